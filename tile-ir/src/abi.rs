@@ -1,0 +1,324 @@
+//! The contract between generated code and the runtime: argument order, binding of run-time sizes, grid.
+//!
+//! # Calling convention
+//!
+//! A compiled kernel receives **slots**, 8 bytes each: first one per argument in order (the address of a
+//! tensor's first element, or a scalar in the low bytes), then one `u64` per run-time size in the order of
+//! [`KernelAbi::sizes`]. Tensors are dense and row-major, so extents say everything about their layout.
+//!
+//! * On a GPU each slot is one kernel parameter and each block runs one tile; the grid is one-dimensional.
+//! * On the CPU the entry is a [`CpuEntry`], which runs a range of blocks on one thread.
+//!
+//! Blocks are numbered row-major over the index space of the outputs: the last axis counts fastest.
+
+use crate::dim::{Dim, DimError};
+use crate::dtype::DType;
+use crate::kernel::{Kernel, ValueId};
+use crate::ops::Op;
+use crate::types::Type;
+use std::collections::BTreeMap;
+
+/// The native entry point of a kernel on the CPU: slots, first block, end block (exclusive), scratch memory
+/// of [`Launch::scratch_bytes`] bytes, aligned to 64.
+pub type CpuEntry = unsafe extern "C" fn(slots: *const u64, first: u64, end: u64, scratch: *mut u8);
+
+/// What a kernel takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// A tensor in device memory.
+    Tensor {
+        /// The Rust argument's name.
+        name: String,
+        /// Element format.
+        dtype: DType,
+        /// Extents, outermost axis first.
+        extents: Vec<Dim>,
+        /// Whether the kernel writes it.
+        mutable: bool,
+    },
+    /// A number.
+    Scalar {
+        /// The Rust argument's name.
+        name: String,
+        /// Its format.
+        dtype: DType,
+    },
+}
+
+impl Argument {
+    /// The Rust argument's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Argument::Tensor { name, .. } | Argument::Scalar { name, .. } => name,
+        }
+    }
+}
+
+/// What a launch must pass to an instance of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelAbi {
+    /// The kernel's name.
+    pub kernel: String,
+    /// Arguments in order.
+    pub arguments: Vec<Argument>,
+    /// Run-time sizes in the order of their slots.
+    pub sizes: Vec<String>,
+    /// The index spaces of the mutable partition views, each with the argument that it cuts. All must agree.
+    pub grids: Vec<(String, Vec<Dim>)>,
+}
+
+/// What a compiled instance needs to be launched, besides its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Launch {
+    /// Threads per block; 1 on a CPU.
+    pub threads: u32,
+    /// Dynamic shared memory per block, in bytes; 0 on a CPU and where the code declares its own.
+    pub shared_bytes: u32,
+    /// Scratch memory per CPU thread, in bytes.
+    pub scratch_bytes: u64,
+}
+
+/// Arguments that don't fit a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BindError {
+    /// A tensor of the wrong rank.
+    #[error(
+        "argument `{argument}` has rank {actual} (shape {shape:?}), but `{kernel}` declares rank {expected}"
+    )]
+    Rank {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        argument: String,
+        /// Its shape.
+        shape: Vec<usize>,
+        /// Its rank.
+        actual: usize,
+        /// The declared rank.
+        expected: usize,
+    },
+    /// One run-time size with two values.
+    #[error(
+        "`{size}` of kernel `{kernel}` is {first} (axis {first_axis} of `{first_argument}`) and {second} (axis \
+         {second_axis} of `{second_argument}`); axes that share a name must have equal extents"
+    )]
+    Conflict {
+        /// The kernel.
+        kernel: String,
+        /// The run-time size.
+        size: String,
+        /// The argument that bound it first.
+        first_argument: String,
+        /// The axis that bound it first.
+        first_axis: usize,
+        /// Its extent.
+        first: usize,
+        /// The argument that disagrees.
+        second_argument: String,
+        /// The axis that disagrees.
+        second_axis: usize,
+        /// Its extent.
+        second: usize,
+    },
+    /// An axis whose extent the kernel fixes.
+    #[error("axis {axis} of `{argument}` is {actual}, but `{kernel}` declares {expected} (`{declared}`)")]
+    Extent {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        argument: String,
+        /// The axis.
+        axis: usize,
+        /// Its extent.
+        actual: usize,
+        /// The declared extent's value.
+        expected: usize,
+        /// The declared extent as written.
+        declared: String,
+    },
+    /// Outputs that need different grids.
+    #[error(
+        "the outputs of `{kernel}` need different grids: `{first_argument}` has {first:?} tiles and \
+         `{second_argument}` has {second:?}; choose tile extents that give equal counts"
+    )]
+    Grid {
+        /// The kernel.
+        kernel: String,
+        /// An output.
+        first_argument: String,
+        /// Its tiles per axis.
+        first: Vec<usize>,
+        /// Another output.
+        second_argument: String,
+        /// Its tiles per axis.
+        second: Vec<usize>,
+    },
+    /// An extent that has no value.
+    #[error("an extent of kernel `{kernel}` can't be computed: {source}")]
+    Dim {
+        /// The kernel.
+        kernel: String,
+        /// Why.
+        source: DimError,
+    },
+}
+
+/// The run-time sizes and the grid of one launch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Values of [`KernelAbi::sizes`], in that order.
+    pub sizes: Vec<u64>,
+    /// Blocks per axis of the outputs' index space.
+    pub grid: Vec<usize>,
+}
+
+impl Bound {
+    /// The number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.grid.iter().product()
+    }
+}
+
+impl KernelAbi {
+    /// The contract of a kernel whose compile-time parameters are bound.
+    ///
+    /// # Panics
+    /// If an argument's element format is still a parameter; an [`crate::Instance`] has none.
+    pub fn of(kernel: &Kernel) -> KernelAbi {
+        KernelAbi {
+            kernel: kernel.name.clone(),
+            arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
+            sizes: kernel.sizes(),
+            grids: grids(kernel),
+        }
+    }
+
+    /// Binds run-time sizes from the shapes of the tensor arguments (in order; scalars are skipped) and
+    /// computes the grid.
+    ///
+    /// # Errors
+    /// [`BindError`] where ranks, extents or grids disagree.
+    pub fn bind(&self, shapes: &[&[usize]]) -> Result<Bound, BindError> {
+        let values = self.bind_sizes(shapes)?;
+        self.check_declared(shapes, &values)?;
+        let grid = self.bind_grid(&values)?;
+        let sizes = self.sizes.iter().map(|name| values[name.as_str()].2 as u64).collect();
+        Ok(Bound { sizes, grid })
+    }
+
+    fn tensors(&self) -> impl Iterator<Item = (&str, &[Dim])> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Tensor { name, extents, .. } => Some((name.as_str(), extents.as_slice())),
+            Argument::Scalar { .. } => None,
+        })
+    }
+
+    fn bind_sizes<'a>(&'a self, shapes: &[&[usize]]) -> Result<SizeValues<'a>, BindError> {
+        let mut values = SizeValues::new();
+        for ((argument, extents), shape) in self.tensors().zip(shapes) {
+            if extents.len() != shape.len() {
+                return Err(BindError::Rank {
+                    kernel: self.kernel.clone(),
+                    argument: argument.to_owned(),
+                    shape: shape.to_vec(),
+                    actual: shape.len(),
+                    expected: extents.len(),
+                });
+            }
+            for (axis, (extent, &actual)) in extents.iter().zip(*shape).enumerate() {
+                let Some(size) = extent.as_size() else { continue };
+                let &mut (first_argument, first_axis, first) =
+                    values.entry(size).or_insert((argument, axis, actual));
+                if first != actual {
+                    return Err(BindError::Conflict {
+                        kernel: self.kernel.clone(),
+                        size: size.to_owned(),
+                        first_argument: first_argument.to_owned(),
+                        first_axis,
+                        first,
+                        second_argument: argument.to_owned(),
+                        second_axis: axis,
+                        second: actual,
+                    });
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    fn check_declared(&self, shapes: &[&[usize]], values: &SizeValues<'_>) -> Result<(), BindError> {
+        for ((argument, extents), shape) in self.tensors().zip(shapes) {
+            for (axis, (extent, &actual)) in extents.iter().zip(*shape).enumerate() {
+                let expected = self.evaluate(extent, values)?;
+                if expected != actual {
+                    return Err(BindError::Extent {
+                        kernel: self.kernel.clone(),
+                        argument: argument.to_owned(),
+                        axis,
+                        actual,
+                        expected,
+                        declared: extent.to_string(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bind_grid(&self, values: &SizeValues<'_>) -> Result<Vec<usize>, BindError> {
+        let mut agreed: Option<(&str, Vec<usize>)> = None;
+        for (argument, space) in &self.grids {
+            let grid = space.iter().map(|dim| self.evaluate(dim, values)).collect::<Result<Vec<_>, _>>()?;
+            match &agreed {
+                None => agreed = Some((argument, grid)),
+                Some((_, first)) if *first == grid => {}
+                Some((first_argument, first)) => {
+                    return Err(BindError::Grid {
+                        kernel: self.kernel.clone(),
+                        first_argument: (*first_argument).to_owned(),
+                        first: first.clone(),
+                        second_argument: argument.clone(),
+                        second: grid,
+                    });
+                }
+            }
+        }
+        Ok(agreed.expect("verified: a kernel has a mutable partition view").1)
+    }
+
+    fn evaluate(&self, dim: &Dim, values: &SizeValues<'_>) -> Result<usize, BindError> {
+        dim.evaluate(&|name| values.get(name).and_then(|&(_, _, value)| i64::try_from(value).ok()))
+            .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })
+    }
+}
+
+/// Run-time size → the argument and axis that bound it, and its value.
+type SizeValues<'a> = BTreeMap<&'a str, (&'a str, usize, usize)>;
+
+fn argument(kernel: &Kernel, param: ValueId) -> Argument {
+    let data = kernel.value(param);
+    let name = data.name.clone().expect("parameters are named");
+    let dtype = data.ty.elem().known().expect("an instance has no dtype parameters");
+    match &data.ty {
+        Type::Tensor(tensor) => {
+            Argument::Tensor { name, dtype, extents: tensor.extents.clone(), mutable: tensor.mutable }
+        }
+        _ => Argument::Scalar { name, dtype },
+    }
+}
+
+fn grids(kernel: &Kernel) -> Vec<(String, Vec<Dim>)> {
+    let mut grids = Vec::new();
+    for op in kernel.walk() {
+        let data = kernel.op(op);
+        if !matches!(data.op, Op::Partition(_)) {
+            continue;
+        }
+        let view = kernel.ty(data.results[0]).as_partition().expect("verified: a partition gives a view");
+        if view.tensor.mutable {
+            let name = kernel.value(data.operands[0]).name.clone().expect("parameters are named");
+            grids.push((name, view.index_space()));
+        }
+    }
+    grids
+}

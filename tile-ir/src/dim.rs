@@ -1,0 +1,356 @@
+//! Symbolic extents: integer polynomials over compile-time parameters and run-time sizes.
+//!
+//! Invariant: a [`Dim`] is in canonical form (terms sorted, no zero coefficient, factors of a term sorted),
+//! so `==` decides equality of polynomials. Two extents that are equal only for some sizes are not equal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// An indivisible factor of an extent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Atom {
+    /// A compile-time parameter of the kernel, bound when it is specialised: `BM`.
+    Param(String),
+    /// A run-time size, bound by the launch: `m`.
+    Size(String),
+    /// `⌈a / b⌉`, the number of tiles of extent `b` that cover `a`.
+    CeilDiv(Box<Dim>, Box<Dim>),
+    /// `⌊a / b⌋`.
+    FloorDiv(Box<Dim>, Box<Dim>),
+    /// `a mod b`.
+    Rem(Box<Dim>, Box<Dim>),
+}
+
+/// An extent: a sum of products of [`Atom`]s with integer coefficients.
+///
+/// ```
+/// use tile_ir::Dim;
+/// let (bm, bn) = (Dim::param("BM"), Dim::param("BN"));
+/// assert_eq!(bm.clone() * bn.clone(), bn * bm.clone());
+/// assert_eq!((bm.clone() + bm).to_string(), "2*BM");
+/// assert_eq!(Dim::size("m").ceil_div(&Dim::from(128)).to_string(), "ceil_div(m, 128)");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Dim {
+    /// Product of atoms → coefficient. The empty product is the constant term.
+    terms: BTreeMap<Vec<Atom>, i64>,
+}
+
+/// An extent whose value can't be computed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DimError {
+    /// A name that has no value.
+    #[error("`{0}` has no value")]
+    Unbound(String),
+    /// The divisor is zero.
+    #[error("`{0}` divides by zero")]
+    DivisionByZero(String),
+    /// The value doesn't fit 64 bits.
+    #[error("`{0}` overflows 64 bits")]
+    Overflow(String),
+    /// An extent can't be negative.
+    #[error("`{0}` is negative ({1})")]
+    Negative(String, i64),
+}
+
+impl Dim {
+    /// A compile-time parameter.
+    pub fn param(name: impl Into<String>) -> Dim {
+        Dim::atom(Atom::Param(name.into()))
+    }
+
+    /// A run-time size.
+    pub fn size(name: impl Into<String>) -> Dim {
+        Dim::atom(Atom::Size(name.into()))
+    }
+
+    fn atom(atom: Atom) -> Dim {
+        Dim { terms: BTreeMap::from([(vec![atom], 1)]) }
+    }
+
+    /// The value, where the extent is a constant.
+    pub fn as_const(&self) -> Option<i64> {
+        match self.terms.len() {
+            0 => Some(0),
+            1 => self.terms.get(&Vec::new()).copied(),
+            _ => None,
+        }
+    }
+
+    /// The name, where the extent is exactly one run-time size.
+    pub fn as_size(&self) -> Option<&str> {
+        match self.single_atom()? {
+            Atom::Size(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn single_atom(&self) -> Option<&Atom> {
+        let (factors, &coefficient) = self.terms.iter().next()?;
+        match factors.as_slice() {
+            [atom] if coefficient == 1 && self.terms.len() == 1 => Some(atom),
+            _ => None,
+        }
+    }
+
+    /// Whether no run-time size occurs: the value is known once the kernel is specialised.
+    pub fn is_static(&self) -> bool {
+        let mut sizes = BTreeSet::new();
+        self.collect_names(&mut BTreeSet::new(), &mut sizes);
+        sizes.is_empty()
+    }
+
+    /// Adds the names of parameters and run-time sizes that occur.
+    pub fn collect_names(&self, params: &mut BTreeSet<String>, sizes: &mut BTreeSet<String>) {
+        for atom in self.terms.keys().flatten() {
+            match atom {
+                Atom::Param(name) => drop(params.insert(name.clone())),
+                Atom::Size(name) => drop(sizes.insert(name.clone())),
+                Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => {
+                    a.collect_names(params, sizes);
+                    b.collect_names(params, sizes);
+                }
+            }
+        }
+    }
+
+    /// `⌈self / other⌉`, folded where both are constants or the quotient is exact by form.
+    pub fn ceil_div(&self, other: &Dim) -> Dim {
+        self.quotient(other, Atom::CeilDiv, |a, b| a / b + i64::from(a % b > 0))
+    }
+
+    /// `⌊self / other⌋`.
+    pub fn floor_div(&self, other: &Dim) -> Dim {
+        self.quotient(other, Atom::FloorDiv, |a, b| a / b)
+    }
+
+    /// `self mod other`.
+    pub fn rem(&self, other: &Dim) -> Dim {
+        match (self.as_const(), other.as_const()) {
+            (Some(a), Some(b)) if a >= 0 && b > 0 => Dim::from(a % b),
+            (_, Some(1)) => Dim::from(0),
+            _ => Dim::atom(Atom::Rem(Box::new(self.clone()), Box::new(other.clone()))),
+        }
+    }
+
+    fn quotient(&self, other: &Dim, atom: fn(Box<Dim>, Box<Dim>) -> Atom, fold: fn(i64, i64) -> i64) -> Dim {
+        match (self.as_const(), other.as_const()) {
+            (Some(a), Some(b)) if a >= 0 && b > 0 => Dim::from(fold(a, b)),
+            (_, Some(1)) => self.clone(),
+            _ => Dim::atom(atom(Box::new(self.clone()), Box::new(other.clone()))),
+        }
+    }
+
+    /// Replaces parameters and sizes by the extents that `lookup` gives; others stay.
+    pub fn substitute(&self, lookup: &dyn Fn(&Atom) -> Option<Dim>) -> Dim {
+        let mut sum = Dim::from(0);
+        for (factors, &coefficient) in &self.terms {
+            let mut product = Dim::from(coefficient);
+            for atom in factors {
+                let value = lookup(atom).unwrap_or_else(|| match atom {
+                    Atom::Param(_) | Atom::Size(_) => Dim::atom(atom.clone()),
+                    Atom::CeilDiv(a, b) => a.substitute(lookup).ceil_div(&b.substitute(lookup)),
+                    Atom::FloorDiv(a, b) => a.substitute(lookup).floor_div(&b.substitute(lookup)),
+                    Atom::Rem(a, b) => a.substitute(lookup).rem(&b.substitute(lookup)),
+                });
+                product = product * value;
+            }
+            sum = sum + product;
+        }
+        sum
+    }
+
+    /// The value for given parameters and sizes.
+    ///
+    /// # Errors
+    /// [`DimError`] where a name is unbound, a divisor is zero, or the value is negative or overflows.
+    pub fn evaluate(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<usize, DimError> {
+        let value = self.evaluate_signed(lookup)?;
+        usize::try_from(value).map_err(|_| DimError::Negative(self.to_string(), value))
+    }
+
+    fn evaluate_signed(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, DimError> {
+        let overflow = || DimError::Overflow(self.to_string());
+        let mut sum = 0i64;
+        for (factors, &coefficient) in &self.terms {
+            let mut product = coefficient;
+            for atom in factors {
+                product = product.checked_mul(atom.evaluate(lookup)?).ok_or_else(overflow)?;
+            }
+            sum = sum.checked_add(product).ok_or_else(overflow)?;
+        }
+        Ok(sum)
+    }
+
+    /// The terms: each a product of atoms and its coefficient. Code generation walks these.
+    pub fn terms(&self) -> impl Iterator<Item = (&[Atom], i64)> {
+        self.terms.iter().map(|(factors, &coefficient)| (factors.as_slice(), coefficient))
+    }
+}
+
+impl Atom {
+    fn evaluate(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, DimError> {
+        match self {
+            Atom::Param(name) | Atom::Size(name) => {
+                lookup(name).ok_or_else(|| DimError::Unbound(name.clone()))
+            }
+            Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => {
+                let (x, y) = (a.evaluate_signed(lookup)?, b.evaluate_signed(lookup)?);
+                if y == 0 {
+                    return Err(DimError::DivisionByZero(self.to_string()));
+                }
+                Ok(match self {
+                    Atom::CeilDiv(..) => x.div_euclid(y) + i64::from(x.rem_euclid(y) != 0),
+                    Atom::FloorDiv(..) => x.div_euclid(y),
+                    _ => x.rem_euclid(y),
+                })
+            }
+        }
+    }
+}
+
+impl From<i64> for Dim {
+    fn from(value: i64) -> Dim {
+        let mut terms = BTreeMap::new();
+        if value != 0 {
+            terms.insert(Vec::new(), value);
+        }
+        Dim { terms }
+    }
+}
+
+impl std::ops::Add for Dim {
+    type Output = Dim;
+    fn add(mut self, other: Dim) -> Dim {
+        for (factors, coefficient) in other.terms {
+            let sum = self.terms.get(&factors).copied().unwrap_or(0).saturating_add(coefficient);
+            if sum == 0 {
+                self.terms.remove(&factors);
+            } else {
+                self.terms.insert(factors, sum);
+            }
+        }
+        self
+    }
+}
+
+impl std::ops::Neg for Dim {
+    type Output = Dim;
+    fn neg(mut self) -> Dim {
+        self.terms.values_mut().for_each(|c| *c = c.saturating_neg());
+        self
+    }
+}
+
+impl std::ops::Sub for Dim {
+    type Output = Dim;
+    fn sub(self, other: Dim) -> Dim {
+        self + -other
+    }
+}
+
+impl std::ops::Mul for Dim {
+    type Output = Dim;
+    fn mul(self, other: Dim) -> Dim {
+        let mut product = Dim::from(0);
+        for (a, x) in &self.terms {
+            for (b, y) in &other.terms {
+                let mut factors = [a.as_slice(), b.as_slice()].concat();
+                factors.sort();
+                product = product + Dim { terms: BTreeMap::from([(factors, x.saturating_mul(*y))]) };
+            }
+        }
+        product
+    }
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Atom::Param(name) | Atom::Size(name) => f.write_str(name),
+            Atom::CeilDiv(a, b) => write!(f, "ceil_div({a}, {b})"),
+            Atom::FloorDiv(a, b) => write!(f, "floor_div({a}, {b})"),
+            Atom::Rem(a, b) => write!(f, "rem({a}, {b})"),
+        }
+    }
+}
+
+impl fmt::Display for Dim {
+    /// Non-constant terms first, in canonical order, the constant last: `2*BM + m - 1`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let symbolic = self.terms.iter().filter(|(factors, _)| !factors.is_empty());
+        let constant = self.terms.iter().filter(|(factors, _)| factors.is_empty());
+        let mut first = true;
+        for (factors, &coefficient) in symbolic.chain(constant) {
+            let magnitude = coefficient.unsigned_abs();
+            match (first, coefficient < 0) {
+                (true, false) => {}
+                (true, true) => f.write_str("-")?,
+                (false, false) => f.write_str(" + ")?,
+                (false, true) => f.write_str(" - ")?,
+            }
+            first = false;
+            if factors.is_empty() {
+                write!(f, "{magnitude}")?;
+                continue;
+            }
+            if magnitude != 1 {
+                write!(f, "{magnitude}*")?;
+            }
+            for (i, atom) in factors.iter().enumerate() {
+                write!(f, "{}{atom}", if i == 0 { "" } else { "*" })?;
+            }
+        }
+        if first {
+            f.write_str("0")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bind(name: &str) -> Option<i64> {
+        match name {
+            "m" => Some(1000),
+            "BM" => Some(128),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn canonical_form_decides_equality() {
+        let (m, bm) = (Dim::size("m"), Dim::param("BM"));
+        assert_eq!(
+            (m.clone() + bm.clone()) * (m.clone() - bm.clone()),
+            m.clone() * m.clone() - bm.clone() * bm.clone()
+        );
+        assert_ne!(m, bm);
+        assert_eq!((m.clone() - m.clone()).as_const(), Some(0));
+    }
+
+    #[test]
+    fn evaluates_and_reports() {
+        let tiles = Dim::size("m").ceil_div(&Dim::param("BM"));
+        assert_eq!(tiles.evaluate(&bind), Ok(8));
+        assert_eq!(Dim::size("q").evaluate(&bind), Err(DimError::Unbound("q".into())));
+        assert_eq!(
+            (Dim::from(1) - Dim::size("m")).evaluate(&bind),
+            Err(DimError::Negative("-m + 1".into(), -999))
+        );
+        let by_zero = Dim::size("m").floor_div(&(Dim::param("BM") - Dim::param("BM")));
+        assert!(matches!(by_zero.evaluate(&bind), Err(DimError::DivisionByZero(_))));
+    }
+
+    #[test]
+    fn substitution_folds() {
+        let tiles = Dim::size("m").ceil_div(&Dim::param("BM"));
+        let bound = tiles.substitute(&|atom| match atom {
+            Atom::Param(_) => Some(Dim::from(128)),
+            _ => None,
+        });
+        assert_eq!(bound.to_string(), "ceil_div(m, 128)");
+    }
+}

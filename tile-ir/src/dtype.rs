@@ -1,0 +1,123 @@
+//! Scalar formats. One table; every property of a format is a column of it.
+
+use std::fmt;
+
+/// How a format's bits are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// One truth value.
+    Bool,
+    /// Two's complement integer.
+    Signed,
+    /// Unsigned integer.
+    Unsigned,
+    /// IEEE 754 binary float (bf16 is the top half of f32).
+    Float,
+}
+
+macro_rules! dtypes {
+    ($($variant:ident $name:literal $rust:literal $bits:literal $class:ident, $doc:literal;)*) => {
+        /// The format of a scalar or of a tile's elements.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum DType { $(#[doc = $doc] $variant,)* }
+
+        impl DType {
+            /// Every format, in table order.
+            pub const ALL: &[DType] = &[$(DType::$variant,)*];
+
+            /// The name in IR text.
+            pub const fn name(self) -> &'static str {
+                match self { $(DType::$variant => $name,)* }
+            }
+
+            /// The name of the Rust type.
+            pub const fn rust_name(self) -> &'static str {
+                match self { $(DType::$variant => $rust,)* }
+            }
+
+            /// Width in bits; `bool` is stored in 8.
+            pub const fn bits(self) -> u32 {
+                match self { $(DType::$variant => $bits,)* }
+            }
+
+            /// How the bits are read.
+            pub const fn class(self) -> Class {
+                match self { $(DType::$variant => Class::$class,)* }
+            }
+        }
+    };
+}
+
+dtypes! {
+    Bool "bool" "bool" 8 Bool, "Truth value, one byte in memory: 0 or 1.";
+    I8 "i8" "i8" 8 Signed, "Signed 8-bit integer.";
+    I16 "i16" "i16" 16 Signed, "Signed 16-bit integer.";
+    I32 "i32" "i32" 32 Signed, "Signed 32-bit integer.";
+    I64 "i64" "i64" 64 Signed, "Signed 64-bit integer.";
+    U8 "u8" "u8" 8 Unsigned, "Unsigned 8-bit integer.";
+    U16 "u16" "u16" 16 Unsigned, "Unsigned 16-bit integer.";
+    U32 "u32" "u32" 32 Unsigned, "Unsigned 32-bit integer.";
+    U64 "u64" "u64" 64 Unsigned, "Unsigned 64-bit integer.";
+    Index "index" "usize" 64 Unsigned, "Extents, tile indices and loop counters: Rust's `usize`. Never a tile element.";
+    F16 "f16" "f16" 16 Float, "IEEE 754 binary16.";
+    BF16 "bf16" "bf16" 16 Float, "bfloat16: the top half of an f32.";
+    F32 "f32" "f32" 32 Float, "IEEE 754 binary32.";
+    F64 "f64" "f64" 64 Float, "IEEE 754 binary64.";
+}
+
+impl DType {
+    /// The format with this IR name.
+    pub fn from_name(name: &str) -> Option<DType> {
+        DType::ALL.iter().copied().find(|d| d.name() == name)
+    }
+
+    /// The format of this Rust type name (`usize` is [`DType::Index`]).
+    pub fn from_rust_name(name: &str) -> Option<DType> {
+        DType::ALL.iter().copied().find(|d| d.rust_name() == name)
+    }
+
+    /// Size in memory, in bytes.
+    pub const fn bytes(self) -> usize {
+        self.bits() as usize / 8
+    }
+
+    /// `f16`, `bf16`, `f32` or `f64`.
+    pub const fn is_float(self) -> bool {
+        matches!(self.class(), Class::Float)
+    }
+
+    /// A signed or unsigned integer (not `bool`).
+    pub const fn is_int(self) -> bool {
+        matches!(self.class(), Class::Signed | Class::Unsigned)
+    }
+
+    /// A two's complement integer.
+    pub const fn is_signed(self) -> bool {
+        matches!(self.class(), Class::Signed)
+    }
+
+    /// Whether a tile may hold elements of this format.
+    pub const fn is_element(self) -> bool {
+        !matches!(self, DType::Index)
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for &d in DType::ALL {
+            assert_eq!(DType::from_name(d.name()), Some(d));
+            assert_eq!(DType::from_rust_name(d.rust_name()), Some(d));
+        }
+        assert_eq!(DType::from_name("usize"), None);
+    }
+}

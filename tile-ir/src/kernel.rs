@@ -1,0 +1,245 @@
+//! Storage of a kernel: arenas of values, ops and regions behind plain index handles.
+//!
+//! Invariants kept here: value names are unique in a kernel; every value has one definition. All other
+//! rules are [`mod@crate::verify`]'s, so a [`Kernel`] on its own may be wrong.
+
+use crate::dim::Dim;
+use crate::loc::Loc;
+use crate::ops::{Domain, Op};
+use crate::types::{TensorType, Type};
+use std::collections::{BTreeSet, HashSet};
+
+macro_rules! handle {
+    ($name:ident, $doc:literal) => {
+        #[doc = $doc]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// The position in the kernel's arena, for side tables.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+handle!(ValueId, "A value: a kernel parameter, a region parameter or a result of an op.");
+handle!(OpId, "An op in a kernel.");
+handle!(RegionId, "A region: the body of a kernel, a loop or a branch.");
+
+/// What a compile-time parameter of a kernel stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GenericKind {
+    /// `const BM: usize`.
+    Const,
+    /// `T: Float`: an element format of the given class.
+    Elem(Domain),
+}
+
+/// A compile-time parameter of a kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Generic {
+    /// Its Rust name.
+    pub name: String,
+    /// What it stands for.
+    pub kind: GenericKind,
+}
+
+/// A value: its type, and its name in the source where it has one.
+#[derive(Clone, Debug)]
+pub struct ValueData {
+    /// Its type.
+    pub ty: Type,
+    /// A name that is unique in the kernel; unnamed values are numbered when printed.
+    pub name: Option<String>,
+}
+
+/// An op with its operands, results and regions.
+#[derive(Clone, Debug)]
+pub struct OpData {
+    /// Kind and attributes.
+    pub op: Op,
+    /// Operands, in the order that [`Op`] documents.
+    pub operands: Vec<ValueId>,
+    /// Results.
+    pub results: Vec<ValueId>,
+    /// Regions: one for `for`, two for `if`.
+    pub regions: Vec<RegionId>,
+    /// Place in the user's Rust.
+    pub loc: Loc,
+}
+
+/// A list of ops with parameters. A region of `for` or `if` ends with `yield`; a kernel's body doesn't.
+#[derive(Clone, Debug, Default)]
+pub struct Region {
+    /// Parameters: the counter and carried values of a `for`, the arguments of a kernel's body.
+    pub params: Vec<ValueId>,
+    /// Ops, in order of execution.
+    pub ops: Vec<OpId>,
+}
+
+/// A tile kernel. See the crate documentation for what it means.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    /// The Rust function's name.
+    pub name: String,
+    /// The source file of every [`Loc`] in the kernel; empty for hand-written IR.
+    pub file: String,
+    /// Compile-time parameters in order of declaration.
+    pub generics: Vec<Generic>,
+    body: RegionId,
+    values: Vec<ValueData>,
+    ops: Vec<OpData>,
+    regions: Vec<Region>,
+    names: HashSet<String>,
+}
+
+impl Kernel {
+    /// A kernel without parameters or ops.
+    pub fn new(name: impl Into<String>, generics: Vec<Generic>) -> Kernel {
+        Kernel {
+            name: name.into(),
+            file: String::new(),
+            generics,
+            body: RegionId(0),
+            values: Vec::new(),
+            ops: Vec::new(),
+            regions: vec![Region::default()],
+            names: HashSet::new(),
+        }
+    }
+
+    /// The outermost region; its parameters are the kernel's arguments.
+    pub fn body(&self) -> RegionId {
+        self.body
+    }
+
+    /// The arguments: tensors and scalars.
+    pub fn params(&self) -> &[ValueId] {
+        &self.region(self.body).params
+    }
+
+    /// A value's data.
+    pub fn value(&self, value: ValueId) -> &ValueData {
+        &self.values[value.index()]
+    }
+
+    /// A value's type.
+    pub fn ty(&self, value: ValueId) -> &Type {
+        &self.values[value.index()].ty
+    }
+
+    /// An op's data.
+    pub fn op(&self, op: OpId) -> &OpData {
+        &self.ops[op.index()]
+    }
+
+    /// An op's data, to be changed by a pass.
+    pub fn op_mut(&mut self, op: OpId) -> &mut OpData {
+        &mut self.ops[op.index()]
+    }
+
+    /// A region's data.
+    pub fn region(&self, region: RegionId) -> &Region {
+        &self.regions[region.index()]
+    }
+
+    /// A region's data, to be changed by a pass.
+    pub fn region_mut(&mut self, region: RegionId) -> &mut Region {
+        &mut self.regions[region.index()]
+    }
+
+    /// How many values exist: the size of a side table over [`ValueId`].
+    pub fn value_count(&self) -> usize {
+        self.values.len()
+    }
+
+    /// How many ops exist, detached ones included: the size of a side table over [`OpId`].
+    pub fn op_count(&self) -> usize {
+        self.ops.len()
+    }
+
+    /// A new value. A taken name gets the first free suffix: `acc`, `acc_1`, `acc_2`.
+    pub fn new_value(&mut self, ty: Type, name: Option<&str>) -> ValueId {
+        let name = name.map(|name| self.unique_name(name));
+        self.values.push(ValueData { ty, name });
+        ValueId(self.values.len() as u32 - 1)
+    }
+
+    fn unique_name(&mut self, name: &str) -> String {
+        let mut unique = name.to_owned();
+        let mut suffix = 0;
+        while !self.names.insert(unique.clone()) {
+            suffix += 1;
+            unique = format!("{name}_{suffix}");
+        }
+        unique
+    }
+
+    /// Names a value that has no name yet.
+    pub fn name_value(&mut self, value: ValueId, name: &str) {
+        if self.values[value.index()].name.is_none() {
+            self.values[value.index()].name = Some(self.unique_name(name));
+        }
+    }
+
+    /// Changes a value's type. For passes that substitute parameters; the verifier judges the result.
+    pub fn set_type(&mut self, value: ValueId, ty: Type) {
+        self.values[value.index()].ty = ty;
+    }
+
+    /// A new argument of the kernel.
+    pub fn new_param(&mut self, ty: Type, name: &str) -> ValueId {
+        let value = self.new_value(ty, Some(name));
+        self.regions[self.body.index()].params.push(value);
+        value
+    }
+
+    /// A new empty region, not yet owned by an op.
+    pub fn new_region(&mut self) -> RegionId {
+        self.regions.push(Region::default());
+        RegionId(self.regions.len() as u32 - 1)
+    }
+
+    /// A new op, not yet in a region. [`crate::Builder`] makes checked ones.
+    pub fn new_op(&mut self, data: OpData) -> OpId {
+        self.ops.push(data);
+        OpId(self.ops.len() as u32 - 1)
+    }
+
+    /// Every op in order of appearance, those of nested regions after their owner.
+    pub fn walk(&self) -> Vec<OpId> {
+        let mut found = Vec::new();
+        self.walk_region(self.body, &mut found);
+        found
+    }
+
+    fn walk_region(&self, region: RegionId, found: &mut Vec<OpId>) {
+        for &op in &self.region(region).ops {
+            found.push(op);
+            for &inner in &self.op(op).regions {
+                self.walk_region(inner, found);
+            }
+        }
+    }
+
+    /// The arguments that are tensors, with their names.
+    pub fn tensors(&self) -> impl Iterator<Item = (ValueId, &TensorType)> {
+        self.params().iter().filter_map(|&param| match self.ty(param) {
+            Type::Tensor(tensor) => Some((param, tensor)),
+            _ => None,
+        })
+    }
+
+    /// The run-time sizes that the arguments bind, in order of first appearance.
+    pub fn sizes(&self) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        let extents = self.tensors().flat_map(|(_, tensor)| &tensor.extents);
+        extents
+            .filter_map(Dim::as_size)
+            .filter(|name| seen.insert(name.to_string()))
+            .map(str::to_owned)
+            .collect()
+    }
+}

@@ -1,0 +1,68 @@
+//! The tile IR: what a tile kernel means, independent of Rust syntax and of any target.
+//!
+//! # Semantics
+//!
+//! A [`Kernel`] runs once per **block** of a grid. The grid is the index space of the kernel's mutable
+//! partition views, so each block owns exactly one tile of every output. Blocks are independent: no order
+//! between them is defined and none is observable, because a block can store only to the tiles it owns.
+//!
+//! **Values** are immutable (SSA): scalars, tiles (dense arrays with compile-time extents), tensors (the
+//! arguments, in memory, with run-time extents) and partition views of tensors. **Regions** are structured:
+//! `for` and `if` own their bodies, pass values in as operands and hand values out through `yield`.
+//! There is no other control flow.
+//!
+//! **Integers** behave as Rust's wrapping integers: overflow wraps, `/` truncates, `%` has the sign of the
+//! dividend, shift amounts are taken modulo the width. Division by zero is defined: `x / 0 = 0` and
+//! `x % 0 = x`, as on AArch64, so that `x == (x / 0) * 0 + x % 0`.
+//!
+//! **Floats** are IEEE 754 binary formats, rounded to nearest even after every operation in the operand's
+//! own format. [`ops::Op::Mma`] and [`ops::Op::Reduce`] may round once, at the end, and may sum in any
+//! order; transcendental functions have the error bound of their table entry.
+//!
+//! **Memory.** `load_masked` yields the pad value for elements outside the tensor; `store_masked` writes
+//! nothing outside it. Loads of a tensor see its contents before the launch, unless the same block has
+//! stored to that element.
+//!
+//! # Rooms
+//!
+//! | room | decides |
+//! |---|---|
+//! | [`dtype`], [`dim`], [`types`] | what a value can be |
+//! | [`ops`] | the op table, and the one function that infers result types |
+//! | [`kernel`], [`builder`] | how ops are stored and made |
+//! | [`text`] | the `.tir` text form: printer and parser, an exact round trip |
+//! | [`mod@verify`] | the invariants, and [`VerifiedKernel`] which proves that they hold |
+//! | [`specialize`] | generic kernel → [`Instance`] with every compile-time parameter bound |
+//! | [`passes`] | target-free rewrites of an [`Instance`] |
+//! | [`array`], [`interp`] | the reference evaluator, the oracle of every target |
+//! | [`abi`], [`target`] | what code generation promises and the runtime relies on |
+//!
+//! This crate never sees Rust syntax, LLVM or a device.
+
+pub mod abi;
+pub mod array;
+pub mod builder;
+pub mod dim;
+pub mod dtype;
+pub mod interp;
+pub mod kernel;
+pub mod loc;
+pub mod ops;
+pub mod passes;
+pub mod specialize;
+pub mod target;
+pub mod text;
+pub mod types;
+pub mod verify;
+
+pub use array::Array;
+pub use builder::Builder;
+pub use dim::Dim;
+pub use dtype::DType;
+pub use kernel::{Kernel, OpId, RegionId, ValueId};
+pub use loc::Loc;
+pub use ops::Op;
+pub use specialize::{Binding, Bindings, Instance, specialize};
+pub use target::TargetDesc;
+pub use types::{Elem, Type};
+pub use verify::{VerifiedKernel, verify};

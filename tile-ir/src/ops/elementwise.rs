@@ -1,0 +1,330 @@
+//! The table of leaf ops: elementwise arithmetic, comparisons and reduction kinds.
+//!
+//! One entry holds everything target-free about an op: name, meaning, the element classes that it accepts
+//! and its value on one element. Integers are evaluated in `i128` and wrapped to the format; floats in
+//! `f64` and rounded once, which is exact rounding for `+ - * / % sqrt` of f16, bf16 and f32.
+//! Lowering is an exhaustive `match` in each emitter, so a new entry can't be forgotten there.
+
+use crate::dtype::{Class, DType};
+
+/// Which element classes an op accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Domain {
+    /// Integers and floats.
+    Number,
+    /// Signed integers and floats.
+    SignedNumber,
+    /// Floats only.
+    Float,
+    /// Integers only.
+    Int,
+    /// Integers and `bool`.
+    IntOrBool,
+    /// Every format.
+    Any,
+}
+
+impl Domain {
+    /// Whether elements of this format are accepted.
+    pub fn accepts(self, dtype: DType) -> bool {
+        match self {
+            Domain::Number => dtype.class() != Class::Bool,
+            Domain::SignedNumber => dtype.is_signed() || dtype.is_float(),
+            Domain::Float => dtype.is_float(),
+            Domain::Int => dtype.is_int(),
+            Domain::IntOrBool => !dtype.is_float(),
+            Domain::Any => true,
+        }
+    }
+
+    /// What to call the accepted formats in a message.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Domain::Number => "an integer or float",
+            Domain::SignedNumber => "a signed integer or float",
+            Domain::Float => "a float",
+            Domain::Int => "an integer",
+            Domain::IntOrBool => "an integer or bool",
+            Domain::Any => "any element type",
+        }
+    }
+}
+
+macro_rules! leaf_ops {
+    (
+        $(#[$meta:meta])* $enum:ident,
+        int: $int_ty:ty, float: $float_ty:ty;
+        $($variant:ident $name:literal $domain:ident, int: $int:expr, float: $float:expr, $doc:literal;)*
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $enum { $(#[doc = $doc] $variant,)* }
+
+        impl $enum {
+            /// Every entry, in table order.
+            pub const ALL: &[$enum] = &[$($enum::$variant,)*];
+
+            /// The name in IR text, and of the method that a kernel calls.
+            pub const fn name(self) -> &'static str {
+                match self { $($enum::$variant => $name,)* }
+            }
+
+            /// The entry with this name.
+            pub fn from_name(name: &str) -> Option<$enum> {
+                $enum::ALL.iter().copied().find(|op| op.name() == name)
+            }
+
+            /// The element classes that it accepts.
+            pub const fn domain(self) -> Domain {
+                match self { $($enum::$variant => Domain::$domain,)* }
+            }
+
+            /// The meaning, in a sentence.
+            pub const fn doc(self) -> &'static str {
+                match self { $($enum::$variant => $doc,)* }
+            }
+
+            /// The value on integers (and `bool` as 0 and 1), before wrapping to the format.
+            /// Called only on formats that [`Self::domain`] accepts.
+            pub fn int(self) -> $int_ty {
+                match self { $($enum::$variant => $int,)* }
+            }
+
+            /// The value on floats, before rounding to the format.
+            /// Called only on formats that [`Self::domain`] accepts.
+            pub fn float(self) -> $float_ty {
+                match self { $($enum::$variant => $float,)* }
+            }
+        }
+    };
+}
+
+fn no_int(_: i128, _: u32) -> i128 {
+    unreachable!("verified: a float-only op has float operands")
+}
+
+fn no_int2(_: i128, _: i128, _: u32) -> i128 {
+    unreachable!("verified: a float-only op has float operands")
+}
+
+fn no_float(_: f64) -> f64 {
+    unreachable!("verified: an integer-only op has integer operands")
+}
+
+fn no_float2(_: f64, _: f64) -> f64 {
+    unreachable!("verified: an integer-only op has integer operands")
+}
+
+leaf_ops! {
+    /// An op from one element to one element of the same format.
+    /// The integer function also receives the width in bits.
+    UnaryOp, int: fn(i128, u32) -> i128, float: fn(f64) -> f64;
+    Neg "neg" SignedNumber, int: |x, _| -x, float: |x| -x, "Negation; the smallest integer wraps to itself.";
+    Not "not" IntOrBool, int: |x, bits| if bits == 1 { 1 - x } else { !x }, float: no_float, "Bitwise complement; logical for bool.";
+    Abs "abs" SignedNumber, int: |x, _| x.abs(), float: f64::abs, "Absolute value; the smallest integer wraps to itself.";
+    Exp "exp" Float, int: no_int, float: f64::exp, "eˣ, within 2 ulp.";
+    Exp2 "exp2" Float, int: no_int, float: f64::exp2, "2ˣ, within 2 ulp.";
+    Log "log" Float, int: no_int, float: f64::ln, "Natural logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
+    Log2 "log2" Float, int: no_int, float: f64::log2, "Base-2 logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
+    Sqrt "sqrt" Float, int: no_int, float: f64::sqrt, "Square root, correctly rounded; NaN below zero.";
+    Rsqrt "rsqrt" Float, int: no_int, float: |x| 1.0 / x.sqrt(), "1/√x, within 2 ulp; ∞ at zero, NaN below.";
+    Tanh "tanh" Float, int: no_int, float: f64::tanh, "Hyperbolic tangent, within 4 ulp.";
+    Floor "floor" Float, int: no_int, float: f64::floor, "Largest integer that is not greater.";
+    Ceil "ceil" Float, int: no_int, float: f64::ceil, "Smallest integer that is not less.";
+}
+
+/// `a / b` truncated, 0 where `b` is 0.
+fn truncating_div(a: i128, b: i128, _bits: u32) -> i128 {
+    if b == 0 { 0 } else { a / b }
+}
+
+/// The remainder of [`truncating_div`]: `a` where `b` is 0.
+fn truncating_rem(a: i128, b: i128, _bits: u32) -> i128 {
+    if b == 0 { a } else { a % b }
+}
+
+/// Shift amounts are taken modulo the width, as Rust's `wrapping_shl` does.
+fn shift_amount(b: i128, bits: u32) -> u32 {
+    b.rem_euclid(i128::from(bits)) as u32
+}
+
+/// IEEE 754-2019 `maximumNumber`: a NaN operand is ignored, −0 < +0.
+fn maximum_number(a: f64, b: f64) -> f64 {
+    if a.is_nan() {
+        b
+    } else if b.is_nan() {
+        a
+    } else {
+        ordered_max(a, b)
+    }
+}
+
+/// IEEE 754-2019 `maximum`: a NaN operand gives NaN, −0 < +0.
+fn maximum(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { ordered_max(a, b) }
+}
+
+fn ordered_max(a: f64, b: f64) -> f64 {
+    if a == b {
+        if a.is_sign_positive() { a } else { b }
+    } else if a > b {
+        a
+    } else {
+        b
+    }
+}
+
+leaf_ops! {
+    /// An op from two elements of one format to one of the same format.
+    /// The integer function also receives the width in bits.
+    BinaryOp, int: fn(i128, i128, u32) -> i128, float: fn(f64, f64) -> f64;
+    Add "add" Number, int: |a, b, _| a + b, float: |a, b| a + b, "Sum; integers wrap.";
+    Sub "sub" Number, int: |a, b, _| a - b, float: |a, b| a - b, "Difference; integers wrap.";
+    Mul "mul" Number, int: |a, b, _| a.wrapping_mul(b), float: |a, b| a * b, "Product; integers wrap.";
+    Div "div" Number, int: truncating_div, float: |a, b| a / b, "Quotient; integers truncate, x / 0 = 0, MIN / −1 = MIN.";
+    Rem "rem" Number, int: truncating_rem, float: |a, b| a % b, "Remainder with the dividend's sign; for integers x % 0 = x.";
+    Min "min" Number, int: |a, b, _| a.min(b), float: |a, b| -maximum_number(-a, -b), "Smaller operand; a NaN operand is ignored, −0 < +0.";
+    Max "max" Number, int: |a, b, _| a.max(b), float: maximum_number, "Larger operand; a NaN operand is ignored, −0 < +0.";
+    Minimum "minimum" Float, int: no_int2, float: |a, b| -maximum(-a, -b), "Smaller operand; NaN if either is NaN, −0 < +0.";
+    Maximum "maximum" Float, int: no_int2, float: maximum, "Larger operand; NaN if either is NaN, −0 < +0.";
+    And "and" IntOrBool, int: |a, b, _| a & b, float: no_float2, "Bitwise and; logical for bool.";
+    Or "or" IntOrBool, int: |a, b, _| a | b, float: no_float2, "Bitwise or; logical for bool.";
+    Xor "xor" IntOrBool, int: |a, b, _| a ^ b, float: no_float2, "Bitwise exclusive or; logical for bool.";
+    Shl "shl" Int, int: |a, b, bits| a << shift_amount(b, bits), float: no_float2, "Left shift; the amount is taken modulo the width.";
+    Shr "shr" Int, int: |a, b, bits| a >> shift_amount(b, bits), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
+}
+
+impl BinaryOp {
+    /// Whether the operands may be swapped.
+    pub fn is_commutative(self) -> bool {
+        use BinaryOp::*;
+        matches!(self, Add | Mul | Min | Max | Minimum | Maximum | And | Or | Xor)
+    }
+}
+
+macro_rules! predicates {
+    ($($variant:ident $name:literal $symbol:literal $method:tt $domain:ident, $doc:literal;)*) => {
+        /// A comparison of two elements of one format; the result is `bool`.
+        /// Float comparisons are Rust's: every one but `ne` is false on NaN.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Predicate { $(#[doc = $doc] $variant,)* }
+
+        impl Predicate {
+            /// Every predicate, in table order.
+            pub const ALL: &[Predicate] = &[$(Predicate::$variant,)*];
+
+            /// The name in IR text, and of the method that a kernel calls.
+            pub const fn name(self) -> &'static str {
+                match self { $(Predicate::$variant => $name,)* }
+            }
+
+            /// The Rust operator.
+            pub const fn symbol(self) -> &'static str {
+                match self { $(Predicate::$variant => $symbol,)* }
+            }
+
+            /// The meaning, in a sentence.
+            pub const fn doc(self) -> &'static str {
+                match self { $(Predicate::$variant => $doc,)* }
+            }
+
+            /// The element classes that it accepts.
+            pub const fn domain(self) -> Domain {
+                match self { $(Predicate::$variant => Domain::$domain,)* }
+            }
+
+            /// The predicate with this name.
+            pub fn from_name(name: &str) -> Option<Predicate> {
+                Predicate::ALL.iter().copied().find(|p| p.name() == name)
+            }
+
+            /// The truth value; integers and floats alike.
+            pub fn holds<T: PartialOrd>(self, a: T, b: T) -> bool {
+                match self { $(Predicate::$variant => a $method b,)* }
+            }
+        }
+    };
+}
+
+predicates! {
+    Eq "eq" "==" == Any, "Equal.";
+    Ne "ne" "!=" != Any, "Not equal; true on NaN.";
+    Lt "lt" "<" < Number, "Less.";
+    Le "le" "<=" <= Number, "Less or equal.";
+    Gt "gt" ">" > Number, "Greater.";
+    Ge "ge" ">=" >= Number, "Greater or equal.";
+}
+
+/// A reduction along one axis, which stays with extent 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ReduceOp {
+    /// Sum of the elements; integers wrap, floats may be summed in any order.
+    Sum,
+    /// Largest element; NaN elements are ignored unless all are NaN.
+    Max,
+    /// Smallest element; NaN elements are ignored unless all are NaN.
+    Min,
+}
+
+impl ReduceOp {
+    /// Every reduction, in table order.
+    pub const ALL: &[ReduceOp] = &[ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
+
+    /// The name in IR text, and of the method that a kernel calls.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ReduceOp::Sum => "sum",
+            ReduceOp::Max => "max",
+            ReduceOp::Min => "min",
+        }
+    }
+
+    /// The reduction with this name.
+    pub fn from_name(name: &str) -> Option<ReduceOp> {
+        ReduceOp::ALL.iter().copied().find(|op| op.name() == name)
+    }
+
+    /// The op that joins two partial results.
+    pub const fn combine(self) -> BinaryOp {
+        match self {
+            ReduceOp::Sum => BinaryOp::Add,
+            ReduceOp::Max => BinaryOp::Max,
+            ReduceOp::Min => BinaryOp::Min,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integer_division_is_total_and_truncates() {
+        let (div, rem) = (BinaryOp::Div.int(), BinaryOp::Rem.int());
+        for (a, b, q, r) in [(-7, 2, -3, -1), (7, -2, -3, 1), (7, 0, 0, 7), (-128, -1, 128, 0)] {
+            assert_eq!((div(a, b, 8), rem(a, b, 8)), (q, r), "{a} / {b}");
+        }
+    }
+
+    #[test]
+    fn max_ignores_nan_and_maximum_propagates_it() {
+        assert_eq!(BinaryOp::Max.float()(f64::NAN, 1.0), 1.0);
+        assert!(BinaryOp::Maximum.float()(f64::NAN, 1.0).is_nan());
+        assert!(BinaryOp::Max.float()(-0.0, 0.0).is_sign_positive());
+        assert!(BinaryOp::Min.float()(0.0, -0.0).is_sign_negative());
+        assert_eq!(BinaryOp::Minimum.float()(2.0, 1.0), 1.0);
+    }
+
+    #[test]
+    fn names_are_unique_within_a_table() {
+        for op in UnaryOp::ALL {
+            assert_eq!(UnaryOp::from_name(op.name()), Some(*op));
+        }
+        for op in BinaryOp::ALL {
+            assert_eq!(BinaryOp::from_name(op.name()), Some(*op));
+        }
+        for p in Predicate::ALL {
+            assert_eq!(Predicate::from_name(p.name()), Some(*p));
+        }
+    }
+}

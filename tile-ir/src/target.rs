@@ -1,0 +1,110 @@
+//! Targets as data. No pass and no emitter asks for a target by name: it reads these fields.
+
+use std::fmt;
+
+/// The machine family that code is generated for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// The host processor.
+    Cpu,
+    /// NVIDIA GPUs, through PTX.
+    Nvptx,
+    /// AMD GPUs, through HSACO.
+    Amdgpu,
+}
+
+/// A target: what its code generator and its scheduler need to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TargetDesc {
+    /// The name that users write: `sm_90a`, `gfx942`, `cpu`.
+    pub name: &'static str,
+    /// Its family.
+    pub family: Family,
+    /// Threads that execute in lock-step: warp or wavefront. 1 on a CPU.
+    pub warp: u32,
+    /// Largest shared memory (LDS) of a block, in bytes; 0 on a CPU.
+    pub shared_bytes: u32,
+    /// Largest number of threads of a block; 1 on a CPU.
+    pub max_threads: u32,
+}
+
+const KIB: u32 = 1024;
+
+/// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
+/// Capability" (163 KiB on 8.0, 227 KiB on 9.0); AMD CDNA3 and RDNA3 ISA manuals (64 KiB LDS).
+pub const TARGETS: &[TargetDesc] = &[
+    TargetDesc { name: "cpu", family: Family::Cpu, warp: 1, shared_bytes: 0, max_threads: 1 },
+    TargetDesc { name: "sm_80", family: Family::Nvptx, warp: 32, shared_bytes: 163 * KIB, max_threads: 1024 },
+    TargetDesc {
+        name: "sm_90a",
+        family: Family::Nvptx,
+        warp: 32,
+        shared_bytes: 227 * KIB,
+        max_threads: 1024,
+    },
+    TargetDesc {
+        name: "gfx942",
+        family: Family::Amdgpu,
+        warp: 64,
+        shared_bytes: 64 * KIB,
+        max_threads: 1024,
+    },
+    TargetDesc {
+        name: "gfx1100",
+        family: Family::Amdgpu,
+        warp: 32,
+        shared_bytes: 64 * KIB,
+        max_threads: 1024,
+    },
+];
+
+/// A target name that isn't known.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown target `{name}`; the targets are {}", target_names())]
+pub struct UnknownTarget {
+    /// The name that was asked for.
+    pub name: String,
+}
+
+fn target_names() -> String {
+    TARGETS.iter().map(|target| target.name).collect::<Vec<_>>().join(", ")
+}
+
+impl TargetDesc {
+    /// The target with this name.
+    ///
+    /// # Errors
+    /// [`UnknownTarget`], whose message lists the names.
+    pub fn named(name: &str) -> Result<&'static TargetDesc, UnknownTarget> {
+        TARGETS
+            .iter()
+            .find(|target| target.name == name)
+            .ok_or_else(|| UnknownTarget { name: name.to_owned() })
+    }
+
+    /// The host processor.
+    pub fn cpu() -> &'static TargetDesc {
+        &TARGETS[0]
+    }
+}
+
+impl fmt::Display for TargetDesc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_target_lists_the_known_ones() {
+        let error = TargetDesc::named("sm_70").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown target `sm_70`; the targets are cpu, sm_80, sm_90a, gfx942, gfx1100"
+        );
+        assert_eq!(TargetDesc::cpu().family, Family::Cpu);
+    }
+}

@@ -1,0 +1,215 @@
+//! Types of IR values.
+
+use crate::dim::Dim;
+use crate::dtype::DType;
+use std::fmt;
+
+/// An element format: known, or a dtype parameter of a generic kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Elem {
+    /// A concrete format.
+    Known(DType),
+    /// A generic parameter such as `T`, bound when the kernel is specialised.
+    Param(String),
+}
+
+impl Elem {
+    /// The concrete format, if it is known.
+    pub fn known(&self) -> Option<DType> {
+        match self {
+            Elem::Known(dtype) => Some(*dtype),
+            Elem::Param(_) => None,
+        }
+    }
+}
+
+impl From<DType> for Elem {
+    fn from(dtype: DType) -> Elem {
+        Elem::Known(dtype)
+    }
+}
+
+/// A dense array of compile-time extents, held by one block.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TileType {
+    /// Extents, outermost axis first. Each is static: see [`Dim::is_static`].
+    pub shape: Vec<Dim>,
+    /// Element format.
+    pub elem: Elem,
+}
+
+/// A kernel argument in memory: dense, row-major.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TensorType {
+    /// Extents, outermost axis first.
+    pub extents: Vec<Dim>,
+    /// Element format.
+    pub elem: Elem,
+    /// Whether the kernel may write it (`&mut`).
+    pub mutable: bool,
+}
+
+/// A tensor cut into tiles: tile `i` along an axis covers elements `i*tile .. (i+1)*tile`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PartitionType {
+    /// The tensor that is cut.
+    pub tensor: TensorType,
+    /// Tile extents, one per axis of the tensor.
+    pub tile: Vec<Dim>,
+}
+
+impl PartitionType {
+    /// The number of tiles along each axis; tiles that stick out at the end count.
+    pub fn index_space(&self) -> Vec<Dim> {
+        self.tensor.extents.iter().zip(&self.tile).map(|(extent, tile)| extent.ceil_div(tile)).collect()
+    }
+
+    /// The type of one tile.
+    pub fn tile_type(&self) -> TileType {
+        TileType { shape: self.tile.clone(), elem: self.tensor.elem.clone() }
+    }
+}
+
+/// The type of an IR value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// One number.
+    Scalar(Elem),
+    /// A tile.
+    Tile(TileType),
+    /// A tensor argument.
+    Tensor(TensorType),
+    /// A partition view of a tensor.
+    Partition(PartitionType),
+}
+
+impl Type {
+    /// `index`, the type of extents and loop counters.
+    pub const INDEX: Type = Type::Scalar(Elem::Known(DType::Index));
+    /// The type of a condition.
+    pub const BOOL: Type = Type::Scalar(Elem::Known(DType::Bool));
+
+    /// A tile type.
+    pub fn tile(shape: impl IntoIterator<Item = Dim>, elem: impl Into<Elem>) -> Type {
+        Type::Tile(TileType { shape: shape.into_iter().collect(), elem: elem.into() })
+    }
+
+    /// A scalar type.
+    pub fn scalar(elem: impl Into<Elem>) -> Type {
+        Type::Scalar(elem.into())
+    }
+
+    /// The element format of a value of this type.
+    pub fn elem(&self) -> &Elem {
+        match self {
+            Type::Scalar(elem) => elem,
+            Type::Tile(tile) => &tile.elem,
+            Type::Tensor(tensor) => &tensor.elem,
+            Type::Partition(partition) => &partition.tensor.elem,
+        }
+    }
+
+    /// The same scalar or tile with another element format; views are returned unchanged.
+    pub fn with_elem(&self, elem: impl Into<Elem>) -> Type {
+        match self {
+            Type::Scalar(_) => Type::Scalar(elem.into()),
+            Type::Tile(tile) => Type::Tile(TileType { shape: tile.shape.clone(), elem: elem.into() }),
+            other => other.clone(),
+        }
+    }
+
+    /// The tile type, if it is one.
+    pub fn as_tile(&self) -> Option<&TileType> {
+        match self {
+            Type::Tile(tile) => Some(tile),
+            _ => None,
+        }
+    }
+
+    /// The partition type, if it is one.
+    pub fn as_partition(&self) -> Option<&PartitionType> {
+        match self {
+            Type::Partition(partition) => Some(partition),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a scalar or a tile: what elementwise ops work on.
+    pub fn is_data(&self) -> bool {
+        matches!(self, Type::Scalar(_) | Type::Tile(_))
+    }
+}
+
+fn write_product(f: &mut fmt::Formatter<'_>, dims: &[Dim], elem: &Elem) -> fmt::Result {
+    for dim in dims {
+        write!(f, "{dim} x ")?;
+    }
+    write!(f, "{elem}")
+}
+
+impl fmt::Display for Elem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Elem::Known(dtype) => write!(f, "{dtype}"),
+            Elem::Param(name) => f.write_str(name),
+        }
+    }
+}
+
+impl fmt::Display for TileType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("tile<")?;
+        write_product(f, &self.shape, &self.elem)?;
+        f.write_str(">")
+    }
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.mutable { "mut tensor<" } else { "tensor<" })?;
+        write_product(f, &self.extents, &self.elem)?;
+        f.write_str(">")
+    }
+}
+
+impl fmt::Display for PartitionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.tensor.mutable { "mut partition<" } else { "partition<" })?;
+        write_product(f, &self.tensor.extents, &self.tensor.elem)?;
+        f.write_str(", [")?;
+        for (i, dim) in self.tile.iter().enumerate() {
+            write!(f, "{}{dim}", if i == 0 { "" } else { ", " })?;
+        }
+        f.write_str("]>")
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Scalar(elem) => write!(f, "{elem}"),
+            Type::Tile(tile) => write!(f, "{tile}"),
+            Type::Tensor(tensor) => write!(f, "{tensor}"),
+            Type::Partition(partition) => write!(f, "{partition}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_print_as_in_the_text_form() {
+        let tensor = TensorType {
+            extents: vec![Dim::size("m"), Dim::from(64)],
+            elem: DType::BF16.into(),
+            mutable: true,
+        };
+        let partition = PartitionType { tensor, tile: vec![Dim::param("BM"), Dim::from(64)] };
+        assert_eq!(partition.to_string(), "mut partition<m x 64 x bf16, [BM, 64]>");
+        assert_eq!(partition.tile_type().to_string(), "tile<BM x 64 x bf16>");
+        assert_eq!(partition.index_space()[0].to_string(), "ceil_div(m, BM)");
+        assert_eq!(partition.index_space()[1].as_const(), Some(1));
+    }
+}

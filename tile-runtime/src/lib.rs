@@ -1,0 +1,1 @@
+//! Devices, tensors and launches for tile kernels.

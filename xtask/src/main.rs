@@ -1,0 +1,2 @@
+//! Set-up, demo, test and benchmark commands.
+fn main() {}
