@@ -1,6 +1,12 @@
 //! Dense arrays and the reference meaning of every data op, written for clarity.
+//!
+//! Floats of every format are held as `f64`, which represents each exactly; an op computes in `f64` and
+//! rounds once. Shapes and formats are the caller's duty (verified IR, or the kernel-side types): a
+//! violation is a panic that names the invariant.
 
-use crate::dtype::DType;
+use crate::dtype::{Class, DType};
+use crate::ops::{BinaryOp, Literal, Predicate, ReduceOp, UnaryOp};
+use tile_layout::{Window, element_count, linear_index, multi_index, row_major_strides};
 
 /// Elements as numbers. Invariant: each is representable in the array's format.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,4 +23,502 @@ pub struct Array {
     dtype: DType,
     shape: Vec<usize>,
     elements: Elements,
+}
+
+/// Rounds to the nearest value of a float format, ties to even.
+///
+/// ```
+/// use tile_ir::{DType, array::round_float};
+/// assert_eq!(round_float(DType::BF16, 1.0 + 1.0 / 256.0), 1.0);
+/// ```
+pub fn round_float(dtype: DType, value: f64) -> f64 {
+    match dtype {
+        DType::F16 => half::f16::from_f64(value).to_f64(),
+        DType::BF16 => round_bf16(value),
+        DType::F32 => f64::from(value as f32),
+        _ => value,
+    }
+}
+
+/// One rounding from f64 to bf16. Rounding through f32 to nearest would round twice, so the step to f32
+/// rounds to odd: the last bit remembers that something was cut off.
+fn round_bf16(value: f64) -> f64 {
+    let nearest = value as f32;
+    let truncated = if f64::from(nearest).abs() > value.abs() && nearest.is_finite() {
+        f32::from_bits(nearest.to_bits() - 1)
+    } else {
+        nearest
+    };
+    let inexact = f64::from(truncated) != value && truncated.is_finite();
+    let odd = if inexact { f32::from_bits(truncated.to_bits() | 1) } else { truncated };
+    half::bf16::from_f32(odd).to_f64()
+}
+
+/// Wraps an integer to the width of a format; `bool` keeps the lowest bit.
+///
+/// ```
+/// use tile_ir::{DType, array::wrap_int};
+/// assert_eq!(wrap_int(DType::I8, 128), -128);
+/// ```
+pub fn wrap_int(dtype: DType, value: i128) -> i128 {
+    match dtype.class() {
+        Class::Bool => value & 1,
+        Class::Signed => {
+            let unused = 128 - dtype.bits();
+            (value << unused) >> unused
+        }
+        _ => value & ((1i128 << dtype.bits()) - 1),
+    }
+}
+
+/// Width in bits as the op tables understand it: 1 for `bool`.
+fn value_bits(dtype: DType) -> u32 {
+    if dtype == DType::Bool { 1 } else { dtype.bits() }
+}
+
+/// Rust's `as` from a float to an integer format: truncates, saturates, NaN gives 0.
+fn float_to_int(dtype: DType, value: f64) -> i128 {
+    let bits = dtype.bits();
+    let (low, high) = match dtype.class() {
+        Class::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
+        _ => (0, (1i128 << bits) - 1),
+    };
+    (value as i128).clamp(low, high)
+}
+
+/// An integer as a float format, rounded once.
+fn int_to_float(dtype: DType, value: i128) -> f64 {
+    if value.unsigned_abs() < 1 << 53 {
+        return round_float(dtype, value as f64);
+    }
+    match dtype {
+        DType::F64 => value as f64,
+        DType::F32 => f64::from(value as f32),
+        // A 64-bit integer cut to 53 bits, the last one sticky, rounds to 11 or 8 bits as the whole would.
+        _ => {
+            let sticky = i128::from(value & 0x7ff != 0);
+            round_float(dtype, (((value >> 11) | sticky) as f64) * 2048.0)
+        }
+    }
+}
+
+impl Array {
+    /// An array of these elements.
+    ///
+    /// # Panics
+    /// If the number or kind of the elements doesn't fit the shape or the format.
+    pub fn new(dtype: DType, shape: Vec<usize>, elements: Elements) -> Array {
+        let count = match &elements {
+            Elements::Int(values) => values.len(),
+            Elements::Float(values) => values.len(),
+        };
+        assert_eq!(element_count(&shape), Some(count), "an array has as many elements as its shape says");
+        assert_eq!(
+            matches!(elements, Elements::Float(_)),
+            dtype.is_float(),
+            "elements are of the format's class"
+        );
+        Array { dtype, shape, elements }
+    }
+
+    /// A number of rank 0, rounded or wrapped to the format.
+    pub fn scalar(dtype: DType, value: Literal) -> Array {
+        Array::full(dtype, &[], value)
+    }
+
+    /// An array with every element equal to `value`, rounded or wrapped to the format.
+    pub fn full(dtype: DType, shape: &[usize], value: Literal) -> Array {
+        let count = element_count(shape).expect("the element count fits usize");
+        let elements = match value {
+            Literal::Float(value) => Elements::Float(vec![round_float(dtype, value); count]),
+            Literal::Int(value) if dtype.is_float() => {
+                Elements::Float(vec![int_to_float(dtype, value); count])
+            }
+            Literal::Int(value) => Elements::Int(vec![wrap_int(dtype, value); count]),
+        };
+        Array::new(dtype, shape.to_vec(), elements)
+    }
+
+    /// An array whose element is its position along `axis`.
+    pub fn iota(dtype: DType, shape: &[usize], axis: usize) -> Array {
+        let count = element_count(shape).expect("the element count fits usize");
+        let positions = (0..count).map(|i| multi_index(i, shape)[axis] as i128);
+        let elements = if dtype.is_float() {
+            Elements::Float(positions.map(|p| int_to_float(dtype, p)).collect())
+        } else {
+            Elements::Int(positions.map(|p| wrap_int(dtype, p)).collect())
+        };
+        Array::new(dtype, shape.to_vec(), elements)
+    }
+
+    /// Element format.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Extents, outermost axis first.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The elements in row-major order.
+    pub fn elements(&self) -> &Elements {
+        &self.elements
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        match &self.elements {
+            Elements::Int(values) => values.len(),
+            Elements::Float(values) => values.len(),
+        }
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Element `i` in row-major order, as the number it is.
+    pub fn get(&self, i: usize) -> Literal {
+        match &self.elements {
+            Elements::Int(values) => Literal::Int(values[i]),
+            Elements::Float(values) => Literal::Float(values[i]),
+        }
+    }
+
+    /// Element `i` as a float; integers are converted.
+    pub fn get_f64(&self, i: usize) -> f64 {
+        match &self.elements {
+            Elements::Int(values) => values[i] as f64,
+            Elements::Float(values) => values[i],
+        }
+    }
+
+    /// Element `i` of an integer or bool array.
+    ///
+    /// # Panics
+    /// If the elements are floats.
+    pub fn get_int(&self, i: usize) -> i128 {
+        self.ints()[i]
+    }
+
+    fn ints(&self) -> &[i128] {
+        match &self.elements {
+            Elements::Int(values) => values,
+            Elements::Float(_) => panic!("verified: the elements are integers"),
+        }
+    }
+
+    /// The elements at positions that `source` gives for each position of the result.
+    fn gather(&self, shape: Vec<usize>, source: impl Fn(usize) -> usize) -> Array {
+        let count = element_count(&shape).expect("the element count fits usize");
+        let elements = match &self.elements {
+            Elements::Int(values) => Elements::Int((0..count).map(|i| values[source(i)]).collect()),
+            Elements::Float(values) => Elements::Float((0..count).map(|i| values[source(i)]).collect()),
+        };
+        Array { dtype: self.dtype, shape, elements }
+    }
+
+    /// Op [`crate::Op::Unary`].
+    pub fn unary(&self, op: UnaryOp) -> Array {
+        let (dtype, bits) = (self.dtype, value_bits(self.dtype));
+        let elements = match &self.elements {
+            Elements::Int(values) => {
+                let f = op.int();
+                Elements::Int(values.iter().map(|&x| wrap_int(dtype, f(x, bits))).collect())
+            }
+            Elements::Float(values) => {
+                let f = op.float();
+                Elements::Float(values.iter().map(|&x| round_float(dtype, f(x))).collect())
+            }
+        };
+        Array { dtype, shape: self.shape.clone(), elements }
+    }
+
+    /// Op [`crate::Op::Binary`].
+    pub fn binary(&self, op: BinaryOp, other: &Array) -> Array {
+        assert_eq!(
+            (self.dtype, &self.shape),
+            (other.dtype, &other.shape),
+            "verified: operands have one type"
+        );
+        let (dtype, bits) = (self.dtype, value_bits(self.dtype));
+        let elements = match (&self.elements, &other.elements) {
+            (Elements::Float(a), Elements::Float(b)) => {
+                let f = op.float();
+                Elements::Float(a.iter().zip(b).map(|(&x, &y)| round_float(dtype, f(x, y))).collect())
+            }
+            _ => {
+                let f = op.int();
+                let pairs = self.ints().iter().zip(other.ints());
+                Elements::Int(pairs.map(|(&x, &y)| wrap_int(dtype, f(x, y, bits))).collect())
+            }
+        };
+        Array { dtype, shape: self.shape.clone(), elements }
+    }
+
+    /// Op [`crate::Op::Compare`].
+    pub fn compare(&self, predicate: Predicate, other: &Array) -> Array {
+        assert_eq!(
+            (self.dtype, &self.shape),
+            (other.dtype, &other.shape),
+            "verified: operands have one type"
+        );
+        let truths: Vec<i128> = match (&self.elements, &other.elements) {
+            (Elements::Float(a), Elements::Float(b)) => {
+                a.iter().zip(b).map(|(x, y)| i128::from(predicate.holds(x, y))).collect()
+            }
+            _ => {
+                self.ints().iter().zip(other.ints()).map(|(x, y)| i128::from(predicate.holds(x, y))).collect()
+            }
+        };
+        Array { dtype: DType::Bool, shape: self.shape.clone(), elements: Elements::Int(truths) }
+    }
+
+    /// Op [`crate::Op::Select`]: `a` where the condition holds, else `b`.
+    pub fn select(condition: &Array, a: &Array, b: &Array) -> Array {
+        assert_eq!((a.dtype, &a.shape), (b.dtype, &b.shape), "verified: both choices have one type");
+        assert_eq!(condition.shape, a.shape, "verified: the condition has the shape of the choices");
+        let chosen = condition.ints().iter().enumerate();
+        let elements = match (&a.elements, &b.elements) {
+            (Elements::Float(a), Elements::Float(b)) => {
+                Elements::Float(chosen.map(|(i, &c)| if c != 0 { a[i] } else { b[i] }).collect())
+            }
+            _ => {
+                Elements::Int(chosen.map(|(i, &c)| if c != 0 { a.ints()[i] } else { b.ints()[i] }).collect())
+            }
+        };
+        Array { dtype: a.dtype, shape: a.shape.clone(), elements }
+    }
+
+    /// Op [`crate::Op::Cast`].
+    pub fn cast(&self, to: DType) -> Array {
+        let elements = match &self.elements {
+            Elements::Int(values) if to.is_float() => {
+                Elements::Float(values.iter().map(|&x| int_to_float(to, x)).collect())
+            }
+            Elements::Int(values) if to == DType::Bool => {
+                Elements::Int(values.iter().map(|&x| i128::from(x != 0)).collect())
+            }
+            Elements::Int(values) => Elements::Int(values.iter().map(|&x| wrap_int(to, x)).collect()),
+            Elements::Float(values) if to.is_float() => {
+                Elements::Float(values.iter().map(|&x| round_float(to, x)).collect())
+            }
+            Elements::Float(values) if to == DType::Bool => {
+                Elements::Int(values.iter().map(|&x| i128::from(x != 0.0)).collect())
+            }
+            Elements::Float(values) => Elements::Int(values.iter().map(|&x| float_to_int(to, x)).collect()),
+        };
+        Array { dtype: to, shape: self.shape.clone(), elements }
+    }
+
+    /// Op [`crate::Op::Splat`] of a scalar.
+    pub fn splat(&self, shape: &[usize]) -> Array {
+        self.gather(shape.to_vec(), |_| 0)
+    }
+
+    /// Op [`crate::Op::Broadcast`]: axes of extent 1 are repeated.
+    pub fn broadcast(&self, shape: &[usize]) -> Array {
+        let strides = row_major_strides(&self.shape);
+        self.gather(shape.to_vec(), |i| {
+            let index = multi_index(i, shape);
+            index
+                .iter()
+                .zip(&strides)
+                .zip(&self.shape)
+                .map(|((&i, &s), &e)| if e == 1 { 0 } else { i * s })
+                .sum()
+        })
+    }
+
+    /// Op [`crate::Op::Reshape`].
+    pub fn reshape(&self, shape: &[usize]) -> Array {
+        assert_eq!(element_count(shape), Some(self.len()), "verified: a reshape keeps the element count");
+        Array { shape: shape.to_vec(), ..self.clone() }
+    }
+
+    /// Op [`crate::Op::Permute`]: axis `i` of the result is axis `permutation[i]` of `self`.
+    pub fn permute(&self, permutation: &[usize]) -> Array {
+        let strides = row_major_strides(&self.shape);
+        let shape: Vec<usize> = permutation.iter().map(|&axis| self.shape[axis]).collect();
+        let extents = shape.clone();
+        self.gather(shape, |i| {
+            multi_index(i, &extents).iter().zip(permutation).map(|(&i, &axis)| i * strides[axis]).sum()
+        })
+    }
+
+    /// Op [`crate::Op::Reduce`]: float sums are rounded once, at the end.
+    pub fn reduce(&self, op: ReduceOp, axis: usize) -> Array {
+        let combine = op.combine();
+        let (dtype, bits) = (self.dtype, value_bits(self.dtype));
+        let extent = self.shape[axis];
+        let inner: usize = self.shape[axis + 1..].iter().product();
+        let outer: usize = self.shape[..axis].iter().product();
+        let line = |result: usize| {
+            let start = result / inner * extent * inner + result % inner;
+            (0..extent).map(move |k| start + k * inner)
+        };
+        let verified = "verified: a tile axis is not empty";
+        let elements = match &self.elements {
+            Elements::Float(values) => {
+                let f = combine.float();
+                let lines = (0..outer * inner).map(|r| line(r).map(|i| values[i]).reduce(f).expect(verified));
+                Elements::Float(lines.map(|x| round_float(dtype, x)).collect())
+            }
+            Elements::Int(values) => {
+                let f = |x, y| wrap_int(dtype, combine.int()(x, y, bits));
+                let lines = (0..outer * inner).map(|r| line(r).map(|i| values[i]).reduce(f).expect(verified));
+                Elements::Int(lines.collect())
+            }
+        };
+        let mut shape = self.shape.clone();
+        shape[axis] = 1;
+        Array { dtype, shape, elements }
+    }
+
+    /// Op [`crate::Op::Mma`]: `a·b + c`, float sums rounded once, at the end.
+    pub fn mma(a: &Array, b: &Array, c: &Array) -> Array {
+        let ([m, k], [_, n]) = (rank2(a), rank2(b));
+        assert_eq!((b.shape[0], c.shape.as_slice()), (k, [m, n].as_slice()), "verified: mma shapes agree");
+        let dtype = c.dtype;
+        let elements = match (&a.elements, &b.elements, &c.elements) {
+            (Elements::Float(a), Elements::Float(b), Elements::Float(c)) => {
+                let mut sums = c.clone();
+                for (row, sums) in sums.chunks_exact_mut(n).enumerate() {
+                    for p in 0..k {
+                        let x = a[row * k + p];
+                        sums.iter_mut().zip(&b[p * n..(p + 1) * n]).for_each(|(sum, y)| *sum += x * y);
+                    }
+                    sums.iter_mut().for_each(|sum| *sum = round_float(dtype, *sum));
+                }
+                Elements::Float(sums)
+            }
+            _ => {
+                let (a, b) = (a.ints(), b.ints());
+                let dot = |i: usize| (0..k).map(|p| a[i / n * k + p] * b[p * n + i % n]).sum::<i128>();
+                let sums = c.ints().iter().enumerate().map(|(i, &sum)| wrap_int(dtype, sum + dot(i)));
+                Elements::Int(sums.collect())
+            }
+        };
+        Array { dtype, shape: c.shape.clone(), elements }
+    }
+
+    /// The tile at `window` of this tensor; elements outside it are `pad`. `None` is a window wholly outside.
+    pub fn window(&self, window: Option<&Window>, tile: &[usize], pad: Literal) -> Array {
+        let mut result = Array::full(self.dtype, tile, pad);
+        if let Some(window) = window {
+            for (inside, outside) in window_positions(window, tile, &self.shape) {
+                match (&mut result.elements, &self.elements) {
+                    (Elements::Float(to), Elements::Float(from)) => to[inside] = from[outside],
+                    (Elements::Int(to), Elements::Int(from)) => to[inside] = from[outside],
+                    _ => unreachable!("both arrays have one format"),
+                }
+            }
+        }
+        result
+    }
+
+    /// Writes the part of `tile` that lies inside this tensor.
+    pub fn set_window(&mut self, window: &Window, tile: &Array) {
+        assert_eq!(self.dtype, tile.dtype, "verified: a tile is stored to a view of its format");
+        for (inside, outside) in window_positions(window, &tile.shape, &self.shape) {
+            match (&mut self.elements, &tile.elements) {
+                (Elements::Float(to), Elements::Float(from)) => to[outside] = from[inside],
+                (Elements::Int(to), Elements::Int(from)) => to[outside] = from[inside],
+                _ => unreachable!("both arrays have one format"),
+            }
+        }
+    }
+}
+
+/// The row-major positions of a window's elements in the tile and in the tensor.
+fn window_positions<'a>(
+    window: &'a Window,
+    tile: &'a [usize],
+    extents: &'a [usize],
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let count = element_count(&window.valid).expect("a window is part of a tensor");
+    (0..count).map(move |i| {
+        let inside = multi_index(i, &window.valid);
+        let outside: Vec<usize> = inside.iter().zip(&window.start).map(|(&i, &start)| start + i).collect();
+        (linear_index(&inside, tile), linear_index(&outside, extents))
+    })
+}
+
+fn rank2(array: &Array) -> [usize; 2] {
+    array.shape.as_slice().try_into().expect("verified: mma operands have rank 2")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_layout::Partition;
+
+    fn floats(shape: &[usize], values: &[f64]) -> Array {
+        Array::new(DType::F32, shape.to_vec(), Elements::Float(values.to_vec()))
+    }
+
+    #[test]
+    fn bf16_rounds_once() {
+        // Just above the midpoint of 1 and 1 + 2⁻⁷, by less than f32 can see: nearest is the upper one.
+        let above = 1.0 + 2f64.powi(-8) + 2f64.powi(-40);
+        assert_eq!(round_float(DType::BF16, above), 1.0 + 2f64.powi(-7));
+        assert_eq!(round_float(DType::BF16, -above), -1.0 - 2f64.powi(-7));
+        assert_eq!(round_float(DType::BF16, 1.0 + 2f64.powi(-8)), 1.0);
+        assert_eq!(round_float(DType::BF16, 1.0 + 3.0 * 2f64.powi(-8)), 1.015625);
+        assert_eq!(round_float(DType::BF16, 1e300), f64::INFINITY);
+        assert!(round_float(DType::BF16, f64::NAN).is_nan());
+        assert_eq!(round_float(DType::F16, 65519.0), 65504.0);
+        assert_eq!(round_float(DType::F16, 65520.0), f64::INFINITY);
+    }
+
+    #[test]
+    fn integers_wrap_and_casts_saturate_as_rusts() {
+        let x = Array::full(DType::I8, &[1], Literal::Int(127));
+        assert_eq!(x.binary(BinaryOp::Add, &Array::full(DType::I8, &[1], Literal::Int(1))).get_int(0), -128);
+        let big = floats(&[3], &[f64::NAN, 1e20, -1.9]);
+        assert_eq!(big.cast(DType::I32).elements(), &Elements::Int(vec![0, i128::from(i32::MAX), -1]));
+        assert_eq!(big.cast(DType::U8).elements(), &Elements::Int(vec![0, 255, 0]));
+        let wide = Array::full(DType::U64, &[1], Literal::Int(i128::from(u64::MAX)));
+        assert_eq!(wide.cast(DType::F16).get_f64(0), f64::INFINITY);
+        assert_eq!(wide.cast(DType::BF16).get_f64(0), 2f64.powi(64));
+        assert_eq!(Array::full(DType::Bool, &[1], Literal::Int(1)).unary(UnaryOp::Not).get_int(0), 0);
+    }
+
+    #[test]
+    fn shape_ops_move_the_right_elements() {
+        let x = Array::iota(DType::F32, &[8], 0).reshape(&[2, 4]);
+        assert_eq!(x.permute(&[1, 0]).elements(), &Elements::Float(vec![0., 4., 1., 5., 2., 6., 3., 7.]));
+        assert_eq!(x.reduce(ReduceOp::Sum, 1).elements(), &Elements::Float(vec![6., 22.]));
+        assert_eq!(x.reduce(ReduceOp::Sum, 0).elements(), &Elements::Float(vec![4., 6., 8., 10.]));
+        let column = floats(&[2, 1], &[1., 2.]);
+        assert_eq!(column.broadcast(&[2, 3]).elements(), &Elements::Float(vec![1., 1., 1., 2., 2., 2.]));
+    }
+
+    #[test]
+    fn mma_contracts_the_inner_axis() {
+        let a = floats(&[2, 3], &[1., 2., 3., 4., 5., 6.]);
+        let b = floats(&[3, 2], &[1., 0., 0., 1., 1., 1.]);
+        let c = floats(&[2, 2], &[10., 20., 30., 40.]);
+        assert_eq!(Array::mma(&a, &b, &c).elements(), &Elements::Float(vec![14., 25., 40., 51.]));
+        let (s, u) = (
+            Array::full(DType::I8, &[1, 16], Literal::Int(-1)),
+            Array::full(DType::I8, &[16, 1], Literal::Int(127)),
+        );
+        let zero = Array::full(DType::I32, &[1, 1], Literal::Int(0));
+        assert_eq!(Array::mma(&s, &u, &zero).get_int(0), -2032);
+    }
+
+    #[test]
+    fn windows_pad_and_clip() {
+        let mut x = Array::iota(DType::F32, &[10], 0);
+        let partition = Partition::new(&[10], &[4]).unwrap();
+        let last = partition.window(&[2]).unwrap();
+        let tile = x.window(Some(&last), &[4], Literal::Float(f64::NEG_INFINITY));
+        assert_eq!(tile.elements(), &Elements::Float(vec![8., 9., f64::NEG_INFINITY, f64::NEG_INFINITY]));
+        x.set_window(&last, &Array::full(DType::F32, &[4], Literal::Float(1.0)));
+        assert_eq!((x.get_f64(7), x.get_f64(8), x.get_f64(9)), (7.0, 1.0, 1.0));
+        assert_eq!(x.window(None, &[2], Literal::Float(5.0)).elements(), &Elements::Float(vec![5., 5.]));
+    }
 }

@@ -1,14 +1,309 @@
 //! The reference evaluator: executes any [`Instance`] on dense arrays, block by block.
+//!
+//! Views hold no data: a partition is the argument that it cuts. Nothing here is fast; everything follows
+//! the definition of the op.
 
-use crate::abi::BindError;
+use crate::abi::{BindError, Bound, KernelAbi};
 use crate::array::Array;
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::kernel::{OpData, RegionId, ValueId};
+use crate::ops::{Literal, Op};
 use crate::specialize::Instance;
+use crate::types::Type;
+use std::collections::HashMap;
+use tile_layout::{Partition, multi_index};
 
 /// Runs every block of the grid, in order. `arguments` are the kernel's arguments (scalars have rank 0);
 /// mutable tensors are updated in place.
 ///
 /// # Errors
 /// [`BindError`] where the shapes don't fit the kernel.
+///
+/// # Panics
+/// If an argument's format isn't the declared one, or there are too few arguments.
 pub fn run(instance: &Instance, arguments: &mut [Array]) -> Result<(), BindError> {
-    todo!()
+    assert_eq!(arguments.len(), instance.params().len(), "every argument is given");
+    for (argument, &param) in arguments.iter().zip(instance.params()) {
+        assert_eq!(
+            Some(argument.dtype()),
+            instance.ty(param).elem().known(),
+            "arguments have the declared formats"
+        );
+    }
+    let shapes: Vec<Vec<usize>> = tensor_shapes(instance, arguments);
+    let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
+    let abi = KernelAbi::of(instance);
+    let bound = abi.bind(&shapes)?;
+    let sizes = abi.sizes.iter().cloned().zip(bound.sizes.iter().map(|&size| size as i64)).collect();
+    for block in 0..bound.blocks() {
+        let values = vec![None; instance.value_count()];
+        let block = block_index(block, &bound);
+        let mut evaluation = Evaluation { instance, arguments, sizes: &sizes, block, values };
+        evaluation.bind_arguments();
+        evaluation.region(instance.body());
+    }
+    Ok(())
+}
+
+fn tensor_shapes(instance: &Instance, arguments: &[Array]) -> Vec<Vec<usize>> {
+    let pairs = arguments.iter().zip(instance.params());
+    pairs
+        .filter(|&(_, &param)| matches!(instance.ty(param), Type::Tensor(_)))
+        .map(|(argument, _)| argument.shape().to_vec())
+        .collect()
+}
+
+fn block_index(block: usize, bound: &Bound) -> Vec<usize> {
+    multi_index(block, &bound.grid)
+}
+
+/// One block in progress.
+struct Evaluation<'a> {
+    instance: &'a Instance,
+    arguments: &'a mut [Array],
+    sizes: &'a HashMap<String, i64>,
+    block: Vec<usize>,
+    /// Scalars and tiles.
+    values: Vec<Option<Array>>,
+}
+
+impl Evaluation<'_> {
+    fn bind_arguments(&mut self) {
+        for (argument, &param) in self.arguments.iter().zip(self.instance.params()) {
+            if matches!(self.instance.ty(param), Type::Scalar(_)) {
+                self.values[param.index()] = Some(argument.clone());
+            }
+        }
+    }
+
+    fn get(&self, value: ValueId) -> &Array {
+        self.values[value.index()].as_ref().expect("verified: a value is defined before its use")
+    }
+
+    fn index(&self, value: ValueId) -> usize {
+        usize::try_from(self.get(value).get_int(0)).expect("verified: an index is a u64")
+    }
+
+    fn dim(&self, dim: &Dim) -> Literal {
+        let value = dim.evaluate(&|name| self.sizes.get(name).copied());
+        // A run-time extent that has no value (a division by zero, say) reads as 0 on every target.
+        Literal::Int(value.map_or(0, |value| value as i128))
+    }
+
+    /// Runs a region's ops; gives what its `yield` yields.
+    fn region(&mut self, region: RegionId) -> Vec<Array> {
+        let instance = self.instance;
+        for &op in &instance.region(region).ops {
+            let data = instance.op(op);
+            let operands = || data.operands.iter();
+            if data.op == Op::Yield {
+                return operands().map(|&value| self.get(value).clone()).collect();
+            }
+            let results = self.op(data);
+            for (&result, value) in data.results.iter().zip(results) {
+                self.values[result.index()] = value;
+            }
+        }
+        Vec::new()
+    }
+
+    fn op(&mut self, data: &OpData) -> Vec<Option<Array>> {
+        match &data.op {
+            Op::For => self.for_loop(data).into_iter().map(Some).collect(),
+            Op::If => {
+                let chosen = data.regions[usize::from(self.get(data.operands[0]).get_int(0) == 0)];
+                self.region(chosen).into_iter().map(Some).collect()
+            }
+            // A view has no value of its own.
+            Op::Partition(_) => vec![None],
+            Op::BlockIndex => {
+                let axes = self.block.iter();
+                axes.map(|&i| Some(Array::scalar(DType::Index, Literal::Int(i as i128)))).collect()
+            }
+            Op::LoadMasked => vec![Some(self.load(data))],
+            Op::StoreMasked => {
+                self.store(data);
+                Vec::new()
+            }
+            _ => vec![Some(self.data_op(data))],
+        }
+    }
+
+    fn for_loop(&mut self, data: &OpData) -> Vec<Array> {
+        let (start, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
+        let mut carried: Vec<Array> =
+            data.operands[2..].iter().map(|&value| self.get(value).clone()).collect();
+        let instance = self.instance;
+        let (&counter, params) =
+            instance.region(data.regions[0]).params.split_first().expect("verified: `for` has a counter");
+        for i in start..end {
+            self.values[counter.index()] = Some(Array::scalar(DType::Index, Literal::Int(i as i128)));
+            for (&param, value) in params.iter().zip(carried) {
+                self.values[param.index()] = Some(value);
+            }
+            carried = self.region(data.regions[0]);
+        }
+        carried
+    }
+
+    /// The partition that a view value stands for, and the argument that it cuts.
+    fn view(&self, value: ValueId) -> (usize, Partition) {
+        let instance = self.instance;
+        let definition = instance.walk().into_iter().map(|op| instance.op(op));
+        let tensor = definition
+            .filter(|data| data.results.contains(&value))
+            .map(|data| data.operands[0])
+            .next()
+            .expect("verified: a view is made by `partition`");
+        let argument = instance.params().iter().position(|&param| param == tensor);
+        let argument = argument.expect("verified: a partition cuts an argument");
+        let view = instance.ty(value).as_partition().expect("verified: a view operand");
+        let partition = Partition::new(self.arguments[argument].shape(), &extents(&view.tile));
+        (argument, partition.expect("verified: tile extents are positive and of the tensor's rank"))
+    }
+
+    fn load(&self, data: &OpData) -> Array {
+        let (argument, partition) = self.view(data.operands[0]);
+        let pad = self.get(data.operands[1]).get(0);
+        let index: Vec<usize> = match &data.operands[2..] {
+            [] => self.block.clone(),
+            indices => indices.iter().map(|&value| self.index(value)).collect(),
+        };
+        self.arguments[argument].window(partition.window(&index).as_ref(), partition.tile(), pad)
+    }
+
+    fn store(&mut self, data: &OpData) {
+        let (argument, partition) = self.view(data.operands[0]);
+        let tile = self.get(data.operands[1]).clone();
+        if let Some(window) = partition.window(&self.block) {
+            self.arguments[argument].set_window(&window, &tile);
+        }
+    }
+
+    fn data_op(&self, data: &OpData) -> Array {
+        let operand = |i: usize| self.get(data.operands[i]);
+        let known = |elem: &crate::types::Elem| elem.known().expect("an instance has no dtype parameters");
+        match &data.op {
+            Op::Constant { value, elem } => Array::scalar(known(elem), *value),
+            Op::Extent(dim) => Array::scalar(DType::Index, self.dim(dim)),
+            Op::Unary(op) => operand(0).unary(*op),
+            Op::Binary(op) => operand(0).binary(*op, operand(1)),
+            Op::Compare(predicate) => operand(0).compare(*predicate, operand(1)),
+            Op::Select => Array::select(operand(0), operand(1), operand(2)),
+            Op::Cast(elem) => operand(0).cast(known(elem)),
+            Op::Splat(shape) => operand(0).splat(&extents(shape)),
+            Op::Iota { shape, axis, elem } => Array::iota(known(elem), &extents(shape), *axis),
+            Op::Broadcast(shape) => operand(0).broadcast(&extents(shape)),
+            Op::Reshape(shape) => operand(0).reshape(&extents(shape)),
+            Op::Permute(permutation) => operand(0).permute(permutation),
+            Op::Reduce { op, axis } => operand(0).reduce(*op, *axis),
+            Op::Mma => Array::mma(operand(0), operand(1), operand(2)),
+            Op::Partition(_)
+            | Op::BlockIndex
+            | Op::LoadMasked
+            | Op::StoreMasked
+            | Op::For
+            | Op::If
+            | Op::Yield => unreachable!("not a data op"),
+        }
+    }
+}
+
+/// The numbers that an instance's tile extents are.
+pub(crate) fn extents(dims: &[Dim]) -> Vec<usize> {
+    dims.iter()
+        .map(|dim| dim.as_const().and_then(|extent| usize::try_from(extent).ok()))
+        .collect::<Option<_>>()
+        .expect("an instance's tile extents are positive numbers")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::Elements;
+    use crate::specialize::{Binding, specialize};
+    use crate::text::parse;
+    use crate::verify::verify;
+
+    fn instance(text: &str, constants: &[(&str, usize)]) -> Instance {
+        let bindings: Vec<_> = constants.iter().map(|&(n, v)| (n.to_owned(), Binding::Const(v))).collect();
+        specialize(&verify(parse(text).unwrap()).unwrap(), &bindings).unwrap()
+    }
+
+    const MATMUL: &str = "\
+kernel @matmul<BM, BN, BK>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>) {
+  %va = partition %a [BM, BK] : partition<m x k x f32, [BM, BK]>
+  %vb = partition %b [BK, BN] : partition<k x n x f32, [BK, BN]>
+  %vc = partition %c [BM, BN] : mut partition<m x n x f32, [BM, BN]>
+  %i, %j = block_index %vc : index, index
+  %0 = constant 0.0 : f32
+  %zero = splat %0 : tile<BM x BN x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, BK) : index
+  %acc_2 = for %p = %1 to %2 carry (%acc = %zero) : tile<BM x BN x f32> {
+    %4 = load_masked %va[%i, %p] pad %0 : tile<BM x BK x f32>
+    %6 = load_masked %vb[%p, %j] pad %0 : tile<BK x BN x f32>
+    %7 = mma %4, %6, %acc : tile<BM x BN x f32>
+    yield %7
+  }
+  store_masked %vc, %acc_2
+}
+";
+
+    fn ramp(shape: &[usize], f: impl Fn(usize) -> f64) -> Array {
+        let count = shape.iter().product();
+        Array::new(DType::F32, shape.to_vec(), Elements::Float((0..count).map(f).collect()))
+    }
+
+    #[test]
+    fn matmul_of_ragged_shapes() {
+        let instance = instance(MATMUL, &[("BM", 4), ("BN", 8), ("BK", 2)]);
+        let (m, n, k) = (5, 9, 3);
+        let (a, b) = (ramp(&[m, k], |i| (i % 7) as f64 - 3.0), ramp(&[k, n], |i| (i % 5) as f64));
+        let mut arguments = [a.clone(), b.clone(), ramp(&[m, n], |_| -7.0)];
+        run(&instance, &mut arguments).unwrap();
+        for i in 0..m {
+            for j in 0..n {
+                let expected: f64 = (0..k).map(|p| a.get_f64(i * k + p) * b.get_f64(p * n + j)).sum();
+                assert_eq!(arguments[2].get_f64(i * n + j), expected, "({i}, {j})");
+            }
+        }
+    }
+
+    #[test]
+    fn shapes_that_disagree_are_named() {
+        let instance = instance(MATMUL, &[("BM", 4), ("BN", 8), ("BK", 2)]);
+        let mut arguments = [ramp(&[4, 3], |_| 0.0), ramp(&[2, 8], |_| 0.0), ramp(&[4, 8], |_| 0.0)];
+        assert_eq!(
+            run(&instance, &mut arguments).unwrap_err().to_string(),
+            "`k` of kernel `matmul` is 3 (axis 1 of `a`) and 2 (axis 0 of `b`); axes that share a name must have \
+             equal extents"
+        );
+    }
+
+    #[test]
+    fn empty_grids_and_branches() {
+        let text = "\
+kernel @k(%flag: bool, %y: mut tensor<n x i32>) {
+  %v = partition %y [4] : mut partition<n x i32, [4]>
+  %0 = constant 7 : i32
+  %1 = load_masked %v pad %0 : tile<4 x i32>
+  %2 = if %flag : tile<4 x i32> {
+    %3 = neg %1 : tile<4 x i32>
+    yield %3
+  } else {
+    yield %1
+  }
+  store_masked %v, %2
+}
+";
+        let instance = instance(text, &[]);
+        let y = Array::iota(DType::I32, &[6], 0);
+        let mut arguments = [Array::scalar(DType::Bool, Literal::Int(1)), y];
+        run(&instance, &mut arguments).unwrap();
+        assert_eq!(arguments[1].elements(), &Elements::Int(vec![0, -1, -2, -3, -4, -5]));
+        let mut none = [Array::scalar(DType::Bool, Literal::Int(1)), Array::iota(DType::I32, &[0], 0)];
+        run(&instance, &mut none).unwrap();
+    }
 }

@@ -208,6 +208,16 @@ impl Kernel {
         OpId(self.ops.len() as u32 - 1)
     }
 
+    /// Every value.
+    pub fn value_ids(&self) -> impl Iterator<Item = ValueId> + use<> {
+        (0..self.values.len() as u32).map(ValueId)
+    }
+
+    /// Every op, detached ones included, in order of creation.
+    pub fn op_ids(&self) -> impl Iterator<Item = OpId> + use<> {
+        (0..self.ops.len() as u32).map(OpId)
+    }
+
     /// Every op in order of appearance, those of nested regions after their owner.
     pub fn walk(&self) -> Vec<OpId> {
         let mut found = Vec::new();

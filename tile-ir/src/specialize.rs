@@ -1,7 +1,11 @@
 //! Binds the compile-time parameters of a kernel.
 
+use crate::dim::{Atom, Dim};
 use crate::dtype::DType;
-use crate::verify::{VerifiedKernel, VerifyError};
+use crate::kernel::{Generic, GenericKind, Kernel};
+use crate::ops::{Literal, Op};
+use crate::types::{Elem, PartitionType, TensorType, Type};
+use crate::verify::{VerifiedKernel, VerifyError, verify};
 
 /// The value of one compile-time parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -76,5 +80,225 @@ pub fn specialize(
     kernel: &VerifiedKernel,
     bindings: &[(String, Binding)],
 ) -> Result<Instance, SpecializeError> {
-    todo!()
+    check_names(kernel, bindings)?;
+    let bindings =
+        kernel.generics.iter().map(|generic| bind(kernel, generic, bindings)).collect::<Result<_, _>>()?;
+    let mut bound = Kernel::clone(kernel);
+    bound.generics.clear();
+    Substitution { bindings: &bindings }.apply(&mut bound);
+    let kernel =
+        verify(bound).map_err(|errors| SpecializeError::Invalid { kernel: kernel.name.clone(), errors })?;
+    Ok(Instance { kernel, bindings })
+}
+
+impl Instance {
+    /// The instance with its kernel rewritten. For passes; a pass that breaks an invariant is a bug.
+    ///
+    /// # Panics
+    /// If the rewritten kernel doesn't verify.
+    pub(crate) fn rewrite(self, pass: &str, rewrite: impl FnOnce(&mut Kernel)) -> Instance {
+        let mut kernel = self.kernel.into_inner();
+        rewrite(&mut kernel);
+        match verify(kernel) {
+            Ok(kernel) => Instance { kernel, bindings: self.bindings },
+            Err(errors) => panic!("pass `{pass}` broke an invariant: {}", errors[0]),
+        }
+    }
+}
+
+fn check_names(kernel: &Kernel, bindings: &[(String, Binding)]) -> Result<(), SpecializeError> {
+    for (name, _) in bindings {
+        if !kernel.generics.iter().any(|generic| generic.name == *name) {
+            return Err(wrong(kernel, name, "not a parameter of the kernel"));
+        }
+    }
+    Ok(())
+}
+
+fn wrong(kernel: &Kernel, parameter: &str, problem: impl Into<String>) -> SpecializeError {
+    SpecializeError::Wrong {
+        kernel: kernel.name.clone(),
+        parameter: parameter.to_owned(),
+        problem: problem.into(),
+    }
+}
+
+fn bind(
+    kernel: &Kernel,
+    generic: &Generic,
+    bindings: &[(String, Binding)],
+) -> Result<(String, Binding), SpecializeError> {
+    let name = &generic.name;
+    let Some((_, value)) = bindings.iter().find(|(bound, _)| bound == name) else {
+        return Err(SpecializeError::Missing { kernel: kernel.name.clone(), parameter: name.clone() });
+    };
+    match (generic.kind, *value) {
+        (GenericKind::Const, Binding::Const(value)) if i64::try_from(value).is_err() => {
+            Err(wrong(kernel, name, format!("{value}, which doesn't fit 63 bits")))
+        }
+        (GenericKind::Const, value @ Binding::Const(_)) => Ok((name.clone(), value)),
+        (GenericKind::Elem(domain), Binding::Elem(dtype)) if domain.accepts(dtype) && dtype.is_element() => {
+            Ok((name.clone(), *value))
+        }
+        (GenericKind::Elem(domain), Binding::Elem(dtype)) => {
+            Err(wrong(kernel, name, format!("{dtype}, but must be {}", domain.describe())))
+        }
+        (GenericKind::Const, Binding::Elem(dtype)) => {
+            Err(wrong(kernel, name, format!("a const parameter, but was given the element type {dtype}")))
+        }
+        (GenericKind::Elem(_), Binding::Const(value)) => {
+            Err(wrong(kernel, name, format!("an element type parameter, but was given the number {value}")))
+        }
+    }
+}
+
+struct Substitution<'b> {
+    bindings: &'b Bindings,
+}
+
+impl Substitution<'_> {
+    fn apply(&self, kernel: &mut Kernel) {
+        for value in kernel.value_ids() {
+            let ty = self.ty(kernel.ty(value));
+            kernel.set_type(value, ty);
+        }
+        for op in kernel.op_ids() {
+            let data = kernel.op_mut(op);
+            data.op = self.op(&data.op);
+        }
+    }
+
+    fn lookup(&self, name: &str) -> Option<Binding> {
+        self.bindings.iter().find(|(bound, _)| bound == name).map(|&(_, value)| value)
+    }
+
+    fn dim(&self, dim: &Dim) -> Dim {
+        dim.substitute(&|atom| match atom {
+            Atom::Param(name) => match self.lookup(name)? {
+                Binding::Const(value) => i64::try_from(value).ok().map(Dim::from),
+                Binding::Elem(_) => None,
+            },
+            _ => None,
+        })
+    }
+
+    fn dims(&self, dims: &[Dim]) -> Vec<Dim> {
+        dims.iter().map(|dim| self.dim(dim)).collect()
+    }
+
+    fn elem(&self, elem: &Elem) -> Elem {
+        match elem {
+            Elem::Param(name) => match self.lookup(name) {
+                Some(Binding::Elem(dtype)) => Elem::Known(dtype),
+                _ => elem.clone(),
+            },
+            Elem::Known(_) => elem.clone(),
+        }
+    }
+
+    fn tensor(&self, tensor: &TensorType) -> TensorType {
+        TensorType {
+            extents: self.dims(&tensor.extents),
+            elem: self.elem(&tensor.elem),
+            mutable: tensor.mutable,
+        }
+    }
+
+    fn ty(&self, ty: &Type) -> Type {
+        match ty {
+            Type::Scalar(elem) => Type::Scalar(self.elem(elem)),
+            Type::Tile(tile) => Type::tile(self.dims(&tile.shape), self.elem(&tile.elem)),
+            Type::Tensor(tensor) => Type::Tensor(self.tensor(tensor)),
+            Type::Partition(view) => Type::Partition(PartitionType {
+                tensor: self.tensor(&view.tensor),
+                tile: self.dims(&view.tile),
+            }),
+        }
+    }
+
+    fn op(&self, op: &Op) -> Op {
+        match op {
+            Op::Constant { value, elem } => self.constant(*value, elem),
+            Op::Extent(dim) => Op::Extent(self.dim(dim)),
+            Op::Cast(elem) => Op::Cast(self.elem(elem)),
+            Op::Splat(shape) => Op::Splat(self.dims(shape)),
+            Op::Iota { shape, axis, elem } => {
+                Op::Iota { shape: self.dims(shape), axis: *axis, elem: self.elem(elem) }
+            }
+            Op::Broadcast(shape) => Op::Broadcast(self.dims(shape)),
+            Op::Reshape(shape) => Op::Reshape(self.dims(shape)),
+            Op::Partition(tile) => Op::Partition(self.dims(tile)),
+            other => other.clone(),
+        }
+    }
+
+    /// A literal of a generic format becomes one of the format's class: `2.0` of `T = i32` is `2`.
+    fn constant(&self, value: Literal, elem: &Elem) -> Op {
+        let bound = self.elem(elem);
+        let generic = matches!(elem, Elem::Param(_));
+        let value = match (value, bound.known()) {
+            (Literal::Int(value), Some(dtype)) if generic && dtype.is_float() => Literal::Float(value as f64),
+            (Literal::Float(value), Some(dtype)) if generic && !dtype.is_float() && value.fract() == 0.0 => {
+                Literal::Int(value as i128)
+            }
+            _ => value,
+        };
+        Op::Constant { value, elem: bound }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{parse, print};
+
+    const AXPY: &str = "\
+kernel @axpy<T: float, B>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
+  %v = partition %y [B] : mut partition<n x T, [B]>
+  %0 = constant 2.0 : T
+  %1 = splat %0 : tile<B x T>
+  store_masked %v, %1
+}
+";
+
+    fn axpy() -> VerifiedKernel {
+        verify(parse(AXPY).unwrap()).unwrap()
+    }
+
+    fn message(bindings: &[(&str, Binding)]) -> String {
+        let bindings: Bindings = bindings.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        specialize(&axpy(), &bindings).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn substitutes_everywhere() {
+        let bindings = [("T".to_owned(), Binding::Elem(DType::F16)), ("B".to_owned(), Binding::Const(64))];
+        let instance = specialize(&axpy(), &bindings).unwrap();
+        let text = print(&instance);
+        assert!(text.contains("kernel @axpy(%x: tensor<n x f16>"), "{text}");
+        assert!(text.contains("splat %0 : tile<64 x f16>"), "{text}");
+        assert_eq!(instance.bindings(), &bindings);
+    }
+
+    #[test]
+    fn wrong_bindings_are_explained() {
+        let (t, b) = (("T", Binding::Elem(DType::F32)), ("B", Binding::Const(4)));
+        assert_eq!(message(&[t]), "kernel `axpy`: parameter `B` has no value");
+        assert_eq!(
+            message(&[t, b, ("Q", Binding::Const(1))]),
+            "kernel `axpy`: `Q` is not a parameter of the kernel"
+        );
+        assert_eq!(
+            message(&[("T", Binding::Elem(DType::I32)), b]),
+            "kernel `axpy`: `T` is i32, but must be a float"
+        );
+        assert_eq!(
+            message(&[t, ("B", Binding::Elem(DType::I32))]),
+            "kernel `axpy`: `B` is a const parameter, but was given the element type i32"
+        );
+        assert_eq!(
+            message(&[t, ("B", Binding::Const(0))]),
+            "kernel `axpy` can't be made with these parameters: the tile extent `0` is not positive"
+        );
+    }
 }

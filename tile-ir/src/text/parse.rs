@@ -1,0 +1,634 @@
+//! Reads a kernel: recursive descent over the tokens of [`super::lexer`]. Any text gives a kernel or a
+//! [`ParseError`]; the kernel is as unverified as the text.
+
+use super::lexer::{Spanned, Token, tokens};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::kernel::{Generic, GenericKind, Kernel, OpData, RegionId, ValueId};
+use crate::loc::Loc;
+use crate::ops::{BinaryOp, Domain, Literal, Op, Predicate, ReduceOp, UnaryOp};
+use crate::types::{Elem, PartitionType, TensorType, TileType, Type};
+use std::collections::HashMap;
+
+/// A text that isn't IR.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{line}:{column}: {message}")]
+pub struct ParseError {
+    /// 1-based line in the text.
+    pub line: u32,
+    /// 1-based column in the text.
+    pub column: u32,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+type Parsed<T> = Result<T, ParseError>;
+
+/// How deeply regions, extents and types may nest: far beyond any kernel, and safe for the stack.
+const MAX_DEPTH: usize = 64;
+
+/// Reads a kernel from either form of text.
+///
+/// # Errors
+/// [`ParseError`] at the first token that doesn't fit. The result is not verified.
+pub fn parse(text: &str) -> Parsed<Kernel> {
+    let mut parser = Parser {
+        tokens: tokens(text)?,
+        position: 0,
+        kernel: Kernel::new("", Vec::new()),
+        values: HashMap::new(),
+        depth: 0,
+    };
+    parser.kernel()?;
+    Ok(parser.kernel)
+}
+
+struct Parser {
+    tokens: Vec<Spanned>,
+    position: usize,
+    kernel: Kernel,
+    values: HashMap<String, ValueId>,
+    depth: usize,
+}
+
+/// What stands before the type of an op line.
+struct Head {
+    op: HeadOp,
+    operands: Vec<ValueId>,
+}
+
+/// An op whose attributes may still be in the result type.
+enum HeadOp {
+    Ready(Op),
+    Constant(Literal),
+    Cast,
+    Splat,
+    Iota(usize),
+    Broadcast,
+    Reshape,
+    For { counter: String, carried: Vec<String> },
+    If,
+}
+
+impl Parser {
+    fn peek(&self) -> &Token {
+        &self.tokens[self.position].token
+    }
+
+    fn next(&mut self) -> Token {
+        let token = self.peek().clone();
+        if self.position + 1 < self.tokens.len() {
+            self.position += 1;
+        }
+        token
+    }
+
+    fn error<T>(&self, message: impl Into<String>) -> Parsed<T> {
+        self.error_at(self.position, message)
+    }
+
+    fn error_at<T>(&self, position: usize, message: impl Into<String>) -> Parsed<T> {
+        let Spanned { line, column, .. } = self.tokens[position];
+        Err(ParseError { line, column, message: message.into() })
+    }
+
+    fn expected<T>(&self, what: &str) -> Parsed<T> {
+        self.error(format!("expected {what}, found {}", self.peek().describe()))
+    }
+
+    fn accept(&mut self, c: char) -> bool {
+        let found = *self.peek() == Token::Punct(c);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    fn punct(&mut self, c: char) -> Parsed<()> {
+        if self.accept(c) { Ok(()) } else { self.expected(&format!("`{c}`")) }
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        let found = matches!(self.peek(), Token::Word(w) if w == word);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    fn keyword(&mut self, word: &str) -> Parsed<()> {
+        if self.accept_word(word) { Ok(()) } else { self.expected(&format!("`{word}`")) }
+    }
+
+    fn word(&mut self, what: &str) -> Parsed<String> {
+        match self.peek() {
+            Token::Word(_) => match self.next() {
+                Token::Word(word) => Ok(word),
+                _ => self.expected(what),
+            },
+            _ => self.expected(what),
+        }
+    }
+
+    fn unsigned(&mut self, what: &str) -> Parsed<u64> {
+        let parsed = match self.peek() {
+            Token::Number(text) => text.parse().ok(),
+            _ => return self.expected(what),
+        };
+        match parsed {
+            Some(value) => {
+                self.next();
+                Ok(value)
+            }
+            None => self.expected(what),
+        }
+    }
+
+    /// `open item, item close`, possibly empty.
+    fn list<T>(&mut self, open: char, close: char, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        self.punct(open)?;
+        let mut items = Vec::new();
+        if self.accept(close) {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if !self.accept(',') {
+                break;
+            }
+        }
+        self.punct(close)?;
+        Ok(items)
+    }
+
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            return self.error(format!("nested more than {MAX_DEPTH} levels deep"));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn kernel(&mut self) -> Parsed<()> {
+        if self.accept_word("file") {
+            match self.next() {
+                Token::Text(file) => self.kernel.file = file,
+                _ => return self.error_at(self.position - 1, "expected a quoted file name"),
+            }
+        }
+        self.keyword("kernel")?;
+        self.punct('@')?;
+        self.kernel.name = self.word("a kernel name")?;
+        if *self.peek() == Token::Punct('<') {
+            self.kernel.generics = self.list('<', '>', Self::generic)?;
+        }
+        for (name, ty) in self.list('(', ')', Self::parameter)? {
+            let value = self.kernel.new_param(ty, &name);
+            self.values.insert(name, value);
+        }
+        let body = self.kernel.body();
+        self.region_ops(body)?;
+        if *self.peek() == Token::End { Ok(()) } else { self.expected("the end of the text") }
+    }
+
+    fn generic(&mut self) -> Parsed<Generic> {
+        let name = self.word("a parameter name")?;
+        let kind = if self.accept(':') { GenericKind::Elem(self.bound()?) } else { GenericKind::Const };
+        Ok(Generic { name, kind })
+    }
+
+    fn bound(&mut self) -> Parsed<Domain> {
+        for domain in [Domain::Any, Domain::Number, Domain::Float, Domain::Int] {
+            if self.accept_word(super::print::bound_name(domain)) {
+                return Ok(domain);
+            }
+        }
+        self.expected("`any`, `number`, `float` or `int`")
+    }
+
+    fn parameter(&mut self) -> Parsed<(String, Type)> {
+        let position = self.position;
+        let name = self.value_name()?;
+        if self.values.contains_key(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {
+            return self.error_at(position, format!("`%{name}` can't name an argument"));
+        }
+        self.punct(':')?;
+        Ok((name, self.ty()?))
+    }
+
+    fn value_name(&mut self) -> Parsed<String> {
+        match self.peek() {
+            Token::Value(name) => {
+                let name = name.clone();
+                self.next();
+                Ok(name)
+            }
+            _ => self.expected("a value"),
+        }
+    }
+
+    fn value(&mut self) -> Parsed<ValueId> {
+        let position = self.position;
+        let name = self.value_name()?;
+        match self.values.get(&name) {
+            Some(&value) => Ok(value),
+            None => self.error_at(position, format!("`%{name}` is not defined")),
+        }
+    }
+
+    fn values(&mut self) -> Parsed<Vec<ValueId>> {
+        let mut values = Vec::new();
+        if !matches!(self.peek(), Token::Value(_)) {
+            return Ok(values);
+        }
+        loop {
+            values.push(self.value()?);
+            if !self.accept(',') {
+                return Ok(values);
+            }
+        }
+    }
+
+    fn define(&mut self, name: &str, ty: Type) -> Parsed<ValueId> {
+        let unnamed = name.starts_with(|c: char| c.is_ascii_digit());
+        if self.values.contains_key(name) {
+            return self.error(format!("`%{name}` is defined twice"));
+        }
+        let value = self.kernel.new_value(ty, (!unnamed).then_some(name));
+        self.values.insert(name.to_owned(), value);
+        Ok(value)
+    }
+
+    /// `{ op… }`; the region ends with a `yield` unless it is the kernel's body.
+    fn region_ops(&mut self, region: RegionId) -> Parsed<()> {
+        self.punct('{')?;
+        while !self.accept('}') {
+            if !matches!(self.peek(), Token::Word(_) | Token::Value(_)) {
+                return self.expected("an op or `}`");
+            }
+            self.nested(|parser| parser.op(region))?;
+        }
+        Ok(())
+    }
+
+    fn body_region(&mut self, region: RegionId) -> Parsed<()> {
+        self.region_ops(region)?;
+        self.close_region(region);
+        Ok(())
+    }
+
+    fn close_region(&mut self, region: RegionId) {
+        let ends =
+            self.kernel.region(region).ops.last().is_some_and(|&op| self.kernel.op(op).op == Op::Yield);
+        if !ends {
+            self.append(region, Op::Yield, Vec::new(), Vec::new(), Vec::new(), Loc::UNKNOWN);
+        }
+    }
+
+    fn append(
+        &mut self,
+        region: RegionId,
+        op: Op,
+        operands: Vec<ValueId>,
+        results: Vec<ValueId>,
+        regions: Vec<RegionId>,
+        loc: Loc,
+    ) {
+        let id = self.kernel.new_op(OpData { op, operands, results, regions, loc });
+        self.kernel.region_mut(region).ops.push(id);
+    }
+
+    fn op(&mut self, region: RegionId) -> Parsed<()> {
+        let mut names = Vec::new();
+        if matches!(self.peek(), Token::Value(_)) {
+            loop {
+                names.push(self.value_name()?);
+                if !self.accept(',') {
+                    break;
+                }
+            }
+            self.punct('=')?;
+        }
+        let start = self.position;
+        let head = self.head()?;
+        let types = if self.accept(':') { self.types()? } else { Vec::new() };
+        if types.len() != names.len() {
+            let message = format!("{} results are named, but {} types given", names.len(), types.len());
+            return self.error(message);
+        }
+        let loc = self.location()?;
+        let (op, regions) = self.finish(start, head.op, &types)?;
+        let mut results = Vec::new();
+        for (name, ty) in names.iter().zip(types) {
+            results.push(self.define(name, ty)?);
+        }
+        self.append(region, op, head.operands, results, regions, loc);
+        Ok(())
+    }
+
+    fn types(&mut self) -> Parsed<Vec<Type>> {
+        let mut types = vec![self.ty()?];
+        while self.accept(',') {
+            types.push(self.ty()?);
+        }
+        Ok(types)
+    }
+
+    fn location(&mut self) -> Parsed<Loc> {
+        if !self.accept('@') {
+            return Ok(Loc::UNKNOWN);
+        }
+        let line = self.unsigned("a line")?;
+        self.punct(':')?;
+        let column = self.unsigned("a column")?;
+        Ok(Loc::new(u32::try_from(line).unwrap_or(0), u32::try_from(column).unwrap_or(0)))
+    }
+
+    /// Takes attributes from the result types and reads regions.
+    fn finish(&mut self, start: usize, head: HeadOp, types: &[Type]) -> Parsed<(Op, Vec<RegionId>)> {
+        let shape = |parser: &Self| match types {
+            [Type::Tile(tile)] => Ok(tile.shape.clone()),
+            _ => parser.error_at(start, "the result must be one tile"),
+        };
+        let elem = |parser: &Self| match types {
+            [ty] => Ok(ty.elem().clone()),
+            _ => parser.error_at(start, "the op has one result"),
+        };
+        let op = match head {
+            HeadOp::Ready(op) => op,
+            HeadOp::Constant(value) => Op::Constant { value, elem: elem(self)? },
+            HeadOp::Cast => Op::Cast(elem(self)?),
+            HeadOp::Splat => Op::Splat(shape(self)?),
+            HeadOp::Iota(axis) => Op::Iota { shape: shape(self)?, axis, elem: elem(self)? },
+            HeadOp::Broadcast => Op::Broadcast(shape(self)?),
+            HeadOp::Reshape => Op::Reshape(shape(self)?),
+            HeadOp::For { counter, carried } => return self.for_region(counter, &carried, types),
+            HeadOp::If => return self.if_regions(),
+        };
+        Ok((op, Vec::new()))
+    }
+
+    fn for_region(
+        &mut self,
+        counter: String,
+        carried: &[String],
+        types: &[Type],
+    ) -> Parsed<(Op, Vec<RegionId>)> {
+        if carried.len() != types.len() {
+            return self.error(format!(
+                "{} values are carried, but {} types given",
+                carried.len(),
+                types.len()
+            ));
+        }
+        let region = self.kernel.new_region();
+        let mut params = vec![self.define(&counter, Type::INDEX)?];
+        for (name, ty) in carried.iter().zip(types) {
+            params.push(self.define(name, ty.clone())?);
+        }
+        self.kernel.region_mut(region).params = params;
+        self.body_region(region)?;
+        Ok((Op::For, vec![region]))
+    }
+
+    fn if_regions(&mut self) -> Parsed<(Op, Vec<RegionId>)> {
+        let (then, otherwise) = (self.kernel.new_region(), self.kernel.new_region());
+        self.body_region(then)?;
+        if self.accept_word("else") {
+            self.body_region(otherwise)?;
+        } else {
+            self.close_region(otherwise);
+        }
+        Ok((Op::If, vec![then, otherwise]))
+    }
+
+    fn head(&mut self) -> Parsed<Head> {
+        let position = self.position;
+        let name = self.word("an op")?;
+        let leaf = UnaryOp::from_name(&name)
+            .map(Op::Unary)
+            .or_else(|| BinaryOp::from_name(&name).map(Op::Binary))
+            .or_else(|| Predicate::from_name(&name).map(Op::Compare));
+        if let Some(op) = leaf {
+            return Ok(Head { op: HeadOp::Ready(op), operands: self.values()? });
+        }
+        let ready = |op, operands| Ok(Head { op: HeadOp::Ready(op), operands });
+        match name.as_str() {
+            "constant" => Ok(Head { op: HeadOp::Constant(self.literal()?), operands: Vec::new() }),
+            "extent" => ready(Op::Extent(self.dim()?), Vec::new()),
+            "select" => ready(Op::Select, self.values()?),
+            "cast" => Ok(Head { op: HeadOp::Cast, operands: self.values()? }),
+            "splat" => Ok(Head { op: HeadOp::Splat, operands: self.values()? }),
+            "iota" => Ok(Head { op: HeadOp::Iota(self.unsigned("an axis")? as usize), operands: Vec::new() }),
+            "broadcast" => Ok(Head { op: HeadOp::Broadcast, operands: self.values()? }),
+            "reshape" => Ok(Head { op: HeadOp::Reshape, operands: self.values()? }),
+            "permute" => {
+                let operands = vec![self.value()?];
+                let axes =
+                    self.list('[', ']', |parser| parser.unsigned("an axis").map(|axis| axis as usize))?;
+                ready(Op::Permute(axes), operands)
+            }
+            "reduce" => self.reduce_head(),
+            "mma" => ready(Op::Mma, self.values()?),
+            "partition" => {
+                let operands = vec![self.value()?];
+                let tile = self.list('[', ']', Self::dim)?;
+                ready(Op::Partition(tile), operands)
+            }
+            "block_index" => ready(Op::BlockIndex, self.values()?),
+            "load_masked" => self.load_head(),
+            "store_masked" => ready(Op::StoreMasked, self.values()?),
+            "for" => self.for_head(),
+            "if" => Ok(Head { op: HeadOp::If, operands: vec![self.value()?] }),
+            "yield" => ready(Op::Yield, self.values()?),
+            _ => self.error_at(position, format!("`{name}` is not an op")),
+        }
+    }
+
+    fn reduce_head(&mut self) -> Parsed<Head> {
+        let position = self.position;
+        let name = self.word("a reduction")?;
+        let Some(op) = ReduceOp::from_name(&name) else {
+            return self.error_at(position, format!("`{name}` is not a reduction"));
+        };
+        let operands = vec![self.value()?];
+        self.keyword("axis")?;
+        let axis = self.unsigned("an axis")? as usize;
+        Ok(Head { op: HeadOp::Ready(Op::Reduce { op, axis }), operands })
+    }
+
+    fn load_head(&mut self) -> Parsed<Head> {
+        let view = self.value()?;
+        let indices = match self.peek() {
+            Token::Punct('[') => self.list('[', ']', Self::value)?,
+            _ => Vec::new(),
+        };
+        self.keyword("pad")?;
+        let mut operands = vec![view, self.value()?];
+        operands.extend(indices);
+        Ok(Head { op: HeadOp::Ready(Op::LoadMasked), operands })
+    }
+
+    fn for_head(&mut self) -> Parsed<Head> {
+        let counter = self.value_name()?;
+        self.punct('=')?;
+        let mut operands = vec![self.value()?];
+        self.keyword("to")?;
+        operands.push(self.value()?);
+        let mut carried = Vec::new();
+        if self.accept_word("carry") {
+            let pairs = self.list('(', ')', |parser| {
+                let inner = parser.value_name()?;
+                parser.punct('=')?;
+                Ok((inner, parser.value()?))
+            })?;
+            for (inner, initial) in pairs {
+                carried.push(inner);
+                operands.push(initial);
+            }
+        }
+        Ok(Head { op: HeadOp::For { counter, carried }, operands })
+    }
+
+    fn literal(&mut self) -> Parsed<Literal> {
+        let negative = self.accept('-');
+        let literal = match self.peek() {
+            Token::Word(word) => match word.as_str() {
+                "true" => Some(Literal::Int(1)),
+                "false" => Some(Literal::Int(0)),
+                "inf" => Some(Literal::Float(f64::INFINITY)),
+                "nan" => Some(Literal::Float(f64::NAN)),
+                _ => None,
+            },
+            Token::Number(text) if text.contains(['.', 'e']) => text.parse().ok().map(Literal::Float),
+            Token::Number(text) => text.parse().ok().map(Literal::Int),
+            _ => None,
+        };
+        let Some(literal) = literal else { return self.expected("a number, `true` or `false`") };
+        self.next();
+        Ok(match literal {
+            Literal::Int(value) if negative => Literal::Int(-value),
+            Literal::Float(value) if negative => Literal::Float(-value),
+            positive => positive,
+        })
+    }
+
+    fn ty(&mut self) -> Parsed<Type> {
+        let mutable = self.accept_word("mut");
+        if self.accept_word("tensor") {
+            self.punct('<')?;
+            let (extents, elem) = self.product()?;
+            self.punct('>')?;
+            return Ok(Type::Tensor(TensorType { extents, elem, mutable }));
+        }
+        if self.accept_word("partition") {
+            self.punct('<')?;
+            let (extents, elem) = self.product()?;
+            self.punct(',')?;
+            let tile = self.list('[', ']', Self::dim)?;
+            self.punct('>')?;
+            return Ok(Type::Partition(PartitionType {
+                tensor: TensorType { extents, elem, mutable },
+                tile,
+            }));
+        }
+        if mutable {
+            return self.expected("`tensor` or `partition`");
+        }
+        if self.accept_word("tile") {
+            self.punct('<')?;
+            let (shape, elem) = self.product()?;
+            self.punct('>')?;
+            return Ok(Type::Tile(TileType { shape, elem }));
+        }
+        let name = self.word("a type")?;
+        self.elem(&name).map(Type::Scalar)
+    }
+
+    fn elem(&self, name: &str) -> Parsed<Elem> {
+        let is_param = |g: &Generic| g.name == name && g.kind != GenericKind::Const;
+        if self.kernel.generics.iter().any(is_param) {
+            return Ok(Elem::Param(name.to_owned()));
+        }
+        match DType::from_name(name) {
+            Some(dtype) => Ok(Elem::Known(dtype)),
+            None => {
+                self.error_at(self.position.saturating_sub(1), format!("`{name}` is not an element type"))
+            }
+        }
+    }
+
+    /// `d x d x elem`: what stands before `>` or `,` is the element type.
+    fn product(&mut self) -> Parsed<(Vec<Dim>, Elem)> {
+        let mut dims = Vec::new();
+        loop {
+            let ends = matches!(
+                self.tokens.get(self.position + 1),
+                Some(Spanned { token: Token::Punct('>' | ','), .. })
+            );
+            if ends {
+                let name = self.word("an element type")?;
+                return Ok((dims, self.elem(&name)?));
+            }
+            dims.push(self.dim()?);
+            self.keyword("x")?;
+        }
+    }
+
+    /// A sum of terms.
+    fn dim(&mut self) -> Parsed<Dim> {
+        self.nested(|parser| {
+            let negative = parser.accept('-');
+            let first = parser.term()?;
+            let mut sum = if negative { -first } else { first };
+            loop {
+                if parser.accept('+') {
+                    sum = sum + parser.term()?;
+                } else if parser.accept('-') {
+                    sum = sum - parser.term()?;
+                } else {
+                    return Ok(sum);
+                }
+            }
+        })
+    }
+
+    fn term(&mut self) -> Parsed<Dim> {
+        let mut product = self.factor()?;
+        while self.accept('*') {
+            product = product * self.factor()?;
+        }
+        Ok(product)
+    }
+
+    fn factor(&mut self) -> Parsed<Dim> {
+        if let Token::Number(_) = self.peek() {
+            let position = self.position;
+            return match i64::try_from(self.unsigned("an extent")?) {
+                Ok(value) => Ok(Dim::from(value)),
+                Err(_) => self.error_at(position, "the extent doesn't fit 64 bits"),
+            };
+        }
+        let name = self.word("an extent")?;
+        let quotient: Option<fn(&Dim, &Dim) -> Dim> = match name.as_str() {
+            "ceil_div" => Some(Dim::ceil_div),
+            "floor_div" => Some(Dim::floor_div),
+            "rem" => Some(Dim::rem),
+            _ => None,
+        };
+        match quotient {
+            Some(quotient) if *self.peek() == Token::Punct('(') => {
+                self.punct('(')?;
+                let a = self.dim()?;
+                self.punct(',')?;
+                let b = self.dim()?;
+                self.punct(')')?;
+                Ok(quotient(&a, &b))
+            }
+            _ if self.kernel.generics.iter().any(|generic| generic.name == name) => Ok(Dim::param(name)),
+            _ => Ok(Dim::size(name)),
+        }
+    }
+}

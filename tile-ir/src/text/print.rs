@@ -1,0 +1,210 @@
+//! Prints a kernel. Never fails, also on IR that the verifier would refuse.
+
+use crate::dtype::DType;
+use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
+use crate::ops::{Domain, Literal, Op};
+use crate::types::Elem;
+use std::fmt::Write;
+
+/// The text of a kernel, as snapshots hold it: without source locations.
+pub fn print(kernel: &Kernel) -> String {
+    Printer::new(kernel, false).print()
+}
+
+/// The text with source locations, as executables embed it: a `file "…"` line, and ` @line:column` after ops.
+pub fn print_with_locations(kernel: &Kernel) -> String {
+    Printer::new(kernel, true).print()
+}
+
+struct Printer<'k> {
+    kernel: &'k Kernel,
+    locations: bool,
+    /// Printed name of each value; unnamed ones are numbered in order of definition.
+    names: Vec<String>,
+    out: String,
+}
+
+impl<'k> Printer<'k> {
+    fn new(kernel: &'k Kernel, locations: bool) -> Self {
+        let mut printer = Printer {
+            kernel,
+            locations,
+            names: vec![String::from("?"); kernel.value_count()],
+            out: String::new(),
+        };
+        let mut unnamed = 0;
+        printer.number(kernel.body(), &mut unnamed);
+        printer
+    }
+
+    fn number(&mut self, region: RegionId, unnamed: &mut usize) {
+        let region = self.kernel.region(region);
+        for &param in &region.params {
+            self.number_value(param, unnamed);
+        }
+        for &op in &region.ops {
+            let data = self.kernel.op(op);
+            // Regions first: their values are defined, in the text, before the next op's results are used,
+            // but results stand at the line's start, so they are numbered before.
+            for &result in &data.results {
+                self.number_value(result, unnamed);
+            }
+            for &inner in &data.regions {
+                self.number(inner, unnamed);
+            }
+        }
+    }
+
+    fn number_value(&mut self, value: ValueId, unnamed: &mut usize) {
+        self.names[value.index()] = match &self.kernel.value(value).name {
+            Some(name) => format!("%{name}"),
+            None => {
+                *unnamed += 1;
+                format!("%{}", *unnamed - 1)
+            }
+        };
+    }
+
+    fn print(mut self) -> String {
+        if self.locations && !self.kernel.file.is_empty() {
+            let _ = writeln!(self.out, "file {:?}", self.kernel.file);
+        }
+        let _ = write!(self.out, "kernel @{}", self.kernel.name);
+        self.generics();
+        let params = self.kernel.params().iter();
+        let params: Vec<String> =
+            params.map(|&p| format!("{}: {}", self.name(p), self.kernel.ty(p))).collect();
+        let _ = writeln!(self.out, "({}) {{", params.join(", "));
+        self.region_ops(self.kernel.body(), 1);
+        self.out.push_str("}\n");
+        self.out
+    }
+
+    fn generics(&mut self) {
+        if self.kernel.generics.is_empty() {
+            return;
+        }
+        let generics: Vec<String> = self
+            .kernel
+            .generics
+            .iter()
+            .map(|generic| match generic.kind {
+                GenericKind::Const => generic.name.clone(),
+                GenericKind::Elem(domain) => format!("{}: {}", generic.name, bound_name(domain)),
+            })
+            .collect();
+        let _ = write!(self.out, "<{}>", generics.join(", "));
+    }
+
+    fn name(&self, value: ValueId) -> &str {
+        &self.names[value.index()]
+    }
+
+    fn list(&self, values: &[ValueId]) -> String {
+        values.iter().map(|&value| self.name(value)).collect::<Vec<_>>().join(", ")
+    }
+
+    fn region_ops(&mut self, region: RegionId, depth: usize) {
+        for &op in &self.kernel.region(region).ops {
+            if !self.is_empty_yield(op) {
+                self.op(op, depth);
+            }
+        }
+    }
+
+    fn is_empty_yield(&self, op: OpId) -> bool {
+        let data = self.kernel.op(op);
+        data.op == Op::Yield && data.operands.is_empty()
+    }
+
+    fn op(&mut self, op: OpId, depth: usize) {
+        let data = self.kernel.op(op);
+        let indent = "  ".repeat(depth);
+        self.out.push_str(&indent);
+        if !data.results.is_empty() {
+            let _ = write!(self.out, "{} = ", self.list(&data.results));
+        }
+        let head = self.head(data);
+        self.out.push_str(&head);
+        if !data.results.is_empty() {
+            let types: Vec<String> = data.results.iter().map(|&r| self.kernel.ty(r).to_string()).collect();
+            let _ = write!(self.out, " : {}", types.join(", "));
+        }
+        if self.locations && data.loc.is_known() {
+            let _ = write!(self.out, " @{}", data.loc);
+        }
+        self.regions(data, depth, &indent);
+        self.out.push('\n');
+    }
+
+    fn regions(&mut self, data: &'k OpData, depth: usize, indent: &str) {
+        for (i, &region) in data.regions.iter().enumerate() {
+            let only_empty_yield = self.kernel.region(region).ops.iter().all(|&op| self.is_empty_yield(op));
+            if i == 1 && only_empty_yield {
+                break;
+            }
+            self.out.push_str(if i == 0 { " {\n" } else { " else {\n" });
+            self.region_ops(region, depth + 1);
+            let _ = write!(self.out, "{indent}}}");
+        }
+    }
+
+    /// The op's name, attributes and operands.
+    fn head(&self, data: &OpData) -> String {
+        let name = data.op.name();
+        let operands = self.list(&data.operands);
+        match (&data.op, data.operands.as_slice()) {
+            (Op::Constant { value, elem }, _) => format!("{name} {}", literal(value, elem)),
+            (Op::Extent(dim), _) => format!("{name} {dim}"),
+            (Op::Iota { axis, .. }, _) => format!("{name} {axis}"),
+            (Op::Permute(permutation), _) => format!("{name} {operands} {permutation:?}"),
+            (Op::Reduce { op, axis }, _) => format!("{name} {} {operands} axis {axis}", op.name()),
+            (Op::Partition(tile), _) => {
+                format!("{name} {operands} {}", crate::ops::infer::display_shape(tile))
+            }
+            (Op::LoadMasked, [view, pad, indices @ ..]) => {
+                let indices =
+                    if indices.is_empty() { String::new() } else { format!("[{}]", self.list(indices)) };
+                format!("{name} {}{indices} pad {}", self.name(*view), self.name(*pad))
+            }
+            (Op::For, [start, end, initial @ ..]) => self.for_head(data, *start, *end, initial),
+            _ if operands.is_empty() => name.to_owned(),
+            _ => format!("{name} {operands}"),
+        }
+    }
+
+    fn for_head(&self, data: &OpData, start: ValueId, end: ValueId, initial: &[ValueId]) -> String {
+        let params = data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
+        let Some((&counter, carried)) = params.split_first() else { return String::from("for") };
+        let mut head = format!("for {} = {} to {}", self.name(counter), self.name(start), self.name(end));
+        if !carried.is_empty() {
+            let pairs: Vec<String> = carried
+                .iter()
+                .zip(initial)
+                .map(|(&inner, &outer)| format!("{} = {}", self.name(inner), self.name(outer)))
+                .collect();
+            let _ = write!(head, " carry ({})", pairs.join(", "));
+        }
+        head
+    }
+}
+
+/// The keyword of a dtype parameter's bound.
+pub(super) fn bound_name(domain: Domain) -> &'static str {
+    match domain {
+        Domain::Number | Domain::SignedNumber => "number",
+        Domain::Float => "float",
+        Domain::Int | Domain::IntOrBool => "int",
+        Domain::Any => "any",
+    }
+}
+
+fn literal(value: &Literal, elem: &Elem) -> String {
+    match value {
+        Literal::Int(value) if elem.known() == Some(DType::Bool) => (*value != 0).to_string(),
+        Literal::Int(value) => value.to_string(),
+        Literal::Float(value) if value.is_nan() => String::from("nan"),
+        // `{:?}` is the shortest text that reads back to the same number, and shows that it is a float.
+        Literal::Float(value) => format!("{value:?}"),
+    }
+}
