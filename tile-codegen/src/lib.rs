@@ -1,1 +1,44 @@
 //! Tile IR to native CPU code, NVIDIA PTX and AMD HSACO through LLVM.
+//!
+//! The back half of the pipeline is one list, [`compile`]. This is the only crate that links LLVM, and LLVM
+//! answers an operation that a target lacks by ending the process, so nothing reaches it that an emitter
+//! here doesn't know how to write in instructions of the target: there are no library calls.
+//!
+//! Knows nothing of devices, tensors or Rust syntax (but for [`build`], which runs the front end on a
+//! crate's sources).
+
+pub mod artifact;
+pub mod build;
+pub mod cache;
+mod cpu;
+mod emit;
+mod error;
+mod gpu;
+pub mod jit;
+mod llvm;
+pub mod options;
+
+pub use artifact::{Artifact, Code};
+pub use error::Error;
+pub use options::{CpuLevel, Options};
+
+use tile_ir::target::Family;
+use tile_ir::{Instance, TargetDesc, passes};
+
+/// Compiles an instance for a target: passes, emission, LLVM's optimisation, machine code.
+///
+/// # Errors
+/// [`Error`] where the target can't do what the kernel asks for, with the numbers and what to change.
+pub fn compile(instance: &Instance, target: &TargetDesc, options: &Options) -> Result<Artifact, Error> {
+    let optimized = passes::optimize(instance.clone());
+    match target.family {
+        Family::Cpu => cpu::compile(&optimized, options),
+        Family::Nvptx | Family::Amdgpu => gpu::compile(&optimized, target, options),
+    }
+}
+
+/// What makes up the code's identity besides the kernel: this crate's version and LLVM's.
+pub fn compiler_version() -> String {
+    let (major, minor, patch) = inkwell::support::get_llvm_version();
+    format!("tile-codegen {} LLVM {major}.{minor}.{patch}", env!("CARGO_PKG_VERSION"))
+}

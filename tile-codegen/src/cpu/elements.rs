@@ -1,0 +1,135 @@
+//! Element-wise evaluation: the value of one element of a tile, and loops that fill a buffer with them.
+
+use super::buffer::Buffer;
+use super::region::Emitter;
+use crate::emit::Value;
+use inkwell::values::IntValue;
+use tile_ir::kernel::OpData;
+use tile_ir::{DType, Op, ValueId};
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// The row-major position of an index in a tile.
+    pub(super) fn position(&self, index: &[IntValue<'c>], shape: &[i64]) -> IntValue<'c> {
+        let ir = self.ir;
+        index
+            .iter()
+            .zip(shape)
+            .fold(ir.i64(0), |position, (&i, &extent)| ir.add(ir.mul(position, ir.i64(extent)), i))
+    }
+
+    /// Emits a loop nest over a shape, the last axis innermost.
+    pub(super) fn nest(&mut self, shape: &[i64], body: &mut dyn FnMut(&mut Self, &[IntValue<'c>])) {
+        self.nest_from(shape, &mut Vec::new(), body);
+    }
+
+    fn nest_from(
+        &mut self,
+        shape: &[i64],
+        index: &mut Vec<IntValue<'c>>,
+        body: &mut dyn FnMut(&mut Self, &[IntValue<'c>]),
+    ) {
+        let ir = self.ir;
+        match shape.get(index.len()) {
+            None => body(self, index),
+            Some(1) => {
+                index.push(ir.i64(0));
+                self.nest_from(shape, index, body);
+                index.pop();
+            }
+            Some(&extent) => ir.for_each(ir.i64(extent), |i| {
+                index.push(i);
+                self.nest_from(shape, index, body);
+                index.pop();
+            }),
+        }
+    }
+
+    /// Fills a buffer with computed elements.
+    pub(super) fn fill(
+        &mut self,
+        buffer: &Buffer<'c>,
+        shape: &[i64],
+        mut value: impl FnMut(&mut Self, &[IntValue<'c>]) -> Value<'c>,
+    ) {
+        self.nest(shape, &mut |emitter, index| {
+            let value = value(emitter, index);
+            let position = emitter.position(index, shape);
+            emitter.buffers.store(buffer, position, value);
+        });
+    }
+
+    /// Element `index` of a scalar or tile: from its buffer, or computed.
+    pub(super) fn element(&mut self, value: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
+        if !self.is_tile(value) {
+            return self.scalar(value);
+        }
+        if let Some(buffer) = self.buffer(value) {
+            let position = self.position(index, &self.shape(value));
+            return self.buffers.load(&buffer, position);
+        }
+        let data = self.definition(value).expect("a tile that isn't stored is an op's result");
+        self.compute(data, index)
+    }
+
+    /// Element `index` of the result of an op that isn't a loop, a view or an effect.
+    pub(super) fn compute(&mut self, data: &'a OpData, index: &[IntValue<'c>]) -> Value<'c> {
+        let ir = self.ir;
+        let dtype = self.dtype(data.results[0]);
+        let operands = &data.operands;
+        match &data.op {
+            Op::Constant { value, .. } => ir.literal(*value, dtype),
+            Op::Extent(dim) => ir.dim(dim, &|name| self.sizes[name]).into(),
+            Op::Unary(op) => ir.unary(*op, dtype, self.element(operands[0], index)),
+            Op::Binary(op) => {
+                let (a, b) = (self.element(operands[0], index), self.element(operands[1], index));
+                ir.binary(*op, dtype, a, b)
+            }
+            Op::Compare(predicate) => {
+                let (a, b) = (self.element(operands[0], index), self.element(operands[1], index));
+                ir.compare(*predicate, self.dtype(operands[0]), a, b)
+            }
+            Op::Select => {
+                let condition = self.element(operands[0], index).into_int_value();
+                let (a, b) = (self.element(operands[1], index), self.element(operands[2], index));
+                ir.select(condition, a, b)
+            }
+            Op::Cast(_) => ir.cast(self.dtype(operands[0]), dtype, self.element(operands[0], index)),
+            Op::Splat(_) => self.scalar(operands[0]),
+            Op::Iota { axis, .. } => ir.cast(DType::Index, dtype, index[*axis].into()),
+            Op::Broadcast(_) => self.repeated(operands[0], index),
+            Op::Reshape(_) => self.reshaped(operands[0], data.results[0], index),
+            Op::Permute(permutation) => {
+                let mut source = vec![ir.i64(0); index.len()];
+                for (&i, &axis) in index.iter().zip(permutation) {
+                    source[axis] = i;
+                }
+                self.element(operands[0], &source)
+            }
+            _ => unreachable!("`{}` isn't computed by element", data.op.name()),
+        }
+    }
+
+    fn repeated(&mut self, source: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
+        let shape = self.shape(source);
+        let zero = self.ir.i64(0);
+        let index: Vec<_> =
+            index.iter().zip(&shape).map(|(&i, &extent)| if extent == 1 { zero } else { i }).collect();
+        self.element(source, &index)
+    }
+
+    fn reshaped(&mut self, source: ValueId, result: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
+        let ir = self.ir;
+        let position = self.position(index, &self.shape(result));
+        let shape = self.shape(source);
+        if let Some(buffer) = self.buffer(source) {
+            return self.buffers.load(&buffer, position);
+        }
+        let mut rest = position;
+        let mut source_index = vec![rest; shape.len()];
+        for axis in (0..shape.len()).rev() {
+            source_index[axis] = ir.urem(rest, ir.i64(shape[axis]));
+            rest = ir.udiv(rest, ir.i64(shape[axis]));
+        }
+        self.element(source, &source_index)
+    }
+}

@@ -1,0 +1,145 @@
+//! The CPU target: one native function per instance that runs a range of blocks.
+//!
+//! Tiles live in scratch memory, row-major, one buffer each, in the compute type of their format (f16 and
+//! bf16 as f32, `bool` as a byte). Elementwise ops that only feed another op are not stored: [`plan`] decides,
+//! and their consumer's loop computes them. Loops are left to LLVM's vectoriser, which alias scopes on the
+//! buffers enable; `mma` is written with vectors and register blocks of its own.
+
+mod buffer;
+mod elements;
+mod mma;
+mod plan;
+mod reduce;
+mod region;
+mod views;
+
+use crate::artifact::{Artifact, Code};
+use crate::emit::{Features, Ir, Value};
+use crate::error::Error;
+use crate::llvm::Machine;
+use crate::options::Options;
+use buffer::Buffers;
+use inkwell::AddressSpace;
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::context::Context;
+use inkwell::module::Module;
+use inkwell::targets::FileType;
+use inkwell::values::{FunctionValue, IntValue, PointerValue};
+use plan::Plan;
+use region::Emitter;
+use std::collections::HashMap;
+use tile_ir::abi::{Argument, KernelAbi, Launch};
+use tile_ir::{Instance, ValueId};
+
+/// Compiles to an object file.
+pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact, Error> {
+    let context = Context::create();
+    let machine = Machine::host(options.cpu)?;
+    let symbol = options.symbol_of(&instance.name);
+    let (module, launch) = emit(&context, instance, &machine, &symbol)?;
+    let object = machine.emit(&instance.name, &module, FileType::Object)?;
+    Ok(Artifact { target: "cpu".to_owned(), symbol, code: Code::Object(object), launch })
+}
+
+/// Emits and optimises the module of an instance.
+pub(crate) fn emit<'c>(
+    context: &'c Context,
+    instance: &Instance,
+    machine: &Machine,
+    symbol: &str,
+) -> Result<(Module<'c>, Launch), Error> {
+    let features = Features { half_conversion: machine.has("f16c"), fma: machine.has("fma") };
+    let ir = Ir::new(context, &instance.name, features);
+    let plan = Plan::of(instance);
+    let scratch_bytes = plan.scratch_bytes();
+    let lanes = if machine.has("avx512f") { 16 } else { 8 };
+    entry(&ir, instance, plan, machine, symbol, lanes);
+    machine.optimize(&instance.name, &ir.module)?;
+    Ok((ir.module, Launch { threads: 1, shared_bytes: 0, scratch_bytes }))
+}
+
+fn entry(ir: &Ir<'_>, instance: &Instance, plan: Plan, machine: &Machine, symbol: &str, lanes: u32) {
+    let function = declare(ir, symbol, machine);
+    ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
+    let param = |i| function.get_nth_param(i).expect("the entry has four parameters");
+    let (slots, scratch) = (param(0).into_pointer_value(), param(3).into_pointer_value());
+    let abi = KernelAbi::of(instance);
+    let arguments = load_arguments(ir, &abi, instance, slots);
+    let sizes = load_sizes(ir, &abi, slots);
+    let buffers = Buffers::new(ir, scratch, &plan);
+    let space: Vec<IntValue<'_>> =
+        abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
+    let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
+    ir.for_loop((first, end, ir.i64(1)), &[], |block, _| {
+        let block = delinearize(ir, block, &space);
+        let mut emitter = Emitter::new(ir, instance, &plan, &buffers, &arguments, &sizes, block, lanes);
+        emitter.ops(instance.body());
+        Vec::new()
+    });
+    ir.return_void();
+}
+
+fn declare<'c>(ir: &Ir<'c>, symbol: &str, machine: &Machine) -> FunctionValue<'c> {
+    let (pointer, i64) = (ir.context.ptr_type(AddressSpace::default()), ir.context.i64_type());
+    let ty = ir.context.void_type().fn_type(&[pointer.into(), i64.into(), i64.into(), pointer.into()], false);
+    let function = ir.module.add_function(symbol, ty, None);
+    let attribute =
+        |name: &str, value| ir.context.create_enum_attribute(Attribute::get_named_enum_kind_id(name), value);
+    for parameter in [0, 3] {
+        function.add_attribute(AttributeLoc::Param(parameter), attribute("noalias", 0));
+    }
+    function.add_attribute(AttributeLoc::Param(3), attribute("align", 64));
+    function.add_attribute(AttributeLoc::Function, attribute("nounwind", 0));
+    for (key, value) in [
+        ("target-cpu", machine.cpu.as_str()),
+        ("target-features", &machine.features),
+        ("prefer-vector-width", "512"),
+    ] {
+        function.add_attribute(AttributeLoc::Function, ir.context.create_string_attribute(key, value));
+    }
+    function
+}
+
+/// The arguments' values: a tensor's address, or a scalar in its compute type.
+fn load_arguments<'c>(
+    ir: &Ir<'c>,
+    abi: &KernelAbi,
+    instance: &Instance,
+    slots: PointerValue<'c>,
+) -> HashMap<ValueId, Value<'c>> {
+    let i64 = ir.context.i64_type();
+    let arguments = abi.arguments.iter().zip(instance.params()).enumerate();
+    arguments
+        .map(|(i, (argument, &param))| {
+            let slot = ir.element(i64.into(), slots, ir.i64(i as i64));
+            let value = match argument {
+                Argument::Tensor { .. } => ir.load(ir.context.ptr_type(AddressSpace::default()).into(), slot),
+                Argument::Scalar { dtype, .. } => ir.load_value(slot, *dtype),
+            };
+            (param, value)
+        })
+        .collect()
+}
+
+fn load_sizes<'c>(ir: &Ir<'c>, abi: &KernelAbi, slots: PointerValue<'c>) -> HashMap<String, IntValue<'c>> {
+    let i64 = ir.context.i64_type();
+    let sizes = abi.sizes.iter().enumerate();
+    sizes
+        .map(|(i, name)| {
+            let slot = ir.element(i64.into(), slots, ir.i64((abi.arguments.len() + i) as i64));
+            (name.clone(), ir.load(i64.into(), slot).into_int_value())
+        })
+        .collect()
+}
+
+/// The multi-index of a block: the last axis counts fastest.
+fn delinearize<'c>(ir: &Ir<'c>, block: IntValue<'c>, space: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
+    let mut rest = block;
+    let mut index = vec![rest; space.len()];
+    for axis in (1..space.len()).rev() {
+        index[axis] = ir.urem(rest, space[axis]);
+        rest = ir.udiv(rest, space[axis]);
+    }
+    index[0] = rest;
+    index
+}

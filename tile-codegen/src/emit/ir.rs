@@ -1,0 +1,357 @@
+//! A thin layer over inkwell's builder: one short infallible method per instruction, and structured loops.
+//!
+//! inkwell's builder fails only when it isn't positioned or operand types differ. Both are bugs of an
+//! emitter, so they are panics here. Floating-point instructions carry no fast-math flags: results are
+//! those of IEEE 754 unless an emitter asks for a fused multiply-add.
+
+use inkwell::builder::{Builder, BuilderError};
+use inkwell::context::Context;
+use inkwell::intrinsics::Intrinsic;
+use inkwell::module::Module;
+use inkwell::types::{BasicTypeEnum, FloatType, IntType};
+use inkwell::values::{BasicValueEnum, FloatValue, FunctionValue, IntValue, PointerValue};
+use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
+
+/// An LLVM value in a register.
+pub(crate) type Value<'c> = BasicValueEnum<'c>;
+
+/// What the instruction set has, as far as emitters choose by it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Features {
+    /// Conversions between f16 and f32 are instructions.
+    pub(crate) half_conversion: bool,
+    /// A fused multiply-add is an instruction.
+    pub(crate) fma: bool,
+}
+
+/// The module that is emitted and the place in it.
+pub(crate) struct Ir<'c> {
+    pub(crate) context: &'c Context,
+    pub(crate) module: Module<'c>,
+    pub(crate) builder: Builder<'c>,
+    pub(crate) features: Features,
+}
+
+/// The instruction that was asked for, or the bug that prevented it.
+fn built<T>(result: Result<T, BuilderError>) -> T {
+    result.unwrap_or_else(|error| panic!("emitters position the builder and match operand types: {error}"))
+}
+
+macro_rules! int_ops {
+    ($($name:ident $method:ident;)*) => {
+        $(pub(crate) fn $name(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+            built(self.builder.$method(a, b, ""))
+        })*
+    };
+}
+
+macro_rules! float_ops {
+    ($($name:ident $method:ident;)*) => {
+        $(pub(crate) fn $name(&self, a: FloatValue<'c>, b: FloatValue<'c>) -> FloatValue<'c> {
+            built(self.builder.$method(a, b, ""))
+        })*
+    };
+}
+
+impl<'c> Ir<'c> {
+    pub(crate) fn new(context: &'c Context, name: &str, features: Features) -> Self {
+        Ir { context, module: context.create_module(name), builder: context.create_builder(), features }
+    }
+
+    pub(crate) fn int_type(&self, bits: u32) -> IntType<'c> {
+        let bits = std::num::NonZeroU32::new(bits).expect("integer types have a width");
+        self.context.custom_width_int_type(bits).expect("LLVM has every small integer width")
+    }
+
+    pub(crate) fn f32(&self) -> FloatType<'c> {
+        self.context.f32_type()
+    }
+
+    pub(crate) fn f64(&self) -> FloatType<'c> {
+        self.context.f64_type()
+    }
+
+    pub(crate) fn i64(&self, value: i64) -> IntValue<'c> {
+        self.context.i64_type().const_int(value as u64, true)
+    }
+
+    pub(crate) fn bool(&self, value: bool) -> IntValue<'c> {
+        self.context.bool_type().const_int(u64::from(value), false)
+    }
+
+    int_ops! {
+        add build_int_add; sub build_int_sub; mul build_int_mul; and build_and; or build_or; xor build_xor;
+        shl build_left_shift; udiv build_int_unsigned_div; urem build_int_unsigned_rem;
+        sdiv build_int_signed_div; srem build_int_signed_rem;
+    }
+
+    float_ops! {
+        fadd build_float_add; fsub build_float_sub; fmul build_float_mul; fdiv build_float_div;
+    }
+
+    pub(crate) fn lshr(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        built(self.builder.build_right_shift(a, b, false, ""))
+    }
+
+    pub(crate) fn ashr(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        built(self.builder.build_right_shift(a, b, true, ""))
+    }
+
+    pub(crate) fn icmp(&self, predicate: IntPredicate, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        built(self.builder.build_int_compare(predicate, a, b, ""))
+    }
+
+    pub(crate) fn fcmp(
+        &self,
+        predicate: FloatPredicate,
+        a: FloatValue<'c>,
+        b: FloatValue<'c>,
+    ) -> IntValue<'c> {
+        built(self.builder.build_float_compare(predicate, a, b, ""))
+    }
+
+    pub(crate) fn is_nan(&self, a: FloatValue<'c>) -> IntValue<'c> {
+        self.fcmp(FloatPredicate::UNO, a, a)
+    }
+
+    pub(crate) fn fneg(&self, a: FloatValue<'c>) -> FloatValue<'c> {
+        built(self.builder.build_float_neg(a, ""))
+    }
+
+    pub(crate) fn select(&self, condition: IntValue<'c>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        built(self.builder.build_select(condition, a, b, ""))
+    }
+
+    pub(crate) fn select_float(
+        &self,
+        condition: IntValue<'c>,
+        a: FloatValue<'c>,
+        b: FloatValue<'c>,
+    ) -> FloatValue<'c> {
+        self.select(condition, a.into(), b.into()).into_float_value()
+    }
+
+    pub(crate) fn select_int(
+        &self,
+        condition: IntValue<'c>,
+        a: IntValue<'c>,
+        b: IntValue<'c>,
+    ) -> IntValue<'c> {
+        self.select(condition, a.into(), b.into()).into_int_value()
+    }
+
+    /// The bits of a float as an integer of its width.
+    pub(crate) fn bits(&self, a: FloatValue<'c>) -> IntValue<'c> {
+        let ty = self.int_type(float_bits(a.get_type()));
+        built(self.builder.build_bit_cast(a, ty, "")).into_int_value()
+    }
+
+    pub(crate) fn from_bits(&self, a: IntValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
+        built(self.builder.build_bit_cast(a, ty, "")).into_float_value()
+    }
+
+    /// An integer of another width: truncated, or extended by sign or zero.
+    pub(crate) fn resize(&self, a: IntValue<'c>, bits: u32, signed: bool) -> IntValue<'c> {
+        let ty = self.int_type(bits);
+        let from = a.get_type().get_bit_width();
+        match (from.cmp(&bits), signed) {
+            (std::cmp::Ordering::Equal, _) => a,
+            (std::cmp::Ordering::Greater, _) => built(self.builder.build_int_truncate(a, ty, "")),
+            (_, true) => built(self.builder.build_int_s_extend(a, ty, "")),
+            (_, false) => built(self.builder.build_int_z_extend(a, ty, "")),
+        }
+    }
+
+    pub(crate) fn fptrunc(&self, a: FloatValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
+        built(self.builder.build_float_trunc(a, ty, ""))
+    }
+
+    pub(crate) fn fpext(&self, a: FloatValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
+        built(self.builder.build_float_ext(a, ty, ""))
+    }
+
+    pub(crate) fn int_to_float(&self, a: IntValue<'c>, signed: bool, ty: FloatType<'c>) -> FloatValue<'c> {
+        if signed {
+            built(self.builder.build_signed_int_to_float(a, ty, ""))
+        } else {
+            built(self.builder.build_unsigned_int_to_float(a, ty, ""))
+        }
+    }
+
+    /// Calls an intrinsic, overloaded on the given types.
+    pub(crate) fn intrinsic(
+        &self,
+        name: &str,
+        overloads: &[BasicTypeEnum<'c>],
+        args: &[Value<'c>],
+    ) -> Option<Value<'c>> {
+        let intrinsic = Intrinsic::find(name).unwrap_or_else(|| panic!("LLVM 22 has the intrinsic {name}"));
+        let declaration = intrinsic
+            .get_declaration(&self.module, overloads)
+            .unwrap_or_else(|| panic!("the overload types of {name} are right"));
+        let args: Vec<_> = args.iter().map(|&arg| arg.into()).collect();
+        built(self.builder.build_call(declaration, &args, "")).try_as_basic_value().basic()
+    }
+
+    /// An intrinsic of one float type throughout.
+    pub(crate) fn float_intrinsic(&self, name: &str, args: &[FloatValue<'c>]) -> FloatValue<'c> {
+        let values: Vec<Value<'c>> = args.iter().map(|&arg| arg.into()).collect();
+        let result = self.intrinsic(name, &[args[0].get_type().into()], &values);
+        result.expect("a float intrinsic has a result").into_float_value()
+    }
+
+    /// `a·b + c`, fused where the target can. For polynomial evaluation, where both roundings are accurate.
+    pub(crate) fn mul_add(&self, a: FloatValue<'c>, b: FloatValue<'c>, c: FloatValue<'c>) -> FloatValue<'c> {
+        if self.features.fma {
+            self.float_intrinsic("llvm.fma", &[a, b, c])
+        } else {
+            self.fadd(self.fmul(a, b), c)
+        }
+    }
+
+    /// The address of element `index` of an array of `ty`.
+    pub(crate) fn element(
+        &self,
+        ty: BasicTypeEnum<'c>,
+        base: PointerValue<'c>,
+        index: IntValue<'c>,
+    ) -> PointerValue<'c> {
+        // SAFETY: inkwell marks GEP unsafe because it may poison; emitters index within the object they allocated.
+        built(unsafe { self.builder.build_in_bounds_gep(ty, base, &[index], "") })
+    }
+
+    pub(crate) fn load(&self, ty: BasicTypeEnum<'c>, pointer: PointerValue<'c>) -> Value<'c> {
+        built(self.builder.build_load(ty, pointer, ""))
+    }
+
+    pub(crate) fn store(&self, pointer: PointerValue<'c>, value: Value<'c>) {
+        built(self.builder.build_store(pointer, value));
+    }
+
+    pub(crate) fn int_to_pointer(&self, address: IntValue<'c>) -> PointerValue<'c> {
+        built(self.builder.build_int_to_ptr(address, self.context.ptr_type(AddressSpace::default()), ""))
+    }
+
+    pub(crate) fn return_void(&self) {
+        built(self.builder.build_return(None));
+    }
+
+    pub(crate) fn return_value(&self, value: Value<'c>) {
+        built(self.builder.build_return(Some(&value)));
+    }
+
+    pub(crate) fn call(&self, function: FunctionValue<'c>, args: &[Value<'c>]) -> Option<Value<'c>> {
+        let args: Vec<_> = args.iter().map(|&arg| arg.into()).collect();
+        built(self.builder.build_call(function, &args, "")).try_as_basic_value().basic()
+    }
+
+    /// The function that is being emitted.
+    pub(crate) fn function(&self) -> FunctionValue<'c> {
+        let block = self.builder.get_insert_block().expect("the builder is positioned");
+        block.get_parent().expect("a block belongs to a function")
+    }
+
+    pub(crate) fn new_block(&self, name: &str) -> inkwell::basic_block::BasicBlock<'c> {
+        self.context.append_basic_block(self.function(), name)
+    }
+
+    pub(crate) fn branch(&self, to: inkwell::basic_block::BasicBlock<'c>) {
+        built(self.builder.build_unconditional_branch(to));
+    }
+
+    pub(crate) fn branch_if(
+        &self,
+        condition: IntValue<'c>,
+        then: inkwell::basic_block::BasicBlock<'c>,
+        otherwise: inkwell::basic_block::BasicBlock<'c>,
+    ) {
+        built(self.builder.build_conditional_branch(condition, then, otherwise));
+    }
+
+    /// `for i in start..end step step`, unsigned, carrying values; `body` gives their next ones.
+    pub(crate) fn for_loop(
+        &self,
+        (start, end, step): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        initial: &[Value<'c>],
+        body: impl FnOnce(IntValue<'c>, &[Value<'c>]) -> Vec<Value<'c>>,
+    ) -> Vec<Value<'c>> {
+        let entry = self.builder.get_insert_block().expect("the builder is positioned");
+        let (header, inside, after) =
+            (self.new_block("loop"), self.new_block("body"), self.new_block("after"));
+        self.branch(header);
+        self.builder.position_at_end(header);
+        let counter = built(self.builder.build_phi(start.get_type(), "i"));
+        let carried: Vec<_> =
+            initial.iter().map(|value| built(self.builder.build_phi(value.get_type(), ""))).collect();
+        let values: Vec<Value<'c>> = carried.iter().map(|phi| phi.as_basic_value()).collect();
+        let i = counter.as_basic_value().into_int_value();
+        self.branch_if(self.icmp(IntPredicate::ULT, i, end), inside, after);
+        self.builder.position_at_end(inside);
+        let next = body(i, &values);
+        let last = self.builder.get_insert_block().expect("the builder is positioned");
+        counter.add_incoming(&[(&start, entry), (&self.add(i, step), last)]);
+        for ((phi, first), next) in carried.iter().zip(initial).zip(&next) {
+            phi.add_incoming(&[(first, entry), (next, last)]);
+        }
+        self.branch(header);
+        self.builder.position_at_end(after);
+        values
+    }
+
+    /// `for i in 0..end` over an i64, without carried values.
+    pub(crate) fn for_each(&self, end: IntValue<'c>, body: impl FnOnce(IntValue<'c>)) {
+        self.for_loop((self.i64(0), end, self.i64(1)), &[], |i, _| {
+            body(i);
+            Vec::new()
+        });
+    }
+
+    /// Two branches that give values of the same types.
+    pub(crate) fn if_else(
+        &self,
+        condition: IntValue<'c>,
+        then: impl FnOnce() -> Vec<Value<'c>>,
+        otherwise: impl FnOnce() -> Vec<Value<'c>>,
+    ) -> Vec<Value<'c>> {
+        let (yes, no, after) = (self.new_block("then"), self.new_block("else"), self.new_block("after"));
+        self.branch_if(condition, yes, no);
+        let branch = |block, values: &mut dyn FnMut() -> Vec<Value<'c>>| {
+            self.builder.position_at_end(block);
+            let values = values();
+            let last = self.builder.get_insert_block().expect("the builder is positioned");
+            self.branch(after);
+            (values, last)
+        };
+        let (mut then, mut otherwise) = (Some(then), Some(otherwise));
+        let mut run_then = || then.take().map(|f| f()).unwrap_or_default();
+        let mut run_otherwise = || otherwise.take().map(|f| f()).unwrap_or_default();
+        let (a, a_block) = branch(yes, &mut run_then);
+        let (b, b_block) = branch(no, &mut run_otherwise);
+        self.builder.position_at_end(after);
+        a.iter()
+            .zip(&b)
+            .map(|(x, y)| {
+                let phi = built(self.builder.build_phi(x.get_type(), ""));
+                phi.add_incoming(&[(x, a_block), (y, b_block)]);
+                phi.as_basic_value()
+            })
+            .collect()
+    }
+
+    /// A branch without values.
+    pub(crate) fn if_then(&self, condition: IntValue<'c>, then: impl FnOnce()) {
+        self.if_else(
+            condition,
+            || {
+                then();
+                Vec::new()
+            },
+            Vec::new,
+        );
+    }
+}
+
+/// Width of a float type that values in registers have.
+pub(crate) fn float_bits(ty: FloatType<'_>) -> u32 {
+    ty.get_bit_width()
+}

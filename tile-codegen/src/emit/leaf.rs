@@ -1,0 +1,316 @@
+//! Leaf ops on scalar LLVM values, the same on every target.
+//!
+//! A value in a register has its **compute type**: `bool` is i1, integers are themselves, `f16` and `bf16`
+//! are an f32 that the format represents exactly, f32 and f64 are themselves. Every op on f16 and bf16
+//! computes in f32 and rounds to the format, which for `+ - * / sqrt` is the correctly rounded result
+//! (24 ≥ 2·11 + 2 bits: Figueroa, "When is double rounding innocuous?"). In memory a value has its
+//! **storage type**: `bool` is i8, f16 and bf16 are i16.
+
+use super::ir::{Ir, Value};
+use super::{convert, fmod, math};
+use inkwell::types::{BasicTypeEnum, FloatType};
+use inkwell::values::{FloatValue, IntValue, PointerValue};
+use inkwell::{FloatPredicate, IntPredicate};
+use tile_ir::dim::Atom;
+use tile_ir::ops::{BinaryOp, Literal, Predicate, UnaryOp};
+use tile_ir::{DType, Dim};
+
+impl<'c> Ir<'c> {
+    /// The type of a value in registers.
+    pub(crate) fn compute_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
+        match dtype {
+            DType::Bool => self.context.bool_type().into(),
+            _ if dtype.is_float() => self.float_type(dtype).into(),
+            _ => self.int_type(dtype.bits()).into(),
+        }
+    }
+
+    fn float_type(&self, dtype: DType) -> FloatType<'c> {
+        if dtype == DType::F64 { self.f64() } else { self.f32() }
+    }
+
+    /// The type of a value in memory.
+    pub(crate) fn storage_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
+        match dtype {
+            DType::Bool => self.int_type(8).into(),
+            DType::F16 | DType::BF16 => self.int_type(16).into(),
+            _ => self.compute_type(dtype),
+        }
+    }
+
+    /// A value read from memory, in its compute type.
+    pub(crate) fn value_from_storage(&self, stored: Value<'c>, dtype: DType) -> Value<'c> {
+        match dtype {
+            DType::Bool => {
+                let byte = stored.into_int_value();
+                self.icmp(IntPredicate::NE, byte, byte.get_type().const_zero()).into()
+            }
+            DType::F16 => convert::f16_from_bits(self, stored.into_int_value()).into(),
+            DType::BF16 => convert::bf16_from_bits(self, stored.into_int_value()).into(),
+            _ => stored,
+        }
+    }
+
+    /// A value in its compute type, as it is kept in memory.
+    pub(crate) fn value_to_storage(&self, value: Value<'c>, dtype: DType) -> Value<'c> {
+        match dtype {
+            DType::Bool => self.resize(value.into_int_value(), 8, false).into(),
+            DType::F16 => convert::f16_to_bits(self, value.into_float_value()).into(),
+            DType::BF16 => convert::bf16_to_bits(self, value.into_float_value()).into(),
+            _ => value,
+        }
+    }
+
+    /// Reads a value of this format.
+    pub(crate) fn load_value(&self, pointer: PointerValue<'c>, dtype: DType) -> Value<'c> {
+        self.value_from_storage(self.load(self.storage_type(dtype), pointer), dtype)
+    }
+
+    /// A literal of this format.
+    pub(crate) fn literal(&self, value: Literal, dtype: DType) -> Value<'c> {
+        match value {
+            Literal::Float(value) => {
+                let rounded = tile_ir::array::round_float(dtype, value);
+                self.float_type(dtype).const_float(rounded).into()
+            }
+            Literal::Int(value) if dtype == DType::Bool => self.bool(value != 0).into(),
+            Literal::Int(value) => self.int_type(dtype.bits()).const_int(value as u64, false).into(),
+        }
+    }
+
+    /// Rounds a float in its compute type to a narrower format.
+    pub(crate) fn round_to(&self, value: FloatValue<'c>, dtype: DType) -> FloatValue<'c> {
+        match dtype {
+            DType::F16 => convert::round_f16(self, value),
+            DType::BF16 => convert::round_bf16(self, value),
+            _ => value,
+        }
+    }
+
+    /// Op `unary`.
+    pub(crate) fn unary(&self, op: UnaryOp, dtype: DType, x: Value<'c>) -> Value<'c> {
+        match x {
+            Value::FloatValue(x) => self.round_to(self.float_unary(op, x), dtype).into(),
+            _ => self.int_unary(op, x.into_int_value()).into(),
+        }
+    }
+
+    fn int_unary(&self, op: UnaryOp, x: IntValue<'c>) -> IntValue<'c> {
+        let zero = x.get_type().const_zero();
+        match op {
+            UnaryOp::Neg => self.sub(zero, x),
+            UnaryOp::Not => self.xor(x, x.get_type().const_all_ones()),
+            UnaryOp::Abs => {
+                let negative = self.icmp(IntPredicate::SLT, x, zero);
+                self.select_int(negative, self.sub(zero, x), x)
+            }
+            _ => unreachable!("verified: `{}` has float operands", op.name()),
+        }
+    }
+
+    fn float_unary(&self, op: UnaryOp, x: FloatValue<'c>) -> FloatValue<'c> {
+        match op {
+            UnaryOp::Neg => self.fneg(x),
+            UnaryOp::Abs => self.float_intrinsic("llvm.fabs", &[x]),
+            UnaryOp::Exp => math::exp(self, x),
+            UnaryOp::Exp2 => math::exp2(self, x),
+            UnaryOp::Log => math::log(self, x),
+            UnaryOp::Log2 => math::log2(self, x),
+            UnaryOp::Sqrt => self.float_intrinsic("llvm.sqrt", &[x]),
+            UnaryOp::Rsqrt => {
+                self.fdiv(x.get_type().const_float(1.0), self.float_intrinsic("llvm.sqrt", &[x]))
+            }
+            UnaryOp::Tanh => math::tanh(self, x),
+            UnaryOp::Floor => self.float_intrinsic("llvm.floor", &[x]),
+            UnaryOp::Ceil => self.float_intrinsic("llvm.ceil", &[x]),
+            UnaryOp::Not => unreachable!("verified: `not` has integer operands"),
+        }
+    }
+
+    /// Op `binary`.
+    pub(crate) fn binary(&self, op: BinaryOp, dtype: DType, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        match (a, b) {
+            (Value::FloatValue(a), Value::FloatValue(b)) => {
+                self.round_to(self.float_binary(op, a, b), dtype).into()
+            }
+            _ => self.int_binary(op, dtype.is_signed(), a.into_int_value(), b.into_int_value()).into(),
+        }
+    }
+
+    fn float_binary(&self, op: BinaryOp, a: FloatValue<'c>, b: FloatValue<'c>) -> FloatValue<'c> {
+        match op {
+            BinaryOp::Add => self.fadd(a, b),
+            BinaryOp::Sub => self.fsub(a, b),
+            BinaryOp::Mul => self.fmul(a, b),
+            BinaryOp::Div => self.fdiv(a, b),
+            BinaryOp::Rem => fmod::fmod(self, a, b),
+            BinaryOp::Min => self.extremum(a, b, false, true),
+            BinaryOp::Max => self.extremum(a, b, true, true),
+            BinaryOp::Minimum => self.extremum(a, b, false, false),
+            BinaryOp::Maximum => self.extremum(a, b, true, false),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
+                unreachable!("verified: `{}` has integer operands", op.name())
+            }
+        }
+    }
+
+    /// The larger or smaller operand with −0 < +0. Of equal operands only zeros differ in their bits, and
+    /// there `and` of the bits is +0, `or` is −0.
+    fn extremum(
+        &self,
+        a: FloatValue<'c>,
+        b: FloatValue<'c>,
+        larger: bool,
+        ignore_nan: bool,
+    ) -> FloatValue<'c> {
+        let (predicate, join): (_, fn(&Self, IntValue<'c>, IntValue<'c>) -> IntValue<'c>) =
+            if larger { (FloatPredicate::OGT, Self::and) } else { (FloatPredicate::OLT, Self::or) };
+        let equal = self.from_bits(join(self, self.bits(a), self.bits(b)), a.get_type());
+        let ordered = self.select_float(self.fcmp(predicate, a, b), a, b);
+        let ordered = self.select_float(self.fcmp(FloatPredicate::OEQ, a, b), equal, ordered);
+        let (if_a_nan, if_b_nan) = if ignore_nan { (b, a) } else { (a, b) };
+        let with_b = self.select_float(self.is_nan(b), if_b_nan, ordered);
+        self.select_float(self.is_nan(a), if_a_nan, with_b)
+    }
+
+    fn int_binary(&self, op: BinaryOp, signed: bool, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        match op {
+            BinaryOp::Add => self.add(a, b),
+            BinaryOp::Sub => self.sub(a, b),
+            BinaryOp::Mul => self.mul(a, b),
+            BinaryOp::Div | BinaryOp::Rem => self.total_division(op, signed, a, b),
+            BinaryOp::Min => {
+                let less = if signed { IntPredicate::SLT } else { IntPredicate::ULT };
+                self.select_int(self.icmp(less, a, b), a, b)
+            }
+            BinaryOp::Max => {
+                let greater = if signed { IntPredicate::SGT } else { IntPredicate::UGT };
+                self.select_int(self.icmp(greater, a, b), a, b)
+            }
+            BinaryOp::And => self.and(a, b),
+            BinaryOp::Or => self.or(a, b),
+            BinaryOp::Xor => self.xor(a, b),
+            BinaryOp::Shl => self.shl(a, self.shift_amount(b)),
+            BinaryOp::Shr if signed => self.ashr(a, self.shift_amount(b)),
+            BinaryOp::Shr => self.lshr(a, self.shift_amount(b)),
+            BinaryOp::Minimum | BinaryOp::Maximum => {
+                unreachable!("verified: `{}` has float operands", op.name())
+            }
+        }
+    }
+
+    /// Widths are powers of two, so the amount modulo the width is a mask.
+    fn shift_amount(&self, amount: IntValue<'c>) -> IntValue<'c> {
+        let mask = u64::from(amount.get_type().get_bit_width() - 1);
+        self.and(amount, amount.get_type().const_int(mask, false))
+    }
+
+    /// Division defined everywhere: `x / 0 = 0`, `x % 0 = x`, `MIN / −1 = MIN`, `MIN % −1 = 0`. LLVM's own
+    /// is undefined there, so it divides by 1 instead and the result is chosen afterwards.
+    fn total_division(&self, op: BinaryOp, signed: bool, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        let ty = a.get_type();
+        let (zero, one) = (ty.const_zero(), ty.const_int(1, false));
+        let by_zero = self.icmp(IntPredicate::EQ, b, zero);
+        let minus_one = self.icmp(IntPredicate::EQ, b, ty.const_all_ones());
+        let safe = if signed { self.or(by_zero, minus_one) } else { by_zero };
+        let divisor = self.select_int(safe, one, b);
+        let quotient = op == BinaryOp::Div;
+        let result = match (quotient, signed) {
+            (true, true) => self.sdiv(a, divisor),
+            (true, false) => self.udiv(a, divisor),
+            (false, true) => self.srem(a, divisor),
+            (false, false) => self.urem(a, divisor),
+        };
+        let result =
+            if signed && quotient { self.select_int(minus_one, self.sub(zero, a), result) } else { result };
+        self.select_int(by_zero, if quotient { zero } else { a }, result)
+    }
+
+    /// Op `compare`; the result is an i1.
+    pub(crate) fn compare(
+        &self,
+        predicate: Predicate,
+        dtype: DType,
+        a: Value<'c>,
+        b: Value<'c>,
+    ) -> Value<'c> {
+        match (a, b) {
+            (Value::FloatValue(a), Value::FloatValue(b)) => {
+                let predicate = match predicate {
+                    Predicate::Eq => FloatPredicate::OEQ,
+                    Predicate::Ne => FloatPredicate::UNE,
+                    Predicate::Lt => FloatPredicate::OLT,
+                    Predicate::Le => FloatPredicate::OLE,
+                    Predicate::Gt => FloatPredicate::OGT,
+                    Predicate::Ge => FloatPredicate::OGE,
+                };
+                self.fcmp(predicate, a, b).into()
+            }
+            _ => {
+                let predicate = match (predicate, dtype.is_signed()) {
+                    (Predicate::Eq, _) => IntPredicate::EQ,
+                    (Predicate::Ne, _) => IntPredicate::NE,
+                    (Predicate::Lt, true) => IntPredicate::SLT,
+                    (Predicate::Lt, false) => IntPredicate::ULT,
+                    (Predicate::Le, true) => IntPredicate::SLE,
+                    (Predicate::Le, false) => IntPredicate::ULE,
+                    (Predicate::Gt, true) => IntPredicate::SGT,
+                    (Predicate::Gt, false) => IntPredicate::UGT,
+                    (Predicate::Ge, true) => IntPredicate::SGE,
+                    (Predicate::Ge, false) => IntPredicate::UGE,
+                };
+                self.icmp(predicate, a.into_int_value(), b.into_int_value()).into()
+            }
+        }
+    }
+
+    /// Op `cast`.
+    pub(crate) fn cast(&self, from: DType, to: DType, x: Value<'c>) -> Value<'c> {
+        match x {
+            _ if from == to => x,
+            Value::FloatValue(x) if to == DType::Bool => {
+                self.fcmp(FloatPredicate::UNE, x, x.get_type().const_zero()).into()
+            }
+            Value::FloatValue(x) if to.is_float() => convert::float_to_float(self, x, to).into(),
+            Value::FloatValue(x) => convert::float_to_int(self, x, to).into(),
+            _ => {
+                let x = x.into_int_value();
+                if to == DType::Bool {
+                    self.icmp(IntPredicate::NE, x, x.get_type().const_zero()).into()
+                } else if to.is_float() {
+                    convert::int_to_float(self, x, from.is_signed(), to).into()
+                } else {
+                    self.resize(x, to.bits(), from.is_signed()).into()
+                }
+            }
+        }
+    }
+
+    /// The value of an extent expression as an i64. Division by zero gives 0, as in the evaluator.
+    pub(crate) fn dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
+        let mut sum = self.i64(0);
+        for (factors, coefficient) in dim.terms() {
+            let mut product = self.i64(coefficient);
+            for atom in factors {
+                product = self.mul(product, self.atom(atom, size));
+            }
+            sum = self.add(sum, product);
+        }
+        sum
+    }
+
+    fn atom(&self, atom: &Atom, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
+        let divide = |op, a: &Dim, b: &Dim| self.int_binary(op, false, self.dim(a, size), self.dim(b, size));
+        match atom {
+            Atom::Size(name) => size(name),
+            Atom::Param(name) => unreachable!("an instance binds the parameter {name}"),
+            Atom::FloorDiv(a, b) => divide(BinaryOp::Div, a, b),
+            Atom::Rem(a, b) => divide(BinaryOp::Rem, a, b),
+            Atom::CeilDiv(a, b) => {
+                let (quotient, rest) = (divide(BinaryOp::Div, a, b), divide(BinaryOp::Rem, a, b));
+                let inexact = self.icmp(IntPredicate::NE, rest, self.i64(0));
+                self.add(quotient, self.resize(inexact, 64, false))
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! What every target's emitter shares: an infallible builder, leaf ops and mathematical functions.
+
+pub(crate) mod convert;
+pub(crate) mod fmod;
+pub(crate) mod ir;
+pub(crate) mod leaf;
+pub(crate) mod math;
+
+pub(crate) use ir::{Features, Ir, Value};

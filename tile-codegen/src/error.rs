@@ -1,0 +1,69 @@
+//! Why a kernel can't be compiled for a target.
+
+use tile_ir::Loc;
+
+/// Why a kernel can't be compiled for a target.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The kernel needs more of a block's shared memory than the target has.
+    #[error(
+        "kernel `{kernel}` needs {needed} bytes of shared memory per block, but {target} has {available}; use \
+         smaller tiles{}", place(*loc)
+    )]
+    SharedMemory {
+        /// The kernel.
+        kernel: String,
+        /// The target.
+        target: String,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes that a block may have.
+        available: u64,
+        /// The op that needs most.
+        loc: Loc,
+    },
+    /// A tile that doesn't fit the registers of a block's threads.
+    #[error(
+        "kernel `{kernel}`: {tile} takes {needed} registers per thread on {target}, more than the {available} \
+         that this compiler spends on one tile; use a smaller tile{}", place(*loc)
+    )]
+    Registers {
+        /// The kernel.
+        kernel: String,
+        /// The target.
+        target: String,
+        /// The tile's type.
+        tile: String,
+        /// Registers per thread.
+        needed: usize,
+        /// The limit.
+        available: usize,
+        /// The op that makes it.
+        loc: Loc,
+    },
+    /// A CPU that code can't be generated for.
+    #[error("{0}")]
+    Host(String),
+    /// LLVM refused the module: a bug of this crate.
+    #[error(
+        "LLVM refused the code of kernel `{kernel}`; this is a bug of tile-codegen, please report it: {message}"
+    )]
+    Llvm {
+        /// The kernel.
+        kernel: String,
+        /// LLVM's words.
+        message: String,
+    },
+    /// The linker for AMD code objects is missing or failed.
+    #[error("linking the code object of kernel `{kernel}` failed: {message}")]
+    Link {
+        /// The kernel.
+        kernel: String,
+        /// What was tried and what came of it.
+        message: String,
+    },
+}
+
+fn place(loc: Loc) -> String {
+    if loc.is_known() { format!(" (line {loc})") } else { String::new() }
+}

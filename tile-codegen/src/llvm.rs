@@ -1,0 +1,112 @@
+//! Target machines, the optimisation pipeline, and machine code out of a module.
+
+use crate::error::Error;
+use crate::options::CpuLevel;
+use inkwell::OptimizationLevel;
+use inkwell::module::Module;
+use inkwell::passes::PassBuilderOptions;
+use inkwell::targets::{
+    CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
+};
+use std::sync::Once;
+
+static INITIALIZE: Once = Once::new();
+
+fn initialize() {
+    INITIALIZE.call_once(|| {
+        let config = InitializationConfig::default();
+        Target::initialize_x86(&config);
+        Target::initialize_nvptx(&config);
+        Target::initialize_amd_gpu(&config);
+    });
+}
+
+/// A target machine and what the optimiser and the emitters must know of it.
+pub(crate) struct Machine {
+    machine: TargetMachine,
+    pub(crate) cpu: String,
+    pub(crate) features: String,
+}
+
+impl Machine {
+    fn new(triple: &str, cpu: &str, features: &str) -> Result<Machine, Error> {
+        initialize();
+        let triple = TargetTriple::create(triple);
+        let target = Target::from_triple(&triple).map_err(|error| Error::Host(error.to_string()))?;
+        let machine = target
+            .create_target_machine(
+                &triple,
+                cpu,
+                features,
+                OptimizationLevel::Aggressive,
+                RelocMode::PIC,
+                CodeModel::Default,
+            )
+            .ok_or_else(|| Error::Host(format!("LLVM has no machine `{cpu}` for {triple:?}")))?;
+        Ok(Machine { machine, cpu: cpu.to_owned(), features: features.to_owned() })
+    }
+
+    /// The host processor, at the given level.
+    pub(crate) fn host(level: CpuLevel) -> Result<Machine, Error> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(Error::Host(format!(
+                "CPU code is generated for x86-64 only, and this is {}; kernels run on `Device::reference()` here",
+                std::env::consts::ARCH
+            )));
+        }
+        let triple = "x86_64-unknown-linux-gnu";
+        match level {
+            CpuLevel::Host => {
+                let cpu = TargetMachine::get_host_cpu_name();
+                let features = TargetMachine::get_host_cpu_features();
+                Machine::new(triple, &cpu.to_string_lossy(), &features.to_string_lossy())
+            }
+            level => Machine::new(triple, level.name(), ""),
+        }
+    }
+
+    /// An NVIDIA GPU, by its compute capability.
+    pub(crate) fn nvptx(name: &str) -> Result<Machine, Error> {
+        Machine::new("nvptx64-nvidia-cuda", name, "")
+    }
+
+    /// An AMD GPU, by its processor name.
+    pub(crate) fn amdgpu(name: &str) -> Result<Machine, Error> {
+        Machine::new("amdgcn-amd-amdhsa", name, "")
+    }
+
+    /// Whether the host machine has a feature. Levels without a feature list are asked by name.
+    pub(crate) fn has(&self, feature: &str) -> bool {
+        match self.cpu.as_str() {
+            "x86-64-v2" => false,
+            "x86-64-v3" => matches!(feature, "fma" | "f16c" | "avx2"),
+            "x86-64-v4" => matches!(feature, "fma" | "f16c" | "avx2" | "avx512f"),
+            _ => self.features.split(',').any(|f| f.strip_prefix('+') == Some(feature)),
+        }
+    }
+
+    /// Verifies the module and runs LLVM's `-O3` pipeline on it.
+    pub(crate) fn optimize(&self, kernel: &str, module: &Module<'_>) -> Result<(), Error> {
+        module.set_triple(&self.machine.get_triple());
+        module.set_data_layout(&self.machine.get_target_data().get_data_layout());
+        let refused = |message: inkwell::support::LLVMString| Error::Llvm {
+            kernel: kernel.to_owned(),
+            message: message.to_string(),
+        };
+        module.verify().map_err(refused)?;
+        let options = PassBuilderOptions::create();
+        options.set_loop_vectorization(true);
+        options.set_loop_slp_vectorization(true);
+        module.run_passes("default<O3>", &self.machine, options).map_err(refused)
+    }
+
+    /// The machine code of an optimised module: an object file, or assembly text.
+    pub(crate) fn emit(&self, kernel: &str, module: &Module<'_>, kind: FileType) -> Result<Vec<u8>, Error> {
+        let buffer = self.machine.write_to_memory_buffer(module, kind);
+        let buffer = buffer
+            .map_err(|message| Error::Llvm { kernel: kernel.to_owned(), message: message.to_string() })?;
+        let bytes = buffer.as_slice();
+        // LLVM appends a NUL to text.
+        Ok(bytes.strip_suffix(&[0]).filter(|_| kind == FileType::Assembly).unwrap_or(bytes).to_vec())
+    }
+}

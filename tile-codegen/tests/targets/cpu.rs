@@ -1,0 +1,141 @@
+//! Native code of whole kernels against the evaluator.
+
+use crate::kernels::{CONTROL, SOFTMAX, elementwise, matmul};
+use crate::support::{agree, instance, run_native, sample};
+use tile_codegen::{CpuLevel, Options};
+use tile_ir::array::Elements;
+use tile_ir::ops::Literal;
+use tile_ir::{Array, DType};
+
+/// Sums of up to 40 products of eighths are exact in f32; f16 accumulators round each partial sum.
+fn check_matmul(
+    operand: DType,
+    accumulator: DType,
+    (m, n, k): (usize, usize, usize),
+    tiles: [usize; 3],
+    tolerance: f64,
+) {
+    let source = matmul(operand.name(), accumulator.name());
+    let constants = [("BM", tiles[0]), ("BN", tiles[1]), ("BK", tiles[2])];
+    let c = sample(accumulator, &[m, n], 3);
+    agree(&source, &constants, &[sample(operand, &[m, k], 1), sample(operand, &[k, n], 2), c], tolerance);
+}
+
+#[test]
+fn matmul_of_every_format() {
+    for (operand, accumulator, tolerance) in [
+        (DType::F32, DType::F32, 0.0),
+        (DType::BF16, DType::F32, 0.0),
+        (DType::F16, DType::F32, 0.0),
+        (DType::F16, DType::F16, 2e-3),
+        (DType::F64, DType::F64, 0.0),
+        (DType::I8, DType::I32, 0.0),
+        (DType::U8, DType::I32, 0.0),
+    ] {
+        check_matmul(operand, accumulator, (33, 50, 40), [16, 32, 16], tolerance);
+    }
+}
+
+#[test]
+fn matmul_of_ragged_and_degenerate_shapes() {
+    for shape in [(1, 1, 1), (5, 3, 2), (17, 65, 9), (0, 4, 4), (4, 4, 0), (64, 64, 64)] {
+        for tiles in [[16, 16, 16], [5, 7, 3], [1, 48, 8], [13, 1, 5]] {
+            check_matmul(DType::F32, DType::F32, shape, tiles, 0.0);
+        }
+    }
+}
+
+#[test]
+fn softmax_with_rows_shorter_than_the_tile() {
+    for (m, n, b, w) in [(7, 100, 4, 128), (3, 1, 2, 1), (1, 33, 1, 64), (9, 257, 8, 512)] {
+        // Four roundings and an exponential of 2 ulp.
+        agree(
+            SOFTMAX,
+            &[("B", b), ("W", w)],
+            &[sample(DType::F32, &[m, n], 5), sample(DType::F32, &[m, n], 6)],
+            1e-6,
+        );
+    }
+}
+
+#[test]
+fn loops_branches_and_movement() {
+    for flag in [0, 1] {
+        for (n, b) in [(4, 4), (10, 4), (3, 8), (33, 33)] {
+            let arguments = [
+                sample(DType::F32, &[n, b], 1),
+                Array::scalar(DType::Bool, Literal::Int(flag)),
+                Array::scalar(DType::F32, Literal::Float(0.5)),
+                sample(DType::F32, &[n, b], 2),
+            ];
+            // Sums of a thousand numbers in another order.
+            agree(CONTROL, &[("B", b)], &arguments, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn reductions_of_every_format_axis_and_width() {
+    for dtype in ["f32", "f64", "bf16", "i32", "u8", "i64"] {
+        for op in ["sum", "max", "min"] {
+            for (axis, rows, columns) in [(1, 3, 100), (0, 37, 5), (1, 4, 7), (1, 2, 64)] {
+                let (r, c) = if axis == 1 { (rows, 1) } else { (1, columns) };
+                let source = format!(
+                    "kernel @reduce(%x: tensor<{rows} x {columns} x {dtype}>, %y: mut tensor<{r} x {c} x {dtype}>) {{
+  %vx = partition %x [{rows}, {columns}] : partition<{rows} x {columns} x {dtype}, [{rows}, {columns}]>
+  %vy = partition %y [{r}, {c}] : mut partition<{r} x {c} x {dtype}, [{r}, {c}]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant {} : {dtype}
+  %a = load_masked %vx[%i, %j] pad %pad : tile<{rows} x {columns} x {dtype}>
+  %s = reduce {op} %a axis {axis} : tile<{r} x {c} x {dtype}>
+  store_masked %vy, %s
+}}
+",
+                    if dtype.contains('f') { "0.0" } else { "0" }
+                );
+                let dtype = DType::from_name(dtype).unwrap();
+                // bf16 partial sums round at every step, the evaluator's once.
+                let tolerance = if dtype == DType::BF16 { 0.1 } else { 1e-5 };
+                agree(
+                    &source,
+                    &[],
+                    &[sample(dtype, &[rows, columns], 4), sample(dtype, &[r, c], 5)],
+                    tolerance,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn max_ignores_nan_elements() {
+    let source = elementwise("f32", "f32", "max %a, %b");
+    let values = |v: [f64; 4]| Array::new(DType::F32, vec![4], Elements::Float(v.to_vec()));
+    let nan = f64::NAN;
+    let arguments = [values([nan, 1.0, nan, -0.0]), values([2.0, nan, nan, 0.0]), values([0.0; 4])];
+    let result = run_native(&instance(&source, &[("B", 4)]), &arguments, &Options::default());
+    assert_eq!((result[2].get_f64(0), result[2].get_f64(1)), (2.0, 1.0));
+    assert!(result[2].get_f64(2).is_nan());
+    assert!(result[2].get_f64(3).is_sign_positive());
+}
+
+#[test]
+fn every_embedded_level_up_to_this_machines_gives_the_same_bits() {
+    let source = matmul("f16", "f32");
+    let instance = instance(&source, &[("BM", 8), ("BN", 24), ("BK", 8)]);
+    let arguments =
+        [sample(DType::F16, &[9, 10], 1), sample(DType::F16, &[10, 30], 2), sample(DType::F32, &[9, 30], 3)];
+    let host = run_native(&instance, &arguments, &Options::default());
+    let supported = [
+        (CpuLevel::V2, true),
+        (CpuLevel::V3, std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")),
+        (
+            CpuLevel::V4,
+            std::is_x86_feature_detected!("avx512vl") && std::is_x86_feature_detected!("avx512dq"),
+        ),
+    ];
+    for (level, _) in supported.into_iter().filter(|&(_, supported)| supported) {
+        let options = Options { cpu: level, ..Options::default() };
+        assert_eq!(run_native(&instance, &arguments, &options), host, "{}", level.name());
+    }
+}

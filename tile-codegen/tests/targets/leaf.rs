@@ -1,0 +1,208 @@
+//! Every leaf op on every format, natively, against the op tables; and the error of each function in ulp.
+
+use crate::kernels::elementwise;
+use crate::support::{agree, instance, run_native};
+use tile_codegen::{CpuLevel, Options};
+use tile_ir::array::{Elements, round_float, wrap_int};
+use tile_ir::ops::{BinaryOp, Predicate, UnaryOp};
+use tile_ir::{Array, DType, interp};
+
+/// Values at the edges of a format.
+fn edges(dtype: DType) -> Array {
+    if dtype.is_float() {
+        let mut values =
+            vec![0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 3.7, 1e-3, 100.25, -77.7, f64::NAN, f64::INFINITY];
+        values.extend([
+            f64::NEG_INFINITY,
+            65504.0,
+            65520.0,
+            1e-7,
+            -6e-8,
+            1e-40,
+            3.3e38,
+            1e300,
+            2.9e-39,
+            7.0,
+            -7.0,
+        ]);
+        let rounded: Vec<f64> = values.into_iter().map(|v| round_float(dtype, v)).collect();
+        return Array::new(dtype, vec![rounded.len()], Elements::Float(rounded));
+    }
+    let all = [0, 1, 2, 3, 7, -1, -7, 8, 31, 33, 100, 127, 128, 200, 255, i128::from(i16::MAX), 1 << 15];
+    let wide =
+        [i128::from(i32::MAX), 1 << 31, i128::from(i64::MAX), 1 << 63, i128::from(u64::MAX), (1 << 53) + 1];
+    let values: Vec<i128> = all.into_iter().chain(wide).map(|v| wrap_int(dtype, v)).collect();
+    Array::new(dtype, vec![values.len()], Elements::Int(values))
+}
+
+/// All pairs of edge values.
+fn pairs(dtype: DType) -> (Array, Array) {
+    let one = edges(dtype);
+    let n = one.len();
+    let left = one.reshape(&[n, 1]).broadcast(&[n, n]).reshape(&[n * n]);
+    let right = one.reshape(&[1, n]).broadcast(&[n, n]).reshape(&[n * n]);
+    (left, right)
+}
+
+fn elements() -> impl Iterator<Item = DType> {
+    DType::ALL.iter().copied().filter(|dtype| dtype.is_element())
+}
+
+fn zeros(dtype: DType, n: usize) -> Array {
+    Array::full(dtype, &[n], tile_ir::ops::Literal::Int(0))
+}
+
+fn check(dtype: DType, result: DType, body: &str, tolerance: f64) {
+    let (a, b) = pairs(dtype);
+    let n = a.len();
+    agree(
+        &elementwise(dtype.name(), result.name(), body),
+        &[("B", 64)],
+        &[a, b, zeros(result, n)],
+        tolerance,
+    );
+}
+
+#[test]
+fn binary_ops_and_comparisons() {
+    for dtype in elements() {
+        for op in BinaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype)) {
+            check(dtype, dtype, &format!("{} %a, %b", op.name()), 0.0);
+        }
+        for predicate in Predicate::ALL.iter().filter(|p| p.domain().accepts(dtype)) {
+            check(dtype, DType::Bool, &format!("{} %a, %b", predicate.name()), 0.0);
+        }
+    }
+}
+
+#[test]
+fn unary_ops() {
+    for dtype in elements() {
+        for op in UnaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype)) {
+            let exact = matches!(
+                op,
+                UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil
+            );
+            let unit = match dtype {
+                DType::F64 => f64::EPSILON,
+                DType::F32 => f64::from(f32::EPSILON),
+                DType::F16 => f64::powi(2.0, -10),
+                _ => f64::powi(2.0, -7),
+            };
+            check(dtype, dtype, &format!("{} %a", op.name()), if exact { 0.0 } else { 4.0 * unit });
+        }
+    }
+}
+
+#[test]
+fn casts_between_all_formats() {
+    for from in elements() {
+        for to in elements() {
+            check(from, to, "cast %a", 0.0);
+        }
+    }
+}
+
+#[test]
+fn formats_without_instructions_convert_alike() {
+    let options = Options { cpu: CpuLevel::V2, ..Options::default() };
+    for (from, to) in [
+        (DType::F32, DType::F16),
+        (DType::F64, DType::F16),
+        (DType::F16, DType::F32),
+        (DType::I64, DType::F16),
+    ] {
+        let (a, b) = pairs(from);
+        let arguments = [a.clone(), b, zeros(to, a.len())];
+        let instance = instance(&elementwise(from.name(), to.name(), "cast %a"), &[("B", 32)]);
+        let mut expected = arguments.to_vec();
+        interp::run(&instance, &mut expected).unwrap();
+        crate::support::close(
+            &run_native(&instance, &arguments, &options)[2],
+            &expected[2],
+            0.0,
+            "x86-64-v2",
+        );
+    }
+}
+
+/// Distance in units of the last place of `f32` between a result and the exact value.
+fn ulps_f32(actual: f32, exact: f64) -> f64 {
+    if actual.is_nan() && exact.is_nan() || f64::from(actual) == exact {
+        return 0.0;
+    }
+    let nearest = exact as f32;
+    if nearest.is_infinite() || actual.is_infinite() || actual.is_nan() {
+        return if nearest == actual { 0.0 } else { f64::INFINITY };
+    }
+    let exponent = exact.abs().log2().floor().max(-126.0);
+    (f64::from(actual) - exact).abs() / f64::powi(2.0, exponent as i32 - 23)
+}
+
+/// Every 1009th bit pattern of f32: all exponents, NaN and infinities among them.
+#[test]
+fn functions_of_f32_keep_their_bounds() {
+    let inputs: Vec<f32> = (0..=u32::MAX / 1009).map(|i| f32::from_bits(i * 1009)).collect();
+    let x = Array::new(
+        DType::F32,
+        vec![inputs.len()],
+        Elements::Float(inputs.iter().map(|&v| f64::from(v)).collect()),
+    );
+    for (op, bound) in [
+        (UnaryOp::Exp, 2.0),
+        (UnaryOp::Exp2, 2.0),
+        (UnaryOp::Log, 2.0),
+        (UnaryOp::Log2, 2.0),
+        (UnaryOp::Rsqrt, 2.0),
+        (UnaryOp::Tanh, 4.0),
+    ] {
+        let instance = instance(&elementwise("f32", "f32", &format!("{} %a", op.name())), &[("B", 4096)]);
+        for cpu in [CpuLevel::Host, CpuLevel::V2] {
+            let options = Options { cpu, ..Options::default() };
+            let y = run_native(&instance, &[x.clone(), x.clone(), zeros(DType::F32, inputs.len())], &options);
+            let worst = (0..inputs.len())
+                .map(|i| (ulps_f32(y[2].get_f64(i) as f32, op.float()(f64::from(inputs[i]))), inputs[i]))
+                .fold((0.0, 0.0f32), |worst, next| if next.0 > worst.0 { next } else { worst });
+            println!("{} on {}: {:.3} ulp at {:e}", op.name(), cpu.name(), worst.0, worst.1);
+            assert!(worst.0 <= bound, "{} is off by {} ulp at {:e}", op.name(), worst.0, worst.1);
+        }
+    }
+}
+
+/// f64 against the system's library, itself within 1 ulp: a bound of 3 allows 2 of ours.
+#[test]
+fn functions_of_f64_keep_their_bounds() {
+    let inputs: Vec<f64> = (0..400_000u64)
+        .map(|i| match i % 3 {
+            0 => f64::from_bits(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            1 => (i as f64 - 200_000.0) / 300.0,
+            _ => 1.0 + (i as f64 - 200_000.0) / 1e6,
+        })
+        .collect();
+    let x = Array::new(DType::F64, vec![inputs.len()], Elements::Float(inputs.clone()));
+    for (op, bound) in [
+        (UnaryOp::Exp, 3.0),
+        (UnaryOp::Exp2, 3.0),
+        (UnaryOp::Log, 3.0),
+        (UnaryOp::Log2, 3.0),
+        (UnaryOp::Rsqrt, 3.0),
+        (UnaryOp::Tanh, 5.0),
+    ] {
+        let instance = instance(&elementwise("f64", "f64", &format!("{} %a", op.name())), &[("B", 4096)]);
+        let y = run_native(
+            &instance,
+            &[x.clone(), x.clone(), zeros(DType::F64, inputs.len())],
+            &Options::default(),
+        );
+        for (i, &input) in inputs.iter().enumerate() {
+            let (actual, expected) = (y[2].get_f64(i), op.float()(input));
+            let same_special = actual == expected || (actual.is_nan() && expected.is_nan());
+            let apart = (actual.to_bits() as i64).abs_diff(expected.to_bits() as i64);
+            assert!(
+                same_special || apart as f64 <= bound,
+                "{}({input:e}) is {actual:e}, not {expected:e}",
+                op.name()
+            );
+        }
+    }
+}

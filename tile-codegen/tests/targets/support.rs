@@ -1,0 +1,129 @@
+//! Runs a kernel's native code on arrays, and compares with the evaluator.
+
+use half::{bf16, f16};
+use tile_codegen::{Options, jit};
+use tile_ir::abi::KernelAbi;
+use tile_ir::array::Elements;
+use tile_ir::{Array, Binding, DType, Instance, Type, interp, specialize, text, verify};
+
+/// The instance of a kernel text with const parameters bound.
+pub fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
+    let bindings: Vec<_> =
+        constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
+    let kernel = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
+    specialize(&kernel, &bindings).unwrap_or_else(|error| panic!("{error}\n{source}"))
+}
+
+/// An array as it lies in memory.
+pub fn to_bytes(array: &Array) -> Vec<u8> {
+    let dtype = array.dtype();
+    match array.elements() {
+        Elements::Int(values) => {
+            values.iter().flat_map(|v| v.to_le_bytes()[..dtype.bytes()].to_vec()).collect()
+        }
+        Elements::Float(values) => values
+            .iter()
+            .flat_map(|&v| match dtype {
+                DType::F16 => f16::from_f64(v).to_le_bytes().to_vec(),
+                DType::BF16 => bf16::from_f64(v).to_le_bytes().to_vec(),
+                DType::F32 => (v as f32).to_le_bytes().to_vec(),
+                _ => v.to_le_bytes().to_vec(),
+            })
+            .collect(),
+    }
+}
+
+/// The array that lies in memory.
+pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Array {
+    let words = bytes.chunks_exact(dtype.bytes());
+    let int = |word: &[u8]| {
+        let mut wide = [0u8; 16];
+        wide[..word.len()].copy_from_slice(word);
+        tile_ir::array::wrap_int(dtype, i128::from_le_bytes(wide))
+    };
+    let float = |word: &[u8]| match dtype {
+        DType::F16 => f16::from_le_bytes(word.try_into().unwrap()).to_f64(),
+        DType::BF16 => bf16::from_le_bytes(word.try_into().unwrap()).to_f64(),
+        DType::F32 => f64::from(f32::from_le_bytes(word.try_into().unwrap())),
+        _ => f64::from_le_bytes(word.try_into().unwrap()),
+    };
+    let elements = if dtype.is_float() {
+        Elements::Float(words.map(float).collect())
+    } else {
+        Elements::Int(words.map(int).collect())
+    };
+    Array::new(dtype, shape.to_vec(), elements)
+}
+
+/// The arguments after running every block natively on this thread.
+pub fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -> Vec<Array> {
+    let kernel = jit::compile_cpu(instance, options).unwrap_or_else(|error| panic!("{error}"));
+    let mut memory: Vec<Vec<u64>> = arguments
+        .iter()
+        .map(|array| {
+            let mut bytes = to_bytes(array);
+            bytes.resize(bytes.len().next_multiple_of(8).max(8), 0);
+            bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
+        })
+        .collect();
+    let is_tensor = |i: usize| matches!(instance.ty(instance.params()[i]), Type::Tensor(_));
+    let shapes: Vec<&[usize]> =
+        arguments.iter().enumerate().filter(|&(i, _)| is_tensor(i)).map(|(_, array)| array.shape()).collect();
+    let bound = KernelAbi::of(instance).bind(&shapes).unwrap();
+    let mut slots: Vec<u64> = (0..arguments.len())
+        .map(|i| if is_tensor(i) { memory[i].as_mut_ptr() as u64 } else { memory[i][0] })
+        .collect();
+    slots.extend(&bound.sizes);
+    let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
+    let address = scratch.as_mut_ptr().cast::<u8>();
+    let aligned = address.wrapping_add(address.align_offset(64));
+    // SAFETY: the slots are as the instance's ABI says, tensors are as large as their shapes, and the scratch
+    // memory has the size and alignment that the kernel asks for.
+    unsafe { (kernel.entry())(slots.as_ptr(), 0, bound.blocks() as u64, aligned) };
+    arguments
+        .iter()
+        .zip(&memory)
+        .map(|(array, words)| {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            from_bytes(array.dtype(), array.shape(), &bytes[..array.len() * array.dtype().bytes()])
+        })
+        .collect()
+}
+
+/// Asserts that the native code and the evaluator agree within `tolerance` (relative, and absolute below 1).
+pub fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], tolerance: f64) {
+    let instance = instance(source, constants);
+    let mut expected = arguments.to_vec();
+    interp::run(&instance, &mut expected).unwrap();
+    let actual = run_native(&instance, arguments, &Options::default());
+    for (which, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
+        close(actual, expected, tolerance, &format!("argument {which} of\n{source}"));
+    }
+}
+
+/// Asserts that two arrays are equal within `tolerance`; NaN equals NaN.
+pub fn close(actual: &Array, expected: &Array, tolerance: f64, what: &str) {
+    for i in 0..expected.len() {
+        let (a, e) = (actual.get_f64(i), expected.get_f64(i));
+        let same = a == e || (a.is_nan() && e.is_nan()) || (a - e).abs() <= tolerance * e.abs().max(1.0);
+        assert!(same, "element {i} is {a}, not {e}, in {what}");
+    }
+}
+
+/// Numbers in a small range that differ from element to element, exact in every format that can hold them.
+pub fn sample(dtype: DType, shape: &[usize], seed: usize) -> Array {
+    let count: usize = shape.iter().product();
+    let number = |i: usize| {
+        ((i * 7919 + seed * 104_729 + i / 13) % 33) as i64
+            - if dtype.is_float() || dtype.is_signed() { 16 } else { 0 }
+    };
+    let elements = if dtype.is_float() {
+        Elements::Float((0..count).map(|i| number(i) as f64 / 8.0).collect())
+    } else if dtype == DType::Bool {
+        Elements::Int((0..count).map(|i| i128::from(number(i) % 2 != 0)).collect())
+    } else {
+        Elements::Int((0..count).map(|i| i128::from(number(i))).collect())
+    };
+    Array::new(dtype, shape.to_vec(), elements)
+}
