@@ -1,1 +1,65 @@
-//! Rust syntax to typed, shape-checked tile IR, with diagnostics at the user's spans.
+//! The front end: a `#[tile_kernel]` function to verified tile IR, with errors at the user's tokens.
+//!
+//! Both the attribute macro and the build-script helper call [`lower`], so the code that `cargo build` embeds
+//! and the code that the macro names are made from one text. Knows nothing of LLVM, of devices or of what
+//! rustc inferred: shapes and element types are inferred here, from syntax alone, which is why they are
+//! errors at `cargo check`.
+//!
+//! A kernel's body stays ordinary Rust that rustc checks as well. What is refused here is what has no
+//! meaning as a tile program; what rustc says better is left to it.
+
+mod assigned;
+mod attribute;
+mod diagnostic;
+mod elements;
+mod lower;
+mod rewrite;
+mod scope;
+mod signature;
+mod value;
+
+pub use diagnostic::{Diagnostic, Diagnostics};
+
+use proc_macro2::TokenStream;
+use syn::ItemFn;
+use tile_ir::{Bindings, VerifiedKernel};
+
+/// A kernel that the front end accepts.
+#[derive(Debug)]
+pub struct Lowered {
+    /// The kernel in tile IR, generic over its compile-time parameters.
+    pub kernel: VerifiedKernel,
+    /// What `instances(…)` asks for, each checked by specialising the kernel.
+    pub instances: Vec<Bindings>,
+    /// The function, its body as the reference device runs it: comparisons of tiles are calls, because
+    /// Rust's operators can only give a `bool`.
+    pub function: ItemFn,
+}
+
+/// Lowers a kernel: `attribute` is what stands in the parentheses of `#[tile_kernel(…)]`, `file` the name
+/// that the IR's locations refer to.
+///
+/// # Errors
+/// Every [`Diagnostic`] found. An error in one statement doesn't hide those of others.
+///
+/// ```
+/// let function = syn::parse_quote! {
+///     fn double<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+///         let x = x.partition_view([B]);
+///         let mut y = y.partition_view_mut([B]);
+///         let tile = x.load_masked(y.index());
+///         y.store_masked(tile * 2.0);
+///     }
+/// };
+/// let lowered = tile_frontend::lower(quote::quote!(instances(B = 256)), function, "src/main.rs")?;
+/// assert!(lowered.kernel.to_string().contains("mul %tile"));
+/// # Ok::<(), tile_frontend::Diagnostics>(())
+/// ```
+pub fn lower(attribute: TokenStream, mut function: ItemFn, file: &str) -> Result<Lowered, Diagnostics> {
+    let attribute = attribute::parse(attribute)?;
+    let signature = signature::parse(&function, file)?;
+    let body = lower::body(signature, &function)?;
+    rewrite::comparisons(&mut function.block, &body.tile_comparisons);
+    let instances = attribute.specialize(&body.kernel)?;
+    Ok(Lowered { kernel: body.kernel, instances, function })
+}

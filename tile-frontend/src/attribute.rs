@@ -1,0 +1,96 @@
+//! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64; BM = 64, BN = 64)`.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use proc_macro2::{Span, TokenStream};
+use syn::parse::{Parse, ParseStream};
+use syn::{Ident, LitInt, Token, parenthesized};
+use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
+
+/// The parsed attribute.
+pub(crate) struct Attribute {
+    instances: Vec<Instance>,
+}
+
+struct Instance {
+    span: Span,
+    bindings: Bindings,
+}
+
+pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
+    Ok(syn::parse2(tokens)?)
+}
+
+impl Parse for Attribute {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Attribute> {
+        let mut instances = Vec::new();
+        while !input.is_empty() {
+            let key: Ident = input.parse()?;
+            if key != "instances" {
+                let message =
+                    format!("`{key}` isn't an option of `tile_kernel`; write `instances(NAME = value, …)`");
+                return Err(syn::Error::new(key.span(), message));
+            }
+            let list;
+            parenthesized!(list in input);
+            while !list.is_empty() {
+                instances.push(Instance::parse(&list)?);
+                if !list.is_empty() {
+                    list.parse::<Token![;]>()?;
+                }
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(Attribute { instances })
+    }
+}
+
+impl Instance {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Instance> {
+        let span = input.span();
+        let mut bindings = Bindings::new();
+        while !input.is_empty() && !input.peek(Token![;]) {
+            let name: Ident = input.parse()?;
+            input.parse::<Token![=]>()?;
+            if bindings.iter().any(|(bound, _)| name == bound) {
+                return Err(syn::Error::new(name.span(), format!("`{name}` is given twice")));
+            }
+            bindings.push((name.to_string(), Self::value(input)?));
+            if !input.is_empty() && !input.peek(Token![;]) {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(Instance { span, bindings })
+    }
+
+    fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
+        if input.peek(LitInt) {
+            let literal: LitInt = input.parse()?;
+            let value = literal.base10_parse().map(Binding::Const);
+            return value.map_err(|_| syn::Error::new(literal.span(), "a const parameter is a `usize`"));
+        }
+        let name: Ident = input.parse().map_err(|error| {
+            syn::Error::new(error.span(), "expected an integer or an element type such as `f32`")
+        })?;
+        match DType::from_rust_name(&name.to_string()) {
+            Some(dtype) if dtype.is_element() => Ok(Binding::Elem(dtype)),
+            _ => Err(syn::Error::new(name.span(), format!("`{name}` isn't an element type"))),
+        }
+    }
+}
+
+impl Attribute {
+    /// The instances, each proved by specialising the kernel.
+    pub(crate) fn specialize(self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {
+        let mut errors = Vec::new();
+        let mut instances = Vec::new();
+        for Instance { span, bindings } in self.instances {
+            match specialize(kernel, &bindings) {
+                Ok(instance) => instances.push(instance.bindings().clone()),
+                Err(error) => errors.push(Diagnostic::new(span, error.to_string())),
+            }
+        }
+        if errors.is_empty() { Ok(instances) } else { Err(Diagnostics::new(errors)) }
+    }
+}

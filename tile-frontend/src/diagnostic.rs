@@ -1,0 +1,107 @@
+//! Errors of the front end: a place, what is wrong there, what else is involved, and what to do.
+
+use proc_macro2::{Span, TokenStream};
+use std::fmt;
+
+/// One mistake in a kernel.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    /// The smallest tokens that are wrong.
+    pub span: Span,
+    /// What is wrong, in a sentence.
+    pub message: String,
+    /// Other places that are involved, each with what is there.
+    pub labels: Vec<(Span, String)>,
+    /// What to write instead.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { span, message: message.into(), labels: Vec::new(), help: None }
+    }
+
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        let text = text.into();
+        let known = self.labels.iter().any(|(place, label)| label == &text && place.start() == span.start());
+        if !known {
+            self.labels.push((span, text));
+        }
+        self
+    }
+
+    /// Message, labels and help as one text. Stable Rust lets a macro report a message only, so the other
+    /// places are told by line.
+    fn text(&self) -> String {
+        let mut text = self.message.clone();
+        for (span, label) in &self.labels {
+            let start = span.start();
+            text += &format!("\n  line {}: {label}", start.line);
+        }
+        if let Some(help) = &self.help {
+            text += &format!("\n  help: {help}");
+        }
+        text
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    /// `line:column: message`, for the build script.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let start = self.span.start();
+        write!(f, "{}:{}: {}", start.line, start.column + 1, self.text())
+    }
+}
+
+/// All mistakes found in a kernel; at least one.
+#[derive(Clone, Debug)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    pub(crate) fn new(mut all: Vec<Diagnostic>) -> Diagnostics {
+        all.sort_by_key(|diagnostic| {
+            let start = diagnostic.span.start();
+            (start.line, start.column)
+        });
+        Diagnostics(all)
+    }
+
+    /// The mistakes in order of appearance.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.0.iter()
+    }
+
+    /// Tokens that make rustc report each mistake at its place.
+    pub fn to_compile_errors(&self) -> TokenStream {
+        let errors = self.0.iter().map(|diagnostic| syn::Error::new(diagnostic.span, diagnostic.text()));
+        errors.map(|error| error.to_compile_error()).collect()
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Diagnostics {
+        Diagnostics(vec![diagnostic])
+    }
+}
+
+impl From<syn::Error> for Diagnostics {
+    fn from(error: syn::Error) -> Diagnostics {
+        Diagnostic::new(error.span(), error.to_string()).into()
+    }
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, diagnostic) in self.0.iter().enumerate() {
+            write!(f, "{}{diagnostic}", if i == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Diagnostics {}

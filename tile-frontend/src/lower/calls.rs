@@ -1,0 +1,279 @@
+//! Calls of functions: `mma`, `select`, leaf ops in function form, and the constructors of `Tile`.
+
+use super::{Lowered, Lowering};
+use crate::diagnostic::Diagnostic;
+use crate::signature::element;
+use crate::value::Val;
+use proc_macro2::Span;
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::{Expr, ExprCall, Path, PathArguments, Token};
+use tile_ir::ops::{BinaryOp, Literal, Predicate, UnaryOp};
+use tile_ir::{Dim, Elem, Op};
+
+/// Values of a call's arguments and where they stand.
+pub(super) struct Arguments {
+    pub(super) values: Vec<Val>,
+    pub(super) spans: Vec<Span>,
+}
+
+impl Lowering {
+    /// Evaluates arguments and checks their number.
+    pub(super) fn arguments(
+        &mut self,
+        name: &str,
+        arguments: &Punctuated<Expr, Token![,]>,
+        expected: usize,
+        usage: &str,
+        span: Span,
+    ) -> Lowered<Arguments> {
+        let values: Vec<Lowered<Val>> = arguments.iter().map(|argument| self.expression(argument)).collect();
+        let values = values.into_iter().collect::<Lowered<Vec<Val>>>()?;
+        if values.len() != expected {
+            let plural = if expected == 1 { "" } else { "s" };
+            let message = format!("`{name}` takes {expected} argument{plural}, not {}", values.len());
+            return self.error(span, message, &format!("write `{usage}`"));
+        }
+        Ok(Arguments { values, spans: arguments.iter().map(Spanned::span).collect() })
+    }
+
+    pub(super) fn call(&mut self, call: &ExprCall) -> Lowered<Val> {
+        let Expr::Path(function) = &*call.func else {
+            return self.error(
+                call.func.span(),
+                "only named functions can be called in a kernel",
+                "write its code out",
+            );
+        };
+        let path = &function.path;
+        let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
+        match owner.as_deref() {
+            Some("Tile") => self.constructor(&name, path, call),
+            Some(owner) if name == "of" => self.element_of(owner, call),
+            _ => self.function(&name, call),
+        }
+    }
+
+    fn function(&mut self, name: &str, call: &ExprCall) -> Lowered<Val> {
+        let (args, span) = (&call.args, call.span());
+        if name == "mma" {
+            return self.mma(call);
+        }
+        if name == "select" {
+            return self.select(call);
+        }
+        if let Some(op) = UnaryOp::from_name(name).filter(|op| !matches!(op, UnaryOp::Neg | UnaryOp::Not)) {
+            let arguments = self.arguments(name, args, 1, &format!("{name}(x)"), span)?;
+            return self.unary(op, &arguments.values[0], span, arguments.spans[0]);
+        }
+        if let Some(op) = function_op(name) {
+            let arguments = self.arguments(name, args, 2, &format!("{name}(a, b)"), span)?;
+            let spans = [arguments.spans[0], arguments.spans[1]];
+            return self.arithmetic(op, &arguments.values[0], &arguments.values[1], span, spans);
+        }
+        if let Some(predicate) = Predicate::from_name(name) {
+            let arguments = self.arguments(name, args, 2, &format!("{name}(a, b)"), span)?;
+            return self.comparison(
+                predicate,
+                &arguments.values[0],
+                &arguments.values[1],
+                span,
+                &arguments.spans,
+            );
+        }
+        let help = match name {
+            "relu" => "write `max(x, 0.0)`",
+            "sigmoid" => "write `1.0 / (1.0 + exp(-x))`",
+            "where_" => "write `select(condition, a, b)`",
+            "dot" | "matmul" => "write `mma(a, b, acc)`",
+            _ => {
+                "kernels call `mma`, `select`, `min`, `max` and the mathematical functions of `tile::prelude`"
+            }
+        };
+        self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), help)
+    }
+
+    pub(super) fn comparison(
+        &mut self,
+        predicate: Predicate,
+        a: &Val,
+        b: &Val,
+        span: Span,
+        spans: &[Span],
+    ) -> Lowered<Val> {
+        let operands = self.pair(a, b, &format!("`{}`", predicate.name()), span, [spans[0], spans[1]])?;
+        self.emit_one(Op::Compare(predicate), &operands, span, spans).map(Val::Data)
+    }
+
+    fn mma(&mut self, call: &ExprCall) -> Lowered<Val> {
+        let arguments = self.arguments("mma", &call.args, 3, "mma(a, b, acc)", call.span())?;
+        let names = ["the first operand of `mma`", "the second operand of `mma`", "the accumulator of `mma`"];
+        let mut tiles = Vec::new();
+        for ((value, &span), what) in arguments.values.iter().zip(&arguments.spans).zip(names) {
+            tiles.push(self.tile(value, what, span)?);
+        }
+        self.unify(tiles[0], tiles[1], "`mma`", arguments.spans[1])?;
+        self.emit_one(Op::Mma, &tiles, call.span(), &arguments.spans).map(Val::Data)
+    }
+
+    fn select(&mut self, call: &ExprCall) -> Lowered<Val> {
+        let span = call.span();
+        let arguments = self.arguments("select", &call.args, 3, "select(condition, a, b)", span)?;
+        let [condition, a, b] = &arguments.values[..] else { unreachable!("three arguments were checked") };
+        let spans = &arguments.spans;
+        let condition = self.data(condition, "the condition of `select`", spans[0])?;
+        let bool = tile_ir::DType::Bool.into();
+        self.require_elem(condition, &bool, "the condition of `select`", spans[0])?;
+        let [a, b] = self.pair(a, b, "`select`", span, [spans[1], spans[2]])?;
+        // All three take the common shape.
+        let [condition, a] = self.broadcast_pair(condition, a, "`select`", span)?;
+        let [b, condition] = self.broadcast_pair(b, condition, "`select`", span)?;
+        self.emit_one(Op::Select, &[condition, a, b], span, spans).map(Val::Data)
+    }
+
+    /// `T::of(2.0)`.
+    fn element_of(&mut self, owner: &str, call: &ExprCall) -> Lowered<Val> {
+        let arguments = self.arguments("of", &call.args, 1, "T::of(2.0)", call.span())?;
+        let ty: syn::Type = syn::parse_str(owner).unwrap_or(syn::Type::Verbatim(Default::default()));
+        let Some(elem) = element(&self.kernel.generics, &ty) else {
+            return self.error(
+                call.func.span(),
+                format!("`{owner}` isn't an element type"),
+                "write `T::of(2.0)` of a type parameter",
+            );
+        };
+        let span = arguments.spans[0];
+        let literal = match (&arguments.values[0], elem.known()) {
+            (Val::Float(value), Some(dtype)) if !dtype.is_float() => Literal::Int(*value as i128),
+            (Val::Float(value), _) => Literal::Float(*value),
+            _ => {
+                return self.error(
+                    span,
+                    "`of` takes a float literal",
+                    "write `T::of(2.0)`; convert other values with `.cast()`",
+                );
+            }
+        };
+        self.emit_one(Op::Constant { value: literal, elem }, &[], call.span(), &[]).map(Val::Data)
+    }
+
+    /// `Tile::zeros([…])` and its kin.
+    fn constructor(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
+        let span = call.span();
+        let elem = match self.turbofish(path)? {
+            Some(elem) => elem,
+            None => self.elements.unknown(),
+        };
+        match name {
+            "zeros" | "ones" => {
+                let arguments =
+                    self.arguments(name, &call.args, 1, &format!("Tile::{name}([M, N])"), span)?;
+                let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
+                let value = Literal::Int(i128::from(name == "ones"));
+                let scalar = self.append(
+                    Op::Constant { value, elem: elem.clone() },
+                    &[],
+                    &[tile_ir::Type::Scalar(elem)],
+                    Vec::new(),
+                    span,
+                )[0];
+                self.checked_splat(scalar, shape, arguments.spans[0], span)
+            }
+            "full" => {
+                let arguments = self.arguments(name, &call.args, 2, "Tile::full([M, N], value)", span)?;
+                let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
+                let value = match &arguments.values[1] {
+                    Val::Data(tile) if self.shape(*tile).is_some() => {
+                        let help = "pass a scalar, or use `.broadcast([…])` on the tile";
+                        return self.error(arguments.spans[1], "`Tile::full` takes a scalar", help);
+                    }
+                    value => self.number(value, &elem, "the value", arguments.spans[1])?,
+                };
+                self.checked_splat(value, shape, arguments.spans[0], span)
+            }
+            "iota" => {
+                let arguments = self.arguments(name, &call.args, 2, "Tile::iota([M, N], axis)", span)?;
+                let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
+                let axis = self.axis(&arguments.values[1], shape.len(), arguments.spans[1])?;
+                let op = Op::Iota { shape, axis, elem };
+                self.emit_one(op, &[], span, &[arguments.spans[0]]).map(Val::Data)
+            }
+            _ => {
+                let help = "tiles are made by `Tile::zeros`, `Tile::ones`, `Tile::full` and `Tile::iota`";
+                self.error(call.func.span(), format!("`Tile::{name}` doesn't exist"), help)
+            }
+        }
+    }
+
+    fn checked_splat(
+        &mut self,
+        scalar: tile_ir::ValueId,
+        shape: Vec<Dim>,
+        place: Span,
+        span: Span,
+    ) -> Lowered<Val> {
+        for dim in &shape {
+            if !dim.is_static() {
+                let diagnostic = Diagnostic::new(place, format!("the tile extent `{dim}` is known only at run time"))
+                    .help("tile extents are literals or const parameters; cover a run-time extent with a loop over tiles");
+                return self.report(diagnostic);
+            }
+        }
+        self.emit_one(Op::Splat(shape), &[scalar], span, &[place]).map(Val::Data)
+    }
+
+    /// `f32` of `Tile::<f32, 2>::zeros`.
+    fn turbofish(&mut self, path: &Path) -> Lowered<Option<Elem>> {
+        let tile = path.segments.iter().find(|segment| segment.ident == "Tile");
+        let Some(PathArguments::AngleBracketed(arguments)) = tile.map(|segment| &segment.arguments) else {
+            return Ok(None);
+        };
+        match arguments.args.first() {
+            Some(syn::GenericArgument::Type(syn::Type::Infer(_))) | None => Ok(None),
+            Some(syn::GenericArgument::Type(ty)) => match element(&self.kernel.generics, ty) {
+                Some(elem) => Ok(Some(elem)),
+                None => self.error(
+                    ty.span(),
+                    "this isn't an element type",
+                    "use f32, i32, bf16, … or a type parameter",
+                ),
+            },
+            Some(other) => self.error(
+                other.span(),
+                "this isn't an element type",
+                "write `Tile::<f32, 2>::zeros([M, N])`",
+            ),
+        }
+    }
+
+    /// The extents of an array expression.
+    pub(super) fn extents(&mut self, value: &Val, span: Span) -> Lowered<Vec<Dim>> {
+        match value {
+            Val::List(values) => {
+                values.iter().map(|value| self.static_dim(value, "a tile extent", span)).collect()
+            }
+            Val::Poison => Err(super::Reported),
+            _ => self.error(span, "extents are an array", "write `[M, N]`, with one extent per axis"),
+        }
+    }
+
+    /// An axis number below the rank.
+    pub(super) fn axis(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<usize> {
+        let dim = self.static_dim(value, "an axis", span)?;
+        match dim.as_const().and_then(|axis| usize::try_from(axis).ok()) {
+            Some(axis) if axis < rank => Ok(axis),
+            Some(axis) => {
+                let message = format!("axis {axis} is out of range: the rank is {rank}");
+                self.error(span, message, &format!("axes are numbered from 0 to {}", rank.saturating_sub(1)))
+            }
+            None => self.error(span, "an axis is a literal", "write 0, 1, …"),
+        }
+    }
+}
+
+/// Leaf ops that kernels call as functions rather than write as operators.
+fn function_op(name: &str) -> Option<BinaryOp> {
+    let op = BinaryOp::from_name(name)?;
+    matches!(op, BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum).then_some(op)
+}

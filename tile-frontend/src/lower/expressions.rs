@@ -1,0 +1,283 @@
+//! Expressions: one arm per kind of syntax, and what the language doesn't have.
+
+use super::{Lowered, Lowering};
+use crate::assigned::is_compound_assignment;
+use crate::signature::element;
+use crate::value::Val;
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+use syn::{Expr, ExprCast, ExprPath, ExprUnary, Lit, UnOp};
+use tile_ir::ops::{Literal, UnaryOp};
+use tile_ir::{DType, Dim, Elem, Op};
+
+impl Lowering {
+    pub(super) fn expression(&mut self, expression: &Expr) -> Lowered<Val> {
+        match expression {
+            Expr::Lit(literal) => self.literal_expression(&literal.lit),
+            Expr::Path(path) => self.path(path),
+            Expr::Paren(inner) => self.expression(&inner.expr),
+            Expr::Group(inner) => self.expression(&inner.expr),
+            Expr::Block(block) if block.label.is_none() => self.block(&block.block),
+            Expr::Unary(unary) => self.unary_operator(unary),
+            Expr::Binary(binary) if is_compound_assignment(&binary.op) => self.compound_assign(binary),
+            Expr::Binary(binary) => self.binary_operator(binary),
+            Expr::Assign(assign) => self.assign(assign),
+            Expr::Cast(cast) => self.cast(cast),
+            Expr::Array(array) => self.list(array.elems.iter()),
+            Expr::Tuple(tuple) if tuple.elems.is_empty() => Ok(Val::Unit),
+            Expr::Tuple(tuple) => self.list(tuple.elems.iter()),
+            Expr::Field(field) => self.field(field),
+            Expr::Call(call) => self.call(call),
+            Expr::MethodCall(call) => self.method(call),
+            Expr::ForLoop(for_loop) => self.for_loop(for_loop),
+            Expr::If(if_else) => self.if_else(if_else),
+            Expr::Macro(called) => self.refuse_macro(&called.mac),
+            other => self.refuse(other),
+        }
+    }
+
+    /// What the language doesn't have, by name.
+    fn refuse(&mut self, expression: &Expr) -> Lowered<Val> {
+        let (what, help) = match expression {
+            Expr::While(_) => ("`while`", "use `for p in 0..count`"),
+            Expr::Loop(_) => ("`loop`", "use `for p in 0..count`"),
+            Expr::Break(_) | Expr::Continue(_) => {
+                ("leaving a loop early", "use `select` or `if` inside a loop of fixed length")
+            }
+            Expr::Return(_) => ("`return`", "use `if` around the rest"),
+            Expr::Match(_) => ("`match`", "use `if` and `else if`"),
+            Expr::Closure(_) => ("a closure", "write its code out"),
+            Expr::Reference(_) => ("a reference", "tiles and views are passed by value"),
+            Expr::Struct(_) => ("a struct", "use a tuple or separate variables"),
+            Expr::Index(_) => (
+                "indexing",
+                "tiles have no element access; use `select`, a reduction or a load of another tile",
+            ),
+            Expr::Range(_) => ("a range outside a `for`", "write `for p in a..b`"),
+            Expr::Repeat(_) => ("an array of repeated values", "list the values"),
+            Expr::Let(_) => ("`if let`", "use a plain condition"),
+            Expr::Try(_) => ("`?`", "a kernel has no errors to return"),
+            Expr::Await(_) | Expr::Async(_) => ("`async`", "launches are asynchronous, kernels are not"),
+            Expr::Unsafe(_) => ("`unsafe`", "a kernel has nothing unsafe to do"),
+            Expr::Block(_) => ("a labelled block", "use `if`"),
+            _ => ("this expression", "write it with tiles, arithmetic, `for` and `if`"),
+        };
+        self.error(expression.span(), format!("{what} isn't supported in a kernel"), help)
+    }
+
+    fn literal_expression(&mut self, literal: &Lit) -> Lowered<Val> {
+        let span = literal.span();
+        match literal {
+            Lit::Int(int) => {
+                let Ok(value) = int.base10_parse::<i128>() else {
+                    return self.error(span, "the number is too large", "no format holds it");
+                };
+                match int.suffix() {
+                    "" => Ok(Val::Int(value)),
+                    "usize" => match i64::try_from(value) {
+                        Ok(value) => Ok(Val::Dim(Dim::from(value))),
+                        Err(_) => self.error(span, "the number doesn't fit usize", "use a smaller one"),
+                    },
+                    suffix => match DType::from_rust_name(suffix) {
+                        Some(dtype) if dtype.is_float() => {
+                            self.typed(Literal::Float(value as f64), dtype, span)
+                        }
+                        Some(dtype) => self.typed(Literal::Int(value), dtype, span),
+                        None => self.error(
+                            span,
+                            format!("`{suffix}` isn't a number type of kernels"),
+                            "use i8 … u64 or f32, f64",
+                        ),
+                    },
+                }
+            }
+            Lit::Float(float) => {
+                let Ok(value) = float.base10_parse::<f64>() else {
+                    return self.error(span, "this isn't a number", "write it as in `1.5e-3`");
+                };
+                match DType::from_rust_name(float.suffix()) {
+                    None => Ok(Val::Float(value)),
+                    Some(dtype) => self.typed(Literal::Float(value), dtype, span),
+                }
+            }
+            Lit::Bool(value) => self.typed(Literal::Int(i128::from(value.value)), DType::Bool, span),
+            _ => self.error(span, "a kernel computes with numbers and bools only", "use a number"),
+        }
+    }
+
+    fn typed(&mut self, value: Literal, dtype: DType, span: Span) -> Lowered<Val> {
+        self.emit_one(Op::Constant { value, elem: dtype.into() }, &[], span, &[]).map(Val::Data)
+    }
+
+    fn path(&mut self, path: &ExprPath) -> Lowered<Val> {
+        if let Some(ident) = path.path.get_ident() {
+            let name = ident.to_string();
+            return match self.scopes.find(&name) {
+                Some(id) => match self.scopes.variables[id].value.clone() {
+                    Val::Poison => Err(super::Reported),
+                    value => Ok(value),
+                },
+                None => self.unknown_name(&name, path.span()),
+            };
+        }
+        let segments: Vec<String> =
+            path.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        match constant_of(&segments) {
+            Some((Constant::Float(value), dtype)) => self.typed(Literal::Float(value), dtype, path.span()),
+            Some((Constant::Int(value), dtype)) => self.typed(Literal::Int(value), dtype, path.span()),
+            None => {
+                let name = segments.join("::");
+                let help = "kernels know `f32::INFINITY`, `f32::MAX`, `i32::MAX` and their kin, and `std::f32::consts`";
+                self.error(path.span(), format!("`{name}` isn't known in a kernel"), help)
+            }
+        }
+    }
+
+    pub(super) fn unknown_name<T>(&mut self, name: &str, span: Span) -> Lowered<T> {
+        let is_constant = name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit());
+        let help = if is_constant {
+            "constants outside the kernel aren't visible to the macro; make it a const parameter: `const N: usize`"
+        } else {
+            "kernels see their arguments, their run-time sizes, const parameters and their own variables"
+        };
+        self.error(span, format!("`{name}` isn't defined in the kernel"), help)
+    }
+
+    fn unary_operator(&mut self, unary: &ExprUnary) -> Lowered<Val> {
+        let value = self.expression(&unary.expr)?;
+        let span = unary.span();
+        match (&unary.op, &value) {
+            (UnOp::Neg(_), Val::Int(int)) => Ok(Val::Int(-int)),
+            (UnOp::Neg(_), Val::Float(float)) => Ok(Val::Float(-float)),
+            (UnOp::Neg(_), Val::Dim(_)) => {
+                self.error(span, "a usize can't be negated", "convert it first: `-(n as i32)`")
+            }
+            (UnOp::Neg(_), _) => self.unary(UnaryOp::Neg, &value, span, unary.expr.span()),
+            (UnOp::Not(_), _) => self.unary(UnaryOp::Not, &value, span, unary.expr.span()),
+            _ => self.error(span, "nothing can be dereferenced in a kernel", "tiles and scalars are values"),
+        }
+    }
+
+    /// A leaf op of one operand.
+    pub(super) fn unary(&mut self, op: UnaryOp, value: &Val, span: Span, operand: Span) -> Lowered<Val> {
+        let value = self.data(value, &format!("the operand of `{}`", op.name()), operand)?;
+        self.emit_one(Op::Unary(op), &[value], span, &[operand]).map(Val::Data)
+    }
+
+    fn cast(&mut self, cast: &ExprCast) -> Lowered<Val> {
+        let value = self.expression(&cast.expr)?;
+        let Some(to) = element(&self.kernel.generics, &cast.ty) else {
+            return self.error(
+                cast.ty.span(),
+                "`as` converts to number types only",
+                "use bool, i8 … u64, usize, f32 or f64",
+            );
+        };
+        let span = cast.span();
+        match &value {
+            Val::Dim(_) if to == Elem::Known(DType::Index) => return Ok(value),
+            Val::Int(int) => {
+                return self.number(&int_literal(*int, &to), &to, "the literal", span).map(Val::Data);
+            }
+            Val::Data(tile) if self.shape(*tile).is_some() => {
+                return self.error(
+                    span,
+                    "`as` converts scalars, and this is a tile",
+                    "write `.cast::<f32>()`",
+                );
+            }
+            _ => {}
+        }
+        let value = self.data(&value, "the operand of `as`", cast.expr.span())?;
+        self.emit_one(Op::Cast(to), &[value], span, &[cast.expr.span()]).map(Val::Data)
+    }
+
+    fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Lowered<Val> {
+        elements.map(|element| self.expression(element)).collect::<Lowered<_>>().map(Val::List)
+    }
+
+    fn field(&mut self, field: &syn::ExprField) -> Lowered<Val> {
+        match (self.expression(&field.base)?, &field.member) {
+            (Val::List(values), syn::Member::Unnamed(index)) if (index.index as usize) < values.len() => {
+                Ok(values[index.index as usize].clone())
+            }
+            (_, member) => {
+                self.error(member.span(), "there is no such field", "tuples have fields `.0`, `.1`, …")
+            }
+        }
+    }
+}
+
+/// An integer literal as one of the format that it is converted to.
+fn int_literal(value: i128, to: &Elem) -> Val {
+    if to.known().is_some_and(DType::is_float) { Val::Float(value as f64) } else { Val::Int(value) }
+}
+
+enum Constant {
+    Float(f64),
+    Int(i128),
+}
+
+/// `f32::INFINITY`, `i32::MAX`, `std::f32::consts::LN_2` and their kin.
+fn constant_of(segments: &[String]) -> Option<(Constant, DType)> {
+    let (name, path) = segments.split_last()?;
+    let (scope, consts) = match path {
+        [.., scope, module] if module == "consts" => (scope, true),
+        [.., scope] => (scope, false),
+        [] => return None,
+    };
+    let dtype = DType::from_rust_name(scope)?;
+    if dtype.is_float() {
+        let value = if consts { float_const(name)? } else { float_limit(name, dtype)? };
+        return Some((Constant::Float(value), dtype));
+    }
+    let bits = dtype.bits();
+    let value = match (name.as_str(), dtype.is_signed()) {
+        ("MAX", true) => (1i128 << (bits - 1)) - 1,
+        ("MAX", false) => (1i128 << bits) - 1,
+        ("MIN", true) => -(1i128 << (bits - 1)),
+        ("MIN", false) => 0,
+        _ => return None,
+    };
+    dtype.is_int().then_some((Constant::Int(value), dtype))
+}
+
+fn float_limit(name: &str, dtype: DType) -> Option<f64> {
+    let largest = match dtype {
+        DType::F16 => 65504.0,
+        DType::BF16 => f64::from(f32::from_bits(0x7f7f_0000)),
+        DType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    };
+    let mantissa_bits = match dtype {
+        DType::F16 => 10,
+        DType::BF16 => 7,
+        DType::F32 => 23,
+        _ => 52,
+    };
+    Some(match name {
+        "INFINITY" => f64::INFINITY,
+        "NEG_INFINITY" => f64::NEG_INFINITY,
+        "NAN" => f64::NAN,
+        "MAX" => largest,
+        "MIN" => -largest,
+        "EPSILON" => f64::powi(2.0, -mantissa_bits),
+        _ => return None,
+    })
+}
+
+fn float_const(name: &str) -> Option<f64> {
+    use std::f64::consts;
+    Some(match name {
+        "PI" => consts::PI,
+        "E" => consts::E,
+        "LN_2" => consts::LN_2,
+        "LN_10" => consts::LN_10,
+        "LOG2_E" => consts::LOG2_E,
+        "LOG10_E" => consts::LOG10_E,
+        "SQRT_2" => consts::SQRT_2,
+        "FRAC_1_SQRT_2" => consts::FRAC_1_SQRT_2,
+        "FRAC_2_SQRT_PI" => consts::FRAC_2_SQRT_PI,
+        _ => return None,
+    })
+}

@@ -1,0 +1,102 @@
+//! The end of lowering: placeholders become formats, and the verifier has the last word.
+
+use super::{Body, Lowering};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::elements::Elements;
+use proc_macro2::Span;
+use syn::ItemFn;
+use tile_ir::kernel::OpId;
+use tile_ir::ops::Literal;
+use tile_ir::{DType, Elem, Op, Type, verify};
+
+impl Lowering {
+    pub(super) fn finish(mut self, function: &ItemFn) -> Result<Body, Diagnostics> {
+        if self.errors.is_empty() {
+            self.default_literals();
+            self.replace_placeholders();
+        }
+        if !self.errors.is_empty() {
+            return Err(Diagnostics::new(self.errors));
+        }
+        let spans = self.spans;
+        verify(self.kernel).map(|kernel| Body { kernel, tile_comparisons: self.tile_comparisons }).map_err(
+            |errors| {
+                let diagnostics = errors.into_iter().map(|error| {
+                    let span = spans.get(&error.loc).copied().unwrap_or_else(|| function.sig.ident.span());
+                    let diagnostic = Diagnostic::new(span, error.message);
+                    match error.help {
+                        Some(help) => diagnostic.help(help),
+                        None => diagnostic,
+                    }
+                });
+                Diagnostics::new(diagnostics.collect())
+            },
+        )
+    }
+
+    /// Scalars whose format nothing decides have the one that rustc gives a literal: i32 or f64.
+    fn default_literals(&mut self) {
+        for op in self.kernel.op_ids() {
+            let data = self.kernel.op(op);
+            let Op::Constant { value, elem } = &data.op else { continue };
+            let elem = self.elements.resolve(elem);
+            if Elements::is_unknown(&elem) && !self.feeds_tile(op) {
+                let default = match value {
+                    Literal::Int(_) => DType::I32,
+                    Literal::Float(_) => DType::F64,
+                };
+                self.elements.unify(&elem, &default.into());
+            }
+        }
+    }
+
+    /// Whether a constant fills a tile, whose format the user should say.
+    fn feeds_tile(&self, op: OpId) -> bool {
+        let result = self.kernel.op(op).results[0];
+        self.kernel.op_ids().any(|user| {
+            let data = self.kernel.op(user);
+            matches!(data.op, Op::Splat(_)) && data.operands.contains(&result)
+        })
+    }
+
+    fn replace_placeholders(&mut self) {
+        for op in self.kernel.op_ids() {
+            let loc = self.kernel.op(op).loc;
+            for result in self.kernel.op(op).results.clone() {
+                let is_tile = matches!(self.kernel.ty(result), Type::Tile(_));
+                if is_tile && Elements::is_unknown(&self.elem(result)) {
+                    let span = self.spans.get(&loc).copied().unwrap_or_else(Span::call_site);
+                    let message = "the element type of this tile can't be inferred";
+                    self.errors
+                        .push(Diagnostic::new(span, message).help("say it: `Tile::<f32, 2>::zeros([M, N])`"));
+                    return;
+                }
+            }
+        }
+        for value in self.kernel.value_ids() {
+            let ty = self.ty(value);
+            self.kernel.set_type(value, ty);
+        }
+        for op in self.kernel.op_ids() {
+            let elem_of = |elem: &Elem| self.elements.resolve(elem);
+            let replaced = match &self.kernel.op(op).op {
+                Op::Constant { value, elem } => constant(*value, elem_of(elem)),
+                Op::Cast(elem) => Op::Cast(elem_of(elem)),
+                Op::Iota { shape, axis, elem } => {
+                    Op::Iota { shape: shape.clone(), axis: *axis, elem: elem_of(elem) }
+                }
+                _ => continue,
+            };
+            self.kernel.op_mut(op).op = replaced;
+        }
+    }
+}
+
+/// `Tile::zeros` and `Tile::ones` are made before their format is known, with an integer.
+fn constant(value: Literal, elem: Elem) -> Op {
+    let value = match (value, elem.known()) {
+        (Literal::Int(value), Some(dtype)) if dtype.is_float() => Literal::Float(value as f64),
+        _ => value,
+    };
+    Op::Constant { value, elem }
+}

@@ -1,0 +1,299 @@
+//! Method calls: views of tensors, loads and stores, and what tiles can do.
+
+use super::{Lowered, Lowering, kind};
+use crate::diagnostic::Diagnostic;
+use crate::signature::element;
+use crate::value::Val;
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+use syn::{ExprMethodCall, GenericArgument};
+use tile_ir::ops::{BinaryOp, Predicate, ReduceOp, UnaryOp};
+use tile_ir::types::{PartitionType, TensorType};
+use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
+
+impl Lowering {
+    pub(super) fn method(&mut self, call: &ExprMethodCall) -> Lowered<Val> {
+        let receiver = self.expression(&call.receiver)?;
+        match receiver {
+            Val::Tensor(tensor) => self.tensor_method(tensor, call),
+            Val::View(view) => self.view_method(view, call),
+            Val::Data(data) if self.shape(data).is_some() => self.tile_method(data, call),
+            Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.scalar_method(&receiver, call),
+            Val::Poison => Err(super::Reported),
+            other => self.error(
+                call.method.span(),
+                format!("{} has no methods in a kernel", kind(&other)),
+                "use its parts",
+            ),
+        }
+    }
+
+    fn no_method(&mut self, what: &str, call: &ExprMethodCall, help: &str) -> Lowered<Val> {
+        let message = format!("{what} has no method `{}` in a kernel", call.method);
+        self.error(call.method.span(), message, help)
+    }
+
+    fn tensor_method(&mut self, tensor: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let Type::Tensor(ty) = self.kernel.ty(tensor).clone() else {
+            unreachable!("tensors have tensor types")
+        };
+        match call.method.to_string().as_str() {
+            "partition_view" => self.partition(tensor, &ty, call),
+            "partition_view_mut" => self.partition(tensor, &ty, call),
+            "extent" => self.extent_of(&ty.extents, call),
+            "load" | "load_masked" | "store" | "store_masked" => {
+                let help = "make a partition view first: `let x = x.partition_view([BM, BN]);`";
+                self.no_method("a tensor", call, help)
+            }
+            "shape" => {
+                self.no_method("a tensor", call, "name the extents in the signature, or use `.extent(axis)`")
+            }
+            _ => self.no_method(
+                "a tensor",
+                call,
+                "tensors have `partition_view`, `partition_view_mut` and `extent`",
+            ),
+        }
+    }
+
+    fn partition(&mut self, tensor: ValueId, ty: &TensorType, call: &ExprMethodCall) -> Lowered<Val> {
+        let name = call.method.to_string();
+        let span = call.span();
+        if ty.mutable != (name == "partition_view_mut") {
+            let diagnostic = if ty.mutable {
+                Diagnostic::new(
+                    call.method.span(),
+                    "the tensor is `&mut`: blocks may only see the tile that they own",
+                )
+                .help("use `partition_view_mut`; its `load_masked()` reads the block's own tile")
+            } else {
+                Diagnostic::new(call.method.span(), "the tensor is `&`, so it can't be written")
+                    .help("declare the argument as `&mut Tensor<…>`, or use `partition_view`")
+            };
+            return self.report(diagnostic);
+        }
+        let arguments = self.arguments(&name, &call.args, 1, &format!("{name}([BM, BN])"), span)?;
+        let tile = self.extents(&arguments.values[0], arguments.spans[0])?;
+        self.emit_one(Op::Partition(tile), &[tensor], span, &[arguments.spans[0]]).map(Val::View)
+    }
+
+    fn extent_of(&mut self, extents: &[Dim], call: &ExprMethodCall) -> Lowered<Val> {
+        let name = call.method.to_string();
+        let arguments = self.arguments(&name, &call.args, 1, &format!("{name}(axis)"), call.span())?;
+        let axis = self.axis(&arguments.values[0], extents.len(), arguments.spans[0])?;
+        Ok(Val::Dim(extents[axis].clone()))
+    }
+
+    fn view_method(&mut self, view: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let ty = self.kernel.ty(view).as_partition().cloned().expect("views have partition types");
+        let mutable = ty.tensor.mutable;
+        match call.method.to_string().as_str() {
+            "tiles" => self.extent_of(&ty.index_space(), call),
+            "extent" => self.extent_of(&ty.tensor.extents, call),
+            "index" if mutable => {
+                self.arguments("index", &call.args, 0, "index()", call.span())?;
+                let index = self.emit(Op::BlockIndex, &[view], call.span(), &[])?;
+                Ok(Val::List(index.into_iter().map(Val::Data).collect()))
+            }
+            "load_masked" | "load_masked_or" => self.load(view, &ty, call),
+            "store_masked" if mutable => self.store(view, &ty, call),
+            "store_masked" => self.no_method(
+                "a read-only view",
+                call,
+                "declare the tensor as `&mut` and use `partition_view_mut`",
+            ),
+            "index" => self.no_method(
+                "a read-only view",
+                call,
+                "ask the output's view: its `index()` is the block's tile",
+            ),
+            "load" | "store" => {
+                let help = format!("use `{}_masked`, which is defined at the edges too", call.method);
+                self.no_method("a view", call, &help)
+            }
+            _ => self.no_method(
+                "a view",
+                call,
+                "views have `load_masked`, `load_masked_or`, `store_masked`, `index`, `tiles` and `extent`",
+            ),
+        }
+    }
+
+    fn load(&mut self, view: ValueId, ty: &PartitionType, call: &ExprMethodCall) -> Lowered<Val> {
+        let (span, name) = (call.span(), call.method.to_string());
+        let padded = name == "load_masked_or";
+        let indexed = !ty.tensor.mutable;
+        let usage = match (padded, indexed) {
+            (false, true) => "load_masked([i, j])",
+            (true, true) => "load_masked_or(pad, [i, j])",
+            (false, false) => "load_masked()`: a block reads the tile that it owns; `",
+            (true, false) => "load_masked_or(pad)`: a block reads the tile that it owns; `",
+        };
+        let expected = usize::from(padded) + usize::from(indexed);
+        let arguments = self.arguments(&name, &call.args, expected, usage.trim_end_matches("; `"), span)?;
+        let elem = ty.tensor.elem.clone();
+        let pad = if padded {
+            self.number(&arguments.values[0], &elem, "the pad value", arguments.spans[0])?
+        } else {
+            self.zero(&elem, span)?
+        };
+        let mut operands = vec![view, pad];
+        if indexed {
+            let place = *arguments.spans.last().expect("the index was counted");
+            let Some(Val::List(indices)) = arguments.values.last() else {
+                return self.error(
+                    place,
+                    "the index of a tile is an array",
+                    "write `[i, j]`, with one index per axis",
+                );
+            };
+            if indices.len() != ty.tile.len() {
+                let message = format!("{} indices for a view of rank {}", indices.len(), ty.tile.len());
+                return self.error(place, message, "give one tile index per axis");
+            }
+            for index in indices {
+                operands.push(self.number(index, &DType::Index.into(), "a tile index", place)?);
+            }
+        }
+        self.emit_one(Op::LoadMasked, &operands, span, &[]).map(Val::Data)
+    }
+
+    fn store(&mut self, view: ValueId, ty: &PartitionType, call: &ExprMethodCall) -> Lowered<Val> {
+        let arguments = self.arguments("store_masked", &call.args, 1, "store_masked(tile)", call.span())?;
+        let place = arguments.spans[0];
+        let tile = self.tile(&arguments.values[0], "what is stored", place)?;
+        let found = self.elem(tile);
+        // A format that is known and wrong is the type rule's to explain.
+        let _ = self.elements.unify(&found, &ty.tensor.elem);
+        self.emit(Op::StoreMasked, &[view, tile], call.span(), &[call.receiver.span(), place])?;
+        Ok(Val::Unit)
+    }
+
+    fn tile_method(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let (name, span) = (call.method.to_string(), call.span());
+        let receiver = call.receiver.span();
+        if let Some(op) = ReduceOp::from_name(&name) {
+            return self.reduce(op, tile, call);
+        }
+        if let Some(value) = self.leaf_method(&Val::Data(tile), call)? {
+            return Ok(value);
+        }
+        let one = |usage: &str| usage.to_owned();
+        match name.as_str() {
+            "cast" => self.cast_method(tile, call),
+            "broadcast" | "reshape" => {
+                let arguments = self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
+                let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
+                let op = if name == "broadcast" { Op::Broadcast(shape) } else { Op::Reshape(shape) };
+                self.emit_one(op, &[tile], span, &[receiver]).map(Val::Data)
+            }
+            "permute" => {
+                let arguments = self.arguments(&name, &call.args, 1, "permute([1, 0])", span)?;
+                let rank = self.shape(tile).map_or(0, |shape| shape.len());
+                let Val::List(axes) = &arguments.values[0] else {
+                    return self.error(arguments.spans[0], "a permutation is an array", "write `permute([1, 0])`");
+                };
+                let axes = axes.iter().map(|axis| self.axis(axis, rank, arguments.spans[0])).collect::<Lowered<_>>()?;
+                self.emit_one(Op::Permute(axes), &[tile], span, &[receiver]).map(Val::Data)
+            }
+            "t" => {
+                self.arguments(&name, &call.args, 0, "t()", span)?;
+                self.emit_one(Op::Permute(vec![1, 0]), &[tile], span, &[receiver]).map(Val::Data)
+            }
+            "load_masked" | "store_masked" | "load" | "store" => {
+                self.no_method("a tile", call, "loads and stores are methods of partition views")
+            }
+            "clone" => self.no_method("a tile", call, "tiles are `Copy`; leave the call out"),
+            _ => self.no_method(
+                "a tile",
+                call,
+                "tiles have `sum`, `max`, `min`, `cast`, `broadcast`, `reshape`, `permute`, `t` and the mathematical functions",
+            ),
+        }
+    }
+
+    /// Leaf ops in method form; `None` where the name isn't one.
+    fn leaf_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Option<Val>> {
+        let (name, span) = (call.method.to_string(), call.span());
+        if let Some(op) = UnaryOp::from_name(&name).filter(|op| !matches!(op, UnaryOp::Neg | UnaryOp::Not)) {
+            self.arguments(&name, &call.args, 0, &format!("x.{name}()"), span)?;
+            return self.unary(op, receiver, span, call.receiver.span()).map(Some);
+        }
+        let binary =
+            BinaryOp::from_name(&name).filter(|op| matches!(op, BinaryOp::Minimum | BinaryOp::Maximum));
+        if let Some(op) = binary {
+            let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), span)?;
+            let spans = [call.receiver.span(), arguments.spans[0]];
+            return self.arithmetic(op, receiver, &arguments.values[0], span, spans).map(Some);
+        }
+        if let Some(predicate) = Predicate::from_name(&name) {
+            let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), span)?;
+            let spans = [call.receiver.span(), arguments.spans[0]];
+            return self.comparison(predicate, receiver, &arguments.values[0], span, &spans).map(Some);
+        }
+        Ok(None)
+    }
+
+    fn reduce(&mut self, op: ReduceOp, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let name = op.name();
+        let usage = format!("x.{name}(axis)");
+        let rank = self.shape(tile).map_or(0, |shape| shape.len());
+        if let [argument] = call.args.iter().collect::<Vec<_>>()[..]
+            && !matches!(argument, syn::Expr::Lit(_))
+            && op != ReduceOp::Sum
+        {
+            let value = self.expression(argument)?;
+            if !matches!(value, Val::Int(_) | Val::Dim(_)) {
+                let help = format!(
+                    "`x.{name}(axis)` reduces an axis; write `{name}(a, b)` for the elementwise {name}"
+                );
+                return self.error(argument.span(), format!("`{name}` as a method takes an axis"), &help);
+            }
+        }
+        let arguments = self.arguments(name, &call.args, 1, &usage, call.span())?;
+        let axis = self.axis(&arguments.values[0], rank, arguments.spans[0])?;
+        self.emit_one(Op::Reduce { op, axis }, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
+    }
+
+    fn cast_method(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        self.arguments("cast", &call.args, 0, "x.cast::<f32>()", call.span())?;
+        let to = call.turbofish.as_ref().and_then(|turbofish| turbofish.args.first());
+        let elem: Option<Elem> = match to {
+            Some(GenericArgument::Type(syn::Type::Infer(_))) | None => Some(self.elements.unknown()),
+            Some(GenericArgument::Type(ty)) => element(&self.kernel.generics, ty),
+            Some(_) => None,
+        };
+        match elem {
+            Some(elem) => {
+                self.emit_one(Op::Cast(elem), &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
+            }
+            None => {
+                let span: Span = to.map_or_else(|| call.method.span(), Spanned::span);
+                self.error(span, "this isn't an element type", "write `x.cast::<f32>()`")
+            }
+        }
+    }
+
+    fn scalar_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
+        let name = call.method.to_string();
+        let comparison = Predicate::from_name(&name).is_some();
+        if !comparison && let Some(value) = self.leaf_method(receiver, call)? {
+            return Ok(value);
+        }
+        let help = match name.as_str() {
+            "div_ceil" => return self.div_ceil(receiver, call),
+            "min" | "max" => "write `min(a, b)` or `max(a, b)`",
+            "cast" => "scalars are converted with `as`",
+            _ => "scalars have operators, `as` and the mathematical functions",
+        };
+        self.no_method("a scalar", call, help)
+    }
+
+    /// `m.div_ceil(BM)` of known extents.
+    fn div_ceil(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
+        let arguments = self.arguments("div_ceil", &call.args, 1, "a.div_ceil(b)", call.span())?;
+        let a = self.static_dim(receiver, "the dividend", call.receiver.span())?;
+        let b = self.static_dim(&arguments.values[0], "the divisor", arguments.spans[0])?;
+        Ok(Val::Dim(a.ceil_div(&b)))
+    }
+}

@@ -1,0 +1,347 @@
+//! The body of a kernel to IR, in one walk: names, kinds, shapes and element types are checked as ops are
+//! made. Formats that later code decides are placeholders until [`finish`] replaces them.
+//!
+//! A mistake is reported once and makes the value [`Val::Poison`]; lowering goes on with the next statement.
+
+mod calls;
+mod control;
+mod expressions;
+mod finish;
+mod methods;
+mod operators;
+mod statements;
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::elements::Elements;
+use crate::rewrite::Place;
+use crate::scope::Scopes;
+use crate::signature::Signature;
+use crate::value::Val;
+use proc_macro2::Span;
+use std::collections::{HashMap, HashSet};
+use syn::ItemFn;
+use tile_ir::kernel::OpData;
+use tile_ir::ops::{Literal, TypeError, result_types};
+use tile_ir::{DType, Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
+
+/// A lowered body.
+pub(crate) struct Body {
+    pub(crate) kernel: VerifiedKernel,
+    /// The comparisons whose operands are tiles.
+    pub(crate) tile_comparisons: HashSet<Place>,
+}
+
+/// A diagnostic was reported; there is no value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reported;
+
+pub(crate) type Lowered<T> = Result<T, Reported>;
+
+/// Lowers a function's body into its signature's kernel.
+pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diagnostics> {
+    let region = signature.kernel.body();
+    let mut lowering = Lowering {
+        kernel: signature.kernel,
+        scopes: signature.scopes,
+        region,
+        elements: Elements::default(),
+        errors: Vec::new(),
+        spans: HashMap::new(),
+        tile_comparisons: HashSet::new(),
+    };
+    if let Ok(value) = lowering.block(&function.block)
+        && !matches!(value, Val::Unit | Val::Poison)
+    {
+        let last = function.block.stmts.last().map_or_else(Span::call_site, syn::spanned::Spanned::span);
+        lowering
+            .errors
+            .push(Diagnostic::new(last, "a kernel returns nothing").help("end the statement with `;`"));
+    }
+    lowering.finish(function)
+}
+
+/// The state of the walk.
+pub(crate) struct Lowering {
+    kernel: Kernel,
+    scopes: Scopes,
+    /// Where ops are appended.
+    region: RegionId,
+    elements: Elements,
+    errors: Vec<Diagnostic>,
+    /// The span of each op's location, for errors that the verifier finds.
+    spans: HashMap<Loc, Span>,
+    tile_comparisons: HashSet<Place>,
+}
+
+impl Lowering {
+    fn report<T>(&mut self, diagnostic: Diagnostic) -> Lowered<T> {
+        self.errors.push(diagnostic);
+        Err(Reported)
+    }
+
+    fn error<T>(&mut self, span: Span, message: impl Into<String>, help: &str) -> Lowered<T> {
+        self.report(Diagnostic::new(span, message).help(help))
+    }
+
+    fn loc(&mut self, span: Span) -> Loc {
+        let start = span.start();
+        let loc = Loc::new(start.line as u32, start.column as u32 + 1);
+        self.spans.entry(loc).or_insert(span);
+        loc
+    }
+
+    /// A value's type with what is known of its format by now.
+    fn ty(&self, value: ValueId) -> Type {
+        let ty = self.kernel.ty(value);
+        ty.with_elem(self.elements.resolve(ty.elem()))
+    }
+
+    fn elem(&self, value: ValueId) -> Elem {
+        self.elements.resolve(self.kernel.ty(value).elem())
+    }
+
+    /// The shape of a tile; `None` for a scalar.
+    fn shape(&self, value: ValueId) -> Option<Vec<Dim>> {
+        self.kernel.ty(value).as_tile().map(|tile| tile.shape.clone())
+    }
+
+    /// Appends an op with the given result types.
+    fn append(
+        &mut self,
+        op: Op,
+        operands: &[ValueId],
+        results: &[Type],
+        regions: Vec<RegionId>,
+        span: Span,
+    ) -> Vec<ValueId> {
+        let loc = self.loc(span);
+        let results: Vec<ValueId> =
+            results.iter().map(|ty| self.kernel.new_value(ty.clone(), None)).collect();
+        let data = OpData { op, operands: operands.to_vec(), results: results.clone(), regions, loc };
+        let id = self.kernel.new_op(data);
+        self.kernel.region_mut(self.region).ops.push(id);
+        results
+    }
+
+    /// Appends an op whose operands are known to fit but for what [`result_types`] checks.
+    fn emit(
+        &mut self,
+        op: Op,
+        operands: &[ValueId],
+        span: Span,
+        operand_spans: &[Span],
+    ) -> Lowered<Vec<ValueId>> {
+        let types: Vec<Type> = operands.iter().map(|&value| self.ty(value)).collect();
+        match result_types(&op, &types) {
+            Ok(results) => Ok(self.append(op, operands, &results, Vec::new(), span)),
+            Err(error) => {
+                let diagnostic = self.explain(error, operands, span, operand_spans);
+                self.report(diagnostic)
+            }
+        }
+    }
+
+    /// [`Self::emit`] of an op with one result.
+    fn emit_one(
+        &mut self,
+        op: Op,
+        operands: &[ValueId],
+        span: Span,
+        operand_spans: &[Span],
+    ) -> Lowered<ValueId> {
+        Ok(self.emit(op, operands, span, operand_spans)?[0])
+    }
+
+    /// A type error at the operand that it blames, with where each operand comes from.
+    fn explain(
+        &self,
+        error: TypeError,
+        operands: &[ValueId],
+        span: Span,
+        operand_spans: &[Span],
+    ) -> Diagnostic {
+        let place = error.operand.and_then(|i| operand_spans.get(i).copied()).unwrap_or(span);
+        let mut diagnostic = Diagnostic::new(place, error.message);
+        diagnostic.help = error.help;
+        for &operand in operands {
+            diagnostic = self.with_origin(diagnostic, operand);
+        }
+        diagnostic
+    }
+
+    /// Adds where a tile was made, if it has a name.
+    fn with_origin(&self, diagnostic: Diagnostic, value: ValueId) -> Diagnostic {
+        let variable = self
+            .scopes
+            .variables
+            .iter()
+            .rev()
+            .find(|variable| matches!(variable.value, Val::Data(v) if v == value));
+        match variable {
+            Some(variable) => {
+                let ty = self.display_type(value);
+                let label = format!("`{}` is {ty}", variable.name);
+                diagnostic.label(variable.span, label)
+            }
+            None => diagnostic,
+        }
+    }
+
+    /// A type as a message shows it: without placeholders.
+    fn display_type(&self, value: ValueId) -> String {
+        let ty = self.ty(value);
+        let unknown = Elements::is_unknown(ty.elem());
+        match &ty {
+            Type::Tile(tile) if unknown => {
+                format!("a tile of shape {}", tile_ir::ops::infer::display_shape(&tile.shape))
+            }
+            Type::Scalar(_) if unknown => "a number".to_owned(),
+            Type::Scalar(Elem::Known(dtype)) => dtype.rust_name().to_owned(),
+            ty => ty.to_string(),
+        }
+    }
+
+    /// Makes two formats one, or reports the mismatch.
+    fn unify(&mut self, a: ValueId, b: ValueId, what: &str, span: Span) -> Lowered<()> {
+        let (left, right) = (self.elem(a), self.elem(b));
+        if self.elements.unify(&left, &right) {
+            return Ok(());
+        }
+        let message = format!("{what} mixes element types {} and {}", rust_elem(&left), rust_elem(&right));
+        let diagnostic =
+            Diagnostic::new(span, message).help(if self.shape(a).is_some() || self.shape(b).is_some() {
+                "convert one side: `.cast::<f32>()` for a tile, `as f32` for a scalar"
+            } else {
+                "convert one side with `as`"
+            });
+        let diagnostic = self.with_origin(diagnostic, a);
+        let diagnostic = self.with_origin(diagnostic, b);
+        self.report(diagnostic)
+    }
+
+    /// Requires a value's format.
+    fn require_elem(&mut self, value: ValueId, elem: &Elem, what: &str, span: Span) -> Lowered<()> {
+        let found = self.elem(value);
+        if self.elements.unify(&found, elem) {
+            return Ok(());
+        }
+        let message = format!("{what} is {}, but {} is needed", rust_elem(&found), rust_elem(elem));
+        self.error(span, message, "convert it with `as`, or `.cast()` if it is a tile")
+    }
+
+    /// A number as an SSA value: literals and extents get an op, of this format where theirs is open.
+    fn number(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<ValueId> {
+        match value {
+            Val::Data(value) => {
+                self.require_elem(*value, elem, what, span)?;
+                Ok(*value)
+            }
+            Val::Int(_) | Val::Float(_) => {
+                let elem = self.elements.resolve(elem);
+                self.literal(value, elem, span)
+            }
+            Val::Dim(dim) => {
+                if !self.elements.unify(elem, &DType::Index.into()) {
+                    let found = rust_elem(&self.elements.resolve(elem));
+                    let message = format!("{what} is usize, but {found} is needed");
+                    return self.error(span, message, "convert it with `as`");
+                }
+                Ok(self.extent(dim, span))
+            }
+            Val::Poison => Err(Reported),
+            other => {
+                let message = format!("{what} must be a number, not {}", kind(other));
+                self.error(span, message, "use a scalar or a literal")
+            }
+        }
+    }
+
+    fn literal(&mut self, value: &Val, elem: Elem, span: Span) -> Lowered<ValueId> {
+        let is_float = elem.known().is_some_and(DType::is_float);
+        let literal = match value {
+            Val::Int(value) if is_float => {
+                let help = format!("write `{value}.0`");
+                return self.error(
+                    span,
+                    format!("an integer literal where {} is needed", rust_elem(&elem)),
+                    &help,
+                );
+            }
+            Val::Float(_) if elem.known().is_some_and(|dtype| !dtype.is_float()) => {
+                return self.error(
+                    span,
+                    format!("a float literal where {} is needed", rust_elem(&elem)),
+                    "write an integer, or convert the other side",
+                );
+            }
+            Val::Int(value) => Literal::Int(*value),
+            Val::Float(value) => Literal::Float(*value),
+            _ => unreachable!("called with a literal"),
+        };
+        self.emit_one(Op::Constant { value: literal, elem }, &[], span, &[])
+    }
+
+    fn extent(&mut self, dim: &Dim, span: Span) -> ValueId {
+        let op = match dim.as_const() {
+            Some(value) => Op::Constant { value: Literal::Int(i128::from(value)), elem: DType::Index.into() },
+            None => Op::Extent(dim.clone()),
+        };
+        self.append(op, &[], &[Type::INDEX], Vec::new(), span)[0]
+    }
+
+    /// Any scalar or tile as an SSA value; an open literal gets a format of its own.
+    fn data(&mut self, value: &Val, what: &str, span: Span) -> Lowered<ValueId> {
+        match value {
+            Val::Data(value) => Ok(*value),
+            Val::Int(_) | Val::Float(_) => {
+                let elem = self.elements.unknown();
+                self.literal(value, elem, span)
+            }
+            Val::Dim(dim) => Ok(self.extent(dim, span)),
+            Val::Poison => Err(Reported),
+            other => {
+                let message = format!("{what} must be a scalar or a tile, not {}", kind(other));
+                self.error(span, message, "load a tile from a view with `load_masked`")
+            }
+        }
+    }
+
+    /// A tile as an SSA value.
+    fn tile(&mut self, value: &Val, what: &str, span: Span) -> Lowered<ValueId> {
+        match value {
+            Val::Data(tile) if self.shape(*tile).is_some() => Ok(*tile),
+            Val::Poison => Err(Reported),
+            Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.error(
+                span,
+                format!("{what} must be a tile, not a scalar"),
+                "make one with `Tile::full([…], value)`",
+            ),
+            other => {
+                let message = format!("{what} must be a tile, not {}", kind(other));
+                self.error(span, message, "load a tile from a view with `load_masked`")
+            }
+        }
+    }
+}
+
+/// What to call a value in a message.
+fn kind(value: &Val) -> &'static str {
+    match value {
+        Val::Int(_) | Val::Float(_) | Val::Data(_) => "a number",
+        Val::Dim(_) => "a usize",
+        Val::Tensor(_) => "a tensor",
+        Val::View(_) => "a partition view",
+        Val::List(_) => "an array or tuple",
+        Val::Unit => "`()`",
+        Val::Poison => "an error",
+    }
+}
+
+/// A format by its Rust name.
+fn rust_elem(elem: &Elem) -> String {
+    match elem {
+        Elem::Known(dtype) => dtype.rust_name().to_owned(),
+        Elem::Param(_) if Elements::is_unknown(elem) => "a number".to_owned(),
+        Elem::Param(name) => name.clone(),
+    }
+}

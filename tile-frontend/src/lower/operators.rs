@@ -1,0 +1,289 @@
+//! Binary operators: arithmetic on known extents, elementwise ops with broadcasting, comparisons.
+
+use super::{Lowered, Lowering, Reported};
+use crate::diagnostic::Diagnostic;
+use crate::rewrite::{place, predicate};
+use crate::value::Val;
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+use syn::{BinOp, ExprBinary};
+use tile_ir::ops::infer::display_shape;
+use tile_ir::ops::{BinaryOp, Literal};
+use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
+
+/// The op of an arithmetic operator, compound assignment included.
+fn arithmetic(op: &BinOp) -> Option<BinaryOp> {
+    Some(match op {
+        BinOp::Add(_) | BinOp::AddAssign(_) => BinaryOp::Add,
+        BinOp::Sub(_) | BinOp::SubAssign(_) => BinaryOp::Sub,
+        BinOp::Mul(_) | BinOp::MulAssign(_) => BinaryOp::Mul,
+        BinOp::Div(_) | BinOp::DivAssign(_) => BinaryOp::Div,
+        BinOp::Rem(_) | BinOp::RemAssign(_) => BinaryOp::Rem,
+        BinOp::BitAnd(_) | BinOp::BitAndAssign(_) => BinaryOp::And,
+        BinOp::BitOr(_) | BinOp::BitOrAssign(_) => BinaryOp::Or,
+        BinOp::BitXor(_) | BinOp::BitXorAssign(_) => BinaryOp::Xor,
+        BinOp::Shl(_) | BinOp::ShlAssign(_) => BinaryOp::Shl,
+        BinOp::Shr(_) | BinOp::ShrAssign(_) => BinaryOp::Shr,
+        _ => return None,
+    })
+}
+
+impl Lowering {
+    pub(super) fn binary_operator(&mut self, binary: &ExprBinary) -> Lowered<Val> {
+        let (left, right) = (self.expression(&binary.left), self.expression(&binary.right));
+        let (left, right) = (left?, right?);
+        let span = binary.op.span();
+        let operands = [binary.left.span(), binary.right.span()];
+        if let Some(op) = arithmetic(&binary.op) {
+            return self.arithmetic(op, &left, &right, span, operands);
+        }
+        if let Some(predicate) = predicate(&binary.op) {
+            let [a, b] = self.pair(&left, &right, &format!("`{}`", predicate.symbol()), span, operands)?;
+            let result = self.emit_one(Op::Compare(predicate), &[a, b], span, &operands)?;
+            if self.shape(result).is_some() {
+                self.tile_comparisons.insert(place(span));
+            }
+            return Ok(Val::Data(result));
+        }
+        self.logical(&binary.op, &left, &right, span, operands)
+    }
+
+    fn logical(
+        &mut self,
+        op: &BinOp,
+        left: &Val,
+        right: &Val,
+        span: Span,
+        operands: [Span; 2],
+    ) -> Lowered<Val> {
+        let (op, symbol) = match op {
+            BinOp::And(_) => (BinaryOp::And, "&"),
+            BinOp::Or(_) => (BinaryOp::Or, "|"),
+            _ => {
+                return self.error(
+                    span,
+                    "this operator isn't supported in a kernel",
+                    "use arithmetic, bit or comparison operators",
+                );
+            }
+        };
+        let a = self.data(left, "an operand", operands[0])?;
+        let b = self.data(right, "an operand", operands[1])?;
+        if self.shape(a).is_some() || self.shape(b).is_some() {
+            let help = format!("write `{symbol}`, which works element by element");
+            return self.error(span, format!("`{symbol}{symbol}` needs scalar conditions, not tiles"), &help);
+        }
+        for (value, place) in [(a, operands[0]), (b, operands[1])] {
+            self.require_elem(value, &DType::Bool.into(), "a condition", place)?;
+        }
+        self.emit_one(Op::Binary(op), &[a, b], span, &operands).map(Val::Data)
+    }
+
+    /// A leaf op of two operands, as an operator or a function.
+    pub(super) fn arithmetic(
+        &mut self,
+        op: BinaryOp,
+        left: &Val,
+        right: &Val,
+        span: Span,
+        operands: [Span; 2],
+    ) -> Lowered<Val> {
+        if let Some(folded) = self.fold(op, left, right, span)? {
+            return Ok(folded);
+        }
+        let [a, b] = self.pair(left, right, &format!("`{}`", symbol(op)), span, operands)?;
+        self.emit_one(Op::Binary(op), &[a, b], span, &operands).map(Val::Data)
+    }
+
+    /// Arithmetic on literals and extents, which stays symbolic.
+    fn fold(&mut self, op: BinaryOp, left: &Val, right: &Val, span: Span) -> Lowered<Option<Val>> {
+        let foldable =
+            matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem);
+        match (left, right) {
+            _ if !foldable => Ok(None),
+            (Val::Int(a), Val::Int(b)) => {
+                if *b == 0 && matches!(op, BinaryOp::Div | BinaryOp::Rem) {
+                    return self.error(span, "division by zero", "divide by something else");
+                }
+                let value = match op {
+                    BinaryOp::Add => a.checked_add(*b),
+                    BinaryOp::Sub => a.checked_sub(*b),
+                    BinaryOp::Mul => a.checked_mul(*b),
+                    BinaryOp::Div => a.checked_div(*b),
+                    _ => a.checked_rem(*b),
+                };
+                match value {
+                    Some(value) => Ok(Some(Val::Int(value))),
+                    None => self.error(span, "the number is too large", "no format holds it"),
+                }
+            }
+            (Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Int(_), Val::Dim(_)) => {
+                let (Some(a), Some(b)) = (as_dim(left), as_dim(right)) else {
+                    return self.error(
+                        span,
+                        "a usize can't be negative or this large",
+                        "use a smaller number",
+                    );
+                };
+                Ok(Some(Val::Dim(match op {
+                    BinaryOp::Add => a + b,
+                    BinaryOp::Sub => a - b,
+                    BinaryOp::Mul => a * b,
+                    BinaryOp::Div => a.floor_div(&b),
+                    _ => a.rem(&b),
+                })))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Two operands as values of one type: open literals take the other's format, scalars are splat and
+    /// axes of extent 1 are repeated.
+    pub(super) fn pair(
+        &mut self,
+        left: &Val,
+        right: &Val,
+        what: &str,
+        span: Span,
+        operands: [Span; 2],
+    ) -> Lowered<[ValueId; 2]> {
+        let elem = self.format_of(left, right);
+        let a = self.operand(left, &elem, what, operands[0])?;
+        let b = self.operand(right, &elem, what, operands[1])?;
+        self.unify(a, b, what, span)?;
+        self.broadcast_pair(a, b, what, span)
+    }
+
+    /// The format of the first operand that has one.
+    fn format_of(&mut self, left: &Val, right: &Val) -> Elem {
+        for value in [left, right] {
+            match value {
+                Val::Data(value) => return self.elem(*value),
+                Val::Dim(_) => return DType::Index.into(),
+                _ => {}
+            }
+        }
+        self.elements.unknown()
+    }
+
+    fn operand(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<ValueId> {
+        match value {
+            Val::Int(_) | Val::Float(_) => self.number(value, elem, "the literal", span),
+            value => self.data(value, &format!("an operand of {what}"), span),
+        }
+    }
+
+    pub(super) fn broadcast_pair(
+        &mut self,
+        a: ValueId,
+        b: ValueId,
+        what: &str,
+        span: Span,
+    ) -> Lowered<[ValueId; 2]> {
+        match (self.shape(a), self.shape(b)) {
+            (Some(shape), None) => Ok([a, self.splat(b, shape, span)]),
+            (None, Some(shape)) => Ok([self.splat(a, shape, span), b]),
+            (Some(x), Some(y)) if x != y => {
+                let Some(shape) = common_shape(&x, &y) else {
+                    let message =
+                        format!("{what} mixes shapes {} and {}", display_shape(&x), display_shape(&y));
+                    let mut diagnostic = Diagnostic::new(span, message);
+                    diagnostic = self.with_origin(diagnostic, a);
+                    diagnostic = self.with_origin(diagnostic, b);
+                    diagnostic = diagnostic.help(shape_help(&x, &y));
+                    return self.report(diagnostic);
+                };
+                Ok([self.repeated(a, &shape, span), self.repeated(b, &shape, span)])
+            }
+            _ => Ok([a, b]),
+        }
+    }
+
+    pub(super) fn splat(&mut self, scalar: ValueId, shape: Vec<Dim>, span: Span) -> ValueId {
+        let ty = Type::tile(shape.iter().cloned(), self.elem(scalar));
+        self.append(Op::Splat(shape), &[scalar], &[ty], Vec::new(), span)[0]
+    }
+
+    pub(super) fn repeated(&mut self, tile: ValueId, shape: &[Dim], span: Span) -> ValueId {
+        if self.shape(tile).is_some_and(|own| own == shape) {
+            return tile;
+        }
+        let ty = Type::tile(shape.iter().cloned(), self.elem(tile));
+        self.append(Op::Broadcast(shape.to_vec()), &[tile], &[ty], Vec::new(), span)[0]
+    }
+
+    /// A known extent; `None` was reported.
+    pub(super) fn static_dim(&mut self, value: &Val, what: &str, span: Span) -> Lowered<Dim> {
+        match (as_dim(value), value) {
+            (Some(dim), _) => Ok(dim),
+            (None, Val::Poison) => Err(Reported),
+            (None, Val::Data(data)) => {
+                let message = format!("{what} is computed at run time ({})", self.display_type(*data));
+                self.error(span, message, "use literals and const parameters")
+            }
+            (None, other) => {
+                let message = format!("{what} must be a usize, not {}", super::kind(other));
+                self.error(span, message, "use literals and const parameters")
+            }
+        }
+    }
+
+    /// A zero of a format.
+    pub(super) fn zero(&mut self, elem: &Elem, span: Span) -> Lowered<ValueId> {
+        let value = match elem.known() {
+            Some(dtype) if dtype.is_float() => Literal::Float(0.0),
+            _ => Literal::Int(0),
+        };
+        self.emit_one(Op::Constant { value, elem: elem.clone() }, &[], span, &[])
+    }
+}
+
+/// The symbol that a user wrote, or the function's name.
+fn symbol(op: BinaryOp) -> &'static str {
+    match op {
+        BinaryOp::Add => "+",
+        BinaryOp::Sub => "-",
+        BinaryOp::Mul => "*",
+        BinaryOp::Div => "/",
+        BinaryOp::Rem => "%",
+        BinaryOp::And => "&",
+        BinaryOp::Or => "|",
+        BinaryOp::Xor => "^",
+        BinaryOp::Shl => "<<",
+        BinaryOp::Shr => ">>",
+        op => op.name(),
+    }
+}
+
+fn as_dim(value: &Val) -> Option<Dim> {
+    match value {
+        Val::Dim(dim) => Some(dim.clone()),
+        Val::Int(value) => i64::try_from(*value).ok().filter(|&value| value >= 0).map(Dim::from),
+        _ => None,
+    }
+}
+
+/// The shape that both broadcast to: axes equal or 1.
+fn common_shape(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
+    let one = Dim::from(1);
+    if a.len() != b.len() {
+        return None;
+    }
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| match (x, y) {
+            _ if x == y => Some(x.clone()),
+            _ if *x == one => Some(y.clone()),
+            _ if *y == one => Some(x.clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn shape_help(a: &[Dim], b: &[Dim]) -> &'static str {
+    if a.len() != b.len() {
+        "tiles of different rank don't broadcast; add axes of extent 1 with `reshape`"
+    } else {
+        "axes must be equal or 1; equal means the same parameter or the same number"
+    }
+}

@@ -1,0 +1,273 @@
+//! Statements and blocks: `let`, assignment, expression statements.
+
+use super::{Lowered, Lowering, Reported, kind};
+use crate::assigned::is_compound_assignment;
+use crate::diagnostic::Diagnostic;
+use crate::scope::Variable;
+use crate::signature::element;
+use crate::value::Val;
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+use syn::{Block, Expr, ExprAssign, ExprBinary, Local, Pat, Stmt};
+use tile_ir::Elem;
+
+impl Lowering {
+    /// A block's statements; its value is that of a last expression without `;`.
+    pub(super) fn block(&mut self, block: &Block) -> Lowered<Val> {
+        self.scopes.enter();
+        let value = self.statements(&block.stmts);
+        self.scopes.leave();
+        value
+    }
+
+    fn statements(&mut self, statements: &[Stmt]) -> Lowered<Val> {
+        let mut value = Ok(Val::Unit);
+        for (i, statement) in statements.iter().enumerate() {
+            let last = i + 1 == statements.len();
+            value = self.statement(statement);
+            if !last {
+                // What was wrong is reported; the next statement is lowered all the same.
+                value = Ok(Val::Unit);
+            }
+        }
+        value
+    }
+
+    fn statement(&mut self, statement: &Stmt) -> Lowered<Val> {
+        match statement {
+            Stmt::Local(local) => self.local(local).map(|()| Val::Unit),
+            Stmt::Expr(expression, None) => self.expression(expression),
+            Stmt::Expr(expression, Some(_)) => self.expression(expression).map(|_| Val::Unit),
+            Stmt::Item(item) => {
+                self.error(item.span(), "a kernel has no items of its own", "move it out of the kernel")
+            }
+            Stmt::Macro(statement) => self.refuse_macro(&statement.mac),
+        }
+    }
+
+    pub(super) fn refuse_macro(&mut self, called: &syn::Macro) -> Lowered<Val> {
+        let name = called.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let help = match name.as_str() {
+            "vec" => "tiles are made by `Tile::zeros`, `Tile::full` and `Tile::iota`",
+            "println" | "print" | "dbg" | "eprintln" => {
+                "print on the host, or set a breakpoint in the kernel and run it on `Device::reference()`"
+            }
+            "assert" | "assert_eq" | "debug_assert" | "panic" => "check on the host before the launch",
+            _ => "write its code out",
+        };
+        self.error(called.path.span(), format!("`{name}!` can't be used in a kernel"), help)
+    }
+
+    fn local(&mut self, local: &Local) -> Lowered<()> {
+        let Some(init) = &local.init else {
+            self.define_poison(&local.pat);
+            return self.error(
+                local.span(),
+                "a variable of a kernel needs a value",
+                "initialise it: `let x = …;`",
+            );
+        };
+        if let Some((_, diverge)) = &init.diverge {
+            self.define_poison(&local.pat);
+            return self.error(diverge.span(), "`let … else` isn't supported in a kernel", "use `if`");
+        }
+        let value =
+            self.expression(&init.expr).and_then(|value| self.annotated(&local.pat, value, init.expr.span()));
+        match value {
+            Ok(value) => self.bind(&local.pat, value),
+            Err(Reported) => {
+                self.define_poison(&local.pat);
+                Err(Reported)
+            }
+        }
+    }
+
+    /// Applies the type of `let x: f32 = …`.
+    fn annotated(&mut self, pattern: &Pat, value: Val, span: Span) -> Lowered<Val> {
+        let Pat::Type(typed) = pattern else { return Ok(value) };
+        if let Some(elem) = element(&self.kernel.generics, &typed.ty) {
+            let is_index = elem == Elem::Known(tile_ir::DType::Index);
+            return match value {
+                Val::Dim(_) if is_index => Ok(value),
+                Val::Int(int) if is_index => match i64::try_from(int) {
+                    Ok(int) => Ok(Val::Dim(tile_ir::Dim::from(int))),
+                    Err(_) => self.error(span, format!("{int} doesn't fit usize"), "use a smaller number"),
+                },
+                Val::Data(tile) if self.shape(tile).is_some() => {
+                    let help = "leave the type out, or write `Tile<…>`";
+                    self.error(typed.ty.span(), "the value is a tile, not a scalar", help)
+                }
+                value => self.number(&value, &elem, "the value", span).map(Val::Data),
+            };
+        }
+        match (&value, tile_type_element(&typed.ty)) {
+            (Val::Data(tile), Some(ty)) if self.shape(*tile).is_some() => {
+                if let Some(elem) = element(&self.kernel.generics, ty) {
+                    self.require_elem(*tile, &elem, "the tile's element type", typed.ty.span())?;
+                }
+                Ok(value)
+            }
+            (Val::List(_), _) if matches!(*typed.ty, syn::Type::Array(_) | syn::Type::Tuple(_)) => Ok(value),
+            _ => self.error(typed.ty.span(), "this type can't be written in a kernel", "leave the type out"),
+        }
+    }
+
+    fn bind(&mut self, pattern: &Pat, value: Val) -> Lowered<()> {
+        match (pattern, value) {
+            (Pat::Type(typed), value) => self.bind(&typed.pat, value),
+            (Pat::Paren(inner), value) => self.bind(&inner.pat, value),
+            (Pat::Wild(_), _) => Ok(()),
+            (Pat::Ident(ident), value) if ident.by_ref.is_none() && ident.subpat.is_none() => {
+                self.define(&ident.ident, ident.mutability.is_some(), value);
+                Ok(())
+            }
+            (pattern, Val::Poison) => {
+                self.define_poison(pattern);
+                Ok(())
+            }
+            (Pat::Slice(slice), Val::List(values)) => self.bind_all(pattern, slice.elems.iter(), values),
+            (Pat::Tuple(tuple), Val::List(values)) => self.bind_all(pattern, tuple.elems.iter(), values),
+            (pattern @ (Pat::Slice(_) | Pat::Tuple(_)), value) => {
+                self.define_poison(pattern);
+                let message = format!("{} can't be taken apart", kind(&value));
+                self.error(pattern.span(), message, "bind it to a name")
+            }
+            (pattern, _) => {
+                self.define_poison(pattern);
+                let help = "use a name, `_`, or an array or tuple of names";
+                self.error(pattern.span(), "this pattern isn't supported in a kernel", help)
+            }
+        }
+    }
+
+    fn bind_all<'p>(
+        &mut self,
+        whole: &Pat,
+        patterns: impl ExactSizeIterator<Item = &'p Pat>,
+        values: Vec<Val>,
+    ) -> Lowered<()> {
+        if patterns.len() != values.len() {
+            let message = format!("{} names for {} values", patterns.len(), values.len());
+            self.define_poison(whole);
+            return self.error(whole.span(), message, "name each value, or use `_`");
+        }
+        for (pattern, value) in patterns.zip(values) {
+            self.bind(pattern, value)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn define(&mut self, name: &syn::Ident, mutable: bool, value: Val) {
+        if let Val::Data(id) | Val::View(id) = &value {
+            self.kernel.name_value(*id, &name.to_string());
+        }
+        self.scopes.define(Variable { name: name.to_string(), value, mutable, span: name.span() });
+    }
+
+    /// Defines a pattern's names, so that their uses report nothing more.
+    fn define_poison(&mut self, pattern: &Pat) {
+        match pattern {
+            Pat::Ident(ident) => self.define(&ident.ident, true, Val::Poison),
+            Pat::Type(typed) => self.define_poison(&typed.pat),
+            Pat::Paren(inner) => self.define_poison(&inner.pat),
+            Pat::Slice(slice) => slice.elems.iter().for_each(|pattern| self.define_poison(pattern)),
+            Pat::Tuple(tuple) => tuple.elems.iter().for_each(|pattern| self.define_poison(pattern)),
+            _ => {}
+        }
+    }
+
+    pub(super) fn assign(&mut self, assign: &ExprAssign) -> Lowered<Val> {
+        let value = self.expression(&assign.right);
+        self.set(&assign.left, value, assign.right.span())
+    }
+
+    pub(super) fn compound_assign(&mut self, binary: &ExprBinary) -> Lowered<Val> {
+        debug_assert!(is_compound_assignment(&binary.op));
+        let value = self.binary_operator(binary);
+        self.set(&binary.left, value, binary.span())
+    }
+
+    fn set(&mut self, target: &Expr, value: Lowered<Val>, span: Span) -> Lowered<Val> {
+        let Expr::Path(path) = target else {
+            return self.error(
+                target.span(),
+                "only a variable can be assigned to",
+                "store a tile with `store_masked`",
+            );
+        };
+        let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
+        let Some(id) = self.scopes.find(&name) else { return self.unknown_name(&name, target.span()) };
+        let variable = self.scopes.variables[id].clone();
+        if !variable.mutable {
+            let diagnostic =
+                Diagnostic::new(target.span(), format!("`{name}` is assigned to, but isn't mutable"))
+                    .label(variable.span, format!("`{name}` is defined here"))
+                    .help(format!("write `let mut {name}`"));
+            return self.report(diagnostic);
+        }
+        let value = match value {
+            Ok(value) => value,
+            Err(Reported) => {
+                self.scopes.variables[id].value = Val::Poison;
+                return Err(Reported);
+            }
+        };
+        let value = self.same_type_as(&variable, value, span)?;
+        if let Val::Data(new) = &value {
+            self.kernel.name_value(*new, &name);
+        }
+        self.scopes.variables[id].value = value;
+        Ok(Val::Unit)
+    }
+
+    /// A variable keeps its type, as in Rust; a tile also keeps its shape.
+    fn same_type_as(&mut self, variable: &Variable, value: Val, span: Span) -> Lowered<Val> {
+        let (old, new) = match (&variable.value, &value) {
+            (Val::Poison, _) | (_, Val::Poison) => return Err(Reported),
+            (Val::Data(old), Val::Data(new)) => (*old, *new),
+            (Val::Data(old), Val::Int(_) | Val::Float(_) | Val::Dim(_)) if self.shape(*old).is_none() => {
+                let elem = self.elem(*old);
+                let what = format!("the new value of `{}`", variable.name);
+                return self.number(&value, &elem, &what, span).map(Val::Data);
+            }
+            (Val::Int(_) | Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Float(_), Val::Float(_)) => {
+                return Ok(value);
+            }
+            (Val::Int(_) | Val::Float(_) | Val::Dim(_), Val::Data(new)) if self.shape(*new).is_none() => {
+                return Ok(value);
+            }
+            (Val::List(old), Val::List(new)) if old.len() == new.len() => return Ok(value),
+            (old, new) => {
+                let message =
+                    format!("`{}` is {}, but the new value is {}", variable.name, kind(old), kind(new));
+                return self.error(span, message, "use another variable");
+            }
+        };
+        let what = format!("assigning to `{}`", variable.name);
+        self.unify(old, new, &what, span)?;
+        if self.shape(old) != self.shape(new) {
+            let message = format!(
+                "`{}` is {}, but the new value is {}",
+                variable.name,
+                self.display_type(old),
+                self.display_type(new)
+            );
+            let diagnostic = Diagnostic::new(span, message)
+                .label(variable.span, format!("`{}` is defined here", variable.name))
+                .help("a variable keeps its shape; use another variable");
+            return self.report(diagnostic);
+        }
+        Ok(value)
+    }
+}
+
+/// `f32` of `Tile<f32, 2>`.
+fn tile_type_element(ty: &syn::Type) -> Option<&syn::Type> {
+    let syn::Type::Path(path) = ty else { return None };
+    let segment = path.path.segments.last().filter(|segment| segment.ident == "Tile")?;
+    let syn::PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    match arguments.args.first()? {
+        syn::GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    }
+}

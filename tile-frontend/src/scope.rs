@@ -1,0 +1,56 @@
+//! Variables and their scopes.
+
+use crate::value::Val;
+use proc_macro2::Span;
+use std::collections::HashMap;
+
+/// A variable of the body, or an argument.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) value: Val,
+    pub(crate) mutable: bool,
+    /// Where it was defined.
+    pub(crate) span: Span,
+}
+
+/// The position of a variable among all of the kernel.
+pub(crate) type VariableId = usize;
+
+/// What names mean at a place in the body.
+#[derive(Default)]
+pub(crate) struct Scopes {
+    pub(crate) variables: Vec<Variable>,
+    stack: Vec<HashMap<String, VariableId>>,
+}
+
+impl Scopes {
+    pub(crate) fn enter(&mut self) {
+        self.stack.push(HashMap::new());
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.stack.pop();
+    }
+
+    pub(crate) fn define(&mut self, variable: Variable) {
+        let name = variable.name.clone();
+        self.variables.push(variable);
+        let id = self.variables.len() - 1;
+        if let Some(scope) = self.stack.last_mut() {
+            scope.insert(name, id);
+        }
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<VariableId> {
+        self.stack.iter().rev().find_map(|scope| scope.get(name).copied())
+    }
+
+    /// The visible variables with these names, in order of definition.
+    pub(crate) fn visible(&self, names: impl IntoIterator<Item = String>) -> Vec<VariableId> {
+        let mut found: Vec<VariableId> = names.into_iter().filter_map(|name| self.find(&name)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}

@@ -1,0 +1,353 @@
+//! The signature of a kernel: compile-time parameters, tensors with named extents, scalars.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::scope::{Scopes, Variable};
+use crate::value::Val;
+use proc_macro2::Span;
+use std::collections::HashMap;
+use syn::spanned::Spanned;
+use syn::{
+    BinOp, Expr, FnArg, GenericArgument, GenericParam, ItemFn, Lit, Pat, PathArguments, ReturnType,
+    TypeParamBound,
+};
+use tile_ir::kernel::{Generic, GenericKind};
+use tile_ir::ops::Domain;
+use tile_ir::types::TensorType;
+use tile_ir::{DType, Dim, Elem, Kernel, Type};
+
+/// The highest rank of a tensor.
+const MAX_RANK: usize = 6;
+
+/// A kernel with its arguments, and the names that its body sees.
+pub(crate) struct Signature {
+    pub(crate) kernel: Kernel,
+    pub(crate) scopes: Scopes,
+}
+
+pub(crate) fn parse(function: &ItemFn, file: &str) -> Result<Signature, Diagnostics> {
+    let mut parser = Parser { errors: Vec::new(), sizes: HashMap::new(), anonymous: 0 };
+    parser.refuse_modifiers(function);
+    let generics = parser.generics(function);
+    let mut kernel = Kernel::new(function.sig.ident.to_string(), generics);
+    kernel.file = file.to_owned();
+    let mut scopes = Scopes::default();
+    scopes.enter();
+    for generic in &kernel.generics {
+        if generic.kind == GenericKind::Const {
+            let value = Val::Dim(Dim::param(&generic.name));
+            scopes.define(Variable {
+                name: generic.name.clone(),
+                value,
+                mutable: false,
+                span: function.sig.generics.span(),
+            });
+        }
+    }
+    let mut arguments = Vec::new();
+    for input in &function.sig.inputs {
+        if let Some((name, ty, span)) = parser.argument(&kernel.generics, input) {
+            arguments.push((name, ty, span));
+        }
+    }
+    for (size, span) in &parser.sizes {
+        scopes.define(Variable {
+            name: size.clone(),
+            value: Val::Dim(Dim::size(size)),
+            mutable: false,
+            span: *span,
+        });
+    }
+    for (name, ty, span) in arguments {
+        let tensor = matches!(ty, Type::Tensor(_));
+        let param = kernel.new_param(ty, &name);
+        let value = if tensor { Val::Tensor(param) } else { Val::Data(param) };
+        scopes.define(Variable { name, value, mutable: false, span });
+    }
+    if parser.errors.is_empty() {
+        Ok(Signature { kernel, scopes })
+    } else {
+        Err(Diagnostics::new(parser.errors))
+    }
+}
+
+struct Parser {
+    errors: Vec<Diagnostic>,
+    /// Run-time sizes and where each is first named.
+    sizes: HashMap<String, Span>,
+    anonymous: usize,
+}
+
+impl Parser {
+    fn error(&mut self, span: Span, message: impl Into<String>, help: &str) {
+        self.errors.push(Diagnostic::new(span, message).help(help));
+    }
+
+    fn refuse_modifiers(&mut self, function: &ItemFn) {
+        let signature = &function.sig;
+        let refused = [
+            signature.constness.map(|token| (token.span(), "const")),
+            signature.asyncness.map(|token| (token.span(), "async")),
+            signature.abi.as_ref().map(|abi| (abi.span(), "extern")),
+        ];
+        for (span, word) in refused.into_iter().flatten() {
+            self.error(span, format!("a kernel can't be `{word}`"), "remove the word");
+        }
+        if let ReturnType::Type(_, ty) = &signature.output {
+            let help = "write results through a `&mut Tensor` argument";
+            self.error(ty.span(), "a kernel returns nothing", help);
+        }
+        if let Some(clause) = &signature.generics.where_clause {
+            self.error(clause.span(), "`where` isn't supported on a kernel", "write bounds at the parameter");
+        }
+        if let Some(variadic) = &signature.variadic {
+            self.error(variadic.span(), "a kernel has a fixed number of arguments", "list them");
+        }
+    }
+
+    fn generics(&mut self, function: &ItemFn) -> Vec<Generic> {
+        let mut generics = Vec::new();
+        for param in &function.sig.generics.params {
+            match param {
+                GenericParam::Const(param) => {
+                    let is_usize = matches!(&param.ty, syn::Type::Path(path) if path.path.is_ident("usize"));
+                    if !is_usize {
+                        let help = format!("write `const {}: usize`", param.ident);
+                        self.error(param.ty.span(), "a const parameter of a kernel is a `usize`", &help);
+                    }
+                    generics.push(Generic { name: param.ident.to_string(), kind: GenericKind::Const });
+                }
+                GenericParam::Type(param) => {
+                    let kind = GenericKind::Elem(self.domain(param));
+                    generics.push(Generic { name: param.ident.to_string(), kind });
+                }
+                GenericParam::Lifetime(param) => {
+                    self.error(
+                        param.span(),
+                        "a kernel has no lifetime parameters",
+                        "remove it; arguments are borrowed for the launch",
+                    );
+                }
+            }
+        }
+        generics
+    }
+
+    fn domain(&mut self, param: &syn::TypeParam) -> Domain {
+        let help = format!("write `{0}: Float`, `{0}: Int`, `{0}: Number` or `{0}: Element`", param.ident);
+        let mut domain = None;
+        for bound in &param.bounds {
+            let name = match bound {
+                TypeParamBound::Trait(bound) => {
+                    bound.path.segments.last().map(|segment| segment.ident.to_string())
+                }
+                _ => None,
+            };
+            let found = match name.as_deref() {
+                Some("Element") => Domain::Any,
+                Some("Number") => Domain::Number,
+                Some("Float") => Domain::Float,
+                Some("Int") => Domain::Int,
+                _ => {
+                    self.error(bound.span(), "this bound says nothing about an element type", &help);
+                    continue;
+                }
+            };
+            domain = Some(found);
+        }
+        if domain.is_none() && param.bounds.is_empty() {
+            self.error(
+                param.ident.span(),
+                format!("`{}` needs a bound that says what it may be", param.ident),
+                &help,
+            );
+        }
+        domain.unwrap_or(Domain::Any)
+    }
+
+    fn argument(&mut self, generics: &[Generic], input: &FnArg) -> Option<(String, Type, Span)> {
+        let FnArg::Typed(input) = input else {
+            self.error(input.span(), "a kernel has no `self`", "make it a free function");
+            return None;
+        };
+        let Pat::Ident(name) = &*input.pat else {
+            self.error(
+                input.pat.span(),
+                "an argument of a kernel is a plain name",
+                "take it apart in the body",
+            );
+            return None;
+        };
+        let ty = self.argument_type(generics, &input.ty, &name.ident.to_string())?;
+        Some((name.ident.to_string(), ty, name.ident.span()))
+    }
+
+    fn argument_type(&mut self, generics: &[Generic], ty: &syn::Type, name: &str) -> Option<Type> {
+        match ty {
+            syn::Type::Reference(reference) => {
+                let mutable = reference.mutability.is_some();
+                self.tensor(generics, &reference.elem, mutable, name).map(Type::Tensor)
+            }
+            syn::Type::Path(path) if path.path.segments.last().is_some_and(|s| s.ident == "Tensor") => {
+                let help = "write `&Tensor<…>` to read it or `&mut Tensor<…>` to write it";
+                self.error(ty.span(), "a tensor is passed by reference", help);
+                None
+            }
+            _ => match element(generics, ty) {
+                Some(elem) => Some(Type::Scalar(elem)),
+                None => {
+                    let help = "arguments are `&Tensor<…>`, `&mut Tensor<…>`, or numbers such as `f32`, `i32`, `usize`";
+                    self.error(ty.span(), "a kernel can't take an argument of this type", help);
+                    None
+                }
+            },
+        }
+    }
+
+    fn tensor(
+        &mut self,
+        generics: &[Generic],
+        ty: &syn::Type,
+        mutable: bool,
+        name: &str,
+    ) -> Option<TensorType> {
+        let segment = match ty {
+            syn::Type::Path(path) => path.path.segments.last(),
+            _ => None,
+        };
+        let Some(segment) = segment.filter(|segment| segment.ident == "Tensor") else {
+            self.error(
+                ty.span(),
+                "a kernel takes references to tensors only",
+                "write `&Tensor<element type, extents…>`",
+            );
+            return None;
+        };
+        let example =
+            format!("write `{name}: &Tensor<f32, m, n>`: an element type, then one extent per axis");
+        let PathArguments::AngleBracketed(arguments) = &segment.arguments else {
+            self.error(ty.span(), "the tensor has no element type and no extents", &example);
+            return None;
+        };
+        let mut arguments = arguments.args.iter();
+        let elem = match arguments.next() {
+            Some(GenericArgument::Type(ty)) => match element(generics, ty) {
+                Some(Elem::Known(DType::Index)) | None => {
+                    let help = "use bool, i8 … u64, f16, bf16, f32, f64 or a type parameter of the kernel";
+                    self.error(ty.span(), "this isn't an element type", help);
+                    None
+                }
+                elem => elem,
+            },
+            Some(other) => {
+                self.error(other.span(), "the first argument of `Tensor` is an element type", &example);
+                None
+            }
+            None => {
+                self.error(ty.span(), "the tensor has no element type and no extents", &example);
+                return None;
+            }
+        };
+        let extents: Vec<Option<Dim>> =
+            arguments.map(|argument| self.extent(generics, argument, name)).collect();
+        if extents.is_empty() || extents.len() > MAX_RANK {
+            let message = format!("a tensor has 1 to {MAX_RANK} axes, not {}", extents.len());
+            self.error(ty.span(), message, &example);
+            return None;
+        }
+        Some(TensorType { extents: extents.into_iter().collect::<Option<_>>()?, elem: elem?, mutable })
+    }
+
+    fn extent(&mut self, generics: &[Generic], argument: &GenericArgument, name: &str) -> Option<Dim> {
+        match argument {
+            GenericArgument::Type(syn::Type::Infer(_)) => {
+                let size = format!("{name}_{}", self.anonymous);
+                self.anonymous += 1;
+                Some(Dim::size(size))
+            }
+            GenericArgument::Type(syn::Type::Path(path)) => match path.path.get_ident() {
+                Some(ident) => self.named_extent(generics, ident),
+                None => self.bad_extent(argument.span()),
+            },
+            GenericArgument::Const(expression) => self.extent_expression(generics, expression),
+            _ => self.bad_extent(argument.span()),
+        }
+    }
+
+    fn bad_extent(&mut self, span: Span) -> Option<Dim> {
+        let help = "an extent is a run-time size such as `m`, a const parameter such as `BM`, a number, `_`, or `{ expression }`";
+        self.error(span, "this isn't an extent", help);
+        None
+    }
+
+    /// An upper-case name is a const parameter, a lower-case one a run-time size.
+    fn named_extent(&mut self, generics: &[Generic], ident: &syn::Ident) -> Option<Dim> {
+        let name = ident.to_string();
+        match generics.iter().find(|generic| generic.name == name) {
+            Some(generic) if generic.kind == GenericKind::Const => return Some(Dim::param(name)),
+            Some(_) => {
+                self.error(
+                    ident.span(),
+                    format!("`{name}` is an element type, not an extent"),
+                    "use a const parameter",
+                );
+                return None;
+            }
+            None => {}
+        }
+        if name.starts_with(char::is_uppercase) {
+            let help = format!(
+                "add `const {name}: usize` to the kernel's parameters, or use a lower-case name for a run-time size"
+            );
+            self.error(ident.span(), format!("`{name}` is not a const parameter of the kernel"), &help);
+            return None;
+        }
+        if DType::from_rust_name(&name).is_some() {
+            return self.bad_extent(ident.span());
+        }
+        self.sizes.entry(name.clone()).or_insert_with(|| ident.span());
+        Some(Dim::size(name))
+    }
+
+    fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
+        match expression {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Int(int) => int.base10_parse::<i64>().ok().map(Dim::from),
+                _ => self.bad_extent(expression.span()),
+            },
+            Expr::Path(path) => match path.path.get_ident() {
+                Some(ident) => self.named_extent(generics, ident),
+                None => self.bad_extent(expression.span()),
+            },
+            Expr::Paren(inner) => self.extent_expression(generics, &inner.expr),
+            Expr::Block(block) => match block.block.stmts.as_slice() {
+                [syn::Stmt::Expr(inner, None)] => self.extent_expression(generics, inner),
+                _ => self.bad_extent(expression.span()),
+            },
+            Expr::Binary(binary) => {
+                let left = self.extent_expression(generics, &binary.left);
+                let right = self.extent_expression(generics, &binary.right);
+                let (left, right) = (left?, right?);
+                match binary.op {
+                    BinOp::Add(_) => Some(left + right),
+                    BinOp::Sub(_) => Some(left - right),
+                    BinOp::Mul(_) => Some(left * right),
+                    BinOp::Div(_) => Some(left.floor_div(&right)),
+                    BinOp::Rem(_) => Some(left.rem(&right)),
+                    _ => self.bad_extent(binary.op.span()),
+                }
+            }
+            _ => self.bad_extent(expression.span()),
+        }
+    }
+}
+
+/// The element format that a type names: a Rust number type or a type parameter of the kernel.
+pub(crate) fn element(generics: &[Generic], ty: &syn::Type) -> Option<Elem> {
+    let syn::Type::Path(path) = ty else { return None };
+    let name = path.path.segments.last()?.ident.to_string();
+    let is_param = |generic: &&Generic| generic.name == name && generic.kind != GenericKind::Const;
+    if path.path.segments.len() == 1 && generics.iter().any(|generic| is_param(&generic)) {
+        return Some(Elem::Param(name));
+    }
+    DType::from_rust_name(&name).map(Elem::Known)
+}

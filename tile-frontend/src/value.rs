@@ -1,0 +1,26 @@
+//! What an expression of a kernel is, while it is lowered.
+
+use tile_ir::{Dim, ValueId};
+
+/// The value of an expression.
+#[derive(Clone, Debug)]
+pub(crate) enum Val {
+    /// An integer literal whose type is still open.
+    Int(i128),
+    /// A float literal whose type is still open.
+    Float(f64),
+    /// A `usize` that is known as an expression of parameters and run-time sizes.
+    Dim(Dim),
+    /// A scalar or tile.
+    Data(ValueId),
+    /// A tensor argument.
+    Tensor(ValueId),
+    /// A partition view.
+    View(ValueId),
+    /// A tuple or array.
+    List(Vec<Val>),
+    /// `()`.
+    Unit,
+    /// The value of something that was reported; using it reports nothing.
+    Poison,
+}

@@ -1,0 +1,12 @@
+//! The front end as its callers use it: kernels to IR, and mistakes to messages.
+
+mod kernels;
+mod mistakes;
+
+use tile_frontend::{Diagnostics, Lowered};
+
+/// Lowers a kernel's source text.
+fn lower(attribute: &str, source: &str) -> Result<Lowered, Diagnostics> {
+    let function = syn::parse_str(source).unwrap_or_else(|error| panic!("{error} in\n{source}"));
+    tile_frontend::lower(attribute.parse().expect("an attribute is tokens"), function, "src/main.rs")
+}

@@ -1,0 +1,149 @@
+//! What a user reads for each mistake.
+
+use crate::lower;
+
+/// A kernel around `body`, with views `x` (f32, `[B, 4]`, read-only) and `y` (f32, `[B, 4]`) and a tile `t`.
+fn message(body: &str) -> String {
+    let source = format!(
+        "fn k<const B: usize, const C: usize>(x: &Tensor<f32, m, n>, flag: bool, y: &mut Tensor<f32, m, n>) {{
+let x = x.partition_view([B, 4]); let mut y = y.partition_view_mut([B, 4]); let t = x.load_masked([0, 0]);
+{body}
+}}"
+    );
+    match lower("", &source) {
+        Ok(lowered) => format!("accepted:\n{}", lowered.kernel),
+        Err(errors) => errors.to_string(),
+    }
+}
+
+fn signature_message(source: &str) -> String {
+    match lower("", source) {
+        Ok(lowered) => format!("accepted:\n{}", lowered.kernel),
+        Err(errors) => errors.to_string(),
+    }
+}
+
+fn report(cases: &[&str], message: impl Fn(&str) -> String) -> String {
+    cases.iter().map(|case| format!("{case}\n{}\n\n", message(case))).collect()
+}
+
+#[test]
+fn in_the_body() {
+    insta::assert_snapshot!(report(
+        &[
+            "y.store_masked(t + Tile::zeros([B, C]));",
+            "let u = Tile::<f32, 1>::zeros([B]); y.store_masked(t + u);",
+            "let u = Tile::<i32, 2>::zeros([B, 4]); y.store_masked(t * u);",
+            "let a = Tile::<f32, 2>::zeros([B, 8]); y.store_masked(mma(a, t, t));",
+            "y.store_masked(t.sum(1));",
+            "y.store_masked(t.sum(2));",
+            "y.store_masked(1.0);",
+            "y.store_masked(t + 1);",
+            "y.store_masked(t.cast::<i32>());",
+            "y.store_masked(t.reshape([B]));",
+            "y.store_masked(Tile::zeros([m, 4]));",
+            "y.store_masked(t + N);",
+            "y.store_masked(q);",
+            "let mut s = t; s = t.sum(1); y.store_masked(s);",
+            "let s = t; s = t; y.store_masked(s);",
+            "let mut s = t.sum(1); for _ in 0..3 { s = s + t; } y.store_masked(t);",
+            "if t > 0.0 { y.store_masked(t); }",
+            "y.store_masked(select(t > 0.0 && t < 1.0, t, 0.0));",
+            "let v = if flag { t } else { t.sum(1) }; y.store_masked(t);",
+            "while flag { y.store_masked(t); }",
+            "loop { break; }",
+            "let a = t[0]; y.store_masked(a);",
+            "let f = |x| x; y.store_masked(t);",
+            "match flag { true => {} _ => {} }",
+            "println!(\"{}\", 1);",
+            "let v = vec![1, 2];",
+            "return;",
+            "for p in (0..4).rev() { y.store_masked(t); }",
+            "for p in 0.. { y.store_masked(t); }",
+            "let e = x.load([0, 0]); y.store_masked(e);",
+            "let e = x.load_masked([0]); y.store_masked(e);",
+            "let e = x.load_masked(0, 0); y.store_masked(e);",
+            "let e = x.load_masked([0.5, 0]); y.store_masked(e);",
+            "let e = x.load_masked_or(0, [0, 0]); y.store_masked(e);",
+            "x.store_masked(t);",
+            "let [i, j, k] = y.index();",
+            "let i = x.index();",
+            "y.store_masked(t.softmax());",
+            "y.store_masked(relu(t));",
+            "y.store_masked(t.max(t));",
+            "y.store_masked(exp(t, t));",
+            "let z = Tile::zeros([B, 4]);",
+            "y.store_masked(t as i32);",
+            "let u: f32 = t; y.store_masked(t);",
+            "let c = m as f32; y.store_masked(t + c + m);",
+            "y.store_masked(!t);",
+            "y.store_masked(t.permute([0, 0]));",
+            "let u = Tile::<f32, 2>::iota([B, 4], 2); y.store_masked(u);",
+            "y.store_masked(t); t",
+        ],
+        message
+    ));
+}
+
+#[test]
+fn in_the_signature() {
+    insta::assert_snapshot!(report(
+        &[
+            "fn k(x: Tensor<f32, n>) {}",
+            "fn k(x: &Tensor<f32>) {}",
+            "fn k(x: &Tensor) {}",
+            "fn k(x: &Tensor<n, n>) {}",
+            "fn k(x: &Tensor<f32, N>) {}",
+            "fn k(x: &[f32]) {}",
+            "fn k(x: String) {}",
+            "fn k<T>(x: &Tensor<T, n>) {}",
+            "fn k<T: Copy>(x: &Tensor<T, n>) {}",
+            "fn k<const B: i32>(x: &Tensor<f32, n>) {}",
+            "fn k<'a>(x: &'a Tensor<f32, n>) {}",
+            "async fn k(x: &Tensor<f32, n>) {}",
+            "fn k(x: &Tensor<f32, n>) -> f32 { 0.0 }",
+            "fn k((a, b): (f32, f32)) {}",
+            "fn k(x: &Tensor<f32, n>) {}",
+            "fn k(x: &Tensor<f32, n>) { let v = x.partition_view_mut([4]); }",
+            "fn k(x: &mut Tensor<f32, n>) { let v = x.partition_view([4]); }",
+            "fn k(x: &mut Tensor<f32, n>) { let v = x.partition_view_mut([4, 4]); }",
+            "fn k(x: &mut Tensor<f32, n>) { let v = x.partition_view_mut([4]); let w = x.partition_view_mut([4]); }",
+            "fn k(x: &mut Tensor<f32, n>) { x.store_masked(1.0); }",
+        ],
+        signature_message
+    ));
+}
+
+#[test]
+fn in_the_attribute() {
+    let kernel = "fn k<T: Float, const B: usize>(y: &mut Tensor<T, n>) { let mut y = y.partition_view_mut([B]); y.store_masked(Tile::zeros([B])); }";
+    let message = |attribute: &str| match lower(attribute, kernel) {
+        Ok(lowered) => format!("accepted: {:?}", lowered.instances),
+        Err(errors) => errors.to_string(),
+    };
+    insta::assert_snapshot!(report(
+        &[
+            "instances(T = f32, B = 4)",
+            "instances(T = f32)",
+            "instances(T = i32, B = 4)",
+            "instances(T = f32, B = 0)",
+            "instances(T = f32, B = 4, C = 1)",
+            "instances(T = f32, B = 4, B = 8)",
+            "instances(T = string, B = 4)",
+            "instances(T = f32, B = -4)",
+            "targets(sm_80)",
+        ],
+        message
+    ));
+}
+
+#[test]
+fn several_mistakes_are_all_reported() {
+    let text = message("let a = t + N;\nlet b = a + 1.0;\ny.store_masked(t.sum(1));");
+    assert_eq!(text.matches("help:").count(), 1, "{text}");
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit())).count(),
+        2,
+        "{text}"
+    );
+}
