@@ -1,1 +1,26 @@
 //! Devices, tensors and launches for tile kernels.
+//!
+//! A [`Launch`] binds a kernel's arguments; [`Launch::launch`] checks everything that can be checked before
+//! anything runs, finds code for the device of its tensors (embedded by the build script, else compiled at
+//! run time with the feature `jit`) and runs it. Nothing here panics on what a user can cause.
+//!
+//! This crate knows the calling convention of compiled kernels ([`tile_ir::abi`]) and nothing of how they
+//! are made.
+
+mod cpu;
+mod cuda;
+pub mod device;
+pub mod element;
+pub mod embedded;
+mod error;
+mod host;
+pub mod launch;
+pub mod reference;
+mod resolve;
+pub mod tensor;
+
+pub use device::Device;
+pub use element::{Element, Float, Int, Number};
+pub use error::{Error, Result};
+pub use launch::Launch;
+pub use tensor::{HostTensor, Tensor};

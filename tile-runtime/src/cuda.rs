@@ -1,0 +1,189 @@
+//! NVIDIA GPUs through the driver API, loaded when first asked for.
+//!
+//! cudarc loads `libcuda` lazily and panics where it is missing, so every use goes through [`Context::new`],
+//! which asks first. Work is enqueued on one stream per context, in order; reads of results wait for it.
+
+use crate::error::{Error, Result};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, result, sys};
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tile_ir::abi::Launch;
+
+/// A GPU and its stream.
+pub(crate) struct Context {
+    ordinal: usize,
+    name: String,
+    capability: (i32, i32),
+    context: Arc<CudaContext>,
+    stream: Arc<CudaStream>,
+    /// Loaded functions by the address of their PTX text and their symbol. Modules live as long as the context.
+    functions: Mutex<HashMap<(usize, String), usize>>,
+}
+
+/// Device memory.
+pub(crate) struct Buffer {
+    slice: CudaSlice<u8>,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cuda:{} ({})", self.ordinal, self.name)
+    }
+}
+
+impl Context {
+    /// The GPU with this number.
+    pub(crate) fn new(ordinal: usize) -> Result<Arc<Context>> {
+        let no = |reason: String| Error::NoDevice { device: format!("cuda:{ordinal}"), reason };
+        // SAFETY: only looks whether the driver library can be loaded.
+        if !unsafe { sys::is_culib_present() } {
+            return Err(no("no NVIDIA driver is installed (libcuda.so isn't found)".to_owned()));
+        }
+        let driver = |error: DriverError| no(format!("the NVIDIA driver reports {error}"));
+        let count = CudaContext::device_count().map_err(driver)?;
+        if ordinal >= usize::try_from(count).unwrap_or(0) {
+            return Err(no(format!("this machine has {count} NVIDIA GPUs")));
+        }
+        let context = CudaContext::new(ordinal).map_err(driver)?;
+        let stream = context.default_stream();
+        let (name, capability) =
+            (context.name().map_err(driver)?, context.compute_capability().map_err(driver)?);
+        Ok(Arc::new(Context { ordinal, name, capability, context, stream, functions: Mutex::default() }))
+    }
+
+    pub(crate) fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether code for a target such as `sm_80` or `sm_90a` runs here. PTX runs on later GPUs too, unless
+    /// its name ends in `a`: then on exactly this one.
+    pub(crate) fn runs(&self, target: &str) -> bool {
+        let (major, minor) = self.capability;
+        let Some(number) = target.strip_prefix("sm_") else { return false };
+        match number.strip_suffix('a') {
+            Some(exact) => exact.parse() == Ok(major * 10 + minor),
+            None => number.parse::<i32>().is_ok_and(|least| least <= major * 10 + minor),
+        }
+    }
+
+    fn error(&self, action: impl Into<String>, error: &DriverError) -> Error {
+        Error::Driver { device: format!("{self:?}"), action: action.into(), message: error.to_string() }
+    }
+
+    fn allocation_error(&self, bytes: usize, error: &DriverError) -> Error {
+        if error.0 == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            return Error::OutOfMemory { device: format!("{self:?}"), bytes };
+        }
+        self.error(format!("allocating {bytes} bytes"), error)
+    }
+
+    /// Zeroed device memory. An empty tensor has one byte, so that its address is one.
+    pub(crate) fn zeroed(&self, bytes: usize) -> Result<Buffer> {
+        let slice = self.stream.alloc_zeros::<u8>(bytes.max(1));
+        slice.map(|slice| Buffer { slice }).map_err(|error| self.allocation_error(bytes, &error))
+    }
+
+    /// Copies host bytes to device memory of at least that size.
+    pub(crate) fn upload(&self, bytes: &[u8], buffer: &mut Buffer) -> Result<()> {
+        let result = self.stream.memcpy_htod(bytes, &mut buffer.slice);
+        result.map_err(|error| self.error("copying to the device", &error))
+    }
+
+    /// Copies device memory to the host, after all work enqueued before.
+    pub(crate) fn download(&self, buffer: &Buffer, bytes: &mut [u8]) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let failed = |error: DriverError| self.error("copying to the host", &error);
+        self.stream.memcpy_dtoh(&buffer.slice.slice(0..bytes.len()), bytes).map_err(failed)?;
+        self.stream.synchronize().map_err(failed)
+    }
+
+    /// The address of device memory that is read.
+    pub(crate) fn address(&self, buffer: &Buffer) -> u64 {
+        buffer.slice.device_ptr(&self.stream).0
+    }
+
+    /// The address of device memory that is written.
+    pub(crate) fn address_mut(&self, buffer: &mut Buffer) -> u64 {
+        buffer.slice.device_ptr_mut(&self.stream).0
+    }
+
+    /// Enqueues a kernel. Gives the time that it took if `timed`, which waits for it.
+    pub(crate) fn launch(
+        &self,
+        ptx: &'static str,
+        symbol: &str,
+        launch: Launch,
+        blocks: usize,
+        slots: &mut [u64],
+        timed: bool,
+    ) -> Result<Duration> {
+        let action = || format!("launching `{symbol}`");
+        let blocks =
+            u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32).ok_or_else(|| {
+                Error::Launch {
+                    kernel: symbol.to_owned(),
+                    problem: format!("a grid of {blocks} blocks exceeds 2³¹ − 1; use larger tiles"),
+                }
+            })?;
+        let function = self.function(ptx, symbol, launch.shared_bytes)?;
+        let mut parameters: Vec<*mut c_void> =
+            slots.iter_mut().map(|slot| std::ptr::from_mut(slot).cast()).collect();
+        let failed = |error: DriverError| self.error(action(), &error);
+        if timed {
+            self.stream.synchronize().map_err(failed)?;
+        }
+        let start = Instant::now();
+        // SAFETY: the function is alive as long as the context; the parameters are those of its calling
+        // convention (checked against the kernel's ABI by `Launch`), each slot outlives the call, which copies it.
+        unsafe {
+            result::launch_kernel(
+                function as sys::CUfunction,
+                (blocks, 1, 1),
+                (launch.threads, 1, 1),
+                launch.shared_bytes,
+                self.stream.cu_stream(),
+                &mut parameters,
+            )
+        }
+        .map_err(failed)?;
+        if timed {
+            self.stream.synchronize().map_err(failed)?;
+        }
+        Ok(start.elapsed())
+    }
+
+    /// The function of a PTX text, loaded once.
+    fn function(&self, ptx: &'static str, symbol: &str, shared_bytes: u32) -> Result<usize> {
+        let key = (ptx.as_ptr() as usize, symbol.to_owned());
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&function) = functions.get(&key) {
+            return Ok(function);
+        }
+        let damaged =
+            |_| Error::Launch { kernel: symbol.to_owned(), problem: "its PTX holds a NUL byte".to_owned() };
+        let (text, name) = (CString::new(ptx).map_err(damaged)?, CString::new(symbol).map_err(damaged)?);
+        let failed = |error: DriverError| self.error(format!("loading the PTX of `{symbol}`"), &error);
+        self.context.bind_to_thread().map_err(failed)?;
+        // SAFETY: the text is NUL-terminated PTX and the context is current; the module is never unloaded.
+        let module = unsafe { result::module::load_data(text.as_ptr().cast()) }.map_err(failed)?;
+        // SAFETY: the module was loaded above.
+        let function = unsafe { result::module::get_function(module, name) }.map_err(failed)?;
+        if shared_bytes > 48 * 1024 {
+            let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function was found above. A block has 48 KiB unless it asks for more.
+            unsafe { result::function::set_function_attribute(function, attribute, shared_bytes as i32) }
+                .map_err(failed)?;
+        }
+        functions.insert(key, function as usize);
+        Ok(function as usize)
+    }
+}

@@ -1,0 +1,166 @@
+//! The Rust types that tensors and tiles hold, and what generic kernels may ask of them.
+
+use half::{bf16, f16};
+use std::fmt::{Debug, Display};
+use tile_ir::DType;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A number that a kernel takes as an argument: an [`Element`] or `usize`.
+pub trait Scalar: sealed::Sealed + Copy + Send + Sync + 'static {
+    /// Its format in the IR.
+    const FORMAT: DType;
+
+    /// The slot that passes it to compiled code: its bits in the low bytes.
+    fn to_slot(self) -> u64;
+}
+
+/// A type that tensors and tiles hold.
+///
+/// ```
+/// use tile_runtime::Element;
+/// assert_eq!(f32::DTYPE.name(), "f32");
+/// ```
+pub trait Element: Scalar + Debug + Display + PartialEq + Default {
+    /// Its format in the IR.
+    const DTYPE: DType;
+
+    /// The value as an f64; `bool` as 0 and 1.
+    fn to_float(self) -> f64;
+
+    /// The value as an integer; floats are truncated.
+    fn to_int(self) -> i128;
+
+    /// The value nearest to an f64.
+    fn from_float(value: f64) -> Self;
+
+    /// An integer as this type; wraps to its width.
+    fn from_int(value: i128) -> Self;
+}
+
+/// An integer or float.
+pub trait Number: Element {
+    /// The number written as a float literal, for kernels that are generic over their element type.
+    fn of(value: f64) -> Self {
+        if Self::DTYPE.is_float() { Self::from_float(value) } else { Self::from_int(value as i128) }
+    }
+}
+
+/// f16, bf16, f32 or f64.
+pub trait Float: Number {}
+
+/// An integer or `bool`: what `&`, `|`, `^` and `!` work on.
+pub trait Bits: Element {}
+
+/// A signed or unsigned integer.
+pub trait Int: Number + Bits {}
+
+macro_rules! integers {
+    ($($ty:ident $dtype:ident;)*) => { $(
+        impl sealed::Sealed for $ty {}
+        impl Scalar for $ty {
+            const FORMAT: DType = DType::$dtype;
+            fn to_slot(self) -> u64 {
+                let mut bytes = [0; 8];
+                bytes[..size_of::<$ty>()].copy_from_slice(&self.to_le_bytes());
+                u64::from_le_bytes(bytes)
+            }
+        }
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            fn to_float(self) -> f64 { self as f64 }
+            fn to_int(self) -> i128 { i128::from(self) }
+            fn from_float(value: f64) -> Self { value as $ty }
+            fn from_int(value: i128) -> Self { value as $ty }
+        }
+        impl Number for $ty {}
+        impl Bits for $ty {}
+        impl Int for $ty {}
+    )* };
+}
+
+integers! { i8 I8; i16 I16; i32 I32; i64 I64; u8 U8; u16 U16; u32 U32; u64 U64; }
+
+macro_rules! floats {
+    ($($ty:ident $dtype:ident, $to:expr, $from:expr;)*) => { $(
+        impl sealed::Sealed for $ty {}
+        impl Scalar for $ty {
+            const FORMAT: DType = DType::$dtype;
+            fn to_slot(self) -> u64 { u64::from(self.to_bits()) }
+        }
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            fn to_float(self) -> f64 { $to(self) }
+            fn to_int(self) -> i128 { $to(self) as i128 }
+            fn from_float(value: f64) -> Self { $from(tile_ir::array::round_float(DType::$dtype, value)) }
+            fn from_int(value: i128) -> Self { Self::from_float(value as f64) }
+        }
+        impl Number for $ty {}
+        impl Float for $ty {}
+    )* };
+}
+
+floats! {
+    f16 F16, f16::to_f64, f16::from_f64;
+    bf16 BF16, bf16::to_f64, bf16::from_f64;
+    f32 F32, f64::from, |value| value as f32;
+    f64 F64, |value| value, |value| value;
+}
+
+impl sealed::Sealed for bool {}
+
+impl Scalar for bool {
+    const FORMAT: DType = DType::Bool;
+    fn to_slot(self) -> u64 {
+        u64::from(self)
+    }
+}
+
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+    fn to_float(self) -> f64 {
+        f64::from(u8::from(self))
+    }
+    fn to_int(self) -> i128 {
+        i128::from(self)
+    }
+    fn from_float(value: f64) -> Self {
+        value != 0.0
+    }
+    fn from_int(value: i128) -> Self {
+        value != 0
+    }
+}
+
+impl Bits for bool {}
+
+impl sealed::Sealed for usize {}
+
+impl Scalar for usize {
+    const FORMAT: DType = DType::Index;
+    fn to_slot(self) -> u64 {
+        self as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_hold_the_bits_in_the_low_bytes() {
+        assert_eq!((-1i8).to_slot(), 0xff);
+        assert_eq!(1.0f32.to_slot(), 0x3f80_0000);
+        assert_eq!(bf16::from_f32(1.0).to_slot(), 0x3f80);
+        assert_eq!(true.to_slot(), 1);
+        assert_eq!(usize::MAX.to_slot(), u64::MAX);
+    }
+
+    #[test]
+    fn literals_of_generic_code() {
+        assert_eq!(<i32 as Number>::of(2.0), 2);
+        assert_eq!(<f16 as Number>::of(0.5).to_f32(), 0.5);
+    }
+}

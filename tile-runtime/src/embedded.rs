@@ -1,0 +1,40 @@
+//! Code that the build script compiled, as the executable holds it.
+
+use tile_ir::abi::{CpuEntry, Launch};
+pub use tile_ir::specialize::Binding;
+
+/// One instance of a kernel for one target.
+#[derive(Debug)]
+pub struct Embedded {
+    /// The target: `cpu`, `sm_90a`, `gfx942`.
+    pub target: &'static str,
+    /// What the compile-time parameters were bound to, in the order of the kernel's generics.
+    pub bindings: &'static [(&'static str, Binding)],
+    /// The code.
+    pub code: EmbeddedCode,
+    /// The entry's symbol.
+    pub symbol: &'static str,
+    /// What a launch needs to know.
+    pub launch: Launch,
+}
+
+/// Code in the form that its device takes.
+#[derive(Debug)]
+pub enum EmbeddedCode {
+    /// A native function of this executable.
+    Cpu {
+        /// The instruction set that it uses: `x86-64-v2`, `x86-64-v3` or `x86-64-v4`.
+        level: &'static str,
+        /// The function.
+        entry: CpuEntry,
+    },
+    /// PTX, assembled by the driver.
+    Ptx(&'static str),
+    /// A linked AMD code object.
+    Hsaco(&'static [u8]),
+}
+
+/// What a launch needs to know: threads per block, shared and scratch bytes.
+pub const fn launch(threads: u32, shared_bytes: u32, scratch_bytes: u64) -> Launch {
+    Launch { threads, shared_bytes, scratch_bytes }
+}

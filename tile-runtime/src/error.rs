@@ -1,0 +1,125 @@
+//! Everything that can go wrong between a kernel's call and its results.
+
+use tile_ir::abi::BindError;
+
+/// What a fallible call of the runtime gives.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a device, a tensor or a launch isn't to be had, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A number of elements that doesn't fill a shape.
+    #[error("{given} elements were given for shape {shape:?}, which holds {expected}")]
+    ElementCount {
+        /// The shape.
+        shape: Vec<usize>,
+        /// How many elements it holds.
+        expected: usize,
+        /// How many were given.
+        given: usize,
+    },
+    /// A shape with more elements than memory has addresses.
+    #[error("a tensor of shape {shape:?} is larger than the address space")]
+    TooLarge {
+        /// The shape.
+        shape: Vec<usize>,
+    },
+    /// No memory for a tensor or for scratch space.
+    #[error("{device} has no {bytes} bytes of memory left")]
+    OutOfMemory {
+        /// The device.
+        device: String,
+        /// What was asked for.
+        bytes: usize,
+    },
+    /// A device that isn't there.
+    #[error("device `{device}` isn't available: {reason}")]
+    NoDevice {
+        /// The device's name.
+        device: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// Arguments of one launch on several devices.
+    #[error(
+        "the arguments of `{kernel}` are on different devices: `{first_argument}` on {first}, `{second_argument}` on \
+         {second}; move one with `Tensor::copy_to`"
+    )]
+    DeviceMismatch {
+        /// The kernel.
+        kernel: String,
+        /// A tensor argument.
+        first_argument: String,
+        /// Its device.
+        first: String,
+        /// Another.
+        second_argument: String,
+        /// Its device.
+        second: String,
+    },
+    /// Shapes that don't fit the kernel.
+    #[error(transparent)]
+    Arguments(#[from] BindError),
+    /// A launch that wasn't made by the kernel's own function.
+    #[error("the launch of `{kernel}` doesn't fit its kernel: {problem}; launch it through its own function")]
+    Launch {
+        /// The kernel.
+        kernel: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The kernel's IR in the executable can't be read.
+    #[error("the IR of kernel `{kernel}` in this executable is damaged ({problem}); rebuild the program")]
+    Ir {
+        /// The kernel.
+        kernel: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Parameters that the kernel can't be made with.
+    #[error(transparent)]
+    Specialize(#[from] tile_ir::specialize::SpecializeError),
+    /// No code for these parameters and this device.
+    #[error(
+        "kernel `{kernel}` has no code for {target} with {bindings}; {embedded}. Add `instances({bindings})` to its \
+         `#[tile_kernel]` and {target} to the targets of build.rs, or enable the feature `jit` of `tile`"
+    )]
+    MissingInstance {
+        /// The kernel.
+        kernel: String,
+        /// The parameters.
+        bindings: String,
+        /// The target.
+        target: String,
+        /// What the executable holds instead.
+        embedded: String,
+    },
+    /// Compilation at run time failed.
+    #[error("kernel `{kernel}` can't be compiled: {message}")]
+    Compile {
+        /// The kernel.
+        kernel: String,
+        /// Why, and what to change.
+        message: String,
+    },
+    /// The kernel's body panicked on the reference device.
+    #[error("kernel `{kernel}` panicked in block {block:?} on the reference device: {message}")]
+    KernelPanicked {
+        /// The kernel.
+        kernel: String,
+        /// The block's index.
+        block: Vec<usize>,
+        /// The panic's message.
+        message: String,
+    },
+    /// The GPU's driver reported an error.
+    #[error("{action} failed on {device}: {message}")]
+    Driver {
+        /// The device.
+        device: String,
+        /// What was tried.
+        action: String,
+        /// The driver's words.
+        message: String,
+    },
+}

@@ -1,0 +1,275 @@
+//! A kernel with its arguments, checked and run.
+
+use crate::device::{Device, Kind};
+use crate::element::{Element, Scalar};
+use crate::error::{Error, Result};
+use crate::reference::{Arguments, RawTensor};
+use crate::resolve::{self, Prepared};
+use crate::tensor::Tensor;
+use crate::{cpu, embedded, reference};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use tile_ir::abi::{Argument, Bound, KernelAbi};
+use tile_ir::specialize::{Binding, Bindings};
+use tile_ir::{DType, VerifiedKernel, text, verify};
+
+/// A kernel of the program: its IR and the code that the build script compiled. `#[tile_kernel]` makes one.
+#[derive(Debug)]
+pub struct KernelDef {
+    name: &'static str,
+    ir: &'static str,
+    embedded: &'static [embedded::Embedded],
+    parsed: OnceLock<Result<VerifiedKernel, String>>,
+}
+
+impl KernelDef {
+    /// A kernel of this name, IR text and embedded code.
+    pub const fn new(
+        name: &'static str,
+        ir: &'static str,
+        embedded: &'static [embedded::Embedded],
+    ) -> KernelDef {
+        KernelDef { name, ir, embedded, parsed: OnceLock::new() }
+    }
+
+    /// The Rust function's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The code that the build script compiled.
+    pub fn embedded(&self) -> &'static [embedded::Embedded] {
+        self.embedded
+    }
+
+    /// The kernel's IR.
+    ///
+    /// # Errors
+    /// [`Error::Ir`] if the text isn't a valid kernel.
+    pub fn kernel(&self) -> Result<&VerifiedKernel> {
+        let parsed = self.parsed.get_or_init(|| {
+            let kernel = text::parse(self.ir).map_err(|error| error.to_string())?;
+            verify(kernel).map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())
+        });
+        parsed
+            .as_ref()
+            .map_err(|problem| Error::Ir { kernel: self.name.to_owned(), problem: problem.clone() })
+    }
+}
+
+/// One argument of a launch. Tensors are borrowed by [`Launch`]'s lifetime.
+struct Given<'a> {
+    name: &'static str,
+    value: GivenValue<'a>,
+}
+
+enum GivenValue<'a> {
+    Tensor { address: u64, shape: &'a [usize], dtype: DType, mutable: bool, device: Device },
+    Scalar { slot: u64, dtype: DType },
+}
+
+/// The body of a kernel as a closure that runs one block.
+type Body<'a> = Box<dyn Fn(&Arguments<'_>) + 'a>;
+
+/// A kernel with its arguments: what a call of a kernel's function gives. Nothing happens before
+/// [`Launch::launch`].
+#[must_use = "a launch does nothing until `.launch()` is called"]
+pub struct Launch<'a> {
+    kernel: &'static KernelDef,
+    bindings: Bindings,
+    arguments: Vec<Given<'a>>,
+    body: Option<Body<'a>>,
+}
+
+impl<'a> Launch<'a> {
+    /// A launch without arguments. Kernels' functions make complete ones.
+    pub fn new(kernel: &'static KernelDef) -> Launch<'a> {
+        Launch { kernel, bindings: Vec::new(), arguments: Vec::new(), body: None }
+    }
+
+    /// Binds a const parameter.
+    pub fn constant(mut self, name: &'static str, value: usize) -> Self {
+        self.bindings.push((name.to_owned(), Binding::Const(value)));
+        self
+    }
+
+    /// Binds an element type parameter.
+    pub fn element<T: Element>(mut self, name: &'static str) -> Self {
+        self.bindings.push((name.to_owned(), Binding::Elem(T::DTYPE)));
+        self
+    }
+
+    /// Passes a tensor that is read.
+    pub fn tensor<T: Element>(mut self, name: &'static str, tensor: &'a Tensor<T>) -> Self {
+        let device = tensor.device().clone();
+        let value = GivenValue::Tensor {
+            address: tensor.address(),
+            shape: tensor.shape(),
+            dtype: T::DTYPE,
+            mutable: false,
+            device,
+        };
+        self.arguments.push(Given { name, value });
+        self
+    }
+
+    /// Passes a tensor that is written.
+    pub fn tensor_mut<T: Element>(mut self, name: &'static str, tensor: &'a mut Tensor<T>) -> Self {
+        let device = tensor.device().clone();
+        let address = tensor.address_mut();
+        let value =
+            GivenValue::Tensor { address, shape: tensor.shape(), dtype: T::DTYPE, mutable: true, device };
+        self.arguments.push(Given { name, value });
+        self
+    }
+
+    /// Passes a number.
+    pub fn scalar<T: Scalar>(mut self, name: &'static str, value: T) -> Self {
+        let value = GivenValue::Scalar { slot: value.to_slot(), dtype: T::FORMAT };
+        self.arguments.push(Given { name, value });
+        self
+    }
+
+    /// The body as Rust, for the reference device.
+    pub fn reference(mut self, body: impl Fn(&Arguments<'_>) + 'a) -> Self {
+        self.body = Some(Box::new(body));
+        self
+    }
+
+    /// Checks the arguments and runs the kernel on the device of its tensors. On the CPU and the reference
+    /// the results are there when this returns; on a GPU the work is enqueued, and reading a result waits.
+    ///
+    /// # Errors
+    /// [`Error`]: shapes that don't fit, tensors on different devices, no code for the device, and what the
+    /// device reports. Nothing has run in the first three cases.
+    pub fn launch(self) -> Result<()> {
+        self.run(false).map(drop)
+    }
+
+    /// [`Launch::launch`], and how long the kernel took; on a GPU this waits for it.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`].
+    pub fn launch_timed(self) -> Result<Duration> {
+        self.run(true)
+    }
+
+    /// The number of blocks along each axis.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`] reports of arguments.
+    pub fn grid(&self) -> Result<Vec<usize>> {
+        let prepared = resolve::instance(self.kernel, &self.bindings)?;
+        Ok(self.bind(prepared.abi())?.grid)
+    }
+
+    fn run(self, timed: bool) -> Result<Duration> {
+        let prepared = resolve::instance(self.kernel, &self.bindings)?;
+        let bound = self.bind(prepared.abi())?;
+        let device = self.device()?;
+        if bound.blocks() == 0 {
+            return Ok(Duration::ZERO);
+        }
+        match &device.0 {
+            Kind::Reference => self.run_reference(&bound),
+            Kind::Cpu => self.run_cpu(&prepared, &bound),
+            Kind::Cuda(context) => {
+                let code = prepared.ptx(self.kernel, context)?;
+                let mut slots = self.slots(&bound);
+                context.launch(code.text, &code.symbol, code.launch, bound.blocks(), &mut slots, timed)
+            }
+        }
+    }
+
+    fn run_reference(&self, bound: &Bound) -> Result<Duration> {
+        let body =
+            self.body.as_ref().ok_or_else(|| self.misfit("it has no body to run on the reference device"))?;
+        let tensors: Vec<Option<RawTensor<'_>>> = self
+            .arguments
+            .iter()
+            .map(|argument| match &argument.value {
+                &GivenValue::Tensor { address, shape, dtype, mutable, .. } => {
+                    Some(RawTensor { address, shape, dtype, mutable })
+                }
+                GivenValue::Scalar { .. } => None,
+            })
+            .collect();
+        let start = Instant::now();
+        reference::run(self.kernel.name, &bound.grid, &tensors, body)?;
+        Ok(start.elapsed())
+    }
+
+    fn run_cpu(&self, prepared: &Prepared, bound: &Bound) -> Result<Duration> {
+        let code = prepared.cpu(self.kernel)?;
+        let slots = self.slots(bound);
+        let start = Instant::now();
+        // SAFETY: the slots follow the ABI that the code was compiled for: `bind` compared every argument's
+        // kind, format and mutability with it. Tensors are borrowed for `'a`, longer than this call, and have
+        // the shapes that the sizes were bound from; an output is borrowed exclusively.
+        unsafe { cpu::run(code.entry, &slots, code.launch.scratch_bytes, bound.blocks()) }?;
+        Ok(start.elapsed())
+    }
+
+    fn slots(&self, bound: &Bound) -> Vec<u64> {
+        let arguments = self.arguments.iter().map(|argument| match argument.value {
+            GivenValue::Tensor { address, .. } => address,
+            GivenValue::Scalar { slot, .. } => slot,
+        });
+        arguments.chain(bound.sizes.iter().copied()).collect()
+    }
+
+    fn misfit(&self, problem: impl Into<String>) -> Error {
+        Error::Launch { kernel: self.kernel.name.to_owned(), problem: problem.into() }
+    }
+
+    /// Compares the arguments with the kernel's and binds its run-time sizes.
+    fn bind(&self, abi: &KernelAbi) -> Result<Bound> {
+        if abi.arguments.len() != self.arguments.len() {
+            let problem = format!("it takes {} arguments, not {}", abi.arguments.len(), self.arguments.len());
+            return Err(self.misfit(problem));
+        }
+        for (declared, given) in abi.arguments.iter().zip(&self.arguments) {
+            let fits = match (declared, &given.value) {
+                (
+                    Argument::Tensor { dtype, mutable, .. },
+                    GivenValue::Tensor { dtype: given, mutable: given_mutable, .. },
+                ) => dtype == given && mutable == given_mutable,
+                (Argument::Scalar { dtype, .. }, GivenValue::Scalar { dtype: given, .. }) => dtype == given,
+                _ => false,
+            };
+            if !fits || declared.name() != given.name {
+                return Err(self.misfit(format!("argument `{}` isn't what the kernel declares", given.name)));
+            }
+        }
+        let shapes: Vec<&[usize]> = self
+            .arguments
+            .iter()
+            .filter_map(|argument| match argument.value {
+                GivenValue::Tensor { shape, .. } => Some(shape),
+                GivenValue::Scalar { .. } => None,
+            })
+            .collect();
+        Ok(abi.bind(&shapes)?)
+    }
+
+    /// The one device that holds all tensors.
+    fn device(&self) -> Result<Device> {
+        let mut tensors = self.arguments.iter().filter_map(|argument| match &argument.value {
+            GivenValue::Tensor { device, .. } => Some((argument.name, device)),
+            GivenValue::Scalar { .. } => None,
+        });
+        let (first_argument, first) = tensors.next().ok_or_else(|| self.misfit("it has no tensor"))?;
+        for (second_argument, second) in tensors {
+            if first != second {
+                return Err(Error::DeviceMismatch {
+                    kernel: self.kernel.name.to_owned(),
+                    first_argument: first_argument.to_owned(),
+                    first: first.name(),
+                    second_argument: second_argument.to_owned(),
+                    second: second.name(),
+                });
+            }
+        }
+        Ok(first.clone())
+    }
+}

@@ -1,0 +1,87 @@
+//! The reference device: a kernel's body as ordinary Rust, block by block on the calling thread.
+
+use crate::error::{Error, Result};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use tile_layout::multi_index;
+
+/// What a kernel's body sees of a launch: its tensors, and which block it is.
+#[derive(Debug)]
+pub struct Arguments<'a> {
+    pub(crate) tensors: &'a [Option<RawTensor<'a>>],
+    pub(crate) block: &'a [usize],
+}
+
+/// A host tensor without its element type. `Launch` keeps the tensor borrowed for as long.
+#[derive(Debug)]
+pub(crate) struct RawTensor<'a> {
+    pub(crate) address: u64,
+    pub(crate) shape: &'a [usize],
+    pub(crate) dtype: tile_ir::DType,
+    pub(crate) mutable: bool,
+}
+
+impl<'a> Arguments<'a> {
+    fn raw<T: crate::Element>(&self, position: usize) -> &'a RawTensor<'a> {
+        let raw = self.tensors.get(position).and_then(Option::as_ref).expect("the argument is a tensor");
+        assert_eq!(raw.dtype, T::DTYPE, "the argument holds elements of the type that the kernel declares");
+        raw
+    }
+
+    /// Elements and extents of a tensor argument.
+    ///
+    /// # Panics
+    /// If the argument at this position isn't a tensor of `T` that the kernel only reads. Expanded kernels
+    /// ask for what their signature says.
+    pub fn tensor<T: crate::Element>(&self, position: usize) -> (&'a [T], &'a [usize]) {
+        let raw = self.raw::<T>(position);
+        assert!(!raw.mutable, "a tensor that is written is asked for with `tensor_mut`");
+        let count = raw.shape.iter().product();
+        // SAFETY: the launch borrows a tensor of this shape and element type, and no one writes it meanwhile.
+        (unsafe { std::slice::from_raw_parts(raw.address as *const T, count) }, raw.shape)
+    }
+
+    /// Elements and extents of a tensor argument that the kernel writes.
+    ///
+    /// # Panics
+    /// If the argument at this position isn't a tensor of `T` that the kernel writes.
+    pub fn tensor_mut<T: crate::Element>(&self, position: usize) -> (&'a [Cell<T>], &'a [usize]) {
+        let raw = self.raw::<T>(position);
+        assert!(raw.mutable, "a tensor that is only read is asked for with `tensor`");
+        let count = raw.shape.iter().product();
+        // SAFETY: the launch borrows a tensor of this shape and element type exclusively; blocks run one after
+        // the other on this thread and see its elements as cells.
+        (unsafe { std::slice::from_raw_parts(raw.address as *const Cell<T>, count) }, raw.shape)
+    }
+
+    /// The index of the running block in the grid.
+    pub fn block_index(&self) -> &'a [usize] {
+        self.block
+    }
+}
+
+/// Runs every block of a grid.
+pub(crate) fn run(
+    kernel: &str,
+    grid: &[usize],
+    tensors: &[Option<RawTensor<'_>>],
+    body: &dyn Fn(&Arguments<'_>),
+) -> Result<()> {
+    for block in 0..grid.iter().product() {
+        let block = multi_index(block, grid);
+        let arguments = Arguments { tensors, block: &block };
+        // A kernel that panics leaves its output partly written, which safe code may see; nothing else of it
+        // survives the unwinding.
+        catch_unwind(AssertUnwindSafe(|| body(&arguments))).map_err(|panic| Error::KernelPanicked {
+            kernel: kernel.to_owned(),
+            block: block.clone(),
+            message: panic_message(&*panic),
+        })?;
+    }
+    Ok(())
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+}

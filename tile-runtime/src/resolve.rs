@@ -1,0 +1,200 @@
+//! From a kernel and its parameters to code for a device: what is embedded, else what was compiled before,
+//! else compilation (feature `jit`), else an error that says how to get it.
+
+use crate::cuda;
+use crate::embedded::{Embedded, EmbeddedCode};
+use crate::error::{Error, Result};
+use crate::launch::KernelDef;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tile_ir::Instance;
+use tile_ir::abi::{CpuEntry, KernelAbi, Launch};
+use tile_ir::specialize::{Binding, Bindings, specialize};
+
+/// An instance of a kernel that was launched before, with the code found for it.
+pub(crate) struct Prepared {
+    instance: Instance,
+    abi: KernelAbi,
+    cpu: Mutex<Option<CpuCode>>,
+    ptx: Mutex<HashMap<String, PtxCode>>,
+}
+
+/// Native code.
+#[derive(Clone, Copy)]
+pub(crate) struct CpuCode {
+    pub(crate) entry: CpuEntry,
+    pub(crate) launch: Launch,
+}
+
+/// PTX that lives as long as the process.
+#[derive(Clone)]
+pub(crate) struct PtxCode {
+    pub(crate) text: &'static str,
+    pub(crate) symbol: String,
+    pub(crate) launch: Launch,
+}
+
+/// Kernels are told apart by the address of their definition, which is a `static`.
+type Key = (usize, Bindings);
+
+/// The instance of a kernel with these parameters, specialised once.
+pub(crate) fn instance(kernel: &'static KernelDef, bindings: &Bindings) -> Result<Arc<Prepared>> {
+    static INSTANCES: OnceLock<Mutex<HashMap<Key, Arc<Prepared>>>> = OnceLock::new();
+    let key = (std::ptr::from_ref(kernel) as usize, bindings.clone());
+    let instances = INSTANCES.get_or_init(Mutex::default);
+    let mut instances = instances.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(prepared) = instances.get(&key) {
+        return Ok(Arc::clone(prepared));
+    }
+    let instance = specialize(kernel.kernel()?, bindings)?;
+    let abi = KernelAbi::of(&instance);
+    let prepared =
+        Arc::new(Prepared { instance, abi, cpu: Mutex::new(None), ptx: Mutex::new(HashMap::new()) });
+    instances.insert(key, Arc::clone(&prepared));
+    Ok(prepared)
+}
+
+impl Prepared {
+    pub(crate) fn abi(&self) -> &KernelAbi {
+        &self.abi
+    }
+
+    /// Native code. Concurrent first launches wait for one compilation.
+    pub(crate) fn cpu(&self, kernel: &KernelDef) -> Result<CpuCode> {
+        let mut known = self.cpu.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(code) = *known {
+            return Ok(code);
+        }
+        let code = match self.embedded_cpu(kernel) {
+            Some(code) => code,
+            None => self.compile_cpu(kernel)?,
+        };
+        *known = Some(code);
+        Ok(code)
+    }
+
+    fn embedded<'k>(&self, kernel: &'k KernelDef) -> impl Iterator<Item = &'k Embedded> {
+        let bindings = self.instance.bindings().clone();
+        kernel.embedded().iter().filter(move |embedded| {
+            embedded.bindings.len() == bindings.len()
+                && embedded.bindings.iter().zip(&bindings).all(|(a, b)| a.0 == b.0 && a.1 == b.1)
+        })
+    }
+
+    fn embedded_cpu(&self, kernel: &KernelDef) -> Option<CpuCode> {
+        crate::cpu::supported_levels().iter().find_map(|&best| {
+            self.embedded(kernel).find_map(|embedded| match embedded.code {
+                EmbeddedCode::Cpu { level, entry } if level == best => {
+                    Some(CpuCode { entry, launch: embedded.launch })
+                }
+                _ => None,
+            })
+        })
+    }
+
+    #[cfg(feature = "jit")]
+    fn compile_cpu(&self, kernel: &KernelDef) -> Result<CpuCode> {
+        let compiled = tile_codegen::jit::compile_cpu(&self.instance, &tile_codegen::Options::default());
+        let code = compiled.map_err(|error| compile_error(kernel, &error))?;
+        Ok(CpuCode { entry: code.entry(), launch: code.launch() })
+    }
+
+    #[cfg(not(feature = "jit"))]
+    fn compile_cpu(&self, kernel: &KernelDef) -> Result<CpuCode> {
+        Err(self.missing(kernel, "cpu"))
+    }
+
+    /// PTX for a GPU.
+    pub(crate) fn ptx(&self, kernel: &KernelDef, context: &cuda::Context) -> Result<PtxCode> {
+        let mut known = self.ptx.lock().unwrap_or_else(PoisonError::into_inner);
+        let device = format!("cuda:{}", context.ordinal());
+        if let Some(code) = known.get(&device) {
+            return Ok(code.clone());
+        }
+        let code = match self.embedded_ptx(kernel, context) {
+            Some(code) => code,
+            None => self.compile_ptx(kernel, context)?,
+        };
+        known.insert(device, code.clone());
+        Ok(code)
+    }
+
+    /// The embedded PTX for the latest target that the GPU runs.
+    fn embedded_ptx(&self, kernel: &KernelDef, context: &cuda::Context) -> Option<PtxCode> {
+        let candidates = self.embedded(kernel).filter(|embedded| context.runs(embedded.target));
+        let latest = candidates.max_by_key(|embedded| embedded.target)?;
+        match latest.code {
+            EmbeddedCode::Ptx(text) => {
+                Some(PtxCode { text, symbol: latest.symbol.to_owned(), launch: latest.launch })
+            }
+            _ => None,
+        }
+    }
+
+    #[cfg(feature = "jit")]
+    fn compile_ptx(&self, kernel: &KernelDef, context: &cuda::Context) -> Result<PtxCode> {
+        use tile_ir::target::{Family, TARGETS};
+        let targets =
+            TARGETS.iter().filter(|target| target.family == Family::Nvptx && context.runs(target.name));
+        let target =
+            targets.max_by_key(|target| target.name).ok_or_else(|| self.missing(kernel, context.name()))?;
+        let compiled = tile_codegen::compile(&self.instance, target, &tile_codegen::Options::default());
+        let artifact = compiled.map_err(|error| compile_error(kernel, &error))?;
+        match artifact.code {
+            // Compiled once per instance and GPU, for as long as the process lives.
+            tile_codegen::Code::Ptx(text) => {
+                Ok(PtxCode { text: text.leak(), symbol: artifact.symbol, launch: artifact.launch })
+            }
+            _ => Err(self.missing(kernel, target.name)),
+        }
+    }
+
+    #[cfg(not(feature = "jit"))]
+    fn compile_ptx(&self, kernel: &KernelDef, context: &cuda::Context) -> Result<PtxCode> {
+        Err(self.missing(kernel, context.name()))
+    }
+
+    #[cfg_attr(
+        feature = "jit",
+        allow(dead_code, reason = "with a compiler, only a GPU older than every target lacks code")
+    )]
+    fn missing(&self, kernel: &KernelDef, target: &str) -> Error {
+        let mut held: Vec<String> = kernel
+            .embedded()
+            .iter()
+            .map(|embedded| {
+                let bindings = embedded.bindings.iter().map(|(name, value)| (*name, *value));
+                format!("{} ({})", embedded.target, display_bindings(bindings))
+            })
+            .collect();
+        held.dedup();
+        let embedded = if held.is_empty() {
+            "this executable has no code for it".to_owned()
+        } else {
+            format!("this executable has it for {}", held.join(", "))
+        };
+        let bindings = self.instance.bindings().iter().map(|(name, value)| (name.as_str(), *value));
+        Error::MissingInstance {
+            kernel: kernel.name().to_owned(),
+            bindings: display_bindings(bindings),
+            target: target.to_owned(),
+            embedded,
+        }
+    }
+}
+
+#[cfg(feature = "jit")]
+fn compile_error(kernel: &KernelDef, error: &tile_codegen::Error) -> Error {
+    Error::Compile { kernel: kernel.name().to_owned(), message: error.to_string() }
+}
+
+/// `BM = 128, T = f32`.
+fn display_bindings<'b>(bindings: impl Iterator<Item = (&'b str, Binding)>) -> String {
+    let texts: Vec<String> = bindings
+        .map(|(name, value)| match value {
+            Binding::Const(value) => format!("{name} = {value}"),
+            Binding::Elem(dtype) => format!("{name} = {}", dtype.rust_name()),
+        })
+        .collect();
+    texts.join(", ")
+}

@@ -1,0 +1,145 @@
+//! Launches of kernels given as IR text: every device, and every message that a user may read.
+
+use std::cell::Cell;
+use tile_runtime::launch::KernelDef;
+use tile_runtime::reference::Arguments;
+use tile_runtime::{Device, Error, Launch, Tensor};
+
+const DOUBLE: &str = "\
+kernel @double<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [B] : partition<n x f32, [B]>
+  %vy = partition %y [B] : mut partition<n x f32, [B]>
+  %i = block_index %vy : index
+  %0 = constant 0.0 : f32
+  %t = load_masked %vx[%i] pad %0 : tile<B x f32>
+  %d = add %t, %t : tile<B x f32>
+  store_masked %vy, %d
+}
+";
+
+static KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &[]);
+const B: usize = 4;
+
+fn body(arguments: &Arguments<'_>) {
+    let (x, extents) = arguments.tensor::<f32>(0);
+    let (y, _): (&[Cell<f32>], _) = arguments.tensor_mut(1);
+    let start = arguments.block_index()[0] * B;
+    for i in start..extents[0].min(start + B) {
+        y[i].set(2.0 * x[i]);
+    }
+}
+
+fn double<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> Launch<'a> {
+    Launch::new(&KERNEL).constant("B", B).tensor("x", x).tensor_mut("y", y).reference(body)
+}
+
+fn ramp(device: &Device, n: usize) -> Tensor<f32> {
+    Tensor::from_vec(device, (0..n).map(|i| i as f32).collect(), [n]).unwrap()
+}
+
+fn check(device: &Device, n: usize) {
+    let x = ramp(device, n);
+    let mut y = Tensor::zeros(device, [n]).unwrap();
+    double(&x, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), (0..n).map(|i| 2.0 * i as f32).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_reference_runs_the_body() {
+    [0, 1, 4, 11].into_iter().for_each(|n| check(&Device::reference(), n));
+}
+
+#[cfg(feature = "jit")]
+#[test]
+fn the_cpu_runs_compiled_code() {
+    [0, 1, 4, 11, 100_000].into_iter().for_each(|n| check(&Device::cpu(), n));
+}
+
+#[cfg(feature = "jit")]
+#[test]
+fn threads_launch_at_once_and_often() {
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..500).for_each(|i| check(&Device::cpu(), i % 37)));
+        }
+    });
+}
+
+#[cfg(not(feature = "jit"))]
+#[test]
+fn without_code_the_message_says_how_to_get_it() {
+    let x = ramp(&Device::cpu(), 4);
+    let mut y = Tensor::zeros(&Device::cpu(), [4]).unwrap();
+    assert_eq!(
+        double(&x, &mut y).launch().unwrap_err().to_string(),
+        "kernel `double` has no code for cpu with B = 4; this executable has no code for it. Add `instances(B = 4)` \
+         to its `#[tile_kernel]` and cpu to the targets of build.rs, or enable the feature `jit` of `tile`"
+    );
+}
+
+#[test]
+fn wrong_arguments_are_refused_before_anything_runs() {
+    let device = Device::reference();
+    let (x, other) = (ramp(&device, 4), ramp(&Device::cpu(), 4));
+    let mut y = Tensor::zeros(&device, [5]).unwrap();
+    assert_eq!(
+        double(&x, &mut y).launch().unwrap_err().to_string(),
+        "`n` of kernel `double` is 4 (axis 0 of `x`) and 5 (axis 0 of `y`); axes that share a name must have equal \
+         extents"
+    );
+    let mut matrix = Tensor::zeros(&device, [2, 2]).unwrap();
+    assert_eq!(
+        double(&x, &mut matrix).launch().unwrap_err().to_string(),
+        "argument `y` has rank 2 (shape [2, 2]), but `double` declares rank 1"
+    );
+    let mut y = Tensor::zeros(&device, [4]).unwrap();
+    assert_eq!(
+        double(&other, &mut y).launch().unwrap_err().to_string(),
+        "the arguments of `double` are on different devices: `x` on cpu, `y` on reference; move one with \
+         `Tensor::copy_to`"
+    );
+    let wrong = Launch::new(&KERNEL).constant("B", 4).tensor("x", &x).reference(body);
+    assert!(matches!(wrong.launch().unwrap_err(), Error::Launch { .. }));
+    assert_eq!(y.to_vec().unwrap(), [0.0; 4]);
+}
+
+#[test]
+fn a_zero_tile_and_a_damaged_text_are_errors() {
+    let device = Device::reference();
+    let x = ramp(&device, 4);
+    let mut y = Tensor::<f32>::zeros(&device, [4]).unwrap();
+    let zero = Launch::new(&KERNEL).constant("B", 0).tensor("x", &x).tensor_mut("y", &mut y).reference(body);
+    assert_eq!(
+        zero.launch().unwrap_err().to_string(),
+        "kernel `double` can't be made with these parameters: the tile extent `0` is not positive"
+    );
+    static DAMAGED: KernelDef = KernelDef::new("damaged", "kernel @damaged(%x: tensor<n", &[]);
+    let damaged = Launch::new(&DAMAGED).tensor("x", &x).reference(body);
+    assert_eq!(
+        damaged.launch().unwrap_err().to_string(),
+        "the IR of kernel `damaged` in this executable is damaged (1:29: expected `x`, found the end of the text); \
+         rebuild the program"
+    );
+}
+
+#[test]
+fn a_panic_in_the_body_is_an_error() {
+    let device = Device::reference();
+    let x = ramp(&device, 9);
+    let mut y = Tensor::<f32>::zeros(&device, [9]).unwrap();
+    let fails = |arguments: &Arguments<'_>| assert!(arguments.block_index()[0] < 1, "third time unlucky");
+    let launch =
+        Launch::new(&KERNEL).constant("B", 4).tensor("x", &x).tensor_mut("y", &mut y).reference(fails);
+    assert_eq!(
+        launch.launch().unwrap_err().to_string(),
+        "kernel `double` panicked in block [1] on the reference device: third time unlucky"
+    );
+}
+
+#[test]
+fn the_grid_is_inferred() {
+    let device = Device::reference();
+    let x = ramp(&device, 9);
+    let mut y = Tensor::zeros(&device, [9]).unwrap();
+    assert_eq!(double(&x, &mut y).grid().unwrap(), [3]);
+}
