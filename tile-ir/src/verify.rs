@@ -299,18 +299,20 @@ impl Verifier<'_> {
     fn partition(&mut self, op: OpId, top_level: bool) {
         let data = self.kernel.op(op);
         if !top_level {
-            self.error(
+            self.error_with_help(
                 data.loc,
                 "a partition view is made at the top level of a kernel, not in a loop or branch",
+                "move it before the loop or branch",
             );
         }
         let Some(&tensor) = data.operands.first() else { return };
         let mutable = matches!(self.kernel.ty(tensor), Type::Tensor(tensor) if tensor.mutable);
         if mutable && !self.viewed.insert(tensor) {
             let name = self.kernel.value(tensor).name.as_deref().unwrap_or("an argument");
-            self.error(
+            self.error_with_help(
                 data.loc,
                 format!("`{name}` has two mutable partition views; a block owns one tile of it"),
+                "use one view; `reshape` and `permute` give its tiles other shapes",
             );
         }
     }
@@ -361,7 +363,7 @@ mod tests {
     #[test]
     fn every_invariant_has_its_message() {
         let cases = [
-            ("%a = add %t, %0 : tile<B x f32>", "`add` mixes tile<B x f32> and f32"),
+            ("%a = add %t, %0 : tile<B x f32>", "`+` mixes tile<B x f32> and f32"),
             ("%a = neg %t : tile<B x f16>", "`neg` gives (tile<B x f32>), not (tile<B x f16>)"),
             ("%a = not %t : tile<B x f32>", "`not` needs an integer or bool, not f32"),
             (

@@ -194,7 +194,35 @@ leaf_ops! {
     Shr "shr" Int, int: |a, b, bits| a >> shift_amount(b, bits), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
 }
 
+impl UnaryOp {
+    /// The Rust operator, for an op that is one.
+    pub const fn operator(self) -> Option<&'static str> {
+        match self {
+            UnaryOp::Neg => Some("-"),
+            UnaryOp::Not => Some("!"),
+            _ => None,
+        }
+    }
+}
+
 impl BinaryOp {
+    /// The Rust operator, for an op that is one.
+    pub const fn operator(self) -> Option<&'static str> {
+        match self {
+            BinaryOp::Add => Some("+"),
+            BinaryOp::Sub => Some("-"),
+            BinaryOp::Mul => Some("*"),
+            BinaryOp::Div => Some("/"),
+            BinaryOp::Rem => Some("%"),
+            BinaryOp::And => Some("&"),
+            BinaryOp::Or => Some("|"),
+            BinaryOp::Xor => Some("^"),
+            BinaryOp::Shl => Some("<<"),
+            BinaryOp::Shr => Some(">>"),
+            BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum => None,
+        }
+    }
+
     /// Whether the operands may be swapped.
     pub fn is_commutative(self) -> bool {
         use BinaryOp::*;

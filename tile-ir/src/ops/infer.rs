@@ -151,7 +151,7 @@ fn elementwise(op: &Op, domain: Domain, operands: &[Type], expected: usize) -> I
     for (i, operand) in operands.iter().enumerate() {
         if !operand.is_data() {
             return Err(
-                TypeError::new(format!("`{}` needs a scalar or tile, not {operand}", op.name())).at(i)
+                TypeError::new(format!("`{}` needs a scalar or tile, not {operand}", op.spelling())).at(i)
             );
         }
         check_domain(op, domain, operand.elem(), i)?;
@@ -165,7 +165,7 @@ fn elementwise(op: &Op, domain: Domain, operands: &[Type], expected: usize) -> I
 fn check_domain(op: &Op, domain: Domain, elem: &Elem, operand: usize) -> Inferred<()> {
     match elem.known() {
         Some(dtype) if !domain.accepts(dtype) => {
-            Err(TypeError::new(format!("`{}` needs {}, not {dtype}", op.name(), domain.describe()))
+            Err(TypeError::new(format!("`{}` needs {}, not {dtype}", op.spelling(), domain.describe()))
                 .at(operand))
         }
         _ => Ok(()),
@@ -176,7 +176,7 @@ fn same_type(op: &Op, left: &Type, right: &Type) -> Inferred<()> {
     if left.elem() != right.elem() {
         return Err(TypeError::new(format!(
             "`{}` mixes element types {} and {}",
-            op.name(),
+            op.spelling(),
             left.elem(),
             right.elem()
         ))
@@ -185,11 +185,11 @@ fn same_type(op: &Op, left: &Type, right: &Type) -> Inferred<()> {
     match (left, right) {
         (Type::Tile(a), Type::Tile(b)) if a.shape != b.shape => Err(TypeError::new(format!(
             "`{}` mixes shapes {} and {}",
-            op.name(),
+            op.spelling(),
             display_shape(&a.shape),
             display_shape(&b.shape)
         ))),
-        _ if left != right => Err(TypeError::new(format!("`{}` mixes {left} and {right}", op.name()))),
+        _ if left != right => Err(TypeError::new(format!("`{}` mixes {left} and {right}", op.spelling()))),
         _ => Ok(()),
     }
 }

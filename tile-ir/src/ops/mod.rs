@@ -128,6 +128,16 @@ impl Op {
         }
     }
 
+    /// What a kernel's source calls the op: an operator or a function.
+    pub fn spelling(&self) -> &'static str {
+        match self {
+            Op::Unary(op) => op.operator().unwrap_or(op.name()),
+            Op::Binary(op) => op.operator().unwrap_or(op.name()),
+            Op::Compare(predicate) => predicate.symbol(),
+            op => op.name(),
+        }
+    }
+
     /// Whether the op does something besides giving results, so that it must stay where it is.
     pub fn has_effect(&self) -> bool {
         matches!(self, Op::StoreMasked | Op::Yield)
