@@ -4,6 +4,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream};
 use syn::{Ident, LitInt, Token, parenthesized};
+use tile_ir::specialize::SpecializeError;
 use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
 
 /// The parsed attribute.
@@ -14,6 +15,8 @@ pub(crate) struct Attribute {
 struct Instance {
     span: Span,
     bindings: Bindings,
+    /// Where each bound name stands.
+    names: Vec<Span>,
 }
 
 pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
@@ -49,7 +52,7 @@ impl Parse for Attribute {
 impl Instance {
     fn parse(input: ParseStream<'_>) -> syn::Result<Instance> {
         let span = input.span();
-        let mut bindings = Bindings::new();
+        let (mut bindings, mut names) = (Bindings::new(), Vec::new());
         while !input.is_empty() && !input.peek(Token![;]) {
             let name: Ident = input.parse()?;
             input.parse::<Token![=]>()?;
@@ -57,11 +60,19 @@ impl Instance {
                 return Err(syn::Error::new(name.span(), format!("`{name}` is given twice")));
             }
             bindings.push((name.to_string(), Self::value(input)?));
+            names.push(name.span());
             if !input.is_empty() && !input.peek(Token![;]) {
                 input.parse::<Token![,]>()?;
             }
         }
-        Ok(Instance { span, bindings })
+        Ok(Instance { span, bindings, names })
+    }
+
+    /// The smallest place of an error.
+    fn place(&self, error: &SpecializeError) -> Span {
+        let SpecializeError::Wrong { parameter, .. } = error else { return self.span };
+        let position = self.bindings.iter().position(|(name, _)| name == parameter);
+        position.map_or(self.span, |position| self.names[position])
     }
 
     fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
@@ -85,10 +96,18 @@ impl Attribute {
     pub(crate) fn specialize(self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {
         let mut errors = Vec::new();
         let mut instances = Vec::new();
-        for Instance { span, bindings } in self.instances {
-            match specialize(kernel, &bindings) {
+        for wanted in self.instances {
+            match specialize(kernel, &wanted.bindings) {
                 Ok(instance) => instances.push(instance.bindings().clone()),
-                Err(error) => errors.push(Diagnostic::new(span, error.to_string())),
+                Err(error) => {
+                    let diagnostic = Diagnostic::new(wanted.place(&error), error.to_string());
+                    errors.push(match &error {
+                        SpecializeError::Missing { parameter, .. } => {
+                            diagnostic.help(format!("add `{parameter} = …` to the instance"))
+                        }
+                        _ => diagnostic,
+                    });
+                }
             }
         }
         if errors.is_empty() { Ok(instances) } else { Err(Diagnostics::new(errors)) }

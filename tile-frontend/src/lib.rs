@@ -22,7 +22,7 @@ pub use diagnostic::{Diagnostic, Diagnostics};
 
 use proc_macro2::TokenStream;
 use syn::ItemFn;
-use tile_ir::{Bindings, VerifiedKernel};
+use tile_ir::{Bindings, VerifiedKernel, text};
 
 /// A kernel that the front end accepts.
 #[derive(Debug)]
@@ -34,6 +34,18 @@ pub struct Lowered {
     /// The function, its body as the reference device runs it: comparisons of tiles are calls, because
     /// Rust's operators can only give a `bool`.
     pub function: ItemFn,
+}
+
+impl Lowered {
+    /// The IR with source locations, as executables hold it.
+    pub fn text(&self) -> String {
+        text::print_with_locations(&self.kernel)
+    }
+
+    /// The identity of the kernel's meaning: embedded code is filed under it.
+    pub fn fingerprint(&self) -> u64 {
+        text::fingerprint(&self.kernel)
+    }
 }
 
 /// Lowers a kernel: `attribute` is what stands in the parentheses of `#[tile_kernel(…)]`, `file` the name

@@ -58,6 +58,10 @@ pub(crate) fn parse(function: &ItemFn, file: &str) -> Result<Signature, Diagnost
         });
     }
     for (name, ty, span) in arguments {
+        if parser.sizes.contains_key(&name) {
+            let message = format!("`{name}` is both an argument and a run-time size");
+            parser.error(span, message, "give one of them another name");
+        }
         let tensor = matches!(ty, Type::Tensor(_));
         let param = kernel.new_param(ty, &name);
         let value = if tensor { Val::Tensor(param) } else { Val::Data(param) };
@@ -144,7 +148,8 @@ impl Parser {
             };
             let found = match name.as_deref() {
                 Some("Element") => Domain::Any,
-                Some("Number") => Domain::Number,
+                // What rustc needs to check `mma`; the formats are checked per instance.
+                Some("Number" | "MmaOperand") => Domain::Number,
                 Some("Float") => Domain::Float,
                 Some("Int") => Domain::Int,
                 _ => {
@@ -152,7 +157,7 @@ impl Parser {
                     continue;
                 }
             };
-            domain = Some(found);
+            domain = Some(narrower(domain.unwrap_or(Domain::Any), found));
         }
         if domain.is_none() && param.bounds.is_empty() {
             self.error(
@@ -339,6 +344,12 @@ impl Parser {
             _ => self.bad_extent(expression.span()),
         }
     }
+}
+
+/// The domain of a parameter with two bounds.
+fn narrower(a: Domain, b: Domain) -> Domain {
+    let accepted = |domain: Domain| DType::ALL.iter().filter(|&&dtype| domain.accepts(dtype)).count();
+    if accepted(a) <= accepted(b) { a } else { b }
 }
 
 /// The element format that a type names: a Rust number type or a type parameter of the kernel.

@@ -126,11 +126,16 @@ impl Lowering {
         let usage = match (padded, indexed) {
             (false, true) => "load_masked([i, j])",
             (true, true) => "load_masked_or(pad, [i, j])",
-            (false, false) => "load_masked()`: a block reads the tile that it owns; `",
-            (true, false) => "load_masked_or(pad)`: a block reads the tile that it owns; `",
+            (false, false) => "load_masked()",
+            (true, false) => "load_masked_or(pad)",
         };
         let expected = usize::from(padded) + usize::from(indexed);
-        let arguments = self.arguments(&name, &call.args, expected, usage.trim_end_matches("; `"), span)?;
+        if !indexed && call.args.len() == expected + 1 {
+            let message =
+                format!("`{name}` of a `&mut` tensor takes no index: a block reads the tile that it owns");
+            return self.error(call.method.span(), message, &format!("write `{usage}`"));
+        }
+        let arguments = self.arguments(&name, &call.args, expected, usage, span)?;
         let elem = ty.tensor.elem.clone();
         let pad = if padded {
             self.number(&arguments.values[0], &elem, "the pad value", arguments.spans[0])?
@@ -148,7 +153,8 @@ impl Lowering {
                 );
             };
             if indices.len() != ty.tile.len() {
-                let message = format!("{} indices for a view of rank {}", indices.len(), ty.tile.len());
+                let plural = if indices.len() == 1 { "index" } else { "indices" };
+                let message = format!("{} tile {plural} for a view of rank {}", indices.len(), ty.tile.len());
                 return self.error(place, message, "give one tile index per axis");
             }
             for index in indices {

@@ -14,14 +14,15 @@ mod statements;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
 use crate::rewrite::Place;
-use crate::scope::Scopes;
+use crate::scope::{Scopes, Variable};
 use crate::signature::Signature;
 use crate::value::Val;
 use proc_macro2::Span;
 use std::collections::{HashMap, HashSet};
 use syn::ItemFn;
-use tile_ir::kernel::OpData;
-use tile_ir::ops::{Literal, TypeError, result_types};
+use tile_ir::kernel::{GenericKind, OpData};
+use tile_ir::ops::infer::display_shape;
+use tile_ir::ops::{Domain, Literal, TypeError, result_types};
 use tile_ir::{DType, Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
 
 /// A lowered body.
@@ -132,6 +133,7 @@ impl Lowering {
         operand_spans: &[Span],
     ) -> Lowered<Vec<ValueId>> {
         let types: Vec<Type> = operands.iter().map(|&value| self.ty(value)).collect();
+        self.check_bounds(&op, &types, operand_spans.first().copied().unwrap_or(span))?;
         match result_types(&op, &types) {
             Ok(results) => Ok(self.append(op, operands, &results, Vec::new(), span)),
             Err(error) => {
@@ -139,6 +141,37 @@ impl Lowering {
                 self.report(diagnostic)
             }
         }
+    }
+
+    /// Refuses an op that some format within a type parameter's bound doesn't have. Signedness has no bound
+    /// of its own: it is checked when the kernel is specialised.
+    fn check_bounds(&mut self, op: &Op, operands: &[Type], span: Span) -> Lowered<()> {
+        let needed = match op {
+            Op::Unary(op) => op.domain(),
+            Op::Binary(op) => op.domain(),
+            Op::Compare(predicate) => predicate.domain(),
+            Op::Reduce { .. } => Domain::Number,
+            _ => return Ok(()),
+        };
+        let needed = if needed == Domain::SignedNumber { Domain::Number } else { needed };
+        let Some(Elem::Param(name)) = operands.first().map(Type::elem) else { return Ok(()) };
+        let Some(generic) = self.kernel.generics.iter().find(|generic| generic.name == *name) else {
+            return Ok(());
+        };
+        let GenericKind::Elem(bound) = generic.kind else { return Ok(()) };
+        let mut formats = DType::ALL.iter().filter(|dtype| dtype.is_element() && bound.accepts(**dtype));
+        if formats.all(|&dtype| needed.accepts(dtype)) {
+            return Ok(());
+        }
+        let spelling = op.spelling();
+        let message =
+            format!("`{spelling}` needs {}, but `{name}` may be {}", needed.describe(), bound.describe());
+        let wanted = match needed {
+            Domain::Float => "Float",
+            Domain::Int | Domain::IntOrBool => "Int",
+            _ => "Number",
+        };
+        self.error(span, message, &format!("declare `{name}: {wanted}`"))
     }
 
     /// [`Self::emit`] of an op with one result.
@@ -169,21 +202,29 @@ impl Lowering {
         diagnostic
     }
 
-    /// Adds where a tile was made, if it has a name.
+    /// Adds where a value's shape and format come from: its variable, the view it was loaded from, or the
+    /// origin of the tile that it was made of.
     fn with_origin(&self, diagnostic: Diagnostic, value: ValueId) -> Diagnostic {
-        let variable = self
-            .scopes
-            .variables
-            .iter()
-            .rev()
-            .find(|variable| matches!(variable.value, Val::Data(v) if v == value));
-        match variable {
-            Some(variable) => {
-                let ty = self.display_type(value);
-                let label = format!("`{}` is {ty}", variable.name);
-                diagnostic.label(variable.span, label)
+        let is_value = |variable: &&Variable| match variable.value {
+            Val::Data(data) => data == value,
+            Val::View(view) => view == value,
+            _ => false,
+        };
+        if let Some(variable) = self.scopes.variables.iter().rev().find(is_value) {
+            let label = match self.kernel.ty(value) {
+                Type::Partition(view) => {
+                    format!("`{}` has tiles {}", variable.name, display_shape(&view.tile))
+                }
+                _ => format!("`{}` is {}", variable.name, self.display_type(value)),
+            };
+            return diagnostic.label(variable.span, label);
+        }
+        let maker = self.kernel.op_ids().map(|op| self.kernel.op(op)).find(|op| op.results.contains(&value));
+        match maker.and_then(|op| op.operands.first()) {
+            Some(&operand) if !matches!(self.kernel.ty(operand), Type::Scalar(_)) => {
+                self.with_origin(diagnostic, operand)
             }
-            None => diagnostic,
+            _ => diagnostic,
         }
     }
 
@@ -193,7 +234,7 @@ impl Lowering {
         let unknown = Elements::is_unknown(ty.elem());
         match &ty {
             Type::Tile(tile) if unknown => {
-                format!("a tile of shape {}", tile_ir::ops::infer::display_shape(&tile.shape))
+                format!("a tile of shape {}", display_shape(&tile.shape))
             }
             Type::Scalar(_) if unknown => "a number".to_owned(),
             Type::Scalar(Elem::Known(dtype)) => dtype.rust_name().to_owned(),

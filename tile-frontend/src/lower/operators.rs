@@ -91,7 +91,8 @@ impl Lowering {
         if let Some(folded) = self.fold(op, left, right, span)? {
             return Ok(folded);
         }
-        let [a, b] = self.pair(left, right, &format!("`{}`", symbol(op)), span, operands)?;
+        let [a, b] =
+            self.pair(left, right, &format!("`{}`", op.operator().unwrap_or(op.name())), span, operands)?;
         self.emit_one(Op::Binary(op), &[a, b], span, &operands).map(Val::Data)
     }
 
@@ -235,23 +236,6 @@ impl Lowering {
             _ => Literal::Int(0),
         };
         self.emit_one(Op::Constant { value, elem: elem.clone() }, &[], span, &[])
-    }
-}
-
-/// The symbol that a user wrote, or the function's name.
-fn symbol(op: BinaryOp) -> &'static str {
-    match op {
-        BinaryOp::Add => "+",
-        BinaryOp::Sub => "-",
-        BinaryOp::Mul => "*",
-        BinaryOp::Div => "/",
-        BinaryOp::Rem => "%",
-        BinaryOp::And => "&",
-        BinaryOp::Or => "|",
-        BinaryOp::Xor => "^",
-        BinaryOp::Shl => "<<",
-        BinaryOp::Shr => ">>",
-        op => op.name(),
     }
 }
 
