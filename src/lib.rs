@@ -1,1 +1,68 @@
 //! Write GPU kernels as ordinary Rust functions.
+//!
+//! A function with [`#[tile_kernel]`](tile_kernel) says what one *block* does with *tiles* of tensors. The
+//! attribute checks shapes and element types at `cargo check`, keeps the body as Rust that runs on
+//! [`Device::reference()`], and gives it to the compilers for CPU, NVIDIA and AMD.
+//!
+//! ```
+//! use tile::prelude::*;
+//!
+//! /// C = A·B. Lower-case extents are run-time sizes; equal names must be equal at launch.
+//! #[tile_kernel]
+//! fn matmul<const BM: usize, const BN: usize, const BK: usize>(
+//!     a: &Tensor<f32, m, k>,
+//!     b: &Tensor<f32, k, n>,
+//!     c: &mut Tensor<f32, m, n>,
+//! ) {
+//!     let a = a.partition_view([BM, BK]);
+//!     let b = b.partition_view([BK, BN]);
+//!     let mut c = c.partition_view_mut([BM, BN]); // one block per tile of c
+//!     let [i, j] = c.index();
+//!     let mut acc = Tile::zeros([BM, BN]);
+//!     for p in 0..a.tiles(1) {
+//!         acc = mma(a.load_masked([i, p]), b.load_masked([p, j]), acc);
+//!     }
+//!     c.store_masked(acc);
+//! }
+//!
+//! # fn main() -> tile::Result<()> {
+//! let device = Device::reference();
+//! let a = Tensor::from_slice(&device, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
+//! let b = Tensor::from_slice(&device, &[1.0, 0.0, 0.0, 1.0, 1.0, 1.0], [3, 2])?;
+//! let mut c = Tensor::zeros(&device, [2, 2])?;
+//! matmul::<16, 16, 8>(&a, &b, &mut c).launch()?;
+//! assert_eq!(c.to_vec()?, [4.0, 5.0, 10.0, 11.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where things are
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`prelude`] | what a file with kernels imports |
+//! | [`kernel`] | the types and functions that a kernel's body uses |
+//! | [`ir`] | the tile IR: `matmul::ir()` gives a kernel's, and its text is made for snapshot tests |
+//! | [`launch`], [`embedded`] | what the attribute's code refers to |
+//!
+//! Kernels are compiled at run time with feature `jit` (which links LLVM 22), or at `cargo build` by
+//! `tile_codegen::build` in a build script, after which the program needs no LLVM.
+
+// The code that `#[tile_kernel]` writes names this crate `::tile`, here too.
+extern crate self as tile;
+
+pub mod kernel;
+
+pub use tile_ir as ir;
+pub use tile_macros::tile_kernel;
+pub use tile_runtime::{Device, Error, HostTensor, Launch, Result, Tensor, embedded, launch};
+
+/// What a file with kernels imports: `use tile::prelude::*;`.
+pub mod prelude {
+    pub use crate::kernel::{
+        Element, Float, Int, MmaOperand, Number, Tile, abs, ceil, exp, exp2, floor, log, log2, max, maximum,
+        min, minimum, mma, rsqrt, select, sqrt, tanh,
+    };
+    pub use crate::{Device, HostTensor, Tensor, tile_kernel};
+    pub use half::{bf16, f16};
+}

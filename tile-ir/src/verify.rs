@@ -365,7 +365,7 @@ mod tests {
         let cases = [
             ("%a = add %t, %0 : tile<B x f32>", "`+` mixes tile<B x f32> and f32"),
             ("%a = neg %t : tile<B x f16>", "`neg` gives (tile<B x f32>), not (tile<B x f16>)"),
-            ("%a = not %t : tile<B x f32>", "`not` needs an integer or bool, not f32"),
+            ("%a = not %t : tile<B x f32>", "`!` needs an integer or bool, not f32"),
             (
                 "%a = splat %0 : tile<n x f32>",
                 "the extent `n` of a tile made by `splat` is known only at run time",

@@ -1,0 +1,322 @@
+//! Functions of tiles and scalars: the leaf ops that have no operator, `select` and `mma`.
+//!
+//! Every unary function is also a method of [`Tile`]; `minimum` and `maximum` too. `min` and `max` are not:
+//! as methods those names reduce an axis.
+
+use super::compare::{Pair, common_shape};
+use super::tile::{scalar, scalar_value};
+use super::{Element, Float, Number, Tile};
+use half::{bf16, f16};
+use tile_ir::ops::{BinaryOp, UnaryOp};
+
+/// A float scalar or a tile of floats: what `exp(x)` takes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither a float nor a tile of floats",
+    label = "needs floats"
+)]
+pub trait FloatValue: Sized {
+    #[doc(hidden)]
+    fn float_function(self, op: UnaryOp) -> Self;
+}
+
+impl<T: Float> FloatValue for T {
+    fn float_function(self, op: UnaryOp) -> T {
+        scalar_value(&scalar(self).unary(op))
+    }
+}
+
+impl<T: Float, const R: usize> FloatValue for Tile<T, R> {
+    fn float_function(self, op: UnaryOp) -> Self {
+        Tile::hold(self.array().unary(op))
+    }
+}
+
+/// A scalar or a tile of signed numbers: what `abs(x)` takes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither a number nor a tile of numbers",
+    label = "needs numbers"
+)]
+pub trait SignedValue: Sized {
+    #[doc(hidden)]
+    fn signed_function(self, op: UnaryOp) -> Self;
+}
+
+impl<T: Number> SignedValue for T {
+    fn signed_function(self, op: UnaryOp) -> T {
+        scalar_value(&scalar(self).unary(op))
+    }
+}
+
+impl<T: Number, const R: usize> SignedValue for Tile<T, R> {
+    fn signed_function(self, op: UnaryOp) -> Self {
+        Tile::hold(self.array().unary(op))
+    }
+}
+
+macro_rules! unary_functions {
+    ($($op:ident $name:ident $trait:ident $function:ident $bound:ident, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            pub fn $name<Value: $trait>(x: Value) -> Value {
+                x.$function(UnaryOp::$op)
+            }
+
+            impl<T: $bound, const R: usize> Tile<T, R> {
+                #[doc = $doc]
+                pub fn $name(self) -> Self {
+                    self.$function(UnaryOp::$op)
+                }
+            }
+        )*
+
+        #[cfg(test)]
+        type UnaryFunction = fn(Tile<f32, 1>) -> Tile<f32, 1>;
+
+        #[cfg(test)]
+        const UNARY: &[(UnaryOp, &str, UnaryFunction, UnaryFunction)] =
+            &[$((UnaryOp::$op, stringify!($name), $name, Tile::$name),)*];
+    };
+}
+
+unary_functions! {
+    Abs abs SignedValue signed_function Number, "The absolute value; the smallest integer wraps to itself.";
+    Exp exp FloatValue float_function Float, "eˣ, within 2 ulp.";
+    Exp2 exp2 FloatValue float_function Float, "2ˣ, within 2 ulp.";
+    Log log FloatValue float_function Float, "The natural logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
+    Log2 log2 FloatValue float_function Float, "The base-2 logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
+    Sqrt sqrt FloatValue float_function Float, "The square root, correctly rounded; NaN below zero.";
+    Rsqrt rsqrt FloatValue float_function Float, "1/√x, within 2 ulp; ∞ at zero, NaN below.";
+    Tanh tanh FloatValue float_function Float, "The hyperbolic tangent, within 4 ulp.";
+    Floor floor FloatValue float_function Float, "The largest integer that is not greater.";
+    Ceil ceil FloatValue float_function Float, "The smallest integer that is not less.";
+}
+
+macro_rules! binary_functions {
+    ($($op:ident $name:ident, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            ///
+            /// Each side is a tile or a scalar; axes of extent 1 are broadcast.
+            pub fn $name<Left: Pair<Right>, Right>(left: Left, right: Right) -> Left::Output {
+                left.binary(BinaryOp::$op, right)
+            }
+        )*
+
+        #[cfg(test)]
+        const BINARY: &[(BinaryOp, &str, fn(Tile<f32, 1>, Tile<f32, 1>) -> Tile<f32, 1>)] =
+            &[$((BinaryOp::$op, stringify!($name), $name),)*];
+    };
+}
+
+binary_functions! {
+    Min min, "The smaller of two values, elementwise; a NaN operand is ignored, −0 < +0.";
+    Max max, "The larger of two values, elementwise; a NaN operand is ignored, −0 < +0.";
+    Minimum minimum, "The smaller of two floats, elementwise; NaN if either is NaN, −0 < +0.";
+    Maximum maximum, "The larger of two floats, elementwise; NaN if either is NaN, −0 < +0.";
+}
+
+impl<T: Float, const R: usize> Tile<T, R> {
+    /// The smaller of two floats, elementwise; NaN if either is NaN, −0 < +0.
+    pub fn minimum<Right>(self, right: Right) -> Self
+    where
+        Self: Pair<Right, Output = Self>,
+    {
+        self.binary(BinaryOp::Minimum, right)
+    }
+
+    /// The larger of two floats, elementwise; NaN if either is NaN, −0 < +0.
+    pub fn maximum<Right>(self, right: Right) -> Self
+    where
+        Self: Pair<Right, Output = Self>,
+    {
+        self.binary(BinaryOp::Maximum, right)
+    }
+}
+
+/// A tile or a scalar of `T`, where a tile of rank `R` is made of either.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither a `{T}` nor a tile of `{T}` with rank {R}",
+    label = "needs a tile or a scalar of `{T}`"
+)]
+pub trait Operand<T, const R: usize> {
+    #[doc(hidden)]
+    fn shape_of(&self) -> [usize; R];
+
+    #[doc(hidden)]
+    fn tile_of(self, shape: [usize; R]) -> Tile<T, R>;
+}
+
+impl<T: Element, const R: usize> Operand<T, R> for T {
+    fn shape_of(&self) -> [usize; R] {
+        [1; R]
+    }
+
+    fn tile_of(self, shape: [usize; R]) -> Tile<T, R> {
+        Tile::full(shape, self)
+    }
+}
+
+impl<T: Element, const R: usize> Operand<T, R> for Tile<T, R> {
+    fn shape_of(&self) -> [usize; R] {
+        self.shape()
+    }
+
+    fn tile_of(self, shape: [usize; R]) -> Tile<T, R> {
+        if self.shape() == shape { self } else { self.broadcast(shape) }
+    }
+}
+
+/// `a` where the condition holds, else `b`, elementwise. Each of the three is a tile or a scalar, at least
+/// one a tile; axes of extent 1 are broadcast.
+///
+/// ```
+/// use tile::prelude::*;
+///
+/// let x = Tile::<f32, 1>::iota([3], 0) - 1.0;
+/// assert_eq!(select(x.lt(0.0), 0.0, x).to_vec(), [0.0, 0.0, 1.0]);
+/// ```
+///
+/// # Panics
+/// If the shapes can't be broadcast together; in a kernel that is a compile error.
+pub fn select<T: Element, const R: usize>(
+    condition: impl Operand<bool, R>,
+    a: impl Operand<T, R>,
+    b: impl Operand<T, R>,
+) -> Tile<T, R> {
+    let shape = common_shape("select", &[condition.shape_of(), a.shape_of(), b.shape_of()]);
+    let (a, b) = (a.tile_of(shape).array(), b.tile_of(shape).array());
+    Tile::hold(tile_ir::Array::select(&condition.tile_of(shape).array(), &a, &b))
+}
+
+/// An element format that `mma` multiplies, with `Accumulator` the format of the sum.
+///
+/// A generic kernel that calls `mma` names it as a bound: `T: Float + MmaOperand<f32>`.
+#[diagnostic::on_unimplemented(
+    message = "`mma` of `{Self}` can't accumulate in `{Accumulator}`",
+    label = "no `mma` multiplies `{Self}` into `{Accumulator}`",
+    note = "a generic element needs the bound `MmaOperand<{Accumulator}>`"
+)]
+pub trait MmaOperand<Accumulator>: Number {}
+
+macro_rules! mma_operands {
+    ($($operand:ty => $($accumulator:ty)*;)*) => {
+        $($(impl MmaOperand<$accumulator> for $operand {})*)*
+
+        #[cfg(test)]
+        const MMA: &[(tile_ir::DType, &[tile_ir::DType])] =
+            &[$((<$operand>::DTYPE, &[$(<$accumulator>::DTYPE,)*]),)*];
+    };
+}
+
+mma_operands! {
+    f16 => f32 f16;
+    bf16 => f32;
+    f32 => f32;
+    f64 => f64;
+    i8 => i32;
+    u8 => i32;
+}
+
+/// Matrix multiply-accumulate: `a · b + acc` for `a: [M, K]`, `b: [K, N]`, `acc: [M, N]`, in the format of
+/// `acc`. Products are exact and summed in any order.
+///
+/// ```
+/// use tile::prelude::*;
+///
+/// let a = Tile::<bf16, 2>::ones([2, 3]);
+/// assert_eq!(mma(a, a.t(), Tile::zeros([2, 2])).to_vec(), [3.0f32; 4]);
+/// ```
+///
+/// # Panics
+/// If the extents don't fit; in a kernel that is a compile error.
+pub fn mma<T: MmaOperand<Accumulator>, Accumulator: Number>(
+    a: Tile<T, 2>,
+    b: Tile<T, 2>,
+    acc: Tile<Accumulator, 2>,
+) -> Tile<Accumulator, 2> {
+    let ([m, k], [l, n]) = (a.shape(), b.shape());
+    assert!(
+        k == l && acc.shape() == [m, n],
+        "`mma(a, b, acc)` takes a: [M, K], b: [K, N], acc: [M, N], not {:?} · {:?} + {:?}",
+        a.shape(),
+        b.shape(),
+        acc.shape()
+    );
+    Tile::hold(tile_ir::Array::mma(&a.array(), &b.array(), &acc.array()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::operators;
+    use super::*;
+    use tile_ir::DType;
+
+    #[test]
+    fn every_unary_op_is_an_operator_or_a_function_of_its_name() {
+        for &op in UnaryOp::ALL {
+            if operators::UNARY.iter().any(|(operator, _)| *operator == op) {
+                continue;
+            }
+            let Some(&(_, name, function, method)) = UNARY.iter().find(|row| row.0 == op) else {
+                panic!("no function for {op:?}")
+            };
+            assert_eq!(name, op.name());
+            let (x, expected) = (0.7f32, op.float()(f64::from(0.7f32)) as f32);
+            assert_eq!(function(Tile::full([1], x)).to_vec(), [expected], "{name}");
+            assert_eq!(method(Tile::full([1], x)).to_vec(), [expected], "{name}");
+        }
+    }
+
+    #[test]
+    fn every_binary_op_is_an_operator_or_a_function_of_its_name() {
+        for &op in BinaryOp::ALL {
+            if operators::BINARY.iter().any(|(operator, _)| *operator == op) {
+                continue;
+            }
+            let Some(&(_, name, function)) = BINARY.iter().find(|row| row.0 == op) else {
+                panic!("no function for {op:?}")
+            };
+            assert_eq!(name, op.name());
+            for (a, b) in [(1.0, 2.0), (2.0, 1.0), (f32::NAN, 1.0), (1.0, f32::NAN)] {
+                let expected = op.float()(f64::from(a), f64::from(b)) as f32;
+                let found = function(Tile::full([1], a), Tile::full([1], b)).to_vec()[0];
+                assert_eq!(found.to_bits(), expected.to_bits(), "{name}({a}, {b})");
+            }
+        }
+    }
+
+    #[test]
+    fn mma_formats_are_those_of_the_type_rules() {
+        for &operand in DType::ALL {
+            let known = MMA.iter().find(|row| row.0 == operand).map_or(&[][..], |row| row.1);
+            assert_eq!(known, tile_ir::ops::infer::mma_accumulators(operand), "{operand}");
+        }
+    }
+
+    #[test]
+    fn functions_take_scalars_too() {
+        assert_eq!(exp(0.0f32), 1.0);
+        assert_eq!(abs(-3i32), 3);
+        assert_eq!(max(2.0f32, 1.0), 2.0);
+        let x = Tile::<f32, 1>::iota([3], 0);
+        assert_eq!(max(x, 1.0).to_vec(), [1.0, 1.0, 2.0]);
+        assert_eq!(max(1.0, x).to_vec(), [1.0, 1.0, 2.0]);
+        assert_eq!(x.minimum(1.0).to_vec(), [0.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn select_broadcasts_and_types_its_literals() {
+        let x = Tile::<f32, 2>::iota([2, 2], 1);
+        let rows = Tile::<i32, 2>::iota([2, 1], 0).eq(0);
+        assert_eq!(select(rows, x, -1.0).to_vec(), [0.0, 1.0, -1.0, -1.0]);
+        let literals: Tile<f32, 2> = select(rows, 1.0, 0.0);
+        assert_eq!(literals.to_vec(), [1.0, 0.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "not [2, 3] · [2, 3] + [2, 2]")]
+    fn mma_names_the_shapes_that_do_not_fit() {
+        let a = Tile::<f32, 2>::zeros([2, 3]);
+        mma(a, a, Tile::zeros([2, 2]));
+    }
+}

@@ -1,0 +1,35 @@
+//! The types that a kernel's body is written against: tiles, tensor and partition views, and the functions
+//! on them.
+//!
+//! They evaluate eagerly on [`tile_ir::Array`], so that a kernel is an ordinary Rust function: on
+//! [`Device::reference()`](crate::Device::reference) its body runs as it stands, with breakpoints and
+//! `dbg!`. That is also the meaning of a kernel; every compiled target is tested against it.
+//!
+//! | file | decides |
+//! |---|---|
+//! | `arena` | how long a value lives |
+//! | `tile` | [`Tile`]: making, reshaping, reducing and printing |
+//! | `operators` | `+ - * / % & \| ^ << >>`, `-`, `!` and their assigning forms |
+//! | `compare` | what may stand on the two sides of a function of two values; comparisons |
+//! | `functions` | `exp`, `max`, `select`, `mma` and the other free functions |
+//! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
+//!
+//! Shapes are checked by the front end when the macro expands. The checks here are for code that the front
+//! end hasn't seen, such as a unit test that makes tiles by hand; they panic and name the shapes.
+
+mod arena;
+mod compare;
+mod functions;
+mod operators;
+mod tile;
+mod views;
+
+pub use arena::in_block;
+pub use compare::{Pair, eq, ge, gt, le, lt, ne};
+pub use functions::{
+    FloatValue, MmaOperand, Operand, SignedValue, abs, ceil, exp, exp2, floor, log, log2, max, maximum, min,
+    minimum, mma, rsqrt, select, sqrt, tanh,
+};
+pub use tile::Tile;
+pub use tile_runtime::element::{Bits, Element, Float, Int, Number};
+pub use views::{PartitionView, PartitionViewMut, TensorView, TensorViewMut};

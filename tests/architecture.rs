@@ -1,0 +1,166 @@
+//! The rules that keep the crates apart, as tests. A failure names the rule's reason: change the code, or
+//! the rule and its reason together.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Crate, the workspace crates that it may depend on, and why no other.
+const MAY_DEPEND_ON: &[(&str, &[&str], &str)] = &[
+    ("tile-layout", &[], "layouts are pure functions on extents"),
+    ("tile-ir", &["tile-layout"], "the IR knows neither Rust syntax nor a target"),
+    (
+        "tile-frontend",
+        &["tile-ir", "tile-layout"],
+        "the front end is target-free: `cargo check` never needs LLVM",
+    ),
+    (
+        "tile-macros",
+        &["tile-frontend"],
+        "a macro is a thin shell, and one that links LLVM would bind to rustc's own",
+    ),
+    (
+        "tile-codegen",
+        &["tile-frontend", "tile-ir", "tile-layout"],
+        "code generation is data in, data out; its build helper scans sources with the front end",
+    ),
+    (
+        "tile-runtime",
+        &["tile-ir", "tile-layout", "tile-codegen"],
+        "the runtime sees code generation only through feature `jit`",
+    ),
+    (
+        "tile",
+        &["tile-macros", "tile-runtime", "tile-ir", "tile-layout"],
+        "the root crate joins macro and runtime; LLVM comes in only through the runtime's feature `jit`",
+    ),
+];
+
+/// Dependencies that exist only behind a feature.
+const OPTIONAL: &[(&str, &str)] = &[("tile-runtime", "tile-codegen")];
+
+/// The one crate that may name LLVM's bindings.
+const LINKS_LLVM: &str = "tile-codegen";
+
+/// Files longer than this are listed, to be talked about.
+const LONG_FILE: usize = 600;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Package name → its normal and build dependencies (name, optional).
+fn dependencies() -> BTreeMap<String, Vec<(String, bool)>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
+    let text = |value: &Value| value.as_str().expect("a string").to_owned();
+    let list = |value: &Value| value.as_array().expect("a list").clone();
+    list(&metadata["packages"])
+        .iter()
+        .map(|package| {
+            let used = list(&package["dependencies"])
+                .iter()
+                .filter(|dependency| dependency["kind"] != "dev")
+                .map(|dependency| (text(&dependency["name"]), dependency["optional"] == true))
+                .collect();
+            (text(&package["name"]), used)
+        })
+        .collect()
+}
+
+#[test]
+fn crates_depend_downward_only() {
+    let dependencies = dependencies();
+    let mut broken = Vec::new();
+    for (name, allowed, reason) in MAY_DEPEND_ON {
+        for (used, optional) in &dependencies[*name] {
+            let inside = MAY_DEPEND_ON.iter().any(|(known, ..)| known == used);
+            if inside && !allowed.contains(&used.as_str()) {
+                broken.push(format!("{name} depends on {used}, but {reason}"));
+            }
+            if OPTIONAL.contains(&(name, used)) && !optional {
+                broken.push(format!("{name} depends on {used} without a feature, but {reason}"));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn only_code_generation_names_llvm() {
+    let users: Vec<_> = dependencies()
+        .into_iter()
+        .filter(|(name, used)| {
+            name != LINKS_LLVM && used.iter().any(|(used, _)| used == "inkwell" || used == "llvm-sys")
+        })
+        .map(|(name, _)| name)
+        .collect();
+    assert!(users.is_empty(), "{users:?} depend on LLVM's bindings; only {LINKS_LLVM} may");
+    for (path, text) in sources() {
+        let inside = path.starts_with(LINKS_LLVM) || path == Path::new("tests/architecture.rs");
+        assert!(inside || !text.contains("inkwell::"), "{} uses inkwell", path.display());
+    }
+}
+
+/// Every `.rs` file of the workspace, relative to its root, with its text.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)
+            .expect("a folder of the workspace")
+            .map(|entry| entry.expect("an entry"))
+        {
+            let path = entry.path();
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if name != "target" && !name.starts_with('.') {
+                    folders.push(path);
+                }
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a source file is UTF-8");
+                found.push((path.strip_prefix(root()).expect("a path under the root").to_owned(), text));
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let silent: Vec<_> =
+        sources().into_iter().filter(|(_, text)| !text.starts_with("//!")).map(|(path, _)| path).collect();
+    assert!(silent.is_empty(), "files without a `//!` header: {silent:?}");
+}
+
+#[test]
+fn nothing_is_left_undone() {
+    // Spelled in two parts so that this file passes its own test.
+    let forbidden = [["#[ign", "ore"], ["tod", "o!("], ["unimpl", "emented!("]].map(|parts| parts.concat());
+    let mut broken = Vec::new();
+    for (path, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            for word in forbidden.iter().filter(|word| line.contains(*word)) {
+                broken.push(format!("{}:{}: `{word}`", path.display(), number + 1));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn long_files_are_listed() {
+    for (path, text) in sources() {
+        let lines = text.lines().count();
+        if lines > LONG_FILE {
+            println!("{}: {lines} lines; split it, or know why not", path.display());
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Branches, loops, scalars, run-time sizes and block indices.
+
+use super::{Case, array, numbers, widen};
+use tile::ir::Binding;
+use tile::prelude::*;
+
+/// A branch on arguments, as a statement and as an expression, and functions of scalars.
+#[tile_kernel]
+fn scale_or_shift<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>, alpha: f32, shift: bool) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let x = x.load_masked([i]);
+    let factor = if alpha > 1.0 { exp(alpha) } else { -alpha };
+    let mut result = if shift { x + factor } else { x * factor };
+    if i == 0 || shift && alpha < 0.0 {
+        result = result + 1.0;
+    } else if i + 1 == y.tiles(0) {
+        result -= 1.0;
+    }
+    y.store_masked(result);
+}
+
+/// The lower triangle, from positions: what causal attention masks with.
+#[tile_kernel]
+fn lower_triangle<const B: usize>(x: &Tensor<f32, n, n>, y: &mut Tensor<f32, n, n>) {
+    let x = x.partition_view([B, B]);
+    let mut y = y.partition_view_mut([B, B]);
+    let [i, j] = y.index();
+    let rows = Tile::<i32, 2>::iota([B, B], 0) + (i * B) as i32;
+    let columns = Tile::<i32, 2>::iota([B, B], 1) + (j * B) as i32;
+    y.store_masked(select(columns <= rows, x.load_masked([i, j]), 0.0));
+}
+
+/// Nested loops with two carried values, and a run-time size in arithmetic: powers of x, summed.
+#[tile_kernel]
+fn power_series<const B: usize, const TERMS: usize>(x: &Tensor<f64, n>, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let x = x.load_masked(y.index());
+    let (mut power, mut sum) = (Tile::ones([B]), Tile::zeros([B]));
+    for term in 0..TERMS {
+        sum += power / (term + 1) as f64;
+        for _ in 0..2 {
+            power = power * x;
+        }
+    }
+    y.store_masked(sum * n as f64);
+}
+
+#[test]
+fn branches_follow_scalars_and_block_indices() {
+    let (n, block) = (20, 8);
+    let x = numbers::<f32>(n, 1);
+    for (alpha, shift) in [(1.5f32, false), (0.5, true), (-0.5, true)] {
+        let factor = if alpha > 1.0 { alpha.exp() } else { -alpha };
+        let one = |(at, x): (usize, &f32)| {
+            let result = if shift { x + factor } else { x * factor };
+            f64::from(match at / block {
+                0 => result + 1.0,
+                _ if shift && alpha < 0.0 => result + 1.0,
+                2 => result - 1.0,
+                _ => result,
+            })
+        };
+        Case {
+            ir: scale_or_shift::ir(),
+            bindings: &[("B", Binding::Const(block))],
+            arguments: vec![
+                array(&x, &[n]),
+                array(&vec![0f32; n], &[n]),
+                array(&[alpha], &[]),
+                array(&[shift], &[]),
+            ],
+            output: 1,
+            expected: x.iter().enumerate().map(one).collect(),
+            tolerance: 1e-6,
+            run: &|device| {
+                let x = Tensor::from_slice(device, &x, [n])?;
+                let mut y = Tensor::zeros(device, [n])?;
+                scale_or_shift::<8>(&x, &mut y, alpha, shift).launch()?;
+                Ok(widen(&y.to_vec()?))
+            },
+        }
+        .check();
+    }
+}
+
+#[test]
+fn positions_make_masks() {
+    let n = 10;
+    let x = numbers::<f32>(n * n, 2);
+    Case {
+        ir: lower_triangle::ir(),
+        bindings: &[("B", Binding::Const(4))],
+        arguments: vec![array(&x, &[n, n]), array(&vec![9f32; n * n], &[n, n])],
+        output: 1,
+        expected: widen(&x)
+            .iter()
+            .enumerate()
+            .map(|(at, &x)| if at % n <= at / n { x } else { 0.0 })
+            .collect(),
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [n, n])?;
+            let mut y = Tensor::zeros(device, [n, n])?;
+            lower_triangle::<4>(&x, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+#[test]
+fn loops_carry_several_values() {
+    let n = 6;
+    let x = numbers::<f64>(n, 3);
+    let series = |x: &f64| (0..5).map(|term| x.powi(2 * term) / f64::from(term + 1)).sum::<f64>() * n as f64;
+    Case {
+        ir: power_series::ir(),
+        bindings: &[("B", Binding::Const(4)), ("TERMS", Binding::Const(5))],
+        arguments: vec![array(&x, &[n]), array(&vec![0f64; n], &[n])],
+        output: 1,
+        expected: x.iter().map(series).collect(),
+        tolerance: 1e-14,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [n])?;
+            let mut y = Tensor::zeros(device, [n])?;
+            power_series::<4, 5>(&x, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}

@@ -1,0 +1,53 @@
+//! What a launch refuses, and kernels in unusual places.
+
+use super::products::matmul;
+use tile::prelude::*;
+
+#[test]
+fn shapes_that_disagree_are_named() {
+    let device = Device::reference();
+    let a = Tensor::<bf16>::zeros(&device, [4, 5]).unwrap();
+    let b = Tensor::<bf16>::zeros(&device, [6, 3]).unwrap();
+    let mut c = Tensor::<f32>::zeros(&device, [4, 3]).unwrap();
+    let message = matmul::<4, 4, 4>(&a, &b, &mut c).launch().unwrap_err().to_string();
+    for part in ["`k`", "`a`", "`b`", "5", "6"] {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn a_wrong_rank_is_named() {
+    let device = Device::reference();
+    let a = Tensor::<bf16>::zeros(&device, [4]).unwrap();
+    let b = Tensor::<bf16>::zeros(&device, [4, 3]).unwrap();
+    let mut c = Tensor::<f32>::zeros(&device, [4, 3]).unwrap();
+    let message = matmul::<4, 4, 4>(&a, &b, &mut c).launch().unwrap_err().to_string();
+    assert!(message.contains("`a`") && message.contains("rank 1"), "{message}");
+}
+
+#[test]
+fn an_empty_output_launches_nothing() {
+    let device = Device::reference();
+    let a = Tensor::<bf16>::zeros(&device, [0, 5]).unwrap();
+    let b = Tensor::<bf16>::zeros(&device, [5, 3]).unwrap();
+    let mut c = Tensor::<f32>::zeros(&device, [0, 3]).unwrap();
+    matmul::<4, 4, 4>(&a, &b, &mut c).launch().unwrap();
+    assert!(c.to_vec().unwrap().is_empty());
+}
+
+/// A kernel in a function, next to a variable of its name, with an attribute of its own.
+#[test]
+fn kernels_can_be_local() {
+    #[tile_kernel]
+    #[allow(unused_variables)]
+    fn fill<const B: usize>(y: &mut Tensor<f32, n>, value: f32) {
+        let mut y = y.partition_view_mut([B]);
+        let unused = 3;
+        y.store_masked(Tile::full([B], value));
+    }
+
+    let device = Device::reference();
+    let mut y = Tensor::zeros(&device, [5]).unwrap();
+    fill::<2>(&mut y, 1.5).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [1.5; 5]);
+}

@@ -1,0 +1,103 @@
+//! Whole kernels, each run in every way there is and compared with plain Rust loops that know nothing of
+//! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
+//! feature `jit` on the CPU (the compiled body).
+
+mod control;
+mod elementwise;
+mod integers;
+mod launches;
+mod products;
+mod reductions;
+
+use tile::ir::array::Elements;
+use tile::ir::{Array, Binding, VerifiedKernel, interp, specialize};
+use tile::kernel::Element;
+use tile::prelude::*;
+
+/// A kernel with arguments and the result that plain loops give.
+struct Case<'a> {
+    /// The lowered kernel.
+    ir: VerifiedKernel,
+    /// Its compile-time parameters, in order.
+    bindings: &'a [(&'a str, Binding)],
+    /// Its arguments as arrays.
+    arguments: Vec<Array>,
+    /// The position of the output among them.
+    output: usize,
+    /// The output's elements.
+    expected: Vec<f64>,
+    /// The largest accepted |found − expected| / max(1, |expected|).
+    tolerance: f64,
+    /// Launches the kernel on a device and gives the output's elements.
+    run: &'a dyn Fn(&Device) -> tile::Result<Vec<f64>>,
+}
+
+impl Case<'_> {
+    fn check(self) {
+        let name = self.ir.name.clone();
+        for (device, label) in devices() {
+            let found = (self.run)(&device).unwrap_or_else(|error| panic!("{name} on {label}: {error}"));
+            compare(&format!("{name} on {label}"), &found, &self.expected, self.tolerance);
+        }
+        let bindings: Vec<_> =
+            self.bindings.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        let instance = specialize(&self.ir, &bindings).expect("the bindings fit");
+        let mut arguments = self.arguments;
+        interp::run(&instance, &mut arguments).expect("the arguments fit");
+        compare(
+            &format!("the IR of {name}"),
+            &numbers_of(&arguments[self.output]),
+            &self.expected,
+            self.tolerance,
+        );
+    }
+}
+
+fn devices() -> Vec<(Device, &'static str)> {
+    let mut devices = vec![(Device::reference(), "reference")];
+    if cfg!(feature = "jit") {
+        devices.push((Device::cpu(), "cpu"));
+    }
+    devices
+}
+
+fn compare(what: &str, found: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (i, (&found, &expected)) in found.iter().zip(expected).enumerate() {
+        let equal = found == expected || found.is_nan() && expected.is_nan();
+        let close = (found - expected).abs() <= tolerance * expected.abs().max(1.0);
+        assert!(equal || close, "{what}: element {i} is {found}, not {expected}");
+    }
+}
+
+fn numbers_of(array: &Array) -> Vec<f64> {
+    match array.elements() {
+        Elements::Int(values) => values.iter().map(|&value| value as f64).collect(),
+        Elements::Float(values) => values.clone(),
+    }
+}
+
+/// The elements as `f64`, to compare them.
+fn widen<T: Element>(values: &[T]) -> Vec<f64> {
+    numbers_of(&array(values, &[values.len()]))
+}
+
+fn array<T: Element>(values: &[T], shape: &[usize]) -> Array {
+    let elements = if T::DTYPE.is_float() {
+        Elements::Float(values.iter().map(|value| value.to_float()).collect())
+    } else {
+        Elements::Int(values.iter().map(|value| value.to_int()).collect())
+    };
+    Array::new(T::DTYPE, shape.to_vec(), elements)
+}
+
+/// Repeatable numbers in −1 … 1, exact in bf16 (multiples of 1/64), so that every format holds them.
+fn numbers<T: Element>(count: usize, seed: u64) -> Vec<T> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..count)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            T::from_float(((state >> 57) as f64 - 64.0) / 64.0)
+        })
+        .collect()
+}

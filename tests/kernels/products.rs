@@ -1,0 +1,124 @@
+//! Matrix products: `mma` with edge tiles, mixed formats and generic elements.
+
+use super::{Case, array, numbers, widen};
+use tile::ir::{Binding, DType};
+use tile::kernel::Element;
+use tile::prelude::*;
+
+/// C = A·B.
+#[tile_kernel]
+pub fn matmul<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<bf16, m, k>,
+    b: &Tensor<bf16, k, n>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let a = a.partition_view([BM, BK]);
+    let b = b.partition_view([BK, BN]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        acc = mma(a.load_masked([i, p]), b.load_masked([p, j]), acc);
+    }
+    c.store_masked(acc);
+}
+
+/// C = α·A·Bᵀ + β·C for any element that has an f32 accumulator.
+#[tile_kernel]
+fn product_transposed<T: Float + MmaOperand<f32>, const B: usize>(
+    a: &Tensor<T, m, k>,
+    b: &Tensor<T, n, k>,
+    c: &mut Tensor<T, m, n>,
+    alpha: f32,
+    beta: f32,
+) {
+    let a = a.partition_view([B, B]);
+    let b = b.partition_view([B, B]);
+    let mut c = c.partition_view_mut([B, B]);
+    let [i, j] = c.index();
+    let mut acc = Tile::<f32, 2>::zeros([B, B]);
+    for p in 0..a.tiles(1) {
+        acc = mma(a.load_masked([i, p]), b.load_masked([j, p]).t(), acc);
+    }
+    let old = c.load_masked().cast::<f32>();
+    c.store_masked((alpha * acc + beta * old).cast::<T>());
+}
+
+/// Row-major `[m, k] · [k, n]`, summed in f64.
+fn product(a: &[f64], b: &[f64], [m, n, k]: [usize; 3]) -> Vec<f64> {
+    let mut c = vec![0.0; m * n];
+    for i in 0..m {
+        for j in 0..n {
+            c[i * n + j] = (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum();
+        }
+    }
+    c
+}
+
+#[test]
+fn matmul_agrees_with_loops_on_edge_tiles() {
+    for [m, n, k] in [[1, 1, 1], [16, 8, 8], [33, 17, 29]] {
+        let (a, b) = (numbers::<bf16>(m * k, 1), numbers::<bf16>(k * n, 2));
+        Case {
+            ir: matmul::ir(),
+            bindings: &[("BM", Binding::Const(16)), ("BN", Binding::Const(8)), ("BK", Binding::Const(4))],
+            arguments: vec![array(&a, &[m, k]), array(&b, &[k, n]), array(&vec![0f32; m * n], &[m, n])],
+            output: 2,
+            expected: product(&widen(&a), &widen(&b), [m, n, k]),
+            // Products of multiples of 1/64 and their sums are exact in f32.
+            tolerance: 0.0,
+            run: &|device| {
+                let a = Tensor::from_slice(device, &a, [m, k])?;
+                let b = Tensor::from_slice(device, &b, [k, n])?;
+                let mut c = Tensor::zeros(device, [m, n])?;
+                matmul::<16, 8, 4>(&a, &b, &mut c).launch()?;
+                Ok(widen(&c.to_vec()?))
+            },
+        }
+        .check();
+    }
+}
+
+fn check_transposed<T: Float + MmaOperand<f32>>(tolerance: f64) {
+    let [m, n, k] = [13, 11, 9];
+    let (a, b, c) = (numbers::<T>(m * k, 3), numbers::<T>(n * k, 4), numbers::<T>(m * n, 5));
+    let wide = widen(&b);
+    let transposed: Vec<f64> = (0..k * n).map(|at| wide[at % n * k + at / n]).collect();
+    let sum = product(&widen(&a), &transposed, [m, n, k]);
+    Case {
+        ir: product_transposed::ir(),
+        bindings: &[("T", Binding::Elem(T::DTYPE)), ("B", Binding::Const(4))],
+        arguments: vec![
+            array(&a, &[m, k]),
+            array(&b, &[n, k]),
+            array(&c, &[m, n]),
+            array(&[0.5f32], &[]),
+            array(&[-2f32], &[]),
+        ],
+        output: 2,
+        expected: sum.iter().zip(widen(&c)).map(|(sum, old)| 0.5 * sum - 2.0 * old).collect(),
+        tolerance,
+        run: &|device| {
+            let a = Tensor::from_slice(device, &a, [m, k])?;
+            let b = Tensor::from_slice(device, &b, [n, k])?;
+            let mut c = Tensor::from_slice(device, &c, [m, n])?;
+            product_transposed::<T, 4>(&a, &b, &mut c, 0.5, -2.0).launch()?;
+            Ok(widen(&c.to_vec()?))
+        },
+    }
+    .check();
+}
+
+#[test]
+fn a_generic_product_works_for_every_float_with_an_f32_accumulator() {
+    // One rounding to the element format at the end: half a unit in the last place.
+    check_transposed::<f32>(0.0);
+    check_transposed::<f16>(f64::powi(2.0, -11));
+    check_transposed::<bf16>(f64::powi(2.0, -8));
+    assert_eq!(<f16 as Element>::DTYPE, DType::F16);
+}
+
+#[test]
+fn the_ir_of_matmul_is_readable() {
+    insta::assert_snapshot!(matmul::ir());
+}

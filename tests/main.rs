@@ -1,0 +1,5 @@
+//! The integration tests, as one binary.
+
+mod architecture;
+mod kernels;
+mod ui;

@@ -1,0 +1,8 @@
+//! A kernel is a function.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+struct Kernel;
+
+fn main() {}

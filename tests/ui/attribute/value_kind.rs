@@ -1,0 +1,11 @@
+//! A const parameter is a number.
+
+use tile::prelude::*;
+
+#[tile_kernel(instances(B = f32))]
+fn kernel<const B: usize>(y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([B]);
+    y.store_masked(Tile::zeros([B]));
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! A tensor is read through a partition view.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    y.store_masked(x);
+}
+
+fn main() {}

@@ -1,0 +1,11 @@
+//! Only a `&mut` tensor is written.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let mut x = x.partition_view_mut([BM, BN]);
+    x.store_masked(Tile::zeros([BM, BN]));
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+//! A loop carries values of one shape.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let x = x.load_masked([i, j]);
+    let mut acc = x;
+    for _ in 0..4 {
+        acc = acc.sum(1);
+    }
+    y.store_masked(acc);
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! The accumulator of `mma` has the shape of the product.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let x = x.load_masked([i, j]);
+    let acc = mma(x, x.t(), Tile::zeros([BN, BN]));
+    y.store_masked(acc);
+}
+
+fn main() {}

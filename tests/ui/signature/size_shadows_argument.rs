@@ -1,0 +1,10 @@
+//! A run-time size and an argument are two things.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel(n: usize, y: &mut Tensor<f32, n>) {
+
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! Closures don't exist on the device.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let x = x.load_masked([i, j]);
+    let double = |t| t + t;
+    y.store_masked(double(x));
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! A tile index is a `usize`.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, _] = y.index();
+    y.store_masked(x.load_masked([i, 1.5]));
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! A tile's element type follows from its use.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let x = x.load_masked([i, j]);
+    let unused = Tile::zeros([4]);
+    y.store_masked(x);
+}
+
+fn main() {}

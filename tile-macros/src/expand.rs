@@ -1,0 +1,214 @@
+//! The code that stands in for a kernel: its launch function, its body on the reference device, its IR.
+//!
+//! Everything is named by absolute path, so that nothing in the user's scope can change its meaning. The
+//! body keeps its spans: completion, go-to-definition and rustc's errors work in it.
+
+use crate::signature::{Argument, ArgumentKind, parameters};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
+use quote::{format_ident, quote};
+use std::collections::HashSet;
+use std::path::PathBuf;
+use syn::visit::Visit;
+use syn::{Attribute, ItemFn};
+use tile_frontend::Lowered;
+
+/// Writes out a kernel: `function` as the user wrote it, and what the front end made of it.
+pub(crate) fn kernel(function: &ItemFn, lowered: &Lowered) -> TokenStream {
+    let text = lowered.text();
+    let namespace = namespace(
+        function,
+        &quote!(#text),
+        &quote!({
+            let kernel =
+                ::tile::ir::text::parse(Self::IR).expect("the text was printed by this version of the IR");
+            ::tile::ir::verify(kernel).expect("the kernel was verified when the macro expanded")
+        }),
+    );
+    let launch = launch_function(function, lowered);
+    quote!(#namespace #launch)
+}
+
+/// Stands in for a kernel that the front end has refused: callers still find its function and its IR, so
+/// that the only errors are the real ones. Nothing of it can run, because compilation has failed.
+///
+/// A method has no stub: an enum can't stand in an `impl`.
+pub(crate) fn stub(function: &ItemFn) -> TokenStream {
+    if function.sig.receiver().is_some() {
+        return TokenStream::new();
+    }
+    let never = quote!({ loop {} });
+    let namespace = namespace(function, &quote!(""), &never);
+    let head = head(function, &Argument::all(&function.sig));
+    quote! {
+        #namespace
+        #[allow(unused_variables, unreachable_code, clippy::all)]
+        #head #never
+    }
+}
+
+/// `enum matmul {}` with the kernel's IR: the type namespace is free next to a function.
+fn namespace(function: &ItemFn, text: &TokenStream, ir: &TokenStream) -> TokenStream {
+    let (name, visibility) = (&function.sig.ident, &function.vis);
+    let doc = format!("The tile IR of the kernel [`{name}`](fn@{name}).");
+    quote! {
+        #[doc = #doc]
+        #[allow(non_camel_case_types, dead_code)]
+        #visibility enum #name {}
+
+        #[allow(dead_code)]
+        impl #name {
+            /// The kernel in the IR's text form, with source locations.
+            pub const IR: &'static str = #text;
+
+            /// The kernel in tile IR; it prints without locations, for snapshot tests.
+            pub fn ir() -> ::tile::ir::VerifiedKernel #ir
+        }
+    }
+}
+
+/// The launch function up to its body: attributes, name, generics, host types.
+fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
+    let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
+    let generics = function.sig.generics.params.iter();
+    let bounds = &function.sig.generics.where_clause;
+    let arguments = arguments.iter().map(|Argument { name, kind }| match kind {
+        ArgumentKind::Tensor { element, mutable: false, .. } => {
+            quote!(#name: &'tile ::tile::Tensor<#element>)
+        }
+        ArgumentKind::Tensor { element, mutable: true, .. } => {
+            quote!(#name: &'tile mut ::tile::Tensor<#element>)
+        }
+        ArgumentKind::Scalar(ty) => quote!(#name: #ty),
+    });
+    quote! {
+        #(#attributes)*
+        #[allow(clippy::too_many_arguments)]
+        #visibility fn #name<'tile, #(#generics),*>(#(#arguments),*) -> ::tile::Launch<'tile> #bounds
+    }
+}
+
+fn launch_function(function: &ItemFn, lowered: &Lowered) -> TokenStream {
+    let arguments = &Argument::all(&function.sig);
+    let block = block_function(&lowered.function, arguments, &size_bindings(function, arguments));
+    let head = head(function, arguments);
+    let (ident, name) = (&function.sig.ident, function.sig.ident.to_string());
+    let embedded = embedded_code(&name, lowered.fingerprint());
+    let bind_parameters = parameters(&function.sig.generics).map(|(parameter, is_const)| {
+        let name = parameter.to_string();
+        if is_const { quote!(.constant(#name, #parameter)) } else { quote!(.element::<#parameter>(#name)) }
+    });
+    let bind_arguments = arguments.iter().map(|Argument { name, kind }| {
+        let text = name.to_string();
+        match kind {
+            ArgumentKind::Tensor { mutable: false, .. } => quote!(.tensor(#text, #name)),
+            ArgumentKind::Tensor { mutable: true, .. } => quote!(.tensor_mut(#text, #name)),
+            ArgumentKind::Scalar(_) => quote!(.scalar(#text, #name)),
+        }
+    });
+    let reference = reference_call(function, arguments);
+    quote! {
+        #head {
+            static __TILE_KERNEL: ::tile::launch::KernelDef =
+                ::tile::launch::KernelDef::new(#name, #ident::IR, #embedded);
+
+            #block
+
+            ::tile::Launch::new(&__TILE_KERNEL) #(#bind_parameters)* #(#bind_arguments)* .reference(#reference)
+        }
+    }
+}
+
+/// The kernel's body, against the kernel-side types.
+fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStream]) -> TokenStream {
+    let generics = function.sig.generics.params.iter();
+    let bounds = &function.sig.generics.where_clause;
+    let allowed = function.attrs.iter().filter(|attribute| is_lint(attribute));
+    let body = &function.block.stmts;
+    let views = arguments.iter().map(|Argument { name, kind }| match kind {
+        ArgumentKind::Tensor { element, extents, mutable } => {
+            let rank = Literal::usize_unsuffixed(extents.len());
+            match mutable {
+                false => quote!(#name: &::tile::kernel::TensorView<'_, #element, #rank>),
+                true => quote!(#name: &mut ::tile::kernel::TensorViewMut<'_, #element, #rank>),
+            }
+        }
+        ArgumentKind::Scalar(ty) => quote!(#name: #ty),
+    });
+    let name = block_name();
+    quote! {
+        #(#allowed)*
+        #[allow(clippy::too_many_arguments)]
+        fn #name<#(#generics),*>(#(#views),*) #bounds {
+            #(#sizes)*
+            #(#body)*
+        }
+    }
+}
+
+/// What runs one block on the reference device.
+fn reference_call(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
+    let parameters = parameters(&function.sig.generics).map(|(parameter, _)| parameter);
+    // Mixed-site, so that it can't hide a kernel argument of the same name.
+    let views = Ident::new("arguments", Span::mixed_site());
+    let passed = arguments.iter().enumerate().map(|(position, Argument { name, kind })| match kind {
+        ArgumentKind::Tensor { mutable: false, .. } => {
+            quote!(&::tile::kernel::TensorView::of(#views, #position))
+        }
+        ArgumentKind::Tensor { mutable: true, .. } => {
+            quote!(&mut ::tile::kernel::TensorViewMut::of(#views, #position))
+        }
+        ArgumentKind::Scalar(_) => quote!(#name),
+    });
+    let name = block_name();
+    quote!(move |#views| ::tile::kernel::in_block(|| #name::<#(#parameters),*>(#(#passed),*)))
+}
+
+/// Items of the launch function are in the body's scope, so their names are ones that no user chooses.
+fn block_name() -> Ident {
+    format_ident!("__tile_block")
+}
+
+fn is_lint(attribute: &Attribute) -> bool {
+    ["allow", "expect", "warn", "deny"].iter().any(|lint| attribute.path().is_ident(lint))
+}
+
+/// `let m: usize = a.extent(0);` for every run-time size that the body names.
+fn size_bindings(function: &ItemFn, arguments: &[Argument]) -> Vec<TokenStream> {
+    let mut used = Identifiers::default();
+    used.visit_block(&function.block);
+    let mut bindings = Vec::new();
+    for Argument { name, kind } in arguments {
+        let ArgumentKind::Tensor { extents, .. } = kind else { continue };
+        for (axis, extent) in extents.iter().enumerate() {
+            let Ok(size) = syn::parse2::<Ident>(extent.clone()) else { continue };
+            let is_parameter = parameters(&function.sig.generics).any(|(parameter, _)| *parameter == size);
+            if !is_parameter && used.0.remove(&size) {
+                // The use may be of a variable that hides the size.
+                bindings.push(quote!(#[allow(unused_variables)] let #size: usize = #name.extent(#axis);));
+            }
+        }
+    }
+    bindings
+}
+
+/// The names that expressions use.
+#[derive(Default)]
+struct Identifiers(HashSet<Ident>);
+
+impl Visit<'_> for Identifiers {
+    fn visit_expr_path(&mut self, path: &syn::ExprPath) {
+        self.0.extend(path.path.get_ident().cloned());
+    }
+}
+
+/// The code that the build script compiled for this kernel, as an expression; an empty list where there is
+/// none, or where it was made from another version of the kernel.
+fn embedded_code(name: &str, fingerprint: u64) -> TokenStream {
+    let file = std::env::var_os("TILE_KERNELS")
+        .map(|folder| PathBuf::from(folder).join(format!("{name}-{fingerprint:016x}.rs")))
+        .filter(|file| file.exists());
+    match file.as_deref().and_then(|file| file.to_str()) {
+        Some(file) => quote!(::core::include!(#file)),
+        None => quote!(&[]),
+    }
+}

@@ -1,0 +1,65 @@
+//! What expansion needs of a kernel's signature, read off syntax that the front end has accepted. Also reads
+//! as much as there is of a signature that it has refused, so that the stub of a wrong kernel fits its callers.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{ToTokens, quote};
+use syn::{FnArg, GenericArgument, GenericParam, Generics, Pat, PathArguments, Signature, Type};
+
+/// One argument of a kernel.
+pub(crate) struct Argument {
+    pub(crate) name: Ident,
+    pub(crate) kind: ArgumentKind,
+}
+
+/// What an argument is.
+pub(crate) enum ArgumentKind {
+    /// `&Tensor<element, extents…>` or `&mut Tensor<…>`.
+    Tensor { element: TokenStream, extents: Vec<TokenStream>, mutable: bool },
+    /// A number of this type.
+    Scalar(Type),
+}
+
+impl Argument {
+    /// The arguments, in order. One that isn't a plain name with a type is left out.
+    pub(crate) fn all(signature: &Signature) -> Vec<Argument> {
+        signature.inputs.iter().filter_map(Argument::of).collect()
+    }
+
+    fn of(input: &FnArg) -> Option<Argument> {
+        let FnArg::Typed(input) = input else { return None };
+        let Pat::Ident(name) = &*input.pat else { return None };
+        Some(Argument { name: name.ident.clone(), kind: ArgumentKind::of(&input.ty) })
+    }
+}
+
+impl ArgumentKind {
+    fn of(ty: &Type) -> ArgumentKind {
+        // A tensor by value is refused, and read as a reference in the stub.
+        let (target, mutable) = match ty {
+            Type::Reference(reference) => (&*reference.elem, reference.mutability.is_some()),
+            ty => (ty, false),
+        };
+        let Type::Path(path) = target else { return ArgumentKind::Scalar(ty.clone()) };
+        let Some(segment) = path.path.segments.last().filter(|segment| segment.ident == "Tensor") else {
+            return ArgumentKind::Scalar(ty.clone());
+        };
+        let mut arguments = match &segment.arguments {
+            PathArguments::AngleBracketed(arguments) => {
+                arguments.args.iter().map(GenericArgument::to_token_stream).collect()
+            }
+            _ => Vec::new(),
+        };
+        // A tensor without an element type is refused; the stub needs some type in its place.
+        let element = if arguments.is_empty() { quote!(f32) } else { arguments.remove(0) };
+        ArgumentKind::Tensor { element, extents: arguments, mutable }
+    }
+}
+
+/// A compile-time parameter's name, and whether it is a `const`.
+pub(crate) fn parameters(generics: &Generics) -> impl Iterator<Item = (&Ident, bool)> {
+    generics.params.iter().filter_map(|parameter| match parameter {
+        GenericParam::Const(parameter) => Some((&parameter.ident, true)),
+        GenericParam::Type(parameter) => Some((&parameter.ident, false)),
+        GenericParam::Lifetime(_) => None,
+    })
+}
