@@ -110,3 +110,9 @@ impl Machine {
         Ok(bytes.strip_suffix(&[0]).filter(|_| kind == FileType::Assembly).unwrap_or(bytes).to_vec())
     }
 }
+
+/// The processor and its features, as a cache key has them.
+pub(crate) fn host_name() -> String {
+    let (cpu, features) = (TargetMachine::get_host_cpu_name(), TargetMachine::get_host_cpu_features());
+    format!("{} {}", cpu.to_string_lossy(), features.to_string_lossy())
+}

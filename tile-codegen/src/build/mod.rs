@@ -1,1 +1,271 @@
-//! Build-script helper.
+//! The build-script helper: device code for the kernels of a crate, out of `cargo build`.
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() {
+//!     tile_codegen::build::kernels().targets(["sm_90a", "gfx942", "cpu"]).emit();
+//! }
+//! ```
+//!
+//! Every `#[tile_kernel(instances(…))]` function under `src/` is compiled for every target. The macro finds the
+//! code by the fingerprint of the kernel's IR in the folder that `TILE_KERNELS` names; CPU code is linked as
+//! a static library. Copies for people go to `target/tile/<package>/<kernel>/`.
+
+mod archive;
+mod embed;
+mod scan;
+
+use crate::cache::Cache;
+use crate::{Artifact, CpuLevel, Options};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tile_ir::specialize::Binding;
+use tile_ir::target::Family;
+use tile_ir::{Bindings, Instance, TargetDesc, passes, specialize, text};
+
+/// The kernels of the crate whose build script calls this.
+pub fn kernels() -> Kernels {
+    Kernels { targets: vec!["cpu".to_owned()], sources: "src".to_owned() }
+}
+
+/// What is to be compiled for what.
+#[derive(Clone, Debug)]
+pub struct Kernels {
+    targets: Vec<String>,
+    sources: String,
+}
+
+impl Kernels {
+    /// The targets, by name: `cpu`, `sm_80`, `sm_90a`, `gfx942`, `gfx1100`. Without this call, `cpu`.
+    #[must_use]
+    pub fn targets<Name: Into<String>>(mut self, names: impl IntoIterator<Item = Name>) -> Kernels {
+        self.targets = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The folder with the sources, relative to the package's. Without this call, `src`.
+    #[must_use]
+    pub fn sources(mut self, folder: impl Into<String>) -> Kernels {
+        self.sources = folder.into();
+        self
+    }
+
+    /// Compiles everything and tells cargo about it. An error is reported to cargo and ends the build script.
+    pub fn emit(self) {
+        if let Err(errors) = self.run() {
+            for line in errors.lines() {
+                println!("cargo::error={line}");
+            }
+            std::process::exit(1);
+        }
+    }
+
+    fn run(&self) -> Result<(), String> {
+        let environment = Environment::read()?;
+        println!("cargo::rerun-if-changed={}", self.sources);
+        println!("cargo::rerun-if-changed=build.rs");
+        let targets = self.target_descriptions()?;
+        let found = scan::kernels(&environment.package_folder, Path::new(&self.sources))?;
+        println!("cargo::rustc-env=TILE_KERNELS={}", environment.embedded_folder().display());
+        let folder = environment.embedded_folder();
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let mut output = Output { environment: &environment, objects: Vec::new(), warnings: Vec::new() };
+        let mut instances = 0;
+        for kernel in &found {
+            let mut compiled = Vec::new();
+            for bindings in &kernel.instances {
+                let instance = specialize(&kernel.kernel, bindings)
+                    .map_err(|error| format!("{}: {error}", kernel.place))?;
+                instances += 1;
+                for target in &targets {
+                    compiled.extend(output.compile(&kernel.place, &instance, target)?);
+                }
+            }
+            output.embed(kernel, &compiled)?;
+        }
+        output.link()?;
+        for warning in &output.warnings {
+            println!("cargo::warning={warning}");
+        }
+        self.summary(&environment, found.len(), instances);
+        Ok(())
+    }
+
+    fn target_descriptions(&self) -> Result<Vec<&'static TargetDesc>, String> {
+        if self.targets.is_empty() {
+            return Err("no targets: name some with `.targets([\"cpu\"])` in build.rs".to_owned());
+        }
+        let described = self.targets.iter().map(|name| TargetDesc::named(name));
+        described.collect::<Result<_, _>>().map_err(|error| format!("{error} (named in build.rs)"))
+    }
+
+    fn summary(&self, environment: &Environment, kernels: usize, instances: usize) {
+        if instances == 0 {
+            println!(
+                "cargo::warning=no kernel under `{}` names instances to compile; write `#[tile_kernel(instances(BM = 128, …))]`",
+                self.sources
+            );
+            return;
+        }
+        let plural =
+            |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        println!(
+            "cargo::warning=compiled {} in {} for {}: see {}",
+            plural(kernels, "kernel"),
+            plural(instances, "instance"),
+            self.targets.join(", "),
+            environment.readable_folder().display()
+        );
+    }
+}
+
+/// What cargo tells a build script.
+struct Environment {
+    package: String,
+    package_folder: PathBuf,
+    out: PathBuf,
+}
+
+impl Environment {
+    fn read() -> Result<Environment, String> {
+        let variable = |name: &str| {
+            std::env::var(name).map_err(|_| format!("`{name}` isn't set; call this from a build script"))
+        };
+        Ok(Environment {
+            package: variable("CARGO_PKG_NAME")?,
+            package_folder: variable("CARGO_MANIFEST_DIR")?.into(),
+            out: variable("OUT_DIR")?.into(),
+        })
+    }
+
+    /// Where the macro looks.
+    fn embedded_folder(&self) -> PathBuf {
+        self.out.join("tile")
+    }
+
+    /// The target folder: `OUT_DIR` is `<target>/<profile>/build/<package>-<hash>/out`.
+    fn target_folder(&self) -> &Path {
+        self.out.ancestors().nth(4).unwrap_or(&self.out)
+    }
+
+    /// Where people look.
+    fn readable_folder(&self) -> PathBuf {
+        self.target_folder().join("tile").join(&self.package)
+    }
+}
+
+/// Files written so far.
+struct Output<'e> {
+    environment: &'e Environment,
+    objects: Vec<(String, Vec<u8>)>,
+    warnings: Vec<String>,
+}
+
+/// One artifact with what the generated code says of it.
+struct Compiled {
+    artifact: Artifact,
+    bindings: Bindings,
+    /// The instruction set, of CPU code.
+    level: Option<CpuLevel>,
+}
+
+impl Output<'_> {
+    /// Compiles an instance for a target; for the CPU at every level.
+    fn compile(
+        &mut self,
+        place: &str,
+        instance: &Instance,
+        target: &TargetDesc,
+    ) -> Result<Vec<Compiled>, String> {
+        let levels: Vec<Option<CpuLevel>> = match target.family {
+            Family::Cpu => CpuLevel::EMBEDDED.iter().copied().map(Some).collect(),
+            Family::Nvptx | Family::Amdgpu => vec![None],
+        };
+        levels.into_iter().map(|level| self.compile_level(place, instance, target, level)).collect()
+    }
+
+    fn compile_level(
+        &mut self,
+        place: &str,
+        instance: &Instance,
+        target: &TargetDesc,
+        level: Option<CpuLevel>,
+    ) -> Result<Compiled, String> {
+        let name = instance_name(instance.bindings());
+        let symbol = level.map(|level| cpu_symbol(instance, &name, level));
+        let options = Options { symbol, cpu: level.unwrap_or_default() };
+        let cache = Cache::new(self.environment.target_folder().join("tile").join("cache"));
+        let cached =
+            cache.compile(instance, target, &options).map_err(|error| format!("{place}: {error}"))?;
+        self.warnings.extend(cached.warning);
+        let compiled = Compiled { artifact: cached.artifact, bindings: instance.bindings().clone(), level };
+        let folder = self.environment.readable_folder().join(&instance.name);
+        let variant = level.map_or(target.name, CpuLevel::name);
+        let extension = compiled.artifact.code.extension();
+        write(&folder.join(format!("{name}.{variant}.{extension}")), compiled.artifact.code.bytes())?;
+        let optimized = passes::optimize(instance.clone());
+        write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
+        if level.is_some() {
+            self.objects
+                .push((format!("{}.o", compiled.artifact.symbol), compiled.artifact.code.bytes().to_vec()));
+        }
+        Ok(compiled)
+    }
+
+    /// Writes the expression that the macro includes.
+    fn embed(&self, kernel: &scan::Found, compiled: &[Compiled]) -> Result<(), String> {
+        let folder = self.environment.embedded_folder();
+        let fingerprint = text::fingerprint(&kernel.kernel);
+        let stem = format!("{}-{fingerprint:016x}", kernel.kernel.name);
+        let expression = embed::expression(compiled, |i, code| {
+            let path = folder.join(format!("{stem}-{i}.{}", code.extension()));
+            write(&path, code.bytes()).map(|()| path)
+        })?;
+        write(&folder.join(format!("{stem}.rs")), expression.as_bytes())
+    }
+
+    /// Puts all CPU code into one static library.
+    fn link(&self) -> Result<(), String> {
+        if self.objects.is_empty() {
+            return Ok(());
+        }
+        let name = format!("tile_kernels_{}", self.environment.package.replace('-', "_"));
+        let path = self.environment.out.join(format!("lib{name}.a"));
+        archive::write(&path, &self.objects).map_err(|error| format!("{}: {error}", path.display()))?;
+        println!("cargo::rustc-link-search=native={}", self.environment.out.display());
+        println!("cargo::rustc-link-lib=static={name}");
+        Ok(())
+    }
+}
+
+/// `BM128-BN128-BK64`; `default` without parameters.
+fn instance_name(bindings: &Bindings) -> String {
+    let mut name = String::new();
+    for (parameter, value) in bindings {
+        let separator = if name.is_empty() { "" } else { "-" };
+        let _ = match value {
+            Binding::Const(value) => write!(name, "{separator}{parameter}{value}"),
+            Binding::Elem(dtype) => write!(name, "{separator}{parameter}_{dtype}"),
+        };
+    }
+    if name.is_empty() { "default".to_owned() } else { name }
+}
+
+/// A symbol that no other instance of any kernel in the program has.
+fn cpu_symbol(instance: &Instance, name: &str, level: CpuLevel) -> String {
+    let fingerprint = text::fingerprint(instance);
+    let level = level.name().replace('-', "_");
+    format!("tile_{}_{}_{fingerprint:016x}_{level}", instance.name, name.replace('-', "_"))
+}
+
+/// Writes a file and its folder, unless it is there with this content.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)
+        .and_then(|()| fs::write(path, bytes))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
