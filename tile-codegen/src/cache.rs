@@ -200,7 +200,8 @@ mod tests {
         let bytes = fs::read(&path).unwrap();
         let flipped = {
             let mut bytes = bytes.clone();
-            bytes[bytes.len() / 2] ^= 1;
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 1;
             bytes
         };
         for damaged in

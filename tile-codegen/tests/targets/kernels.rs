@@ -1,7 +1,7 @@
 //! Kernel texts that several targets run.
 
 /// `c = a·b` with masked edges.
-pub fn matmul(operand: &str, accumulator: &str) -> String {
+pub(crate) fn matmul(operand: &str, accumulator: &str) -> String {
     format!(
         "kernel @matmul<BM, BN, BK>(%a: tensor<m x k x {operand}>, %b: tensor<k x n x {operand}>, %c: mut tensor<m x n x {accumulator}>) {{
   %va = partition %a [BM, BK] : partition<m x k x {operand}, [BM, BK]>
@@ -32,7 +32,7 @@ fn zero(dtype: &str) -> &'static str {
 }
 
 /// Row softmax: each block holds `B` rows of at most `W` columns.
-pub const SOFTMAX: &str = "\
+pub(crate) const SOFTMAX: &str = "\
 kernel @softmax<B, W>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
   %vx = partition %x [B, W] : partition<m x n x f32, [B, W]>
   %vy = partition %y [B, W] : mut partition<m x n x f32, [B, W]>
@@ -51,7 +51,7 @@ kernel @softmax<B, W>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
 ";
 
 /// An elementwise kernel `y = body(a, b)` on tiles of `shape`, all of one format but the result's.
-pub fn elementwise(dtype: &str, result: &str, body: &str) -> String {
+pub(crate) fn elementwise(dtype: &str, result: &str, body: &str) -> String {
     format!(
         "kernel @elementwise<B>(%x: tensor<n x {dtype}>, %w: tensor<n x {dtype}>, %y: mut tensor<n x {result}>) {{
   %vx = partition %x [B] : partition<n x {dtype}, [B]>
@@ -70,7 +70,7 @@ pub fn elementwise(dtype: &str, result: &str, body: &str) -> String {
 }
 
 /// Loops, branches, permutation, reshape, counters and a swap of carried tiles.
-pub const CONTROL: &str = "\
+pub(crate) const CONTROL: &str = "\
 kernel @control<B>(%x: tensor<n x B x f32>, %flag: bool, %scale: f32, %y: mut tensor<n x B x f32>) {
   %vx = partition %x [B, B] : partition<n x B x f32, [B, B]>
   %vy = partition %y [B, B] : mut partition<n x B x f32, [B, B]>

@@ -7,7 +7,7 @@ use tile_ir::array::Elements;
 use tile_ir::{Array, Binding, DType, Instance, Type, interp, specialize, text, verify};
 
 /// The instance of a kernel text with const parameters bound.
-pub fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
+pub(crate) fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
     let bindings: Vec<_> =
         constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
     let kernel = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
@@ -16,7 +16,7 @@ pub fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
 }
 
 /// An array as it lies in memory.
-pub fn to_bytes(array: &Array) -> Vec<u8> {
+pub(crate) fn to_bytes(array: &Array) -> Vec<u8> {
     let dtype = array.dtype();
     match array.elements() {
         Elements::Int(values) => {
@@ -35,7 +35,7 @@ pub fn to_bytes(array: &Array) -> Vec<u8> {
 }
 
 /// The array that lies in memory.
-pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Array {
+pub(crate) fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Array {
     let words = bytes.chunks_exact(dtype.bytes());
     let int = |word: &[u8]| {
         let mut wide = [0u8; 16];
@@ -57,7 +57,7 @@ pub fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Array {
 }
 
 /// The arguments after running every block natively on this thread.
-pub fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -> Vec<Array> {
+pub(crate) fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -> Vec<Array> {
     let kernel = jit::compile_cpu(instance, options).unwrap_or_else(|error| panic!("{error}"));
     let mut memory: Vec<Vec<u64>> = arguments
         .iter()
@@ -92,7 +92,7 @@ pub fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -
 }
 
 /// Asserts that the native code and the evaluator agree within `tolerance` (relative, and absolute below 1).
-pub fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], tolerance: f64) {
+pub(crate) fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], tolerance: f64) {
     let instance = instance(source, constants);
     let mut expected = arguments.to_vec();
     interp::run(&instance, &mut expected).unwrap();
@@ -103,7 +103,7 @@ pub fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], tol
 }
 
 /// Asserts that two arrays are equal within `tolerance`; NaN equals NaN.
-pub fn close(actual: &Array, expected: &Array, tolerance: f64, what: &str) {
+pub(crate) fn close(actual: &Array, expected: &Array, tolerance: f64, what: &str) {
     for i in 0..expected.len() {
         let (a, e) = (actual.get_f64(i), expected.get_f64(i));
         let same = a == e || (a.is_nan() && e.is_nan()) || (a - e).abs() <= tolerance * e.abs().max(1.0);
@@ -112,7 +112,7 @@ pub fn close(actual: &Array, expected: &Array, tolerance: f64, what: &str) {
 }
 
 /// Numbers in a small range that differ from element to element, exact in every format that can hold them.
-pub fn sample(dtype: DType, shape: &[usize], seed: usize) -> Array {
+pub(crate) fn sample(dtype: DType, shape: &[usize], seed: usize) -> Array {
     let count: usize = shape.iter().product();
     let number = |i: usize| {
         ((i * 7919 + seed * 104_729 + i / 13) % 33) as i64

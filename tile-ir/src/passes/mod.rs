@@ -1,6 +1,13 @@
 //! Target-free rewrites. [`PIPELINE`] is their order; each leaves a verified instance.
 
+mod cse;
+mod dce;
+mod fold;
+mod licm;
+
+use crate::kernel::{Kernel, ValueId};
 use crate::specialize::Instance;
+use std::collections::HashMap;
 
 /// A pass: its name for dumps, timing and tests, and what it does.
 #[derive(Clone, Copy, Debug)]
@@ -8,13 +15,135 @@ pub struct Pass {
     /// The name.
     pub name: &'static str,
     /// The rewrite.
-    pub run: fn(Instance) -> Instance,
+    pub rewrite: fn(&mut Kernel),
 }
 
-/// Every target runs these, in this order.
-pub const PIPELINE: &[Pass] = &[];
+/// Every target runs these, in this order: constants first, so that equal ones can be merged; then equal
+/// ops, so that fewer are moved; then what doesn't change out of loops; at last what nobody uses.
+pub const PIPELINE: &[Pass] = &[
+    Pass { name: "fold", rewrite: fold::run },
+    Pass { name: "cse", rewrite: cse::run },
+    Pass { name: "licm", rewrite: licm::run },
+    Pass { name: "cse-after-licm", rewrite: cse::run },
+    Pass { name: "dce", rewrite: dce::run },
+];
 
 /// Runs [`PIPELINE`].
+///
+/// # Panics
+/// If a pass breaks an invariant of the IR, which is a bug.
 pub fn optimize(instance: Instance) -> Instance {
-    PIPELINE.iter().fold(instance, |instance, pass| (pass.run)(instance))
+    PIPELINE.iter().fold(instance, |instance, pass| run(instance, pass))
+}
+
+/// Runs one pass.
+///
+/// # Panics
+/// If the pass breaks an invariant of the IR, which is a bug.
+pub fn run(instance: Instance, pass: &Pass) -> Instance {
+    instance.rewrite(pass.name, pass.rewrite)
+}
+
+/// Replaces uses of values by others.
+fn replace_uses(kernel: &mut Kernel, replacement: &HashMap<ValueId, ValueId>) {
+    if replacement.is_empty() {
+        return;
+    }
+    for op in kernel.op_ids() {
+        for operand in &mut kernel.op_mut(op).operands {
+            while let Some(&other) = replacement.get(operand) {
+                *operand = other;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{specialize, text, verify};
+
+    /// A kernel's text after the named passes.
+    fn after(passes: &[&str], body: &str) -> String {
+        let source = format!(
+            "kernel @k(%x: tensor<n x f32>, %s: f32, %y: mut tensor<n x f32>) {{
+  %vx = partition %x [4] : partition<n x f32, [4]>
+  %vy = partition %y [4] : mut partition<n x f32, [4]>
+  %i = block_index %vy : index
+  %pad = constant 0.0 : f32
+{body}
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let mut instance = specialize(&kernel, &[]).unwrap();
+        for name in passes {
+            let pass = PIPELINE.iter().find(|pass| pass.name == *name).unwrap();
+            instance = run(instance, pass);
+        }
+        let printed = text::print(&instance);
+        let lines: Vec<&str> = printed.lines().collect();
+        lines[1..lines.len() - 1].join("\n")
+    }
+
+    #[test]
+    fn fold_computes_constants_exactly_as_the_evaluator() {
+        let body = "  %a = constant 7 : i32
+  %b = constant -2 : i32
+  %c = div %a, %b : i32
+  %d = cast %c : f32
+  %e = exp %d : f32
+  %f = lt %a, %b : bool
+  %g = select %f, %d, %e : f32
+  %t = splat %g : tile<4 x f32>
+  store_masked %vy, %t";
+        insta::assert_snapshot!(after(&["fold", "dce"], body));
+    }
+
+    #[test]
+    fn fold_takes_the_branch_that_is_known() {
+        let body = "  %c = constant false : bool
+  %t = if %c : tile<4 x f32> {
+    %u = splat %s : tile<4 x f32>
+    yield %u
+  } else {
+    %w = splat %pad : tile<4 x f32>
+    yield %w
+  }
+  store_masked %vy, %t";
+        insta::assert_snapshot!(after(&["fold", "dce"], body));
+    }
+
+    #[test]
+    fn cse_merges_equal_ops_and_keeps_loads_of_what_is_written() {
+        let body = "  %p = constant 0.0 : f32
+  %a = load_masked %vx[%i] pad %pad : tile<4 x f32>
+  %b = load_masked %vx[%i] pad %p : tile<4 x f32>
+  %c = add %a, %b : tile<4 x f32>
+  %d = load_masked %vy pad %pad : tile<4 x f32>
+  store_masked %vy, %c
+  %e = load_masked %vy pad %pad : tile<4 x f32>
+  %f = add %d, %e : tile<4 x f32>
+  store_masked %vy, %f";
+        insta::assert_snapshot!(after(&["cse", "dce"], body));
+    }
+
+    #[test]
+    fn licm_moves_what_does_not_change() {
+        let body = "  %t = splat %pad : tile<4 x f32>
+  %zero = constant 0 : index
+  %end = extent n : index
+  %r = for %p = %zero to %end carry (%acc = %t) : tile<4 x f32> {
+    %a = load_masked %vx[%i] pad %pad : tile<4 x f32>
+    %b = load_masked %vx[%p] pad %pad : tile<4 x f32>
+    %own = load_masked %vy pad %pad : tile<4 x f32>
+    %c = exp %a : tile<4 x f32>
+    %d = add %b, %c : tile<4 x f32>
+    %f = add %d, %own : tile<4 x f32>
+    %g = add %f, %acc : tile<4 x f32>
+    yield %g
+  }
+  store_masked %vy, %r";
+        insta::assert_snapshot!(after(&["licm"], body));
+    }
 }

@@ -1,0 +1,97 @@
+//! Computes ops on constant scalars, with the evaluator's own functions, and takes branches that are known.
+
+use super::replace_uses;
+use crate::array::{Array, Elements};
+use crate::dtype::DType;
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
+use crate::ops::{Literal, Op};
+use crate::types::Type;
+use std::collections::HashMap;
+
+/// Folds in order of appearance, so that folded operands are seen.
+pub(super) fn run(kernel: &mut Kernel) {
+    let mut fold = Fold { constants: HashMap::new(), replacement: HashMap::new() };
+    let body = kernel.body();
+    fold.region(kernel, body);
+    replace_uses(kernel, &fold.replacement);
+}
+
+struct Fold {
+    constants: HashMap<ValueId, Array>,
+    /// Results of branches that were taken.
+    replacement: HashMap<ValueId, ValueId>,
+}
+
+impl Fold {
+    fn region(&mut self, kernel: &mut Kernel, region: RegionId) {
+        let mut ops = Vec::new();
+        for op in kernel.region(region).ops.clone() {
+            match self.known_branch(kernel, op) {
+                Some(chosen) => ops.extend(self.splice(kernel, op, chosen)),
+                None => {
+                    self.op(kernel, op);
+                    ops.push(op);
+                }
+            }
+        }
+        kernel.region_mut(region).ops = ops;
+    }
+
+    fn op(&mut self, kernel: &mut Kernel, op: OpId) {
+        let data = kernel.op(op).clone();
+        for &inner in &data.regions {
+            self.region(kernel, inner);
+        }
+        let Some(value) = self.evaluate(kernel, &data) else { return };
+        let elem = value.dtype().into();
+        let data = kernel.op_mut(op);
+        data.op = Op::Constant { value: value.get(0), elem };
+        data.operands.clear();
+        let result = data.results[0];
+        self.constants.insert(result, value);
+    }
+
+    /// The value of an op of one scalar result whose operands are constants.
+    fn evaluate(&self, kernel: &Kernel, data: &OpData) -> Option<Array> {
+        let &[result] = data.results.as_slice() else { return None };
+        let Type::Scalar(elem) = kernel.ty(result) else { return None };
+        let dtype = elem.known()?;
+        let operand = |i: usize| {
+            let value = data.operands[i];
+            self.constants.get(self.replacement.get(&value).unwrap_or(&value))
+        };
+        Some(match &data.op {
+            Op::Constant { value, .. } => Array::scalar(dtype, *value),
+            Op::Extent(dim) => Array::scalar(DType::Index, Literal::Int(i128::from(dim.as_const()?))),
+            Op::Unary(op) => operand(0)?.unary(*op),
+            Op::Binary(op) => operand(0)?.binary(*op, operand(1)?),
+            Op::Compare(predicate) => operand(0)?.compare(*predicate, operand(1)?),
+            Op::Select => Array::select(operand(0)?, operand(1)?, operand(2)?),
+            Op::Cast(_) => operand(0)?.cast(dtype),
+            _ => return None,
+        })
+    }
+
+    /// The region of an `if` whose condition is constant.
+    fn known_branch(&self, kernel: &Kernel, op: OpId) -> Option<RegionId> {
+        let data = kernel.op(op);
+        if data.op != Op::If {
+            return None;
+        }
+        match self.constants.get(&data.operands[0])?.elements() {
+            Elements::Int(values) => Some(data.regions[usize::from(values[0] == 0)]),
+            Elements::Float(_) => None,
+        }
+    }
+
+    /// The ops of a branch, which take the place of its `if`.
+    fn splice(&mut self, kernel: &mut Kernel, op: OpId, chosen: RegionId) -> Vec<OpId> {
+        self.region(kernel, chosen);
+        let mut ops = kernel.region(chosen).ops.clone();
+        let last = ops.pop().expect("verified: a branch ends with `yield`");
+        let results = kernel.op(op).results.clone();
+        let yielded = kernel.op(last).operands.clone();
+        self.replacement.extend(results.into_iter().zip(yielded));
+        ops
+    }
+}

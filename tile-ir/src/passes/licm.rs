@@ -1,0 +1,48 @@
+//! Moves ops out of loops whose operands the loop doesn't change.
+//!
+//! Every op that is moved is total (a masked load is defined for any index), so that it does no harm where
+//! the loop runs zero times.
+
+use super::cse::is_value;
+use crate::kernel::{Kernel, OpId, RegionId, ValueId};
+use crate::ops::Op;
+use std::collections::HashSet;
+
+/// Hoists from the innermost loop outwards.
+pub(super) fn run(kernel: &mut Kernel) {
+    let body = kernel.body();
+    region(kernel, body);
+}
+
+fn region(kernel: &mut Kernel, region_id: RegionId) {
+    let mut result = Vec::new();
+    for op in kernel.region(region_id).ops.clone() {
+        for inner in kernel.op(op).regions.clone() {
+            region(kernel, inner);
+        }
+        if kernel.op(op).op == Op::For {
+            result.extend(hoist(kernel, op));
+        }
+        result.push(op);
+    }
+    kernel.region_mut(region_id).ops = result;
+}
+
+/// Takes the ops that don't change out of a loop's region.
+fn hoist(kernel: &mut Kernel, op: OpId) -> Vec<OpId> {
+    let region = kernel.op(op).regions[0];
+    let mut changing: HashSet<ValueId> = kernel.region(region).params.iter().copied().collect();
+    let (mut moved, mut kept) = (Vec::new(), Vec::new());
+    for inner in kernel.region(region).ops.clone() {
+        let data = kernel.op(inner);
+        let fixed = data.operands.iter().all(|operand| !changing.contains(operand));
+        if fixed && is_value(kernel, data) {
+            moved.push(inner);
+        } else {
+            changing.extend(&data.results);
+            kept.push(inner);
+        }
+    }
+    kernel.region_mut(region).ops = kept;
+    moved
+}
