@@ -14,7 +14,7 @@ fn scale_or_shift<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>, al
     let factor = if alpha > 1.0 { exp(alpha) } else { -alpha };
     let mut result = if shift { x + factor } else { x * factor };
     if i == 0 || shift && alpha < 0.0 {
-        result = result + 1.0;
+        result += 1.0;
     } else if i + 1 == y.tiles(0) {
         result -= 1.0;
     }
@@ -42,7 +42,7 @@ fn power_series<const B: usize, const TERMS: usize>(x: &Tensor<f64, n>, y: &mut 
     for term in 0..TERMS {
         sum += power / (term + 1) as f64;
         for _ in 0..2 {
-            power = power * x;
+            power *= x;
         }
     }
     y.store_masked(sum * n as f64);

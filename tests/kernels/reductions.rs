@@ -41,7 +41,7 @@ fn column_sums<const BM: usize, const BN: usize>(x: &Tensor<i32, m, n>, y: &mut 
     let [j] = y.index();
     let mut total = Tile::zeros([BN]);
     for i in 0..x.tiles(0) {
-        total = total + x.load_masked([i, j]).sum(0).reshape([BN]);
+        total += x.load_masked([i, j]).sum(0).reshape([BN]);
     }
     y.store_masked(total);
 }

@@ -104,17 +104,17 @@ pub enum BindError {
     )]
     Conflict {
         /// The kernel.
-        kernel: String,
+        kernel: Box<str>,
         /// The run-time size.
-        size: String,
+        size: Box<str>,
         /// The argument that bound it first.
-        first_argument: String,
+        first_argument: Box<str>,
         /// The axis that bound it first.
         first_axis: usize,
         /// Its extent.
         first: usize,
         /// The argument that disagrees.
-        second_argument: String,
+        second_argument: Box<str>,
         /// The axis that disagrees.
         second_axis: usize,
         /// Its extent.
@@ -145,11 +145,11 @@ pub enum BindError {
         /// The kernel.
         kernel: String,
         /// An output.
-        first_argument: String,
+        first_argument: Box<str>,
         /// Its tiles per axis.
         first: Vec<usize>,
         /// Another output.
-        second_argument: String,
+        second_argument: Box<str>,
         /// Its tiles per axis.
         second: Vec<usize>,
     },
@@ -231,12 +231,12 @@ impl KernelAbi {
                     values.entry(size).or_insert((argument, axis, actual));
                 if first != actual {
                     return Err(BindError::Conflict {
-                        kernel: self.kernel.clone(),
-                        size: size.to_owned(),
-                        first_argument: first_argument.to_owned(),
+                        kernel: self.kernel.as_str().into(),
+                        size: size.into(),
+                        first_argument: first_argument.into(),
                         first_axis,
                         first,
-                        second_argument: argument.to_owned(),
+                        second_argument: argument.into(),
                         second_axis: axis,
                         second: actual,
                     });
@@ -275,9 +275,9 @@ impl KernelAbi {
                 Some((first_argument, first)) => {
                     return Err(BindError::Grid {
                         kernel: self.kernel.clone(),
-                        first_argument: (*first_argument).to_owned(),
+                        first_argument: (*first_argument).into(),
                         first: first.clone(),
-                        second_argument: argument.clone(),
+                        second_argument: argument.as_str().into(),
                         second: grid,
                     });
                 }

@@ -16,7 +16,7 @@ pub(crate) enum ArgumentKind {
     /// `&Tensor<element, extents…>` or `&mut Tensor<…>`.
     Tensor { element: TokenStream, extents: Vec<TokenStream>, mutable: bool },
     /// A number of this type.
-    Scalar(Type),
+    Scalar(TokenStream),
 }
 
 impl Argument {
@@ -39,9 +39,9 @@ impl ArgumentKind {
             Type::Reference(reference) => (&*reference.elem, reference.mutability.is_some()),
             ty => (ty, false),
         };
-        let Type::Path(path) = target else { return ArgumentKind::Scalar(ty.clone()) };
+        let Type::Path(path) = target else { return ArgumentKind::Scalar(ty.to_token_stream()) };
         let Some(segment) = path.path.segments.last().filter(|segment| segment.ident == "Tensor") else {
-            return ArgumentKind::Scalar(ty.clone());
+            return ArgumentKind::Scalar(ty.to_token_stream());
         };
         let mut arguments = match &segment.arguments {
             PathArguments::AngleBracketed(arguments) => {

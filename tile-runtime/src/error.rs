@@ -49,11 +49,11 @@ pub enum Error {
         /// The kernel.
         kernel: String,
         /// A tensor argument.
-        first_argument: String,
+        first_argument: Box<str>,
         /// Its device.
         first: String,
         /// Another.
-        second_argument: String,
+        second_argument: Box<str>,
         /// Its device.
         second: String,
     },

@@ -263,9 +263,9 @@ impl<'a> Launch<'a> {
             if first != second {
                 return Err(Error::DeviceMismatch {
                     kernel: self.kernel.name.to_owned(),
-                    first_argument: first_argument.to_owned(),
+                    first_argument: first_argument.into(),
                     first: first.name(),
-                    second_argument: second_argument.to_owned(),
+                    second_argument: second_argument.into(),
                     second: second.name(),
                 });
             }

@@ -147,8 +147,11 @@ impl Lowering {
         values: Vec<Val>,
     ) -> Lowered<()> {
         if patterns.len() != values.len() {
-            let message =
-                format!("the pattern has {} parts, but the value has {}", patterns.len(), values.len());
+            let message = format!(
+                "a pattern of length {} takes apart a value of length {}",
+                patterns.len(),
+                values.len()
+            );
             self.define_poison(whole);
             return self.error(whole.span(), message, "name each value, or use `_`");
         }
