@@ -192,9 +192,9 @@ pub fn select<T: Element, const R: usize>(
 ///
 /// A generic kernel that calls `mma` names it as a bound: `T: Float + MmaOperand<f32>`.
 #[diagnostic::on_unimplemented(
-    message = "`mma` of `{Self}` can't accumulate in `{Accumulator}`",
-    label = "no `mma` multiplies `{Self}` into `{Accumulator}`",
-    note = "a generic element needs the bound `MmaOperand<{Accumulator}>`"
+    message = "`mma` doesn't multiply elements of type `{Self}` with this accumulator",
+    label = "no `mma` of `{Self}`",
+    note = "a generic kernel says it in a bound, such as `T: Float + MmaOperand<f32>`"
 )]
 pub trait MmaOperand<Accumulator>: Number {}
 

@@ -1,6 +1,7 @@
 //! Errors of the front end: a place, what is wrong there, what else is involved, and what to do.
 
-use proc_macro2::{Span, TokenStream};
+use crate::span::Span;
+use proc_macro2::TokenStream;
 use std::fmt;
 
 /// One mistake in a kernel.
@@ -17,8 +18,8 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    pub(crate) fn new(span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { span, message: message.into(), labels: Vec::new(), help: None }
+    pub(crate) fn new(span: impl Into<Span>, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { span: span.into(), message: message.into(), labels: Vec::new(), help: None }
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
@@ -26,8 +27,8 @@ impl Diagnostic {
         self
     }
 
-    pub(crate) fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        let text = text.into();
+    pub(crate) fn label(mut self, span: impl Into<Span>, text: impl Into<String>) -> Diagnostic {
+        let (span, text) = (span.into(), text.into());
         let known = self.labels.iter().any(|(place, label)| label == &text && place.start() == span.start());
         if !known {
             self.labels.push((span, text));
@@ -78,7 +79,11 @@ impl Diagnostics {
 
     /// Tokens that make rustc report each mistake at its place.
     pub fn to_compile_errors(&self) -> TokenStream {
-        let errors = self.0.iter().map(|diagnostic| syn::Error::new(diagnostic.span, diagnostic.text()));
+        let errors = self.0.iter().map(|diagnostic| {
+            // `new_spanned` underlines from the first token that it is given to the last.
+            let ends = diagnostic.span.ends().map(|span| syn::Ident::new("_end", span));
+            syn::Error::new_spanned(quote::quote!(#(#ends)*), diagnostic.text())
+        });
         errors.map(|error| error.to_compile_error()).collect()
     }
 }

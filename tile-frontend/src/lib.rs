@@ -16,9 +16,11 @@ mod lower;
 mod rewrite;
 mod scope;
 mod signature;
+mod span;
 mod value;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
+pub use span::Span;
 
 use proc_macro2::TokenStream;
 use syn::ItemFn;

@@ -1,7 +1,7 @@
 //! Makes comparisons of tiles calls: `a < b` of tiles is `::tile::kernel::lt(a, b)` in the body that rustc
 //! sees, because Rust's comparison operators can only give one `bool`.
 
-use proc_macro2::Span;
+use proc_macro2::LineColumn;
 use quote::quote_spanned;
 use std::collections::HashSet;
 use syn::spanned::Spanned;
@@ -12,9 +12,8 @@ use tile_ir::ops::Predicate;
 /// The place of a comparison: line and column of its operator.
 pub(crate) type Place = (usize, usize);
 
-/// The place of an operator.
-pub(crate) fn place(span: Span) -> Place {
-    let start = span.start();
+/// The place of an operator that starts here.
+pub(crate) fn place(start: LineColumn) -> Place {
     (start.line, start.column)
 }
 
@@ -46,7 +45,7 @@ impl VisitMut for Rewrite<'_> {
         let Expr::Binary(binary) = expression else { return };
         let Some(predicate) = predicate(&binary.op) else { return };
         let span = binary.op.span();
-        if !self.places.contains(&place(span)) {
+        if !self.places.contains(&place(span.start())) {
             return;
         }
         let function = syn::Ident::new(predicate.name(), span);

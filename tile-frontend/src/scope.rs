@@ -1,7 +1,7 @@
 //! Variables and their scopes.
 
+use crate::span::Span;
 use crate::value::Val;
-use proc_macro2::Span;
 use std::collections::HashMap;
 
 /// A variable of the body, or an argument.

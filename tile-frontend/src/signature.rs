@@ -2,10 +2,9 @@
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::scope::{Scopes, Variable};
+use crate::span::{Span, Spanned};
 use crate::value::Val;
-use proc_macro2::Span;
 use std::collections::HashMap;
-use syn::spanned::Spanned;
 use syn::{
     BinOp, Expr, FnArg, GenericArgument, GenericParam, ItemFn, Lit, Pat, PathArguments, ReturnType,
     TypeParamBound,
@@ -82,7 +81,7 @@ struct Parser {
 }
 
 impl Parser {
-    fn error(&mut self, span: Span, message: impl Into<String>, help: &str) {
+    fn error(&mut self, span: impl Into<Span>, message: impl Into<String>, help: &str) {
         self.errors.push(Diagnostic::new(span, message).help(help));
     }
 
@@ -183,7 +182,7 @@ impl Parser {
             return None;
         };
         let ty = self.argument_type(generics, &input.ty, &name.ident.to_string())?;
-        Some((name.ident.to_string(), ty, name.ident.span()))
+        Some((name.ident.to_string(), ty, name.ident.span().into()))
     }
 
     fn argument_type(&mut self, generics: &[Generic], ty: &syn::Type, name: &str) -> Option<Type> {
@@ -307,9 +306,9 @@ impl Parser {
             return None;
         }
         if DType::from_rust_name(&name).is_some() {
-            return self.bad_extent(ident.span());
+            return self.bad_extent(ident.span().into());
         }
-        self.sizes.entry(name.clone()).or_insert_with(|| ident.span());
+        self.sizes.entry(name.clone()).or_insert_with(|| ident.span().into());
         Some(Dim::size(name))
     }
 

@@ -36,13 +36,19 @@ pub(crate) fn stub(function: &ItemFn) -> TokenStream {
     if function.sig.receiver().is_some() {
         return TokenStream::new();
     }
-    let never = quote!({ loop {} });
-    let namespace = namespace(function, &quote!(""), &never);
-    let head = head(function, &Argument::all(&function.sig));
+    let arguments = &Argument::all(&function.sig);
+    let namespace = namespace(function, &quote!(""), &quote!({ loop {} }));
+    let head = head(function, arguments);
+    // While a kernel is being written it is mostly wrong; completion should work in its body all the same.
+    let block = block_function(function, arguments, &size_bindings(function, arguments));
     quote! {
         #namespace
-        #[allow(unused_variables, unreachable_code, clippy::all)]
-        #head #never
+        #[allow(unused_variables, unexpected_cfgs, clippy::all)]
+        #head {
+            #[cfg(rust_analyzer)]
+            #block
+            loop {}
+        }
     }
 }
 

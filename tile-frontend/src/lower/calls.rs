@@ -3,10 +3,9 @@
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
 use crate::signature::element;
+use crate::span::{Span, Spanned};
 use crate::value::Val;
-use proc_macro2::Span;
 use syn::punctuated::Punctuated;
-use syn::spanned::Spanned;
 use syn::{Expr, ExprCall, Path, PathArguments, Token};
 use tile_ir::ops::{BinaryOp, Literal, Predicate, UnaryOp};
 use tile_ir::{Dim, Elem, Op};

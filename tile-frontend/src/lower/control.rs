@@ -5,10 +5,9 @@ use super::{Lowered, Lowering, Reported};
 use crate::assigned;
 use crate::diagnostic::Diagnostic;
 use crate::scope::{Variable, VariableId};
+use crate::span::{Span, Spanned};
 use crate::value::Val;
-use proc_macro2::Span;
 use std::collections::BTreeSet;
-use syn::spanned::Spanned;
 use syn::{Expr, ExprForLoop, ExprIf, Pat, RangeLimits};
 use tile_ir::{DType, Dim, Op, RegionId, Type, ValueId};
 

@@ -3,9 +3,8 @@
 use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
 use crate::signature::element;
+use crate::span::{Span, Spanned};
 use crate::value::Val;
-use proc_macro2::Span;
-use syn::spanned::Spanned;
 use syn::{Expr, ExprCast, ExprPath, ExprUnary, Lit, UnOp};
 use tile_ir::ops::{Literal, UnaryOp};
 use tile_ir::{DType, Dim, Elem, Op};
@@ -66,7 +65,7 @@ impl Lowering {
     }
 
     fn literal_expression(&mut self, literal: &Lit) -> Lowered<Val> {
-        let span = literal.span();
+        let span = Span::from(literal.span());
         match literal {
             Lit::Int(int) => {
                 let Ok(value) = int.base10_parse::<i128>() else {

@@ -3,7 +3,7 @@
 use super::{Body, Lowering};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
-use proc_macro2::Span;
+use crate::span::Span;
 use syn::ItemFn;
 use tile_ir::kernel::OpId;
 use tile_ir::ops::Literal;
@@ -22,7 +22,8 @@ impl Lowering {
         verify(self.kernel).map(|kernel| Body { kernel, tile_comparisons: self.tile_comparisons }).map_err(
             |errors| {
                 let diagnostics = errors.into_iter().map(|error| {
-                    let span = spans.get(&error.loc).copied().unwrap_or_else(|| function.sig.ident.span());
+                    let span =
+                        spans.get(&error.loc).copied().unwrap_or_else(|| function.sig.ident.span().into());
                     let diagnostic = Diagnostic::new(span, error.message);
                     match error.help {
                         Some(help) => diagnostic.help(help),

@@ -3,9 +3,8 @@
 use super::{Lowered, Lowering, kind};
 use crate::diagnostic::Diagnostic;
 use crate::signature::element;
+use crate::span::{Span, Spanned};
 use crate::value::Val;
-use proc_macro2::Span;
-use syn::spanned::Spanned;
 use syn::{ExprMethodCall, GenericArgument};
 use tile_ir::ops::{BinaryOp, Predicate, ReduceOp, UnaryOp};
 use tile_ir::types::{PartitionType, TensorType};
@@ -274,7 +273,7 @@ impl Lowering {
                 self.emit_one(Op::Cast(elem), &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
             }
             None => {
-                let span: Span = to.map_or_else(|| call.method.span(), Spanned::span);
+                let span: Span = to.map_or_else(|| call.method.span().into(), Spanned::span);
                 self.error(span, "this isn't an element type", "write `x.cast::<f32>()`")
             }
         }

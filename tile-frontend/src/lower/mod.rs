@@ -16,8 +16,8 @@ use crate::elements::Elements;
 use crate::rewrite::Place;
 use crate::scope::{Scopes, Variable};
 use crate::signature::Signature;
+use crate::span::Span;
 use crate::value::Val;
-use proc_macro2::Span;
 use std::collections::{HashMap, HashSet};
 use syn::ItemFn;
 use tile_ir::kernel::{GenericKind, OpData};
@@ -53,7 +53,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diag
     if let Ok(value) = lowering.block(&function.block)
         && !matches!(value, Val::Unit | Val::Poison)
     {
-        let last = function.block.stmts.last().map_or_else(Span::call_site, syn::spanned::Spanned::span);
+        let last = function.block.stmts.last().map_or_else(Span::call_site, crate::span::Spanned::span);
         lowering
             .errors
             .push(Diagnostic::new(last, "a kernel returns nothing").help("end the statement with `;`"));
@@ -80,7 +80,7 @@ impl Lowering {
         Err(Reported)
     }
 
-    fn error<T>(&mut self, span: Span, message: impl Into<String>, help: &str) -> Lowered<T> {
+    fn error<T>(&mut self, span: impl Into<Span>, message: impl Into<String>, help: &str) -> Lowered<T> {
         self.report(Diagnostic::new(span, message).help(help))
     }
 

@@ -3,9 +3,8 @@
 use super::{Lowered, Lowering, Reported};
 use crate::diagnostic::Diagnostic;
 use crate::rewrite::{place, predicate};
+use crate::span::{Span, Spanned};
 use crate::value::Val;
-use proc_macro2::Span;
-use syn::spanned::Spanned;
 use syn::{BinOp, ExprBinary};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{BinaryOp, Literal};
@@ -41,7 +40,7 @@ impl Lowering {
             let [a, b] = self.pair(&left, &right, &format!("`{}`", predicate.symbol()), span, operands)?;
             let result = self.emit_one(Op::Compare(predicate), &[a, b], span, &operands)?;
             if self.shape(result).is_some() {
-                self.tile_comparisons.insert(place(span));
+                self.tile_comparisons.insert(place(span.start()));
             }
             return Ok(Val::Data(result));
         }

@@ -5,9 +5,8 @@ use crate::assigned::is_compound_assignment;
 use crate::diagnostic::Diagnostic;
 use crate::scope::Variable;
 use crate::signature::element;
+use crate::span::{Span, Spanned};
 use crate::value::Val;
-use proc_macro2::Span;
-use syn::spanned::Spanned;
 use syn::{Block, Expr, ExprAssign, ExprBinary, Local, Pat, Stmt};
 use tile_ir::Elem;
 
@@ -165,7 +164,7 @@ impl Lowering {
         if let Val::Data(id) | Val::View(id) = &value {
             self.kernel.name_value(*id, &name.to_string());
         }
-        self.scopes.define(Variable { name: name.to_string(), value, mutable, span: name.span() });
+        self.scopes.define(Variable { name: name.to_string(), value, mutable, span: name.span().into() });
     }
 
     /// Defines a pattern's names, so that their uses report nothing more.
