@@ -1,2 +1,46 @@
-//! Set-up, demo, test and benchmark commands.
-fn main() {}
+//! The project's commands: `cargo xtask demo`, `test`, `bench compile`, `setup`.
+//!
+//! Needs nothing but Rust to build; installs what the rest needs.
+
+mod bench;
+mod demo;
+mod devices;
+mod setup;
+mod steps;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  demo           classify handwritten digits with two kernels, on the best device
+  test           everything that CI checks: format, lints, tests, examples, device code
+  bench compile  how long check, expansion and code generation take
+  setup          only install what is missing (LLVM 22, ptxas)
+
+Environment: TILE_DEVICE=cpu|reference|cuda:0 chooses the device of the demo.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["demo"] => demo::run(),
+        ["test"] => test::run(),
+        ["bench", "compile"] => bench::compile(),
+        ["setup"] => setup::llvm().and_then(|()| setup::ptxas().map(drop)),
+        [] | ["help" | "-h" | "--help"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(format!("`{}` isn't a command\n\n{HELP}", other.join(" "))),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

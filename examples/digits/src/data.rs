@@ -6,24 +6,27 @@ use std::io::Read;
 const COMPRESSED: &[u8] = include_bytes!("../data/digits.csv.gz");
 
 /// Pixels of an image.
-pub const PIXELS: usize = 64;
+pub(crate) const PIXELS: usize = 64;
 
 /// Images and what they show.
-pub struct Digits {
+pub(crate) struct Digits {
     /// 64 pixels per image, from 0 to 16.
-    pub pixels: Vec<f32>,
+    pub(crate) pixels: Vec<f32>,
     /// The digit of each image.
-    pub labels: Vec<i32>,
+    pub(crate) labels: Vec<i32>,
 }
 
 /// Reads all images.
-pub fn load() -> Result<Digits, Box<dyn std::error::Error>> {
+pub(crate) fn load() -> Result<Digits, Box<dyn std::error::Error>> {
     let mut text = String::new();
     GzDecoder::new(COMPRESSED).read_to_string(&mut text)?;
     let mut digits = Digits { pixels: Vec::new(), labels: Vec::new() };
     for (line, row) in text.lines().enumerate() {
-        let values = row.split(',').map(|value| value.trim().parse::<u8>()).collect::<Result<Vec<u8>, _>>()?;
-        let [pixels @ .., label] = values.as_slice() else { return Err(format!("row {line} is empty").into()) };
+        let values =
+            row.split(',').map(|value| value.trim().parse::<u8>()).collect::<Result<Vec<u8>, _>>()?;
+        let [pixels @ .., label] = values.as_slice() else {
+            return Err(format!("row {line} is empty").into());
+        };
         if pixels.len() != PIXELS || *label > 9 {
             return Err(format!("row {line} isn't an image and its digit").into());
         }
@@ -35,12 +38,12 @@ pub fn load() -> Result<Digits, Box<dyn std::error::Error>> {
 
 impl Digits {
     /// How many images there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.labels.len()
     }
 
     /// Training and test images of one fold: every `folds`-th image is a test image.
-    pub fn split(&self, fold: usize, folds: usize) -> (Digits, Digits) {
+    pub(crate) fn split(&self, fold: usize, folds: usize) -> (Digits, Digits) {
         let pick = |test: bool| {
             let chosen = || (0..self.len()).filter(move |i| (i % folds == fold) == test);
             Digits {

@@ -4,7 +4,7 @@ use tile::prelude::*;
 
 /// Squared distances between images: `|x|² + |y|² − 2·x·y`, the last through `mma`.
 #[tile_kernel(instances(BM = 64, BN = 64))]
-pub fn distances<const BM: usize, const BN: usize>(
+pub(crate) fn distances<const BM: usize, const BN: usize>(
     test: &Tensor<f32, m, 64>,
     train: &Tensor<f32, n, 64>,
     distance: &mut Tensor<f32, m, n>,
@@ -23,7 +23,7 @@ pub fn distances<const BM: usize, const BN: usize>(
 /// The label that most of the `K` nearest images have; the smaller one where labels tie. A block holds
 /// `ROWS` whole rows of at most `COLUMNS` distances.
 #[tile_kernel(instances(ROWS = 8, COLUMNS = 2048, K = 3))]
-pub fn vote<const ROWS: usize, const COLUMNS: usize, const K: usize>(
+pub(crate) fn vote<const ROWS: usize, const COLUMNS: usize, const K: usize>(
     distance: &Tensor<f32, m, n>,
     labels: &Tensor<i32, n>,
     predicted: &mut Tensor<i32, m>,

@@ -19,7 +19,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => Device::best()?,
     };
     let digits = data::load()?;
-    println!("{} handwritten digits, {FOLDS}-fold cross-validation, {} nearest neighbours", digits.len(), neighbours::K);
+    println!(
+        "{} handwritten digits, {FOLDS}-fold cross-validation, {} nearest neighbours",
+        digits.len(),
+        neighbours::K
+    );
     println!("device: {device}");
 
     let mut confusion = [[0usize; 10]; 10];

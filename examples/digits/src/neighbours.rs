@@ -5,18 +5,18 @@ use crate::kernels::{distances, vote};
 use tile::prelude::*;
 
 /// How many neighbours vote.
-pub const K: usize = 3;
+pub(crate) const K: usize = 3;
 
 /// The predicted digits, and how long each kernel took.
-pub struct Predictions {
+pub(crate) struct Predictions {
     /// A digit per test image.
-    pub labels: Vec<i32>,
+    pub(crate) labels: Vec<i32>,
     /// Times of `distances` and `vote`.
-    pub milliseconds: [f64; 2],
+    pub(crate) milliseconds: [f64; 2],
 }
 
 /// Predicts the digits of the test images.
-pub fn classify(device: &Device, train: &Digits, test: &Digits) -> tile::Result<Predictions> {
+pub(crate) fn classify(device: &Device, train: &Digits, test: &Digits) -> tile::Result<Predictions> {
     let (m, n) = (test.len(), train.len());
     let test_pixels = Tensor::from_slice(device, &test.pixels, [m, PIXELS])?;
     let train_pixels = Tensor::from_slice(device, &train.pixels, [n, PIXELS])?;
@@ -35,10 +35,15 @@ mod tests {
 
     /// The same by plain loops, ties resolved alike.
     fn expected(train: &Digits, test: &Digits) -> Vec<i32> {
-        let distance = |a: &[f32], b: &[f32]| -> f32 { a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum() };
+        let distance =
+            |a: &[f32], b: &[f32]| -> f32 { a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum() };
         let predict = |image: &[f32]| {
-            let mut near: Vec<(f32, usize)> =
-                train.pixels.chunks(PIXELS).enumerate().map(|(i, other)| (distance(image, other), i)).collect();
+            let mut near: Vec<(f32, usize)> = train
+                .pixels
+                .chunks(PIXELS)
+                .enumerate()
+                .map(|(i, other)| (distance(image, other), i))
+                .collect();
             near.sort_by(|a, b| a.partial_cmp(b).unwrap());
             let mut votes = [0; 10];
             near[..K].iter().for_each(|&(_, i)| votes[train.labels[i] as usize] += 1);

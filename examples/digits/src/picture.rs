@@ -56,7 +56,7 @@ impl Canvas {
 }
 
 /// Writes the picture: a row per digit, a column per prediction.
-pub fn write(path: &Path, confusion: &[[usize; 10]; 10]) -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) fn write(path: &Path, confusion: &[[usize; 10]; 10]) -> Result<(), Box<dyn std::error::Error>> {
     let mut canvas = Canvas { pixels: vec![255; SIDE * SIDE * 3] };
     for (digit, row) in confusion.iter().enumerate() {
         let total: usize = row.iter().sum();
@@ -81,7 +81,8 @@ pub fn write(path: &Path, confusion: &[[usize; 10]; 10]) -> Result<(), Box<dyn s
 /// Blue for right answers, red for wrong ones; a few wrong ones are well visible.
 fn shade(count: usize, total: usize, correct: bool) -> Colour {
     let share = count as f64 / total.max(1) as f64;
-    let mix = |from: u8, to: u8, share: f64| (f64::from(from) + (f64::from(to) - f64::from(from)) * share) as u8;
+    let mix =
+        |from: u8, to: u8, share: f64| (f64::from(from) + (f64::from(to) - f64::from(from)) * share) as u8;
     let (target, share): (Colour, f64) = match (count, correct) {
         (0, _) => return [240, 240, 244],
         (_, true) => ([25, 80, 160], share),

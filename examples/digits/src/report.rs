@@ -3,18 +3,22 @@
 use std::io::IsTerminal;
 
 /// The share of equal labels.
-pub fn accuracy(actual: &[i32], predicted: &[i32]) -> f64 {
+pub(crate) fn accuracy(actual: &[i32], predicted: &[i32]) -> f64 {
     let correct = actual.iter().zip(predicted).filter(|(a, p)| a == p).count();
     correct as f64 / actual.len() as f64
 }
 
 /// Prints the confusion matrix: a row per digit, a column per prediction; coloured on a terminal.
-pub fn print_confusion(confusion: &[[usize; 10]; 10]) {
+pub(crate) fn print_confusion(confusion: &[[usize; 10]; 10]) {
     let colour = std::io::stdout().is_terminal();
     println!("\n          predicted");
     println!("          {}", (0..10).map(|digit| format!("{digit:>4}")).collect::<String>());
     for (digit, row) in confusion.iter().enumerate() {
-        let cells: String = row.iter().enumerate().map(|(predicted, &count)| cell(count, digit == predicted, colour)).collect();
+        let cells: String = row
+            .iter()
+            .enumerate()
+            .map(|(predicted, &count)| cell(count, digit == predicted, colour))
+            .collect();
         println!("{} {digit} {cells}", if digit == 4 { " actual" } else { "       " });
     }
     println!();

@@ -1,0 +1,98 @@
+//! Runs commands as named steps: a spinner with the elapsed time on a terminal, plain lines elsewhere; the
+//! output is kept and shown where the step fails.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{BufRead, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Lines of output that a failed step shows.
+const SHOWN_LINES: usize = 80;
+
+/// The workspace's root.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."))
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A cargo command in the workspace's root.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(root());
+    command
+}
+
+/// Shows that something takes its time.
+pub(crate) struct Progress {
+    name: String,
+    bar: Option<ProgressBar>,
+    start: Instant,
+}
+
+impl Progress {
+    pub(crate) fn start(name: &str) -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
+            let bar = ProgressBar::new_spinner()
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar.set_message(name.to_owned());
+            bar.enable_steady_tick(Duration::from_millis(120));
+            bar
+        });
+        if bar.is_none() {
+            println!("… {name}");
+        }
+        Progress { name: name.to_owned(), bar, start: Instant::now() }
+    }
+
+    pub(crate) fn finish(self, succeeded: bool) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        let mark = if succeeded { "✓" } else { "✗" };
+        println!("{mark} {} ({:.1} s)", self.name, self.start.elapsed().as_secs_f64());
+    }
+}
+
+/// Runs a command as a step and gives its output, standard output and error together.
+pub(crate) fn run(name: &str, command: &mut Command) -> Result<String, String> {
+    let progress = Progress::start(name);
+    let result = output(command);
+    progress.finish(matches!(&result, Ok((_, true))));
+    let (text, succeeded) = result.map_err(|error| format!("{name}: {error}"))?;
+    if succeeded {
+        return Ok(text);
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let tail = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+    Err(format!("{tail}\n\n{name} failed: {command:?}"))
+}
+
+/// Runs a command and gives its output and whether it succeeded.
+pub(crate) fn output(command: &mut Command) -> Result<(String, bool), String> {
+    let failed = |error: std::io::Error| format!("{:?} can't be run: {error}", command.get_program());
+    let (reader, writer) = std::io::pipe().map_err(failed)?;
+    let second = writer.try_clone().map_err(failed)?;
+    let program = command.get_program().to_owned();
+    let spawned = command.stdin(Stdio::null()).stdout(writer).stderr(second).spawn();
+    // The command keeps the writing ends until it is told otherwise, and the reader would wait for them.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = spawned.map_err(|error| format!("{program:?} can't be run: {error}"))?;
+    let mut text = String::new();
+    for line in BufReader::new(reader).split(b'\n').map_while(Result::ok) {
+        text += &String::from_utf8_lossy(&line);
+        text.push('\n');
+    }
+    let status = child.wait().map_err(|error| format!("{program:?}: {error}"))?;
+    Ok((text, status.success()))
+}
+
+/// Whether a program can be started.
+pub(crate) fn exists(program: &str) -> bool {
+    Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok()
+}

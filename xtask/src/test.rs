@@ -1,0 +1,69 @@
+//! `cargo xtask test`: everything that must hold before a change lands.
+
+use crate::steps::{cargo, run as run_step, target};
+use crate::{devices, setup};
+use std::path::Path;
+use std::process::Command;
+
+/// The features that the tests need: kernels compiled at run time, and every optional conversion.
+const FEATURES: &str = "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray";
+const EXAMPLES: [&str; 4] = ["vector_add", "softmax", "matmul", "digits"];
+
+/// Runs every step; the first that fails ends the run.
+pub(crate) fn run_all() -> Result<usize, String> {
+    setup::llvm()?;
+    let ptxas = setup::ptxas()?;
+    let mut steps = 0;
+    let mut step = |name: &str, command: &mut Command| {
+        let output = run_step(name, command)?;
+        steps += 1;
+        show_test_results(&output);
+        Ok::<(), String>(())
+    };
+    step("format", &mut cargo(&["fmt", "--all", "--check"]))?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--features", FEATURES, "--", "-D", "warnings"];
+    step("lints", &mut cargo(&clippy))?;
+    let mut tests = cargo(&["test", "--workspace", "--features", FEATURES]);
+    if let Some(ptxas) = &ptxas {
+        tests.env("TILE_PTXAS", ptxas);
+    }
+    step("tests", &mut tests)?;
+    step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
+    step("documentation", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    let packages: Vec<&str> = EXAMPLES.iter().flat_map(|example| ["--package", example]).collect();
+    step("examples, without the run-time compiler", &mut cargo(&[&["build"], packages.as_slice()].concat()))?;
+    for example in EXAMPLES {
+        let program = target().join("debug").join(example);
+        links_no_llvm(&program)?;
+        for device in ["cpu", "reference"] {
+            step(&format!("example {example} on {device}"), Command::new(&program).arg(device))?;
+        }
+    }
+    steps += devices::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
+    Ok(steps)
+}
+
+/// [`run_all`], with a last line that counts.
+pub(crate) fn run() -> Result<(), String> {
+    let steps = run_all()?;
+    println!("all {steps} steps passed");
+    Ok(())
+}
+
+/// The closing lines of test runners.
+fn show_test_results(output: &str) {
+    for line in output.lines().filter(|line| line.starts_with("test result:") || line.contains("ptxas")) {
+        println!("    {line}");
+    }
+}
+
+/// A program with embedded kernels must run where no LLVM is.
+fn links_no_llvm(program: &Path) -> Result<(), String> {
+    let bytes = std::fs::read(program).map_err(|error| format!("{}: {error}", program.display()))?;
+    let name = b"libLLVM";
+    if bytes.windows(name.len()).any(|window| window == name) {
+        return Err(format!("{} links libLLVM", program.display()));
+    }
+    println!("✓ {} doesn't link LLVM", program.display());
+    Ok(())
+}
