@@ -68,6 +68,15 @@ impl Dim {
         Dim { terms: BTreeMap::from([(vec![atom], 1)]) }
     }
 
+    fn add_term(&mut self, factors: Vec<Atom>, coefficient: i64) {
+        let sum = self.terms.get(&factors).copied().unwrap_or(0).saturating_add(coefficient);
+        if sum == 0 {
+            self.terms.remove(&factors);
+        } else {
+            self.terms.insert(factors, sum);
+        }
+    }
+
     /// The value, where the extent is a constant.
     pub fn as_const(&self) -> Option<i64> {
         match self.terms.len() {
@@ -223,12 +232,7 @@ impl std::ops::Add for Dim {
     type Output = Dim;
     fn add(mut self, other: Dim) -> Dim {
         for (factors, coefficient) in other.terms {
-            let sum = self.terms.get(&factors).copied().unwrap_or(0).saturating_add(coefficient);
-            if sum == 0 {
-                self.terms.remove(&factors);
-            } else {
-                self.terms.insert(factors, sum);
-            }
+            self.add_term(factors, coefficient);
         }
         self
     }
@@ -257,7 +261,7 @@ impl std::ops::Mul for Dim {
             for (b, y) in &other.terms {
                 let mut factors = [a.as_slice(), b.as_slice()].concat();
                 factors.sort();
-                product = product + Dim { terms: BTreeMap::from([(factors, x.saturating_mul(*y))]) };
+                product.add_term(factors, x.saturating_mul(*y));
             }
         }
         product

@@ -33,7 +33,7 @@ pub const PIPELINE: &[Pass] = &[
 /// # Panics
 /// If a pass breaks an invariant of the IR, which is a bug.
 pub fn optimize(instance: Instance) -> Instance {
-    PIPELINE.iter().fold(instance, |instance, pass| run(instance, pass))
+    PIPELINE.iter().fold(instance, run)
 }
 
 /// Runs one pass.
