@@ -35,6 +35,45 @@ fn an_empty_output_launches_nothing() {
     assert!(c.to_vec().unwrap().is_empty());
 }
 
+/// `dbg!` is its argument; on the reference device it prints.
+#[test]
+fn values_can_be_debugged() {
+    #[tile_kernel]
+    fn flip<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let x = x.load_masked(y.index());
+        let negative = dbg!(x < 0.0);
+        dbg!(n);
+        y.store_masked(select(negative, dbg!(-x), x));
+    }
+
+    for (device, _) in super::devices() {
+        let x = Tensor::from_slice(&device, &[-1.0, 2.0, -3.0], [3]).unwrap();
+        let mut y = Tensor::zeros(&device, [3]).unwrap();
+        flip::<2>(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [1.0, 2.0, 3.0]);
+    }
+}
+
+/// A panic in a kernel's body is an error of the launch, and the device goes on.
+#[test]
+fn a_panic_in_a_kernel_is_an_error() {
+    #[tile_kernel]
+    fn divide<const B: usize>(y: &mut Tensor<i32, n>, divisor: i32) {
+        let mut y = y.partition_view_mut([B]);
+        let quotient = 100 / divisor;
+        y.store_masked(Tile::full([B], quotient));
+    }
+
+    let device = Device::reference();
+    let mut y = Tensor::zeros(&device, [3]).unwrap();
+    let error = divide::<2>(&mut y, 0).launch().unwrap_err().to_string();
+    assert!(error.contains("`divide`") && error.contains("divide by zero"), "{error}");
+    divide::<2>(&mut y, 7).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [14; 3]);
+}
+
 /// A kernel in a function, next to a variable of its name, with an attribute of its own.
 #[test]
 fn kernels_can_be_local() {

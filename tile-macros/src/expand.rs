@@ -205,6 +205,13 @@ impl Visit<'_> for Identifiers {
     fn visit_expr_path(&mut self, path: &syn::ExprPath) {
         self.0.extend(path.path.get_ident().cloned());
     }
+
+    fn visit_macro(&mut self, called: &syn::Macro) {
+        // The argument of `dbg!`, the one macro that the front end lets through.
+        if let Ok(value) = called.parse_body() {
+            self.visit_expr(&value);
+        }
+    }
 }
 
 /// The code that the build script compiled for this kernel, as an expression; an empty list where there is

@@ -30,7 +30,7 @@ impl Lowering {
             Expr::MethodCall(call) => self.method(call),
             Expr::ForLoop(for_loop) => self.for_loop(for_loop),
             Expr::If(if_else) => self.if_else(if_else),
-            Expr::Macro(called) => self.refuse_macro(&called.mac),
+            Expr::Macro(called) => self.called_macro(&called.mac),
             other => self.refuse(other),
         }
     }

@@ -3,6 +3,7 @@
 use super::{Lowered, Lowering, Reported, kind};
 use crate::assigned::is_compound_assignment;
 use crate::diagnostic::Diagnostic;
+use crate::rewrite::debugged;
 use crate::scope::Variable;
 use crate::signature::element;
 use crate::span::{Span, Spanned};
@@ -40,16 +41,20 @@ impl Lowering {
             Stmt::Item(item) => {
                 self.error(item.span(), "a kernel has no items of its own", "move it out of the kernel")
             }
-            Stmt::Macro(statement) => self.refuse_macro(&statement.mac),
+            Stmt::Macro(statement) => self.called_macro(&statement.mac),
         }
     }
 
-    pub(super) fn refuse_macro(&mut self, called: &syn::Macro) -> Lowered<Val> {
+    /// `dbg!(x)` is `x`; it prints on the reference device, where the body runs as Rust.
+    pub(super) fn called_macro(&mut self, called: &syn::Macro) -> Lowered<Val> {
+        if let Some(value) = debugged(called) {
+            return self.expression(&value);
+        }
         let name = called.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
         let help = match name.as_str() {
             "vec" => "tiles are made by `Tile::zeros`, `Tile::full` and `Tile::iota`",
-            "println" | "print" | "dbg" | "eprintln" => {
-                "print on the host, or set a breakpoint in the kernel and run it on `Device::reference()`"
+            "println" | "print" | "eprintln" | "dbg" => {
+                "write `dbg!(x)`, which prints a value on `Device::reference()` and is `x` elsewhere"
             }
             "assert" | "assert_eq" | "debug_assert" | "panic" => "check on the host before the launch",
             _ => "write its code out",
