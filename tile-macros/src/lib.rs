@@ -1,4 +1,4 @@
-//! The `#[tile_kernel]` attribute: `tile_frontend::lower`, then [`expand`] writes out what it gives.
+//! The `#[tile_kernel]` attribute: `tile_frontend::lower`, then `expand` writes out what it gives.
 //!
 //! Decides nothing about kernels. Never links LLVM: a proc macro that did would bind to rustc's own.
 
