@@ -36,10 +36,11 @@ pub fn run(instance: &Instance, arguments: &mut [Array]) -> Result<(), BindError
     let abi = KernelAbi::of(instance);
     let bound = abi.bind(&shapes)?;
     let sizes = abi.sizes.iter().cloned().zip(bound.sizes.iter().map(|&size| size as i64)).collect();
+    let views = views(instance);
     for block in 0..bound.blocks() {
         let values = vec![None; instance.value_count()];
         let block = block_index(block, &bound);
-        let mut evaluation = Evaluation { instance, arguments, sizes: &sizes, block, values };
+        let mut evaluation = Evaluation { instance, arguments, sizes: &sizes, views: &views, block, values };
         evaluation.bind_arguments();
         evaluation.region(instance.body());
     }
@@ -54,6 +55,16 @@ fn tensor_shapes(instance: &Instance, arguments: &[Array]) -> Vec<Vec<usize>> {
         .collect()
 }
 
+fn views(instance: &Instance) -> HashMap<ValueId, usize> {
+    let ops = instance.walk().into_iter().map(|op| instance.op(op));
+    ops.filter(|data| matches!(data.op, Op::Partition(_)))
+        .map(|data| {
+            let argument = instance.params().iter().position(|param| *param == data.operands[0]);
+            (data.results[0], argument.expect("verified: a partition cuts an argument"))
+        })
+        .collect()
+}
+
 fn block_index(block: usize, bound: &Bound) -> Vec<usize> {
     multi_index(block, &bound.grid)
 }
@@ -63,6 +74,8 @@ struct Evaluation<'a> {
     instance: &'a Instance,
     arguments: &'a mut [Array],
     sizes: &'a HashMap<String, i64>,
+    /// The argument that each view cuts.
+    views: &'a HashMap<ValueId, usize>,
     block: Vec<usize>,
     /// Scalars and tiles.
     values: Vec<Option<Array>>,
@@ -149,16 +162,8 @@ impl Evaluation<'_> {
 
     /// The partition that a view value stands for, and the argument that it cuts.
     fn view(&self, value: ValueId) -> (usize, Partition) {
-        let instance = self.instance;
-        let definition = instance.walk().into_iter().map(|op| instance.op(op));
-        let tensor = definition
-            .filter(|data| data.results.contains(&value))
-            .map(|data| data.operands[0])
-            .next()
-            .expect("verified: a view is made by `partition`");
-        let argument = instance.params().iter().position(|&param| param == tensor);
-        let argument = argument.expect("verified: a partition cuts an argument");
-        let view = instance.ty(value).as_partition().expect("verified: a view operand");
+        let view = self.instance.ty(value).as_partition().expect("verified: a view operand");
+        let argument = self.views[&value];
         let partition = Partition::new(self.arguments[argument].shape(), &extents(&view.tile));
         (argument, partition.expect("verified: tile extents are positive and of the tensor's rank"))
     }

@@ -2,12 +2,10 @@
 //! [`ParseError`]; the kernel is as unverified as the text.
 
 use super::lexer::{Spanned, Token, tokens};
-use crate::dim::Dim;
-use crate::dtype::DType;
 use crate::kernel::{Generic, GenericKind, Kernel, OpData, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{BinaryOp, Domain, Literal, Op, Predicate, ReduceOp, UnaryOp};
-use crate::types::{Elem, PartitionType, TensorType, TileType, Type};
+use crate::types::Type;
 use std::collections::HashMap;
 
 /// A text that isn't IR.
@@ -22,7 +20,7 @@ pub struct ParseError {
     pub message: String,
 }
 
-type Parsed<T> = Result<T, ParseError>;
+pub(super) type Parsed<T> = Result<T, ParseError>;
 
 /// How deeply regions, extents and types may nest: far beyond any kernel, and safe for the stack.
 const MAX_DEPTH: usize = 64;
@@ -43,10 +41,10 @@ pub fn parse(text: &str) -> Parsed<Kernel> {
     Ok(parser.kernel)
 }
 
-struct Parser {
-    tokens: Vec<Spanned>,
-    position: usize,
-    kernel: Kernel,
+pub(super) struct Parser {
+    pub(super) tokens: Vec<Spanned>,
+    pub(super) position: usize,
+    pub(super) kernel: Kernel,
     values: HashMap<String, ValueId>,
     depth: usize,
 }
@@ -71,7 +69,7 @@ enum HeadOp {
 }
 
 impl Parser {
-    fn peek(&self) -> &Token {
+    pub(super) fn peek(&self) -> &Token {
         &self.tokens[self.position].token
     }
 
@@ -87,16 +85,16 @@ impl Parser {
         self.error_at(self.position, message)
     }
 
-    fn error_at<T>(&self, position: usize, message: impl Into<String>) -> Parsed<T> {
+    pub(super) fn error_at<T>(&self, position: usize, message: impl Into<String>) -> Parsed<T> {
         let Spanned { line, column, .. } = self.tokens[position];
         Err(ParseError { line, column, message: message.into() })
     }
 
-    fn expected<T>(&self, what: &str) -> Parsed<T> {
+    pub(super) fn expected<T>(&self, what: &str) -> Parsed<T> {
         self.error(format!("expected {what}, found {}", self.peek().describe()))
     }
 
-    fn accept(&mut self, c: char) -> bool {
+    pub(super) fn accept(&mut self, c: char) -> bool {
         let found = *self.peek() == Token::Punct(c);
         if found {
             self.next();
@@ -104,11 +102,11 @@ impl Parser {
         found
     }
 
-    fn punct(&mut self, c: char) -> Parsed<()> {
+    pub(super) fn punct(&mut self, c: char) -> Parsed<()> {
         if self.accept(c) { Ok(()) } else { self.expected(&format!("`{c}`")) }
     }
 
-    fn accept_word(&mut self, word: &str) -> bool {
+    pub(super) fn accept_word(&mut self, word: &str) -> bool {
         let found = matches!(self.peek(), Token::Word(w) if w == word);
         if found {
             self.next();
@@ -116,11 +114,11 @@ impl Parser {
         found
     }
 
-    fn keyword(&mut self, word: &str) -> Parsed<()> {
+    pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
         if self.accept_word(word) { Ok(()) } else { self.expected(&format!("`{word}`")) }
     }
 
-    fn word(&mut self, what: &str) -> Parsed<String> {
+    pub(super) fn word(&mut self, what: &str) -> Parsed<String> {
         match self.peek() {
             Token::Word(_) => match self.next() {
                 Token::Word(word) => Ok(word),
@@ -130,7 +128,7 @@ impl Parser {
         }
     }
 
-    fn unsigned(&mut self, what: &str) -> Parsed<u64> {
+    pub(super) fn unsigned(&mut self, what: &str) -> Parsed<u64> {
         let parsed = match self.peek() {
             Token::Number(text) => text.parse().ok(),
             _ => return self.expected(what),
@@ -145,7 +143,12 @@ impl Parser {
     }
 
     /// `open item, item close`, possibly empty.
-    fn list<T>(&mut self, open: char, close: char, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+    pub(super) fn list<T>(
+        &mut self,
+        open: char,
+        close: char,
+        item: impl Fn(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
         self.punct(open)?;
         let mut items = Vec::new();
         if self.accept(close) {
@@ -161,7 +164,7 @@ impl Parser {
         Ok(items)
     }
 
-    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == MAX_DEPTH {
             return self.error(format!("nested more than {MAX_DEPTH} levels deep"));
         }
@@ -513,122 +516,5 @@ impl Parser {
             Literal::Float(value) if negative => Literal::Float(-value),
             positive => positive,
         })
-    }
-
-    fn ty(&mut self) -> Parsed<Type> {
-        let mutable = self.accept_word("mut");
-        if self.accept_word("tensor") {
-            self.punct('<')?;
-            let (extents, elem) = self.product()?;
-            self.punct('>')?;
-            return Ok(Type::Tensor(TensorType { extents, elem, mutable }));
-        }
-        if self.accept_word("partition") {
-            self.punct('<')?;
-            let (extents, elem) = self.product()?;
-            self.punct(',')?;
-            let tile = self.list('[', ']', Self::dim)?;
-            self.punct('>')?;
-            return Ok(Type::Partition(PartitionType {
-                tensor: TensorType { extents, elem, mutable },
-                tile,
-            }));
-        }
-        if mutable {
-            return self.expected("`tensor` or `partition`");
-        }
-        if self.accept_word("tile") {
-            self.punct('<')?;
-            let (shape, elem) = self.product()?;
-            self.punct('>')?;
-            return Ok(Type::Tile(TileType { shape, elem }));
-        }
-        let name = self.word("a type")?;
-        self.elem(&name).map(Type::Scalar)
-    }
-
-    fn elem(&self, name: &str) -> Parsed<Elem> {
-        let is_param = |g: &Generic| g.name == name && g.kind != GenericKind::Const;
-        if self.kernel.generics.iter().any(is_param) {
-            return Ok(Elem::Param(name.to_owned()));
-        }
-        match DType::from_name(name) {
-            Some(dtype) => Ok(Elem::Known(dtype)),
-            None => {
-                self.error_at(self.position.saturating_sub(1), format!("`{name}` is not an element type"))
-            }
-        }
-    }
-
-    /// `d x d x elem`: what stands before `>` or `,` is the element type.
-    fn product(&mut self) -> Parsed<(Vec<Dim>, Elem)> {
-        let mut dims = Vec::new();
-        loop {
-            let ends = matches!(
-                self.tokens.get(self.position + 1),
-                Some(Spanned { token: Token::Punct('>' | ','), .. })
-            );
-            if ends {
-                let name = self.word("an element type")?;
-                return Ok((dims, self.elem(&name)?));
-            }
-            dims.push(self.dim()?);
-            self.keyword("x")?;
-        }
-    }
-
-    /// A sum of terms.
-    fn dim(&mut self) -> Parsed<Dim> {
-        self.nested(|parser| {
-            let negative = parser.accept('-');
-            let first = parser.term()?;
-            let mut sum = if negative { -first } else { first };
-            loop {
-                if parser.accept('+') {
-                    sum = sum + parser.term()?;
-                } else if parser.accept('-') {
-                    sum = sum - parser.term()?;
-                } else {
-                    return Ok(sum);
-                }
-            }
-        })
-    }
-
-    fn term(&mut self) -> Parsed<Dim> {
-        let mut product = self.factor()?;
-        while self.accept('*') {
-            product = product * self.factor()?;
-        }
-        Ok(product)
-    }
-
-    fn factor(&mut self) -> Parsed<Dim> {
-        if let Token::Number(_) = self.peek() {
-            let position = self.position;
-            return match i64::try_from(self.unsigned("an extent")?) {
-                Ok(value) => Ok(Dim::from(value)),
-                Err(_) => self.error_at(position, "the extent doesn't fit 64 bits"),
-            };
-        }
-        let name = self.word("an extent")?;
-        let quotient: Option<fn(&Dim, &Dim) -> Dim> = match name.as_str() {
-            "ceil_div" => Some(Dim::ceil_div),
-            "floor_div" => Some(Dim::floor_div),
-            "rem" => Some(Dim::rem),
-            _ => None,
-        };
-        match quotient {
-            Some(quotient) if *self.peek() == Token::Punct('(') => {
-                self.punct('(')?;
-                let a = self.dim()?;
-                self.punct(',')?;
-                let b = self.dim()?;
-                self.punct(')')?;
-                Ok(quotient(&a, &b))
-            }
-            _ if self.kernel.generics.iter().any(|generic| generic.name == name) => Ok(Dim::param(name)),
-            _ => Ok(Dim::size(name)),
-        }
     }
 }

@@ -1,0 +1,127 @@
+//! Types and extents in the text form: the other half of [`super::parse`]'s parser.
+
+use super::lexer::{Spanned, Token};
+use super::parse::{Parsed, Parser};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::kernel::{Generic, GenericKind};
+use crate::types::{Elem, PartitionType, TensorType, TileType, Type};
+
+impl Parser {
+    pub(super) fn ty(&mut self) -> Parsed<Type> {
+        let mutable = self.accept_word("mut");
+        if self.accept_word("tensor") {
+            self.punct('<')?;
+            let (extents, elem) = self.product()?;
+            self.punct('>')?;
+            return Ok(Type::Tensor(TensorType { extents, elem, mutable }));
+        }
+        if self.accept_word("partition") {
+            self.punct('<')?;
+            let (extents, elem) = self.product()?;
+            self.punct(',')?;
+            let tile = self.list('[', ']', Self::dim)?;
+            self.punct('>')?;
+            return Ok(Type::Partition(PartitionType {
+                tensor: TensorType { extents, elem, mutable },
+                tile,
+            }));
+        }
+        if mutable {
+            return self.expected("`tensor` or `partition`");
+        }
+        if self.accept_word("tile") {
+            self.punct('<')?;
+            let (shape, elem) = self.product()?;
+            self.punct('>')?;
+            return Ok(Type::Tile(TileType { shape, elem }));
+        }
+        let name = self.word("a type")?;
+        self.elem(&name).map(Type::Scalar)
+    }
+
+    fn elem(&self, name: &str) -> Parsed<Elem> {
+        let is_param = |g: &Generic| g.name == name && g.kind != GenericKind::Const;
+        if self.kernel.generics.iter().any(is_param) {
+            return Ok(Elem::Param(name.to_owned()));
+        }
+        match DType::from_name(name) {
+            Some(dtype) => Ok(Elem::Known(dtype)),
+            None => {
+                self.error_at(self.position.saturating_sub(1), format!("`{name}` is not an element type"))
+            }
+        }
+    }
+
+    /// `d x d x elem`: what stands before `>` or `,` is the element type.
+    fn product(&mut self) -> Parsed<(Vec<Dim>, Elem)> {
+        let mut dims = Vec::new();
+        loop {
+            let ends = matches!(
+                self.tokens.get(self.position + 1),
+                Some(Spanned { token: Token::Punct('>' | ','), .. })
+            );
+            if ends {
+                let name = self.word("an element type")?;
+                return Ok((dims, self.elem(&name)?));
+            }
+            dims.push(self.dim()?);
+            self.keyword("x")?;
+        }
+    }
+
+    /// A sum of terms.
+    pub(super) fn dim(&mut self) -> Parsed<Dim> {
+        self.nested(|parser| {
+            let negative = parser.accept('-');
+            let first = parser.term()?;
+            let mut sum = if negative { -first } else { first };
+            loop {
+                if parser.accept('+') {
+                    sum = sum + parser.term()?;
+                } else if parser.accept('-') {
+                    sum = sum - parser.term()?;
+                } else {
+                    return Ok(sum);
+                }
+            }
+        })
+    }
+
+    fn term(&mut self) -> Parsed<Dim> {
+        let mut product = self.factor()?;
+        while self.accept('*') {
+            product = product * self.factor()?;
+        }
+        Ok(product)
+    }
+
+    fn factor(&mut self) -> Parsed<Dim> {
+        if let Token::Number(_) = self.peek() {
+            let position = self.position;
+            return match i64::try_from(self.unsigned("an extent")?) {
+                Ok(value) => Ok(Dim::from(value)),
+                Err(_) => self.error_at(position, "the extent doesn't fit 64 bits"),
+            };
+        }
+        let name = self.word("an extent")?;
+        let quotient: Option<fn(&Dim, &Dim) -> Dim> = match name.as_str() {
+            "ceil_div" => Some(Dim::ceil_div),
+            "floor_div" => Some(Dim::floor_div),
+            "rem" => Some(Dim::rem),
+            _ => None,
+        };
+        match quotient {
+            Some(quotient) if *self.peek() == Token::Punct('(') => {
+                self.punct('(')?;
+                let a = self.dim()?;
+                self.punct(',')?;
+                let b = self.dim()?;
+                self.punct(')')?;
+                Ok(quotient(&a, &b))
+            }
+            _ if self.kernel.generics.iter().any(|generic| generic.name == name) => Ok(Dim::param(name)),
+            _ => Ok(Dim::size(name)),
+        }
+    }
+}
