@@ -20,6 +20,7 @@ pub mod options;
 
 pub use artifact::{Artifact, Code};
 pub use error::Error;
+pub use gpu::simt;
 pub use options::{CpuLevel, Options};
 
 use tile_ir::target::Family;

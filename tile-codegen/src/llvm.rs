@@ -85,10 +85,15 @@ impl Machine {
         }
     }
 
-    /// Verifies the module and runs LLVM's `-O3` pipeline on it.
-    pub(crate) fn optimize(&self, kernel: &str, module: &Module<'_>) -> Result<(), Error> {
+    /// Tells the module its target. Must come before emission where stack memory has its own address space.
+    pub(crate) fn prepare(&self, module: &Module<'_>) {
         module.set_triple(&self.machine.get_triple());
         module.set_data_layout(&self.machine.get_target_data().get_data_layout());
+    }
+
+    /// Verifies the module and runs LLVM's `-O3` pipeline on it.
+    pub(crate) fn optimize(&self, kernel: &str, module: &Module<'_>) -> Result<(), Error> {
+        self.prepare(module);
         let refused = |message: inkwell::support::LLVMString| Error::Llvm {
             kernel: kernel.to_owned(),
             message: message.to_string(),

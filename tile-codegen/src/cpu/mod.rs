@@ -71,7 +71,7 @@ fn entry(ir: &Ir<'_>, instance: &Instance, plan: Plan, machine: &Machine, symbol
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
     ir.for_loop((first, end, ir.i64(1)), &[], |block, _| {
-        let block = delinearize(ir, block, &space);
+        let block = ir.delinearize(block, &space);
         let mut emitter = Emitter::new(ir, instance, &plan, &buffers, &arguments, &sizes, block, lanes);
         emitter.ops(instance.body());
         Vec::new()
@@ -130,16 +130,4 @@ fn load_sizes<'c>(ir: &Ir<'c>, abi: &KernelAbi, slots: PointerValue<'c>) -> Hash
             (name.clone(), ir.load(i64.into(), slot).into_int_value())
         })
         .collect()
-}
-
-/// The multi-index of a block: the last axis counts fastest.
-fn delinearize<'c>(ir: &Ir<'c>, block: IntValue<'c>, space: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
-    let mut rest = block;
-    let mut index = vec![rest; space.len()];
-    for axis in (1..space.len()).rev() {
-        index[axis] = ir.urem(rest, space[axis]);
-        rest = ir.udiv(rest, space[axis]);
-    }
-    index[0] = rest;
-    index
 }

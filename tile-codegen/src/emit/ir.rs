@@ -306,6 +306,18 @@ impl<'c> Ir<'c> {
         });
     }
 
+    /// The multi-index of a position in a row-major space: the last axis counts fastest.
+    pub(crate) fn delinearize(&self, position: IntValue<'c>, space: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
+        let mut rest = position;
+        let mut index = vec![rest; space.len()];
+        for axis in (1..space.len()).rev() {
+            index[axis] = self.urem(rest, space[axis]);
+            rest = self.udiv(rest, space[axis]);
+        }
+        index[0] = rest;
+        index
+    }
+
     /// Two branches that give values of the same types.
     pub(crate) fn if_else(
         &self,

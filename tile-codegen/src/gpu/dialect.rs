@@ -1,0 +1,223 @@
+//! What differs between GPU targets, as a description: how a kernel is declared, who the running thread is,
+//! how a block synchronises, where shared memory is. No emitter asks for a vendor.
+//!
+//! A [`Dialect`] is also implemented by the host executor of [`super::simt`], which runs the very same
+//! emitter's output thread by thread.
+
+use crate::emit::{Ir, Value};
+use inkwell::AddressSpace;
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::llvm_sys::LLVMAtomicOrdering;
+use inkwell::llvm_sys::core::{LLVMBuildFenceSyncScope, LLVMGetSyncScopeID};
+use inkwell::module::Linkage;
+use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::values::{FunctionValue, IntValue, PointerValue};
+use tile_ir::abi::{Argument, KernelAbi};
+
+/// Alignment of a tensor's first element that kernels rely on, in bytes. Device allocators give 256.
+const TENSOR_ALIGNMENT: u64 = 16;
+
+/// Alignment of a block's shared memory, in bytes.
+pub(super) const SHARED_ALIGNMENT: u32 = 128;
+
+/// What a kernel asks of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resources {
+    /// Threads per block.
+    pub(super) threads: u32,
+    /// Shared memory per block, in bytes.
+    pub(super) shared_bytes: u32,
+}
+
+/// The values that a kernel starts with.
+pub(super) struct Entry<'c> {
+    /// Per argument: a tensor's address, or a scalar in its compute type.
+    pub(super) arguments: Vec<Value<'c>>,
+    /// Run-time sizes, i64, in the order of the ABI.
+    pub(super) sizes: Vec<IntValue<'c>>,
+    /// The running thread's number in its block, an i32.
+    pub(super) thread: IntValue<'c>,
+    /// The block's number, an i64.
+    pub(super) block: IntValue<'c>,
+    /// The first byte of shared memory.
+    pub(super) shared: PointerValue<'c>,
+}
+
+/// How a target declares kernels and synchronises blocks.
+pub(super) trait Dialect {
+    /// Declares the kernel and leaves the builder in its first block.
+    fn entry<'c>(&self, ir: &Ir<'c>, symbol: &str, abi: &KernelAbi, resources: Resources) -> Entry<'c>;
+
+    /// Waits until every thread of the block is here and its writes to shared memory are seen by all.
+    fn barrier<'c>(&self, ir: &Ir<'c>);
+
+    /// Called before every access to shared memory, for dialects that watch them.
+    fn shared_access<'c>(&self, ir: &Ir<'c>, pointer: PointerValue<'c>, bytes: u64, write: bool) {
+        let _ = (ir, pointer, bytes, write);
+    }
+}
+
+/// How shared memory is declared.
+#[derive(Clone, Copy, Debug)]
+enum SharedMemory {
+    /// One array whose size the launch gives.
+    Dynamic,
+    /// A variable of the kernel.
+    Static,
+}
+
+/// A GPU's dialect as data.
+pub(super) struct Device {
+    calling_convention: u32,
+    thread: &'static str,
+    block: &'static str,
+    barrier: &'static str,
+    /// The operand of the barrier intrinsic, where it has one.
+    barrier_number: Option<u64>,
+    /// The scope at which memory is ordered around the barrier, where the barrier alone doesn't.
+    fence: Option<&'static str>,
+    shared: SharedMemory,
+    /// Function attributes; `{}` stands for the number of threads.
+    attributes: &'static [(&'static str, &'static str)],
+}
+
+const GLOBAL: u16 = 1;
+const SHARED: u16 = 3;
+
+/// NVIDIA GPUs.
+pub(super) const NVPTX: Device = Device {
+    calling_convention: 71,
+    thread: "llvm.nvvm.read.ptx.sreg.tid.x",
+    block: "llvm.nvvm.read.ptx.sreg.ctaid.x",
+    barrier: "llvm.nvvm.barrier.cta.sync.aligned.all",
+    barrier_number: Some(0),
+    fence: None,
+    shared: SharedMemory::Dynamic,
+    attributes: &[("nvvm.reqntid", "{},1,1")],
+};
+
+/// AMD GPUs. Their barrier orders execution only.
+pub(super) const AMDGPU: Device = Device {
+    calling_convention: 91,
+    thread: "llvm.amdgcn.workitem.id.x",
+    block: "llvm.amdgcn.workgroup.id.x",
+    barrier: "llvm.amdgcn.s.barrier",
+    barrier_number: None,
+    fence: Some("workgroup"),
+    shared: SharedMemory::Static,
+    attributes: &[
+        ("amdgpu-flat-work-group-size", "{},{}"),
+        ("uniform-work-group-size", "true"),
+        ("amdgpu-no-implicitarg-ptr", ""),
+    ],
+};
+
+impl Device {
+    /// Whether the launch must give the shared memory.
+    pub(super) fn has_dynamic_shared_memory(&self) -> bool {
+        matches!(self.shared, SharedMemory::Dynamic)
+    }
+
+    fn declare<'c>(&self, ir: &Ir<'c>, symbol: &str, abi: &KernelAbi, threads: u32) -> FunctionValue<'c> {
+        let tensor: BasicMetadataTypeEnum<'c> = ir.context.ptr_type(AddressSpace::from(GLOBAL)).into();
+        let mut types: Vec<BasicMetadataTypeEnum<'c>> = abi
+            .arguments
+            .iter()
+            .map(|argument| match argument {
+                Argument::Tensor { .. } => tensor,
+                Argument::Scalar { dtype, .. } => ir.storage_type(*dtype).into(),
+            })
+            .collect();
+        types.extend(abi.sizes.iter().map(|_| BasicMetadataTypeEnum::from(ir.context.i64_type())));
+        let function = ir.module.add_function(symbol, ir.context.void_type().fn_type(&types, false), None);
+        function.set_call_conventions(self.calling_convention);
+        for (i, argument) in abi.arguments.iter().enumerate() {
+            if let Argument::Tensor { mutable, .. } = argument {
+                tensor_attributes(ir, function, i as u32, *mutable);
+            }
+        }
+        for (key, value) in self.attributes {
+            let value = value.replace("{}", &threads.to_string());
+            function.add_attribute(AttributeLoc::Function, ir.context.create_string_attribute(key, &value));
+        }
+        enum_attribute(ir, function, AttributeLoc::Function, "nounwind", 0);
+        function
+    }
+
+    fn shared_memory<'c>(&self, ir: &Ir<'c>, symbol: &str, bytes: u32) -> PointerValue<'c> {
+        let space = AddressSpace::from(SHARED);
+        let (name, size) = match self.shared {
+            SharedMemory::Dynamic => ("tile_shared".to_owned(), 0),
+            SharedMemory::Static => (format!("{symbol}_shared"), bytes),
+        };
+        let ty = ir.context.i8_type().array_type(size);
+        let array = ir.module.add_global(ty, Some(space), &name);
+        array.set_alignment(SHARED_ALIGNMENT);
+        if size > 0 {
+            array.set_linkage(Linkage::Internal);
+            array.set_initializer(&ty.get_undef());
+        }
+        array.as_pointer_value()
+    }
+
+    fn number<'c>(&self, ir: &Ir<'c>, intrinsic: &str) -> IntValue<'c> {
+        ir.intrinsic(intrinsic, &[], &[]).expect("an id is an i32").into_int_value()
+    }
+}
+
+fn enum_attribute(ir: &Ir<'_>, function: FunctionValue<'_>, place: AttributeLoc, name: &str, value: u64) {
+    let kind = Attribute::get_named_enum_kind_id(name);
+    function.add_attribute(place, ir.context.create_enum_attribute(kind, value));
+}
+
+/// Rust's borrow rules and the runtime's allocator vouch for these.
+fn tensor_attributes(ir: &Ir<'_>, function: FunctionValue<'_>, parameter: u32, mutable: bool) {
+    let place = AttributeLoc::Param(parameter);
+    enum_attribute(ir, function, place, "noalias", 0);
+    enum_attribute(ir, function, place, "align", TENSOR_ALIGNMENT);
+    if !mutable {
+        enum_attribute(ir, function, place, "readonly", 0);
+    }
+}
+
+impl Dialect for Device {
+    fn entry<'c>(&self, ir: &Ir<'c>, symbol: &str, abi: &KernelAbi, resources: Resources) -> Entry<'c> {
+        let function = self.declare(ir, symbol, abi, resources.threads);
+        ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
+        let param = |i: usize| function.get_nth_param(i as u32).expect("a parameter per slot");
+        let arguments = abi.arguments.iter().enumerate().map(|(i, argument)| match argument {
+            Argument::Tensor { .. } => param(i),
+            Argument::Scalar { dtype, .. } => ir.value_from_storage(param(i), *dtype),
+        });
+        let arguments = arguments.collect();
+        let sizes = (0..abi.sizes.len()).map(|i| param(abi.arguments.len() + i).into_int_value()).collect();
+        Entry {
+            arguments,
+            sizes,
+            thread: self.number(ir, self.thread),
+            block: ir.resize(self.number(ir, self.block), 64, false),
+            shared: self.shared_memory(ir, symbol, resources.shared_bytes),
+        }
+    }
+
+    fn barrier<'c>(&self, ir: &Ir<'c>) {
+        let number: Vec<Value<'c>> =
+            self.barrier_number.iter().map(|&n| ir.context.i32_type().const_int(n, false).into()).collect();
+        self.order(ir, LLVMAtomicOrdering::LLVMAtomicOrderingRelease);
+        let none = ir.intrinsic(self.barrier, &[], &number);
+        debug_assert!(none.is_none(), "a barrier has no result");
+        self.order(ir, LLVMAtomicOrdering::LLVMAtomicOrderingAcquire);
+    }
+}
+
+impl Device {
+    fn order(&self, ir: &Ir<'_>, ordering: LLVMAtomicOrdering) {
+        let Some(scope) = self.fence else { return };
+        // SAFETY: the context and the positioned builder are alive, and the scope's name is given with its
+        // length. inkwell has no fence with a scope.
+        unsafe {
+            let id = LLVMGetSyncScopeID(ir.context.raw(), scope.as_ptr().cast(), scope.len());
+            LLVMBuildFenceSyncScope(ir.builder.as_mut_ptr(), ordering, id, c"".as_ptr());
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Emits the ops of a region in order: scalars are the same in every thread, tiles are fragments.
+//!
+//! Conditions and loop bounds are scalars, and no op makes a scalar from a tile, so all threads of a block
+//! take the same path through `for` and `if`: barriers may stand anywhere in them.
+
+use super::dialect::{Dialect, Entry};
+use super::distribution::{Distribution, Mapping, extents, i32_const};
+use super::fragment::{Fragment, REGISTER_SLOTS, local_array};
+use super::shared::{Pending, SharedPlan};
+use crate::emit::{Ir, Value};
+use inkwell::values::{IntValue, PointerValue};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use tile_ir::abi::KernelAbi;
+use tile_ir::kernel::OpData;
+use tile_ir::{DType, Instance, Op, OpId, RegionId, Type, ValueId};
+
+/// Emits one thread's program.
+pub(super) struct Emitter<'a, 'c> {
+    pub(super) ir: &'a Ir<'c>,
+    pub(super) instance: &'a Instance,
+    pub(super) dialect: &'a dyn Dialect,
+    pub(super) distribution: Distribution,
+    pub(super) plan: &'a SharedPlan,
+    /// The running thread's number in its block, an i32.
+    pub(super) thread: IntValue<'c>,
+    /// The first byte of shared memory.
+    pub(super) shared: PointerValue<'c>,
+    /// The block's index, per axis of the grid.
+    pub(super) block: Vec<IntValue<'c>>,
+    pub(super) pending: Pending,
+    sizes: HashMap<String, IntValue<'c>>,
+    /// Tensor addresses and scalars.
+    scalars: HashMap<ValueId, Value<'c>>,
+    tiles: HashMap<ValueId, Fragment<'c>>,
+    /// The argument that each partition view cuts.
+    tensors: HashMap<ValueId, ValueId>,
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    pub(super) fn new(
+        ir: &'a Ir<'c>,
+        instance: &'a Instance,
+        dialect: &'a dyn Dialect,
+        distribution: Distribution,
+        plan: &'a SharedPlan,
+        entry: Entry<'c>,
+    ) -> Self {
+        let abi = KernelAbi::of(instance);
+        let sizes: HashMap<_, _> = abi.sizes.iter().cloned().zip(entry.sizes).collect();
+        let space: Vec<_> = abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
+        let views = instance.walk().into_iter().map(|op| instance.op(op));
+        let views = views.filter(|data| matches!(data.op, Op::Partition(_)));
+        Emitter {
+            ir,
+            instance,
+            dialect,
+            distribution,
+            plan,
+            thread: entry.thread,
+            shared: entry.shared,
+            block: ir.delinearize(entry.block, &space),
+            pending: Pending::default(),
+            sizes,
+            scalars: instance.params().iter().copied().zip(entry.arguments).collect(),
+            tiles: HashMap::new(),
+            tensors: views.map(|data| (data.results[0], data.operands[0])).collect(),
+        }
+    }
+
+    pub(super) fn i32(&self, value: u64) -> IntValue<'c> {
+        i32_const(self.ir, value)
+    }
+
+    pub(super) fn dtype(&self, value: ValueId) -> DType {
+        self.instance.ty(value).elem().known().expect("an instance has no dtype parameters")
+    }
+
+    fn is_tile(&self, value: ValueId) -> bool {
+        matches!(self.instance.ty(value), Type::Tile(_))
+    }
+
+    pub(super) fn shape(&self, value: ValueId) -> Vec<u64> {
+        extents(self.instance, value)
+    }
+
+    pub(super) fn elements(&self, value: ValueId) -> u64 {
+        self.shape(value).iter().product()
+    }
+
+    pub(super) fn scalar(&self, value: ValueId) -> Value<'c> {
+        *self.scalars.get(&value).expect("verified: a scalar is defined before its use")
+    }
+
+    pub(super) fn index(&self, value: ValueId) -> IntValue<'c> {
+        self.scalar(value).into_int_value()
+    }
+
+    pub(super) fn tile(&self, value: ValueId) -> &Fragment<'c> {
+        self.tiles.get(&value).expect("verified: a tile is defined before its use")
+    }
+
+    pub(super) fn set_tile(&mut self, value: ValueId, fragment: Fragment<'c>) {
+        self.tiles.insert(value, fragment);
+    }
+
+    pub(super) fn dim(&self, dim: &tile_ir::Dim) -> IntValue<'c> {
+        self.ir.dim(dim, &|name| self.sizes[name])
+    }
+
+    /// The address of the tensor that a view cuts.
+    pub(super) fn tensor_of(&self, view: ValueId) -> PointerValue<'c> {
+        let tensor = self.tensors.get(&view).expect("verified: a view is made by `partition`");
+        self.scalar(*tensor).into_pointer_value()
+    }
+
+    /// The element indices of the running thread's slots in a tile of this shape.
+    pub(super) fn mapping(&self, shape: &[u64]) -> Mapping<'c> {
+        Mapping::new(self.ir, self.distribution, self.thread, shape)
+    }
+
+    /// Emits a region's ops; gives the operands of its `yield`.
+    pub(super) fn ops(&mut self, region: RegionId) -> &'a [ValueId] {
+        let instance = self.instance;
+        for &op in &instance.region(region).ops {
+            let data = instance.op(op);
+            if data.op == Op::Yield {
+                return &data.operands;
+            }
+            self.op(op, data);
+        }
+        &[]
+    }
+
+    fn op(&mut self, op: OpId, data: &'a OpData) {
+        match &data.op {
+            Op::Partition(_) => {}
+            Op::BlockIndex => {
+                let axes = data.results.iter().copied().zip(self.block.iter().map(|&index| index.into()));
+                self.scalars.extend(axes);
+            }
+            Op::LoadMasked => self.load_masked(data),
+            Op::StoreMasked => self.store_masked(data),
+            Op::For => self.for_loop(data),
+            Op::If => self.branch(data),
+            Op::Reduce { op: reduction, axis } => self.reduce(op, data, *reduction, *axis),
+            Op::Mma => self.mma(op, data),
+            Op::Broadcast(_) | Op::Permute(_) => self.movement(op, data),
+            Op::Reshape(_) => {
+                let same = self.tile(data.operands[0]).clone();
+                self.set_tile(data.results[0], same);
+            }
+            Op::Splat(_) => {
+                let value = self.scalar(data.operands[0]);
+                self.set_tile(data.results[0], Fragment::Uniform(value));
+            }
+            Op::Iota { axis, .. } => self.iota(data, *axis),
+            _ => self.elementwise(data),
+        }
+    }
+
+    fn iota(&mut self, data: &OpData, axis: usize) {
+        let result = data.results[0];
+        let (shape, dtype) = (self.shape(result), self.dtype(result));
+        let mapping = self.mapping(&shape);
+        let fragment = self.map(self.elements(result), dtype, |slot| {
+            let position = mapping.coordinates(self.ir, slot)[axis].value(self.ir);
+            self.ir.cast(DType::U32, dtype, position.into())
+        });
+        self.set_tile(result, fragment);
+    }
+
+    fn elementwise(&mut self, data: &OpData) {
+        let result = data.results[0];
+        if !self.is_tile(result) {
+            let operands: Vec<_> = data.operands.iter().map(|&value| self.scalar(value)).collect();
+            let value = self.leaf(data, &operands);
+            self.scalars.insert(result, value);
+            return;
+        }
+        let operands: Vec<_> =
+            data.operands.iter().map(|&value| (self.tile(value), self.dtype(value))).collect();
+        let uniform: Option<Vec<_>> = operands
+            .iter()
+            .map(|(fragment, _)| match fragment {
+                Fragment::Uniform(value) => Some(*value),
+                _ => None,
+            })
+            .collect();
+        let fragment = match uniform {
+            Some(operands) => Fragment::Uniform(self.leaf(data, &operands)),
+            None => self.map(self.elements(result), self.dtype(result), |slot| {
+                let values: Vec<_> =
+                    operands.iter().map(|&(fragment, dtype)| self.get(fragment, dtype, slot)).collect();
+                self.leaf(data, &values)
+            }),
+        };
+        self.set_tile(result, fragment);
+    }
+
+    /// An elementwise op on one element, or on scalars.
+    fn leaf(&self, data: &OpData, operands: &[Value<'c>]) -> Value<'c> {
+        let ir = self.ir;
+        let dtype = |i: usize| self.dtype(data.operands[i]);
+        match &data.op {
+            Op::Constant { value, .. } => ir.literal(*value, self.dtype(data.results[0])),
+            Op::Extent(dim) => self.dim(dim).into(),
+            Op::Unary(op) => ir.unary(*op, dtype(0), operands[0]),
+            Op::Binary(op) => ir.binary(*op, dtype(0), operands[0], operands[1]),
+            Op::Compare(predicate) => ir.compare(*predicate, dtype(0), operands[0], operands[1]),
+            Op::Select => ir.select(operands[0].into_int_value(), operands[1], operands[2]),
+            Op::Cast(_) => ir.cast(dtype(0), self.dtype(data.results[0]), operands[0]),
+            op => unreachable!("`{}` is not elementwise", op.name()),
+        }
+    }
+
+    fn for_loop(&mut self, data: &'a OpData) {
+        let (start, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
+        let region = data.regions[0];
+        let (&counter, params) =
+            self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
+        let homes: Vec<_> = params.iter().map(|&param| self.home(param)).collect();
+        let initial = self.carry(&data.operands[2..], &homes);
+        let ir = self.ir;
+        // What the last iteration read isn't known to the next one.
+        self.pending = Pending::unknown();
+        let finals = ir.for_loop((start, end, ir.i64(1)), &initial, |i, carried| {
+            self.scalars.insert(counter, i.into());
+            self.bind(params, carried);
+            let yielded = self.ops(region);
+            self.carry(yielded, &homes)
+        });
+        self.pending = Pending::unknown();
+        self.bind(&data.results, &finals);
+    }
+
+    /// The array that a carried tile lives in, if it lives in one.
+    fn home(&self, value: ValueId) -> Option<PointerValue<'c>> {
+        let slots = if self.is_tile(value) { self.distribution.slots(self.elements(value)) } else { 0 };
+        let in_memory = slots > REGISTER_SLOTS;
+        in_memory.then(|| local_array(self.ir, self.ir.compute_type(self.dtype(value)), slots))
+    }
+
+    /// The values that a loop carries: registers as they are, arrays copied to their homes.
+    fn carry(&self, values: &[ValueId], homes: &[Option<PointerValue<'c>>]) -> Vec<Value<'c>> {
+        let flat: Vec<Vec<Value<'c>>> = values.iter().map(|&value| self.flat(value)).collect();
+        let mut copies: BTreeMap<usize, Vec<_>> = BTreeMap::new();
+        let mut carried = Vec::new();
+        for ((&value, flat), home) in values.iter().zip(flat).zip(homes) {
+            match home {
+                None => carried.extend(flat),
+                Some(home) => {
+                    let slots = self.distribution.slots(self.elements(value));
+                    let copy = (flat[0].into_pointer_value(), *home, self.dtype(value));
+                    copies.entry(slots).or_default().push(copy);
+                    carried.push((*home).into());
+                }
+            }
+        }
+        for (slots, copies) in copies {
+            self.copy_arrays(slots, &copies);
+        }
+        carried
+    }
+
+    fn flat(&self, value: ValueId) -> Vec<Value<'c>> {
+        if !self.is_tile(value) {
+            return vec![self.scalar(value)];
+        }
+        self.flatten(self.tile(value).clone(), self.elements(value), self.dtype(value))
+    }
+
+    /// Defines values from what [`Self::flat`] gave for values of the same types.
+    fn bind(&mut self, values: &[ValueId], flat: &[Value<'c>]) {
+        let mut flat = flat.iter().copied();
+        for &value in values {
+            if self.is_tile(value) {
+                let fragment = self.unflatten(&mut flat, self.elements(value));
+                self.set_tile(value, fragment);
+            } else {
+                let scalar = flat.next().expect("values are flattened and restored alike");
+                self.scalars.insert(value, scalar);
+            }
+        }
+    }
+
+    fn branch(&mut self, data: &'a OpData) {
+        let condition = self.index(data.operands[0]);
+        let (ir, before) = (self.ir, self.pending.clone());
+        // The two closures run one after the other; the cell lends the emitter to each in turn.
+        let this = RefCell::new(&mut *self);
+        let run = |region: RegionId| {
+            let mut emitter = this.borrow_mut();
+            emitter.pending = before.clone();
+            let yielded = emitter.ops(region);
+            yielded.iter().flat_map(|&value| emitter.flat(value)).collect::<Vec<_>>()
+        };
+        let values = ir.if_else(condition, || run(data.regions[0]), || run(data.regions[1]));
+        self.pending = Pending::unknown();
+        self.bind(&data.results, &values);
+    }
+}

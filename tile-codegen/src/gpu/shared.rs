@@ -1,0 +1,153 @@
+//! Shared memory of a block: where each op's buffers lie, decided before anything is emitted, and where
+//! barriers are needed.
+//!
+//! An op that moves data between threads writes buffers, waits, and reads them; nothing in shared memory
+//! outlives the op. So buffers are handed out round a ring, and memory that was read since the last barrier
+//! must not be written before the next one: with a ring a following op usually writes elsewhere and needs
+//! no barrier of its own for that.
+
+use super::dialect::SHARED_ALIGNMENT;
+use super::distribution::Distribution;
+use super::{mma, movement, reduce};
+use crate::error::Error;
+use std::collections::HashMap;
+use tile_ir::kernel::OpData;
+use tile_ir::{DType, Instance, Loc, Op, OpId, TargetDesc};
+
+/// The ring is at least this large where the kernel's largest op needs less: room for two small ops.
+const SMALL_RING: u64 = 8 * 1024;
+
+/// A buffer of elements of one format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Buffer {
+    /// Bytes from the start of shared memory.
+    pub(super) offset: u64,
+    /// Its size in bytes.
+    pub(super) bytes: u64,
+    /// The format of its elements, in their storage type.
+    pub(super) dtype: DType,
+}
+
+/// A buffer that an op asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) dtype: DType,
+    pub(super) elements: u64,
+}
+
+impl Request {
+    fn bytes(self) -> u64 {
+        (self.elements * self.dtype.bytes() as u64).next_multiple_of(u64::from(SHARED_ALIGNMENT))
+    }
+}
+
+/// Every op's buffers.
+pub(super) struct SharedPlan {
+    buffers: HashMap<OpId, Vec<Buffer>>,
+    bytes: u64,
+}
+
+impl SharedPlan {
+    /// Plans the buffers of an instance.
+    ///
+    /// # Errors
+    /// [`Error::SharedMemory`] where one op needs more than the target has.
+    pub(super) fn of(
+        instance: &Instance,
+        distribution: Distribution,
+        target: &TargetDesc,
+    ) -> Result<SharedPlan, Error> {
+        let ops = instance.walk();
+        let requests: Vec<_> =
+            ops.iter().map(|&op| (op, requests(instance, distribution, instance.op(op)))).collect();
+        let total = |requests: &[Request]| requests.iter().map(|request| request.bytes()).sum::<u64>();
+        let largest = requests.iter().map(|(op, requests)| (total(requests), instance.op(*op).loc));
+        let (largest, loc) = largest.max_by_key(|&(bytes, _)| bytes).unwrap_or((0, Loc::UNKNOWN));
+        let available = u64::from(target.shared_bytes);
+        if largest > available {
+            let (kernel, target) = (instance.name.clone(), target.name.to_owned());
+            return Err(Error::SharedMemory { kernel, target, needed: largest, available, loc });
+        }
+        let ring = largest.max(SMALL_RING.min(available));
+        let mut plan = SharedPlan { buffers: HashMap::new(), bytes: 0 };
+        let mut next = 0;
+        for (op, requests) in requests {
+            if next + total(&requests) > ring {
+                next = 0;
+            }
+            plan.place(op, &requests, &mut next);
+        }
+        Ok(plan)
+    }
+
+    fn place(&mut self, op: OpId, requests: &[Request], next: &mut u64) {
+        for request in requests {
+            let buffer = Buffer { offset: *next, bytes: request.bytes(), dtype: request.dtype };
+            *next += buffer.bytes;
+            self.bytes = self.bytes.max(*next);
+            self.buffers.entry(op).or_default().push(buffer);
+        }
+    }
+
+    /// The op's buffers, in the order of its requests.
+    pub(super) fn buffers(&self, op: OpId) -> Vec<Buffer> {
+        self.buffers.get(&op).cloned().unwrap_or_default()
+    }
+
+    /// Shared memory of a block, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> Vec<Request> {
+    match &data.op {
+        Op::Mma => mma::requests(instance, distribution, data),
+        Op::Reduce { op, axis } => reduce::requests(instance, distribution, data, *op, *axis),
+        op => movement::requests(instance, distribution, data, op),
+    }
+}
+
+/// What was read from shared memory since the last barrier.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pending {
+    reads: Vec<(u64, u64)>,
+}
+
+impl Pending {
+    /// Anything may have been read: the state where control flow joins.
+    pub(super) fn unknown() -> Pending {
+        Pending { reads: vec![(0, u64::MAX)] }
+    }
+
+    /// Notes that a buffer is read.
+    pub(super) fn read(&mut self, buffer: Buffer) {
+        self.reads.push((buffer.offset, buffer.offset + buffer.bytes));
+    }
+
+    /// Whether a barrier must come before the buffer is written.
+    pub(super) fn conflicts(&self, buffer: Buffer) -> bool {
+        self.reads.iter().any(|&(start, end)| start < buffer.offset + buffer.bytes && buffer.offset < end)
+    }
+
+    /// Notes a barrier.
+    pub(super) fn clear(&mut self) {
+        self.reads.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_waits_only_for_reads_of_the_same_bytes() {
+        let buffer = |offset| Buffer { offset, bytes: 128, dtype: DType::F32 };
+        let mut pending = Pending::default();
+        pending.read(buffer(0));
+        assert!(pending.conflicts(buffer(0)) && !pending.conflicts(buffer(128)));
+        pending.clear();
+        assert!(!pending.conflicts(buffer(0)));
+        assert!(Pending::unknown().conflicts(buffer(256)));
+    }
+}
