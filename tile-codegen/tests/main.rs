@@ -5,7 +5,11 @@ mod support;
 
 #[path = "targets/cpu.rs"]
 mod cpu;
+#[path = "targets/gpu.rs"]
+mod gpu;
 #[path = "targets/kernels.rs"]
 mod kernels;
 #[path = "targets/leaf.rs"]
 mod leaf;
+#[path = "targets/simt.rs"]
+mod simt;

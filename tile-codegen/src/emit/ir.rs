@@ -10,7 +10,7 @@ use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, FloatType, IntType};
 use inkwell::values::{BasicValueEnum, FloatValue, FunctionValue, IntValue, PointerValue};
-use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
+use inkwell::{FloatPredicate, IntPredicate};
 
 /// An LLVM value in a register.
 pub(crate) type Value<'c> = BasicValueEnum<'c>;
@@ -226,10 +226,6 @@ impl<'c> Ir<'c> {
 
     pub(crate) fn store(&self, pointer: PointerValue<'c>, value: Value<'c>) {
         built(self.builder.build_store(pointer, value));
-    }
-
-    pub(crate) fn int_to_pointer(&self, address: IntValue<'c>) -> PointerValue<'c> {
-        built(self.builder.build_int_to_ptr(address, self.context.ptr_type(AddressSpace::default()), ""))
     }
 
     pub(crate) fn return_void(&self) {

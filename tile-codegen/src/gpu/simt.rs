@@ -11,6 +11,7 @@
 
 use super::dialect::{Dialect, Entry, Resources, SHARED_ALIGNMENT};
 use super::distribution::Distribution;
+use super::shared::SharedPlan;
 use crate::emit::{Features, Ir, Value};
 use crate::error::Error;
 use crate::llvm::Machine;
@@ -47,11 +48,12 @@ const ACCESS: &str = "tile_simt_access";
 pub fn compile(instance: &Instance, target: &TargetDesc, threads: Option<u32>) -> Result<SimtKernel, Error> {
     let instance = passes::optimize(instance.clone());
     let mut distribution = Distribution::of(&instance, target);
+    distribution.check(&instance, target)?;
     if let Some(threads) = threads {
         assert!(threads.is_power_of_two(), "a block has a power of two of threads");
         distribution.threads = u64::from(threads);
     }
-    let plan = super::plan(&instance, distribution, target)?;
+    let plan = SharedPlan::of(&instance, distribution, target)?;
     let machine = Machine::host(CpuLevel::Host)?;
     // The code lives as long as the process, as that of `jit` does.
     let context: &'static Context = Box::leak(Box::new(Context::create()));
@@ -110,7 +112,7 @@ impl SimtKernel {
                 done: vec![false; self.threads as usize],
                 error: None,
             }),
-            changed: Condvar::new(),
+            turn: (0..self.threads).map(|_| Condvar::new()).collect(),
             shadow: Mutex::new(vec![Cell::default(); self.shared_bytes]),
             shared: shared.0 as usize,
         };
@@ -141,7 +143,8 @@ unsafe impl Send for Address {}
 /// One block in progress.
 struct Block {
     turns: Mutex<Turns>,
-    changed: Condvar,
+    /// One per thread, so that a turn wakes only the thread that takes it.
+    turn: Vec<Condvar>,
     shadow: Mutex<Vec<Cell>>,
     shared: usize,
 }
@@ -173,7 +176,7 @@ impl Block {
     fn wait_for_turn(&self, thread: u32) {
         let mut turns = locked(&self.turns);
         while turns.running != thread {
-            turns = self.changed.wait(turns).unwrap_or_else(PoisonError::into_inner);
+            turns = self.turn[thread as usize].wait(turns).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -200,7 +203,7 @@ impl Block {
             next += 1;
         }
         turns.running = next;
-        self.changed.notify_all();
+        self.turn[next as usize].notify_one();
     }
 
     fn barrier(&self) {

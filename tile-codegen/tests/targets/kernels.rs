@@ -1,5 +1,8 @@
 //! Kernel texts that several targets run.
 
+use tile_ir::DType;
+use tile_ir::ops::ReduceOp;
+
 /// `c = a·b` with masked edges.
 pub(crate) fn matmul(operand: &str, accumulator: &str) -> String {
     format!(
@@ -112,3 +115,61 @@ kernel @control<B>(%x: tensor<n x B x f32>, %flag: bool, %scale: f32, %y: mut te
   store_masked %vy, %out
 }
 ";
+
+fn product(shape: &[usize]) -> String {
+    shape.iter().map(|extent| format!("{extent} x ")).collect()
+}
+
+/// `y = reduce op x` of one tile.
+pub(crate) fn reduction(dtype: DType, op: ReduceOp, shape: &[usize], axis: usize) -> String {
+    let mut reduced = shape.to_vec();
+    reduced[axis] = 1;
+    let (x, y) = (product(shape), product(&reduced));
+    let names: Vec<String> = (0..shape.len()).map(|axis| format!("%i{axis}")).collect();
+    format!(
+        "kernel @reduce(%x: tensor<{x}{dtype}>, %y: mut tensor<{y}{dtype}>) {{
+  %vx = partition %x {shape:?} : partition<{x}{dtype}, {shape:?}>
+  %vy = partition %y {reduced:?} : mut partition<{y}{dtype}, {reduced:?}>
+  {names} = block_index %vy : {indices}
+  %pad = constant {pad} : {dtype}
+  %a = load_masked %vx[{names}] pad %pad : tile<{x}{dtype}>
+  %s = reduce {op} %a axis {axis} : tile<{y}{dtype}>
+  store_masked %vy, %s
+}}
+",
+        names = names.join(", "),
+        indices = vec!["index"; shape.len()].join(", "),
+        pad = zero(dtype.name()),
+        op = op.name(),
+    )
+}
+
+/// The transpose of tiles, to which a row and a column of the same tile are added.
+pub(crate) fn movement(dtype: &str) -> String {
+    format!(
+        "kernel @movement<A, B>(%x: tensor<m x n x {dtype}>, %y: mut tensor<n x m x {dtype}>) {{
+  %vx = partition %x [A, B] : partition<m x n x {dtype}, [A, B]>
+  %vy = partition %y [B, A] : mut partition<n x m x {dtype}, [B, A]>
+  %j, %i = block_index %vy : index, index
+  %pad = constant {pad} : {dtype}
+  %a = load_masked %vx[%i, %j] pad %pad : tile<A x B x {dtype}>
+  %t = permute %a [1, 0] : tile<B x A x {dtype}>
+  %row = reduce max %t axis 0 : tile<1 x A x {dtype}>
+  %rows = broadcast %row : tile<B x A x {dtype}>
+  %column = reduce min %t axis 1 : tile<B x 1 x {dtype}>
+  %columns = broadcast %column : tile<B x A x {dtype}>
+  %one = reduce max %row axis 1 : tile<1 x 1 x {dtype}>
+  %ones = broadcast %one : tile<B x A x {dtype}>
+  %counter = iota 0 : tile<B x A x {dtype}>
+  %c = min %counter, %ones : tile<B x A x {dtype}>
+  %flat = reshape %a : tile<B x A x {dtype}>
+  %s = add %t, %rows : tile<B x A x {dtype}>
+  %u = sub %s, %columns : tile<B x A x {dtype}>
+  %v = add %u, %c : tile<B x A x {dtype}>
+  %w = max %v, %flat : tile<B x A x {dtype}>
+  store_masked %vy, %w
+}}
+",
+        pad = zero(dtype),
+    )
+}

@@ -1,10 +1,10 @@
 //! Runs a kernel's native code on arrays, and compares with the evaluator.
 
 use half::{bf16, f16};
-use tile_codegen::{Options, jit};
+use tile_codegen::{Options, jit, simt};
 use tile_ir::abi::KernelAbi;
 use tile_ir::array::Elements;
-use tile_ir::{Array, Binding, DType, Instance, Type, interp, specialize, text, verify};
+use tile_ir::{Array, Binding, DType, Instance, TargetDesc, Type, interp, specialize, text, verify};
 
 /// The instance of a kernel text with const parameters bound.
 pub(crate) fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
@@ -56,39 +56,73 @@ pub(crate) fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Array {
     Array::new(dtype, shape.to_vec(), elements)
 }
 
+/// Arguments in memory as the ABI has them, between guard words.
+pub(crate) struct Memory {
+    arguments: Vec<Vec<u64>>,
+    pub(crate) slots: Vec<u64>,
+    pub(crate) blocks: u64,
+}
+
+/// Words before and after every argument that a kernel must not touch: NaN as f64, as f32 and as bf16.
+const GUARD: [u64; 16] = [0x7ff8_7fc1_7fc1_7fc1; 16];
+
+impl Memory {
+    pub(crate) fn of(instance: &Instance, arguments: &[Array]) -> Memory {
+        let words = |array: &Array| -> Vec<u64> {
+            let mut bytes = to_bytes(array);
+            bytes.resize(bytes.len().next_multiple_of(8).max(8), 0xff);
+            let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+            GUARD.into_iter().chain(words).chain(GUARD).collect()
+        };
+        let mut memory: Vec<Vec<u64>> = arguments.iter().map(words).collect();
+        let is_tensor = |i: usize| matches!(instance.ty(instance.params()[i]), Type::Tensor(_));
+        let tensors = arguments.iter().enumerate().filter(|&(i, _)| is_tensor(i));
+        let shapes: Vec<&[usize]> = tensors.map(|(_, array)| array.shape()).collect();
+        let bound = KernelAbi::of(instance).bind(&shapes).unwrap();
+        let first = GUARD.len();
+        let slot = |i: usize| {
+            if is_tensor(i) { memory[i][first..].as_mut_ptr() as u64 } else { memory[i][first] }
+        };
+        let mut slots: Vec<u64> = (0..arguments.len()).map(slot).collect();
+        slots.extend(&bound.sizes);
+        Memory { arguments: memory, slots, blocks: bound.blocks() as u64 }
+    }
+
+    /// What the kernel left, as arrays like these.
+    pub(crate) fn arrays(&self, like: &[Array]) -> Vec<Array> {
+        let read = |(array, words): (&Array, &Vec<u64>)| {
+            let (before, rest) = words.split_at(GUARD.len());
+            let (words, after) = rest.split_at(rest.len() - GUARD.len());
+            assert!(before == GUARD && after == GUARD, "the kernel wrote outside its arguments");
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            from_bytes(array.dtype(), array.shape(), &bytes[..array.len() * array.dtype().bytes()])
+        };
+        like.iter().zip(&self.arguments).map(read).collect()
+    }
+}
+
 /// The arguments after running every block natively on this thread.
 pub(crate) fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -> Vec<Array> {
     let kernel = jit::compile_cpu(instance, options).unwrap_or_else(|error| panic!("{error}"));
-    let mut memory: Vec<Vec<u64>> = arguments
-        .iter()
-        .map(|array| {
-            let mut bytes = to_bytes(array);
-            bytes.resize(bytes.len().next_multiple_of(8).max(8), 0);
-            bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect()
-        })
-        .collect();
-    let is_tensor = |i: usize| matches!(instance.ty(instance.params()[i]), Type::Tensor(_));
-    let shapes: Vec<&[usize]> =
-        arguments.iter().enumerate().filter(|&(i, _)| is_tensor(i)).map(|(_, array)| array.shape()).collect();
-    let bound = KernelAbi::of(instance).bind(&shapes).unwrap();
-    let mut slots: Vec<u64> = (0..arguments.len())
-        .map(|i| if is_tensor(i) { memory[i].as_mut_ptr() as u64 } else { memory[i][0] })
-        .collect();
-    slots.extend(&bound.sizes);
+    let memory = Memory::of(instance, arguments);
     let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
     let address = scratch.as_mut_ptr().cast::<u8>();
     let aligned = address.wrapping_add(address.align_offset(64));
     // SAFETY: the slots are as the instance's ABI says, tensors are as large as their shapes, and the scratch
     // memory has the size and alignment that the kernel asks for.
-    unsafe { (kernel.entry())(slots.as_ptr(), 0, bound.blocks() as u64, aligned) };
-    arguments
-        .iter()
-        .zip(&memory)
-        .map(|(array, words)| {
-            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            from_bytes(array.dtype(), array.shape(), &bytes[..array.len() * array.dtype().bytes()])
-        })
-        .collect()
+    unsafe { (kernel.entry())(memory.slots.as_ptr(), 0, memory.blocks, aligned) };
+    memory.arrays(arguments)
+}
+
+/// The arguments after running every block as a GPU would, in blocks of `threads` threads if given.
+pub(crate) fn run_simt(instance: &Instance, arguments: &[Array], threads: Option<u32>) -> Vec<Array> {
+    let target = TargetDesc::named("sm_90a").unwrap();
+    let kernel = simt::compile(instance, target, threads).unwrap_or_else(|error| panic!("{error}"));
+    let memory = Memory::of(instance, arguments);
+    // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
+    let result = unsafe { kernel.run(&memory.slots, memory.blocks) };
+    result.unwrap_or_else(|error| panic!("{error} ({threads:?} threads) in {}", instance.name));
+    memory.arrays(arguments)
 }
 
 /// Asserts that the native code and the evaluator agree within `tolerance` (relative, and absolute below 1).

@@ -1,0 +1,246 @@
+//! PTX and HSACO of whole kernels: LLVM selects every op, `ptxas` assembles, code objects have their kernel.
+
+use crate::kernels::{CONTROL, SOFTMAX, matmul, movement, reduction};
+use crate::support::instance;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tile_codegen::{Artifact, Code, Error, Options, compile};
+use tile_ir::ops::{BinaryOp, Predicate, ReduceOp, UnaryOp};
+use tile_ir::{DType, Instance, TargetDesc};
+
+const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "gfx942", "gfx1100"];
+
+/// Compiles for every GPU target and hands the code to the vendor's tools.
+fn check(instance: &Instance) {
+    check_for(instance, &TARGETS);
+}
+
+fn check_for(instance: &Instance, targets: &[&str]) {
+    for &target in targets {
+        let artifact = build(instance, target).unwrap_or_else(|error| panic!("{target}: {error}"));
+        match &artifact.code {
+            Code::Ptx(text) => check_ptx(&artifact, text),
+            Code::Hsaco(bytes) => check_hsaco(&artifact, bytes),
+            Code::Object(_) => panic!("{target} gave an object of the host"),
+        }
+    }
+}
+
+fn build(instance: &Instance, target: &str) -> Result<Artifact, Error> {
+    compile(instance, TargetDesc::named(target).unwrap(), &Options::default())
+}
+
+/// A file that goes away with its value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(artifact: &Artifact, bytes: &[u8]) -> Scratch {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tile-test-{}-{number}.{}", std::process::id(), artifact.code.extension());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        Scratch(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// NVIDIA's assembler: `TILE_PTXAS`, or the one that the test command installs.
+fn ptxas() -> Option<PathBuf> {
+    let installed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/ptxas");
+    let named = std::env::var_os("TILE_PTXAS").map(PathBuf::from);
+    named.or(Some(installed)).filter(|path| path.exists())
+}
+
+/// Assembles; gives what `ptxas -v` says about registers, spills and shared memory.
+fn assemble(artifact: &Artifact, text: &str) -> Option<String> {
+    let Some(ptxas) = ptxas() else {
+        eprintln!(
+            "ptxas is not installed (TILE_PTXAS or target/tools/ptxas): the PTX of `{}` is not assembled",
+            artifact.symbol
+        );
+        return None;
+    };
+    let file = Scratch::new(artifact, text.as_bytes());
+    let mut command = Command::new(ptxas);
+    let architecture = format!("-arch={}", artifact.target);
+    command.args(["-v", architecture.as_str(), "-o", "/dev/null"]).arg(&file.0);
+    let output = command.output().unwrap();
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "ptxas refuses {}: {words}\n{text}", artifact.symbol);
+    Some(words)
+}
+
+fn check_ptx(artifact: &Artifact, text: &str) {
+    assert!(text.contains(&format!(".entry {}(", artifact.symbol)), "{text}");
+    assert!(text.contains(&format!(".reqntid {}", artifact.launch.threads)), "{text}");
+    assert!(!text.contains(".extern .func"), "a library call in\n{text}");
+    assemble(artifact, text);
+}
+
+/// What `llvm-readelf --notes` prints, if it is installed.
+fn notes(artifact: &Artifact, bytes: &[u8]) -> Option<String> {
+    let file = Scratch::new(artifact, bytes);
+    match Command::new("llvm-readelf-22").arg("--notes").arg(&file.0).output() {
+        Ok(output) if output.status.success() => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(output) => panic!("llvm-readelf: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => {
+            eprintln!(
+                "llvm-readelf-22 is not installed ({error}): the notes of `{}` are not read",
+                artifact.symbol
+            );
+            None
+        }
+    }
+}
+
+fn check_hsaco(artifact: &Artifact, bytes: &[u8]) {
+    assert_eq!(&bytes[..4], b"\x7fELF");
+    let Some(notes) = notes(artifact, bytes) else { return };
+    assert!(notes.contains(&format!(".symbol:         {}.kd", artifact.symbol)), "{notes}");
+    assert!(notes.contains(".vgpr_spill_count:"), "{notes}");
+    assert!(notes.contains(&format!(".max_flat_workgroup_size: {}", artifact.launch.threads)), "{notes}");
+    assert!(!notes.contains("hidden_"), "the kernel has implicit arguments:\n{notes}");
+}
+
+#[test]
+fn matmul_of_every_format() {
+    for (operand, accumulator) in [
+        ("f32", "f32"),
+        ("bf16", "f32"),
+        ("f16", "f32"),
+        ("f16", "f16"),
+        ("f64", "f64"),
+        ("i8", "i32"),
+        ("u8", "i32"),
+    ] {
+        let source = matmul(operand, accumulator);
+        check(&instance(&source, &[("BM", 32), ("BN", 64), ("BK", 16)]));
+        check(&instance(&source, &[("BM", 48), ("BN", 80), ("BK", 5)]));
+        check(&instance(&source, &[("BM", 1), ("BN", 300), ("BK", 7)]));
+    }
+}
+
+#[test]
+fn kernels_with_control_flow_and_movement() {
+    check(&instance(SOFTMAX, &[("B", 4), ("W", 1024)]));
+    check(&instance(SOFTMAX, &[("B", 3), ("W", 80)]));
+    check(&instance(SOFTMAX, &[("B", 1), ("W", 32768)]));
+    check(&instance(CONTROL, &[("B", 16)]));
+    // More than 64 slots, and more shared memory than AMD GPUs have.
+    check_for(&instance(CONTROL, &[("B", 150)]), &["sm_80", "sm_90a"]);
+    for dtype in DType::ALL.iter().filter(|dtype| dtype.is_int() && dtype.is_element() || dtype.is_float()) {
+        check(&instance(&movement(dtype.name()), &[("A", 48), ("B", 80)]));
+        for (&op, shape, axis) in
+            [(&ReduceOp::Sum, [48, 80], 1), (&ReduceOp::Max, [256, 8], 0), (&ReduceOp::Min, [1, 512], 1)]
+        {
+            check(&instance(&reduction(*dtype, op, &shape, axis), &[]));
+        }
+    }
+}
+
+/// One kernel with every leaf op that a format has, on an odd tile.
+fn every_op(dtype: DType, shape: &[usize]) -> String {
+    let extents: String = shape.iter().map(|extent| format!("{extent} x ")).collect();
+    let (tile, flags) = (format!("tile<{extents}{dtype}>"), format!("tile<{extents}bool>"));
+    let names = (0..shape.len()).map(|axis| format!("%i{axis}")).collect::<Vec<_>>().join(", ");
+    let indices = vec!["index"; shape.len()].join(", ");
+    let sizes: String = (0..shape.len()).map(|axis| format!("n{axis} x ")).collect();
+    let pad = match dtype {
+        DType::Bool => "false",
+        dtype if dtype.is_float() => "0.0",
+        _ => "0",
+    };
+    let mut text = format!(
+        "kernel @every_op(%x: tensor<{sizes}{dtype}>, %alpha: {dtype}, %y: mut tensor<{sizes}{dtype}>) {{
+  %vx = partition %x {shape:?} : partition<{sizes}{dtype}, {shape:?}>
+  %vy = partition %y {shape:?} : mut partition<{sizes}{dtype}, {shape:?}>
+  {names} = block_index %vy : {indices}
+  %pad = constant {pad} : {dtype}
+  %a = load_masked %vx[{names}] pad %pad : {tile}
+  %b = load_masked %vy pad %alpha : {tile}
+"
+    );
+    let mut last = "%a".to_owned();
+    // Every value reaches the result: it is taken where it equals `b`.
+    let mut value = |name: String, line: String, text: &mut String| {
+        text.push_str(&format!("  {name}_v = {line} : {tile}\n  {name}_c = eq {name}_v, %b : {flags}\n"));
+        text.push_str(&format!("  {name}_s = select {name}_c, {name}_v, {last} : {tile}\n"));
+        last = format!("{name}_s");
+    };
+    for op in UnaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype)) {
+        value(format!("%u_{}", op.name()), format!("{} %a", op.name()), &mut text);
+    }
+    for op in BinaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype)) {
+        value(format!("%b_{}", op.name()), format!("{} %a, %b", op.name()), &mut text);
+    }
+    for predicate in Predicate::ALL.iter().filter(|p| p.domain().accepts(dtype)) {
+        let name = format!("%p_{}", predicate.name());
+        text.push_str(&format!("  {name}_f = {} %a, %b : {flags}\n", predicate.name()));
+        value(name.clone(), format!("select {name}_f, %a, %b"), &mut text);
+    }
+    for other in DType::ALL.iter().filter(|other| other.is_element()) {
+        let name = format!("%c_{other}");
+        text.push_str(&format!("  {name}_o = cast %b : tile<{extents}{other}>\n"));
+        value(name.clone(), format!("cast {name}_o"), &mut text);
+    }
+    text.push_str(&format!("  store_masked %vy, {last}\n}}\n"));
+    text
+}
+
+#[test]
+fn every_op_of_every_format() {
+    for &dtype in DType::ALL.iter().filter(|dtype| dtype.is_element()) {
+        check(&instance(&every_op(dtype, &[6, 80]), &[]));
+        check(&instance(&every_op(dtype, &[130]), &[]));
+    }
+}
+
+#[test]
+fn tiles_that_do_not_fit_are_refused_with_numbers() {
+    let message = |instance: &Instance, target| build(instance, target).unwrap_err().to_string();
+    assert_eq!(
+        message(&instance(CONTROL, &[("B", 150)]), "gfx942"),
+        "kernel `control` needs 91136 bytes of shared memory per block, but gfx942 has 65536; use smaller tiles"
+    );
+    assert_eq!(
+        message(&instance(SOFTMAX, &[("B", 64), ("W", 4096)]), "sm_90a"),
+        "kernel `softmax`: tile<64 x 4096 x f32> takes 1024 registers per thread on sm_90a, more than the 256 that \
+         this compiler spends on one tile; use a smaller tile"
+    );
+}
+
+/// The first number before these words.
+fn number_before(text: &str, words: &str) -> u64 {
+    let (before, _) = text.split_once(words).unwrap_or_else(|| panic!("no `{words}` in {text}"));
+    before.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap()
+}
+
+#[test]
+fn a_large_matmul_stays_in_registers_and_compiles_quickly() {
+    let instance = instance(&matmul("bf16", "f32"), &[("BM", 128), ("BN", 128), ("BK", 64)]);
+    for target in TARGETS {
+        let start = std::time::Instant::now();
+        let artifact = build(&instance, target).unwrap();
+        eprintln!("{target}: 128 x 128 x 64 bf16 matmul compiled in {:?}", start.elapsed());
+        match &artifact.code {
+            Code::Ptx(text) => {
+                let Some(words) = assemble(&artifact, text) else { continue };
+                eprintln!("{words}");
+                assert!(number_before(&words, " bytes spill stores") < 1024, "{words}");
+            }
+            Code::Hsaco(bytes) => {
+                let Some(notes) = notes(&artifact, bytes) else { continue };
+                let counts = notes.lines().filter(|line| line.contains("gpr") || line.contains("_segment"));
+                eprintln!("{}", counts.collect::<Vec<_>>().join("\n"));
+            }
+            Code::Object(_) => panic!("{target} gave an object of the host"),
+        }
+    }
+}

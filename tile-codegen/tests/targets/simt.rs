@@ -1,0 +1,176 @@
+//! GPU code run thread by thread on the host, against the evaluator; every shared access is checked for races.
+
+use crate::kernels::{CONTROL, SOFTMAX, elementwise, matmul, movement, reduction};
+use crate::support::{close, instance, run_simt, sample};
+use tile_ir::ops::{Literal, ReduceOp};
+use tile_ir::{Array, DType, interp};
+
+/// Runs a kernel with the usual number of threads, and with few, so that every thread has many slots.
+fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], tolerance: f64) {
+    let instance = instance(source, constants);
+    let mut expected = arguments.to_vec();
+    interp::run(&instance, &mut expected).unwrap();
+    for threads in [None, Some(32), Some(4)] {
+        let actual = run_simt(&instance, arguments, threads);
+        for (which, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
+            let what = format!("argument {which}, {threads:?} threads, {constants:?} of\n{source}");
+            close(actual, expected, tolerance, &what);
+        }
+    }
+}
+
+fn check_matmul(
+    operand: DType,
+    accumulator: DType,
+    (m, n, k): (usize, usize, usize),
+    tiles: [usize; 3],
+    tolerance: f64,
+) {
+    let constants = [("BM", tiles[0]), ("BN", tiles[1]), ("BK", tiles[2])];
+    let c = sample(accumulator, &[m, n], 3);
+    let arguments = [sample(operand, &[m, k], 1), sample(operand, &[k, n], 2), c];
+    agree(&matmul(operand.name(), accumulator.name()), &constants, &arguments, tolerance);
+}
+
+#[test]
+fn matmul_of_every_format() {
+    for (operand, accumulator, tolerance) in [
+        (DType::F32, DType::F32, 0.0),
+        (DType::BF16, DType::F32, 0.0),
+        (DType::F16, DType::F32, 0.0),
+        (DType::F16, DType::F16, 2e-3),
+        (DType::F64, DType::F64, 0.0),
+        (DType::I8, DType::I32, 0.0),
+        (DType::U8, DType::I32, 0.0),
+    ] {
+        check_matmul(operand, accumulator, (33, 50, 40), [16, 32, 16], tolerance);
+    }
+}
+
+#[test]
+fn matmul_of_ragged_and_degenerate_shapes() {
+    for (shape, tiles) in [
+        ((1, 1, 1), [16, 16, 16]),
+        ((17, 65, 9), [5, 7, 3]),
+        ((17, 65, 9), [48, 80, 10]),
+        ((4, 4, 0), [1, 48, 8]),
+        ((0, 4, 4), [4, 4, 4]),
+        ((20, 12, 6), [13, 1, 5]),
+        ((30, 300, 8), [2, 256, 4]),
+    ] {
+        check_matmul(DType::F32, DType::F32, shape, tiles, 0.0);
+    }
+}
+
+#[test]
+fn softmax_with_rows_shorter_than_the_tile() {
+    for (m, n, b, w) in [(7, 100, 4, 128), (3, 1, 2, 1), (1, 33, 1, 64), (5, 700, 2, 1024), (3, 41, 3, 48)] {
+        let arguments = [sample(DType::F32, &[m, n], 5), sample(DType::F32, &[m, n], 6)];
+        // Four roundings and an exponential of 2 ulp.
+        agree(SOFTMAX, &[("B", b), ("W", w)], &arguments, 1e-6);
+    }
+}
+
+#[test]
+fn loops_branches_and_movement() {
+    for flag in [0, 1] {
+        for (n, b) in [(4, 4), (10, 4), (3, 8), (33, 33)] {
+            let arguments = [
+                sample(DType::F32, &[n, b], 1),
+                Array::scalar(DType::Bool, Literal::Int(flag)),
+                Array::scalar(DType::F32, Literal::Float(0.5)),
+                sample(DType::F32, &[n, b], 2),
+            ];
+            // Sums of a thousand numbers in another order.
+            agree(CONTROL, &[("B", b)], &arguments, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn reductions_of_every_shape() {
+    let shapes: [&[usize]; 10] = [
+        &[3, 100],
+        &[37, 5],
+        &[4, 512],
+        &[512, 4],
+        &[1, 1000],
+        &[1000, 1],
+        &[6, 16, 8],
+        &[2, 3, 256],
+        &[5, 7, 3],
+        &[300],
+    ];
+    for shape in shapes {
+        for axis in 0..shape.len() {
+            let mut result = shape.to_vec();
+            result[axis] = 1;
+            let arguments = [sample(DType::F32, shape, 4), sample(DType::F32, &result, 5)];
+            agree(&reduction(DType::F32, ReduceOp::Sum, shape, axis), &[], &arguments, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn reductions_of_every_format() {
+    for dtype in [DType::F64, DType::F16, DType::BF16, DType::I8, DType::U8, DType::I32, DType::I64] {
+        for &op in ReduceOp::ALL {
+            for axis in [0, 1] {
+                let shape = [9, 70];
+                let mut result = shape;
+                result[axis] = 1;
+                let arguments = [sample(dtype, &shape, 4), sample(dtype, &result, 5)];
+                agree(&reduction(dtype, op, &shape, axis), &[], &arguments, 1e-5);
+            }
+        }
+    }
+}
+
+#[test]
+fn broadcasts_and_permutations() {
+    for (shape, tile) in
+        [([40, 72], [16, 32]), ([40, 72], [5, 7]), ([9, 513], [3, 256]), ([300, 2], [256, 1])]
+    {
+        let arguments = [sample(DType::BF16, &shape, 1), sample(DType::BF16, &[shape[1], shape[0]], 2)];
+        agree(&movement("bf16"), &[("A", tile[0]), ("B", tile[1])], &arguments, 0.0);
+    }
+}
+
+#[test]
+fn elementwise_ops_at_the_edge() {
+    for (dtype, result, body) in [
+        (DType::F16, DType::F16, "mul %a, %b"),
+        (DType::BF16, DType::BF16, "div %a, %b"),
+        (DType::I8, DType::I8, "rem %a, %b"),
+        (DType::Bool, DType::Bool, "xor %a, %b"),
+        (DType::F32, DType::Bool, "lt %a, %b"),
+        (DType::F64, DType::F64, "rem %a, %b"),
+        (DType::U64, DType::F16, "cast %a"),
+    ] {
+        for (n, b) in [(1, 1), (70, 64), (200, 300), (515, 512)] {
+            let arguments = [sample(dtype, &[n], 1), sample(dtype, &[n], 2), sample(result, &[n], 3)];
+            agree(&elementwise(dtype.name(), result.name(), body), &[("B", b)], &arguments, 0.0);
+        }
+    }
+}
+
+/// The stored tile is read back within the block, padding and all.
+#[test]
+fn a_block_reads_back_what_it_stored() {
+    let source = "\
+kernel @twice<B>(%y: mut tensor<n x i32>) {
+  %v = partition %y [B] : mut partition<n x i32, [B]>
+  %pad = constant 7 : i32
+  %0 = constant 0 : index
+  %3 = constant 3 : index
+  for %k = %0 to %3 {
+    %t = load_masked %v pad %pad : tile<B x i32>
+    %d = add %t, %t : tile<B x i32>
+    store_masked %v, %d
+  }
+}
+";
+    for (n, b) in [(10, 4), (300, 200), (5, 8)] {
+        agree(source, &[("B", b)], &[sample(DType::I32, &[n], 1)], 0.0);
+    }
+}
