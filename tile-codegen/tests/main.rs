@@ -1,5 +1,7 @@
 //! One binary for all tests that need LLVM, so that it links once.
 
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
 #[path = "targets/support.rs"]
 mod support;
 

@@ -1,5 +1,7 @@
 //! Launches of kernels given as IR text: every device, and every message that a user may read.
 
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
 use std::cell::Cell;
 use tile_runtime::launch::KernelDef;
 use tile_runtime::reference::Arguments;

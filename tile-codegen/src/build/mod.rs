@@ -1,10 +1,9 @@
 //! The build-script helper: device code for the kernels of a crate, out of `cargo build`.
 //!
+//! A build script is one line:
+//!
 //! ```no_run
-//! // build.rs
-//! fn main() {
-//!     tile_codegen::build::kernels().targets(["sm_90a", "gfx942", "cpu"]).emit();
-//! }
+//! tile_codegen::build::kernels().targets(["sm_90a", "gfx942", "cpu"]).emit();
 //! ```
 //!
 //! Every `#[tile_kernel(instances(…))]` function under `src/` is compiled for every target. The macro finds the

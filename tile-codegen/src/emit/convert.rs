@@ -14,7 +14,7 @@ fn i32_const<'c>(ir: &Ir<'c>, value: u32) -> IntValue<'c> {
 /// bf16 is the top half of an f32.
 pub(super) fn bf16_from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
     let wide = ir.shl(ir.resize(bits, 32, false), i32_const(ir, 16));
-    ir.from_bits(wide, ir.f32())
+    ir.float_of_bits(wide, ir.f32())
 }
 
 /// The bits of an f32 that bf16 represents exactly.
@@ -30,7 +30,7 @@ pub(super) fn round_bf16<'c>(ir: &Ir<'c>, value: FloatValue<'c>) -> FloatValue<'
     let rounded = ir.add(ir.add(bits, i32_const(ir, 0x7fff)), even);
     let quiet = ir.or(bits, i32_const(ir, 0x0040_0000));
     let chosen = ir.select_int(ir.is_nan(value), quiet, rounded);
-    ir.from_bits(ir.and(chosen, i32_const(ir, 0xffff_0000)), ir.f32())
+    ir.float_of_bits(ir.and(chosen, i32_const(ir, 0xffff_0000)), ir.f32())
 }
 
 /// An f32 rounded to f16.
@@ -42,35 +42,35 @@ pub(super) fn round_f16<'c>(ir: &Ir<'c>, value: FloatValue<'c>) -> FloatValue<'c
     let bits = ir.bits(value);
     let sign = ir.and(bits, i32_const(ir, 0x8000_0000));
     let magnitude_bits = ir.and(bits, i32_const(ir, 0x7fff_ffff));
-    let magnitude = ir.from_bits(magnitude_bits, ir.f32());
+    let magnitude = ir.float_of_bits(magnitude_bits, ir.f32());
     // Normal results keep 10 of 23 mantissa bits.
     let even = ir.and(ir.lshr(bits, i32_const(ir, 13)), i32_const(ir, 1));
     let rounded = ir.add(ir.add(magnitude_bits, i32_const(ir, 0xfff)), even);
-    let normal = ir.from_bits(ir.and(rounded, i32_const(ir, 0xffff_e000)), ir.f32());
+    let normal = ir.float_of_bits(ir.and(rounded, i32_const(ir, 0xffff_e000)), ir.f32());
     let overflow = ir.fcmp(FloatPredicate::OGT, normal, f32(65504.0));
     let normal = ir.select_float(overflow, f32(f64::INFINITY), normal);
     // Subnormal results are multiples of 2⁻²⁴, the spacing of f32 between 0.5 and 1.
     let subnormal = ir.fsub(ir.fadd(magnitude, f32(0.5)), f32(0.5));
     let is_subnormal = ir.fcmp(FloatPredicate::OLT, magnitude, f32(f64::powi(2.0, -14)));
     let finite = ir.select_float(is_subnormal, subnormal, normal);
-    let signed = ir.from_bits(ir.or(ir.bits(finite), sign), ir.f32());
+    let signed = ir.float_of_bits(ir.or(ir.bits(finite), sign), ir.f32());
     ir.select_float(ir.is_nan(value), value, signed)
 }
 
 /// An f16 from its bits, as f32.
 pub(super) fn f16_from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>) -> FloatValue<'c> {
     if ir.features.half_conversion {
-        return ir.fpext(ir.from_bits(bits, ir.context.f16_type()), ir.f32());
+        return ir.fpext(ir.float_of_bits(bits, ir.context.f16_type()), ir.f32());
     }
     let wide = ir.resize(bits, 32, false);
     let sign = ir.shl(ir.and(wide, i32_const(ir, 0x8000)), i32_const(ir, 16));
     let magnitude = ir.shl(ir.and(wide, i32_const(ir, 0x7fff)), i32_const(ir, 13));
     // The exponent bias differs by 127 − 15 = 112; the product is exact, also for subnormals.
-    let scaled = ir.fmul(ir.from_bits(magnitude, ir.f32()), ir.f32().const_float(f64::powi(2.0, 112)));
+    let scaled = ir.fmul(ir.float_of_bits(magnitude, ir.f32()), ir.f32().const_float(f64::powi(2.0, 112)));
     let special = ir.icmp(IntPredicate::UGE, magnitude, i32_const(ir, 0x7c00 << 13));
     let special_bits = ir.or(magnitude, i32_const(ir, 0x7f80_0000));
     let result = ir.select_int(special, special_bits, ir.bits(scaled));
-    ir.from_bits(ir.or(result, sign), ir.f32())
+    ir.float_of_bits(ir.or(result, sign), ir.f32())
 }
 
 /// The bits of an f32 that f16 represents exactly.
@@ -85,7 +85,7 @@ pub(super) fn f16_to_bits<'c>(ir: &Ir<'c>, value: FloatValue<'c>) -> IntValue<'c
     // A subnormal is its magnitude in units of 2⁻²⁴. The clamp keeps the conversion defined for the others.
     let small = ir.icmp(IntPredicate::ULT, magnitude, i32_const(ir, 0x3880_0000));
     let clamped = ir.select_int(small, magnitude, i32_const(ir, 0));
-    let units = ir.fmul(ir.from_bits(clamped, ir.f32()), ir.f32().const_float(f64::powi(2.0, 24)));
+    let units = ir.fmul(ir.float_of_bits(clamped, ir.f32()), ir.f32().const_float(f64::powi(2.0, 24)));
     let subnormal = float_to_int(ir, units, DType::I32);
     let finite = ir.select_int(small, subnormal, normal);
     let infinite = ir.icmp(IntPredicate::EQ, magnitude, i32_const(ir, 0x7f80_0000));
@@ -119,7 +119,7 @@ fn f64_to_f32_odd<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let truncated = ir.sub(bits, step);
     let inexact = ir.fcmp(FloatPredicate::ONE, back, x);
     let sticky = ir.resize(ir.and(inexact, finite), 32, false);
-    ir.from_bits(ir.or(truncated, sticky), ir.f32())
+    ir.float_of_bits(ir.or(truncated, sticky), ir.f32())
 }
 
 /// Rust's `as` from float to integer: truncates, saturates, NaN gives 0.

@@ -66,7 +66,7 @@ fn body<'c>(ir: &Ir<'c>, a: FloatValue<'c>, b: FloatValue<'c>) -> FloatValue<'c>
     let results = ir.if_else(
         simple,
         || vec![quick.into()],
-        || vec![ir.from_bits(ir.or(divide(ir, &format, ua, ub), sign), ty).into()],
+        || vec![ir.float_of_bits(ir.or(divide(ir, &format, ua, ub), sign), ty).into()],
     );
     results[0].into_float_value()
 }

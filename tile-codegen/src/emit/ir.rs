@@ -146,7 +146,7 @@ impl<'c> Ir<'c> {
         built(self.builder.build_bit_cast(a, ty, "")).into_int_value()
     }
 
-    pub(crate) fn from_bits(&self, a: IntValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
+    pub(crate) fn float_of_bits(&self, a: IntValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
         built(self.builder.build_bit_cast(a, ty, "")).into_float_value()
     }
 

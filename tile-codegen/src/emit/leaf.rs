@@ -165,7 +165,7 @@ impl<'c> Ir<'c> {
     ) -> FloatValue<'c> {
         let (predicate, join): (_, fn(&Self, IntValue<'c>, IntValue<'c>) -> IntValue<'c>) =
             if larger { (FloatPredicate::OGT, Self::and) } else { (FloatPredicate::OLT, Self::or) };
-        let equal = self.from_bits(join(self, self.bits(a), self.bits(b)), a.get_type());
+        let equal = self.float_of_bits(join(self, self.bits(a), self.bits(b)), a.get_type());
         let ordered = self.select_float(self.fcmp(predicate, a, b), a, b);
         let ordered = self.select_float(self.fcmp(FloatPredicate::OEQ, a, b), equal, ordered);
         let (if_a_nan, if_b_nan) = if ignore_nan { (b, a) } else { (a, b) };

@@ -30,7 +30,7 @@ impl<'c> Precision<'c> {
                 wide: true,
                 mantissa_bits: 52,
                 bias: 1023,
-                ln2_head: 6.931_471_803_691_238_16e-1,
+                ln2_head: 6.931_471_803_691_238e-1,
                 ln2_tail: 1.908_214_929_270_587_7e-10,
             }
         } else {
@@ -72,7 +72,7 @@ fn round<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'
 /// `2^n` for an exponent in the normal range.
 fn power_of_two<'c>(ir: &Ir<'c>, p: &Precision<'c>, n: IntValue<'c>) -> FloatValue<'c> {
     let field = ir.add(n, p.int(ir, p.bias));
-    ir.from_bits(ir.shl(field, p.int(ir, p.mantissa_bits)), p.ty)
+    ir.float_of_bits(ir.shl(field, p.int(ir, p.mantissa_bits)), p.ty)
 }
 
 /// `x` kept between bounds beyond which the result has long overflowed or vanished. NaN stays.
@@ -134,7 +134,7 @@ fn split<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> Split<'c> {
     let bits = ir.bits(scaled);
     let exponent = ir.ashr(ir.sub(bits, p.int(ir, root_bits)), p.int(ir, p.mantissa_bits));
     let mantissa = ir.sub(bits, ir.shl(exponent, p.int(ir, p.mantissa_bits)));
-    let f = ir.fsub(ir.from_bits(mantissa, p.ty), p.float(1.0));
+    let f = ir.fsub(ir.float_of_bits(mantissa, p.ty), p.float(1.0));
     let k = ir.int_to_float(ir.sub(exponent, correction), true, p.ty);
     Split { f, k }
 }
@@ -186,7 +186,7 @@ pub(super) fn log2<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     // The head of ln(1 + f) is cut to half the mantissa: its product with the head of log₂ e is exact.
     let cut = |value: FloatValue<'c>| {
         let mask = -(1i64 << (if p.wide { 32 } else { 12 }));
-        ir.from_bits(ir.and(ir.bits(value), p.int(ir, mask)), p.ty)
+        ir.float_of_bits(ir.and(ir.bits(value), p.int(ir, mask)), p.ty)
     };
     let head = cut(ir.fsub(f, half_square));
     let rest = ir.fadd(ir.fsub(ir.fsub(f, head), half_square), tail);

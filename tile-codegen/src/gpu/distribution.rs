@@ -155,14 +155,14 @@ impl<'c> Mapping<'c> {
         let threads = distribution.threads;
         let common = shape.iter().zip(&strides).map(|(&extent, &stride)| {
             let period = extent * stride;
-            if elements % threads != 0 || threads % stride != 0 {
+            if !elements.is_multiple_of(threads) || !threads.is_multiple_of(stride) {
                 return None;
             }
             let quotient = quotient(ir, thread, stride);
             if period % threads == 0 {
                 Some(quotient)
             } else {
-                (threads % period == 0).then(|| remainder(ir, quotient, extent))
+                threads.is_multiple_of(period).then(|| remainder(ir, quotient, extent))
             }
         });
         let common = common.collect();

@@ -1,5 +1,7 @@
 //! The front end as its callers use it: kernels to IR, and mistakes to messages.
 
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
 mod kernels;
 mod mistakes;
 
