@@ -13,5 +13,9 @@ mod gpu;
 mod kernels;
 #[path = "targets/leaf.rs"]
 mod leaf;
+#[path = "targets/random.rs"]
+mod random;
+#[path = "targets/scratch.rs"]
+mod scratch;
 #[path = "targets/simt.rs"]
 mod simt;

@@ -1,7 +1,7 @@
 //! Tiles in scratch memory: addresses, loads and stores, and the alias scopes that tell LLVM that buffers
 //! are disjoint.
 
-use super::plan::Plan;
+use super::scratch::{Place, Scratch, element_bytes};
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -13,9 +13,10 @@ use tile_ir::{DType, ValueId};
 /// The scratch memory of a block.
 pub(super) struct Buffers<'a, 'c> {
     ir: &'a Ir<'c>,
-    scratch: PointerValue<'c>,
-    /// Per buffer: the scope list of its own accesses, and of those it never overlaps with.
-    scopes: HashMap<u64, [MetadataValue<'c>; 2]>,
+    scratch: &'a Scratch,
+    base: PointerValue<'c>,
+    /// Per place: its own scope, and the scopes of the places that it never overlaps with.
+    scopes: HashMap<usize, [MetadataValue<'c>; 2]>,
     /// For accesses of tensors: disjoint from every buffer.
     all: Option<MetadataValue<'c>>,
     kinds: [u32; 2],
@@ -26,44 +27,48 @@ pub(super) struct Buffers<'a, 'c> {
 pub(super) struct Buffer<'c> {
     pub(super) address: PointerValue<'c>,
     pub(super) dtype: DType,
-    offset: u64,
+    place: Place,
 }
 
 impl<'a, 'c> Buffers<'a, 'c> {
-    pub(super) fn new(ir: &'a Ir<'c>, scratch: PointerValue<'c>, plan: &Plan) -> Self {
+    pub(super) fn new(ir: &'a Ir<'c>, scratch: &'a Scratch, base: PointerValue<'c>) -> Self {
         let domain = ir.context.metadata_node(&[ir.context.metadata_string("tile").into()]);
-        let mut offsets: Vec<u64> = plan.buffers().into_iter().collect();
-        offsets.sort_unstable();
-        let scope = |offset: &u64| {
-            let name = ir.context.metadata_string(&format!("buffer at {offset}"));
+        let places = scratch.places();
+        let scope = |place: &Place| {
+            let name = ir.context.metadata_string(&format!("tile {} at {}", place.id, place.offset));
             ir.context.metadata_node(&[name.into(), domain.into()])
         };
-        let each: Vec<MetadataValue<'c>> = offsets.iter().map(scope).collect();
-        let list = |skip: Option<usize>| {
-            let others = each.iter().enumerate().filter(|&(i, _)| Some(i) != skip);
-            ir.context.metadata_node(&others.map(|(_, &scope)| scope.into()).collect::<Vec<_>>())
+        let each: Vec<MetadataValue<'c>> = places.iter().map(scope).collect();
+        let list = |accept: &dyn Fn(&Place) -> bool| {
+            let accepted = places.iter().zip(&each).filter(|(place, _)| accept(place));
+            ir.context.metadata_node(&accepted.map(|(_, &scope)| scope.into()).collect::<Vec<_>>())
         };
-        let scopes = offsets
-            .iter()
-            .enumerate()
-            .map(|(i, &offset)| (offset, [ir.context.metadata_node(&[each[i].into()]), list(Some(i))]))
-            .collect();
-        let all = (!each.is_empty()).then(|| list(None));
+        let scopes = places.iter().zip(&each).map(|(place, &own)| {
+            let apart = list(&|other| !place.overlaps(other));
+            (place.id, [ir.context.metadata_node(&[own.into()]), apart])
+        });
+        let scopes = scopes.collect();
+        let all = (!each.is_empty()).then(|| list(&|_| true));
         let kinds = [ir.context.get_kind_id("alias.scope"), ir.context.get_kind_id("noalias")];
-        Buffers { ir, scratch, scopes, all, kinds }
+        Buffers { ir, scratch, base, scopes, all, kinds }
     }
 
-    /// The buffer of a tile that the plan stores.
-    pub(super) fn of(&self, plan: &Plan, value: ValueId, dtype: DType) -> Option<Buffer<'c>> {
-        let offset = plan.offset(value)?;
+    /// The builder.
+    pub(super) fn ir(&self) -> &'a Ir<'c> {
+        self.ir
+    }
+
+    /// The buffer of a stored tile.
+    pub(super) fn of(&self, value: ValueId, dtype: DType) -> Option<Buffer<'c>> {
+        let place = self.scratch.place(value)?;
         let byte = self.ir.context.i8_type().into();
-        let address = self.ir.element(byte, self.scratch, self.ir.i64(offset as i64));
-        Some(Buffer { address, dtype, offset })
+        let address = self.ir.element(byte, self.base, self.ir.i64(place.offset as i64));
+        Some(Buffer { address, dtype, place })
     }
 
-    fn mark(&self, instruction: Option<InstructionValue<'c>>, offset: u64) {
+    fn mark(&self, instruction: Option<InstructionValue<'c>>, place: Place) {
         let Some(instruction) = instruction else { return };
-        for (list, kind) in self.scopes[&offset].iter().zip(self.kinds) {
+        for (list, kind) in self.scopes[&place.id].iter().zip(self.kinds) {
             instruction.set_metadata(*list, kind).expect("loads and stores take alias metadata");
         }
     }
@@ -87,7 +92,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
     pub(super) fn load(&self, buffer: &Buffer<'c>, index: IntValue<'c>) -> Value<'c> {
         let ty = self.element_type(buffer.dtype);
         let value = self.ir.load(ty, self.ir.element(ty, buffer.address, index));
-        self.mark(value.as_instruction_value(), buffer.offset);
+        self.mark(value.as_instruction_value(), buffer.place);
         if buffer.dtype == DType::Bool {
             let byte = value.into_int_value();
             return self.ir.icmp(IntPredicate::NE, byte, byte.get_type().const_zero()).into();
@@ -104,7 +109,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
         };
         let address = self.ir.element(ty, buffer.address, index);
         let store = self.ir.builder.build_store(address, value).expect("the builder is positioned");
-        self.mark(Some(store), buffer.offset);
+        self.mark(Some(store), buffer.place);
     }
 
     /// Reads `ty`, a vector or scalar of the buffer's element type, at element `index`.
@@ -121,7 +126,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
             load.set_alignment(element_alignment(buffer.dtype))
                 .expect("an element's alignment is a power of two");
         }
-        self.mark(load, buffer.offset);
+        self.mark(load, buffer.place);
         value
     }
 
@@ -132,15 +137,15 @@ impl<'a, 'c> Buffers<'a, 'c> {
         store
             .set_alignment(element_alignment(buffer.dtype))
             .expect("an element's alignment is a power of two");
-        self.mark(Some(store), buffer.offset);
+        self.mark(Some(store), buffer.place);
     }
 
-    /// Whether two tiles share a buffer.
+    /// Whether two tiles share a place.
     pub(super) fn same(a: &Buffer<'c>, b: &Buffer<'c>) -> bool {
-        a.offset == b.offset
+        a.place == b.place
     }
 }
 
 fn element_alignment(dtype: DType) -> u32 {
-    super::plan::scratch_bytes_of(dtype) as u32
+    element_bytes(dtype) as u32
 }

@@ -2,10 +2,15 @@
 
 use super::buffer::Buffer;
 use super::region::Emitter;
-use crate::emit::Value;
+use crate::emit::{LoopHint, Value};
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, ValueId};
+
+/// The hint for a loop over an axis: short ones may become straight code.
+pub(super) fn hint_for(extent: i64) -> LoopHint {
+    if extent < 16 { LoopHint::Free } else { LoopHint::Rolled }
+}
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// The row-major position of an index in a tile.
@@ -36,11 +41,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 self.nest_from(shape, index, body);
                 index.pop();
             }
-            Some(&extent) => ir.for_each(ir.i64(extent), |i| {
-                index.push(i);
-                self.nest_from(shape, index, body);
-                index.pop();
-            }),
+            Some(&extent) => {
+                ir.hinted_loop((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), &[], |i, _| {
+                    index.push(i);
+                    self.nest_from(shape, index, body);
+                    index.pop();
+                    Vec::new()
+                });
+            }
         }
     }
 

@@ -38,8 +38,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let c = self.stored(result);
         let in_place = self.buffer(accumulator).is_some_and(|buffer| super::Buffers::same(&buffer, &c));
         if !in_place {
-            let shape = self.shape(result);
-            self.fill(&c, &shape, |emitter, index| emitter.element(accumulator, index));
+            self.copy_tile(accumulator, result);
         }
         let (left, right) = (self.shape(a), self.shape(b));
         let product = Product {

@@ -1,16 +1,17 @@
 //! The CPU target: one native function per instance that runs a range of blocks.
 //!
-//! Tiles live in scratch memory, row-major, one buffer each, in the compute type of their format (f16 and
-//! bf16 as f32, `bool` as a byte). Elementwise ops that only feed another op are not stored: [`plan`] decides,
-//! and their consumer's loop computes them. Loops are left to LLVM's vectoriser, which alias scopes on the
-//! buffers enable; `mma` is written with vectors and register blocks of its own.
+//! Tiles live in scratch memory, row-major, in the compute type of their format (f16 and bf16 as f32, `bool`
+//! as a byte); [`scratch`] places them. Elementwise ops that only feed another op are not stored: [`fuse`]
+//! decides, and their consumer's loop computes them. Loops are left to LLVM's vectoriser, which alias scopes
+//! on the buffers enable; `mma` is written with vectors and register blocks of its own.
 
 mod buffer;
 mod elements;
+mod fuse;
 mod mma;
-mod plan;
 mod reduce;
 mod region;
+mod scratch;
 mod views;
 
 use crate::artifact::{Artifact, Code};
@@ -19,14 +20,15 @@ use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
 use buffer::Buffers;
+use fuse::Fusion;
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
-use plan::Plan;
 use region::Emitter;
+use scratch::Scratch;
 use std::collections::HashMap;
 use tile_ir::abi::{Argument, KernelAbi, Launch};
 use tile_ir::{Instance, ValueId};
@@ -50,29 +52,35 @@ pub(crate) fn emit<'c>(
 ) -> Result<(Module<'c>, Launch), Error> {
     let features = Features { half_conversion: machine.has("f16c"), fma: machine.has("fma") };
     let ir = Ir::new(context, &instance.name, features);
-    let plan = Plan::of(instance);
-    let scratch_bytes = plan.scratch_bytes();
-    let lanes = if machine.has("avx512f") { 16 } else { 8 };
-    entry(&ir, instance, plan, machine, symbol, lanes);
+    let fusion = Fusion::of(instance);
+    let scratch = Scratch::of(instance, &fusion);
+    entry(&ir, instance, (&fusion, &scratch), machine, symbol);
     machine.optimize(&instance.name, &ir.module)?;
-    Ok((ir.module, Launch { threads: 1, shared_bytes: 0, scratch_bytes }))
+    Ok((ir.module, Launch { threads: 1, shared_bytes: 0, scratch_bytes: scratch.bytes() }))
 }
 
-fn entry(ir: &Ir<'_>, instance: &Instance, plan: Plan, machine: &Machine, symbol: &str, lanes: u32) {
+fn entry(
+    ir: &Ir<'_>,
+    instance: &Instance,
+    (fusion, scratch): (&Fusion<'_>, &Scratch),
+    machine: &Machine,
+    symbol: &str,
+) {
     let function = declare(ir, symbol, machine);
     ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
     let param = |i| function.get_nth_param(i).expect("the entry has four parameters");
-    let (slots, scratch) = (param(0).into_pointer_value(), param(3).into_pointer_value());
+    let (slots, base) = (param(0).into_pointer_value(), param(3).into_pointer_value());
     let abi = KernelAbi::of(instance);
     let arguments = load_arguments(ir, &abi, instance, slots);
     let sizes = load_sizes(ir, &abi, slots);
-    let buffers = Buffers::new(ir, scratch, &plan);
+    let buffers = Buffers::new(ir, scratch, base);
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
+    let lanes = if machine.has("avx512f") { 16 } else { 8 };
     ir.for_loop((first, end, ir.i64(1)), &[], |block, _| {
         let block = ir.delinearize(block, &space);
-        let mut emitter = Emitter::new(ir, instance, &plan, &buffers, &arguments, &sizes, block, lanes);
+        let mut emitter = Emitter::new(instance, fusion, &buffers, &arguments, &sizes, block, lanes);
         emitter.ops(instance.body());
         Vec::new()
     });

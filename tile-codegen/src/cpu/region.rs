@@ -1,18 +1,19 @@
 //! Emits the ops of a region in order: scalars to registers, stored tiles to their buffers.
 
 use super::buffer::{Buffer, Buffers};
-use super::plan::Plan;
+use super::elements::hint_for;
+use super::fuse::{Fusion, is_tile};
 use crate::emit::{Ir, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;
-use tile_ir::kernel::{OpData, OpId};
-use tile_ir::{DType, Dim, Instance, Op, RegionId, Type, ValueId};
+use tile_ir::kernel::OpData;
+use tile_ir::{DType, Dim, Instance, Op, RegionId, ValueId};
 
 /// Emits one block.
 pub(super) struct Emitter<'a, 'c> {
     pub(super) ir: &'a Ir<'c>,
     pub(super) instance: &'a Instance,
-    pub(super) plan: &'a Plan,
+    pub(super) fusion: &'a Fusion<'a>,
     pub(super) buffers: &'a Buffers<'a, 'c>,
     /// Tensor addresses and scalar arguments.
     pub(super) arguments: &'a HashMap<ValueId, Value<'c>>,
@@ -23,32 +24,25 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) lanes: u32,
     /// Scalars.
     scalars: HashMap<ValueId, Value<'c>>,
-    definitions: HashMap<ValueId, OpId>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    #[expect(clippy::too_many_arguments, reason = "the one constructor of the emitter's context")]
     pub(super) fn new(
-        ir: &'a Ir<'c>,
         instance: &'a Instance,
-        plan: &'a Plan,
+        fusion: &'a Fusion<'a>,
         buffers: &'a Buffers<'a, 'c>,
         arguments: &'a HashMap<ValueId, Value<'c>>,
         sizes: &'a HashMap<String, IntValue<'c>>,
         block: Vec<IntValue<'c>>,
         lanes: u32,
     ) -> Self {
-        let mut definitions = HashMap::new();
-        for op in instance.walk() {
-            definitions.extend(instance.op(op).results.iter().map(|&result| (result, op)));
-        }
-        let scalars = arguments.clone();
-        Emitter { ir, instance, plan, buffers, arguments, sizes, block, lanes, scalars, definitions }
+        let (ir, scalars) = (buffers.ir(), arguments.clone());
+        Emitter { ir, instance, fusion, buffers, arguments, sizes, block, lanes, scalars }
     }
 
     /// The op that gives a value; `None` for parameters.
     pub(super) fn definition(&self, value: ValueId) -> Option<&'a OpData> {
-        self.definitions.get(&value).map(|&op| self.instance.op(op))
+        self.fusion.definition(value)
     }
 
     pub(super) fn dtype(&self, value: ValueId) -> DType {
@@ -56,7 +50,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn is_tile(&self, value: ValueId) -> bool {
-        matches!(self.instance.ty(value), Type::Tile(_))
+        is_tile(self.instance, value)
     }
 
     /// Extents of a tile.
@@ -65,11 +59,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn buffer(&self, value: ValueId) -> Option<Buffer<'c>> {
-        self.buffers.of(self.plan, value, self.dtype(value))
+        self.buffers.of(value, self.dtype(value))
     }
 
     pub(super) fn stored(&self, value: ValueId) -> Buffer<'c> {
-        self.buffer(value).expect("the plan stores this tile")
+        self.buffer(value).expect("the tile is stored")
     }
 
     pub(super) fn scalar(&self, value: ValueId) -> Value<'c> {
@@ -113,14 +107,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn data_op(&mut self, data: &'a OpData) {
         let result = data.results[0];
-        if self.is_tile(result) {
-            if let Some(buffer) = self.buffer(result) {
-                self.fill(&buffer, &self.shape(result), |emitter, index| emitter.compute(data, index));
+        if !self.is_tile(result) {
+            let value = self.compute(data, &[]);
+            self.scalars.insert(result, value);
+        } else if let Some(buffer) = self.buffer(result) {
+            let moved = matches!(data.op, Op::Reshape(_))
+                && self.buffer(data.operands[0]).is_some_and(|source| Buffers::same(&source, &buffer));
+            if !moved {
+                let shape = self.loop_shape(data, &self.shape(result));
+                self.fill(&buffer, &shape, |emitter, index| emitter.compute(data, index));
             }
-            return;
         }
-        let value = self.compute(data, &[]);
-        self.scalars.insert(result, value);
     }
 
     fn for_loop(&mut self, data: &'a OpData) {
@@ -173,66 +170,84 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.scalars.extend(pairs);
     }
 
-    /// Copies tiles to the buffers of others, as if all at once: a source that is another copy's destination
-    /// was stored as a parameter, and `yield a, b` of swapped parameters must not overwrite what it reads.
+    /// Copies tiles to the buffers of others, as if all at once. What a `yield` gives is stored or reads no
+    /// tile, so a source that another copy overwrites is a stored tile, and copies that wait for each other
+    /// form cycles of tiles of one shape.
     fn copy_tiles(&mut self, sources: &[ValueId], destinations: &[ValueId]) {
-        let pairs: Vec<(ValueId, ValueId)> = sources
-            .iter()
-            .copied()
-            .zip(destinations.iter().copied())
-            .filter(|&(from, _)| self.is_tile(from))
-            .collect();
-        let mut pending: Vec<(ValueId, ValueId)> = Vec::new();
-        for (from, to) in pairs {
-            let same = self.buffer(from).is_some_and(|b| Buffers::same(&b, &self.stored(to)));
-            if !same {
-                pending.push((from, to));
-            }
-        }
-        while !pending.is_empty() {
-            let safe = pending.iter().position(|&(_, to)| {
-                pending.iter().all(|&(from, other)| other == to || !self.reads(from, &self.stored(to)))
-            });
-            match safe {
+        let pairs = sources.iter().copied().zip(destinations.iter().copied());
+        let mut pending: Vec<(ValueId, ValueId)> =
+            pairs.filter(|&(from, to)| self.is_tile(from) && !self.shares_place(from, to)).collect();
+        while let Some(&first) = pending.first() {
+            let read_by_other = |to| pending.iter().any(|&(from, t)| t != to && self.shares_place(from, to));
+            match pending.iter().position(|&(_, to)| !read_by_other(to)) {
                 Some(i) => {
                     let (from, to) = pending.remove(i);
                     self.copy_tile(from, to);
                 }
-                None => return self.exchange(&pending),
+                None => {
+                    let cycle = self.cycle_of(first, &pending);
+                    pending.retain(|pair| !cycle.contains(pair));
+                    self.exchange(&cycle);
+                }
             }
         }
     }
 
-    /// Copies that form a cycle, element by element: all are read before any is written. Only stored tiles
-    /// of one shape and plain order can form one; others were resolved before.
+    fn shares_place(&self, a: ValueId, b: ValueId) -> bool {
+        matches!((self.buffer(a), self.buffer(b)), (Some(a), Some(b)) if Buffers::same(&a, &b))
+    }
+
+    /// The copies from `first` on, each of which overwrites what the one before it reads.
+    fn cycle_of(&self, first: (ValueId, ValueId), pending: &[(ValueId, ValueId)]) -> Vec<(ValueId, ValueId)> {
+        let mut cycle = vec![first];
+        let mut last = first;
+        while let Some(&next) = pending.iter().find(|&&(_, to)| self.shares_place(last.0, to)) {
+            if next == first {
+                break;
+            }
+            cycle.push(next);
+            last = next;
+        }
+        cycle
+    }
+
+    /// Copies that form a cycle, element by element: all are read before any is written.
     fn exchange(&mut self, pairs: &[(ValueId, ValueId)]) {
-        let count =
-            pairs.iter().map(|&(from, _)| self.shape(from).iter().product::<i64>()).max().unwrap_or(0);
-        let ir = self.ir;
-        ir.for_each(ir.i64(count), |i| {
+        let (ir, count) = (self.ir, self.shape(pairs[0].0).iter().product());
+        ir.hinted_loop((ir.i64(0), ir.i64(count), ir.i64(1)), hint_for(count), &[], |i, _| {
             let values: Vec<Value<'c>> =
                 pairs.iter().map(|&(from, _)| self.buffers.load(&self.stored(from), i)).collect();
             for (&(_, to), value) in pairs.iter().zip(values) {
                 self.buffers.store(&self.stored(to), i, value);
             }
+            Vec::new()
         });
     }
 
-    /// Whether computing a tile's elements reads a buffer.
-    fn reads(&self, value: ValueId, buffer: &Buffer<'c>) -> bool {
-        match self.buffer(value) {
-            Some(own) => Buffers::same(&own, buffer),
-            None => self
-                .definition(value)
-                .is_some_and(|data| data.operands.iter().any(|&o| self.is_tile(o) && self.reads(o, buffer))),
-        }
-    }
-
-    fn copy_tile(&mut self, from: ValueId, to: ValueId) {
+    /// Fills the buffer of a tile with the elements of another.
+    pub(super) fn copy_tile(&mut self, from: ValueId, to: ValueId) {
         let buffer = self.stored(to);
-        let shape = self.shape(from);
+        let shape = match self.definition(from).filter(|_| self.buffer(from).is_none()) {
+            Some(data) => self.loop_shape(data, &self.shape(from)),
+            None => flat(&self.shape(from)),
+        };
         self.fill(&buffer, &shape, |emitter, index| emitter.element(from, index));
     }
+
+    /// The shape of the loops that compute an op's tile: one long loop where no operand's place differs from
+    /// the result's, so that narrow tiles vectorise as well as wide ones.
+    fn loop_shape(&self, data: &OpData, shape: &[i64]) -> Vec<i64> {
+        if self.fusion.is_flat(data) { flat(shape) } else { shape.to_vec() }
+    }
+}
+
+/// All elements of a tile along its last axis. Positions computed from such an index are those of the tile.
+fn flat(shape: &[i64]) -> Vec<i64> {
+    let mut flat = vec![1; shape.len()];
+    if let Some(last) = flat.last_mut() {
+        *last = shape.iter().product();
+    }
+    flat
 }
 
 /// The numbers that an instance's tile extents are.

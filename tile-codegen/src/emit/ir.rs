@@ -4,12 +4,13 @@
 //! emitter, so they are panics here. Floating-point instructions carry no fast-math flags: results are
 //! those of IEEE 754 unless an emitter asks for a fused multiply-add.
 
+use super::hint::LoopHint;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, FloatType, IntType};
-use inkwell::values::{BasicValueEnum, FloatValue, FunctionValue, IntValue, PointerValue};
+use inkwell::values::{BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
 
 /// An LLVM value in a register.
@@ -251,8 +252,8 @@ impl<'c> Ir<'c> {
         self.context.append_basic_block(self.function(), name)
     }
 
-    pub(crate) fn branch(&self, to: inkwell::basic_block::BasicBlock<'c>) {
-        built(self.builder.build_unconditional_branch(to));
+    pub(crate) fn branch(&self, to: inkwell::basic_block::BasicBlock<'c>) -> InstructionValue<'c> {
+        built(self.builder.build_unconditional_branch(to))
     }
 
     pub(crate) fn branch_if(
@@ -268,6 +269,17 @@ impl<'c> Ir<'c> {
     pub(crate) fn for_loop(
         &self,
         (start, end, step): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        initial: &[Value<'c>],
+        body: impl FnOnce(IntValue<'c>, &[Value<'c>]) -> Vec<Value<'c>>,
+    ) -> Vec<Value<'c>> {
+        self.hinted_loop((start, end, step), LoopHint::Free, initial, body)
+    }
+
+    /// [`Self::for_loop`] with a word to the optimiser.
+    pub(crate) fn hinted_loop(
+        &self,
+        (start, end, step): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        hint: LoopHint,
         initial: &[Value<'c>],
         body: impl FnOnce(IntValue<'c>, &[Value<'c>]) -> Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
@@ -289,7 +301,7 @@ impl<'c> Ir<'c> {
         for ((phi, first), next) in carried.iter().zip(initial).zip(&next) {
             phi.add_incoming(&[(first, entry), (next, last)]);
         }
-        self.branch(header);
+        self.hint(self.branch(header), hint);
         self.builder.position_at_end(after);
         values
     }

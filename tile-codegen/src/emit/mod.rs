@@ -2,8 +2,10 @@
 
 pub(crate) mod convert;
 pub(crate) mod fmod;
+pub(crate) mod hint;
 pub(crate) mod ir;
 pub(crate) mod leaf;
 pub(crate) mod math;
 
+pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Features, Ir, Value};

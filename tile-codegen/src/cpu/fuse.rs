@@ -1,0 +1,189 @@
+//! Which tiles are stored in scratch memory, and which are computed in the loop of what consumes them.
+//!
+//! An elementwise result is computed in its consumer's loop if it has one use, in the same region, by an op
+//! that reads each element once. Splats and counters cost nothing and a broadcast of a stored tile is an
+//! address computation, so these are computed wherever they are used. Everything else is stored.
+//!
+//! Two kinds of use need a tile in memory whatever made it: the factors of `mma`, which reads vectors of
+//! them, and `yield`, whose copies to carried tiles may overwrite what a computed tile would read.
+
+use std::collections::{HashMap, HashSet};
+use tile_ir::kernel::{OpData, OpId};
+use tile_ir::{Instance, Op, RegionId, Type, ValueId};
+
+/// One operand of an op.
+struct Use {
+    op: OpId,
+    operand: usize,
+    region: RegionId,
+}
+
+/// A stored tile that an op reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Read {
+    pub(super) tile: ValueId,
+    /// Whether element `i` of the result needs element `i` of the tile and no other, counted row-major.
+    pub(super) in_place: bool,
+}
+
+/// The decision for every tile of an instance, and where values are defined and used.
+pub(super) struct Fusion<'a> {
+    instance: &'a Instance,
+    definitions: HashMap<ValueId, OpId>,
+    /// The region of a value's definition.
+    home: HashMap<ValueId, RegionId>,
+    uses: HashMap<ValueId, Vec<Use>>,
+    stored: HashSet<ValueId>,
+}
+
+impl<'a> Fusion<'a> {
+    pub(super) fn of(instance: &'a Instance) -> Self {
+        let mut fusion = Fusion {
+            instance,
+            definitions: HashMap::new(),
+            home: HashMap::new(),
+            uses: HashMap::new(),
+            stored: HashSet::new(),
+        };
+        fusion.collect(instance.body());
+        fusion.decide(instance.body());
+        fusion
+    }
+
+    fn collect(&mut self, region: RegionId) {
+        let instance = self.instance;
+        self.home.extend(instance.region(region).params.iter().map(|&param| (param, region)));
+        for &op in &instance.region(region).ops {
+            let data = instance.op(op);
+            for (operand, &value) in data.operands.iter().enumerate() {
+                self.uses.entry(value).or_default().push(Use { op, operand, region });
+            }
+            for &result in &data.results {
+                self.definitions.insert(result, op);
+                self.home.insert(result, region);
+            }
+            data.regions.iter().for_each(|&inner| self.collect(inner));
+        }
+    }
+
+    /// In order of definition, so that a broadcast knows whether what it repeats is stored.
+    fn decide(&mut self, region: RegionId) {
+        let instance = self.instance;
+        let params = instance.region(region).params.iter().copied();
+        self.stored.extend(params.filter(|&param| is_tile(instance, param)));
+        for &op in &instance.region(region).ops {
+            let data = instance.op(op);
+            if !self.is_computed(data) {
+                self.stored.extend(data.results.iter().copied().filter(|&result| is_tile(instance, result)));
+            }
+            data.regions.iter().for_each(|&inner| self.decide(inner));
+        }
+    }
+
+    fn is_computed(&self, data: &OpData) -> bool {
+        match &data.op {
+            Op::Splat(_) | Op::Iota { .. } => !self.has_use(data.results[0], is_factor),
+            Op::Broadcast(_) => {
+                let needs_memory = |op: &Op, operand| is_factor(op, operand) || matches!(op, Op::Yield);
+                self.costs_nothing(data.operands[0]) && !self.has_use(data.results[0], needs_memory)
+            }
+            op if is_elementwise(op) => self.feeds_one_loop(data.results[0]),
+            _ => false,
+        }
+    }
+
+    fn has_use(&self, value: ValueId, accept: impl Fn(&Op, usize) -> bool) -> bool {
+        let uses = self.uses.get(&value).map_or(&[][..], Vec::as_slice);
+        uses.iter().any(|u| accept(&self.instance.op(u.op).op, u.operand))
+    }
+
+    /// Whether reading an element again is as cheap as reading memory.
+    fn costs_nothing(&self, tile: ValueId) -> bool {
+        let made_by = self.definition(tile).map(|data| &data.op);
+        self.is_stored(tile) || matches!(made_by, Some(Op::Splat(_) | Op::Iota { .. }))
+    }
+
+    /// Whether the tile's one use reads each element once, in the region of the definition.
+    fn feeds_one_loop(&self, tile: ValueId) -> bool {
+        match self.uses.get(&tile).map(Vec::as_slice) {
+            Some([only]) => {
+                self.home.get(&tile) == Some(&only.region)
+                    && reads_once(&self.instance.op(only.op).op, only.operand)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the tile has a place in scratch memory.
+    pub(super) fn is_stored(&self, value: ValueId) -> bool {
+        self.stored.contains(&value)
+    }
+
+    /// The op that gives a value; `None` for parameters.
+    pub(super) fn definition(&self, value: ValueId) -> Option<&'a OpData> {
+        self.definitions.get(&value).map(|&op| self.instance.op(op))
+    }
+
+    /// The stored tiles that emitting an op reads, through the operands that are computed in its loop.
+    pub(super) fn reads(&self, data: &OpData) -> Vec<Read> {
+        let mut reads = Vec::new();
+        for (i, &operand) in data.operands.iter().enumerate() {
+            self.collect_reads(operand, keeps_place(&data.op, i), &mut reads);
+        }
+        reads
+    }
+
+    /// Whether element `i` of the op's tile, counted row-major, needs only elements `i` of stored tiles and
+    /// scalars, so that its loops need not know the shape.
+    pub(super) fn is_flat(&self, data: &OpData) -> bool {
+        let is_flat_operand = |(i, &operand): (usize, &ValueId)| {
+            !is_tile(self.instance, operand)
+                || (keeps_place(&data.op, i)
+                    && (self.is_stored(operand)
+                        || self.definition(operand).is_some_and(|data| self.is_flat(data))))
+        };
+        !matches!(data.op, Op::Iota { .. }) && data.operands.iter().enumerate().all(is_flat_operand)
+    }
+
+    fn collect_reads(&self, value: ValueId, in_place: bool, reads: &mut Vec<Read>) {
+        if self.is_stored(value) {
+            reads.push(Read { tile: value, in_place });
+        } else if let Some(data) = self.definition(value).filter(|_| is_tile(self.instance, value)) {
+            for (i, &operand) in data.operands.iter().enumerate() {
+                self.collect_reads(operand, in_place && keeps_place(&data.op, i), reads);
+            }
+        }
+    }
+}
+
+/// Whether a value is a tile.
+pub(super) fn is_tile(instance: &Instance, value: ValueId) -> bool {
+    matches!(instance.ty(value), Type::Tile(_))
+}
+
+/// `a` and `b` of `a·b + c`.
+fn is_factor(op: &Op, operand: usize) -> bool {
+    matches!(op, Op::Mma) && operand < 2
+}
+
+/// Whether element `i` of what an op gives, or stores, needs only element `i` of this operand.
+fn keeps_place(op: &Op, operand: usize) -> bool {
+    match op {
+        Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Cast(_) | Op::Reshape(_) => true,
+        Op::Mma => operand == 2,
+        Op::For | Op::Yield => true,
+        _ => false,
+    }
+}
+
+/// Ops whose elements can be computed one by one from their operands' elements.
+fn is_elementwise(op: &Op) -> bool {
+    matches!(op, Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Cast(_) | Op::Permute(_))
+}
+
+/// Whether an op reads each element of an operand exactly once, in a loop.
+fn reads_once(op: &Op, operand: usize) -> bool {
+    is_elementwise(op)
+        || matches!(op, Op::Reduce { .. } | Op::StoreMasked)
+        || (matches!(op, Op::Mma) && operand == 2)
+}

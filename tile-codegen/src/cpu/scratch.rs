@@ -1,0 +1,303 @@
+//! Where stored tiles lie in a block's scratch memory.
+//!
+//! **Lives.** Ops are numbered in order; a loop and a branch have a second number, at their end. A tile is
+//! alive from a definition to its last read. A read inside a loop of a tile from outside it lasts to the
+//! loop's end. Carried tiles are defined twice, on entry and by `yield`, and in between only as long as the
+//! body reads them; results of a branch are defined by either `yield`.
+//!
+//! **Sharing.** A tile may take over the place of a tile whose last read is the definition, if that read is
+//! in place. So an accumulator's initial value, parameter, sum and result share one place, and no copy of
+//! any is made. Two tiles that share a place are never alive at once, but at that one op.
+//!
+//! **Placing.** The largest first, each at the lowest offset that is free during its life.
+
+use super::fuse::{Fusion, Read, is_tile};
+use std::collections::{HashMap, HashSet};
+use tile_ir::dtype::DType;
+use tile_ir::kernel::{OpData, OpId};
+use tile_ir::{Instance, Op, RegionId, ValueId};
+
+/// Alignment of every tile: a cache line, and the widest vector.
+const ALIGNMENT: u64 = 64;
+
+/// Bytes that an element takes in scratch memory: those of its compute type.
+pub(super) fn element_bytes(dtype: DType) -> u64 {
+    match dtype {
+        DType::F16 | DType::BF16 => 4,
+        _ => dtype.bytes() as u64,
+    }
+}
+
+/// A place in scratch memory: one tile at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    /// Tells apart places that have one offset at different times.
+    pub(super) id: usize,
+}
+
+impl Place {
+    /// Whether two places have bytes in common.
+    pub(super) fn overlaps(&self, other: &Place) -> bool {
+        self.offset < other.offset + other.bytes && other.offset < self.offset + self.bytes
+    }
+}
+
+/// The places of an instance's stored tiles.
+pub(super) struct Scratch {
+    places: HashMap<ValueId, Place>,
+    bytes: u64,
+}
+
+impl Scratch {
+    pub(super) fn of(instance: &Instance, fusion: &Fusion<'_>) -> Self {
+        let mut lives = Lives::of(instance, fusion);
+        lives.share();
+        lives.place()
+    }
+
+    /// The place of a tile; `None` for one that is computed where it is used.
+    pub(super) fn place(&self, tile: ValueId) -> Option<Place> {
+        self.places.get(&tile).copied()
+    }
+
+    /// Every place, once.
+    pub(super) fn places(&self) -> Vec<Place> {
+        let distinct: HashSet<Place> = self.places.values().copied().collect();
+        let mut places: Vec<Place> = distinct.into_iter().collect();
+        places.sort_unstable();
+        places
+    }
+
+    /// Scratch memory of a block, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A time in which a tile is alive: half-open, in half-steps. Op `n` reads in `2n..2n + 2` and defines from
+/// `2n + 1` on, so what an op reads and what it gives are alive together.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    tile: ValueId,
+    start: usize,
+    end: usize,
+}
+
+/// `to` may take over the place of `from` at an op, which reads `from` in place.
+struct Handover {
+    from: ValueId,
+    to: ValueId,
+    at: usize,
+    /// The earlier ones are tried first: those that save a copy in a loop.
+    priority: u8,
+}
+
+struct Lives<'a> {
+    instance: &'a Instance,
+    fusion: &'a Fusion<'a>,
+    /// The number of the next op.
+    now: usize,
+    /// The loops around the current op.
+    around: Vec<OpId>,
+    loop_ends: HashMap<OpId, usize>,
+    definitions: HashMap<ValueId, Vec<usize>>,
+    /// The loops around a tile's definition.
+    loops_of: HashMap<ValueId, Vec<OpId>>,
+    reads: Vec<(ValueId, usize, Vec<OpId>)>,
+    handovers: Vec<Handover>,
+    /// Tiles that share a place, with their spans.
+    groups: Vec<(Vec<ValueId>, Vec<Span>)>,
+}
+
+impl<'a> Lives<'a> {
+    fn of(instance: &'a Instance, fusion: &'a Fusion<'a>) -> Self {
+        let mut lives = Lives {
+            instance,
+            fusion,
+            now: 0,
+            around: Vec::new(),
+            loop_ends: HashMap::new(),
+            definitions: HashMap::new(),
+            loops_of: HashMap::new(),
+            reads: Vec::new(),
+            handovers: Vec::new(),
+            groups: Vec::new(),
+        };
+        lives.region(instance.body(), &[]);
+        let mut tiles: Vec<ValueId> = lives.definitions.keys().copied().collect();
+        tiles.sort_unstable();
+        lives.groups = tiles.into_iter().map(|tile| (vec![tile], lives.spans(tile))).collect();
+        lives
+    }
+
+    fn define(&mut self, tile: ValueId) {
+        if !self.fusion.is_stored(tile) {
+            return;
+        }
+        self.definitions.entry(tile).or_default().push(self.now);
+        self.loops_of.entry(tile).or_insert_with(|| self.around.clone());
+    }
+
+    fn read(&mut self, tile: ValueId) {
+        self.reads.push((tile, self.now, self.around.clone()));
+    }
+
+    /// Notes that `to`, defined now, may take over `from`, read now.
+    fn hand_over(&mut self, from: ValueId, to: ValueId, priority: u8) {
+        let (stored, bytes) = (|v| self.fusion.is_stored(v), |v| bytes_of(self.instance, v));
+        if stored(from) && stored(to) && bytes(from) == bytes(to) {
+            self.handovers.push(Handover { from, to, at: self.now, priority });
+        }
+    }
+
+    /// `yields` are the tiles that the region's `yield` gives its values to.
+    fn region(&mut self, region: RegionId, yields: &[ValueId]) {
+        let instance = self.instance;
+        for &op in &instance.region(region).ops {
+            let data = instance.op(op);
+            match data.op {
+                Op::For => self.for_loop(op, data),
+                Op::If => {
+                    data.regions.iter().for_each(|&inner| self.region(inner, &data.results));
+                    self.now += 1;
+                }
+                Op::Yield => {
+                    self.copies(data, &data.operands, yields, 1);
+                    self.now += 1;
+                }
+                _ => self.op(data),
+            }
+        }
+    }
+
+    fn op(&mut self, data: &OpData) {
+        let reads = self.fusion.reads(data);
+        let is_emitted = data.results.iter().all(|&r| !is_tile(self.instance, r) || self.fusion.is_stored(r));
+        if is_emitted {
+            for read in &reads {
+                self.read(read.tile);
+            }
+            for &result in &data.results {
+                self.define(result);
+                let in_place =
+                    |read: &&Read| read.in_place && !reads.iter().any(|r| r.tile == read.tile && !r.in_place);
+                reads.iter().filter(in_place).for_each(|read| self.hand_over(read.tile, result, 2));
+            }
+        }
+        self.now += 1;
+    }
+
+    /// Tiles copied from `sources` to `targets` now, as if all at once.
+    fn copies(&mut self, data: &OpData, sources: &[ValueId], targets: &[ValueId], priority: u8) {
+        let reads = self.fusion.reads(data);
+        reads.iter().for_each(|read| self.read(read.tile));
+        for (&from, &to) in sources.iter().zip(targets) {
+            self.define(to);
+            if reads.iter().all(|read| read.tile != from || read.in_place) {
+                self.hand_over(from, to, priority);
+            }
+        }
+    }
+
+    fn for_loop(&mut self, op: OpId, data: &OpData) {
+        let params = &self.instance.region(data.regions[0]).params[1..];
+        self.around.push(op);
+        params.iter().for_each(|&param| drop(self.loops_of.insert(param, self.around.clone())));
+        self.around.pop();
+        self.copies(data, &data.operands[2..], params, 1);
+        self.now += 1;
+        self.around.push(op);
+        self.region(data.regions[0], params);
+        self.around.pop();
+        self.loop_ends.insert(op, self.now);
+        for (&param, &result) in params.iter().zip(&data.results) {
+            if self.fusion.is_stored(param) {
+                self.read(param);
+            }
+            self.define(result);
+            self.hand_over(param, result, 0);
+        }
+        self.now += 1;
+    }
+
+    /// One span per definition, to the last read before the next.
+    fn spans(&self, tile: ValueId) -> Vec<Span> {
+        let definitions = &self.definitions[&tile];
+        let ends = self.reads.iter().filter(|(read, ..)| *read == tile).map(|(_, at, around)| {
+            let left = around.iter().find(|op| !self.loops_of[&tile].contains(op));
+            (*at, left.map_or(*at, |op| self.loop_ends[op]))
+        });
+        let ends: Vec<(usize, usize)> = ends.collect();
+        let spans = definitions.iter().enumerate().map(|(i, &defined)| {
+            // A carried tile is read by its `yield` before it is defined there.
+            let next = definitions.get(i + 1).copied().unwrap_or(usize::MAX);
+            let within = ends.iter().filter(|&&(at, _)| defined < at && at <= next);
+            let last = within.map(|&(_, end)| end).max().unwrap_or(defined);
+            Span { tile, start: 2 * defined + 1, end: 2 * last + 2 }
+        });
+        spans.collect()
+    }
+
+    /// Joins groups along handovers, where no two tiles are alive at once.
+    fn share(&mut self) {
+        let mut handovers = std::mem::take(&mut self.handovers);
+        handovers.sort_by_key(|handover| handover.priority);
+        let allowed: HashSet<(ValueId, ValueId, usize)> =
+            handovers.iter().map(|h| (h.from, h.to, h.at)).collect();
+        for handover in &handovers {
+            let group_of = |tile| self.groups.iter().position(|(tiles, _)| tiles.contains(&tile));
+            let (Some(a), Some(b)) = (group_of(handover.from), group_of(handover.to)) else { continue };
+            if a == b || !compatible(&self.groups[a].1, &self.groups[b].1, &allowed) {
+                continue;
+            }
+            let (tiles, spans) = self.groups.swap_remove(a.max(b));
+            let joined = &mut self.groups[a.min(b)];
+            joined.0.extend(tiles);
+            joined.1.extend(spans);
+        }
+    }
+
+    fn place(mut self) -> Scratch {
+        let instance = self.instance;
+        let bytes = |group: &(Vec<ValueId>, _)| bytes_of(instance, group.0[0]).next_multiple_of(ALIGNMENT);
+        self.groups.sort_by_key(|group| (std::cmp::Reverse(bytes(group)), group.1[0].start));
+        let mut placed: Vec<(Place, &[Span])> = Vec::new();
+        let mut scratch = Scratch { places: HashMap::new(), bytes: 0 };
+        for (id, group) in self.groups.iter().enumerate() {
+            let mut taken: Vec<Place> = placed
+                .iter()
+                .filter(|(_, spans)| !compatible(spans, &group.1, &HashSet::new()))
+                .map(|&(place, _)| place)
+                .collect();
+            taken.sort_unstable();
+            let mut place = Place { offset: 0, bytes: bytes(group), id };
+            for other in &taken {
+                if place.overlaps(other) {
+                    place.offset = other.offset + other.bytes;
+                }
+            }
+            scratch.bytes = scratch.bytes.max(place.offset + place.bytes);
+            scratch.places.extend(group.0.iter().map(|&tile| (tile, place)));
+            placed.push((place, &group.1));
+        }
+        scratch
+    }
+}
+
+/// Whether no span of one meets a span of the other, but at an op where one tile takes over the other's place.
+fn compatible(a: &[Span], b: &[Span], allowed: &HashSet<(ValueId, ValueId, usize)>) -> bool {
+    let takes_over = |from: &Span, to: &Span| {
+        from.end == to.start + 1 && allowed.contains(&(from.tile, to.tile, to.start / 2))
+    };
+    a.iter().all(|x| {
+        b.iter().all(|y| x.end <= y.start || y.end <= x.start || takes_over(x, y) || takes_over(y, x))
+    })
+}
+
+fn bytes_of(instance: &Instance, tile: ValueId) -> u64 {
+    let ty = instance.ty(tile).as_tile().expect("only tiles are stored");
+    let dtype = ty.elem.known().expect("an instance has no dtype parameters");
+    super::region::extents(&ty.shape).iter().product::<i64>() as u64 * element_bytes(dtype)
+}
