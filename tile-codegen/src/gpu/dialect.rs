@@ -51,6 +51,13 @@ pub(super) trait Dialect {
     /// Waits until every thread of the block is here and its writes to shared memory are seen by all.
     fn barrier<'c>(&self, ir: &Ir<'c>);
 
+    /// The same number, from where the optimiser can't tell that it is the same: what is computed from it
+    /// stays in its loop, instead of occupying a register throughout. `uniform`: equal in all threads.
+    fn opaque<'c>(&self, ir: &Ir<'c>, value: IntValue<'c>, uniform: bool) -> IntValue<'c> {
+        let _ = (ir, uniform);
+        value
+    }
+
     /// Called before every access to shared memory, for dialects that watch them.
     fn shared_access<'c>(&self, ir: &Ir<'c>, pointer: PointerValue<'c>, bytes: u64, write: bool) {
         let _ = (ir, pointer, bytes, write);
@@ -77,6 +84,9 @@ pub(super) struct Device {
     /// The scope at which memory is ordered around the barrier, where the barrier alone doesn't.
     fence: Option<&'static str>,
     shared: SharedMemory,
+    /// The inline assembly constraint of a register for a number that differs between threads (i32), and
+    /// for one that doesn't (i64).
+    registers: [&'static str; 2],
     /// Function attributes; `{}` stands for the number of threads.
     attributes: &'static [(&'static str, &'static str)],
 }
@@ -93,6 +103,7 @@ pub(super) const NVPTX: Device = Device {
     barrier_number: Some(0),
     fence: None,
     shared: SharedMemory::Dynamic,
+    registers: ["r", "l"],
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
@@ -105,6 +116,7 @@ pub(super) const AMDGPU: Device = Device {
     barrier_number: None,
     fence: Some("workgroup"),
     shared: SharedMemory::Static,
+    registers: ["v", "s"],
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),
@@ -207,6 +219,23 @@ impl Dialect for Device {
         let none = ir.intrinsic(self.barrier, &[], &number);
         debug_assert!(none.is_none(), "a barrier has no result");
         self.order(ir, LLVMAtomicOrdering::LLVMAtomicOrderingAcquire);
+    }
+
+    /// An empty assembly statement that "changes" a register. It touches no memory; `convergent` is what
+    /// keeps it in its loop.
+    fn opaque<'c>(&self, ir: &Ir<'c>, value: IntValue<'c>, uniform: bool) -> IntValue<'c> {
+        let ty = value.get_type();
+        let function = ty.fn_type(&[ty.into()], false);
+        let constraints = format!("={},0", self.registers[usize::from(uniform)]);
+        let assembly =
+            ir.context.create_inline_asm(function, String::new(), constraints, false, false, None, false);
+        let call = ir.builder.build_indirect_call(function, assembly, &[value.into()], "");
+        let call = call.expect("the builder is positioned");
+        for (name, value) in [("convergent", 0), ("nounwind", 0), ("memory", 0)] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            call.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
+        }
+        call.try_as_basic_value().basic().expect("the statement has a result").into_int_value()
     }
 }
 

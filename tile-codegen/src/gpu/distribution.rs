@@ -159,7 +159,7 @@ impl<'c> Mapping<'c> {
                 return None;
             }
             let quotient = quotient(ir, thread, stride);
-            if period % threads == 0 {
+            if period.is_multiple_of(threads) {
                 Some(quotient)
             } else {
                 threads.is_multiple_of(period).then(|| remainder(ir, quotient, extent))

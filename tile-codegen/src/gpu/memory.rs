@@ -3,13 +3,14 @@
 //! A block's own tile is stored and loaded with one distribution, so each element is written and read back
 //! by the same thread: program order is all the synchronisation that needs.
 
-use super::distribution::{Mapping, Slot};
+use super::distribution::{Coordinate, Mapping, Slot};
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::Buffer;
-use crate::emit::Value;
+use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
+use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, ValueId};
 
@@ -30,6 +31,22 @@ struct Window<'c> {
     tile: Vec<u64>,
 }
 
+impl<'c> Window<'c> {
+    /// A number of elements along an axis as a number of elements in memory.
+    fn scaled(&self, ir: &Ir<'c>, axis: usize, count: IntValue<'c>) -> IntValue<'c> {
+        if axis + 1 == self.tile.len() { count } else { ir.mul(count, self.strides[axis]) }
+    }
+}
+
+/// Where the previous slot's element is, on one straight piece of code. Going from slot to slot keeps the
+/// address arithmetic short.
+#[derive(Default)]
+struct Cursor<'c> {
+    last: Option<(Vec<Coordinate<'c>>, PointerValue<'c>)>,
+    /// Steps along the axes → elements in memory.
+    steps: HashMap<Vec<i64>, IntValue<'c>>,
+}
+
 impl<'c> Emitter<'_, 'c> {
     fn window(&self, view: ValueId, index: &[IntValue<'c>]) -> Window<'c> {
         let ir = self.ir;
@@ -42,8 +59,10 @@ impl<'c> Emitter<'_, 'c> {
         let extents: Vec<IntValue<'c>> = ty.tensor.extents.iter().map(|dim| self.dim(dim)).collect();
         let mut strides = vec![ir.i64(1); tile.len()];
         for axis in (1..tile.len()).rev() {
+            let inner = strides[axis];
+            let stride = if axis + 1 == tile.len() { extents[axis] } else { ir.mul(inner, extents[axis]) };
             strides[axis - 1] =
-                if axis + 1 == tile.len() { extents[axis] } else { ir.mul(strides[axis], extents[axis]) };
+                if stride.is_const() { stride } else { self.in_loop(stride, true, |stride| stride) };
         }
         let (mut first, mut any, mut whole) = (ir.i64(0), ir.bool(true), ir.bool(true));
         let mut valid = Vec::with_capacity(tile.len());
@@ -85,41 +104,77 @@ impl<'c> Emitter<'_, 'c> {
         ir.select_int(exists, inside, ir.i64(0))
     }
 
-    /// The slot's element relative to the tile's first one, in elements; and whether it lies inside, which
-    /// is `None` where it always does.
+    /// The address of the slot's element; and whether it lies inside, which is `None` where it always does.
     fn locate(
         &self,
         window: &Window<'c>,
+        cursor: &mut Cursor<'c>,
         slot: Slot<'c>,
         masked: bool,
-    ) -> (IntValue<'c>, Option<IntValue<'c>>) {
+    ) -> (PointerValue<'c>, Option<IntValue<'c>>) {
         let ir = self.ir;
-        let (mut position, mut inside) = (ir.i64(0), None);
-        for (axis, coordinate) in window.mapping.coordinates(ir, slot).into_iter().enumerate() {
-            if window.tile[axis] == 1 {
-                continue;
+        let places = window.mapping.coordinates(ir, slot);
+        let mut inside = None;
+        for (axis, &place) in places.iter().enumerate().filter(|&(axis, _)| masked && window.tile[axis] > 1) {
+            let here = ir.icmp(IntPredicate::ULT, place.value(ir), window.valid[axis]);
+            inside = Some(inside.map_or(here, |inside| ir.and(inside, here)));
+        }
+        let pointer = self.advance(window, cursor, &places);
+        cursor.last = Some((places, pointer));
+        (pointer, inside)
+    }
+
+    /// The address of a place: one addition to the last one's, where threads differ alike.
+    fn advance(
+        &self,
+        window: &Window<'c>,
+        cursor: &mut Cursor<'c>,
+        places: &[Coordinate<'c>],
+    ) -> PointerValue<'c> {
+        let ir = self.ir;
+        let (start, from): (_, Vec<u64>) = match &cursor.last {
+            Some((last, pointer)) if last.iter().zip(places).all(|(a, b)| a.varying == b.varying) => {
+                (*pointer, last.iter().map(|place| place.fixed).collect())
             }
-            let last = axis + 1 == window.tile.len();
-            let scaled = |index: IntValue<'c>| if last { index } else { ir.mul(index, window.strides[axis]) };
-            if let Some(varying) = coordinate.varying {
-                position = ir.add(position, scaled(ir.resize(varying, 64, false)));
-            }
-            position = ir.add(position, scaled(ir.i64(coordinate.fixed as i64)));
-            if masked {
-                let here = ir.icmp(IntPredicate::ULT, coordinate.value(ir), window.valid[axis]);
-                inside = Some(inside.map_or(here, |inside| ir.and(inside, here)));
+            _ => (self.varying_address(window, places), vec![0; places.len()]),
+        };
+        let step: Vec<i64> =
+            places.iter().zip(&from).map(|(to, &from)| to.fixed as i64 - from as i64).collect();
+        if step.iter().all(|&step| step == 0) {
+            return start;
+        }
+        let offset = *cursor.steps.entry(step).or_insert_with_key(|step| {
+            let axes = step.iter().enumerate().filter(|&(_, &step)| step != 0);
+            axes.fold(ir.i64(0), |sum, (axis, &step)| ir.add(sum, window.scaled(ir, axis, ir.i64(step))))
+        });
+        self.offset(ir.storage_type(window.dtype), start, offset)
+    }
+
+    fn varying_address(&self, window: &Window<'c>, places: &[Coordinate<'c>]) -> PointerValue<'c> {
+        let ir = self.ir;
+        let mut position = ir.i64(0);
+        for (axis, place) in places.iter().enumerate() {
+            if let Some(varying) = place.varying {
+                position = ir.add(position, window.scaled(ir, axis, ir.resize(varying, 64, false)));
             }
         }
-        (position, inside)
+        self.offset(ir.storage_type(window.dtype), window.first, position)
     }
 
     /// Loads where the element is inside; elsewhere the tile's first element, which is, and takes the pad.
-    fn load_slot(&self, window: &Window<'c>, slot: Slot<'c>, pad: Option<Value<'c>>) -> Value<'c> {
+    fn load_slot(
+        &self,
+        window: &Window<'c>,
+        cursor: &mut Cursor<'c>,
+        slot: Slot<'c>,
+        pad: Option<Value<'c>>,
+    ) -> Value<'c> {
         let ir = self.ir;
-        let (position, inside) = self.locate(window, slot, pad.is_some());
-        let safe = inside.map_or(position, |inside| ir.select_int(inside, position, ir.i64(0)));
-        let address = ir.element(ir.storage_type(window.dtype), window.first, safe);
-        let value = ir.load_value(address, window.dtype);
+        let (pointer, inside) = self.locate(window, cursor, slot, pad.is_some());
+        let safe = inside.map_or(pointer, |inside| {
+            ir.select(inside, pointer.into(), window.first.into()).into_pointer_value()
+        });
+        let value = ir.load_value(safe, window.dtype);
         match (inside, pad) {
             (Some(inside), Some(pad)) => ir.select(inside, value, pad),
             _ => value,
@@ -134,8 +189,10 @@ impl<'c> Emitter<'_, 'c> {
         let window = self.window(data.operands[0], &index);
         let pad = self.scalar(data.operands[1]);
         let (elements, dtype) = (window.tile.iter().product(), window.dtype);
-        let load =
-            |pad: Option<Value<'c>>| self.map(elements, dtype, |slot| self.load_slot(&window, slot, pad));
+        let load = |pad: Option<Value<'c>>| {
+            let mut cursor = Cursor::default();
+            self.map(elements, dtype, |slot| self.load_slot(&window, &mut cursor, slot, pad))
+        };
         let part = || self.choose(window.whole, (elements, dtype), || load(None), || load(Some(pad)));
         let fragment = self.choose(window.any, (elements, dtype), part, || Fragment::Uniform(pad));
         self.set_tile(data.results[0], fragment);
@@ -146,17 +203,15 @@ impl<'c> Emitter<'_, 'c> {
         let window = self.window(data.operands[0], &self.block);
         let fragment = self.tile(data.operands[1]);
         let store = |masked: bool| {
+            let mut cursor = Cursor::default();
             self.each(window.tile.iter().product(), |slot| {
                 let value = self.get(fragment, window.dtype, slot);
-                let (position, inside) = self.locate(&window, slot, masked);
+                let (pointer, inside) = self.locate(&window, &mut cursor, slot, masked);
                 let inside = match (inside, window.mapping.is_element(ir, slot)) {
                     (Some(a), Some(b)) => Some(ir.and(a, b)),
                     (a, b) => a.or(b),
                 };
-                let write = || {
-                    let address = ir.element(ir.storage_type(window.dtype), window.first, position);
-                    ir.store(address, ir.value_to_storage(value, window.dtype));
-                };
+                let write = || ir.store(pointer, ir.value_to_storage(value, window.dtype));
                 match inside {
                     Some(inside) => ir.if_then(inside, write),
                     None => write(),
@@ -193,14 +248,15 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Writes a tile's fragment to a buffer, row-major, padding included.
     pub(super) fn share(&self, buffer: Buffer, fragment: &Fragment<'c>, elements: u64, dtype: DType) {
-        let threads = self.i32(self.distribution.threads);
+        let threads = self.distribution.threads;
+        let own = self.shared_pointer(buffer, self.thread);
         self.each(elements, |slot| {
             let first = match slot {
-                Slot::Fixed(slot) => self.i32(slot * self.distribution.threads),
-                Slot::Varying(slot) => self.ir.mul(slot, threads),
+                Slot::Fixed(slot) => self.i32(slot * threads),
+                Slot::Varying(slot) => self.ir.mul(slot, self.i32(threads)),
             };
-            let value = self.get(fragment, dtype, slot);
-            self.write_shared(buffer, self.ir.add(self.thread, first), value);
+            let address = self.ir.element(self.ir.storage_type(buffer.dtype), own, first);
+            self.write_to(buffer, address, self.get(fragment, dtype, slot));
         });
     }
 
@@ -212,7 +268,10 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     pub(super) fn write_shared(&self, buffer: Buffer, index: IntValue<'c>, value: Value<'c>) {
-        let address = self.shared_pointer(buffer, index);
+        self.write_to(buffer, self.shared_pointer(buffer, index), value);
+    }
+
+    fn write_to(&self, buffer: Buffer, address: PointerValue<'c>, value: Value<'c>) {
         self.dialect.shared_access(self.ir, address, buffer.dtype.bytes() as u64, true);
         self.ir.store(address, self.ir.value_to_storage(value, buffer.dtype));
     }

@@ -11,7 +11,7 @@ use super::region::Emitter;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::types::BasicTypeEnum;
-use inkwell::values::{BasicValue, IntValue};
+use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Instance, OpId};
@@ -121,23 +121,41 @@ impl<'c> Emitter<'_, 'c> {
         let address = ir.element(element, address, self.i32(row.fixed * product.k));
         let bytes = product.step * dtype.bytes() as u64;
         self.dialect.shared_access(ir, address, bytes, false);
-        let width = product.step as u32;
+        // Buffers are aligned, and `row · K + k` is a multiple of the step.
+        let stored = match element {
+            BasicTypeEnum::IntType(ty) if bytes <= 8 => {
+                self.load_packed(address, ty.get_bit_width(), product.step)
+            }
+            element => self.load_vector(address, element, product.step),
+        };
+        let widened = |value| self.widened(ir.value_from_storage(value, dtype), product, dtype);
+        stored.into_iter().map(widened).collect()
+    }
+
+    /// Small integers, read as one word: LLVM would split a vector of them into single loads.
+    fn load_packed(&self, address: PointerValue<'c>, bits: u32, count: u64) -> Vec<Value<'c>> {
+        let ir = self.ir;
+        let ty = ir.int_type(bits * count as u32);
+        let word = ir.load(ty.into(), address).into_int_value();
+        let part = |i: u64| ir.lshr(word, ty.const_int(i * u64::from(bits), false));
+        (0..count).map(|i| ir.resize(part(i), bits, false).into()).collect()
+    }
+
+    fn load_vector(
+        &self,
+        address: PointerValue<'c>,
+        element: BasicTypeEnum<'c>,
+        count: u64,
+    ) -> Vec<Value<'c>> {
+        let ir = self.ir;
         let ty: BasicTypeEnum<'c> = match element {
-            BasicTypeEnum::FloatType(ty) => ty.vec_type(width).into(),
-            BasicTypeEnum::IntType(ty) => ty.vec_type(width).into(),
+            BasicTypeEnum::FloatType(ty) => ty.vec_type(count as u32).into(),
+            BasicTypeEnum::IntType(ty) => ty.vec_type(count as u32).into(),
             _ => unreachable!("elements are integers or floats"),
         };
         let vector = ir.load(ty, address).into_vector_value();
-        let load = vector.as_instruction_value().expect("a load is an instruction");
-        // Buffers are aligned, and `row · K + k` is a multiple of the step.
-        load.set_alignment(bytes as u32).expect("an alignment is a power of two");
         let element = |i: u64| ir.builder.build_extract_element(vector, self.i32(i), "");
-        (0..product.step)
-            .map(|i| {
-                let stored = element(i).expect("the builder is positioned");
-                self.widened(ir.value_from_storage(stored, dtype), product, dtype)
-            })
-            .collect()
+        (0..count).map(|i| element(i).expect("the builder is positioned")).collect()
     }
 
     /// Elements `[k..k + step, column]` of `b`.

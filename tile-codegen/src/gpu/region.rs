@@ -29,6 +29,8 @@ pub(super) struct Emitter<'a, 'c> {
     /// The block's index, per axis of the grid.
     pub(super) block: Vec<IntValue<'c>>,
     pub(super) pending: Pending,
+    /// How many loops are around what is emitted.
+    depth: u32,
     sizes: HashMap<String, IntValue<'c>>,
     /// Tensor addresses and scalars.
     scalars: HashMap<ValueId, Value<'c>>,
@@ -61,6 +63,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shared: entry.shared,
             block: ir.delinearize(entry.block, &space),
             pending: Pending::default(),
+            depth: 0,
             sizes,
             scalars: instance.params().iter().copied().zip(entry.arguments).collect(),
             tiles: HashMap::new(),
@@ -116,7 +119,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// The element indices of the running thread's slots in a tile of this shape.
     pub(super) fn mapping(&self, shape: &[u64]) -> Mapping<'c> {
-        Mapping::new(self.ir, self.distribution, self.thread, shape)
+        // The mask says again what the opaque number hides: its range.
+        let mask = self.i32(self.distribution.threads - 1);
+        let thread = self.in_loop(self.thread, false, |thread| self.ir.and(thread, mask));
+        Mapping::new(self.ir, self.distribution, thread, shape)
+    }
+
+    /// A number that what is computed from it doesn't leave the innermost loop.
+    pub(super) fn in_loop(
+        &self,
+        value: IntValue<'c>,
+        uniform: bool,
+        refine: impl FnOnce(IntValue<'c>) -> IntValue<'c>,
+    ) -> IntValue<'c> {
+        if self.depth == 0 { value } else { refine(self.dialect.opaque(self.ir, value, uniform)) }
     }
 
     /// Emits a region's ops; gives the operands of its `yield`.
@@ -227,7 +243,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let finals = ir.for_loop((start, end, ir.i64(1)), &initial, |i, carried| {
             self.scalars.insert(counter, i.into());
             self.bind(params, carried);
+            self.depth += 1;
             let yielded = self.ops(region);
+            self.depth -= 1;
             self.carry(yielded, &homes)
         });
         self.pending = Pending::unknown();

@@ -329,3 +329,27 @@ impl Dialect for Host<'_> {
         self.call(ir, ACCESS, &[pointer.into(), ir.i64(bytes as i64).into(), write.into()]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the last of these accesses gives: thread, epoch, whether it writes.
+    fn last(accesses: &[(u32, u32, bool)]) -> Option<String> {
+        let mut cell = Cell::default();
+        accesses.iter().map(|&(thread, epoch, write)| cell.note(thread, epoch, write)).last().flatten()
+    }
+
+    #[test]
+    fn races_and_uninitialised_reads_are_found() {
+        let (written, read) = (true, false);
+        assert_eq!(last(&[(0, 0, written), (0, 0, read), (0, 0, written)]), None);
+        assert_eq!(last(&[(0, 0, written), (1, 1, read), (2, 1, read), (1, 2, written)]), None);
+        let race = |accesses: &[_]| last(accesses).expect("a race");
+        assert!(race(&[(0, 0, written), (1, 0, read)]).contains("thread 0 wrote it"));
+        assert!(race(&[(0, 0, written), (1, 0, written)]).contains("thread 0 wrote it"));
+        assert!(race(&[(0, 0, written), (1, 1, read), (0, 1, written)]).contains("another thread read it"));
+        assert!(race(&[(0, 0, written), (0, 1, read), (1, 1, read), (0, 1, written)]).contains("another"));
+        assert!(race(&[(3, 0, read)]).contains("before anything was written"));
+    }
+}
