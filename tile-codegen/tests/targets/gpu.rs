@@ -200,6 +200,9 @@ fn every_op_of_every_format() {
         check(&instance(&every_op(dtype, &[6, 80]), &[]));
         check(&instance(&every_op(dtype, &[130]), &[]));
     }
+    // Slots in a loop.
+    check_for(&instance(&every_op(DType::Bool, &[128, 130]), &[]), &["sm_90a", "gfx1100"]);
+    check_for(&instance(&every_op(DType::BF16, &[128, 130]), &[]), &["sm_90a"]);
 }
 
 #[test]
