@@ -5,6 +5,7 @@
 //! A compiled kernel receives **slots**, 8 bytes each: first one per argument in order (the address of a
 //! tensor's first element, or a scalar in the low bytes), then one `u64` per run-time size in the order of
 //! [`KernelAbi::sizes`]. Tensors are dense and row-major, so extents say everything about their layout.
+//! A mutable tensor overlaps no other argument; code is optimised on that.
 //!
 //! * On a GPU each slot is one kernel parameter and each block runs one tile; the grid is one-dimensional.
 //! * On the CPU the entry is a [`CpuEntry`], which runs a range of blocks on one thread.
