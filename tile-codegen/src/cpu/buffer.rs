@@ -1,5 +1,4 @@
-//! Tiles in scratch memory: addresses, loads and stores, and the alias scopes that tell LLVM that buffers
-//! are disjoint.
+//! Tiles in scratch memory: addresses, loads and stores, and the alias scopes that tell LLVM what is disjoint.
 
 use super::scratch::{Place, Scratch, element_bytes};
 use crate::emit::{Ir, Value};
@@ -8,7 +7,7 @@ use inkwell::types::BasicTypeEnum;
 use inkwell::values::BasicValue;
 use inkwell::values::{InstructionValue, IntValue, MetadataValue, PointerValue};
 use std::collections::HashMap;
-use tile_ir::{DType, ValueId};
+use tile_ir::{DType, Instance, ValueId};
 
 /// The scratch memory of a block.
 pub(super) struct Buffers<'a, 'c> {
@@ -17,8 +16,9 @@ pub(super) struct Buffers<'a, 'c> {
     base: PointerValue<'c>,
     /// Per place: its own scope, and the scopes of the places that it never overlaps with.
     scopes: HashMap<usize, [MetadataValue<'c>; 2]>,
-    /// For accesses of tensors: disjoint from every buffer.
-    all: Option<MetadataValue<'c>>,
+    /// Per tensor argument: its own scope, and those of every place and of the tensors that it can't overlap
+    /// with, because one of the two is borrowed mutably.
+    tensors: HashMap<ValueId, [MetadataValue<'c>; 2]>,
     kinds: [u32; 2],
 }
 
@@ -31,26 +31,40 @@ pub(super) struct Buffer<'c> {
 }
 
 impl<'a, 'c> Buffers<'a, 'c> {
-    pub(super) fn new(ir: &'a Ir<'c>, scratch: &'a Scratch, base: PointerValue<'c>) -> Self {
-        let domain = ir.context.metadata_node(&[ir.context.metadata_string("tile").into()]);
-        let places = scratch.places();
-        let scope = |place: &Place| {
-            let name = ir.context.metadata_string(&format!("tile {} at {}", place.id, place.offset));
-            ir.context.metadata_node(&[name.into(), domain.into()])
+    pub(super) fn new(
+        ir: &'a Ir<'c>,
+        instance: &Instance,
+        scratch: &'a Scratch,
+        base: PointerValue<'c>,
+    ) -> Self {
+        let domain = ir.context.metadata_node(&[ir.context.metadata_string("memory").into()]);
+        let scope =
+            |name: &str| ir.context.metadata_node(&[ir.context.metadata_string(name).into(), domain.into()]);
+        let places: Vec<(Place, MetadataValue<'c>)> =
+            scratch.places().into_iter().map(|place| (place, scope(&format!("tile {}", place.id)))).collect();
+        let tensors: Vec<(ValueId, bool, MetadataValue<'c>)> = instance
+            .tensors()
+            .map(|(value, ty)| (value, ty.mutable, scope(&format!("tensor {}", value.index()))))
+            .collect();
+        let lists = |own: MetadataValue<'c>, apart: Vec<MetadataValue<'c>>| {
+            let apart: Vec<_> = apart.into_iter().map(Into::into).collect();
+            [ir.context.metadata_node(&[own.into()]), ir.context.metadata_node(&apart)]
         };
-        let each: Vec<MetadataValue<'c>> = places.iter().map(scope).collect();
-        let list = |accept: &dyn Fn(&Place) -> bool| {
-            let accepted = places.iter().zip(&each).filter(|(place, _)| accept(place));
-            ir.context.metadata_node(&accepted.map(|(_, &scope)| scope.into()).collect::<Vec<_>>())
+        let of_place = |&(place, own): &(Place, MetadataValue<'c>)| {
+            let other_places =
+                places.iter().filter(|(other, _)| !place.overlaps(other)).map(|&(_, scope)| scope);
+            let apart = other_places.chain(tensors.iter().map(|&(.., scope)| scope));
+            (place.id, lists(own, apart.collect()))
         };
-        let scopes = places.iter().zip(&each).map(|(place, &own)| {
-            let apart = list(&|other| !place.overlaps(other));
-            (place.id, [ir.context.metadata_node(&[own.into()]), apart])
-        });
-        let scopes = scopes.collect();
-        let all = (!each.is_empty()).then(|| list(&|_| true));
+        let of_tensor = |&(value, mutable, own): &(ValueId, bool, MetadataValue<'c>)| {
+            let others =
+                tensors.iter().filter(|(other, written, _)| *other != value && (mutable || *written));
+            let apart = others.map(|&(.., scope)| scope).chain(places.iter().map(|&(_, scope)| scope));
+            (value, lists(own, apart.collect()))
+        };
         let kinds = [ir.context.get_kind_id("alias.scope"), ir.context.get_kind_id("noalias")];
-        Buffers { ir, scratch, base, scopes, all, kinds }
+        let scopes = places.iter().map(of_place).collect();
+        Buffers { ir, scratch, base, scopes, tensors: tensors.iter().map(of_tensor).collect(), kinds }
     }
 
     /// The builder.
@@ -67,16 +81,18 @@ impl<'a, 'c> Buffers<'a, 'c> {
     }
 
     fn mark(&self, instruction: Option<InstructionValue<'c>>, place: Place) {
-        let Some(instruction) = instruction else { return };
-        for (list, kind) in self.scopes[&place.id].iter().zip(self.kinds) {
-            instruction.set_metadata(*list, kind).expect("loads and stores take alias metadata");
-        }
+        self.mark_with(instruction, &self.scopes[&place.id]);
     }
 
-    /// Tells that an access of a tensor overlaps no buffer.
-    pub(super) fn mark_tensor_access(&self, instruction: Option<InstructionValue<'c>>) {
-        if let (Some(instruction), Some(all)) = (instruction, self.all) {
-            instruction.set_metadata(all, self.kinds[1]).expect("loads and stores take alias metadata");
+    /// Tells which tensor argument an instruction accesses.
+    pub(super) fn mark_tensor_access(&self, instruction: Option<InstructionValue<'c>>, tensor: ValueId) {
+        self.mark_with(instruction, &self.tensors[&tensor]);
+    }
+
+    fn mark_with(&self, instruction: Option<InstructionValue<'c>>, lists: &[MetadataValue<'c>; 2]) {
+        let Some(instruction) = instruction else { return };
+        for (list, kind) in lists.iter().zip(self.kinds) {
+            instruction.set_metadata(*list, kind).expect("loads and stores take alias metadata");
         }
     }
 

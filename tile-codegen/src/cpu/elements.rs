@@ -2,7 +2,7 @@
 
 use super::buffer::Buffer;
 use super::region::Emitter;
-use crate::emit::{LoopHint, Value};
+use crate::emit::{Ir, LoopHint, Value};
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, ValueId};
@@ -10,6 +10,14 @@ use tile_ir::{DType, Op, ValueId};
 /// The hint for a loop over an axis: short ones may become straight code.
 pub(super) fn hint_for(extent: i64) -> LoopHint {
     if extent < 16 { LoopHint::Free } else { LoopHint::Rolled }
+}
+
+/// `for i in 0..end` over an axis that has `extent` elements in the tile.
+pub(super) fn count<'c>(ir: &Ir<'c>, end: IntValue<'c>, extent: i64, body: impl FnOnce(IntValue<'c>)) {
+    ir.hinted_loop((ir.i64(0), end, ir.i64(1)), hint_for(extent), &[], |i, _| {
+        body(i);
+        Vec::new()
+    });
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -42,11 +50,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 index.pop();
             }
             Some(&extent) => {
-                ir.hinted_loop((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), &[], |i, _| {
+                count(ir, ir.i64(extent), extent, |i| {
                     index.push(i);
                     self.nest_from(shape, index, body);
                     index.pop();
-                    Vec::new()
                 });
             }
         }
@@ -79,7 +86,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.compute(data, index)
     }
 
-    /// Element `index` of the result of an op that isn't a loop, a view or an effect.
+    /// Element `index` of the result of an op that isn't a loop, a stored load or an effect.
     pub(super) fn compute(&mut self, data: &'a OpData, index: &[IntValue<'c>]) -> Value<'c> {
         let ir = self.ir;
         let dtype = self.dtype(data.results[0]);
@@ -104,6 +111,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Cast(_) => ir.cast(self.dtype(operands[0]), dtype, self.element(operands[0], index)),
             Op::Splat(_) => self.scalar(operands[0]),
             Op::Iota { axis, .. } => ir.cast(DType::Index, dtype, index[*axis].into()),
+            Op::LoadMasked => self.stream_element(data.results[0], index),
             Op::Broadcast(_) => self.repeated(operands[0], index),
             Op::Reshape(_) => self.reshaped(operands[0], data.results[0], index),
             Op::Permute(permutation) => {

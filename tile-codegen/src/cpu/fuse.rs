@@ -1,8 +1,10 @@
 //! Which tiles are stored in scratch memory, and which are computed in the loop of what consumes them.
 //!
 //! An elementwise result is computed in its consumer's loop if it has one use, in the same region, by an op
-//! that reads each element once. Splats and counters cost nothing and a broadcast of a stored tile is an
-//! address computation, so these are computed wherever they are used. Everything else is stored.
+//! that reads each element once. So is a load from a read-only view, whose elements are then read from the
+//! tensor right where they are needed, unless they would be read across rows. Splats and counters cost
+//! nothing and a broadcast of a stored tile is an address computation, so these are computed wherever they
+//! are used. Everything else is stored.
 //!
 //! Two kinds of use need a tile in memory whatever made it: the factors of `mma`, which reads vectors of
 //! them, and `yield`, whose copies to carried tiles may overwrite what a computed tile would read.
@@ -87,7 +89,25 @@ impl<'a> Fusion<'a> {
                 let needs_memory = |op: &Op, operand| is_factor(op, operand) || matches!(op, Op::Yield);
                 self.costs_nothing(data.operands[0]) && !self.has_use(data.results[0], needs_memory)
             }
+            Op::LoadMasked => {
+                let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
+                let tile = data.results[0];
+                !view.tensor.mutable && self.feeds_one_loop(tile) && !self.is_permuted(tile)
+            }
             op if is_elementwise(op) => self.feeds_one_loop(data.results[0]),
+            _ => false,
+        }
+    }
+
+    /// Whether a tile's elements are read in another order by the loop that it ends up in.
+    fn is_permuted(&self, tile: ValueId) -> bool {
+        let Some([only]) = self.uses.get(&tile).map(Vec::as_slice) else { return false };
+        let consumer = self.instance.op(only.op);
+        match &consumer.op {
+            Op::Permute(_) => true,
+            op if is_elementwise(op) => {
+                self.feeds_one_loop(consumer.results[0]) && self.is_permuted(consumer.results[0])
+            }
             _ => false,
         }
     }
@@ -133,6 +153,24 @@ impl<'a> Fusion<'a> {
         reads
     }
 
+    /// The loads whose elements an op's loop reads from their tensors.
+    pub(super) fn streams(&self, data: &OpData) -> Vec<&'a OpData> {
+        let mut streams = Vec::new();
+        data.operands.iter().for_each(|&operand| self.collect_streams(operand, &mut streams));
+        streams
+    }
+
+    fn collect_streams(&self, value: ValueId, streams: &mut Vec<&'a OpData>) {
+        if self.is_stored(value) || !is_tile(self.instance, value) {
+            return;
+        }
+        match self.definition(value) {
+            Some(data) if data.op == Op::LoadMasked => streams.push(data),
+            Some(data) => data.operands.iter().for_each(|&operand| self.collect_streams(operand, streams)),
+            None => {}
+        }
+    }
+
     /// Whether element `i` of the op's tile, counted row-major, needs only elements `i` of stored tiles and
     /// scalars, so that its loops need not know the shape.
     pub(super) fn is_flat(&self, data: &OpData) -> bool {
@@ -142,7 +180,8 @@ impl<'a> Fusion<'a> {
                     && (self.is_stored(operand)
                         || self.definition(operand).is_some_and(|data| self.is_flat(data))))
         };
-        !matches!(data.op, Op::Iota { .. }) && data.operands.iter().enumerate().all(is_flat_operand)
+        !matches!(data.op, Op::Iota { .. } | Op::LoadMasked)
+            && data.operands.iter().enumerate().all(is_flat_operand)
     }
 
     fn collect_reads(&self, value: ValueId, in_place: bool, reads: &mut Vec<Read>) {

@@ -38,7 +38,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let c = self.stored(result);
         let in_place = self.buffer(accumulator).is_some_and(|buffer| super::Buffers::same(&buffer, &c));
         if !in_place {
-            self.copy_tile(accumulator, result);
+            self.with_streams(data, &[], &mut |emitter, _| emitter.copy_tile(accumulator, result));
         }
         let (left, right) = (self.shape(a), self.shape(b));
         let product = Product {

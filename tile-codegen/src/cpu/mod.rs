@@ -73,7 +73,7 @@ fn entry(
     let abi = KernelAbi::of(instance);
     let arguments = load_arguments(ir, &abi, instance, slots);
     let sizes = load_sizes(ir, &abi, slots);
-    let buffers = Buffers::new(ir, scratch, base);
+    let buffers = Buffers::new(ir, instance, scratch, base);
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());

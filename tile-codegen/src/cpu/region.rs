@@ -1,8 +1,9 @@
 //! Emits the ops of a region in order: scalars to registers, stored tiles to their buffers.
 
 use super::buffer::{Buffer, Buffers};
-use super::elements::hint_for;
+use super::elements::count;
 use super::fuse::{Fusion, is_tile};
+use super::views::Stream;
 use crate::emit::{Ir, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;
@@ -24,6 +25,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) lanes: u32,
     /// Scalars.
     scalars: HashMap<ValueId, Value<'c>>,
+    /// The tiles that the current loops read from their tensors.
+    pub(super) streams: HashMap<ValueId, Stream<'c>>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -37,7 +40,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         lanes: u32,
     ) -> Self {
         let (ir, scalars) = (buffers.ir(), arguments.clone());
-        Emitter { ir, instance, fusion, buffers, arguments, sizes, block, lanes, scalars }
+        let streams = HashMap::new();
+        Emitter { ir, instance, fusion, buffers, arguments, sizes, block, lanes, scalars, streams }
     }
 
     /// The op that gives a value; `None` for parameters.
@@ -95,11 +99,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     self.scalars.insert(result, index.into());
                 }
             }
-            Op::LoadMasked => self.load_masked(data),
             Op::StoreMasked => self.store_masked(data),
             Op::For => self.for_loop(data),
             Op::If => self.branch(data),
-            Op::Reduce { op, axis } => self.reduce(data, *op, *axis),
+            Op::LoadMasked if self.buffer(data.results[0]).is_none() => {}
+            Op::LoadMasked => self.load_masked(data),
+            Op::Reduce { op, axis } => {
+                self.with_streams(data, &[], &mut |emitter, _| emitter.reduce(data, *op, *axis));
+            }
             Op::Mma => self.mma(data),
             _ => self.data_op(data),
         }
@@ -115,7 +122,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 && self.buffer(data.operands[0]).is_some_and(|source| Buffers::same(&source, &buffer));
             if !moved {
                 let shape = self.loop_shape(data, &self.shape(result));
-                self.fill(&buffer, &shape, |emitter, index| emitter.compute(data, index));
+                self.with_streams(data, &[], &mut |emitter, _| {
+                    emitter.fill(&buffer, &shape, |emitter, index| emitter.compute(data, index));
+                });
             }
         }
     }
@@ -213,14 +222,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Copies that form a cycle, element by element: all are read before any is written.
     fn exchange(&mut self, pairs: &[(ValueId, ValueId)]) {
-        let (ir, count) = (self.ir, self.shape(pairs[0].0).iter().product());
-        ir.hinted_loop((ir.i64(0), ir.i64(count), ir.i64(1)), hint_for(count), &[], |i, _| {
+        let (ir, elements) = (self.ir, self.shape(pairs[0].0).iter().product());
+        count(ir, ir.i64(elements), elements, |i| {
             let values: Vec<Value<'c>> =
                 pairs.iter().map(|&(from, _)| self.buffers.load(&self.stored(from), i)).collect();
             for (&(_, to), value) in pairs.iter().zip(values) {
                 self.buffers.store(&self.stored(to), i, value);
             }
-            Vec::new()
         });
     }
 

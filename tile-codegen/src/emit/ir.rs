@@ -306,14 +306,6 @@ impl<'c> Ir<'c> {
         values
     }
 
-    /// `for i in 0..end` over an i64, without carried values.
-    pub(crate) fn for_each(&self, end: IntValue<'c>, body: impl FnOnce(IntValue<'c>)) {
-        self.for_loop((self.i64(0), end, self.i64(1)), &[], |i, _| {
-            body(i);
-            Vec::new()
-        });
-    }
-
     /// The multi-index of a position in a row-major space: the last axis counts fastest.
     pub(crate) fn delinearize(&self, position: IntValue<'c>, space: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
         let mut rest = position;

@@ -298,15 +298,13 @@ impl<'c> Ir<'c> {
     }
 
     fn signed_dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
-        let mut sum = self.i64(0);
-        for (factors, coefficient) in dim.terms() {
-            let mut product = self.i64(coefficient);
-            for atom in factors {
-                product = self.mul(product, self.atom(atom, size));
-            }
-            sum = self.add(sum, product);
-        }
-        sum
+        let terms = dim.terms().map(|(factors, coefficient)| {
+            let constant = (coefficient != 1 || factors.is_empty()).then(|| self.i64(coefficient));
+            let factors = factors.iter().map(|atom| self.atom(atom, size));
+            let product = constant.into_iter().chain(factors).reduce(|a, b| self.mul(a, b));
+            product.expect("a term has a coefficient or a factor")
+        });
+        terms.reduce(|a, b| self.add(a, b)).unwrap_or_else(|| self.i64(0))
     }
 
     fn atom(&self, atom: &Atom, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
@@ -327,7 +325,11 @@ impl<'c> Ir<'c> {
     /// Quotient and remainder, the remainder not negative; both 0 where the divisor is 0.
     fn euclid(&self, a: &Dim, b: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> (IntValue<'c>, IntValue<'c>) {
         let signed = !(is_natural(a) && is_natural(b));
+        let by_constant = b.as_const().is_some_and(|b| b > 0);
         let (a, b) = (self.signed_dim(a, size), self.signed_dim(b, size));
+        if by_constant && !signed {
+            return (self.udiv(a, b), self.urem(a, b));
+        }
         let zero = self.i64(0);
         let quotient = self.int_binary(BinaryOp::Div, signed, a, b);
         let rest = self.sub(a, self.mul(quotient, b));

@@ -7,7 +7,7 @@
 use crate::support::{close, instance, run_native, sample};
 use proptest::prelude::*;
 use std::fmt::Write;
-use tile_codegen::Options;
+use tile_codegen::{CpuLevel, Options};
 use tile_ir::{DType, interp};
 
 /// A tile or, of rank 0, a scalar in scope.
@@ -439,13 +439,14 @@ proptest! {
         m in 0usize..20,
         n in 0usize..50,
         ops in 1usize..24,
+        cpu in prop::sample::select(&[CpuLevel::Host, CpuLevel::Host, CpuLevel::V2]),
     ) {
         let source = kernel(&tape, dtype, tile, ops);
         let instance = instance(&source, &[]);
         let arguments = [sample(dtype, &[m, n], 1), sample(dtype, &[m, n], 2)];
         let mut expected = arguments.to_vec();
         interp::run(&instance, &mut expected).expect("the shapes fit");
-        let actual = run_native(&instance, &arguments, &Options::default());
+        let actual = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
         close(&actual[1], &expected[1], 0.0, &source);
     }
 }
