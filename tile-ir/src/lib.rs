@@ -32,9 +32,9 @@
 //! | [`kernel`], [`builder`] | how ops are stored and made |
 //! | [`text`] | the `.tir` text form: printer and parser, an exact round trip |
 //! | [`mod@verify`] | the invariants, and [`VerifiedKernel`] which proves that they hold |
-//! | [`specialize`] | generic kernel → [`Instance`] with every compile-time parameter bound |
+//! | [`mod@specialize`] | generic kernel → [`Instance`] with every compile-time parameter bound |
 //! | [`passes`] | target-free rewrites of an [`Instance`] |
-//! | [`array`], [`interp`] | the reference evaluator, the oracle of every target |
+//! | [`mod@array`], [`interp`] | the reference evaluator, the oracle of every target |
 //! | [`abi`], [`target`] | what code generation promises and the runtime relies on |
 //!
 //! This crate never sees Rust syntax, LLVM or a device.

@@ -6,7 +6,7 @@ use tile_ir::abi::BindError;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a device, a tensor or a launch isn't to be had, and what to do about it.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// A number of elements that doesn't fill a shape.
     #[error("{given} elements were given for shape {shape:?}, which holds {expected}")]
@@ -122,4 +122,11 @@ pub enum Error {
         /// The driver's words.
         message: String,
     },
+}
+
+impl std::fmt::Debug for Error {
+    /// The message: `fn main() -> tile::Result<()>` prints an error's `Debug` form, to a user.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }

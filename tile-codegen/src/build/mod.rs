@@ -65,7 +65,8 @@ impl Kernels {
         println!("cargo::rerun-if-changed={}", self.sources);
         println!("cargo::rerun-if-changed=build.rs");
         let targets = self.target_descriptions()?;
-        let found = scan::kernels(&environment.package_folder, Path::new(&self.sources))?;
+        let scan::Scanned { found, refused } =
+            scan::kernels(&environment.package_folder, Path::new(&self.sources))?;
         println!("cargo::rustc-env=TILE_KERNELS={}", environment.embedded_folder().display());
         let folder = environment.embedded_folder();
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -87,7 +88,10 @@ impl Kernels {
         for warning in &output.warnings {
             println!("cargo::warning={warning}");
         }
-        self.summary(&environment, found.len(), instances);
+        // Where a kernel is wrong, rustc's errors are what the user should see.
+        if refused == 0 {
+            self.summary(&environment, found.len(), instances);
+        }
         Ok(())
     }
 

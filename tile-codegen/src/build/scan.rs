@@ -14,23 +14,32 @@ pub(super) struct Found {
     pub(super) place: String,
 }
 
-/// The kernels under a folder of a package. All errors are collected into one text.
-pub(super) fn kernels(package: &Path, folder: &Path) -> Result<Vec<Found>, String> {
+/// What a package's sources hold.
+#[derive(Default)]
+pub(super) struct Scanned {
+    /// Kernels with instances, in order of file and line.
+    pub(super) found: Vec<Found>,
+    /// How many kernels the front end refuses.
+    pub(super) refused: usize,
+}
+
+/// The kernels under a folder of a package.
+///
+/// A kernel that the front end refuses is left out: the attribute macro refuses it too, and reports each
+/// mistake at its token, which an error of the build script would hide.
+pub(super) fn kernels(package: &Path, folder: &Path) -> Result<Scanned, String> {
     let mut files = Vec::new();
     collect(&package.join(folder), &mut files)?;
     files.sort();
-    let (mut found, mut errors) = (Vec::new(), Vec::new());
+    let mut scanned = Scanned::default();
     for file in files {
         let name = file.strip_prefix(package).unwrap_or(&file).display().to_string();
         let source = fs::read_to_string(&file).map_err(|error| format!("{name}: {error}"))?;
         // A file that rustc can't parse either is rustc's to report.
         let Ok(syntax) = syn::parse_file(&source) else { continue };
-        let mut scan = Scan { file: &name, found: Vec::new(), errors: Vec::new() };
-        scan.visit_file(&syntax);
-        found.extend(scan.found);
-        errors.extend(scan.errors);
+        Scan { file: &name, scanned: &mut scanned }.visit_file(&syntax);
     }
-    if errors.is_empty() { Ok(found) } else { Err(errors.join("\n")) }
+    Ok(scanned)
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
@@ -48,8 +57,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
 
 struct Scan<'f> {
     file: &'f str,
-    found: Vec<Found>,
-    errors: Vec<String>,
+    scanned: &'f mut Scanned,
 }
 
 impl<'ast> Visit<'ast> for Scan<'_> {
@@ -78,14 +86,42 @@ impl Scan<'_> {
         let line = function.sig.ident.span().start().line;
         match tile_frontend::lower(options, function, self.file) {
             Ok(lowered) if lowered.instances.is_empty() => {}
-            Ok(lowered) => self.found.push(Found {
+            Ok(lowered) => self.scanned.found.push(Found {
                 kernel: lowered.kernel,
                 instances: lowered.instances,
                 place: format!("{}:{line}", self.file),
             }),
-            Err(errors) => {
-                self.errors.extend(errors.iter().map(|error| format!("{}:{error}", self.file)));
-            }
+            Err(_) => self.scanned.refused += 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KERNEL: &str = "fn NAME<const B: usize>(y: &mut Tensor<f32, n>) { let mut y = y.partition_view_mut([B]); \
+        y.store_masked(Tile::ones([B])); }";
+
+    #[test]
+    fn finds_kernels_in_modules_and_leaves_wrong_ones_to_the_macro() {
+        let package = std::env::temp_dir().join(format!("tile-scan-{}", std::process::id()));
+        let source = package.join("src").join("inner");
+        fs::create_dir_all(&source).unwrap();
+        let kernel = |attribute: &str, name: &str| format!("{attribute}\n{}\n", KERNEL.replace("NAME", name));
+        let text = [
+            format!("mod m {{ {} }}", kernel("#[tile::tile_kernel(instances(B = 4; B = 8))]", "nested")),
+            kernel("#[tile_kernel]", "without_instances"),
+            kernel("#[tile_kernel(instances(B = 0))]", "refused"),
+            kernel("#[inline]", "no_kernel"),
+        ];
+        fs::write(source.join("kernels.rs"), text.concat()).unwrap();
+        fs::write(package.join("src").join("broken.rs"), "fn {").unwrap();
+        let scanned = kernels(&package, Path::new("src")).unwrap();
+        fs::remove_dir_all(&package).unwrap();
+        let names: Vec<_> =
+            scanned.found.iter().map(|found| (found.kernel.name.as_str(), found.instances.len())).collect();
+        assert_eq!((names, scanned.refused), (vec![("nested", 2)], 1));
+        assert!(scanned.found[0].place.ends_with("kernels.rs:2"), "{}", scanned.found[0].place);
     }
 }

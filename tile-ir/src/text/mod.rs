@@ -11,7 +11,7 @@ pub use print::{print, print_with_locations};
 use crate::kernel::Kernel;
 use std::fmt;
 
-/// A stable 64-bit hash (FNV-1a) of [`print`]'s text: the identity of a kernel's meaning in caches and in
+/// A stable 64-bit hash (FNV-1a) of [`print()`]'s text: the identity of a kernel's meaning in caches and in
 /// embedded code. It doesn't depend on source locations.
 pub fn fingerprint(kernel: &Kernel) -> u64 {
     print(kernel)
