@@ -134,6 +134,8 @@ impl Context {
                     problem: format!("a grid of {blocks} blocks exceeds 2³¹ − 1; use larger tiles"),
                 }
             })?;
+        // Every thread that launches needs the context, also where the function is known already.
+        self.context.bind_to_thread().map_err(|error| self.error(action(), &error))?;
         let function = self.function(ptx, symbol, launch.shared_bytes)?;
         let mut parameters: Vec<*mut c_void> =
             slots.iter_mut().map(|slot| std::ptr::from_mut(slot).cast()).collect();
@@ -172,7 +174,6 @@ impl Context {
             |_| Error::Launch { kernel: symbol.to_owned(), problem: "its PTX holds a NUL byte".to_owned() };
         let (text, name) = (CString::new(ptx).map_err(damaged)?, CString::new(symbol).map_err(damaged)?);
         let failed = |error: DriverError| self.error(format!("loading the PTX of `{symbol}`"), &error);
-        self.context.bind_to_thread().map_err(failed)?;
         // SAFETY: the text is NUL-terminated PTX and the context is current; the module is never unloaded.
         let module = unsafe { result::module::load_data(text.as_ptr().cast()) }.map_err(failed)?;
         // SAFETY: the module was loaded above.
