@@ -9,15 +9,22 @@ use std::process::Command;
 const FEATURES: &str = "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray";
 const EXAMPLES: [&str; 4] = ["vector_add", "softmax", "matmul", "digits"];
 
+/// What a run has shown.
+#[derive(Default)]
+struct Passed {
+    steps: usize,
+    tests: usize,
+}
+
 /// Runs every step; the first that fails ends the run.
-pub(crate) fn run_all() -> Result<usize, String> {
+fn run_all() -> Result<Passed, String> {
     setup::llvm()?;
     let ptxas = setup::ptxas()?;
-    let mut steps = 0;
+    let mut passed = Passed::default();
     let mut step = |name: &str, command: &mut Command| {
         let output = run_step(name, command)?;
-        steps += 1;
-        show_test_results(&output);
+        passed.steps += 1;
+        passed.tests += show_test_results(&output);
         Ok::<(), String>(())
     };
     step("format", &mut cargo(&["fmt", "--all", "--check"]))?;
@@ -39,22 +46,27 @@ pub(crate) fn run_all() -> Result<usize, String> {
             step(&format!("example {example} on {device}"), Command::new(&program).arg(device))?;
         }
     }
-    steps += devices::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
-    Ok(steps)
+    passed.steps += devices::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
+    Ok(passed)
 }
 
 /// [`run_all`], with a last line that counts.
 pub(crate) fn run() -> Result<(), String> {
-    let steps = run_all()?;
-    println!("all {steps} steps passed");
+    let Passed { steps, tests } = run_all()?;
+    println!("all {steps} steps passed, with these tests in them:");
+    println!("{tests} passed, 0 failed");
     Ok(())
 }
 
-/// The closing lines of test runners.
-fn show_test_results(output: &str) {
+/// Prints the closing lines of test runners; gives the number of tests that passed.
+fn show_test_results(output: &str) -> usize {
+    let mut passed = 0;
     for line in output.lines().filter(|line| line.starts_with("test result:") || line.contains("ptxas")) {
         println!("    {line}");
+        let count = line.strip_prefix("test result: ok. ").and_then(|rest| rest.split(' ').next());
+        passed += count.and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
     }
+    passed
 }
 
 /// A program with embedded kernels must run where no LLVM is.
