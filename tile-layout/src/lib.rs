@@ -1,8 +1,22 @@
-//! Layouts of dense tensors and of the tiles that they are cut into. Pure functions on extents; no other
-//! crate of the project is known here.
+#![no_std]
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
 
+mod algebra;
+mod error;
+mod evaluate;
+mod layout;
+mod notation;
 pub mod partition;
 pub mod shape;
+mod swizzle;
+mod tuple;
 
+pub use algebra::{Tiler, shape_div};
+pub use error::{ErrorKind, LayoutError, Result};
+pub use layout::{Layout, Mode};
 pub use partition::{Partition, Window};
 pub use shape::{broadcast, element_count, linear_index, multi_index, row_major_strides};
+pub use swizzle::{Swizzle, SwizzledLayout};
+pub use tuple::IntTuple;

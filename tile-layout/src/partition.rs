@@ -3,6 +3,8 @@
 //! Tile `i` along an axis covers `i*tile .. (i+1)*tile`; the index space has `⌈extent / tile⌉` tiles
 //! (CUDA tile C++, `partition_view`).
 
+use alloc::vec::Vec;
+
 /// Extents of a tensor and of the tiles that cut it.
 ///
 /// ```
@@ -65,6 +67,7 @@ impl Partition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
     fn windows_cover_every_element_once() {

@@ -1,5 +1,8 @@
 //! Extents of dense row-major arrays: strides, linear indices, broadcasting.
 
+use alloc::vec::Vec;
+use alloc::vec;
+
 /// The number of elements; 1 for rank 0.
 ///
 /// # Errors

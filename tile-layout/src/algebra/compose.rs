@@ -1,0 +1,307 @@
+//! Composition: `R(c) = A(B(c))`, exactly, or a refusal.
+//!
+//! Composition with a layout reads an index as digits of `A`'s mixed radix and adds up what the digits are worth.
+//! A leaf `s:d` of `B` counts `0, d, 2d, …`; its offsets in `A` are even until a step crosses a boundary between
+//! digits. Write `P` for the boundaries (the products of the first extents of coalesced `A`). Splitting the leaf
+//! into pieces `m:e` so that the pieces of all leaves together never carry,
+//!
+//! > Σ (m−1)·(e mod P) < P for every boundary P,
+//!
+//! makes every digit additive, and so the whole function. That condition takes a few divisions and decides all
+//! the cases in practice. Where it fails, worth can still cancel between digits: `((2,2),3):((1,4),8) ∘ 4:3` is
+//! `(2,2):(5,12)`. Such cases are decided point by point, up to [`POINTWISE`] elements, and refused beyond.
+//!
+//! CuTe and its ports accept more and answer with another function, or refuse exact cases; see the tests.
+
+use super::tiler::Tiler;
+use crate::algebra::coalesce_modes;
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::evaluate::at_index;
+use crate::layout::{Builder, Layout, Mode, Modes, Part};
+use alloc::format;
+use alloc::string::String;
+use smallvec::SmallVec;
+
+/// Elements up to which a composition that carries is decided point by point.
+const POINTWISE: i64 = 1 << 16;
+
+impl Layout {
+    /// The layout `R` with `R(c) = self(right(c))` and a shape as fine as that of `right`. With a tiler of
+    /// several modes, each composes with the mode of `self` in its place; modes without a tiler stay.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotComposable`], naming the leaf of `right`, where no such layout exists;
+    /// [`ErrorKind::OutOfBounds`] where `right` reaches beyond the size of `self` (see
+    /// [`Layout::compose_extended`]) or below 0; [`ErrorKind::Rank`] where a tiler has more modes than `self`.
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// let layout: Layout = "(6,2):(8,2)".parse()?;
+    /// let right: Layout = "(4,3):(3,1)".parse()?;
+    /// assert_eq!(layout.compose(&right)?.to_string(), "((2,2),3):((24,2),8)");
+    /// assert_eq!(layout.compose([3, 2])?.to_string(), "(3,2):(8,2)");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn compose(&self, right: impl Into<Tiler>) -> Result<Layout> {
+        self.composed(&right.into(), Domain::Strict)
+    }
+
+    /// [`Layout::compose`] where the last mode of `self` goes on without end, so that `right` may reach further.
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// let layout: Layout = "(4,2):(1,8)".parse()?;
+    /// assert!(layout.compose(16).is_err());
+    /// assert_eq!(layout.compose_extended(16)?.to_string(), "(4,4):(1,8)");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn compose_extended(&self, right: impl Into<Tiler>) -> Result<Layout> {
+        self.composed(&right.into(), Domain::Extended)
+    }
+
+    fn composed(&self, right: &Tiler, domain: Domain) -> Result<Layout> {
+        let mut builder = Builder::new();
+        compose_tiler(&mut builder, self.part(), right, domain)?;
+        builder.finish()
+    }
+}
+
+/// How far the right operand may reach.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Domain {
+    /// Within the size of the left one.
+    Strict,
+    /// As far as it likes: the left one's last mode is unbounded.
+    Extended,
+}
+
+fn compose_tiler(builder: &mut Builder, left: Part<'_>, right: &Tiler, domain: Domain) -> Result<()> {
+    match right {
+        Tiler::Keep => builder.push(left),
+        Tiler::Layout(layout) => compose_parts(builder, left, layout.part(), domain)?,
+        Tiler::Sizes(sizes) if sizes.is_leaf() => {
+            let layout = Layout::leaf(sizes.leaves()[0], 1)?;
+            compose_parts(builder, left, layout.part(), domain)?;
+        }
+        by_mode => {
+            let count = by_mode.modes_within(left)?;
+            builder.open(left.rank());
+            let mut tilers = by_mode.modes().take(count);
+            for mode in left.children() {
+                compose_tiler(builder, mode, &tilers.next().unwrap_or(Tiler::Keep), domain)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Append `left ∘ right`, nested like `right` and finer.
+pub(crate) fn compose_parts(builder: &mut Builder, left: Part<'_>, right: Part<'_>, domain: Domain) -> Result<()> {
+    check_domain(left, right, domain)?;
+    let digits = Digits::new(left.modes);
+    let pieces = digits.without_carry(right.modes).or_else(|| digits.pointwise(right));
+    let refused = || refusal(&digits, left, right);
+    push_pieces(builder, right.tokens, &mut pieces.ok_or_else(refused)?.iter());
+    Ok(())
+}
+
+fn check_domain(left: Part<'_>, right: Part<'_>, domain: Domain) -> Result<()> {
+    if right.size() == 0 {
+        return Ok(());
+    }
+    if let Some(leaf) = right.modes.iter().position(|mode| mode.stride < 0 && mode.extent > 1) {
+        return Err(LayoutError::at(
+            ErrorKind::NegativeStride,
+            &[leaf],
+            format!("mode {leaf} of {} runs below index 0 of {}", right.to_layout(), left.to_layout()),
+        ));
+    }
+    let largest: i64 = right.modes.iter().map(|mode| (mode.extent - 1) * mode.stride).sum();
+    let size = left.size();
+    if largest >= size && (domain == Domain::Strict || size == 0) {
+        return Err(LayoutError::new(
+            ErrorKind::OutOfBounds,
+            format!(
+                "{} reaches index {largest}, beyond the {size} elements of {}",
+                right.to_layout(),
+                left.to_layout()
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// A piece of a leaf: `leaf` says which, counted in the right operand.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece {
+    pub(crate) leaf: usize,
+    /// Steps and their size as an index of the left operand.
+    pub(crate) index: Mode,
+    /// The offset of one step.
+    pub(crate) stride: i64,
+}
+
+type Pieces = SmallVec<[Piece; crate::tuple::INLINE]>;
+
+/// A layout read as a positional number system: the first digit changes fastest, the last has no end.
+pub(crate) struct Digits {
+    modes: Modes,
+    /// The index at which each digit but the first begins.
+    boundaries: SmallVec<[i64; crate::tuple::INLINE]>,
+}
+
+impl Digits {
+    pub(crate) fn new(modes: &[Mode]) -> Digits {
+        let modes = coalesce_modes(modes);
+        let mut boundaries = SmallVec::new();
+        let mut boundary = 1i64;
+        for mode in modes.iter().take(modes.len().saturating_sub(1)) {
+            // Within the size of the layout.
+            boundary *= mode.extent;
+            boundaries.push(boundary);
+        }
+        Digits { modes, boundaries }
+    }
+
+    /// What an index is worth; `None` where it does not fit into 64 bits.
+    pub(crate) fn offset(&self, index: i64) -> Option<i64> {
+        let Some((last, first)) = self.modes.split_last() else { return Some(0) };
+        let mut rest = index;
+        let mut offset = 0i64;
+        for mode in first {
+            offset += rest % mode.extent * mode.stride;
+            rest /= mode.extent;
+        }
+        offset.checked_add(rest.checked_mul(last.stride)?)
+    }
+
+    /// The leaves of a right operand in pieces that never carry; `None` where there are none such.
+    pub(crate) fn without_carry(&self, leaves: &[Mode]) -> Option<Pieces> {
+        self.without_carry_from(0, leaves)
+    }
+
+    /// As [`Digits::without_carry`], counting from index `start` instead of 0.
+    pub(crate) fn without_carry_from(&self, start: i64, leaves: &[Mode]) -> Option<Pieces> {
+        let mut carry: SmallVec<[i64; crate::tuple::INLINE]> =
+            self.boundaries.iter().map(|boundary| start % boundary).collect();
+        let mut pieces = Pieces::new();
+        for (leaf, &mode) in leaves.iter().enumerate() {
+            if mode.extent <= 1 || mode.stride == 0 {
+                pieces.push(Piece { leaf, index: Mode::new(mode.extent, 0), stride: 0 });
+                continue;
+            }
+            let Mode { extent: mut steps, stride: mut step } = mode;
+            while steps > 1 {
+                let even = self.even_steps(step).min(steps);
+                if steps % even != 0 {
+                    return None;
+                }
+                for (carry, &boundary) in carry.iter_mut().zip(&self.boundaries) {
+                    *carry += (even - 1) * (step % boundary);
+                    if *carry >= boundary {
+                        return None;
+                    }
+                }
+                pieces.push(Piece { leaf, index: Mode::new(even, step), stride: self.offset(step)? });
+                steps /= even;
+                // Only read while steps are left, and then within the leaf's reach.
+                step = step.wrapping_mul(even);
+            }
+        }
+        Some(pieces)
+    }
+
+    /// After how many steps of size `step` from 0 a boundary is crossed; large where none ever is.
+    fn even_steps(&self, step: i64) -> i64 {
+        let crossing = |&boundary: &i64| match step % boundary {
+            0 => i64::MAX,
+            rest => (boundary - 1) / rest + 1,
+        };
+        self.boundaries.iter().map(crossing).min().unwrap_or(i64::MAX)
+    }
+
+    /// The pieces found by trying every element, where there are few enough.
+    fn pointwise(&self, right: Part<'_>) -> Option<Pieces> {
+        if right.size() > POINTWISE {
+            return None;
+        }
+        let mut pieces = Pieces::new();
+        for (leaf, &mode) in right.modes.iter().enumerate() {
+            let Mode { extent: mut steps, stride: mut step } = mode;
+            if steps <= 1 || step == 0 {
+                pieces.push(Piece { leaf, index: Mode::new(steps, 0), stride: 0 });
+                continue;
+            }
+            while steps > 1 {
+                let stride = self.offset(step)?;
+                let even = (2..steps).find(|&j| self.offset(j * step) != stride.checked_mul(j)).unwrap_or(steps);
+                if steps % even != 0 {
+                    return None;
+                }
+                pieces.push(Piece { leaf, index: Mode::new(even, step), stride });
+                steps /= even;
+                step = step.wrapping_mul(even);
+            }
+        }
+        let split: Modes = pieces.iter().map(|piece| Mode::new(piece.index.extent, piece.stride)).collect();
+        let split = Part { modes: &split, tokens: &[] };
+        let agrees = |index| self.offset(at_index(right, index)) == Some(at_index(split, index));
+        (0..right.size()).all(agrees).then_some(pieces)
+    }
+}
+
+fn push_pieces<'a>(builder: &mut Builder, tokens: &[u32], pieces: &mut (impl Iterator<Item = &'a Piece> + Clone)) {
+    if !crate::tuple::is_leaf(tokens) {
+        builder.open(crate::tuple::rank(tokens));
+        crate::tuple::children(tokens).for_each(|child| push_pieces(builder, child, pieces));
+        return;
+    }
+    let Some(first) = pieces.clone().next() else { return };
+    let own = pieces.clone().take_while(|piece| piece.leaf == first.leaf);
+    let modes: Modes = own.map(|piece| Mode::new(piece.index.extent, piece.stride)).collect();
+    builder.push_mode(&coalesced_leaf(&modes));
+    for _ in 0..modes.len() {
+        pieces.next();
+    }
+}
+
+/// The pieces of one leaf, merged where they continue each other; a single piece of extent 1 stays.
+fn coalesced_leaf(modes: &[Mode]) -> Modes {
+    if modes.len() == 1 { Modes::from_slice(modes) } else { coalesce_modes(modes) }
+}
+
+/// Why a composition is refused, naming the leaf that cannot be split.
+fn refusal(digits: &Digits, left: Part<'_>, right: Part<'_>) -> LayoutError {
+    let alone = |leaf: usize| {
+        let mode = &right.modes[leaf..=leaf];
+        let part = Part { modes: mode, tokens: &[] };
+        digits.without_carry(mode).or_else(|| digits.pointwise(part)).is_none()
+    };
+    let culprit = (0..right.modes.len()).find(|&leaf| alone(leaf));
+    let reason = match culprit.map(|leaf| right.modes[leaf]) {
+        Some(Mode { extent, stride }) => {
+            let even = digits.even_steps(stride);
+            if extent % even != 0 {
+                format!("its first boundary comes after {even} steps, which do not divide its extent {extent}")
+            } else {
+                format!("past a boundary, which comes after {even} steps, it goes on unevenly")
+            }
+        }
+        None => String::from("its modes carry into each other across a boundary"),
+    };
+    let (left, right_layout) = (left.to_layout(), right.to_layout());
+    match culprit {
+        Some(leaf) => {
+            let Mode { extent, stride } = right.modes[leaf];
+            LayoutError::at(
+                ErrorKind::NotComposable,
+                &[leaf],
+                format!("mode {leaf} ({extent}:{stride}) of {right_layout} does not compose with {left}: {reason}"),
+            )
+        }
+        None => LayoutError::new(
+            ErrorKind::NotComposable,
+            format!("{right_layout} does not compose with {left}: {reason}"),
+        ),
+    }
+}

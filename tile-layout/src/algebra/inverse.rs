@@ -1,0 +1,140 @@
+//! Inverses, what they tell about two layouts, and the nullspace.
+
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::layout::{Builder, Layout, Mode, Modes};
+use crate::tuple::INLINE;
+use alloc::format;
+use smallvec::SmallVec;
+
+impl Layout {
+    /// The largest layout `R` with `self(R(i)) = i`, where offsets from 0 up are reached without a gap.
+    ///
+    /// Modes of stride 0 are passed over. A layout that skips offset 1 has the right inverse `1:0`.
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// let rows: Layout = "(8,4):(4,1)".parse()?;
+    /// assert_eq!(rows.right_inverse().to_string(), "(4,8):(8,1)");
+    /// assert_eq!("(4,2):(2,16)".parse::<Layout>()?.right_inverse().to_string(), "1:0");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn right_inverse(&self) -> Layout {
+        let places = self.leaves_with_index_strides();
+        let mut inverse = Modes::new();
+        let mut reached = 1i64;
+        while let Some(&(mode, index_stride)) =
+            places.iter().find(|(mode, _)| mode.extent > 1 && mode.stride == reached)
+        {
+            inverse.push(Mode::new(mode.extent, index_stride));
+            match reached.checked_mul(mode.extent) {
+                Some(next) => reached = next,
+                None => break,
+            }
+        }
+        let mut builder = Builder::new();
+        builder.push_mode(&crate::algebra::coalesce_modes(&inverse));
+        builder.finish().unwrap_or_else(|_| Layout::unit())
+    }
+
+    /// A layout `R` with `R(self(i)) = i`. Offsets that `self` skips are sent somewhere.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotInjective`] where two elements share an offset or interleave so that no layout tells
+    /// them apart; [`ErrorKind::NegativeStride`].
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// let gaps: Layout = "(4,2):(2,16)".parse()?;
+    /// let inverse = gaps.left_inverse()?;
+    /// assert_eq!(inverse.to_string(), "(2,8,2):(0,1,4)");
+    /// assert!(gaps.offsets().enumerate().all(|(i, offset)| inverse.get(offset) == Some(i as i64)));
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn left_inverse(&self) -> Result<Layout> {
+        let not_injective = |leaf: usize, what: &str| {
+            Err(LayoutError::at(
+                ErrorKind::NotInjective,
+                &[leaf],
+                format!("{self} has no left inverse: stride of mode {leaf} {what}"),
+            ))
+        };
+        if let Some(leaf) = self.leaves().iter().position(|mode| mode.extent > 1 && mode.stride == 0) {
+            return not_injective(leaf, "is 0");
+        }
+        let places = self.leaves_with_index_strides();
+        let mut inverse = Modes::new();
+        let (mut below, mut reached, mut index_stride) = (1i64, 1i64, 0i64);
+        for (leaf, mode) in self.moving_modes_by_stride()? {
+            if mode.stride % below != 0 || mode.stride < reached {
+                return not_injective(leaf, "is not a multiple of what the modes below it span");
+            }
+            inverse.push(Mode::new(mode.stride / below, index_stride));
+            below = mode.stride;
+            reached = mode.stride.saturating_mul(mode.extent);
+            index_stride = places[leaf].1;
+        }
+        let last = reached / below;
+        inverse.push(Mode::new(last, index_stride));
+        let mut builder = Builder::new();
+        builder.push_mode(&crate::algebra::coalesce_modes(&inverse));
+        builder.finish()
+    }
+
+    /// The coordinates that are all sent to offset 0 by strides of 0: `self(R(i)) = 0`, as linear indices.
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// let broadcast: Layout = "(4,3,2):(1,0,4)".parse()?;
+    /// assert_eq!(broadcast.nullspace().to_string(), "3:4");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn nullspace(&self) -> Layout {
+        let places = self.leaves_with_index_strides();
+        let still = places.iter().filter(|(mode, _)| mode.stride == 0 && mode.extent != 1);
+        let modes: Modes = still.map(|(mode, index_stride)| Mode::new(mode.extent, *index_stride)).collect();
+        let mut builder = Builder::new();
+        builder.push_mode(&crate::algebra::coalesce_modes(&modes));
+        builder.finish().unwrap_or_else(|_| Layout::unit())
+    }
+
+    /// The most elements that lie next to each other in memory in both layouts and are the same elements: the
+    /// widest vector that copies from one to the other. Alignment of the memory and the width of an instruction
+    /// limit it further.
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// let rows: Layout = "(8,4):(4,1)".parse()?;
+    /// let padded: Layout = "(8,4):(6,1)".parse()?;
+    /// assert_eq!(rows.max_common_vector(&padded), 4);
+    /// assert_eq!(rows.max_common_vector(&"(8,4):(1,8)".parse()?), 1);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn max_common_vector(&self, other: &Layout) -> i64 {
+        let common = match self.compose(&other.right_inverse()) {
+            Ok(common) => common.coalesce(),
+            Err(_) => return self.common_vector_stepwise(other),
+        };
+        match common.leaves() {
+            [first, ..] if first.stride == 1 => first.extent,
+            _ => 1,
+        }
+    }
+
+    /// As [`Layout::max_common_vector`] where the composition is no layout: its first run is still even.
+    fn common_vector_stepwise(&self, other: &Layout) -> i64 {
+        let inverse = other.right_inverse();
+        let run = (0..inverse.size()).take_while(|&i| inverse.get(i).and_then(|index| self.get(index)) == Some(i));
+        (run.count() as i64).max(1)
+    }
+
+    /// The leaves, each with the stride of its coordinate in the linear index.
+    fn leaves_with_index_strides(&self) -> SmallVec<[(Mode, i64); INLINE]> {
+        let mut index_stride = 1i64;
+        let place = |&mode: &Mode| {
+            let own = index_stride;
+            index_stride = index_stride.saturating_mul(mode.extent);
+            (mode, own)
+        };
+        self.leaves().iter().map(place).collect()
+    }
+}

@@ -1,0 +1,18 @@
+//! The algebra of layouts: operations from layouts to layouts, each defined by an equation on functions.
+//!
+//! Every file holds one family with its equations. All of them refuse what they cannot represent: an operation
+//! that answers at all answers with the function that its equation asks for.
+
+mod coalesce;
+mod complement;
+mod compose;
+mod divide;
+mod inverse;
+mod product;
+mod recast;
+mod tiler;
+
+pub(crate) use coalesce::coalesce_modes;
+
+pub use recast::shape_div;
+pub use tiler::Tiler;

@@ -1,0 +1,192 @@
+//! Layouts of wider and narrower elements: the same bytes counted in other units.
+
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::layout::{Builder, Layout, Mode};
+use alloc::format;
+use smallvec::SmallVec;
+
+/// `a / b` where `b` divides `a`, else the sign of `a·b`: how many whole steps of `b` a mode of `a` has, at least
+/// one (Mojo's `shape_div`).
+///
+/// # Errors
+/// [`ErrorKind::InvalidExtent`] where `b` is 0, [`ErrorKind::Overflow`] for `i64::MIN / -1`.
+///
+/// ```
+/// use tile_layout::shape_div;
+/// assert_eq!((shape_div(8, 2)?, shape_div(2, 8)?, shape_div(7, -2)?), (4, 1, -1));
+/// assert!(shape_div(1, 0).is_err());
+/// # Ok::<(), tile_layout::LayoutError>(())
+/// ```
+pub fn shape_div(a: i64, b: i64) -> Result<i64> {
+    match (a.checked_rem(b), a.checked_div(b)) {
+        (Some(0), Some(quotient)) => Ok(quotient),
+        (Some(_), _) => Ok(a.signum() * b.signum()),
+        _ if b == 0 => Err(LayoutError::new(ErrorKind::InvalidExtent, format!("{a} is divided by 0"))),
+        _ => Err(LayoutError::new(ErrorKind::Overflow, format!("{a} / {b} does not fit into 64 bits"))),
+    }
+}
+
+impl Layout {
+    /// The layout in units of `factor` elements: strides are divided, and a mode that steps through the inside of
+    /// a unit shrinks. Modes of stride 0 stay.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotDivisible`], naming the leaf, where a mode neither steps in whole units nor fills them:
+    /// its stride `d` must be a multiple of the factor, or divide it with an extent that is a multiple of
+    /// `factor / d`. [`ErrorKind::InvalidExtent`] for a factor below 1.
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// let halves: Layout = "(4,8):(8,1)".parse()?;
+    /// assert_eq!(halves.upcast(2)?.to_string(), "(4,4):(4,1)");
+    /// assert_eq!("(4,7):(7,1)".parse::<Layout>()?.upcast(2).unwrap_err().modes(), [0]);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn upcast(&self, factor: i64) -> Result<Layout> {
+        check_factor(factor)?;
+        self.map_leaves(|leaf, mode| upcast_mode(mode, factor).ok_or_else(|| self.not_divisible(leaf, mode, factor)))
+    }
+
+    /// The layout in units of which `factor` make an element: the mode of stride 1 grows, other strides are
+    /// multiplied.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoUnitStride`] where no mode has stride 1, [`ErrorKind::InvalidExtent`] for a factor below
+    /// 1, [`ErrorKind::Overflow`].
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// let words: Layout = "(4,4):(4,1)".parse()?;
+    /// assert_eq!(words.downcast(2)?.to_string(), "(4,8):(8,1)");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn downcast(&self, factor: i64) -> Result<Layout> {
+        check_factor(factor)?;
+        if factor > 1 && !self.leaves().iter().any(|mode| mode.stride == 1) {
+            return Err(LayoutError::new(
+                ErrorKind::NoUnitStride,
+                format!("{self} has no mode of stride 1 that could hold {factor} parts of each element"),
+            ));
+        }
+        let overflow = || LayoutError::new(ErrorKind::Overflow, format!("{self} in parts of 1/{factor} overflows"));
+        self.map_leaves(|_, mode| {
+            let Mode { extent, stride } = mode;
+            match stride {
+                1 => extent.checked_mul(factor).map(|extent| Mode::new(extent, 1)),
+                _ => stride.checked_mul(factor).map(|stride| Mode::new(extent, stride)),
+            }
+            .ok_or_else(overflow)
+        })
+    }
+
+    /// The layout of the same memory with elements of `new_bits` instead of `old_bits`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotDivisible`] where neither width is a multiple of the other; otherwise as
+    /// [`Layout::upcast`] and [`Layout::downcast`].
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// let halves: Layout = "(4,8):(8,1)".parse()?;
+    /// assert_eq!(halves.recast(16, 32)?.to_string(), "(4,4):(4,1)");
+    /// assert_eq!(halves.recast(16, 8)?.to_string(), "(4,16):(16,1)");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn recast(&self, old_bits: i64, new_bits: i64) -> Result<Layout> {
+        check_factor(old_bits)?;
+        check_factor(new_bits)?;
+        if new_bits % old_bits == 0 {
+            self.upcast(new_bits / old_bits)
+        } else if old_bits % new_bits == 0 {
+            self.downcast(old_bits / new_bits)
+        } else {
+            Err(LayoutError::new(
+                ErrorKind::NotDivisible,
+                format!("elements of {old_bits} bits are not made of elements of {new_bits} bits, nor the reverse"),
+            ))
+        }
+    }
+
+    /// The largest factor by which [`Layout::upcast`] succeeds: all offsets of whole units are multiples of it.
+    /// `None` where the layout stays at offset 0, so that every factor does.
+    ///
+    /// ```
+    /// use tile_layout::Layout;
+    /// assert_eq!("(4,8):(8,1)".parse::<Layout>()?.max_alignment(), Some(8));
+    /// assert_eq!("(4,6):(8,1)".parse::<Layout>()?.max_alignment(), Some(2));
+    /// assert_eq!("4:0".parse::<Layout>()?.max_alignment(), None);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn max_alignment(&self) -> Option<i64> {
+        let mut modes: SmallVec<[Mode; crate::tuple::INLINE]> =
+            self.leaves().iter().copied().filter(|mode| mode.extent != 1 && mode.stride != 0).collect();
+        modes.sort_by_key(|mode| mode.stride.unsigned_abs());
+        // A factor is a multiple of the smaller strides, each with its extent, and a divisor of the larger ones.
+        let candidate = |smaller: usize| {
+            let (below, above) = modes.split_at(smaller);
+            let filled = below.iter().map(|mode| mode.stride.saturating_mul(mode.extent));
+            let whole = filled.chain(above.iter().map(|mode| mode.stride)).fold(0, gcd);
+            modes.iter().all(|&mode| upcast_mode(mode, whole).is_some()).then_some(whole)
+        };
+        (0..=modes.len()).filter_map(candidate).filter(|&factor| factor > 0).max()
+    }
+
+    fn map_leaves(&self, map: impl Fn(usize, Mode) -> Result<Mode>) -> Result<Layout> {
+        let mut builder = Builder::new();
+        push_mapped(&mut builder, self.part(), &mut 0, &map)?;
+        builder.finish()
+    }
+
+    fn not_divisible(&self, leaf: usize, mode: Mode, factor: i64) -> LayoutError {
+        let Mode { extent, stride } = mode;
+        LayoutError::at(
+            ErrorKind::NotDivisible,
+            &[leaf],
+            format!(
+                "mode {leaf} ({extent}:{stride}) of {self} is not made of units of {factor}: its stride must be a \
+                 multiple of {factor}, or divide it and fill whole units"
+            ),
+        )
+    }
+}
+
+fn push_mapped(
+    builder: &mut Builder,
+    part: crate::layout::Part<'_>,
+    leaf: &mut usize,
+    map: &impl Fn(usize, Mode) -> Result<Mode>,
+) -> Result<()> {
+    if part.is_leaf() {
+        builder.push_leaf(map(*leaf, part.modes[0])?);
+        *leaf += 1;
+        return Ok(());
+    }
+    builder.open(part.rank());
+    part.children().try_for_each(|mode| push_mapped(builder, mode, leaf, map))
+}
+
+fn check_factor(factor: i64) -> Result<()> {
+    if factor >= 1 {
+        return Ok(());
+    }
+    Err(LayoutError::new(ErrorKind::InvalidExtent, format!("a factor or a width must be 1 or more, not {factor}")))
+}
+
+fn upcast_mode(mode: Mode, factor: i64) -> Option<Mode> {
+    let Mode { extent, stride } = mode;
+    if factor < 1 {
+        return None;
+    }
+    if stride % factor == 0 {
+        return Some(Mode::new(extent, stride / factor));
+    }
+    if extent == 1 {
+        return Some(Mode::new(1, 0));
+    }
+    let units = factor.checked_div(stride).filter(|_| stride > 0 && factor % stride == 0)?;
+    (extent % units == 0).then(|| Mode::new(extent / units, 1))
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a.saturating_abs() } else { gcd(b, a % b) }
+}

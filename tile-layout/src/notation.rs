@@ -1,0 +1,288 @@
+//! CuTe's notation, read and written: `(4,(2,2)):(1,(4,8))`, `Sw<3,4,3>`, `Sw<3,4,3> o 16 o (8,64):(64,1)`.
+//!
+//! What is printed parses back to the same value. Reading also takes blanks between the parts and CuTe's mark of
+//! a static integer, `_4`. Nesting is read without recursion and to a bounded depth, so no text, however long or
+//! deep, can do more than be refused.
+
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::layout::Layout;
+use crate::swizzle::{Swizzle, SwizzledLayout};
+use crate::tuple::{INLINE, IntTuple, Ints, Nesting, children, is_leaf, leaf_count};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+use smallvec::SmallVec;
+
+/// Levels of brackets that a text may have. The deepest layouts in use have four.
+const MAX_DEPTH: usize = 32;
+
+/// A cursor over the text; positions in messages count bytes from 0.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Reader<'a> {
+        Reader { text, at: 0 }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip_blanks(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    /// Whether `token` comes next; if so, the cursor passes it.
+    fn accept(&mut self, token: &str) -> bool {
+        self.skip_blanks();
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    fn expect(&mut self, token: &str) -> Result<()> {
+        if self.accept(token) { Ok(()) } else { Err(self.error(&format!("`{token}`"))) }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.skip_blanks();
+        if self.rest().is_empty() { Ok(()) } else { Err(self.error("the end")) }
+    }
+
+    fn error(&self, expected: &str) -> LayoutError {
+        let found: String = self.rest().chars().take(12).collect();
+        let found = if found.is_empty() { "the end".into() } else { format!("`{found}`") };
+        LayoutError::new(
+            ErrorKind::Syntax,
+            format!("expected {expected} at byte {} of the text, found {found}", self.at),
+        )
+    }
+
+    fn integer(&mut self) -> Result<i64> {
+        self.skip_blanks();
+        let marked = self.rest().strip_prefix('_').unwrap_or(self.rest());
+        let digits = marked.strip_prefix('-').unwrap_or(marked);
+        let length = digits.bytes().take_while(u8::is_ascii_digit).count();
+        let end = self.text.len() - digits.len() + length;
+        let start = self.text.len() - marked.len();
+        if length == 0 {
+            return Err(self.error("an integer or `(`"));
+        }
+        let value = self.text[start..end].parse().map_err(|_| self.error("an integer of 64 bits"))?;
+        self.at = end;
+        Ok(value)
+    }
+
+    fn tuple(&mut self) -> Result<IntTuple> {
+        let mut leaves = Ints::new();
+        // Preorder with the number of children filled in when a bracket closes: `None` is a leaf.
+        let mut preorder: SmallVec<[Option<usize>; 2 * INLINE]> = SmallVec::new();
+        let mut open: SmallVec<[usize; INLINE]> = SmallVec::new();
+        loop {
+            if self.accept("(") {
+                if open.len() == MAX_DEPTH {
+                    return Err(self.error(&format!("at most {MAX_DEPTH} nested brackets")));
+                }
+                open.push(preorder.len());
+                preorder.push(Some(0));
+                if !self.accept(")") {
+                    continue;
+                }
+                open.pop();
+            } else {
+                leaves.push(self.integer()?);
+                preorder.push(None);
+            }
+            // A subtree is complete: close what ends here, then go on to its sibling.
+            loop {
+                let Some(&parent) = open.last() else {
+                    let mut nesting = Nesting::empty();
+                    for entry in preorder {
+                        match entry {
+                            Some(count) => nesting.open(count),
+                            None => nesting.push_leaf(),
+                        }
+                    }
+                    return Ok(IntTuple { leaves, nesting });
+                };
+                if let Some(count) = &mut preorder[parent] {
+                    *count += 1;
+                }
+                if self.accept(",") {
+                    break;
+                }
+                self.expect(")")?;
+                open.pop();
+            }
+        }
+    }
+
+    fn layout(&mut self) -> Result<Layout> {
+        let shape = self.tuple()?;
+        self.expect(":")?;
+        let stride = self.tuple()?;
+        Layout::new(shape, stride)
+    }
+
+    fn swizzle(&mut self) -> Result<Swizzle> {
+        self.expect("Sw")?;
+        self.expect("<")?;
+        let bits = self.integer()?;
+        self.expect(",")?;
+        let base = self.integer()?;
+        self.expect(",")?;
+        let shift = self.integer()?;
+        self.expect(">")?;
+        Swizzle::new(bits, base, shift)
+    }
+}
+
+/// Read all of `text` with one rule.
+fn read<T>(text: &str, rule: impl FnOnce(&mut Reader<'_>) -> Result<T>) -> Result<T> {
+    let mut reader = Reader::new(text);
+    let value = rule(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
+
+impl FromStr for IntTuple {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<IntTuple> {
+        read(text, |reader| reader.tuple())
+    }
+}
+
+impl FromStr for Layout {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<Layout> {
+        read(text, |reader| reader.layout())
+    }
+}
+
+impl FromStr for Swizzle {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<Swizzle> {
+        read(text, |reader| reader.swizzle())
+    }
+}
+
+impl FromStr for SwizzledLayout {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<SwizzledLayout> {
+        read(text, |reader| {
+            let swizzle = reader.swizzle()?;
+            reader.expect("o")?;
+            let offset = reader.integer()?;
+            reader.expect("o")?;
+            SwizzledLayout::new(swizzle, offset, reader.layout()?)
+        })
+    }
+}
+
+/// Write `leaves` with the brackets that `tokens` describe.
+fn write_nested<T: fmt::Display>(f: &mut fmt::Formatter<'_>, tokens: &[u32], leaves: &[T]) -> fmt::Result {
+    if is_leaf(tokens) {
+        return leaves.first().map_or(Ok(()), |leaf| leaf.fmt(f));
+    }
+    f.write_str("(")?;
+    let mut rest = leaves;
+    for (position, child) in children(tokens).enumerate() {
+        if position > 0 {
+            f.write_str(",")?;
+        }
+        let (own, after) = rest.split_at(leaf_count(child));
+        write_nested(f, child, own)?;
+        rest = after;
+    }
+    f.write_str(")")
+}
+
+impl fmt::Display for IntTuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_nested(f, self.nesting.tokens(), &self.leaves)
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = self.part();
+        let extents: Vec<i64> = part.modes.iter().map(|mode| mode.extent).collect();
+        let strides: Vec<i64> = part.modes.iter().map(|mode| mode.stride).collect();
+        write_nested(f, part.tokens, &extents)?;
+        f.write_str(":")?;
+        write_nested(f, part.tokens, &strides)
+    }
+}
+
+impl fmt::Display for Swizzle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sw<{},{},{}>", self.bits(), self.base(), self.shift())
+    }
+}
+
+impl fmt::Display for SwizzledLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} o {} o {}", self.swizzle(), self.offset(), self.layout())
+    }
+}
+
+/// The text form as the data format: the same in files, in tests and on the screen.
+#[cfg(feature = "serde")]
+mod as_text {
+    use super::*;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    macro_rules! as_text {
+        ($($type:ty),+) => {$(
+            impl Serialize for $type {
+                fn serialize<S: Serializer>(&self, serializer: S) -> core::result::Result<S::Ok, S::Error> {
+                    serializer.collect_str(self)
+                }
+            }
+
+            impl<'de> Deserialize<'de> for $type {
+                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
+                    let text = String::deserialize(deserializer)?;
+                    text.parse().map_err(D::Error::custom)
+                }
+            }
+        )+};
+    }
+    as_text!(IntTuple, Layout, Swizzle, SwizzledLayout);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn prints_what_it_reads() {
+        for text in ["4:1", "(4):(1)", "():()", "(4,(2,2)):(1,(4,-8))", "((2,3),(4,(5,6))):((0,1),(2,(3,4)))"] {
+            assert_eq!(text.parse::<Layout>().unwrap().to_string(), text);
+        }
+        assert_eq!(" ( _4 , ( 2 , _2 ) ) : (1,(4,_8)) ".parse::<Layout>().unwrap().to_string(), "(4,(2,2)):(1,(4,8))");
+        let text = "Sw<3,4,3> o 16 o (8,64):(64,1)";
+        assert_eq!(text.parse::<SwizzledLayout>().unwrap().to_string(), text);
+    }
+
+    #[test]
+    fn refusals_say_where() {
+        let refusals = ["", "4", "(4,2:1", "(4,2):(1)", "4:x", "(4,):(1)", "4:1 5", "99999999999999999999:1", "-4:1"]
+            .map(|text| format!("{text} -> {}", text.parse::<Layout>().unwrap_err()));
+        insta::assert_snapshot!("notation_refusals", refusals.join("\n"));
+        let deep = "(".repeat(100_000);
+        assert_eq!(deep.parse::<Layout>().unwrap_err().kind(), ErrorKind::Syntax);
+    }
+}
