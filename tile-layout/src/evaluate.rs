@@ -92,7 +92,8 @@ impl Layout {
     /// ```
     pub fn is_same_function(&self, other: &Layout) -> bool {
         // Coalescing is canonical for the function of a linear index.
-        self.size() == other.size() && (self.size() == 0 || self.coalesce().leaves() == other.coalesce().leaves())
+        self.size() == other.size()
+            && (self.size() == 0 || self.coalesce().leaves() == other.coalesce().leaves())
     }
 }
 
@@ -153,7 +154,9 @@ impl Mismatch {
             ),
             Mismatch::Bounds { coordinate: part, extent } => LayoutError::new(
                 ErrorKind::OutOfBounds,
-                format!("{part} in coordinate {coordinate} lies outside its extent {extent} in shape {shape}"),
+                format!(
+                    "{part} in coordinate {coordinate} lies outside its extent {extent} in shape {shape}"
+                ),
             ),
         }
     }

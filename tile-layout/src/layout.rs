@@ -468,7 +468,8 @@ impl Layout {
     pub fn permute(&self, order: &[usize]) -> Result<Layout> {
         let modes: Vec<Layout> = self.modes().collect();
         let mut seen: SmallVec<[bool; INLINE]> = smallvec![false; modes.len()];
-        let fresh = order.iter().all(|&mode| mode < modes.len() && !core::mem::replace(&mut seen[mode], true));
+        let fresh =
+            order.iter().all(|&mode| mode < modes.len() && !core::mem::replace(&mut seen[mode], true));
         if !fresh || order.len() != modes.len() {
             return Err(LayoutError::at(
                 ErrorKind::DuplicateAxis,

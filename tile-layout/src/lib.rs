@@ -1,3 +1,4 @@
+//! Layouts of tensors and of the tiles that they are cut into, as pure functions on integers.
 #![no_std]
 extern crate alloc;
 #[cfg(test)]

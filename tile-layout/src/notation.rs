@@ -269,18 +269,23 @@ mod tests {
 
     #[test]
     fn prints_what_it_reads() {
-        for text in ["4:1", "(4):(1)", "():()", "(4,(2,2)):(1,(4,-8))", "((2,3),(4,(5,6))):((0,1),(2,(3,4)))"] {
+        for text in ["4:1", "(4):(1)", "():()", "(4,(2,2)):(1,(4,-8))", "((2,3),(4,(5,6))):((0,1),(2,(3,4)))"]
+        {
             assert_eq!(text.parse::<Layout>().unwrap().to_string(), text);
         }
-        assert_eq!(" ( _4 , ( 2 , _2 ) ) : (1,(4,_8)) ".parse::<Layout>().unwrap().to_string(), "(4,(2,2)):(1,(4,8))");
+        assert_eq!(
+            " ( _4 , ( 2 , _2 ) ) : (1,(4,_8)) ".parse::<Layout>().unwrap().to_string(),
+            "(4,(2,2)):(1,(4,8))"
+        );
         let text = "Sw<3,4,3> o 16 o (8,64):(64,1)";
         assert_eq!(text.parse::<SwizzledLayout>().unwrap().to_string(), text);
     }
 
     #[test]
     fn refusals_say_where() {
-        let refusals = ["", "4", "(4,2:1", "(4,2):(1)", "4:x", "(4,):(1)", "4:1 5", "99999999999999999999:1", "-4:1"]
-            .map(|text| format!("{text} -> {}", text.parse::<Layout>().unwrap_err()));
+        let refusals =
+            ["", "4", "(4,2:1", "(4,2):(1)", "4:x", "(4,):(1)", "4:1 5", "99999999999999999999:1", "-4:1"]
+                .map(|text| format!("{text} -> {}", text.parse::<Layout>().unwrap_err()));
         insta::assert_snapshot!("notation_refusals", refusals.join("\n"));
         let deep = "(".repeat(100_000);
         assert_eq!(deep.parse::<Layout>().unwrap_err().kind(), ErrorKind::Syntax);

@@ -1,7 +1,7 @@
 //! Extents of dense row-major arrays: strides, linear indices, broadcasting.
 
-use alloc::vec::Vec;
 use alloc::vec;
+use alloc::vec::Vec;
 
 /// The number of elements; 1 for rank 0.
 ///

@@ -124,7 +124,9 @@ impl Swizzle {
         if !powers {
             return Err(LayoutError::new(
                 ErrorKind::NotDivisible,
-                format!("{self} cannot be counted in elements of {new_bits} instead of {old_bits} bits: not powers of two"),
+                format!(
+                    "{self} cannot be counted in elements of {new_bits} instead of {old_bits} bits: not powers of two"
+                ),
             ));
         }
         let base = self.base() + i64::from(old_bits.trailing_zeros()) - i64::from(new_bits.trailing_zeros());
@@ -175,7 +177,8 @@ impl SwizzledLayout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn new(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<SwizzledLayout> {
-        let (least, most) = (offset.checked_add(layout.min_offset()), offset.checked_add(layout.max_offset()));
+        let (least, most) =
+            (offset.checked_add(layout.min_offset()), offset.checked_add(layout.max_offset()));
         match (least, most) {
             // The period is at most 2^62, so an offset below 2^62 stays there.
             (Some(0..), Some(most)) if most < 1 << 62 => Ok(SwizzledLayout { swizzle, offset, layout }),

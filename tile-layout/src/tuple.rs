@@ -330,7 +330,10 @@ mod tests {
 
     #[test]
     fn products_refuse_what_does_not_fit() {
-        assert_eq!(IntTuple::from((1i64 << 32, 1i64 << 32)).product().unwrap_err().kind(), ErrorKind::Overflow);
+        assert_eq!(
+            IntTuple::from((1i64 << 32, 1i64 << 32)).product().unwrap_err().kind(),
+            ErrorKind::Overflow
+        );
         assert_eq!(IntTuple::from((1i64 << 40, (1i64 << 40, 0))).product().unwrap(), 0);
         assert_eq!(IntTuple::flat(&[]).product().unwrap(), 1);
     }

@@ -53,7 +53,9 @@ impl Layout {
 
     /// The modes of more than one element and stride other than 0, with their places among the leaves, the
     /// smallest stride first.
-    pub(crate) fn moving_modes_by_stride(&self) -> Result<smallvec::SmallVec<[(usize, Mode); crate::tuple::INLINE]>> {
+    pub(crate) fn moving_modes_by_stride(
+        &self,
+    ) -> Result<smallvec::SmallVec<[(usize, Mode); crate::tuple::INLINE]>> {
         let moving = |&(_, mode): &(usize, Mode)| mode.extent != 1 && mode.stride != 0;
         let mut modes: smallvec::SmallVec<[(usize, Mode); crate::tuple::INLINE]> =
             self.leaves().iter().copied().enumerate().filter(moving).collect();

@@ -96,7 +96,12 @@ fn compose_tiler(builder: &mut Builder, left: Part<'_>, right: &Tiler, domain: D
 }
 
 /// Append `left ∘ right`, nested like `right` and finer.
-pub(crate) fn compose_parts(builder: &mut Builder, left: Part<'_>, right: Part<'_>, domain: Domain) -> Result<()> {
+pub(crate) fn compose_parts(
+    builder: &mut Builder,
+    left: Part<'_>,
+    right: Part<'_>,
+    domain: Domain,
+) -> Result<()> {
     check_domain(left, right, domain)?;
     let digits = Digits::new(left.modes);
     let pieces = digits.without_carry(right.modes).or_else(|| digits.pointwise(right));
@@ -234,7 +239,8 @@ impl Digits {
             }
             while steps > 1 {
                 let stride = self.offset(step)?;
-                let even = (2..steps).find(|&j| self.offset(j * step) != stride.checked_mul(j)).unwrap_or(steps);
+                let even =
+                    (2..steps).find(|&j| self.offset(j * step) != stride.checked_mul(j)).unwrap_or(steps);
                 if steps % even != 0 {
                     return None;
                 }
@@ -250,7 +256,11 @@ impl Digits {
     }
 }
 
-fn push_pieces<'a>(builder: &mut Builder, tokens: &[u32], pieces: &mut (impl Iterator<Item = &'a Piece> + Clone)) {
+fn push_pieces<'a>(
+    builder: &mut Builder,
+    tokens: &[u32],
+    pieces: &mut (impl Iterator<Item = &'a Piece> + Clone),
+) {
     if !crate::tuple::is_leaf(tokens) {
         builder.open(crate::tuple::rank(tokens));
         crate::tuple::children(tokens).for_each(|child| push_pieces(builder, child, pieces));
@@ -282,7 +292,9 @@ fn refusal(digits: &Digits, left: Part<'_>, right: Part<'_>) -> LayoutError {
         Some(Mode { extent, stride }) => {
             let even = digits.even_steps(stride);
             if extent % even != 0 {
-                format!("its first boundary comes after {even} steps, which do not divide its extent {extent}")
+                format!(
+                    "its first boundary comes after {even} steps, which do not divide its extent {extent}"
+                )
             } else {
                 format!("past a boundary, which comes after {even} steps, it goes on unevenly")
             }
@@ -296,7 +308,9 @@ fn refusal(digits: &Digits, left: Part<'_>, right: Part<'_>) -> LayoutError {
             LayoutError::at(
                 ErrorKind::NotComposable,
                 &[leaf],
-                format!("mode {leaf} ({extent}:{stride}) of {right_layout} does not compose with {left}: {reason}"),
+                format!(
+                    "mode {leaf} ({extent}:{stride}) of {right_layout} does not compose with {left}: {reason}"
+                ),
             )
         }
         None => LayoutError::new(

@@ -123,7 +123,8 @@ impl Layout {
     /// As [`Layout::max_common_vector`] where the composition is no layout: its first run is still even.
     fn common_vector_stepwise(&self, other: &Layout) -> i64 {
         let inverse = other.right_inverse();
-        let run = (0..inverse.size()).take_while(|&i| inverse.get(i).and_then(|index| self.get(index)) == Some(i));
+        let run =
+            (0..inverse.size()).take_while(|&i| inverse.get(i).and_then(|index| self.get(index)) == Some(i));
         (run.count() as i64).max(1)
     }
 

@@ -4,8 +4,8 @@
 //! of it in the order of `B`. The blocked product joins the modes so that copies lie in blocks, the raked one so
 //! that they interleave.
 
-use crate::error::{ErrorKind, LayoutError, Result};
 use super::tiler::Tiler;
+use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::{Layout, Part};
 use crate::tuple::{IntTuple, Ints};
 use alloc::format;
@@ -44,7 +44,10 @@ impl Layout {
     /// The walk from copy to copy.
     fn repeated(&self, copies: &Layout) -> Result<Layout> {
         let reach = self.size().checked_mul(copies.cosize()).ok_or_else(|| {
-            LayoutError::new(ErrorKind::Overflow, format!("{copies} copies of {self} do not fit into 64 bits"))
+            LayoutError::new(
+                ErrorKind::Overflow,
+                format!("{copies} copies of {self} do not fit into 64 bits"),
+            )
         })?;
         self.complement(reach.max(1))?.compose(copies)
     }
@@ -119,16 +122,17 @@ impl Layout {
                 format!("{self} has {} modes, shape {shape:?} and order {order:?} differ", self.rank()),
             ));
         }
-        let copies = self.part().children().map(Part::size).zip(shape).enumerate().map(|(mode, (own, &whole))| {
-            if own > 0 && whole % own == 0 {
-                return Ok(whole / own);
-            }
-            Err(LayoutError::at(
-                ErrorKind::NotDivisible,
-                &[mode],
-                format!("mode {mode} of {self} has {own} elements, which do not divide {whole}"),
-            ))
-        });
+        let copies =
+            self.part().children().map(Part::size).zip(shape).enumerate().map(|(mode, (own, &whole))| {
+                if own > 0 && whole % own == 0 {
+                    return Ok(whole / own);
+                }
+                Err(LayoutError::at(
+                    ErrorKind::NotDivisible,
+                    &[mode],
+                    format!("mode {mode} of {self} has {own} elements, which do not divide {whole}"),
+                ))
+            });
         let copies: Ints = copies.collect::<Result<_>>()?;
         self.blocked_product(&Layout::ordered(IntTuple::flat(&copies), IntTuple::flat(order))?)
     }

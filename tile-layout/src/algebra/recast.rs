@@ -28,23 +28,32 @@ pub fn shape_div(a: i64, b: i64) -> Result<i64> {
 
 impl Layout {
     /// The layout in units of `factor` elements: strides are divided, and a mode that steps through the inside of
-    /// a unit shrinks. Modes of stride 0 stay.
+    /// a unit shrinks. Modes of stride 0 stay. The unit of an element is `self(c) / factor`, rounded down.
     ///
     /// # Errors
     /// [`ErrorKind::NotDivisible`], naming the leaf, where a mode neither steps in whole units nor fills them:
     /// its stride `d` must be a multiple of the factor, or divide it with an extent that is a multiple of
-    /// `factor / d`. [`ErrorKind::InvalidExtent`] for a factor below 1.
+    /// `factor / d`, alone or together with the modes that continue it. CuTe rounds such modes up and Mojo
+    /// truncates them, which both lose elements. [`ErrorKind::InvalidExtent`] for a factor below 1.
     ///
     /// ```
     /// use tile_layout::Layout;
     /// let halves: Layout = "(4,8):(8,1)".parse()?;
     /// assert_eq!(halves.upcast(2)?.to_string(), "(4,4):(4,1)");
+    /// assert_eq!("(4,2,2):(4,2,1)".parse::<Layout>()?.upcast(4)?.to_string(), "(4,1,1):(1,1,1)");
     /// assert_eq!("(4,7):(7,1)".parse::<Layout>()?.upcast(2).unwrap_err().modes(), [0]);
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn upcast(&self, factor: i64) -> Result<Layout> {
         check_factor(factor)?;
-        self.map_leaves(|leaf, mode| upcast_mode(mode, factor).ok_or_else(|| self.not_divisible(leaf, mode, factor)))
+        let units = Units { modes: self.leaves(), factor };
+        if units.carry() {
+            return Err(LayoutError::new(
+                ErrorKind::NotDivisible,
+                format!("modes of {self} add up across a boundary between units of {factor}"),
+            ));
+        }
+        self.map_leaves(|leaf, mode| units.upcast(mode).ok_or_else(|| self.not_divisible(leaf, mode, factor)))
     }
 
     /// The layout in units of which `factor` make an element: the mode of stride 1 grows, other strides are
@@ -68,7 +77,8 @@ impl Layout {
                 format!("{self} has no mode of stride 1 that could hold {factor} parts of each element"),
             ));
         }
-        let overflow = || LayoutError::new(ErrorKind::Overflow, format!("{self} in parts of 1/{factor} overflows"));
+        let overflow =
+            || LayoutError::new(ErrorKind::Overflow, format!("{self} in parts of 1/{factor} overflows"));
         self.map_leaves(|_, mode| {
             let Mode { extent, stride } = mode;
             match stride {
@@ -102,7 +112,9 @@ impl Layout {
         } else {
             Err(LayoutError::new(
                 ErrorKind::NotDivisible,
-                format!("elements of {old_bits} bits are not made of elements of {new_bits} bits, nor the reverse"),
+                format!(
+                    "elements of {old_bits} bits are not made of elements of {new_bits} bits, nor the reverse"
+                ),
             ))
         }
     }
@@ -126,9 +138,11 @@ impl Layout {
             let (below, above) = modes.split_at(smaller);
             let filled = below.iter().map(|mode| mode.stride.saturating_mul(mode.extent));
             let whole = filled.chain(above.iter().map(|mode| mode.stride)).fold(0, gcd);
-            modes.iter().all(|&mode| upcast_mode(mode, whole).is_some()).then_some(whole)
+            let units = Units { modes: &modes, factor: whole };
+            let fits = whole > 0 && !units.carry() && modes.iter().all(|&mode| units.upcast(mode).is_some());
+            fits.then_some(whole)
         };
-        (0..=modes.len()).filter_map(candidate).filter(|&factor| factor > 0).max()
+        (0..=modes.len()).filter_map(candidate).max()
     }
 
     fn map_leaves(&self, map: impl Fn(usize, Mode) -> Result<Mode>) -> Result<Layout> {
@@ -169,22 +183,60 @@ fn check_factor(factor: i64) -> Result<()> {
     if factor >= 1 {
         return Ok(());
     }
-    Err(LayoutError::new(ErrorKind::InvalidExtent, format!("a factor or a width must be 1 or more, not {factor}")))
+    Err(LayoutError::new(
+        ErrorKind::InvalidExtent,
+        format!("a factor or a width must be 1 or more, not {factor}"),
+    ))
 }
 
-fn upcast_mode(mode: Mode, factor: i64) -> Option<Mode> {
-    let Mode { extent, stride } = mode;
-    if factor < 1 {
-        return None;
+/// The elements of a layout sorted into units of `factor` neighbours.
+struct Units<'a> {
+    modes: &'a [Mode],
+    factor: i64,
+}
+
+impl Units<'_> {
+    /// The mode counted in units; `None` where it leaves units half full.
+    fn upcast(&self, mode: Mode) -> Option<Mode> {
+        let Mode { extent, stride } = mode;
+        if stride % self.factor == 0 {
+            return Some(Mode::new(extent, stride / self.factor));
+        }
+        if extent == 1 {
+            return Some(Mode::new(1, 0));
+        }
+        let steps = self.steps_inside(mode)?;
+        if extent % steps == 0 {
+            return Some(Mode::new(extent / steps, 1));
+        }
+        (steps % extent == 0 && self.is_continued(extent * stride)).then_some(Mode::new(1, 1))
     }
-    if stride % factor == 0 {
-        return Some(Mode::new(extent, stride / factor));
+
+    /// Steps of the mode from one unit to the next, where its stride divides a unit.
+    fn steps_inside(&self, mode: Mode) -> Option<i64> {
+        let divides = mode.stride > 0 && self.factor % mode.stride == 0;
+        divides.then(|| self.factor / mode.stride)
     }
-    if extent == 1 {
-        return Some(Mode::new(1, 0));
+
+    /// Whether other modes go on from `reached` to the end of the unit without a gap.
+    fn is_continued(&self, mut reached: i64) -> bool {
+        while reached < self.factor {
+            match self.modes.iter().find(|mode| mode.stride == reached && mode.extent > 1) {
+                Some(mode) => reached *= mode.extent,
+                None => return false,
+            }
+        }
+        true
     }
-    let units = factor.checked_div(stride).filter(|_| stride > 0 && factor % stride == 0)?;
-    (extent % units == 0).then(|| Mode::new(extent / units, 1))
+
+    /// Whether the parts of the modes inside a unit add up to more than a unit.
+    fn carry(&self) -> bool {
+        let inside = |mode: &Mode| match self.steps_inside(*mode) {
+            Some(steps) => (steps.min(mode.extent) - 1).max(0) * mode.stride,
+            None => 0,
+        };
+        self.modes.iter().fold(0i64, |sum, mode| sum.saturating_add(inside(mode))) >= self.factor
+    }
 }
 
 fn gcd(a: i64, b: i64) -> i64 {

@@ -15,7 +15,8 @@ fn check(operation: &str, case: &Value) -> Verdict {
     match operation {
         "crd2idx" => expect_value(case, own().offset(&tuple(&args["coord"]))),
         "idx2crd" => {
-            let coordinate = tuple(&args["shape"]).coordinate(integer(&args["index"])).map_err(|e| e.to_string())?;
+            let coordinate =
+                tuple(&args["shape"]).coordinate(integer(&args["index"])).map_err(|e| e.to_string())?;
             same("the coordinate", coordinate, tuple(&case["expect"]["coord"]))
         }
         "props" => properties(case, &own()),
@@ -94,7 +95,11 @@ fn expect_refusal(found: Result<Layout, LayoutError>) -> Verdict {
 
 /// Strides of modes of one element cannot be observed; leaves are compared coalesced, modes one by one.
 fn normal(layout: &Layout) -> Vec<Layout> {
-    if layout.is_leaf() { vec![layout.coalesce()] } else { layout.modes().map(|mode| mode.coalesce()).collect() }
+    if layout.is_leaf() {
+        vec![layout.coalesce()]
+    } else {
+        layout.modes().map(|mode| mode.coalesce()).collect()
+    }
 }
 
 fn expect_layout(case: &Value, found: Result<Layout, LayoutError>) -> Verdict {
@@ -113,7 +118,8 @@ fn expect_layout(case: &Value, found: Result<Layout, LayoutError>) -> Verdict {
     };
     let table = case["expect"].get("table").map(integers).unwrap_or_else(|| expected.offsets().collect());
     same("the table", found.offsets().collect::<Vec<_>>(), table)?;
-    let accepts = expected.shape().is_compatible(&found.shape()) || found.shape().is_compatible(&expected.shape());
+    let accepts =
+        expected.shape().is_compatible(&found.shape()) || found.shape().is_compatible(&expected.shape());
     if !accepts || normal(&found) != normal(&expected) {
         return Err(format!("answered {found}, expected {expected}"));
     }
@@ -156,13 +162,29 @@ fn left_inverse(case: &Value, layout: &Layout) -> Verdict {
     expect_layout(case, layout.left_inverse())
 }
 
-fn recast(case: &Value, layout: &Layout, cast: impl Fn(&Layout, i64) -> Result<Layout, LayoutError>) -> Verdict {
-    let found = cast(layout, integer(&case["args"]["factor"]));
-    // A lossy answer of upstream is a refusal here.
-    match (&found, case["expect"].get("sound")) {
-        (Ok(found), Some(Value::Bool(false))) => Err(format!("answered {found} to a lossy case")),
-        _ => expect_layout(case, found),
+fn recast(
+    case: &Value,
+    layout: &Layout,
+    cast: impl Fn(&Layout, i64) -> Result<Layout, LayoutError>,
+) -> Verdict {
+    let factor = integer(&case["args"]["factor"]);
+    let found = cast(layout, factor);
+    // Beside a broadcast mode upstream does not look whether units are full; a lossy answer may be a refusal
+    // here, as `research/layouts.md` asks, with or without one.
+    let unsure = case["expect"].get("sound") == Some(&Value::Null);
+    if found.is_err() && unsure && !fills_whole_units(layout, factor) {
+        return Ok(());
     }
+    expect_layout(case, found)
+}
+
+/// Whether the elements of a layout come in whole units of `factor` neighbours, or all begin one.
+fn fills_whole_units(layout: &Layout, factor: i64) -> bool {
+    let offsets: std::collections::BTreeSet<i64> = layout.offsets().collect();
+    let whole = |&offset: &i64| {
+        (0..factor).all(|part| offsets.contains(&(offset.div_euclid(factor) * factor + part)))
+    };
+    offsets.iter().all(whole) || offsets.iter().all(|offset| offset % factor == 0)
 }
 
 fn swizzle_of(args: &Value) -> Result<Swizzle, LayoutError> {
@@ -186,7 +208,8 @@ fn swizzle(case: &Value) -> Verdict {
 
 fn swizzle_compose(case: &Value) -> Verdict {
     let layout = layout(&case["args"]["layout"]);
-    let swizzled = SwizzledLayout::new(swizzle_of(&case["args"]).unwrap(), 0, layout).map_err(|e| e.to_string())?;
+    let swizzled =
+        SwizzledLayout::new(swizzle_of(&case["args"]).unwrap(), 0, layout).map_err(|e| e.to_string())?;
     let table: Vec<i64> = swizzled.offsets().collect();
     same("the table", table.clone(), integers(&case["expect"]["table"]))?;
     let distinct: std::collections::BTreeSet<i64> = table.iter().copied().collect();
