@@ -14,7 +14,8 @@
 //! CuTe and its ports accept more and answer with another function, or refuse exact cases; see the tests.
 
 use super::tiler::Tiler;
-use crate::algebra::coalesce_modes;
+use super::carry::{Carries, even_steps};
+use super::coalesce::coalesce_modes;
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::evaluate::at_index;
 use crate::layout::{Builder, Layout, Mode, Modes, Part};
@@ -136,14 +137,11 @@ fn check_domain(left: Part<'_>, right: Part<'_>, domain: Domain) -> Result<()> {
     Ok(())
 }
 
-/// A piece of a leaf: `leaf` says which, counted in the right operand.
+/// A piece of a leaf of the right operand, with its stride in the result.
 #[derive(Clone, Copy)]
-pub(crate) struct Piece {
-    pub(crate) leaf: usize,
-    /// Steps and their size as an index of the left operand.
-    pub(crate) index: Mode,
-    /// The offset of one step.
-    pub(crate) stride: i64,
+struct Piece {
+    leaf: usize,
+    mode: Mode,
 }
 
 type Pieces = SmallVec<[Piece; crate::tuple::INLINE]>;
@@ -168,6 +166,11 @@ impl Digits {
         Digits { modes, boundaries }
     }
 
+    /// The indices at which the second and all later digits begin.
+    pub(crate) fn boundaries(&self) -> &[i64] {
+        &self.boundaries
+    }
+
     /// What an index is worth; `None` where it does not fit into 64 bits.
     pub(crate) fn offset(&self, index: i64) -> Option<i64> {
         let Some((last, first)) = self.modes.split_last() else { return Some(0) };
@@ -181,48 +184,24 @@ impl Digits {
     }
 
     /// The leaves of a right operand in pieces that never carry; `None` where there are none such.
-    pub(crate) fn without_carry(&self, leaves: &[Mode]) -> Option<Pieces> {
-        self.without_carry_from(0, leaves)
-    }
-
-    /// As [`Digits::without_carry`], counting from index `start` instead of 0.
-    pub(crate) fn without_carry_from(&self, start: i64, leaves: &[Mode]) -> Option<Pieces> {
-        let mut carry: SmallVec<[i64; crate::tuple::INLINE]> =
-            self.boundaries.iter().map(|boundary| start % boundary).collect();
+    fn without_carry(&self, leaves: &[Mode]) -> Option<Pieces> {
+        let mut carries = Carries::new(&self.boundaries, 0);
         let mut pieces = Pieces::new();
         for (leaf, &mode) in leaves.iter().enumerate() {
             if mode.extent <= 1 || mode.stride == 0 {
-                pieces.push(Piece { leaf, index: Mode::new(mode.extent, 0), stride: 0 });
+                pieces.push(Piece { leaf, mode: Mode::new(mode.extent, 0) });
                 continue;
             }
             let Mode { extent: mut steps, stride: mut step } = mode;
             while steps > 1 {
-                let even = self.even_steps(step).min(steps);
-                if steps % even != 0 {
-                    return None;
-                }
-                for (carry, &boundary) in carry.iter_mut().zip(&self.boundaries) {
-                    *carry += (even - 1) * (step % boundary);
-                    if *carry >= boundary {
-                        return None;
-                    }
-                }
-                pieces.push(Piece { leaf, index: Mode::new(even, step), stride: self.offset(step)? });
+                let even = carries.count(steps, step)?;
+                pieces.push(Piece { leaf, mode: Mode::new(even, self.offset(step)?) });
                 steps /= even;
                 // Only read while steps are left, and then within the leaf's reach.
                 step = step.wrapping_mul(even);
             }
         }
         Some(pieces)
-    }
-
-    /// After how many steps of size `step` from 0 a boundary is crossed; large where none ever is.
-    fn even_steps(&self, step: i64) -> i64 {
-        let crossing = |&boundary: &i64| match step % boundary {
-            0 => i64::MAX,
-            rest => (boundary - 1) / rest + 1,
-        };
-        self.boundaries.iter().map(crossing).min().unwrap_or(i64::MAX)
     }
 
     /// The pieces found by trying every element, where there are few enough.
@@ -234,7 +213,7 @@ impl Digits {
         for (leaf, &mode) in right.modes.iter().enumerate() {
             let Mode { extent: mut steps, stride: mut step } = mode;
             if steps <= 1 || step == 0 {
-                pieces.push(Piece { leaf, index: Mode::new(steps, 0), stride: 0 });
+                pieces.push(Piece { leaf, mode: Mode::new(steps, 0) });
                 continue;
             }
             while steps > 1 {
@@ -244,12 +223,12 @@ impl Digits {
                 if steps % even != 0 {
                     return None;
                 }
-                pieces.push(Piece { leaf, index: Mode::new(even, step), stride });
+                pieces.push(Piece { leaf, mode: Mode::new(even, stride) });
                 steps /= even;
                 step = step.wrapping_mul(even);
             }
         }
-        let split: Modes = pieces.iter().map(|piece| Mode::new(piece.index.extent, piece.stride)).collect();
+        let split: Modes = pieces.iter().map(|piece| piece.mode).collect();
         let split = Part { modes: &split, tokens: &[] };
         let agrees = |index| self.offset(at_index(right, index)) == Some(at_index(split, index));
         (0..right.size()).all(agrees).then_some(pieces)
@@ -268,7 +247,7 @@ fn push_pieces<'a>(
     }
     let Some(first) = pieces.clone().next() else { return };
     let own = pieces.clone().take_while(|piece| piece.leaf == first.leaf);
-    let modes: Modes = own.map(|piece| Mode::new(piece.index.extent, piece.stride)).collect();
+    let modes: Modes = own.map(|piece| piece.mode).collect();
     builder.push_mode(&coalesced_leaf(&modes));
     for _ in 0..modes.len() {
         pieces.next();
@@ -290,7 +269,7 @@ fn refusal(digits: &Digits, left: Part<'_>, right: Part<'_>) -> LayoutError {
     let culprit = (0..right.modes.len()).find(|&leaf| alone(leaf));
     let reason = match culprit.map(|leaf| right.modes[leaf]) {
         Some(Mode { extent, stride }) => {
-            let even = digits.even_steps(stride);
+            let even = even_steps(&digits.boundaries, stride);
             if extent % even != 0 {
                 format!(
                     "its first boundary comes after {even} steps, which do not divide its extent {extent}"

@@ -3,6 +3,7 @@
 //! Every file holds one family with its equations. All of them refuse what they cannot represent: an operation
 //! that answers at all answers with the function that its equation asks for.
 
+mod carry;
 mod coalesce;
 mod complement;
 mod compose;
@@ -12,7 +13,9 @@ mod product;
 mod recast;
 mod tiler;
 
+pub(crate) use carry::Carries;
 pub(crate) use coalesce::coalesce_modes;
 
+pub(crate) use compose::Digits;
 pub use recast::shape_div;
 pub use tiler::Tiler;

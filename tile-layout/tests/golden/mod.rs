@@ -2,6 +2,7 @@
 //! and a count that shows that none is left out.
 
 mod layouts;
+mod movement;
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,0 +1,534 @@
+//! Views: a tensor as a window onto memory.
+//!
+//! A view has a shape, and inside it, along each axis, a window of valid indices. Inside the windows an index has
+//! an offset in memory; outside it reads a fill value. The offsets come from a [`Layout`] with one mode per axis,
+//! counted from the window's first index. A mode may be a tuple: `(3,2):(1,0)` repeats three elements twice along
+//! one axis, which no single stride can. Axes are in row-major order wherever they are counted through; the modes
+//! inside an axis run first mode fastest, as in every layout.
+//!
+//! A swizzle may permute the offsets at the very end, and an element layout may make each element a small
+//! vector.
+//!
+//! Invariants: the layout has one mode per axis, as large as the window; windows lie inside the shape; a view
+//! with an empty window anywhere has empty windows everywhere; all offsets fit into 64 bits; the number of
+//! elements does too.
+
+pub(crate) mod compose;
+mod distribute;
+mod tensor;
+
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::layout::{Builder, Layout, Mode, Modes};
+use crate::swizzle::Swizzle;
+use crate::tuple::{INLINE, IntTuple, Ints, product};
+use alloc::format;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+use smallvec::SmallVec;
+
+pub use distribute::Threads;
+
+/// What a view reads outside its window.
+///
+/// ```
+/// use tile_layout::Fill;
+/// assert_eq!(Fill::from(0), Fill::ZERO);
+/// assert_eq!(Fill::from(f64::NEG_INFINITY).to_string(), "-inf");
+/// ```
+#[derive(Clone, Copy)]
+pub enum Fill {
+    /// An integer.
+    Integer(i64),
+    /// A real number, NaN or an infinity.
+    Real(f64),
+}
+
+impl Fill {
+    /// Nothing: 0 of any type.
+    pub const ZERO: Fill = Fill::Integer(0);
+}
+
+impl PartialEq for Fill {
+    /// Equal bit patterns: a NaN equals itself, and −0.0 differs from 0.0.
+    fn eq(&self, other: &Fill) -> bool {
+        match (self, other) {
+            (Fill::Integer(a), Fill::Integer(b)) => a == b,
+            (Fill::Real(a), Fill::Real(b)) => a.to_bits() == b.to_bits(),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Fill {}
+
+impl From<i64> for Fill {
+    fn from(value: i64) -> Fill {
+        Fill::Integer(value)
+    }
+}
+
+impl From<i32> for Fill {
+    fn from(value: i32) -> Fill {
+        Fill::Integer(value.into())
+    }
+}
+
+impl From<f64> for Fill {
+    fn from(value: f64) -> Fill {
+        Fill::Real(value)
+    }
+}
+
+impl fmt::Display for Fill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fill::Integer(value) => value.fmt(f),
+            Fill::Real(value) => value.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Fill {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Valid indices of one axis, counted on the axis.
+pub(crate) type Windows = SmallVec<[(i64, i64); INLINE]>;
+
+/// A tensor as a window onto memory; see the module's own description.
+///
+/// ```
+/// use tile_layout::{Movement, View};
+/// let image = View::row_major(&[4, 6])?;
+/// let window = image.shrink(&[None, Some((1, 5))])?.transpose(0, 1)?.pad(&[Some((1, 1)), None])?;
+/// assert_eq!(window.shape(), [6, 4]);
+/// assert_eq!(window.to_string(), "(6,4):(1,6) + 1 valid [1..5, 0..4]");
+/// assert_eq!((window.get(&[0, 0])?, window.get(&[1, 2])?), (None, Some(13)));
+/// # Ok::<(), tile_layout::LayoutError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct View {
+    extents: Ints,
+    windows: Windows,
+    layout: Layout,
+    offset: i64,
+    fill: Fill,
+    swizzle: Swizzle,
+    element: Layout,
+}
+
+impl View {
+    /// A view of the elements `offset + Σ index·stride`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Rank`] where lengths and strides differ in number; otherwise as [`Layout::new`].
+    ///
+    /// ```
+    /// use tile_layout::View;
+    /// assert_eq!(View::strided(&[2, 3], &[1, -2], 4)?.offsets().flatten().collect::<Vec<_>>(), [4, 2, 0, 5, 3, 1]);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn strided(shape: &[i64], strides: &[i64], offset: i64) -> Result<View> {
+        if shape.len() != strides.len() {
+            return Err(LayoutError::new(
+                ErrorKind::Rank,
+                format!("{} extents and {} strides", shape.len(), strides.len()),
+            ));
+        }
+        View::from_layout(&Layout::new(IntTuple::flat(shape), IntTuple::flat(strides))?, offset)
+    }
+
+    /// A dense view, the last axis contiguous.
+    ///
+    /// # Errors
+    /// As [`Layout::new`].
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::View::row_major(&[2, 3])?.to_string(), "(2,3):(3,1) + 0");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn row_major(shape: &[i64]) -> Result<View> {
+        View::from_layout(&Layout::row_major(IntTuple::flat(shape))?, 0)
+    }
+
+    /// A dense view, the first axis contiguous.
+    ///
+    /// # Errors
+    /// As [`Layout::new`].
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::View::column_major(&[2, 3])?.to_string(), "(2,3):(1,2) + 0");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn column_major(shape: &[i64]) -> Result<View> {
+        View::from_layout(&Layout::column_major(IntTuple::flat(shape))?, 0)
+    }
+
+    /// A view with one axis per mode of a layout; a leaf is one axis.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Overflow`] where an offset leaves 64 bits.
+    ///
+    /// ```
+    /// use tile_layout::View;
+    /// let view = View::from_layout(&"((2,2),3):((1,6),2)".parse()?, 10)?;
+    /// assert_eq!((view.shape(), view.get(&[3, 1])?), (&[4, 3][..], Some(19)));
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn from_layout(layout: &Layout, offset: i64) -> Result<View> {
+        let extents: Ints = layout.part().children().map(|mode| mode.size()).collect();
+        let modes: Vec<Modes> = layout.part().children().map(|mode| Modes::from_slice(mode.modes)).collect();
+        let windows = extents.iter().map(|&extent| (0, extent)).collect();
+        View::assemble(extents, windows, &modes, offset, Fill::ZERO)
+    }
+
+    /// A view of nothing but its fill.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidExtent`] for a negative extent, [`ErrorKind::Overflow`] where the size does not fit.
+    ///
+    /// ```
+    /// use tile_layout::{Fill, View};
+    /// let ones = View::filled(&[2, 2], Fill::from(1))?;
+    /// assert!(ones.offsets().all(|offset| offset.is_none()));
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn filled(shape: &[i64], fill: Fill) -> Result<View> {
+        if let Some(axis) = shape.iter().position(|&extent| extent < 0) {
+            return Err(LayoutError::at(
+                ErrorKind::InvalidExtent,
+                &[axis],
+                format!("extent {} of axis {axis} is negative", shape[axis]),
+            ));
+        }
+        let size = product(shape)?;
+        // Rank 0 has no axis whose window could be empty; its layout is.
+        let layout = match shape.len() {
+            0 => Layout::leaf(0, 0)?,
+            rank => Layout::concat(&alloc::vec![Layout::leaf(0, 0)?; rank])?,
+        };
+        Ok(View {
+            extents: Ints::from_slice(shape),
+            windows: shape.iter().map(|_| (0, 0)).collect(),
+            layout,
+            offset: 0,
+            fill: if size == 0 { Fill::ZERO } else { fill },
+            swizzle: Swizzle::IDENTITY,
+            element: Layout::unit(),
+        })
+    }
+
+    /// Put a view together and bring it into its one normal form: modes coalesced, empty windows empty on every
+    /// axis, no fill where nothing is filled.
+    pub(crate) fn assemble(
+        extents: Ints,
+        windows: Windows,
+        modes: &[Modes],
+        offset: i64,
+        fill: Fill,
+    ) -> Result<View> {
+        product(&extents)?;
+        if windows.iter().any(|(low, high)| low >= high) {
+            return View::filled(&extents, fill);
+        }
+        let mut builder = Builder::new();
+        builder.open(modes.len());
+        modes.iter().for_each(|mode| builder.push_mode(&crate::algebra::coalesce_modes(mode)));
+        let layout = builder.finish()?;
+        if offset.checked_add(layout.min_offset()).is_none() || offset.checked_add(layout.max_offset()).is_none() {
+            return Err(LayoutError::new(
+                ErrorKind::Overflow,
+                format!("{layout} from offset {offset} leaves 64 bits"),
+            ));
+        }
+        let full = windows.iter().zip(&extents).all(|(&window, &extent)| window == (0, extent));
+        let fill = if full { Fill::ZERO } else { fill };
+        let (swizzle, element) = (Swizzle::IDENTITY, Layout::unit());
+        Ok(View { extents, windows, layout, offset, fill, swizzle, element })
+    }
+
+    /// The extents.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::View::row_major(&[2, 3])?.shape(), [2, 3]);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn shape(&self) -> &[i64] {
+        &self.extents
+    }
+
+    /// Number of axes.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::View::row_major(&[2, 3])?.rank(), 2);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn rank(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// Number of indices, filled ones among them.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::View::row_major(&[2, 3])?.size(), 6);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn size(&self) -> i64 {
+        product(&self.extents).unwrap_or(i64::MAX)
+    }
+
+    /// The valid indices of an axis; `None` where there is no such axis.
+    ///
+    /// ```
+    /// use tile_layout::{Movement, View};
+    /// let padded = View::row_major(&[4])?.pad(&[Some((1, 2))])?;
+    /// assert_eq!(padded.window(0), Some(1..5));
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn window(&self, axis: usize) -> Option<Range<i64>> {
+        self.windows.get(axis).map(|&(low, high)| low..high)
+    }
+
+    /// The offsets of the window, from its first index on: one mode per axis.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::View::row_major(&[2, 3])?.layout().to_string(), "(2,3):(3,1)");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The offset of the window's first index, in elements.
+    ///
+    /// ```
+    /// use tile_layout::{Movement, View};
+    /// assert_eq!(View::row_major(&[2, 3])?.flip(&[1])?.offset(), 2);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// One stride per axis, 0 for an axis with at most one valid index; `None` where an axis has several modes.
+    ///
+    /// ```
+    /// use tile_layout::{Movement, View};
+    /// assert_eq!(View::row_major(&[2, 3])?.strides(), Some(vec![3, 1]));
+    /// assert_eq!(View::row_major(&[2, 3])?.transpose(0, 1)?.flatten(0, 1)?.strides(), None);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn strides(&self) -> Option<Vec<i64>> {
+        let single = |mode: crate::layout::Part<'_>| mode.is_leaf().then(|| mode.modes[0].stride);
+        self.layout.part().children().take(self.rank()).map(single).collect()
+    }
+
+    /// What is read outside the window; [`Fill::ZERO`] where nothing is.
+    ///
+    /// ```
+    /// use tile_layout::{Fill, Movement, View};
+    /// let padded = View::row_major(&[4])?.pad_with(&[Some((1, 2))], Fill::from(7))?;
+    /// assert_eq!(padded.fill(), Fill::from(7));
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn fill(&self) -> Fill {
+        self.fill
+    }
+
+    /// Whether some indices are filled.
+    ///
+    /// ```
+    /// use tile_layout::{Movement, View};
+    /// let view = View::row_major(&[4])?;
+    /// assert!(!view.is_masked() && view.pad(&[Some((1, 0))])?.is_masked());
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn is_masked(&self) -> bool {
+        let cut = |(&window, &extent): (&(i64, i64), &i64)| window != (0, extent);
+        self.size() > 0 && (self.is_nothing() || self.windows.iter().zip(&self.extents).any(cut))
+    }
+
+    /// The swizzle that offsets pass through last.
+    ///
+    /// ```
+    /// use tile_layout::{Swizzle, View};
+    /// let view = View::row_major(&[8, 8])?.with_swizzle(Swizzle::new(3, 0, 3)?)?;
+    /// assert_eq!(view.swizzle().bits(), 3);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn swizzle(&self) -> Swizzle {
+        self.swizzle
+    }
+
+    /// The same view of memory whose offsets are permuted: `memory[swizzle(offset)]`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where the view is swizzled already, [`ErrorKind::OutOfBounds`] where an offset
+    /// is negative.
+    ///
+    /// ```
+    /// use tile_layout::{Swizzle, View};
+    /// let view = View::row_major(&[8, 8])?.with_swizzle(Swizzle::new(3, 0, 3)?)?;
+    /// assert_eq!(view.get(&[1, 0])?, Some(9));
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn with_swizzle(mut self, swizzle: Swizzle) -> Result<View> {
+        if self.swizzle != Swizzle::IDENTITY {
+            return Err(LayoutError::new(
+                ErrorKind::Unsupported,
+                format!("{self} is swizzled already, by {}", self.swizzle),
+            ));
+        }
+        crate::SwizzledLayout::new(swizzle, self.offset, self.layout.clone())?;
+        self.swizzle = swizzle;
+        Ok(self)
+    }
+
+    /// The scalars of one element, relative to its offset: `1:0` unless the view is vectorised.
+    ///
+    /// ```
+    /// use tile_layout::View;
+    /// let vectors = View::row_major(&[4, 8])?.vectorize(&[1, 4])?;
+    /// assert_eq!(vectors.element().size(), 4);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn element(&self) -> &Layout {
+        &self.element
+    }
+
+    /// The offset at an index; `None` where it is filled.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Rank`] where the number of indices is wrong, [`ErrorKind::OutOfBounds`] where one lies outside
+    /// the shape.
+    ///
+    /// ```
+    /// let view = tile_layout::View::row_major(&[2, 3])?;
+    /// assert_eq!(view.get(&[1, 2])?, Some(5));
+    /// assert!(view.get(&[2, 0]).is_err());
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn get(&self, index: &[i64]) -> Result<Option<i64>> {
+        check_index(&self.extents, index)?;
+        Ok(self.offset_at(index))
+    }
+
+    /// The offset at an index inside the shape.
+    pub(crate) fn offset_at(&self, index: &[i64]) -> Option<i64> {
+        let mut offset = self.offset;
+        let axes = self.layout.part().children().zip(index).zip(&self.windows);
+        for ((mode, &index), &(low, high)) in axes {
+            if index < low || index >= high {
+                return None;
+            }
+            offset += crate::evaluate::at_index(mode, index - low);
+        }
+        (!self.is_nothing()).then(|| self.swizzle.apply(offset))
+    }
+
+    /// Offsets in row-major order, `None` where filled.
+    ///
+    /// ```
+    /// use tile_layout::{Movement, View};
+    /// let padded = View::row_major(&[3])?.pad(&[Some((1, 0))])?;
+    /// assert_eq!(padded.offsets().collect::<Vec<_>>(), [None, Some(0), Some(1), Some(2)]);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn offsets(&self) -> impl Iterator<Item = Option<i64>> {
+        (0..self.size()).map(|position| self.offset_at(&unravel(&self.extents, position)))
+    }
+
+    /// Whether every index is filled.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.layout.size() == 0
+    }
+
+    pub(crate) fn windows(&self) -> &[(i64, i64)] {
+        &self.windows
+    }
+
+    /// The modes of each axis.
+    pub(crate) fn axes(&self) -> impl Iterator<Item = &[Mode]> {
+        self.layout.part().children().take(self.rank()).map(|mode| mode.modes)
+    }
+
+    /// Whether offsets are elements as they lie: neither swizzled nor vectors.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.swizzle == Swizzle::IDENTITY && self.element == Layout::unit()
+    }
+
+    /// Take swizzle and element layout over from the view that this one is a part of.
+    pub(crate) fn with_memory_of(mut self, other: &View) -> View {
+        self.swizzle = other.swizzle;
+        self.element = other.element.clone();
+        self
+    }
+
+    pub(crate) fn with_element(mut self, element: Layout) -> View {
+        self.element = element;
+        self
+    }
+}
+
+/// The index at a row-major position.
+pub(crate) fn unravel(extents: &[i64], mut position: i64) -> Ints {
+    let mut index: Ints = extents.iter().map(|_| 0).collect();
+    for (place, &extent) in index.iter_mut().zip(extents).rev() {
+        *place = position % extent;
+        position /= extent;
+    }
+    index
+}
+
+/// Whether `index` names an element of a tensor of these extents.
+pub(crate) fn check_index(extents: &[i64], index: &[i64]) -> Result<()> {
+    if index.len() != extents.len() {
+        return Err(LayoutError::new(
+            ErrorKind::Rank,
+            format!("{} indices for a tensor of {} axes", index.len(), extents.len()),
+        ));
+    }
+    match index.iter().zip(extents).position(|(index, extent)| !(0..*extent).contains(index)) {
+        None => Ok(()),
+        Some(axis) => Err(LayoutError::at(
+            ErrorKind::OutOfBounds,
+            &[axis],
+            format!("index {} on axis {axis} lies outside its extent {}", index[axis], extents[axis]),
+        )),
+    }
+}
+
+impl fmt::Display for View {
+    /// `layout + offset`, then what departs from a plain view: the window, the fill, the element, the swizzle.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_masked() {
+            let strides = self.layout.stride();
+            write!(f, "{}:{strides} + {} valid [", IntTuple::flat(&self.extents), self.offset)?;
+            for (axis, (low, high)) in self.windows.iter().enumerate() {
+                write!(f, "{}{low}..{high}", if axis > 0 { ", " } else { "" })?;
+            }
+            f.write_str("]")?;
+            if self.fill != Fill::ZERO {
+                write!(f, " else {}", self.fill)?;
+            }
+        } else {
+            write!(f, "{} + {}", self.layout, self.offset)?;
+        }
+        if self.element != Layout::unit() {
+            write!(f, " of {}", self.element)?;
+        }
+        if self.swizzle != Swizzle::IDENTITY {
+            write!(f, " in {}", self.swizzle)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
