@@ -1,8 +1,11 @@
 //! Partition views: a tensor cut into equal tiles, the last of which may stick out.
 //!
-//! Tile `i` along an axis covers `i*tile .. (i+1)*tile`; the index space has `⌈extent / tile⌉` tiles
-//! (CUDA tile C++, `partition_view`).
+//! Tile `i` along an axis covers `i*step .. i*step + tile`; the index space has `⌈extent / step⌉` tiles. Without
+//! steps of their own, tiles stand side by side (CUDA tile C++, `partition_view`; CUDA Tile IR, `strided_view`).
 
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::view::View;
+use alloc::format;
 use alloc::vec::Vec;
 
 /// Extents of a tensor and of the tiles that cut it.
@@ -18,9 +21,16 @@ use alloc::vec::Vec;
 pub struct Partition {
     extents: Vec<usize>,
     tile: Vec<usize>,
+    steps: Vec<usize>,
 }
 
 /// Where one tile lies in its tensor.
+///
+/// ```
+/// use tile_layout::{Partition, Window};
+/// let last = Partition::new(&[10], &[4]).and_then(|partition| partition.window(&[2]));
+/// assert_eq!(last, Some(Window { start: vec![8], valid: vec![2] }));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The tensor index of the tile's first element.
@@ -30,37 +40,237 @@ pub struct Window {
 }
 
 impl Partition {
-    /// A partition; `None` where ranks differ or a tile extent is zero.
+    /// Tiles side by side; `None` where ranks differ or a tile extent is zero.
+    ///
+    /// ```
+    /// use tile_layout::Partition;
+    /// assert!(Partition::new(&[10], &[4]).is_some() && Partition::new(&[10], &[0]).is_none());
+    /// ```
     pub fn new(extents: &[usize], tile: &[usize]) -> Option<Partition> {
-        let fits = extents.len() == tile.len() && tile.iter().all(|&extent| extent > 0);
-        fits.then(|| Partition { extents: extents.to_vec(), tile: tile.to_vec() })
+        Partition::strided(extents, tile, tile)
+    }
+
+    /// Tiles `steps` apart, which overlap or leave gaps; `None` where ranks differ or an extent or a step is zero.
+    ///
+    /// ```
+    /// use tile_layout::Partition;
+    /// let overlapping = Partition::strided(&[10], &[4], &[2]).unwrap();
+    /// assert_eq!(overlapping.index_space(), [5]);
+    /// assert_eq!(overlapping.window(&[4]).unwrap().valid, [2]);
+    /// ```
+    pub fn strided(extents: &[usize], tile: &[usize], steps: &[usize]) -> Option<Partition> {
+        let ranks = extents.len() == tile.len() && tile.len() == steps.len();
+        let fits = ranks && tile.iter().chain(steps).all(|&extent| extent > 0);
+        fits.then(|| Partition { extents: extents.to_vec(), tile: tile.to_vec(), steps: steps.to_vec() })
     }
 
     /// Extents of the tensor.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::Partition::new(&[10], &[4]).unwrap().extents(), [10]);
+    /// ```
     pub fn extents(&self) -> &[usize] {
         &self.extents
     }
 
     /// Extents of a tile.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::Partition::new(&[10], &[4]).unwrap().tile(), [4]);
+    /// ```
     pub fn tile(&self) -> &[usize] {
         &self.tile
     }
 
     /// The number of tiles along each axis.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::Partition::new(&[10, 0], &[4, 4]).unwrap().index_space(), [3, 0]);
+    /// ```
     pub fn index_space(&self) -> Vec<usize> {
-        self.extents.iter().zip(&self.tile).map(|(&extent, &tile)| extent.div_ceil(tile)).collect()
+        self.extents.iter().zip(&self.steps).map(|(&extent, &step)| extent.div_ceil(step)).collect()
     }
 
     /// Where tile `index` lies; `None` outside the index space.
+    ///
+    /// ```
+    /// let partition = tile_layout::Partition::new(&[10], &[4]).unwrap();
+    /// assert_eq!(partition.window(&[1]).unwrap().start, [4]);
+    /// assert_eq!(partition.window(&[3]), None);
+    /// ```
     pub fn window(&self, index: &[usize]) -> Option<Window> {
-        let axes = index.iter().zip(&self.tile).zip(&self.extents);
+        let axes = index.iter().zip(&self.steps).zip(&self.tile).zip(&self.extents);
         let (start, valid) = axes
-            .map(|((&i, &tile), &extent)| {
-                let start = i.checked_mul(tile).filter(|&start| start < extent)?;
+            .map(|(((&i, &step), &tile), &extent)| {
+                let start = i.checked_mul(step).filter(|&start| start < extent)?;
                 Some((start, tile.min(extent - start)))
             })
             .collect::<Option<(Vec<_>, Vec<_>)>>()?;
         (index.len() == self.tile.len()).then_some(Window { start, valid })
+    }
+}
+
+/// A view cut into tiles, each of which is a view.
+///
+/// ```
+/// use tile_layout::{PartitionView, View};
+/// let tiles = PartitionView::new(View::row_major(&[10, 8])?, &[4, 8])?;
+/// assert_eq!(tiles.index_space(), [3, 1]);
+/// assert_eq!(tiles.tile(&[2, 0])?.to_string(), "(4,8):(8,1) + 64 valid [0..2, 0..8]");
+/// assert!(tiles.tile(&[3, 0]).is_err());
+/// # Ok::<(), tile_layout::LayoutError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionView {
+    view: View,
+    partition: Partition,
+    sizes: Vec<i64>,
+}
+
+impl PartitionView {
+    /// `view` in tiles side by side.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Rank`] unless there is one size per axis, [`ErrorKind::InvalidExtent`] for a size below 1.
+    ///
+    /// ```
+    /// use tile_layout::{PartitionView, View};
+    /// assert!(PartitionView::new(View::row_major(&[10, 8])?, &[4]).is_err());
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn new(view: View, sizes: &[i64]) -> Result<PartitionView> {
+        PartitionView::strided(view, sizes, sizes)
+    }
+
+    /// `view` in tiles `steps` apart.
+    ///
+    /// # Errors
+    /// As [`PartitionView::new`].
+    ///
+    /// ```
+    /// use tile_layout::{PartitionView, View};
+    /// let windows = PartitionView::strided(View::row_major(&[8])?, &[4], &[2])?;
+    /// assert_eq!((windows.index_space(), windows.tile(&[1])?.offset()), (vec![4], 2));
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn strided(view: View, sizes: &[i64], steps: &[i64]) -> Result<PartitionView> {
+        let counts = |numbers: &[i64]| numbers.iter().map(|&number| usize::try_from(number).ok()).collect();
+        let (extents, tile, apart): (Option<Vec<usize>>, Option<Vec<usize>>, Option<Vec<usize>>) =
+            (counts(view.shape()), counts(sizes), counts(steps));
+        let partition = match (extents, tile, apart) {
+            (Some(extents), Some(tile), Some(apart)) => Partition::strided(&extents, &tile, &apart),
+            _ => None,
+        };
+        let refused = || {
+            let kind = if sizes.len() == view.rank() && steps.len() == view.rank() {
+                ErrorKind::InvalidExtent
+            } else {
+                ErrorKind::Rank
+            };
+            LayoutError::new(
+                kind,
+                format!(
+                    "tiles of {sizes:?}, {steps:?} apart, do not cut {view}: one size of 1 or more per axis"
+                ),
+            )
+        };
+        Ok(PartitionView { partition: partition.ok_or_else(refused)?, view, sizes: sizes.to_vec() })
+    }
+
+    /// `view` in tiles that may be written: no two elements share memory.
+    ///
+    /// # Errors
+    /// As [`PartitionView::new`]; [`ErrorKind::NotInjective`] where two elements share an offset.
+    ///
+    /// ```
+    /// use tile_layout::{ErrorKind, Movement, PartitionView, View};
+    /// let repeated = View::row_major(&[1, 4])?.expand([4, 4])?;
+    /// let error = PartitionView::writable(repeated, &[2, 2]).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NotInjective);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn writable(view: View, sizes: &[i64]) -> Result<PartitionView> {
+        if !view.layout().is_injective() {
+            return Err(LayoutError::new(
+                ErrorKind::NotInjective,
+                format!("{view} has elements that share memory; writing to its tiles would be a race"),
+            ));
+        }
+        PartitionView::new(view, sizes)
+    }
+
+    /// The view that is cut.
+    ///
+    /// ```
+    /// use tile_layout::{PartitionView, View};
+    /// assert_eq!(PartitionView::new(View::row_major(&[8])?, &[4])?.view().shape(), [8]);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The number of tiles along each axis.
+    ///
+    /// ```
+    /// use tile_layout::{PartitionView, View};
+    /// assert_eq!(PartitionView::new(View::row_major(&[9])?, &[4])?.index_space(), [3]);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn index_space(&self) -> Vec<i64> {
+        // No larger than the extents, which came from 64 bits.
+        self.partition.index_space().into_iter().map(|tiles| tiles as i64).collect()
+    }
+
+    /// The tile at an index, of full size; what sticks out of the tensor is filled.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Rank`], [`ErrorKind::OutOfBounds`] outside the index space.
+    ///
+    /// ```
+    /// use tile_layout::{PartitionView, View};
+    /// let tiles = PartitionView::new(View::row_major(&[9])?, &[4])?;
+    /// assert_eq!(tiles.tile(&[2])?.offsets().collect::<Vec<_>>(), [Some(8), None, None, None]);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn tile(&self, index: &[i64]) -> Result<View> {
+        let window = self.window(index)?;
+        let start: Vec<i64> = window.start.iter().map(|&start| start as i64).collect();
+        self.view.block(&start, &self.sizes)
+    }
+
+    /// Whether a tile sticks out of the tensor, so that loading and storing it need a mask.
+    ///
+    /// # Errors
+    /// As [`PartitionView::tile`].
+    ///
+    /// ```
+    /// use tile_layout::{PartitionView, View};
+    /// let tiles = PartitionView::new(View::row_major(&[9])?, &[4])?;
+    /// assert!(!tiles.is_partial(&[1])? && tiles.is_partial(&[2])?);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn is_partial(&self, index: &[i64]) -> Result<bool> {
+        Ok(self.window(index)?.valid != self.partition.tile())
+    }
+
+    fn window(&self, index: &[i64]) -> Result<Window> {
+        if index.len() != self.view.rank() {
+            return Err(LayoutError::new(
+                ErrorKind::Rank,
+                format!("{} tile indices for a view of {} axes", index.len(), self.view.rank()),
+            ));
+        }
+        let counts: Option<Vec<usize>> = index.iter().map(|&at| usize::try_from(at).ok()).collect();
+        counts.and_then(|index| self.partition.window(&index)).ok_or_else(|| {
+            let space = self.index_space();
+            let outside = index.iter().zip(&space).position(|(at, tiles)| !(0..*tiles).contains(at));
+            LayoutError::at(
+                ErrorKind::OutOfBounds,
+                outside.as_slice(),
+                format!("tile {index:?} lies outside the index space {space:?}"),
+            )
+        })
     }
 }
 

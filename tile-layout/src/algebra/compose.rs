@@ -13,9 +13,9 @@
 //!
 //! CuTe and its ports accept more and answer with another function, or refuse exact cases; see the tests.
 
-use super::tiler::Tiler;
 use super::carry::{Carries, even_steps};
 use super::coalesce::coalesce_modes;
+use super::tiler::Tiler;
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::evaluate::at_index;
 use crate::layout::{Builder, Layout, Mode, Modes, Part};

@@ -159,7 +159,11 @@ pub(super) fn resolve_shape(shape: &[i64], lengths: &[Length]) -> Result<Vec<i64
     if product(&resolved)? != size {
         return Err(LayoutError::new(
             ErrorKind::SizeMismatch,
-            format!("shape {} of {size} elements does not reshape to {}", IntTuple::flat(shape), print_lengths(lengths)),
+            format!(
+                "shape {} of {size} elements does not reshape to {}",
+                IntTuple::flat(shape),
+                print_lengths(lengths)
+            ),
         ));
     }
     Ok(resolved)

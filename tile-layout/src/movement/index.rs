@@ -132,7 +132,10 @@ pub(super) fn lower(shape: &[i64], indices: &[Index]) -> Result<Lowered> {
     let taken = indices.iter().filter(|index| index.takes_axis()).count();
     let ellipses = indices.iter().filter(|&index| *index == Index::Ellipsis).count();
     if ellipses > 1 {
-        return Err(LayoutError::new(ErrorKind::InvalidIndex, format!("an index has one ellipsis, not {ellipses}")));
+        return Err(LayoutError::new(
+            ErrorKind::InvalidIndex,
+            format!("an index has one ellipsis, not {ellipses}"),
+        ));
     }
     let Some(unnamed) = shape.len().checked_sub(taken) else {
         return Err(LayoutError::new(

@@ -2,7 +2,9 @@
 //!
 //! Nothing here knows what a position stands for.
 
-use super::arguments::{Length, Span, axes, axis, check_extent, check_grouped_padding, one_per_axis, print_lengths};
+use super::arguments::{
+    Length, Span, axes, axis, check_extent, check_grouped_padding, one_per_axis, print_lengths,
+};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::{Mode, Modes};
 use crate::tuple::{IntTuple, Ints, product};
@@ -218,7 +220,12 @@ pub(super) fn repeat(shape: &[i64], counts: &[i64]) -> Result<View> {
     let Some(added) = counts.len().checked_sub(shape.len()) else {
         return Err(LayoutError::new(
             ErrorKind::SizeMismatch,
-            format!("{} counts for the {} axes of shape {}", counts.len(), shape.len(), IntTuple::flat(shape)),
+            format!(
+                "{} counts for the {} axes of shape {}",
+                counts.len(),
+                shape.len(),
+                IntTuple::flat(shape)
+            ),
         ));
     };
     let mut map = Map::identity(shape)?;
@@ -236,7 +243,10 @@ pub(super) fn repeat_interleave(shape: &[i64], count: i64, dim: i64) -> Result<V
     let place = axis(dim, shape.len())?;
     let mut map = Map::identity(shape)?;
     let Some(whole) = map.axes.get_mut(place) else {
-        return Err(LayoutError::new(ErrorKind::AxisOutOfRange, "a tensor without axes cannot be repeated along one"));
+        return Err(LayoutError::new(
+            ErrorKind::AxisOutOfRange,
+            "a tensor without axes cannot be repeated along one",
+        ));
     };
     let own = whole.modes[0];
     *whole = repeated(place, count, &[Mode::new(count, 0), own])?;

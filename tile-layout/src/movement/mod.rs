@@ -17,8 +17,8 @@ use crate::error::{ErrorKind, LayoutError, Result};
 use crate::view::{Fill, View};
 use alloc::format;
 use alloc::vec::Vec;
-pub(crate) use arguments::{axis, check_grouped_padding};
 pub use arguments::{Length, Span, Split, flat_padding};
+pub(crate) use arguments::{axis, check_grouped_padding};
 pub use index::Index;
 pub use table::Table;
 
@@ -561,7 +561,10 @@ impl Movement for View {
         let map = table.fit()?.ok_or_else(|| {
             LayoutError::new(
                 ErrorKind::Unsupported,
-                format!("{} picked elements of {self} are no view: use a ViewProgram, or copy first", table.size()),
+                format!(
+                    "{} picked elements of {self} are no view: use a ViewProgram, or copy first",
+                    table.size()
+                ),
             )
         })?;
         self.through(&map)

@@ -71,7 +71,10 @@ fn read_term(formula: &str, word: &str) -> Result<Term> {
     match word {
         "…" => Ok(Term::Ellipsis),
         "1" => Ok(Term::One),
-        _ if word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(letters) && !word.ends_with('_') => {
+        _ if word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word.chars().all(letters)
+            && !word.ends_with('_') =>
+        {
             Ok(Term::Name(word.to_string()))
         }
         _ => Err(invalid(
@@ -145,8 +148,12 @@ pub(super) fn plan(shape: &[i64], formula: &str, sizes: &[(&str, i64)]) -> Resul
     let mut joined = Vec::new();
     // Axes of extent 1 without a name come anew where the right side has them; those of the left go last, unseen.
     for group in &right.groups {
-        let members: Vec<(usize, &Part)> =
-            group.terms.iter().filter(|term| **term != Term::One).flat_map(|term| with(&parts, term)).collect();
+        let members: Vec<(usize, &Part)> = group
+            .terms
+            .iter()
+            .filter(|term| **term != Term::One)
+            .flat_map(|term| with(&parts, term))
+            .collect();
         let extents = members.iter().map(|(_, part)| part.extent);
         if !group.bracketed && group.terms == [Term::Ellipsis] {
             joined.extend(extents);
@@ -218,17 +225,22 @@ fn split_axis(
             return Err(LayoutError::at(
                 ErrorKind::SizeMismatch,
                 &[place],
-                format!("formula `{formula}`: axis {place} of extent {extent} does not split into sizes of {known}"),
+                format!(
+                    "formula `{formula}`: axis {place} of extent {extent} does not split into sizes of {known}"
+                ),
             ));
         }
         _ => {
             return Err(LayoutError::at(
                 ErrorKind::AmbiguousExtent,
                 &[place],
-                format!("formula `{formula}`: {open} sizes of axis {place} are open, one at most can be inferred"),
+                format!(
+                    "formula `{formula}`: {open} sizes of axis {place} are open, one at most can be inferred"
+                ),
             ));
         }
     };
-    let part = |(term, length): (&Term, Option<i64>)| Part { term: term.clone(), extent: length.unwrap_or(rest) };
+    let part =
+        |(term, length): (&Term, Option<i64>)| Part { term: term.clone(), extent: length.unwrap_or(rest) };
     Ok(group.terms.iter().zip(lengths).map(part).collect())
 }

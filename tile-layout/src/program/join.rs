@@ -37,7 +37,8 @@ impl ViewProgram {
                 }
                 shape
             };
-            let alike = tensor.shape.len() == first.shape.len() && others(&tensor.shape) == others(&first.shape);
+            let alike =
+                tensor.shape.len() == first.shape.len() && others(&tensor.shape) == others(&first.shape);
             if !alike || tensor.shape.is_empty() {
                 return Err(LayoutError::at(
                     ErrorKind::ShapeMismatch,
@@ -65,14 +66,16 @@ impl ViewProgram {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn stack(tensors: &[ViewProgram], dim: i64) -> Result<ViewProgram> {
-        let unequal = |tensor: &&ViewProgram| tensors.first().is_some_and(|first| first.shape != tensor.shape);
+        let unequal =
+            |tensor: &&ViewProgram| tensors.first().is_some_and(|first| first.shape != tensor.shape);
         if let Some(other) = tensors.iter().find(unequal) {
             return Err(LayoutError::new(
                 ErrorKind::ShapeMismatch,
                 format!("a tensor of shape {} cannot be stacked on the others", IntTuple::flat(&other.shape)),
             ));
         }
-        let slices: Vec<ViewProgram> = tensors.iter().map(|tensor| tensor.unsqueeze(dim)).collect::<Result<_>>()?;
+        let slices: Vec<ViewProgram> =
+            tensors.iter().map(|tensor| tensor.unsqueeze(dim)).collect::<Result<_>>()?;
         let place = tensors.first().map_or(0, |tensor| tensor.shape.len() + 1);
         ViewProgram::cat(&slices, axis(dim, place)? as i64)
     }
@@ -157,10 +160,10 @@ pub(super) fn joined(axis: usize, parts: &[ViewProgram]) -> Result<ViewProgram> 
         ([only], _) => Ok(only.clone()),
         _ => {
             let mut shape = simple[0].shape.clone();
-            shape[axis] = simple
-                .iter()
-                .try_fold(0i64, |sum, part| sum.checked_add(part.shape[axis]))
-                .ok_or_else(|| LayoutError::new(ErrorKind::Overflow, "the joined axis does not fit into 64 bits"))?;
+            shape[axis] =
+                simple.iter().try_fold(0i64, |sum, part| sum.checked_add(part.shape[axis])).ok_or_else(
+                    || LayoutError::new(ErrorKind::Overflow, "the joined axis does not fit into 64 bits"),
+                )?;
             product(&shape)?;
             Ok(ViewProgram { shape, body: Body::Join { axis, parts: simple } })
         }
@@ -183,15 +186,16 @@ fn merge(axis: usize, first: &ViewProgram, second: &ViewProgram) -> Option<ViewP
     }
     // Beside a piece that is all fill, the other one is padded.
     if a.is_nothing() || b.is_nothing() {
-        let (source, view, shift) = if b.is_nothing() { (first_source, a, 0) } else { (second_source, b, a_extent) };
+        let (source, view, shift) =
+            if b.is_nothing() { (first_source, a, 0) } else { (second_source, b, a_extent) };
         let mut windows = Windows::from_slice(view.windows());
         windows[axis] = (windows[axis].0 + shift, windows[axis].1 + shift);
         return whole(source, view, extents, windows, None, axis, fill);
     }
     let same_memory = first_source == second_source && a.is_plain() && b.is_plain();
-    let others_alike = (0..extents.len()).filter(|&place| place != axis).all(|place| {
-        a.windows()[place] == b.windows()[place] && a.axes().nth(place) == b.axes().nth(place)
-    });
+    let others_alike = (0..extents.len())
+        .filter(|&place| place != axis)
+        .all(|place| a.windows()[place] == b.windows()[place] && a.axes().nth(place) == b.axes().nth(place));
     let ((a_low, a_high), (b_low, b_high)) = (a.windows()[axis], b.windows()[axis]);
     if !same_memory || !others_alike || a_high != a_extent || b_low != 0 {
         return None;
@@ -317,5 +321,12 @@ fn into_part(map: &View, groups: &[Group; 3], begin: i64, extent: i64) -> Option
         }
         modes[step.axis].push(Mode::new(step.extent, if step.flipped { -stride } else { stride }));
     }
-    View::assemble(Ints::from_slice(map.shape()), Windows::from_slice(map.windows()), &modes, offset, map.fill()).ok()
+    View::assemble(
+        Ints::from_slice(map.shape()),
+        Windows::from_slice(map.windows()),
+        &modes,
+        offset,
+        map.fill(),
+    )
+    .ok()
 }

@@ -108,7 +108,9 @@ fn extended(tensor: &ViewProgram, pairs: &[(i64, i64)], mode: PadMode) -> Result
                 (grown.range(place, 1, before + 1)?.flip(&[place as i64])?, back)
             }
             PadMode::Replicate => (edge(0, before)?, edge(extent - 1, after)?),
-            PadMode::Circular => (grown.range(place, extent - before, extent)?, grown.range(place, 0, after)?),
+            PadMode::Circular => {
+                (grown.range(place, extent - before, extent)?, grown.range(place, 0, after)?)
+            }
             PadMode::Constant(_) => continue,
         };
         grown = joined(place, &[front, grown, back])?;

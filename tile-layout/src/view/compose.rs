@@ -101,7 +101,13 @@ impl View {
         modes[axis] = kept;
         let mut windows = self.windows.clone();
         windows[axis] = (windows[axis].0 + low, windows[axis].0 + high);
-        let view = View::assemble(self.extents.clone(), windows, &modes, self.offset.checked_add(skipped)?, self.fill);
+        let view = View::assemble(
+            self.extents.clone(),
+            windows,
+            &modes,
+            self.offset.checked_add(skipped)?,
+            self.fill,
+        );
         view.ok().map(|view| view.with_memory_of(self))
     }
 }
@@ -258,7 +264,8 @@ impl Walk {
 
     /// The only outer axis along which the digit of `group` changes.
     pub(crate) fn moving_axis(&self, group: &Group) -> Option<usize> {
-        let mut moving = self.steps.iter().filter(|step| group.digit(step.position) != 0).map(|step| step.axis);
+        let mut moving =
+            self.steps.iter().filter(|step| group.digit(step.position) != 0).map(|step| step.axis);
         let axis = moving.next()?;
         moving.all(|other| other == axis).then_some(axis)
     }

@@ -1,2 +1,185 @@
-//! placeholder
-pub struct Threads;
+//! Elements of a tensor dealt out to threads.
+//!
+//! Thread layouts send a coordinate to a thread number, as `(8,4):(4,1)` does for 32 threads in rows. Elements
+//! are dealt out cyclically: along an axis with `T` threads, thread coordinate `t` owns indices `t, t + T, …`.
+
+use super::View;
+use super::tensor::Run;
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::layout::{Layout, Mode, Modes};
+use crate::swizzle::Swizzle;
+use alloc::format;
+use alloc::vec::Vec;
+
+/// Threads arranged over the axes of a tensor.
+///
+/// ```
+/// use tile_layout::{Layout, Threads, View};
+/// let quads = Threads::new(Layout::row_major([2, 2])?);
+/// let own = View::row_major(&[4, 4])?.distribute(&quads, 0)?;
+/// // Cyclic: thread 0 of 2×2 owns every second row and column, not the top left quarter.
+/// assert_eq!(own.offsets().flatten().collect::<Vec<_>>(), [0, 2, 8, 10]);
+/// # Ok::<(), tile_layout::LayoutError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Threads {
+    layout: Layout,
+    axis: Option<usize>,
+    submode: Option<usize>,
+    swizzle: Swizzle,
+}
+
+impl Threads {
+    /// Threads over all axes: mode `k` of the layout over axis `k`.
+    ///
+    /// ```
+    /// use tile_layout::{Layout, Threads};
+    /// assert_eq!(Threads::new(Layout::row_major([8, 4])?).layout().size(), 32);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn new(layout: Layout) -> Threads {
+        Threads { layout, axis: None, submode: None, swizzle: Swizzle::IDENTITY }
+    }
+
+    /// Only axis `axis` is dealt out, by the threads' coordinate along it; threads with the same coordinate share
+    /// what they own.
+    ///
+    /// ```
+    /// use tile_layout::{Layout, Threads, View};
+    /// let rows = Threads::new(Layout::row_major([2, 2])?).along(0);
+    /// let matrix = View::row_major(&[4, 4])?;
+    /// assert_eq!(matrix.distribute(&rows, 0)?, matrix.distribute(&rows, 1)?);
+    /// assert_eq!(matrix.distribute(&rows, 2)?.offset(), 4);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn along(mut self, axis: usize) -> Threads {
+        self.axis = Some(axis);
+        self
+    }
+
+    /// Of a mode that is a tuple, only its mode `submode` counts.
+    ///
+    /// ```
+    /// use tile_layout::{Threads, View};
+    /// let threads = Threads::new("((2,4),1):((1,2),0)".parse()?).along(0).submode(1);
+    /// assert_eq!(View::row_major(&[8, 2])?.distribute(&threads, 6)?.offset(), 6);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn submode(mut self, submode: usize) -> Threads {
+        self.submode = Some(submode);
+        self
+    }
+
+    /// The offset at which each thread's elements begin, in units of a vector, goes through a swizzle.
+    ///
+    /// ```
+    /// use tile_layout::{Layout, Swizzle, Threads, View};
+    /// let threads = Threads::new(Layout::row_major([4, 2])?).swizzled(Swizzle::new(1, 0, 1)?);
+    /// assert_eq!(View::row_major(&[4, 2])?.distribute(&threads, 2)?.offset(), 3);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn swizzled(mut self, swizzle: Swizzle) -> Threads {
+        self.swizzle = swizzle;
+        self
+    }
+
+    /// The layout of the threads.
+    ///
+    /// ```
+    /// use tile_layout::{Layout, Threads};
+    /// assert_eq!(Threads::new(Layout::row_major([8, 4])?).layout().to_string(), "(8,4):(4,1)");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Number of threads along each axis of a tensor, and the coordinate of one of them.
+    fn shares(&self, rank: usize, thread: i64) -> Result<Vec<(i64, i64)>> {
+        let modes: Vec<Layout> = self.layout.modes().collect();
+        let fits = match self.axis {
+            Some(axis) => axis < rank && axis < modes.len(),
+            None => modes.len() == rank,
+        };
+        if !fits {
+            return Err(LayoutError::new(
+                ErrorKind::Rank,
+                format!("threads {} do not lie over {rank} axes", self.layout),
+            ));
+        }
+        if !(0..self.layout.cosize()).contains(&thread) {
+            return Err(LayoutError::new(
+                ErrorKind::OutOfBounds,
+                format!("thread {thread} is none of the {} of {}", self.layout.cosize(), self.layout),
+            ));
+        }
+        let share = |axis: usize| match self.axis {
+            Some(own) if own != axis => Ok((1, 0)),
+            _ => self.share(&modes[axis], thread),
+        };
+        (0..rank).map(share).collect()
+    }
+
+    /// Number of threads in a mode, and the coordinate of a thread there.
+    fn share(&self, mode: &Layout, thread: i64) -> Result<(i64, i64)> {
+        let own = match self.submode {
+            Some(submode) => mode.mode(submode).ok_or_else(|| {
+                LayoutError::new(ErrorKind::Rank, format!("mode {mode} of the threads has no mode {submode}"))
+            })?,
+            None => mode.clone(),
+        };
+        let digit = |mode: &Mode| if mode.stride == 0 { 0 } else { thread / mode.stride % mode.extent };
+        if own.leaves().iter().any(|mode| mode.stride < 0 || mode.extent < 1) {
+            return Err(LayoutError::new(
+                ErrorKind::NegativeStride,
+                format!("threads are counted upwards and not from {own}"),
+            ));
+        }
+        let (_, coordinate) = own
+            .leaves()
+            .iter()
+            .fold((1, 0), |(unit, coordinate), mode| (unit * mode.extent, coordinate + digit(mode) * unit));
+        Ok((own.size(), coordinate))
+    }
+}
+
+impl View {
+    /// What `thread` owns. The shape is the same for all threads, `⌈extent / threads⌉` along each axis; where the
+    /// threads do not divide an axis, those that own less are masked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Rank`] where threads and axes do not match, [`ErrorKind::OutOfBounds`] for a thread that is not
+    /// there, [`ErrorKind::Unsupported`] for a swizzle on a masked view.
+    ///
+    /// ```
+    /// use tile_layout::{Layout, Threads, View};
+    /// let threads = Threads::new(Layout::column_major([4])?);
+    /// let own = |thread| View::row_major(&[9])?.distribute(&threads, thread);
+    /// assert_eq!(own(0)?.to_string(), "(3):(4) + 0");
+    /// assert_eq!(own(1)?.to_string(), "(3):(4) + 1 valid [0..2]");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn distribute(&self, threads: &Threads, thread: i64) -> Result<View> {
+        let shares = threads.shares(self.rank(), thread)?;
+        let run = |(&(count, coordinate), &extent): (&(i64, i64), &i64)| Run {
+            start: coordinate,
+            extent: if extent == 0 { 0 } else { (extent - 1) / count + 1 },
+            step: count,
+        };
+        let own = self.runs(&shares.iter().zip(self.shape()).map(run).collect::<Vec<_>>())?;
+        if threads.swizzle == Swizzle::IDENTITY {
+            return Ok(own);
+        }
+        let vector = self.element().size().max(1);
+        if own.is_masked() || own.offset() < 0 || own.offset() % vector != 0 {
+            return Err(LayoutError::new(
+                ErrorKind::Unsupported,
+                format!("{own} cannot begin at a swizzled offset: it is masked or begins inside a vector"),
+            ));
+        }
+        let offset = threads.swizzle.apply(own.offset() / vector) * vector;
+        let modes: Vec<Modes> = own.axes().map(Modes::from_slice).collect();
+        let moved = View::assemble(own.shape().into(), own.windows().into(), &modes, offset, own.fill())?;
+        Ok(moved.with_memory_of(&own))
+    }
+}

@@ -238,7 +238,9 @@ impl View {
         builder.open(modes.len());
         modes.iter().for_each(|mode| builder.push_mode(&crate::algebra::coalesce_modes(mode)));
         let layout = builder.finish()?;
-        if offset.checked_add(layout.min_offset()).is_none() || offset.checked_add(layout.max_offset()).is_none() {
+        if offset.checked_add(layout.min_offset()).is_none()
+            || offset.checked_add(layout.max_offset()).is_none()
+        {
             return Err(LayoutError::new(
                 ErrorKind::Overflow,
                 format!("{layout} from offset {offset} leaves 64 bits"),
@@ -418,6 +420,11 @@ impl View {
 
     /// The offset at an index inside the shape.
     pub(crate) fn offset_at(&self, index: &[i64]) -> Option<i64> {
+        self.linear_offset_at(index).map(|offset| self.swizzle.apply(offset))
+    }
+
+    /// As [`View::offset_at`], before the swizzle.
+    pub(crate) fn linear_offset_at(&self, index: &[i64]) -> Option<i64> {
         let mut offset = self.offset;
         let axes = self.layout.part().children().zip(index).zip(&self.windows);
         for ((mode, &index), &(low, high)) in axes {
@@ -426,7 +433,7 @@ impl View {
             }
             offset += crate::evaluate::at_index(mode, index - low);
         }
-        (!self.is_nothing()).then(|| self.swizzle.apply(offset))
+        (!self.is_nothing()).then_some(offset)
     }
 
     /// Offsets in row-major order, `None` where filled.

@@ -1,7 +1,10 @@
 //! The algebra, swizzles, GF(2), banks, partitions, LayoutTensor views and host descriptors.
 
 use super::*;
-use tile_layout::{ErrorKind, LayoutError, Swizzle, SwizzledLayout, Tiler, shape_div};
+use tile_layout::{
+    ErrorKind, HostTensorDescriptor, LayoutError, Movement, PartitionView, Swizzle, SwizzledLayout,
+    TensorLayout, Threads, Tiler, View, shape_div,
+};
 
 #[test]
 fn layout_cases() {
@@ -56,6 +59,19 @@ fn check(operation: &str, case: &Value) -> Verdict {
             let found = layout(&args["a"]).max_common_vector(&layout(&args["b"]));
             same("the vector", found, integer(&case["expect"]["value"]))
         }
+        "partition_load" => partition_load(case),
+        "lt_tile" => expect_part(case, |own| own.tile(&integers(&args["tile"]), &integers(&args["coord"]))),
+        "lt_distribute" => distribute(case),
+        "lt_distribute_axis" => distribute_axis(case),
+        "lt_vectorize" => vectorize(case),
+        "lt_slice" => expect_part(case, |own| {
+            let range = |name: &str| integer(&args[name][0])..integer(&args[name][1]);
+            own.slice(&[(0, range("d0")), (1, range("d1"))], &[])
+        }),
+        "lt_transpose" => expect_part(case, |own| own.t()),
+        "lt_split" => split(case),
+        "lt_split_part" => split_part(case),
+        "host_desc" => host_descriptor(case),
         _ => Err("no check for this operation".into()),
     }
 }
@@ -215,4 +231,180 @@ fn swizzle_compose(case: &Value) -> Verdict {
     let distinct: std::collections::BTreeSet<i64> = table.iter().copied().collect();
     let bijective = distinct.len() == table.len() && distinct.last() == Some(&(table.len() as i64 - 1));
     same("bijective", Some(bijective), case["expect"]["bijective"].as_bool())
+}
+
+fn view(args: &Value) -> View {
+    View::strided(&integers(&args["shape"]), &integers(&args["stride"]), 0).unwrap()
+}
+
+/// The extents that exist: those of the window.
+fn clipped(view: &View) -> Vec<i64> {
+    (0..view.rank()).map(|axis| view.window(axis).unwrap()).map(|window| window.end - window.start).collect()
+}
+
+/// Offset, clipped shape and strides of a part of a matrix. An empty part has no offset that could be seen, and an
+/// axis of one element no stride.
+fn expect_part(case: &Value, part: impl Fn(&View) -> Result<View, LayoutError>) -> Verdict {
+    let expect = &case["expect"];
+    let found = match (part(&view(&case["args"])), is_error(case)) {
+        (Err(_), true) => return Ok(()),
+        (Ok(found), false) => found,
+        (found, _) => return Err(format!("answered {found:?}, expected {expect}")),
+    };
+    let shape = integers(&expect["shape"]);
+    let empty = shape.contains(&0);
+    let shown = |extents: &[i64]| if empty { vec![0; extents.len()] } else { extents.to_vec() };
+    same("the shape", clipped(&found), shown(&shape))?;
+    if empty {
+        return Ok(());
+    }
+    if let Some(offset) = expect.get("offset") {
+        same("the offset", found.offset(), integer(offset))?;
+    }
+    let strides = found.strides().ok_or("has no single strides")?;
+    let compared =
+        |strides: &[i64]| strides.iter().zip(&shape).map(|(&d, &s)| if s > 1 { d } else { 0 }).collect();
+    same::<Vec<i64>>("the strides", compared(&strides), compared(&integers(&expect["stride"])))
+}
+
+/// Rows and columns of the matrix that a part holds.
+fn rows_and_columns(matrix: &View, part: &View) -> (Vec<i64>, Vec<i64>) {
+    let owned: std::collections::BTreeSet<i64> = part.offsets().flatten().collect();
+    let (mut rows, mut columns) = (std::collections::BTreeSet::new(), std::collections::BTreeSet::new());
+    for row in 0..matrix.shape()[0] {
+        for column in 0..matrix.shape()[1] {
+            if owned.contains(&matrix.get(&[row, column]).unwrap().unwrap()) {
+                rows.insert(row);
+                columns.insert(column);
+            }
+        }
+    }
+    (rows.into_iter().collect(), columns.into_iter().collect())
+}
+
+fn expect_rows_and_columns(case: &Value, part: &View) -> Verdict {
+    let (rows, columns) = rows_and_columns(&view(&case["args"]), part);
+    let (own_rows, own_columns) = (integers(&case["expect"]["rows"]), integers(&case["expect"]["cols"]));
+    // Without a row there is no element that could show a column.
+    let empty = own_rows.is_empty() || own_columns.is_empty();
+    same("rows and columns", (rows, columns), if empty { (vec![], vec![]) } else { (own_rows, own_columns) })
+}
+
+fn distribute(case: &Value) -> Verdict {
+    let threads = Threads::new(layout(&case["args"]["threads"]));
+    let part = |own: &View| own.distribute(&threads, integer(&case["args"]["thread"]));
+    expect_part(case, part)?;
+    expect_rows_and_columns(case, &part(&view(&case["args"])).map_err(|error| error.to_string())?)
+}
+
+fn distribute_axis(case: &Value) -> Verdict {
+    let args = &case["args"];
+    let axis = usize::try_from(integer(&args["axis"])).unwrap();
+    let threads = Threads::new(layout(&args["threads"])).along(axis);
+    let matrix = view(args);
+    let part = |thread: i64| matrix.distribute(&threads, thread).map_err(|error| error.to_string());
+    let own = part(integer(&args["thread"]))?;
+    expect_rows_and_columns(case, &own)?;
+    let sharing = (0..threads.layout().size()).filter(|&thread| part(thread).as_ref() == Ok(&own)).collect();
+    same("the threads that share", sharing, integers(&case["expect"]["same_as_threads"]))
+}
+
+fn vectorize(case: &Value) -> Verdict {
+    let vectors = |own: &View| own.vectorize(&integers(&case["args"]["vector"]));
+    expect_part(case, vectors)?;
+    if is_error(case) {
+        return Ok(());
+    }
+    let expect = &case["expect"];
+    let element = Layout::new(tuple(&expect["element_shape"]), tuple(&expect["element_stride"])).unwrap();
+    let found = vectors(&view(&case["args"])).map_err(|error| error.to_string())?;
+    same("the element", normal(found.element()), normal(&element))
+}
+
+fn split(case: &Value) -> Verdict {
+    let args = &case["args"];
+    let parts = match (view(args).split_even(integer(&args["count"]), integer(&args["axis"])), is_error(case))
+    {
+        (Err(error), true) => return same("the kind", error.kind(), ErrorKind::NotDivisible),
+        (Ok(parts), false) => parts,
+        (found, _) => return Err(format!("answered {found:?}")),
+    };
+    same("the offsets", parts.iter().map(View::offset).collect(), integers(&case["expect"]["offsets"]))?;
+    parts
+        .iter()
+        .try_for_each(|part| same("the shape", part.shape().to_vec(), integers(&case["expect"]["shape"])))
+}
+
+fn split_part(case: &Value) -> Verdict {
+    let args = &case["args"];
+    let number = |name: &str| integer(&args[name]);
+    let part = view(args).split_part(number("axis"), number("alignment"), number("count"), number("index"));
+    let part = part.map_err(|error| error.to_string())?;
+    let range = integers(&case["expect"]["range"]);
+    same("the length", part.shape()[number("axis") as usize], range[1] - range[0])?;
+    let stride = integers(&args["stride"])[number("axis") as usize];
+    // An empty part has no offset that could be seen.
+    if part.size() == 0 { Ok(()) } else { same("the offset", part.offset(), range[0] * stride) }
+}
+
+fn partition_load(case: &Value) -> Verdict {
+    let (args, expect) = (&case["args"], &case["expect"]);
+    let view = View::strided(&integers(&args["extents"]), &integers(&args["strides"]), 0).unwrap();
+    let tiles = PartitionView::new(view, &integers(&args["tile"])).map_err(|error| error.to_string())?;
+    same("the index space", tiles.index_space(), integers(&expect["index_space"]))?;
+    let index = integers(&args["index"]);
+    let tile = match (tiles.tile(&index), is_error(case)) {
+        (Err(error), true) => return same("the kind", error.kind(), ErrorKind::OutOfBounds),
+        (Ok(tile), false) => tile,
+        (found, _) => return Err(format!("answered {found:?}")),
+    };
+    let offsets: Vec<Option<i64>> =
+        expect["offsets_row_major"].as_array().unwrap().iter().map(Value::as_i64).collect();
+    same("the offsets", tile.offsets().collect(), offsets)?;
+    same("partial", tiles.is_partial(&index).ok(), expect["partial"].as_bool())
+}
+
+fn host_descriptor(case: &Value) -> Verdict {
+    let (args, expect) = (&case["args"], &case["expect"]);
+    let layout = match args["layout"].as_str().unwrap() {
+        "conv" => "NHWC".parse(),
+        name => name.parse::<TensorLayout>(),
+    };
+    let strides = if args["strides"].is_null() { Vec::new() } else { integers(&args["strides"]) };
+    let lengths = integers(&args["lengths"]);
+    let found = HostTensorDescriptor::with_strides(&lengths, &strides, layout.unwrap());
+    if automatic_columns(case, &strides) {
+        // `research/layouts.md`, trap 17: upstream swaps the strides of a row-major matrix, and then refuses what
+        // it made or leaves gaps. Ours are those of a column-major matrix.
+        let rank = lengths.len();
+        let found = found.map_err(|error| error.to_string())?;
+        return same("the columns", &found.strides()[rank - 2..], &[1, lengths[rank - 2]]);
+    }
+    match (found, is_error(case)) {
+        (Err(_), true) => Ok(()),
+        // Upstream looks at no stride of a vector; what more strides than lengths then mean is undefined there.
+        (Err(error), false) if error.kind() == ErrorKind::Rank && expect["element_space_size"].is_null() => {
+            Ok(())
+        }
+        // The page says that negative strides are derived; the code of upstream throws.
+        (Ok(_), true) if case["tag"] == "negative_partial" => Ok(()),
+        (Ok(found), false) => {
+            same("the strides", found.strides().to_vec(), integers(&expect["strides"]))?;
+            same("the number of elements", found.element_size(), integer(&expect["element_size"]))?;
+            if let Some(space) = expect["element_space_size"].as_i64() {
+                same("the space", found.element_space_size(), space)?;
+            }
+            let chosen = expect["chosen"].as_str().unwrap();
+            let own = if chosen == "conv" { "NHWC" } else { chosen };
+            same("the layout", found.layout().to_string(), own.to_owned())
+        }
+        (found, _) => Err(format!("answered {found:?}, expected {expect}")),
+    }
+}
+
+/// Whether the strides of a column-major matrix that is not square are automatic.
+fn automatic_columns(case: &Value, strides: &[i64]) -> bool {
+    let lengths = integers(&case["args"]["lengths"]);
+    let square = lengths.len() < 2 || lengths[lengths.len() - 2] == lengths[lengths.len() - 1];
+    case["args"]["layout"] == "col" && strides.iter().all(|&stride| stride <= 0) && !square
 }

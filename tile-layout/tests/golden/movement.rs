@@ -2,8 +2,8 @@
 
 use super::*;
 use tile_layout::{
-    ErrorKind, Fill, Index, LayoutError, Length, Movement, PadMode, Span, Split, View, ViewProgram, flat_padding,
-    meshgrid,
+    ErrorKind, Fill, Index, LayoutError, Length, Movement, PadMode, Span, Split, View, ViewProgram,
+    flat_padding, meshgrid,
 };
 
 #[test]
@@ -16,7 +16,9 @@ fn check(_: &str, case: &Value) -> Verdict {
     let outputs = match (apply(&inputs, case["op"].as_str().unwrap(), &case["args"]), is_error(case)) {
         (Err(error), true) => return expect_kind(case, &error),
         (Err(error), false) => return Err(format!("refused: {error}")),
-        (Ok(outputs), true) => return Err(format!("answered {outputs:?}, expected {}", case["expect"]["error"])),
+        (Ok(outputs), true) => {
+            return Err(format!("answered {outputs:?}, expected {}", case["expect"]["error"]));
+        }
         (Ok(outputs), false) => outputs,
     };
     let expected = case["expect"]["outputs"].as_array().unwrap();
@@ -81,8 +83,10 @@ fn check_view(output: &ViewProgram, expected: &Value) -> Verdict {
         return same("the number of valid elements", view.layout().size(), 0);
     }
     let Some(strides) = view.strides() else { return Err(format!("{view} has no single strides")) };
-    let windows: Vec<(i64, i64)> =
-        (0..view.rank()).map(|axis| view.window(axis).unwrap()).map(|window| (window.start, window.end)).collect();
+    let windows: Vec<(i64, i64)> = (0..view.rank())
+        .map(|axis| view.window(axis).unwrap())
+        .map(|window| (window.start, window.end))
+        .collect();
     let pair = |pair: &Value| (integer(&pair[0]), integer(&pair[1]));
     let valid: Vec<(i64, i64)> = expected["valid"].as_array().unwrap().iter().map(pair).collect();
     same("the window", windows.clone(), valid)?;
@@ -133,7 +137,8 @@ fn apply(inputs: &[ViewProgram], operation: &str, args: &Value) -> Outputs {
         "flip" => own.flip(&integers(&args["axis"])),
         "shrink" => own.shrink(&spans(&args["arg"])),
         "pad" => pad(own, args),
-        "getitem" => match args["index"].as_array().unwrap().iter().map(index).collect::<Result<Vec<_>, _>>() {
+        "getitem" => match args["index"].as_array().unwrap().iter().map(index).collect::<Result<Vec<_>, _>>()
+        {
             Ok(indices) => own.index(&indices),
             // Only integers index here: the types refuse what the case refuses.
             Err(error) => Err(error),
@@ -246,11 +251,16 @@ fn index(value: &Value) -> Result<Index, LayoutError> {
         _ => None,
     };
     // What is no integer cannot be written with these types; the nearest refusal stands for it.
-    read.map(|()| Index::Table { shape, entries }).ok_or_else(|| "not an integer".parse::<Layout>().unwrap_err())
+    read.map(|()| Index::Table { shape, entries })
+        .ok_or_else(|| "not an integer".parse::<Layout>().unwrap_err())
 }
 
 fn rearrange(own: &ViewProgram, args: &Value) -> Result<ViewProgram, LayoutError> {
-    let sizes: Vec<(&str, i64)> =
-        args["sizes"].as_object().unwrap().iter().map(|(name, size)| (name.as_str(), integer(size))).collect();
+    let sizes: Vec<(&str, i64)> = args["sizes"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .map(|(name, size)| (name.as_str(), integer(size)))
+        .collect();
     own.rearrange(args["formula"].as_str().unwrap(), &sizes)
 }
