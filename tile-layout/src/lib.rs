@@ -9,6 +9,7 @@ mod descriptor;
 mod error;
 mod evaluate;
 mod layout;
+pub mod linear;
 mod movement;
 mod notation;
 pub mod partition;
