@@ -13,6 +13,8 @@ use core::fmt;
 
 use alloc::vec::Vec;
 
+pub(super) use algebra::reorder;
+
 use super::matrix::low_bits;
 use super::{BitMatrix, LinearError};
 
@@ -371,12 +373,12 @@ fn locate(groups: &[Group], dim: Dim) -> Option<(u32, u32)> {
 }
 
 /// One dimension's index in a flat index.
-fn field(groups: &[Group], dim: Dim, flat: u64) -> u64 {
+pub(super) fn field(groups: &[Group], dim: Dim, flat: u64) -> u64 {
     locate(groups, dim).map_or(0, |(start, bits)| flat >> start & low_bits(bits))
 }
 
 /// The flat index of one coordinate a group.
-fn pack(groups: &[Group], coordinates: &[u64]) -> Result<u64, LinearError> {
+pub(super) fn pack(groups: &[Group], coordinates: &[u64]) -> Result<u64, LinearError> {
     let (mut flat, mut start) = (0, 0);
     for (group, &index) in groups.iter().zip(coordinates) {
         if index >= group.extent() {
@@ -389,7 +391,7 @@ fn pack(groups: &[Group], coordinates: &[u64]) -> Result<u64, LinearError> {
     Ok(flat)
 }
 
-fn check_groups(groups: &[Group]) -> Result<(), LinearError> {
+pub(super) fn check_groups(groups: &[Group]) -> Result<(), LinearError> {
     let bits = groups.iter().map(|group| u64::from(group.bits)).sum();
     if bits > u64::from(MAX_LAYOUT_BITS) {
         return Err(LinearError::TooManyBits { bits, limit: MAX_LAYOUT_BITS });

@@ -174,7 +174,7 @@ impl BitMatrix {
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
     pub fn kernel(&self) -> Subspace {
-        Elimination::of(self).kernel
+        kernel(self.columns())
     }
 
     /// A mask of the input bits whose column is a xor of the columns before it: holding them at zero loses
@@ -186,7 +186,7 @@ impl BitMatrix {
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
     pub fn free_columns(&self) -> u64 {
-        low_bits(self.count) & !Elimination::of(self).independent
+        low_bits(self.count) & !Elimination::of(self.columns()).independent
     }
 
     /// The reduced row echelon form: the independent columns become `1, 2, 4, …`, and every other column says
@@ -200,7 +200,7 @@ impl BitMatrix {
     /// ```
     #[must_use]
     pub fn row_echelon(&self) -> BitMatrix {
-        let elimination = Elimination::of(self);
+        let elimination = Elimination::of(self.columns());
         let mut reduced =
             BitMatrix { rows: elimination.independent.count_ones(), count: self.count, columns: [0; 64] };
         reduced.fill(|column| {
@@ -227,8 +227,7 @@ impl BitMatrix {
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
     pub fn solve(&self, y: u64) -> Option<u64> {
-        let (rest, solution) = Elimination::of(self).reduce(y);
-        (rest == 0).then_some(solution)
+        combination(self.columns(), y)
     }
 
     /// The inverse of a square matrix of full rank.
@@ -262,7 +261,7 @@ impl BitMatrix {
     /// ```
     #[must_use]
     pub fn pseudo_inverse(&self) -> BitMatrix {
-        let elimination = Elimination::of(self);
+        let elimination = Elimination::of(self.columns());
         let mut inverse = BitMatrix { rows: self.count, count: self.rows, columns: [0; 64] };
         inverse.fill(|row| elimination.reduce(1 << row).1);
         inverse
@@ -289,6 +288,17 @@ pub(super) const fn low_bits(count: u32) -> u64 {
     }
 }
 
+/// The kernel of a matrix of at most 64 columns.
+pub(super) fn kernel(columns: &[u64]) -> Subspace {
+    Elimination::of(columns).kernel
+}
+
+/// Which of at most 64 columns xor to `y`, if any do.
+pub(super) fn combination(columns: &[u64], y: u64) -> Option<u64> {
+    let (rest, solution) = Elimination::of(columns).reduce(y);
+    (rest == 0).then_some(solution)
+}
+
 /// Gaussian elimination of the columns from first to last, remembering which columns make each result.
 struct Elimination {
     /// At position `p`, a vector of the image with highest bit `p`, and the columns whose xor it is.
@@ -300,10 +310,10 @@ struct Elimination {
 }
 
 impl Elimination {
-    fn of(matrix: &BitMatrix) -> Elimination {
+    fn of(columns: &[u64]) -> Elimination {
         let mut this =
             Elimination { vectors: [(0, 0); 64], pivots: 0, independent: 0, kernel: Subspace::zero() };
-        for (column, &value) in matrix.columns().iter().enumerate() {
+        for (column, &value) in columns.iter().enumerate() {
             let (rest, solution) = this.reduce(value);
             let combination = solution | 1 << column;
             if rest == 0 {

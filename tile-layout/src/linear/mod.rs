@@ -12,24 +12,48 @@
 //! | what does lane 9 hold in register 3? | [`LinearLayout::apply`] |
 //! | who holds element (5, 6)? | [`LinearLayout::pseudo_invert`] |
 //! | which copies need not be stored? | [`LinearLayout::free_mask`] |
-//! | how do registers of one layout become another's? | `Conversion` |
-//! | how wide may a load be? | `vector_width` |
-//! | how often do banks of shared memory conflict? | `linear_wavefronts` |
-//! | which permutation of shared memory avoids that? | `search_swizzle`, `optimal_layout` |
+//! | how do registers of one layout become another's? | [`Conversion`] |
+//! | how wide may a load be? | [`vector_width`] |
+//! | how often do banks of shared memory conflict? | [`linear_wavefronts`] |
+//! | which permutation of shared memory avoids that? | [`search_swizzle`], [`optimal_layout`] |
 //!
 //! The price is that every extent is a power of two. [`LinearLayout::from_modes`] and
 //! [`LinearLayout::to_modes`] cross between the two models exactly where both describe the same function, and
 //! say why where they don't: padded rows and odd strides belong to the integer model, swizzles to this one.
 //!
+//! ```
+//! use tile_layout::linear::{Dim, MatrixShape, Operand, mma_sync};
+//! let shape = MatrixShape { m: 16, n: 8, k: 16 };
+//! let a = mma_sync(shape, 16, Operand::A)?;
+//! assert_eq!(
+//!     a.apply(&[(Dim::Register, 3), (Dim::Lane, 9)])?,
+//!     [(Dim::Axis(0), 10), (Dim::Axis(1), 3)],
+//! );
+//! # Ok::<(), tile_layout::linear::LinearError>(())
+//! ```
+//!
 //! This file decides only what is public. The modules depend on each other downwards: `swizzle` and `convert` on
 //! `banks` and `layout`, `fragments` on `layout`, `layout` on `matrix`, `matrix` on `subspace`.
 
+mod banks;
+mod convert;
 mod error;
+mod fragments;
 mod layout;
 mod matrix;
 mod subspace;
+mod swizzle;
+mod vector;
 
+pub use banks::{Wavefronts, linear_wavefronts, wavefronts};
+pub use convert::{Conversion, Movement, Place, ShufflePlan, ShuffleRound, Transfer};
 pub use error::LinearError;
+pub use fragments::{
+    Major, MatrixMove, MatrixShape, Operand, SharedOperand, SwizzleWidth, WgmmaSlabs, WmmaGeneration, mfma,
+    mma_sync, wgmma_accumulator, wgmma_register_operand, wgmma_shared_operand, wgmma_slabs, wmma,
+};
 pub use layout::{Dim, Group, LinearLayout, MAX_LAYOUT_BITS};
 pub use matrix::{BitMatrix, MAX_BITS};
 pub use subspace::Subspace;
+pub use swizzle::{Access, SharedLayout, SharedMemory, SwizzleChoice, optimal_layout, search_swizzle};
+pub use vector::vector_width;

@@ -221,7 +221,7 @@ impl LinearLayout {
 }
 
 /// The flat index with the indices of `from` at the places that `to` gives them; `to` has room for them.
-pub(super) fn reorder(flat: u64, from: &[Group], to: &[Group]) -> u64 {
+pub(in crate::linear) fn reorder(flat: u64, from: &[Group], to: &[Group]) -> u64 {
     let mut start = 0;
     let mut moved = 0;
     for group in to {
