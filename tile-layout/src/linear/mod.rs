@@ -43,6 +43,8 @@ mod layout;
 mod matrix;
 mod subspace;
 mod swizzle;
+#[cfg(test)]
+mod tests;
 mod vector;
 
 pub use banks::{Wavefronts, linear_wavefronts, wavefronts};

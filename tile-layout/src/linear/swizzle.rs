@@ -10,19 +10,21 @@
 
 extern crate alloc;
 
-use alloc::format;
-use alloc::vec::Vec;
+mod optimal;
 
-use super::banks::{LaneBytes, WORD_BYTES, check_access, lanes_a_group};
-use super::layout::reorder;
+use alloc::format;
+
+pub use optimal::optimal_layout;
+
+use super::banks::{LaneBytes, WORD_BYTES, check_access};
 use super::matrix::low_bits;
-use super::{BitMatrix, Dim, Group, LinearError, LinearLayout, Subspace, Wavefronts, linear_wavefronts};
+use super::{Dim, Group, LinearError, LinearLayout, Wavefronts};
 
 /// What the lanes of a warp do at once: each moves `width` bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Access<'a> {
     /// `(Register, Lane, …)` to the axes of the tile. The lowest register bits are the elements of one vector;
-    /// other registers, warps and blocks are held at 0.
+    /// other registers, warps and blocks count as further accesses of the same kind.
     pub layout: &'a LinearLayout,
     /// Bytes that a lane moves at once: 1, 2, 4, 8 or 16, at least one element.
     pub width: u32,
@@ -128,184 +130,6 @@ pub fn search_swizzle(
     Ok(SwizzleChoice { bits, base, shift, shared: SharedLayout { layout, write, read } })
 }
 
-/// The layout of a tile in shared memory with the fewest conflicts for both accesses, from a free choice of the
-/// address bits.
-///
-/// Where some linear layout has no conflicts for both, this one has none. Where none has, conflicts are put
-/// where only one access meets them as far as possible.
-///
-/// # Errors
-/// [`LinearError::BadAccess`] for a width or a number of banks that memory can't serve, or where the vectors of
-/// the accesses don't run along the same elements, or where lanes start within another lane's vector;
-/// [`LinearError::UnknownDim`] or [`LinearError::ExtentMismatch`] where the accesses have different axes;
-/// [`LinearError::NotPowerOfTwo`] for `element_bytes`.
-///
-/// ```
-/// use tile_layout::linear::{Access, Dim, LinearLayout, SharedMemory, optimal_layout};
-/// // A 32 x 32 tile of floats, written along rows and read down columns, one element a lane.
-/// let axes = [(Dim::Axis(0), 32), (Dim::Axis(1), 32)];
-/// let rows: &[[u64; 2]] = &[[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]];
-/// let columns: &[[u64; 2]] = &[[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]];
-/// let write = LinearLayout::new(&[(Dim::Lane, rows)], axes)?;
-/// let read = LinearLayout::new(&[(Dim::Lane, columns)], axes)?;
-/// let (write, read) = (Access { layout: &write, width: 4 }, Access { layout: &read, width: 4 });
-/// let best = optimal_layout(SharedMemory { element_bytes: 4, banks: 32 }, write, read)?;
-/// assert_eq!((best.write.count, best.read.count), (1, 1));
-/// # Ok::<(), tile_layout::linear::LinearError>(())
-/// ```
-pub fn optimal_layout(
-    shared: SharedMemory,
-    write: Access<'_>,
-    read: Access<'_>,
-) -> Result<SharedLayout, LinearError> {
-    let axes = write.layout.outputs();
-    let written = Footprint::of(shared, write, axes)?;
-    let reading = Footprint::of(shared, read, axes)?;
-    let tile_bits: u32 = axes.iter().map(|group| group.bits).sum();
-
-    let basis = address_basis(shared, tile_bits, &written, &reading)?;
-    let offset = [Group { dim: Dim::Offset, bits: tile_bits }];
-    let address = BitMatrix::new(tile_bits, &basis)?.inverse()?;
-    let layout = LinearLayout::from_matrix(axes, &offset, address)?;
-    let (write, read) = (passes(&layout, shared, write)?, passes(&layout, shared, read)?);
-    Ok(SharedLayout { layout, write, read })
-}
-
-/// What one access touches, in flat coordinates of the tile.
-struct Footprint {
-    /// The elements of lane 0's vector, nearest first.
-    vector: Vec<u64>,
-    /// The lane bits that are served at once.
-    lanes: Vec<u64>,
-}
-
-impl Footprint {
-    fn of(shared: SharedMemory, access: Access<'_>, axes: &[Group]) -> Result<Footprint, LinearError> {
-        let vector_bits = check_width(shared, access)?;
-        let layout = access.layout;
-        for group in axes.iter().chain(layout.outputs()) {
-            let (found, expected) = (layout.output_bits(group.dim), group.bits);
-            let known = axes.iter().any(|axis| axis.dim == group.dim)
-                && layout.outputs().iter().any(|axis| axis.dim == group.dim);
-            if !known {
-                return Err(LinearError::UnknownDim { dim: group.dim });
-            }
-            if found != expected {
-                let found = Group { dim: group.dim, bits: found }.extent();
-                return Err(LinearError::ExtentMismatch { dim: group.dim, found, expected: group.extent() });
-            }
-        }
-        let element = |column: &u64| reorder(*column, layout.outputs(), axes);
-        let group_bits = lanes_a_group(access.width).ilog2() as usize;
-        Ok(Footprint {
-            vector: layout.columns(Dim::Register).iter().take(vector_bits as usize).map(element).collect(),
-            lanes: layout.columns(Dim::Lane).iter().take(group_bits).map(element).collect(),
-        })
-    }
-}
-
-/// The tile coordinates of the address bits, lowest first.
-fn address_basis(
-    shared: SharedMemory,
-    tile_bits: u32,
-    write: &Footprint,
-    read: &Footprint,
-) -> Result<Vec<u64>, LinearError> {
-    let (shorter, longer) =
-        if write.vector.len() <= read.vector.len() { (write, read) } else { (read, write) };
-    if !longer.vector.starts_with(&shorter.vector) {
-        let reason = format!(
-            "the vectors of the two accesses run along different elements ({:?} and {:?}); narrow one of them",
-            write.vector, read.vector
-        );
-        return Err(LinearError::BadAccess { reason });
-    }
-    let units = || (0..tile_bits).map(|bit| 1u64 << bit);
-    let lanes = || write.lanes.iter().chain(&read.lanes).copied();
-
-    // The lowest bits: the longer vector, and enough to fill a word. Lanes that share a word cost nothing, so a
-    // direction that both accesses spread lanes along is the best filling.
-    let word_bits = (WORD_BYTES / shared.element_bytes.min(WORD_BYTES)).ilog2();
-    let mut low = Independent { vectors: Vec::new(), span: Subspace::zero() };
-    low.extend(longer.vector.iter().copied());
-    if low.vectors.len() < longer.vector.len() {
-        let reason = format!("a vector holds an element twice ({:?}); narrow the access", longer.vector);
-        return Err(LinearError::BadAccess { reason });
-    }
-    let both =
-        Subspace::span(write.lanes.iter().copied()).intersection(&Subspace::span(read.lanes.iter().copied()));
-    let filling: Vec<u64> = both.basis().chain(lanes()).chain(units()).collect();
-    low.extend_to(word_bits, filling.iter().copied());
-    let word = &low.vectors[..low.vectors.len().min(word_bits as usize)];
-
-    // What a pass touches; the segment must meet neither.
-    let touched = |access: &Footprint| {
-        let all = word.iter().chain(&access.vector).chain(&access.lanes);
-        Subspace::span(all.copied())
-    };
-    let (touched_write, touched_read) = (touched(write), touched(read));
-    let common = touched_write.intersection(&touched_read);
-    // Vectors that extend `common` to what one access touches; the elements of its
-    // vector come first, to be paired first.
-    let alone = |access: &Footprint| {
-        let mut seen = common.clone();
-        let touched = access.vector.iter().chain(&access.lanes).copied();
-        touched.filter(|&vector| seen.insert(vector)).collect::<Vec<u64>>()
-    };
-    let (only_write, only_read) = (alone(write), alone(read));
-    let pairs = only_write.iter().zip(&only_read).map(|(one, other)| one ^ other);
-
-    let segment_bits = tile_bits.saturating_sub(row_bits(shared).max(low.vectors.len() as u32));
-    let mut outside = touched_write.sum(&touched_read);
-    let untouched: Vec<u64> = units().filter(|&unit| outside.insert(unit)).collect();
-    let leftover_write = only_write.iter().skip(only_read.len()).copied();
-    let leftover_read = only_read.iter().skip(only_write.len()).copied();
-
-    // A segment vector must also leave the lowest bits independent, so both are grown in one basis.
-    let mut segment = low.clone();
-    let low_count = low.vectors.len();
-    let wanted = low_count as u32 + segment_bits;
-    segment.extend_to(wanted, untouched.iter().copied().rev());
-    segment.extend_to(wanted, pairs);
-    // From here conflicts are inevitable; first those that only one access meets.
-    segment.extend_to(wanted, leftover_write.chain(leftover_read));
-    segment.extend_to(wanted, units().rev());
-
-    // Between them the banks, along lanes where possible: then lanes start at aligned addresses.
-    let mut all = segment.clone();
-    all.extend(lanes().chain(units()));
-    let mut basis = low.vectors;
-    basis.extend_from_slice(&all.vectors[segment.vectors.len()..]);
-    basis.extend_from_slice(&segment.vectors[low_count..]);
-    Ok(basis)
-}
-
-/// Vectors none of which is a xor of others.
-#[derive(Clone)]
-struct Independent {
-    vectors: Vec<u64>,
-    span: Subspace,
-}
-
-impl Independent {
-    /// Adds the candidates that are independent.
-    fn extend(&mut self, candidates: impl Iterator<Item = u64>) {
-        self.extend_to(u64::BITS, candidates);
-    }
-
-    /// Adds independent candidates until there are `count` vectors.
-    fn extend_to(&mut self, count: u32, candidates: impl Iterator<Item = u64>) {
-        for candidate in candidates {
-            if self.vectors.len() as u32 >= count {
-                return;
-            }
-            if self.span.insert(candidate) {
-                self.vectors.push(candidate);
-            }
-        }
-    }
-}
-
 /// Bits of an element offset within one row of all banks; the widths were checked.
 fn row_bits(shared: SharedMemory) -> u32 {
     (shared.banks * WORD_BYTES).ilog2().saturating_sub(shared.element_bytes.ilog2())
@@ -332,7 +156,8 @@ fn check_width(shared: SharedMemory, access: Access<'_>) -> Result<u32, LinearEr
     }
 }
 
-/// The byte addresses of the lanes and the bits of the vector, where `memory` keeps the vector whole.
+/// The byte addresses of the lanes and the bits of the vector, where `memory` keeps every vector of the access
+/// whole: the elements of lane 0's first vector are neighbours, and all vectors start at multiples of their width.
 fn place_access(
     memory: &LinearLayout,
     shared: SharedMemory,
@@ -343,26 +168,20 @@ fn place_access(
     if placed.outputs().iter().any(|group| group.dim != Dim::Offset) {
         return Err(LinearError::UnknownDim { dim: Dim::Offset });
     }
-    let vector = placed.columns(Dim::Register).iter().take(vector_bits as usize);
-    if let Some((bit, column)) = vector.enumerate().find(|&(bit, &column)| column != 1 << bit) {
-        let reason = format!(
-            "register {} of a vector lies {column} elements from register 0; it must lie {} from it, so narrow the \
-             access",
-            1u64 << bit,
-            1u64 << bit
-        );
-        return Err(LinearError::BadAccess { reason });
+    let inputs = placed.inputs().iter().flat_map(|group| {
+        placed.columns(group.dim).iter().enumerate().map(|(bit, &offset)| (group.dim, bit as u32, offset))
+    });
+    for (dim, bit, offset) in inputs {
+        let in_vector = dim == Dim::Register && bit < vector_bits;
+        if in_vector && offset != 1 << bit || !in_vector && offset & low_bits(vector_bits) != 0 {
+            let reason = format!(
+                "{dim} {} lies {offset} elements from the first, which tears apart vectors of {} elements; narrow \
+                 the access",
+                1u64 << bit,
+                1u64 << vector_bits,
+            );
+            return Err(LinearError::BadAccess { reason });
+        }
     }
-    let lanes = LaneBytes::new(placed.columns(Dim::Lane), shared.element_bytes)?;
-    lanes.check_alignment(access.width)?;
-    Ok((lanes, vector_bits))
-}
-
-fn passes(
-    layout: &LinearLayout,
-    shared: SharedMemory,
-    access: Access<'_>,
-) -> Result<Wavefronts, LinearError> {
-    let placed = layout.compose(access.layout)?;
-    linear_wavefronts(&placed, shared.element_bytes, access.width, shared.banks)
+    Ok((LaneBytes::new(placed.columns(Dim::Lane), shared.element_bytes)?, vector_bits))
 }

@@ -1,0 +1,246 @@
+//! Checks every fragment against the closed formulas of the manuals, for every lane and register, and that it
+//! covers its tile.
+
+extern crate alloc;
+
+use super::at;
+use crate::linear::{
+    Dim, LinearLayout, MatrixMove, MatrixShape, Operand, WmmaGeneration, mfma, mma_sync, wgmma_accumulator,
+    wgmma_register_operand, wgmma_slabs, wmma,
+};
+
+/// Compares a fragment with `formula(register, lane, warp)`, and its number of registers and of copies.
+fn check(
+    layout: &LinearLayout,
+    registers: u64,
+    copy_bits: u32,
+    formula: impl Fn(u64, u64, u64) -> (u64, u64),
+) {
+    assert_eq!(1 << layout.input_bits(Dim::Register), registers, "{layout}");
+    for register in 0..registers {
+        for lane in 0..1 << layout.input_bits(Dim::Lane) {
+            for warp in 0..1 << layout.input_bits(Dim::Warp) {
+                let expected = formula(register, lane, warp);
+                assert_eq!(at(layout, register, lane, warp), expected, "{register} {lane} {warp}\n{layout}");
+            }
+        }
+    }
+    assert!(layout.is_surjective(), "{layout}");
+    let bits = layout.matrix().columns().len() as u32;
+    assert_eq!(bits - layout.rank(), copy_bits, "{layout}");
+}
+
+fn sync(k: u32, bits: u32, operand: Operand) -> LinearLayout {
+    mma_sync(MatrixShape { m: 16, n: 8, k }, bits, operand).unwrap()
+}
+
+// Names of the PTX ISA: groupID and threadID_in_group.
+fn group(lane: u64) -> u64 {
+    lane >> 2
+}
+fn thread(lane: u64) -> u64 {
+    lane % 4
+}
+
+#[test]
+fn mma_m16n8k16_of_16_bits() {
+    check(&sync(16, 16, Operand::A), 8, 0, |i, lane, _| {
+        let row = if i < 2 || (4..6).contains(&i) { group(lane) } else { group(lane) + 8 };
+        let column = thread(lane) * 2 + (i & 1) + if i >= 4 { 8 } else { 0 };
+        (row, column)
+    });
+    check(&sync(16, 16, Operand::B), 4, 0, |i, lane, _| {
+        (thread(lane) * 2 + (i & 1) + if i >= 2 { 8 } else { 0 }, group(lane))
+    });
+    check(&sync(16, 16, Operand::Accumulator), 4, 0, |i, lane, _| {
+        (if i < 2 { group(lane) } else { group(lane) + 8 }, thread(lane) * 2 + (i & 1))
+    });
+}
+
+#[test]
+fn mma_m16n8k8_of_16_bits() {
+    check(&sync(8, 16, Operand::A), 4, 0, |i, lane, _| {
+        (if i < 2 { group(lane) } else { group(lane) + 8 }, thread(lane) * 2 + (i & 1))
+    });
+    check(&sync(8, 16, Operand::B), 2, 0, |i, lane, _| (thread(lane) * 2 + i, group(lane)));
+}
+
+#[test]
+fn mma_of_tf32() {
+    check(&sync(4, 32, Operand::A), 2, 0, |i, lane, _| {
+        (if i == 0 { group(lane) } else { group(lane) + 8 }, thread(lane))
+    });
+    check(&sync(4, 32, Operand::B), 1, 0, |_, lane, _| (thread(lane), group(lane)));
+    check(&sync(8, 32, Operand::A), 4, 0, |i, lane, _| {
+        let row = if i == 0 || i == 2 { group(lane) } else { group(lane) + 8 };
+        (row, if i < 2 { thread(lane) } else { thread(lane) + 4 })
+    });
+    check(&sync(8, 32, Operand::B), 2, 0, |i, lane, _| {
+        (if i == 0 { thread(lane) } else { thread(lane) + 4 }, group(lane))
+    });
+}
+
+#[test]
+fn mma_of_8_bits() {
+    check(&sync(16, 8, Operand::A), 8, 0, |i, lane, _| {
+        (if i < 4 { group(lane) } else { group(lane) + 8 }, thread(lane) * 4 + (i & 3))
+    });
+    check(&sync(16, 8, Operand::B), 4, 0, |i, lane, _| (thread(lane) * 4 + i, group(lane)));
+    check(&sync(32, 8, Operand::A), 16, 0, |i, lane, _| {
+        let row = if i < 4 || (8..12).contains(&i) { group(lane) } else { group(lane) + 8 };
+        (row, thread(lane) * 4 + (i & 3) + if i >= 8 { 16 } else { 0 })
+    });
+    check(&sync(32, 8, Operand::B), 8, 0, |i, lane, _| {
+        (thread(lane) * 4 + (i & 3) + if i >= 4 { 16 } else { 0 }, group(lane))
+    });
+}
+
+#[test]
+fn mma_of_4_bits() {
+    check(&sync(32, 4, Operand::A), 16, 0, |i, lane, _| {
+        (if i < 8 { group(lane) } else { group(lane) + 8 }, thread(lane) * 8 + (i & 7))
+    });
+    check(&sync(64, 4, Operand::B), 16, 0, |i, lane, _| {
+        (thread(lane) * 8 + (i & 7) + if i >= 8 { 32 } else { 0 }, group(lane))
+    });
+}
+
+#[test]
+fn wgmma_fragments_give_each_warp_sixteen_rows() {
+    check(&wgmma_register_operand(16).unwrap(), 8, 0, |i, lane, warp| {
+        let row = 16 * warp + group(lane) + 8 * (i / 2 % 2);
+        (row, thread(lane) * 2 + (i & 1) + 8 * (i / 4))
+    });
+    check(&wgmma_register_operand(8).unwrap(), 16, 0, |i, lane, warp| {
+        let row = 16 * warp + group(lane) + 8 * (i / 4 % 2);
+        (row, thread(lane) * 4 + (i & 3) + 16 * (i / 8))
+    });
+    check(&wgmma_register_operand(32).unwrap(), 4, 0, |i, lane, warp| {
+        (16 * warp + group(lane) + 8 * (i % 2), thread(lane) + 4 * (i / 2))
+    });
+    for n in [8, 16, 32, 64, 128, 256] {
+        check(&wgmma_accumulator(n).unwrap(), u64::from(n) / 2, 0, |i, lane, warp| {
+            (16 * warp + lane / 4 + 8 * (i / 2 % 2), 8 * (i / 4) + 2 * (lane % 4) + i % 2)
+        });
+    }
+}
+
+#[test]
+fn wgmma_slabs_lie_side_by_side() {
+    for n in (8..=256).step_by(8) {
+        let slabs = wgmma_slabs(n).unwrap();
+        assert_eq!(slabs.count * 8, n);
+        if let Ok(whole) = wgmma_accumulator(n) {
+            for register in 0..u64::from(n) / 2 {
+                let (row, column) = at(&slabs.slab, register % 4, 21, 2);
+                assert_eq!(at(&whole, register, 21, 2), (row, column + 8 * (register / 4)));
+            }
+        }
+    }
+}
+
+#[test]
+fn matrix_moves() {
+    for (matrices, transposed) in [(1, false), (2, false), (4, false), (1, true), (2, true), (4, true)] {
+        let this = MatrixMove { matrices, transposed };
+        let (fragment, rows) = (this.fragment().unwrap(), this.row_addresses().unwrap());
+        assert!(fragment.is_permutation());
+        for lane in 0..32u64 {
+            for register in 0..2 * u64::from(matrices) {
+                let place = fragment.apply(&[(Dim::Register, register), (Dim::Lane, lane)]).unwrap();
+                let (row, column) = (lane / 4, 2 * (lane % 4) + register % 2);
+                let (row, column) = if transposed { (column, row) } else { (row, column) };
+                assert_eq!(place.map_values(), [row, column, register / 2]);
+            }
+            let address = rows.apply(&[(Dim::Lane, lane)]).unwrap();
+            let used = lane % (8 * u64::from(matrices));
+            assert_eq!(address.map_values(), [used % 8, 0, used / 8]);
+        }
+    }
+}
+
+trait MapValues {
+    fn map_values(&self) -> alloc::vec::Vec<u64>;
+}
+
+impl MapValues for alloc::vec::Vec<(Dim, u64)> {
+    fn map_values(&self) -> alloc::vec::Vec<u64> {
+        self.iter().map(|&(_, value)| value).collect()
+    }
+}
+
+#[test]
+fn ldmatrix_feeds_mma() {
+    // Four matrices as quadrants (top left, bottom left, top right, bottom right) are operand A of m16n8k16.
+    let fragment = MatrixMove { matrices: 4, transposed: false }.fragment().unwrap();
+    let quadrants = LinearLayout::new(
+        &[
+            (Dim::Axis(0), &[[1, 0], [2, 0], [4, 0]]),
+            (Dim::Axis(1), &[[0, 1], [0, 2], [0, 4]]),
+            (Dim::Axis(2), &[[8, 0], [0, 8]]),
+        ],
+        [(Dim::Axis(0), 16), (Dim::Axis(1), 16)],
+    );
+    assert_eq!(quadrants.unwrap().compose(&fragment).unwrap(), sync(16, 16, Operand::A));
+}
+
+#[test]
+fn mfma_fragments() {
+    let shapes = [
+        (32, 32, &[2u32, 4][..], &[4u32, 8][..]),
+        (16, 16, &[4, 8, 16], &[8, 16, 32]),
+        (8, 8, &[8, 16, 32], &[16, 32, 64]),
+    ];
+    for (bits, _, of_32, of_16) in shapes {
+        for (m, depths) in [(32u32, of_32), (16, of_16)] {
+            for &k in depths {
+                let operand = |operand| mfma(MatrixShape { m, n: m, k }, bits, operand).unwrap();
+                let rows = u64::from(m);
+                // AMD: A[i][k] is item `k % K_L` of lane `i + M·(k / K_L)`, with K_L items a lane.
+                let held = u64::from(k) / (64 / rows);
+                check(&operand(Operand::A), held, 0, |item, lane, _| {
+                    (lane % rows, held * (lane / rows) + item)
+                });
+                check(&operand(Operand::B), held, 0, |item, lane, _| {
+                    (held * (lane / rows) + item, lane % rows)
+                });
+                let per_block = 4 * (64 / rows);
+                check(&operand(Operand::Accumulator), rows * rows / 64, 0, |item, lane, _| {
+                    (per_block * (item / 4) + 4 * (lane / rows) + item % 4, lane % rows)
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn wmma_fragments() {
+    for bits in [8, 16] {
+        let gfx11 = |operand| wmma(WmmaGeneration::Gfx11, bits, operand).unwrap();
+        check(&gfx11(Operand::A), 16, 1, |item, lane, _| (lane % 16, item));
+        check(&gfx11(Operand::B), 16, 1, |item, lane, _| (item, lane % 16));
+        check(&gfx11(Operand::Accumulator), 8, 0, |item, lane, _| (2 * item + lane / 16, lane % 16));
+        let gfx12 = |operand| wmma(WmmaGeneration::Gfx12, bits, operand).unwrap();
+        check(&gfx12(Operand::A), 8, 0, |item, lane, _| (lane % 16, 8 * (lane / 16) + item));
+        check(&gfx12(Operand::B), 8, 0, |item, lane, _| (8 * (lane / 16) + item, lane % 16));
+        check(&gfx12(Operand::Accumulator), 8, 0, |item, lane, _| (8 * (lane / 16) + item, lane % 16));
+    }
+}
+
+#[test]
+fn other_combinations_are_refused() {
+    let shape = |m, n, k| MatrixShape { m, n, k };
+    for (shape, bits) in
+        [(shape(16, 8, 4), 16), (shape(16, 8, 32), 16), (shape(8, 8, 4), 64), (shape(0, 0, 0), 0)]
+    {
+        assert!(mma_sync(shape, bits, Operand::A).is_err(), "{shape} {bits}");
+        assert!(mfma(shape, bits, Operand::A).is_err(), "{shape} {bits}");
+    }
+    assert!(mma_sync(shape(16, 8, u32::MAX), u32::MAX, Operand::B).is_err());
+    assert!(mfma(shape(16, 32, 16), 16, Operand::A).is_err());
+    assert!([0, 4, 64].iter().all(|&bits| wgmma_register_operand(bits).is_err()));
+    assert!([0, 4, 24, 512].iter().all(|&n| wgmma_accumulator(n).is_err()));
+    assert!([0, 4, 264].iter().all(|&n| wgmma_slabs(n).is_err()));
+    assert!(wmma(WmmaGeneration::Gfx12, 32, Operand::A).is_err());
+    assert!([0, 3, 8].iter().all(|&matrices| MatrixMove { matrices, transposed: false }.fragment().is_err()));
+}
