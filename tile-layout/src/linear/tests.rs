@@ -11,6 +11,7 @@ mod convert;
 mod fragments;
 mod layout;
 mod matrix;
+mod optimal;
 mod shared;
 
 use alloc::vec::Vec;

@@ -21,9 +21,8 @@ use crate::linear::{BitMatrix, Dim, Group, LinearError, LinearLayout, Subspace};
 /// The layout of a tile in shared memory with the fewest conflicts for both accesses, from a free choice of the
 /// address bits.
 ///
-/// Where vectors cover the tile and are at least a word (or single elements are), no linear layout has fewer
-/// conflicts wherever both accesses can be free of them; where they can't, conflicts are put where only one
-/// access meets them as far as possible.
+/// Where the longer vectors cover the tile, no linear layout that keeps vectors whole takes fewer passes for both
+/// accesses together. Both accesses must be given with all their registers, warps and blocks for that.
 ///
 /// # Errors
 /// [`LinearError::BadAccess`] for a width or a number of banks that memory can't serve, or where the vectors of
@@ -145,18 +144,13 @@ fn address_basis(shared: SharedMemory, tile_bits: u32, write: &Footprint, read: 
     let starts = || (vector_bits..tile_bits).map(|bit| 1u64 << bit);
     let start_space = Subspace::span(starts());
 
-    // The lowest bits: the longer vector, and enough to fill a word. Lanes that share a word cost nothing, so a
-    // direction along which both accesses spread lanes is the best filling, then one along which one does.
-    let lanes = |access: &Footprint| Subspace::span(access.lanes.iter().copied()).intersection(&start_space);
-    let (write_lanes, read_lanes) = (lanes(write), lanes(read));
-    let both = write_lanes.intersection(&read_lanes);
-    let word_bits = (WORD_BYTES / shared.element_bytes.min(WORD_BYTES)).ilog2();
-    let mut low = Independent::default();
-    low.extend((0..vector_bits).map(|bit| 1 << bit));
-    low.extend_to(
-        word_bits,
-        both.basis().chain(write_lanes.basis()).chain(read_lanes.basis()).chain(starts()),
-    );
+    // Filling happens only where the vector is less than a word; then a pass touches all of the vector.
+    let vector = Subspace::span((0..vector_bits).map(|bit| 1 << bit));
+    let lanes = |access: &Footprint| {
+        Subspace::span(access.lanes.iter().copied()).sum(&vector).intersection(&start_space)
+    };
+    let low = lowest_bits(shared, vector_bits, tile_bits, &lanes(write), &lanes(read));
+    let word_bits = word_bits(shared);
     let low_count = low.vectors.len() as u32;
     let word = &low.vectors[..low_count.min(word_bits) as usize];
 
@@ -192,6 +186,40 @@ fn address_basis(shared: SharedMemory, tile_bits: u32, write: &Footprint, read: 
     basis.extend_from_slice(&all.vectors[segment.vectors.len()..]);
     basis.extend_from_slice(&segment.vectors[low_count as usize..]);
     basis
+}
+
+/// The lowest address bits: the longer vector, and enough to fill a word.
+///
+/// Lanes that share a word cost nothing, so the best filling is a direction along which both accesses spread
+/// lanes. A direction of one access enlarges what the other touches; taking it from the access that touches more
+/// keeps the larger of the two small.
+fn lowest_bits(
+    shared: SharedMemory,
+    vector_bits: u32,
+    tile_bits: u32,
+    write_lanes: &Subspace,
+    read_lanes: &Subspace,
+) -> Independent {
+    let mut low = Independent::default();
+    low.extend((0..vector_bits).map(|bit| 1 << bit));
+    let word_bits = word_bits(shared).min(tile_bits);
+    low.extend_to(word_bits, write_lanes.intersection(read_lanes).basis());
+    while (low.vectors.len() as u32) < word_bits {
+        let touched = |lanes: &Subspace| lanes.sum(&low.span).dimension();
+        let (more, less) = if touched(write_lanes) >= touched(read_lanes) {
+            (write_lanes, read_lanes)
+        } else {
+            (read_lanes, write_lanes)
+        };
+        let starts = (vector_bits..tile_bits).map(|bit| 1 << bit);
+        low.extend_to(low.vectors.len() as u32 + 1, more.basis().chain(less.basis()).chain(starts));
+    }
+    low
+}
+
+/// Bits of an element offset within one word.
+fn word_bits(shared: SharedMemory) -> u32 {
+    WORD_BYTES.ilog2().saturating_sub(shared.element_bytes.ilog2())
 }
 
 /// Vectors none of which is a xor of others.

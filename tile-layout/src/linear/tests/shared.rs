@@ -2,6 +2,7 @@
 //! against counting and against exhaustive search.
 
 extern crate alloc;
+extern crate std;
 
 use alloc::vec::Vec;
 use std::time::{Duration, Instant};
