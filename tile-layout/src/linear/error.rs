@@ -181,10 +181,7 @@ impl fmt::Display for LinearError {
                 write!(f, "dimension {dim} appears twice on one side; name it once")
             }
             Self::UnknownDim { dim } => {
-                write!(
-                    f,
-                    "dimension {dim} is on only one of the two sides compared; name the same dimensions"
-                )
+                write!(f, "dimension {dim} exists on one side only; give both sides the same dimensions")
             }
             Self::IndexOutOfRange { dim, index, extent } => {
                 write!(f, "{dim} index {index} is not below its extent {extent}; pass a smaller index")

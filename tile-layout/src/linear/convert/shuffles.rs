@@ -24,7 +24,7 @@ pub struct ShufflePlan {
     /// `G`: for each target lane bit, the turn bits that it flips.
     turn: Vec<u64>,
     turn_bits: u32,
-    /// Whether every lane reads itself in the rounds whose registers are read from the own lane by lane 0.
+    /// Whether a round in which lane 0 reads itself is one in which every lane does, so that no shuffle is needed.
     local_rounds: bool,
 }
 

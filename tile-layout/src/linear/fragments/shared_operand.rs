@@ -135,8 +135,9 @@ pub fn wgmma_shared_operand(
     };
     // Elements' offsets before the swizzle; beyond the atom, `mn` runs first.
     let total_bits = mn_bits + k_bits;
-    if total_bits > MAX_LAYOUT_BITS {
-        return Err(LinearError::TooManyBits { bits: u64::from(total_bits), limit: MAX_LAYOUT_BITS });
+    let byte_bits = total_bits + element_bytes.trailing_zeros();
+    if byte_bits > MAX_LAYOUT_BITS {
+        return Err(LinearError::TooManyBits { bits: u64::from(byte_bits), limit: MAX_LAYOUT_BITS });
     }
     let steps = |bits: u32, atom_bits: u32, inner: u64, outer: u64| -> Vec<[u64; 1]> {
         let inside = (0..atom_bits).map(|bit| [inner << bit]);

@@ -21,8 +21,9 @@ use crate::linear::{BitMatrix, Dim, Group, LinearError, LinearLayout, Subspace};
 /// The layout of a tile in shared memory with the fewest conflicts for both accesses, from a free choice of the
 /// address bits.
 ///
-/// Where the longer vectors cover the tile, no linear layout that keeps vectors whole takes fewer passes for both
-/// accesses together. Both accesses must be given with all their registers, warps and blocks for that.
+/// Where both accesses can be free of conflicts they are; elsewhere conflicts are put where only one access meets
+/// them as far as possible. This holds where the longer vectors cover the tile, so give the accesses with all
+/// their registers, warps and blocks. (For tiles of 16 elements a test compares all linear layouts.)
 ///
 /// # Errors
 /// [`LinearError::BadAccess`] for a width or a number of banks that memory can't serve, or where the vectors of

@@ -3,6 +3,8 @@
 
 extern crate alloc;
 
+use alloc::vec::Vec;
+
 use super::at;
 use crate::linear::{
     Dim, LinearLayout, MatrixMove, MatrixShape, Operand, WmmaGeneration, mfma, mma_sync, wgmma_accumulator,
@@ -139,6 +141,10 @@ fn wgmma_slabs_lie_side_by_side() {
     }
 }
 
+fn indices(coordinates: Vec<(Dim, u64)>) -> Vec<u64> {
+    coordinates.into_iter().map(|(_, index)| index).collect()
+}
+
 #[test]
 fn matrix_moves() {
     for (matrices, transposed) in [(1, false), (2, false), (4, false), (1, true), (2, true), (4, true)] {
@@ -150,22 +156,12 @@ fn matrix_moves() {
                 let place = fragment.apply(&[(Dim::Register, register), (Dim::Lane, lane)]).unwrap();
                 let (row, column) = (lane / 4, 2 * (lane % 4) + register % 2);
                 let (row, column) = if transposed { (column, row) } else { (row, column) };
-                assert_eq!(place.map_values(), [row, column, register / 2]);
+                assert_eq!(indices(place), [row, column, register / 2]);
             }
             let address = rows.apply(&[(Dim::Lane, lane)]).unwrap();
             let used = lane % (8 * u64::from(matrices));
-            assert_eq!(address.map_values(), [used % 8, 0, used / 8]);
+            assert_eq!(indices(address), [used % 8, 0, used / 8]);
         }
-    }
-}
-
-trait MapValues {
-    fn map_values(&self) -> alloc::vec::Vec<u64>;
-}
-
-impl MapValues for alloc::vec::Vec<(Dim, u64)> {
-    fn map_values(&self) -> alloc::vec::Vec<u64> {
-        self.iter().map(|&(_, value)| value).collect()
     }
 }
 
@@ -186,30 +182,26 @@ fn ldmatrix_feeds_mma() {
 
 #[test]
 fn mfma_fragments() {
-    let shapes = [
-        (32, 32, &[2u32, 4][..], &[4u32, 8][..]),
-        (16, 16, &[4, 8, 16], &[8, 16, 32]),
-        (8, 8, &[8, 16, 32], &[16, 32, 64]),
+    let depths = [
+        (32, 32u32, [2u32, 4, 4]),
+        (32, 16, [4, 8, 8]),
+        (16, 32, [4, 8, 16]),
+        (16, 16, [8, 16, 32]),
+        (8, 32, [8, 16, 32]),
+        (8, 16, [16, 32, 64]),
     ];
-    for (bits, _, of_32, of_16) in shapes {
-        for (m, depths) in [(32u32, of_32), (16, of_16)] {
-            for &k in depths {
-                let operand = |operand| mfma(MatrixShape { m, n: m, k }, bits, operand).unwrap();
-                let rows = u64::from(m);
-                // AMD: A[i][k] is item `k % K_L` of lane `i + M·(k / K_L)`, with K_L items a lane.
-                let held = u64::from(k) / (64 / rows);
-                check(&operand(Operand::A), held, 0, |item, lane, _| {
-                    (lane % rows, held * (lane / rows) + item)
-                });
-                check(&operand(Operand::B), held, 0, |item, lane, _| {
-                    (held * (lane / rows) + item, lane % rows)
-                });
-                let per_block = 4 * (64 / rows);
-                check(&operand(Operand::Accumulator), rows * rows / 64, 0, |item, lane, _| {
-                    (per_block * (item / 4) + 4 * (lane / rows) + item % 4, lane % rows)
-                });
-            }
-        }
+    for (bits, m, k) in depths.into_iter().flat_map(|(bits, m, depths)| depths.map(|k| (bits, m, k))) {
+        let operand = |operand| mfma(MatrixShape { m, n: m, k }, bits, operand).unwrap();
+        let rows = u64::from(m);
+        // AMD: A[i][k] is item `k % K_L` of lane `i + M·(k / K_L)`, with K_L items a lane.
+        let held = u64::from(k) / (64 / rows);
+        check(&operand(Operand::A), held, 0, |item, lane, _| (lane % rows, held * (lane / rows) + item));
+        check(&operand(Operand::B), held, 0, |item, lane, _| (held * (lane / rows) + item, lane % rows));
+        // AMD: four neighbouring rows of D are in one lane, the next four in the next group of lanes.
+        let rows_a_step = 4 * (64 / rows);
+        check(&operand(Operand::Accumulator), rows * rows / 64, 0, |item, lane, _| {
+            (rows_a_step * (item / 4) + 4 * (lane / rows) + item % 4, lane % rows)
+        });
     }
 }
 

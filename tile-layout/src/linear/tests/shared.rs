@@ -70,6 +70,8 @@ fn shared_operands_of_other_sizes_are_refused() {
     assert_eq!(operand(128, 64).unwrap().stride_byte_offset, 1024);
     assert!(operand(8, 32).is_err() && operand(4, 64).is_err() && operand(96, 64).is_err());
     assert!(matches!(operand(1 << 40, 1 << 40), Err(LinearError::TooManyBits { .. })));
+    let bytes = wgmma_shared_operand(Major::K, SwizzleWidth::None, 32, 1 << 61, 4);
+    assert!(matches!(bytes, Err(LinearError::TooManyBits { bits: 65, limit: 63 })));
     assert!(wgmma_shared_operand(Major::K, SwizzleWidth::None, 0, 64, 64).is_err());
 }
 

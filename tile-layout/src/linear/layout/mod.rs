@@ -5,8 +5,8 @@
 extern crate alloc;
 
 mod algebra;
-mod convert_modes;
 mod display;
+mod modes;
 mod regroup;
 
 use core::fmt;

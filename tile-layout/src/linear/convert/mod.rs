@@ -40,7 +40,7 @@ pub enum Movement {
     Registers,
     /// Elements change lanes within their warp.
     Shuffles {
-        /// Shuffles in which each lane sends one register and receives one.
+        /// Rounds of [`Conversion::shuffle_plan`]: in each, a lane sends one register and receives one.
         rounds: u64,
     },
     /// Elements change warps within their block.
@@ -120,7 +120,7 @@ impl Conversion {
         }
         let rows = places.iter().map(|group| group.bits).sum();
         let map = BitMatrix::new(rows, &columns)?;
-        Ok(Conversion { places, target: target_groups, map, copies: target.register_copies() })
+        Ok(Conversion { places, target: target_groups, map, copies: register_copies(target) })
     }
 
     /// The farthest that any element moves.
@@ -203,13 +203,11 @@ impl Conversion {
     }
 }
 
-impl LinearLayout {
-    /// Register bits whose elements lower register bits already hold.
-    fn register_copies(&self) -> u64 {
-        let mut held = Subspace::zero();
-        let columns = self.columns(Dim::Register).iter().enumerate();
-        columns.fold(0, |copies, (bit, &column)| copies | u64::from(!held.insert(column)) << bit)
-    }
+/// Register bits whose elements lower register bits already hold.
+fn register_copies(layout: &LinearLayout) -> u64 {
+    let mut held = Subspace::zero();
+    let columns = layout.columns(Dim::Register).iter().enumerate();
+    columns.fold(0, |copies, (bit, &column)| copies | u64::from(!held.insert(column)) << bit)
 }
 
 /// The bits of each hardware dimension.
