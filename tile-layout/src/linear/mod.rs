@@ -19,7 +19,7 @@
 //!
 //! The price is that every extent is a power of two. [`LinearLayout::from_modes`] and
 //! [`LinearLayout::to_modes`] cross between the two models exactly where both describe the same function, and
-//! say why where they don't: padded rows and odd strides belong to the integer model, swizzles to this one.
+//! say why where they don't: padded rows, whose offsets carry, belong to the integer model, swizzles to this one.
 //!
 //! ```
 //! use tile_layout::linear::{Dim, MatrixShape, Operand, mma_sync};
