@@ -5,8 +5,6 @@
 //! served in groups of `32·4 / width` lanes. Within a group a bank serves one word a pass, to any number of lanes.
 //! The count of a group is therefore the most distinct words that one bank holds.
 
-extern crate alloc;
-
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;

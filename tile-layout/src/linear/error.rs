@@ -2,8 +2,6 @@
 //! nothing of how the other files find a mistake. Invariant: every message names the values and ends with what
 //! to do about them.
 
-extern crate alloc;
-
 use core::fmt;
 
 use alloc::string::String;

@@ -48,7 +48,7 @@ mod tests;
 mod vector;
 
 pub use banks::{Wavefronts, linear_wavefronts, wavefronts};
-pub use convert::{Conversion, Movement, Place, ShufflePlan, ShuffleRound, Transfer};
+pub use convert::{Conversion, Place, Route, ShufflePlan, ShuffleRound, Transfer};
 pub use error::LinearError;
 pub use fragments::{
     Major, MatrixMove, MatrixShape, Operand, SharedOperand, SwizzleWidth, WgmmaSlabs, WmmaGeneration, mfma,

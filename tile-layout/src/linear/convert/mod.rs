@@ -3,8 +3,6 @@
 //! element types. Invariants: the source named for a target holds the same element; where the source has copies,
 //! the nearest is named (same block before same warp, before same lane, before same register).
 
-extern crate alloc;
-
 mod shuffles;
 
 use alloc::vec::Vec;
@@ -33,7 +31,7 @@ pub struct Place {
 
 /// The farthest that any element moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Movement {
+pub enum Route {
     /// Every place already holds its element.
     Identity,
     /// Elements change registers within their lane.
@@ -52,12 +50,12 @@ pub enum Movement {
 /// A conversion between two layouts of one tile.
 ///
 /// ```
-/// use tile_layout::linear::{Conversion, Dim, LinearLayout, Movement, Place};
+/// use tile_layout::linear::{Conversion, Dim, LinearLayout, Route, Place};
 /// let outputs = [(Dim::Axis(0), 2), (Dim::Axis(1), 2)];
 /// let rows = LinearLayout::new(&[(Dim::Register, &[[0, 1]]), (Dim::Lane, &[[1, 0]])], outputs)?;
 /// let columns = LinearLayout::new(&[(Dim::Register, &[[1, 0]]), (Dim::Lane, &[[0, 1]])], outputs)?;
 /// let transpose = Conversion::between(&rows, &columns)?;
-/// assert_eq!(transpose.movement(), Movement::Shuffles { rounds: 2 });
+/// assert_eq!(transpose.route(), Route::Shuffles { rounds: 2 });
 /// let source = transpose.source_of(Place { register: 1, lane: 0, ..Place::default() })?;
 /// assert_eq!(source, Place { register: 0, lane: 1, ..Place::default() });
 /// # Ok::<(), tile_layout::linear::LinearError>(())
@@ -84,11 +82,11 @@ impl Conversion {
     /// target needs what the source doesn't hold, [`LinearError::TooManyBits`].
     ///
     /// ```
-    /// use tile_layout::linear::{Conversion, Dim, LinearLayout, Movement};
+    /// use tile_layout::linear::{Conversion, Dim, LinearLayout, Route};
     /// let lanes = LinearLayout::identity(Dim::Lane, Dim::Axis(0), 32)?;
-    /// assert_eq!(Conversion::between(&lanes, &lanes)?.movement(), Movement::Identity);
+    /// assert_eq!(Conversion::between(&lanes, &lanes)?.route(), Route::Identity);
     /// let warps = LinearLayout::identity(Dim::Warp, Dim::Axis(0), 32)?;
-    /// assert_eq!(Conversion::between(&lanes, &warps)?.movement(), Movement::SharedMemory);
+    /// assert_eq!(Conversion::between(&lanes, &warps)?.route(), Route::SharedMemory);
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
     pub fn between(source: &LinearLayout, target: &LinearLayout) -> Result<Conversion, LinearError> {
@@ -126,13 +124,13 @@ impl Conversion {
     /// The farthest that any element moves.
     ///
     /// ```
-    /// use tile_layout::linear::{Conversion, Dim, LinearLayout, Movement};
+    /// use tile_layout::linear::{Conversion, Dim, LinearLayout, Route};
     /// let pair = |bases| LinearLayout::new(&[(Dim::Register, bases)], [(Dim::Axis(0), 4)]);
     /// let conversion = Conversion::between(&pair(&[[1], [2]])?, &pair(&[[2], [1]])?)?;
-    /// assert_eq!(conversion.movement(), Movement::Registers);
+    /// assert_eq!(conversion.route(), Route::Registers);
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
-    pub fn movement(&self) -> Movement {
+    pub fn route(&self) -> Route {
         let moved = self
             .map
             .columns()
@@ -141,13 +139,13 @@ impl Conversion {
             .fold(0, |all, (column, own)| all | (column ^ own));
         let moved = self.place(moved);
         match moved {
-            Place { register: 0, lane: 0, warp: 0, block: 0 } => Movement::Identity,
-            Place { lane: 0, warp: 0, block: 0, .. } => Movement::Registers,
+            Place { register: 0, lane: 0, warp: 0, block: 0 } => Route::Identity,
+            Place { lane: 0, warp: 0, block: 0, .. } => Route::Registers,
             Place { warp: 0, block: 0, .. } => {
-                Movement::Shuffles { rounds: ShufflePlan::of(self).round_count() }
+                Route::Shuffles { rounds: ShufflePlan::of(self).round_count() }
             }
-            Place { block: 0, .. } => Movement::SharedMemory,
-            Place { .. } => Movement::Global,
+            Place { block: 0, .. } => Route::SharedMemory,
+            Place { .. } => Route::Global,
         }
     }
 
@@ -169,7 +167,7 @@ impl Conversion {
         Ok(self.place(self.map.apply(flat)))
     }
 
-    /// How to exchange the elements by shuffles; `None` unless the movement is [`Movement::Shuffles`].
+    /// How to exchange the elements by shuffles; `None` unless the route is [`Route::Shuffles`].
     ///
     /// ```
     /// use tile_layout::linear::{Conversion, Dim, LinearLayout};
@@ -179,7 +177,7 @@ impl Conversion {
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
     pub fn shuffle_plan(&self) -> Option<ShufflePlan> {
-        matches!(self.movement(), Movement::Shuffles { .. }).then(|| ShufflePlan::of(self))
+        matches!(self.route(), Route::Shuffles { .. }).then(|| ShufflePlan::of(self))
     }
 
     /// The target's own bits, as flat places, in the order of the map's columns.

@@ -6,8 +6,6 @@
 //! `r ^ F·l`, with `F` chosen so that as many lanes as possible are read by one lane each. Lanes that still share
 //! a source lane but want different registers of it take turns, numbered by `G·l`.
 
-extern crate alloc;
-
 use alloc::vec;
 use alloc::vec::Vec;
 

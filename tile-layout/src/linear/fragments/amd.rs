@@ -2,8 +2,6 @@
 //! the AMD matrix instruction calculator define it. Knows nothing of how elements get there. Invariant: every
 //! operand covers its tile, exactly once except `A` and `B` of gfx11, which both halves of a wave hold.
 
-extern crate alloc;
-
 use alloc::format;
 
 use super::{Fragment, MatrixShape, Operand, unsupported};

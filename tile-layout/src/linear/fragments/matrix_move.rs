@@ -2,8 +2,6 @@
 //! `stmatrix`. Knows nothing of where the rows lie in memory. Invariant: both layouts name an element of the
 //! moved 8 x 8 matrices by `(Axis(0), Axis(1), Axis(2))`: row, column, and which matrix.
 
-extern crate alloc;
-
 use alloc::format;
 
 use super::unsupported;

@@ -4,8 +4,6 @@
 //! `A` is m x k, `B` is k x n, the accumulator m x n; registers count elements in the order in which a lane's
 //! 32-bit registers hold them, the low half first.
 
-extern crate alloc;
-
 mod amd;
 mod matrix_move;
 mod nvidia;

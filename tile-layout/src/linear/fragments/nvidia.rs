@@ -6,8 +6,6 @@
 //! elements of a row, eight such groups hold eight rows; further registers repeat this 8 rows down and then
 //! `4·E` columns to the right.
 
-extern crate alloc;
-
 use alloc::format;
 
 use super::{Fragment, MatrixShape, Operand, unsupported};

@@ -7,8 +7,6 @@
 //! xors the high bits of the row's number into the number of the 16-byte chunk: `Sw<log2(w / 16), 4, 3>` on byte
 //! addresses.
 
-extern crate alloc;
-
 use alloc::format;
 use alloc::vec::Vec;
 

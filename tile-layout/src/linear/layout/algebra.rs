@@ -1,8 +1,6 @@
 //! Decides how layouts combine: composition, product and its quotient, inverses, ranks. Knows nothing of what
 //! dimensions mean. Invariant: dimensions are matched by name, never by position.
 
-extern crate alloc;
-
 use alloc::vec::Vec;
 
 use super::{Group, LinearLayout, field, locate, total_bits};

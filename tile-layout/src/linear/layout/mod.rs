@@ -2,8 +2,6 @@
 //! between them. Knows nothing of instructions, memory banks or integer strides. Invariants: each side has at
 //! most 63 bits; a dimension appears at most once on a side; the first group of a side holds its lowest bits.
 
-extern crate alloc;
-
 mod algebra;
 mod display;
 mod modes;

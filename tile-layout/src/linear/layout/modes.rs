@@ -5,8 +5,6 @@
 //! offsets of the single bits are pairwise disjoint as bit sets. Strides needn't be powers of two: a mode
 //! `4:5` has the offsets 5 and 10.
 
-extern crate alloc;
-
 use alloc::vec::Vec;
 
 use super::{Dim, Group, LinearLayout, MAX_LAYOUT_BITS};

@@ -2,8 +2,6 @@
 //! dimensions mean. Invariant: the flat function stays the same, except where an order changes or groups are
 //! dropped.
 
-extern crate alloc;
-
 use alloc::vec::Vec;
 
 use super::algebra::reorder;

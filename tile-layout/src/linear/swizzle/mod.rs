@@ -8,8 +8,6 @@
 //! address: the elements that share all banks (the *segment*) must form a subspace that meets neither the
 //! elements that the write touches at once nor those that the read does.
 
-extern crate alloc;
-
 mod optimal;
 
 use alloc::format;

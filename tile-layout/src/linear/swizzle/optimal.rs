@@ -8,8 +8,6 @@
 //! meets neither has at most the dimension of the tile less the larger of the two, and is built from everything
 //! outside `U + W` and from sums `u ^ w` of a vector in `U` only and a vector in `W` only.
 
-extern crate alloc;
-
 use alloc::format;
 use alloc::vec::Vec;
 

@@ -1,7 +1,5 @@
 //! Checks the rank-based count of wavefronts against counting.
 
-extern crate alloc;
-
 use alloc::vec::Vec;
 
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! Checks conversions by simulating them on a tile whose elements are their own coordinates.
 
-extern crate alloc;
-
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -9,8 +7,8 @@ use proptest::prelude::*;
 
 use super::distributed;
 use crate::linear::{
-    Conversion, Dim, LinearError, LinearLayout, MatrixShape, Movement, Operand, Place, mma_sync,
-    vector_width, wgmma_accumulator,
+    Conversion, Dim, LinearError, LinearLayout, MatrixShape, Operand, Place, Route, mma_sync, vector_width,
+    wgmma_accumulator,
 };
 
 fn held(layout: &LinearLayout, place: Place) -> Vec<(Dim, u64)> {
@@ -59,13 +57,13 @@ fn farthest(source: &LinearLayout, target: &LinearLayout) -> u8 {
     places(target).iter().map(nearest).max().unwrap()
 }
 
-fn rank(movement: Movement) -> u8 {
+fn rank(route: Route) -> u8 {
     match movement {
-        Movement::Identity => 0,
-        Movement::Registers => 1,
-        Movement::Shuffles { .. } => 2,
-        Movement::SharedMemory => 3,
-        Movement::Global => 4,
+        Route::Identity => 0,
+        Route::Registers => 1,
+        Route::Shuffles { .. } => 2,
+        Route::SharedMemory => 3,
+        Route::Global => 4,
     }
 }
 
@@ -84,8 +82,8 @@ fn simulate(source: &LinearLayout, target: &LinearLayout) -> Option<Conversion> 
         let from = conversion.source_of(place).unwrap();
         assert_eq!(held(source, from), held(target, place), "{place:?} reads {from:?}");
     }
-    assert_eq!(rank(conversion.movement()), farthest(source, target), "{source}\n{target}");
-    if let Movement::Shuffles { rounds } = conversion.movement() {
+    assert_eq!(rank(conversion.route()), farthest(source, target), "{source}\n{target}");
+    if let Route::Shuffles { rounds } = conversion.route() {
         shuffle(source, target, &conversion, rounds);
     }
     Some(conversion)
@@ -156,7 +154,7 @@ proptest! {
         };
         let conversion = simulate(&build([0, 1, 2, 3, 4, 5]), &build(order)).unwrap();
         // A permutation never needs more rounds than there are registers.
-        if let Movement::Shuffles { rounds } = conversion.movement() {
+        if let Route::Shuffles { rounds } = conversion.route() {
             prop_assert!(rounds <= 8);
         }
     }
@@ -170,15 +168,15 @@ fn accumulator_to_operand_needs_only_registers() {
     let right = LinearLayout::identity(Dim::Register, Dim::Axis(1), 2).unwrap();
     let wide = mma_sync(shape, 16, Operand::Accumulator).unwrap().product(&right).unwrap();
     let operand = mma_sync(shape, 16, Operand::A).unwrap();
-    assert_eq!(simulate(&wide, &operand).unwrap().movement(), Movement::Identity);
+    assert_eq!(simulate(&wide, &operand).unwrap().route(), Route::Identity);
     // Reading the tile by rows instead moves it between lanes.
     let rows = LinearLayout::new(
         &[(Dim::Register, &[[0, 1], [0, 2], [0, 4]]), (Dim::Lane, &[[0, 8], [1, 0], [2, 0], [4, 0], [8, 0]])],
         [(Dim::Axis(0), 16), (Dim::Axis(1), 16)],
     )
     .unwrap();
-    let movement = simulate(&operand, &rows).unwrap().movement();
-    assert!(matches!(movement, Movement::Shuffles { rounds } if rounds <= 8), "{movement:?}");
+    let movement = simulate(&operand, &rows).unwrap().route();
+    assert!(matches!(movement, Route::Shuffles { rounds } if rounds <= 8), "{movement:?}");
 }
 
 #[test]
@@ -193,7 +191,7 @@ fn warps_exchange_through_shared_memory() {
         [(Dim::Axis(0), 64), (Dim::Axis(1), 16)],
     )
     .unwrap();
-    assert_eq!(simulate(&rows, &columns).unwrap().movement(), Movement::SharedMemory);
+    assert_eq!(simulate(&rows, &columns).unwrap().route(), Route::SharedMemory);
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Checks every fragment against the closed formulas of the manuals, for every lane and register, and that it
 //! covers its tile.
 
-extern crate alloc;
-
 use alloc::vec::Vec;
 
 use super::at;

@@ -1,7 +1,5 @@
 //! Checks layouts: conversion to and from integer layouts, products, quotients, regrouping, refusals.
 
-extern crate alloc;
-
 use alloc::string::ToString;
 use alloc::vec::Vec;
 

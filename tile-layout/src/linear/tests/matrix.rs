@@ -1,7 +1,5 @@
 //! Checks the algebra of matrices and subspaces against enumeration of small spaces.
 
-extern crate alloc;
-
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 

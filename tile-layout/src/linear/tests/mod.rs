@@ -4,8 +4,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-extern crate alloc;
-
 mod banks;
 mod convert;
 mod fragments;

@@ -1,6 +1,5 @@
 //! Checks the optimal layout of shared memory against all linear layouts of a tile of sixteen elements.
 
-extern crate alloc;
 extern crate std;
 
 use alloc::vec::Vec;
