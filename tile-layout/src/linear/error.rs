@@ -7,6 +7,7 @@ use core::fmt;
 use alloc::string::String;
 
 use super::Dim;
+use crate::{LayoutError, Swizzle};
 
 /// Why a linear layout, or something computed from one, was refused.
 ///
@@ -105,17 +106,20 @@ pub enum LinearError {
         /// Position of the mode.
         mode: usize,
     },
-    /// Swizzle parameters that describe no swizzle.
-    BadSwizzle {
-        /// Bits exchanged.
-        bits: u32,
-        /// Low bits left alone.
-        base: u32,
-        /// Distance from target to source bits.
-        shift: i32,
-        /// Bits of the address.
+    /// A swizzle reads bits that the offset doesn't have.
+    SwizzleTooWide {
+        /// The swizzle.
+        swizzle: Swizzle,
+        /// Bits of the offset.
         width: u32,
     },
+    /// A swizzled layout that doesn't send index 0 to offset 0.
+    StartsElsewhere {
+        /// What is added before the swizzle.
+        offset: i64,
+    },
+    /// An integer layout or a swizzle was refused.
+    Layout(LayoutError),
     /// The inner layout of a composition produces more than the outer one accepts.
     ExtentMismatch {
         /// The dimension.
@@ -215,11 +219,16 @@ impl fmt::Display for LinearError {
             Self::OffsetOverflow { mode } => {
                 write!(f, "offsets of mode {mode} don't fit in 63 bits; use a smaller stride or extent")
             }
-            Self::BadSwizzle { bits, base, shift, width } => write!(
+            Self::SwizzleTooWide { swizzle, width } => write!(
                 f,
-                "swizzle of {bits} bits above {base} with shift {shift} on {width} address bits; \
-                 |shift| must be at least the bits, and bits + base + |shift| at most the width"
+                "{swizzle} needs offsets of {} bits, not {width}; widen the offset or choose a smaller swizzle",
+                swizzle.period().ilog2()
             ),
+            Self::StartsElsewhere { offset } => write!(
+                f,
+                "the swizzled layout starts at offset {offset}, a linear one starts at 0; move the start out of it"
+            ),
+            Self::Layout(error) => error.fmt(f),
             Self::ExtentMismatch { dim, found, expected } => {
                 write!(
                     f,
@@ -245,3 +254,9 @@ impl fmt::Display for LinearError {
 }
 
 impl core::error::Error for LinearError {}
+
+impl From<LayoutError> for LinearError {
+    fn from(error: LayoutError) -> LinearError {
+        LinearError::Layout(error)
+    }
+}

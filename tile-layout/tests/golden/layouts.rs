@@ -1,6 +1,7 @@
 //! The algebra, swizzles, GF(2), banks, partitions, LayoutTensor views and host descriptors.
 
 use super::*;
+use tile_layout::linear::{BitMatrix, LinearLayout, wavefronts};
 use tile_layout::{
     ErrorKind, HostTensorDescriptor, LayoutError, Movement, PartitionView, Swizzle, SwizzledLayout,
     TensorLayout, Threads, Tiler, View, shape_div,
@@ -59,6 +60,9 @@ fn check(operation: &str, case: &Value) -> Verdict {
             let found = layout(&args["a"]).max_common_vector(&layout(&args["b"]));
             same("the vector", found, integer(&case["expect"]["value"]))
         }
+        "gf2_from_layout" => linear_from_layout(case, &own()),
+        "gf2_inverse" => linear_inverse(case),
+        "bank_wavefronts" => bank_wavefronts(case),
         "partition_load" => partition_load(case),
         "lt_tile" => expect_part(case, |own| own.tile(&integers(&args["tile"]), &integers(&args["coord"]))),
         "lt_distribute" => distribute(case),
@@ -230,7 +234,48 @@ fn swizzle_compose(case: &Value) -> Verdict {
     same("the table", table.clone(), integers(&case["expect"]["table"]))?;
     let distinct: std::collections::BTreeSet<i64> = table.iter().copied().collect();
     let bijective = distinct.len() == table.len() && distinct.last() == Some(&(table.len() as i64 - 1));
-    same("bijective", Some(bijective), case["expect"]["bijective"].as_bool())
+    same("bijective", Some(bijective), case["expect"]["bijective"].as_bool())?;
+    if table.len().is_power_of_two() {
+        let linear = LinearLayout::try_from(&swizzled).map_err(|error| error.to_string())?;
+        same("affine", Some(linear.to_layout().is_some()), case["expect"]["affine"].as_bool())?;
+    }
+    Ok(())
+}
+
+fn linear_from_layout(case: &Value, layout: &Layout) -> Verdict {
+    let expect = &case["expect"];
+    let linear = match (LinearLayout::try_from(layout), expect["linear"].as_bool()) {
+        (Err(_), Some(false)) => return Ok(()),
+        (Ok(linear), Some(true)) => linear,
+        (found, _) => return Err(format!("answered {found:?}, expected {expect}")),
+    };
+    same("the bases", bases(linear.matrix()), integers(&expect["bases"]))?;
+    same("the rank", i64::from(linear.rank()), integer(&expect["rank"]))?;
+    same("injective", Some(linear.is_injective()), expect["injective"].as_bool())
+}
+
+fn bases(matrix: &BitMatrix) -> Vec<i64> {
+    matrix.columns().iter().map(|&column| column as i64).collect()
+}
+
+fn linear_inverse(case: &Value) -> Verdict {
+    let columns: Vec<u64> =
+        integers(&case["args"]["bases"]).into_iter().map(|column| column as u64).collect();
+    let matrix = BitMatrix::new(columns.len() as u32, &columns).map_err(|error| error.to_string())?;
+    let table = (0..1u64 << columns.len()).map(|x| matrix.apply(x) as i64).collect();
+    same("the table", table, integers(&case["expect"]["table"]))?;
+    let inverse = matrix.inverse().map_err(|error| error.to_string())?;
+    same("the inverse", bases(&inverse), integers(&case["expect"]["bases"]))
+}
+
+fn bank_wavefronts(case: &Value) -> Verdict {
+    let args = &case["args"];
+    let addresses: Vec<u64> =
+        integers(&args["addresses"]).into_iter().map(|address| address as u64).collect();
+    let found = wavefronts(&addresses, integer(&args["width"]) as u32, integer(&args["banks"]) as u32);
+    let found = found.map_err(|error| error.to_string())?;
+    same("the wavefronts", found.count as i64, integer(&case["expect"]["wavefronts"]))?;
+    same("the minimum", found.minimum as i64, integer(&case["expect"]["minimum"]))
 }
 
 fn view(args: &Value) -> View {

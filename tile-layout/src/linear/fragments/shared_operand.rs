@@ -11,6 +11,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::unsupported;
+use crate::Swizzle;
 use crate::linear::{Dim, LinearError, LinearLayout, MAX_LAYOUT_BITS};
 
 /// Bytes of a core matrix's row.
@@ -154,7 +155,8 @@ pub fn wgmma_shared_operand(
     let swizzled = if swizzle.bits() == 0 {
         plain
     } else {
-        LinearLayout::from_swizzle(swizzle.bits(), base, 3, total_bits)?.compose(&plain)?
+        let swizzle = Swizzle::new(swizzle.bits().into(), base.into(), 3)?;
+        LinearLayout::from_swizzle(swizzle, total_bits)?.compose(&plain)?
     };
     let (along_mn, along_k) = (atom * element_bytes, atom * atoms_along_mn * element_bytes);
     let (leading_byte_offset, stride_byte_offset) = match (major, swizzle) {

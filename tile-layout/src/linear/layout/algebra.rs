@@ -197,7 +197,7 @@ impl LinearLayout {
     ///
     /// ```
     /// use tile_layout::linear::LinearLayout;
-    /// assert!(LinearLayout::from_swizzle(2, 0, 2, 4)?.is_permutation());
+    /// assert!(LinearLayout::from_swizzle("Sw<2,0,2>".parse()?, 4)?.is_permutation());
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
     pub fn is_permutation(&self) -> bool {

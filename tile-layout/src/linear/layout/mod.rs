@@ -4,6 +4,7 @@
 
 mod algebra;
 mod display;
+mod integer;
 mod modes;
 mod regroup;
 

@@ -8,6 +8,7 @@
 use alloc::vec::Vec;
 
 use super::{Dim, Group, LinearLayout, MAX_LAYOUT_BITS};
+use crate::Swizzle;
 use crate::linear::{BitMatrix, LinearError, matrix::low_bits};
 
 impl LinearLayout {
@@ -74,7 +75,7 @@ impl LinearLayout {
     /// use tile_layout::linear::LinearLayout;
     /// let layout = LinearLayout::from_modes(&[(2, 1), (4, 2), (2, 32)])?;
     /// assert_eq!(layout.to_modes(), Some(vec![(8, 1), (2, 32)]));
-    /// assert_eq!(LinearLayout::from_swizzle(1, 0, 1, 2)?.to_modes(), None);
+    /// assert_eq!(LinearLayout::from_swizzle("Sw<1,0,1>".parse()?, 2)?.to_modes(), None);
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
     pub fn to_modes(&self) -> Option<Vec<(u64, i64)>> {
@@ -97,35 +98,26 @@ impl LinearLayout {
         Some(modes)
     }
 
-    /// The swizzle `Sw<bits, base, shift>` of a memory offset of `width` bits: `x ^ ((x & Y) >> shift)`, where
-    /// `Y` has `bits` ones from bit `base + max(shift, 0)`. A negative shift moves to the left.
+    /// A swizzle of memory offsets of `width` bits.
     ///
     /// # Errors
-    /// [`LinearError::BadSwizzle`] where `|shift| < bits` (the swizzle would read bits that it writes) or where
-    /// its `bits + base + |shift|` address bits exceed `width`; [`LinearError::TooManyBits`].
+    /// [`LinearError::SwizzleTooWide`] where the swizzle's period exceeds `2^width`;
+    /// [`LinearError::TooManyBits`].
     ///
     /// ```
-    /// use tile_layout::linear::LinearLayout;
-    /// let swizzle = LinearLayout::from_swizzle(3, 4, 3, 10)?;
+    /// use tile_layout::{Swizzle, linear::LinearLayout};
+    /// let swizzle = LinearLayout::from_swizzle(Swizzle::new(3, 4, 3)?, 10)?;
     /// assert_eq!(swizzle.apply_flat(0b001_000_0000)?, 0b001_001_0000);
-    /// assert_eq!(swizzle.compose(&swizzle)?, LinearLayout::from_swizzle(0, 0, 0, 10)?);
+    /// assert_eq!(swizzle.compose(&swizzle)?, LinearLayout::from_swizzle(Swizzle::IDENTITY, 10)?);
     /// # Ok::<(), tile_layout::linear::LinearError>(())
     /// ```
-    pub fn from_swizzle(bits: u32, base: u32, shift: i32, width: u32) -> Result<LinearLayout, LinearError> {
-        let distance = shift.unsigned_abs();
-        let needed = u64::from(bits) + u64::from(base) + u64::from(distance);
-        if distance < bits || needed > u64::from(width) {
-            return Err(LinearError::BadSwizzle { bits, base, shift, width });
-        }
+    pub fn from_swizzle(swizzle: Swizzle, width: u32) -> Result<LinearLayout, LinearError> {
         let side = [Group { dim: Dim::Offset, bits: width }];
         super::check_groups(&side)?;
-        let source = low_bits(bits) << if shift > 0 { base + distance } else { base };
-        let columns: Vec<u64> = (0..width)
-            .map(|bit| {
-                let x = 1u64 << bit;
-                x ^ if shift > 0 { (x & source) >> distance } else { (x & source) << distance }
-            })
-            .collect();
+        if swizzle.period().ilog2() > width {
+            return Err(LinearError::SwizzleTooWide { swizzle, width });
+        }
+        let columns: Vec<u64> = (0..width).map(|bit| swizzle.apply(1 << bit).cast_unsigned()).collect();
         LinearLayout::from_matrix(&side, &side, BitMatrix::new(width, &columns)?)
     }
 }

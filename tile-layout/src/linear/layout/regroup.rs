@@ -170,7 +170,7 @@ fn select(groups: &[Group], dims: &[Dim]) -> Result<Vec<Group>, LinearError> {
         .iter()
         .map(|&dim| {
             let (_, bits) = locate(groups, dim).ok_or(LinearError::UnknownDim { dim })?;
-            Ok(Group { dim, bits })
+            Ok::<_, LinearError>(Group { dim, bits })
         })
         .collect::<Result<Vec<_>, _>>()?;
     super::check_groups(&selected)?;

@@ -10,6 +10,7 @@
 
 mod optimal;
 
+use crate::Swizzle;
 use alloc::format;
 
 pub use optimal::optimal_layout;
@@ -48,15 +49,11 @@ pub struct SharedLayout {
     pub read: Wavefronts,
 }
 
-/// A swizzle of element offsets, `Sw<bits, base, shift>`, and what it gives.
+/// A swizzle of element offsets and what it gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwizzleChoice {
-    /// Bits exchanged; 0 where the given layout is best as it is.
-    pub bits: u32,
-    /// Low bits of the element offset left alone.
-    pub base: u32,
-    /// Distance from target to source bits.
-    pub shift: u32,
+    /// The swizzle; [`Swizzle::IDENTITY`] where the given layout is best as it is.
+    pub swizzle: Swizzle,
     /// The given layout, swizzled.
     pub shared: SharedLayout,
 }
@@ -83,7 +80,7 @@ pub struct SwizzleChoice {
 /// let read = LinearLayout::new(&[(Dim::Register, vector), (Dim::Lane, columns)], axes)?;
 /// let (write, read) = (Access { layout: &write, width: 16 }, Access { layout: &read, width: 16 });
 /// let best = search_swizzle(&memory, SharedMemory { element_bytes: 2, banks: 32 }, write, read)?;
-/// assert_eq!((best.bits, best.base, best.shift), (3, 3, 3));
+/// assert_eq!(best.swizzle.to_string(), "Sw<3,3,3>");
 /// assert!(best.shared.write.is_conflict_free() && best.shared.read.is_conflict_free());
 /// # Ok::<(), tile_layout::linear::LinearError>(())
 /// ```
@@ -123,9 +120,9 @@ pub fn search_swizzle(
         }
     }
     let (_, (bits, base, shift), (write, read)) = best;
-    let swizzle = LinearLayout::from_swizzle(bits, base, shift.cast_signed(), width)?;
-    let layout = swizzle.compose(memory)?;
-    Ok(SwizzleChoice { bits, base, shift, shared: SharedLayout { layout, write, read } })
+    let swizzle = Swizzle::new(bits.into(), base.into(), shift.into())?;
+    let layout = LinearLayout::from_swizzle(swizzle, width)?.compose(memory)?;
+    Ok(SwizzleChoice { swizzle, shared: SharedLayout { layout, write, read } })
 }
 
 /// Bits of an element offset within one row of all banks; the widths were checked.

@@ -39,7 +39,7 @@ fn places(layout: &LinearLayout) -> Vec<Place> {
     places
 }
 
-/// The farthest movement that any target needs, by looking at all holders of its element.
+/// The farthest route that any target needs, by looking at all holders of its element.
 fn farthest(source: &LinearLayout, target: &LinearLayout) -> u8 {
     let mut holders: BTreeMap<Vec<(Dim, u64)>, Vec<Place>> = BTreeMap::new();
     for place in places(source) {
@@ -58,7 +58,7 @@ fn farthest(source: &LinearLayout, target: &LinearLayout) -> u8 {
 }
 
 fn rank(route: Route) -> u8 {
-    match movement {
+    match route {
         Route::Identity => 0,
         Route::Registers => 1,
         Route::Shuffles { .. } => 2,
@@ -175,8 +175,8 @@ fn accumulator_to_operand_needs_only_registers() {
         [(Dim::Axis(0), 16), (Dim::Axis(1), 16)],
     )
     .unwrap();
-    let movement = simulate(&operand, &rows).unwrap().route();
-    assert!(matches!(movement, Route::Shuffles { rounds } if rounds <= 8), "{movement:?}");
+    let route = simulate(&operand, &rows).unwrap().route();
+    assert!(matches!(route, Route::Shuffles { rounds } if rounds <= 8), "{route:?}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 
 use proptest::prelude::*;
 
+use crate::Swizzle;
 use crate::linear::{
     Access, Dim, LinearError, LinearLayout, Major, SharedMemory, SwizzleWidth, Wavefronts, optimal_layout,
     search_swizzle, wavefronts, wgmma_shared_operand,
@@ -109,7 +110,7 @@ fn a_tile_written_by_rows_and_read_by_ldmatrix() {
     let (write, read) = (Access { layout: &write, width: 16 }, Access { layout: &read, width: 16 });
     assert_eq!(count(&memory, HALF, read).count, 32);
     let best = search_swizzle(&memory, HALF, write, read).unwrap();
-    assert_eq!((best.bits, best.base, best.shift), (3, 3, 3));
+    assert_eq!(best.swizzle, Swizzle::new(3, 3, 3).unwrap());
     assert_eq!((best.shared.write.count, best.shared.read.count), (4, 4));
     assert_eq!(count(&best.shared.layout, HALF, read), best.shared.read);
     assert_eq!(search_swizzle(&memory, HALF, write, read), Ok(best));
@@ -128,7 +129,7 @@ fn narrower_rows_need_narrower_swizzles() {
         let read = access(64, columns, 3, [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]]);
         let (write, read) = (Access { layout: &write, width: 16 }, Access { layout: &read, width: 16 });
         let best = search_swizzle(&memory, HALF, write, read).unwrap();
-        assert_eq!((best.bits, best.base, best.shift), (bits, 3, 3));
+        assert_eq!(best.swizzle, Swizzle::new(bits.into(), 3, 3).unwrap());
         assert!(best.shared.write.is_conflict_free() && best.shared.read.is_conflict_free());
     }
 }
@@ -156,7 +157,7 @@ fn no_swizzle_where_none_helps() {
     let row = Access { layout: &row, width: 4 };
     let shared = SharedMemory { element_bytes: 4, banks: 32 };
     let best = search_swizzle(&memory, shared, row, row).unwrap();
-    assert_eq!((best.bits, best.shared.layout), (0, memory));
+    assert_eq!((best.swizzle, best.shared.layout), (Swizzle::IDENTITY, memory));
 }
 
 #[test]
