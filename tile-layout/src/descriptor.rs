@@ -407,10 +407,7 @@ impl HostTensorDescriptor {
             (Some(_), Ok(_)) => Ok(()),
             // A bypassed descriptor may have no strides at all.
             (Some(_), Err(error)) if error.kind() == ErrorKind::Rank => Ok(()),
-            _ => Err(LayoutError::new(
-                ErrorKind::Overflow,
-                format!("{self} reaches offsets that do not fit into 64 bits"),
-            )),
+            _ => Err(LayoutError::new(ErrorKind::Overflow, format!("{self} reaches offsets beyond 2^62"))),
         }
     }
 }

@@ -48,7 +48,7 @@ pub enum ErrorKind {
     Rank,
     /// An extent, a factor, a count or a step that has no meaning there (negative, zero where it divides).
     InvalidExtent,
-    /// A size or an offset does not fit into 64 bits.
+    /// A size or an offset exceeds 2^62.
     Overflow,
     /// A coordinate or an index lies outside its extent or its index space.
     OutOfBounds,

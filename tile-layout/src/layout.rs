@@ -5,10 +5,13 @@
 //! first mode runs fastest.
 //!
 //! Invariants: extents are not negative; shape and stride nest alike; the size and every offset of the layout
-//! fit into 64 bits, so evaluation needs no checks. Strides may be zero (broadcast) or negative.
+//! and of each part of it stay within 2^62, so evaluation needs no checks. Strides may be zero (broadcast) or
+//! negative.
 
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::tuple::{INLINE, IntTuple, Ints, Nesting, children, depth, is_leaf, leaf_count, product, rank};
+use crate::tuple::{
+    INLINE, IntTuple, Ints, LIMIT, Nesting, children, depth, is_leaf, leaf_count, product, rank,
+};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -81,9 +84,9 @@ impl<'a> Part<'a> {
         Layout { modes: Modes::from_slice(self.modes), nesting }
     }
 
-    /// The number of elements: within that of the layout, unless a sibling is empty.
+    /// The number of elements.
     pub(crate) fn size(self) -> i64 {
-        self.modes.iter().fold(1, |size: i64, mode| size.saturating_mul(mode.extent))
+        self.modes.iter().map(|mode| mode.extent).product()
     }
 }
 
@@ -135,7 +138,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`ErrorKind::Rank`] where they do not nest alike, [`ErrorKind::InvalidExtent`] for a negative extent,
-    /// [`ErrorKind::Overflow`] where the size or an offset does not fit into 64 bits.
+    /// [`ErrorKind::Overflow`] where the size or an offset exceeds 2^62.
     ///
     /// ```
     /// use tile_layout::{ErrorKind, Layout};
@@ -180,7 +183,7 @@ impl Layout {
     /// The tuple of some layouts, each of which becomes a mode (CuTe's `make_layout`).
     ///
     /// # Errors
-    /// [`ErrorKind::Overflow`] where size or offsets no longer fit into 64 bits.
+    /// [`ErrorKind::Overflow`] where size or offsets exceed 2^62.
     ///
     /// ```
     /// use tile_layout::Layout;
@@ -275,14 +278,9 @@ impl Layout {
             let steps = (mode.extent - 1).max(0);
             reach.checked_add(steps.checked_mul(mode.stride.checked_abs()?)?)
         });
-        // One more than the largest offset is the cosize, which must fit as well.
         match reach {
-            Some(reach) if reach < i64::MAX => Ok(self),
-            _ if self.size() == 0 => Ok(self),
-            _ => Err(LayoutError::new(
-                ErrorKind::Overflow,
-                format!("an offset of {self} does not fit into 64 bits"),
-            )),
+            Some(reach) if reach <= LIMIT => Ok(self),
+            _ => Err(LayoutError::new(ErrorKind::Overflow, format!("an offset of {self} exceeds 2^62"))),
         }
     }
 
@@ -389,7 +387,7 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn size(&self) -> i64 {
-        if self.modes.iter().any(|mode| mode.extent == 0) { 0 } else { self.part().size() }
+        self.part().size()
     }
 
     /// The smallest offset; 0 unless a stride is negative.

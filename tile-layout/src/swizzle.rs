@@ -169,7 +169,7 @@ impl SwizzledLayout {
     /// `c ↦ swizzle(offset + layout(c))`.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfBounds`] where an offset is negative, [`ErrorKind::Overflow`] where one leaves 64 bits.
+    /// [`ErrorKind::OutOfBounds`] where an offset is negative, [`ErrorKind::Overflow`] where one exceeds 2^62.
     ///
     /// ```
     /// use tile_layout::{Layout, Swizzle, SwizzledLayout};

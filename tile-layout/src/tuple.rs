@@ -212,7 +212,7 @@ impl IntTuple {
     /// The product of the leaves; 1 for an empty tuple.
     ///
     /// # Errors
-    /// [`ErrorKind::Overflow`] where it does not fit into 64 bits.
+    /// [`ErrorKind::Overflow`] where it exceeds 2^62, the most elements that anything here may have.
     ///
     /// ```
     /// assert_eq!(tile_layout::IntTuple::from((4, (2, 3))).product()?, 24);
@@ -252,18 +252,22 @@ impl IntTuple {
     }
 }
 
-/// The product of extents.
+/// The largest size and the largest distance from offset 0: two of them add up without overflow.
+pub(crate) const LIMIT: i64 = 1 << 62;
+
+/// The product of extents. Those beside a 0 must keep to the limit too, so that parts without it do.
 pub(crate) fn product(extents: &[i64]) -> Result<i64> {
-    // A zero anywhere makes an empty layout, however large the others are.
-    if extents.contains(&0) {
-        return Ok(0);
-    }
-    extents.iter().try_fold(1i64, |size, &extent| size.checked_mul(extent)).ok_or_else(|| {
-        LayoutError::new(
-            ErrorKind::Overflow,
-            alloc::format!("the size of {} does not fit into 64 bits", IntTuple::flat(extents)),
-        )
-    })
+    let nonzero = extents.iter().filter(|&&extent| extent != 0);
+    let product = nonzero.clone().try_fold(1i64, |size, &extent| size.checked_mul(extent));
+    product
+        .filter(|product| *product <= LIMIT)
+        .map(|product| if nonzero.count() < extents.len() { 0 } else { product })
+        .ok_or_else(|| {
+            LayoutError::new(
+                ErrorKind::Overflow,
+                alloc::format!("the size of {} exceeds 2^62", IntTuple::flat(extents)),
+            )
+        })
 }
 
 impl fmt::Debug for IntTuple {
@@ -334,7 +338,8 @@ mod tests {
             IntTuple::from((1i64 << 32, 1i64 << 32)).product().unwrap_err().kind(),
             ErrorKind::Overflow
         );
-        assert_eq!(IntTuple::from((1i64 << 40, (1i64 << 40, 0))).product().unwrap(), 0);
+        assert!(IntTuple::from((1i64 << 40, (1i64 << 40, 0))).product().is_err());
+        assert_eq!(IntTuple::from((4, (1i64 << 40, 0))).product().unwrap(), 0);
         assert_eq!(IntTuple::flat(&[]).product().unwrap(), 1);
     }
 }

@@ -27,6 +27,9 @@ impl Layout {
                 format!("a complement must reach 1 element or more, not {cotarget}"),
             ));
         }
+        if self.size() == 0 {
+            return Layout::leaf(cotarget, 1);
+        }
         let mut skipped = Modes::new();
         let mut reached = 1i64;
         for (leaf, mode) in self.moving_modes_by_stride()? {

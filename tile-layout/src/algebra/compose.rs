@@ -105,7 +105,10 @@ pub(crate) fn compose_parts(
 ) -> Result<()> {
     check_domain(left, right, domain)?;
     let digits = Digits::new(left.modes);
-    let pieces = digits.without_carry(right.modes).or_else(|| digits.pointwise(right));
+    let pieces = match right.size() {
+        0 => Some(still(right.modes)),
+        _ => digits.without_carry(right.modes).or_else(|| digits.pointwise(right)),
+    };
     let refused = || refusal(&digits, left, right);
     push_pieces(builder, right.tokens, &mut pieces.ok_or_else(refused)?.iter());
     Ok(())
@@ -145,6 +148,11 @@ struct Piece {
 }
 
 type Pieces = SmallVec<[Piece; crate::tuple::INLINE]>;
+
+/// The leaves of a layout without elements, whose strides no one can see.
+fn still(leaves: &[Mode]) -> Pieces {
+    leaves.iter().enumerate().map(|(leaf, mode)| Piece { leaf, mode: Mode::new(mode.extent, 0) }).collect()
+}
 
 /// A layout read as a positional number system: the first digit changes fastest, the last has no end.
 pub(crate) struct Digits {
@@ -228,9 +236,10 @@ impl Digits {
                 step = step.wrapping_mul(even);
             }
         }
-        let split: Modes = pieces.iter().map(|piece| piece.mode).collect();
-        let split = Part { modes: &split, tokens: &[] };
-        let agrees = |index| self.offset(at_index(right, index)) == Some(at_index(split, index));
+        let mut split = Builder::new();
+        split.push_mode(&pieces.iter().map(|piece| piece.mode).collect::<Modes>());
+        let split = split.finish().ok()?;
+        let agrees = |index| self.offset(at_index(right, index)) == split.get(index);
         (0..right.size()).all(agrees).then_some(pieces)
     }
 }

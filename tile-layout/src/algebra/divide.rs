@@ -11,12 +11,13 @@
 //! | flat | `(m,n,M/m,N/n)` |
 //!
 //! A tile that does not divide its mode gets a last tile that hangs over, whose offsets leave the layout: the
-//! number of tiles is rounded up, and whoever reads needs a mask ([`crate::View::tile`] has one).
+//! number of tiles is rounded up, and whoever reads needs a mask ([`crate::View::tile`] has one). An empty layout
+//! has no tiles.
 
 use super::compose::{Domain, compose_parts};
 use super::tiler::Tiler;
 use crate::error::Result;
-use crate::layout::{Builder, Layout, Part};
+use crate::layout::{Builder, Layout, Mode, Part};
 
 impl Layout {
     /// Each mode as `(tile, rest)`; see the table above the family in the chapter on layouts.
@@ -140,7 +141,13 @@ fn divide(tile: &mut Builder, rest: &mut Builder, part: Part<'_>, tiler: &Tiler)
 }
 
 fn divide_by_layout(tile: &mut Builder, rest: &mut Builder, part: Part<'_>, layout: &Layout) -> Result<()> {
-    let walk = Layout::concat(&[layout.clone(), layout.complement(part.size().max(1))?])?;
+    if part.size() == 0 {
+        // No elements make no tiles, whatever the tile.
+        tile.push(layout.part());
+        rest.push_leaf(Mode::new(0, 0));
+        return Ok(());
+    }
+    let walk = Layout::concat(&[layout.clone(), layout.complement(part.size())?])?;
     let mut builder = Builder::new();
     compose_parts(&mut builder, part, walk.part(), Domain::Extended)?;
     let composed = builder.finish()?;

@@ -44,10 +44,7 @@ impl Layout {
     /// The walk from copy to copy.
     fn repeated(&self, copies: &Layout) -> Result<Layout> {
         let reach = self.size().checked_mul(copies.cosize()).ok_or_else(|| {
-            LayoutError::new(
-                ErrorKind::Overflow,
-                format!("{copies} copies of {self} do not fit into 64 bits"),
-            )
+            LayoutError::new(ErrorKind::Overflow, format!("{copies} copies of {self} exceed 2^62"))
         })?;
         self.complement(reach.max(1))?.compose(copies)
     }

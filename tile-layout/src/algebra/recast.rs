@@ -133,16 +133,17 @@ impl Layout {
         let mut modes: SmallVec<[Mode; crate::tuple::INLINE]> =
             self.leaves().iter().copied().filter(|mode| mode.extent != 1 && mode.stride != 0).collect();
         modes.sort_by_key(|mode| mode.stride.unsigned_abs());
-        // A factor is a multiple of the smaller strides, each with its extent, and a divisor of the larger ones.
-        let candidate = |smaller: usize| {
-            let (below, above) = modes.split_at(smaller);
-            let filled = below.iter().map(|mode| mode.stride.saturating_mul(mode.extent));
-            let whole = filled.chain(above.iter().map(|mode| mode.stride)).fold(0, gcd);
+        // The smallest strides lie inside a unit, filling it together with what continues them; the next ones
+        // leave it after filling it; the largest step in whole units.
+        let candidate = |(inside, larger): (usize, usize)| {
+            let leaving = modes[inside..larger].iter().map(|mode| mode.stride.saturating_mul(mode.extent));
+            let whole = leaving.chain(modes[larger..].iter().map(|mode| mode.stride)).fold(0, gcd);
             let units = Units { modes: &modes, factor: whole };
             let fits = whole > 0 && !units.carry() && modes.iter().all(|&mode| units.upcast(mode).is_some());
             fits.then_some(whole)
         };
-        (0..=modes.len()).filter_map(candidate).max()
+        let bounds = (0..=modes.len()).flat_map(|larger| (0..=larger).map(move |inside| (inside, larger)));
+        bounds.filter_map(candidate).max()
     }
 
     fn map_leaves(&self, map: impl Fn(usize, Mode) -> Result<Mode>) -> Result<Layout> {

@@ -238,6 +238,7 @@ pub(super) fn split_sizes(extent: Option<i64>, split: Split) -> Result<Vec<i64>>
         )),
         Split::Each(_) if extent == 0 => Ok(vec![0]),
         Split::Each(size) => {
+            check_parts((extent - 1) / size + 1)?;
             let starts = (0..(extent - 1) / size + 1).map(|piece| piece * size);
             Ok(starts.map(|start| size.min(extent - start)).collect())
         }
@@ -254,6 +255,20 @@ pub(super) fn split_sizes(extent: Option<i64>, split: Split) -> Result<Vec<i64>>
     }
 }
 
+/// The number of parts that one call makes, if it is one that a list can hold.
+pub(crate) fn check_parts(count: i64) -> Result<usize> {
+    const MOST: i64 = 1 << 20;
+    match usize::try_from(count) {
+        Ok(parts) if count <= MOST => Ok(parts),
+        _ => Err(LayoutError::new(
+            ErrorKind::InvalidExtent,
+            format!(
+                "{count} parts are more than the {MOST} that a list may have; take single parts by their range"
+            ),
+        )),
+    }
+}
+
 pub(super) fn chunks(extent: Option<i64>, count: i64) -> Result<Split> {
     if count < 1 {
         return Err(LayoutError::new(
@@ -262,10 +277,7 @@ pub(super) fn chunks(extent: Option<i64>, count: i64) -> Result<Split> {
         ));
     }
     match extent {
-        Some(0) => match usize::try_from(count) {
-            Ok(count) if count <= u16::MAX.into() => Ok(Split::Sizes(vec![0; count])),
-            _ => Err(LayoutError::new(ErrorKind::Overflow, format!("{count} empty chunks are too many"))),
-        },
+        Some(0) => check_parts(count).map(|count| Split::Sizes(vec![0; count])),
         Some(extent) => Ok(Split::Each((extent - 1) / count + 1)),
         None => Ok(Split::Each(1)),
     }

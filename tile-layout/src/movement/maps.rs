@@ -67,7 +67,7 @@ impl Map {
     /// Keep `begin..end` of an axis.
     fn cut(&mut self, place: usize, begin: i64, end: i64) {
         let stride = self.axes[place].stride();
-        self.offset += begin.saturating_mul(stride);
+        self.offset = self.offset.saturating_add(begin.saturating_mul(stride));
         self.axes[place] = Axis::strided(end - begin, stride);
     }
 }
@@ -162,7 +162,7 @@ pub(super) fn pad(shape: &[i64], padding: &[Span], fill: Fill) -> Result<View> {
         let (before, after) = (before.max(0), after.max(0));
         let inside = end - begin;
         let extent = inside.checked_add(before).and_then(|sum| sum.checked_add(after));
-        map.axes[place].extent = extent.ok_or_else(|| invalid("does not fit into 64 bits"))?;
+        map.axes[place].extent = extent.ok_or_else(|| invalid("exceeds 2^62"))?;
         map.axes[place].window = (before, before + inside);
     }
     map.finish()

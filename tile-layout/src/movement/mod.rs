@@ -18,7 +18,7 @@ use crate::view::{Fill, View};
 use alloc::format;
 use alloc::vec::Vec;
 pub use arguments::{Length, Span, Split, flat_padding};
-pub(crate) use arguments::{axis, check_grouped_padding};
+pub(crate) use arguments::{axis, check_grouped_padding, check_parts};
 pub use index::Index;
 pub use table::Table;
 

@@ -160,10 +160,10 @@ pub(super) fn joined(axis: usize, parts: &[ViewProgram]) -> Result<ViewProgram> 
         ([only], _) => Ok(only.clone()),
         _ => {
             let mut shape = simple[0].shape.clone();
-            shape[axis] =
-                simple.iter().try_fold(0i64, |sum, part| sum.checked_add(part.shape[axis])).ok_or_else(
-                    || LayoutError::new(ErrorKind::Overflow, "the joined axis does not fit into 64 bits"),
-                )?;
+            shape[axis] = simple
+                .iter()
+                .try_fold(0i64, |sum, part| sum.checked_add(part.shape[axis]))
+                .ok_or_else(|| LayoutError::new(ErrorKind::Overflow, "the joined axis exceeds 2^62"))?;
             product(&shape)?;
             Ok(ViewProgram { shape, body: Body::Join { axis, parts: simple } })
         }

@@ -10,7 +10,7 @@
 //! vector.
 //!
 //! Invariants: the layout has one mode per axis, as large as the window; windows lie inside the shape; a view
-//! with an empty window anywhere has empty windows everywhere; all offsets fit into 64 bits; the number of
+//! with an empty window anywhere has empty windows everywhere; all offsets stay within 2^62; the number of
 //! elements does too.
 
 pub(crate) mod compose;
@@ -20,7 +20,7 @@ mod tensor;
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::{Builder, Layout, Mode, Modes};
 use crate::swizzle::Swizzle;
-use crate::tuple::{INLINE, IntTuple, Ints, product};
+use crate::tuple::{INLINE, IntTuple, Ints, LIMIT, product};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -170,7 +170,7 @@ impl View {
     /// A view with one axis per mode of a layout; a leaf is one axis.
     ///
     /// # Errors
-    /// [`ErrorKind::Overflow`] where an offset leaves 64 bits.
+    /// [`ErrorKind::Overflow`] where an offset exceeds 2^62.
     ///
     /// ```
     /// use tile_layout::View;
@@ -238,12 +238,11 @@ impl View {
         builder.open(modes.len());
         modes.iter().for_each(|mode| builder.push_mode(&crate::algebra::coalesce_modes(mode)));
         let layout = builder.finish()?;
-        if offset.checked_add(layout.min_offset()).is_none()
-            || offset.checked_add(layout.max_offset()).is_none()
-        {
+        let within = |end: i64| offset.checked_add(end).is_some_and(|at| (-LIMIT..=LIMIT).contains(&at));
+        if !within(0) || !within(layout.min_offset()) || !within(layout.max_offset()) {
             return Err(LayoutError::new(
                 ErrorKind::Overflow,
-                format!("{layout} from offset {offset} leaves 64 bits"),
+                format!("{layout} from offset {offset} exceeds 2^62"),
             ));
         }
         let full = windows.iter().zip(&extents).all(|(&window, &extent)| window == (0, extent));

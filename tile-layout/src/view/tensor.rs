@@ -152,6 +152,7 @@ impl View {
                 format!("axis {place} of extent {extent} does not split into {count} equal parts"),
             ));
         }
+        crate::movement::check_parts(count)?;
         (0..count).map(|index| self.split_part(axis, 1, count, index)).collect()
     }
 

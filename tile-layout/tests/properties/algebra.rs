@@ -1,0 +1,292 @@
+//! The defining equation of every operation of the algebra.
+
+use super::*;
+use std::collections::BTreeSet;
+use tile_layout::{ErrorKind, Mode};
+
+/// The function of a layout whose last mode goes on without end, after coalescing.
+fn extended(layout: &Layout, index: i64) -> i64 {
+    let coalesced = layout.coalesce();
+    let (last, first) = coalesced.leaves().split_last().unwrap();
+    let (mut rest, mut offset) = (index, 0);
+    for mode in first {
+        offset += rest % mode.extent * mode.stride;
+        rest /= mode.extent;
+    }
+    offset + rest * last.stride
+}
+
+/// Whether some layout with a mode for each leaf of `right`, or several, is `index ↦ table[index]`. Each leaf is
+/// split where its offsets stop being even, which is the only way there is, and then all must add up.
+fn representable(right: &Layout, table: &[i64]) -> bool {
+    let mut unit = 1;
+    let mut modes: Vec<Mode> = Vec::new();
+    for leaf in right.leaves() {
+        let mut steps = leaf.extent;
+        let mut step = unit;
+        while steps > 1 {
+            let at = |count: i64| table[(count * step) as usize];
+            let even = (2..steps).find(|&count| at(count) != count * at(1)).unwrap_or(steps);
+            if steps % even != 0 {
+                return false;
+            }
+            modes.push(Mode { extent: even, stride: at(1) });
+            (steps, step) = (steps / even, step * even);
+        }
+        unit *= leaf.extent;
+    }
+    let sum = |index: usize| {
+        let mut rest = index as i64;
+        modes
+            .iter()
+            .map(|mode| {
+                let digit = rest % mode.extent;
+                rest /= mode.extent;
+                digit * mode.stride
+            })
+            .sum::<i64>()
+    };
+    (0..table.len()).all(|index| sum(index) == table[index])
+}
+
+proptest! {
+    #[test]
+    fn coalesce_keeps_the_function(layout in layouts()) {
+        let coalesced = layout.coalesce();
+        prop_assert_eq!(offsets(&coalesced), offsets(&layout));
+        prop_assert!(coalesced.depth() <= 1);
+        prop_assert_eq!(&coalesced.coalesce(), &coalesced);
+        let by_mode = layout.coalesce_modes();
+        prop_assert_eq!(offsets(&by_mode), offsets(&layout));
+        prop_assert_eq!(by_mode.rank(), layout.rank());
+        prop_assert!(layout.is_same_function(&coalesced));
+    }
+
+    #[test]
+    fn filter_keeps_the_offsets(layout in layouts()) {
+        let all: BTreeSet<i64> = layout.offsets().collect();
+        let kept: BTreeSet<i64> = layout.filter().offsets().collect();
+        prop_assert_eq!(kept, all);
+    }
+
+    #[test]
+    fn sizes_and_spans_are_those_of_the_table(layout in layouts()) {
+        let table = offsets(&layout);
+        prop_assert_eq!(table.len() as i64, layout.size());
+        prop_assert_eq!(table.iter().min(), Some(&layout.min_offset()));
+        prop_assert_eq!(table.iter().max(), Some(&layout.max_offset()));
+        let distinct: BTreeSet<i64> = table.iter().copied().collect();
+        prop_assert_eq!(layout.is_injective(), distinct.len() == table.len());
+        let compact = distinct.len() == table.len() && distinct.iter().copied().eq(0..layout.size());
+        prop_assert_eq!(layout.is_compact(), compact);
+    }
+
+    #[test]
+    fn coordinates_and_indices_agree(layout in layouts()) {
+        let shape = layout.shape();
+        for (index, offset) in layout.offsets().enumerate() {
+            let coordinate = shape.coordinate(index as i64).unwrap();
+            prop_assert_eq!(layout.offset(&coordinate).unwrap(), offset);
+            prop_assert_eq!(layout.offset(&IntTuple::leaf(index as i64)).unwrap(), offset);
+        }
+        prop_assert!(shape.coordinate(layout.size()).is_err());
+    }
+
+    #[test]
+    fn composition_is_pointwise_or_impossible(left in upward(), right in upward()) {
+        let table: Vec<i64> = right.offsets().map(|index| extended(&left, index)).collect();
+        match left.compose_extended(&right) {
+            Ok(composed) => {
+                prop_assert_eq!(offsets(&composed), table);
+                prop_assert!(right.shape().is_compatible(&composed.shape()), "{} ∘ {} = {}", left, right, composed);
+            }
+            Err(error) => {
+                prop_assert_eq!(error.kind(), ErrorKind::NotComposable);
+                prop_assert!(!representable(&right, &table), "{} ∘ {} was refused: {}", left, right, error);
+            }
+        }
+        let strict = left.compose(&right);
+        if right.max_offset() < left.size() {
+            prop_assert_eq!(strict, left.compose_extended(&right));
+        } else {
+            prop_assert_eq!(strict.unwrap_err().kind(), ErrorKind::OutOfBounds);
+        }
+    }
+
+    #[test]
+    fn a_complement_counts_what_is_skipped(layout in upward(), cotarget in 1..200i64) {
+        let Ok(complement) = layout.complement(cotarget) else {
+            // Refused only where a stride is no multiple of the span below it.
+            let mut modes: Vec<Mode> =
+                layout.leaves().iter().copied().filter(|mode| mode.extent > 1 && mode.stride > 0).collect();
+            modes.sort_by_key(|mode| (mode.stride, mode.extent));
+            let broken = modes.windows(2).any(|pair| pair[1].stride % (pair[0].stride * pair[0].extent) != 0);
+            prop_assert!(broken);
+            return Ok(());
+        };
+        let own: BTreeSet<i64> = layout.offsets().collect();
+        let skipped = offsets(&complement);
+        prop_assert!(skipped.windows(2).all(|pair| pair[0] < pair[1]), "{} is not ordered", complement);
+        let sums: BTreeSet<i64> = own.iter().flat_map(|a| skipped.iter().map(move |b| a + b)).collect();
+        prop_assert_eq!(sums.len(), own.len() * skipped.len(), "{} and {} overlap", layout, complement);
+        let reach = Layout::concat(&[layout.clone(), complement.clone()]).unwrap().cosize();
+        prop_assert!(reach >= cotarget);
+    }
+
+    #[test]
+    fn divides_hold_the_same_elements(layout in regular(), tiles in prop::collection::vec(1..5i64, 1..4)) {
+        let sizes = IntTuple::flat(&tiles[..tiles.len().min(layout.rank())]);
+        let Ok(zipped) = layout.zipped_divide(sizes.clone()) else { return Ok(()) };
+        let inside = zipped.mode(0).unwrap();
+        prop_assert_eq!(inside.size(), sizes.product().unwrap());
+        let extents: Vec<i64> = layout.modes().map(|mode| mode.size()).collect();
+        let even = sizes.leaves().iter().zip(&extents).all(|(tile, extent)| extent % tile == 0);
+        let sorted = |layout: &Layout| {
+            let mut table = offsets(layout);
+            table.sort_unstable();
+            table
+        };
+        if even {
+            prop_assert_eq!(sorted(&zipped), sorted(&layout));
+        }
+        // The offset of element `within` of tile `number` of the first axis, with 0 elsewhere.
+        let (tile, first) = (sizes.leaves()[0], layout.mode(0).unwrap());
+        for index in 0..first.size() {
+            let (number, within) = (index / tile, index % tile);
+            let stretched: i64 = layout.modes().skip(1).take(tiles.len().min(layout.rank()) - 1).map(|_| 0).sum();
+            let at = inside.mode(0).unwrap().get(within).unwrap()
+                + zipped.mode(1).unwrap().mode(0).unwrap().get(number).unwrap() + stretched;
+            prop_assert_eq!(at, first.get(index).unwrap());
+        }
+        let logical = layout.logical_divide(sizes.clone()).unwrap();
+        prop_assert_eq!(sorted(&logical), sorted(&zipped));
+        prop_assert_eq!(offsets(&layout.tiled_divide(sizes.clone()).unwrap()), offsets(&zipped));
+        prop_assert_eq!(offsets(&layout.flat_divide(sizes).unwrap()), offsets(&zipped));
+    }
+
+    #[test]
+    fn a_product_repeats_without_overlap(tile in regular(), copies in regular()) {
+        let Ok(product) = tile.logical_product(&copies) else { return Ok(()) };
+        prop_assert_eq!(product.mode(0), Some(tile.clone()));
+        let walk = product.mode(1).unwrap();
+        prop_assert!(copies.shape().is_compatible(&walk.shape()));
+        prop_assert!(product.is_injective());
+        // The walk visits copies in the order of `copies`: equal offsets there, equal offsets here.
+        let complement = tile.complement(tile.size() * copies.cosize()).unwrap();
+        for (index, number) in copies.offsets().enumerate() {
+            prop_assert_eq!(walk.get(index as i64), complement.get(number));
+        }
+        if let (Ok(blocked), Ok(raked)) = (tile.blocked_product(&copies), tile.raked_product(&copies)) {
+            let set = |layout: &Layout| layout.offsets().collect::<BTreeSet<i64>>();
+            prop_assert_eq!(set(&blocked), set(&product));
+            prop_assert_eq!(set(&raked), set(&product));
+            prop_assert_eq!(blocked.rank(), tile.rank().max(copies.rank()));
+        }
+    }
+
+    #[test]
+    fn tiles_fill_a_shape(rows in 1..4i64, columns in 1..4i64, across in 1..4i64, down in 1..4i64, swap: bool) {
+        let atom = Layout::row_major([rows, columns]).unwrap();
+        let order = if swap { [1, 0] } else { [0, 1] };
+        let whole = atom.tile_to_shape(&[rows * down, columns * across], &order).unwrap();
+        prop_assert!(whole.is_compact());
+        for row in 0..rows {
+            for column in 0..columns {
+                let corner = IntTuple::from([row, column]);
+                prop_assert_eq!(whole.offset(&corner).unwrap(), atom.offset(&corner).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn inverses_undo(layout in upward()) {
+        let right = layout.right_inverse();
+        for (expected, index) in right.offsets().enumerate() {
+            prop_assert_eq!(layout.get(index), Some(expected as i64));
+        }
+        // It is as long as it can be: the next offset is not the begin of a mode.
+        prop_assert!(!layout.leaves().iter().any(|mode| mode.extent > 1 && mode.stride == right.size()));
+        match layout.left_inverse() {
+            Ok(left) => {
+                for (index, offset) in layout.offsets().enumerate() {
+                    prop_assert_eq!(left.get(offset), Some(index as i64));
+                }
+            }
+            Err(error) => prop_assert_eq!(error.kind(), ErrorKind::NotInjective),
+        }
+        for index in layout.nullspace().offsets() {
+            prop_assert_eq!(layout.get(index), Some(0));
+        }
+        let still: i64 = layout.leaves().iter().filter(|mode| mode.stride == 0).map(|mode| mode.extent).product();
+        prop_assert_eq!(layout.nullspace().size(), still);
+    }
+
+    #[test]
+    fn a_common_vector_is_common_and_contiguous(a in upward(), b in regular()) {
+        if a.size() != b.size() {
+            return Ok(());
+        }
+        let vector = a.max_common_vector(&b);
+        let inverse = b.right_inverse();
+        for element in 0..vector {
+            let index = inverse.get(element).unwrap();
+            prop_assert_eq!((a.get(index), b.get(index)), (Some(element), Some(element)));
+        }
+    }
+
+    #[test]
+    fn upcast_counts_units(layout in upward(), factor in 1..17i64) {
+        match layout.upcast(factor) {
+            Ok(units) => {
+                // Modes inside a unit shrink: index by index the layouts differ, their sets of units do not.
+                let found: BTreeSet<i64> = units.offsets().collect();
+                let expected: BTreeSet<i64> = layout.offsets().map(|offset| offset / factor).collect();
+                prop_assert_eq!(found, expected);
+            }
+            Err(error) => prop_assert_eq!(error.kind(), ErrorKind::NotDivisible),
+        }
+        if let Ok(parts) = layout.downcast(factor) {
+            let found: BTreeSet<i64> = parts.offsets().collect();
+            let expected: BTreeSet<i64> =
+                layout.offsets().flat_map(|offset| (0..factor).map(move |part| offset * factor + part)).collect();
+            if layout.leaves().iter().filter(|mode| mode.stride == 1).count() == 1 && layout.is_injective() {
+                prop_assert_eq!(parts.upcast(factor).map(|back| offsets(&back)), Ok(offsets(&layout)));
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_alignment_is_the_largest(layout in upward()) {
+        let Some(alignment) = layout.max_alignment() else {
+            prop_assert!(layout.leaves().iter().all(|mode| mode.stride == 0 || mode.extent == 1));
+            return Ok(());
+        };
+        prop_assert!(layout.upcast(alignment).is_ok());
+        for factor in alignment + 1..=layout.cosize().max(layout.max_offset() + 1) * 2 {
+            prop_assert!(layout.upcast(factor).is_err(), "{} also upcasts by {}", layout, factor);
+        }
+    }
+
+    #[test]
+    fn text_round_trips(layout in layouts()) {
+        prop_assert_eq!(layout.to_string().parse::<Layout>(), Ok(layout));
+    }
+}
+
+/// A divide names the tile that is wrong; the rank is checked before anything else.
+#[test]
+fn refusals_name_modes() {
+    let rows: Layout = "(8,6):(6,1)".parse().unwrap();
+    let error = rows.zipped_divide([2, 3, 2]).unwrap_err();
+    assert_eq!(error.to_string(), "tiler (2,3,2) has 3 modes, (8,6):(6,1) has 2");
+    let error = "(4,2,3):(1,4,12)".parse::<Layout>().unwrap().complement(24).unwrap_err();
+    assert_eq!((error.kind(), error.modes()), (ErrorKind::NotComplementable, &[2][..]));
+    let error = rows.compose(&"(2,5):(1,2)".parse::<Layout>().unwrap()).unwrap_err();
+    assert_eq!((error.kind(), error.modes()), (ErrorKind::NotComposable, &[1][..]));
+    assert_eq!(
+        error.to_string(),
+        "mode 1 (5:2) of (2,5):(1,2) does not compose with (8,6):(6,1): its first boundary comes after 4 steps, \
+         which do not divide its extent 5"
+    );
+}

@@ -1,0 +1,116 @@
+//! Input that nobody would write: texts that are no layouts, numbers near the limits. Everything is refused or
+//! answered; nothing panics, overflows or runs away. (Overflow checks are on in test builds.)
+
+use super::*;
+use tile_layout::linear::LinearLayout;
+use tile_layout::{
+    Fill, HostTensorDescriptor, Index, Movement, PartitionView, Swizzle, SwizzledLayout, TensorLayout,
+    Threads, View, ViewProgram, shape_div,
+};
+
+/// Numbers where arithmetic breaks.
+fn extreme() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        3 => -3..9i64,
+        1 => prop::sample::select(vec![i64::MIN, i64::MIN + 1, i64::MAX, i64::MAX - 1, 1 << 62, 1 << 32, -(1 << 40)]),
+    ]
+}
+
+fn extremes() -> impl Strategy<Value = Vec<i64>> {
+    prop::collection::vec(extreme(), 0..4)
+}
+
+/// Valid layouts that reach as far as they may.
+fn far() -> impl Strategy<Value = Layout> {
+    prop::collection::vec((extreme(), extreme()), 1..4).prop_filter_map("a layout", |modes| {
+        let extents: Vec<i64> = modes.iter().map(|mode| mode.0).collect();
+        let strides: Vec<i64> = modes.iter().map(|mode| mode.1).collect();
+        Layout::new(IntTuple::flat(&extents), IntTuple::flat(&strides)).ok()
+    })
+}
+
+/// Texts made of the notation's own pieces.
+fn nearly_notation() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "(",
+        ")",
+        ",",
+        ":",
+        "1",
+        "0",
+        "-",
+        "_",
+        "Sw<",
+        ">",
+        " o ",
+        "12",
+        "9223372036854775808",
+        "é",
+        " ",
+        "((2,2),3)",
+    ]);
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 10_000, max_local_rejects: 1_000_000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn parsers_take_any_text(text in prop_oneof![any::<String>(), nearly_notation()]) {
+        if let Ok(layout) = text.parse::<Layout>() {
+            prop_assert_eq!(layout.to_string().parse::<Layout>(), Ok(layout));
+        }
+        if let Ok(tuple) = text.parse::<IntTuple>() {
+            prop_assert_eq!(tuple.to_string().parse::<IntTuple>(), Ok(tuple));
+        }
+        if let Ok(swizzled) = text.parse::<SwizzledLayout>() {
+            prop_assert_eq!(swizzled.to_string().parse::<SwizzledLayout>(), Ok(swizzled));
+        }
+        let _ = text.parse::<Swizzle>();
+        let _ = View::row_major(&[2, 3]).unwrap().rearrange(&text, &[("a", 2)]);
+        let _ = View::row_major(&[2, 3]).unwrap().rearrange(&format!("a b -> {text}"), &[]);
+    }
+
+    #[test]
+    fn the_algebra_takes_any_layout(a in far(), b in far(), factor in extreme(), sizes in extremes()) {
+        let _ = (a.size(), a.cosize(), a.span(), a.is_injective(), a.is_compact(), a.coalesce(), a.filter());
+        let _ = (a.get(factor), a.get(a.size() - 1), a.offset(&IntTuple::flat(&sizes)), a.shape().coordinate(factor));
+        let _ = (a.right_inverse(), a.left_inverse(), a.nullspace(), a.max_alignment());
+        let _ = (a.complement(factor), a.upcast(factor), a.downcast(factor), a.recast(factor, 8));
+        let _ = (a.compose(&b), a.compose_extended(&b), a.logical_product(&b), a.blocked_product(&b));
+        let _ = (a.zipped_divide(&b), a.logical_divide(IntTuple::flat(&sizes)), a.flat_divide(factor));
+        let _ = (a.tile_to_shape(&sizes, &sizes), shape_div(factor, a.size()), a.permute(&[0, 1]));
+        let _ = (LinearLayout::try_from(&a), SwizzledLayout::new(Swizzle::new(3, 3, 3).unwrap(), factor, a));
+        let _ = Swizzle::new(factor, b.size(), b.cosize());
+    }
+
+    #[test]
+    fn views_take_any_numbers(shape in extremes(), numbers in extremes(), pick in extreme(), other in extreme()) {
+        let views = [View::row_major(&shape), View::strided(&shape, &numbers, pick), View::filled(&shape, Fill::ZERO)];
+        for view in views.into_iter().flatten() {
+            let spans: Vec<_> = view.shape().iter().map(|_| Some((pick, other))).collect();
+            let _ = (view.get(&numbers), view.reshape(numbers.iter().copied()), view.expand(numbers.iter().copied()));
+            let _ = (view.permute(&numbers), view.flip(&numbers), view.shrink(&spans), view.pad(&spans));
+            let _ = (view.transpose(pick, other), view.unsqueeze(pick), view.squeeze(Some(pick)), view.t());
+            let _ = (view.flatten(pick, other), view.unflatten(pick, numbers.iter().copied()), view.repeat(&numbers));
+            let _ = (view.diagonal(pick, other, 0), view.diagonal(pick, 0, 1), view.unfold(0, pick, other));
+            let _ = (view.repeat_interleave(pick, Some(other)), view.repeat_interleave(pick, Some(0)));
+            let _ = view.index(&[Index::At(pick), Index::slice(pick, other, numbers.first().copied())]);
+            let _ = (view.tile(&numbers, &numbers), view.split_even(pick, other), view.split_part(0, pick, other, 0));
+            let _ = (view.vectorize(&numbers), view.recast(pick, other), view.coalesce(), view.distance(&view));
+            let _ = (view.slice(&[(0, pick..other)], &numbers), view.tiled_iterator(&numbers, &numbers, pick).is_ok());
+            let _ = PartitionView::new(view.clone(), &numbers).and_then(|tiles| tiles.tile(&[pick, other]));
+            let threads = Threads::new(Layout::new((2, 4), (1, 2)).unwrap());
+            let _ = view.distribute(&threads, pick);
+            let program = ViewProgram::new(0, view.clone());
+            let _ = (program.roll(&numbers, &numbers), program.roll(&[pick], &[0]), program.diag());
+            let _ = ViewProgram::cat(&[program.clone(), program], pick);
+        }
+        for layout in [TensorLayout::Default, TensorLayout::RowMajor, TensorLayout::ColumnMajor, TensorLayout::Bypass] {
+            if let Ok(descriptor) = HostTensorDescriptor::with_strides(&shape, &numbers, layout) {
+                let _ = (descriptor.element_size(), descriptor.element_space_size(), descriptor.offset(&numbers));
+                let _ = descriptor.to_view();
+            }
+        }
+    }
+}
