@@ -86,6 +86,10 @@ pub enum ErrorKind {
     InvalidFormula,
     /// A run-time fact that is needed was neither given nor proved.
     Unproved,
+    /// A symbol has no value.
+    Unbound,
+    /// Facts about run-time values that no values satisfy.
+    Contradiction,
     /// A layout that the descriptor cannot check.
     AbstractLayout,
     /// Strides that let two elements of a matrix overlap.

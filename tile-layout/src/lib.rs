@@ -16,6 +16,7 @@ pub mod partition;
 mod program;
 pub mod shape;
 mod swizzle;
+pub mod symbolic;
 mod tuple;
 mod view;
 

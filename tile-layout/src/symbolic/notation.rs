@@ -1,0 +1,341 @@
+//! Expressions and symbolic layouts as text: `64*ceil_div(m, 64) + n`, `(m,k):(k,1)`.
+//!
+//! What is printed parses back to the same value, as long as the names are letters, digits and `_`. Where a leaf
+//! of a tuple is expected, `(` opens a tuple; a leaf that is a sum in brackets is written without them. Nesting
+//! is bounded, so no text can do more than be refused.
+
+use super::expression::{Atom, Expr};
+use super::layout::SymbolicLayout;
+use super::tuple::ExprTuple;
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::tuple::{Nesting, children, is_leaf, leaf_count};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
+
+/// Levels of brackets that a text may have.
+const MAX_DEPTH: usize = 32;
+
+/// A cursor over the text; positions in messages count bytes from 0.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip_blanks(&mut self) {
+        self.at += self.rest().len() - self.rest().trim_start().len();
+    }
+
+    /// Whether `token` comes next; if so, the cursor passes it.
+    fn accept(&mut self, token: char) -> bool {
+        self.skip_blanks();
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len_utf8();
+        }
+        found
+    }
+
+    fn expect(&mut self, token: char) -> Result<()> {
+        if self.accept(token) { Ok(()) } else { Err(self.error(&format!("`{token}`"))) }
+    }
+
+    fn error(&self, expected: &str) -> LayoutError {
+        let found: String = self.rest().chars().take(12).collect();
+        let found = if found.is_empty() { "the end".into() } else { format!("`{found}`") };
+        LayoutError::new(
+            ErrorKind::Syntax,
+            format!("expected {expected} at byte {} of the text, found {found}", self.at),
+        )
+    }
+
+    /// Run `rule` one level of brackets deeper.
+    fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.error(&format!("at most {MAX_DEPTH} nested brackets")));
+        }
+        self.depth += 1;
+        let value = rule(self);
+        self.depth -= 1;
+        value
+    }
+
+    /// Terms with `+` and `-` between them.
+    fn sum(&mut self) -> Result<Expr> {
+        let mut sum = match self.accept('-') {
+            true => self.product(-1)?,
+            false => self.product(1)?,
+        };
+        loop {
+            if self.accept('+') {
+                sum = sum.plus(self.product(1)?)?;
+            } else if self.accept('-') {
+                sum = sum.plus(self.product(-1)?)?;
+            } else {
+                return Ok(sum);
+            }
+        }
+    }
+
+    /// Factors with `*` between them. The sign belongs to the first, so that the smallest integer can be read.
+    fn product(&mut self, sign: i64) -> Result<Expr> {
+        self.skip_blanks();
+        let mut product = match self.rest().starts_with(|first: char| first.is_ascii_digit()) {
+            true => Expr::from(self.integer(sign)?),
+            false => self.factor()?.times(sign)?,
+        };
+        while self.accept('*') {
+            product = product.times(self.factor()?)?;
+        }
+        Ok(product)
+    }
+
+    fn factor(&mut self) -> Result<Expr> {
+        if self.accept('(') {
+            let sum = self.nested(Self::sum)?;
+            self.expect(')')?;
+            return Ok(sum);
+        }
+        match self.rest().chars().next() {
+            Some(first) if first.is_ascii_digit() => self.integer(1).map(Expr::from),
+            Some(first) if first.is_alphabetic() || first == '_' => self.name_or_call(),
+            _ => Err(self.error("an integer, a name or `(`")),
+        }
+    }
+
+    fn integer(&mut self, sign: i64) -> Result<i64> {
+        let length = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        let value = self.rest()[..length].bytes().try_fold(0i64, |value, digit| {
+            value.checked_mul(10)?.checked_add(sign * i64::from(digit - b'0'))
+        });
+        let value = value.ok_or_else(|| self.error("an integer of 64 bits"))?;
+        self.at += length;
+        Ok(value)
+    }
+
+    fn name_or_call(&mut self) -> Result<Expr> {
+        let rest = self.rest();
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        let name = &rest[..end];
+        let combine: fn(&Expr, Expr) -> Result<Expr> = match name {
+            "ceil_div" => |a, b| a.ceil_div(b),
+            "floor_div" => |a, b| a.floor_div(b),
+            "rem" => |a, b| a.rem(b),
+            "min" => |a, b| a.minimum(b),
+            "max" => |a, b| a.maximum(b),
+            _ => {
+                self.at += end;
+                return Ok(Expr::from(name));
+            }
+        };
+        let takes_more = matches!(name, "min" | "max");
+        self.at += end;
+        self.expect('(')?;
+        let mut value = self.nested(Self::sum)?;
+        self.expect(',')?;
+        value = combine(&value, self.nested(Self::sum)?)?;
+        while takes_more && self.accept(',') {
+            value = combine(&value, self.nested(Self::sum)?)?;
+        }
+        self.expect(')')?;
+        Ok(value)
+    }
+
+    fn tuple(&mut self) -> Result<ExprTuple> {
+        if !self.accept('(') {
+            return self.sum().map(ExprTuple::leaf);
+        }
+        let mut parts = Vec::new();
+        if !self.accept(')') {
+            parts.push(self.nested(Self::tuple)?);
+            while self.accept(',') {
+                parts.push(self.nested(Self::tuple)?);
+            }
+            self.expect(')')?;
+        }
+        Ok(ExprTuple::tuple(&parts))
+    }
+
+    fn layout(&mut self) -> Result<SymbolicLayout> {
+        let shape = self.tuple()?;
+        self.expect(':')?;
+        SymbolicLayout::new(shape, self.tuple()?)
+    }
+}
+
+/// Read all of `text` with one rule.
+fn read<'a, T>(text: &'a str, rule: impl FnOnce(&mut Reader<'a>) -> Result<T>) -> Result<T> {
+    let mut reader = Reader { text, at: 0, depth: 0 };
+    let value = rule(&mut reader)?;
+    reader.skip_blanks();
+    if reader.rest().is_empty() { Ok(value) } else { Err(reader.error("the end")) }
+}
+
+impl FromStr for Expr {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<Expr> {
+        read(text, Reader::sum)
+    }
+}
+
+impl FromStr for ExprTuple {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<ExprTuple> {
+        read(text, Reader::tuple)
+    }
+}
+
+impl FromStr for SymbolicLayout {
+    type Err = LayoutError;
+
+    fn from_str(text: &str) -> Result<SymbolicLayout> {
+        read(text, Reader::layout)
+    }
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Atom::Symbol(symbol) => return symbol.fmt(f),
+            Atom::CeilDiv(..) => "ceil_div",
+            Atom::FloorDiv(..) => "floor_div",
+            Atom::Rem(..) => "rem",
+            Atom::Max(_) => "max",
+            Atom::Min(_) => "min",
+        };
+        write!(f, "{name}(")?;
+        for (position, operand) in self.operands().enumerate() {
+            write!(f, "{}{operand}", if position > 0 { ", " } else { "" })?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Display for Expr {
+    /// The constant term comes last.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(constant) = self.as_constant() {
+            return write!(f, "{constant}");
+        }
+        let (constants, products): (Vec<_>, Vec<_>) = self.terms().partition(|(atoms, _)| atoms.is_empty());
+        for (position, (atoms, coefficient)) in products.into_iter().chain(constants).enumerate() {
+            let sign = match (position, coefficient < 0) {
+                (0, true) => "-",
+                (0, false) => "",
+                (_, true) => " - ",
+                (_, false) => " + ",
+            };
+            f.write_str(sign)?;
+            let magnitude = coefficient.unsigned_abs();
+            if magnitude != 1 || atoms.is_empty() {
+                write!(f, "{magnitude}{}", if atoms.is_empty() { "" } else { "*" })?;
+            }
+            for (position, atom) in atoms.iter().enumerate() {
+                write!(f, "{}{atom}", if position > 0 { "*" } else { "" })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Write `leaves` with the brackets that `tokens` describe.
+fn write_nested(f: &mut fmt::Formatter<'_>, tokens: &[u32], leaves: &[&Expr]) -> fmt::Result {
+    if is_leaf(tokens) {
+        return leaves.first().map_or(Ok(()), |leaf| fmt::Display::fmt(leaf, f));
+    }
+    f.write_str("(")?;
+    let mut rest = leaves;
+    for (position, child) in children(tokens).enumerate() {
+        if position > 0 {
+            f.write_str(",")?;
+        }
+        let (own, after) = rest.split_at(leaf_count(child));
+        write_nested(f, child, own)?;
+        rest = after;
+    }
+    f.write_str(")")
+}
+
+impl fmt::Display for ExprTuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let leaves: Vec<&Expr> = self.leaves().iter().collect();
+        write_nested(f, self.nesting().tokens(), &leaves)
+    }
+}
+
+impl fmt::Display for SymbolicLayout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nesting: &Nesting = self.nesting();
+        let extents: Vec<&Expr> = self.leaves().iter().map(|mode| &mode.extent).collect();
+        let strides: Vec<&Expr> = self.leaves().iter().map(|mode| &mode.stride).collect();
+        write_nested(f, nesting.tokens(), &extents)?;
+        f.write_str(":")?;
+        write_nested(f, nesting.tokens(), &strides)
+    }
+}
+
+macro_rules! debug_as_display {
+    ($($type:ty),+) => {$(
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(self, f)
+            }
+        }
+    )+};
+}
+debug_as_display!(Atom, Expr, ExprTuple, SymbolicLayout);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn prints_what_it_reads() {
+        for text in [
+            "0",
+            "-9223372036854775808",
+            "-9223372036854775808*m - 1",
+            "64*ceil_div(m, 64) + n",
+            "rem(m + 1, 64)*n + min(64, m, n) - 3",
+            "floor_div(m, n)",
+        ] {
+            assert_eq!(text.parse::<Expr>().unwrap().to_string(), text);
+        }
+        for text in ["m:1", "(m,(k,2)):(2*k,(1,k))", "():()", "(ceil_div(m, 64),64):(64,1)"] {
+            assert_eq!(text.parse::<SymbolicLayout>().unwrap().to_string(), text);
+        }
+        assert_eq!("2 * ( m - (n+1) ) - -0".parse::<Expr>().unwrap_err().kind(), ErrorKind::Syntax);
+        assert_eq!("2 * ( m - (n+1) )".parse::<Expr>().unwrap().to_string(), "2*m - 2*n - 2");
+    }
+
+    #[test]
+    fn refusals_say_where() {
+        for (text, message) in [
+            ("", "expected an integer, a name or `(` at byte 0 of the text, found the end"),
+            ("m +", "expected an integer, a name or `(` at byte 3 of the text, found the end"),
+            ("ceil_div(m)", "expected `,` at byte 10 of the text, found `)`"),
+            ("ceil_div(m, 0)", "m is divided by 0, which is less than 1"),
+            ("m n", "expected the end at byte 2 of the text, found `n`"),
+            (
+                "9223372036854775808",
+                "expected an integer of 64 bits at byte 0 of the text, found `922337203685`",
+            ),
+        ] {
+            assert_eq!(text.parse::<Expr>().unwrap_err().to_string(), message, "{text}");
+        }
+        for text in ["(".repeat(100_000), "max(".repeat(100_000), "(m".into(), "(m,k):1".into(), "m".into()] {
+            assert!(text.parse::<SymbolicLayout>().is_err());
+        }
+    }
+}
