@@ -1,0 +1,240 @@
+//! What follows from facts: proofs, provable divisors, bounds, and expressions simplified by facts.
+//!
+//! Every proof is made in *steps*: each symbol `m` with the values `least, least + step, …` is replaced by
+//! `least + step·m'`, where `m'` counts from 0. In steps a multiple of 64 is a term with the factor 64, so that
+//! divisibility is read off term by term, and every lower bound is 0, so that a polynomial without negative
+//! terms is seen not to be negative. A symbol without a lower bound keeps its zero.
+//!
+//! The search is sound and not complete: [`Proof::Unknown`] says nothing. It must not guess.
+
+use super::condition::Condition;
+use super::expression::{Atom, Expr};
+use super::facts::Facts;
+use super::interval::Interval;
+use super::quotient::gcd;
+use super::symbol::Symbol;
+use crate::error::Result;
+
+/// What facts say about a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Proof {
+    /// It holds for all values that satisfy the facts.
+    Proved,
+    /// It holds for none of them.
+    Refuted,
+    /// Neither was found.
+    Unknown,
+}
+
+impl Proof {
+    fn of(holds: bool, fails: bool) -> Proof {
+        match (holds, fails) {
+            (true, _) => Proof::Proved,
+            (_, true) => Proof::Refuted,
+            _ => Proof::Unknown,
+        }
+    }
+}
+
+impl Facts {
+    /// Whether a condition follows. Where an expression in it has no value (it divides by zero or overflows)
+    /// nothing is said.
+    ///
+    /// ```
+    /// use tile_layout::symbolic::{Condition, Expr, Facts, Proof};
+    /// let facts = Facts::new().sizes(["m", "k"]).multiple_of("m", 64).at_most("k", 63);
+    /// let area: Expr = "m*k + 128".parse()?;
+    /// assert_eq!(facts.prove(&Condition::divides(64, &area)), Proof::Proved);
+    /// assert_eq!(facts.prove(&Condition::divides(64, area.plus(1)?)), Proof::Refuted);
+    /// assert_eq!(facts.prove(&Condition::at_most(128, &area)), Proof::Proved);
+    /// assert_eq!(facts.prove(&Condition::at_most("m", "k")), Proof::Unknown);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn prove(&self, condition: &Condition) -> Proof {
+        if self.contradiction().is_some() {
+            return Proof::Unknown;
+        }
+        let (first, second) = condition.sides();
+        let (Ok(first), Ok(second)) = (self.in_steps(first), self.in_steps(second)) else {
+            return Proof::Unknown;
+        };
+        match condition {
+            Condition::Divides { .. } => self.divides(&second, &first),
+            Condition::Equal { .. } => self.is_zero_difference(&first, &second),
+            Condition::AtMost { .. } => self.is_ordered(&first, &second),
+        }
+    }
+
+    /// Whether a condition is proved.
+    pub(super) fn proves(&self, condition: &Condition) -> bool {
+        self.prove(condition) == Proof::Proved
+    }
+
+    fn divides(&self, divisor: &Expr, expr: &Expr) -> Proof {
+        let (range, of_divisor) = (self.interval(expr), self.interval(divisor));
+        let positive = of_divisor.least.is_some_and(|least| least >= 1);
+        if of_divisor.most.is_some_and(|most| most < 1) {
+            return Proof::Refuted;
+        }
+        let between = match (range.least, range.most, of_divisor.least) {
+            (Some(least), Some(most), Some(divisor)) => least > 0 && most < divisor,
+            _ => false,
+        };
+        let Some(constant) = divisor.as_constant() else {
+            return Proof::of(positive && expr.exact_quotient(divisor).is_some(), between);
+        };
+        let varying = expr.terms().filter(|(atoms, _)| !atoms.is_empty());
+        let known = gcd(varying.fold(0, |known, term| gcd(known, divisor_of_term(term))), constant);
+        let rest = expr.constant_term() % known.max(1);
+        Proof::of(known == constant && rest == 0, rest != 0 || between)
+    }
+
+    fn is_zero_difference(&self, left: &Expr, right: &Expr) -> Proof {
+        let Ok(difference) = left.minus(right) else { return Proof::Unknown };
+        let range = self.interval(&difference);
+        let apart = range.least.is_some_and(|least| least > 0) || range.most.is_some_and(|most| most < 0);
+        let varying = difference.terms().filter(|(atoms, _)| !atoms.is_empty());
+        let known = varying.fold(0, |known, term| gcd(known, divisor_of_term(term)));
+        let uneven = known > 0 && difference.constant_term() % known != 0;
+        Proof::of(range == Interval::new(0, 0), apart || uneven)
+    }
+
+    fn is_ordered(&self, left: &Expr, right: &Expr) -> Proof {
+        let arms = |expr: &Expr| match expr.as_atom() {
+            Some(Atom::Min(arms)) => Some((true, arms.clone())),
+            Some(Atom::Max(arms)) => Some((false, arms.clone())),
+            _ => None,
+        };
+        // Below a minimum is below all of its arms; a minimum is below something where one arm is.
+        if let Some((is_minimum, arms)) = arms(left) {
+            return combine(arms.iter().map(|arm| self.is_ordered(arm, right)), !is_minimum);
+        }
+        if let Some((is_minimum, arms)) = arms(right) {
+            return combine(arms.iter().map(|arm| self.is_ordered(left, arm)), is_minimum);
+        }
+        let Ok(difference) = right.minus(left) else { return Proof::Unknown };
+        let range = self.interval(&difference);
+        Proof::of(range.least.is_some_and(|least| least >= 0), range.most.is_some_and(|most| most < 0))
+    }
+
+    /// The largest number that the facts show to divide `expr`; 0 where it is always 0, as all numbers divide 0.
+    ///
+    /// ```
+    /// use tile_layout::symbolic::Facts;
+    /// let facts = Facts::new().multiple_of("m", 64);
+    /// assert_eq!(facts.known_divisor(&"3*m*n + 16".parse()?), 16);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn known_divisor(&self, expr: &Expr) -> i64 {
+        match self.in_steps(expr) {
+            Ok(expr) if self.contradiction().is_none() => divisor_of(&expr),
+            _ => 1,
+        }
+    }
+
+    /// `expr` in a simpler form that has the same value wherever the facts hold: equal symbols are one, known
+    /// values are filled in, and quotients that the facts show to be exact cancel.
+    ///
+    /// ```
+    /// use tile_layout::symbolic::Facts;
+    /// let facts = Facts::new().multiple_of("m", 64).equal_to("b", 1);
+    /// assert_eq!(facts.simplify(&"64*ceil_div(m, 64) + b".parse()?).to_string(), "m + 1");
+    /// assert_eq!(facts.simplify(&"ceil_div(m, 64)".parse()?).to_string(), "floor_div(m, 64)");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn simplify(&self, expr: &Expr) -> Expr {
+        if self.contradiction().is_some() {
+            return expr.clone();
+        }
+        self.in_steps(expr).and_then(|steps| self.out_of_steps(&steps)).unwrap_or_else(|_| expr.clone())
+    }
+
+    /// The quotient, where the facts show that it is exact.
+    pub(super) fn exact_quotient(&self, expr: &Expr, divisor: &Expr) -> Option<Expr> {
+        if !self.proves(&Condition::divides(divisor, expr)) {
+            return None;
+        }
+        let quotient = match divisor.as_constant() {
+            Some(divisor) => expr.floor_div(divisor).ok()?,
+            None => {
+                let (expr, divisor) = (self.in_steps(expr).ok()?, self.in_steps(divisor).ok()?);
+                let quotient = match divisor.as_constant() {
+                    Some(divisor) => expr.floor_div(divisor).ok()?,
+                    None => expr.exact_quotient(&divisor)?,
+                };
+                self.out_of_steps(&quotient).ok()?
+            }
+        };
+        Some(self.simplify(&quotient))
+    }
+
+    fn in_steps(&self, expr: &Expr) -> Result<Expr> {
+        expr.substitute(&|symbol| {
+            let symbol = self.representative(symbol);
+            let range = self.range(symbol);
+            let least = range.least.unwrap_or(0);
+            match range.most == Some(least) && range.least.is_some() {
+                true => Ok(Expr::from(least)),
+                false => Expr::from(symbol).times(range.step)?.plus(least),
+            }
+        })
+    }
+
+    /// The inverse of [`Facts::in_steps`].
+    fn out_of_steps(&self, expr: &Expr) -> Result<Expr> {
+        expr.rebuild(&|coefficient, atom| {
+            let Atom::Symbol(symbol) = atom else {
+                return atom.rebuild(&|operand| self.out_of_steps(operand));
+            };
+            let range = self.range(symbol);
+            let from_least = Expr::from(symbol).minus(range.least.unwrap_or(0))?;
+            if *coefficient % range.step == 0 {
+                *coefficient /= range.step;
+                return Ok(from_least);
+            }
+            from_least.floor_div(range.step)
+        })
+    }
+
+    /// Between which integers an expression in steps lies.
+    fn interval(&self, in_steps: &Expr) -> Interval {
+        in_steps.interval(&|symbol: &Symbol| {
+            let range = self.range(symbol);
+            let (zero, step) = (i128::from(range.least.unwrap_or(0)), i128::from(range.step));
+            let (least, most) = (range.least.unwrap_or(i64::MIN), range.most.unwrap_or(i64::MAX));
+            // Both ends are 0 or more steps away from the zero, or there is no lower end and the zero is 0.
+            Interval::new((i128::from(least) - zero) / step, (i128::from(most) - zero).div_euclid(step))
+        })
+    }
+}
+
+/// The proof that all of some statements hold, or, where `all` is not set, that one does.
+fn combine(proofs: impl Iterator<Item = Proof> + Clone, all: bool) -> Proof {
+    let mut proofs = proofs;
+    let (every, any) = if all { (Proof::Proved, Proof::Refuted) } else { (Proof::Refuted, Proof::Proved) };
+    let rest = proofs.clone();
+    if proofs.any(|proof| proof == any) {
+        return any;
+    }
+    let mut rest = rest;
+    if rest.all(|proof| proof == every) { every } else { Proof::Unknown }
+}
+
+/// A number that divides the value of an expression in steps; 0 where that is 0.
+fn divisor_of(expr: &Expr) -> i64 {
+    expr.terms().fold(0, |known, term| gcd(known, divisor_of_term(term)))
+}
+
+fn divisor_of_term((atoms, coefficient): (&[Atom], i64)) -> i64 {
+    let of_atom = |atom: &Atom| match atom {
+        Atom::Rem(a, b) => gcd(divisor_of(a), divisor_of(b)),
+        Atom::Min(arms) | Atom::Max(arms) => arms.iter().map(divisor_of).fold(0, gcd),
+        Atom::CeilDiv(..) | Atom::FloorDiv(..) | Atom::Symbol(_) => 1,
+    };
+    // A product that does not fit may leave factors out.
+    let product = atoms
+        .iter()
+        .map(of_atom)
+        .fold(coefficient, |product, divisor| product.checked_mul(divisor.max(1)).unwrap_or(product));
+    gcd(product, 0)
+}

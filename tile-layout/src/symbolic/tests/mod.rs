@@ -1,0 +1,1 @@
+//! The symbolic algebra held to the static one.
