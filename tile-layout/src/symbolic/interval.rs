@@ -79,7 +79,7 @@ impl Interval {
     }
 
     /// What lies in both.
-    fn within(self, other: Interval) -> Interval {
+    pub(super) fn within(self, other: Interval) -> Interval {
         let tighter = |a: Option<i128>, b: Option<i128>, pick: fn(i128, i128) -> i128| match (a, b) {
             (Some(a), Some(b)) => Some(pick(a, b)),
             (a, b) => a.or(b),

@@ -1,18 +1,16 @@
 //! What follows from facts: proofs, provable divisors, bounds, and expressions simplified by facts.
 //!
-//! Every proof is made in *steps*: each symbol `m` with the values `least, least + step, …` is replaced by
-//! `least + step·m'`, where `m'` counts from 0. In steps a multiple of 64 is a term with the factor 64, so that
-//! divisibility is read off term by term, and every lower bound is 0, so that a polynomial without negative
-//! terms is seen not to be negative. A symbol without a lower bound keeps its zero.
+//! Every proof is made in *steps*: a symbol `m` that is a multiple of 64 is replaced by `64·m'`, and a symbol of
+//! one value by that. In steps divisibility is read off term by term. Bounds are also sought counting each symbol
+//! from its lower bound: a polynomial of such counts without negative terms is seen not to be negative.
 //!
 //! The search is sound and not complete: [`Proof::Unknown`] says nothing. It must not guess.
 
 use super::condition::Condition;
 use super::expression::{Atom, Expr};
-use super::facts::Facts;
+use super::facts::{Facts, Range};
 use super::interval::Interval;
 use super::quotient::gcd;
-use super::symbol::Symbol;
 use crate::error::Result;
 
 /// What facts say about a condition.
@@ -172,10 +170,9 @@ impl Facts {
         expr.substitute(&|symbol| {
             let symbol = self.representative(symbol);
             let range = self.range(symbol);
-            let least = range.least.unwrap_or(0);
-            match range.most == Some(least) && range.least.is_some() {
-                true => Ok(Expr::from(least)),
-                false => Expr::from(symbol).times(range.step)?.plus(least),
+            match (range.least, range.most) {
+                (Some(least), Some(most)) if least == most => Ok(Expr::from(least)),
+                _ => Expr::from(symbol).times(range.step),
             }
         })
     }
@@ -186,25 +183,40 @@ impl Facts {
             let Atom::Symbol(symbol) = atom else {
                 return atom.rebuild(&|operand| self.out_of_steps(operand));
             };
-            let range = self.range(symbol);
-            let from_least = Expr::from(symbol).minus(range.least.unwrap_or(0))?;
-            if *coefficient % range.step == 0 {
-                *coefficient /= range.step;
-                return Ok(from_least);
-            }
-            from_least.floor_div(range.step)
+            // What the coefficient and the step share cancels: 4·m' is m/2 where m goes in steps of 8.
+            let step = self.range(symbol).step;
+            let shared = gcd(*coefficient, step);
+            *coefficient /= shared;
+            Expr::from(symbol).floor_div(step / shared)
         })
     }
 
     /// Between which integers an expression in steps lies.
     fn interval(&self, in_steps: &Expr) -> Interval {
-        in_steps.interval(&|symbol: &Symbol| {
+        let plain = in_steps.interval(&|symbol| self.range(symbol).in_steps());
+        let from_least = in_steps.substitute(&|symbol| {
             let range = self.range(symbol);
-            let (zero, step) = (i128::from(range.least.unwrap_or(0)), i128::from(range.step));
-            let (least, most) = (range.least.unwrap_or(i64::MIN), range.most.unwrap_or(i64::MAX));
-            // Both ends are 0 or more steps away from the zero, or there is no lower end and the zero is 0.
-            Interval::new((i128::from(least) - zero) / step, (i128::from(most) - zero).div_euclid(step))
-        })
+            Expr::from(symbol).plus(range.least.map_or(0, |least| least / range.step))
+        });
+        let Ok(from_least) = from_least else { return plain };
+        plain.within(from_least.interval(&|symbol| self.range(symbol).in_steps_from_least()))
+    }
+}
+
+impl Range {
+    /// The values of `m'`, where the symbol is `step·m'`.
+    fn in_steps(self) -> Interval {
+        let (least, most) = (self.least.unwrap_or(i64::MIN), self.most.unwrap_or(i64::MAX));
+        // The end of all integers need not be a multiple; others are.
+        Interval::new(i128::from(least / self.step), i128::from(most.div_euclid(self.step)))
+    }
+
+    /// The values of `m'`, where the symbol is `least + step·m'`.
+    fn in_steps_from_least(self) -> Interval {
+        let zero = i128::from(self.least.map_or(0, |least| least / self.step));
+        let Range { step, least, most } = self;
+        let (least, most) = (least.unwrap_or(i64::MIN) / step, most.unwrap_or(i64::MAX).div_euclid(step));
+        Interval::new(i128::from(least) - zero, i128::from(most) - zero)
     }
 }
 

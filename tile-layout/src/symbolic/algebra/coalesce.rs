@@ -110,7 +110,7 @@ impl SymbolicLayout {
     /// use tile_layout::symbolic::{Facts, SymbolicLayout};
     /// let rows: SymbolicLayout = "(m,k):(lda,1)".parse()?;
     /// let sized = Facts::new().at_least("m", 1).at_least("k", 1).sizes(["lda"]);
-    /// assert_eq!(rows.cosize(&sized)?.to_string(), "k + lda*m - lda");
+    /// assert_eq!(rows.cosize(&sized)?.to_string(), "k - lda + lda*m");
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn cosize(&self, facts: &Facts) -> Result<Expr> {

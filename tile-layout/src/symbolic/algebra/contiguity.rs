@@ -88,6 +88,7 @@ impl SymbolicLayout {
     /// let rows: SymbolicLayout = "(m,k):(lda,1)".parse()?;
     /// assert!(!rows.is_compact(&Facts::new()));
     /// assert!(rows.is_compact(&Facts::new().same("lda", "k")));
+    /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn is_compact(&self, facts: &Facts) -> bool {
         let mut remaining: Vec<&SymbolicMode> = self.leaves().iter().collect();

@@ -1,0 +1,254 @@
+//! Every operation on a symbolic layout against the static operation on the bound layout, element by element.
+
+use super::{Launch, NAMES, launch};
+use crate::symbolic::{Divided, Expr, Facts, Obligations, SymbolicLayout, SymbolicMode};
+use crate::tuple::Nesting;
+use crate::{Layout, Result, Tiler};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::vec::Vec;
+
+/// An extent: constant, a symbol, or a multiple or a part of one.
+fn extent() -> impl Strategy<Value = Expr> {
+    let symbol = || (0..NAMES.len()).prop_map(|index| Expr::from(NAMES[index]));
+    prop_oneof![
+        3 => (1i64..9).prop_map(Expr::from),
+        4 => symbol(),
+        1 => (2i64..5, symbol()).prop_map(|(factor, symbol)| symbol.times(factor).unwrap()),
+        1 => (2i64..5, symbol()).prop_map(|(divisor, symbol)| symbol.ceil_div(divisor).unwrap()),
+    ]
+}
+
+/// How the strides of a layout come about: compact in a random order, one mode padded, one mode other.
+type Strides = (Vec<usize>, Option<(usize, i64)>, Option<(usize, Expr)>);
+
+fn strides(count: usize) -> impl Strategy<Value = Strides> {
+    let order = Just((0..count).collect::<Vec<_>>()).prop_shuffle();
+    let other = prop_oneof![(0i64..9).prop_map(Expr::from), extent()];
+    (order, prop::option::weighted(0.3, (0..count, 2i64..4)), prop::option::weighted(0.2, (0..count, other)))
+}
+
+fn layout() -> impl Strategy<Value = SymbolicLayout> {
+    let modes = prop::collection::vec(extent(), 1..4);
+    let with_strides = modes.prop_flat_map(|extents| (strides(extents.len()), Just(extents), any::<bool>()));
+    with_strides.prop_map(|((order, padded, other), extents, nested)| {
+        let mut modes: Vec<SymbolicMode> =
+            extents.iter().map(|extent| SymbolicMode { extent: extent.clone(), stride: 0.into() }).collect();
+        let mut stride = Expr::from(1);
+        for leaf in order {
+            if let Some((place, factor)) = padded
+                && place == leaf
+            {
+                stride = stride.times(factor).unwrap();
+            }
+            modes[leaf].stride = stride.clone();
+            stride = stride.times(&modes[leaf].extent).unwrap();
+        }
+        if let Some((leaf, other)) = other {
+            modes[leaf].stride = other;
+        }
+        let count = modes.len();
+        let flat = |value: fn(&SymbolicMode) -> Expr| {
+            crate::symbolic::ExprTuple::new(modes.iter().map(value).collect(), nesting(count, nested))
+        };
+        SymbolicLayout::new(flat(|mode| mode.extent.clone()), flat(|mode| mode.stride.clone())).unwrap()
+    })
+}
+
+/// All modes in one tuple, or the first alone and the others in a tuple of their own.
+fn nesting(count: usize, nested: bool) -> Nesting {
+    if !nested || count < 3 {
+        return Nesting::flat(count);
+    }
+    let mut nesting = Nesting::empty();
+    nesting.open(2);
+    nesting.push_leaf();
+    nesting.push(Nesting::flat(count - 1).tokens());
+    nesting
+}
+
+fn tiler() -> impl Strategy<Value = Tiler> {
+    let static_layout = || {
+        prop::collection::vec((1i64..7, prop::sample::select(std::vec![0i64, 1, 1, 2, 3, 4, 6, 8])), 1..3)
+            .prop_map(|modes| {
+                let parts: Vec<Layout> =
+                    modes.into_iter().map(|(extent, stride)| Layout::leaf(extent, stride).unwrap()).collect();
+                if parts.len() == 1 { parts[0].clone() } else { Layout::concat(&parts).unwrap() }
+            })
+    };
+    prop_oneof![
+        static_layout().prop_map(Tiler::Layout),
+        (1i64..9).prop_map(Tiler::from),
+        prop::collection::vec(1i64..9, 1..3).prop_map(|sizes| Tiler::Sizes(crate::IntTuple::flat(&sizes))),
+        (static_layout(), 1i64..5)
+            .prop_map(|(layout, size)| { Tiler::Modes(std::vec![Tiler::Layout(layout), Tiler::from(size)]) }),
+        (1i64..5).prop_map(|size| Tiler::Modes(std::vec![Tiler::Keep, Tiler::from(size)])),
+    ]
+}
+
+/// Hold `operation` to `expected`, which works on the bound layout: where the facts and the checks hold, the
+/// result is the same function. An empty layout is only held to be empty, as the static algebra refuses some.
+fn hold<T: core::fmt::Debug>(
+    layout: &SymbolicLayout,
+    launch: &Launch,
+    operation: impl Fn(&SymbolicLayout, &mut Obligations<'_>) -> Result<T>,
+    result: impl Fn(&T) -> &SymbolicLayout,
+    expected: impl Fn(&Layout) -> Result<Layout>,
+) -> core::result::Result<Option<T>, TestCaseError> {
+    let Ok(bound) = layout.bind(&launch.bindings) else { return Ok(None) };
+    let mut obligations = Obligations::collect(&launch.facts);
+    let answer = operation(layout, &mut obligations);
+    let checks = obligations.into_checks();
+    let strict = operation(layout, &mut Obligations::refuse(&launch.facts));
+    // Without checks the answer does not depend on the policy.
+    if answer.is_ok() && checks.is_empty() {
+        prop_assert!(strict.is_ok(), "{:?}", strict);
+    }
+    let Ok(answer) = answer else {
+        prop_assert!(strict.is_err());
+        return Ok(None);
+    };
+    if checks.verify(&launch.bindings).is_err() {
+        return Ok(None);
+    }
+    let actual = result(&answer).bind(&launch.bindings);
+    prop_assert!(actual.is_ok(), "{}: {:?}", result(&answer), actual);
+    let (actual, expected) = (actual.unwrap(), expected(&bound));
+    if bound.size() == 0 {
+        prop_assert_eq!(actual.size(), 0, "{}", result(&answer));
+        return Ok(Some(answer));
+    }
+    prop_assert!(expected.is_ok(), "{} but {:?}", result(&answer), expected);
+    let expected = expected.unwrap();
+    let same = actual.size() == expected.size() && actual.offsets().eq(expected.offsets());
+    prop_assert!(same, "{} is {} and not {} ({})", result(&answer), actual, expected, checks);
+    Ok(Some(answer))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2048, ..ProptestConfig::default() })]
+
+    #[test]
+    fn coalesce(layout in layout(), launch in launch(0..13)) {
+        let facts = &launch.facts;
+        hold(&layout, &launch, |a, _| a.coalesce(facts), |r| r, |a| Ok(a.coalesce()))?;
+        hold(&layout, &launch, |a, _| a.coalesce_modes(facts), |r| r, |a| Ok(a.coalesce_modes()))?;
+        hold(&layout, &launch, |a, _| a.simplify(facts), |r| r, |a| Ok(a.clone()))?;
+    }
+
+    #[test]
+    fn sizes(layout in layout(), launch in launch(0..13)) {
+        let Ok(bound) = layout.bind(&launch.bindings) else { return Ok(()) };
+        prop_assert_eq!(layout.size().unwrap().evaluate(&launch.bindings).unwrap(), bound.size());
+        let cosize = layout.cosize(&launch.facts).unwrap();
+        prop_assert_eq!(cosize.evaluate(&launch.bindings).unwrap(), bound.cosize(), "{}", cosize);
+        if layout.is_compact(&launch.facts) {
+            prop_assert!(bound.is_compact(), "{}", bound);
+        }
+    }
+
+    #[test]
+    fn compose(layout in layout(), tiler in tiler(), launch in launch(0..13)) {
+        let Ok(bound) = layout.bind(&launch.bindings) else { return Ok(()) };
+        // An empty layout composes with what is empty or keeps a mode, which has no offsets to compare.
+        if bound.size() > 0 {
+            hold(&layout, &launch, |a, o| a.compose(tiler.clone(), o), |r| r, |a| a.compose(tiler.clone()))?;
+        }
+    }
+
+    #[test]
+    fn divides(layout in layout(), tiler in tiler(), launch in launch(0..13)) {
+        let result: fn(&Divided) -> &SymbolicLayout = |divided| &divided.layout;
+        let tiler = || tiler.clone();
+        // Past the end of a mode that happens to have one element the static algebra has forgotten its stride.
+        let one = |mode: &SymbolicMode| {
+            mode.extent.as_constant().is_none() && mode.extent.evaluate(&launch.bindings).is_ok_and(|e| e == 1)
+        };
+        let overhangs = layout
+            .zipped_divide(tiler(), &mut Obligations::collect(&launch.facts))
+            .is_ok_and(|divided| !divided.overhang.is_empty());
+        if overhangs && layout.leaves().iter().any(one) {
+            return Ok(());
+        }
+        let divided = hold(&layout, &launch, |a, o| a.zipped_divide(tiler(), o), result, |a| a.zipped_divide(tiler()))?;
+        hold(&layout, &launch, |a, o| a.logical_divide(tiler(), o), result, |a| a.logical_divide(tiler()))?;
+        hold(&layout, &launch, |a, o| a.tiled_divide(tiler(), o), result, |a| a.tiled_divide(tiler()))?;
+        hold(&layout, &launch, |a, o| a.flat_divide(tiler(), o), result, |a| a.flat_divide(tiler()))?;
+        if let (Some(divided), Ok(bound)) = (divided, layout.bind(&launch.bindings))
+            && divided.overhang.is_empty()
+        {
+            // Compact tiles without an overhang visit each element once, or each one of a broadcast as often.
+            prop_assert_eq!(divided.layout.bind(&launch.bindings).unwrap().size() % bound.size().max(1), 0);
+        }
+    }
+
+    #[test]
+    fn upcast_and_downcast(layout in layout(), factor in prop::sample::select(std::vec![1i64, 2, 3, 4, 6, 8]), launch in launch(0..25)) {
+        hold(&layout, &launch, |a, o| a.upcast(factor, o), |r| r, |a| a.upcast(factor))?;
+        hold(&layout, &launch, |a, o| a.downcast(factor, o), |r| r, |a| a.downcast(factor))?;
+    }
+
+    #[test]
+    fn complement(layout in layout(), cotarget in extent(), launch in launch(0..13)) {
+        let Ok(bound) = layout.bind(&launch.bindings) else { return Ok(()) };
+        let mut obligations = Obligations::collect(&launch.facts);
+        let Ok(rest) = layout.complement(&cotarget, &mut obligations) else { return Ok(()) };
+        if obligations.into_checks().verify(&launch.bindings).is_err() {
+            return Ok(());
+        }
+        let rest = rest.bind(&launch.bindings).unwrap();
+        // Broadcast modes repeat; what is left of the layout and its complement has every offset once.
+        let pair = Layout::concat(&[bound.filter(), rest.clone()]).unwrap();
+        prop_assert!(pair.is_injective(), "{} {}", bound, rest);
+        prop_assert!(pair.cosize() >= cotarget.evaluate(&launch.bindings).unwrap(), "{} {}", bound, rest);
+        prop_assert!(rest.offsets().is_sorted());
+    }
+
+    #[test]
+    fn vectors_are_whole(layout in layout(), base in 0i64..9, launch in launch(0..25)) {
+        let Ok(bound) = layout.bind(&launch.bindings) else { return Ok(()) };
+        let width = layout.max_vector_width(base, &launch.facts).unwrap();
+        let offsets: BTreeSet<i64> = bound.offsets().map(|offset| base + offset).collect();
+        for offset in &offsets {
+            let start = offset - offset.rem_euclid(width);
+            let whole = (start..start + width).all(|neighbour| offsets.contains(&neighbour));
+            prop_assert!(whole, "{} of {} at {}", width, bound, base);
+        }
+        match layout.max_alignment(&launch.facts).unwrap() {
+            Some(factor) => prop_assert!(bound.size() == 0 || bound.upcast(factor).is_ok(), "{} {}", factor, bound),
+            None => prop_assert!(bound.offsets().all(|offset| offset == 0)),
+        }
+    }
+}
+
+/// The cases above are not all refused: what must succeed, and with which result.
+#[test]
+fn operations_succeed_where_the_facts_suffice() {
+    let facts = Facts::new().at_least("m", 64).multiple_of("m", 64).at_least("k", 32).multiple_of("k", 32);
+    let mut refuse = Obligations::refuse(&facts);
+    let layout = |text: &str| text.parse::<SymbolicLayout>().unwrap();
+    let columns = layout("(m,k):(1,lda)");
+    let text = |layout: SymbolicLayout| std::format!("{layout}");
+
+    let flat: Layout = "(32,2):(1,32)".parse().unwrap();
+    assert_eq!(text(columns.compose(&flat, &mut refuse).unwrap()), "(32,2):(1,32)");
+    let tiles = columns.zipped_divide(&Layout::leaf(64, 1).unwrap(), &mut refuse).unwrap();
+    assert_eq!(text(tiles.layout), "(64,(floor_div(m, 64),k)):(1,(64,lda))");
+    assert!(tiles.overhang.is_empty());
+    let strided = columns.zipped_divide((Layout::leaf(8, 2).unwrap(), 32), &mut refuse).unwrap();
+    assert_eq!(
+        text(strided.layout),
+        "((8,32),((2,floor_div(m, 16)),floor_div(k, 32))):((2,lda),((1,16),32*lda))"
+    );
+    let nested = layout("(b,(m,k)):(m*k,(1,m))").logical_divide((Tiler::Keep, [16, 3]), &mut refuse).unwrap();
+    assert_eq!(text(nested.layout), "(b,((16,floor_div(m, 16)),(3,ceil_div(k, 3)))):(k*m,((1,16),(m,3*m)))");
+    assert_eq!(nested.overhang, [1]);
+    assert_eq!(
+        text(layout("(m,k):(k,1)").upcast(32, &mut refuse).unwrap()),
+        "(m,floor_div(k, 32)):(floor_div(k, 32),1)"
+    );
+    assert_eq!(text(layout("(2,k):(1,2)").upcast(8, &mut refuse).unwrap()), "(1,floor_div(k, 4)):(1,1)");
+    let complement =
+        layout("(k,4):(1,2*k)").complement("m".parse::<Expr>().unwrap().times("k").unwrap(), &mut refuse);
+    assert_eq!(text(complement.unwrap()), "(2,floor_div(m, 8)):(k,8*k)");
+}
