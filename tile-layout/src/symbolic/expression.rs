@@ -21,8 +21,8 @@ use alloc::vec::Vec;
 /// Atoms and coefficients that an expression may have, those inside its atoms included.
 const MAX_SIZE: usize = 512;
 
-/// How deep atoms may nest.
-const MAX_DEPTH: usize = 24;
+/// How deep atoms may nest. Bounds look at each level in two ways, so the time they take doubles with each.
+const MAX_DEPTH: usize = 12;
 
 /// An indivisible factor of an expression.
 ///

@@ -171,8 +171,8 @@ impl Units<'_> {
         };
         if let Some(constant) = extent.as_constant()
             && let Some(unit) = stride.as_constant()
-            && steps % constant.max(1) == 0
-            && constant < steps
+            && (1..steps).contains(&constant)
+            && steps % constant == 0
             && self.is_continued(constant.saturating_mul(unit))
         {
             return Ok(SymbolicMode::new(1, 1));

@@ -126,7 +126,7 @@ fn hold<T: core::fmt::Debug>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2048, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1024, ..ProptestConfig::default() })]
 
     #[test]
     fn coalesce(layout in layout(), launch in launch(0..13)) {
@@ -177,13 +177,13 @@ proptest! {
         if let (Some(divided), Ok(bound)) = (divided, layout.bind(&launch.bindings))
             && divided.overhang.is_empty()
         {
-            // Compact tiles without an overhang visit each element once, or each one of a broadcast as often.
+            // Without an overhang every element is visited equally often.
             prop_assert_eq!(divided.layout.bind(&launch.bindings).unwrap().size() % bound.size().max(1), 0);
         }
     }
 
     #[test]
-    fn upcast_and_downcast(layout in layout(), factor in prop::sample::select(std::vec![1i64, 2, 3, 4, 6, 8]), launch in launch(0..25)) {
+    fn upcast_and_downcast(layout in layout(), factor in prop::sample::select(std::vec![1i64, 2, 3, 4, 6, 8]), launch in launch(0..17)) {
         hold(&layout, &launch, |a, o| a.upcast(factor, o), |r| r, |a| a.upcast(factor))?;
         hold(&layout, &launch, |a, o| a.downcast(factor, o), |r| r, |a| a.downcast(factor))?;
     }
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn vectors_are_whole(layout in layout(), base in 0i64..9, launch in launch(0..25)) {
+    fn vectors_are_whole(layout in layout(), base in 0i64..9, launch in launch(0..17)) {
         let Ok(bound) = layout.bind(&launch.bindings) else { return Ok(()) };
         let width = layout.max_vector_width(base, &launch.facts).unwrap();
         let offsets: BTreeSet<i64> = bound.offsets().map(|offset| base + offset).collect();
@@ -221,6 +221,15 @@ proptest! {
     }
 }
 
+/// An extent that the facts make 0 is a multiple of everything, and continues nothing.
+#[test]
+fn an_empty_mode_upcasts_to_an_empty_mode() {
+    let facts = Facts::new().equal_to("n", 0);
+    let layout: SymbolicLayout = "(n,4):(1,0)".parse().unwrap();
+    let words = layout.upcast(2, &mut Obligations::refuse(&facts)).unwrap();
+    assert_eq!(std::format!("{words}"), "(0,4):(1,0)");
+}
+
 /// The cases above are not all refused: what must succeed, and with which result.
 #[test]
 fn operations_succeed_where_the_facts_suffice() {
@@ -232,7 +241,7 @@ fn operations_succeed_where_the_facts_suffice() {
 
     let flat: Layout = "(32,2):(1,32)".parse().unwrap();
     assert_eq!(text(columns.compose(&flat, &mut refuse).unwrap()), "(32,2):(1,32)");
-    let tiles = columns.zipped_divide(&Layout::leaf(64, 1).unwrap(), &mut refuse).unwrap();
+    let tiles = columns.zipped_divide(Layout::leaf(64, 1).unwrap(), &mut refuse).unwrap();
     assert_eq!(text(tiles.layout), "(64,(floor_div(m, 64),k)):(1,(64,lda))");
     assert!(tiles.overhang.is_empty());
     let strided = columns.zipped_divide((Layout::leaf(8, 2).unwrap(), 32), &mut refuse).unwrap();
