@@ -10,6 +10,13 @@ use alloc::vec::Vec;
 use core::fmt;
 
 /// The result of an operation on layouts or views.
+///
+/// ```
+/// fn elements(text: &str) -> tile_layout::Result<i64> {
+///     Ok(text.parse::<tile_layout::Layout>()?.size())
+/// }
+/// assert_eq!(elements("(4,8):(8,1)"), Ok(32));
+/// ```
 pub type Result<T> = core::result::Result<T, LayoutError>;
 
 /// Why an operation was refused.
@@ -39,6 +46,11 @@ struct Refusal {
 }
 
 /// The class of a [`LayoutError`]: what a program can decide on.
+///
+/// ```
+/// use tile_layout::{ErrorKind, Layout};
+/// assert_eq!(Layout::leaf(-1, 0).map_err(|error| error.kind()), Err(ErrorKind::InvalidExtent));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -110,11 +122,24 @@ impl LayoutError {
     }
 
     /// The class.
+    ///
+    /// ```
+    /// use tile_layout::{ErrorKind, Layout};
+    /// let error = "(4,8:1".parse::<Layout>().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Syntax);
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
     /// Which modes or axes the message names, counted from 0; empty where the whole layout is meant.
+    ///
+    /// ```
+    /// use tile_layout::{Movement, View};
+    /// let error = View::row_major(&[4, 6])?.shrink(&[None, Some((2, 9))]).unwrap_err();
+    /// assert_eq!(error.modes(), [1]);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
     pub fn modes(&self) -> &[usize] {
         &self.0.modes
     }

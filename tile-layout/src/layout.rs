@@ -18,6 +18,12 @@ use core::fmt;
 use smallvec::{SmallVec, smallvec};
 
 /// One leaf of a layout.
+///
+/// ```
+/// use tile_layout::{Layout, Mode};
+/// assert_eq!("(4,8):(8,1)".parse::<Layout>()?.leaves()[0], Mode { extent: 4, stride: 8 });
+/// # Ok::<(), tile_layout::LayoutError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mode {
     /// Number of coordinates.
@@ -126,6 +132,11 @@ impl Builder {
     pub(crate) fn push_leaf(&mut self, mode: Mode) {
         self.modes.push(mode);
         self.nesting.push_leaf();
+    }
+
+    /// What was appended so far; complete once every bracket is.
+    pub(crate) fn part(&self) -> Part<'_> {
+        Part { modes: &self.modes, tokens: self.nesting.tokens() }
     }
 
     pub(crate) fn finish(self) -> Result<Layout> {

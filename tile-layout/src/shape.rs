@@ -7,6 +7,11 @@ use alloc::vec::Vec;
 ///
 /// # Errors
 /// `None` where the product overflows.
+///
+/// ```
+/// assert_eq!(tile_layout::element_count(&[2, 3]), Some(6));
+/// assert_eq!(tile_layout::element_count(&[usize::MAX, 2]), None);
+/// ```
 pub fn element_count(extents: &[usize]) -> Option<usize> {
     extents.iter().try_fold(1usize, |product, &extent| product.checked_mul(extent))
 }

@@ -27,6 +27,10 @@ pub struct Swizzle {
 
 impl Swizzle {
     /// The swizzle that changes nothing.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::Swizzle::IDENTITY.apply(13), 13);
+    /// ```
     pub const IDENTITY: Swizzle = Swizzle { bits: 0, base: 0, shift: 0 };
 
     /// A swizzle of `bits` bits above the lowest `base`, taken from `shift` bits higher (or lower).

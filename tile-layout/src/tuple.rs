@@ -17,6 +17,9 @@ pub(crate) type Ints = SmallVec<[i64; INLINE]>;
 
 const LEAF: u32 = u32::MAX;
 
+/// The nesting of one leaf.
+pub(crate) const LEAF_TOKENS: &[u32] = &[LEAF];
+
 /// How leaves nest, without their values.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Nesting(SmallVec<[u32; 12]>);

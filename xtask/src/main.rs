@@ -17,6 +17,7 @@ cargo xtask <command>
   demo           classify handwritten digits with two kernels, on the best device
   test           everything that CI checks: format, lints, tests, examples, device code
   bench compile  how long check, expansion and code generation take
+  bench layout   how long single operations of the layout library take
   setup          only install what is missing (LLVM 22, ptxas)
 
 Environment: TILE_DEVICE=cpu|reference|cuda:0 chooses the device of the demo.
@@ -28,7 +29,8 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["demo"] => demo::run(),
         ["test"] => test::run(),
-        ["bench", "compile"] => bench::compile(),
+        ["bench", "compile"] => bench::compile::run(),
+        ["bench", "layout"] => bench::layout::run(),
         ["setup"] => setup::llvm().and_then(|()| setup::ptxas().map(drop)),
         [] | ["help" | "-h" | "--help"] => {
             print!("{HELP}");

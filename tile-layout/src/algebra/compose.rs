@@ -15,10 +15,11 @@
 
 use super::carry::{Carries, even_steps};
 use super::coalesce::coalesce_modes;
-use super::tiler::Tiler;
+use super::tiler::{Cut, Tiler};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::evaluate::at_index;
 use crate::layout::{Builder, Layout, Mode, Modes, Part};
+use crate::tuple::{LEAF_TOKENS, LIMIT};
 use alloc::format;
 use alloc::string::String;
 use smallvec::SmallVec;
@@ -62,56 +63,62 @@ impl Layout {
 
     fn composed(&self, right: &Tiler, domain: Domain) -> Result<Layout> {
         let mut builder = Builder::new();
-        compose_tiler(&mut builder, self.part(), right, domain)?;
+        compose_cut(&mut builder, self.part(), right.cut(), domain)?;
         builder.finish()
     }
 }
 
 /// How far the right operand may reach.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Domain {
+pub(super) enum Domain {
     /// Within the size of the left one.
     Strict,
     /// As far as it likes: the left one's last mode is unbounded.
     Extended,
 }
 
-fn compose_tiler(builder: &mut Builder, left: Part<'_>, right: &Tiler, domain: Domain) -> Result<()> {
+fn compose_cut(builder: &mut Builder, left: Part<'_>, right: Cut<'_>, domain: Domain) -> Result<()> {
     match right {
-        Tiler::Keep => builder.push(left),
-        Tiler::Layout(layout) => compose_parts(builder, left, layout.part(), domain)?,
-        Tiler::Sizes(sizes) if sizes.is_leaf() => {
-            let layout = Layout::leaf(sizes.leaves()[0], 1)?;
-            compose_parts(builder, left, layout.part(), domain)?;
+        Cut::Keep => builder.push(left),
+        Cut::Whole(layout) => compose_part(builder, left, layout, domain)?,
+        Cut::Run(size) => {
+            let run = [check_size(size)?];
+            compose_part(builder, left, Part { modes: &run, tokens: LEAF_TOKENS }, domain)?;
         }
-        by_mode => {
-            let count = by_mode.modes_within(left)?;
+        Cut::ByMode(cuts) => {
+            cuts.count_within(left.rank())?;
             builder.open(left.rank());
-            let mut tilers = by_mode.modes().take(count);
-            for mode in left.children() {
-                compose_tiler(builder, mode, &tilers.next().unwrap_or(Tiler::Keep), domain)?;
-            }
+            left.children()
+                .zip(cuts.each())
+                .try_for_each(|(mode, cut)| compose_cut(builder, mode, cut, domain))?;
         }
     }
     Ok(())
 }
 
-/// Append `left ∘ right`, nested like `right` and finer.
-pub(crate) fn compose_parts(
-    builder: &mut Builder,
-    left: Part<'_>,
-    right: Part<'_>,
-    domain: Domain,
-) -> Result<()> {
-    check_domain(left, right, domain)?;
-    let digits = Digits::new(left.modes);
-    let pieces = match right.size() {
-        0 => Some(still(right.modes)),
-        _ => digits.without_carry(right.modes).or_else(|| digits.pointwise(right)),
-    };
-    let refused = || refusal(&digits, left, right);
-    push_pieces(builder, right.tokens, &mut pieces.ok_or_else(refused)?.iter());
+/// A contiguous run as a mode.
+pub(super) fn check_size(size: i64) -> Result<Mode> {
+    match size {
+        0..=LIMIT => Ok(Mode::new(size, 1)),
+        _ => Err(LayoutError::new(ErrorKind::InvalidExtent, format!("a run of {size} elements"))),
+    }
+}
+
+fn compose_part(builder: &mut Builder, left: Part<'_>, right: Part<'_>, domain: Domain) -> Result<()> {
+    let pieces = compose_modes(left, right, domain)?;
+    push_pieces(builder, right.tokens, &mut pieces.iter());
     Ok(())
+}
+
+/// The pieces of `left ∘ right`, in the order of the leaves of `right`.
+pub(super) fn compose_modes(left: Part<'_>, right: Part<'_>, domain: Domain) -> Result<Pieces> {
+    check_domain(left, right, domain)?;
+    if right.size() == 0 {
+        return Ok(still(right.modes));
+    }
+    let digits = Digits::new(left.modes);
+    let pieces = digits.without_carry(right.modes).or_else(|| digits.pointwise(right));
+    pieces.ok_or_else(|| refusal(&digits, left, right))
 }
 
 fn check_domain(left: Part<'_>, right: Part<'_>, domain: Domain) -> Result<()> {
@@ -142,12 +149,12 @@ fn check_domain(left: Part<'_>, right: Part<'_>, domain: Domain) -> Result<()> {
 
 /// A piece of a leaf of the right operand, with its stride in the result.
 #[derive(Clone, Copy)]
-struct Piece {
-    leaf: usize,
+pub(super) struct Piece {
+    pub(super) leaf: usize,
     mode: Mode,
 }
 
-type Pieces = SmallVec<[Piece; crate::tuple::INLINE]>;
+pub(super) type Pieces = SmallVec<[Piece; crate::tuple::INLINE]>;
 
 /// The leaves of a layout without elements, whose strides no one can see.
 fn still(leaves: &[Mode]) -> Pieces {
@@ -244,7 +251,7 @@ impl Digits {
     }
 }
 
-fn push_pieces<'a>(
+pub(super) fn push_pieces<'a>(
     builder: &mut Builder,
     tokens: &[u32],
     pieces: &mut (impl Iterator<Item = &'a Piece> + Clone),

@@ -14,10 +14,13 @@
 //! number of tiles is rounded up, and whoever reads needs a mask ([`crate::View::tile`] has one). An empty layout
 //! has no tiles.
 
-use super::compose::{Domain, compose_parts};
-use super::tiler::Tiler;
-use crate::error::Result;
-use crate::layout::{Builder, Layout, Mode, Part};
+use super::compose::{Domain, Pieces, check_size, compose_modes, push_pieces};
+use super::tiler::{Cut, Tiler};
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::layout::{Builder, Layout, Mode, Modes, Part};
+use crate::tuple::LEAF_TOKENS;
+use alloc::format;
+use smallvec::SmallVec;
 
 impl Layout {
     /// Each mode as `(tile, rest)`; see the table above the family in the chapter on layouts.
@@ -33,7 +36,7 @@ impl Layout {
     /// ```
     pub fn logical_divide(&self, tiler: impl Into<Tiler>) -> Result<Layout> {
         let mut builder = Builder::new();
-        logical(&mut builder, self.part(), &tiler.into())?;
+        logical(&mut builder, self.part(), tiler.into().cut())?;
         builder.finish()
     }
 
@@ -51,12 +54,11 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn zipped_divide(&self, tiler: impl Into<Tiler>) -> Result<Layout> {
-        let divided = Divided::new(self.part(), &tiler.into())?;
-        let mut builder = Builder::new();
-        builder.open(2);
-        builder.push(divided.tile.part());
-        builder.push(divided.rest.part());
-        builder.finish()
+        let (mut zipped, mut rest) = (Builder::new(), Builder::new());
+        zipped.open(2);
+        divide(&mut zipped, &mut rest, self.part(), tiler.into().cut())?;
+        zipped.push(rest.part());
+        zipped.finish()
     }
 
     /// `((tiles),rest,rest,…)`.
@@ -71,12 +73,13 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn tiled_divide(&self, tiler: impl Into<Tiler>) -> Result<Layout> {
-        let divided = Divided::new(self.part(), &tiler.into())?;
-        let mut builder = Builder::new();
-        builder.open(1 + divided.rest.rank());
-        builder.push(divided.tile.part());
-        divided.rest.part().children().for_each(|mode| builder.push(mode));
-        builder.finish()
+        let (mut tile, mut rest) = (Builder::new(), Builder::new());
+        divide(&mut tile, &mut rest, self.part(), tiler.into().cut())?;
+        let mut tiled = Builder::new();
+        tiled.open(1 + rest.part().rank());
+        tiled.push(tile.part());
+        rest.part().children().for_each(|mode| tiled.push(mode));
+        tiled.finish()
     }
 
     /// `(tile,tile,…,rest,rest,…)`.
@@ -91,92 +94,117 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn flat_divide(&self, tiler: impl Into<Tiler>) -> Result<Layout> {
-        let divided = Divided::new(self.part(), &tiler.into())?;
-        let mut builder = Builder::new();
-        builder.open(divided.tile.rank() + divided.rest.rank());
-        divided.tile.part().children().for_each(|mode| builder.push(mode));
-        divided.rest.part().children().for_each(|mode| builder.push(mode));
-        builder.finish()
-    }
-}
-
-/// A layout in two: the walk inside a tile and the walk from tile to tile.
-struct Divided {
-    tile: Layout,
-    rest: Layout,
-}
-
-impl Divided {
-    fn new(part: Part<'_>, tiler: &Tiler) -> Result<Divided> {
         let (mut tile, mut rest) = (Builder::new(), Builder::new());
-        divide(&mut tile, &mut rest, part, tiler)?;
-        Ok(Divided { tile: tile.finish()?, rest: rest.finish()? })
+        divide(&mut tile, &mut rest, self.part(), tiler.into().cut())?;
+        let mut flat = Builder::new();
+        flat.open(tile.part().rank() + rest.part().rank());
+        tile.part().children().chain(rest.part().children()).for_each(|mode| flat.push(mode));
+        flat.finish()
     }
 }
 
-fn divide(tile: &mut Builder, rest: &mut Builder, part: Part<'_>, tiler: &Tiler) -> Result<()> {
-    match tiler {
-        Tiler::Keep => {
-            tile.push(part);
-            rest.push(Layout::unit().part());
-        }
-        Tiler::Layout(layout) => divide_by_layout(tile, rest, part, layout)?,
-        Tiler::Sizes(sizes) if sizes.is_leaf() => {
-            divide_by_layout(tile, rest, part, &Layout::leaf(sizes.leaves()[0], 1)?)?;
-        }
-        by_mode => {
-            let count = by_mode.modes_within(part)?;
+/// Append to `tile` the walk inside a tile, to `rest` the walk from tile to tile.
+fn divide(tile: &mut Builder, rest: &mut Builder, part: Part<'_>, cut: Cut<'_>) -> Result<()> {
+    match cut {
+        Cut::ByMode(cuts) => {
+            let count = cuts.count_within(part.rank())?;
             tile.open(count);
             rest.open(part.rank());
-            let mut tilers = by_mode.modes();
-            for mode in part.children() {
-                match tilers.next() {
-                    Some(tiler) => divide(tile, rest, mode, &tiler)?,
-                    None => rest.push(mode),
+            for (place, (mode, cut)) in part.children().zip(cuts.each()).enumerate() {
+                if place < count {
+                    divide(tile, rest, mode, cut)?;
+                } else {
+                    rest.push(mode);
                 }
             }
         }
-    }
-    Ok(())
-}
-
-fn divide_by_layout(tile: &mut Builder, rest: &mut Builder, part: Part<'_>, layout: &Layout) -> Result<()> {
-    if part.size() == 0 {
-        // No elements make no tiles, whatever the tile.
-        tile.push(layout.part());
-        rest.push_leaf(Mode::new(0, 0));
-        return Ok(());
-    }
-    let walk = Layout::concat(&[layout.clone(), layout.complement(part.size())?])?;
-    let mut builder = Builder::new();
-    compose_parts(&mut builder, part, walk.part(), Domain::Extended)?;
-    let composed = builder.finish()?;
-    let mut modes = composed.part().children();
-    if let (Some(inside), Some(across)) = (modes.next(), modes.next()) {
-        tile.push(inside);
-        rest.push(across);
-    }
-    Ok(())
-}
-
-fn logical(builder: &mut Builder, part: Part<'_>, tiler: &Tiler) -> Result<()> {
-    match tiler {
-        Tiler::Keep => builder.push(part),
-        Tiler::Modes(_) => logical_by_mode(builder, part, tiler)?,
-        Tiler::Sizes(sizes) if !sizes.is_leaf() => logical_by_mode(builder, part, tiler)?,
-        _ => {
-            let divided = Divided::new(part, tiler)?;
-            builder.open(2);
-            builder.push(divided.tile.part());
-            builder.push(divided.rest.part());
+        whole => {
+            let walk = Walk::new(part, whole)?;
+            walk.push_tile(tile);
+            walk.push_rest(rest);
         }
     }
     Ok(())
 }
 
-fn logical_by_mode(builder: &mut Builder, part: Part<'_>, tiler: &Tiler) -> Result<()> {
-    tiler.modes_within(part)?;
-    builder.open(part.rank());
-    let mut tilers = tiler.modes();
-    part.children().try_for_each(|mode| logical(builder, mode, &tilers.next().unwrap_or(Tiler::Keep)))
+fn logical(builder: &mut Builder, part: Part<'_>, cut: Cut<'_>) -> Result<()> {
+    match cut {
+        Cut::Keep => builder.push(part),
+        Cut::ByMode(cuts) => {
+            cuts.count_within(part.rank())?;
+            builder.open(part.rank());
+            part.children().zip(cuts.each()).try_for_each(|(mode, cut)| logical(builder, mode, cut))?;
+        }
+        whole => {
+            let walk = Walk::new(part, whole)?;
+            builder.open(2);
+            walk.push_tile(builder);
+            walk.push_rest(builder);
+        }
+    }
+    Ok(())
+}
+
+/// Both walks through a layout that is cut as a whole.
+struct Walk<'a> {
+    /// The tile and what it leaves out, composed with the layout.
+    pieces: Pieces,
+    /// Leaves of the tile.
+    tile_leaves: usize,
+    tile_tokens: &'a [u32],
+    rest_tokens: SmallVec<[u32; 12]>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(part: Part<'a>, cut: Cut<'a>) -> Result<Walk<'a>> {
+        let (tile, tile_tokens): (Modes, &[u32]) = match cut {
+            Cut::Run(size) => (Modes::from_slice(&[check_size(size)?]), LEAF_TOKENS),
+            Cut::Whole(layout) => (Modes::from_slice(layout.modes), layout.tokens),
+            // All of it is one tile.
+            Cut::Keep | Cut::ByMode(_) => (Modes::from_slice(&[Mode::new(part.size(), 1)]), LEAF_TOKENS),
+        };
+        if tile.iter().any(|mode| mode.extent == 0) && part.size() > 0 {
+            return Err(LayoutError::new(
+                ErrorKind::InvalidExtent,
+                format!("{} is cut into tiles without elements", part.to_layout()),
+            ));
+        }
+        let tile_leaves = tile.len();
+        let mut walk = tile;
+        let size = part.size();
+        let rest_tokens = match (&walk[..], size) {
+            // No elements make no tiles, whatever the tile.
+            (_, 0) => {
+                walk.push(Mode::new(0, 0));
+                SmallVec::from_slice(LEAF_TOKENS)
+            }
+            ([Mode { extent: run @ 1.., stride: 1 }], _) => {
+                let run = *run;
+                walk.push(Mode::new((size - 1) / run + 1, run));
+                SmallVec::from_slice(LEAF_TOKENS)
+            }
+            _ => {
+                let tile = Part { modes: &walk[..tile_leaves], tokens: tile_tokens }.to_layout();
+                let complement = tile.complement(size)?;
+                walk.extend_from_slice(complement.leaves());
+                SmallVec::from_slice(complement.part().tokens)
+            }
+        };
+        let walk = Part { modes: &walk, tokens: &[] };
+        let pieces = compose_modes(part, walk, Domain::Extended)?;
+        Ok(Walk { pieces, tile_leaves, tile_tokens, rest_tokens })
+    }
+
+    fn push_tile(&self, builder: &mut Builder) {
+        let mut pieces = self.pieces.iter();
+        push_pieces(builder, self.tile_tokens, &mut pieces);
+    }
+
+    fn push_rest(&self, builder: &mut Builder) {
+        let mut pieces = self.pieces.iter();
+        while pieces.clone().next().is_some_and(|piece| piece.leaf < self.tile_leaves) {
+            pieces.next();
+        }
+        push_pieces(builder, &self.rest_tokens, &mut pieces);
+    }
 }

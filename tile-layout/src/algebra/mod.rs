@@ -18,4 +18,5 @@ pub(crate) use coalesce::coalesce_modes;
 
 pub(crate) use compose::Digits;
 pub use recast::shape_div;
+pub(crate) use tiler::Cut;
 pub use tiler::Tiler;

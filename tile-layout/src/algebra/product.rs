@@ -4,7 +4,7 @@
 //! of it in the order of `B`. The blocked product joins the modes so that copies lie in blocks, the raked one so
 //! that they interleave.
 
-use super::tiler::Tiler;
+use super::tiler::{Cut, Tiler};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::{Layout, Part};
 use crate::tuple::{IntTuple, Ints};
@@ -25,20 +25,20 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn logical_product(&self, copies: impl Into<Tiler>) -> Result<Layout> {
-        let copies = match copies.into() {
-            Tiler::Keep => return Ok(self.clone()),
-            Tiler::Layout(layout) => layout,
-            Tiler::Sizes(sizes) if sizes.is_leaf() => Layout::leaf(sizes.leaves()[0], 1)?,
-            by_mode => return self.product_by_mode(&by_mode),
-        };
-        Layout::concat(&[self.clone(), self.repeated(&copies)?])
+        self.product_by_cut(copies.into().cut())
     }
 
-    fn product_by_mode(&self, tiler: &Tiler) -> Result<Layout> {
-        tiler.modes_within(self.part())?;
-        let mut tilers = tiler.modes();
-        let repeat = |mode: Layout| mode.logical_product(tilers.next().unwrap_or(Tiler::Keep));
-        Layout::concat(&self.modes().map(repeat).collect::<Result<Vec<_>>>()?)
+    fn product_by_cut(&self, copies: Cut<'_>) -> Result<Layout> {
+        match copies {
+            Cut::Keep => Ok(self.clone()),
+            Cut::Whole(copies) => Layout::concat(&[self.clone(), self.repeated(&copies.to_layout())?]),
+            Cut::Run(count) => Layout::concat(&[self.clone(), self.repeated(&Layout::leaf(count, 1)?)?]),
+            Cut::ByMode(cuts) => {
+                cuts.count_within(self.rank())?;
+                let repeat = |(mode, cut): (Layout, Cut<'_>)| mode.product_by_cut(cut);
+                Layout::concat(&self.modes().zip(cuts.each()).map(repeat).collect::<Result<Vec<_>>>()?)
+            }
+        }
     }
 
     /// The walk from copy to copy.

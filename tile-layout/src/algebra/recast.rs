@@ -124,7 +124,7 @@ impl Layout {
     ///
     /// ```
     /// use tile_layout::Layout;
-    /// assert_eq!("(4,8):(8,1)".parse::<Layout>()?.max_alignment(), Some(8));
+    /// assert_eq!("(4,8):(8,1)".parse::<Layout>()?.max_alignment(), Some(32));
     /// assert_eq!("(4,6):(8,1)".parse::<Layout>()?.max_alignment(), Some(2));
     /// assert_eq!("4:0".parse::<Layout>()?.max_alignment(), None);
     /// # Ok::<(), tile_layout::LayoutError>(())

@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::{Layout, Part};
-use crate::tuple::IntTuple;
+use crate::tuple::{IntTuple, children, is_leaf, leaf_count, rank};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -33,31 +33,76 @@ pub enum Tiler {
     Keep,
 }
 
-impl Tiler {
-    /// The tilers of the modes, where there is one for each.
-    pub(crate) fn modes(&self) -> impl Iterator<Item = Tiler> {
-        let (sizes, tilers) = match self {
-            Tiler::Sizes(sizes) if !sizes.is_leaf() => (Some(sizes), &[][..]),
-            Tiler::Modes(tilers) => (None, &tilers[..]),
-            _ => (None, &[][..]),
-        };
-        sizes.into_iter().flat_map(IntTuple::modes).map(Tiler::Sizes).chain(tilers.iter().cloned())
-    }
+/// A tiler or a part of one, borrowed, by what is done with it.
+#[derive(Clone, Copy)]
+pub(crate) enum Cut<'a> {
+    /// One layout for all of the left operand.
+    Whole(Part<'a>),
+    /// The layout `n:1` for all of it.
+    Run(i64),
+    /// The left operand as it is.
+    Keep,
+    /// One cut for each of its first modes.
+    ByMode(Cuts<'a>),
+}
 
-    /// How many modes it has, checked against what it applies to.
-    pub(crate) fn modes_within(&self, left: Part<'_>) -> Result<usize> {
+/// The cuts of several modes.
+#[derive(Clone, Copy)]
+pub(crate) enum Cuts<'a> {
+    Sizes { leaves: &'a [i64], tokens: &'a [u32] },
+    Tilers(&'a [Tiler]),
+}
+
+impl Tiler {
+    pub(crate) fn cut(&self) -> Cut<'_> {
+        match self {
+            Tiler::Layout(layout) => Cut::Whole(layout.part()),
+            Tiler::Sizes(sizes) => Cut::of_sizes(&sizes.leaves, sizes.nesting.tokens()),
+            Tiler::Modes(tilers) => Cut::ByMode(Cuts::Tilers(tilers)),
+            Tiler::Keep => Cut::Keep,
+        }
+    }
+}
+
+impl<'a> Cut<'a> {
+    fn of_sizes(leaves: &'a [i64], tokens: &'a [u32]) -> Cut<'a> {
+        match leaves {
+            [size] if is_leaf(tokens) => Cut::Run(*size),
+            _ => Cut::ByMode(Cuts::Sizes { leaves, tokens }),
+        }
+    }
+}
+
+impl<'a> Cuts<'a> {
+    /// How many modes are cut, if the left operand has as many.
+    pub(crate) fn count_within(self, left_rank: usize) -> Result<usize> {
         let count = match self {
-            Tiler::Sizes(sizes) => sizes.rank(),
-            Tiler::Modes(tilers) => tilers.len(),
-            Tiler::Layout(_) | Tiler::Keep => 1,
+            Cuts::Sizes { tokens, .. } => rank(tokens),
+            Cuts::Tilers(tilers) => tilers.len(),
         };
-        if count <= left.rank() {
+        if count <= left_rank {
             return Ok(count);
         }
         Err(LayoutError::new(
             ErrorKind::Rank,
-            format!("tiler {self} has {count} modes, {} has {}", left.to_layout(), left.rank()),
+            format!("a tiler of {count} modes is too long for a layout of {left_rank}"),
         ))
+    }
+
+    /// One cut for each mode of the left operand; modes beyond the last are kept.
+    pub(crate) fn each(self) -> impl Iterator<Item = Cut<'a>> {
+        let (sizes, tilers) = match self {
+            Cuts::Sizes { leaves, tokens } => (Some((leaves, tokens)), &[][..]),
+            Cuts::Tilers(tilers) => (None, tilers),
+        };
+        let sizes = sizes.into_iter().flat_map(|(mut leaves, tokens)| {
+            children(tokens).map(move |child| {
+                let (own, rest) = leaves.split_at(leaf_count(child));
+                leaves = rest;
+                Cut::of_sizes(own, child)
+            })
+        });
+        sizes.chain(tilers.iter().map(Tiler::cut)).chain(core::iter::repeat(Cut::Keep))
     }
 }
 

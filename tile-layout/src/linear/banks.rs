@@ -18,6 +18,13 @@ const LANES_A_PASS: u32 = 32;
 const MOST_BANKS: u32 = 1024;
 
 /// The passes that an access of a warp takes.
+///
+/// ```
+/// use tile_layout::linear::{Wavefronts, wavefronts};
+/// // 32 lanes read a word each, all in bank 0.
+/// let column: Vec<u64> = (0..32).map(|lane| lane * 128).collect();
+/// assert_eq!(wavefronts(&column, 4, 32), Ok(Wavefronts { count: 32, minimum: 1 }));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wavefronts {
     /// The passes taken.

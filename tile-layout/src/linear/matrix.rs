@@ -10,6 +10,11 @@ use core::fmt;
 use super::{LinearError, Subspace};
 
 /// The most rows or columns of a [`BitMatrix`].
+///
+/// ```
+/// use tile_layout::linear::{BitMatrix, MAX_BITS};
+/// assert!(BitMatrix::identity(MAX_BITS).is_ok() && BitMatrix::identity(MAX_BITS + 1).is_err());
+/// ```
 pub const MAX_BITS: u32 = 64;
 
 /// A matrix over GF(2) as the images of its input bits.

@@ -7,6 +7,13 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// A pair of numbers for an axis, or nothing: a range to keep, or the elements to add before and after.
+///
+/// ```
+/// use tile_layout::{Movement, Span, View};
+/// let middle: [Span; 2] = [None, Some((1, 3))];
+/// assert_eq!(View::row_major(&[4, 4])?.shrink(&middle)?.shape(), [4, 2]);
+/// # Ok::<(), tile_layout::LayoutError>(())
+/// ```
 pub type Span = Option<(i64, i64)>;
 
 /// One extent of a new shape.

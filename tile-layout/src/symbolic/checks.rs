@@ -15,6 +15,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 /// One condition that a launch must satisfy, and what it is for.
+///
+/// ```
+/// use tile_layout::symbolic::{Check, Condition};
+/// let check = Check { condition: Condition::divides(64, "m"), reason: "tile extent of mode 0".into() };
+/// assert_eq!(check.to_string(), "m must be a multiple of 64: tile extent of mode 0");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Check {
     /// What must hold.

@@ -16,6 +16,11 @@ use alloc::format;
 use alloc::vec::Vec;
 
 /// One leaf of a symbolic layout.
+///
+/// ```
+/// use tile_layout::{Mode, symbolic::{Expr, SymbolicMode}};
+/// assert_eq!(SymbolicMode::from(Mode { extent: 4, stride: 8 }).extent, Expr::from(4));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SymbolicMode {
     /// Number of coordinates.

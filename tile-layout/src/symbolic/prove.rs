@@ -14,6 +14,11 @@ use super::quotient::gcd;
 use crate::error::Result;
 
 /// What facts say about a condition.
+///
+/// ```
+/// use tile_layout::symbolic::{Condition, Facts, Proof};
+/// assert_eq!(Facts::new().prove(&Condition::divides(2, "m")), Proof::Unknown);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Proof {
     /// It holds for all values that satisfy the facts.

@@ -46,6 +46,10 @@ pub enum Fill {
 
 impl Fill {
     /// Nothing: 0 of any type.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::Fill::ZERO.to_string(), "0");
+    /// ```
     pub const ZERO: Fill = Fill::Integer(0);
 }
 

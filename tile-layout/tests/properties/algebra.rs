@@ -279,7 +279,7 @@ proptest! {
 fn refusals_name_modes() {
     let rows: Layout = "(8,6):(6,1)".parse().unwrap();
     let error = rows.zipped_divide([2, 3, 2]).unwrap_err();
-    assert_eq!(error.to_string(), "tiler (2,3,2) has 3 modes, (8,6):(6,1) has 2");
+    assert_eq!(error.to_string(), "a tiler of 3 modes is too long for a layout of 2");
     let error = "(4,2,3):(1,4,12)".parse::<Layout>().unwrap().complement(24).unwrap_err();
     assert_eq!((error.kind(), error.modes()), (ErrorKind::NotComplementable, &[2][..]));
     let error = rows.compose(&"(2,5):(1,2)".parse::<Layout>().unwrap()).unwrap_err();

@@ -17,6 +17,11 @@ use super::{BitMatrix, Dim, Group, LinearError, LinearLayout, Subspace};
 const NEAREST_FIRST: [Dim; 4] = [Dim::Register, Dim::Lane, Dim::Warp, Dim::Block];
 
 /// A holder of an element.
+///
+/// ```
+/// use tile_layout::linear::Place;
+/// assert_eq!(Place { lane: 3, ..Place::default() }.register, 0);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Place {
     /// Register of the lane, in elements.
@@ -30,6 +35,14 @@ pub struct Place {
 }
 
 /// The farthest that any element moves.
+///
+/// ```
+/// use tile_layout::linear::{Conversion, Dim, LinearLayout, Route};
+/// let (lanes, warps) = (Dim::Lane, Dim::Warp);
+/// let row = |dim| LinearLayout::identity(dim, Dim::Axis(0), 4);
+/// assert_eq!(Conversion::between(&row(lanes)?, &row(warps)?)?.route(), Route::SharedMemory);
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Route {
     /// Every place already holds its element.

@@ -14,6 +14,16 @@ use crate::linear::matrix::{combination, kernel, low_bits};
 use crate::linear::{LinearError, Subspace};
 
 /// The rounds of a conversion within warps.
+///
+/// ```
+/// use tile_layout::linear::{Conversion, Dim, LinearLayout};
+/// let outputs = [(Dim::Axis(0), 2), (Dim::Axis(1), 2)];
+/// let rows = LinearLayout::new(&[(Dim::Register, &[[0, 1]]), (Dim::Lane, &[[1, 0]])], outputs)?;
+/// let columns = LinearLayout::new(&[(Dim::Register, &[[1, 0]]), (Dim::Lane, &[[0, 1]])], outputs)?;
+/// let plan = Conversion::between(&rows, &columns)?.shuffle_plan();
+/// assert_eq!(plan.map(|plan| plan.round_count()), Some(2));
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShufflePlan {
     conversion: Conversion,
@@ -27,6 +37,16 @@ pub struct ShufflePlan {
 }
 
 /// One round: every lane sends at most one register.
+///
+/// ```
+/// use tile_layout::linear::{Conversion, Dim, LinearLayout};
+/// let outputs = [(Dim::Axis(0), 2), (Dim::Axis(1), 2)];
+/// let rows = LinearLayout::new(&[(Dim::Register, &[[0, 1]]), (Dim::Lane, &[[1, 0]])], outputs)?;
+/// let columns = LinearLayout::new(&[(Dim::Register, &[[1, 0]]), (Dim::Lane, &[[0, 1]])], outputs)?;
+/// let plan = Conversion::between(&rows, &columns)?.shuffle_plan();
+/// assert_eq!(plan.map(|plan| plan.rounds().count()), Some(2));
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ShuffleRound {
     register: u64,
@@ -34,6 +54,18 @@ pub struct ShuffleRound {
 }
 
 /// What one lane receives in a round.
+///
+/// ```
+/// use tile_layout::linear::{Conversion, Dim, LinearLayout, Place};
+/// let outputs = [(Dim::Axis(0), 2), (Dim::Axis(1), 2)];
+/// let rows = LinearLayout::new(&[(Dim::Register, &[[0, 1]]), (Dim::Lane, &[[1, 0]])], outputs)?;
+/// let columns = LinearLayout::new(&[(Dim::Register, &[[1, 0]]), (Dim::Lane, &[[0, 1]])], outputs)?;
+/// let plan = Conversion::between(&rows, &columns)?.shuffle_plan();
+/// let plan = plan.ok_or("elements stay in their lanes")?;
+/// let received: Vec<_> = plan.rounds().map(|round| plan.transfer(round, Place::default())).collect::<Result<_, _>>()?;
+/// assert!(received.into_iter().flatten().any(|transfer| transfer.sender.lane == 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Transfer {
     /// The register of the target layout that it fills.

@@ -74,6 +74,12 @@ pub fn mfma(shape: MatrixShape, element_bits: u32, operand: Operand) -> Result<L
 }
 
 /// A generation of `V_WMMA`; their fragments differ.
+///
+/// ```
+/// use tile_layout::linear::{Dim, Operand, WmmaGeneration, wmma};
+/// let registers = |generation| wmma(generation, 16, Operand::A).map(|a| a.input_bits(Dim::Register));
+/// assert_eq!((registers(WmmaGeneration::Gfx11), registers(WmmaGeneration::Gfx12)), (Ok(4), Ok(3)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WmmaGeneration {
     /// RDNA 3: both halves of a wave hold all of `A` and `B`.

@@ -43,6 +43,14 @@ impl fmt::Display for MatrixShape {
 }
 
 /// An operand of a matrix instruction.
+///
+/// ```
+/// use tile_layout::linear::{MatrixShape, Operand, mma_sync};
+/// let shape = MatrixShape { m: 16, n: 8, k: 16 };
+/// let b = mma_sync(shape, 16, Operand::B)?;
+/// assert_eq!(b.outputs().iter().map(|axis| axis.extent()).collect::<Vec<_>>(), [16, 8]);
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// The left factor, m x k.

@@ -112,6 +112,13 @@ pub fn wgmma_accumulator(n: u32) -> Result<LinearLayout, LinearError> {
 }
 
 /// An accumulator as equal slabs side by side.
+///
+/// ```
+/// use tile_layout::linear::{Dim, wgmma_slabs};
+/// let slabs = wgmma_slabs(24)?;
+/// assert_eq!((slabs.count, slabs.slab.input_bits(Dim::Register)), (3, 2));
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WgmmaSlabs {
     /// One slab: 64 rows, 8 columns, 4 registers a lane.

@@ -20,6 +20,12 @@ const CHUNK_BYTES: u64 = 16;
 const CORE_ROWS: u64 = 8;
 
 /// The axis along which an operand is contiguous.
+///
+/// ```
+/// use tile_layout::linear::{Major, SwizzleWidth, wgmma_shared_operand};
+/// // Only elements of 16 bits may lie with m or n contiguous.
+/// assert!(wgmma_shared_operand(Major::MN, SwizzleWidth::Bytes128, 8, 64, 64).is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Major {
     /// `k` is contiguous: row-major `A`, column-major `B`.
@@ -29,6 +35,10 @@ pub enum Major {
 }
 
 /// The width in bytes of the swizzle of a shared operand.
+///
+/// ```
+/// assert_eq!(tile_layout::linear::SwizzleWidth::Bytes64.bits(), 2);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SwizzleWidth {
     /// No swizzle: core matrices are contiguous.
@@ -58,6 +68,13 @@ impl SwizzleWidth {
 }
 
 /// An operand tile in shared memory.
+///
+/// ```
+/// use tile_layout::linear::{Major, SwizzleWidth, wgmma_shared_operand};
+/// let operand = wgmma_shared_operand(Major::K, SwizzleWidth::Bytes32, 16, 64, 16)?;
+/// assert_eq!(operand.stride_byte_offset, 256);
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedOperand {
     /// `(Axis(0), Axis(1))`, the index along `m` or `n` and the index along `k`, to `Offset` in elements.

@@ -18,12 +18,22 @@ use super::matrix::low_bits;
 use super::{BitMatrix, LinearError};
 
 /// The most bits on one side of a [`LinearLayout`]; one fewer than 64, so that every extent fits a `u64`.
+///
+/// ```
+/// use tile_layout::linear::{Dim, LinearLayout, MAX_LAYOUT_BITS};
+/// assert!(LinearLayout::identity(Dim::Lane, Dim::Axis(0), 1 << MAX_LAYOUT_BITS).is_ok());
+/// ```
 pub const MAX_LAYOUT_BITS: u32 = 63;
 
 /// What a group of bits means.
 ///
 /// The hardware dimensions come from the inside out: a register of a lane, a lane of a warp, a warp of a block,
 /// a block of a grid. A type of a few values, not a string: misspelled names don't compile and comparing is free.
+///
+/// ```
+/// use tile_layout::linear::Dim;
+/// assert_eq!((Dim::Lane.to_string(), Dim::Axis(1).to_string()), ("lane".to_owned(), "axis1".to_owned()));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dim {
     /// An element held by one lane, counted in elements (not in 32-bit registers).

@@ -20,6 +20,19 @@ use super::matrix::low_bits;
 use super::{Dim, Group, LinearError, LinearLayout, Wavefronts};
 
 /// What the lanes of a warp do at once: each moves `width` bytes.
+///
+/// ```
+/// use tile_layout::linear::{Access, Dim, LinearLayout, SharedMemory, search_swizzle};
+/// let memory = LinearLayout::from_modes(&[(32, 32), (32, 1)])?;
+/// let axes = [(Dim::Axis(0), 32), (Dim::Axis(1), 32)];
+/// let lanes = |bases: [[u64; 2]; 5]| LinearLayout::new(&[(Dim::Register, &[]), (Dim::Lane, &bases)], axes);
+/// let rows = lanes([[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]])?;
+/// let columns = lanes([[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]])?;
+/// let [write, read] = [&rows, &columns].map(|layout| Access { layout, width: 4 });
+/// let best = search_swizzle(&memory, SharedMemory { element_bytes: 4, banks: 32 }, write, read)?;
+/// assert_eq!((best.shared.write.count, best.shared.read.count), (1, 1));
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Access<'a> {
     /// `(Register, Lane, …)` to the axes of the tile. The lowest register bits are the elements of one vector;
@@ -30,6 +43,12 @@ pub struct Access<'a> {
 }
 
 /// Shared memory as both accesses see it.
+///
+/// ```
+/// use tile_layout::linear::SharedMemory;
+/// let halves = SharedMemory { element_bytes: 2, banks: 32 };
+/// assert_eq!(halves.banks * 4 / halves.element_bytes, 64);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedMemory {
     /// Bytes of an element, a power of two.
@@ -39,6 +58,19 @@ pub struct SharedMemory {
 }
 
 /// A layout of a tile in shared memory with what both accesses cost.
+///
+/// ```
+/// use tile_layout::linear::{Access, Dim, LinearLayout, SharedMemory, search_swizzle};
+/// let memory = LinearLayout::from_modes(&[(32, 32), (32, 1)])?;
+/// let axes = [(Dim::Axis(0), 32), (Dim::Axis(1), 32)];
+/// let lanes = |bases: [[u64; 2]; 5]| LinearLayout::new(&[(Dim::Register, &[]), (Dim::Lane, &bases)], axes);
+/// let rows = lanes([[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]])?;
+/// let columns = lanes([[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]])?;
+/// let [write, read] = [&rows, &columns].map(|layout| Access { layout, width: 4 });
+/// let best = search_swizzle(&memory, SharedMemory { element_bytes: 4, banks: 32 }, write, read)?;
+/// assert!(best.shared.layout.is_permutation());
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedLayout {
     /// The axes of the tile to `Offset`, in elements.
@@ -50,6 +82,19 @@ pub struct SharedLayout {
 }
 
 /// A swizzle of element offsets and what it gives.
+///
+/// ```
+/// use tile_layout::linear::{Access, Dim, LinearLayout, SharedMemory, search_swizzle};
+/// let memory = LinearLayout::from_modes(&[(32, 32), (32, 1)])?;
+/// let axes = [(Dim::Axis(0), 32), (Dim::Axis(1), 32)];
+/// let lanes = |bases: [[u64; 2]; 5]| LinearLayout::new(&[(Dim::Register, &[]), (Dim::Lane, &bases)], axes);
+/// let rows = lanes([[0, 1], [0, 2], [0, 4], [0, 8], [0, 16]])?;
+/// let columns = lanes([[1, 0], [2, 0], [4, 0], [8, 0], [16, 0]])?;
+/// let [write, read] = [&rows, &columns].map(|layout| Access { layout, width: 4 });
+/// let best = search_swizzle(&memory, SharedMemory { element_bytes: 4, banks: 32 }, write, read)?;
+/// assert_eq!(best.swizzle.to_string(), "Sw<5,0,5>");
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwizzleChoice {
     /// The swizzle; [`Swizzle::IDENTITY`] where the given layout is best as it is.

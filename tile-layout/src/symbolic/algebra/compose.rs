@@ -14,7 +14,7 @@
 //! The rule is narrower than the static one, which also tries every element: what it cannot decide is refused.
 
 use super::coalesce::coalesce_modes;
-use crate::algebra::Tiler;
+use crate::algebra::{Cut, Tiler};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
 use crate::symbolic::checks::Obligations;
@@ -58,45 +58,30 @@ impl SymbolicLayout {
         obligations: &mut Obligations<'_>,
     ) -> Result<SymbolicLayout> {
         let mut builder = SymbolicBuilder::new();
-        compose_tiler(&mut builder, self.part(), &right.into(), obligations)?;
+        compose_cut(&mut builder, self.part(), right.into().cut(), obligations)?;
         builder.finish()
     }
 }
 
-fn compose_tiler(
+fn compose_cut(
     builder: &mut SymbolicBuilder,
     left: SymbolicPart<'_>,
-    right: &Tiler,
+    right: Cut<'_>,
     obligations: &mut Obligations<'_>,
 ) -> Result<()> {
     match right {
-        Tiler::Keep => builder.push(left),
-        Tiler::Layout(layout) => compose_within(builder, left, layout, obligations)?,
-        Tiler::Sizes(sizes) if sizes.is_leaf() => {
-            compose_within(builder, left, &Layout::leaf(sizes.leaves()[0], 1)?, obligations)?;
-        }
-        by_mode => {
-            check_rank(by_mode, left)?;
+        Cut::Keep => builder.push(left),
+        Cut::Whole(layout) => compose_within(builder, left, &layout.to_layout(), obligations)?,
+        Cut::Run(size) => compose_within(builder, left, &Layout::leaf(size, 1)?, obligations)?,
+        Cut::ByMode(cuts) => {
+            cuts.count_within(left.rank())?;
             builder.open(left.rank());
-            let mut tilers = by_mode.modes();
-            for mode in left.children() {
-                compose_tiler(builder, mode, &tilers.next().unwrap_or(Tiler::Keep), obligations)?;
+            for (mode, cut) in left.children().zip(cuts.each()) {
+                compose_cut(builder, mode, cut, obligations)?;
             }
         }
     }
     Ok(())
-}
-
-/// Refuse a tiler with more modes than what it applies to.
-pub(super) fn check_rank(tiler: &Tiler, left: SymbolicPart<'_>) -> Result<()> {
-    let count = tiler.modes().count();
-    if count <= left.rank() {
-        return Ok(());
-    }
-    Err(LayoutError::new(
-        ErrorKind::Rank,
-        format!("tiler {tiler} has {count} modes, {} has {}", left.to_layout(), left.rank()),
-    ))
 }
 
 fn compose_within(

@@ -5,8 +5,8 @@
 //! obligation: an overhang needs a mask, not a check. Where a tile meets several modes, composition may ask for
 //! more (see `compose.rs`).
 
-use super::compose::{check_rank, compose_parts};
-use crate::algebra::Tiler;
+use super::compose::compose_parts;
+use crate::algebra::{Cut, Tiler};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
 use crate::symbolic::checks::Obligations;
@@ -57,7 +57,7 @@ impl SymbolicLayout {
     ) -> Result<Divided> {
         let mut cutter = Cutter::new(self, obligations);
         let mut builder = SymbolicBuilder::new();
-        cutter.logical(&mut builder, self.part(), &tiler.into(), Depth::Top)?;
+        cutter.logical(&mut builder, self.part(), tiler.into().cut(), Depth::Top)?;
         Ok(Divided { layout: builder.finish()?, overhang: cutter.overhang })
     }
 
@@ -140,7 +140,7 @@ impl SymbolicLayout {
         arrange: impl Fn(&mut SymbolicBuilder, SymbolicPart<'_>, SymbolicPart<'_>),
     ) -> Result<Divided> {
         let mut cutter = Cutter::new(self, obligations);
-        let (tile, rest) = cutter.cut(self.part(), tiler, Depth::Top)?;
+        let (tile, rest) = cutter.cut(self.part(), tiler.cut(), Depth::Top)?;
         let mut builder = SymbolicBuilder::new();
         arrange(&mut builder, tile.part(), rest.part());
         Ok(Divided { layout: builder.finish()?, overhang: cutter.overhang })
@@ -170,32 +170,29 @@ impl<'o, 'f> Cutter<'o, 'f> {
     fn cut(
         &mut self,
         part: SymbolicPart<'_>,
-        tiler: &Tiler,
+        cut: Cut<'_>,
         depth: Depth,
     ) -> Result<(SymbolicLayout, SymbolicLayout)> {
-        match tiler {
-            Tiler::Keep => return Ok((part.to_layout(), Layout::unit().into())),
-            Tiler::Layout(layout) => return self.cut_by_layout(part, layout),
-            Tiler::Sizes(sizes) if sizes.is_leaf() => {
-                return self.cut_by_layout(part, &Layout::leaf(sizes.leaves()[0], 1)?);
-            }
-            Tiler::Sizes(_) | Tiler::Modes(_) => check_rank(tiler, part)?,
-        }
+        let cuts = match cut {
+            Cut::Keep => return Ok((part.to_layout(), Layout::unit().into())),
+            Cut::Whole(layout) => return self.cut_by_layout(part, &layout.to_layout()),
+            Cut::Run(size) => return self.cut_by_layout(part, &Layout::leaf(size, 1)?),
+            Cut::ByMode(cuts) => cuts,
+        };
+        let count = cuts.count_within(part.rank())?;
         let (mut tile, mut rest) = (SymbolicBuilder::new(), SymbolicBuilder::new());
-        tile.open(tiler.modes().count());
+        tile.open(count);
         rest.open(part.rank());
-        let mut tilers = tiler.modes();
-        for (position, mode) in part.children().enumerate() {
+        for (position, (mode, cut)) in part.children().zip(cuts.each()).enumerate() {
             if depth == Depth::Top {
                 self.mode = position;
             }
-            match tilers.next() {
-                Some(tiler) => {
-                    let (inside, across) = self.cut(mode, &tiler, Depth::Inside)?;
-                    tile.push(inside.part());
-                    rest.push(across.part());
-                }
-                None => rest.push(mode),
+            if position < count {
+                let (inside, across) = self.cut(mode, cut, Depth::Inside)?;
+                tile.push(inside.part());
+                rest.push(across.part());
+            } else {
+                rest.push(mode);
             }
         }
         Ok((tile.finish()?, rest.finish()?))
@@ -254,33 +251,30 @@ impl<'o, 'f> Cutter<'o, 'f> {
         &mut self,
         builder: &mut SymbolicBuilder,
         part: SymbolicPart<'_>,
-        tiler: &Tiler,
+        cut: Cut<'_>,
         depth: Depth,
     ) -> Result<()> {
-        let by_mode = match tiler {
-            Tiler::Keep => {
+        let cuts = match cut {
+            Cut::Keep => {
                 builder.push(part);
                 return Ok(());
             }
-            Tiler::Modes(_) => true,
-            Tiler::Sizes(sizes) => !sizes.is_leaf(),
-            Tiler::Layout(_) => false,
+            Cut::ByMode(cuts) => cuts,
+            whole => {
+                let (tile, rest) = self.cut(part, whole, depth)?;
+                builder.open(2);
+                builder.push(tile.part());
+                builder.push(rest.part());
+                return Ok(());
+            }
         };
-        if !by_mode {
-            let (tile, rest) = self.cut(part, tiler, depth)?;
-            builder.open(2);
-            builder.push(tile.part());
-            builder.push(rest.part());
-            return Ok(());
-        }
-        check_rank(tiler, part)?;
+        cuts.count_within(part.rank())?;
         builder.open(part.rank());
-        let mut tilers = tiler.modes();
-        for (position, mode) in part.children().enumerate() {
+        for (position, (mode, cut)) in part.children().zip(cuts.each()).enumerate() {
             if depth == Depth::Top {
                 self.mode = position;
             }
-            self.logical(builder, mode, &tilers.next().unwrap_or(Tiler::Keep), Depth::Inside)?;
+            self.logical(builder, mode, cut, Depth::Inside)?;
         }
         Ok(())
     }

@@ -59,7 +59,7 @@ fn unproved_conditions_are_refused_by_name() {
     let cases = [
         (layout.upcast(8, &mut refuse), ErrorKind::Unproved, "k must be a multiple of 8: stride of mode 0; "),
         (layout.compose([16], &mut refuse), ErrorKind::OutOfBounds, "m must be at least 16: "),
-        (layout.compose([1, 1, 1], &mut refuse), ErrorKind::Rank, "tiler (1,1,1) has 3 modes, "),
+        (layout.compose([1, 1, 1], &mut refuse), ErrorKind::Rank, "a tiler of 3 modes is too long"),
         (layout.downcast(2, &mut refuse), ErrorKind::Unproved, "k must be at least 2: stride of mode 0, "),
         (layout.upcast(0, &mut refuse), ErrorKind::InvalidExtent, "a factor or a width must be 1 or more"),
         (layout.recast(3, 2, &mut refuse), ErrorKind::NotDivisible, "elements of 3 bits"),

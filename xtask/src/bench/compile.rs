@@ -1,7 +1,7 @@
 //! `cargo xtask bench compile`: what a user waits for between saving a kernel and running it.
 
 use crate::setup;
-use crate::steps::{cargo, output, root, run, target};
+use crate::steps::{cargo, output, root, run as run_step, target};
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -32,12 +32,12 @@ pub fn matmul<const BM: usize, const BN: usize, const BK: usize>(
 ";
 
 /// Measures and prints a table.
-pub(crate) fn compile() -> Result<(), String> {
+pub(crate) fn run() -> Result<(), String> {
     setup::llvm()?;
     let milliseconds = check_one_kernel()?;
     println!("\ncargo check after an edit, one kernel: {milliseconds:.0} ms (median of {RUNS})");
     let build = ["build", "--release", "--package", "tile-codegen", "--example", "bench_compile"];
-    run("building the benchmark", &mut cargo(&build))?;
+    run_step("building the benchmark", &mut cargo(&build))?;
     let program = target().join("release").join("examples").join("bench_compile");
     let (text, succeeded) = output(&mut std::process::Command::new(program))?;
     print!("{text}");
@@ -60,7 +60,7 @@ fn check_one_kernel() -> Result<f64, String> {
         command.current_dir(&folder).env("CARGO_TARGET_DIR", folder.join("target"));
         command
     };
-    run("cargo check with all dependencies", &mut check())?;
+    run_step("cargo check with all dependencies", &mut check())?;
     let mut times = Vec::new();
     for i in 0..RUNS {
         write(&source, &format!("{KERNEL}\n// Edit {i}.\n"))?;

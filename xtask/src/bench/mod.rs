@@ -1,0 +1,4 @@
+//! `cargo xtask bench …`: what is measured, one file per subject.
+
+pub(crate) mod compile;
+pub(crate) mod layout;
