@@ -13,6 +13,7 @@ pub mod linear;
 mod movement;
 mod notation;
 pub mod partition;
+pub mod picture;
 mod program;
 pub mod shape;
 mod swizzle;

@@ -1,10 +1,11 @@
-//! The project's commands: `cargo xtask demo`, `test`, `bench compile`, `setup`.
+//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `gallery`, `setup`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
 
 mod bench;
 mod demo;
 mod devices;
+mod gallery;
 mod setup;
 mod steps;
 mod test;
@@ -18,6 +19,7 @@ cargo xtask <command>
   test           everything that CI checks: format, lints, tests, examples, device code
   bench compile  how long check, expansion and code generation take
   bench layout   how long single operations of the layout library take
+  gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
   setup          only install what is missing (LLVM 22, ptxas)
 
 Environment: TILE_DEVICE=cpu|reference|cuda:0 chooses the device of the demo.
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["bench", "compile"] => bench::compile::run(),
         ["bench", "layout"] => bench::layout::run(),
+        ["gallery"] => gallery::write(),
+        ["gallery", "--check"] => gallery::check(),
         ["setup"] => setup::llvm().and_then(|()| setup::ptxas().map(drop)),
         [] | ["help" | "-h" | "--help"] => {
             print!("{HELP}");
