@@ -1,6 +1,6 @@
-//! `cargo xtask gallery`: writes the pictures of layouts into `docs/gallery`, and the page that shows them. With
-//! `--check` it writes nothing and fails where a file isn't what it would write. What the pictures show is
-//! decided in `tile_layout::picture`.
+//! `cargo xtask gallery`: writes the pictures of layouts into `docs/gallery`, and the page that shows them, and
+//! removes pictures that no exhibit has any more. With `--check` it writes nothing and fails where a file isn't
+//! what it would write. What the pictures show is decided in `tile_layout::picture`.
 
 use crate::steps::root;
 use std::collections::BTreeMap;

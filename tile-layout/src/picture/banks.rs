@@ -3,7 +3,7 @@
 //! a cell is `address / 4 mod banks`, as [`crate::linear::wavefronts`] counts, which also gives the passes.
 
 use super::grid::{Extents, counted};
-use super::threads::refused;
+use super::threads::{refused, signature};
 use super::{Cell, Note, Picture, colour};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
@@ -223,7 +223,10 @@ fn of_groups(linear: &LinearLayout) -> Result<(String, i64, i64)> {
         }
         _ => Err(LayoutError::new(
             ErrorKind::Unsupported,
-            format!("a tile in shared memory goes from axes 0 and 1 to offsets, unlike {linear}"),
+            format!(
+                "a tile in shared memory goes from axes 0 and 1 to offsets, unlike {}",
+                signature(linear)
+            ),
         )),
     }
 }
@@ -245,7 +248,7 @@ impl Picture {
     /// let rows = Layout::row_major([32, 32])?;
     /// let column = BankAccess { lanes: (0..32).map(|row| (row, 0)).collect(), width: 4 };
     /// let picture = Picture::banks(&rows, &Banks::new(4).accessed(column))?;
-    /// assert!(picture.legend().any(|line| line.contains("32 wavefronts, 1 without conflicts")));
+    /// assert!(picture.legend().any(|line| line.contains("wavefronts: 32, without conflicts 1")));
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn banks<'a>(tile: impl Into<SharedTile<'a>>, banks: &Banks) -> Result<Picture> {
@@ -265,7 +268,7 @@ impl Picture {
                 let starts = starts?;
                 let passes = wavefronts(&starts, access.width, banks.banks).map_err(refused)?;
                 legend.push(Note::text(format!(
-                    "outlined: one access of {} bytes a lane, {} wavefronts, {} without conflicts",
+                    "outlined: one access of {} bytes a lane; wavefronts: {}, without conflicts {}",
                     access.width, passes.count, passes.minimum
                 )));
                 starts

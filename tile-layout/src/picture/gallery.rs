@@ -1,5 +1,5 @@
 //! Decides which pictures the gallery shows and how each is made. Knows nothing of files. Invariants: the names are
-//! different and fit file names; the expression of an exhibit is what its picture is made by.
+//! different and fit file names; an exhibit's expression is what its picture shows.
 
 use super::threads::refused;
 use super::{BankAccess, Banks, Picture};
@@ -33,6 +33,22 @@ pub struct Exhibit {
     /// The picture.
     pub picture: Picture,
 }
+
+const ROW_MAJOR_BANKS: &str = "\
+let lanes = (0..32).map(|lane| (lane % 16, lane / 16 * 8)).collect();
+let ldmatrix = BankAccess { lanes, width: 16 };
+let tile = Layout::row_major([16, 64])?;
+Picture::banks(&tile, &Banks::new(2).columns_per_cell(8).accessed(ldmatrix))";
+
+const SWIZZLED_BANKS: &str = "\
+let swizzle = Swizzle::new(3, 4, 3)?.recast(8, 16)?;
+let tile = SwizzledLayout::new(swizzle, 0, Layout::row_major([16, 64])?)?;
+Picture::banks(&tile, &Banks::new(2).columns_per_cell(8).accessed(ldmatrix))";
+
+const JOINED: &str = "\
+let first = ViewProgram::row_major(0, &[4, 4])?;
+let second = ViewProgram::row_major(1, &[4, 3])?;
+ViewProgram::cat(&[first, second.flip(&[0])?], 1)?.pad(&[Some((0, 1)), None])";
 
 /// What a 16 × 16 `ldmatrix` of 16-bit elements reads: lane `i` the 16 bytes of row `i mod 16`, the upper lanes
 /// of the second eight columns.
@@ -80,7 +96,7 @@ fn layouts() -> Result<[Exhibit; 7]> {
             name: "hierarchical",
             title: "Hierarchical",
             caption: "Each mode is a tuple of modes, counted through with its first mode fastest; heavier lines stand \
-                      where an inner mode begins anew. Here the offsets follow a Z-shaped curve.",
+                      where an inner mode begins anew. Here offsets interleave the bits of row and column.",
             expression: "Layout::new(((2, 2), (2, 4)), ((1, 4), (2, 8)))",
             picture: Picture::layout(&Layout::new(((2, 2), (2, 4)), ((1, 4), (2, 8)))?)?,
         },
@@ -134,8 +150,8 @@ fn shared_memory() -> Result<[Exhibit; 3]> {
             name: "banks-row-major",
             title: "Banks of shared memory, row-major",
             caption: "A 16 × 64 tile of 16-bit elements, 16 bytes a cell. An `ldmatrix.x4` of its first 16 columns \
-                      takes all its rows from the same banks.",
-            expression: "Picture::banks(&Layout::row_major([16, 64])?, &Banks::new(2).columns_per_cell(8).accessed(ldmatrix))",
+                      finds the rows that it reads at once in the same four banks.",
+            expression: ROW_MAJOR_BANKS,
             picture: Picture::banks(&Layout::row_major([16, 64])?, &halves)?,
         },
         Exhibit {
@@ -143,8 +159,7 @@ fn shared_memory() -> Result<[Exhibit; 3]> {
             title: "Banks of shared memory, swizzled",
             caption: "The same tile and access through `Sw<3,4,3>`, which counts bytes: eight lanes, served at once, \
                       find their rows in eight different groups of banks.",
-            expression: "Picture::banks(&SwizzledLayout::new(Swizzle::new(3, 4, 3)?.recast(8, 16)?, 0, \
-                         Layout::row_major([16, 64])?)?, &Banks::new(2).columns_per_cell(8).accessed(ldmatrix))",
+            expression: SWIZZLED_BANKS,
             picture: Picture::banks(&swizzled(in_bytes.recast(8, 16)?, [16, 64])?, &halves)?,
         },
     ])
@@ -159,7 +174,7 @@ fn fragments() -> Result<[Exhibit; 6]> {
         Exhibit {
             name: "mma-m16n8k16-a",
             title: "mma.sync m16n8k16, A",
-            caption: "Four neighbouring lanes hold eight elements of a row; the four quadrants are pairs of registers.",
+            caption: "Four neighbouring lanes hold eight elements of a row; each quadrant is one pair of values of every lane.",
             expression: "mma_sync(MatrixShape { m: 16, n: 8, k: 16 }, 16, Operand::A)",
             picture: of_mma(Operand::A)?.with_title("mma.sync m16n8k16, A (16-bit elements)"),
         },
@@ -173,7 +188,7 @@ fn fragments() -> Result<[Exhibit; 6]> {
         Exhibit {
             name: "mma-m16n8k16-d",
             title: "mma.sync m16n8k16, accumulator",
-            caption: "The accumulator is held like the left half of A, so the result of one product can be the A of \
+            caption: "Two accumulators side by side are held like A, so the result of one product can be a factor of \
                       the next without a shuffle.",
             expression: "mma_sync(MatrixShape { m: 16, n: 8, k: 16 }, 16, Operand::Accumulator)",
             picture: of_mma(Operand::Accumulator)?.with_title("mma.sync m16n8k16, accumulator"),
@@ -230,7 +245,7 @@ fn views() -> Result<[Exhibit; 5]> {
             name: "program-joined",
             title: "A program of two sources",
             caption: "Two tensors side by side, the second upside down, and a row of padding below.",
-            expression: "ViewProgram::cat(&[first, second.flip(&[0])?], 1)?.pad(&[Some((0, 1)), None])",
+            expression: JOINED,
             picture: Picture::program(&joined)?,
         },
         Exhibit {

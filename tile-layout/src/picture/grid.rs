@@ -30,8 +30,8 @@ impl Extents {
             return Err(LayoutError::new(
                 ErrorKind::Unsupported,
                 format!(
-                    "{what} has {rows} × {columns} cells in {panels} panels; a picture has at most {MAX_EXTENT} \
-                     rows, columns and panels and {MAX_CELLS} cells: draw a part of it"
+                    "{what} has {rows} rows × {columns} columns × {panels} panels; a picture has at most \
+                     {MAX_EXTENT} of each and {MAX_CELLS} cells: draw a part of it"
                 ),
             ));
         }

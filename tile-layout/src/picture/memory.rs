@@ -181,6 +181,13 @@ pub(super) fn trailing(title: &str, shape: &[i64]) -> Result<Extents> {
     }
 }
 
+/// The index of a panel on the axes before the last two, as in `[1, ..]`.
+pub(super) fn panel_title(shape: &[i64], place: i64) -> String {
+    let leading = &shape[..shape.len().saturating_sub(2)];
+    let index: Vec<String> = unravel(leading, place).iter().map(i64::to_string).collect();
+    format!("[{}, ..]", index.join(", "))
+}
+
 /// A picture of a tensor, `cell` drawing the element at an index.
 fn tensor(
     title: String,
@@ -189,12 +196,8 @@ fn tensor(
     legend: Vec<Note>,
 ) -> Result<Picture> {
     let extents = trailing(&title, shape)?;
-    let leading = &shape[..shape.len().saturating_sub(2)];
     let headers = || Ok((plain(extents.rows), plain(extents.columns)));
-    let panel = |place: i64| {
-        let index = unravel(leading, place);
-        Ok(format!("[{}, ..]", index.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")))
-    };
+    let panel = |place: i64| Ok(panel_title(shape, place));
     let at = |place: i64, row: i64, column: i64| {
         let position = (place * extents.rows + row) * extents.columns + column;
         cell(&unravel(shape, position))

@@ -94,7 +94,7 @@ impl Sizes {
         let width = |characters: usize| (characters * ADVANCE_TENTHS).div_ceil(10);
         Sizes {
             // Even, so that the middle of a cell lies on a pixel.
-            cell_width: (width(text) + 10).max(width(header) + 8).max(SMALLEST_CELL).next_multiple_of(2),
+            cell_width: (width(text) + 12).max(width(header) + 8).max(SMALLEST_CELL).next_multiple_of(2),
             cell_height: (lines * LINE_HEIGHT + 8).max(SMALLEST_CELL),
             header_width: width(row) + 8,
             top: MARGIN + TITLE_HEIGHT + if titled { PANEL_TITLE_HEIGHT } else { 0 },
@@ -139,7 +139,7 @@ impl Sizes {
         let outlines = if outlines.is_empty() {
             outlines
         } else {
-            format!("<path d=\"{outlines}\" fill=\"none\" stroke=\"{ink}\" stroke-width=\"2.5\"/>\n")
+            format!("<path d=\"{outlines}\" fill=\"none\" stroke=\"{ink}\" stroke-width=\"2\"/>\n")
         };
         format!(
             "<g fill=\"#59636e\" text-anchor=\"middle\">\n{headers}</g>\n{fields}{lines}{outlines}\

@@ -53,9 +53,14 @@ impl Picture {
             text += &table(panel, colour);
         }
         for note in &self.legend {
-            if let Some(paint) = note.paint {
-                text += &painted("  ", paint, false, colour);
-                text.push(' ');
+            match note.paint {
+                Some(Paint::Hatched) => text += "░ ",
+                Some(paint) if colour == Colour::Ansi256 => {
+                    text += &painted("  ", paint, false, colour);
+                    text.push(' ');
+                }
+                // Without colours there is nothing to show.
+                _ => {}
             }
             text.extend(printable(&note.text).chain(['\n']));
         }

@@ -3,10 +3,12 @@
 //! place that nobody holds is blank.
 
 use super::grid::{Extents, counted};
-use super::{Cell, Note, Picture, colour};
+use super::memory::{panel_title, trailing};
+use super::{Cell, Note, Paint, Picture, colour};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
-use crate::linear::{Dim, LinearLayout};
+use crate::linear::{Dim, Group, LinearError, LinearLayout};
+use crate::tuple::IntTuple;
 use crate::view::{Threads, View};
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -19,7 +21,7 @@ const MAX_HOLDERS: u32 = 1 << 20;
 /// The most holders that a cell names.
 const NAMED: usize = 4;
 /// Lanes that share a shade where threads are counted without warps.
-const LANES: i64 = 32;
+const LANES: u64 = 32;
 
 /// One place of an element; what a layout does not have is `None`.
 #[derive(Clone, Copy, Default)]
@@ -75,17 +77,20 @@ impl Tile {
         self,
         title: String,
         panel: impl Fn(i64) -> String,
-        paint: impl Fn(Holder) -> super::Paint,
+        paint: impl Fn(Holder) -> Paint,
     ) -> Result<Picture> {
         let headers = || Ok((counted(self.extents.rows), counted(self.extents.columns)));
         let most = self.cells.iter().map(|owned| owned.count).max().unwrap_or(0);
         let least = self.cells.iter().map(|owned| owned.count).min().unwrap_or(0);
-        let mut legend = vec![Note::text("cell: T thread, V value; colour: thread mod 8, shade: warp")];
+        let shaded = self.cells.iter().flat_map(|owned| &owned.named).any(|holder| holder.warp.is_some());
+        let warps = if shaded { ("W warp, ", ", shade: warp mod 4") } else { ("", "") };
+        let mut legend =
+            vec![Note::text(format!("cell: {}T thread, V value; colour: thread mod 8{}", warps.0, warps.1))];
         if most > 1 {
-            legend.push(Note::text(format!("up to {most} threads or registers hold the same element")));
+            legend.push(Note::text(format!("up to {most} places hold the same element")));
         }
         if least == 0 {
-            legend.push(Note::painted(super::Paint::Blank, "nobody holds the element"));
+            legend.push(Note::painted(Paint::Blank, "nobody holds the element"));
         }
         let cell = |place: i64, row: i64, column: i64| {
             let owned = self.cells.get(self.position(place, row, column));
@@ -96,7 +101,7 @@ impl Tile {
 }
 
 impl Owned {
-    fn cell(&self, paint: impl Fn(Holder) -> super::Paint) -> Cell {
+    fn cell(&self, paint: impl Fn(Holder) -> Paint) -> Cell {
         let Some(&first) = self.named.first() else { return Cell::blank() };
         let mut labels: Vec<String> = self.named.iter().map(|holder| holder.label()).collect();
         if self.count > self.named.len() {
@@ -123,14 +128,7 @@ impl Picture {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn threads(layout: &LinearLayout) -> Result<Picture> {
-        let sizes = layout
-            .inputs()
-            .iter()
-            .chain(layout.outputs())
-            .map(|group| format!("{} {}", group.dim, group.extent()));
-        let sizes: Vec<String> = sizes.collect();
-        let (inputs, outputs) = sizes.split_at(layout.inputs().len());
-        let title = format!("({}) -> ({})", inputs.join(", "), outputs.join(", "));
+        let title = signature(layout);
         let foreign = |dim: Dim, of_tile: bool| matches!(dim, Dim::Axis(_)) != of_tile || dim == Dim::Offset;
         let wrong = layout.inputs().iter().find(|group| foreign(group.dim, false));
         if let Some(group) = wrong.or(layout.outputs().iter().find(|group| foreign(group.dim, true))) {
@@ -210,7 +208,7 @@ impl Picture {
     pub fn thread_value(layout: &Layout, rows: i64, columns: i64) -> Result<Picture> {
         let title = format!("{layout} on ({rows},{columns})");
         let modes: Vec<Layout> = layout.modes().collect();
-        let [threads, values] = modes.as_slice() else {
+        let [threads, _] = modes.as_slice() else {
             return Err(LayoutError::new(
                 ErrorKind::Rank,
                 format!("{layout} has {} modes; threads and values are two", modes.len()),
@@ -236,12 +234,9 @@ impl Picture {
         }
         check_holders(&title, layout.size())?;
         let mut tile = Tile::new(extents);
-        for value in 0..values.size() {
-            for thread in 0..threads.size() {
-                if let Some(index) = layout.get(thread + threads.size() * value) {
-                    tile.enter(tile.position(0, index % rows, index / rows), counted_holder(thread, value));
-                }
-            }
+        for (index, place) in (0..).zip(layout.offsets()) {
+            let holder = counted_holder(index % threads.size(), index / threads.size());
+            tile.enter(tile.position(0, place % rows, place / rows), holder);
         }
         tile.draw(title, |_| String::new(), counted_paint)
     }
@@ -261,8 +256,8 @@ impl Picture {
     /// ```
     pub fn distributed(shape: &[i64], threads: &Threads) -> Result<Picture> {
         let tensor = View::row_major(shape)?;
-        let title = format!("{} over threads {}", crate::tuple::IntTuple::flat(shape), threads.layout());
-        let extents = super::memory::trailing(&title, shape)?;
+        let title = format!("{} over threads {}", IntTuple::flat(shape), threads.layout());
+        let extents = trailing(&title, shape)?;
         check_holders(&title, threads.layout().size())?;
         let mut tile = Tile::new(extents);
         let owners: BTreeSet<i64> = threads.layout().offsets().collect();
@@ -283,8 +278,18 @@ impl Picture {
                 tile.enter(place, counted_holder(thread, value as i64));
             }
         }
-        tile.draw(title, |place| place.to_string(), counted_paint)
+        tile.draw(title, |place| panel_title(shape, place), counted_paint)
     }
+}
+
+/// The dimensions of a layout without its bits, as in `(lane 32) -> (axis0 32)`.
+pub(super) fn signature(layout: &LinearLayout) -> String {
+    let side = |groups: &[Group]| {
+        let sizes: Vec<String> =
+            groups.iter().map(|group| format!("{} {}", group.dim, group.extent())).collect();
+        sizes.join(", ")
+    };
+    format!("({}) -> ({})", side(layout.inputs()), side(layout.outputs()))
 }
 
 /// Threads counted without warps.
@@ -293,9 +298,9 @@ fn counted_holder(thread: i64, value: i64) -> Holder {
     Holder { thread: index(thread), value: index(value), ..Holder::default() }
 }
 
-fn counted_paint(holder: Holder) -> super::Paint {
+fn counted_paint(holder: Holder) -> Paint {
     let thread = holder.thread.unwrap_or(0);
-    colour::thread(thread, thread / LANES.unsigned_abs())
+    colour::thread(thread, thread / LANES)
 }
 
 fn check_holders(title: &str, holders: i64) -> Result<()> {
@@ -309,6 +314,6 @@ fn check_holders(title: &str, holders: i64) -> Result<()> {
 }
 
 /// What a linear layout refuses, as this module says it.
-pub(super) fn refused(error: crate::linear::LinearError) -> LayoutError {
+pub(super) fn refused(error: LinearError) -> LayoutError {
     LayoutError::new(ErrorKind::Unsupported, error.to_string())
 }
