@@ -1,17 +1,19 @@
 //! What pictures must show: labels against the layouts themselves, renderings as well-formed text, snapshots to
 //! look at, and refusals.
 
+mod xml;
+
 use super::{BankAccess, Banks, Cell, Colour, Paint, Picture, gallery};
-use crate::linear::{Dim, LinearLayout, MatrixShape, Operand, SwizzleWidth, WmmaGeneration};
+use crate::linear::{Dim, LinearLayout, MatrixMove, MatrixShape, Operand, SwizzleWidth, WmmaGeneration};
 use crate::linear::{Major, mma_sync, wgmma_accumulator, wgmma_shared_operand, wmma};
 use crate::{
     Element, ErrorKind, Fill, Layout, Movement, Swizzle, SwizzledLayout, Threads, View, ViewProgram,
 };
-use std::collections::BTreeMap;
 use std::format;
 use std::string::{String, ToString};
 use std::vec;
 use std::vec::Vec;
+use xml::elements;
 
 fn cell(picture: &Picture, panel: usize, row: i64, column: i64) -> &Cell {
     picture.panels()[panel].cell(row as usize, column as usize).unwrap()
@@ -19,58 +21,6 @@ fn cell(picture: &Picture, panel: usize, row: i64, column: i64) -> &Cell {
 
 fn label(picture: &Picture, panel: usize, row: i64, column: i64) -> String {
     cell(picture, panel, row, column).labels().join("|")
-}
-
-/// Whether the tags of a document are closed in order, its entities known and its attributes quoted; the number
-/// of each element. Written against the XML grammar, as far as these pictures use it.
-fn elements(document: &str) -> BTreeMap<String, usize> {
-    let mut open: Vec<&str> = Vec::new();
-    let mut counts = BTreeMap::new();
-    let mut rest = document;
-    while let Some(start) = rest.find('<') {
-        check_text(&rest[..start]);
-        let end = start + rest[start..].find('>').expect("a tag ends");
-        let tag = &rest[start + 1..end];
-        rest = &rest[end + 1..];
-        if let Some(name) = tag.strip_prefix('/') {
-            assert_eq!(open.pop(), Some(name), "closes what is open");
-            continue;
-        }
-        let (tag, empty) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
-        let name = tag.split(' ').next().unwrap();
-        assert!(!name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric()), "{name}");
-        check_attributes(&tag[name.len()..]);
-        *counts.entry(name.to_string()).or_insert(0) += 1;
-        assert!(!open.is_empty() || counts.len() == 1, "one root");
-        if !empty {
-            open.push(name);
-        }
-    }
-    check_text(rest);
-    assert!(open.is_empty(), "{open:?} are not closed");
-    counts
-}
-
-fn check_text(text: &str) {
-    for part in text.split('&').skip(1) {
-        let name = part.split(';').next().unwrap();
-        assert!(["amp", "lt", "gt", "quot", "apos"].contains(&name), "&{name};");
-    }
-    assert!(!text.chars().any(|letter| letter.is_control() && letter != '\n'));
-}
-
-fn check_attributes(mut attributes: &str) {
-    let mut names = Vec::new();
-    while !attributes.trim_start().is_empty() {
-        let (name, value) = attributes.split_once("=\"").expect("an attribute has a quoted value");
-        let name = name.strip_prefix(' ').expect("a space before an attribute");
-        assert!(name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-:".contains(letter)), "{name}");
-        assert!(!names.contains(&name), "{name} twice");
-        names.push(name);
-        let (value, rest) = value.split_once('"').unwrap();
-        check_text(value);
-        attributes = rest;
-    }
 }
 
 fn cell_count(picture: &Picture) -> usize {
@@ -191,6 +141,16 @@ fn fragments_are_held_as_their_layouts_say() {
         let shown: usize = picture.panels()[0].cells.iter().map(|cell| cell.labels().len()).sum();
         assert_eq!(shown, entered);
     }
+}
+
+#[test]
+fn further_axes_of_a_fragment_are_panels() {
+    let load = MatrixMove { matrices: 4, transposed: true }.fragment().unwrap();
+    let picture = Picture::threads(&load).unwrap();
+    let titles: Vec<&str> = picture.panels().iter().map(|panel| panel.title()).collect();
+    assert_eq!(titles, ["axis2=0", "axis2=1", "axis2=2", "axis2=3"]);
+    let at = load.apply(&[(Dim::Register, 5), (Dim::Lane, 11)]).unwrap();
+    assert_eq!(label(&picture, at[2].1 as usize, at[0].1 as i64, at[1].1 as i64), "T11 V5");
 }
 
 #[test]
