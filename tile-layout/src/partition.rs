@@ -154,10 +154,7 @@ impl PartitionView {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn strided(view: View, sizes: &[i64], steps: &[i64]) -> Result<PartitionView> {
-        let counts = |numbers: &[i64]| numbers.iter().map(|&number| usize::try_from(number).ok()).collect();
-        let (extents, tile, apart): (Option<Vec<usize>>, Option<Vec<usize>>, Option<Vec<usize>>) =
-            (counts(view.shape()), counts(sizes), counts(steps));
-        let partition = match (extents, tile, apart) {
+        let partition = match (counts(view.shape()), counts(sizes), counts(steps)) {
             (Some(extents), Some(tile), Some(apart)) => Partition::strided(&extents, &tile, &apart),
             _ => None,
         };
@@ -261,8 +258,7 @@ impl PartitionView {
                 format!("{} tile indices for a view of {} axes", index.len(), self.view.rank()),
             ));
         }
-        let counts: Option<Vec<usize>> = index.iter().map(|&at| usize::try_from(at).ok()).collect();
-        counts.and_then(|index| self.partition.window(&index)).ok_or_else(|| {
+        counts(index).and_then(|index| self.partition.window(&index)).ok_or_else(|| {
             let space = self.index_space();
             let outside = index.iter().zip(&space).position(|(at, tiles)| !(0..*tiles).contains(at));
             LayoutError::at(
@@ -272,6 +268,11 @@ impl PartitionView {
             )
         })
     }
+}
+
+/// Numbers that count something; `None` where one is negative.
+fn counts(numbers: &[i64]) -> Option<Vec<usize>> {
+    numbers.iter().map(|&number| usize::try_from(number).ok()).collect()
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub(crate) fn rank(tokens: &[u32]) -> usize {
 
 /// Levels of nesting; 0 for a leaf.
 pub(crate) fn depth(tokens: &[u32]) -> usize {
-    if is_leaf(tokens) { 0 } else { 1 + children(tokens).map(|child| depth(child)).max().unwrap_or(0) }
+    if is_leaf(tokens) { 0 } else { 1 + children(tokens).map(depth).max().unwrap_or(0) }
 }
 
 /// The subtrees of a tuple; a leaf has itself as its only mode.

@@ -110,7 +110,7 @@ impl Layout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn max_common_vector(&self, other: &Layout) -> i64 {
-        let common = match self.compose(&other.right_inverse()) {
+        let common = match self.compose(other.right_inverse()) {
             Ok(common) => common.coalesce(),
             Err(_) => return self.common_vector_stepwise(other),
         };

@@ -282,7 +282,7 @@ fn refusals_name_modes() {
     assert_eq!(error.to_string(), "a tiler of 3 modes is too long for a layout of 2");
     let error = "(4,2,3):(1,4,12)".parse::<Layout>().unwrap().complement(24).unwrap_err();
     assert_eq!((error.kind(), error.modes()), (ErrorKind::NotComplementable, &[2][..]));
-    let error = rows.compose(&"(2,5):(1,2)".parse::<Layout>().unwrap()).unwrap_err();
+    let error = rows.compose("(2,5):(1,2)".parse::<Layout>().unwrap()).unwrap_err();
     assert_eq!((error.kind(), error.modes()), (ErrorKind::NotComposable, &[1][..]));
     assert_eq!(
         error.to_string(),
