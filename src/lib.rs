@@ -43,6 +43,7 @@
 //! | [`prelude`] | what a file with kernels imports |
 //! | [`kernel`] | the types and functions that a kernel's body uses |
 //! | [`ir`] | the tile IR: `matmul::ir()` gives a kernel's, and its text is made for snapshot tests |
+//! | [`layout`] | layouts, views and partitions as values of their own: algebra, swizzles, fragments, pictures |
 //! | [`launch`], [`embedded`] | what the attribute's code refers to |
 //!
 //! Kernels are compiled at run time with feature `jit` (which links LLVM 22), or at `cargo build` by
@@ -54,6 +55,7 @@ extern crate self as tile;
 pub mod kernel;
 
 pub use tile_ir as ir;
+pub use tile_layout as layout;
 pub use tile_macros::tile_kernel;
 pub use tile_runtime::{Device, Error, HostTensor, Launch, Result, Tensor, embedded, launch};
 

@@ -140,6 +140,29 @@ fn every_file_says_what_it_is() {
     assert!(silent.is_empty(), "files without a `//!` header: {silent:?}");
 }
 
+/// The layout library is used by itself: each of its public items shows how, in an example that runs.
+#[test]
+fn every_public_layout_item_has_an_example() {
+    let mut bare = Vec::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| path.starts_with("tile-layout/src")) {
+        let mut documentation = Vec::new();
+        for (number, line) in text.lines().map(str::trim).enumerate() {
+            let item = ["fn", "const fn", "struct", "enum", "trait", "const", "type"].iter().any(|kind| {
+                line.strip_prefix("pub ").is_some_and(|rest| rest.starts_with(&format!("{kind} ")))
+            });
+            if item && !documentation.iter().any(|line: &&str| line.starts_with("/// ```")) {
+                bare.push(format!("{}:{}: {line}", path.display(), number + 1));
+            }
+            if line.starts_with("///") || line.starts_with("#[") {
+                documentation.push(line);
+            } else {
+                documentation.clear();
+            }
+        }
+    }
+    assert!(bare.is_empty(), "public items without an example:\n{}", bare.join("\n"));
+}
+
 #[test]
 fn nothing_is_left_undone() {
     // Spelled in two parts so that this file passes its own test.

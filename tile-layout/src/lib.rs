@@ -1,10 +1,41 @@
 //! Layouts of tensors and of the tiles that they are cut into, as pure functions on integers.
+//!
+//! | what | holds |
+//! |---|---|
+//! | [`Layout`] | hierarchical shape:stride layouts and their algebra, exact or refused |
+//! | [`Swizzle`], [`SwizzledLayout`] | permutations of offsets, and layouts seen through them |
+//! | [`View`], [`Movement`] | windows onto memory, and every operation that moves no value |
+//! | [`ViewProgram`] | what more than one view takes: joins, rolls, gathers |
+//! | [`PartitionView`], [`Threads`] | tensors cut into tiles and dealt out to threads |
+//! | [`HostTensorDescriptor`] | lengths and strides from outside, completed and checked |
+//! | [`symbolic`] | layouts with run-time extents: proved, checked at the launch, or refused |
+//! | [`linear`] | layouts over GF(2): fragments of tensor cores, conversions, banks, swizzles |
+//! | [`picture`] | all of them drawn, as SVG and in a terminal |
+//!
+//! `docs/layouts.md` teaches them with pictures. Nothing panics on what a caller can pass: what has no answer is a
+//! [`LayoutError`] (or a [`linear::LinearError`]) that names the modes or axes concerned.
+//!
+//! The crate knows nothing of kernels, targets or devices. It needs `alloc` and no `std`; feature `serde` reads and
+//! writes its types.
+//!
+//! ```
+//! use tile_layout::{Layout, Movement, View};
+//! // An 8×8 tile of a 1024×1024 row-major matrix, and the walk from tile to tile.
+//! let matrix = Layout::row_major([1024, 1024])?;
+//! assert_eq!(matrix.zipped_divide([8, 8])?.to_string(), "((8,8),(128,128)):((1024,1),(8192,8))");
+//! // The same matrix, transposed, in windows of 16 columns: still one view.
+//! let windows = View::row_major(&[1024, 1024])?.t()?.unfold(0, 16, 8)?;
+//! assert_eq!(windows.to_string(), "(127,1024,16):(8,1024,1) + 0");
+//! # Ok::<(), tile_layout::LayoutError>(())
+//! ```
 #![no_std]
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
 mod algebra;
+#[cfg(feature = "serde")]
+mod data;
 mod descriptor;
 mod error;
 mod evaluate;

@@ -1,4 +1,5 @@
-//! CuTe's notation, read and written: `(4,(2,2)):(1,(4,8))`, `Sw<3,4,3>`, `Sw<3,4,3> o 16 o (8,64):(64,1)`.
+//! CuTe's notation, read and written: `(4,(2,2)):(1,(4,8))`, `Sw<3,4,3>`, `Sw<3,4,3> o 16 o (8,64):(64,1)`; and
+//! its continuation for views, `(4,4):(1,6) + 1 within (6,4) at (1,0) else 7`.
 //!
 //! What is printed parses back to the same value. Reading also takes blanks between the parts and CuTe's mark of
 //! a static integer, `_4`. Nesting is read without recursion and to a bounded depth, so no text, however long or
@@ -8,6 +9,7 @@ use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
 use crate::swizzle::{Swizzle, SwizzledLayout};
 use crate::tuple::{INLINE, IntTuple, Ints, Nesting, children, is_leaf, leaf_count};
+use crate::view::{Fill, View};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -144,6 +146,42 @@ impl<'a> Reader<'a> {
     }
 }
 
+impl Reader<'_> {
+    /// `layout + offset [of element] [through swizzle] [within shape at begin [else fill]]`.
+    fn view(&mut self) -> Result<View> {
+        let layout = self.layout()?;
+        self.expect("+")?;
+        let offset = self.integer()?;
+        let element = if self.accept("of") { self.layout()? } else { Layout::unit() };
+        let swizzle = if self.accept("through") { self.swizzle()? } else { Swizzle::IDENTITY };
+        let view = if self.accept("within") {
+            let shape = self.tuple()?;
+            self.expect("at")?;
+            let begin = self.tuple()?;
+            let fill = if self.accept("else") { self.fill()? } else { Fill::ZERO };
+            View::placed(&layout, offset, shape.leaves(), begin.leaves(), fill)?
+        } else {
+            View::from_layout(&layout, offset)?
+        };
+        if swizzle == Swizzle::IDENTITY {
+            return Ok(view.with_element(element));
+        }
+        Ok(view.with_element(element).with_swizzle(swizzle)?)
+    }
+
+    fn fill(&mut self) -> Result<Fill> {
+        self.skip_blanks();
+        let word = self.rest().split_whitespace().next().unwrap_or("");
+        let fill = match (word.parse::<i64>(), word.parse::<f64>()) {
+            (Ok(integer), _) => Fill::Integer(integer),
+            (_, Ok(real)) => Fill::Real(real),
+            _ => return Err(self.error("a number")),
+        };
+        self.at += word.len();
+        Ok(fill)
+    }
+}
+
 /// Read all of `text` with one rule.
 fn read<T>(text: &str, rule: impl FnOnce(&mut Reader<'_>) -> Result<T>) -> Result<T> {
     let mut reader = Reader::new(text);
@@ -173,6 +211,15 @@ impl FromStr for Swizzle {
 
     fn from_str(text: &str) -> Result<Swizzle> {
         read(text, |reader| reader.swizzle())
+    }
+}
+
+impl FromStr for View {
+    type Err = LayoutError;
+
+    /// Reads what a view prints.
+    fn from_str(text: &str) -> Result<View> {
+        read(text, |reader| reader.view())
     }
 }
 
@@ -225,6 +272,27 @@ impl fmt::Display for Layout {
     }
 }
 
+impl fmt::Display for View {
+    /// The layout of the window and the offset of its first index, then what departs from a plain, whole view.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} + {}", self.layout(), self.offset())?;
+        if self.element() != &Layout::unit() {
+            write!(f, " of {}", self.element())?;
+        }
+        if self.swizzle() != Swizzle::IDENTITY {
+            write!(f, " through {}", self.swizzle())?;
+        }
+        if self.is_masked() || self.is_nothing() {
+            let begin: Ints = self.windows().iter().map(|window| window.0).collect();
+            write!(f, " within {} at {}", IntTuple::flat(self.shape()), IntTuple::flat(&begin))?;
+        }
+        if self.fill() != Fill::ZERO {
+            write!(f, " else {}", self.fill())?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Swizzle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sw<{},{},{}>", self.bits(), self.base(), self.shift())
@@ -235,31 +303,6 @@ impl fmt::Display for SwizzledLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} o {} o {}", self.swizzle(), self.offset(), self.layout())
     }
-}
-
-/// The text form as the data format: the same in files, in tests and on the screen.
-#[cfg(feature = "serde")]
-mod as_text {
-    use super::*;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
-
-    macro_rules! as_text {
-        ($($type:ty),+) => {$(
-            impl Serialize for $type {
-                fn serialize<S: Serializer>(&self, serializer: S) -> core::result::Result<S::Ok, S::Error> {
-                    serializer.collect_str(self)
-                }
-            }
-
-            impl<'de> Deserialize<'de> for $type {
-                fn deserialize<D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Self, D::Error> {
-                    let text = String::deserialize(deserializer)?;
-                    text.parse().map_err(D::Error::custom)
-                }
-            }
-        )+};
-    }
-    as_text!(IntTuple, Layout, Swizzle, SwizzledLayout);
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ impl Partition {
 /// use tile_layout::{PartitionView, View};
 /// let tiles = PartitionView::new(View::row_major(&[10, 8])?, &[4, 8])?;
 /// assert_eq!(tiles.index_space(), [3, 1]);
-/// assert_eq!(tiles.tile(&[2, 0])?.to_string(), "(4,8):(8,1) + 64 valid [0..2, 0..8]");
+/// assert_eq!(tiles.tile(&[2, 0])?.to_string(), "(2,8):(8,1) + 64 within (4,8) at (0,0)");
 /// assert!(tiles.tile(&[3, 0]).is_err());
 /// # Ok::<(), tile_layout::LayoutError>(())
 /// ```

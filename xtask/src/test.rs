@@ -1,12 +1,12 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, run as run_step, target};
-use crate::{devices, setup};
+use crate::{devices, gallery, setup};
 use std::path::Path;
 use std::process::Command;
 
 /// The features that the tests need: kernels compiled at run time, and every optional conversion.
-const FEATURES: &str = "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray";
+const FEATURES: &str = "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray,tile-layout/serde";
 const EXAMPLES: [&str; 4] = ["vector_add", "softmax", "matmul", "digits"];
 
 /// What a run has shown.
@@ -37,6 +37,8 @@ fn run_all() -> Result<Passed, String> {
     step("tests", &mut tests)?;
     step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
     step("documentation", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    gallery::check()?;
+    passed.steps += 1;
     let packages: Vec<&str> = EXAMPLES.iter().flat_map(|example| ["--package", example]).collect();
     step("examples, without the run-time compiler", &mut cargo(&[&["build"], packages.as_slice()].concat()))?;
     for example in EXAMPLES {

@@ -190,8 +190,10 @@ impl<'a> Walk<'a> {
                 SmallVec::from_slice(complement.part().tokens)
             }
         };
-        let walk = Part { modes: &walk, tokens: &[] };
-        let pieces = compose_modes(part, walk, Domain::Extended)?;
+        let mut both = Builder::new();
+        both.open(walk.len());
+        walk.iter().for_each(|&mode| both.push_leaf(mode));
+        let pieces = compose_modes(part, both.finish()?.part(), Domain::Extended)?;
         Ok(Walk { pieces, tile_leaves, tile_tokens, rest_tokens })
     }
 

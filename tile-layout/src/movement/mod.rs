@@ -204,7 +204,7 @@ pub trait Movement: Sized {
     /// ```
     /// use tile_layout::{Movement, View};
     /// let padded = View::row_major(&[3])?.pad(&[Some((1, 2))])?;
-    /// assert_eq!(padded.to_string(), "(6):(1) + 0 valid [1..4]");
+    /// assert_eq!(padded.to_string(), "(3):(1) + 0 within (6) at (1)");
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     fn pad(&self, padding: &[Span]) -> Result<Self> {

@@ -156,7 +156,7 @@ impl View {
     /// let threads = Threads::new(Layout::column_major([4])?);
     /// let own = |thread| View::row_major(&[9])?.distribute(&threads, thread);
     /// assert_eq!(own(0)?.to_string(), "(3):(4) + 0");
-    /// assert_eq!(own(1)?.to_string(), "(3):(4) + 1 valid [0..2]");
+    /// assert_eq!(own(1)?.to_string(), "(2):(4) + 1 within (3) at (0)");
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn distribute(&self, threads: &Threads, thread: i64) -> Result<View> {

@@ -88,7 +88,8 @@ impl fmt::Display for Fill {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fill::Integer(value) => value.fmt(f),
-            Fill::Real(value) => value.fmt(f),
+            // `1.0`, not `1`: what is printed reads back as the same.
+            Fill::Real(value) => write!(f, "{value:?}"),
         }
     }
 }
@@ -109,7 +110,7 @@ pub(crate) type Windows = SmallVec<[(i64, i64); INLINE]>;
 /// let image = View::row_major(&[4, 6])?;
 /// let window = image.shrink(&[None, Some((1, 5))])?.transpose(0, 1)?.pad(&[Some((1, 1)), None])?;
 /// assert_eq!(window.shape(), [6, 4]);
-/// assert_eq!(window.to_string(), "(6,4):(1,6) + 1 valid [1..5, 0..4]");
+/// assert_eq!(window.to_string(), "(4,4):(1,6) + 1 within (6,4) at (1,0)");
 /// assert_eq!((window.get(&[0, 0])?, window.get(&[1, 2])?), (None, Some(13)));
 /// # Ok::<(), tile_layout::LayoutError>(())
 /// ```
@@ -223,6 +224,40 @@ impl View {
             swizzle: Swizzle::IDENTITY,
             element: Layout::unit(),
         })
+    }
+
+    /// A view from what it prints: the layout of the window, where that begins inside the shape, and the rest.
+    pub(crate) fn placed(
+        layout: &Layout,
+        offset: i64,
+        shape: &[i64],
+        begin: &[i64],
+        fill: Fill,
+    ) -> Result<View> {
+        let lengths: Ints = layout.part().children().map(|mode| mode.size()).collect();
+        if layout.size() == 0 {
+            return View::filled(shape, fill);
+        }
+        if lengths.len() != shape.len() || begin.len() != shape.len() {
+            return Err(LayoutError::new(
+                ErrorKind::Rank,
+                format!("window {layout} at {begin:?} in a shape of {} axes", shape.len()),
+            ));
+        }
+        let outside = |axis: &usize| begin[*axis] < 0 || begin[*axis] > shape[*axis] - lengths[*axis];
+        if let Some(axis) = (0..shape.len()).find(outside) {
+            return Err(LayoutError::at(
+                ErrorKind::OutOfBounds,
+                &[axis],
+                format!(
+                    "window of {} from {} on axis {axis} leaves its extent {}",
+                    lengths[axis], begin[axis], shape[axis]
+                ),
+            ));
+        }
+        let windows = begin.iter().zip(&lengths).map(|(&low, &length)| (low, low + length)).collect();
+        let modes: Vec<Modes> = layout.part().children().map(|mode| Modes::from_slice(mode.modes)).collect();
+        View::assemble(Ints::from_slice(shape), windows, &modes, offset, fill)
     }
 
     /// Put a view together and bring it into its one normal form: modes coalesced, empty windows empty on every
@@ -508,32 +543,6 @@ pub(crate) fn check_index(extents: &[i64], index: &[i64]) -> Result<()> {
             &[axis],
             format!("index {} on axis {axis} lies outside its extent {}", index[axis], extents[axis]),
         )),
-    }
-}
-
-impl fmt::Display for View {
-    /// `layout + offset`, then what departs from a plain view: the window, the fill, the element, the swizzle.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_masked() {
-            let strides = self.layout.stride();
-            write!(f, "{}:{strides} + {} valid [", IntTuple::flat(&self.extents), self.offset)?;
-            for (axis, (low, high)) in self.windows.iter().enumerate() {
-                write!(f, "{}{low}..{high}", if axis > 0 { ", " } else { "" })?;
-            }
-            f.write_str("]")?;
-            if self.fill != Fill::ZERO {
-                write!(f, " else {}", self.fill)?;
-            }
-        } else {
-            write!(f, "{} + {}", self.layout, self.offset)?;
-        }
-        if self.element != Layout::unit() {
-            write!(f, " of {}", self.element)?;
-        }
-        if self.swizzle != Swizzle::IDENTITY {
-            write!(f, " in {}", self.swizzle)?;
-        }
-        Ok(())
     }
 }
 

@@ -34,7 +34,7 @@ impl View {
     /// let matrix = View::row_major(&[4, 9])?;
     /// assert_eq!(matrix.tile(&[2, 4], &[1, 1])?.to_string(), "(2,4):(9,1) + 22");
     /// // The third tile of a row has one column; the rest of it is filled.
-    /// assert_eq!(matrix.tile(&[2, 4], &[0, 2])?.to_string(), "(2,4):(9,0) + 8 valid [0..2, 0..1]");
+    /// assert_eq!(matrix.tile(&[2, 4], &[0, 2])?.to_string(), "(2,1):(9,0) + 8 within (2,4) at (0,0)");
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn tile(&self, sizes: &[i64], coordinate: &[i64]) -> Result<View> {

@@ -48,12 +48,17 @@ fn nearly_notation() -> impl Strategy<Value = String> {
         "é",
         " ",
         "((2,2),3)",
+        " + ",
+        " within ",
+        " at ",
+        " else ",
+        "NaN",
     ]);
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, max_local_rejects: 1_000_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 10_000, max_local_rejects: 10_000_000, ..ProptestConfig::default() })]
 
     #[test]
     fn parsers_take_any_text(text in prop_oneof![any::<String>(), nearly_notation()]) {
@@ -65,6 +70,9 @@ proptest! {
         }
         if let Ok(swizzled) = text.parse::<SwizzledLayout>() {
             prop_assert_eq!(swizzled.to_string().parse::<SwizzledLayout>(), Ok(swizzled));
+        }
+        if let Ok(view) = text.parse::<View>() {
+            prop_assert_eq!(view.to_string().parse::<View>(), Ok(view));
         }
         let _ = text.parse::<Swizzle>();
         let _ = View::row_major(&[2, 3]).unwrap().rearrange(&text, &[("a", 2)]);

@@ -343,6 +343,7 @@ proptest! {
             program = next_program.unwrap();
             match next {
                 Ok(next) => {
+                    prop_assert_eq!(next.to_string().parse::<View>(), Ok(next.clone()));
                     prop_assert_eq!(program.as_view(), Some((0, &next)));
                     view = next;
                 }

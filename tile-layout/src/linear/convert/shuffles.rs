@@ -63,7 +63,7 @@ pub struct ShuffleRound {
 /// let plan = Conversion::between(&rows, &columns)?.shuffle_plan();
 /// let plan = plan.ok_or("elements stay in their lanes")?;
 /// let received: Vec<_> = plan.rounds().map(|round| plan.transfer(round, Place::default())).collect::<Result<_, _>>()?;
-/// assert!(received.into_iter().flatten().any(|transfer| transfer.sender.lane == 1));
+/// assert!(received.into_iter().flatten().any(|transfer| transfer.source_lane == 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
