@@ -33,6 +33,11 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+/// The chapter on layouts, whose examples run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/layouts.md")]
+struct Chapter;
+
 mod algebra;
 #[cfg(feature = "serde")]
 mod data;

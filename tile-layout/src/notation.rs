@@ -166,7 +166,7 @@ impl Reader<'_> {
         if swizzle == Swizzle::IDENTITY {
             return Ok(view.with_element(element));
         }
-        Ok(view.with_element(element).with_swizzle(swizzle)?)
+        view.with_element(element).with_swizzle(swizzle)
     }
 
     fn fill(&mut self) -> Result<Fill> {
