@@ -9,9 +9,8 @@
 //! negative.
 
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::tuple::{
-    INLINE, IntTuple, Ints, LIMIT, Nesting, children, depth, is_leaf, leaf_count, product, rank,
-};
+use crate::nested::{Nested, NestedBuilder};
+use crate::tuple::{INLINE, IntTuple, Ints, LIMIT, Nesting, depth, product, rank};
 use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
@@ -60,34 +59,14 @@ pub struct Layout {
 }
 
 /// A borrowed layout or subtree of one.
-#[derive(Clone, Copy)]
-pub(crate) struct Part<'a> {
-    pub(crate) modes: &'a [Mode],
-    pub(crate) tokens: &'a [u32],
-}
+pub(crate) type Part<'a> = Nested<'a, Mode>;
 
-impl<'a> Part<'a> {
-    pub(crate) fn is_leaf(self) -> bool {
-        is_leaf(self.tokens)
-    }
+/// A layout under construction.
+pub(crate) type Builder = NestedBuilder<Mode>;
 
-    pub(crate) fn rank(self) -> usize {
-        rank(self.tokens)
-    }
-
-    pub(crate) fn children(self) -> impl Iterator<Item = Part<'a>> {
-        let mut modes = self.modes;
-        children(self.tokens).map(move |tokens| {
-            let (own, rest) = modes.split_at(leaf_count(tokens));
-            modes = rest;
-            Part { modes: own, tokens }
-        })
-    }
-
+impl Part<'_> {
     pub(crate) fn to_layout(self) -> Layout {
-        let mut nesting = Nesting::empty();
-        nesting.push(self.tokens);
-        Layout { modes: Modes::from_slice(self.modes), nesting }
+        Layout { modes: Modes::from_slice(self.modes), nesting: self.nesting() }
     }
 
     /// The number of elements.
@@ -96,47 +75,10 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A layout under construction: modes and brackets are appended, the invariants checked at the end.
-pub(crate) struct Builder {
-    modes: Modes,
-    nesting: Nesting,
-}
-
 impl Builder {
-    pub(crate) fn new() -> Builder {
-        Builder { modes: Modes::new(), nesting: Nesting::empty() }
-    }
-
-    /// Begin a tuple of `count` modes, which are appended next.
-    pub(crate) fn open(&mut self, count: usize) {
-        self.nesting.open(count);
-    }
-
-    pub(crate) fn push(&mut self, part: Part<'_>) {
-        self.modes.extend_from_slice(part.modes);
-        self.nesting.push(part.tokens);
-    }
-
-    /// Append one mode made of `modes`: a leaf where there is one, `1:0` where there is none, else a tuple.
+    /// Append one mode made of `modes`.
     pub(crate) fn push_mode(&mut self, modes: &[Mode]) {
-        match modes {
-            [] => self.push_leaf(Mode::new(1, 0)),
-            [one] => self.push_leaf(*one),
-            many => {
-                self.open(many.len());
-                many.iter().for_each(|&mode| self.push_leaf(mode));
-            }
-        }
-    }
-
-    pub(crate) fn push_leaf(&mut self, mode: Mode) {
-        self.modes.push(mode);
-        self.nesting.push_leaf();
-    }
-
-    /// What was appended so far; complete once every bracket is.
-    pub(crate) fn part(&self) -> Part<'_> {
-        Part { modes: &self.modes, tokens: self.nesting.tokens() }
+        self.push_joined(modes, Mode::new(1, 0));
     }
 
     pub(crate) fn finish(self) -> Result<Layout> {

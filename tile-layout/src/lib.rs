@@ -47,6 +47,7 @@ mod evaluate;
 mod layout;
 pub mod linear;
 mod movement;
+mod nested;
 mod notation;
 pub mod partition;
 pub mod picture;

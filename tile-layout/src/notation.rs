@@ -238,7 +238,11 @@ impl FromStr for SwizzledLayout {
 }
 
 /// Write `leaves` with the brackets that `tokens` describe.
-fn write_nested<T: fmt::Display>(f: &mut fmt::Formatter<'_>, tokens: &[u32], leaves: &[T]) -> fmt::Result {
+pub(crate) fn write_nested<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    tokens: &[u32],
+    leaves: &[T],
+) -> fmt::Result {
     if is_leaf(tokens) {
         return leaves.first().map_or(Ok(()), |leaf| leaf.fmt(f));
     }

@@ -180,7 +180,7 @@ fn push_mapped(
     part.children().try_for_each(|mode| push_mapped(builder, mode, leaf, map))
 }
 
-fn check_factor(factor: i64) -> Result<()> {
+pub(crate) fn check_factor(factor: i64) -> Result<()> {
     if factor >= 1 {
         return Ok(());
     }

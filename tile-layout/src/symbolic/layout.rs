@@ -11,7 +11,8 @@ use super::symbol::Bindings;
 use super::tuple::ExprTuple;
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::{Builder, Layout, Mode, Part};
-use crate::tuple::{IntTuple, Nesting, children, is_leaf, leaf_count, rank};
+use crate::nested::{Nested, NestedBuilder};
+use crate::tuple::{IntTuple, Nesting, rank};
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -58,34 +59,14 @@ pub struct SymbolicLayout {
 }
 
 /// A borrowed layout or subtree of one.
-#[derive(Clone, Copy)]
-pub(super) struct SymbolicPart<'a> {
-    pub(super) modes: &'a [SymbolicMode],
-    pub(super) tokens: &'a [u32],
-}
+pub(super) type SymbolicPart<'a> = Nested<'a, SymbolicMode>;
 
-impl<'a> SymbolicPart<'a> {
-    pub(super) fn is_leaf(self) -> bool {
-        is_leaf(self.tokens)
-    }
+/// A symbolic layout under construction.
+pub(super) type SymbolicBuilder = NestedBuilder<SymbolicMode>;
 
-    pub(super) fn rank(self) -> usize {
-        rank(self.tokens)
-    }
-
-    pub(super) fn children(self) -> impl Iterator<Item = SymbolicPart<'a>> {
-        let mut modes = self.modes;
-        children(self.tokens).map(move |tokens| {
-            let (own, rest) = modes.split_at(leaf_count(tokens));
-            modes = rest;
-            SymbolicPart { modes: own, tokens }
-        })
-    }
-
+impl SymbolicPart<'_> {
     pub(super) fn to_layout(self) -> SymbolicLayout {
-        let mut nesting = Nesting::empty();
-        nesting.push(self.tokens);
-        SymbolicLayout { modes: self.modes.to_vec(), nesting }
+        SymbolicLayout { modes: self.modes.to_vec(), nesting: self.nesting() }
     }
 
     /// The number of elements.
@@ -94,46 +75,14 @@ impl<'a> SymbolicPart<'a> {
     }
 }
 
-/// A symbolic layout under construction.
-pub(super) struct SymbolicBuilder {
-    modes: Vec<SymbolicMode>,
-    nesting: Nesting,
-}
-
 impl SymbolicBuilder {
-    pub(super) fn new() -> SymbolicBuilder {
-        SymbolicBuilder { modes: Vec::new(), nesting: Nesting::empty() }
-    }
-
-    /// Begin a tuple of `count` modes, which are appended next.
-    pub(super) fn open(&mut self, count: usize) {
-        self.nesting.open(count);
-    }
-
-    pub(super) fn push(&mut self, part: SymbolicPart<'_>) {
-        self.modes.extend_from_slice(part.modes);
-        self.nesting.push(part.tokens);
-    }
-
-    pub(super) fn push_leaf(&mut self, mode: SymbolicMode) {
-        self.modes.push(mode);
-        self.nesting.push_leaf();
-    }
-
-    /// Append one mode made of `modes`: a leaf where there is one, `1:0` where there is none, else a tuple.
-    pub(super) fn push_mode(&mut self, modes: Vec<SymbolicMode>) {
-        match modes.len() {
-            0 => self.push_leaf(SymbolicMode::new(1, 0)),
-            1 => modes.into_iter().for_each(|mode| self.push_leaf(mode)),
-            count => {
-                self.open(count);
-                modes.into_iter().for_each(|mode| self.push_leaf(mode));
-            }
-        }
+    /// Append one mode made of `modes`.
+    pub(super) fn push_mode(&mut self, modes: &[SymbolicMode]) {
+        self.push_joined(modes, SymbolicMode::new(1, 0));
     }
 
     pub(super) fn finish(self) -> Result<SymbolicLayout> {
-        SymbolicLayout { modes: self.modes, nesting: self.nesting }.checked()
+        SymbolicLayout { modes: self.modes.into_vec(), nesting: self.nesting }.checked()
     }
 }
 

@@ -8,7 +8,7 @@ use super::expression::{Atom, Expr};
 use super::layout::SymbolicLayout;
 use super::tuple::ExprTuple;
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::tuple::{Nesting, children, is_leaf, leaf_count};
+use crate::notation::write_nested;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -248,24 +248,6 @@ impl fmt::Display for Expr {
     }
 }
 
-/// Write `leaves` with the brackets that `tokens` describe.
-fn write_nested(f: &mut fmt::Formatter<'_>, tokens: &[u32], leaves: &[&Expr]) -> fmt::Result {
-    if is_leaf(tokens) {
-        return leaves.first().map_or(Ok(()), |leaf| fmt::Display::fmt(leaf, f));
-    }
-    f.write_str("(")?;
-    let mut rest = leaves;
-    for (position, child) in children(tokens).enumerate() {
-        if position > 0 {
-            f.write_str(",")?;
-        }
-        let (own, after) = rest.split_at(leaf_count(child));
-        write_nested(f, child, own)?;
-        rest = after;
-    }
-    f.write_str(")")
-}
-
 impl fmt::Display for ExprTuple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let leaves: Vec<&Expr> = self.leaves().iter().collect();
@@ -275,7 +257,7 @@ impl fmt::Display for ExprTuple {
 
 impl fmt::Display for SymbolicLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nesting: &Nesting = self.nesting();
+        let nesting = self.nesting();
         let extents: Vec<&Expr> = self.leaves().iter().map(|mode| &mode.extent).collect();
         let strides: Vec<&Expr> = self.leaves().iter().map(|mode| &mode.stride).collect();
         write_nested(f, nesting.tokens(), &extents)?;

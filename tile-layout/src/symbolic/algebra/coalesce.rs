@@ -56,7 +56,7 @@ impl SymbolicLayout {
     /// ```
     pub fn coalesce(&self, facts: &Facts) -> Result<SymbolicLayout> {
         let mut builder = SymbolicBuilder::new();
-        builder.push_mode(coalesce_modes(self.leaves(), facts));
+        builder.push_mode(&coalesce_modes(self.leaves(), facts));
         builder.finish()
     }
 
@@ -78,7 +78,7 @@ impl SymbolicLayout {
         }
         let mut builder = SymbolicBuilder::new();
         builder.open(part.rank());
-        part.children().for_each(|mode| builder.push_mode(coalesce_modes(mode.modes, facts)));
+        part.children().for_each(|mode| builder.push_mode(&coalesce_modes(mode.modes, facts)));
         builder.finish()
     }
 

@@ -71,7 +71,7 @@ impl SymbolicLayout {
         };
         skipped.push(SymbolicMode::new(count, reached));
         let mut builder = SymbolicBuilder::new();
-        builder.push_mode(coalesce_modes(&skipped, facts));
+        builder.push_mode(&coalesce_modes(&skipped, facts));
         builder.finish()
     }
 

@@ -143,7 +143,7 @@ fn push_split(
     split: &mut impl Iterator<Item = Vec<SymbolicMode>>,
 ) {
     if tuple::is_leaf(tokens) {
-        builder.push_mode(split.next().unwrap_or_default());
+        builder.push_mode(&split.next().unwrap_or_default());
         return;
     }
     builder.open(tuple::rank(tokens));

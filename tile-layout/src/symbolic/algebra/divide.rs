@@ -224,7 +224,7 @@ impl<'o, 'f> Cutter<'o, 'f> {
         let mut walk = SymbolicBuilder::new();
         walk.open(2);
         walk.push(SymbolicLayout::from(tile).part());
-        walk.push_mode(across);
+        walk.push_mode(&across);
         let mut composed = SymbolicBuilder::new();
         compose_parts(&mut composed, part, walk.finish()?.part(), self.obligations)?;
         let composed = composed.finish()?;

@@ -1,5 +1,6 @@
 //! Layouts of wider and narrower elements with run-time extents: the same bytes counted in other units.
 
+use crate::algebra::check_factor;
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::symbolic::checks::Obligations;
 use crate::symbolic::condition::Condition;
@@ -131,16 +132,6 @@ impl SymbolicLayout {
         builder.push(SymbolicPart { modes: &modes, tokens: self.part().tokens });
         builder.finish()
     }
-}
-
-fn check_factor(factor: i64) -> Result<()> {
-    if factor >= 1 {
-        return Ok(());
-    }
-    Err(LayoutError::new(
-        ErrorKind::InvalidExtent,
-        format!("a factor or a width must be 1 or more, not {factor}"),
-    ))
 }
 
 /// The elements of a layout sorted into units of `factor` neighbours.
