@@ -30,9 +30,26 @@ pub use gallery::{Exhibit, gallery};
 pub use terminal::Colour;
 
 /// The most rows, columns and panels that a picture has.
+///
+/// ```
+/// use tile_layout::Layout;
+/// use tile_layout::picture::{MAX_EXTENT, Picture};
+/// assert!(Picture::layout(&Layout::leaf(MAX_EXTENT, 1)?).is_ok());
+/// assert!(Picture::layout(&Layout::leaf(MAX_EXTENT + 1, 1)?).is_err());
+/// # Ok::<(), tile_layout::LayoutError>(())
+/// ```
 pub const MAX_EXTENT: i64 = 128;
 
 /// The most cells that a picture has, those of all its panels together.
+///
+/// ```
+/// use tile_layout::Layout;
+/// use tile_layout::picture::{MAX_CELLS, Picture};
+/// let rows = MAX_CELLS / 128;
+/// assert!(Picture::layout(&Layout::row_major([rows, 128])?).is_ok());
+/// assert!(Picture::layout(&Layout::row_major([rows, 128, 2])?).is_err());
+/// # Ok::<(), tile_layout::LayoutError>(())
+/// ```
 pub const MAX_CELLS: i64 = MAX_EXTENT * MAX_EXTENT;
 
 /// A drawing of where elements lie or who holds them.
