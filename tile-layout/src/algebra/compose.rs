@@ -70,7 +70,7 @@ impl Layout {
 
 /// How far the right operand may reach.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Domain {
+pub(crate) enum Domain {
     /// Within the size of the left one.
     Strict,
     /// As far as it likes: the left one's last mode is unbounded.

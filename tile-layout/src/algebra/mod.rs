@@ -16,7 +16,7 @@ mod tiler;
 pub(crate) use carry::Carries;
 pub(crate) use coalesce::coalesce_modes;
 
-pub(crate) use compose::Digits;
+pub(crate) use compose::{Digits, Domain};
 pub(crate) use recast::check_factor;
 pub use recast::shape_div;
 pub(crate) use tiler::Cut;

@@ -14,7 +14,7 @@
 //! The rule is narrower than the static one, which also tries every element: what it cannot decide is refused.
 
 use super::coalesce::coalesce_modes;
-use crate::algebra::{Cut, Tiler};
+use crate::algebra::{Cut, Domain, Tiler};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
 use crate::symbolic::checks::Obligations;
@@ -58,7 +58,34 @@ impl SymbolicLayout {
         obligations: &mut Obligations<'_>,
     ) -> Result<SymbolicLayout> {
         let mut builder = SymbolicBuilder::new();
-        compose_cut(&mut builder, self.part(), right.into().cut(), obligations)?;
+        compose_cut(&mut builder, self.part(), right.into().cut(), Domain::Strict, obligations)?;
+        builder.finish()
+    }
+
+    /// [`SymbolicLayout::compose`] where the last mode of `self` goes on without end, so that `right` may reach
+    /// further. A mode of one element has no step that could go on: where `right` is not known to stay within
+    /// `self`, the last mode must have two elements or more, and no mode may be empty.
+    ///
+    /// # Errors
+    /// As [`SymbolicLayout::compose`]; [`ErrorKind::OutOfBounds`] where a mode is known to have too few elements
+    /// to go on.
+    ///
+    /// ```
+    /// use tile_layout::symbolic::{Facts, Obligations, SymbolicLayout};
+    /// let rows: SymbolicLayout = "(m,k):(lda,1)".parse()?;
+    /// let facts = Facts::new().at_least("m", 2).at_least("k", 2);
+    /// assert!(rows.compose([64, 32], &mut Obligations::refuse(&facts)).is_err());
+    /// let corner = rows.compose_extended([64, 32], &mut Obligations::refuse(&facts))?;
+    /// assert_eq!(corner.to_string(), "(64,32):(lda,1)");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn compose_extended(
+        &self,
+        right: impl Into<Tiler>,
+        obligations: &mut Obligations<'_>,
+    ) -> Result<SymbolicLayout> {
+        let mut builder = SymbolicBuilder::new();
+        compose_cut(&mut builder, self.part(), right.into().cut(), Domain::Extended, obligations)?;
         builder.finish()
     }
 }
@@ -67,17 +94,18 @@ fn compose_cut(
     builder: &mut SymbolicBuilder,
     left: SymbolicPart<'_>,
     right: Cut<'_>,
+    domain: Domain,
     obligations: &mut Obligations<'_>,
 ) -> Result<()> {
     match right {
         Cut::Keep => builder.push(left),
-        Cut::Whole(layout) => compose_within(builder, left, &layout.to_layout(), obligations)?,
-        Cut::Run(size) => compose_within(builder, left, &Layout::leaf(size, 1)?, obligations)?,
+        Cut::Whole(layout) => compose_within(builder, left, &layout.to_layout(), domain, obligations)?,
+        Cut::Run(size) => compose_within(builder, left, &Layout::leaf(size, 1)?, domain, obligations)?,
         Cut::ByMode(cuts) => {
             cuts.count_within(left.rank())?;
             builder.open(left.rank());
             for (mode, cut) in left.children().zip(cuts.each()) {
-                compose_cut(builder, mode, cut, obligations)?;
+                compose_cut(builder, mode, cut, domain, obligations)?;
             }
         }
     }
@@ -88,6 +116,7 @@ fn compose_within(
     builder: &mut SymbolicBuilder,
     left: SymbolicPart<'_>,
     right: &Layout,
+    domain: Domain,
     obligations: &mut Obligations<'_>,
 ) -> Result<()> {
     if right.size() > 0 {
@@ -99,9 +128,25 @@ fn compose_within(
             ));
         }
         let stays = Condition::at_most(right.cosize(), left.size()?);
-        obligations.require(stays, format!("{right} must stay within {}", left.to_layout()))?;
+        if domain == Domain::Strict {
+            obligations.require(stays, format!("{right} must stay within {}", left.to_layout()))?;
+        } else if !obligations.facts().proves(&stays) {
+            require_to_go_on(left, obligations)?;
+        }
     }
     compose_parts(builder, left, SymbolicLayout::from(right).part(), obligations)
+}
+
+/// Make sure that the last digit of `left` is one that a launch does not drop for having one element, and that the
+/// digits below it count.
+fn require_to_go_on(left: SymbolicPart<'_>, obligations: &mut Obligations<'_>) -> Result<()> {
+    let digits = coalesce_modes(left.modes, obligations.facts());
+    for (place, digit) in digits.iter().enumerate() {
+        let least = if place + 1 == digits.len() { 2 } else { 1 };
+        let goes_on = Condition::at_most(least, &digit.extent);
+        obligations.require(goes_on, format!("{} must go on beyond its end", left.to_layout()))?;
+    }
+    Ok(())
 }
 
 /// Append `left ∘ right`, nested like `right` and finer. The last digit of `left` has no end.
