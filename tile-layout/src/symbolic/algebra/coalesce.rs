@@ -1,12 +1,14 @@
 //! Fewer modes for the same function, where the facts show that it is the same; and the reach of a layout.
 //!
-//! A mode that may have the extent 1 but need not is kept: its extent is not 1 by form or by the facts.
+//! A mode that may have the extent 1 or the stride 0 but need not is kept: neither is so by form or by the facts.
 
-use crate::error::Result;
+use crate::error::{ErrorKind, LayoutError, Result};
 use crate::symbolic::condition::Condition;
 use crate::symbolic::expression::Expr;
 use crate::symbolic::facts::Facts;
-use crate::symbolic::layout::{SymbolicBuilder, SymbolicLayout, SymbolicMode};
+use crate::symbolic::layout::{SymbolicBuilder, SymbolicLayout, SymbolicMode, SymbolicPart};
+use crate::tuple::IntTuple;
+use alloc::format;
 use alloc::vec::Vec;
 
 /// The modes merged where the facts show that one continues the other, none of extent 1 by the facts; `0:0` alone
@@ -82,6 +84,49 @@ impl SymbolicLayout {
         builder.finish()
     }
 
+    /// [`SymbolicLayout::coalesce`] at every leaf of `profile`, whose nesting alone counts; modes beyond the
+    /// profile stay as they are.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Rank`] where the profile has more modes than the layout; otherwise as
+    /// [`SymbolicLayout::coalesce`].
+    ///
+    /// ```
+    /// use tile_layout::symbolic::{Facts, SymbolicLayout};
+    /// let layout: SymbolicLayout = "((4,m),(2,k),(1,n)):((1,4),(lda,2*lda),(0,ldb))".parse()?;
+    /// let coalesced = layout.coalesce_by(&(0, (0, 0)).into(), &Facts::new())?;
+    /// assert_eq!(coalesced.to_string(), "(4*m,(2,k),(1,n)):(1,(lda,2*lda),(0,ldb))");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn coalesce_by(&self, profile: &IntTuple, facts: &Facts) -> Result<SymbolicLayout> {
+        let mut builder = SymbolicBuilder::new();
+        coalesce_by(&mut builder, self.part(), profile, facts)?;
+        builder.finish()
+    }
+
+    /// Without the modes that are known to move nothing: those of extent 1 and of stride 0. What is left is
+    /// coalesced. A stride that may be 0 but need not stays, and then its mode still repeats elements at a launch
+    /// that makes it 0.
+    ///
+    /// # Errors
+    /// As [`SymbolicLayout::coalesce`].
+    ///
+    /// ```
+    /// use tile_layout::symbolic::{Facts, SymbolicLayout};
+    /// let broadcast: SymbolicLayout = "(4,(n,k),b):(1,(0,4),ldb)".parse()?;
+    /// assert_eq!(broadcast.filter(&Facts::new())?.to_string(), "(4*k,b):(1,ldb)");
+    /// assert_eq!(broadcast.filter(&Facts::new().equal_to("ldb", 0))?.to_string(), "4*k:1");
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn filter(&self, facts: &Facts) -> Result<SymbolicLayout> {
+        let simple = self.simplify(facts)?;
+        let moving = simple.leaves().iter().filter(|mode| !mode.stride.is(0));
+        let moving: Vec<SymbolicMode> = moving.cloned().collect();
+        let mut builder = SymbolicBuilder::new();
+        builder.push_mode(&coalesce_modes(&moving, facts));
+        builder.finish()
+    }
+
     /// Extents and strides in their simplest form under the facts ([`Facts::simplify`]); no mode is merged.
     ///
     /// # Errors
@@ -131,4 +176,31 @@ impl SymbolicLayout {
         };
         Ok(facts.simplify(&elements))
     }
+}
+
+fn coalesce_by(
+    builder: &mut SymbolicBuilder,
+    part: SymbolicPart<'_>,
+    profile: &IntTuple,
+    facts: &Facts,
+) -> Result<()> {
+    if profile.is_leaf() {
+        builder.push_mode(&coalesce_modes(part.modes, facts));
+        return Ok(());
+    }
+    if part.is_leaf() || profile.rank() > part.rank() {
+        return Err(LayoutError::new(
+            ErrorKind::Rank,
+            format!("profile {profile} has more modes than {}", part.to_layout()),
+        ));
+    }
+    builder.open(part.rank());
+    let mut profiles = profile.modes();
+    part.children().try_for_each(|mode| match profiles.next() {
+        Some(profile) => coalesce_by(builder, mode, &profile, facts),
+        None => {
+            builder.push(mode);
+            Ok(())
+        }
+    })
 }
