@@ -342,3 +342,9 @@ impl From<Layout> for SymbolicLayout {
         SymbolicLayout::from(&layout)
     }
 }
+
+impl From<&SymbolicLayout> for SymbolicLayout {
+    fn from(layout: &SymbolicLayout) -> SymbolicLayout {
+        layout.clone()
+    }
+}

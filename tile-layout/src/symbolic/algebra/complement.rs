@@ -35,26 +35,29 @@ impl SymbolicLayout {
         let cotarget = cotarget.into();
         let facts = obligations.facts();
         obligations.require(Condition::at_most(1, &cotarget), "elements that the complement must reach")?;
+        let Skipped { mut modes, reached } = self.skipped(obligations)?;
+        let count = match facts.exact_quotient(&cotarget, &reached) {
+            Some(count) => count,
+            None => cotarget.ceil_div(&reached)?,
+        };
+        modes.push(SymbolicMode::new(count, reached));
+        let mut builder = SymbolicBuilder::new();
+        builder.push_mode(&coalesce_modes(&modes, facts));
+        builder.finish()
+    }
+
+    /// What counts through the offsets that `self` skips below its end.
+    pub(super) fn skipped(&self, obligations: &mut Obligations<'_>) -> Result<Skipped> {
+        let facts = obligations.facts();
         let simple = self.simplify(facts)?;
-        let moves = |(_, mode): &(usize, &SymbolicMode)| !mode.extent.is(1) && !mode.stride.is(0);
-        let mut remaining: Vec<(usize, &SymbolicMode)> =
-            simple.leaves().iter().enumerate().filter(moves).collect();
-        for (leaf, mode) in &remaining {
+        let mut remaining = Ascending::new(&simple, |mode| !mode.extent.is(1) && !mode.stride.is(0));
+        for (leaf, mode) in &remaining.modes {
             let extent = Condition::at_most(1, &mode.extent);
             obligations.require_at(extent, &[*leaf], format!("extent of mode {leaf}"))?;
-            let stride = Condition::at_most(1, &mode.stride);
-            obligations.require_at(stride, &[*leaf], format!("stride of mode {leaf}"))?;
         }
-        let mut skipped = Vec::new();
-        let mut reached = Expr::from(1);
-        while !remaining.is_empty() {
-            let Some(place) = self.smallest(&remaining, obligations) else {
-                return Err(LayoutError::new(
-                    ErrorKind::Unproved,
-                    format!("{self} has no complement that is known: no fact orders its strides: {facts}"),
-                ));
-            };
-            let (leaf, mode) = remaining.remove(place);
+        remaining.require_strides(obligations)?;
+        let (mut modes, mut reached) = (Vec::new(), Expr::from(1));
+        while let Some((leaf, mode)) = remaining.next(obligations)? {
             let whole = Condition::divides(&reached, &mode.stride);
             let reason = format!("stride of mode {leaf} over what the modes below it span");
             obligations.require_at(whole, &[leaf], reason)?;
@@ -62,30 +65,66 @@ impl SymbolicLayout {
                 Some(steps) => steps,
                 None => mode.stride.floor_div(&reached)?,
             };
-            skipped.push(SymbolicMode::new(steps, reached));
+            modes.push(SymbolicMode::new(steps, reached));
             reached = mode.stride.times(&mode.extent)?;
         }
-        let count = match facts.exact_quotient(&cotarget, &reached) {
-            Some(count) => count,
-            None => cotarget.ceil_div(&reached)?,
-        };
-        skipped.push(SymbolicMode::new(count, reached));
-        let mut builder = SymbolicBuilder::new();
-        builder.push_mode(&coalesce_modes(&skipped, facts));
-        builder.finish()
+        Ok(Skipped { modes, reached })
+    }
+}
+
+/// The offsets that a layout skips, and where the first offset beyond it lies.
+pub(super) struct Skipped {
+    pub(super) modes: Vec<SymbolicMode>,
+    pub(super) reached: Expr,
+}
+
+/// Some leaves of a layout, taken one by one, the smallest stride first.
+pub(super) struct Ascending<'a> {
+    layout: &'a SymbolicLayout,
+    modes: Vec<(usize, &'a SymbolicMode)>,
+}
+
+impl<'a> Ascending<'a> {
+    pub(super) fn new(layout: &'a SymbolicLayout, kept: impl Fn(&SymbolicMode) -> bool) -> Ascending<'a> {
+        let modes = layout.leaves().iter().enumerate().filter(|(_, mode)| kept(mode)).collect();
+        Ascending { layout, modes }
     }
 
-    /// The place of the mode whose stride is known not to be larger than any other.
-    fn smallest(&self, remaining: &[(usize, &SymbolicMode)], obligations: &Obligations<'_>) -> Option<usize> {
+    /// Make sure that all strides are 1 or more.
+    pub(super) fn require_strides(&self, obligations: &mut Obligations<'_>) -> Result<()> {
+        self.modes.iter().try_for_each(|(leaf, mode)| {
+            let upward = Condition::at_most(1, &mode.stride);
+            obligations.require_at(upward, &[*leaf], format!("stride of mode {leaf}"))
+        })
+    }
+
+    /// The mode whose stride is known not to be larger than any other that is left, where all are 1 or more.
+    pub(super) fn next(
+        &mut self,
+        obligations: &Obligations<'_>,
+    ) -> Result<Option<(usize, &'a SymbolicMode)>> {
+        if self.modes.is_empty() {
+            return Ok(None);
+        }
         let facts = obligations.facts();
+        // What divides a number of 1 or more is not larger.
         let below = |a: &SymbolicMode, b: &SymbolicMode| {
-            facts.proves(&Condition::at_most(&a.stride, &b.stride))
+            (facts.proves(&Condition::at_most(&a.stride, &b.stride))
+                || facts.exact_quotient(&b.stride, &a.stride).is_some())
                 && (!facts.proves(&Condition::equal(&a.stride, &b.stride))
                     || facts.proves(&Condition::at_most(&a.extent, &b.extent)))
         };
-        (0..remaining.len()).find(|&place| {
-            let mut others = remaining.iter().enumerate().filter(|(other, _)| *other != place);
-            others.all(|(_, (_, other))| below(remaining[place].1, other))
-        })
+        let smallest = (0..self.modes.len()).find(|&place| {
+            let mut others = self.modes.iter().enumerate().filter(|(other, _)| *other != place);
+            others.all(|(_, (_, other))| below(self.modes[place].1, other))
+        });
+        match smallest {
+            Some(place) => Ok(Some(self.modes.remove(place))),
+            None => Err(LayoutError::at(
+                ErrorKind::Unproved,
+                &self.modes.iter().map(|(leaf, _)| *leaf).collect::<Vec<_>>(),
+                format!("no fact orders the strides of {}: {facts}", self.layout),
+            )),
+        }
     }
 }

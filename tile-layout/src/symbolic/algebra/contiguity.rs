@@ -1,5 +1,6 @@
 //! How wide memory can be read through a layout with run-time extents, as far as the facts show it.
 
+use super::inverse::Chain;
 use crate::error::Result;
 use crate::symbolic::checks::Obligations;
 use crate::symbolic::condition::Condition;
@@ -81,6 +82,52 @@ impl SymbolicLayout {
         Ok(Some(limits.iter().filter_map(candidate).max().unwrap_or(1)))
     }
 
+    /// How many elements are known to lie next to each other in memory in both layouts and to be the same elements:
+    /// the widest vector that copies from one to the other, in whole vectors. Both number their elements alike,
+    /// by the linear index. It divides [`crate::Layout::max_common_vector`] at every launch, and is equal to it
+    /// where no symbol is left; 1 where the facts show no more. Alignment of the memory and the width of an
+    /// instruction limit it further.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::InvalidExtent`] where the facts make an extent negative, [`crate::ErrorKind::Overflow`]
+    /// where a size has coefficients beyond 64 bits.
+    ///
+    /// ```
+    /// use tile_layout::symbolic::{Facts, SymbolicLayout};
+    /// let rows: SymbolicLayout = "(m,k):(k,1)".parse()?;
+    /// let padded: SymbolicLayout = "(m,k):(lda,1)".parse()?;
+    /// let facts = Facts::new().multiple_of("k", 24);
+    /// assert_eq!(rows.max_common_vector(&padded, &facts)?, 24);
+    /// assert_eq!(rows.max_common_vector(&padded, &Facts::new())?, 1);
+    /// assert_eq!(rows.max_common_vector(&"(m,k):(1,m)".parse()?, &facts)?, 1);
+    /// # Ok::<(), tile_layout::LayoutError>(())
+    /// ```
+    pub fn max_common_vector(&self, other: &SymbolicLayout, facts: &Facts) -> Result<i64> {
+        let (own, other) = (self.simplify(facts)?, other.simplify(facts)?);
+        if let (Some(own), Some(other)) = (own.as_static(), other.as_static()) {
+            return Ok(own.max_common_vector(&other));
+        }
+        let indices = |layout: &SymbolicLayout| {
+            let mut chain = Chain::new(layout);
+            chain.extend(facts)?;
+            chain.inverse(facts)
+        };
+        let mut run = Expr::from(1);
+        for (a, b) in indices(&own)?.iter().zip(&indices(&other)?) {
+            if !facts.proves(&Condition::equal(&a.stride, &b.stride)) {
+                break;
+            }
+            if facts.proves(&Condition::equal(&a.extent, &b.extent)) {
+                run = run.times(&a.extent)?;
+                continue;
+            }
+            run = run.times(gcd(facts.known_divisor(&a.extent), facts.known_divisor(&b.extent)))?;
+            break;
+        }
+        // Only where a layout is empty does everything divide.
+        Ok(facts.known_divisor(&run).max(1))
+    }
+
     /// Whether the facts show that no offset is passed over and none is shared: the offsets are exactly `0..size`.
     ///
     /// ```
@@ -91,17 +138,11 @@ impl SymbolicLayout {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn is_compact(&self, facts: &Facts) -> bool {
-        let mut remaining: Vec<&SymbolicMode> = self.leaves().iter().collect();
-        let mut reached = Expr::from(1);
-        remaining.retain(|mode| !facts.proves(&Condition::equal(&mode.extent, 1)));
-        while !remaining.is_empty() {
-            let next = |mode: &&SymbolicMode| facts.proves(&Condition::equal(&mode.stride, &reached));
-            let Some(place) = remaining.iter().position(next) else { return false };
-            match reached.times(&remaining.remove(place).extent) {
-                Ok(next) => reached = next,
-                Err(_) => return false,
-            }
-        }
-        true
+        let whole = |layout: SymbolicLayout| -> Result<bool> {
+            let mut chain = Chain::new(&layout);
+            chain.extend(facts)?;
+            Ok(chain.is_whole())
+        };
+        self.simplify(facts).and_then(whole).unwrap_or(false)
     }
 }

@@ -10,6 +10,8 @@ mod complement;
 mod compose;
 mod contiguity;
 mod divide;
+mod inverse;
+mod product;
 mod recast;
 
 pub use divide::Divided;
