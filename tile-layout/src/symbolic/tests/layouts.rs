@@ -1,129 +1,11 @@
 //! Every operation on a symbolic layout against the static operation on the bound layout, element by element.
 
-use super::{Launch, NAMES, launch};
+use super::operands::{extent, hold, layout, tiler};
+use super::{launch, same_function};
 use crate::symbolic::{Divided, Expr, Facts, Obligations, SymbolicLayout, SymbolicMode};
-use crate::tuple::Nesting;
-use crate::{Layout, Result, Tiler};
+use crate::{Layout, Tiler};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use std::vec::Vec;
-
-/// An extent: constant, a symbol, or a multiple or a part of one.
-fn extent() -> impl Strategy<Value = Expr> {
-    let symbol = || (0..NAMES.len()).prop_map(|index| Expr::from(NAMES[index]));
-    prop_oneof![
-        3 => (1i64..9).prop_map(Expr::from),
-        4 => symbol(),
-        1 => (2i64..5, symbol()).prop_map(|(factor, symbol)| symbol.times(factor).unwrap()),
-        1 => (2i64..5, symbol()).prop_map(|(divisor, symbol)| symbol.ceil_div(divisor).unwrap()),
-    ]
-}
-
-/// How the strides of a layout come about: compact in a random order, one mode padded, one mode other.
-type Strides = (Vec<usize>, Option<(usize, i64)>, Option<(usize, Expr)>);
-
-fn strides(count: usize) -> impl Strategy<Value = Strides> {
-    let order = Just((0..count).collect::<Vec<_>>()).prop_shuffle();
-    let other = prop_oneof![(0i64..9).prop_map(Expr::from), extent()];
-    (order, prop::option::weighted(0.3, (0..count, 2i64..4)), prop::option::weighted(0.2, (0..count, other)))
-}
-
-fn layout() -> impl Strategy<Value = SymbolicLayout> {
-    let modes = prop::collection::vec(extent(), 1..4);
-    let with_strides = modes.prop_flat_map(|extents| (strides(extents.len()), Just(extents), any::<bool>()));
-    with_strides.prop_map(|((order, padded, other), extents, nested)| {
-        let mut modes: Vec<SymbolicMode> =
-            extents.iter().map(|extent| SymbolicMode { extent: extent.clone(), stride: 0.into() }).collect();
-        let mut stride = Expr::from(1);
-        for leaf in order {
-            if let Some((place, factor)) = padded
-                && place == leaf
-            {
-                stride = stride.times(factor).unwrap();
-            }
-            modes[leaf].stride = stride.clone();
-            stride = stride.times(&modes[leaf].extent).unwrap();
-        }
-        if let Some((leaf, other)) = other {
-            modes[leaf].stride = other;
-        }
-        let count = modes.len();
-        let flat = |value: fn(&SymbolicMode) -> Expr| {
-            crate::symbolic::ExprTuple::new(modes.iter().map(value).collect(), nesting(count, nested))
-        };
-        SymbolicLayout::new(flat(|mode| mode.extent.clone()), flat(|mode| mode.stride.clone())).unwrap()
-    })
-}
-
-/// All modes in one tuple, or the first alone and the others in a tuple of their own.
-fn nesting(count: usize, nested: bool) -> Nesting {
-    if !nested || count < 3 {
-        return Nesting::flat(count);
-    }
-    let mut nesting = Nesting::empty();
-    nesting.open(2);
-    nesting.push_leaf();
-    nesting.push(Nesting::flat(count - 1).tokens());
-    nesting
-}
-
-fn tiler() -> impl Strategy<Value = Tiler> {
-    let static_layout = || {
-        prop::collection::vec((1i64..7, prop::sample::select(std::vec![0i64, 1, 1, 2, 3, 4, 6, 8])), 1..3)
-            .prop_map(|modes| {
-                let parts: Vec<Layout> =
-                    modes.into_iter().map(|(extent, stride)| Layout::leaf(extent, stride).unwrap()).collect();
-                if parts.len() == 1 { parts[0].clone() } else { Layout::concat(&parts).unwrap() }
-            })
-    };
-    prop_oneof![
-        static_layout().prop_map(Tiler::Layout),
-        (1i64..9).prop_map(Tiler::from),
-        prop::collection::vec(1i64..9, 1..3).prop_map(|sizes| Tiler::Sizes(crate::IntTuple::flat(&sizes))),
-        (static_layout(), 1i64..5)
-            .prop_map(|(layout, size)| { Tiler::Modes(std::vec![Tiler::Layout(layout), Tiler::from(size)]) }),
-        (1i64..5).prop_map(|size| Tiler::Modes(std::vec![Tiler::Keep, Tiler::from(size)])),
-    ]
-}
-
-/// Hold `operation` to `expected`, which works on the bound layout: where the facts and the checks hold, the
-/// result is the same function. An empty layout is only held to be empty, as the static algebra refuses some.
-fn hold<T: core::fmt::Debug>(
-    layout: &SymbolicLayout,
-    launch: &Launch,
-    operation: impl Fn(&SymbolicLayout, &mut Obligations<'_>) -> Result<T>,
-    result: impl Fn(&T) -> &SymbolicLayout,
-    expected: impl Fn(&Layout) -> Result<Layout>,
-) -> core::result::Result<Option<T>, TestCaseError> {
-    let Ok(bound) = layout.bind(&launch.bindings) else { return Ok(None) };
-    let mut obligations = Obligations::collect(&launch.facts);
-    let answer = operation(layout, &mut obligations);
-    let checks = obligations.into_checks();
-    let strict = operation(layout, &mut Obligations::refuse(&launch.facts));
-    // Without checks the answer does not depend on the policy.
-    if answer.is_ok() && checks.is_empty() {
-        prop_assert!(strict.is_ok(), "{:?}", strict);
-    }
-    let Ok(answer) = answer else {
-        prop_assert!(strict.is_err());
-        return Ok(None);
-    };
-    if checks.verify(&launch.bindings).is_err() {
-        return Ok(None);
-    }
-    let actual = result(&answer).bind(&launch.bindings);
-    prop_assert!(actual.is_ok(), "{}: {:?}", result(&answer), actual);
-    let (actual, expected) = (actual.unwrap(), expected(&bound));
-    if bound.size() == 0 {
-        prop_assert_eq!(actual.size(), 0, "{}", result(&answer));
-        return Ok(Some(answer));
-    }
-    prop_assert!(expected.is_ok(), "{} but {:?}", result(&answer), expected);
-    let expected = expected.unwrap();
-    let same = actual.size() == expected.size() && actual.offsets().eq(expected.offsets());
-    prop_assert!(same, "{} is {} and not {} ({})", result(&answer), actual, expected, checks);
-    Ok(Some(answer))
-}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1024, ..ProptestConfig::default() })]
@@ -134,6 +16,23 @@ proptest! {
         hold(&layout, &launch, |a, _| a.coalesce(facts), |r| r, |a| Ok(a.coalesce()))?;
         hold(&layout, &launch, |a, _| a.coalesce_modes(facts), |r| r, |a| Ok(a.coalesce_modes()))?;
         hold(&layout, &launch, |a, _| a.simplify(facts), |r| r, |a| Ok(a.clone()))?;
+        for profile in [0.into(), (0, 0).into(), (0, (0, 0)).into()] {
+            hold(&layout, &launch, |a, _| a.coalesce_by(&profile, facts), |r| r, |a| a.coalesce_by(&profile))?;
+        }
+    }
+
+    #[test]
+    fn filter(layout in layout(), launch in launch(0..13)) {
+        let Ok(bound) = layout.bind(&launch.bindings) else { return Ok(()) };
+        let filtered = layout.filter(&launch.facts).unwrap().bind(&launch.bindings).unwrap();
+        if bound.size() == 0 {
+            return Ok(());
+        }
+        // A stride that happens to be 0 stays, and can still be filtered out.
+        prop_assert!(same_function(&filtered.filter(), &bound.filter()), "{} {}", filtered, bound);
+        if bound.leaves().iter().all(|mode| mode.stride != 0) {
+            prop_assert!(same_function(&filtered, &bound), "{} {}", filtered, bound);
+        }
     }
 
     #[test]
@@ -154,6 +53,12 @@ proptest! {
         if bound.size() > 0 {
             hold(&layout, &launch, |a, o| a.compose(tiler.clone(), o), |r| r, |a| a.compose(tiler.clone()))?;
         }
+    }
+
+    #[test]
+    fn compose_extended(layout in layout(), tiler in tiler(), launch in launch(0..9)) {
+        let tiler = || tiler.clone();
+        hold(&layout, &launch, |a, o| a.compose_extended(tiler(), o), |r| r, |a| a.compose_extended(tiler()))?;
     }
 
     #[test]

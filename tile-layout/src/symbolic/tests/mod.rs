@@ -4,10 +4,14 @@
 //! every case satisfies its facts, and a proof that is wrong shows.
 
 mod expressions;
+mod inverses;
 mod layouts;
+mod operands;
+mod products;
 mod refusals;
 
 use super::{Bindings, Facts};
+use crate::Layout;
 use proptest::prelude::*;
 use std::string::String;
 use std::vec::Vec;
@@ -71,4 +75,9 @@ fn launch(range: core::ops::Range<i64>) -> impl Strategy<Value = Launch> {
 /// The text of an error, for tests that compare it.
 fn message<T: core::fmt::Debug>(result: crate::Result<T>) -> String {
     std::string::ToString::to_string(&result.unwrap_err())
+}
+
+/// Whether two layouts send the same linear indices to the same offsets.
+fn same_function(a: &Layout, b: &Layout) -> bool {
+    a.size() == b.size() && a.offsets().eq(b.offsets())
 }
