@@ -3,7 +3,8 @@
 //! An end that is `None` is unbounded. Ends are integers of 128 bits; an end that does not fit becomes unbounded,
 //! so an interval is never too narrow. This file knows intervals of symbols and no other facts.
 
-use super::expression::{Atom, Expr};
+use super::atom::Atom;
+use super::expression::{Expr, Term};
 use super::symbol::Symbol;
 
 /// All integers from `least` to `most`, both counted.
@@ -162,7 +163,7 @@ impl Expr {
                 slack = slack.plus(factor.times(if sign > 0 { rest } else { rest.negated() }));
                 found = true;
             } else {
-                linear = linear.plus(Expr::from_term(atoms.to_vec(), coefficient)).ok()?;
+                linear = linear.plus(Expr::from_term(Term::new(atoms, coefficient))).ok()?;
             }
         }
         found.then_some((linear, slack))

@@ -28,6 +28,8 @@
 //! ```
 
 mod algebra;
+mod arithmetic;
+mod atom;
 mod checks;
 mod condition;
 mod expression;
@@ -43,9 +45,10 @@ mod tests;
 mod tuple;
 
 pub use algebra::Divided;
+pub use atom::Atom;
 pub use checks::{Check, Checks, Obligations};
 pub use condition::Condition;
-pub use expression::{Atom, Expr};
+pub use expression::Expr;
 pub use facts::Facts;
 pub use layout::{SymbolicLayout, SymbolicMode};
 pub use prove::Proof;

@@ -4,7 +4,8 @@
 //! of a tuple is expected, `(` opens a tuple; a leaf that is a sum in brackets is written without them. Nesting
 //! is bounded, so no text can do more than be refused.
 
-use super::expression::{Atom, Expr};
+use super::atom::Atom;
+use super::expression::Expr;
 use super::layout::SymbolicLayout;
 use super::tuple::ExprTuple;
 use crate::error::{ErrorKind, LayoutError, Result};

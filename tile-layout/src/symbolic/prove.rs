@@ -6,11 +6,13 @@
 //!
 //! The search is sound and not complete: [`Proof::Unknown`] says nothing. It must not guess.
 
+use super::atom::Atom;
 use super::condition::Condition;
-use super::expression::{Atom, Expr};
+use super::expression::Expr;
 use super::facts::{Facts, Range};
 use super::interval::Interval;
 use super::quotient::gcd;
+use super::symbol::Symbol;
 use crate::error::Result;
 
 /// What facts say about a condition.
@@ -74,32 +76,40 @@ impl Facts {
     }
 
     fn divides(&self, divisor: &Expr, expr: &Expr) -> Proof {
+        let (whole, uneven) = match divisor.as_constant() {
+            Some(constant) if constant < 1 => return Proof::Refuted,
+            Some(constant) => {
+                let known = gcd(known_of_varying(expr), constant);
+                let rest = expr.constant_term() % known;
+                (known == constant && rest == 0, rest != 0)
+            }
+            None => (expr.exact_quotient(divisor).is_some(), false),
+        };
+        if uneven || whole && divisor.as_constant().is_some() {
+            return Proof::of(whole, uneven);
+        }
         let (range, of_divisor) = (self.interval(expr), self.interval(divisor));
         let positive = of_divisor.least.is_some_and(|least| least >= 1);
-        if of_divisor.most.is_some_and(|most| most < 1) {
-            return Proof::Refuted;
-        }
+        let negative = of_divisor.most.is_some_and(|most| most < 1);
         let between = match (range.least, range.most, of_divisor.least) {
             (Some(least), Some(most), Some(divisor)) => least > 0 && most < divisor,
             _ => false,
         };
-        let Some(constant) = divisor.as_constant() else {
-            return Proof::of(positive && expr.exact_quotient(divisor).is_some(), between);
-        };
-        let varying = expr.terms().filter(|(atoms, _)| !atoms.is_empty());
-        let known = gcd(varying.fold(0, |known, term| gcd(known, divisor_of_term(term))), constant);
-        let rest = expr.constant_term() % known.max(1);
-        Proof::of(known == constant && rest == 0, rest != 0 || between)
+        Proof::of(whole && positive, negative || between)
     }
 
     fn is_zero_difference(&self, left: &Expr, right: &Expr) -> Proof {
         let Ok(difference) = left.minus(right) else { return Proof::Unknown };
+        if let Some(constant) = difference.as_constant() {
+            return Proof::of(constant == 0, constant != 0);
+        }
+        let known = known_of_varying(&difference);
+        if known > 0 && difference.constant_term() % known != 0 {
+            return Proof::Refuted;
+        }
         let range = self.interval(&difference);
         let apart = range.least.is_some_and(|least| least > 0) || range.most.is_some_and(|most| most < 0);
-        let varying = difference.terms().filter(|(atoms, _)| !atoms.is_empty());
-        let known = varying.fold(0, |known, term| gcd(known, divisor_of_term(term)));
-        let uneven = known > 0 && difference.constant_term() % known != 0;
-        Proof::of(range == Interval::new(0, 0), apart || uneven)
+        Proof::of(range == Interval::new(0, 0), apart)
     }
 
     fn is_ordered(&self, left: &Expr, right: &Expr) -> Proof {
@@ -146,38 +156,55 @@ impl Facts {
     /// # Ok::<(), tile_layout::LayoutError>(())
     /// ```
     pub fn simplify(&self, expr: &Expr) -> Expr {
-        if self.contradiction().is_some() {
+        if self.contradiction().is_some() || !self.bear_on(expr) {
             return expr.clone();
         }
         self.in_steps(expr).and_then(|steps| self.out_of_steps(&steps)).unwrap_or_else(|_| expr.clone())
     }
 
+    /// Whether simplification could find anything: a symbol that another stands for or that has one value, or one
+    /// inside a quotient and the like. Those of a polynomial go into steps and come out of them as they were.
+    fn bear_on(&self, expr: &Expr) -> bool {
+        let bears = |atom: &Atom| match atom {
+            Atom::Symbol(symbol) => self.replaced(symbol),
+            _ => atom.operands().any(|operand| operand.mentions(&|symbol| self.counts_in_steps(symbol))),
+        };
+        expr.terms().any(|(atoms, _)| atoms.iter().any(bears))
+    }
+
+    /// Whether another symbol or a value stands for this one.
+    fn replaced(&self, symbol: &Symbol) -> bool {
+        self.representative(symbol) != symbol || self.range(symbol).value().is_some()
+    }
+
+    /// Whether this symbol is another expression in steps.
+    fn counts_in_steps(&self, symbol: &Symbol) -> bool {
+        self.replaced(symbol) || self.range(symbol).step != 1
+    }
+
     /// The quotient, where the facts show that it is exact.
     pub(super) fn exact_quotient(&self, expr: &Expr, divisor: &Expr) -> Option<Expr> {
-        if !self.proves(&Condition::divides(divisor, expr)) {
+        let (expr, divisor) = (self.in_steps(expr).ok()?, self.in_steps(divisor).ok()?);
+        if self.contradiction().is_some() || self.divides(&divisor, &expr) != Proof::Proved {
             return None;
         }
         let quotient = match divisor.as_constant() {
             Some(divisor) => expr.floor_div(divisor).ok()?,
-            None => {
-                let (expr, divisor) = (self.in_steps(expr).ok()?, self.in_steps(divisor).ok()?);
-                let quotient = match divisor.as_constant() {
-                    Some(divisor) => expr.floor_div(divisor).ok()?,
-                    None => expr.exact_quotient(&divisor)?,
-                };
-                self.out_of_steps(&quotient).ok()?
-            }
+            None => expr.exact_quotient(&divisor)?,
         };
-        Some(self.simplify(&quotient))
+        self.out_of_steps(&quotient).ok()
     }
 
     fn in_steps(&self, expr: &Expr) -> Result<Expr> {
+        if !expr.mentions(&|symbol| self.counts_in_steps(symbol)) {
+            return Ok(expr.clone());
+        }
         expr.substitute(&|symbol| {
             let symbol = self.representative(symbol);
             let range = self.range(symbol);
-            match (range.least, range.most) {
-                (Some(least), Some(most)) if least == most => Ok(Expr::from(least)),
-                _ => Expr::from(symbol).times(range.step),
+            match range.value() {
+                Some(value) => Ok(Expr::from(value)),
+                None => Expr::from(symbol).times(range.step),
             }
         })
     }
@@ -199,6 +226,9 @@ impl Facts {
     /// Between which integers an expression in steps lies.
     fn interval(&self, in_steps: &Expr) -> Interval {
         let plain = in_steps.interval(&|symbol| self.range(symbol).in_steps());
+        if !in_steps.mentions(&|symbol| self.range(symbol).least.is_some_and(|least| least != 0)) {
+            return plain;
+        }
         let from_least = in_steps.substitute(&|symbol| {
             let range = self.range(symbol);
             Expr::from(symbol).plus(range.least.map_or(0, |least| least / range.step))
@@ -209,6 +239,11 @@ impl Facts {
 }
 
 impl Range {
+    /// The value of the symbol, where only one is left.
+    fn value(self) -> Option<i64> {
+        self.least.filter(|_| self.least == self.most)
+    }
+
     /// The values of `m'`, where the symbol is `step·m'`.
     fn in_steps(self) -> Interval {
         let (least, most) = (self.least.unwrap_or(i64::MIN), self.most.unwrap_or(i64::MAX));
@@ -240,6 +275,12 @@ fn combine(proofs: impl Iterator<Item = Proof> + Clone, all: bool) -> Proof {
 /// A number that divides the value of an expression in steps; 0 where that is 0.
 fn divisor_of(expr: &Expr) -> i64 {
     expr.terms().fold(0, |known, term| gcd(known, divisor_of_term(term)))
+}
+
+/// A number that divides all terms but the constant one; 0 where there are none.
+fn known_of_varying(expr: &Expr) -> i64 {
+    let varying = expr.terms().filter(|(atoms, _)| !atoms.is_empty());
+    varying.fold(0, |known, term| gcd(known, divisor_of_term(term)))
 }
 
 fn divisor_of_term((atoms, coefficient): (&[Atom], i64)) -> i64 {

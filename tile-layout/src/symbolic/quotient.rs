@@ -3,7 +3,8 @@
 //! Nothing here knows facts about symbols. A divisor must be 1 or more: a constant that is not is refused at
 //! once, a symbolic one when it is evaluated.
 
-use super::expression::{Atom, Expr};
+use super::atom::Atom;
+use super::expression::{Expr, Term};
 use crate::error::{ErrorKind, LayoutError, Result};
 use alloc::boxed::Box;
 use alloc::format;
@@ -91,8 +92,8 @@ impl Expr {
         for (atoms, coefficient) in varying() {
             let coefficient = coefficient / common;
             match coefficient % divisor {
-                0 => whole = whole.plus(Expr::from_term(atoms.to_vec(), coefficient / divisor))?,
-                _ => rest = rest.plus(Expr::from_term(atoms.to_vec(), coefficient))?,
+                0 => whole = whole.plus(Expr::from_term(Term::new(atoms, coefficient / divisor)))?,
+                _ => rest = rest.plus(Expr::from_term(Term::new(atoms, coefficient)))?,
             }
         }
         rest = rest.plus(constant.rem_euclid(divisor))?;
@@ -133,7 +134,7 @@ impl Expr {
         let divisor = check_divisor(self, divisor)?;
         let mut rest = Expr::from(0);
         for (atoms, coefficient) in self.terms() {
-            rest = rest.plus(Expr::from_term(atoms.to_vec(), coefficient.rem_euclid(divisor)))?;
+            rest = rest.plus(Expr::from_term(Term::new(atoms, coefficient.rem_euclid(divisor))))?;
         }
         if rest.as_constant().is_some() {
             return Ok(rest);

@@ -84,9 +84,9 @@ impl SymbolicLayout {
 
     /// How many elements are known to lie next to each other in memory in both layouts and to be the same elements:
     /// the widest vector that copies from one to the other, in whole vectors. Both number their elements alike,
-    /// by the linear index. It divides [`crate::Layout::max_common_vector`] at every launch, and is equal to it
-    /// where no symbol is left; 1 where the facts show no more. Alignment of the memory and the width of an
-    /// instruction limit it further.
+    /// by the linear index. Where no two elements of `other` share an offset it divides
+    /// [`crate::Layout::max_common_vector`] at every launch, and where no symbol is left it is equal to it; 1 where
+    /// the facts show no more. Alignment of the memory and the width of an instruction limit it further.
     ///
     /// # Errors
     /// [`crate::ErrorKind::InvalidExtent`] where the facts make an extent negative, [`crate::ErrorKind::Overflow`]

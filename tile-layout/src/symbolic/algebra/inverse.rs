@@ -16,8 +16,9 @@ use alloc::format;
 use alloc::vec::Vec;
 
 impl SymbolicLayout {
-    /// The largest layout `R` with `self(R(i)) = i`, where offsets from 0 up are reached without a gap. Nothing is
-    /// said of a layout that turns out empty.
+    /// The largest layout `R` with `self(R(i)) = i`, where offsets from 0 up are reached without a gap. Where
+    /// elements share an offset there may be several, of which this is one. Nothing is said of a layout that turns
+    /// out empty.
     ///
     /// Where the facts leave open whether one last mode goes on where the others end, that it does is an
     /// obligation.
