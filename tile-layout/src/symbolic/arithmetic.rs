@@ -28,6 +28,9 @@ impl Expr {
     /// ```
     pub fn plus(&self, other: impl Into<Expr>) -> Result<Expr> {
         let other = other.into();
+        if self.terms.is_empty() {
+            return Ok(other);
+        }
         let mut sum = self.clone();
         for term in &other.terms {
             sum.add_term(term.clone()).ok_or_else(|| overflow(self, "+", &other))?;
@@ -71,6 +74,9 @@ impl Expr {
     /// ```
     pub fn times(&self, other: impl Into<Expr>) -> Result<Expr> {
         let other = other.into();
+        if self.is(1) {
+            return Ok(other);
+        }
         let refused = || overflow(self, "*", &other);
         if self.terms.len() * other.terms.len() > MAX_SIZE {
             return Err(refused());
