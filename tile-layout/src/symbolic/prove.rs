@@ -76,26 +76,18 @@ impl Facts {
     }
 
     fn divides(&self, divisor: &Expr, expr: &Expr) -> Proof {
-        let (whole, uneven) = match divisor.as_constant() {
-            Some(constant) if constant < 1 => return Proof::Refuted,
-            Some(constant) => {
-                let known = gcd(known_of_varying(expr), constant);
-                let rest = expr.constant_term() % known;
-                (known == constant && rest == 0, rest != 0)
-            }
-            None => (expr.exact_quotient(divisor).is_some(), false),
-        };
-        if uneven || whole && divisor.as_constant().is_some() {
-            return Proof::of(whole, uneven);
+        let term_by_term = divisor.as_constant().map_or(Proof::Unknown, |divisor| is_multiple(expr, divisor));
+        if term_by_term != Proof::Unknown {
+            return term_by_term;
         }
         let (range, of_divisor) = (self.interval(expr), self.interval(divisor));
         let positive = of_divisor.least.is_some_and(|least| least >= 1);
-        let negative = of_divisor.most.is_some_and(|most| most < 1);
+        let never_positive = of_divisor.most.is_some_and(|most| most < 1);
         let between = match (range.least, range.most, of_divisor.least) {
             (Some(least), Some(most), Some(divisor)) => least > 0 && most < divisor,
             _ => false,
         };
-        Proof::of(whole && positive, negative || between)
+        Proof::of(positive && expr.exact_quotient(divisor).is_some(), never_positive || between)
     }
 
     fn is_zero_difference(&self, left: &Expr, right: &Expr) -> Proof {
@@ -275,6 +267,16 @@ fn combine(proofs: impl Iterator<Item = Proof> + Clone, all: bool) -> Proof {
 /// A number that divides the value of an expression in steps; 0 where that is 0.
 fn divisor_of(expr: &Expr) -> i64 {
     expr.terms().fold(0, |known, term| gcd(known, divisor_of_term(term)))
+}
+
+/// Whether the terms show that a constant divides an expression in steps.
+fn is_multiple(expr: &Expr, divisor: i64) -> Proof {
+    if divisor < 1 {
+        return Proof::Refuted;
+    }
+    let known = gcd(known_of_varying(expr), divisor);
+    let rest = expr.constant_term() % known;
+    Proof::of(known == divisor && rest == 0, rest != 0)
 }
 
 /// A number that divides all terms but the constant one; 0 where there are none.

@@ -107,10 +107,14 @@ impl<'a> Ascending<'a> {
             return Ok(None);
         }
         let facts = obligations.facts();
-        // What divides a number of 1 or more is not larger.
+        // Of numbers of 1 or more, what divides another is not larger.
+        let at_most = |a: &Expr, b: &Expr| {
+            b.exact_quotient(a).is_some()
+                || facts.exact_quotient(b, a).is_some()
+                || facts.proves(&Condition::at_most(a, b))
+        };
         let below = |a: &SymbolicMode, b: &SymbolicMode| {
-            (facts.proves(&Condition::at_most(&a.stride, &b.stride))
-                || facts.exact_quotient(&b.stride, &a.stride).is_some())
+            at_most(&a.stride, &b.stride)
                 && (!facts.proves(&Condition::equal(&a.stride, &b.stride))
                     || facts.proves(&Condition::at_most(&a.extent, &b.extent)))
         };

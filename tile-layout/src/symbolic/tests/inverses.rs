@@ -118,6 +118,21 @@ fn chains_that_are_open_are_refused_by_mode() {
     }
 }
 
+/// Where no fact orders the strides, one that divides another is below it, as both are 1 or more by a check.
+#[test]
+fn compact_layouts_are_ordered_without_facts() {
+    let facts = Facts::new();
+    let mut collect = Obligations::collect(&facts);
+    let rows: SymbolicLayout = "(a,b,c):(b*c,c,1)".parse().unwrap();
+    assert_eq!(format!("{}", rows.left_inverse(&mut collect).unwrap()), "(c,b,a):(a*b,a,1)");
+    assert_eq!(
+        format!("{}", collect.into_checks()),
+        "b*c must be at least 1: stride of mode 0\n\
+         c must be at least 1: stride of mode 1\n\
+         b*c must be a multiple of c: stride of mode 0 over the one below it"
+    );
+}
+
 #[test]
 fn common_vectors_of_leading_dimensions() {
     let facts = Facts::new().multiple_of("k", 8).multiple_of("m", 4);
