@@ -201,7 +201,7 @@ impl Expr {
             for atom in atoms {
                 product = product.times(replace(&mut coefficient, atom)?)?;
             }
-            sum = sum.plus(product.times(coefficient)?)?;
+            sum = sum.plus(Expr::from(coefficient).times(product)?)?;
         }
         Ok(sum)
     }
