@@ -4,7 +4,7 @@
 //! Invariant: the array behind a tile has the tile's element format and shape.
 
 use super::arena::{self, Handle};
-use super::{Element, Number};
+use super::{Element, Float, Number};
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -48,6 +48,11 @@ impl<T: Element, const R: usize> Tile<T, R> {
         debug_assert_eq!(array.dtype(), T::DTYPE);
         let shape = array.shape().try_into().expect("verified: an op's result has the rank of its type");
         Tile { handle: arena::keep(array), shape, element: PhantomData }
+    }
+
+    fn reduce(self, op: ReduceOp, axis: usize) -> Self {
+        assert!(axis < R, "axis {axis} of `{}` is out of range: the tile has rank {R}", op.name());
+        Tile::hold(self.array().reduce(op, axis))
     }
 
     /// The array behind the tile.
@@ -159,11 +164,6 @@ impl<T: Number, const R: usize> Tile<T, R> {
         assert!(axis < R, "axis {axis} of `iota` is out of range: the tile has rank {R}");
         Tile::hold(Array::iota(T::DTYPE, &shape, axis))
     }
-
-    fn reduce(self, op: ReduceOp, axis: usize) -> Self {
-        assert!(axis < R, "axis {axis} of `{}` is out of range: the tile has rank {R}", op.name());
-        Tile::hold(self.array().reduce(op, axis))
-    }
 }
 
 fn check_extents(shape: &[usize]) {
@@ -189,8 +189,8 @@ pub(super) fn scalar_value<T: Element>(array: &Array) -> T {
 }
 
 macro_rules! reductions {
-    ($($op:ident $method:ident, $doc:literal;)*) => {
-        impl<T: Number, const R: usize> Tile<T, R> {
+    ($tile:ty, [$($bounds:tt)*], $table:ident: $($op:ident $method:ident, $doc:literal;)*) => {
+        impl<$($bounds)*> $tile {
             $(
                 #[doc = $doc]
                 ///
@@ -203,15 +203,33 @@ macro_rules! reductions {
         }
 
         #[cfg(test)]
-        const REDUCTIONS: &[(ReduceOp, &str, fn(Tile<f32, 1>, usize) -> Tile<f32, 1>)] =
-            &[$((ReduceOp::$op, stringify!($method), Tile::$method),)*];
+        const $table: &[(ReduceOp, &str)] = &[$((ReduceOp::$op, stringify!($method)),)*];
     };
 }
 
 reductions! {
+    Tile<T, R>, [T: Number, const R: usize], NUMBER_REDUCTIONS:
     Sum sum, "The sum along `axis`, which stays with extent 1. Integers wrap; floats are summed in any order.";
+    Prod prod, "The product along `axis`, which stays with extent 1. Integers wrap; floats are multiplied in any order.";
     Max max, "The largest element along `axis`, which stays with extent 1. NaN is ignored unless all are NaN.";
     Min min, "The smallest element along `axis`, which stays with extent 1. NaN is ignored unless all are NaN.";
+}
+
+reductions! {
+    Tile<bool, R>, [const R: usize], BOOL_REDUCTIONS:
+    Any any, "Whether any element along `axis` is true; the axis stays with extent 1.";
+    All all, "Whether all elements along `axis` are true; the axis stays with extent 1.";
+}
+
+impl<T: Float, const R: usize> Tile<T, R> {
+    /// The mean along `axis`, which stays with extent 1: the sum, rounded, divided by the number of elements.
+    ///
+    /// # Panics
+    /// If the tile has no such axis; in a kernel that is a compile error.
+    pub fn mean(self, axis: usize) -> Self {
+        let count = self.shape.get(axis).copied().unwrap_or(1);
+        self.sum(axis) / T::from_int(count as i128)
+    }
 }
 
 /// Prints the elements as NumPy does: nested brackets, one line per row of the last axis.
@@ -264,14 +282,22 @@ mod tests {
 
     #[test]
     fn every_reduction_has_its_method() {
-        let x = Tile::full([3], 2.0);
-        for op in ReduceOp::ALL {
-            let Some((_, name, method)) = REDUCTIONS.iter().find(|(known, ..)| known == op) else {
-                panic!("no method for {op:?}")
-            };
-            assert_eq!(*name, op.name());
-            assert_eq!(method(x, 0).to_vec(), [if *op == ReduceOp::Sum { 6.0 } else { 2.0 }]);
-        }
+        let methods: Vec<_> = NUMBER_REDUCTIONS.iter().chain(BOOL_REDUCTIONS).copied().collect();
+        let table: Vec<_> = ReduceOp::ALL.iter().map(|op| (*op, op.name())).collect();
+        assert_eq!(methods, table);
+    }
+
+    #[test]
+    fn reductions_join_along_their_axis() {
+        let x = Tile::<f32, 2>::iota([2, 3], 1) + 1.0;
+        assert_eq!(x.sum(1).to_vec(), [6.0, 6.0]);
+        assert_eq!(x.prod(1).to_vec(), [6.0, 6.0]);
+        assert_eq!(x.prod(0).to_vec(), [1.0, 4.0, 9.0]);
+        assert_eq!(x.mean(1).to_vec(), [2.0, 2.0]);
+        assert_eq!((x.max(1).to_vec(), x.min(1).to_vec()), (vec![3.0, 3.0], vec![1.0, 1.0]));
+        let is_two = crate::kernel::eq(x, 2.0);
+        assert_eq!(is_two.any(1).to_vec(), [true, true]);
+        assert_eq!(is_two.all(0).to_vec(), [false, true, false]);
     }
 
     #[test]

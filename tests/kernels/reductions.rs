@@ -121,3 +121,54 @@ fn column_sums_agree_with_loops() {
     }
     .check();
 }
+
+/// For each row: the product, the mean, and whether any and all elements are above 1.
+#[tile_kernel]
+fn row_verdicts<const BM: usize, const BN: usize>(x: &Tensor<f32, m, BN>, y: &mut Tensor<f32, m, 4>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, 4]);
+    let [i, _] = y.index();
+    let x = x.load_masked_or(1.0, [i, 0]);
+    let above = x > 1.0;
+    let column = Tile::<i32, 2>::iota([BM, 4], 1);
+    let any = above.any(1).cast::<f32>();
+    let all = above.all(1).cast::<f32>();
+    let verdict = select(column == 2, any, all);
+    y.store_masked(select(column == 0, x.prod(1), select(column == 1, x.mean(1), verdict)));
+}
+
+#[test]
+fn row_verdicts_agree_with_loops() {
+    // Rows above 1, below 1 and mixed; 40 columns take the vectorised path and its remainder.
+    let (m, n) = (6, 40);
+    let factor = |i: usize| match i / n % 3 {
+        0 => 1.0 + (i % 5 + 1) as f32 / 64.0,
+        1 => 1.0 - (i % 7 + 1) as f32 / 64.0,
+        _ => 1.0 + (i % 9) as f32 / 64.0 - 4.0 / 64.0,
+    };
+    let x: Vec<f32> = (0..m * n).map(factor).collect();
+    let mut expected = Vec::new();
+    for row in widen(&x).chunks(n) {
+        let above = |x: &f64| *x > 1.0;
+        expected.push(row.iter().product());
+        expected.push(row.iter().sum::<f64>() / n as f64);
+        expected.push(f64::from(u8::from(row.iter().any(above))));
+        expected.push(f64::from(u8::from(row.iter().all(above))));
+    }
+    Case {
+        ir: row_verdicts::ir(),
+        bindings: &[("BM", Binding::Const(4)), ("BN", Binding::Const(40))],
+        arguments: vec![array(&x, &[m, n]), array(&vec![0f32; m * 4], &[m, 4])],
+        output: 1,
+        expected,
+        // 40 factors, each product rounded to half an ulp.
+        tolerance: 40.0 * 6e-8,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [m, n])?;
+            let mut y = Tensor::zeros(device, [m, 4])?;
+            row_verdicts::<4, 40>(&x, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}

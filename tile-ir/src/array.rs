@@ -348,7 +348,7 @@ impl Array {
         })
     }
 
-    /// Op [`crate::Op::Reduce`]: float sums are rounded once, at the end.
+    /// Op [`crate::Op::Reduce`]: float sums and products are rounded once, at the end.
     pub fn reduce(&self, op: ReduceOp, axis: usize) -> Array {
         let combine = op.combine();
         let (dtype, bits) = (self.dtype, value_bits(self.dtype));

@@ -1,8 +1,8 @@
 //! Reductions. Along the last axis in [`LANES`] partial results, so that the loop vectorises without
 //! reordering a single sum and gives the same bits on every instruction set; along others row by row.
 //!
-//! Partial results start as the identity of the reduction, so what is reduced is emitted once. Sums of f16
-//! and bf16 are kept in f32 and rounded at the end.
+//! Partial results start as the identity of the reduction, so what is reduced is emitted once. Sums and products
+//! of f16 and bf16 are kept in f32 and rounded at the end.
 
 use super::buffer::Buffer;
 use super::elements::hint_for;
@@ -11,9 +11,8 @@ use crate::emit::{LoopHint, Value};
 use inkwell::types::{BasicType, BasicTypeEnum, VectorType};
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use tile_ir::DType;
-use tile_ir::dtype::Class;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::{Literal, ReduceOp};
+use tile_ir::ops::ReduceOp;
 
 /// Partial results of a reduction along the last axis: a vector of f32 on the widest machines.
 const LANES: i64 = 16;
@@ -32,16 +31,17 @@ struct Reduction<'a, 'c> {
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn reduce(&mut self, data: &'a OpData, op: ReduceOp, axis: usize) {
         let dtype = self.dtype(data.operands[0]);
-        let rounds_late = op == ReduceOp::Sum && matches!(dtype, DType::F16 | DType::BF16);
         let reduction = Reduction {
             data,
             op,
             axis,
             shape: self.shape(data.operands[0]),
-            partial: if rounds_late { DType::F32 } else { dtype },
+            partial: op.partial(dtype),
             result: self.stored(data.results[0]),
         };
-        if axis + 1 == reduction.shape.len() && reduction.shape[axis] >= 2 * LANES {
+        // A vector of i1 is packed in memory, its elements are not: truth values have no lanes.
+        let has_lanes = dtype != DType::Bool && reduction.shape[axis] >= 2 * LANES;
+        if axis + 1 == reduction.shape.len() && has_lanes {
             self.reduce_rows(&reduction);
         } else {
             self.reduce_outer(&reduction);
@@ -57,7 +57,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn identity(&self, reduction: &Reduction<'a, 'c>) -> Value<'c> {
-        self.ir.literal(identity(reduction.op, reduction.partial), reduction.partial)
+        self.ir.literal(reduction.op.identity(reduction.partial), reduction.partial)
     }
 
     /// Result element by result element of all axes but the reduced, which is the outer loop.
@@ -157,19 +157,5 @@ impl<'a, 'c> Emitter<'a, 'c> {
         aligned.expect("an alloca is an instruction").expect("64 is a power of two");
         ir.builder.position_at_end(here);
         array
-    }
-}
-
-/// What changes nothing that it is joined to: −0 for float sums, NaN where NaN is ignored.
-fn identity(op: ReduceOp, dtype: DType) -> Literal {
-    let bits = dtype.bits();
-    match (op, dtype.class()) {
-        (ReduceOp::Sum, Class::Float) => Literal::Float(-0.0),
-        (ReduceOp::Sum, _) => Literal::Int(0),
-        (_, Class::Float) => Literal::Float(f64::NAN),
-        (ReduceOp::Max, Class::Signed) => Literal::Int(-(1 << (bits - 1))),
-        (ReduceOp::Min, Class::Signed) => Literal::Int((1 << (bits - 1)) - 1),
-        (ReduceOp::Max, _) => Literal::Int(0),
-        (ReduceOp::Min, _) => Literal::Int((1 << bits) - 1),
     }
 }

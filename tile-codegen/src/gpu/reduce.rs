@@ -3,7 +3,8 @@
 //! A tile is seen as `[outer, extent, inner]` around the reduced axis. Where the axis runs over whole slots,
 //! a thread joins its own slots; what remains is a tile `[outer, rest, inner]` held like any other. If `rest`
 //! isn't 1, that goes to shared memory, where a group of threads per result joins it: each thread every
-//! `group`-th element, then pairs of partial results. Sums of f16 and bf16 are kept in f32 and rounded once.
+//! `group`-th element, then pairs of partial results. Sums and products of f16 and bf16 are kept in f32 and rounded
+//! once.
 
 use super::distribution::{Distribution, Slot, extents, quotient, remainder};
 use super::fragment::Fragment;
@@ -59,7 +60,7 @@ impl Reduction {
         let group = if results < threads { floor(threads / results).min(floor(rest)) } else { 1 };
         Reduction {
             op,
-            dtype: if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype },
+            dtype: op.partial(dtype),
             outer,
             inner,
             rest,

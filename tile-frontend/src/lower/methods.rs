@@ -186,6 +186,7 @@ impl Lowering {
         let one = |usage: &str| usage.to_owned();
         match name.as_str() {
             "cast" => self.cast_method(tile, call),
+            "mean" => self.mean(tile, call),
             "broadcast" | "reshape" => {
                 let arguments = self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
                 let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
@@ -212,7 +213,7 @@ impl Lowering {
             _ => self.no_method(
                 "a tile",
                 call,
-                "tiles have `sum`, `max`, `min`, `cast`, `broadcast`, `reshape`, `permute`, `t` and the mathematical functions",
+                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`, `cast`, `broadcast`, `reshape`, `permute`, `t` and the mathematical functions",
             ),
         }
     }
@@ -245,7 +246,7 @@ impl Lowering {
         let rank = self.shape(tile).map_or(0, |shape| shape.len());
         if let [argument] = call.args.iter().collect::<Vec<_>>()[..]
             && !matches!(argument, syn::Expr::Lit(_))
-            && op != ReduceOp::Sum
+            && matches!(op, ReduceOp::Max | ReduceOp::Min)
         {
             let value = self.expression(argument)?;
             if !matches!(value, Val::Int(_) | Val::Dim(_)) {
@@ -258,6 +259,22 @@ impl Lowering {
         let arguments = self.arguments(name, &call.args, 1, &usage, call.span())?;
         let axis = self.axis(&arguments.values[0], rank, arguments.spans[0])?;
         self.emit_one(Op::Reduce { op, axis }, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
+    }
+
+    /// The sum divided by the number of elements, in the tile's own format.
+    fn mean(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let (span, receiver) = (call.span(), call.receiver.span());
+        let arguments = self.arguments("mean", &call.args, 1, "x.mean(axis)", span)?;
+        let shape = self.shape(tile).unwrap_or_default();
+        let axis = self.axis(&arguments.values[0], shape.len(), arguments.spans[0])?;
+        if let Some(dtype) = self.elem(tile).known().filter(|dtype| !dtype.is_float()) {
+            let message = format!("`mean` needs a float, not {dtype}");
+            return self.error(receiver, message, "convert first: `x.cast::<f32>().mean(axis)`");
+        }
+        let sum = self.emit_one(Op::Reduce { op: ReduceOp::Sum, axis }, &[tile], span, &[receiver])?;
+        let count = self.emit_one(Op::Extent(shape[axis].clone()), &[], span, &[])?;
+        let count = self.emit_one(Op::Cast(self.elem(tile)), &[count], span, &[receiver])?;
+        self.arithmetic(BinaryOp::Div, &Val::Data(sum), &Val::Data(count), span, [receiver, receiver])
     }
 
     fn cast_method(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {

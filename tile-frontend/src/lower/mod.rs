@@ -150,7 +150,7 @@ impl Lowering {
             Op::Unary(op) => op.domain(),
             Op::Binary(op) => op.domain(),
             Op::Compare(predicate) => predicate.domain(),
-            Op::Reduce { .. } => Domain::Number,
+            Op::Reduce { op, .. } => op.domain(),
             _ => return Ok(()),
         };
         let needed = if needed == Domain::SignedNumber { Domain::Number } else { needed };
@@ -166,6 +166,9 @@ impl Lowering {
         let spelling = op.spelling();
         let message =
             format!("`{spelling}` needs {}, but `{name}` may be {}", needed.describe(), bound.describe());
+        if needed == Domain::Bool {
+            return self.error(span, message, "reduce a tile of `bool`, as a comparison gives");
+        }
         let wanted = match needed {
             Domain::Float => "Float",
             Domain::Int | Domain::IntOrBool => "Int",

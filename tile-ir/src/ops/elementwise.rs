@@ -1,4 +1,4 @@
-//! The table of leaf ops: elementwise arithmetic, comparisons and reduction kinds.
+//! The table of leaf ops: elementwise arithmetic and comparisons.
 //!
 //! One entry holds everything target-free about an op: name, meaning, the element classes that it accepts
 //! and its value on one element. Integers are evaluated in `i128` and wrapped to the format; floats in
@@ -20,6 +20,8 @@ pub enum Domain {
     Int,
     /// Integers and `bool`.
     IntOrBool,
+    /// `bool` only.
+    Bool,
     /// Every format.
     Any,
 }
@@ -33,6 +35,7 @@ impl Domain {
             Domain::Float => dtype.is_float(),
             Domain::Int => dtype.is_int(),
             Domain::IntOrBool => !dtype.is_float(),
+            Domain::Bool => dtype.class() == Class::Bool,
             Domain::Any => true,
         }
     }
@@ -45,6 +48,7 @@ impl Domain {
             Domain::Float => "a float",
             Domain::Int => "an integer",
             Domain::IntOrBool => "an integer or bool",
+            Domain::Bool => "bool",
             Domain::Any => "any element type",
         }
     }
@@ -281,45 +285,6 @@ predicates! {
     Le "le" "<=" <= Number, "Less or equal.";
     Gt "gt" ">" > Number, "Greater.";
     Ge "ge" ">=" >= Number, "Greater or equal.";
-}
-
-/// A reduction along one axis, which stays with extent 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ReduceOp {
-    /// Sum of the elements; integers wrap, floats may be summed in any order.
-    Sum,
-    /// Largest element; NaN elements are ignored unless all are NaN.
-    Max,
-    /// Smallest element; NaN elements are ignored unless all are NaN.
-    Min,
-}
-
-impl ReduceOp {
-    /// Every reduction, in table order.
-    pub const ALL: &[ReduceOp] = &[ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min];
-
-    /// The name in IR text, and of the method that a kernel calls.
-    pub const fn name(self) -> &'static str {
-        match self {
-            ReduceOp::Sum => "sum",
-            ReduceOp::Max => "max",
-            ReduceOp::Min => "min",
-        }
-    }
-
-    /// The reduction with this name.
-    pub fn from_name(name: &str) -> Option<ReduceOp> {
-        ReduceOp::ALL.iter().copied().find(|op| op.name() == name)
-    }
-
-    /// The op that joins two partial results.
-    pub const fn combine(self) -> BinaryOp {
-        match self {
-            ReduceOp::Sum => BinaryOp::Add,
-            ReduceOp::Max => BinaryOp::Max,
-            ReduceOp::Min => BinaryOp::Min,
-        }
-    }
 }
 
 #[cfg(test)]

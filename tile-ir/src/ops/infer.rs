@@ -3,7 +3,7 @@
 //! The builder, the verifier and the front end all ask this one function. Its messages name values as a
 //! user knows them (shapes and element types), because the front end shows them at the user's expression.
 
-use super::{BinaryOp, Domain, Literal, Op};
+use super::{BinaryOp, Domain, Literal, Op, ReduceOp};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::types::{Elem, PartitionType, TileType, Type};
@@ -85,7 +85,7 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Broadcast(shape) => broadcast(op, shape, operands).map(|ty| vec![ty]),
         Op::Reshape(shape) => reshape(op, shape, operands).map(|ty| vec![ty]),
         Op::Permute(permutation) => permute(op, permutation, operands).map(|ty| vec![ty]),
-        Op::Reduce { axis, .. } => reduce(op, *axis, operands).map(|ty| vec![ty]),
+        Op::Reduce { op: reduction, axis } => reduce(op, *reduction, *axis, operands).map(|ty| vec![ty]),
         Op::Mma => mma(op, operands).map(|ty| vec![ty]),
         Op::Partition(tile) => partition(op, tile, operands).map(|ty| vec![ty]),
         Op::BlockIndex => {
@@ -256,13 +256,16 @@ fn check_axis(op: &Op, axis: usize, rank: usize) -> Inferred<()> {
     if axis < rank {
         return Ok(());
     }
-    Err(TypeError::new(format!("axis {axis} of `{}` is out of range: the tile has rank {rank}", op.name())))
+    Err(TypeError::new(format!(
+        "axis {axis} of `{}` is out of range: the tile has rank {rank}",
+        op.spelling()
+    )))
 }
 
 fn tile_operand<'a>(op: &Op, operands: &'a [Type], i: usize) -> Inferred<&'a TileType> {
     operands[i]
         .as_tile()
-        .ok_or_else(|| TypeError::new(format!("`{}` needs a tile, not {}", op.name(), operands[i])).at(i))
+        .ok_or_else(|| TypeError::new(format!("`{}` needs a tile, not {}", op.spelling(), operands[i])).at(i))
 }
 
 fn broadcast(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<Type> {
@@ -315,10 +318,10 @@ fn permute(op: &Op, permutation: &[usize], operands: &[Type]) -> Inferred<Type> 
     Ok(Type::tile(permutation.iter().map(|&axis| tile.shape[axis].clone()), tile.elem.clone()))
 }
 
-fn reduce(op: &Op, axis: usize, operands: &[Type]) -> Inferred<Type> {
+fn reduce(op: &Op, reduction: ReduceOp, axis: usize, operands: &[Type]) -> Inferred<Type> {
     count(op, operands, 1)?;
     let tile = tile_operand(op, operands, 0)?;
-    check_domain(op, Domain::Number, &tile.elem, 0)?;
+    check_domain(op, reduction.domain(), &tile.elem, 0)?;
     check_axis(op, axis, tile.shape.len())?;
     let mut shape = tile.shape.clone();
     shape[axis] = Dim::from(1);

@@ -1,11 +1,13 @@
 //! What an op is. Leaf ops are rows of the [`elementwise`] tables; structural ops are variants here, and
-//! their type rules are in [`infer`].
+//! their type rules are in [`infer`]. Reductions have a table of their own, [`reduction`].
 
 pub mod elementwise;
 pub mod infer;
+pub mod reduction;
 
-pub use elementwise::{BinaryOp, Domain, Predicate, ReduceOp, UnaryOp};
+pub use elementwise::{BinaryOp, Domain, Predicate, UnaryOp};
 pub use infer::{TypeError, result_types};
+pub use reduction::ReduceOp;
 
 use crate::dim::Dim;
 use crate::types::Elem;
@@ -134,6 +136,7 @@ impl Op {
             Op::Unary(op) => op.operator().unwrap_or(op.name()),
             Op::Binary(op) => op.operator().unwrap_or(op.name()),
             Op::Compare(predicate) => predicate.symbol(),
+            Op::Reduce { op, .. } => op.name(),
             op => op.name(),
         }
     }

@@ -195,7 +195,8 @@ pub(super) fn bound_name(domain: Domain) -> &'static str {
         Domain::Number | Domain::SignedNumber => "number",
         Domain::Float => "float",
         Domain::Int | Domain::IntOrBool => "int",
-        Domain::Any => "any",
+        // No bound of a parameter says `bool`: such a parameter would have one value.
+        Domain::Any | Domain::Bool => "any",
     }
 }
 
