@@ -11,6 +11,7 @@
 //! | `tile` | [`Tile`]: making, reshaping, reducing and printing |
 //! | `operators` | `+ - * / % & \| ^ << >>`, `-`, `!` and their assigning forms |
 //! | `compare` | what may stand on the two sides of a function of two values; comparisons |
+//! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
 //! | `functions` | `exp`, `max`, `select`, `mma` and the other free functions |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
@@ -19,6 +20,7 @@
 
 mod arena;
 mod compare;
+mod composite;
 mod functions;
 mod operators;
 mod tile;

@@ -4,7 +4,7 @@
 //! Invariant: the array behind a tile has the tile's element format and shape.
 
 use super::arena::{self, Handle};
-use super::{Element, Float, Number};
+use super::{Element, Number};
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
@@ -221,17 +221,6 @@ reductions! {
     All all, "Whether all elements along `axis` are true; the axis stays with extent 1.";
 }
 
-impl<T: Float, const R: usize> Tile<T, R> {
-    /// The mean along `axis`, which stays with extent 1: the sum, rounded, divided by the number of elements.
-    ///
-    /// # Panics
-    /// If the tile has no such axis; in a kernel that is a compile error.
-    pub fn mean(self, axis: usize) -> Self {
-        let count = self.shape.get(axis).copied().unwrap_or(1);
-        self.sum(axis) / T::from_int(count as i128)
-    }
-}
-
 /// Prints the elements as NumPy does: nested brackets, one line per row of the last axis.
 impl<T: Element, const R: usize> fmt::Debug for Tile<T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -293,7 +282,6 @@ mod tests {
         assert_eq!(x.sum(1).to_vec(), [6.0, 6.0]);
         assert_eq!(x.prod(1).to_vec(), [6.0, 6.0]);
         assert_eq!(x.prod(0).to_vec(), [1.0, 4.0, 9.0]);
-        assert_eq!(x.mean(1).to_vec(), [2.0, 2.0]);
         assert_eq!((x.max(1).to_vec(), x.min(1).to_vec()), (vec![3.0, 3.0], vec![1.0, 1.0]));
         let is_two = crate::kernel::eq(x, 2.0);
         assert_eq!(is_two.any(1).to_vec(), [true, true]);

@@ -172,3 +172,49 @@ fn row_verdicts_agree_with_loops() {
     }
     .check();
 }
+
+/// For each row: where its largest and its smallest element are.
+#[tile_kernel]
+fn row_positions<const BM: usize, const BN: usize>(x: &Tensor<f32, m, BN>, y: &mut Tensor<i32, m, 2>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, 2]);
+    let [i, _] = y.index();
+    let x = x.load_masked([i, 0]);
+    let column = Tile::<i32, 2>::iota([BM, 2], 1);
+    y.store_masked(select(column == 0, x.argmax(1), x.argmin(1)));
+}
+
+#[test]
+fn row_positions_agree_with_loops() {
+    let (m, n) = (5, 37);
+    let mut x = numbers::<f32>(m * n, 9);
+    // The extremes of row 1 stand twice: the first place counts. Row 2 begins with NaN, row 3 is nothing else.
+    for (place, value) in [(n + 3, 50.0), (n + 30, 50.0), (n + 8, -50.0), (n + 9, -50.0), (2 * n, f32::NAN)] {
+        x[place] = value;
+    }
+    x[3 * n..4 * n].fill(f32::NAN);
+    let mut expected = Vec::new();
+    for row in x.chunks(n) {
+        let first = |better: fn(f32, f32) -> bool| {
+            let numbers = row.iter().enumerate().filter(|(_, x)| !x.is_nan());
+            let best = numbers.reduce(|best, next| if better(*next.1, *best.1) { next } else { best });
+            best.map_or(0.0, |(place, _)| place as f64)
+        };
+        expected.extend([first(|a, b| a > b), first(|a, b| a < b)]);
+    }
+    Case {
+        ir: row_positions::ir(),
+        bindings: &[("BM", Binding::Const(4)), ("BN", Binding::Const(37))],
+        arguments: vec![array(&x, &[m, n]), array(&vec![0i32; m * 2], &[m, 2])],
+        output: 1,
+        expected,
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [m, n])?;
+            let mut y = Tensor::zeros(device, [m, 2])?;
+            row_positions::<4, 37>(&x, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}

@@ -187,6 +187,8 @@ impl Lowering {
         match name.as_str() {
             "cast" => self.cast_method(tile, call),
             "mean" => self.mean(tile, call),
+            "argmax" => self.position_of(ReduceOp::Max, tile, call),
+            "argmin" => self.position_of(ReduceOp::Min, tile, call),
             "broadcast" | "reshape" => {
                 let arguments = self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
                 let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
@@ -213,7 +215,7 @@ impl Lowering {
             _ => self.no_method(
                 "a tile",
                 call,
-                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `any`, `all`, `cast`, `broadcast`, `reshape`, `permute`, `t` and the mathematical functions",
+                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cast`, `broadcast`, `reshape`, `permute`, `t` and the mathematical functions",
             ),
         }
     }
@@ -259,22 +261,6 @@ impl Lowering {
         let arguments = self.arguments(name, &call.args, 1, &usage, call.span())?;
         let axis = self.axis(&arguments.values[0], rank, arguments.spans[0])?;
         self.emit_one(Op::Reduce { op, axis }, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
-    }
-
-    /// The sum divided by the number of elements, in the tile's own format.
-    fn mean(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
-        let (span, receiver) = (call.span(), call.receiver.span());
-        let arguments = self.arguments("mean", &call.args, 1, "x.mean(axis)", span)?;
-        let shape = self.shape(tile).unwrap_or_default();
-        let axis = self.axis(&arguments.values[0], shape.len(), arguments.spans[0])?;
-        if let Some(dtype) = self.elem(tile).known().filter(|dtype| !dtype.is_float()) {
-            let message = format!("`mean` needs a float, not {dtype}");
-            return self.error(receiver, message, "convert first: `x.cast::<f32>().mean(axis)`");
-        }
-        let sum = self.emit_one(Op::Reduce { op: ReduceOp::Sum, axis }, &[tile], span, &[receiver])?;
-        let count = self.emit_one(Op::Extent(shape[axis].clone()), &[], span, &[])?;
-        let count = self.emit_one(Op::Cast(self.elem(tile)), &[count], span, &[receiver])?;
-        self.arithmetic(BinaryOp::Div, &Val::Data(sum), &Val::Data(count), span, [receiver, receiver])
     }
 
     fn cast_method(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
