@@ -62,8 +62,9 @@ pub use tile_runtime::{Device, Error, HostTensor, Launch, Result, Tensor, embedd
 /// What a file with kernels imports: `use tile::prelude::*;`.
 pub mod prelude {
     pub use crate::kernel::{
-        Element, Float, Int, MmaOperand, Number, Tile, abs, ceil, exp, exp2, floor, log, log2, max, maximum,
-        min, minimum, mma, rsqrt, select, sqrt, tanh,
+        Element, Float, Int, MmaOperand, Number, Tile, abs, ceil, copysign, exp, exp2, floor, is_finite,
+        is_infinite, is_nan, log, log2, max, maximum, min, minimum, mma, recip, round, round_ties_even,
+        rsqrt, saturating_add, saturating_sub, select, signum, sqrt, tanh, trunc,
     };
     pub use crate::{Device, HostTensor, Tensor, tile_kernel};
     pub use half::{bf16, f16};

@@ -5,9 +5,9 @@
 
 use super::compare::{Pair, common_shape};
 use super::tile::{scalar, scalar_value};
-use super::{Element, Float, Number, Tile};
+use super::{Element, Float, Int, Number, Tile};
 use half::{bf16, f16};
-use tile_ir::ops::{BinaryOp, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
 
 /// A float scalar or a tile of floats: what `exp(x)` takes.
 #[diagnostic::on_unimplemented(
@@ -15,17 +15,35 @@ use tile_ir::ops::{BinaryOp, UnaryOp};
     label = "needs floats"
 )]
 pub trait FloatValue: Sized {
+    /// The type of `is_nan(x)`.
+    type Mask;
+
     #[doc(hidden)]
     fn float_function(self, op: UnaryOp) -> Self;
+
+    #[doc(hidden)]
+    fn classify(self, classification: Classification) -> Self::Mask;
 }
 
 impl<T: Float> FloatValue for T {
+    type Mask = bool;
+
+    fn classify(self, classification: Classification) -> bool {
+        scalar_value(&scalar(self).classify(classification))
+    }
+
     fn float_function(self, op: UnaryOp) -> T {
         scalar_value(&scalar(self).unary(op))
     }
 }
 
 impl<T: Float, const R: usize> FloatValue for Tile<T, R> {
+    type Mask = Tile<bool, R>;
+
+    fn classify(self, classification: Classification) -> Tile<bool, R> {
+        Tile::hold(self.array().classify(classification))
+    }
+
     fn float_function(self, op: UnaryOp) -> Self {
         Tile::hold(self.array().unary(op))
     }
@@ -89,6 +107,42 @@ unary_functions! {
     Tanh tanh FloatValue float_function Float, "The hyperbolic tangent, within 4 ulp.";
     Floor floor FloatValue float_function Float, "The largest integer that is not greater.";
     Ceil ceil FloatValue float_function Float, "The smallest integer that is not less.";
+    Trunc trunc FloatValue float_function Float, "The integer part: rounded toward zero.";
+    Round round FloatValue float_function Float, "The nearest integer; a tie goes away from zero.";
+    RoundTiesEven round_ties_even FloatValue float_function Float, "The nearest integer; a tie goes to the even one.";
+    Recip recip FloatValue float_function Float, "1/x, correctly rounded; ±∞ at ±0.";
+    Signum signum SignedValue signed_function Number, "1 or −1 with the sign of x; NaN stays. Float zeros are signed, so they give 1 and −1; the integer 0 gives 0.";
+}
+
+macro_rules! classifications {
+    ($($classification:ident $name:ident, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            pub fn $name<Value: FloatValue>(x: Value) -> Value::Mask {
+                x.classify(Classification::$classification)
+            }
+
+            impl<T: Float, const R: usize> Tile<T, R> {
+                #[doc = $doc]
+                pub fn $name(self) -> Tile<bool, R> {
+                    self.classify(Classification::$classification)
+                }
+            }
+        )*
+
+        #[cfg(test)]
+        type Classifier = fn(Tile<f32, 1>) -> Tile<bool, 1>;
+
+        #[cfg(test)]
+        const CLASSIFICATIONS: &[(Classification, &str, Classifier, Classifier)] =
+            &[$((Classification::$classification, stringify!($name), $name, Tile::$name),)*];
+    };
+}
+
+classifications! {
+    IsNan is_nan, "Where elements aren't numbers.";
+    IsInfinite is_infinite, "Where elements are ∞ or −∞.";
+    IsFinite is_finite, "Where elements are neither infinite nor NaN.";
 }
 
 macro_rules! binary_functions {
@@ -103,8 +157,11 @@ macro_rules! binary_functions {
         )*
 
         #[cfg(test)]
-        const BINARY: &[(BinaryOp, &str, fn(Tile<f32, 1>, Tile<f32, 1>) -> Tile<f32, 1>)] =
-            &[$((BinaryOp::$op, stringify!($name), $name),)*];
+        type BinaryFunction<T> = fn(Tile<T, 1>, Tile<T, 1>) -> Tile<T, 1>;
+
+        #[cfg(test)]
+        const BINARY: &[(BinaryOp, &str, BinaryFunction<f32>, BinaryFunction<i32>)] =
+            &[$((BinaryOp::$op, stringify!($name), $name, $name),)*];
     };
 }
 
@@ -113,24 +170,33 @@ binary_functions! {
     Max max, "The larger of two values, elementwise; a NaN operand is ignored, −0 < +0.";
     Minimum minimum, "The smaller of two floats, elementwise; NaN if either is NaN, −0 < +0.";
     Maximum maximum, "The larger of two floats, elementwise; NaN if either is NaN, −0 < +0.";
+    CopySign copysign, "The magnitude of the first float with the sign of the second, elementwise; a NaN's sign too.";
+    SaturatingAdd saturating_add, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
+    SaturatingSub saturating_sub, "The difference of two integers, elementwise, or the format's bound that it exceeds.";
 }
 
-impl<T: Float, const R: usize> Tile<T, R> {
-    /// The smaller of two floats, elementwise; NaN if either is NaN, −0 < +0.
-    pub fn minimum<Right>(self, right: Right) -> Self
-    where
-        Self: Pair<Right, Output = Self>,
-    {
-        self.binary(BinaryOp::Minimum, right)
-    }
+macro_rules! binary_methods {
+    ($($op:ident $name:ident $bound:ident, $doc:literal;)*) => {
+        $(
+            impl<T: $bound, const R: usize> Tile<T, R> {
+                #[doc = $doc]
+                pub fn $name<Right>(self, right: Right) -> Self
+                where
+                    Self: Pair<Right, Output = Self>,
+                {
+                    self.binary(BinaryOp::$op, right)
+                }
+            }
+        )*
+    };
+}
 
-    /// The larger of two floats, elementwise; NaN if either is NaN, −0 < +0.
-    pub fn maximum<Right>(self, right: Right) -> Self
-    where
-        Self: Pair<Right, Output = Self>,
-    {
-        self.binary(BinaryOp::Maximum, right)
-    }
+binary_methods! {
+    Minimum minimum Float, "The smaller of two floats, elementwise; NaN if either is NaN, −0 < +0.";
+    Maximum maximum Float, "The larger of two floats, elementwise; NaN if either is NaN, −0 < +0.";
+    CopySign copysign Float, "The magnitude with the sign of another float, elementwise; a NaN's sign too.";
+    SaturatingAdd saturating_add Int, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
+    SaturatingSub saturating_sub Int, "The difference of two integers, elementwise, or the format's bound that it exceeds.";
 }
 
 /// A tile or a scalar of `T`, where a tile of rank `R` is made of either.
@@ -273,14 +339,40 @@ mod tests {
             if operators::BINARY.iter().any(|(operator, _)| *operator == op) {
                 continue;
             }
-            let Some(&(_, name, function)) = BINARY.iter().find(|row| row.0 == op) else {
+            let Some(&(_, name, floats, ints)) = BINARY.iter().find(|row| row.0 == op) else {
                 panic!("no function for {op:?}")
             };
             assert_eq!(name, op.name());
-            for (a, b) in [(1.0, 2.0), (2.0, 1.0), (f32::NAN, 1.0), (1.0, f32::NAN)] {
-                let expected = op.float()(f64::from(a), f64::from(b)) as f32;
-                let found = function(Tile::full([1], a), Tile::full([1], b)).to_vec()[0];
-                assert_eq!(found.to_bits(), expected.to_bits(), "{name}({a}, {b})");
+            if op.domain().accepts(DType::F32) {
+                for (a, b) in [(1.0, 2.0), (2.0, 1.0), (f32::NAN, 1.0), (1.0, f32::NAN)] {
+                    let expected = op.float()(f64::from(a), f64::from(b)) as f32;
+                    let found = floats(Tile::full([1], a), Tile::full([1], b)).to_vec()[0];
+                    assert_eq!(found.to_bits(), expected.to_bits(), "{name}({a}, {b})");
+                }
+            } else {
+                for (a, b) in [(1, 2), (2, 1), (i32::MAX, 1), (i32::MIN, 1)] {
+                    let expected = op.int()(i128::from(a), i128::from(b), DType::I32);
+                    let found = ints(Tile::full([1], a), Tile::full([1], b)).to_vec()[0];
+                    assert_eq!(i128::from(found), expected, "{name}({a}, {b})");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_classification_has_its_function_and_method() {
+        let values = [1.0f32, f32::NAN, f32::INFINITY];
+        for &classification in Classification::ALL {
+            let Some(&(_, name, function, method)) =
+                CLASSIFICATIONS.iter().find(|row| row.0 == classification)
+            else {
+                panic!("no function for {classification:?}")
+            };
+            assert_eq!(name, classification.name());
+            for x in values {
+                let expected = [classification.holds(f64::from(x))];
+                assert_eq!(function(Tile::full([1], x)).to_vec(), expected, "{name}({x})");
+                assert_eq!(method(Tile::full([1], x)).to_vec(), expected, "{name}({x})");
             }
         }
     }
@@ -302,6 +394,10 @@ mod tests {
         assert_eq!(max(x, 1.0).to_vec(), [1.0, 1.0, 2.0]);
         assert_eq!(max(1.0, x).to_vec(), [1.0, 1.0, 2.0]);
         assert_eq!(x.minimum(1.0).to_vec(), [0.0, 1.0, 1.0]);
+        assert_eq!(x.copysign(-1.0).to_vec(), [-0.0, -1.0, -2.0]);
+        assert_eq!(saturating_add(i32::MAX, 1), i32::MAX);
+        assert_eq!(Tile::<u8, 1>::iota([2], 0).saturating_sub(1).to_vec(), [0, 0]);
+        assert!(is_nan(f32::NAN) && !is_finite(f64::INFINITY));
     }
 
     #[test]

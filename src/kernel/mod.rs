@@ -29,8 +29,9 @@ mod views;
 pub use arena::in_block;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use functions::{
-    FloatValue, MmaOperand, Operand, SignedValue, abs, ceil, exp, exp2, floor, log, log2, max, maximum, min,
-    minimum, mma, rsqrt, select, sqrt, tanh,
+    FloatValue, MmaOperand, Operand, SignedValue, abs, ceil, copysign, exp, exp2, floor, is_finite,
+    is_infinite, is_nan, log, log2, max, maximum, min, minimum, mma, recip, round, round_ties_even, rsqrt,
+    saturating_add, saturating_sub, select, signum, sqrt, tanh, trunc,
 };
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};

@@ -5,7 +5,7 @@
 //! violation is a panic that names the invariant.
 
 use crate::dtype::{Class, DType};
-use crate::ops::{BinaryOp, Literal, Predicate, ReduceOp, UnaryOp};
+use crate::ops::{BinaryOp, Classification, Literal, Predicate, ReduceOp, UnaryOp};
 use tile_layout::{Window, element_count, linear_index, multi_index, row_major_strides};
 
 /// Elements as numbers. Invariant: each is representable in the array's format.
@@ -71,18 +71,9 @@ pub fn wrap_int(dtype: DType, value: i128) -> i128 {
     }
 }
 
-/// Width in bits as the op tables understand it: 1 for `bool`.
-fn value_bits(dtype: DType) -> u32 {
-    if dtype == DType::Bool { 1 } else { dtype.bits() }
-}
-
 /// Rust's `as` from a float to an integer format: truncates, saturates, NaN gives 0.
 fn float_to_int(dtype: DType, value: f64) -> i128 {
-    let bits = dtype.bits();
-    let (low, high) = match dtype.class() {
-        Class::Signed => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-        _ => (0, (1i128 << bits) - 1),
-    };
+    let (low, high) = dtype.int_range();
     (value as i128).clamp(low, high)
 }
 
@@ -222,11 +213,11 @@ impl Array {
 
     /// Op [`crate::Op::Unary`].
     pub fn unary(&self, op: UnaryOp) -> Array {
-        let (dtype, bits) = (self.dtype, value_bits(self.dtype));
+        let dtype = self.dtype;
         let elements = match &self.elements {
             Elements::Int(values) => {
                 let f = op.int();
-                Elements::Int(values.iter().map(|&x| wrap_int(dtype, f(x, bits))).collect())
+                Elements::Int(values.iter().map(|&x| wrap_int(dtype, f(x, dtype))).collect())
             }
             Elements::Float(values) => {
                 let f = op.float();
@@ -243,7 +234,7 @@ impl Array {
             (other.dtype, &other.shape),
             "verified: operands have one type"
         );
-        let (dtype, bits) = (self.dtype, value_bits(self.dtype));
+        let dtype = self.dtype;
         let elements = match (&self.elements, &other.elements) {
             (Elements::Float(a), Elements::Float(b)) => {
                 let f = op.float();
@@ -252,7 +243,7 @@ impl Array {
             _ => {
                 let f = op.int();
                 let pairs = self.ints().iter().zip(other.ints());
-                Elements::Int(pairs.map(|(&x, &y)| wrap_int(dtype, f(x, y, bits))).collect())
+                Elements::Int(pairs.map(|(&x, &y)| wrap_int(dtype, f(x, y, dtype))).collect())
             }
         };
         Array { dtype, shape: self.shape.clone(), elements }
@@ -273,6 +264,15 @@ impl Array {
                 self.ints().iter().zip(other.ints()).map(|(x, y)| i128::from(predicate.holds(x, y))).collect()
             }
         };
+        Array { dtype: DType::Bool, shape: self.shape.clone(), elements: Elements::Int(truths) }
+    }
+
+    /// Op [`crate::Op::Classify`].
+    pub fn classify(&self, classification: Classification) -> Array {
+        let Elements::Float(values) = &self.elements else {
+            unreachable!("verified: floats are classified");
+        };
+        let truths = values.iter().map(|&x| i128::from(classification.holds(x))).collect();
         Array { dtype: DType::Bool, shape: self.shape.clone(), elements: Elements::Int(truths) }
     }
 
@@ -351,7 +351,7 @@ impl Array {
     /// Op [`crate::Op::Reduce`]: float sums and products are rounded once, at the end.
     pub fn reduce(&self, op: ReduceOp, axis: usize) -> Array {
         let combine = op.combine();
-        let (dtype, bits) = (self.dtype, value_bits(self.dtype));
+        let dtype = self.dtype;
         let extent = self.shape[axis];
         let inner: usize = self.shape[axis + 1..].iter().product();
         let outer: usize = self.shape[..axis].iter().product();
@@ -367,7 +367,7 @@ impl Array {
                 Elements::Float(lines.map(|x| round_float(dtype, x)).collect())
             }
             Elements::Int(values) => {
-                let f = |x, y| wrap_int(dtype, combine.int()(x, y, bits));
+                let f = |x, y| wrap_int(dtype, combine.int()(x, y, dtype));
                 let lines = (0..outer * inner).map(|r| line(r).map(|i| values[i]).reduce(f).expect(verified));
                 Elements::Int(lines.collect())
             }

@@ -96,6 +96,19 @@ impl DType {
         matches!(self.class(), Class::Signed)
     }
 
+    /// The smallest and the largest number of an integer format; 0 and 1 for `bool`.
+    ///
+    /// # Panics
+    /// If the format is a float's.
+    pub const fn int_range(self) -> (i128, i128) {
+        match self.class() {
+            Class::Bool => (0, 1),
+            Class::Signed => (-(1 << (self.bits() - 1)), (1 << (self.bits() - 1)) - 1),
+            Class::Unsigned => (0, (1 << self.bits()) - 1),
+            Class::Float => panic!("a float has no range of integers"),
+        }
+    }
+
     /// Whether a tile may hold elements of this format.
     pub const fn is_element(self) -> bool {
         !matches!(self, DType::Index)

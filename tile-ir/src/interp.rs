@@ -195,6 +195,7 @@ impl Evaluation<'_> {
             Op::Unary(op) => operand(0).unary(*op),
             Op::Binary(op) => operand(0).binary(*op, operand(1)),
             Op::Compare(predicate) => operand(0).compare(*predicate, operand(1)),
+            Op::Classify(classification) => operand(0).classify(*classification),
             Op::Select => Array::select(operand(0), operand(1), operand(2)),
             Op::Cast(elem) => operand(0).cast(known(elem)),
             Op::Splat(shape) => operand(0).splat(&extents(shape)),

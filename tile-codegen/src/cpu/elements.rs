@@ -103,6 +103,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let (a, b) = (self.element(operands[0], index), self.element(operands[1], index));
                 ir.compare(*predicate, self.dtype(operands[0]), a, b)
             }
+            Op::Classify(classification) => ir.classify(*classification, self.element(operands[0], index)),
             Op::Select => {
                 let condition = self.element(operands[0], index).into_int_value();
                 let (a, b) = (self.element(operands[1], index), self.element(operands[2], index));

@@ -208,7 +208,13 @@ fn is_factor(op: &Op, operand: usize) -> bool {
 /// Whether element `i` of what an op gives, or stores, needs only element `i` of this operand.
 fn keeps_place(op: &Op, operand: usize) -> bool {
     match op {
-        Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Cast(_) | Op::Reshape(_) => true,
+        Op::Unary(_)
+        | Op::Binary(_)
+        | Op::Compare(_)
+        | Op::Classify(_)
+        | Op::Select
+        | Op::Cast(_)
+        | Op::Reshape(_) => true,
         Op::Mma => operand == 2,
         Op::For | Op::Yield => true,
         _ => false,
@@ -217,7 +223,16 @@ fn keeps_place(op: &Op, operand: usize) -> bool {
 
 /// Ops whose elements can be computed one by one from their operands' elements.
 fn is_elementwise(op: &Op) -> bool {
-    matches!(op, Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Cast(_) | Op::Permute(_))
+    matches!(
+        op,
+        Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Classify(_)
+            | Op::Select
+            | Op::Cast(_)
+            | Op::Permute(_)
+    )
 }
 
 /// Whether an op reads each element of an operand exactly once, in a loop.

@@ -201,6 +201,13 @@ impl<'c> Ir<'c> {
         result.expect("a float intrinsic has a result").into_float_value()
     }
 
+    /// An intrinsic of one integer type throughout.
+    pub(crate) fn int_intrinsic(&self, name: &str, args: &[IntValue<'c>]) -> IntValue<'c> {
+        let values: Vec<Value<'c>> = args.iter().map(|&arg| arg.into()).collect();
+        let result = self.intrinsic(name, &[args[0].get_type().into()], &values);
+        result.expect("an integer intrinsic has a result").into_int_value()
+    }
+
     /// `a·b + c`, fused where the target can. For polynomial evaluation, where both roundings are accurate.
     pub(crate) fn mul_add(&self, a: FloatValue<'c>, b: FloatValue<'c>, c: FloatValue<'c>) -> FloatValue<'c> {
         if self.features.fma {

@@ -12,7 +12,7 @@ use inkwell::types::{BasicTypeEnum, FloatType};
 use inkwell::values::{FloatValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
 use tile_ir::dim::Atom;
-use tile_ir::ops::{BinaryOp, Literal, Predicate, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, UnaryOp};
 use tile_ir::{DType, Dim};
 
 impl<'c> Ir<'c> {
@@ -104,11 +104,17 @@ impl<'c> Ir<'c> {
                 let negative = self.icmp(IntPredicate::SLT, x, zero);
                 self.select_int(negative, self.sub(zero, x), x)
             }
+            UnaryOp::Signum => {
+                let positive = self.icmp(IntPredicate::SGT, x, zero);
+                let one = self.resize(positive, x.get_type().get_bit_width(), false);
+                self.or(self.ashr(x, self.top_bit(x)), one)
+            }
             _ => unreachable!("verified: `{}` has float operands", op.name()),
         }
     }
 
     fn float_unary(&self, op: UnaryOp, x: FloatValue<'c>) -> FloatValue<'c> {
+        let one = x.get_type().const_float(1.0);
         match op {
             UnaryOp::Neg => self.fneg(x),
             UnaryOp::Abs => self.float_intrinsic("llvm.fabs", &[x]),
@@ -117,14 +123,37 @@ impl<'c> Ir<'c> {
             UnaryOp::Log => math::log(self, x),
             UnaryOp::Log2 => math::log2(self, x),
             UnaryOp::Sqrt => self.float_intrinsic("llvm.sqrt", &[x]),
-            UnaryOp::Rsqrt => {
-                self.fdiv(x.get_type().const_float(1.0), self.float_intrinsic("llvm.sqrt", &[x]))
+            UnaryOp::Rsqrt => self.fdiv(one, self.float_intrinsic("llvm.sqrt", &[x])),
+            UnaryOp::Recip => self.fdiv(one, x),
+            UnaryOp::Signum => {
+                let sign = self.float_intrinsic("llvm.copysign", &[one, x]);
+                self.select_float(self.is_nan(x), x, sign)
             }
             UnaryOp::Tanh => math::tanh(self, x),
             UnaryOp::Floor => self.float_intrinsic("llvm.floor", &[x]),
             UnaryOp::Ceil => self.float_intrinsic("llvm.ceil", &[x]),
+            UnaryOp::Trunc => self.float_intrinsic("llvm.trunc", &[x]),
+            UnaryOp::Round => self.round_half_away(x),
+            UnaryOp::RoundTiesEven => self.float_intrinsic("llvm.roundeven", &[x]),
             UnaryOp::Not => unreachable!("verified: `not` has integer operands"),
         }
+    }
+
+    /// The position of the sign bit, as a shift amount.
+    fn top_bit(&self, x: IntValue<'c>) -> IntValue<'c> {
+        x.get_type().const_int(u64::from(x.get_type().get_bit_width() - 1), false)
+    }
+
+    /// The nearest integer, ties away from zero. The fraction is exact, so that numbers just below a tie stay
+    /// below it; `llvm.round` is a library call on some vector types. ∞ has no fraction but NaN, which isn't
+    /// at least a half.
+    fn round_half_away(&self, x: FloatValue<'c>) -> FloatValue<'c> {
+        let constant = |value| x.get_type().const_float(value);
+        let magnitude = self.float_intrinsic("llvm.fabs", &[x]);
+        let whole = self.float_intrinsic("llvm.trunc", &[magnitude]);
+        let up = self.fcmp(FloatPredicate::OGE, self.fsub(magnitude, whole), constant(0.5));
+        let rounded = self.select_float(up, self.fadd(whole, constant(1.0)), whole);
+        self.float_intrinsic("llvm.copysign", &[rounded, x])
     }
 
     /// Op `binary`.
@@ -148,9 +177,14 @@ impl<'c> Ir<'c> {
             BinaryOp::Max => self.extremum(a, b, true, true),
             BinaryOp::Minimum => self.extremum(a, b, false, false),
             BinaryOp::Maximum => self.extremum(a, b, true, false),
-            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Shl | BinaryOp::Shr => {
-                unreachable!("verified: `{}` has integer operands", op.name())
-            }
+            BinaryOp::CopySign => self.float_intrinsic("llvm.copysign", &[a, b]),
+            BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Shl
+            | BinaryOp::Shr
+            | BinaryOp::SaturatingAdd
+            | BinaryOp::SaturatingSub => unreachable!("verified: `{}` has integer operands", op.name()),
         }
     }
 
@@ -193,7 +227,11 @@ impl<'c> Ir<'c> {
             BinaryOp::Shl => self.shl(a, self.shift_amount(b)),
             BinaryOp::Shr if signed => self.ashr(a, self.shift_amount(b)),
             BinaryOp::Shr => self.lshr(a, self.shift_amount(b)),
-            BinaryOp::Minimum | BinaryOp::Maximum => {
+            BinaryOp::SaturatingAdd if signed => self.int_intrinsic("llvm.sadd.sat", &[a, b]),
+            BinaryOp::SaturatingAdd => self.int_intrinsic("llvm.uadd.sat", &[a, b]),
+            BinaryOp::SaturatingSub if signed => self.int_intrinsic("llvm.ssub.sat", &[a, b]),
+            BinaryOp::SaturatingSub => self.int_intrinsic("llvm.usub.sat", &[a, b]),
+            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::CopySign => {
                 unreachable!("verified: `{}` has float operands", op.name())
             }
         }
@@ -261,6 +299,18 @@ impl<'c> Ir<'c> {
                 };
                 self.icmp(predicate, a.into_int_value(), b.into_int_value()).into()
             }
+        }
+    }
+
+    /// Op `classify`; the result is an i1.
+    pub(crate) fn classify(&self, classification: Classification, x: Value<'c>) -> Value<'c> {
+        let x = x.into_float_value();
+        let magnitude = self.float_intrinsic("llvm.fabs", &[x]);
+        let infinity = x.get_type().const_float(f64::INFINITY);
+        match classification {
+            Classification::IsNan => self.is_nan(x).into(),
+            Classification::IsInfinite => self.fcmp(FloatPredicate::OEQ, magnitude, infinity).into(),
+            Classification::IsFinite => self.fcmp(FloatPredicate::OLT, magnitude, infinity).into(),
         }
     }
 

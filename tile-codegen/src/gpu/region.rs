@@ -224,6 +224,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Unary(op) => ir.unary(*op, dtype(0), operands[0]),
             Op::Binary(op) => ir.binary(*op, dtype(0), operands[0], operands[1]),
             Op::Compare(predicate) => ir.compare(*predicate, dtype(0), operands[0], operands[1]),
+            Op::Classify(classification) => ir.classify(*classification, operands[0]),
             Op::Select => ir.select(operands[0].into_int_value(), operands[1], operands[2]),
             Op::Cast(_) => ir.cast(dtype(0), self.dtype(data.results[0]), operands[0]),
             op => unreachable!("`{}` is not elementwise", op.name()),

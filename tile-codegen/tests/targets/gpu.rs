@@ -5,7 +5,7 @@ use crate::support::instance;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tile_codegen::{Artifact, Code, Error, Options, compile};
-use tile_ir::ops::{BinaryOp, Predicate, ReduceOp, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, UnaryOp};
 use tile_ir::{DType, Instance, TargetDesc};
 
 const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "gfx942", "gfx1100"];
@@ -189,6 +189,11 @@ fn every_op(dtype: DType, shape: &[usize]) -> String {
     for predicate in Predicate::ALL.iter().filter(|p| p.domain().accepts(dtype)) {
         let name = format!("%p_{}", predicate.name());
         text.push_str(&format!("  {name}_f = {} %a, %b : {flags}\n", predicate.name()));
+        value(name.clone(), format!("select {name}_f, %a, %b"), &mut text);
+    }
+    for c in Classification::ALL.iter().filter(|c| c.domain().accepts(dtype)) {
+        let name = format!("%q_{}", c.name());
+        text.push_str(&format!("  {name}_f = {} %a : {flags}\n", c.name()));
         value(name.clone(), format!("select {name}_f, %a, %b"), &mut text);
     }
     for other in DType::ALL.iter().filter(|other| other.is_element()) {

@@ -4,7 +4,7 @@ use crate::kernels::elementwise;
 use crate::support::{agree, instance, run_native};
 use tile_codegen::{CpuLevel, Options};
 use tile_ir::array::{Elements, round_float, wrap_int};
-use tile_ir::ops::{BinaryOp, Predicate, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Predicate, UnaryOp};
 use tile_ir::{Array, DType, interp};
 
 /// Values at the edges of a format.
@@ -81,7 +81,17 @@ fn unary_ops() {
         for op in UnaryOp::ALL.iter().filter(|op| op.domain().accepts(dtype)) {
             let exact = matches!(
                 op,
-                UnaryOp::Neg | UnaryOp::Not | UnaryOp::Abs | UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil
+                UnaryOp::Neg
+                    | UnaryOp::Not
+                    | UnaryOp::Abs
+                    | UnaryOp::Sqrt
+                    | UnaryOp::Floor
+                    | UnaryOp::Ceil
+                    | UnaryOp::Trunc
+                    | UnaryOp::Round
+                    | UnaryOp::RoundTiesEven
+                    | UnaryOp::Recip
+                    | UnaryOp::Signum
             );
             let unit = match dtype {
                 DType::F64 => f64::EPSILON,
@@ -90,6 +100,48 @@ fn unary_ops() {
                 _ => f64::powi(2.0, -7),
             };
             check(dtype, dtype, &format!("{} %a", op.name()), if exact { 0.0 } else { 4.0 * unit });
+        }
+    }
+}
+
+#[test]
+fn classifications() {
+    for dtype in elements().filter(|dtype| dtype.is_float()) {
+        for classification in Classification::ALL {
+            check(dtype, DType::Bool, &format!("{} %a", classification.name()), 0.0);
+        }
+    }
+}
+
+/// `close` takes −0 for 0; here the sign counts, and the numbers next to a tie do.
+#[test]
+fn roundings_keep_signs_and_see_ties() {
+    let below_half = f64::from(0.5f32.next_down());
+    let inputs = vec![0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, below_half, -below_half, -0.2, -0.9]
+        .into_iter()
+        .chain([8_388_607.5, -8_388_607.5, 8_388_609.0, 4_194_304.5, 3e38, f64::NEG_INFINITY])
+        .collect::<Vec<f64>>();
+    for dtype in [DType::F32, DType::F64] {
+        let x = Array::new(dtype, vec![inputs.len()], Elements::Float(inputs.clone()));
+        for op in [
+            UnaryOp::Floor,
+            UnaryOp::Ceil,
+            UnaryOp::Trunc,
+            UnaryOp::Round,
+            UnaryOp::RoundTiesEven,
+            UnaryOp::Recip,
+            UnaryOp::Signum,
+        ] {
+            let source = elementwise(dtype.name(), dtype.name(), &format!("{} %a", op.name()));
+            for cpu in [CpuLevel::Host, CpuLevel::V2] {
+                let arguments = [x.clone(), x.clone(), zeros(dtype, inputs.len())];
+                let options = Options { cpu, ..Options::default() };
+                let y = run_native(&instance(&source, &[("B", 8)]), &arguments, &options);
+                for (i, &input) in inputs.iter().enumerate() {
+                    let (found, expected) = (y[2].get_f64(i), round_float(dtype, op.float()(input)));
+                    assert_eq!(found.to_bits(), expected.to_bits(), "{}({input:?})", op.name());
+                }
+            }
         }
     }
 }

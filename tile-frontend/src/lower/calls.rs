@@ -7,7 +7,7 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, Path, PathArguments, Token};
-use tile_ir::ops::{BinaryOp, Literal, Predicate, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, UnaryOp};
 use tile_ir::{Dim, Elem, Op};
 
 /// Values of a call's arguments and where they stand.
@@ -62,11 +62,15 @@ impl Lowering {
         if name == "select" {
             return self.select(call);
         }
-        if let Some(op) = UnaryOp::from_name(name).filter(|op| !matches!(op, UnaryOp::Neg | UnaryOp::Not)) {
+        if let Some(op) = UnaryOp::from_name(name).filter(|op| op.operator().is_none()) {
             let arguments = self.arguments(name, args, 1, &format!("{name}(x)"), span)?;
             return self.unary(op, &arguments.values[0], span, arguments.spans[0]);
         }
-        if let Some(op) = function_op(name) {
+        if let Some(classification) = Classification::from_name(name) {
+            let arguments = self.arguments(name, args, 1, &format!("{name}(x)"), span)?;
+            return self.classification(classification, &arguments.values[0], span, arguments.spans[0]);
+        }
+        if let Some(op) = BinaryOp::from_name(name).filter(|op| op.operator().is_none()) {
             let arguments = self.arguments(name, args, 2, &format!("{name}(a, b)"), span)?;
             let spans = [arguments.spans[0], arguments.spans[1]];
             return self.arithmetic(op, &arguments.values[0], &arguments.values[1], span, spans);
@@ -103,6 +107,17 @@ impl Lowering {
     ) -> Lowered<Val> {
         let operands = self.pair(a, b, &format!("`{}`", predicate.name()), span, [spans[0], spans[1]])?;
         self.emit_one(Op::Compare(predicate), &operands, span, spans).map(Val::Data)
+    }
+
+    pub(super) fn classification(
+        &mut self,
+        classification: Classification,
+        value: &Val,
+        span: Span,
+        operand: Span,
+    ) -> Lowered<Val> {
+        let value = self.data(value, &format!("the operand of `{}`", classification.name()), operand)?;
+        self.emit_one(Op::Classify(classification), &[value], span, &[operand]).map(Val::Data)
     }
 
     fn mma(&mut self, call: &ExprCall) -> Lowered<Val> {
@@ -269,10 +284,4 @@ impl Lowering {
             None => self.error(span, "an axis is a literal", "write 0, 1, …"),
         }
     }
-}
-
-/// Leaf ops that kernels call as functions rather than write as operators.
-fn function_op(name: &str) -> Option<BinaryOp> {
-    let op = BinaryOp::from_name(name)?;
-    matches!(op, BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum).then_some(op)
 }

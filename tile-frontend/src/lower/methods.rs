@@ -6,7 +6,7 @@ use crate::signature::element;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{ExprMethodCall, GenericArgument};
-use tile_ir::ops::{BinaryOp, Predicate, ReduceOp, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, UnaryOp};
 use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
 
@@ -223,12 +223,17 @@ impl Lowering {
     /// Leaf ops in method form; `None` where the name isn't one.
     fn leaf_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Option<Val>> {
         let (name, span) = (call.method.to_string(), call.span());
-        if let Some(op) = UnaryOp::from_name(&name).filter(|op| !matches!(op, UnaryOp::Neg | UnaryOp::Not)) {
+        if let Some(op) = UnaryOp::from_name(&name).filter(|op| op.operator().is_none()) {
             self.arguments(&name, &call.args, 0, &format!("x.{name}()"), span)?;
             return self.unary(op, receiver, span, call.receiver.span()).map(Some);
         }
-        let binary =
-            BinaryOp::from_name(&name).filter(|op| matches!(op, BinaryOp::Minimum | BinaryOp::Maximum));
+        if let Some(classification) = Classification::from_name(&name) {
+            self.arguments(&name, &call.args, 0, &format!("x.{name}()"), span)?;
+            return self.classification(classification, receiver, span, call.receiver.span()).map(Some);
+        }
+        // As methods `min` and `max` reduce an axis.
+        let binary = BinaryOp::from_name(&name)
+            .filter(|op| op.operator().is_none() && ReduceOp::from_name(op.name()).is_none());
         if let Some(op) = binary {
             let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), span)?;
             let spans = [call.receiver.span(), arguments.spans[0]];

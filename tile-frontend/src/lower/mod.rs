@@ -151,6 +151,7 @@ impl Lowering {
             Op::Unary(op) => op.domain(),
             Op::Binary(op) => op.domain(),
             Op::Compare(predicate) => predicate.domain(),
+            Op::Classify(classification) => classification.domain(),
             Op::Reduce { op, .. } => op.domain(),
             _ => return Ok(()),
         };

@@ -1,4 +1,4 @@
-//! The table of leaf ops: elementwise arithmetic and comparisons.
+//! The table of leaf ops: elementwise arithmetic. Ops that answer a question are in [`super::compare`].
 //!
 //! One entry holds everything target-free about an op: name, meaning, the element classes that it accepts
 //! and its value on one element. Integers are evaluated in `i128` and wrapped to the format; floats in
@@ -103,11 +103,11 @@ macro_rules! leaf_ops {
     };
 }
 
-fn no_int(_: i128, _: u32) -> i128 {
+fn no_int(_: i128, _: DType) -> i128 {
     unreachable!("verified: a float-only op has float operands")
 }
 
-fn no_int2(_: i128, _: i128, _: u32) -> i128 {
+fn no_int2(_: i128, _: i128, _: DType) -> i128 {
     unreachable!("verified: a float-only op has float operands")
 }
 
@@ -121,10 +121,10 @@ fn no_float2(_: f64, _: f64) -> f64 {
 
 leaf_ops! {
     /// An op from one element to one element of the same format.
-    /// The integer function also receives the width in bits.
-    UnaryOp, int: fn(i128, u32) -> i128, float: fn(f64) -> f64;
+    /// The integer function also receives the format.
+    UnaryOp, int: fn(i128, DType) -> i128, float: fn(f64) -> f64;
     Neg "neg" SignedNumber, int: |x, _| -x, float: |x| -x, "Negation; the smallest integer wraps to itself.";
-    Not "not" IntOrBool, int: |x, bits| if bits == 1 { 1 - x } else { !x }, float: no_float, "Bitwise complement; logical for bool.";
+    Not "not" IntOrBool, int: |x, dtype| if dtype == DType::Bool { 1 - x } else { !x }, float: no_float, "Bitwise complement; logical for bool.";
     Abs "abs" SignedNumber, int: |x, _| x.abs(), float: f64::abs, "Absolute value; the smallest integer wraps to itself.";
     Exp "exp" Float, int: no_int, float: f64::exp, "eˣ, within 2 ulp.";
     Exp2 "exp2" Float, int: no_int, float: f64::exp2, "2ˣ, within 2 ulp.";
@@ -135,21 +135,32 @@ leaf_ops! {
     Tanh "tanh" Float, int: no_int, float: f64::tanh, "Hyperbolic tangent, within 4 ulp.";
     Floor "floor" Float, int: no_int, float: f64::floor, "Largest integer that is not greater.";
     Ceil "ceil" Float, int: no_int, float: f64::ceil, "Smallest integer that is not less.";
+    Trunc "trunc" Float, int: no_int, float: f64::trunc, "Integer part: rounded toward zero.";
+    Round "round" Float, int: no_int, float: f64::round, "Nearest integer; a tie goes away from zero.";
+    RoundTiesEven "round_ties_even" Float, int: no_int, float: f64::round_ties_even, "Nearest integer; a tie goes to the even one.";
+    Recip "recip" Float, int: no_int, float: f64::recip, "1/x, correctly rounded; ±∞ at ±0.";
+    Signum "signum" SignedNumber, int: |x, _| x.signum(), float: f64::signum, "1 or −1 with the sign of x; NaN stays. Float zeros are signed, so they give 1 and −1; the integer 0 gives 0.";
 }
 
 /// `a / b` truncated, 0 where `b` is 0.
-fn truncating_div(a: i128, b: i128, _bits: u32) -> i128 {
+fn truncating_div(a: i128, b: i128, _: DType) -> i128 {
     if b == 0 { 0 } else { a / b }
 }
 
 /// The remainder of [`truncating_div`]: `a` where `b` is 0.
-fn truncating_rem(a: i128, b: i128, _bits: u32) -> i128 {
+fn truncating_rem(a: i128, b: i128, _: DType) -> i128 {
     if b == 0 { a } else { a % b }
 }
 
 /// Shift amounts are taken modulo the width, as Rust's `wrapping_shl` does.
-fn shift_amount(b: i128, bits: u32) -> u32 {
-    b.rem_euclid(i128::from(bits)) as u32
+fn shift_amount(b: i128, dtype: DType) -> u32 {
+    b.rem_euclid(i128::from(dtype.bits())) as u32
+}
+
+/// The nearest integer that the format has.
+fn saturate(value: i128, dtype: DType) -> i128 {
+    let (low, high) = dtype.int_range();
+    value.clamp(low, high)
 }
 
 /// IEEE 754-2019 `maximumNumber`: a NaN operand is ignored, −0 < +0.
@@ -180,8 +191,8 @@ fn ordered_max(a: f64, b: f64) -> f64 {
 
 leaf_ops! {
     /// An op from two elements of one format to one of the same format.
-    /// The integer function also receives the width in bits.
-    BinaryOp, int: fn(i128, i128, u32) -> i128, float: fn(f64, f64) -> f64;
+    /// The integer function also receives the format.
+    BinaryOp, int: fn(i128, i128, DType) -> i128, float: fn(f64, f64) -> f64;
     Add "add" Number, int: |a, b, _| a + b, float: |a, b| a + b, "Sum; integers wrap.";
     Sub "sub" Number, int: |a, b, _| a - b, float: |a, b| a - b, "Difference; integers wrap.";
     Mul "mul" Number, int: |a, b, _| a.wrapping_mul(b), float: |a, b| a * b, "Product; integers wrap.";
@@ -194,8 +205,11 @@ leaf_ops! {
     And "and" IntOrBool, int: |a, b, _| a & b, float: no_float2, "Bitwise and; logical for bool.";
     Or "or" IntOrBool, int: |a, b, _| a | b, float: no_float2, "Bitwise or; logical for bool.";
     Xor "xor" IntOrBool, int: |a, b, _| a ^ b, float: no_float2, "Bitwise exclusive or; logical for bool.";
-    Shl "shl" Int, int: |a, b, bits| a << shift_amount(b, bits), float: no_float2, "Left shift; the amount is taken modulo the width.";
-    Shr "shr" Int, int: |a, b, bits| a >> shift_amount(b, bits), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
+    Shl "shl" Int, int: |a, b, dtype| a << shift_amount(b, dtype), float: no_float2, "Left shift; the amount is taken modulo the width.";
+    CopySign "copysign" Float, int: no_int2, float: f64::copysign, "The magnitude of the first operand with the sign of the second; a NaN's sign too.";
+    SaturatingAdd "saturating_add" Int, int: |a, b, dtype| saturate(a + b, dtype), float: no_float2, "Sum, or the format's bound that it exceeds.";
+    SaturatingSub "saturating_sub" Int, int: |a, b, dtype| saturate(a - b, dtype), float: no_float2, "Difference, or the format's bound that it exceeds.";
+    Shr "shr" Int, int: |a, b, dtype| a >> shift_amount(b, dtype), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
 }
 
 impl UnaryOp {
@@ -223,68 +237,15 @@ impl BinaryOp {
             BinaryOp::Xor => Some("^"),
             BinaryOp::Shl => Some("<<"),
             BinaryOp::Shr => Some(">>"),
-            BinaryOp::Min | BinaryOp::Max | BinaryOp::Minimum | BinaryOp::Maximum => None,
+            _ => None,
         }
     }
 
     /// Whether the operands may be swapped.
     pub fn is_commutative(self) -> bool {
         use BinaryOp::*;
-        matches!(self, Add | Mul | Min | Max | Minimum | Maximum | And | Or | Xor)
+        matches!(self, Add | Mul | Min | Max | Minimum | Maximum | And | Or | Xor | SaturatingAdd)
     }
-}
-
-macro_rules! predicates {
-    ($($variant:ident $name:literal $symbol:literal $method:tt $domain:ident, $doc:literal;)*) => {
-        /// A comparison of two elements of one format; the result is `bool`.
-        /// Float comparisons are Rust's: every one but `ne` is false on NaN.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum Predicate { $(#[doc = $doc] $variant,)* }
-
-        impl Predicate {
-            /// Every predicate, in table order.
-            pub const ALL: &[Predicate] = &[$(Predicate::$variant,)*];
-
-            /// The name in IR text, and of the method that a kernel calls.
-            pub const fn name(self) -> &'static str {
-                match self { $(Predicate::$variant => $name,)* }
-            }
-
-            /// The Rust operator.
-            pub const fn symbol(self) -> &'static str {
-                match self { $(Predicate::$variant => $symbol,)* }
-            }
-
-            /// The meaning, in a sentence.
-            pub const fn doc(self) -> &'static str {
-                match self { $(Predicate::$variant => $doc,)* }
-            }
-
-            /// The element classes that it accepts.
-            pub const fn domain(self) -> Domain {
-                match self { $(Predicate::$variant => Domain::$domain,)* }
-            }
-
-            /// The predicate with this name.
-            pub fn from_name(name: &str) -> Option<Predicate> {
-                Predicate::ALL.iter().copied().find(|p| p.name() == name)
-            }
-
-            /// The truth value; integers and floats alike.
-            pub fn holds<T: PartialOrd>(self, a: T, b: T) -> bool {
-                match self { $(Predicate::$variant => a $method b,)* }
-            }
-        }
-    };
-}
-
-predicates! {
-    Eq "eq" "==" == Any, "Equal.";
-    Ne "ne" "!=" != Any, "Not equal; true on NaN.";
-    Lt "lt" "<" < Number, "Less.";
-    Le "le" "<=" <= Number, "Less or equal.";
-    Gt "gt" ">" > Number, "Greater.";
-    Ge "ge" ">=" >= Number, "Greater or equal.";
 }
 
 #[cfg(test)]
@@ -295,7 +256,7 @@ mod tests {
     fn integer_division_is_total_and_truncates() {
         let (div, rem) = (BinaryOp::Div.int(), BinaryOp::Rem.int());
         for (a, b, q, r) in [(-7, 2, -3, -1), (7, -2, -3, 1), (7, 0, 0, 7), (-128, -1, 128, 0)] {
-            assert_eq!((div(a, b, 8), rem(a, b, 8)), (q, r), "{a} / {b}");
+            assert_eq!((div(a, b, DType::I8), rem(a, b, DType::I8)), (q, r), "{a} / {b}");
         }
     }
 
@@ -316,8 +277,14 @@ mod tests {
         for op in BinaryOp::ALL {
             assert_eq!(BinaryOp::from_name(op.name()), Some(*op));
         }
-        for p in Predicate::ALL {
-            assert_eq!(Predicate::from_name(p.name()), Some(*p));
-        }
+    }
+
+    #[test]
+    fn saturation_ends_at_the_formats_bounds() {
+        let (add, sub) = (BinaryOp::SaturatingAdd.int(), BinaryOp::SaturatingSub.int());
+        assert_eq!((add(127, 1, DType::I8), sub(-128, 1, DType::I8)), (127, -128));
+        assert_eq!((add(250, 10, DType::U8), sub(3, 4, DType::U8)), (255, 0));
+        let most = i128::from(u64::MAX);
+        assert_eq!((add(most, most, DType::U64), add(3, 4, DType::I64)), (most, 7));
     }
 }

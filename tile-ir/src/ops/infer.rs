@@ -76,6 +76,9 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Compare(predicate) => {
             elementwise(op, predicate.domain(), operands, 2).map(|ty| vec![ty.with_elem(DType::Bool)])
         }
+        Op::Classify(classification) => {
+            elementwise(op, classification.domain(), operands, 1).map(|ty| vec![ty.with_elem(DType::Bool)])
+        }
         Op::Select => select(op, operands).map(|ty| vec![ty]),
         Op::Cast(elem) => {
             elementwise(op, Domain::Any, operands, 1).map(|ty| vec![ty.with_elem(elem.clone())])

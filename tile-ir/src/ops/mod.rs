@@ -1,11 +1,13 @@
-//! What an op is. Leaf ops are rows of the [`elementwise`] tables; structural ops are variants here, and
-//! their type rules are in [`infer`]. Reductions have a table of their own, [`reduction`].
+//! What an op is. Leaf ops are rows of the [`elementwise`] and [`mod@compare`] tables, reductions of their own,
+//! [`reduction`]; structural ops are variants here, and their type rules are in [`infer`].
 
+pub mod compare;
 pub mod elementwise;
 pub mod infer;
 pub mod reduction;
 
-pub use elementwise::{BinaryOp, Domain, Predicate, UnaryOp};
+pub use compare::{Classification, Predicate};
+pub use elementwise::{BinaryOp, Domain, UnaryOp};
 pub use infer::{TypeError, result_types};
 pub use reduction::ReduceOp;
 
@@ -53,6 +55,8 @@ pub enum Op {
     Binary(BinaryOp),
     /// `data, data → data of bool`, operands of one type.
     Compare(Predicate),
+    /// `data → data of bool`.
+    Classify(Classification),
     /// `data of bool, data, data → data`: the second where the first holds, else the third. All of one shape.
     Select,
     /// `data → data` of another format: rounds to nearest even; float to integer truncates and saturates,
@@ -111,6 +115,7 @@ impl Op {
             Op::Unary(op) => op.name(),
             Op::Binary(op) => op.name(),
             Op::Compare(predicate) => predicate.name(),
+            Op::Classify(classification) => classification.name(),
             Op::Select => "select",
             Op::Cast(_) => "cast",
             Op::Splat(_) => "splat",

@@ -92,9 +92,8 @@ mod tests {
             {
                 match op.identity(dtype) {
                     Literal::Int(identity) => {
-                        let bits = if dtype == DType::Bool { 1 } else { dtype.bits() };
                         for x in [0, 1] {
-                            assert_eq!(combine.int()(identity, x, bits), x, "{op:?} of {dtype}");
+                            assert_eq!(combine.int()(identity, x, dtype), x, "{op:?} of {dtype}");
                         }
                     }
                     Literal::Float(identity) => {

@@ -4,7 +4,7 @@
 use super::lexer::{Spanned, Token, tokens};
 use crate::kernel::{Generic, GenericKind, Kernel, OpData, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{BinaryOp, Domain, Literal, Op, Predicate, ReduceOp, UnaryOp};
+use crate::ops::{BinaryOp, Classification, Domain, Literal, Op, Predicate, ReduceOp, UnaryOp};
 use crate::types::Type;
 use std::collections::HashMap;
 
@@ -413,7 +413,8 @@ impl Parser {
         let leaf = UnaryOp::from_name(&name)
             .map(Op::Unary)
             .or_else(|| BinaryOp::from_name(&name).map(Op::Binary))
-            .or_else(|| Predicate::from_name(&name).map(Op::Compare));
+            .or_else(|| Predicate::from_name(&name).map(Op::Compare))
+            .or_else(|| Classification::from_name(&name).map(Op::Classify));
         if let Some(op) = leaf {
             return Ok(Head { op: HeadOp::Ready(op), operands: self.values()? });
         }
