@@ -102,9 +102,16 @@ unary_functions! {
     Exp2 exp2 FloatValue float_function Float, "2ˣ, within 2 ulp.";
     Log log FloatValue float_function Float, "The natural logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
     Log2 log2 FloatValue float_function Float, "The base-2 logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
+    Log10 log10 FloatValue float_function Float, "The base-10 logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
+    Ln1p ln_1p FloatValue float_function Float, "ln(1 + x), within 2 ulp also near zero; NaN below −1, −∞ at −1.";
+    Exp10 exp10 FloatValue float_function Float, "10ˣ, within 2 ulp.";
+    ExpM1 exp_m1 FloatValue float_function Float, "eˣ − 1, within 2 ulp also near zero.";
     Sqrt sqrt FloatValue float_function Float, "The square root, correctly rounded; NaN below zero.";
     Rsqrt rsqrt FloatValue float_function Float, "1/√x, within 2 ulp; ∞ at zero, NaN below.";
     Tanh tanh FloatValue float_function Float, "The hyperbolic tangent, within 4 ulp.";
+    Sinh sinh FloatValue float_function Float, "The hyperbolic sine, within 3 ulp.";
+    Cosh cosh FloatValue float_function Float, "The hyperbolic cosine, within 3 ulp.";
+    Cbrt cbrt FloatValue float_function Float, "The cube root, of negative numbers too, within 2 ulp.";
     Floor floor FloatValue float_function Float, "The largest integer that is not greater.";
     Ceil ceil FloatValue float_function Float, "The smallest integer that is not less.";
     Trunc trunc FloatValue float_function Float, "The integer part: rounded toward zero.";
@@ -171,6 +178,7 @@ binary_functions! {
     Minimum minimum, "The smaller of two floats, elementwise; NaN if either is NaN, −0 < +0.";
     Maximum maximum, "The larger of two floats, elementwise; NaN if either is NaN, −0 < +0.";
     CopySign copysign, "The magnitude of the first float with the sign of the second, elementwise; a NaN's sign too.";
+    Powf powf, "The left float to the power of the right, elementwise, within 2 ulp. 1 if the right is 0 or the left is 1; NaN if the left is below zero and the right not an integer.";
     SaturatingAdd saturating_add, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
     SaturatingSub saturating_sub, "The difference of two integers, elementwise, or the format's bound that it exceeds.";
 }
@@ -195,6 +203,7 @@ binary_methods! {
     Minimum minimum Float, "The smaller of two floats, elementwise; NaN if either is NaN, −0 < +0.";
     Maximum maximum Float, "The larger of two floats, elementwise; NaN if either is NaN, −0 < +0.";
     CopySign copysign Float, "The magnitude with the sign of another float, elementwise; a NaN's sign too.";
+    Powf powf Float, "The power with another float as exponent, elementwise, within 2 ulp. 1 if the exponent is 0 or the base is 1; NaN if the base is below zero and the exponent not an integer.";
     SaturatingAdd saturating_add Int, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
     SaturatingSub saturating_sub Int, "The difference of two integers, elementwise, or the format's bound that it exceeds.";
 }

@@ -29,9 +29,10 @@ mod views;
 pub use arena::in_block;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use functions::{
-    FloatValue, MmaOperand, Operand, SignedValue, abs, ceil, copysign, exp, exp2, floor, is_finite,
-    is_infinite, is_nan, log, log2, max, maximum, min, minimum, mma, recip, round, round_ties_even, rsqrt,
-    saturating_add, saturating_sub, select, signum, sqrt, tanh, trunc,
+    FloatValue, MmaOperand, Operand, SignedValue, abs, cbrt, ceil, copysign, cosh, exp, exp_m1, exp2, exp10,
+    floor, is_finite, is_infinite, is_nan, ln_1p, log, log2, log10, max, maximum, min, minimum, mma, powf,
+    recip, round, round_ties_even, rsqrt, saturating_add, saturating_sub, select, signum, sinh, sqrt, tanh,
+    trunc,
 };
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};

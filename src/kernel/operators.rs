@@ -98,7 +98,7 @@ mod tests {
     fn operators_agree_with_the_op_table() {
         let (a, b) = (201, 3);
         for (op, operator) in BINARY {
-            let expected = op.int()(a, b, 8) as u8;
+            let expected = op.int()(a, b, DType::U8) as u8;
             assert_eq!(
                 operator(Tile::full([2], a as u8), Tile::full([2], b as u8)).to_vec(),
                 [expected; 2],
@@ -106,7 +106,7 @@ mod tests {
             );
         }
         for (op, operator) in UNARY {
-            let expected = op.int()(5, 8) as i8;
+            let expected = op.int()(5, DType::I8) as i8;
             assert_eq!(operator(Tile::full([1], 5i8)).to_vec(), [expected], "{op:?}");
         }
     }

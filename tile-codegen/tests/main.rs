@@ -5,6 +5,8 @@
 #[path = "targets/support.rs"]
 mod support;
 
+#[path = "targets/accuracy.rs"]
+mod accuracy;
 #[path = "targets/cpu.rs"]
 mod cpu;
 #[path = "targets/gpu.rs"]

@@ -122,6 +122,10 @@ impl<'c> Ir<'c> {
             UnaryOp::Exp2 => math::exp2(self, x),
             UnaryOp::Log => math::log(self, x),
             UnaryOp::Log2 => math::log2(self, x),
+            UnaryOp::Log10 => math::log10(self, x),
+            UnaryOp::Ln1p => math::ln_1p(self, x),
+            UnaryOp::Exp10 => math::exp10(self, x),
+            UnaryOp::ExpM1 => math::exp_m1(self, x),
             UnaryOp::Sqrt => self.float_intrinsic("llvm.sqrt", &[x]),
             UnaryOp::Rsqrt => self.fdiv(one, self.float_intrinsic("llvm.sqrt", &[x])),
             UnaryOp::Recip => self.fdiv(one, x),
@@ -130,6 +134,9 @@ impl<'c> Ir<'c> {
                 self.select_float(self.is_nan(x), x, sign)
             }
             UnaryOp::Tanh => math::tanh(self, x),
+            UnaryOp::Sinh => math::sinh(self, x),
+            UnaryOp::Cosh => math::cosh(self, x),
+            UnaryOp::Cbrt => math::cbrt(self, x),
             UnaryOp::Floor => self.float_intrinsic("llvm.floor", &[x]),
             UnaryOp::Ceil => self.float_intrinsic("llvm.ceil", &[x]),
             UnaryOp::Trunc => self.float_intrinsic("llvm.trunc", &[x]),
@@ -177,6 +184,7 @@ impl<'c> Ir<'c> {
             BinaryOp::Max => self.extremum(a, b, true, true),
             BinaryOp::Minimum => self.extremum(a, b, false, false),
             BinaryOp::Maximum => self.extremum(a, b, true, false),
+            BinaryOp::Powf => math::powf(self, a, b),
             BinaryOp::CopySign => self.float_intrinsic("llvm.copysign", &[a, b]),
             BinaryOp::And
             | BinaryOp::Or
@@ -231,7 +239,7 @@ impl<'c> Ir<'c> {
             BinaryOp::SaturatingAdd => self.int_intrinsic("llvm.uadd.sat", &[a, b]),
             BinaryOp::SaturatingSub if signed => self.int_intrinsic("llvm.ssub.sat", &[a, b]),
             BinaryOp::SaturatingSub => self.int_intrinsic("llvm.usub.sat", &[a, b]),
-            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::CopySign => {
+            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::CopySign | BinaryOp::Powf => {
                 unreachable!("verified: `{}` has float operands", op.name())
             }
         }

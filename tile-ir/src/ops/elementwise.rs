@@ -130,9 +130,16 @@ leaf_ops! {
     Exp2 "exp2" Float, int: no_int, float: f64::exp2, "2ˣ, within 2 ulp.";
     Log "log" Float, int: no_int, float: f64::ln, "Natural logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
     Log2 "log2" Float, int: no_int, float: f64::log2, "Base-2 logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
+    Log10 "log10" Float, int: no_int, float: f64::log10, "Base-10 logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
+    Ln1p "ln_1p" Float, int: no_int, float: f64::ln_1p, "ln(1 + x), within 2 ulp also near zero; NaN below −1, −∞ at −1.";
+    Exp10 "exp10" Float, int: no_int, float: |x| 10f64.powf(x), "10ˣ, within 2 ulp.";
+    ExpM1 "exp_m1" Float, int: no_int, float: f64::exp_m1, "eˣ − 1, within 2 ulp also near zero.";
     Sqrt "sqrt" Float, int: no_int, float: f64::sqrt, "Square root, correctly rounded; NaN below zero.";
     Rsqrt "rsqrt" Float, int: no_int, float: |x| 1.0 / x.sqrt(), "1/√x, within 2 ulp; ∞ at zero, NaN below.";
     Tanh "tanh" Float, int: no_int, float: f64::tanh, "Hyperbolic tangent, within 4 ulp.";
+    Sinh "sinh" Float, int: no_int, float: f64::sinh, "Hyperbolic sine, within 3 ulp.";
+    Cosh "cosh" Float, int: no_int, float: f64::cosh, "Hyperbolic cosine, within 3 ulp.";
+    Cbrt "cbrt" Float, int: no_int, float: f64::cbrt, "Cube root, of negative numbers too, within 2 ulp.";
     Floor "floor" Float, int: no_int, float: f64::floor, "Largest integer that is not greater.";
     Ceil "ceil" Float, int: no_int, float: f64::ceil, "Smallest integer that is not less.";
     Trunc "trunc" Float, int: no_int, float: f64::trunc, "Integer part: rounded toward zero.";
@@ -209,6 +216,7 @@ leaf_ops! {
     CopySign "copysign" Float, int: no_int2, float: f64::copysign, "The magnitude of the first operand with the sign of the second; a NaN's sign too.";
     SaturatingAdd "saturating_add" Int, int: |a, b, dtype| saturate(a + b, dtype), float: no_float2, "Sum, or the format's bound that it exceeds.";
     SaturatingSub "saturating_sub" Int, int: |a, b, dtype| saturate(a - b, dtype), float: no_float2, "Difference, or the format's bound that it exceeds.";
+    Powf "powf" Float, int: no_int2, float: f64::powf, "aᵇ, within 2 ulp. Edges as IEEE 754 `pow`: 1 if b is 0 or a is 1; NaN if a is below zero and b not an integer.";
     Shr "shr" Int, int: |a, b, dtype| a >> shift_amount(b, dtype), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
 }
 

@@ -1,0 +1,101 @@
+//! Exponentials: `2^n` times the Taylor series of a remainder. The argument reduction is fdlibm's (e_exp.c).
+
+use super::{
+    Double, Precision, clamp, cut_constant, fast_two_sum, identity_near_zero, polynomial, power_of_two, round,
+};
+use crate::emit::ir::Ir;
+use inkwell::FloatPredicate;
+use inkwell::values::{FloatValue, IntValue};
+use std::f64::consts::{LN_2, LN_10, LOG2_10, LOG2_E, LOG10_2};
+
+/// `1/2!, 1/3!, …, 1/degree!`.
+fn taylor(degree: u32) -> Vec<f64> {
+    let next = |factorial: &mut f64, k: u32| {
+        *factorial *= f64::from(k);
+        Some(1.0 / *factorial)
+    };
+    (2..=degree).scan(1.0, next).collect()
+}
+
+/// `e^r · 2^n` for `|r| <= ln 2 / 2`: the Taylor series, whose remainder is below a tenth of an ulp, and a
+/// scaling in two steps, so that neither factor leaves the normal range.
+pub(super) fn exp_reduced<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    r: FloatValue<'c>,
+    n: IntValue<'c>,
+) -> FloatValue<'c> {
+    let square = ir.fmul(r, r);
+    let high = ir.fmul(square, polynomial(ir, p, r, &taylor(if p.wide { 13 } else { 7 })));
+    let series = ir.fadd(p.float(1.0), ir.fadd(r, high));
+    let half = ir.ashr(n, p.int(ir, 1));
+    let scaled = ir.fmul(series, power_of_two(ir, p, half));
+    ir.fmul(scaled, power_of_two(ir, p, ir.sub(n, half)))
+}
+
+/// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`, and `r` to twice the precision.
+fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (Double<'c>, IntValue<'c>) {
+    let (whole, n) = round(ir, p, ir.fmul(x, p.float(LOG2_E)));
+    let head = ir.mul_add(whole, p.float(-p.ln2_head), x);
+    (fast_two_sum(ir, head, ir.fmul(whole, p.float(-p.ln2_tail))), n)
+}
+
+/// `eˣ`.
+pub(in crate::emit) fn exp<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, x);
+    let x = if p.wide { clamp(ir, &p, x, -746.0, 710.0) } else { clamp(ir, &p, x, -105.0, 89.0) };
+    let (r, n) = reduce(ir, &p, x);
+    exp_reduced(ir, &p, r.head, n)
+}
+
+/// `eˣ / 2`, which overflows only where `cosh x` does.
+pub(super) fn half_exp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let x = if p.wide { clamp(ir, p, x, -746.0, 711.0) } else { clamp(ir, p, x, -105.0, 90.0) };
+    let (r, n) = reduce(ir, p, x);
+    exp_reduced(ir, p, r.head, ir.sub(n, p.int(ir, 1)))
+}
+
+/// `e^(head + tail)`.
+pub(super) fn exp_of_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: Double<'c>) -> FloatValue<'c> {
+    let (low, high) = if p.wide { (-746.0, 710.0) } else { (-105.0, 89.0) };
+    let head = clamp(ir, p, x.head, low, high);
+    // Beyond the bounds the tail may be large, and means nothing.
+    let inside = ir.fcmp(FloatPredicate::OEQ, head, x.head);
+    let tail = ir.select_float(inside, x.tail, p.float(0.0));
+    let (r, n) = reduce(ir, p, head);
+    exp_reduced(ir, p, ir.fadd(r.head, ir.fadd(r.tail, tail)), n)
+}
+
+/// `2ˣ`.
+pub(in crate::emit) fn exp2<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, x);
+    let x = if p.wide { clamp(ir, &p, x, -1076.0, 1024.0) } else { clamp(ir, &p, x, -151.0, 128.0) };
+    let (whole, n) = round(ir, &p, x);
+    let r = ir.fmul(ir.fsub(x, whole), p.float(LN_2));
+    exp_reduced(ir, &p, r, n)
+}
+
+/// `10ˣ`: `x = n·log₁₀ 2 + r`, then `e^(r·ln 10) · 2^n`.
+pub(in crate::emit) fn exp10<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, x);
+    let x = if p.wide { clamp(ir, &p, x, -325.0, 310.0) } else { clamp(ir, &p, x, -46.0, 39.0) };
+    let (whole, n) = round(ir, &p, ir.fmul(x, p.float(LOG2_10)));
+    // The head's products with n are exact.
+    let (head, tail) = cut_constant(&p, LOG10_2, -2.803_728_127_785_170_3e-18);
+    let r = ir.mul_add(whole, p.float(-head), x);
+    let r = ir.mul_add(whole, p.float(-tail), r);
+    exp_reduced(ir, &p, ir.fmul(r, p.float(LN_10)), n)
+}
+
+/// `eˣ − 1` as `(e^r − 1)·2^n + (2^n − 1)`, halved until the end, so that it overflows only where it must.
+pub(in crate::emit) fn exp_m1<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let p = Precision::of(ir, x);
+    let clamped = if p.wide { clamp(ir, &p, x, -40.0, 710.0) } else { clamp(ir, &p, x, -20.0, 89.0) };
+    let (r, n) = reduce(ir, &p, clamped);
+    let square = ir.fmul(r.head, r.head);
+    let high = ir.fmul(square, polynomial(ir, &p, r.head, &taylor(if p.wide { 14 } else { 8 })));
+    let series = ir.fadd(r.head, ir.fadd(high, r.tail));
+    let half_scale = power_of_two(ir, &p, ir.sub(n, p.int(ir, 1)));
+    let half = ir.fadd(ir.fmul(series, half_scale), ir.fsub(half_scale, p.float(0.5)));
+    identity_near_zero(ir, &p, x, ir.fadd(half, half))
+}

@@ -1,0 +1,161 @@
+//! Mathematical functions from basic arithmetic, for f32 and f64, on every target.
+//!
+//! No function calls a library and none branches, so a loop around them vectorises. The error bounds are
+//! those of the op table; the tests measure them. A file is a family; here is what the families share: the
+//! two precisions, polynomials, and arithmetic with twice the precision.
+//!
+//! Series that converge fast enough are Taylor's. Other polynomials are minimax in the relative error, found
+//! by Remez' exchange in 50 digits; the comment at the coefficients says function, interval and error.
+
+mod exponential;
+mod hyperbolic;
+mod logarithm;
+mod power;
+
+pub(super) use exponential::{exp, exp_m1, exp2, exp10};
+pub(super) use hyperbolic::{cosh, sinh, tanh};
+pub(super) use logarithm::{ln_1p, log, log2, log10};
+pub(super) use power::{cbrt, powf};
+
+use super::ir::{Ir, float_bits};
+use inkwell::FloatPredicate;
+use inkwell::types::FloatType;
+use inkwell::values::{FloatValue, IntValue};
+
+/// What differs between f32 and f64.
+struct Precision<'c> {
+    ty: FloatType<'c>,
+    wide: bool,
+    mantissa_bits: i64,
+    bias: i64,
+    /// `ln 2` as a head with trailing zeros, so that its products with small integers are exact, and a tail.
+    ln2_head: f64,
+    ln2_tail: f64,
+}
+
+impl<'c> Precision<'c> {
+    fn of(ir: &Ir<'c>, x: FloatValue<'c>) -> Self {
+        if float_bits(x.get_type()) == 64 {
+            Precision {
+                ty: ir.f64(),
+                wide: true,
+                mantissa_bits: 52,
+                bias: 1023,
+                ln2_head: 6.931_471_803_691_238e-1,
+                ln2_tail: 1.908_214_929_270_587_7e-10,
+            }
+        } else {
+            Precision {
+                ty: ir.f32(),
+                wide: false,
+                mantissa_bits: 23,
+                bias: 127,
+                ln2_head: 0.693_145_751_953_125,
+                ln2_tail: 1.428_606_765_330_187e-6,
+            }
+        }
+    }
+
+    fn float(&self, value: f64) -> FloatValue<'c> {
+        self.ty.const_float(value)
+    }
+
+    fn int(&self, ir: &Ir<'c>, value: i64) -> IntValue<'c> {
+        ir.int_type(float_bits(self.ty)).const_int(value as u64, true)
+    }
+}
+
+/// `c₀ + x·(c₁ + x·(c₂ + …))`.
+fn polynomial<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, coefficients: &[f64]) -> FloatValue<'c> {
+    let (last, rest) = coefficients.split_last().expect("a polynomial has coefficients");
+    rest.iter().rev().fold(p.float(*last), |sum, &c| ir.mul_add(sum, x, p.float(c)))
+}
+
+/// The nearest integer, as a float and as an integer. Adding `1.5·2^mantissa_bits` pushes the fraction out;
+/// the low bits of the sum are the integer. For `|x|` far below that.
+fn round<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, IntValue<'c>) {
+    let magic = 1.5 * f64::powi(2.0, p.mantissa_bits as i32);
+    let shifted = ir.fadd(x, p.float(magic));
+    let magic_bits = if p.wide { magic.to_bits() as i64 } else { i64::from((magic as f32).to_bits()) };
+    (ir.fsub(shifted, p.float(magic)), ir.sub(ir.bits(shifted), p.int(ir, magic_bits)))
+}
+
+/// `2^n` for an exponent in the normal range.
+fn power_of_two<'c>(ir: &Ir<'c>, p: &Precision<'c>, n: IntValue<'c>) -> FloatValue<'c> {
+    let field = ir.add(n, p.int(ir, p.bias));
+    ir.float_of_bits(ir.shl(field, p.int(ir, p.mantissa_bits)), p.ty)
+}
+
+/// `x` kept between bounds beyond which the result has long overflowed or vanished. NaN stays.
+fn clamp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, low: f64, high: f64) -> FloatValue<'c> {
+    let x = ir.select_float(ir.fcmp(FloatPredicate::OLT, x, p.float(low)), p.float(low), x);
+    ir.select_float(ir.fcmp(FloatPredicate::OGT, x, p.float(high)), p.float(high), x)
+}
+
+fn abs<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    ir.float_intrinsic("llvm.fabs", &[x])
+}
+
+/// `x` itself where it is so small that `f(x) = x` to half an ulp; keeps −0 and every bit of subnormals.
+fn identity_near_zero<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    x: FloatValue<'c>,
+    result: FloatValue<'c>,
+) -> FloatValue<'c> {
+    let bound = p.float(f64::powi(2.0, -(p.mantissa_bits as i32) - 3));
+    ir.select_float(ir.fcmp(FloatPredicate::OLT, abs(ir, x), bound), x, result)
+}
+
+/// A number as the unevaluated sum of two, the second below half an ulp of the first.
+#[derive(Clone, Copy)]
+struct Double<'c> {
+    head: FloatValue<'c>,
+    tail: FloatValue<'c>,
+}
+
+/// A constant given as the nearest f64 and what it lacks, as a sum of two numbers of this precision.
+fn double_constant<'c>(p: &Precision<'c>, value: f64, rest: f64) -> Double<'c> {
+    let head = if p.wide { value } else { f64::from(value as f32) };
+    Double { head: p.float(head), tail: p.float(value - head + rest) }
+}
+
+/// `a + b` exactly, for `|a| >= |b|` or `a = 0`.
+fn fast_two_sum<'c>(ir: &Ir<'c>, a: FloatValue<'c>, b: FloatValue<'c>) -> Double<'c> {
+    let head = ir.fadd(a, b);
+    Double { head, tail: ir.fsub(b, ir.fsub(head, a)) }
+}
+
+/// The mask that keeps half of the mantissa.
+fn half_mask(p: &Precision<'_>) -> i64 {
+    -(1i64 << if p.wide { 27 } else { 12 })
+}
+
+/// `x` cut to half the mantissa: products of two such numbers are exact.
+fn cut<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    ir.float_of_bits(ir.and(ir.bits(x), p.int(ir, half_mask(p))), p.ty)
+}
+
+/// A constant that is cut to half the mantissa, and the rest of it; `rest` is what the f64 lacks.
+fn cut_constant(p: &Precision<'_>, value: f64, rest: f64) -> (f64, f64) {
+    let head = if p.wide {
+        f64::from_bits(value.to_bits() & half_mask(p) as u64)
+    } else {
+        f64::from(f32::from_bits((value as f32).to_bits() & half_mask(p) as u32))
+    };
+    (head, value - head + rest)
+}
+
+/// `a · b` exactly: by a fused multiply-add, or from halves of the factors (Dekker 1971).
+fn two_product<'c>(ir: &Ir<'c>, p: &Precision<'c>, a: FloatValue<'c>, b: FloatValue<'c>) -> Double<'c> {
+    let head = ir.fmul(a, b);
+    if ir.features.fma {
+        return Double { head, tail: ir.float_intrinsic("llvm.fma", &[a, b, ir.fneg(head)]) };
+    }
+    let (a_head, b_head) = (cut(ir, p, a), cut(ir, p, b));
+    let (a_tail, b_tail) = (ir.fsub(a, a_head), ir.fsub(b, b_head));
+    let sum = ir.fsub(ir.fmul(a_head, b_head), head);
+    let sum = ir.fadd(sum, ir.fmul(a_head, b_tail));
+    let sum = ir.fadd(sum, ir.fmul(a_tail, b_head));
+    Double { head, tail: ir.fadd(sum, ir.fmul(a_tail, b_tail)) }
+}
