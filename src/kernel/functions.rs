@@ -112,6 +112,12 @@ unary_functions! {
     Sinh sinh FloatValue float_function Float, "The hyperbolic sine, within 3 ulp.";
     Cosh cosh FloatValue float_function Float, "The hyperbolic cosine, within 3 ulp.";
     Cbrt cbrt FloatValue float_function Float, "The cube root, of negative numbers too, within 2 ulp.";
+    Sin sin FloatValue float_function Float, "The sine of radians, within 2 ulp for every number; NaN at ±∞.";
+    Cos cos FloatValue float_function Float, "The cosine of radians, within 2 ulp for every number; NaN at ±∞.";
+    Tan tan FloatValue float_function Float, "The tangent of radians, within 3 ulp for every number; NaN at ±∞.";
+    Asin asin FloatValue float_function Float, "The arcsine, within 3 ulp; NaN outside −1 … 1.";
+    Acos acos FloatValue float_function Float, "The arccosine, within 3 ulp; NaN outside −1 … 1.";
+    Atan atan FloatValue float_function Float, "The arctangent, within 3 ulp; ±π/2 at ±∞.";
     Floor floor FloatValue float_function Float, "The largest integer that is not greater.";
     Ceil ceil FloatValue float_function Float, "The smallest integer that is not less.";
     Trunc trunc FloatValue float_function Float, "The integer part: rounded toward zero.";
@@ -179,6 +185,7 @@ binary_functions! {
     Maximum maximum, "The larger of two floats, elementwise; NaN if either is NaN, −0 < +0.";
     CopySign copysign, "The magnitude of the first float with the sign of the second, elementwise; a NaN's sign too.";
     Powf powf, "The left float to the power of the right, elementwise, within 2 ulp. 1 if the right is 0 or the left is 1; NaN if the left is below zero and the right not an integer.";
+    Atan2 atan2, "The angle of the point (right, left) from −π to π, elementwise, within 3 ulp; the signs of zeros count.";
     SaturatingAdd saturating_add, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
     SaturatingSub saturating_sub, "The difference of two integers, elementwise, or the format's bound that it exceeds.";
 }
@@ -204,6 +211,7 @@ binary_methods! {
     Maximum maximum Float, "The larger of two floats, elementwise; NaN if either is NaN, −0 < +0.";
     CopySign copysign Float, "The magnitude with the sign of another float, elementwise; a NaN's sign too.";
     Powf powf Float, "The power with another float as exponent, elementwise, within 2 ulp. 1 if the exponent is 0 or the base is 1; NaN if the base is below zero and the exponent not an integer.";
+    Atan2 atan2 Float, "The angle of the point whose height this is, at another float, from −π to π, elementwise, within 3 ulp; the signs of zeros count.";
     SaturatingAdd saturating_add Int, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
     SaturatingSub saturating_sub Int, "The difference of two integers, elementwise, or the format's bound that it exceeds.";
 }

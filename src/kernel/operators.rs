@@ -93,6 +93,7 @@ unary_operators! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tile_ir::DType;
 
     #[test]
     fn operators_agree_with_the_op_table() {

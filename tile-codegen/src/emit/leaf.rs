@@ -137,6 +137,12 @@ impl<'c> Ir<'c> {
             UnaryOp::Sinh => math::sinh(self, x),
             UnaryOp::Cosh => math::cosh(self, x),
             UnaryOp::Cbrt => math::cbrt(self, x),
+            UnaryOp::Sin => math::sin(self, x),
+            UnaryOp::Cos => math::cos(self, x),
+            UnaryOp::Tan => math::tan(self, x),
+            UnaryOp::Asin => math::asin(self, x),
+            UnaryOp::Acos => math::acos(self, x),
+            UnaryOp::Atan => math::atan(self, x),
             UnaryOp::Floor => self.float_intrinsic("llvm.floor", &[x]),
             UnaryOp::Ceil => self.float_intrinsic("llvm.ceil", &[x]),
             UnaryOp::Trunc => self.float_intrinsic("llvm.trunc", &[x]),
@@ -185,6 +191,7 @@ impl<'c> Ir<'c> {
             BinaryOp::Minimum => self.extremum(a, b, false, false),
             BinaryOp::Maximum => self.extremum(a, b, true, false),
             BinaryOp::Powf => math::powf(self, a, b),
+            BinaryOp::Atan2 => math::atan2(self, a, b),
             BinaryOp::CopySign => self.float_intrinsic("llvm.copysign", &[a, b]),
             BinaryOp::And
             | BinaryOp::Or
@@ -239,7 +246,7 @@ impl<'c> Ir<'c> {
             BinaryOp::SaturatingAdd => self.int_intrinsic("llvm.uadd.sat", &[a, b]),
             BinaryOp::SaturatingSub if signed => self.int_intrinsic("llvm.ssub.sat", &[a, b]),
             BinaryOp::SaturatingSub => self.int_intrinsic("llvm.usub.sat", &[a, b]),
-            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::CopySign | BinaryOp::Powf => {
+            BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::CopySign | BinaryOp::Powf | BinaryOp::Atan2 => {
                 unreachable!("verified: `{}` has float operands", op.name())
             }
         }

@@ -23,10 +23,17 @@ pub(crate) const BOUNDS: &[(UnaryOp, f64, f64)] = &[
     (UnaryOp::Sinh, 3.0, 4.0),
     (UnaryOp::Cosh, 3.0, 4.0),
     (UnaryOp::Cbrt, 2.0, 3.0),
+    (UnaryOp::Sin, 2.0, 3.0),
+    (UnaryOp::Cos, 2.0, 3.0),
+    (UnaryOp::Tan, 3.0, 4.0),
+    (UnaryOp::Asin, 3.0, 4.0),
+    (UnaryOp::Acos, 3.0, 4.0),
+    (UnaryOp::Atan, 3.0, 4.0),
 ];
 
 /// The same for functions of two numbers.
-pub(crate) const PAIR_BOUNDS: &[(BinaryOp, f64, f64)] = &[(BinaryOp::Powf, 2.0, 3.0)];
+pub(crate) const PAIR_BOUNDS: &[(BinaryOp, f64, f64)] =
+    &[(BinaryOp::Powf, 2.0, 3.0), (BinaryOp::Atan2, 3.0, 4.0)];
 
 /// Whether an op gives the exact or the correctly rounded result.
 pub(crate) fn is_exact(op: UnaryOp) -> bool {

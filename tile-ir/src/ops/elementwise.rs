@@ -140,6 +140,12 @@ leaf_ops! {
     Sinh "sinh" Float, int: no_int, float: f64::sinh, "Hyperbolic sine, within 3 ulp.";
     Cosh "cosh" Float, int: no_int, float: f64::cosh, "Hyperbolic cosine, within 3 ulp.";
     Cbrt "cbrt" Float, int: no_int, float: f64::cbrt, "Cube root, of negative numbers too, within 2 ulp.";
+    Sin "sin" Float, int: no_int, float: f64::sin, "Sine of radians, within 2 ulp for every number; NaN at ±∞.";
+    Cos "cos" Float, int: no_int, float: f64::cos, "Cosine of radians, within 2 ulp for every number; NaN at ±∞.";
+    Tan "tan" Float, int: no_int, float: f64::tan, "Tangent of radians, within 3 ulp for every number; NaN at ±∞.";
+    Asin "asin" Float, int: no_int, float: f64::asin, "Arcsine, within 3 ulp; NaN outside −1 … 1.";
+    Acos "acos" Float, int: no_int, float: f64::acos, "Arccosine, within 3 ulp; NaN outside −1 … 1.";
+    Atan "atan" Float, int: no_int, float: f64::atan, "Arctangent, within 3 ulp; ±π/2 at ±∞.";
     Floor "floor" Float, int: no_int, float: f64::floor, "Largest integer that is not greater.";
     Ceil "ceil" Float, int: no_int, float: f64::ceil, "Smallest integer that is not less.";
     Trunc "trunc" Float, int: no_int, float: f64::trunc, "Integer part: rounded toward zero.";
@@ -217,6 +223,7 @@ leaf_ops! {
     SaturatingAdd "saturating_add" Int, int: |a, b, dtype| saturate(a + b, dtype), float: no_float2, "Sum, or the format's bound that it exceeds.";
     SaturatingSub "saturating_sub" Int, int: |a, b, dtype| saturate(a - b, dtype), float: no_float2, "Difference, or the format's bound that it exceeds.";
     Powf "powf" Float, int: no_int2, float: f64::powf, "aᵇ, within 2 ulp. Edges as IEEE 754 `pow`: 1 if b is 0 or a is 1; NaN if a is below zero and b not an integer.";
+    Atan2 "atan2" Float, int: no_int2, float: f64::atan2, "Angle of the point (b, a) from −π to π, within 3 ulp; the signs of zeros count.";
     Shr "shr" Int, int: |a, b, dtype| a >> shift_amount(b, dtype), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
 }
 

@@ -9,13 +9,18 @@
 
 mod exponential;
 mod hyperbolic;
+mod inverse;
 mod logarithm;
 mod power;
+mod reduction;
+mod trigonometry;
 
 pub(super) use exponential::{exp, exp_m1, exp2, exp10};
 pub(super) use hyperbolic::{cosh, sinh, tanh};
+pub(super) use inverse::{acos, asin, atan, atan2};
 pub(super) use logarithm::{ln_1p, log, log2, log10};
 pub(super) use power::{cbrt, powf};
+pub(super) use trigonometry::{cos, sin, tan};
 
 use super::ir::{Ir, float_bits};
 use inkwell::FloatPredicate;
