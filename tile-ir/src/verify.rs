@@ -383,7 +383,7 @@ mod tests {
             ("%a = permute %t [1] : tile<B x f32>", "[1] is not a permutation of the axes of [B]"),
             (
                 "%a = reduce sum %t axis 1 : tile<1 x f32>",
-                "axis 1 of `reduce` is out of range: the tile has rank 1",
+                "axis 1 of `sum` is out of range: the tile has rank 1",
             ),
             ("%a = mma %t, %t, %t : tile<B x f32>", "`mma` needs tiles of rank 2, not [B]"),
             (
