@@ -118,6 +118,10 @@ unary_functions! {
     Asin asin FloatValue float_function Float, "The arcsine, within 3 ulp; NaN outside −1 … 1.";
     Acos acos FloatValue float_function Float, "The arccosine, within 3 ulp; NaN outside −1 … 1.";
     Atan atan FloatValue float_function Float, "The arctangent, within 3 ulp; ±π/2 at ±∞.";
+    Erf erf FloatValue float_function Float, "The error function, within 2 ulp.";
+    Sigmoid sigmoid FloatValue float_function Float, "1 / (1 + e⁻ˣ), within 3 ulp, without overflow.";
+    Silu silu FloatValue float_function Float, "x·sigmoid(x), within 4 ulp; −0 at −∞.";
+    Gelu gelu FloatValue float_function Float, "x·Φ(x), exactly (with erf, not tanh), within 5 ulp also in the tail; −0 at −∞.";
     Floor floor FloatValue float_function Float, "The largest integer that is not greater.";
     Ceil ceil FloatValue float_function Float, "The smallest integer that is not less.";
     Trunc trunc FloatValue float_function Float, "The integer part: rounded toward zero.";

@@ -30,9 +30,9 @@ pub use arena::in_block;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use functions::{
     FloatValue, MmaOperand, Operand, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
-    cosh, exp, exp_m1, exp2, exp10, floor, is_finite, is_infinite, is_nan, ln_1p, log, log2, log10, max,
-    maximum, min, minimum, mma, powf, recip, round, round_ties_even, rsqrt, saturating_add, saturating_sub,
-    select, signum, sin, sinh, sqrt, tan, tanh, trunc,
+    cosh, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite, is_infinite, is_nan, ln_1p, log, log2,
+    log10, max, maximum, min, minimum, mma, powf, recip, round, round_ties_even, rsqrt, saturating_add,
+    saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
 };
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};

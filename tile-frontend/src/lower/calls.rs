@@ -87,7 +87,6 @@ impl Lowering {
         }
         let help = match name {
             "relu" => "write `max(x, 0.0)`",
-            "sigmoid" => "write `1.0 / (1.0 + exp(-x))`",
             "where_" => "write `select(condition, a, b)`",
             "dot" | "matmul" => "write `mma(a, b, acc)`",
             _ => {

@@ -3,6 +3,7 @@
 use crate::lower;
 use quote::ToTokens;
 use tile_ir::array::Elements;
+use tile_ir::ops::{BinaryOp, Classification, Domain, ReduceOp, UnaryOp};
 use tile_ir::{Array, Binding, DType, interp, specialize};
 
 fn ir(source: &str) -> String {
@@ -168,4 +169,41 @@ fn swap<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
     insta::assert_snapshot!(ir(source));
     let out = run(source, &[("B", 4)], vec![array(&[4], |i| i as f64 * 4.0), array(&[4], |_| 0.0)]);
     assert_eq!(out[1].elements(), &Elements::Float(vec![8.0, 8.0, 9.0, 10.0]));
+}
+
+/// Every leaf op that isn't an operator, by its name in the op table: as a function, and as a method.
+#[test]
+fn leaf_ops_are_called_by_their_names() {
+    let kernel = |elem: &str, result: &str, value: &str| {
+        format!(
+            "
+fn leaf<const B: usize>(x: &Tensor<{elem}, n>, y: &mut Tensor<{result}, n>) {{
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let x = x.load_masked(y.index());
+    y.store_masked({value});
+}}"
+        )
+    };
+    let check = |elem: &str, result: &str, name: &str, value: &str| {
+        let text = ir(&kernel(elem, result, value));
+        assert!(text.contains(&format!(" = {name} ")), "{value}: {text}");
+    };
+    let elem = |domain: Domain| if domain.accepts(DType::F32) { "f32" } else { "i32" };
+    for op in UnaryOp::ALL.iter().filter(|op| op.operator().is_none()) {
+        let (elem, name) = (elem(op.domain()), op.name());
+        check(elem, elem, name, &format!("{name}(x)"));
+        check(elem, elem, name, &format!("x.{name}()"));
+    }
+    for op in BinaryOp::ALL.iter().filter(|op| op.operator().is_none()) {
+        let (elem, name) = (elem(op.domain()), op.name());
+        check(elem, elem, name, &format!("{name}(x, x)"));
+        if ReduceOp::from_name(name).is_none() {
+            check(elem, elem, name, &format!("x.{name}(x)"));
+        }
+    }
+    for name in Classification::ALL.iter().map(|classification| classification.name()) {
+        check("f32", "bool", name, &format!("{name}(x)"));
+        check("f32", "bool", name, &format!("x.{name}()"));
+    }
 }

@@ -5,6 +5,7 @@
 //! `f64` and rounded once, which is exact rounding for `+ - * / % sqrt` of f16, bf16 and f32.
 //! Lowering is an exhaustive `match` in each emitter, so a new entry can't be forgotten there.
 
+use super::special;
 use crate::dtype::{Class, DType};
 
 /// Which element classes an op accepts.
@@ -146,6 +147,10 @@ leaf_ops! {
     Asin "asin" Float, int: no_int, float: f64::asin, "Arcsine, within 3 ulp; NaN outside −1 … 1.";
     Acos "acos" Float, int: no_int, float: f64::acos, "Arccosine, within 3 ulp; NaN outside −1 … 1.";
     Atan "atan" Float, int: no_int, float: f64::atan, "Arctangent, within 3 ulp; ±π/2 at ±∞.";
+    Erf "erf" Float, int: no_int, float: special::erf, "Error function, within 2 ulp.";
+    Sigmoid "sigmoid" Float, int: no_int, float: special::sigmoid, "1 / (1 + e⁻ˣ), within 3 ulp, without overflow.";
+    Silu "silu" Float, int: no_int, float: special::silu, "x·sigmoid(x), within 4 ulp; −0 at −∞.";
+    Gelu "gelu" Float, int: no_int, float: special::gelu, "x·Φ(x), exactly (with erf, not tanh), within 5 ulp also in the tail; −0 at −∞.";
     Floor "floor" Float, int: no_int, float: f64::floor, "Largest integer that is not greater.";
     Ceil "ceil" Float, int: no_int, float: f64::ceil, "Smallest integer that is not less.";
     Trunc "trunc" Float, int: no_int, float: f64::trunc, "Integer part: rounded toward zero.";

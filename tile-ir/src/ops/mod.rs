@@ -5,6 +5,7 @@ pub mod compare;
 pub mod elementwise;
 pub mod infer;
 pub mod reduction;
+mod special;
 
 pub use compare::{Classification, Predicate};
 pub use elementwise::{BinaryOp, Domain, UnaryOp};

@@ -48,11 +48,15 @@ pub(in crate::emit) fn exp<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c>
     exp_reduced(ir, &p, r.head, n)
 }
 
-/// `eˣ / 2`, which overflows only where `cosh x` does.
-pub(super) fn half_exp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
-    let x = if p.wide { clamp(ir, p, x, -746.0, 711.0) } else { clamp(ir, p, x, -105.0, 90.0) };
+/// `eˣ · 2^shift`, for `x` that is clamped to where the result is normal or overflows by little.
+pub(super) fn exp_shifted<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    x: FloatValue<'c>,
+    shift: i64,
+) -> FloatValue<'c> {
     let (r, n) = reduce(ir, p, x);
-    exp_reduced(ir, p, r.head, ir.sub(n, p.int(ir, 1)))
+    exp_reduced(ir, p, r.head, ir.add(n, p.int(ir, shift)))
 }
 
 /// `e^(head + tail)`.

@@ -1,10 +1,15 @@
 //! Hyperbolic functions. The small-argument tanh is Cephes' (tanhf.c, tanh.c).
 
-use super::exponential::{exp, half_exp};
-use super::{Precision, abs, polynomial};
+use super::exponential::{exp, exp_shifted};
+use super::{Precision, abs, clamp, polynomial};
 use crate::emit::ir::Ir;
 use inkwell::values::FloatValue;
 use inkwell::{FloatPredicate, IntPredicate};
+
+/// `eˣ / 2` for `x >= 0`, which overflows only where `cosh x` does.
+fn half_exp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    exp_shifted(ir, p, clamp(ir, p, x, 0.0, if p.wide { 711.0 } else { 90.0 }), -1)
+}
 
 /// Hyperbolic sine: the Taylor series below 1, `h − 1/(4h)` with `h = e^|x| / 2` above.
 pub(in crate::emit) fn sinh<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {

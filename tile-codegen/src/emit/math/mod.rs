@@ -7,6 +7,7 @@
 //! Series that converge fast enough are Taylor's. Other polynomials are minimax in the relative error, found
 //! by Remez' exchange in 50 digits; the comment at the coefficients says function, interval and error.
 
+mod activation;
 mod exponential;
 mod hyperbolic;
 mod inverse;
@@ -15,6 +16,7 @@ mod power;
 mod reduction;
 mod trigonometry;
 
+pub(super) use activation::{erf, gelu, sigmoid, silu};
 pub(super) use exponential::{exp, exp_m1, exp2, exp10};
 pub(super) use hyperbolic::{cosh, sinh, tanh};
 pub(super) use inverse::{acos, asin, atan, atan2};
