@@ -139,7 +139,7 @@ pub(in crate::emit) fn log10<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'
     // The head's products with k are exact.
     let (head, tail) = cut_constant(&p, LOG10_2, -2.803_728_127_785_170_3e-18);
     let exponent = (ir.fmul(k, p.float(head)), Some(ir.fmul(k, p.float(tail))));
-    let result = scaled_log(ir, &p, f, exponent, (LOG10_E, 1.098_319_650_216_765_1e-17));
+    let result = scaled_log(ir, &p, f, exponent, (LOG10_E, 1.098_319_650_216_765e-17));
     log_edges(ir, &p, x, result)
 }
 
