@@ -38,6 +38,17 @@ fn clamp_and_mark<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>, lo
     y.store_masked(clamped);
 }
 
+/// Functions and methods of floats, a mask of them, and a method of the scalar argument.
+#[tile_kernel]
+fn phases<T: Float, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>, scale: T) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let x = x.load_masked(y.index());
+    let angle = atan2(sin(x), cos(x)).copysign(x);
+    let root = powf(abs(x), T::of(0.5)) * signum(scale);
+    y.store_masked(select(is_finite(root.recip()), angle + root, sigmoid(x).round()));
+}
+
 /// A row and a column, broadcast: z[i, j] = exp(−(x[i] − y[j])² / α).
 #[tile_kernel]
 fn radial<const B: usize>(
@@ -104,6 +115,38 @@ fn gelu_works_for_every_float() {
     check_gelu::<f64>(1e-6);
     check_gelu::<f16>(f64::powi(2.0, -11));
     check_gelu::<bf16>(f64::powi(2.0, -8));
+}
+
+fn check_phases<T: Float>(tolerance: f64) {
+    let n = 70;
+    let x = numbers::<T>(n, 9);
+    let one = |x: f64| if x == 0.0 { 1.0 } else { x - x.abs().sqrt() };
+    Case {
+        ir: phases::ir(),
+        bindings: &[("T", Binding::Elem(T::DTYPE)), ("B", Binding::Const(32))],
+        arguments: vec![
+            array(&x, &[n]),
+            array(&vec![T::from_float(0.0); n], &[n]),
+            array(&[T::from_float(-2.0)], &[]),
+        ],
+        output: 1,
+        expected: widen(&x).into_iter().map(one).collect(),
+        tolerance,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [n])?;
+            let mut y = Tensor::zeros(device, [n])?;
+            phases::<T, 32>(&x, &mut y, T::from_float(-2.0)).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+#[test]
+fn functions_compose_for_every_float() {
+    // Four functions of a few ulp each, rounded to the format, and a sum.
+    check_phases::<f64>(2e-15);
+    check_phases::<bf16>(f64::powi(2.0, -6));
 }
 
 #[test]
