@@ -39,6 +39,7 @@ extern crate std;
 struct Chapter;
 
 mod algebra;
+mod cursor;
 #[cfg(feature = "serde")]
 mod data;
 mod descriptor;

@@ -2,7 +2,11 @@
 //!
 //! Knows how modes nest, and nothing of what a mode is.
 
+use crate::error::{ErrorKind, LayoutError, Result};
+use crate::tuple::IntTuple;
 use crate::tuple::{INLINE, Nesting, children, is_leaf, leaf_count, rank};
+use alloc::format;
+use alloc::string::String;
 use smallvec::SmallVec;
 
 /// A borrowed layout or subtree of one.
@@ -87,4 +91,34 @@ impl<M: Clone> NestedBuilder<M> {
     pub(crate) fn part(&self) -> Nested<'_, M> {
         Nested { modes: &self.modes, tokens: self.nesting.tokens() }
     }
+}
+
+/// Append to `builder` what `join` makes of the modes below each leaf of `profile`; modes beyond the profile as they
+/// are. `print` shows a part in the refusal of a profile with more modes than it has.
+pub(crate) fn push_by_profile<M: Clone>(
+    builder: &mut NestedBuilder<M>,
+    part: Nested<'_, M>,
+    profile: &IntTuple,
+    join: &impl Fn(&mut NestedBuilder<M>, &[M]),
+    print: &impl Fn(Nested<'_, M>) -> String,
+) -> Result<()> {
+    if profile.is_leaf() {
+        join(builder, part.modes);
+        return Ok(());
+    }
+    if part.is_leaf() || profile.rank() > part.rank() {
+        return Err(LayoutError::new(
+            ErrorKind::Rank,
+            format!("profile {profile} has more modes than {}", print(part)),
+        ));
+    }
+    builder.open(part.rank());
+    let mut profiles = profile.modes();
+    part.children().try_for_each(|mode| match profiles.next() {
+        Some(profile) => push_by_profile(builder, mode, &profile, join, print),
+        None => {
+            builder.push(mode);
+            Ok(())
+        }
+    })
 }

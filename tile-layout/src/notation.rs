@@ -5,68 +5,19 @@
 //! a static integer, `_4`. Nesting is read without recursion and to a bounded depth, so no text, however long or
 //! deep, can do more than be refused.
 
-use crate::error::{ErrorKind, LayoutError, Result};
+use crate::cursor::{Cursor, MAX_DEPTH};
+use crate::error::{LayoutError, Result};
 use crate::layout::Layout;
 use crate::swizzle::{Swizzle, SwizzledLayout};
 use crate::tuple::{INLINE, IntTuple, Ints, Nesting, children, is_leaf, leaf_count};
 use crate::view::{Fill, View};
-use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 use smallvec::SmallVec;
 
-/// Levels of brackets that a text may have. The deepest layouts in use have four.
-const MAX_DEPTH: usize = 32;
-
-/// A cursor over the text; positions in messages count bytes from 0.
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Reader<'a> {
-        Reader { text, at: 0 }
-    }
-
-    fn rest(&self) -> &'a str {
-        &self.text[self.at..]
-    }
-
-    fn skip_blanks(&mut self) {
-        self.at += self.rest().len() - self.rest().trim_start().len();
-    }
-
-    /// Whether `token` comes next; if so, the cursor passes it.
-    fn accept(&mut self, token: &str) -> bool {
-        self.skip_blanks();
-        let found = self.rest().starts_with(token);
-        if found {
-            self.at += token.len();
-        }
-        found
-    }
-
-    fn expect(&mut self, token: &str) -> Result<()> {
-        if self.accept(token) { Ok(()) } else { Err(self.error(&format!("`{token}`"))) }
-    }
-
-    fn end(&mut self) -> Result<()> {
-        self.skip_blanks();
-        if self.rest().is_empty() { Ok(()) } else { Err(self.error("the end")) }
-    }
-
-    fn error(&self, expected: &str) -> LayoutError {
-        let found: String = self.rest().chars().take(12).collect();
-        let found = if found.is_empty() { "the end".into() } else { format!("`{found}`") };
-        LayoutError::new(
-            ErrorKind::Syntax,
-            format!("expected {expected} at byte {} of the text, found {found}", self.at),
-        )
-    }
-
+/// The rules of the notation on a cursor.
+impl Cursor<'_> {
     fn integer(&mut self) -> Result<i64> {
         self.skip_blanks();
         let marked = self.rest().strip_prefix('_').unwrap_or(self.rest());
@@ -90,7 +41,7 @@ impl<'a> Reader<'a> {
         loop {
             if self.accept("(") {
                 if open.len() == MAX_DEPTH {
-                    return Err(self.error(&format!("at most {MAX_DEPTH} nested brackets")));
+                    return Err(self.too_deep());
                 }
                 open.push(preorder.len());
                 preorder.push(Some(0));
@@ -146,7 +97,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Reader<'_> {
+impl Cursor<'_> {
     /// `layout + offset [of element] [through swizzle] [within shape at begin [else fill]]`.
     fn view(&mut self) -> Result<View> {
         let layout = self.layout()?;
@@ -183,8 +134,8 @@ impl Reader<'_> {
 }
 
 /// Read all of `text` with one rule.
-fn read<T>(text: &str, rule: impl FnOnce(&mut Reader<'_>) -> Result<T>) -> Result<T> {
-    let mut reader = Reader::new(text);
+fn read<T>(text: &str, rule: impl FnOnce(&mut Cursor<'_>) -> Result<T>) -> Result<T> {
+    let mut reader = Cursor::new(text);
     let value = rule(&mut reader)?;
     reader.end()?;
     Ok(value)
@@ -312,6 +263,8 @@ impl fmt::Display for SwizzledLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
+    use alloc::format;
     use alloc::string::ToString;
 
     #[test]

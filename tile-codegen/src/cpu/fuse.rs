@@ -205,16 +205,16 @@ fn is_factor(op: &Op, operand: usize) -> bool {
     matches!(op, Op::Mma) && operand < 2
 }
 
+/// Ops on elements at one place: what they give there needs only their operands there.
+fn is_leaf(op: &Op) -> bool {
+    matches!(op, Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Classify(_) | Op::Select | Op::Cast(_))
+}
+
 /// Whether element `i` of what an op gives, or stores, needs only element `i` of this operand.
 fn keeps_place(op: &Op, operand: usize) -> bool {
     match op {
-        Op::Unary(_)
-        | Op::Binary(_)
-        | Op::Compare(_)
-        | Op::Classify(_)
-        | Op::Select
-        | Op::Cast(_)
-        | Op::Reshape(_) => true,
+        op if is_leaf(op) => true,
+        Op::Reshape(_) => true,
         Op::Mma => operand == 2,
         Op::For | Op::Yield => true,
         _ => false,
@@ -223,16 +223,7 @@ fn keeps_place(op: &Op, operand: usize) -> bool {
 
 /// Ops whose elements can be computed one by one from their operands' elements.
 fn is_elementwise(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Compare(_)
-            | Op::Classify(_)
-            | Op::Select
-            | Op::Cast(_)
-            | Op::Permute(_)
-    )
+    is_leaf(op) || matches!(op, Op::Permute(_))
 }
 
 /// Whether an op reads each element of an operand exactly once, in a loop.

@@ -249,22 +249,16 @@ impl Lowering {
 
     fn reduce(&mut self, op: ReduceOp, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
         let name = op.name();
-        let usage = format!("x.{name}(axis)");
-        let rank = self.shape(tile).map_or(0, |shape| shape.len());
-        if let [argument] = call.args.iter().collect::<Vec<_>>()[..]
-            && !matches!(argument, syn::Expr::Lit(_))
-            && matches!(op, ReduceOp::Max | ReduceOp::Min)
-        {
-            let value = self.expression(argument)?;
-            if !matches!(value, Val::Int(_) | Val::Dim(_)) {
-                let help = format!(
-                    "`x.{name}(axis)` reduces an axis; write `{name}(a, b)` for the elementwise {name}"
-                );
-                return self.error(argument.span(), format!("`{name}` as a method takes an axis"), &help);
-            }
+        let arguments = self.arguments(name, &call.args, 1, &format!("x.{name}(axis)"), call.span())?;
+        let (value, place) = (&arguments.values[0], arguments.spans[0]);
+        let is_number =
+            matches!(value, Val::Int(_) | Val::Dim(_)) || matches!(call.args[0], syn::Expr::Lit(_));
+        if matches!(op, ReduceOp::Max | ReduceOp::Min) && !is_number {
+            let help =
+                format!("`x.{name}(axis)` reduces an axis; write `{name}(a, b)` for the elementwise {name}");
+            return self.error(place, format!("`{name}` as a method takes an axis"), &help);
         }
-        let arguments = self.arguments(name, &call.args, 1, &usage, call.span())?;
-        let axis = self.axis(&arguments.values[0], rank, arguments.spans[0])?;
+        let axis = self.axis(value, self.shape(tile).map_or(0, |shape| shape.len()), place)?;
         self.emit_one(Op::Reduce { op, axis }, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
     }
 

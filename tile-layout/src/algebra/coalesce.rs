@@ -3,10 +3,11 @@
 //! Two neighbouring modes are one where the second continues the first: `(s₀,s₁):(d, s₀·d)` is `s₀·s₁:d`. The
 //! order is colexicographic, so a column-major layout becomes one mode and a row-major one does not.
 
-use crate::error::{ErrorKind, LayoutError, Result};
+use crate::error::Result;
 use crate::layout::{Builder, Layout, Mode, Modes, Part};
+use crate::nested::push_by_profile;
 use crate::tuple::IntTuple;
-use alloc::format;
+use alloc::string::ToString;
 
 /// The fewest modes with the same function of a linear index, none of extent 1; `0:0` alone where empty.
 pub(crate) fn coalesce_modes(modes: &[Mode]) -> Modes {
@@ -74,7 +75,7 @@ impl Layout {
     /// as they are.
     ///
     /// # Errors
-    /// [`ErrorKind::Rank`] where the profile has more modes than the layout.
+    /// [`ErrorKind::Rank`](crate::ErrorKind::Rank) where the profile has more modes than the layout.
     ///
     /// ```
     /// use tile_layout::Layout;
@@ -84,7 +85,9 @@ impl Layout {
     /// ```
     pub fn coalesce_by(&self, profile: &IntTuple) -> Result<Layout> {
         let mut builder = Builder::new();
-        coalesce_by(&mut builder, self.part(), profile)?;
+        let join = |builder: &mut Builder, modes: &[Mode]| builder.push_mode(&coalesce_modes(modes));
+        let print = |part: Part<'_>| part.to_layout().to_string();
+        push_by_profile(&mut builder, self.part(), profile, &join, &print)?;
         builder.finish()
     }
 
@@ -108,26 +111,4 @@ impl Layout {
     pub(crate) fn rebuilt(&self, builder: Builder) -> Layout {
         builder.finish().unwrap_or_else(|_| self.clone())
     }
-}
-
-fn coalesce_by(builder: &mut Builder, part: Part<'_>, profile: &IntTuple) -> Result<()> {
-    if profile.is_leaf() {
-        push_coalesced(builder, part);
-        return Ok(());
-    }
-    if part.is_leaf() || profile.rank() > part.rank() {
-        return Err(LayoutError::new(
-            ErrorKind::Rank,
-            format!("profile {profile} has more modes than {}", part.to_layout()),
-        ));
-    }
-    builder.open(part.rank());
-    let mut profiles = profile.modes();
-    part.children().try_for_each(|mode| match profiles.next() {
-        Some(profile) => coalesce_by(builder, mode, &profile),
-        None => {
-            builder.push(mode);
-            Ok(())
-        }
-    })
 }

@@ -17,7 +17,7 @@ pub(crate) use carry::Carries;
 pub(crate) use coalesce::coalesce_modes;
 
 pub(crate) use compose::{Digits, Domain};
-pub(crate) use recast::check_factor;
 pub use recast::shape_div;
+pub(crate) use recast::{check_factor, gcd};
 pub(crate) use tiler::Cut;
 pub use tiler::Tiler;

@@ -240,6 +240,12 @@ impl Units<'_> {
     }
 }
 
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.saturating_abs() } else { gcd(b, a % b) }
+/// The greatest common divisor; 0 only of two zeros.
+pub(crate) fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    // Only 2^63 does not fit, and 1 divides as well.
+    i64::try_from(a).unwrap_or(1)
 }

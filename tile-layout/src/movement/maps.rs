@@ -261,6 +261,32 @@ fn repeated(place: usize, count: i64, modes: &[Mode]) -> Result<Axis> {
     Ok(Axis { extent, window: (0, extent), modes: Modes::from_slice(modes) })
 }
 
+/// Indices `start, start + step, …` of an axis, `extent` of them, existing or not.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    pub(crate) start: i64,
+    pub(crate) extent: i64,
+    pub(crate) step: i64,
+}
+
+/// One run of indices per axis, masked where it leaves the axis.
+pub(crate) fn runs(shape: &[i64], runs: &[Run], fill: Fill) -> Result<View> {
+    let mut map = Map::identity(shape)?;
+    map.fill = fill;
+    let Map { axes, offset, .. } = &mut map;
+    for (axis, run) in axes.iter_mut().zip(runs) {
+        let stride = axis.stride();
+        let inside = (axis.extent - 1).saturating_sub(run.start);
+        let own = if inside < 0 { 0 } else { (inside / run.step + 1).min(run.extent) };
+        if own > 0 {
+            *offset = offset.saturating_add(run.start.saturating_mul(stride));
+        }
+        let modes = Modes::from_slice(&[Mode::new(own, stride.saturating_mul(run.step))]);
+        *axis = Axis { extent: run.extent, window: (0, own), modes };
+    }
+    map.finish()
+}
+
 /// What basic indexing does with one axis of the result.
 pub(super) enum Pick {
     /// The axis itself.

@@ -9,7 +9,7 @@
 
 mod arguments;
 mod index;
-mod maps;
+pub(crate) mod maps;
 mod meshgrid;
 mod rearrange;
 mod table;

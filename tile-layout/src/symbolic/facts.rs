@@ -10,8 +10,8 @@
 
 use super::condition::Condition;
 use super::expression::Expr;
-use super::quotient::gcd;
 use super::symbol::{Bindings, Symbol};
+use crate::algebra::gcd;
 use crate::error::{ErrorKind, LayoutError, Result};
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -8,60 +8,24 @@ use super::atom::Atom;
 use super::expression::Expr;
 use super::layout::SymbolicLayout;
 use super::tuple::ExprTuple;
-use crate::error::{ErrorKind, LayoutError, Result};
+use crate::cursor::{Cursor, MAX_DEPTH};
+use crate::error::{LayoutError, Result};
 use crate::notation::write_nested;
-use alloc::format;
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-/// Levels of brackets that a text may have.
-const MAX_DEPTH: usize = 32;
-
-/// A cursor over the text; positions in messages count bytes from 0.
+/// A cursor that counts the brackets it is inside.
 struct Reader<'a> {
-    text: &'a str,
-    at: usize,
+    cursor: Cursor<'a>,
     depth: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn rest(&self) -> &'a str {
-        &self.text[self.at..]
-    }
-
-    fn skip_blanks(&mut self) {
-        self.at += self.rest().len() - self.rest().trim_start().len();
-    }
-
-    /// Whether `token` comes next; if so, the cursor passes it.
-    fn accept(&mut self, token: char) -> bool {
-        self.skip_blanks();
-        let found = self.rest().starts_with(token);
-        if found {
-            self.at += token.len_utf8();
-        }
-        found
-    }
-
-    fn expect(&mut self, token: char) -> Result<()> {
-        if self.accept(token) { Ok(()) } else { Err(self.error(&format!("`{token}`"))) }
-    }
-
-    fn error(&self, expected: &str) -> LayoutError {
-        let found: String = self.rest().chars().take(12).collect();
-        let found = if found.is_empty() { "the end".into() } else { format!("`{found}`") };
-        LayoutError::new(
-            ErrorKind::Syntax,
-            format!("expected {expected} at byte {} of the text, found {found}", self.at),
-        )
-    }
-
     /// Run `rule` one level of brackets deeper.
     fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == MAX_DEPTH {
-            return Err(self.error(&format!("at most {MAX_DEPTH} nested brackets")));
+            return Err(self.cursor.too_deep());
         }
         self.depth += 1;
         let value = rule(self);
@@ -71,14 +35,14 @@ impl<'a> Reader<'a> {
 
     /// Terms with `+` and `-` between them.
     fn sum(&mut self) -> Result<Expr> {
-        let mut sum = match self.accept('-') {
+        let mut sum = match self.cursor.accept("-") {
             true => self.product(-1)?,
             false => self.product(1)?,
         };
         loop {
-            if self.accept('+') {
+            if self.cursor.accept("+") {
                 sum = sum.plus(self.product(1)?)?;
-            } else if self.accept('-') {
+            } else if self.cursor.accept("-") {
                 sum = sum.plus(self.product(-1)?)?;
             } else {
                 return Ok(sum);
@@ -88,42 +52,42 @@ impl<'a> Reader<'a> {
 
     /// Factors with `*` between them. The sign belongs to the first, so that the smallest integer can be read.
     fn product(&mut self, sign: i64) -> Result<Expr> {
-        self.skip_blanks();
-        let mut product = match self.rest().starts_with(|first: char| first.is_ascii_digit()) {
+        self.cursor.skip_blanks();
+        let mut product = match self.cursor.rest().starts_with(|first: char| first.is_ascii_digit()) {
             true => Expr::from(self.integer(sign)?),
             false => self.factor()?.times(sign)?,
         };
-        while self.accept('*') {
+        while self.cursor.accept("*") {
             product = product.times(self.factor()?)?;
         }
         Ok(product)
     }
 
     fn factor(&mut self) -> Result<Expr> {
-        if self.accept('(') {
+        if self.cursor.accept("(") {
             let sum = self.nested(Self::sum)?;
-            self.expect(')')?;
+            self.cursor.expect(")")?;
             return Ok(sum);
         }
-        match self.rest().chars().next() {
+        match self.cursor.rest().chars().next() {
             Some(first) if first.is_ascii_digit() => self.integer(1).map(Expr::from),
             Some(first) if first.is_alphabetic() || first == '_' => self.name_or_call(),
-            _ => Err(self.error("an integer, a name or `(`")),
+            _ => Err(self.cursor.error("an integer, a name or `(`")),
         }
     }
 
     fn integer(&mut self, sign: i64) -> Result<i64> {
-        let length = self.rest().bytes().take_while(u8::is_ascii_digit).count();
-        let value = self.rest()[..length].bytes().try_fold(0i64, |value, digit| {
+        let length = self.cursor.rest().bytes().take_while(u8::is_ascii_digit).count();
+        let value = self.cursor.rest()[..length].bytes().try_fold(0i64, |value, digit| {
             value.checked_mul(10)?.checked_add(sign * i64::from(digit - b'0'))
         });
-        let value = value.ok_or_else(|| self.error("an integer of 64 bits"))?;
-        self.at += length;
+        let value = value.ok_or_else(|| self.cursor.error("an integer of 64 bits"))?;
+        self.cursor.at += length;
         Ok(value)
     }
 
     fn name_or_call(&mut self) -> Result<Expr> {
-        let rest = self.rest();
+        let rest = self.cursor.rest();
         let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
         let name = &rest[..end];
         let combine: fn(&Expr, Expr) -> Result<Expr> = match name {
@@ -133,51 +97,51 @@ impl<'a> Reader<'a> {
             "min" => |a, b| a.minimum(b),
             "max" => |a, b| a.maximum(b),
             _ => {
-                self.at += end;
+                self.cursor.at += end;
                 return Ok(Expr::from(name));
             }
         };
         let takes_more = matches!(name, "min" | "max");
-        self.at += end;
-        self.expect('(')?;
+        self.cursor.at += end;
+        self.cursor.expect("(")?;
         let mut value = self.nested(Self::sum)?;
-        self.expect(',')?;
+        self.cursor.expect(",")?;
         value = combine(&value, self.nested(Self::sum)?)?;
-        while takes_more && self.accept(',') {
+        while takes_more && self.cursor.accept(",") {
             value = combine(&value, self.nested(Self::sum)?)?;
         }
-        self.expect(')')?;
+        self.cursor.expect(")")?;
         Ok(value)
     }
 
     fn tuple(&mut self) -> Result<ExprTuple> {
-        if !self.accept('(') {
+        if !self.cursor.accept("(") {
             return self.sum().map(ExprTuple::leaf);
         }
         let mut parts = Vec::new();
-        if !self.accept(')') {
+        if !self.cursor.accept(")") {
             parts.push(self.nested(Self::tuple)?);
-            while self.accept(',') {
+            while self.cursor.accept(",") {
                 parts.push(self.nested(Self::tuple)?);
             }
-            self.expect(')')?;
+            self.cursor.expect(")")?;
         }
         Ok(ExprTuple::tuple(&parts))
     }
 
     fn layout(&mut self) -> Result<SymbolicLayout> {
         let shape = self.tuple()?;
-        self.expect(':')?;
+        self.cursor.expect(":")?;
         SymbolicLayout::new(shape, self.tuple()?)
     }
 }
 
 /// Read all of `text` with one rule.
 fn read<'a, T>(text: &'a str, rule: impl FnOnce(&mut Reader<'a>) -> Result<T>) -> Result<T> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
+    let mut reader = Reader { cursor: Cursor::new(text), depth: 0 };
     let value = rule(&mut reader)?;
-    reader.skip_blanks();
-    if reader.rest().is_empty() { Ok(value) } else { Err(reader.error("the end")) }
+    reader.cursor.end()?;
+    Ok(value)
 }
 
 impl FromStr for Expr {
@@ -281,6 +245,7 @@ debug_as_display!(Atom, Expr, ExprTuple, SymbolicLayout);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
     use alloc::string::ToString;
 
     #[test]

@@ -11,8 +11,8 @@ use super::condition::Condition;
 use super::expression::Expr;
 use super::facts::{Facts, Range};
 use super::interval::Interval;
-use super::quotient::gcd;
 use super::symbol::Symbol;
+use crate::algebra::gcd;
 use crate::error::Result;
 
 /// What facts say about a condition.

@@ -5,6 +5,7 @@
 
 use super::atom::Atom;
 use super::expression::{Expr, Term};
+use crate::algebra::gcd;
 use crate::error::{ErrorKind, LayoutError, Result};
 use alloc::boxed::Box;
 use alloc::format;
@@ -214,14 +215,4 @@ fn check_divisor(dividend: &Expr, divisor: i64) -> Result<i64> {
         ErrorKind::InvalidExtent,
         format!("{dividend} is divided by {divisor}, which is less than 1"),
     ))
-}
-
-/// The greatest common divisor; 0 only of two zeros.
-pub(super) fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    // Only 2^63 does not fit, and 1 divides as well.
-    i64::try_from(a).unwrap_or(1)
 }

@@ -61,10 +61,14 @@ impl View {
             return Some(self.clone().with_memory_of(inner));
         }
         // Joining masked axes helps where the outer view walks across them, and hides which outer axis moves
-        // along which inner one where it does not: try the finest groups first.
-        [Joining::Full, Joining::Partial, Joining::Single]
-            .into_iter()
-            .find_map(|joining| self.compose_groups(inner, &groups(inner, joining)))
+        // along which inner one where it does not: try the finest groups first. Without a mask all are the same.
+        let joinings: &[Joining] = match inner.is_masked() {
+            true => &[Joining::Full, Joining::Partial, Joining::Single],
+            false => &[Joining::Full],
+        };
+        joinings
+            .iter()
+            .find_map(|&joining| self.compose_groups(inner, &groups(inner, joining)))
             .map(|view| view.with_memory_of(inner))
     }
 

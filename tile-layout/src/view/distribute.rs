@@ -4,9 +4,9 @@
 //! are dealt out cyclically: along an axis with `T` threads, thread coordinate `t` owns indices `t, t + T, …`.
 
 use super::View;
-use super::tensor::Run;
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::{Layout, Mode, Modes};
+use crate::movement::maps::Run;
 use crate::swizzle::Swizzle;
 use alloc::format;
 use alloc::vec::Vec;

@@ -4,23 +4,16 @@
 //! and its window says what of it exists. A tile that lies wholly outside is empty, not an error (a partition
 //! view, [`crate::PartitionView`], refuses it).
 
-use super::{View, Windows};
+use super::View;
 use crate::algebra::Tiler;
 use crate::error::{ErrorKind, LayoutError, Result};
-use crate::layout::{Layout, Mode, Modes};
+use crate::layout::Layout;
+use crate::movement::maps::{self, Run};
 use crate::movement::{Index, Movement};
 use crate::tuple::{IntTuple, Ints};
 use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
-
-/// Indices `start, start + step, …` of an axis, `extent` of them, existing or not.
-#[derive(Clone, Copy)]
-pub(super) struct Run {
-    pub(super) start: i64,
-    pub(super) extent: i64,
-    pub(super) step: i64,
-}
 
 impl View {
     /// The tile at `coordinate`, counted in tiles: `sizes[k]` elements from index `coordinate[k]·sizes[k]` on.
@@ -114,21 +107,7 @@ impl View {
 
     /// One run of indices per axis, masked where it leaves the axis.
     pub(super) fn runs(&self, runs: &[Run]) -> Result<View> {
-        let mut windows = Windows::new();
-        let mut modes: Vec<Modes> = Vec::new();
-        let (mut offset, mut unit) = (0i64, 1i64);
-        for (run, &extent) in runs.iter().zip(self.shape()).rev() {
-            let inside = (extent - 1).saturating_sub(run.start);
-            let own = if inside < 0 { 0 } else { (inside / run.step + 1).min(run.extent) };
-            windows.push((0, own));
-            modes.push(Modes::from_slice(&[Mode::new(own, unit.saturating_mul(run.step))]));
-            offset = offset.saturating_add(if own > 0 { run.start * unit } else { 0 });
-            unit = unit.saturating_mul(extent.max(1));
-        }
-        windows.reverse();
-        modes.reverse();
-        let extents: Ints = runs.iter().map(|run| run.extent).collect();
-        self.through(&View::assemble(extents, windows, &modes, offset, self.fill())?)
+        self.through(&maps::runs(self.shape(), runs, self.fill())?)
     }
 
     /// `count` equal parts along `axis`.

@@ -36,12 +36,7 @@ pub(crate) fn run() -> Result<(), String> {
     setup::llvm()?;
     let milliseconds = check_one_kernel()?;
     println!("\ncargo check after an edit, one kernel: {milliseconds:.0} ms (median of {RUNS})");
-    let build = ["build", "--release", "--package", "tile-codegen", "--example", "bench_compile"];
-    run_step("building the benchmark", &mut cargo(&build))?;
-    let program = target().join("release").join("examples").join("bench_compile");
-    let (text, succeeded) = output(&mut std::process::Command::new(program))?;
-    print!("{text}");
-    if succeeded { Ok(()) } else { Err("the benchmark failed".to_owned()) }
+    super::run_example("tile-codegen", "bench_compile")
 }
 
 /// The time of `cargo check` after the kernel's file has changed; dependencies are built before.

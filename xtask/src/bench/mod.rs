@@ -2,3 +2,16 @@
 
 pub(crate) mod compile;
 pub(crate) mod layout;
+
+use crate::steps::{cargo, output, run, target};
+use std::process::Command;
+
+/// Builds an example of a package with optimisation, runs it and prints what it measured.
+fn run_example(package: &str, example: &str) -> Result<(), String> {
+    let build = ["build", "--release", "--package", package, "--example", example];
+    run("building the benchmark", &mut cargo(&build))?;
+    let program = target().join("release").join("examples").join(example);
+    let (text, succeeded) = output(&mut Command::new(program))?;
+    print!("{text}");
+    if succeeded { Ok(()) } else { Err("the benchmark failed".to_owned()) }
+}

@@ -2,13 +2,14 @@
 //!
 //! A mode that may have the extent 1 or the stride 0 but need not is kept: neither is so by form or by the facts.
 
-use crate::error::{ErrorKind, LayoutError, Result};
+use crate::error::Result;
+use crate::nested::push_by_profile;
 use crate::symbolic::condition::Condition;
 use crate::symbolic::expression::Expr;
 use crate::symbolic::facts::Facts;
 use crate::symbolic::layout::{SymbolicBuilder, SymbolicLayout, SymbolicMode, SymbolicPart};
 use crate::tuple::IntTuple;
-use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 /// The modes merged where the facts show that one continues the other, none of extent 1 by the facts; `0:0` alone
@@ -88,7 +89,7 @@ impl SymbolicLayout {
     /// profile stay as they are.
     ///
     /// # Errors
-    /// [`ErrorKind::Rank`] where the profile has more modes than the layout; otherwise as
+    /// [`ErrorKind::Rank`](crate::ErrorKind::Rank) where the profile has more modes than the layout; otherwise as
     /// [`SymbolicLayout::coalesce`].
     ///
     /// ```
@@ -100,7 +101,11 @@ impl SymbolicLayout {
     /// ```
     pub fn coalesce_by(&self, profile: &IntTuple, facts: &Facts) -> Result<SymbolicLayout> {
         let mut builder = SymbolicBuilder::new();
-        coalesce_by(&mut builder, self.part(), profile, facts)?;
+        let join = |builder: &mut SymbolicBuilder, modes: &[SymbolicMode]| {
+            builder.push_mode(&coalesce_modes(modes, facts));
+        };
+        let print = |part: SymbolicPart<'_>| part.to_layout().to_string();
+        push_by_profile(&mut builder, self.part(), profile, &join, &print)?;
         builder.finish()
     }
 
@@ -176,31 +181,4 @@ impl SymbolicLayout {
         };
         Ok(facts.simplify(&elements))
     }
-}
-
-fn coalesce_by(
-    builder: &mut SymbolicBuilder,
-    part: SymbolicPart<'_>,
-    profile: &IntTuple,
-    facts: &Facts,
-) -> Result<()> {
-    if profile.is_leaf() {
-        builder.push_mode(&coalesce_modes(part.modes, facts));
-        return Ok(());
-    }
-    if part.is_leaf() || profile.rank() > part.rank() {
-        return Err(LayoutError::new(
-            ErrorKind::Rank,
-            format!("profile {profile} has more modes than {}", part.to_layout()),
-        ));
-    }
-    builder.open(part.rank());
-    let mut profiles = profile.modes();
-    part.children().try_for_each(|mode| match profiles.next() {
-        Some(profile) => coalesce_by(builder, mode, &profile, facts),
-        None => {
-            builder.push(mode);
-            Ok(())
-        }
-    })
 }

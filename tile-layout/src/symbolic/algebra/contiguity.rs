@@ -1,13 +1,13 @@
 //! How wide memory can be read through a layout with run-time extents, as far as the facts show it.
 
 use super::inverse::Chain;
+use crate::algebra::gcd;
 use crate::error::Result;
 use crate::symbolic::checks::Obligations;
 use crate::symbolic::condition::Condition;
 use crate::symbolic::expression::Expr;
 use crate::symbolic::facts::Facts;
 use crate::symbolic::layout::{SymbolicLayout, SymbolicMode};
-use crate::symbolic::quotient::gcd;
 use alloc::vec::Vec;
 
 impl SymbolicLayout {
