@@ -211,7 +211,7 @@ impl Lowering {
         });
         let (mut then, mut otherwise) = (then?, otherwise?);
         let value = self.join_values(&mut then, &mut otherwise, span)?;
-        self.check_branches(&carried, &then.yielded, &otherwise.yielded, span)?;
+        self.check_branches(&then.yielded, &otherwise.yielded, span)?;
         for branch in [&then, &otherwise] {
             self.end_region(branch.region, &branch.yielded, span);
         }
@@ -289,14 +289,7 @@ impl Lowering {
         Ok(Joined::Parts { structure, parts: counts[0] })
     }
 
-    fn check_branches(
-        &mut self,
-        carried: &[Carried],
-        then: &[ValueId],
-        otherwise: &[ValueId],
-        span: Span,
-    ) -> Lowered<()> {
-        let _ = carried;
+    fn check_branches(&mut self, then: &[ValueId], otherwise: &[ValueId], span: Span) -> Lowered<()> {
         for (&a, &b) in then.iter().zip(otherwise) {
             self.unify(a, b, "`if`", span)?;
             if self.shape(a) != self.shape(b) {

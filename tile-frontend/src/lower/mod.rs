@@ -11,6 +11,7 @@ mod finish;
 mod methods;
 mod operators;
 mod statements;
+mod views;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;

@@ -2,6 +2,7 @@
 
 mod lexer;
 mod parse;
+mod parse_ops;
 mod parse_types;
 mod print;
 

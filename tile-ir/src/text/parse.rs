@@ -4,7 +4,7 @@
 use super::lexer::{Spanned, Token, tokens};
 use crate::kernel::{Generic, GenericKind, Kernel, OpData, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{BinaryOp, Classification, Domain, Literal, Op, Predicate, ReduceOp, UnaryOp};
+use crate::ops::{Domain, Literal, Op};
 use crate::types::Type;
 use std::collections::HashMap;
 
@@ -49,25 +49,6 @@ pub(super) struct Parser {
     depth: usize,
 }
 
-/// What stands before the type of an op line.
-struct Head {
-    op: HeadOp,
-    operands: Vec<ValueId>,
-}
-
-/// An op whose attributes may still be in the result type.
-enum HeadOp {
-    Ready(Op),
-    Constant(Literal),
-    Cast,
-    Splat,
-    Iota(usize),
-    Broadcast,
-    Reshape,
-    For { counter: String, carried: Vec<String> },
-    If,
-}
-
 impl Parser {
     pub(super) fn peek(&self) -> &Token {
         &self.tokens[self.position].token
@@ -81,7 +62,7 @@ impl Parser {
         token
     }
 
-    fn error<T>(&self, message: impl Into<String>) -> Parsed<T> {
+    pub(super) fn error<T>(&self, message: impl Into<String>) -> Parsed<T> {
         self.error_at(self.position, message)
     }
 
@@ -221,7 +202,7 @@ impl Parser {
         Ok((name, self.ty()?))
     }
 
-    fn value_name(&mut self) -> Parsed<String> {
+    pub(super) fn value_name(&mut self) -> Parsed<String> {
         match self.peek() {
             Token::Value(name) => {
                 let name = name.clone();
@@ -232,7 +213,7 @@ impl Parser {
         }
     }
 
-    fn value(&mut self) -> Parsed<ValueId> {
+    pub(super) fn value(&mut self) -> Parsed<ValueId> {
         let position = self.position;
         let name = self.value_name()?;
         match self.values.get(&name) {
@@ -241,7 +222,7 @@ impl Parser {
         }
     }
 
-    fn values(&mut self) -> Parsed<Vec<ValueId>> {
+    pub(super) fn values(&mut self) -> Parsed<Vec<ValueId>> {
         let mut values = Vec::new();
         if !matches!(self.peek(), Token::Value(_)) {
             return Ok(values);
@@ -349,31 +330,7 @@ impl Parser {
         Ok(Loc::new(u32::try_from(line).unwrap_or(0), u32::try_from(column).unwrap_or(0)))
     }
 
-    /// Takes attributes from the result types and reads regions.
-    fn finish(&mut self, start: usize, head: HeadOp, types: &[Type]) -> Parsed<(Op, Vec<RegionId>)> {
-        let shape = |parser: &Self| match types {
-            [Type::Tile(tile)] => Ok(tile.shape.clone()),
-            _ => parser.error_at(start, "the result must be one tile"),
-        };
-        let elem = |parser: &Self| match types {
-            [ty] => Ok(ty.elem().clone()),
-            _ => parser.error_at(start, "the op has one result"),
-        };
-        let op = match head {
-            HeadOp::Ready(op) => op,
-            HeadOp::Constant(value) => Op::Constant { value, elem: elem(self)? },
-            HeadOp::Cast => Op::Cast(elem(self)?),
-            HeadOp::Splat => Op::Splat(shape(self)?),
-            HeadOp::Iota(axis) => Op::Iota { shape: shape(self)?, axis, elem: elem(self)? },
-            HeadOp::Broadcast => Op::Broadcast(shape(self)?),
-            HeadOp::Reshape => Op::Reshape(shape(self)?),
-            HeadOp::For { counter, carried } => return self.for_region(counter, &carried, types),
-            HeadOp::If => return self.if_regions(),
-        };
-        Ok((op, Vec::new()))
-    }
-
-    fn for_region(
+    pub(super) fn for_region(
         &mut self,
         counter: String,
         carried: &[String],
@@ -396,7 +353,7 @@ impl Parser {
         Ok((Op::For, vec![region]))
     }
 
-    fn if_regions(&mut self) -> Parsed<(Op, Vec<RegionId>)> {
+    pub(super) fn if_regions(&mut self) -> Parsed<(Op, Vec<RegionId>)> {
         let (then, otherwise) = (self.kernel.new_region(), self.kernel.new_region());
         self.body_region(then)?;
         if self.accept_word("else") {
@@ -407,96 +364,7 @@ impl Parser {
         Ok((Op::If, vec![then, otherwise]))
     }
 
-    fn head(&mut self) -> Parsed<Head> {
-        let position = self.position;
-        let name = self.word("an op")?;
-        let leaf = UnaryOp::from_name(&name)
-            .map(Op::Unary)
-            .or_else(|| BinaryOp::from_name(&name).map(Op::Binary))
-            .or_else(|| Predicate::from_name(&name).map(Op::Compare))
-            .or_else(|| Classification::from_name(&name).map(Op::Classify));
-        if let Some(op) = leaf {
-            return Ok(Head { op: HeadOp::Ready(op), operands: self.values()? });
-        }
-        let ready = |op, operands| Ok(Head { op: HeadOp::Ready(op), operands });
-        match name.as_str() {
-            "constant" => Ok(Head { op: HeadOp::Constant(self.literal()?), operands: Vec::new() }),
-            "extent" => ready(Op::Extent(self.dim()?), Vec::new()),
-            "select" => ready(Op::Select, self.values()?),
-            "cast" => Ok(Head { op: HeadOp::Cast, operands: self.values()? }),
-            "splat" => Ok(Head { op: HeadOp::Splat, operands: self.values()? }),
-            "iota" => Ok(Head { op: HeadOp::Iota(self.unsigned("an axis")? as usize), operands: Vec::new() }),
-            "broadcast" => Ok(Head { op: HeadOp::Broadcast, operands: self.values()? }),
-            "reshape" => Ok(Head { op: HeadOp::Reshape, operands: self.values()? }),
-            "permute" => {
-                let operands = vec![self.value()?];
-                let axes =
-                    self.list('[', ']', |parser| parser.unsigned("an axis").map(|axis| axis as usize))?;
-                ready(Op::Permute(axes), operands)
-            }
-            "reduce" => self.reduce_head(),
-            "mma" => ready(Op::Mma, self.values()?),
-            "partition" => {
-                let operands = vec![self.value()?];
-                let tile = self.list('[', ']', Self::dim)?;
-                ready(Op::Partition(tile), operands)
-            }
-            "block_index" => ready(Op::BlockIndex, self.values()?),
-            "load_masked" => self.load_head(),
-            "store_masked" => ready(Op::StoreMasked, self.values()?),
-            "for" => self.for_head(),
-            "if" => Ok(Head { op: HeadOp::If, operands: vec![self.value()?] }),
-            "yield" => ready(Op::Yield, self.values()?),
-            _ => self.error_at(position, format!("`{name}` is not an op")),
-        }
-    }
-
-    fn reduce_head(&mut self) -> Parsed<Head> {
-        let position = self.position;
-        let name = self.word("a reduction")?;
-        let Some(op) = ReduceOp::from_name(&name) else {
-            return self.error_at(position, format!("`{name}` is not a reduction"));
-        };
-        let operands = vec![self.value()?];
-        self.keyword("axis")?;
-        let axis = self.unsigned("an axis")? as usize;
-        Ok(Head { op: HeadOp::Ready(Op::Reduce { op, axis }), operands })
-    }
-
-    fn load_head(&mut self) -> Parsed<Head> {
-        let view = self.value()?;
-        let indices = match self.peek() {
-            Token::Punct('[') => self.list('[', ']', Self::value)?,
-            _ => Vec::new(),
-        };
-        self.keyword("pad")?;
-        let mut operands = vec![view, self.value()?];
-        operands.extend(indices);
-        Ok(Head { op: HeadOp::Ready(Op::LoadMasked), operands })
-    }
-
-    fn for_head(&mut self) -> Parsed<Head> {
-        let counter = self.value_name()?;
-        self.punct('=')?;
-        let mut operands = vec![self.value()?];
-        self.keyword("to")?;
-        operands.push(self.value()?);
-        let mut carried = Vec::new();
-        if self.accept_word("carry") {
-            let pairs = self.list('(', ')', |parser| {
-                let inner = parser.value_name()?;
-                parser.punct('=')?;
-                Ok((inner, parser.value()?))
-            })?;
-            for (inner, initial) in pairs {
-                carried.push(inner);
-                operands.push(initial);
-            }
-        }
-        Ok(Head { op: HeadOp::For { counter, carried }, operands })
-    }
-
-    fn literal(&mut self) -> Parsed<Literal> {
+    pub(super) fn literal(&mut self) -> Parsed<Literal> {
         let negative = self.accept('-');
         let literal = match self.peek() {
             Token::Word(word) => match word.as_str() {

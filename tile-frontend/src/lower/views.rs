@@ -1,0 +1,153 @@
+//! Methods of tensors and partition views: cutting, indexing, loading, storing.
+
+use super::{Lowered, Lowering};
+use crate::diagnostic::Diagnostic;
+use crate::span::Spanned;
+use crate::value::Val;
+use syn::ExprMethodCall;
+use tile_ir::types::{PartitionType, TensorType};
+use tile_ir::{DType, Dim, Op, Type, ValueId};
+
+impl Lowering {
+    pub(super) fn tensor_method(&mut self, tensor: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let Type::Tensor(ty) = self.kernel.ty(tensor).clone() else {
+            unreachable!("tensors have tensor types")
+        };
+        match call.method.to_string().as_str() {
+            "partition_view" => self.partition(tensor, &ty, call),
+            "partition_view_mut" => self.partition(tensor, &ty, call),
+            "extent" => self.extent_of(&ty.extents, call),
+            "load" | "load_masked" | "store" | "store_masked" => {
+                let help = "make a partition view first: `let x = x.partition_view([BM, BN]);`";
+                self.no_method("a tensor", call, help)
+            }
+            "shape" => {
+                self.no_method("a tensor", call, "name the extents in the signature, or use `.extent(axis)`")
+            }
+            _ => self.no_method(
+                "a tensor",
+                call,
+                "tensors have `partition_view`, `partition_view_mut` and `extent`",
+            ),
+        }
+    }
+
+    fn partition(&mut self, tensor: ValueId, ty: &TensorType, call: &ExprMethodCall) -> Lowered<Val> {
+        let name = call.method.to_string();
+        let span = call.span();
+        if ty.mutable != (name == "partition_view_mut") {
+            let diagnostic = if ty.mutable {
+                Diagnostic::new(
+                    call.method.span(),
+                    "the tensor is `&mut`: blocks may only see the tile that they own",
+                )
+                .help("use `partition_view_mut`; its `load_masked()` reads the block's own tile")
+            } else {
+                Diagnostic::new(call.method.span(), "the tensor is `&`, so it can't be written")
+                    .help("declare the argument as `&mut Tensor<…>`, or use `partition_view`")
+            };
+            return self.report(diagnostic);
+        }
+        let arguments = self.arguments(&name, &call.args, 1, &format!("{name}([BM, BN])"), span)?;
+        let tile = self.extents(&arguments.values[0], arguments.spans[0])?;
+        self.emit_one(Op::Partition(tile), &[tensor], span, &[arguments.spans[0]]).map(Val::View)
+    }
+
+    fn extent_of(&mut self, extents: &[Dim], call: &ExprMethodCall) -> Lowered<Val> {
+        let name = call.method.to_string();
+        let arguments = self.arguments(&name, &call.args, 1, &format!("{name}(axis)"), call.span())?;
+        let axis = self.axis(&arguments.values[0], extents.len(), arguments.spans[0])?;
+        Ok(Val::Dim(extents[axis].clone()))
+    }
+
+    pub(super) fn view_method(&mut self, view: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let ty = self.kernel.ty(view).as_partition().cloned().expect("views have partition types");
+        let mutable = ty.tensor.mutable;
+        match call.method.to_string().as_str() {
+            "tiles" => self.extent_of(&ty.index_space(), call),
+            "extent" => self.extent_of(&ty.tensor.extents, call),
+            "index" if mutable => {
+                self.arguments("index", &call.args, 0, "index()", call.span())?;
+                let index = self.emit(Op::BlockIndex, &[view], call.span(), &[])?;
+                Ok(Val::List(index.into_iter().map(Val::Data).collect()))
+            }
+            "load_masked" | "load_masked_or" => self.load(view, &ty, call),
+            "store_masked" if mutable => self.store(view, &ty, call),
+            "store_masked" => self.no_method(
+                "a read-only view",
+                call,
+                "declare the tensor as `&mut` and use `partition_view_mut`",
+            ),
+            "index" => self.no_method(
+                "a read-only view",
+                call,
+                "ask the output's view: its `index()` is the block's tile",
+            ),
+            "load" | "store" => {
+                let help = format!("use `{}_masked`, which is defined at the edges too", call.method);
+                self.no_method("a view", call, &help)
+            }
+            _ => self.no_method(
+                "a view",
+                call,
+                "views have `load_masked`, `load_masked_or`, `store_masked`, `index`, `tiles` and `extent`",
+            ),
+        }
+    }
+
+    fn load(&mut self, view: ValueId, ty: &PartitionType, call: &ExprMethodCall) -> Lowered<Val> {
+        let (span, name) = (call.span(), call.method.to_string());
+        let padded = name == "load_masked_or";
+        let indexed = !ty.tensor.mutable;
+        let usage = match (padded, indexed) {
+            (false, true) => "load_masked([i, j])",
+            (true, true) => "load_masked_or(pad, [i, j])",
+            (false, false) => "load_masked()",
+            (true, false) => "load_masked_or(pad)",
+        };
+        let expected = usize::from(padded) + usize::from(indexed);
+        if !indexed && call.args.len() == expected + 1 {
+            let message =
+                format!("`{name}` of a `&mut` tensor takes no index: a block reads the tile that it owns");
+            return self.error(call.method.span(), message, &format!("write `{usage}`"));
+        }
+        let arguments = self.arguments(&name, &call.args, expected, usage, span)?;
+        let elem = ty.tensor.elem.clone();
+        let pad = if padded {
+            self.number(&arguments.values[0], &elem, "the pad value", arguments.spans[0])?
+        } else {
+            self.zero(&elem, span)?
+        };
+        let mut operands = vec![view, pad];
+        if indexed {
+            let place = *arguments.spans.last().expect("the index was counted");
+            let Some(Val::List(indices)) = arguments.values.last() else {
+                return self.error(
+                    place,
+                    "the index of a tile is an array",
+                    "write `[i, j]`, with one index per axis",
+                );
+            };
+            if indices.len() != ty.tile.len() {
+                let plural = if indices.len() == 1 { "index" } else { "indices" };
+                let message = format!("{} tile {plural} for a view of rank {}", indices.len(), ty.tile.len());
+                return self.error(place, message, "give one tile index per axis");
+            }
+            for index in indices {
+                operands.push(self.number(index, &DType::Index.into(), "a tile index", place)?);
+            }
+        }
+        self.emit_one(Op::LoadMasked, &operands, span, &[]).map(Val::Data)
+    }
+
+    fn store(&mut self, view: ValueId, ty: &PartitionType, call: &ExprMethodCall) -> Lowered<Val> {
+        let arguments = self.arguments("store_masked", &call.args, 1, "store_masked(tile)", call.span())?;
+        let place = arguments.spans[0];
+        let tile = self.tile(&arguments.values[0], "what is stored", place)?;
+        let found = self.elem(tile);
+        // A format that is known and wrong is the type rule's to explain.
+        let _ = self.elements.unify(&found, &ty.tensor.elem);
+        self.emit(Op::StoreMasked, &[view, tile], call.span(), &[call.receiver.span(), place])?;
+        Ok(Val::Unit)
+    }
+}

@@ -1,0 +1,85 @@
+//! Type rules of constants and of ops on elements: operands of one type.
+
+use super::{Inferred, TypeError, check_domain, count, display_shape};
+use crate::dtype::DType;
+use crate::ops::{Domain, Literal, Op};
+use crate::types::{Elem, Type};
+
+pub(super) fn constant(value: &Literal, elem: &Elem, operands: &[Type]) -> Inferred<Vec<Type>> {
+    if !operands.is_empty() {
+        return Err(TypeError::new("`constant` takes no operands"));
+    }
+    match (value, elem.known()) {
+        (Literal::Float(_), Some(dtype)) if !dtype.is_float() => {
+            Err(TypeError::new(format!("a float literal can't be {dtype}")))
+        }
+        (Literal::Int(value), Some(dtype)) if dtype.is_float() => {
+            Err(TypeError::new(format!("the integer literal {value} can't be {dtype}"))
+                .help(format!("write `{value}.0`")))
+        }
+        (Literal::Int(value), Some(dtype)) if !fits(*value, dtype) => {
+            Err(TypeError::new(format!("{value} doesn't fit {dtype}")))
+        }
+        _ => Ok(vec![Type::Scalar(elem.clone())]),
+    }
+}
+
+fn fits(value: i128, dtype: DType) -> bool {
+    let bits = dtype.bits();
+    match dtype {
+        DType::Bool => (0..=1).contains(&value),
+        _ if dtype.is_signed() => (-(1i128 << (bits - 1))..1i128 << (bits - 1)).contains(&value),
+        _ => (0..1i128 << bits).contains(&value),
+    }
+}
+
+/// All operands are data of one type in the domain; gives that type.
+
+pub(super) fn one_type(op: &Op, domain: Domain, operands: &[Type], expected: usize) -> Inferred<Type> {
+    count(op, operands, expected)?;
+    for (i, operand) in operands.iter().enumerate() {
+        if !operand.is_data() {
+            return Err(
+                TypeError::new(format!("`{}` needs a scalar or tile, not {operand}", op.spelling())).at(i)
+            );
+        }
+        check_domain(op, domain, operand.elem(), i)?;
+    }
+    for operand in &operands[1..] {
+        same_type(op, &operands[0], operand)?;
+    }
+    Ok(operands[0].clone())
+}
+
+fn same_type(op: &Op, left: &Type, right: &Type) -> Inferred<()> {
+    if left.elem() != right.elem() {
+        return Err(TypeError::new(format!(
+            "`{}` mixes element types {} and {}",
+            op.spelling(),
+            left.elem(),
+            right.elem()
+        ))
+        .help("convert one side with `.cast()`"));
+    }
+    match (left, right) {
+        (Type::Tile(a), Type::Tile(b)) if a.shape != b.shape => Err(TypeError::new(format!(
+            "`{}` mixes shapes {} and {}",
+            op.spelling(),
+            display_shape(&a.shape),
+            display_shape(&b.shape)
+        ))),
+        _ if left != right => Err(TypeError::new(format!("`{}` mixes {left} and {right}", op.spelling()))),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn select(op: &Op, operands: &[Type]) -> Inferred<Type> {
+    count(op, operands, 3)?;
+    let condition = &operands[0];
+    if !condition.is_data() || condition.elem() != &Elem::Known(DType::Bool) {
+        return Err(TypeError::new(format!("the condition of `select` is {condition}, not bool")).at(0));
+    }
+    let value = one_type(&Op::Select, Domain::Any, &operands[1..], 2)?;
+    same_type(op, &condition.with_elem(value.elem().clone()), &value)?;
+    Ok(value)
+}

@@ -1,0 +1,157 @@
+//! Type rules: the result types of an op from its operand types.
+//!
+//! The builder, the verifier and the front end all ask this one function. Its messages name values as a
+//! user knows them (shapes and element types), because the front end shows them at the user's expression.
+//! The rules are in one file per kind of op; what several of them check is here.
+
+mod contract;
+mod control;
+mod elementwise;
+mod memory;
+mod tiles;
+
+pub use contract::mma_accumulators;
+
+use super::{Domain, Op};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::types::{Elem, TileType, Type};
+use std::fmt::Write;
+
+/// Operands that don't fit an op.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TypeError {
+    /// What is wrong, with the shapes or formats involved.
+    pub message: String,
+    /// The operand to point at, where it is one operand's fault.
+    pub operand: Option<usize>,
+    /// What to write instead, where that is known.
+    pub help: Option<String>,
+}
+
+impl TypeError {
+    fn new(message: impl Into<String>) -> TypeError {
+        TypeError { message: message.into(), operand: None, help: None }
+    }
+
+    fn at(mut self, operand: usize) -> TypeError {
+        self.operand = Some(operand);
+        self
+    }
+
+    fn help(mut self, help: impl Into<String>) -> TypeError {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+type Inferred<T> = Result<T, TypeError>;
+
+/// A shape as a user reads it: `[BM, 64]`.
+pub fn display_shape(shape: &[Dim]) -> String {
+    let mut text = String::from("[");
+    for (i, dim) in shape.iter().enumerate() {
+        let _ = write!(text, "{}{dim}", if i == 0 { "" } else { ", " });
+    }
+    text.push(']');
+    text
+}
+
+/// The result types of `op` on operands of these types.
+///
+/// `for`, `if` and `yield` are judged with their regions by [`mod@crate::verify`]; here a `for` has the
+/// types of its carried operands, and `if` and `yield` none.
+///
+/// # Errors
+/// [`TypeError`] where the number, kind, shape or format of the operands is wrong.
+pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
+    match op {
+        Op::Constant { value, elem } => elementwise::constant(value, elem, operands),
+        Op::Extent(_) => count(op, operands, 0).map(|()| vec![Type::INDEX]),
+        Op::Unary(unary) => elementwise::one_type(op, unary.domain(), operands, 1).map(|ty| vec![ty]),
+        Op::Binary(binary) => elementwise::one_type(op, binary.domain(), operands, 2).map(|ty| vec![ty]),
+        Op::Compare(predicate) => elementwise::one_type(op, predicate.domain(), operands, 2)
+            .map(|ty| vec![ty.with_elem(DType::Bool)]),
+        Op::Classify(classification) => elementwise::one_type(op, classification.domain(), operands, 1)
+            .map(|ty| vec![ty.with_elem(DType::Bool)]),
+        Op::Select => elementwise::select(op, operands).map(|ty| vec![ty]),
+        Op::Cast(elem) => {
+            elementwise::one_type(op, Domain::Any, operands, 1).map(|ty| vec![ty.with_elem(elem.clone())])
+        }
+        Op::Splat(shape) => tiles::splat(op, shape, operands).map(|ty| vec![ty]),
+        Op::Iota { shape, axis, elem } => tiles::iota(op, shape, *axis, elem, operands).map(|ty| vec![ty]),
+        Op::Broadcast(shape) => tiles::broadcast(op, shape, operands).map(|ty| vec![ty]),
+        Op::Reshape(shape) => tiles::reshape(op, shape, operands).map(|ty| vec![ty]),
+        Op::Permute(permutation) => tiles::permute(op, permutation, operands).map(|ty| vec![ty]),
+        Op::Reduce { op: reduction, axis } => {
+            tiles::reduce(op, *reduction, *axis, operands).map(|ty| vec![ty])
+        }
+        Op::Mma => contract::mma(op, operands).map(|ty| vec![ty]),
+        Op::Partition(tile) => memory::partition(op, tile, operands).map(|ty| vec![ty]),
+        Op::BlockIndex => memory::block_index(op, operands),
+        Op::LoadMasked => memory::load(op, operands).map(|ty| vec![ty]),
+        Op::StoreMasked => memory::store(op, operands).map(|()| Vec::new()),
+        Op::For => control::for_loop(operands),
+        Op::If => control::branch(op, operands).map(|()| Vec::new()),
+        Op::Yield => Ok(Vec::new()),
+    }
+}
+
+fn count(op: &Op, operands: &[Type], expected: usize) -> Inferred<()> {
+    if operands.len() == expected {
+        return Ok(());
+    }
+    let plural = if expected == 1 { "" } else { "s" };
+    Err(TypeError::new(format!("`{}` takes {expected} operand{plural}, not {}", op.name(), operands.len())))
+}
+
+fn static_shape(op: &Op, shape: &[Dim]) -> Inferred<()> {
+    for dim in shape {
+        if !dim.is_static() {
+            return Err(TypeError::new(format!(
+                "the extent `{dim}` of a tile made by `{}` is known only at run time",
+                op.name()
+            ))
+            .help("tile extents are literals or const parameters of the kernel"));
+        }
+        if dim.as_const().is_some_and(|extent| extent <= 0) {
+            return Err(TypeError::new(format!("the tile extent `{dim}` is not positive")));
+        }
+    }
+    Ok(())
+}
+
+fn element(elem: &Elem) -> Inferred<()> {
+    match elem.known() {
+        Some(dtype) if !dtype.is_element() => Err(TypeError::new("a tile can't hold `usize`")
+            .help("cast to a sized integer such as i32 or u64 first")),
+        _ => Ok(()),
+    }
+}
+
+fn check_axis(op: &Op, axis: usize, rank: usize) -> Inferred<()> {
+    if axis < rank {
+        return Ok(());
+    }
+    Err(TypeError::new(format!(
+        "axis {axis} of `{}` is out of range: the tile has rank {rank}",
+        op.spelling()
+    )))
+}
+
+fn tile_operand<'a>(op: &Op, operands: &'a [Type], i: usize) -> Inferred<&'a TileType> {
+    operands[i]
+        .as_tile()
+        .ok_or_else(|| TypeError::new(format!("`{}` needs a tile, not {}", op.spelling(), operands[i])).at(i))
+}
+
+fn check_domain(op: &Op, domain: Domain, elem: &Elem, operand: usize) -> Inferred<()> {
+    match elem.known() {
+        Some(dtype) if !domain.accepts(dtype) => {
+            Err(TypeError::new(format!("`{}` needs {}, not {dtype}", op.spelling(), domain.describe()))
+                .at(operand))
+        }
+        _ => Ok(()),
+    }
+}

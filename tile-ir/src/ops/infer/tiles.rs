@@ -1,0 +1,87 @@
+//! Type rules of ops that make tiles, move their elements or join them.
+
+use super::{
+    Inferred, TypeError, check_axis, check_domain, count, display_shape, element, static_shape, tile_operand,
+};
+use crate::dim::Dim;
+use crate::ops::{Domain, Op, ReduceOp};
+use crate::types::{Elem, Type};
+
+pub(super) fn splat(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<Type> {
+    count(op, operands, 1)?;
+    let Type::Scalar(elem) = &operands[0] else {
+        return Err(TypeError::new(format!("`splat` needs a scalar, not {}", operands[0])).at(0));
+    };
+    static_shape(op, shape)?;
+    element(elem)?;
+    Ok(Type::tile(shape.iter().cloned(), elem.clone()))
+}
+
+pub(super) fn iota(op: &Op, shape: &[Dim], axis: usize, elem: &Elem, operands: &[Type]) -> Inferred<Type> {
+    count(op, operands, 0)?;
+    static_shape(op, shape)?;
+    element(elem)?;
+    check_domain(op, Domain::Number, elem, 0)?;
+    check_axis(op, axis, shape.len())?;
+    Ok(Type::tile(shape.iter().cloned(), elem.clone()))
+}
+
+pub(super) fn broadcast(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<Type> {
+    count(op, operands, 1)?;
+    let tile = tile_operand(op, operands, 0)?;
+    static_shape(op, shape)?;
+    let fits = tile.shape.len() == shape.len()
+        && tile.shape.iter().zip(shape).all(|(from, to)| from == to || from.as_const() == Some(1));
+    if !fits {
+        return Err(TypeError::new(format!(
+            "shape {} can't be broadcast to {}",
+            display_shape(&tile.shape),
+            display_shape(shape)
+        ))
+        .at(0)
+        .help("axes must be equal or have extent 1"));
+    }
+    Ok(Type::tile(shape.iter().cloned(), tile.elem.clone()))
+}
+
+pub(super) fn reshape(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<Type> {
+    count(op, operands, 1)?;
+    let tile = tile_operand(op, operands, 0)?;
+    static_shape(op, shape)?;
+    let product = |dims: &[Dim]| dims.iter().cloned().fold(Dim::from(1), |a, b| a * b);
+    if product(&tile.shape) != product(shape) {
+        return Err(TypeError::new(format!(
+            "{} has {} elements and can't be reshaped to {}, which has {}",
+            display_shape(&tile.shape),
+            product(&tile.shape),
+            display_shape(shape),
+            product(shape)
+        ))
+        .at(0));
+    }
+    Ok(Type::tile(shape.iter().cloned(), tile.elem.clone()))
+}
+
+pub(super) fn permute(op: &Op, permutation: &[usize], operands: &[Type]) -> Inferred<Type> {
+    count(op, operands, 1)?;
+    let tile = tile_operand(op, operands, 0)?;
+    let mut sorted = permutation.to_vec();
+    sorted.sort_unstable();
+    if !sorted.iter().copied().eq(0..tile.shape.len()) {
+        return Err(TypeError::new(format!(
+            "{permutation:?} is not a permutation of the axes of {}",
+            display_shape(&tile.shape)
+        )));
+    }
+    Ok(Type::tile(permutation.iter().map(|&axis| tile.shape[axis].clone()), tile.elem.clone()))
+}
+
+pub(super) fn reduce(op: &Op, reduction: ReduceOp, axis: usize, operands: &[Type]) -> Inferred<Type> {
+    count(op, operands, 1)?;
+    let tile = tile_operand(op, operands, 0)?;
+    check_domain(op, reduction.domain(), &tile.elem, 0)?;
+    check_axis(op, axis, tile.shape.len())?;
+    let mut shape = tile.shape.clone();
+    shape[axis] = Dim::from(1);
+    Ok(Type::tile(shape, tile.elem.clone()))
+}
