@@ -1,4 +1,4 @@
-//! Functions of tiles and scalars: the leaf ops that have no operator, `select` and `mma`.
+//! Functions of tiles and scalars: the leaf ops that have no operator, and `select`.
 //!
 //! Every unary function is also a method of [`Tile`]; `minimum` and `maximum` too. `min` and `max` are not:
 //! as methods those names reduce an axis.
@@ -6,7 +6,6 @@
 use super::compare::{Pair, common_shape};
 use super::tile::{scalar, scalar_value};
 use super::{Element, Float, Int, Number, Tile};
-use half::{bf16, f16};
 use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
 
 /// A float scalar or a tile of floats: what `exp(x)` takes.
@@ -71,8 +70,30 @@ impl<T: Number, const R: usize> SignedValue for Tile<T, R> {
     }
 }
 
+/// An integer scalar or a tile of integers: what `count_ones(x)` takes.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither an integer nor a tile of integers",
+    label = "needs integers"
+)]
+pub trait IntValue: Sized {
+    #[doc(hidden)]
+    fn int_function(self, op: UnaryOp) -> Self;
+}
+
+impl<T: Int> IntValue for T {
+    fn int_function(self, op: UnaryOp) -> T {
+        scalar_value(&scalar(self).unary(op))
+    }
+}
+
+impl<T: Int, const R: usize> IntValue for Tile<T, R> {
+    fn int_function(self, op: UnaryOp) -> Self {
+        Tile::hold(self.array().unary(op))
+    }
+}
+
 macro_rules! unary_functions {
-    ($($op:ident $name:ident $trait:ident $function:ident $bound:ident, $doc:literal;)*) => {
+    ($table:ident of $element:ty: $($op:ident $name:ident $trait:ident $function:ident $bound:ident, $doc:literal;)*) => {
         $(
             #[doc = $doc]
             pub fn $name<Value: $trait>(x: Value) -> Value {
@@ -88,15 +109,16 @@ macro_rules! unary_functions {
         )*
 
         #[cfg(test)]
-        type UnaryFunction = fn(Tile<f32, 1>) -> Tile<f32, 1>;
-
-        #[cfg(test)]
-        const UNARY: &[(UnaryOp, &str, UnaryFunction, UnaryFunction)] =
+        const $table: &[(UnaryOp, &str, UnaryFunction<$element>, UnaryFunction<$element>)] =
             &[$((UnaryOp::$op, stringify!($name), $name, Tile::$name),)*];
     };
 }
 
+#[cfg(test)]
+type UnaryFunction<T> = fn(Tile<T, 1>) -> Tile<T, 1>;
+
 unary_functions! {
+    UNARY of f32:
     Abs abs SignedValue signed_function Number, "The absolute value; the smallest integer wraps to itself.";
     Exp exp FloatValue float_function Float, "eˣ, within 2 ulp.";
     Exp2 exp2 FloatValue float_function Float, "2ˣ, within 2 ulp.";
@@ -128,7 +150,15 @@ unary_functions! {
     Round round FloatValue float_function Float, "The nearest integer; a tie goes away from zero.";
     RoundTiesEven round_ties_even FloatValue float_function Float, "The nearest integer; a tie goes to the even one.";
     Recip recip FloatValue float_function Float, "1/x, correctly rounded; ±∞ at ±0.";
+    RoundTf32 round_tf32 FloatValue float_function Float, "The nearest TF32 number: 10 mantissa bits; a tie goes away from zero. Of f32 only.";
     Signum signum SignedValue signed_function Number, "1 or −1 with the sign of x; NaN stays. Float zeros are signed, so they give 1 and −1; the integer 0 gives 0.";
+}
+
+unary_functions! {
+    INT_UNARY of i32:
+    CountOnes count_ones IntValue int_function Int, "The number of bits that are 1.";
+    LeadingZeros leading_zeros IntValue int_function Int, "The number of 0 bits above the highest 1; the width at 0.";
+    TrailingZeros trailing_zeros IntValue int_function Int, "The number of 0 bits below the lowest 1; the width at 0.";
 }
 
 macro_rules! classifications {
@@ -192,6 +222,10 @@ binary_functions! {
     Atan2 atan2, "The angle of the point (right, left) from −π to π, elementwise, within 3 ulp; the signs of zeros count.";
     SaturatingAdd saturating_add, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
     SaturatingSub saturating_sub, "The difference of two integers, elementwise, or the format's bound that it exceeds.";
+    SaturatingMul saturating_mul, "The product of two integers, elementwise, or the format's bound that it exceeds.";
+    DivFloor div_floor, "The quotient of two integers, elementwise, rounded down; 0 where the divisor is 0.";
+    DivCeil div_ceil, "The quotient of two integers, elementwise, rounded up; 0 where the divisor is 0.";
+    RemEuclid rem_euclid, "The remainder of two integers, elementwise, that is never negative; the dividend where the divisor is 0.";
 }
 
 macro_rules! binary_methods {
@@ -218,6 +252,10 @@ binary_methods! {
     Atan2 atan2 Float, "The angle of the point whose height this is, at another float, from −π to π, elementwise, within 3 ulp; the signs of zeros count.";
     SaturatingAdd saturating_add Int, "The sum of two integers, elementwise, or the format's bound that it exceeds.";
     SaturatingSub saturating_sub Int, "The difference of two integers, elementwise, or the format's bound that it exceeds.";
+    SaturatingMul saturating_mul Int, "The product of two integers, elementwise, or the format's bound that it exceeds.";
+    DivFloor div_floor Int, "The quotient of two integers, elementwise, rounded down; 0 where the divisor is 0.";
+    DivCeil div_ceil Int, "The quotient of two integers, elementwise, rounded up; 0 where the divisor is 0.";
+    RemEuclid rem_euclid Int, "The remainder of two integers, elementwise, that is never negative; the dividend where the divisor is 0.";
 }
 
 /// A tile or a scalar of `T`, where a tile of rank `R` is made of either.
@@ -275,63 +313,6 @@ pub fn select<T: Element, const R: usize>(
     Tile::hold(tile_ir::Array::select(&condition.tile_of(shape).array(), &a, &b))
 }
 
-/// An element format that `mma` multiplies, with `Accumulator` the format of the sum.
-///
-/// A generic kernel that calls `mma` names it as a bound: `T: Float + MmaOperand<f32>`.
-#[diagnostic::on_unimplemented(
-    message = "`mma` doesn't multiply elements of type `{Self}` with this accumulator",
-    label = "no `mma` of `{Self}`",
-    note = "a generic kernel says it in a bound, such as `T: Float + MmaOperand<f32>`"
-)]
-pub trait MmaOperand<Accumulator>: Number {}
-
-macro_rules! mma_operands {
-    ($($operand:ty => $($accumulator:ty)*;)*) => {
-        $($(impl MmaOperand<$accumulator> for $operand {})*)*
-
-        #[cfg(test)]
-        const MMA: &[(tile_ir::DType, &[tile_ir::DType])] =
-            &[$((<$operand>::DTYPE, &[$(<$accumulator>::DTYPE,)*]),)*];
-    };
-}
-
-mma_operands! {
-    f16 => f32 f16;
-    bf16 => f32;
-    f32 => f32;
-    f64 => f64;
-    i8 => i32;
-    u8 => i32;
-}
-
-/// Matrix multiply-accumulate: `a · b + acc` for `a: [M, K]`, `b: [K, N]`, `acc: [M, N]`, in the format of
-/// `acc`. Products are exact and summed in any order.
-///
-/// ```
-/// use tile::prelude::*;
-///
-/// let a = Tile::<bf16, 2>::ones([2, 3]);
-/// assert_eq!(mma(a, a.t(), Tile::zeros([2, 2])).to_vec(), [3.0f32; 4]);
-/// ```
-///
-/// # Panics
-/// If the extents don't fit; in a kernel that is a compile error.
-pub fn mma<T: MmaOperand<Accumulator>, Accumulator: Number>(
-    a: Tile<T, 2>,
-    b: Tile<T, 2>,
-    acc: Tile<Accumulator, 2>,
-) -> Tile<Accumulator, 2> {
-    let ([m, k], [l, n]) = (a.shape(), b.shape());
-    assert!(
-        k == l && acc.shape() == [m, n],
-        "`mma(a, b, acc)` takes a: [M, K], b: [K, N], acc: [M, N], not {:?} · {:?} + {:?}",
-        a.shape(),
-        b.shape(),
-        acc.shape()
-    );
-    Tile::hold(tile_ir::Array::mma(&a.array(), &b.array(), &acc.array()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::operators;
@@ -342,6 +323,13 @@ mod tests {
     fn every_unary_op_is_an_operator_or_a_function_of_its_name() {
         for &op in UnaryOp::ALL {
             if operators::UNARY.iter().any(|(operator, _)| *operator == op) {
+                continue;
+            }
+            if let Some(&(_, name, function, method)) = INT_UNARY.iter().find(|row| row.0 == op) {
+                assert_eq!(name, op.name());
+                let (x, expected) = (40, op.int()(40, DType::I32) as i32);
+                assert_eq!(function(Tile::full([1], x)).to_vec(), [expected], "{name}");
+                assert_eq!(method(Tile::full([1], x)).to_vec(), [expected], "{name}");
                 continue;
             }
             let Some(&(_, name, function, method)) = UNARY.iter().find(|row| row.0 == op) else {
@@ -399,14 +387,6 @@ mod tests {
     }
 
     #[test]
-    fn mma_formats_are_those_of_the_type_rules() {
-        for &operand in DType::ALL {
-            let known = MMA.iter().find(|row| row.0 == operand).map_or(&[][..], |row| row.1);
-            assert_eq!(known, tile_ir::ops::infer::mma_accumulators(operand), "{operand}");
-        }
-    }
-
-    #[test]
     fn functions_take_scalars_too() {
         assert_eq!(exp(0.0f32), 1.0);
         assert_eq!(abs(-3i32), 3);
@@ -428,12 +408,5 @@ mod tests {
         assert_eq!(select(rows, x, -1.0).to_vec(), [0.0, 1.0, -1.0, -1.0]);
         let literals: Tile<f32, 2> = select(rows, 1.0, 0.0);
         assert_eq!(literals.to_vec(), [1.0, 0.0]);
-    }
-
-    #[test]
-    #[should_panic(expected = "not [2, 3] · [2, 3] + [2, 2]")]
-    fn mma_names_the_shapes_that_do_not_fit() {
-        let a = Tile::<f32, 2>::zeros([2, 3]);
-        mma(a, a, Tile::zeros([2, 2]));
     }
 }

@@ -12,7 +12,9 @@
 //! | `operators` | `+ - * / % & \| ^ << >>`, `-`, `!` and their assigning forms |
 //! | `compare` | what may stand on the two sides of a function of two values; comparisons |
 //! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
-//! | `functions` | `exp`, `max`, `select`, `mma` and the other free functions |
+//! | `contract` | `mma` and the formats that it multiplies |
+//! | `convert` | casts that round as told, bits, `mul_add`, wrapping and overflowing arithmetic |
+//! | `functions` | `exp`, `max`, `select` and the other free functions |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
 //! Shapes are checked by the front end when the macro expands. The checks here are for code that the front
@@ -21,6 +23,8 @@
 mod arena;
 mod compare;
 mod composite;
+mod contract;
+mod convert;
 mod functions;
 mod operators;
 mod tile;
@@ -28,11 +32,13 @@ mod views;
 
 pub use arena::in_block;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
+pub use contract::{MmaOperand, mma, mma_tf32};
 pub use functions::{
-    FloatValue, MmaOperand, Operand, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
-    cosh, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite, is_infinite, is_nan, ln_1p, log, log2,
-    log10, max, maximum, min, minimum, mma, powf, recip, round, round_ties_even, rsqrt, saturating_add,
-    saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
+    FloatValue, IntValue, Operand, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
+    cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite,
+    is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum, powf, recip,
+    rem_euclid, round, round_tf32, round_ties_even, rsqrt, saturating_add, saturating_mul, saturating_sub,
+    select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trailing_zeros, trunc,
 };
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};

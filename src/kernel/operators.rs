@@ -6,6 +6,7 @@ use super::{Bits, Int, Number, Tile};
 use half::{bf16, f16};
 use std::ops;
 use tile_ir::ops::{BinaryOp, UnaryOp};
+use tile_runtime::{f8e4m3fn, f8e5m2};
 
 macro_rules! binary_operators {
     ($($op:ident $trait:ident $method:ident $assign_trait:ident $assign:ident $bound:ident [$($scalar:ty)*];)*) => {
@@ -55,11 +56,11 @@ macro_rules! binary_operators {
 }
 
 binary_operators! {
-    Add Add add AddAssign add_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64];
-    Sub Sub sub SubAssign sub_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64];
-    Mul Mul mul MulAssign mul_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64];
-    Div Div div DivAssign div_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64];
-    Rem Rem rem RemAssign rem_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64];
+    Add Add add AddAssign add_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64];
+    Sub Sub sub SubAssign sub_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64];
+    Mul Mul mul MulAssign mul_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64];
+    Div Div div DivAssign div_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64];
+    Rem Rem rem RemAssign rem_assign Number [i8 i16 i32 i64 u8 u16 u32 u64 f8e4m3fn f8e5m2 f16 bf16 f32 f64];
     And BitAnd bitand BitAndAssign bitand_assign Bits [bool i8 i16 i32 i64 u8 u16 u32 u64];
     Or BitOr bitor BitOrAssign bitor_assign Bits [bool i8 i16 i32 i64 u8 u16 u32 u64];
     Xor BitXor bitxor BitXorAssign bitxor_assign Bits [bool i8 i16 i32 i64 u8 u16 u32 u64];

@@ -7,6 +7,8 @@ mod support;
 
 #[path = "targets/accuracy.rs"]
 mod accuracy;
+#[path = "targets/contract.rs"]
+mod contract;
 #[path = "targets/cpu.rs"]
 mod cpu;
 #[path = "targets/gpu.rs"]

@@ -5,7 +5,9 @@
 //! violation is a panic that names the invariant.
 
 use crate::dtype::{Class, DType};
+use crate::ops::fused;
 use crate::ops::{BinaryOp, Classification, Literal, Predicate, ReduceOp, UnaryOp};
+use crate::round::{Rounding, decode, encode, round};
 use tile_layout::{Window, element_count, linear_index, multi_index, row_major_strides};
 
 /// Elements as numbers. Invariant: each is representable in the array's format.
@@ -33,25 +35,9 @@ pub struct Array {
 /// ```
 pub fn round_float(dtype: DType, value: f64) -> f64 {
     match dtype {
-        DType::F16 => half::f16::from_f64(value).to_f64(),
-        DType::BF16 => round_bf16(value),
         DType::F32 => f64::from(value as f32),
-        _ => value,
+        _ => round(dtype, Rounding::NearestEven, value),
     }
-}
-
-/// One rounding from f64 to bf16. Rounding through f32 to nearest would round twice, so the step to f32
-/// rounds to odd: the last bit remembers that something was cut off.
-fn round_bf16(value: f64) -> f64 {
-    let nearest = value as f32;
-    let truncated = if f64::from(nearest).abs() > value.abs() && nearest.is_finite() {
-        f32::from_bits(nearest.to_bits() - 1)
-    } else {
-        nearest
-    };
-    let inexact = f64::from(truncated) != value && truncated.is_finite();
-    let odd = if inexact { f32::from_bits(truncated.to_bits() | 1) } else { truncated };
-    half::bf16::from_f32(odd).to_f64()
 }
 
 /// Wraps an integer to the width of a format; `bool` keeps the lowest bit.
@@ -313,6 +299,43 @@ impl Array {
         Array { dtype: to, shape: self.shape.clone(), elements }
     }
 
+    /// Op [`crate::Op::CastWith`].
+    pub fn cast_with(&self, to: DType, rounding: Rounding) -> Array {
+        let Elements::Float(values) = &self.elements else { unreachable!("verified: floats are rounded") };
+        let elements = if to.is_float() {
+            Elements::Float(values.iter().map(|&x| round(to, rounding, x)).collect())
+        } else {
+            Elements::Int(values.iter().map(|&x| float_to_int(to, rounding.to_integer(x))).collect())
+        };
+        Array { dtype: to, shape: self.shape.clone(), elements }
+    }
+
+    /// Op [`crate::Op::Bitcast`].
+    pub fn bitcast(&self, to: DType) -> Array {
+        let bits = |i: usize| match self.get(i) {
+            Literal::Int(value) => value,
+            Literal::Float(value) => i128::from(encode(self.dtype, value)),
+        };
+        let bits = (0..self.len()).map(bits);
+        let elements = if to.is_float() {
+            Elements::Float(bits.map(|bits| decode(to, bits as u64)).collect())
+        } else {
+            Elements::Int(bits.map(|bits| wrap_int(to, bits)).collect())
+        };
+        Array { dtype: to, shape: self.shape.clone(), elements }
+    }
+
+    /// Op [`crate::Op::MulAdd`].
+    pub fn mul_add(a: &Array, b: &Array, c: &Array) -> Array {
+        let (Elements::Float(x), Elements::Float(y), Elements::Float(z)) =
+            (&a.elements, &b.elements, &c.elements)
+        else {
+            unreachable!("verified: floats are multiplied and added")
+        };
+        let sums = x.iter().zip(y).zip(z).map(|((&x, &y), &z)| fused::mul_add(a.dtype, x, y, z));
+        Array { dtype: a.dtype, shape: a.shape.clone(), elements: Elements::Float(sums.collect()) }
+    }
+
     /// Op [`crate::Op::Splat`] of a scalar.
     pub fn splat(&self, shape: &[usize]) -> Array {
         self.gather(shape.to_vec(), |_| 0)
@@ -377,18 +400,22 @@ impl Array {
         Array { dtype, shape, elements }
     }
 
-    /// Op [`crate::Op::Mma`]: `a·b + c`, float sums rounded once, at the end.
+    /// Op [`crate::Op::Mma`]: `a·b + c`, matrix by matrix; float sums rounded once, at the end.
     pub fn mma(a: &Array, b: &Array, c: &Array) -> Array {
-        let ([m, k], [_, n]) = (rank2(a), rank2(b));
-        assert_eq!((b.shape[0], c.shape.as_slice()), (k, [m, n].as_slice()), "verified: mma shapes agree");
+        let verified = "verified: mma shapes agree";
+        let [.., m, k] = a.shape[..] else { unreachable!("verified: mma tiles have rank 2 or more") };
+        let n = *b.shape.last().expect(verified);
+        assert_eq!(b.len() * m, a.len() * n, "{verified}");
+        assert_eq!(c.len() * k, a.len() * n, "{verified}");
         let dtype = c.dtype;
+        let matrix = |row: usize| row / m * k * n;
         let elements = match (&a.elements, &b.elements, &c.elements) {
             (Elements::Float(a), Elements::Float(b), Elements::Float(c)) => {
                 let mut sums = c.clone();
                 for (row, sums) in sums.chunks_exact_mut(n).enumerate() {
                     for p in 0..k {
-                        let x = a[row * k + p];
-                        sums.iter_mut().zip(&b[p * n..(p + 1) * n]).for_each(|(sum, y)| *sum += x * y);
+                        let (x, first) = (a[row * k + p], matrix(row) + p * n);
+                        sums.iter_mut().zip(&b[first..first + n]).for_each(|(sum, y)| *sum += x * y);
                     }
                     sums.iter_mut().for_each(|sum| *sum = round_float(dtype, *sum));
                 }
@@ -396,9 +423,12 @@ impl Array {
             }
             _ => {
                 let (a, b) = (a.ints(), b.ints());
-                let dot = |i: usize| (0..k).map(|p| a[i / n * k + p] * b[p * n + i % n]).sum::<i128>();
-                let sums = c.ints().iter().enumerate().map(|(i, &sum)| wrap_int(dtype, sum + dot(i)));
-                Elements::Int(sums.collect())
+                let product =
+                    |i: usize, p: usize| a[i / n * k + p].wrapping_mul(b[matrix(i / n) + p * n + i % n]);
+                let sum = |(i, &sum): (usize, &i128)| {
+                    wrap_int(dtype, (0..k).fold(sum, |sum, p| sum.wrapping_add(product(i, p))))
+                };
+                Elements::Int(c.ints().iter().enumerate().map(sum).collect())
             }
         };
         Array { dtype, shape: c.shape.clone(), elements }
@@ -444,10 +474,6 @@ fn window_positions<'a>(
         let outside: Vec<usize> = inside.iter().zip(&window.start).map(|(&i, &start)| start + i).collect();
         (linear_index(&inside, tile), linear_index(&outside, extents))
     })
-}
-
-fn rank2(array: &Array) -> [usize; 2] {
-    array.shape.as_slice().try_into().expect("verified: mma operands have rank 2")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Scalar formats. One table; every property of a format is a column of it.
 
+use crate::round::FloatFormat;
 use std::fmt;
 
 /// How a format's bits are read.
@@ -11,7 +12,7 @@ pub enum Class {
     Signed,
     /// Unsigned integer.
     Unsigned,
-    /// IEEE 754 binary float (bf16 is the top half of f32).
+    /// Binary float: IEEE 754, bf16, or 8 bits.
     Float,
 }
 
@@ -59,6 +60,8 @@ dtypes! {
     U32 "u32" "u32" 32 Unsigned, "Unsigned 32-bit integer.";
     U64 "u64" "u64" 64 Unsigned, "Unsigned 64-bit integer.";
     Index "index" "usize" 64 Unsigned, "Extents, tile indices and loop counters: Rust's `usize`. Never a tile element.";
+    F8E4M3FN "f8e4m3fn" "f8e4m3fn" 8 Float, "OCP 8-bit float, 4 exponent bits: up to 448, one NaN, no infinity.";
+    F8E5M2 "f8e5m2" "f8e5m2" 8 Float, "OCP 8-bit float, 5 exponent bits: the top half of an f16.";
     F16 "f16" "f16" 16 Float, "IEEE 754 binary16.";
     BF16 "bf16" "bf16" 16 Float, "bfloat16: the top half of an f32.";
     F32 "f32" "f32" 32 Float, "IEEE 754 binary32.";
@@ -81,7 +84,26 @@ impl DType {
         self.bits() as usize / 8
     }
 
-    /// `f16`, `bf16`, `f32` or `f64`.
+    /// How the bits of a float format are shared out; `None` for integers and `bool`.
+    pub const fn float_format(self) -> Option<FloatFormat> {
+        let (exponent_bits, mantissa_bits, has_infinity) = match self {
+            DType::F8E4M3FN => (4, 3, false),
+            DType::F8E5M2 => (5, 2, true),
+            DType::F16 => (5, 10, true),
+            DType::BF16 => (8, 7, true),
+            DType::F32 => (8, 23, true),
+            DType::F64 => (11, 52, true),
+            _ => return None,
+        };
+        Some(FloatFormat { exponent_bits, mantissa_bits, has_infinity })
+    }
+
+    /// A float of fewer bits than f32: computed in f32 and rounded after every op.
+    pub const fn is_narrow_float(self) -> bool {
+        self.is_float() && self.bits() < 32
+    }
+
+    /// A float of any width.
     pub const fn is_float(self) -> bool {
         matches!(self.class(), Class::Float)
     }

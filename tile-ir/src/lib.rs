@@ -27,7 +27,7 @@
 //!
 //! | room | decides |
 //! |---|---|
-//! | [`dtype`], [`dim`], [`types`] | what a value can be |
+//! | [`dtype`], [`mod@round`], [`dim`], [`types`] | what a value can be |
 //! | [`ops`] | the op table, and the one function that infers result types |
 //! | [`kernel`], [`builder`] | how ops are stored and made |
 //! | [`text`] | the `.tir` text form: printer and parser, an exact round trip |
@@ -49,6 +49,7 @@ pub mod kernel;
 pub mod loc;
 pub mod ops;
 pub mod passes;
+pub mod round;
 pub mod specialize;
 pub mod target;
 pub mod text;
@@ -62,6 +63,7 @@ pub use dtype::DType;
 pub use kernel::{Kernel, OpId, RegionId, ValueId};
 pub use loc::Loc;
 pub use ops::Op;
+pub use round::Rounding;
 pub use specialize::{Binding, Bindings, Instance, specialize};
 pub use target::TargetDesc;
 pub use types::{Elem, Type};

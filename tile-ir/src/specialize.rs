@@ -221,6 +221,8 @@ impl Substitution<'_> {
             Op::Constant { value, elem } => self.constant(*value, elem),
             Op::Extent(dim) => Op::Extent(self.dim(dim)),
             Op::Cast(elem) => Op::Cast(self.elem(elem)),
+            Op::CastWith(elem, rounding) => Op::CastWith(self.elem(elem), *rounding),
+            Op::Bitcast(elem) => Op::Bitcast(self.elem(elem)),
             Op::Splat(shape) => Op::Splat(self.dims(shape)),
             Op::Iota { shape, axis, elem } => {
                 Op::Iota { shape: self.dims(shape), axis: *axis, elem: self.elem(elem) }

@@ -1,5 +1,6 @@
 //! The Rust types that tensors and tiles hold, and what generic kernels may ask of them.
 
+use crate::float8::{f8e4m3fn, f8e5m2};
 use half::{bf16, f16};
 use std::fmt::{Debug, Display};
 use tile_ir::DType;
@@ -48,7 +49,7 @@ pub trait Number: Element {
     }
 }
 
-/// f16, bf16, f32 or f64.
+/// A float of any width.
 pub trait Float: Number {}
 
 /// An integer or `bool`: what `&`, `|`, `^` and `!` work on.
@@ -103,6 +104,8 @@ macro_rules! floats {
 }
 
 floats! {
+    f8e4m3fn F8E4M3FN, f8e4m3fn::to_f64, f8e4m3fn::from_f64;
+    f8e5m2 F8E5M2, f8e5m2::to_f64, f8e5m2::from_f64;
     f16 F16, f16::to_f64, f16::from_f64;
     bf16 BF16, bf16::to_f64, bf16::from_f64;
     f32 F32, f64::from, |value| value as f32;

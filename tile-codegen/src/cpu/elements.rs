@@ -110,6 +110,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.select(condition, a, b)
             }
             Op::Cast(_) => ir.cast(self.dtype(operands[0]), dtype, self.element(operands[0], index)),
+            Op::CastWith(_, rounding) => {
+                let value = self.element(operands[0], index);
+                ir.cast_with(self.dtype(operands[0]), dtype, *rounding, value)
+            }
+            Op::Bitcast(_) => ir.bitcast(self.dtype(operands[0]), dtype, self.element(operands[0], index)),
+            Op::MulAdd => {
+                let values = [0, 1, 2].map(|i| self.element(operands[i], index));
+                ir.fused_mul_add(dtype, values)
+            }
             Op::Splat(_) => self.scalar(operands[0]),
             Op::Iota { axis, .. } => ir.cast(DType::Index, dtype, index[*axis].into()),
             Op::LoadMasked => self.stream_element(data.results[0], index),

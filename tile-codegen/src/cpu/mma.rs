@@ -1,9 +1,10 @@
 //! `mma` as register blocks: `ROWS × 2` vectors of the accumulator stay in registers over the whole of K.
 //!
 //! Operands are already in scratch memory and in cache, so they are not packed. Products and sums are fused
-//! where the target can; an f16 accumulator is kept in f32 and rounded at the end.
+//! where the target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix by matrix.
 
 use super::buffer::Buffer;
+use super::elements::count;
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::types::{BasicTypeEnum, VectorType};
@@ -19,7 +20,8 @@ struct Product<'c> {
     m: i64,
     n: i64,
     k: i64,
-    signed: bool,
+    /// The first elements of the matrices, in elements of each buffer.
+    first: [IntValue<'c>; 3],
 }
 
 /// The block of the accumulator that registers hold.
@@ -40,27 +42,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if !in_place {
             self.with_streams(data, &[], &mut |emitter, _| emitter.copy_tile(accumulator, result));
         }
-        let (left, right) = (self.shape(a), self.shape(b));
-        let product = Product {
-            a: self.operand(a),
-            b: self.operand(b),
-            c,
-            m: left[0],
-            k: left[1],
-            n: right[1],
-            signed: self.dtype(a).is_signed(),
-        };
-        self.blocks(&product);
+        let shape = self.shape(result);
+        let [batch @ .., m, n] = shape.as_slice() else { unreachable!("verified: `mma` has matrices") };
+        let k = *self.shape(a).last().expect("verified: `mma` has matrices");
+        let (m, n, ir) = (*m, *n, self.ir);
+        let (a, b) = (self.stored(a), self.stored(b));
+        count(ir, ir.i64(batch.iter().product()), batch.iter().product(), |matrix| {
+            let first = [m * k, k * n, m * n].map(|elements| ir.mul(matrix, ir.i64(elements)));
+            self.blocks(&Product { a, b, c, m, n, k, first });
+        });
         self.round_result(result, &c);
-    }
-
-    fn operand(&self, value: ValueId) -> Buffer<'c> {
-        self.stored(value)
     }
 
     /// Covers the result with register blocks: full ones first, then narrower ones for the edges.
     fn blocks(&mut self, product: &Product<'c>) {
-        let wide = if product.c.dtype == DType::F64 { 2 } else { 1 };
+        let wide = if product.c.dtype.bits() == 64 { 2 } else { 1 };
         let lanes = i64::from(self.lanes) / wide;
         let mut column = 0;
         for (vectors, lanes) in [(2, lanes), (1, lanes), (1, 1)] {
@@ -104,7 +100,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let at = |row: i64, vector: i64| {
             let first = ir.add(ir.mul(ir.add(i, ir.i64(row)), ir.i64(product.n)), j);
-            ir.add(first, ir.i64(vector * block.lanes))
+            ir.add(ir.add(product.first[2], first), ir.i64(vector * block.lanes))
         };
         let positions: Vec<IntValue<'c>> = (0..block.rows)
             .flat_map(|row| (0..block.vectors).map(move |v| (row, v)))
@@ -130,20 +126,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         sums: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let ir = self.ir;
-        let row_of_b = ir.add(ir.mul(p, ir.i64(product.n)), j);
+        let row_of_b = ir.add(product.first[1], ir.add(ir.mul(p, ir.i64(product.n)), j));
         let b: Vec<VectorValue<'c>> = (0..block.vectors)
             .map(|v| {
                 let position = ir.add(row_of_b, ir.i64(v * block.lanes));
                 let ty = self.vector(product.b.dtype, block.lanes);
                 let loaded = self.buffers.load_as(&product.b, ty.into(), position).into_vector_value();
-                self.widened(loaded, product, block.lanes)
+                self.widened(loaded, product.b.dtype, product, block.lanes)
             })
             .collect();
         let mut next = Vec::with_capacity(sums.len());
         for row in 0..block.rows {
             let position = ir.add(ir.mul(ir.add(i, ir.i64(row)), ir.i64(product.k)), p);
+            let position = ir.add(product.first[0], position);
             let element = self.buffers.load(&product.a, position);
-            let a = self.widened(self.repeat(element, block.lanes), product, block.lanes);
+            let a = self.widened(self.repeat(element, block.lanes), product.a.dtype, product, block.lanes);
             for (vector, &b) in b.iter().enumerate() {
                 let sum = sums[row as usize * block.vectors as usize + vector].into_vector_value();
                 next.push(self.multiply_add(a, b, sum).into());
@@ -160,14 +157,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// i8 and u8 operands as i32; floats are in the accumulator's compute type already.
-    fn widened(&self, value: VectorValue<'c>, product: &Product<'c>, lanes: i64) -> VectorValue<'c> {
-        if !product.c.dtype.is_int() {
+    /// Integers in the accumulator's width; floats are in its compute type already.
+    fn widened(
+        &self,
+        value: VectorValue<'c>,
+        from: DType,
+        product: &Product<'c>,
+        lanes: i64,
+    ) -> VectorValue<'c> {
+        if from.is_float() || from.bits() == product.c.dtype.bits() {
             return value;
         }
         let ty = self.vector(product.c.dtype, lanes);
         let builder = &self.ir.builder;
-        let extended = if product.signed {
+        let extended = if from.is_signed() {
             builder.build_int_s_extend(value, ty, "")
         } else {
             builder.build_int_z_extend(value, ty, "")
@@ -206,7 +209,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn round_result(&mut self, result: ValueId, c: &Buffer<'c>) {
-        if !matches!(c.dtype, DType::F16 | DType::BF16) {
+        if !c.dtype.is_narrow_float() {
             return;
         }
         let shape = self.shape(result);

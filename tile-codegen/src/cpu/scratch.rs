@@ -23,7 +23,7 @@ const ALIGNMENT: u64 = 64;
 /// Bytes that an element takes in scratch memory: those of its compute type.
 pub(super) fn element_bytes(dtype: DType) -> u64 {
     match dtype {
-        DType::F16 | DType::BF16 => 4,
+        dtype if dtype.is_narrow_float() => 4,
         _ => dtype.bytes() as u64,
     }
 }

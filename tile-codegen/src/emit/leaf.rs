@@ -1,19 +1,18 @@
 //! Leaf ops on scalar LLVM values, the same on every target.
 //!
-//! A value in a register has its **compute type**: `bool` is i1, integers are themselves, `f16` and `bf16`
-//! are an f32 that the format represents exactly, f32 and f64 are themselves. Every op on f16 and bf16
+//! A value in a register has its **compute type**: `bool` is i1, integers are themselves, a float narrower
+//! than f32 is an f32 that the format represents exactly, f32 and f64 are themselves. Every op on a narrow float
 //! computes in f32 and rounds to the format, which for `+ - * / sqrt` is the correctly rounded result
 //! (24 ≥ 2·11 + 2 bits: Figueroa, "When is double rounding innocuous?"). In memory a value has its
-//! **storage type**: `bool` is i8, f16 and bf16 are i16.
+//! **storage type**: `bool` is i8, a narrow float an integer of its width.
 
 use super::ir::{Ir, Value};
 use super::{convert, fmod, math};
 use inkwell::types::{BasicTypeEnum, FloatType};
 use inkwell::values::{FloatValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
-use tile_ir::dim::Atom;
 use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, UnaryOp};
-use tile_ir::{DType, Dim};
+use tile_ir::{DType, Rounding};
 
 impl<'c> Ir<'c> {
     /// The type of a value in registers.
@@ -33,7 +32,7 @@ impl<'c> Ir<'c> {
     pub(crate) fn storage_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
         match dtype {
             DType::Bool => self.int_type(8).into(),
-            DType::F16 | DType::BF16 => self.int_type(16).into(),
+            _ if dtype.is_narrow_float() => self.int_type(dtype.bits()).into(),
             _ => self.compute_type(dtype),
         }
     }
@@ -45,8 +44,7 @@ impl<'c> Ir<'c> {
                 let byte = stored.into_int_value();
                 self.icmp(IntPredicate::NE, byte, byte.get_type().const_zero()).into()
             }
-            DType::F16 => convert::f16_from_bits(self, stored.into_int_value()).into(),
-            DType::BF16 => convert::bf16_from_bits(self, stored.into_int_value()).into(),
+            _ if dtype.is_narrow_float() => convert::from_bits(self, stored.into_int_value(), dtype).into(),
             _ => stored,
         }
     }
@@ -55,8 +53,7 @@ impl<'c> Ir<'c> {
     pub(crate) fn value_to_storage(&self, value: Value<'c>, dtype: DType) -> Value<'c> {
         match dtype {
             DType::Bool => self.resize(value.into_int_value(), 8, false).into(),
-            DType::F16 => convert::f16_to_bits(self, value.into_float_value()).into(),
-            DType::BF16 => convert::bf16_to_bits(self, value.into_float_value()).into(),
+            _ if dtype.is_narrow_float() => convert::to_bits(self, value.into_float_value(), dtype).into(),
             _ => value,
         }
     }
@@ -80,11 +77,7 @@ impl<'c> Ir<'c> {
 
     /// Rounds a float in its compute type to a narrower format.
     pub(crate) fn round_to(&self, value: FloatValue<'c>, dtype: DType) -> FloatValue<'c> {
-        match dtype {
-            DType::F16 => convert::round_f16(self, value),
-            DType::BF16 => convert::round_bf16(self, value),
-            _ => value,
-        }
+        if dtype.is_narrow_float() { convert::round_narrow(self, value, dtype) } else { value }
     }
 
     /// Op `unary`.
@@ -109,6 +102,9 @@ impl<'c> Ir<'c> {
                 let one = self.resize(positive, x.get_type().get_bit_width(), false);
                 self.or(self.ashr(x, self.top_bit(x)), one)
             }
+            UnaryOp::CountOnes => self.int_intrinsic("llvm.ctpop", &[x]),
+            UnaryOp::LeadingZeros => self.count_zeros("llvm.ctlz", x),
+            UnaryOp::TrailingZeros => self.count_zeros("llvm.cttz", x),
             _ => unreachable!("verified: `{}` has float operands", op.name()),
         }
     }
@@ -129,6 +125,7 @@ impl<'c> Ir<'c> {
             UnaryOp::Sqrt => self.float_intrinsic("llvm.sqrt", &[x]),
             UnaryOp::Rsqrt => self.fdiv(one, self.float_intrinsic("llvm.sqrt", &[x])),
             UnaryOp::Recip => self.fdiv(one, x),
+            UnaryOp::RoundTf32 => convert::round_tf32(self, x),
             UnaryOp::Signum => {
                 let sign = self.float_intrinsic("llvm.copysign", &[one, x]);
                 self.select_float(self.is_nan(x), x, sign)
@@ -152,7 +149,9 @@ impl<'c> Ir<'c> {
             UnaryOp::Trunc => self.float_intrinsic("llvm.trunc", &[x]),
             UnaryOp::Round => self.round_half_away(x),
             UnaryOp::RoundTiesEven => self.float_intrinsic("llvm.roundeven", &[x]),
-            UnaryOp::Not => unreachable!("verified: `not` has integer operands"),
+            UnaryOp::Not | UnaryOp::CountOnes | UnaryOp::LeadingZeros | UnaryOp::TrailingZeros => {
+                unreachable!("verified: `{}` has integer operands", op.name())
+            }
         }
     }
 
@@ -203,7 +202,11 @@ impl<'c> Ir<'c> {
             | BinaryOp::Shl
             | BinaryOp::Shr
             | BinaryOp::SaturatingAdd
-            | BinaryOp::SaturatingSub => unreachable!("verified: `{}` has integer operands", op.name()),
+            | BinaryOp::SaturatingSub
+            | BinaryOp::SaturatingMul
+            | BinaryOp::DivFloor
+            | BinaryOp::DivCeil
+            | BinaryOp::RemEuclid => unreachable!("verified: `{}` has integer operands", op.name()),
         }
     }
 
@@ -226,7 +229,13 @@ impl<'c> Ir<'c> {
         self.select_float(self.is_nan(a), if_a_nan, with_b)
     }
 
-    fn int_binary(&self, op: BinaryOp, signed: bool, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+    pub(super) fn int_binary(
+        &self,
+        op: BinaryOp,
+        signed: bool,
+        a: IntValue<'c>,
+        b: IntValue<'c>,
+    ) -> IntValue<'c> {
         match op {
             BinaryOp::Add => self.add(a, b),
             BinaryOp::Sub => self.sub(a, b),
@@ -250,6 +259,10 @@ impl<'c> Ir<'c> {
             BinaryOp::SaturatingAdd => self.int_intrinsic("llvm.uadd.sat", &[a, b]),
             BinaryOp::SaturatingSub if signed => self.int_intrinsic("llvm.ssub.sat", &[a, b]),
             BinaryOp::SaturatingSub => self.int_intrinsic("llvm.usub.sat", &[a, b]),
+            BinaryOp::SaturatingMul => self.saturating_mul(signed, a, b),
+            BinaryOp::DivFloor | BinaryOp::DivCeil | BinaryOp::RemEuclid => {
+                self.rounding_division(op, signed, a, b)
+            }
             BinaryOp::Minimum | BinaryOp::Maximum | BinaryOp::CopySign | BinaryOp::Powf | BinaryOp::Atan2 => {
                 unreachable!("verified: `{}` has float operands", op.name())
             }
@@ -260,27 +273,6 @@ impl<'c> Ir<'c> {
     fn shift_amount(&self, amount: IntValue<'c>) -> IntValue<'c> {
         let mask = u64::from(amount.get_type().get_bit_width() - 1);
         self.and(amount, amount.get_type().const_int(mask, false))
-    }
-
-    /// Division defined everywhere: `x / 0 = 0`, `x % 0 = x`, `MIN / −1 = MIN`, `MIN % −1 = 0`. LLVM's own
-    /// is undefined there, so it divides by 1 instead and the result is chosen afterwards.
-    fn total_division(&self, op: BinaryOp, signed: bool, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        let ty = a.get_type();
-        let (zero, one) = (ty.const_zero(), ty.const_int(1, false));
-        let by_zero = self.icmp(IntPredicate::EQ, b, zero);
-        let minus_one = self.icmp(IntPredicate::EQ, b, ty.const_all_ones());
-        let safe = if signed { self.or(by_zero, minus_one) } else { by_zero };
-        let divisor = self.select_int(safe, one, b);
-        let quotient = op == BinaryOp::Div;
-        let result = match (quotient, signed) {
-            (true, true) => self.sdiv(a, divisor),
-            (true, false) => self.udiv(a, divisor),
-            (false, true) => self.srem(a, divisor),
-            (false, false) => self.urem(a, divisor),
-        };
-        let result =
-            if signed && quotient { self.select_int(minus_one, self.sub(zero, a), result) } else { result };
-        self.select_int(by_zero, if quotient { zero } else { a }, result)
     }
 
     /// Op `compare`; the result is an i1.
@@ -333,6 +325,23 @@ impl<'c> Ir<'c> {
         }
     }
 
+    /// Op `cast_with`.
+    pub(crate) fn cast_with(&self, from: DType, to: DType, rounding: Rounding, x: Value<'c>) -> Value<'c> {
+        convert::directed(self, from, to, rounding, x.into_float_value())
+    }
+
+    /// Op `bitcast`.
+    pub(crate) fn bitcast(&self, from: DType, to: DType, x: Value<'c>) -> Value<'c> {
+        let bits = match self.value_to_storage(x, from) {
+            Value::FloatValue(x) => self.bits(x),
+            bits => bits.into_int_value(),
+        };
+        match self.storage_type(to) {
+            BasicTypeEnum::FloatType(ty) => self.float_of_bits(bits, ty).into(),
+            _ => self.value_from_storage(bits.into(), to),
+        }
+    }
+
     /// Op `cast`.
     pub(crate) fn cast(&self, from: DType, to: DType, x: Value<'c>) -> Value<'c> {
         match x {
@@ -354,73 +363,4 @@ impl<'c> Ir<'c> {
             }
         }
     }
-
-    /// The value of an extent expression as an i64. As in the evaluator, division by zero and a value below
-    /// zero give 0, and division rounds down.
-    pub(crate) fn dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
-        let value = self.signed_dim(dim, size);
-        if is_natural(dim) {
-            return value;
-        }
-        let zero = self.i64(0);
-        self.select_int(self.icmp(IntPredicate::SGT, value, zero), value, zero)
-    }
-
-    fn signed_dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
-        let terms = dim.terms().map(|(factors, coefficient)| {
-            let constant = (coefficient != 1 || factors.is_empty()).then(|| self.i64(coefficient));
-            let factors = factors.iter().map(|atom| self.atom(atom, size));
-            let product = constant.into_iter().chain(factors).reduce(|a, b| self.mul(a, b));
-            product.expect("a term has a coefficient or a factor")
-        });
-        terms.reduce(|a, b| self.add(a, b)).unwrap_or_else(|| self.i64(0))
-    }
-
-    fn atom(&self, atom: &Atom, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
-        let divide = |a: &Dim, b: &Dim| self.euclid(a, b, size);
-        match atom {
-            Atom::Size(name) => size(name),
-            Atom::Param(name) => unreachable!("an instance binds the parameter {name}"),
-            Atom::FloorDiv(a, b) => divide(a, b).0,
-            Atom::Rem(a, b) => divide(a, b).1,
-            Atom::CeilDiv(a, b) => {
-                let (quotient, rest) = divide(a, b);
-                let inexact = self.icmp(IntPredicate::NE, rest, self.i64(0));
-                self.add(quotient, self.resize(inexact, 64, false))
-            }
-        }
-    }
-
-    /// Quotient and remainder, the remainder not negative; both 0 where the divisor is 0.
-    fn euclid(&self, a: &Dim, b: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> (IntValue<'c>, IntValue<'c>) {
-        let signed = !(is_natural(a) && is_natural(b));
-        let by_constant = b.as_const().is_some_and(|b| b > 0);
-        let (a, b) = (self.signed_dim(a, size), self.signed_dim(b, size));
-        if by_constant && !signed {
-            return (self.udiv(a, b), self.urem(a, b));
-        }
-        let zero = self.i64(0);
-        let quotient = self.int_binary(BinaryOp::Div, signed, a, b);
-        let rest = self.sub(a, self.mul(quotient, b));
-        let rest = self.select_int(self.icmp(IntPredicate::EQ, b, zero), zero, rest);
-        if !signed {
-            return (quotient, rest);
-        }
-        let below = self.icmp(IntPredicate::SLT, rest, zero);
-        let negative = self.icmp(IntPredicate::SLT, b, zero);
-        let step = self.select_int(negative, self.i64(-1), self.i64(1));
-        let (lower, raised) = (self.sub(quotient, step), self.add(rest, self.mul(step, b)));
-        (self.select_int(below, lower, quotient), self.select_int(below, raised, rest))
-    }
-}
-
-/// Whether an extent can't be negative by its form: sizes aren't, and no term is subtracted.
-fn is_natural(dim: &Dim) -> bool {
-    dim.terms().all(|(factors, coefficient)| {
-        let natural = |atom: &Atom| match atom {
-            Atom::Param(_) | Atom::Size(_) => true,
-            Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => is_natural(a) && is_natural(b),
-        };
-        coefficient >= 0 && factors.iter().all(natural)
-    })
 }

@@ -1,8 +1,11 @@
 //! What every target's emitter shares: an infallible builder, leaf ops and mathematical functions.
 
 pub(crate) mod convert;
+mod extent;
 pub(crate) mod fmod;
+mod fused;
 pub(crate) mod hint;
+mod integer;
 pub(crate) mod ir;
 pub(crate) mod leaf;
 pub(crate) mod math;

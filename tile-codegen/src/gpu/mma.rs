@@ -23,6 +23,7 @@ const STEP: u64 = 4;
 struct Product {
     a: Buffer,
     b: Buffer,
+    m: u64,
     n: u64,
     k: u64,
     step: u64,
@@ -48,9 +49,11 @@ impl<'c> Emitter<'_, 'c> {
         };
         let result = data.results[0];
         let buffers = self.plan.buffers(op);
-        let (k, n, dtype) = (self.shape(a)[1], self.shape(b)[1], self.dtype(result));
+        let (shape, dtype) = (self.shape(result), self.dtype(result));
+        let [.., m, n] = shape[..] else { unreachable!("verified: `mma` has matrices") };
+        let k = *self.shape(a).last().expect("verified: `mma` has matrices");
         let step = [STEP, 2, 1].into_iter().find(|step| k % step == 0).unwrap_or(1);
-        let product = Product { a: buffers[0], b: buffers[1], n, k, step, dtype };
+        let product = Product { a: buffers[0], b: buffers[1], m, n, k, step, dtype };
         self.reserve(&buffers);
         for (&operand, &buffer) in [a, b].iter().zip(&buffers) {
             self.share(buffer, self.tile(operand), self.elements(operand), self.dtype(operand));
@@ -58,7 +61,6 @@ impl<'c> Emitter<'_, 'c> {
         self.sync();
         self.pending.read(product.a);
         self.pending.read(product.b);
-        let shape = self.shape(result);
         let accumulator = self.tile(accumulator).clone();
         let fragment = self.accumulate(&product, &shape, &accumulator);
         self.set_tile(result, fragment);
@@ -75,21 +77,43 @@ impl<'c> Emitter<'_, 'c> {
         match self.unflatten(&mut flat.into_iter(), elements) {
             Fragment::Registers(initial) => {
                 let slots = 0..initial.len() as u64;
-                let places: Vec<_> = slots.map(|slot| mapping.coordinates(ir, Slot::Fixed(slot))).collect();
+                let place = |slot| self.place(product, shape, mapping.coordinates(ir, Slot::Fixed(slot)));
+                let places: Vec<_> = slots.map(place).collect();
                 let sums = self.sum_along_k(product, &places, &initial);
                 Fragment::Registers(sums.into_iter().map(round).collect())
             }
             array => self.map(elements, dtype, |slot| {
-                let places = [mapping.coordinates(ir, slot)];
+                let places = [self.place(product, shape, mapping.coordinates(ir, slot))];
                 round(self.sum_along_k(product, &places, &[self.get(&array, dtype, slot)])[0])
             }),
         }
     }
 
+    /// A slot's row among those of all matrices of `a`, and its column with the first element of its matrix of `b`.
+    fn place(&self, product: &Product, shape: &[u64], index: Vec<Coordinate<'c>>) -> [Coordinate<'c>; 2] {
+        let [batch @ .., row, column] = index.as_slice() else {
+            unreachable!("verified: `mma` has matrices")
+        };
+        let none = Coordinate { varying: None, fixed: 0 };
+        let matrix =
+            batch.iter().zip(shape).fold(none, |matrix, (&i, &extent)| self.after(matrix, extent, i));
+        [self.after(matrix, product.m, *row), self.after(matrix, product.k * product.n, *column)]
+    }
+
+    /// `outer·extent + inner`.
+    fn after(&self, outer: Coordinate<'c>, extent: u64, inner: Coordinate<'c>) -> Coordinate<'c> {
+        let scaled = outer.varying.map(|outer| self.ir.mul(outer, self.i32(extent)));
+        let varying = match (scaled, inner.varying) {
+            (Some(outer), Some(inner)) => Some(self.ir.add(outer, inner)),
+            (outer, inner) => outer.or(inner),
+        };
+        Coordinate { varying, fixed: outer.fixed * extent + inner.fixed }
+    }
+
     fn sum_along_k(
         &self,
         product: &Product,
-        places: &[Vec<Coordinate<'c>>],
+        places: &[[Coordinate<'c>; 2]],
         initial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let bounds = (self.i32(0), self.i32(product.k), self.i32(product.step));
@@ -176,7 +200,7 @@ impl<'c> Emitter<'_, 'c> {
             .collect()
     }
 
-    /// i8 and u8 operands as i32; floats are in the accumulator's compute type already.
+    /// Integers in the accumulator's width; floats are in the accumulator's compute type already.
     fn widened(&self, value: Value<'c>, product: &Product, dtype: DType) -> Value<'c> {
         match value {
             Value::IntValue(value) => self.ir.resize(value, product.dtype.bits(), dtype.is_signed()).into(),

@@ -227,6 +227,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Classify(classification) => ir.classify(*classification, operands[0]),
             Op::Select => ir.select(operands[0].into_int_value(), operands[1], operands[2]),
             Op::Cast(_) => ir.cast(dtype(0), self.dtype(data.results[0]), operands[0]),
+            Op::CastWith(_, rounding) => {
+                ir.cast_with(dtype(0), self.dtype(data.results[0]), *rounding, operands[0])
+            }
+            Op::Bitcast(_) => ir.bitcast(dtype(0), self.dtype(data.results[0]), operands[0]),
+            Op::MulAdd => ir.fused_mul_add(dtype(0), [operands[0], operands[1], operands[2]]),
             op => unreachable!("`{}` is not elementwise", op.name()),
         }
     }

@@ -31,6 +31,11 @@ fn matmul_of_every_format() {
         (DType::F64, DType::F64, 0.0),
         (DType::I8, DType::I32, 0.0),
         (DType::U8, DType::I32, 0.0),
+        (DType::I16, DType::I32, 0.0),
+        (DType::U32, DType::U32, 0.0),
+        (DType::I64, DType::I64, 0.0),
+        (DType::F8E4M3FN, DType::F32, 1e-6),
+        (DType::F8E5M2, DType::F16, 2e-3),
     ] {
         check_matmul(operand, accumulator, (33, 50, 40), [16, 32, 16], tolerance);
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tile_codegen::{Artifact, Code, Error, Options, compile};
 use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, UnaryOp};
-use tile_ir::{DType, Instance, TargetDesc};
+use tile_ir::{DType, Instance, Rounding, TargetDesc};
 
 const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "gfx942", "gfx1100"];
 
@@ -200,6 +200,23 @@ fn every_op(dtype: DType, shape: &[usize]) -> String {
         let name = format!("%c_{other}");
         text.push_str(&format!("  {name}_o = cast %b : tile<{extents}{other}>\n"));
         value(name.clone(), format!("cast {name}_o"), &mut text);
+    }
+    if dtype.is_float() {
+        value("%fused".to_owned(), "mul_add %a, %b, %a".to_owned(), &mut text);
+        for rounding in Rounding::ALL {
+            for other in [DType::F8E4M3FN, DType::F16, DType::F32, DType::I32] {
+                let (name, rounding) = (format!("%d_{}_{other}", rounding.name()), rounding.name());
+                text.push_str(&format!("  {name}_o = cast_with {rounding} %b : tile<{extents}{other}>\n"));
+                value(name.clone(), format!("cast {name}_o"), &mut text);
+            }
+        }
+    }
+    for other in DType::ALL.iter().filter(|other| other.is_element() && **other != DType::Bool) {
+        if other.bits() == dtype.bits() && dtype != DType::Bool {
+            let name = format!("%w_{other}");
+            text.push_str(&format!("  {name}_o = bitcast %b : tile<{extents}{other}>\n"));
+            value(name.clone(), format!("bitcast {name}_o"), &mut text);
+        }
     }
     text.push_str(&format!("  store_masked %vy, {last}\n}}\n"));
     text

@@ -6,7 +6,7 @@ use crate::support::{agree, instance, run_native};
 use tile_codegen::{CpuLevel, Options};
 use tile_ir::array::{Elements, round_float, wrap_int};
 use tile_ir::ops::{BinaryOp, Classification, Predicate, UnaryOp};
-use tile_ir::{Array, DType, interp};
+use tile_ir::{Array, DType, Rounding, interp};
 
 /// Values at the edges of a format.
 fn edges(dtype: DType) -> Array {
@@ -55,12 +55,7 @@ fn zeros(dtype: DType, n: usize) -> Array {
 
 /// The distance of 1 to the next number of a float format.
 fn unit(dtype: DType) -> f64 {
-    match dtype {
-        DType::F64 => f64::EPSILON,
-        DType::F32 => f64::from(f32::EPSILON),
-        DType::F16 => f64::powi(2.0, -10),
-        _ => f64::powi(2.0, -7),
-    }
+    dtype.float_format().map_or(0.0, |format| format.epsilon())
 }
 
 fn check(dtype: DType, result: DType, body: &str, tolerance: f64) {
@@ -116,6 +111,7 @@ fn roundings_keep_signs_and_see_ties() {
         .chain([8_388_607.5, -8_388_607.5, 8_388_609.0, 4_194_304.5, 3e38, f64::NEG_INFINITY])
         .collect::<Vec<f64>>();
     for dtype in [DType::F32, DType::F64] {
+        let inputs: Vec<f64> = inputs.iter().map(|&x| round_float(dtype, x)).collect();
         let x = Array::new(dtype, vec![inputs.len()], Elements::Float(inputs.clone()));
         for op in [
             UnaryOp::Floor,
@@ -150,6 +146,62 @@ fn casts_between_all_formats() {
 }
 
 #[test]
+fn casts_in_every_direction() {
+    for from in elements().filter(|dtype| dtype.is_float()) {
+        for to in elements().filter(|dtype| *dtype != DType::Bool) {
+            for rounding in Rounding::ALL {
+                check(from, to, &format!("cast_with {} %a", rounding.name()), 0.0);
+            }
+        }
+    }
+}
+
+/// Every bit pattern of 16 bits, as a number of every format of that width.
+#[test]
+fn bits_are_kept() {
+    for from in [DType::I8, DType::U16, DType::I16, DType::F16, DType::BF16, DType::F8E4M3FN, DType::F8E5M2] {
+        let patterns = (0..1i128 << from.bits()).map(|bits| wrap_int(DType::I64, bits)).collect();
+        let count = 1usize << from.bits();
+        let word = if from.bits() == 8 { DType::U8 } else { DType::U16 };
+        let bits = Array::new(word, vec![count], Elements::Int(patterns)).bitcast(from);
+        for to in elements().filter(|to| to.bits() == from.bits() && *to != DType::Bool) {
+            let source = elementwise(from.name(), to.name(), "bitcast %a");
+            agree(&source, &[("B", 64)], &[bits.clone(), bits.clone(), zeros(to, count)], 0.0);
+        }
+    }
+    for (from, to) in [(DType::F32, DType::U32), (DType::I32, DType::F32), (DType::F64, DType::I64)] {
+        check(from, to, "bitcast %a", 0.0);
+    }
+}
+
+#[test]
+fn fused_multiply_add_rounds_once_with_and_without_the_instruction() {
+    for dtype in elements().filter(|dtype| dtype.is_float()) {
+        let (a, b) = pairs(dtype);
+        // Neighbours of the products, so that the sum cancels, and what is far away.
+        let nudge =
+            |i: usize, x: f64| round_float(dtype, -x * if i % 3 == 0 { 1.0 } else { 1.0 + unit(dtype) });
+        let product = a.binary(BinaryOp::Mul, &b);
+        // Emulation without the instruction is exact only within the range of f64.
+        let tame = |x: f64| if dtype == DType::F64 && x.abs() > 1e200 { 0.5 } else { x };
+        let floats = |f: &dyn Fn(usize) -> f64| {
+            Array::new(dtype, vec![a.len()], Elements::Float((0..a.len()).map(f).collect()))
+        };
+        let c = floats(&|i| tame(nudge(i, product.get_f64(i))));
+        let (a, b) = (floats(&|i| tame(a.get_f64(i))), floats(&|i| tame(b.get_f64(i))));
+        let expected = Array::mul_add(&a, &b, &c);
+        let own = format!("  %c = load_masked %vy pad %pad : tile<B x {dtype}>\n  %r =");
+        let source = elementwise(dtype.name(), dtype.name(), "mul_add %a, %b, %c").replace("  %r =", &own);
+        let instance = instance(&source, &[("B", 64)]);
+        for cpu in [CpuLevel::Host, CpuLevel::V2] {
+            let options = Options { cpu, ..Options::default() };
+            let found = run_native(&instance, &[a.clone(), b.clone(), c.clone()], &options);
+            crate::support::close(&found[2], &expected, 0.0, &format!("mul_add of {dtype} on {cpu:?}"));
+        }
+    }
+}
+
+#[test]
 fn formats_without_instructions_convert_alike() {
     let options = Options { cpu: CpuLevel::V2, ..Options::default() };
     for (from, to) in [
@@ -157,6 +209,8 @@ fn formats_without_instructions_convert_alike() {
         (DType::F64, DType::F16),
         (DType::F16, DType::F32),
         (DType::I64, DType::F16),
+        (DType::F64, DType::F8E4M3FN),
+        (DType::F8E5M2, DType::F16),
     ] {
         let (a, b) = pairs(from);
         let arguments = [a.clone(), b, zeros(to, a.len())];

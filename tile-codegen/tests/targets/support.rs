@@ -1,9 +1,9 @@
 //! Runs a kernel's native code on arrays, and compares with the evaluator.
 
-use half::{bf16, f16};
 use tile_codegen::{Options, jit, simt};
 use tile_ir::abi::KernelAbi;
-use tile_ir::array::Elements;
+use tile_ir::array::{Elements, round_float};
+use tile_ir::round::{decode, encode};
 use tile_ir::{Array, Binding, DType, Instance, TargetDesc, Type, interp, specialize, text, verify};
 
 /// The instance of a kernel text with const parameters bound.
@@ -22,15 +22,9 @@ pub(crate) fn to_bytes(array: &Array) -> Vec<u8> {
         Elements::Int(values) => {
             values.iter().flat_map(|v| v.to_le_bytes()[..dtype.bytes()].to_vec()).collect()
         }
-        Elements::Float(values) => values
-            .iter()
-            .flat_map(|&v| match dtype {
-                DType::F16 => f16::from_f64(v).to_le_bytes().to_vec(),
-                DType::BF16 => bf16::from_f64(v).to_le_bytes().to_vec(),
-                DType::F32 => (v as f32).to_le_bytes().to_vec(),
-                _ => v.to_le_bytes().to_vec(),
-            })
-            .collect(),
+        Elements::Float(values) => {
+            values.iter().flat_map(|&v| encode(dtype, v).to_le_bytes()[..dtype.bytes()].to_vec()).collect()
+        }
     }
 }
 
@@ -42,11 +36,10 @@ pub(crate) fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Array {
         wide[..word.len()].copy_from_slice(word);
         tile_ir::array::wrap_int(dtype, i128::from_le_bytes(wide))
     };
-    let float = |word: &[u8]| match dtype {
-        DType::F16 => f16::from_le_bytes(word.try_into().unwrap()).to_f64(),
-        DType::BF16 => bf16::from_le_bytes(word.try_into().unwrap()).to_f64(),
-        DType::F32 => f64::from(f32::from_le_bytes(word.try_into().unwrap())),
-        _ => f64::from_le_bytes(word.try_into().unwrap()),
+    let float = |word: &[u8]| {
+        let mut wide = [0u8; 8];
+        wide[..word.len()].copy_from_slice(word);
+        decode(dtype, u64::from_le_bytes(wide))
     };
     let elements = if dtype.is_float() {
         Elements::Float(words.map(float).collect())
@@ -153,7 +146,7 @@ pub(crate) fn sample(dtype: DType, shape: &[usize], seed: usize) -> Array {
             - if dtype.is_float() || dtype.is_signed() { 16 } else { 0 }
     };
     let elements = if dtype.is_float() {
-        Elements::Float((0..count).map(|i| number(i) as f64 / 8.0).collect())
+        Elements::Float((0..count).map(|i| round_float(dtype, number(i) as f64 / 8.0)).collect())
     } else if dtype == DType::Bool {
         Elements::Int((0..count).map(|i| i128::from(number(i) % 2 != 0)).collect())
     } else {

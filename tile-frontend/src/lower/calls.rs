@@ -56,8 +56,8 @@ impl Lowering {
 
     fn function(&mut self, name: &str, call: &ExprCall) -> Lowered<Val> {
         let (args, span) = (&call.args, call.span());
-        if name == "mma" {
-            return self.mma(call);
+        if matches!(name, "mma" | "mma_tf32") {
+            return self.mma(name, call);
         }
         if name == "select" {
             return self.select(call);
@@ -117,17 +117,6 @@ impl Lowering {
     ) -> Lowered<Val> {
         let value = self.data(value, &format!("the operand of `{}`", classification.name()), operand)?;
         self.emit_one(Op::Classify(classification), &[value], span, &[operand]).map(Val::Data)
-    }
-
-    fn mma(&mut self, call: &ExprCall) -> Lowered<Val> {
-        let arguments = self.arguments("mma", &call.args, 3, "mma(a, b, acc)", call.span())?;
-        let names = ["the first operand of `mma`", "the second operand of `mma`", "the accumulator of `mma`"];
-        let mut tiles = Vec::new();
-        for ((value, &span), what) in arguments.values.iter().zip(&arguments.spans).zip(names) {
-            tiles.push(self.tile(value, what, span)?);
-        }
-        self.unify(tiles[0], tiles[1], "`mma`", arguments.spans[1])?;
-        self.emit_one(Op::Mma, &tiles, call.span(), &arguments.spans).map(Val::Data)
     }
 
     fn select(&mut self, call: &ExprCall) -> Lowered<Val> {

@@ -242,25 +242,14 @@ fn constant_of(segments: &[String]) -> Option<(Constant, DType)> {
 }
 
 fn float_limit(name: &str, dtype: DType) -> Option<f64> {
-    let largest = match dtype {
-        DType::F16 => 65504.0,
-        DType::BF16 => f64::from(f32::from_bits(0x7f7f_0000)),
-        DType::F32 => f64::from(f32::MAX),
-        _ => f64::MAX,
-    };
-    let mantissa_bits = match dtype {
-        DType::F16 => 10,
-        DType::BF16 => 7,
-        DType::F32 => 23,
-        _ => 52,
-    };
+    let format = dtype.float_format()?;
     Some(match name {
-        "INFINITY" => f64::INFINITY,
-        "NEG_INFINITY" => f64::NEG_INFINITY,
+        "INFINITY" if format.has_infinity => f64::INFINITY,
+        "NEG_INFINITY" if format.has_infinity => f64::NEG_INFINITY,
         "NAN" => f64::NAN,
-        "MAX" => largest,
-        "MIN" => -largest,
-        "EPSILON" => f64::powi(2.0, -mantissa_bits),
+        "MAX" => format.max(),
+        "MIN" => -format.max(),
+        "EPSILON" => format.epsilon(),
         _ => return None,
     })
 }

@@ -83,6 +83,8 @@ impl Lowering {
             let replaced = match &self.kernel.op(op).op {
                 Op::Constant { value, elem } => constant(*value, elem_of(elem)),
                 Op::Cast(elem) => Op::Cast(elem_of(elem)),
+                Op::CastWith(elem, rounding) => Op::CastWith(elem_of(elem), *rounding),
+                Op::Bitcast(elem) => Op::Bitcast(elem_of(elem)),
                 Op::Iota { shape, axis, elem } => {
                     Op::Iota { shape: shape.clone(), axis: *axis, elem: elem_of(elem) }
                 }

@@ -1,12 +1,11 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
 use super::{Lowered, Lowering, kind};
-use crate::signature::element;
-use crate::span::{Span, Spanned};
+use crate::span::Spanned;
 use crate::value::Val;
-use syn::{ExprMethodCall, GenericArgument};
+use syn::ExprMethodCall;
 use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, UnaryOp};
-use tile_ir::{Elem, Op, ValueId};
+use tile_ir::{Op, ValueId};
 
 impl Lowering {
     pub(super) fn method(&mut self, call: &ExprMethodCall) -> Lowered<Val> {
@@ -41,7 +40,7 @@ impl Lowering {
         }
         let one = |usage: &str| usage.to_owned();
         match name.as_str() {
-            "cast" => self.cast_method(tile, call),
+            "cast" | "cast_with" | "bitcast" => self.cast_method(tile, call),
             "mean" => self.mean(tile, call),
             "argmax" => self.position_of(ReduceOp::Max, tile, call),
             "argmin" => self.position_of(ReduceOp::Min, tile, call),
@@ -87,9 +86,24 @@ impl Lowering {
             self.arguments(&name, &call.args, 0, &format!("x.{name}()"), span)?;
             return self.classification(classification, receiver, span, call.receiver.span()).map(Some);
         }
+        match name.as_str() {
+            "mul_add" => return self.mul_add(receiver, call).map(Some),
+            "overflowing_add" => {
+                return self.overflowing([BinaryOp::Add, BinaryOp::SaturatingAdd], receiver, call).map(Some);
+            }
+            "overflowing_sub" => {
+                return self.overflowing([BinaryOp::Sub, BinaryOp::SaturatingSub], receiver, call).map(Some);
+            }
+            "wrapping_neg" => {
+                self.arguments(&name, &call.args, 0, "x.wrapping_neg()", span)?;
+                return self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some);
+            }
+            _ => {}
+        }
         // As methods `min` and `max` reduce an axis.
         let binary = BinaryOp::from_name(&name)
-            .filter(|op| op.operator().is_none() && ReduceOp::from_name(op.name()).is_none());
+            .filter(|op| op.operator().is_none() && ReduceOp::from_name(op.name()).is_none())
+            .or_else(|| BinaryOp::wrapping(&name));
         if let Some(op) = binary {
             let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), span)?;
             let spans = [call.receiver.span(), arguments.spans[0]];
@@ -118,33 +132,16 @@ impl Lowering {
         self.emit_one(Op::Reduce { op, axis }, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
     }
 
-    fn cast_method(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
-        self.arguments("cast", &call.args, 0, "x.cast::<f32>()", call.span())?;
-        let to = call.turbofish.as_ref().and_then(|turbofish| turbofish.args.first());
-        let elem: Option<Elem> = match to {
-            Some(GenericArgument::Type(syn::Type::Infer(_))) | None => Some(self.elements.unknown()),
-            Some(GenericArgument::Type(ty)) => element(&self.kernel.generics, ty),
-            Some(_) => None,
-        };
-        match elem {
-            Some(elem) => {
-                self.emit_one(Op::Cast(elem), &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
-            }
-            None => {
-                let span: Span = to.map_or_else(|| call.method.span().into(), Spanned::span);
-                self.error(span, "this isn't an element type", "write `x.cast::<f32>()`")
-            }
-        }
-    }
-
     fn scalar_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         let name = call.method.to_string();
+        if name == "div_ceil" && !matches!(receiver, Val::Data(_)) {
+            return self.div_ceil(receiver, call);
+        }
         let comparison = Predicate::from_name(&name).is_some();
         if !comparison && let Some(value) = self.leaf_method(receiver, call)? {
             return Ok(value);
         }
         let help = match name.as_str() {
-            "div_ceil" => return self.div_ceil(receiver, call),
             "min" | "max" => "write `min(a, b)` or `max(a, b)`",
             "cast" => "scalars are converted with `as`",
             _ => "scalars have operators, `as` and the mathematical functions",

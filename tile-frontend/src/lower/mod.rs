@@ -5,7 +5,9 @@
 
 mod calls;
 mod composite;
+mod contract;
 mod control;
+mod convert;
 mod expressions;
 mod finish;
 mod methods;

@@ -17,6 +17,8 @@ pub enum Domain {
     SignedNumber,
     /// Floats only.
     Float,
+    /// f32 only.
+    F32,
     /// Integers only.
     Int,
     /// Integers and `bool`.
@@ -34,6 +36,7 @@ impl Domain {
             Domain::Number => dtype.class() != Class::Bool,
             Domain::SignedNumber => dtype.is_signed() || dtype.is_float(),
             Domain::Float => dtype.is_float(),
+            Domain::F32 => dtype == DType::F32,
             Domain::Int => dtype.is_int(),
             Domain::IntOrBool => !dtype.is_float(),
             Domain::Bool => dtype.class() == Class::Bool,
@@ -47,6 +50,7 @@ impl Domain {
             Domain::Number => "an integer or float",
             Domain::SignedNumber => "a signed integer or float",
             Domain::Float => "a float",
+            Domain::F32 => "f32",
             Domain::Int => "an integer",
             Domain::IntOrBool => "an integer or bool",
             Domain::Bool => "bool",
@@ -156,8 +160,39 @@ leaf_ops! {
     Trunc "trunc" Float, int: no_int, float: f64::trunc, "Integer part: rounded toward zero.";
     Round "round" Float, int: no_int, float: f64::round, "Nearest integer; a tie goes away from zero.";
     RoundTiesEven "round_ties_even" Float, int: no_int, float: f64::round_ties_even, "Nearest integer; a tie goes to the even one.";
+    RoundTf32 "round_tf32" F32, int: no_int, float: round_tf32, "Nearest TF32 number: 10 mantissa bits; a tie goes away from zero.";
+    CountOnes "count_ones" Int, int: |x, dtype| i128::from(pattern(x, dtype).count_ones()), float: no_float, "Number of bits that are 1.";
+    LeadingZeros "leading_zeros" Int, int: |x, dtype| i128::from(pattern(x, dtype).leading_zeros() - (64 - dtype.bits())), float: no_float, "Number of 0 bits above the highest 1; the width at 0.";
+    TrailingZeros "trailing_zeros" Int, int: |x, dtype| i128::from(pattern(x, dtype).trailing_zeros().min(dtype.bits())), float: no_float, "Number of 0 bits below the lowest 1; the width at 0.";
     Recip "recip" Float, int: no_int, float: f64::recip, "1/x, correctly rounded; ±∞ at ±0.";
     Signum "signum" SignedNumber, int: |x, _| x.signum(), float: f64::signum, "1 or −1 with the sign of x; NaN stays. Float zeros are signed, so they give 1 and −1; the integer 0 gives 0.";
+}
+
+/// The bits of an integer, without sign extension.
+fn pattern(x: i128, dtype: DType) -> u64 {
+    (x & ((1 << dtype.bits()) - 1)) as u64
+}
+
+fn round_tf32(x: f64) -> f64 {
+    let bits = (x as f32).to_bits();
+    if x.is_nan() { x } else { f64::from(f32::from_bits((bits + 0x1000) & !0x1fff)) }
+}
+
+/// `a / b` rounded down, 0 where `b` is 0.
+fn div_floor(a: i128, b: i128, dtype: DType) -> i128 {
+    let inexact = truncating_rem(a, b, dtype) != 0 && b != 0;
+    truncating_div(a, b, dtype) - i128::from(inexact && (a < 0) != (b < 0))
+}
+
+/// `a / b` rounded up, 0 where `b` is 0.
+fn div_ceil(a: i128, b: i128, dtype: DType) -> i128 {
+    let inexact = truncating_rem(a, b, dtype) != 0 && b != 0;
+    truncating_div(a, b, dtype) + i128::from(inexact && (a < 0) == (b < 0))
+}
+
+/// The remainder that isn't negative; `a` where `b` is 0.
+fn rem_euclid(a: i128, b: i128, _: DType) -> i128 {
+    if b == 0 { a } else { a.rem_euclid(b) }
 }
 
 /// `a / b` truncated, 0 where `b` is 0.
@@ -227,6 +262,10 @@ leaf_ops! {
     CopySign "copysign" Float, int: no_int2, float: f64::copysign, "The magnitude of the first operand with the sign of the second; a NaN's sign too.";
     SaturatingAdd "saturating_add" Int, int: |a, b, dtype| saturate(a + b, dtype), float: no_float2, "Sum, or the format's bound that it exceeds.";
     SaturatingSub "saturating_sub" Int, int: |a, b, dtype| saturate(a - b, dtype), float: no_float2, "Difference, or the format's bound that it exceeds.";
+    SaturatingMul "saturating_mul" Int, int: |a, b, dtype| saturate(a.saturating_mul(b), dtype), float: no_float2, "Product, or the format's bound that it exceeds.";
+    DivFloor "div_floor" Int, int: div_floor, float: no_float2, "Quotient rounded down; x/0 = 0.";
+    DivCeil "div_ceil" Int, int: div_ceil, float: no_float2, "Quotient rounded up; x/0 = 0.";
+    RemEuclid "rem_euclid" Int, int: rem_euclid, float: no_float2, "Remainder that is never negative; x rem 0 = x.";
     Powf "powf" Float, int: no_int2, float: f64::powf, "aᵇ, within 2 ulp. Edges as IEEE 754 `pow`: 1 if b is 0 or a is 1; NaN if a is below zero and b not an integer.";
     Atan2 "atan2" Float, int: no_int2, float: f64::atan2, "Angle of the point (b, a) from −π to π, within 3 ulp; the signs of zeros count.";
     Shr "shr" Int, int: |a, b, dtype| a >> shift_amount(b, dtype), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
@@ -261,10 +300,19 @@ impl BinaryOp {
         }
     }
 
+    /// The op that a `wrapping_…` method of Rust's integers names: an operator, for integers wrap.
+    pub fn wrapping(name: &str) -> Option<BinaryOp> {
+        let name = name.strip_prefix("wrapping_")?;
+        BinaryOp::from_name(name).filter(|op| op.operator().is_some() && op.domain().accepts(DType::I32))
+    }
+
     /// Whether the operands may be swapped.
     pub fn is_commutative(self) -> bool {
         use BinaryOp::*;
-        matches!(self, Add | Mul | Min | Max | Minimum | Maximum | And | Or | Xor | SaturatingAdd)
+        matches!(
+            self,
+            Add | Mul | Min | Max | Minimum | Maximum | And | Or | Xor | SaturatingAdd | SaturatingMul
+        )
     }
 }
 
@@ -297,6 +345,42 @@ mod tests {
         for op in BinaryOp::ALL {
             assert_eq!(BinaryOp::from_name(op.name()), Some(*op));
         }
+    }
+
+    #[test]
+    fn divisions_round_as_they_say() {
+        let all = |a, b| {
+            let ops =
+                [BinaryOp::Div, BinaryOp::DivFloor, BinaryOp::DivCeil, BinaryOp::Rem, BinaryOp::RemEuclid];
+            ops.map(|op| op.int()(a, b, DType::I8))
+        };
+        assert_eq!(all(-7, 2), [-3, -4, -3, -1, 1]);
+        assert_eq!(all(7, -2), [-3, -4, -3, 1, 1]);
+        assert_eq!(all(7, 2), [3, 3, 4, 1, 1]);
+        assert_eq!(all(-7, -2), [3, 3, 4, -1, 1]);
+        assert_eq!(all(-6, 2), [-3, -3, -3, 0, 0]);
+        assert_eq!(all(-5, 0), [0, 0, 0, -5, -5]);
+    }
+
+    #[test]
+    fn bits_are_counted_in_the_formats_width() {
+        let count = |op: UnaryOp, x| op.int()(x, DType::I8);
+        let counts =
+            |x| [UnaryOp::CountOnes, UnaryOp::LeadingZeros, UnaryOp::TrailingZeros].map(|op| count(op, x));
+        assert_eq!(counts(0), [0, 8, 8]);
+        assert_eq!(counts(-1), [8, 0, 0]);
+        assert_eq!(counts(20), [2, 3, 2]);
+        assert_eq!(UnaryOp::LeadingZeros.int()(1, DType::U64), 63);
+    }
+
+    #[test]
+    fn tf32_keeps_ten_bits() {
+        let round = UnaryOp::RoundTf32.float();
+        let (half_unit, unit) = (2f64.powi(-11), 2f64.powi(-10));
+        assert_eq!((round(1.0 + half_unit), round(-1.0 - half_unit)), (1.0 + unit, -1.0 - unit));
+        assert_eq!(round(1.0 + half_unit / 2.0), 1.0);
+        assert_eq!((round(f64::INFINITY), round(-0.0).is_sign_negative()), (f64::INFINITY, true));
+        assert!(round(f64::NAN).is_nan());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 pub mod compare;
 pub mod elementwise;
+pub(crate) mod fused;
 pub mod infer;
 pub mod reduction;
 mod special;
@@ -13,6 +14,7 @@ pub use infer::{TypeError, result_types};
 pub use reduction::ReduceOp;
 
 use crate::dim::Dim;
+use crate::round::Rounding;
 use crate::types::Elem;
 
 /// A compile-time number.
@@ -63,6 +65,13 @@ pub enum Op {
     /// `data → data` of another format: rounds to nearest even; float to integer truncates and saturates,
     /// NaN gives 0 (Rust's `as`); integers wrap; to `bool` is `!= 0`.
     Cast(Elem),
+    /// `data → data` of another format, float operands: rounded in the given direction. A float to an integer is
+    /// rounded to an integer and then saturates, NaN gives 0.
+    CastWith(Elem, Rounding),
+    /// `data → data` of another format of the same width: the same bits. Not to or from `bool`.
+    Bitcast(Elem),
+    /// `data, data, data → data`, float operands of one type: `a·b + c`, rounded once.
+    MulAdd,
     /// `scalar → tile` with every element equal.
     Splat(Vec<Dim>),
     /// `→ tile` whose element is its position along `axis`.
@@ -87,8 +96,8 @@ pub enum Op {
         /// The axis that is reduced.
         axis: usize,
     },
-    /// `tile [M, K], tile [K, N], tile [M, N] → tile [M, N]`: `a·b + c` in the format of `c`, products exact,
-    /// sum in any order. `a` and `b` have one format; see [`infer::mma_accumulators`] for the pairs.
+    /// `tile […, M, K], tile […, K, N], tile […, M, N] → tile […, M, N]`: `a·b + c` in the format of `c`, products
+    /// exact, sum in any order; leading axes count matrices. See [`infer::mma_accumulators`] for the formats.
     Mma,
     /// `tensor → partition`, cut into tiles of these extents.
     Partition(Vec<Dim>),
@@ -119,6 +128,9 @@ impl Op {
             Op::Classify(classification) => classification.name(),
             Op::Select => "select",
             Op::Cast(_) => "cast",
+            Op::CastWith(..) => "cast_with",
+            Op::Bitcast(_) => "bitcast",
+            Op::MulAdd => "mul_add",
             Op::Splat(_) => "splat",
             Op::Iota { .. } => "iota",
             Op::Broadcast(_) => "broadcast",

@@ -72,11 +72,11 @@ impl ReduceOp {
         }
     }
 
-    /// The format in which partial results are kept: sums and products of f16 and bf16 in f32, rounded once at
-    /// the end.
+    /// The format in which partial results are kept: sums and products of floats narrower than f32 in f32,
+    /// rounded once at the end.
     pub fn partial(self, dtype: DType) -> DType {
         let rounds = matches!(self, ReduceOp::Sum | ReduceOp::Prod);
-        if rounds && matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
+        if rounds && dtype.is_narrow_float() { DType::F32 } else { dtype }
     }
 }
 

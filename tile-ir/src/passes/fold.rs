@@ -69,6 +69,9 @@ impl Fold {
             Op::Classify(classification) => operand(0)?.classify(*classification),
             Op::Select => Array::select(operand(0)?, operand(1)?, operand(2)?),
             Op::Cast(_) => operand(0)?.cast(dtype),
+            Op::CastWith(_, rounding) => operand(0)?.cast_with(dtype, *rounding),
+            Op::Bitcast(_) => operand(0)?.bitcast(dtype),
+            Op::MulAdd => Array::mul_add(operand(0)?, operand(1)?, operand(2)?),
             _ => return None,
         })
     }

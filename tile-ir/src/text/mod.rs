@@ -60,6 +60,9 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
   %1 = load_masked %y_1 pad %0 : tile<B x 8 x T>
   %2 = iota 1 : tile<1 x 8 x i32>
   %3 = cast %2 : tile<1 x 8 x T>
+  %u = mul_add %3, %3, %3 : tile<1 x 8 x T>
+  %h = cast_with toward_zero %u : tile<1 x 8 x f16>
+  %bits = bitcast %h : tile<1 x 8 x u16>
   %4 = broadcast %3 : tile<B x 8 x T>
   %5 = lt %1, %4 : tile<B x 8 x bool>
   %6 = select %5, %1, %4 : tile<B x 8 x T>

@@ -5,6 +5,7 @@ use super::lexer::Token;
 use super::parse::{Parsed, Parser};
 use crate::kernel::{RegionId, ValueId};
 use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, UnaryOp};
+use crate::round::Rounding;
 use crate::types::Type;
 
 /// What stands before the type of an op line.
@@ -18,6 +19,8 @@ pub(super) enum HeadOp {
     Ready(Op),
     Constant(Literal),
     Cast,
+    CastWith(Rounding),
+    Bitcast,
     Splat,
     Iota(usize),
     Broadcast,
@@ -44,6 +47,12 @@ impl Parser {
             "extent" => ready(Op::Extent(self.dim()?), Vec::new()),
             "select" => ready(Op::Select, self.values()?),
             "cast" => Ok(Head { op: HeadOp::Cast, operands: self.values()? }),
+            "cast_with" => {
+                let rounding = self.rounding()?;
+                Ok(Head { op: HeadOp::CastWith(rounding), operands: self.values()? })
+            }
+            "bitcast" => Ok(Head { op: HeadOp::Bitcast, operands: self.values()? }),
+            "mul_add" => ready(Op::MulAdd, self.values()?),
             "splat" => Ok(Head { op: HeadOp::Splat, operands: self.values()? }),
             "iota" => Ok(Head { op: HeadOp::Iota(self.unsigned("an axis")? as usize), operands: Vec::new() }),
             "broadcast" => Ok(Head { op: HeadOp::Broadcast, operands: self.values()? }),
@@ -68,6 +77,15 @@ impl Parser {
             "if" => Ok(Head { op: HeadOp::If, operands: vec![self.value()?] }),
             "yield" => ready(Op::Yield, self.values()?),
             _ => self.error_at(position, format!("`{name}` is not an op")),
+        }
+    }
+
+    fn rounding(&mut self) -> Parsed<Rounding> {
+        let position = self.position;
+        let name = self.word("a rounding direction")?;
+        match Rounding::from_name(&name) {
+            Some(rounding) => Ok(rounding),
+            None => self.error_at(position, format!("`{name}` is not a rounding direction")),
         }
     }
 
@@ -135,6 +153,8 @@ impl Parser {
             HeadOp::Ready(op) => op,
             HeadOp::Constant(value) => Op::Constant { value, elem: elem(self)? },
             HeadOp::Cast => Op::Cast(elem(self)?),
+            HeadOp::CastWith(rounding) => Op::CastWith(elem(self)?, rounding),
+            HeadOp::Bitcast => Op::Bitcast(elem(self)?),
             HeadOp::Splat => Op::Splat(shape(self)?),
             HeadOp::Iota(axis) => Op::Iota { shape: shape(self)?, axis, elem: elem(self)? },
             HeadOp::Broadcast => Op::Broadcast(shape(self)?),

@@ -157,6 +157,7 @@ impl<'k> Printer<'k> {
             (Op::Constant { value, elem }, _) => format!("{name} {}", literal(value, elem)),
             (Op::Extent(dim), _) => format!("{name} {dim}"),
             (Op::Iota { axis, .. }, _) => format!("{name} {axis}"),
+            (Op::CastWith(_, rounding), _) => format!("{name} {} {operands}", rounding.name()),
             (Op::Permute(permutation), _) => format!("{name} {operands} {permutation:?}"),
             (Op::Reduce { op, axis }, _) => format!("{name} {} {operands} axis {axis}", op.name()),
             (Op::Partition(tile), _) => {
@@ -193,7 +194,7 @@ impl<'k> Printer<'k> {
 pub(super) fn bound_name(domain: Domain) -> &'static str {
     match domain {
         Domain::Number | Domain::SignedNumber => "number",
-        Domain::Float => "float",
+        Domain::Float | Domain::F32 => "float",
         Domain::Int | Domain::IntOrBool => "int",
         // No bound of a parameter says `bool`: such a parameter would have one value.
         Domain::Any | Domain::Bool => "any",

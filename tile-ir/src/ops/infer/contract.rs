@@ -3,75 +3,85 @@
 use super::{Inferred, TypeError, count, display_shape, tile_operand};
 use crate::dtype::DType;
 use crate::ops::Op;
-use crate::types::{Elem, Type};
+use crate::types::{Elem, TileType, Type};
 
-/// The accumulator formats that `mma` has for operands of this format.
-pub fn mma_accumulators(operand: DType) -> &'static [DType] {
-    match operand {
-        DType::F16 => &[DType::F32, DType::F16],
-        DType::BF16 | DType::F32 => &[DType::F32],
-        DType::F64 => &[DType::F64],
-        DType::I8 | DType::U8 => &[DType::I32],
+/// The accumulator formats that `mma` has for operands of these formats.
+pub fn mma_accumulators(left: DType, right: DType) -> &'static [DType] {
+    use DType::*;
+    match (left, right) {
+        (F8E4M3FN | F8E5M2, F8E4M3FN | F8E5M2) | (F16, F16) => &[F32, F16],
+        (BF16, BF16) | (F32, F32) => &[F32],
+        (F64, F64) => &[F64],
+        (I8 | U8, I8 | U8) | (I16, I16) | (I32, I32) => &[I32],
+        (U32, U32) => &[U32],
+        (I64, I64) => &[I64],
+        (U64, U64) => &[U64],
         _ => &[],
     }
 }
 
-pub(super) fn mma(op: &Op, operands: &[Type]) -> Inferred<Type> {
+pub(super) fn mma<'t>(op: &Op, operands: &'t [Type]) -> Inferred<Type> {
     count(op, operands, 3)?;
     let tiles =
         [tile_operand(op, operands, 0)?, tile_operand(op, operands, 1)?, tile_operand(op, operands, 2)?];
-    for (i, tile) in tiles.iter().enumerate() {
-        if tile.shape.len() != 2 {
-            return Err(TypeError::new(format!(
-                "`mma` needs tiles of rank 2, not {}",
-                display_shape(&tile.shape)
-            ))
-            .at(i));
-        }
-    }
     let [a, b, c] = tiles;
+    let matrix = |i: usize, tile: &'t TileType| match tile.shape.as_slice() {
+        [batch @ .., rows, columns] => Ok((batch, rows, columns)),
+        shape => {
+            let message = format!("`mma` needs tiles of rank 2 or more, not {}", display_shape(shape));
+            Err(TypeError::new(message).at(i))
+        }
+    };
+    let (batch_a, m, k) = matrix(0, a)?;
+    let (batch_b, l, n) = matrix(1, b)?;
+    let (batch, rows, columns) = matrix(2, c)?;
     let shapes =
         || format!("{} · {} + {}", display_shape(&a.shape), display_shape(&b.shape), display_shape(&c.shape));
-    if a.shape[1] != b.shape[0] {
-        return Err(TypeError::new(format!(
-            "`mma` contracts axes of different extent, {} and {}, in {}",
-            a.shape[1],
-            b.shape[0],
-            shapes()
-        ))
-        .at(1)
-        .help("`mma(a, b, acc)` takes a: [M, K], b: [K, N], acc: [M, N]"));
-    }
-    if c.shape[0] != a.shape[0] || c.shape[1] != b.shape[1] {
-        return Err(TypeError::new(format!(
-            "the accumulator of `mma` should be {}, in {}",
-            display_shape(&[a.shape[0].clone(), b.shape[1].clone()]),
-            shapes()
-        ))
-        .at(2));
-    }
-    if a.elem != b.elem {
-        return Err(TypeError::new(format!("`mma` multiplies {} by {}", a.elem, b.elem))
+    if k != l {
+        let message = format!("`mma` contracts axes of different extent, {k} and {l}, in {}", shapes());
+        return Err(TypeError::new(message)
             .at(1)
-            .help("convert one side with `.cast()`"));
+            .help("`mma(a, b, acc)` takes a: [M, K], b: [K, N], acc: [M, N]"));
     }
-    mma_formats(&a.elem, &c.elem)?;
+    if batch_a != batch_b {
+        let message = format!("`mma` multiplies different numbers of matrices, in {}", shapes());
+        return Err(TypeError::new(message)
+            .at(1)
+            .help("leading axes count matrices and must be equal; repeat one side with `broadcast`"));
+    }
+    if (batch, rows, columns) != (batch_a, m, n) {
+        let expected = [batch_a, &[m.clone(), n.clone()]].concat();
+        let message =
+            format!("the accumulator of `mma` should be {}, in {}", display_shape(&expected), shapes());
+        return Err(TypeError::new(message).at(2));
+    }
+    mma_formats(&a.elem, &b.elem, &c.elem)?;
     Ok(operands[2].clone())
 }
 
-fn mma_formats(operand: &Elem, accumulator: &Elem) -> Inferred<()> {
-    let Some(operand) = operand.known() else { return Ok(()) };
-    let accumulators = mma_accumulators(operand);
+fn mma_formats(left: &Elem, right: &Elem, accumulator: &Elem) -> Inferred<()> {
+    let (Some(a), Some(b)) = (left.known(), right.known()) else {
+        // Parameters are bound later; one that is and one that isn't may still fit.
+        return Ok(());
+    };
+    let accumulators = mma_accumulators(a, b);
     if accumulators.is_empty() {
-        return Err(TypeError::new(format!("`mma` doesn't multiply {operand}"))
-            .at(0)
-            .help("it takes f16, bf16, f32, f64, i8 and u8"));
+        return Err(if mma_accumulators(a, a).is_empty() {
+            TypeError::new(format!("`mma` doesn't multiply {a}"))
+                .at(0)
+                .help("it takes floats, i8 and u8, and integers of one format from i16 on")
+        } else {
+            TypeError::new(format!("`mma` doesn't multiply {a} by {b}"))
+                .at(1)
+                .help("convert one side with `.cast()`")
+        });
     }
     match accumulator.known() {
         Some(dtype) if !accumulators.contains(&dtype) => {
             let names: Vec<_> = accumulators.iter().map(|d| d.name()).collect();
+            let factors = if a == b { a.to_string() } else { format!("{a} by {b}") };
             Err(TypeError::new(format!(
-                "`mma` of {operand} accumulates in {}, not {dtype}",
+                "`mma` of {factors} accumulates in {}, not {dtype}",
                 names.join(" or ")
             ))
             .at(2))

@@ -83,3 +83,30 @@ pub(super) fn select(op: &Op, operands: &[Type]) -> Inferred<Type> {
     same_type(op, &condition.with_elem(value.elem().clone()), &value)?;
     Ok(value)
 }
+
+pub(super) fn cast_with(op: &Op, elem: &Elem, operands: &[Type]) -> Inferred<Type> {
+    let operand = one_type(op, Domain::Float, operands, 1)
+        .map_err(|error| error.help("integers are converted with `.cast()`, which rounds to nearest even"))?;
+    match elem.known() {
+        Some(DType::Bool) => {
+            Err(TypeError::new("`cast_with` doesn't round to bool").help("compare with zero"))
+        }
+        _ => Ok(operand.with_elem(elem.clone())),
+    }
+}
+
+pub(super) fn bitcast(op: &Op, elem: &Elem, operands: &[Type]) -> Inferred<Type> {
+    let operand = one_type(op, Domain::Number, operands, 1)?;
+    let (Some(from), Some(to)) = (operand.elem().known(), elem.known()) else {
+        return Ok(operand.with_elem(elem.clone()));
+    };
+    if to == DType::Bool {
+        return Err(TypeError::new("not every byte is a bool").help("compare with zero"));
+    }
+    if from.bits() != to.bits() {
+        let message =
+            format!("`bitcast` keeps the bits, but {from} has {} and {to} has {}", from.bits(), to.bits());
+        return Err(TypeError::new(message).at(0).help("convert the number with `.cast()`"));
+    }
+    Ok(operand.with_elem(elem.clone()))
+}

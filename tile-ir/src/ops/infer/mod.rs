@@ -79,6 +79,9 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Cast(elem) => {
             elementwise::one_type(op, Domain::Any, operands, 1).map(|ty| vec![ty.with_elem(elem.clone())])
         }
+        Op::CastWith(elem, _) => elementwise::cast_with(op, elem, operands).map(|ty| vec![ty]),
+        Op::Bitcast(elem) => elementwise::bitcast(op, elem, operands).map(|ty| vec![ty]),
+        Op::MulAdd => elementwise::one_type(op, Domain::Float, operands, 3).map(|ty| vec![ty]),
         Op::Splat(shape) => tiles::splat(op, shape, operands).map(|ty| vec![ty]),
         Op::Iota { shape, axis, elem } => tiles::iota(op, shape, *axis, elem, operands).map(|ty| vec![ty]),
         Op::Broadcast(shape) => tiles::broadcast(op, shape, operands).map(|ty| vec![ty]),

@@ -1,0 +1,128 @@
+//! `mma`: products of matrices, and which element formats they multiply.
+
+use super::{Number, Tile};
+use half::{bf16, f16};
+use tile_runtime::{f8e4m3fn, f8e5m2};
+
+/// An element format that `mma` multiplies with `Other`, where `Accumulator` is the format of the sum.
+///
+/// A generic kernel that calls `mma` names it as a bound: `T: Float + MmaOperand<f32>`.
+#[diagnostic::on_unimplemented(
+    message = "`mma` doesn't multiply `{Self}` by `{Other}` with an accumulator of `{Accumulator}`",
+    label = "no `mma` of these element types",
+    note = "a generic kernel says it in a bound, such as `T: Float + MmaOperand<f32>`"
+)]
+pub trait MmaOperand<Accumulator, Other = Self>: Number {}
+
+macro_rules! mma_operands {
+    ($($left:ident * $right:ident => $($accumulator:ident)*;)*) => {
+        $($(impl MmaOperand<$accumulator, $right> for $left {})*)*
+
+        #[cfg(test)]
+        const MMA: &[([tile_ir::DType; 2], &[tile_ir::DType])] = {
+            use super::Element;
+            &[$(([<$left>::DTYPE, <$right>::DTYPE], &[$(<$accumulator>::DTYPE,)*]),)*]
+        };
+    };
+}
+
+mma_operands! {
+    f8e4m3fn * f8e4m3fn => f32 f16;
+    f8e4m3fn * f8e5m2 => f32 f16;
+    f8e5m2 * f8e4m3fn => f32 f16;
+    f8e5m2 * f8e5m2 => f32 f16;
+    f16 * f16 => f32 f16;
+    bf16 * bf16 => f32;
+    f32 * f32 => f32;
+    f64 * f64 => f64;
+    i8 * i8 => i32;
+    i8 * u8 => i32;
+    u8 * i8 => i32;
+    u8 * u8 => i32;
+    i16 * i16 => i32;
+    i32 * i32 => i32;
+    u32 * u32 => u32;
+    i64 * i64 => i64;
+    u64 * u64 => u64;
+}
+
+/// Matrix multiply-accumulate: `a · b + acc` for `a: […, M, K]`, `b: […, K, N]`, `acc: […, M, N]`, in the format
+/// of `acc`. Products are exact; floats are summed in any order, integers wrap. Leading axes count matrices.
+/// A transposed operand is `a.t()`.
+///
+/// ```
+/// use tile::prelude::*;
+///
+/// let a = Tile::<bf16, 2>::ones([2, 3]);
+/// assert_eq!(mma(a, a.t(), Tile::zeros([2, 2])).to_vec(), [3.0f32; 4]);
+/// let batch = a.reshape([2, 1, 3]);
+/// assert_eq!(mma(batch, batch.permute([0, 2, 1]), Tile::<f32, 3>::zeros([2, 1, 1])).to_vec(), [3.0, 3.0]);
+/// ```
+///
+/// # Panics
+/// If the extents don't fit; in a kernel that is a compile error.
+pub fn mma<Left, Right, Accumulator, const R: usize>(
+    a: Tile<Left, R>,
+    b: Tile<Right, R>,
+    acc: Tile<Accumulator, R>,
+) -> Tile<Accumulator, R>
+where
+    Left: MmaOperand<Accumulator, Right>,
+    Right: Number,
+    Accumulator: Number,
+{
+    let fits = |a: &[usize], b: &[usize], c: &[usize]| match (a, b, c) {
+        ([batch_a @ .., m, k], [batch_b @ .., l, n], [batch @ .., rows, columns]) => {
+            k == l && (m, n) == (rows, columns) && batch_a == batch && batch_b == batch
+        }
+        _ => false,
+    };
+    assert!(
+        fits(&a.shape(), &b.shape(), &acc.shape()),
+        "`mma(a, b, acc)` takes a: [M, K], b: [K, N], acc: [M, N], not {:?} · {:?} + {:?}",
+        a.shape(),
+        b.shape(),
+        acc.shape()
+    );
+    Tile::hold(tile_ir::Array::mma(&a.array(), &b.array(), &acc.array()))
+}
+
+/// [`mma()`] of f32 with both operands rounded to TF32: 10 mantissa bits, to nearest, ties away from zero. Products
+/// and sums keep the precision of f32; tensor cores take this form.
+///
+/// ```
+/// use tile::prelude::*;
+///
+/// let third = Tile::full([1, 1], 1.0f32 / 3.0);
+/// let one = Tile::ones([1, 1]);
+/// assert_eq!(mma_tf32(third, one, Tile::zeros([1, 1])).to_vec(), [1365.0 / 4096.0]);
+/// ```
+///
+/// # Panics
+/// If the extents don't fit; in a kernel that is a compile error.
+pub fn mma_tf32<const R: usize>(a: Tile<f32, R>, b: Tile<f32, R>, acc: Tile<f32, R>) -> Tile<f32, R> {
+    mma(a.round_tf32(), b.round_tf32(), acc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::DType;
+
+    #[test]
+    fn formats_are_those_of_the_type_rules() {
+        for &left in DType::ALL {
+            for &right in DType::ALL {
+                let known = MMA.iter().find(|row| row.0 == [left, right]).map_or(&[][..], |row| row.1);
+                assert_eq!(known, tile_ir::ops::infer::mma_accumulators(left, right), "{left} · {right}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "not [2, 3] · [2, 3] + [2, 2]")]
+    fn shapes_that_do_not_fit_are_named() {
+        let a = Tile::<f32, 2>::zeros([2, 3]);
+        mma(a, a, Tile::zeros([2, 2]));
+    }
+}

@@ -1,0 +1,75 @@
+//! Conversions between number formats: each rounds once, to nearest even, without library calls.
+
+mod directed;
+mod narrow;
+
+pub(super) use directed::{directed, round_tf32};
+pub(super) use narrow::{from_bits, round_narrow, to_bits};
+
+use super::ir::{Ir, float_bits};
+use inkwell::types::FloatType;
+use inkwell::values::{FloatValue, IntValue};
+use inkwell::{FloatPredicate, IntPredicate};
+use tile_ir::DType;
+
+/// Rust's `as` between float formats.
+pub(super) fn float_to_float<'c>(ir: &Ir<'c>, x: FloatValue<'c>, to: DType) -> FloatValue<'c> {
+    let wide = float_bits(x.get_type()) == 64;
+    match (to, wide) {
+        (DType::F64, false) => ir.fpext(x, ir.f64()),
+        (DType::F64, true) => x,
+        (DType::F32, true) => ir.fptrunc(x, ir.f32()),
+        (_, true) => ir.round_to(f64_to_f32_odd(ir, x), to),
+        (_, false) => ir.round_to(x, to),
+    }
+}
+
+/// An f64 cut to an f32 whose last bit is set if anything was cut off. A second rounding, to a format of at
+/// most 22 bits, then gives what one rounding of the f64 would have given.
+fn f64_to_f32_odd<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let nearest = ir.fptrunc(x, ir.f32());
+    let magnitude = |value: FloatValue<'c>| ir.float_intrinsic("llvm.fabs", &[value]);
+    let back = ir.fpext(nearest, ir.f64());
+    let finite = ir.fcmp(FloatPredicate::OLT, magnitude(nearest), ir.f32().const_float(f64::INFINITY));
+    let too_big = ir.fcmp(FloatPredicate::OGT, magnitude(back), magnitude(x));
+    let bits = ir.bits(nearest);
+    let step = ir.resize(ir.and(too_big, finite), 32, false);
+    let truncated = ir.sub(bits, step);
+    let inexact = ir.fcmp(FloatPredicate::ONE, back, x);
+    let sticky = ir.resize(ir.and(inexact, finite), 32, false);
+    ir.float_of_bits(ir.or(truncated, sticky), ir.f32())
+}
+
+/// Rust's `as` from float to integer: truncates, saturates, NaN gives 0.
+pub(super) fn float_to_int<'c>(ir: &Ir<'c>, x: FloatValue<'c>, to: DType) -> IntValue<'c> {
+    let name = if to.is_signed() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
+    let overloads = [ir.int_type(to.bits()).into(), x.get_type().into()];
+    let result = ir.intrinsic(name, &overloads, &[x.into()]);
+    result.expect("a conversion has a result").into_int_value()
+}
+
+/// Rust's `as` from integer (or bool) to float.
+pub(super) fn int_to_float<'c>(ir: &Ir<'c>, x: IntValue<'c>, signed: bool, to: DType) -> FloatValue<'c> {
+    let direct: Option<FloatType<'c>> = match to {
+        DType::F32 => Some(ir.f32()),
+        DType::F64 => Some(ir.f64()),
+        _ => None,
+    };
+    if let Some(ty) = direct {
+        return ir.int_to_float(x, signed, ty);
+    }
+    let exact = if x.get_type().get_bit_width() == 64 { sticky_53_bits(ir, x, signed) } else { x };
+    float_to_float(ir, ir.int_to_float(exact, signed, ir.f64()), to)
+}
+
+/// A 64-bit integer that f64 represents exactly and that rounds to 11 or fewer bits as `x` does: if its
+/// magnitude needs more than 53 bits, the low 11 are folded into bit 11.
+fn sticky_53_bits<'c>(ir: &Ir<'c>, x: IntValue<'c>, signed: bool) -> IntValue<'c> {
+    let low = ir.and(x, ir.i64(0x7ff));
+    let any = ir.resize(ir.icmp(IntPredicate::NE, low, ir.i64(0)), 64, false);
+    let folded = ir.or(ir.and(x, ir.i64(!0x7ff)), ir.shl(any, ir.i64(11)));
+    let top = if signed { ir.ashr(x, ir.i64(53)) } else { ir.lshr(x, ir.i64(53)) };
+    let small = ir.icmp(IntPredicate::EQ, top, ir.i64(0));
+    let small = if signed { ir.or(small, ir.icmp(IntPredicate::EQ, top, ir.i64(-1))) } else { small };
+    ir.select_int(small, x, folded)
+}

@@ -1,0 +1,146 @@
+//! Floats narrower than f32: their bits from and to an f32 that represents them, and rounding to them.
+//!
+//! One algorithm for every format, from its [`FloatFormat`]; f16 takes the instruction where there is one, and
+//! bf16, which is the top half of an f32, a shift.
+
+use super::float_to_int;
+use crate::emit::Ir;
+use inkwell::values::{FloatValue, IntValue};
+use inkwell::{FloatPredicate, IntPredicate};
+use tile_ir::DType;
+use tile_ir::round::FloatFormat;
+
+const SIGN: u32 = 0x8000_0000;
+const INFINITY: u32 = 0x7f80_0000;
+const QUIET_NAN: u32 = 0x7fc0_0000;
+
+fn i32_const<'c>(ir: &Ir<'c>, value: u32) -> IntValue<'c> {
+    ir.context.i32_type().const_int(u64::from(value), false)
+}
+
+fn format_of(dtype: DType) -> FloatFormat {
+    dtype.float_format().expect("called with a float format")
+}
+
+/// Mantissa bits that an f32 has more.
+fn spare_bits(format: FloatFormat) -> u32 {
+    23 - format.mantissa_bits
+}
+
+/// The bits of infinity, or of NaN in a format without one, sign excluded.
+fn special(format: FloatFormat) -> u32 {
+    let largest = (1 << (format.exponent_bits + format.mantissa_bits)) - 1;
+    if format.has_infinity { largest >> format.mantissa_bits << format.mantissa_bits } else { largest }
+}
+
+/// A number from its bits, as f32.
+pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DType) -> FloatValue<'c> {
+    match dtype {
+        DType::F16 if ir.features.half_conversion => {
+            ir.fpext(ir.float_of_bits(bits, ir.context.f16_type()), ir.f32())
+        }
+        DType::BF16 => {
+            let wide = ir.shl(ir.resize(bits, 32, false), i32_const(ir, 16));
+            ir.float_of_bits(wide, ir.f32())
+        }
+        _ => from_bits_of(ir, bits, format_of(dtype)),
+    }
+}
+
+fn from_bits_of<'c>(ir: &Ir<'c>, bits: IntValue<'c>, format: FloatFormat) -> FloatValue<'c> {
+    let (wide, spare) = (ir.resize(bits, 32, false), spare_bits(format));
+    let width = 1 + format.exponent_bits + format.mantissa_bits;
+    let sign = ir.shl(ir.and(wide, i32_const(ir, 1 << (width - 1))), i32_const(ir, 32 - width));
+    let code = ir.and(wide, i32_const(ir, (1 << (width - 1)) - 1));
+    let magnitude = ir.shl(code, i32_const(ir, spare));
+    // The exponent bias differs by 127 − bias; the product is exact, also for subnormals.
+    let scale = ir.f32().const_float(2f64.powi(127 - format.bias()));
+    let number = ir.bits(ir.fmul(ir.float_of_bits(magnitude, ir.f32()), scale));
+    let is_special = ir.icmp(IntPredicate::UGE, code, i32_const(ir, special(format)));
+    let special_bits = if format.has_infinity {
+        ir.or(magnitude, i32_const(ir, INFINITY))
+    } else {
+        i32_const(ir, QUIET_NAN)
+    };
+    let result = ir.select_int(is_special, special_bits, number);
+    ir.float_of_bits(ir.or(result, sign), ir.f32())
+}
+
+/// The bits of an f32 that the format represents exactly.
+pub(in crate::emit) fn to_bits<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DType) -> IntValue<'c> {
+    match dtype {
+        DType::F16 if ir.features.half_conversion => ir.bits(ir.fptrunc(value, ir.context.f16_type())),
+        DType::BF16 => ir.resize(ir.lshr(ir.bits(value), i32_const(ir, 16)), 16, false),
+        _ => ir.resize(to_bits_of(ir, value, format_of(dtype)), dtype.bits(), false),
+    }
+}
+
+fn to_bits_of<'c>(ir: &Ir<'c>, value: FloatValue<'c>, format: FloatFormat) -> IntValue<'c> {
+    let bits = ir.bits(value);
+    let width = 1 + format.exponent_bits + format.mantissa_bits;
+    let sign = ir.and(ir.lshr(bits, i32_const(ir, 32 - width)), i32_const(ir, 1 << (width - 1)));
+    let magnitude = ir.and(bits, i32_const(ir, !SIGN));
+    let bias = ((127 - format.bias()) as u32) << format.mantissa_bits;
+    let normal = ir.sub(ir.lshr(magnitude, i32_const(ir, spare_bits(format))), i32_const(ir, bias));
+    // A subnormal is its magnitude in units. The clamp keeps the conversion defined for the others.
+    let smallest_normal = ((127 + format.min_exponent()) as u32) << 23;
+    let small = ir.icmp(IntPredicate::ULT, magnitude, i32_const(ir, smallest_normal));
+    let clamped = ir.select_int(small, magnitude, i32_const(ir, 0));
+    let units_in_one = 2f64.powi(format.mantissa_bits as i32 - format.min_exponent());
+    let units = ir.fmul(ir.float_of_bits(clamped, ir.f32()), ir.f32().const_float(units_in_one));
+    let subnormal = float_to_int(ir, units, DType::I32);
+    let finite = ir.select_int(small, subnormal, normal);
+    let infinite = ir.icmp(IntPredicate::EQ, magnitude, i32_const(ir, INFINITY));
+    let result = ir.select_int(infinite, i32_const(ir, special(format)), finite);
+    let largest = (1 << (width - 1)) - 1;
+    let quiet_bit = 1 << (format.mantissa_bits - 1);
+    let nan = if format.has_infinity { special(format) | quiet_bit } else { largest };
+    let result = ir.select_int(ir.is_nan(value), i32_const(ir, nan), result);
+    ir.or(result, sign)
+}
+
+/// An f32 rounded to the format, to nearest even.
+pub(in crate::emit) fn round_narrow<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DType) -> FloatValue<'c> {
+    match dtype {
+        DType::F16 if ir.features.half_conversion => {
+            ir.fpext(ir.fptrunc(value, ir.context.f16_type()), ir.f32())
+        }
+        DType::BF16 => round_bf16(ir, value),
+        _ => round_to_format(ir, value, format_of(dtype)),
+    }
+}
+
+/// The magnitude's bits with the low `spare` ones rounded off. The carry of the rounding may run into the
+/// exponent, which is right.
+fn round_off<'c>(ir: &Ir<'c>, bits: IntValue<'c>, spare: u32) -> IntValue<'c> {
+    let even = ir.and(ir.lshr(bits, i32_const(ir, spare)), i32_const(ir, 1));
+    ir.add(ir.add(bits, i32_const(ir, (1 << (spare - 1)) - 1)), even)
+}
+
+/// A NaN is made quiet, so that cutting its low bits can't make it an infinity.
+fn round_bf16<'c>(ir: &Ir<'c>, value: FloatValue<'c>) -> FloatValue<'c> {
+    let bits = ir.bits(value);
+    let quiet = ir.or(bits, i32_const(ir, 0x0040_0000));
+    let chosen = ir.select_int(ir.is_nan(value), quiet, round_off(ir, bits, 16));
+    ir.float_of_bits(ir.and(chosen, i32_const(ir, 0xffff_0000)), ir.f32())
+}
+
+fn round_to_format<'c>(ir: &Ir<'c>, value: FloatValue<'c>, format: FloatFormat) -> FloatValue<'c> {
+    let f32 = |x: f64| ir.f32().const_float(x);
+    let (bits, spare) = (ir.bits(value), spare_bits(format));
+    let sign = ir.and(bits, i32_const(ir, SIGN));
+    let magnitude_bits = ir.and(bits, i32_const(ir, !SIGN));
+    let magnitude = ir.float_of_bits(magnitude_bits, ir.f32());
+    let kept = ir.and(round_off(ir, magnitude_bits, spare), i32_const(ir, !((1 << spare) - 1)));
+    let normal = ir.float_of_bits(kept, ir.f32());
+    let overflow = ir.fcmp(FloatPredicate::OGT, normal, f32(format.max()));
+    let beyond = if format.has_infinity { f64::INFINITY } else { f64::NAN };
+    let normal = ir.select_float(overflow, f32(beyond), normal);
+    // Where f32 has the spacing of the format's subnormals, adding rounds to it.
+    let same_spacing = f32(2f64.powi(format.min_exponent() - format.mantissa_bits as i32 + 23));
+    let subnormal = ir.fsub(ir.fadd(magnitude, same_spacing), same_spacing);
+    let is_subnormal = ir.fcmp(FloatPredicate::OLT, magnitude, f32(2f64.powi(format.min_exponent())));
+    let finite = ir.select_float(is_subnormal, subnormal, normal);
+    let signed = ir.float_of_bits(ir.or(ir.bits(finite), sign), ir.f32());
+    ir.select_float(ir.is_nan(value), value, signed)
+}

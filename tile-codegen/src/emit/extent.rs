@@ -1,0 +1,79 @@
+//! Extent expressions as i64 values.
+
+use super::ir::Ir;
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use tile_ir::Dim;
+use tile_ir::dim::Atom;
+use tile_ir::ops::BinaryOp;
+
+impl<'c> Ir<'c> {
+    /// The value of an extent expression as an i64. As in the evaluator, division by zero and a value below
+    /// zero give 0, and division rounds down.
+    pub(crate) fn dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
+        let value = self.signed_dim(dim, size);
+        if is_natural(dim) {
+            return value;
+        }
+        let zero = self.i64(0);
+        self.select_int(self.icmp(IntPredicate::SGT, value, zero), value, zero)
+    }
+
+    fn signed_dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
+        let terms = dim.terms().map(|(factors, coefficient)| {
+            let constant = (coefficient != 1 || factors.is_empty()).then(|| self.i64(coefficient));
+            let factors = factors.iter().map(|atom| self.atom(atom, size));
+            let product = constant.into_iter().chain(factors).reduce(|a, b| self.mul(a, b));
+            product.expect("a term has a coefficient or a factor")
+        });
+        terms.reduce(|a, b| self.add(a, b)).unwrap_or_else(|| self.i64(0))
+    }
+
+    fn atom(&self, atom: &Atom, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
+        let divide = |a: &Dim, b: &Dim| self.euclid(a, b, size);
+        match atom {
+            Atom::Size(name) => size(name),
+            Atom::Param(name) => unreachable!("an instance binds the parameter {name}"),
+            Atom::FloorDiv(a, b) => divide(a, b).0,
+            Atom::Rem(a, b) => divide(a, b).1,
+            Atom::CeilDiv(a, b) => {
+                let (quotient, rest) = divide(a, b);
+                let inexact = self.icmp(IntPredicate::NE, rest, self.i64(0));
+                self.add(quotient, self.resize(inexact, 64, false))
+            }
+        }
+    }
+
+    /// Quotient and remainder, the remainder not negative; both 0 where the divisor is 0.
+    fn euclid(&self, a: &Dim, b: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> (IntValue<'c>, IntValue<'c>) {
+        let signed = !(is_natural(a) && is_natural(b));
+        let by_constant = b.as_const().is_some_and(|b| b > 0);
+        let (a, b) = (self.signed_dim(a, size), self.signed_dim(b, size));
+        if by_constant && !signed {
+            return (self.udiv(a, b), self.urem(a, b));
+        }
+        let zero = self.i64(0);
+        let quotient = self.int_binary(BinaryOp::Div, signed, a, b);
+        let rest = self.sub(a, self.mul(quotient, b));
+        let rest = self.select_int(self.icmp(IntPredicate::EQ, b, zero), zero, rest);
+        if !signed {
+            return (quotient, rest);
+        }
+        let below = self.icmp(IntPredicate::SLT, rest, zero);
+        let negative = self.icmp(IntPredicate::SLT, b, zero);
+        let step = self.select_int(negative, self.i64(-1), self.i64(1));
+        let (lower, raised) = (self.sub(quotient, step), self.add(rest, self.mul(step, b)));
+        (self.select_int(below, lower, quotient), self.select_int(below, raised, rest))
+    }
+}
+
+/// Whether an extent can't be negative by its form: sizes aren't, and no term is subtracted.
+fn is_natural(dim: &Dim) -> bool {
+    dim.terms().all(|(factors, coefficient)| {
+        let natural = |atom: &Atom| match atom {
+            Atom::Param(_) | Atom::Size(_) => true,
+            Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => is_natural(a) && is_natural(b),
+        };
+        coefficient >= 0 && factors.iter().all(natural)
+    })
+}

@@ -1,0 +1,100 @@
+//! Conversions of tiles, and arithmetic whose point is how it rounds or wraps.
+
+use super::{Lowered, Lowering};
+use crate::signature::element;
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::{Expr, ExprMethodCall, GenericArgument};
+use tile_ir::ops::{BinaryOp, Predicate};
+use tile_ir::{Elem, Op, Rounding, ValueId};
+
+impl Lowering {
+    /// `x.cast::<f32>()`, `x.cast_with::<f16>(Rounding::Up)` and `x.bitcast::<u32>()`.
+    pub(super) fn cast_method(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let name = call.method.to_string();
+        let rounding = match name.as_str() {
+            "cast_with" => Some(self.rounding(call)?),
+            _ => {
+                self.arguments(&name, &call.args, 0, &format!("x.{name}::<f32>()"), call.span())?;
+                None
+            }
+        };
+        let elem = self.target_format(call)?;
+        let op = match (rounding, name.as_str()) {
+            (Some(rounding), _) => Op::CastWith(elem, rounding),
+            (None, "bitcast") => Op::Bitcast(elem),
+            (None, _) => Op::Cast(elem),
+        };
+        self.emit_one(op, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
+    }
+
+    /// The element type in a method's turbofish; `_` and none are inferred.
+    fn target_format(&mut self, call: &ExprMethodCall) -> Lowered<Elem> {
+        let to = call.turbofish.as_ref().and_then(|turbofish| turbofish.args.first());
+        let elem = match to {
+            Some(GenericArgument::Type(syn::Type::Infer(_))) | None => Some(self.elements.unknown()),
+            Some(GenericArgument::Type(ty)) => element(&self.kernel.generics, ty),
+            Some(_) => None,
+        };
+        match elem {
+            Some(elem) => Ok(elem),
+            None => {
+                let span: Span = to.map_or_else(|| call.method.span().into(), Spanned::span);
+                self.error(span, "this isn't an element type", &format!("write `x.{}::<f32>()`", call.method))
+            }
+        }
+    }
+
+    fn rounding(&mut self, call: &ExprMethodCall) -> Lowered<Rounding> {
+        let named = match call.args.first() {
+            Some(Expr::Path(path)) if call.args.len() == 1 => path.path.segments.last(),
+            _ => None,
+        };
+        let found = named.and_then(|segment| {
+            Rounding::ALL.iter().copied().find(|rounding| segment.ident == rounding.variant())
+        });
+        match found {
+            Some(rounding) => Ok(rounding),
+            None => {
+                let names: Vec<String> = Rounding::ALL
+                    .iter()
+                    .map(|rounding| format!("`Rounding::{}`", rounding.variant()))
+                    .collect();
+                let span: Span = call.args.first().map_or_else(|| call.method.span().into(), Spanned::span);
+                let help = format!("write one of {}", names.join(", "));
+                self.error(span, "`cast_with` takes a rounding direction, written out", &help)
+            }
+        }
+    }
+
+    /// `x.mul_add(factor, term)`.
+    pub(super) fn mul_add(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
+        let (span, place) = (call.span(), call.receiver.span());
+        let arguments = self.arguments("mul_add", &call.args, 2, "x.mul_add(factor, term)", span)?;
+        let [factor, term] = &arguments.values[..] else { unreachable!("two arguments were checked") };
+        let spans = [place, arguments.spans[0], arguments.spans[1]];
+        let what = "`mul_add`";
+        let [x, factor] = self.pair(receiver, factor, what, span, [spans[0], spans[1]])?;
+        let [x, term] = self.pair(&Val::Data(x), term, what, span, [spans[0], spans[2]])?;
+        let [factor, x] = self.broadcast_pair(factor, x, what, span)?;
+        self.emit_one(Op::MulAdd, &[x, factor, term], span, &spans).map(Val::Data)
+    }
+
+    /// The wrapped result, and where it isn't the saturated one.
+    pub(super) fn overflowing(
+        &mut self,
+        [wrapping, saturating]: [BinaryOp; 2],
+        receiver: &Val,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
+        let name = call.method.to_string();
+        let span = call.span();
+        let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), span)?;
+        let spans = [call.receiver.span(), arguments.spans[0]];
+        let [a, b] = self.pair(receiver, &arguments.values[0], &format!("`{name}`"), span, spans)?;
+        let saturated = self.emit_one(Op::Binary(saturating), &[a, b], span, &spans)?;
+        let wrapped = self.emit_one(Op::Binary(wrapping), &[a, b], span, &spans)?;
+        let overflow = self.emit_one(Op::Compare(Predicate::Ne), &[wrapped, saturated], span, &spans)?;
+        Ok(Val::List(vec![Val::Data(wrapped), Val::Data(overflow)]))
+    }
+}

@@ -1,0 +1,98 @@
+//! The 8-bit floats of the OCP specification as Rust types: storage for tensors, conversions, no arithmetic.
+
+use std::fmt;
+use tile_ir::DType;
+use tile_ir::round::{Rounding, decode, encode, round};
+
+macro_rules! float8 {
+    ($($(#[$meta:meta])* $name:ident $dtype:ident;)*) => { $(
+        $(#[$meta])*
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy, Default)]
+        #[repr(transparent)]
+        pub struct $name(u8);
+
+        impl $name {
+            /// The number with these bits.
+            pub const fn from_bits(bits: u8) -> Self {
+                $name(bits)
+            }
+
+            /// The bits.
+            pub const fn to_bits(self) -> u8 {
+                self.0
+            }
+
+            /// The nearest number; of two equally near the one with an even mantissa.
+            pub fn from_f32(value: f32) -> Self {
+                Self::from_f64(f64::from(value))
+            }
+
+            /// The nearest number; of two equally near the one with an even mantissa.
+            pub fn from_f64(value: f64) -> Self {
+                $name(encode(DType::$dtype, round(DType::$dtype, Rounding::NearestEven, value)) as u8)
+            }
+
+            /// The same number in a wider format.
+            pub fn to_f32(self) -> f32 {
+                self.to_f64() as f32
+            }
+
+            /// The same number in a wider format.
+            pub fn to_f64(self) -> f64 {
+                decode(DType::$dtype, u64::from(self.0))
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.to_f64() == other.to_f64()
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+                self.to_f64().partial_cmp(&other.to_f64())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&self.to_f32(), f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&self.to_f32(), f)
+            }
+        }
+
+        impl From<$name> for f32 {
+            fn from(value: $name) -> f32 {
+                value.to_f32()
+            }
+        }
+    )* };
+}
+
+float8! {
+    /// An 8-bit float with 4 exponent bits and 3 mantissa bits: up to ±448, one NaN, no infinity. What is too
+    /// large becomes NaN; clamp first where it should become ±448.
+    ///
+    /// ```
+    /// use tile_runtime::f8e4m3fn;
+    /// assert_eq!(f8e4m3fn::from_f32(1.07).to_f32(), 1.125);
+    /// assert!(f8e4m3fn::from_f32(1000.0).to_f32().is_nan());
+    /// ```
+    f8e4m3fn F8E4M3FN;
+    /// An 8-bit float with 5 exponent bits and 2 mantissa bits: the top half of an f16. What is too large becomes
+    /// infinite.
+    ///
+    /// ```
+    /// use tile_runtime::f8e5m2;
+    /// assert_eq!(f8e5m2::from_f32(1.1).to_f32(), 1.0);
+    /// assert_eq!(f8e5m2::from_f32(1e9).to_f32(), f32::INFINITY);
+    /// ```
+    f8e5m2 F8E5M2;
+}
