@@ -8,7 +8,7 @@ use tile_runtime::{f8e4m3fn, f8e5m2};
 ///
 /// A generic kernel that calls `mma` names it as a bound: `T: Float + MmaOperand<f32>`.
 #[diagnostic::on_unimplemented(
-    message = "`mma` doesn't multiply `{Self}` by `{Other}` with an accumulator of `{Accumulator}`",
+    message = "`mma` doesn't multiply elements of type `{Self}` with this factor and accumulator",
     label = "no `mma` of these element types",
     note = "a generic kernel says it in a bound, such as `T: Float + MmaOperand<f32>`"
 )]

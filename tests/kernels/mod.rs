@@ -2,6 +2,7 @@
 //! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
 //! feature `jit` on the CPU (the compiled body).
 
+mod behaviour_numbers;
 mod control;
 mod elementwise;
 mod integers;
@@ -52,6 +53,38 @@ impl Case<'_> {
         );
     }
 }
+
+/// Runs `kernel::<B, …>(&input, …, &mut output)` in every way and compares the output with numbers, bit by bit but
+/// for NaN. Inputs are `values, shape` pairs; the output begins as zeros.
+macro_rules! check_exact {
+    (
+        $kernel:ident<$($name:ident = $value:literal),*>($($input:ident: $values:expr, $shape:expr);*)
+        -> $output:ty, $output_shape:expr => $expected:expr
+    ) => {{
+        $(let $input = ($values, $shape);)*
+        let output_shape = $output_shape;
+        let zeros = vec![<$output as Default>::default(); output_shape.iter().product()];
+        super::Case {
+            ir: $kernel::ir(),
+            bindings: &[$((stringify!($name), tile::ir::Binding::Const($value))),*],
+            arguments: vec![
+                $(super::array(&$input.0[..], &$input.1),)*
+                super::array(&zeros, &output_shape),
+            ],
+            output: [$(stringify!($input)),*].len(),
+            expected: $expected.into_iter().map(f64::from).collect(),
+            tolerance: 0.0,
+            run: &|device| {
+                $(let $input = tile::Tensor::from_slice(device, &$input.0[..], $input.1)?;)*
+                let mut output = tile::Tensor::<$output>::zeros(device, output_shape)?;
+                $kernel::<$($value),*>($(&$input,)* &mut output).launch()?;
+                Ok(super::widen(&output.to_vec()?))
+            },
+        }
+        .check();
+    }};
+}
+pub(crate) use check_exact;
 
 fn devices() -> Vec<(Device, &'static str)> {
     let mut devices = vec![(Device::reference(), "reference")];

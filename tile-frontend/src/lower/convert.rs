@@ -92,6 +92,10 @@ impl Lowering {
         let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), span)?;
         let spans = [call.receiver.span(), arguments.spans[0]];
         let [a, b] = self.pair(receiver, &arguments.values[0], &format!("`{name}`"), span, spans)?;
+        if let Some(dtype) = self.elem(a).known().filter(|dtype| !dtype.is_int()) {
+            let message = format!("`{name}` needs an integer, not {}", dtype.rust_name());
+            return self.error(spans[0], message, "floats don't wrap: they become infinite");
+        }
         let saturated = self.emit_one(Op::Binary(saturating), &[a, b], span, &spans)?;
         let wrapped = self.emit_one(Op::Binary(wrapping), &[a, b], span, &spans)?;
         let overflow = self.emit_one(Op::Compare(Predicate::Ne), &[wrapped, saturated], span, &spans)?;

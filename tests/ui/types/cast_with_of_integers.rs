@@ -1,0 +1,11 @@
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let x = x.load_masked(y.index());
+    y.store_masked(x.cast_with::<f32>(Rounding::Up));
+}
+
+fn main() {}
