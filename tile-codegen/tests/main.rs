@@ -11,6 +11,8 @@ mod accuracy;
 mod contract;
 #[path = "targets/cpu.rs"]
 mod cpu;
+#[path = "targets/golden.rs"]
+mod golden;
 #[path = "targets/gpu.rs"]
 mod gpu;
 #[path = "targets/kernels.rs"]

@@ -1,0 +1,365 @@
+"""Writes ops_golden.jsonl: leaf ops, casts, reductions and products on every element format, by NumPy.
+
+    python -m pip install numpy ml_dtypes mpmath
+    python tests/golden/ops.py > tests/golden/ops_golden.jsonl
+
+Numbers are written as their bits, so that NaN, infinities and signs of zeros survive. Functions without an exact
+result are evaluated with 200 bits by mpmath and rounded. What NumPy leaves undefined (division by zero of integers,
+shifts by the width, casts out of range) is written out here as the language defines it.
+"""
+
+import json
+import math
+import warnings
+
+import ml_dtypes
+import mpmath
+import numpy as np
+
+warnings.simplefilter("ignore")
+mpmath.mp.prec = 200
+
+FLOATS = {
+    "f8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "f8e5m2": ml_dtypes.float8_e5m2,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+}
+INTS = {name: getattr(np, name.replace("i", "int").replace("u", "uint")) for name in
+        ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]}
+WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
+FLOAT_EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, -2.5, 3.0, 0.1, -7.75, 100.0, 448.0, -65504.0, 1e-3, 6e-8, 1e-40,
+               math.inf, -math.inf, math.nan]
+INT_EDGES = [0, 1, 2, 3, 7, 100, 127, 128, 200, 255, -1, -2, -7, -100, -128, 2**15, 2**31, 2**53 + 1, 2**63]
+
+
+def width(name):
+    return INTS[name]().dtype.itemsize * 8
+
+
+def wrap(name, value):
+    bits = width(name)
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if name[0] == "i" and value >> (bits - 1) else value
+
+
+def limits(name):
+    bits = width(name)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if name[0] == "i" else (0, (1 << bits) - 1)
+
+
+def bits_of(name, values):
+    """The bits of a list of numbers of a format."""
+    if name == "bool":
+        return [int(v) for v in values]
+    if name in INTS:
+        return [int(v) & ((1 << width(name)) - 1) for v in values]
+    array = np.asarray(values, dtype=FLOATS[name])
+    return [int(b) for b in array.view(WORDS[array.dtype.itemsize])]
+
+
+def edges(name):
+    if name == "bool":
+        return [0, 1]
+    if name in INTS:
+        return sorted({wrap(name, v) for v in INT_EDGES})
+    values = np.asarray(FLOAT_EDGES, dtype=FLOATS[name])
+    return list(values)
+
+
+def emit(**fields):
+    print(json.dumps(fields, separators=(",", ":")))
+
+
+def rounded(name, value):
+    """An mpmath number rounded once to a format of NumPy's."""
+    if name in ("f32", "f64"):
+        return FLOATS[name](float(value)) if name == "f64" else np.float32(float(value))
+    return FLOATS[name](np.float32(float(value)))
+
+
+def truncating_div(a, b):
+    if b == 0:
+        return 0
+    q = abs(a) // abs(b)
+    return q if (a < 0) == (b < 0) else -q
+
+
+def truncating_rem(a, b):
+    return a if b == 0 else a - b * truncating_div(a, b)
+
+
+def half_away(x):
+    return math.copysign(math.floor(abs(x) + 0.5), x) if math.isfinite(x) and abs(x) < 2**52 else x
+
+
+def exact(function):
+    """A function of doubles whose result a format rounds once."""
+    return lambda name, x: FLOATS[name](function(float(x)))
+
+
+def signed_zero(value, x):
+    return math.copysign(value, x) if value == 0 else value
+
+
+FLOAT_UNARY = {
+    "neg": lambda name, x: -x,
+    "abs": lambda name, x: abs(x),
+    "sqrt": lambda name, x: np.sqrt(x),
+    "floor": exact(lambda x: signed_zero(float(np.floor(x)), x)),
+    "ceil": exact(lambda x: signed_zero(float(np.ceil(x)), x)),
+    "trunc": exact(lambda x: signed_zero(float(np.trunc(x)), x)),
+    "round": exact(half_away),
+    "round_ties_even": exact(lambda x: float(np.rint(x))),
+    "signum": exact(lambda x: math.nan if math.isnan(x) else math.copysign(1.0, x)),
+    "recip": lambda name, x: FLOATS[name](1) / x,
+}
+
+# Values at infinity and outside the domain are mpmath's limits.
+REAL = {
+    "exp": mpmath.exp,
+    "exp2": lambda x: mpmath.power(2, x),
+    "exp10": lambda x: mpmath.power(10, x),
+    "exp_m1": mpmath.expm1,
+    "log": mpmath.log,
+    "log2": lambda x: mpmath.log(x, 2),
+    "log10": mpmath.log10,
+    "ln_1p": mpmath.log1p,
+    "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+    "cbrt": lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)),
+    "sin": mpmath.sin,
+    "cos": mpmath.cos,
+    "tan": mpmath.tan,
+    "asin": mpmath.asin,
+    "acos": mpmath.acos,
+    "atan": mpmath.atan,
+    "sinh": mpmath.sinh,
+    "cosh": mpmath.cosh,
+    "tanh": mpmath.tanh,
+    "erf": mpmath.erf,
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
+    "silu": lambda x: x / (1 + mpmath.exp(-x)),
+    "gelu": lambda x: x * mpmath.erfc(-x / mpmath.sqrt(2)) / 2,
+}
+
+
+def real(op, name, x):
+    """A real function at a finite number; None where a limit would be needed."""
+    x = float(x)
+    if not math.isfinite(x) or x == 0:
+        return None
+    value = REAL[op](mpmath.mpf(x))
+    return None if isinstance(value, mpmath.mpc) or not mpmath.isfinite(value) else rounded(name, value)
+
+
+INT_UNARY = {
+    "neg": lambda name, x: wrap(name, -x),
+    "not": lambda name, x: wrap(name, ~x),
+    "abs": lambda name, x: wrap(name, abs(x)),
+    "signum": lambda name, x: (x > 0) - (x < 0),
+    "count_ones": lambda name, x: bin(x & ((1 << width(name)) - 1)).count("1"),
+    "leading_zeros": lambda name, x: width(name) - (x & ((1 << width(name)) - 1)).bit_length(),
+    "trailing_zeros": lambda name, x: width(name) if x == 0 else (x & -x).bit_length() - 1,
+}
+
+INT_BINARY = {
+    "add": lambda name, a, b: wrap(name, a + b),
+    "sub": lambda name, a, b: wrap(name, a - b),
+    "mul": lambda name, a, b: wrap(name, a * b),
+    "div": lambda name, a, b: wrap(name, truncating_div(a, b)),
+    "rem": lambda name, a, b: truncating_rem(a, b),
+    "div_floor": lambda name, a, b: wrap(name, a // b) if b else 0,
+    "div_ceil": lambda name, a, b: wrap(name, -(-a // b)) if b else 0,
+    "rem_euclid": lambda name, a, b: a % abs(b) if b else a,
+    "min": lambda name, a, b: min(a, b),
+    "max": lambda name, a, b: max(a, b),
+    "and": lambda name, a, b: a & b,
+    "or": lambda name, a, b: a | b,
+    "xor": lambda name, a, b: a ^ b,
+    "shl": lambda name, a, b: wrap(name, a << (b % width(name))),
+    "shr": lambda name, a, b: a >> (b % width(name)),
+    "saturating_add": lambda name, a, b: min(max(a + b, limits(name)[0]), limits(name)[1]),
+    "saturating_sub": lambda name, a, b: min(max(a - b, limits(name)[0]), limits(name)[1]),
+    "saturating_mul": lambda name, a, b: min(max(a * b, limits(name)[0]), limits(name)[1]),
+}
+
+
+def extremum(larger, ignore):
+    def choose(name, a, b):
+        x, y = float(a), float(b)
+        if math.isnan(x) or math.isnan(y):
+            other = b if math.isnan(x) else a
+            return other if ignore else FLOATS[name](math.nan)
+        key = lambda v: (float(v), math.copysign(1.0, float(v)))
+        return (max if larger else min)(a, b, key=key)
+    return choose
+
+
+FLOAT_BINARY = {
+    "add": lambda name, a, b: a + b,
+    "sub": lambda name, a, b: a - b,
+    "mul": lambda name, a, b: a * b,
+    "div": lambda name, a, b: a / b,
+    "rem": lambda name, a, b: FLOATS[name](np.fmod(np.float64(a), np.float64(b))),
+    "min": extremum(False, True),
+    "max": extremum(True, True),
+    "minimum": extremum(False, False),
+    "maximum": extremum(True, False),
+    "copysign": lambda name, a, b: FLOATS[name](math.copysign(float(a), float(b))),
+}
+
+COMPARE = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+
+CLASSIFY = {"is_nan": math.isnan, "is_infinite": math.isinf, "is_finite": math.isfinite}
+
+
+def leaf_ops(name):
+    values = edges(name)
+    pairs = [(a, b) for a in values for b in values]
+    left, right = [a for a, _ in pairs], [b for _, b in pairs]
+    number = (lambda x: x) if name not in FLOATS else float
+    emit(inputs=name, a=bits_of(name, left), b=bits_of(name, right))
+    for op, holds in COMPARE.items():
+        if name != "bool" or op in ("eq", "ne"):
+            emit(op=op, dtype=name, result="bool", expected=[int(holds(number(a), number(b))) for a, b in pairs])
+    if name == "bool":
+        for op, function in {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b}.items():
+            emit(op=op, dtype=name, result=name, expected=[function(a, b) for a, b in pairs])
+        emit(op="not", dtype=name, result=name, expected=[1 - a for a in left])
+        return
+    if name in INTS:
+        for op, function in INT_UNARY.items():
+            if name[0] == "i" or op not in ("neg", "abs", "signum"):
+                emit(op=op, dtype=name, result=name, expected=bits_of(name, [function(name, a) for a in left]))
+        for op, function in INT_BINARY.items():
+            emit(op=op, dtype=name, result=name, expected=bits_of(name, [function(name, a, b) for a, b in pairs]))
+        return
+    for op, function in FLOAT_UNARY.items():
+        emit(op=op, dtype=name, result=name, expected=bits_of(name, [function(name, a) for a in left]))
+    for op in REAL:
+        found = {i: real(op, name, a) for i, a in enumerate(values)}
+        known = {i: v for i, v in found.items() if v is not None}
+        step = len(values)
+        emit(op=op, dtype=name, result=name, at=[i * step for i in known], expected=bits_of(name, list(known.values())))
+    for op, function in FLOAT_BINARY.items():
+        emit(op=op, dtype=name, result=name, expected=bits_of(name, [function(name, a, b) for a, b in pairs]))
+    for op, holds in CLASSIFY.items():
+        emit(op=op, dtype=name, result="bool", expected=[int(holds(float(a))) for a in left])
+
+
+def cast(source, target, x):
+    if target == "bool":
+        return int(float(x) != 0) if source in FLOATS else int(x != 0)
+    if target in INTS:
+        if source not in FLOATS:
+            return wrap(target, int(x))
+        x = float(x)
+        low, high = limits(target)
+        if math.isnan(x):
+            return 0
+        return (high if x > 0 else low) if math.isinf(x) else min(max(int(x), low), high)
+    if source in FLOATS:
+        return FLOATS[target](np.float64(x)) if target in ("f16", "f32", "f64") else nearest(target, float(x))
+    return nearest(target, int(x))
+
+
+def nearest(name, value):
+    """The nearest number of a narrow format, found among all of them; exact, by fractions."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return FLOATS[name](value)
+    if name in ("f32", "f64"):
+        high = FLOATS[name](float(value)) if name == "f64" else np.float32(value)
+        return high
+    from fractions import Fraction
+    exact_value = Fraction(value)
+    table = TABLES[name]
+    below = [x for x in table if x[0] <= abs(exact_value)]
+    above = [x for x in table if x[0] > abs(exact_value)]
+    low = below[-1]
+    if above:
+        high = above[0]
+        distance = (abs(exact_value) - low[0]) - (high[0] - abs(exact_value))
+        chosen = high if distance > 0 or (distance == 0 and low[1] % 2 == 1) else low
+        magnitude = float(chosen[0])
+    else:
+        step = low[0] - below[-2][0]
+        tie = low[0] + step / 2
+        overflow = abs(exact_value) > tie or (abs(exact_value) == tie and low[1] % 2 == 1)
+        beyond = math.nan if name == "f8e4m3fn" else math.inf
+        magnitude = beyond if overflow else float(low[0])
+    return FLOATS[name](math.copysign(magnitude, value) if not isinstance(value, int) or value >= 0 else -magnitude)
+
+
+def tables():
+    from fractions import Fraction
+    found = {}
+    for name in ("f8e4m3fn", "f8e5m2", "f16", "bf16"):
+        dtype = FLOATS[name]
+        size = np.dtype(dtype).itemsize
+        codes = np.arange(1 << (8 * size - 1), dtype=WORDS[size])
+        values = codes.view(dtype).astype(np.float64)
+        found[name] = [(Fraction(float(v)), int(c)) for v, c in zip(values, codes) if math.isfinite(v)]
+    return found
+
+
+TABLES = tables()
+
+
+def casts(source):
+    values = edges(source)
+    step = len(values)
+    for target in [*INTS, *FLOATS, "bool"]:
+        converted = [cast(source, target, x) for x in values]
+        emit(op="cast", dtype=source, result=target, at=[i * step for i in range(step)],
+             expected=bits_of(target, converted))
+
+
+def reductions(name):
+    """Small whole numbers, whose sums and products every format holds exactly."""
+    shape = (3, 8)
+    generator = np.random.default_rng(len(name))
+    whole = generator.integers(0 if name == "bool" or name[0] == "u" else -1, 2, shape)
+    array = [int(v) for v in whole.flatten()]
+    for axis in (0, 1):
+        table = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
+        if name == "bool":
+            table = {"any": np.any, "all": np.all}
+        for op, function in table.items():
+            result = [int(v) for v in function(whole, axis=axis).flatten()]
+            emit(reduce=op, dtype=name, shape=shape, axis=axis, a=bits_of(name, array), expected=bits_of(name, result))
+
+
+def products():
+    pairs = [("f8e4m3fn", "f8e4m3fn", "f32"), ("f8e4m3fn", "f8e5m2", "f16"), ("f8e5m2", "f8e5m2", "f32"),
+             ("f16", "f16", "f32"), ("f16", "f16", "f16"), ("bf16", "bf16", "f32"), ("f32", "f32", "f32"),
+             ("f64", "f64", "f64"), ("i8", "i8", "i32"), ("i8", "u8", "i32"), ("u8", "u8", "i32"),
+             ("i16", "i16", "i32"), ("i32", "i32", "i32"), ("u32", "u32", "u32"), ("i64", "i64", "i64"),
+             ("u64", "u64", "u64")]
+    generator = np.random.default_rng(7)
+    m, k, n = 4, 6, 5
+    for left, right, total in pairs:
+        low = lambda name: 0 if name[0] == "u" else -3
+        a, b = generator.integers(low(left), 4, (m, k)), generator.integers(low(right), 4, (k, n))
+        c = generator.integers(low(total), 4, (m, n))
+        flat = lambda name, array: bits_of(name, [int(v) for v in array.flatten()])
+        emit(mma=[left, right, total], shape=[m, k, n], a=flat(left, a), b=flat(right, b), c=flat(total, c),
+             expected=flat(total, a @ b + c))
+
+
+for dtype in ["bool", *INTS, *FLOATS]:
+    leaf_ops(dtype)
+for dtype in ["bool", *INTS, *FLOATS]:
+    casts(dtype)
+for dtype in ["bool", *INTS, *FLOATS]:
+    reductions(dtype)
+products()
