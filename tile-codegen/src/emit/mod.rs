@@ -6,6 +6,7 @@ pub(crate) mod hint;
 pub(crate) mod ir;
 pub(crate) mod leaf;
 pub(crate) mod math;
+mod order;
 
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Features, Ir, Value};
