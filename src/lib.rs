@@ -64,8 +64,9 @@ pub mod prelude {
     pub use crate::kernel::{
         Element, Float, Int, MmaOperand, Number, Tile, abs, acos, asin, atan, atan2, cbrt, ceil, copysign,
         cos, cosh, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite, is_infinite, is_nan, ln_1p, log,
-        log2, log10, max, maximum, min, minimum, mma, powf, recip, round, round_ties_even, rsqrt,
-        saturating_add, saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
+        log2, log10, max, maximum, min, minimum, mma, powf, recip, reduce, round, round_ties_even, rsqrt,
+        saturating_add, saturating_sub, scan, scan_exclusive, scan_exclusive_reverse, scan_reverse, select,
+        sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
     };
     pub use crate::{Device, HostTensor, Tensor, tile_kernel};
     pub use half::{bf16, f16};

@@ -8,10 +8,14 @@
 //! | file | decides |
 //! |---|---|
 //! | `arena` | how long a value lives |
-//! | `tile` | [`Tile`]: making, reshaping, reducing and printing |
+//! | `tile` | [`Tile`]: making, reshaping and printing |
 //! | `operators` | `+ - * / % & \| ^ << >>`, `-`, `!` and their assigning forms |
 //! | `compare` | what may stand on the two sides of a function of two values; comparisons |
 //! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
+//! | `axes` | which axes a reduction joins |
+//! | `reductions` | `sum`, `max`, `any` … and `cumsum`, `cummax` … |
+//! | `folds` | [`reduce()`] and [`scan`]: reductions and scans with a closure |
+//! | `sorting` | `sort`, `argsort`, `top_k`, `histogram` |
 //! | `functions` | `exp`, `max`, `select`, `mma` and the other free functions |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
@@ -19,17 +23,23 @@
 //! end hasn't seen, such as a unit test that makes tiles by hand; they panic and name the shapes.
 
 mod arena;
+mod axes;
 mod compare;
 mod composite;
+mod folds;
 mod functions;
 mod operators;
+mod reductions;
+mod sorting;
 mod tile;
 mod views;
 
 pub use arena::in_block;
+pub use axes::Axes;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
+pub use folds::{Folded, reduce, scan, scan_exclusive, scan_exclusive_reverse, scan_reverse};
 pub use functions::{
-    FloatValue, MmaOperand, Operand, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
+    Condition, FloatValue, MmaOperand, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
     cosh, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite, is_infinite, is_nan, ln_1p, log, log2,
     log10, max, maximum, min, minimum, mma, powf, recip, round, round_ties_even, rsqrt, saturating_add,
     saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,

@@ -2,10 +2,12 @@
 //! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
 //! feature `jit` on the CPU (the compiled body).
 
+mod behaviour_reductions;
 mod control;
 mod elementwise;
 mod integers;
 mod launches;
+mod lines;
 mod products;
 mod reductions;
 
