@@ -85,7 +85,8 @@ pub(super) fn sort(op: &Op, axis: usize, kept: &Dim, operands: &[Type]) -> Infer
 pub(super) fn histogram(op: &Op, bins: &Dim, operands: &[Type]) -> Inferred<Type> {
     count(op, operands, 1)?;
     let tile = tile_operand(op, operands, 0)?;
-    check_domain(op, Domain::Int, &tile.elem, 0)?;
+    check_domain(op, Domain::Int, &tile.elem, 0)
+        .map_err(|error| error.help("count integers, such as `x.floor().cast::<i32>()`"))?;
     static_shape(op, std::slice::from_ref(bins))?;
     Ok(Type::tile([bins.clone()], DType::I32))
 }
