@@ -59,6 +59,9 @@ pub(super) fn requests(instance: &Instance, distribution: Distribution, data: &O
     }
 }
 
+/// Is given an element's place, what was folded before it, and with it.
+type Visit<'f, 'c> = dyn Fn(IntValue<'c>, &[Value<'c>], &[Value<'c>]) + 'f;
+
 /// A fold of lines that lie in shared memory.
 struct Fold<'f, 'c> {
     lines: Lines,
@@ -169,13 +172,13 @@ impl<'c> Emitter<'_, 'c> {
         ir.add(ir.mul(outer, self.i32(lines.extent * lines.inner)), remainder(ir, line, lines.inner))
     }
 
-    /// Folds one line; `visit` is given each element's place, what was folded before it and with it.
+    /// Folds one line, visiting each element.
     fn along_line(
         &self,
         fold: &Fold<'_, 'c>,
         line: IntValue<'c>,
         reverse: bool,
-        visit: &dyn Fn(IntValue<'c>, &[Value<'c>], &[Value<'c>]),
+        visit: &Visit<'_, 'c>,
     ) -> Vec<Value<'c>> {
         let (ir, start) = (self.ir, self.line_start(fold.lines, line));
         let bounds = (self.i32(0), self.i32(fold.lines.extent), self.i32(1));

@@ -91,6 +91,12 @@ fn edges(dtype: DType, shape: &[usize], seed: usize) -> Array {
     }
 }
 
+/// The targets that a kernel is compiled for: one of each vendor, in turn.
+fn compiled(wanted: bool, turn: usize) -> &'static [&'static str] {
+    const PAIRS: [&[&str]; 2] = [&["sm_80", "gfx1100"], &["sm_90a", "gfx942"]];
+    if wanted { PAIRS[turn % 2] } else { &[] }
+}
+
 fn mode_words(mode: ScanMode) -> String {
     format!(
         "{}{}",
@@ -106,7 +112,7 @@ fn scans_of_every_format_mode_and_shape() {
         scans.flat_map(|&op| ScanMode::ALL.iter().map(move |&mode| (op, mode))).collect();
     let mut cases = cases.iter().cycle();
     for (n, dtype) in elements().filter(|&dtype| dtype != DType::Bool).enumerate() {
-        for (m, shape) in SHAPES.into_iter().enumerate() {
+        for (m, shape) in SHAPES.into_iter().enumerate().filter(|(m, _)| *m == 2 || m % 2 == n % 2) {
             let &(op, mode) = cases.next().unwrap();
             let axis = (n + m) % shape.len();
             let body = format!(
@@ -116,9 +122,9 @@ fn scans_of_every_format_mode_and_shape() {
                 product(shape)
             );
             let source = kernel(dtype, shape, &[(dtype, shape)], &body);
-            let compiled = if m == 2 { &TARGETS[..] } else { &[] };
-            for x in [sample(dtype, shape, n), edges(dtype, shape, n)] {
-                check(&source, &[x, sample(dtype, shape, 1)], compiled);
+            check(&source, &[edges(dtype, shape, n), sample(dtype, shape, 1)], compiled(m == 2, n));
+            if dtype.is_float() {
+                check(&source, &[sample(dtype, shape, n), sample(dtype, shape, 1)], &[]);
             }
         }
     }
@@ -155,7 +161,7 @@ fn folds_of_two_operands_with_captured_scalars() {
                      tile<{r}{dtype}>, tile<{r}i32> {region}"
                 );
                 let outputs: [(DType, &[usize]); 2] = [(dtype, &reduced), (DType::I32, &reduced)];
-                let compiled = if m == 3 { &TARGETS[..] } else { &[] };
+                let compiled = compiled(m == 3, n);
                 let arguments =
                     [sample(dtype, shape, n), sample(dtype, &reduced, 1), sample(DType::I32, &reduced, 2)];
                 check(&kernel(dtype, shape, &outputs, &reduce), &arguments, compiled);
@@ -199,8 +205,7 @@ fn sorts_of_every_format_and_shape() {
                 let source = kernel(dtype, shape, &[(dtype, &kept), (DType::I32, &kept)], &body);
                 let outputs = [sample(dtype, &kept, 1), sample(DType::I32, &kept, 2)];
                 let [y, at] = outputs;
-                let compiled = if m == 2 { &TARGETS[..] } else { &[] };
-                check(&source, &[edges(dtype, shape, n), y, at], compiled);
+                check(&source, &[edges(dtype, shape, n), y, at], compiled(m == 2, n));
             }
         }
     }
@@ -213,7 +218,7 @@ fn histograms_of_every_integer_format() {
         for (m, (shape, bins)) in cases.filter(|(m, _)| m % 2 == n % 2) {
             let body = format!("  %r0 = histogram %a : tile<{bins} x i32>");
             let source = kernel(dtype, shape, &[(DType::I32, &[bins])], &body);
-            let compiled = if m == 4 { &TARGETS[..] } else { &[] };
+            let compiled = compiled(m == 4, n);
             let extreme = Array::full(dtype, shape, tile_ir::ops::Literal::Int(dtype.int_range().1));
             for x in [sample(dtype, shape, n), extreme] {
                 check(&source, &[x, sample(DType::I32, &[bins], 1)], compiled);

@@ -29,7 +29,7 @@ impl Lowering {
             Expr::Call(call) => self.call(call),
             Expr::MethodCall(call) => self.method(call),
             Expr::ForLoop(for_loop) => {
-                self.straight("a loop", for_loop.for_token.span().into())?;
+                self.straight("a loop", for_loop.for_token.span())?;
                 self.for_loop(for_loop)
             }
             Expr::If(if_else) => self.if_else(if_else),
