@@ -1,10 +1,14 @@
 //! Methods of tiles that are several ops, in the steps in which the front end lowers them.
 
+use super::axes::{Axes, Merged, checked};
 use super::tile::Tile;
-use super::{Element, Float, Number, eq, select};
+use super::{Element, Float, Number};
+use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, ReduceOp};
+use tile_ir::{Array, DType};
 
 impl<T: Float, const R: usize> Tile<T, R> {
-    /// The mean along `axis`, which stays with extent 1: the sum, rounded, divided by the number of elements.
+    /// The mean along `axis`, or along several, which stay with extent 1: the sum, rounded, divided by the number of
+    /// elements.
     ///
     /// # Panics
     /// If the tile has no such axis; in a kernel that is a compile error.
@@ -12,31 +16,63 @@ impl<T: Float, const R: usize> Tile<T, R> {
     /// ```
     /// use tile::prelude::*;
     /// assert_eq!(Tile::<f32, 1>::iota([5], 0).mean(0).to_vec(), [2.0]);
+    /// assert_eq!(Tile::<f32, 2>::iota([2, 3], 1).mean([0, 1]).to_vec(), [1.0]);
     /// ```
-    pub fn mean(self, axis: usize) -> Self {
-        let count = self.shape().get(axis).copied().unwrap_or(1);
+    pub fn mean(self, axis: impl Axes) -> Self {
+        let count: usize = checked(axis, R, "mean").iter().map(|&axis| self.shape()[axis]).product();
         self.sum(axis) / T::from_int(count as i128)
     }
-}
 
-impl<T: Number, const R: usize> Tile<T, R> {
-    /// Where along `axis` the largest element is: the first one, NaN ignored; 0 where all are NaN. The axis stays
-    /// with extent 1.
+    /// Where along `axis`, or along several, the largest element is: the first one, or the first NaN if there is
+    /// one. Positions and axes are those of [`Self::argmax`].
     ///
     /// # Panics
     /// If the tile has no such axis; in a kernel that is a compile error.
     ///
     /// ```
     /// use tile::prelude::*;
-    /// let x = Tile::<i32, 1>::iota([5], 0) % 3;
-    /// assert_eq!((x.argmax(0).to_vec(), x.argmin(0).to_vec()), (vec![2], vec![0]));
+    /// let x = Tile::<f32, 1>::iota([5], 0).sqrt() - 1.5;
+    /// assert_eq!(x.argmaximum(0).to_vec(), [4]);
+    /// assert_eq!(x.sqrt().argmaximum(0).to_vec(), [0]);
     /// ```
-    pub fn argmax(self, axis: usize) -> Tile<i32, R> {
-        position_of(self, self.max(axis), axis)
+    pub fn argmaximum(self, axis: impl Axes) -> Tile<i32, R> {
+        position_of(self, ReduceOp::Maximum, checked(axis, R, "argmaximum"))
+    }
+
+    /// Where along `axis`, or along several, the smallest element is: the first one, or the first NaN if there is
+    /// one. Positions and axes are those of [`Self::argmax`].
+    ///
+    /// # Panics
+    /// If the tile has no such axis; in a kernel that is a compile error.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// assert_eq!(Tile::<f32, 1>::iota([5], 0).argminimum(0).to_vec(), [0]);
+    /// ```
+    pub fn argminimum(self, axis: impl Axes) -> Tile<i32, R> {
+        position_of(self, ReduceOp::Minimum, checked(axis, R, "argminimum"))
+    }
+}
+
+impl<T: Number, const R: usize> Tile<T, R> {
+    /// Where along `axis` the largest element is: the first one, NaN ignored; 0 where all are NaN. The axis stays
+    /// with extent 1. Along several axes, the row-major position among their elements.
+    ///
+    /// # Panics
+    /// If the tile has no such axis; in a kernel that is a compile error.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let x = Tile::<i32, 1>::iota([6], 0) % 3;
+    /// assert_eq!((x.argmax(0).to_vec(), x.argmin(0).to_vec()), (vec![2], vec![0]));
+    /// assert_eq!((-x.reshape([2, 3])).argmin([0, 1]).to_vec(), [2]);
+    /// ```
+    pub fn argmax(self, axis: impl Axes) -> Tile<i32, R> {
+        position_of(self, ReduceOp::Max, checked(axis, R, "argmax"))
     }
 
     /// Where along `axis` the smallest element is: the first one, NaN ignored; 0 where all are NaN. The axis stays
-    /// with extent 1.
+    /// with extent 1. Along several axes, the row-major position among their elements.
     ///
     /// # Panics
     /// If the tile has no such axis; in a kernel that is a compile error.
@@ -46,15 +82,24 @@ impl<T: Number, const R: usize> Tile<T, R> {
     /// let x = Tile::full([2], f32::NAN);
     /// assert_eq!(x.argmin(0).to_vec(), [0]);
     /// ```
-    pub fn argmin(self, axis: usize) -> Tile<i32, R> {
-        position_of(self, self.min(axis), axis)
+    pub fn argmin(self, axis: impl Axes) -> Tile<i32, R> {
+        position_of(self, ReduceOp::Min, checked(axis, R, "argmin"))
     }
 }
 
-fn position_of<T: Element, const R: usize>(x: Tile<T, R>, extreme: Tile<T, R>, axis: usize) -> Tile<i32, R> {
-    let found = eq(x, extreme);
-    let beyond = x.shape()[axis] as i32;
-    let first = select(found, Tile::iota(x.shape(), axis), beyond).min(axis);
+fn position_of<T: Element, const R: usize>(x: Tile<T, R>, op: ReduceOp, axes: Vec<usize>) -> Tile<i32, R> {
+    let merged = Merged::of(&x.array(), &axes);
+    let (x, axis) = (&merged.array, merged.axis);
+    let shape = x.shape();
+    let mut found = x.compare(Predicate::Eq, &x.reduce(op, axis).broadcast(shape));
+    if matches!(op, ReduceOp::Maximum | ReduceOp::Minimum) {
+        found = found.binary(BinaryOp::Or, &x.classify(Classification::IsNan));
+    }
+    let number = |value: usize, shape: &[usize]| Array::full(DType::I32, shape, Literal::Int(value as i128));
+    let beyond = shape[axis];
+    let candidates = Array::select(&found, &Array::iota(DType::I32, shape, axis), &number(beyond, shape));
+    let first = candidates.reduce(ReduceOp::Min, axis);
     // Only where all elements are NaN is none of them the extreme one.
-    select(eq(first, beyond), 0, first)
+    let missing = first.compare(Predicate::Eq, &number(beyond, first.shape()));
+    Tile::hold(merged.split(&Array::select(&missing, &number(0, first.shape()), &first)))
 }

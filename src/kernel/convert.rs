@@ -1,10 +1,42 @@
 //! Conversions between element formats, and arithmetic whose point is how it rounds or wraps.
 
-use super::functions::Operand;
 use super::tile::Tile;
 use super::{Element, Float, Int, Number, Pair};
 use tile_ir::Rounding;
 use tile_ir::ops::{BinaryOp, UnaryOp};
+
+/// A tile or a scalar of `T`, where a tile of rank `R` is made of either.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither a `{T}` nor a tile of `{T}` with rank {R}",
+    label = "needs a tile or a scalar of `{T}`"
+)]
+pub trait Operand<T, const R: usize> {
+    #[doc(hidden)]
+    fn shape_of(&self) -> [usize; R];
+
+    #[doc(hidden)]
+    fn tile_of(self, shape: [usize; R]) -> Tile<T, R>;
+}
+
+impl<T: Element, const R: usize> Operand<T, R> for T {
+    fn shape_of(&self) -> [usize; R] {
+        [1; R]
+    }
+
+    fn tile_of(self, shape: [usize; R]) -> Tile<T, R> {
+        Tile::full(shape, self)
+    }
+}
+
+impl<T: Element, const R: usize> Operand<T, R> for Tile<T, R> {
+    fn shape_of(&self) -> [usize; R] {
+        self.shape()
+    }
+
+    fn tile_of(self, shape: [usize; R]) -> Tile<T, R> {
+        if self.shape() == shape { self } else { self.broadcast(shape) }
+    }
+}
 
 impl<T: Float, const R: usize> Tile<T, R> {
     /// Every element converted to another format, rounded in the given direction. What is too large for a float

@@ -7,6 +7,7 @@ use super::compare::{Pair, common_shape};
 use super::tile::{scalar, scalar_value};
 use super::{Element, Float, Int, Number, Tile};
 use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
+use tile_runtime::element::Scalar;
 
 /// A float scalar or a tile of floats: what `exp(x)` takes.
 #[diagnostic::on_unimplemented(
@@ -258,59 +259,96 @@ binary_methods! {
     RemEuclid rem_euclid Int, "The remainder of two integers, elementwise, that is never negative; the dividend where the divisor is 0.";
 }
 
-/// A tile or a scalar of `T`, where a tile of rank `R` is made of either.
+/// A condition of [`select()`] with these two choices. Each of the three is a tile or a scalar; axes of extent 1 and
+/// scalars are broadcast.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is neither a `{T}` nor a tile of `{T}` with rank {R}",
-    label = "needs a tile or a scalar of `{T}`"
+    message = "`select` doesn't choose between `{A}` and `{B}` by `{Self}`",
+    label = "needs a `bool` or a tile of `bool`, and two values of one element type and rank",
+    note = "convert one side with `.cast()` or `.reshape()`"
 )]
-pub trait Operand<T, const R: usize> {
-    #[doc(hidden)]
-    fn shape_of(&self) -> [usize; R];
+pub trait Condition<A, B> {
+    /// The type of `select(condition, a, b)`.
+    type Output;
 
     #[doc(hidden)]
-    fn tile_of(self, shape: [usize; R]) -> Tile<T, R>;
+    fn choose(self, a: A, b: B) -> Self::Output;
 }
 
-impl<T: Element, const R: usize> Operand<T, R> for T {
-    fn shape_of(&self) -> [usize; R] {
-        [1; R]
-    }
+impl<T: Scalar> Condition<T, T> for bool {
+    type Output = T;
 
-    fn tile_of(self, shape: [usize; R]) -> Tile<T, R> {
-        Tile::full(shape, self)
-    }
-}
-
-impl<T: Element, const R: usize> Operand<T, R> for Tile<T, R> {
-    fn shape_of(&self) -> [usize; R] {
-        self.shape()
-    }
-
-    fn tile_of(self, shape: [usize; R]) -> Tile<T, R> {
-        if self.shape() == shape { self } else { self.broadcast(shape) }
+    fn choose(self, a: T, b: T) -> T {
+        if self { a } else { b }
     }
 }
 
-/// `a` where the condition holds, else `b`, elementwise. Each of the three is a tile or a scalar, at least
-/// one a tile; axes of extent 1 are broadcast.
+impl<T: Element, const R: usize> Condition<T, T> for Tile<bool, R> {
+    type Output = Tile<T, R>;
+
+    fn choose(self, a: T, b: T) -> Tile<T, R> {
+        self.choose(Tile::full(self.shape(), a), Tile::full(self.shape(), b))
+    }
+}
+
+impl<T: Element, const R: usize> Condition<Tile<T, R>, Tile<T, R>> for Tile<bool, R> {
+    type Output = Tile<T, R>;
+
+    fn choose(self, a: Tile<T, R>, b: Tile<T, R>) -> Tile<T, R> {
+        let shape = common_shape("select", &[self.shape(), a.shape(), b.shape()]);
+        let (a, b) = (a.broadcast(shape).array(), b.broadcast(shape).array());
+        Tile::hold(tile_ir::Array::select(&self.broadcast(shape).array(), &a, &b))
+    }
+}
+
+impl<T: Element, const R: usize> Condition<Tile<T, R>, Tile<T, R>> for bool {
+    type Output = Tile<T, R>;
+
+    fn choose(self, a: Tile<T, R>, b: Tile<T, R>) -> Tile<T, R> {
+        Tile::full([1; R], self).choose(a, b)
+    }
+}
+
+macro_rules! conditions_of_tile_and_scalar {
+    ($($condition:ty, [$($parameters:tt)*];)*) => { $(
+        impl<T: Element, $($parameters)*> Condition<Tile<T, R>, T> for $condition {
+            type Output = Tile<T, R>;
+
+            fn choose(self, a: Tile<T, R>, b: T) -> Tile<T, R> {
+                self.choose(a, Tile::full([1; R], b))
+            }
+        }
+
+        impl<T: Element, $($parameters)*> Condition<T, Tile<T, R>> for $condition {
+            type Output = Tile<T, R>;
+
+            fn choose(self, a: T, b: Tile<T, R>) -> Tile<T, R> {
+                self.choose(Tile::full([1; R], a), b)
+            }
+        }
+    )* };
+}
+
+conditions_of_tile_and_scalar! {
+    bool, [const R: usize];
+    Tile<bool, R>, [const R: usize];
+}
+
+/// `a` where the condition holds, else `b`, elementwise. Each of the three is a tile or a scalar; axes of extent 1
+/// and scalars are broadcast. Of three scalars it is a scalar.
 ///
 /// ```
 /// use tile::prelude::*;
 ///
 /// let x = Tile::<f32, 1>::iota([3], 0) - 1.0;
 /// assert_eq!(select(x.lt(0.0), 0.0, x).to_vec(), [0.0, 0.0, 1.0]);
+/// assert_eq!(select(2 > 1, x, 0.0).to_vec(), x.to_vec());
+/// assert_eq!(select(2 > 1, 5, 6), 5);
 /// ```
 ///
 /// # Panics
 /// If the shapes can't be broadcast together; in a kernel that is a compile error.
-pub fn select<T: Element, const R: usize>(
-    condition: impl Operand<bool, R>,
-    a: impl Operand<T, R>,
-    b: impl Operand<T, R>,
-) -> Tile<T, R> {
-    let shape = common_shape("select", &[condition.shape_of(), a.shape_of(), b.shape_of()]);
-    let (a, b) = (a.tile_of(shape).array(), b.tile_of(shape).array());
-    Tile::hold(tile_ir::Array::select(&condition.tile_of(shape).array(), &a, &b))
+pub fn select<Mask: Condition<A, B>, A, B>(condition: Mask, a: A, b: B) -> Mask::Output {
+    condition.choose(a, b)
 }
 
 #[cfg(test)]

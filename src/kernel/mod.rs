@@ -8,33 +8,44 @@
 //! | file | decides |
 //! |---|---|
 //! | `arena` | how long a value lives |
-//! | `tile` | [`Tile`]: making, reshaping, reducing and printing |
+//! | `tile` | [`Tile`]: making, reshaping and printing |
 //! | `operators` | `+ - * / % & \| ^ << >>`, `-`, `!` and their assigning forms |
 //! | `compare` | what may stand on the two sides of a function of two values; comparisons |
 //! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
 //! | `contract` | `mma` and the formats that it multiplies |
 //! | `convert` | casts that round as told, bits, `mul_add`, wrapping and overflowing arithmetic |
 //! | `functions` | `exp`, `max`, `select` and the other free functions |
+//! | `axes` | which axes a reduction joins |
+//! | `reductions` | `sum`, `max`, `any` … and `cumsum`, `cummax` … |
+//! | `folds` | [`reduce()`] and [`scan`]: reductions and scans with a closure |
+//! | `sorting` | `sort`, `argsort`, `top_k`, `histogram` |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
 //! Shapes are checked by the front end when the macro expands. The checks here are for code that the front
 //! end hasn't seen, such as a unit test that makes tiles by hand; they panic and name the shapes.
 
 mod arena;
+mod axes;
 mod compare;
 mod composite;
 mod contract;
 mod convert;
+mod folds;
 mod functions;
 mod operators;
+mod reductions;
+mod sorting;
 mod tile;
 mod views;
 
 pub use arena::in_block;
+pub use axes::Axes;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use contract::{MmaOperand, mma, mma_tf32};
+pub use convert::Operand;
+pub use folds::{Folded, reduce, scan, scan_exclusive, scan_exclusive_reverse, scan_reverse};
 pub use functions::{
-    FloatValue, IntValue, Operand, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
+    Condition, FloatValue, IntValue, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
     cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite,
     is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum, powf, recip,
     rem_euclid, round, round_tf32, round_ties_even, rsqrt, saturating_add, saturating_mul, saturating_sub,

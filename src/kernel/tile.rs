@@ -1,15 +1,16 @@
 //! [`Tile`]: a dense array of compile-time extents that one block holds. Making, reshaping, converting,
-//! reducing and looking at tiles; the ops between tiles are in the neighbouring files.
+//! and looking at tiles; the ops between tiles are in the neighbouring files.
 //!
 //! Invariant: the array behind a tile has the tile's element format and shape.
 
 use super::arena::{self, Handle};
+use super::axes::{Axes, Merged, checked};
 use super::{Element, Number};
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use tile_ir::array::Elements;
-use tile_ir::ops::ReduceOp;
+use tile_ir::ops::{Literal, ReduceOp};
 use tile_ir::{Array, DType};
 
 /// A dense array of rank `R` that one block of a kernel holds in registers or shared memory.
@@ -50,9 +51,9 @@ impl<T: Element, const R: usize> Tile<T, R> {
         Tile { handle: arena::keep(array), shape, element: PhantomData }
     }
 
-    fn reduce(self, op: ReduceOp, axis: usize) -> Self {
-        assert!(axis < R, "axis {axis} of `{}` is out of range: the tile has rank {R}", op.name());
-        Tile::hold(self.array().reduce(op, axis))
+    pub(super) fn reduce(self, op: ReduceOp, axes: impl Axes) -> Self {
+        let merged = Merged::of(&self.array(), &checked(axes, R, op.method()));
+        Tile::hold(merged.split(&merged.array.reduce(op, merged.axis)))
     }
 
     /// The array behind the tile.
@@ -170,55 +171,27 @@ fn check_extents(shape: &[usize]) {
     assert!(shape.iter().all(|&extent| extent > 0), "a tile of shape {shape:?} has an empty axis");
 }
 
+/// A scalar as the number that it is.
+pub(super) fn literal_of<T: Element>(value: T) -> Literal {
+    if T::DTYPE.is_float() { Literal::Float(value.to_float()) } else { Literal::Int(value.to_int()) }
+}
+
+/// The scalar that is this number.
+pub(super) fn value_of<T: Element>(number: Literal) -> T {
+    match number {
+        Literal::Int(value) => T::from_int(value),
+        Literal::Float(value) => T::from_float(value),
+    }
+}
+
 /// The array of rank 0 that holds a scalar.
 pub(super) fn scalar<T: Element>(value: T) -> Array {
-    let elements = if T::DTYPE.is_float() {
-        Elements::Float(vec![value.to_float()])
-    } else {
-        Elements::Int(vec![value.to_int()])
-    };
-    Array::new(T::DTYPE, vec![], elements)
+    Array::scalar(T::DTYPE, literal_of(value))
 }
 
 /// The scalar that an array of one element holds.
 pub(super) fn scalar_value<T: Element>(array: &Array) -> T {
-    match array.elements() {
-        Elements::Int(values) => T::from_int(values[0]),
-        Elements::Float(values) => T::from_float(values[0]),
-    }
-}
-
-macro_rules! reductions {
-    ($tile:ty, [$($bounds:tt)*], $table:ident: $($op:ident $method:ident, $doc:literal;)*) => {
-        impl<$($bounds)*> $tile {
-            $(
-                #[doc = $doc]
-                ///
-                /// # Panics
-                /// If the tile has no such axis; in a kernel that is a compile error.
-                pub fn $method(self, axis: usize) -> Self {
-                    self.reduce(ReduceOp::$op, axis)
-                }
-            )*
-        }
-
-        #[cfg(test)]
-        const $table: &[(ReduceOp, &str)] = &[$((ReduceOp::$op, stringify!($method)),)*];
-    };
-}
-
-reductions! {
-    Tile<T, R>, [T: Number, const R: usize], NUMBER_REDUCTIONS:
-    Sum sum, "The sum along `axis`, which stays with extent 1. Integers wrap; floats are summed in any order.";
-    Prod prod, "The product along `axis`, which stays with extent 1. Integers wrap; floats are multiplied in any order.";
-    Max max, "The largest element along `axis`, which stays with extent 1. NaN is ignored unless all are NaN.";
-    Min min, "The smallest element along `axis`, which stays with extent 1. NaN is ignored unless all are NaN.";
-}
-
-reductions! {
-    Tile<bool, R>, [const R: usize], BOOL_REDUCTIONS:
-    Any any, "Whether any element along `axis` is true; the axis stays with extent 1.";
-    All all, "Whether all elements along `axis` are true; the axis stays with extent 1.";
+    value_of(array.get(0))
 }
 
 /// Prints the elements as NumPy does: nested brackets, one line per row of the last axis.
@@ -268,25 +241,6 @@ fn write_nested(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_reduction_has_its_method() {
-        let methods: Vec<_> = NUMBER_REDUCTIONS.iter().chain(BOOL_REDUCTIONS).copied().collect();
-        let table: Vec<_> = ReduceOp::ALL.iter().map(|op| (*op, op.name())).collect();
-        assert_eq!(methods, table);
-    }
-
-    #[test]
-    fn reductions_join_along_their_axis() {
-        let x = Tile::<f32, 2>::iota([2, 3], 1) + 1.0;
-        assert_eq!(x.sum(1).to_vec(), [6.0, 6.0]);
-        assert_eq!(x.prod(1).to_vec(), [6.0, 6.0]);
-        assert_eq!(x.prod(0).to_vec(), [1.0, 4.0, 9.0]);
-        assert_eq!((x.max(1).to_vec(), x.min(1).to_vec()), (vec![3.0, 3.0], vec![1.0, 1.0]));
-        let is_two = crate::kernel::eq(x, 2.0);
-        assert_eq!(is_two.any(1).to_vec(), [true, true]);
-        assert_eq!(is_two.all(0).to_vec(), [false, true, false]);
-    }
 
     #[test]
     fn tiles_print_like_numpy() {

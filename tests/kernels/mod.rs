@@ -3,10 +3,12 @@
 //! feature `jit` on the CPU (the compiled body).
 
 mod behaviour_numbers;
+mod behaviour_reductions;
 mod control;
 mod elementwise;
 mod integers;
 mod launches;
+mod lines;
 mod products;
 mod reductions;
 

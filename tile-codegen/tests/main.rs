@@ -19,6 +19,8 @@ mod gpu;
 mod kernels;
 #[path = "targets/leaf.rs"]
 mod leaf;
+#[path = "targets/lines.rs"]
+mod lines;
 #[path = "targets/random.rs"]
 mod random;
 #[path = "targets/scratch.rs"]

@@ -4,6 +4,10 @@
 //! rounds once. Shapes and formats are the caller's duty (verified IR, or the kernel-side types): a
 //! violation is a panic that names the invariant.
 
+mod lines;
+
+pub use lines::Combine;
+
 use crate::dtype::{Class, DType};
 use crate::ops::fused;
 use crate::ops::{BinaryOp, Classification, Literal, Predicate, ReduceOp, UnaryOp};

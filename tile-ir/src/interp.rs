@@ -4,7 +4,7 @@
 //! the definition of the op.
 
 use crate::abi::{BindError, Bound, KernelAbi};
-use crate::array::Array;
+use crate::array::{Array, Combine};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{OpData, RegionId, ValueId};
@@ -134,6 +134,16 @@ impl Evaluation<'_> {
                 let axes = self.block.iter();
                 axes.map(|&i| Some(Array::scalar(DType::Index, Literal::Int(i as i128)))).collect()
             }
+            Op::ReduceWith { axis } => {
+                self.fold(data, |arrays, starts, combine| Array::reduce_with(arrays, starts, *axis, combine))
+            }
+            Op::ScanWith { axis, mode } => self.fold(data, |arrays, starts, combine| {
+                Array::scan_with(arrays, starts, *axis, *mode, combine)
+            }),
+            Op::Sort { axis, descending, count } => {
+                let count = extents(std::slice::from_ref(count))[0];
+                self.get(data.operands[0]).sort(*axis, *descending, count).map(Some).into()
+            }
             Op::LoadMasked => vec![Some(self.load(data))],
             Op::StoreMasked => {
                 self.store(data);
@@ -141,6 +151,28 @@ impl Evaluation<'_> {
             }
             _ => vec![Some(self.data_op(data))],
         }
+    }
+
+    /// An op with a region that joins elements: `run` is given the tiles, the starts, and the region as a function.
+    fn fold(
+        &mut self,
+        data: &OpData,
+        run: impl FnOnce(&[&Array], &[Literal], &mut Combine<'_>) -> Vec<Array>,
+    ) -> Vec<Option<Array>> {
+        let (tiles, starts) = data.operands.split_at(data.operands.len() / 2);
+        let tiles: Vec<Array> = tiles.iter().map(|&tile| self.get(tile).clone()).collect();
+        let starts: Vec<Literal> = starts.iter().map(|&start| self.get(start).get(0)).collect();
+        let region = data.regions[0];
+        let params = &self.instance.region(region).params;
+        let mut combine = |folded: &[Literal], element: &[Literal]| {
+            for (&param, &number) in params.iter().zip(folded.iter().chain(element)) {
+                let dtype =
+                    self.instance.ty(param).elem().known().expect("an instance has no dtype parameters");
+                self.values[param.index()] = Some(Array::scalar(dtype, number));
+            }
+            self.region(region).iter().map(|scalar| scalar.get(0)).collect()
+        };
+        run(&tiles.iter().collect::<Vec<_>>(), &starts, &mut combine).into_iter().map(Some).collect()
     }
 
     fn for_loop(&mut self, data: &OpData) -> Vec<Array> {
@@ -207,8 +239,13 @@ impl Evaluation<'_> {
             Op::Reshape(shape) => operand(0).reshape(&extents(shape)),
             Op::Permute(permutation) => operand(0).permute(permutation),
             Op::Reduce { op, axis } => operand(0).reduce(*op, *axis),
+            Op::Scan { op, axis, mode } => operand(0).scan(*op, *axis, *mode),
+            Op::Histogram(bins) => operand(0).histogram(extents(std::slice::from_ref(bins))[0]),
             Op::Mma => Array::mma(operand(0), operand(1), operand(2)),
-            Op::Partition(_)
+            Op::ReduceWith { .. }
+            | Op::ScanWith { .. }
+            | Op::Sort { .. }
+            | Op::Partition(_)
             | Op::BlockIndex
             | Op::LoadMasked
             | Op::StoreMasked

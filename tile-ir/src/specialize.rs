@@ -230,6 +230,10 @@ impl Substitution<'_> {
             Op::Broadcast(shape) => Op::Broadcast(self.dims(shape)),
             Op::Reshape(shape) => Op::Reshape(self.dims(shape)),
             Op::Partition(tile) => Op::Partition(self.dims(tile)),
+            Op::Sort { axis, descending, count } => {
+                Op::Sort { axis: *axis, descending: *descending, count: self.dim(count) }
+            }
+            Op::Histogram(bins) => Op::Histogram(self.dim(bins)),
             other => other.clone(),
         }
     }

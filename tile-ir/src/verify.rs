@@ -6,7 +6,9 @@
 //! 2. Every op has the result types that [`crate::ops::result_types`] infers from its operands.
 //! 3. `for` has one region, whose parameters are an `index` counter and the carried types, and whose last op
 //!    yields the carried types; `if` has two regions without parameters that yield its result types.
-//!    `yield` is the last op of a region and stands nowhere else; a kernel's body has none.
+//!    `yield` is the last op of a region and stands nowhere else; a kernel's body has none. A fold has one
+//!    region, whose parameters are its elements' formats twice, which yields them once, and which has leaf ops
+//!    of scalars only.
 //! 4. Arguments are named tensors and scalars. A `mut` tensor has at most one partition view, a kernel at
 //!    least one mutable view; partition views are made at the top level of the body.
 //! 5. Every name in an extent is a compile-time parameter or a run-time size, and every run-time size is the
@@ -138,7 +140,7 @@ impl Verifier<'_> {
             self.op(op, owner.is_none());
             let last = i + 1 == data.ops.len();
             if self.kernel.op(op).op == Op::Yield && (!last || owner.is_none()) {
-                self.error(self.kernel.op(op).loc, "`yield` may only end a region of `for` or `if`");
+                self.error(self.kernel.op(op).loc, "`yield` may only end a region");
             }
         }
         if let Some(owner) = owner {
@@ -155,12 +157,17 @@ impl Verifier<'_> {
                 .error(owner.loc, format!("a region of `{}` doesn't end with `yield`", owner.op.name()));
         };
         let yielded: Vec<&Type> = last.operands.iter().map(|&value| self.kernel.ty(value)).collect();
-        let expected: Vec<&Type> = owner.results.iter().map(|&value| self.kernel.ty(value)).collect();
+        let fold = owner.op.is_fold();
+        let results = owner.results.iter().map(|&value| self.kernel.ty(value));
+        let expected: Vec<Type> =
+            results.map(|ty| if fold { Type::Scalar(ty.elem().clone()) } else { ty.clone() }).collect();
+        let expected: Vec<&Type> = expected.iter().collect();
         if yielded != expected {
             let message = format!(
-                "a region of `{}` yields ({}), but its results are ({})",
+                "a region of `{}` yields ({}), but {} ({})",
                 owner.op.name(),
                 list(&yielded),
+                if fold { "should yield" } else { "its results are" },
                 list(&expected)
             );
             self.error(last.loc, message);
@@ -183,6 +190,7 @@ impl Verifier<'_> {
         match data.op {
             Op::Partition(_) => self.partition(op, top_level),
             Op::For => self.for_regions(op),
+            Op::ReduceWith { .. } | Op::ScanWith { .. } => self.fold_region(op),
             Op::If if data.regions.len() != 2 => self.error(data.loc, "`if` has two regions"),
             Op::If => {
                 for &region in &data.regions {
@@ -334,6 +342,47 @@ impl Verifier<'_> {
         }
         self.region(region, Some(op));
     }
+
+    fn fold_region(&mut self, op: OpId) {
+        let data = self.kernel.op(op);
+        let &[region] = data.regions.as_slice() else {
+            return self.error(data.loc, format!("`{}` has one region", data.op.name()));
+        };
+        let tiles = || data.operands.iter().take(data.operands.len() / 2);
+        let expected: Vec<Type> =
+            tiles().chain(tiles()).map(|&tile| Type::Scalar(self.kernel.ty(tile).elem().clone())).collect();
+        let params = self.kernel.region(region).params.iter().map(|&param| self.kernel.ty(param));
+        let params: Vec<&Type> = params.collect();
+        if params.iter().copied().ne(&expected) {
+            let expected: Vec<&Type> = expected.iter().collect();
+            let message = format!(
+                "the region of `{}` takes ({}), but is given ({})",
+                data.op.name(),
+                list(&params),
+                list(&expected)
+            );
+            self.error(data.loc, message);
+        }
+        self.region(region, Some(op));
+        for &inner in &self.kernel.region(region).ops {
+            self.folds_scalars(data.op.name(), inner);
+        }
+    }
+
+    fn folds_scalars(&mut self, owner: &str, inner: OpId) {
+        let data = self.kernel.op(inner);
+        if !data.op.is_leaf() && data.op != Op::Yield {
+            let message =
+                format!("`{}` stands in a region of `{owner}`, which has leaf ops only", data.op.name());
+            return self.error(data.loc, message);
+        }
+        let mut values = data.operands.iter().chain(&data.results);
+        if let Some(&tile) = values.find(|&&value| !matches!(self.kernel.ty(value), Type::Scalar(_))) {
+            let message =
+                format!("a region of `{owner}` computes with scalars, not with {}", self.kernel.ty(tile));
+            self.error(data.loc, message);
+        }
+    }
 }
 
 fn list(types: &[&Type]) -> String {
@@ -398,7 +447,7 @@ mod tests {
             ("%a = constant 300 : u8", "300 doesn't fit u8"),
             ("if %0 {\n}", "the condition of `if` is f32, not a bool"),
             ("for %p = %0 to %0 {\n}", "a loop bound is `usize`, not f32"),
-            ("yield %t", "`yield` may only end a region of `for` or `if`"),
+            ("yield %t", "`yield` may only end a region"),
             (
                 "%e = extent n : index\n%a = for %p = %e to %e carry (%s = %t) : tile<B x f32> {\nyield %0\n}",
                 "a region of `for` yields (f32), but its results are (tile<B x f32>)",
@@ -406,6 +455,38 @@ mod tests {
             (
                 "%e = extent n : index\nfor %p = %e to %e {\n%w = partition %x [B] : partition<n x f32, [B]>\n}",
                 "a partition view is made at the top level of a kernel, not in a loop or branch",
+            ),
+            (
+                "%a = reduce_with %t from %0 axis 0 with (%p, %q) : tile<1 x f32> {\nyield %t\n}",
+                "a region of `reduce_with` yields (tile<B x f32>), but should yield (f32)",
+            ),
+            (
+                "%a = reduce_with %t from %0 axis 0 with (%p, %q) : tile<1 x f32> {\n\
+                 %u = neg %t : tile<B x f32>\nyield %p\n}",
+                "a region of `reduce_with` computes with scalars, not with tile<B x f32>",
+            ),
+            (
+                "%a = scan_with %t from %0 axis 0 with (%p, %q) : tile<B x f32> {\nstore_masked %v, %t\nyield %p\n}",
+                "`store_masked` stands in a region of `scan_with`, which has leaf ops only",
+            ),
+            (
+                "%e = extent n : index\n%a = scan_with %t from %e axis 0 with (%p, %q) : tile<B x f32> {\nyield %p\n}",
+                "`scan` of a tile of f32 starts from index",
+            ),
+            (
+                "%a, %b = reduce_with %t, %0 from %0, %0 axis 0 with (%p, %q, %r, %s) : tile<1 x f32>, tile<1 x f32> {\n\
+                 yield %p, %q\n}",
+                "`reduce` needs a tile, not f32",
+            ),
+            ("%a = scan any %t axis 0 : tile<B x f32>", "`any` has no scan"),
+            (
+                "%a = scan sum %t axis 1 : tile<B x f32>",
+                "axis 1 of `cumsum` is out of range: the tile has rank 1",
+            ),
+            ("%a = histogram %t : tile<4 x i32>", "`histogram` needs an integer, not f32"),
+            (
+                "%c = splat %0 : tile<4 x f32>\n%a, %b = sort %c axis 0 : tile<5 x f32>, tile<5 x i32>",
+                "the first 5 elements are taken along axis 0 of [4], which has 4",
             ),
             ("store_masked %v, %0", "`store_masked` needs a tile, not f32"),
             ("%h = cast %t : tile<B x f16>\nstore_masked %v, %h", "a tile of f16 is stored to a view of f32"),

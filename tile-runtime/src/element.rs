@@ -3,6 +3,7 @@
 use crate::float8::{f8e4m3fn, f8e5m2};
 use half::{bf16, f16};
 use std::fmt::{Debug, Display};
+use std::ops;
 use tile_ir::DType;
 
 mod sealed {
@@ -41,8 +42,16 @@ pub trait Element: Scalar + Debug + Display + PartialEq + Default {
     fn from_int(value: i128) -> Self;
 }
 
-/// An integer or float.
-pub trait Number: Element {
+/// An integer or float. It has the operators of numbers, so that the scalars of a generic kernel do.
+pub trait Number:
+    Element
+    + PartialOrd
+    + ops::Add<Output = Self>
+    + ops::Sub<Output = Self>
+    + ops::Mul<Output = Self>
+    + ops::Div<Output = Self>
+    + ops::Rem<Output = Self>
+{
     /// The number written as a float literal, for kernels that are generic over their element type.
     fn of(value: f64) -> Self {
         if Self::DTYPE.is_float() { Self::from_float(value) } else { Self::from_int(value as i128) }
@@ -53,10 +62,17 @@ pub trait Number: Element {
 pub trait Float: Number {}
 
 /// An integer or `bool`: what `&`, `|`, `^` and `!` work on.
-pub trait Bits: Element {}
+pub trait Bits:
+    Element
+    + ops::BitAnd<Output = Self>
+    + ops::BitOr<Output = Self>
+    + ops::BitXor<Output = Self>
+    + ops::Not<Output = Self>
+{
+}
 
 /// A signed or unsigned integer.
-pub trait Int: Number + Bits {}
+pub trait Int: Number + Bits + ops::Shl<Output = Self> + ops::Shr<Output = Self> {}
 
 macro_rules! integers {
     ($($ty:ident $dtype:ident;)*) => { $(

@@ -1,8 +1,19 @@
-//! The 8-bit floats of the OCP specification as Rust types: storage for tensors, conversions, no arithmetic.
+//! The 8-bit floats of the OCP specification as Rust types. Arithmetic rounds once, as in a kernel.
 
 use std::fmt;
 use tile_ir::DType;
 use tile_ir::round::{Rounding, decode, encode, round};
+
+macro_rules! operators {
+    ($name:ident: $($trait:ident $method:ident $operator:tt),*;) => { $(
+        impl std::ops::$trait for $name {
+            type Output = Self;
+            fn $method(self, other: Self) -> Self {
+                Self::from_f64(self.to_f64() $operator other.to_f64())
+            }
+        }
+    )* };
+}
 
 macro_rules! float8 {
     ($($(#[$meta:meta])* $name:ident $dtype:ident;)*) => { $(
@@ -41,6 +52,17 @@ macro_rules! float8 {
             /// The same number in a wider format.
             pub fn to_f64(self) -> f64 {
                 decode(DType::$dtype, u64::from(self.0))
+            }
+        }
+
+        operators! {
+            $name: Add add +, Sub sub -, Mul mul *, Div div /, Rem rem %;
+        }
+
+        impl std::ops::Neg for $name {
+            type Output = Self;
+            fn neg(self) -> Self {
+                $name(self.0 ^ 0x80)
             }
         }
 

@@ -240,6 +240,7 @@ fn is_elementwise(op: &Op) -> bool {
 /// Whether an op reads each element of an operand exactly once, in a loop.
 fn reads_once(op: &Op, operand: usize) -> bool {
     is_elementwise(op)
-        || matches!(op, Op::Reduce { .. } | Op::StoreMasked)
+        || matches!(op, Op::Reduce { .. } | Op::StoreMasked | Op::Scan { .. } | Op::Histogram(_))
+        || op.is_fold()
         || (matches!(op, Op::Mma) && operand == 2)
 }

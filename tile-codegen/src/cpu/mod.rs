@@ -8,6 +8,7 @@
 mod buffer;
 mod elements;
 mod fuse;
+mod lines;
 mod mma;
 mod reduce;
 mod region;

@@ -74,6 +74,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         *self.scalars.get(&value).expect("verified: a scalar is defined before its use")
     }
 
+    /// Gives scalars their values, for ops that run a region.
+    pub(super) fn bind_scalars(&mut self, scalars: &[ValueId], values: &[Value<'c>]) {
+        self.scalars.extend(scalars.iter().copied().zip(values.iter().copied()));
+    }
+
     pub(super) fn index(&self, value: ValueId) -> IntValue<'c> {
         self.scalar(value).into_int_value()
     }
@@ -108,6 +113,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 self.with_streams(data, &[], &mut |emitter, _| emitter.reduce(data, *op, *axis));
             }
             Op::Mma => self.mma(data),
+            Op::ReduceWith { axis } => {
+                self.with_streams(data, &[], &mut |emitter, _| emitter.fold(data, *axis, None));
+            }
+            Op::ScanWith { axis, mode } => {
+                self.with_streams(data, &[], &mut |emitter, _| emitter.fold(data, *axis, Some(*mode)));
+            }
+            Op::Scan { op, axis, mode } => {
+                self.with_streams(data, &[], &mut |emitter, _| emitter.scan(data, *op, *axis, *mode));
+            }
+            Op::Sort { axis, descending, .. } => self.sort(data, *axis, *descending),
+            Op::Histogram(_) => self.with_streams(data, &[], &mut |emitter, _| emitter.histogram(data)),
             _ => self.data_op(data),
         }
     }

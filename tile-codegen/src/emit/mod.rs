@@ -9,6 +9,7 @@ mod integer;
 pub(crate) mod ir;
 pub(crate) mod leaf;
 pub(crate) mod math;
+mod order;
 
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Features, Ir, Value};

@@ -57,17 +57,33 @@ impl<'c> Emitter<'_, 'c> {
         dtype: DType,
         mut value: impl FnMut(Slot<'c>) -> Value<'c>,
     ) -> Fragment<'c> {
+        let mut fragments = self.map_all(elements, &[dtype], |slot| vec![value(slot)]);
+        fragments.pop().expect("one format gives one fragment")
+    }
+
+    /// Fragments of tiles with this many elements, one per format, all made slot by slot.
+    pub(super) fn map_all(
+        &self,
+        elements: u64,
+        dtypes: &[DType],
+        mut values: impl FnMut(Slot<'c>) -> Vec<Value<'c>>,
+    ) -> Vec<Fragment<'c>> {
         let slots = self.distribution.slots(elements);
         if slots <= REGISTER_SLOTS {
-            return Fragment::Registers((0..slots as u64).map(|slot| value(Slot::Fixed(slot))).collect());
+            let mut registers = vec![Vec::with_capacity(slots); dtypes.len()];
+            for slot in 0..slots as u64 {
+                registers.iter_mut().zip(values(Slot::Fixed(slot))).for_each(|(all, one)| all.push(one));
+            }
+            return registers.into_iter().map(Fragment::Registers).collect();
         }
-        let ty = self.ir.compute_type(dtype);
-        let array = local_array(self.ir, ty, slots);
+        let types: Vec<_> = dtypes.iter().map(|&dtype| self.ir.compute_type(dtype)).collect();
+        let arrays: Vec<_> = types.iter().map(|&ty| local_array(self.ir, ty, slots)).collect();
         self.slot_loop(slots, |slot| {
-            let value = value(Slot::Varying(slot));
-            self.ir.store(self.ir.element(ty, array, slot), value);
+            for ((&ty, &array), value) in types.iter().zip(&arrays).zip(values(Slot::Varying(slot))) {
+                self.ir.store(self.ir.element(ty, array, slot), value);
+            }
         });
-        Fragment::Local(array)
+        arrays.into_iter().map(Fragment::Local).collect()
     }
 
     /// Does something to every slot of a tile with this many elements.

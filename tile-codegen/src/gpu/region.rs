@@ -161,6 +161,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::If => self.branch(data),
             Op::Reduce { op: reduction, axis } => self.reduce(op, data, *reduction, *axis),
             Op::Mma => self.mma(op, data),
+            Op::ReduceWith { axis } => self.fold(op, data, *axis, None),
+            Op::ScanWith { axis, mode } => self.fold(op, data, *axis, Some(*mode)),
+            Op::Scan { op: kind, axis, mode } => self.scan(op, data, *kind, (*axis, *mode)),
+            Op::Sort { axis, descending, .. } => self.sort(op, data, *axis, *descending),
+            Op::Histogram(_) => self.histogram(op, data),
             Op::Broadcast(_) | Op::Permute(_) => self.movement(op, data),
             Op::Reshape(_) => {
                 let same = self.tile(data.operands[0]).clone();
@@ -215,7 +220,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// An elementwise op on one element, or on scalars.
-    fn leaf(&self, data: &OpData, operands: &[Value<'c>]) -> Value<'c> {
+    pub(super) fn leaf(&self, data: &OpData, operands: &[Value<'c>]) -> Value<'c> {
         let ir = self.ir;
         let dtype = |i: usize| self.dtype(data.operands[i]);
         match &data.op {

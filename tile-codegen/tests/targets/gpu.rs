@@ -8,14 +8,14 @@ use tile_codegen::{Artifact, Code, Error, Options, compile};
 use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, UnaryOp};
 use tile_ir::{DType, Instance, Rounding, TargetDesc};
 
-const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "gfx942", "gfx1100"];
+pub(crate) const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "gfx942", "gfx1100"];
 
 /// Compiles for every GPU target and hands the code to the vendor's tools.
 fn check(instance: &Instance) {
     check_for(instance, &TARGETS);
 }
 
-fn check_for(instance: &Instance, targets: &[&str]) {
+pub(crate) fn check_for(instance: &Instance, targets: &[&str]) {
     for &target in targets {
         let artifact = build(instance, target).unwrap_or_else(|error| panic!("{target}: {error}"));
         match &artifact.code {

@@ -133,7 +133,7 @@ impl Writer<'_> {
     }
 
     fn op(&mut self) {
-        match self.choose(16) {
+        match self.choose(19) {
             0 | 1 => self.binary(),
             2 => self.unary(),
             3 => self.choice(),
@@ -164,6 +164,9 @@ impl Writer<'_> {
                 let result = self.fitted();
                 self.line(&format!("store_masked %vy, {}", result.name));
             }
+            16 => self.scan(),
+            17 => self.fold(),
+            18 => self.sort(),
             _ => self.scalar(),
         }
     }
@@ -243,6 +246,69 @@ impl Writer<'_> {
         let mut shape = from.shape.clone();
         shape[axis] = 1;
         self.define(&format!("reduce {op} {} axis {axis}", from.name), &shape, from.dtype);
+    }
+
+    /// The order of a scan is defined, so that its sums round alike.
+    fn scan(&mut self) {
+        let tile = self.tile();
+        if tile.dtype == DType::Bool {
+            return;
+        }
+        let axis = self.choose(tile.shape.len());
+        let op = ["sum", "prod", "max", "min"][self.choose(4)];
+        let mode = ["", " reverse", " exclusive", " reverse exclusive"][self.choose(4)];
+        self.define(&format!("scan {op} {} axis {axis}{mode}", tile.name), &tile.shape, tile.dtype);
+    }
+
+    /// A fold of two tiles, or of one with itself, whose closure uses a scalar from outside.
+    fn fold(&mut self) {
+        let a = self.tile();
+        let b = self.same_type_as(&a);
+        let axis = self.choose(a.shape.len());
+        let start = self.number(a.dtype, 1);
+        let (op, other) = if a.dtype == DType::Bool { ("xor", "and") } else { ("sub", "max") };
+        let mut shape = a.shape.clone();
+        let head = match self.choose(2) {
+            0 => "reduce_with",
+            _ => "scan_with",
+        };
+        if head == "reduce_with" {
+            shape[axis] = 1;
+        }
+        let (p, q, r, s) = (self.name(), self.name(), self.name(), self.name());
+        let (x, y) = (self.name(), self.name());
+        let (first, second) = (self.name(), self.name());
+        let (ty, dtype) = (type_text(&shape, a.dtype), a.dtype);
+        self.line(&format!(
+            "{first}, {second} = {head} {}, {} from {}, {} axis {axis} with ({p}, {q}, {r}, {s}) : {ty}, {ty} {{",
+            a.name, b.name, start.name, start.name
+        ));
+        self.line(&format!("  {x} = {op} {r}, {q} : {dtype}"));
+        self.line(&format!("  {y} = {other} {x}, {} : {dtype}", start.name));
+        self.line(&format!("  yield {y}, {s}"));
+        self.line("}");
+        self.scope.extend([first, second].map(|name| Entry { name, shape: shape.clone(), dtype }));
+    }
+
+    fn sort(&mut self) {
+        let tile = self.tile();
+        if tile.dtype == DType::Bool {
+            return;
+        }
+        if tile.dtype.is_int() && self.choose(2) == 0 {
+            let bins = 1 + self.choose(40);
+            self.define(&format!("histogram {}", tile.name), &[bins], DType::I32);
+            return;
+        }
+        let axis = self.choose(tile.shape.len());
+        let mut shape = tile.shape.clone();
+        shape[axis] = 1 + self.choose(shape[axis]);
+        let word = ["", " descending"][self.choose(2)];
+        let (values, places) = (self.name(), self.name());
+        let types = [type_text(&shape, tile.dtype), type_text(&shape, DType::I32)].join(", ");
+        self.line(&format!("{values}, {places} = sort {} axis {axis}{word} : {types}", tile.name));
+        self.scope.push(Entry { name: values, shape: shape.clone(), dtype: tile.dtype });
+        self.scope.push(Entry { name: places, shape, dtype: DType::I32 });
     }
 
     fn mma(&mut self) {

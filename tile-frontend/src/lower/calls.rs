@@ -7,7 +7,7 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, Path, PathArguments, Token};
-use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, UnaryOp};
+use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, ScanMode, UnaryOp};
 use tile_ir::{Dim, Elem, Op};
 
 /// Values of a call's arguments and where they stand.
@@ -61,6 +61,12 @@ impl Lowering {
         }
         if name == "select" {
             return self.select(call);
+        }
+        if name == "reduce" {
+            return self.fold_call(name, None, call);
+        }
+        if let Some(mode) = ScanMode::of_name(name, "scan") {
+            return self.fold_call(name, Some(mode), call);
         }
         if let Some(op) = UnaryOp::from_name(name).filter(|op| op.operator().is_none()) {
             let arguments = self.arguments(name, args, 1, &format!("{name}(x)"), span)?;

@@ -212,11 +212,7 @@ impl Lowering {
         let (mut then, mut otherwise) = (then?, otherwise?);
         let value = self.join_values(&mut then, &mut otherwise, span)?;
         self.check_branches(&then.yielded, &otherwise.yielded, span)?;
-        for branch in [&then, &otherwise] {
-            self.end_region(branch.region, &branch.yielded, span);
-        }
-        let types: Vec<Type> = then.yielded.iter().map(|&value| self.kernel.ty(value).clone()).collect();
-        let results = self.append(Op::If, &[condition], &types, vec![then.region, otherwise.region], span);
+        let results = self.chosen(condition, &then, &otherwise, span)?;
         self.take_results(&carried, &results);
         let count = results.len();
         Ok(match value {
@@ -225,6 +221,25 @@ impl Lowering {
                 replaced(&structure, &mut results[count - parts..].iter().copied())
             }
         })
+    }
+
+    /// What the branch that is taken yields. In the closure of a fold both have been computed.
+    fn chosen(
+        &mut self,
+        condition: ValueId,
+        then: &Branch,
+        otherwise: &Branch,
+        span: Span,
+    ) -> Lowered<Vec<ValueId>> {
+        if self.closure.is_some() {
+            let pairs = then.yielded.iter().zip(&otherwise.yielded);
+            return pairs.map(|(&a, &b)| self.emit_one(Op::Select, &[condition, a, b], span, &[])).collect();
+        }
+        for branch in [then, otherwise] {
+            self.end_region(branch.region, &branch.yielded, span);
+        }
+        let types: Vec<Type> = then.yielded.iter().map(|&value| self.kernel.ty(value).clone()).collect();
+        Ok(self.append(Op::If, &[condition], &types, vec![then.region, otherwise.region], span))
     }
 
     fn condition(&mut self, expression: &Expr) -> Lowered<ValueId> {
@@ -244,7 +259,7 @@ impl Lowering {
         span: Span,
         body: impl FnOnce(&mut Self) -> Lowered<Val>,
     ) -> Lowered<Branch> {
-        let region = self.kernel.new_region();
+        let region = if self.closure.is_some() { self.region } else { self.kernel.new_region() };
         let outer = std::mem::replace(&mut self.region, region);
         self.scopes.enter();
         let value = body(self);

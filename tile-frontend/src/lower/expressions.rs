@@ -28,7 +28,10 @@ impl Lowering {
             Expr::Field(field) => self.field(field),
             Expr::Call(call) => self.call(call),
             Expr::MethodCall(call) => self.method(call),
-            Expr::ForLoop(for_loop) => self.for_loop(for_loop),
+            Expr::ForLoop(for_loop) => {
+                self.straight("a loop", for_loop.for_token.span())?;
+                self.for_loop(for_loop)
+            }
             Expr::If(if_else) => self.if_else(if_else),
             Expr::Macro(called) => self.called_macro(&called.mac),
             other => self.refuse(other),
@@ -45,7 +48,7 @@ impl Lowering {
             }
             Expr::Return(_) => ("`return`", "use `if` around the rest"),
             Expr::Match(_) => ("`match`", "use `if` and `else if`"),
-            Expr::Closure(_) => ("a closure", "write its code out"),
+            Expr::Closure(_) => ("a closure outside `reduce` and `scan`", "write its code out"),
             Expr::Reference(_) => ("a reference", "tiles and views are passed by value"),
             Expr::Struct(_) => ("a struct", "use a tuple or separate variables"),
             Expr::Index(_) => (

@@ -32,8 +32,14 @@ impl Lowering {
     fn tile_method(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
         let (name, span) = (call.method.to_string(), call.span());
         let receiver = call.receiver.span();
-        if let Some(op) = ReduceOp::from_name(&name) {
+        if let Some(op) = ReduceOp::from_method(&name) {
             return self.reduce(op, tile, call);
+        }
+        if let Some(scan) = ReduceOp::from_scan_method(&name) {
+            return self.scan_method(scan, tile, call);
+        }
+        if let Some(value) = self.sorting_method(tile, call)? {
+            return Ok(value);
         }
         if let Some(value) = self.leaf_method(&Val::Data(tile), call)? {
             return Ok(value);
@@ -44,6 +50,11 @@ impl Lowering {
             "mean" => self.mean(tile, call),
             "argmax" => self.position_of(ReduceOp::Max, tile, call),
             "argmin" => self.position_of(ReduceOp::Min, tile, call),
+            "argmaximum" => self.position_of(ReduceOp::Maximum, tile, call),
+            "argminimum" => self.position_of(ReduceOp::Minimum, tile, call),
+            "reduce" | "scan" => {
+                self.no_method("a tile", call, &format!("write the function: `{name}(x, axis, start, |a, b| a + b)`"))
+            }
             "broadcast" | "reshape" => {
                 let arguments = self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
                 let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
@@ -70,7 +81,7 @@ impl Lowering {
             _ => self.no_method(
                 "a tile",
                 call,
-                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cast`, `broadcast`, `reshape`, `permute`, `t` and the mathematical functions",
+                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cumsum`, `sort`, `top_k`, `histogram`, `cast`, `broadcast`, `reshape`, `permute`, `t` and the mathematical functions",
             ),
         }
     }
@@ -102,7 +113,7 @@ impl Lowering {
         }
         // As methods `min` and `max` reduce an axis.
         let binary = BinaryOp::from_name(&name)
-            .filter(|op| op.operator().is_none() && ReduceOp::from_name(op.name()).is_none())
+            .filter(|op| op.operator().is_none() && ReduceOp::from_method(op.name()).is_none())
             .or_else(|| BinaryOp::wrapping(&name));
         if let Some(op) = binary {
             let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), span)?;
@@ -115,21 +126,6 @@ impl Lowering {
             return self.comparison(predicate, receiver, &arguments.values[0], span, &spans).map(Some);
         }
         Ok(None)
-    }
-
-    fn reduce(&mut self, op: ReduceOp, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
-        let name = op.name();
-        let arguments = self.arguments(name, &call.args, 1, &format!("x.{name}(axis)"), call.span())?;
-        let (value, place) = (&arguments.values[0], arguments.spans[0]);
-        let is_number =
-            matches!(value, Val::Int(_) | Val::Dim(_)) || matches!(call.args[0], syn::Expr::Lit(_));
-        if matches!(op, ReduceOp::Max | ReduceOp::Min) && !is_number {
-            let help =
-                format!("`x.{name}(axis)` reduces an axis; write `{name}(a, b)` for the elementwise {name}");
-            return self.error(place, format!("`{name}` as a method takes an axis"), &help);
-        }
-        let axis = self.axis(value, self.shape(tile).map_or(0, |shape| shape.len()), place)?;
-        self.emit_one(Op::Reduce { op, axis }, &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
     }
 
     fn scalar_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {

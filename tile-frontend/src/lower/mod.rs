@@ -10,6 +10,8 @@ mod control;
 mod convert;
 mod expressions;
 mod finish;
+mod folds;
+mod lines;
 mod methods;
 mod operators;
 mod statements;
@@ -53,6 +55,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diag
         errors: Vec::new(),
         spans: HashMap::new(),
         tile_comparisons: HashSet::new(),
+        closure: None,
     };
     if let Ok(value) = lowering.block(&function.block)
         && !matches!(value, Val::Unit | Val::Poison)
@@ -76,6 +79,8 @@ pub(crate) struct Lowering {
     /// The span of each op's location, for errors that the verifier finds.
     spans: HashMap<Loc, Span>,
     tile_comparisons: HashSet<Place>,
+    /// The closure of a fold that is being lowered.
+    closure: Option<folds::Closure>,
 }
 
 impl Lowering {
@@ -136,6 +141,7 @@ impl Lowering {
         span: Span,
         operand_spans: &[Span],
     ) -> Lowered<Vec<ValueId>> {
+        self.check_in_closure(&op, operands, span)?;
         let types: Vec<Type> = operands.iter().map(|&value| self.ty(value)).collect();
         self.check_bounds(&op, &types, operand_spans.first().copied().unwrap_or(span))?;
         match result_types(&op, &types) {
@@ -155,7 +161,9 @@ impl Lowering {
             Op::Binary(op) => op.domain(),
             Op::Compare(predicate) => predicate.domain(),
             Op::Classify(classification) => classification.domain(),
-            Op::Reduce { op, .. } => op.domain(),
+            Op::Reduce { op, .. } | Op::Scan { op, .. } => op.domain(),
+            Op::Sort { .. } => Domain::Number,
+            Op::Histogram(_) => Domain::Int,
             _ => return Ok(()),
         };
         let needed = if needed == Domain::SignedNumber { Domain::Number } else { needed };

@@ -116,7 +116,7 @@ impl Lowering {
         }
     }
 
-    fn bind(&mut self, pattern: &Pat, value: Val) -> Lowered<()> {
+    pub(super) fn bind(&mut self, pattern: &Pat, value: Val) -> Lowered<()> {
         match (pattern, value) {
             (Pat::Type(typed), value) => self.bind(&typed.pat, value),
             (Pat::Paren(inner), value) => self.bind(&inner.pat, value),
@@ -206,6 +206,14 @@ impl Lowering {
         let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
         let Some(id) = self.scopes.find(&name) else { return self.unknown_name(&name, target.span()) };
         let variable = self.scopes.variables[id].clone();
+        if let Some(closure) = self.closure.as_ref().filter(|closure| id < closure.own_variables) {
+            let message =
+                format!("a closure of `{}` can't assign to `{name}`, which is outside", closure.function);
+            let diagnostic = Diagnostic::new(target.span(), message)
+                .label(variable.span, format!("`{name}` is defined here"))
+                .help("give what changes as a result: fold a tuple");
+            return self.report(diagnostic);
+        }
         if !variable.mutable {
             let diagnostic =
                 Diagnostic::new(target.span(), format!("`{name}` is assigned to, but isn't mutable"))

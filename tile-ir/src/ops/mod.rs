@@ -6,12 +6,14 @@ pub mod elementwise;
 pub(crate) mod fused;
 pub mod infer;
 pub mod reduction;
+pub mod scan;
 mod special;
 
 pub use compare::{Classification, Predicate};
 pub use elementwise::{BinaryOp, Domain, UnaryOp};
 pub use infer::{TypeError, result_types};
 pub use reduction::ReduceOp;
+pub use scan::ScanMode;
 
 use crate::dim::Dim;
 use crate::round::Rounding;
@@ -112,8 +114,45 @@ pub enum Op {
     For,
     /// `bool → data…`. Two regions without parameters; the one chosen yields the results.
     If,
-    /// `data… →`. Ends a region of `for` or `if`.
+    /// `data… →`. Ends a region.
     Yield,
+    /// `tile… (n), scalar… (n) → tile… (n)`, tiles of one shape: every line along the axis folded from its first
+    /// element to its last, starting from the scalars; the axis stays with extent 1. One region: its parameters
+    /// are n scalars for what was folded and n for an element, it yields n scalars and has leaf ops of scalars
+    /// only, so that targets may run it in threads that are on different elements.
+    ReduceWith {
+        /// The axis that is folded.
+        axis: usize,
+    },
+    /// `tile… (n), scalar… (n) → tile… (n)`: as [`Op::ReduceWith`], but every partial result is kept.
+    ScanWith {
+        /// The axis along which partial results are kept.
+        axis: usize,
+        /// Which way, and which results.
+        mode: ScanMode,
+    },
+    /// `tile → tile`: partial results of a reduction, in order, from [`ReduceOp::scan_start`]. They are kept in
+    /// [`ReduceOp::partial`], rounded at every step and once more to the element format.
+    Scan {
+        /// What joins the elements.
+        op: ReduceOp,
+        /// The axis along which partial results are kept.
+        axis: usize,
+        /// Which way, and which results.
+        mode: ScanMode,
+    },
+    /// `tile → tile, tile of i32`: the first `count` elements of every line in order, and where they were.
+    /// The order is that of numbers with −0 = +0, NaN above all; equal elements keep their order.
+    Sort {
+        /// The axis that is sorted.
+        axis: usize,
+        /// Whether the largest comes first.
+        descending: bool,
+        /// How many elements are kept: the extent of the results' axis.
+        count: Dim,
+    },
+    /// `tile of integers → tile [bins] of i32`: how many elements are 0, 1, …; others are not counted.
+    Histogram(Dim),
 }
 
 impl Op {
@@ -145,6 +184,11 @@ impl Op {
             Op::For => "for",
             Op::If => "if",
             Op::Yield => "yield",
+            Op::ReduceWith { .. } => "reduce_with",
+            Op::ScanWith { .. } => "scan_with",
+            Op::Scan { .. } => "scan",
+            Op::Sort { .. } => "sort",
+            Op::Histogram(_) => "histogram",
         }
     }
 
@@ -154,9 +198,32 @@ impl Op {
             Op::Unary(op) => op.operator().unwrap_or(op.name()),
             Op::Binary(op) => op.operator().unwrap_or(op.name()),
             Op::Compare(predicate) => predicate.symbol(),
-            Op::Reduce { op, .. } => op.name(),
+            Op::Reduce { op, .. } => op.method(),
+            Op::Scan { op, .. } => op.scan_method().unwrap_or("scan"),
+            Op::ReduceWith { .. } => "reduce",
+            Op::ScanWith { .. } => "scan",
             op => op.name(),
         }
+    }
+
+    /// Whether the op's region joins two elements: it has scalars as parameters and results, and leaf ops only.
+    pub fn is_fold(&self) -> bool {
+        matches!(self, Op::ReduceWith { .. } | Op::ScanWith { .. })
+    }
+
+    /// Whether the op's results at a place depend on its operands there alone: what works on scalars too.
+    pub fn is_leaf(&self) -> bool {
+        matches!(
+            self,
+            Op::Constant { .. }
+                | Op::Extent(_)
+                | Op::Unary(_)
+                | Op::Binary(_)
+                | Op::Compare(_)
+                | Op::Classify(_)
+                | Op::Select
+                | Op::Cast(_)
+        )
     }
 
     /// Whether the op does something besides giving results, so that it must stay where it is.

@@ -8,7 +8,7 @@ use super::elementwise::{BinaryOp, Domain};
 use crate::dtype::{Class, DType};
 
 macro_rules! reductions {
-    ($($variant:ident $name:literal $combine:ident $domain:ident, $doc:literal;)*) => {
+    ($($variant:ident $name:literal $method:literal $combine:ident $domain:ident, $doc:literal;)*) => {
         /// A reduction along one axis, which stays with extent 1.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum ReduceOp { $(#[doc = $doc] $variant,)* }
@@ -17,9 +17,14 @@ macro_rules! reductions {
             /// Every reduction, in table order.
             pub const ALL: &[ReduceOp] = &[$(ReduceOp::$variant,)*];
 
-            /// The name in IR text, and of the method that a kernel calls.
+            /// The name in IR text.
             pub const fn name(self) -> &'static str {
                 match self { $(ReduceOp::$variant => $name,)* }
+            }
+
+            /// The name of the method that a kernel calls.
+            pub const fn method(self) -> &'static str {
+                match self { $(ReduceOp::$variant => $method,)* }
             }
 
             /// The op that joins two partial results.
@@ -41,12 +46,17 @@ macro_rules! reductions {
 }
 
 reductions! {
-    Sum "sum" Add Number, "Sum of the elements; integers wrap, floats may be summed in any order.";
-    Prod "prod" Mul Number, "Product of the elements; integers wrap, floats may be multiplied in any order.";
-    Max "max" Max Number, "Largest element; NaN elements are ignored unless all are NaN.";
-    Min "min" Min Number, "Smallest element; NaN elements are ignored unless all are NaN.";
-    Any "any" Or Bool, "Whether any element is true.";
-    All "all" And Bool, "Whether all elements are true.";
+    Sum "sum" "sum" Add Number, "Sum of the elements; integers wrap, floats may be summed in any order.";
+    Prod "prod" "prod" Mul Number, "Product of the elements; integers wrap, floats may be multiplied in any order.";
+    Max "max" "max" Max Number, "Largest element; NaN elements are ignored unless all are NaN.";
+    Min "min" "min" Min Number, "Smallest element; NaN elements are ignored unless all are NaN.";
+    Maximum "maximum" "reduce_maximum" Maximum Float, "Largest element; NaN if any is NaN.";
+    Minimum "minimum" "reduce_minimum" Minimum Float, "Smallest element; NaN if any is NaN.";
+    And "and" "reduce_and" And Int, "Bitwise and of the elements.";
+    Or "or" "reduce_or" Or Int, "Bitwise or of the elements.";
+    Xor "xor" "reduce_xor" Xor Int, "Bitwise exclusive or of the elements.";
+    Any "any" "any" Or Bool, "Whether any element is true.";
+    All "all" "all" And Bool, "Whether all elements are true.";
 }
 
 impl ReduceOp {
@@ -55,20 +65,26 @@ impl ReduceOp {
         ReduceOp::ALL.iter().copied().find(|op| op.name() == name)
     }
 
+    /// The reduction that a kernel calls by this method.
+    pub fn from_method(name: &str) -> Option<ReduceOp> {
+        ReduceOp::ALL.iter().copied().find(|op| op.method() == name)
+    }
+
     /// What changes nothing that it is joined to: −0 for float sums, NaN where NaN is ignored. Called only on
     /// formats that [`Self::domain`] accepts.
     pub fn identity(self, dtype: DType) -> Literal {
-        let bits = dtype.bits();
         match (self, dtype.class()) {
             (ReduceOp::Sum, Class::Float) => Literal::Float(-0.0),
             (ReduceOp::Prod, Class::Float) => Literal::Float(1.0),
-            (ReduceOp::Sum | ReduceOp::Any, _) => Literal::Int(0),
-            (ReduceOp::Prod | ReduceOp::All, _) => Literal::Int(1),
+            (ReduceOp::Maximum, _) => Literal::Float(f64::NEG_INFINITY),
+            (ReduceOp::Minimum, _) => Literal::Float(f64::INFINITY),
             (ReduceOp::Max | ReduceOp::Min, Class::Float) => Literal::Float(f64::NAN),
-            (ReduceOp::Max, Class::Signed) => Literal::Int(-(1 << (bits - 1))),
-            (ReduceOp::Min, Class::Signed) => Literal::Int((1 << (bits - 1)) - 1),
-            (ReduceOp::Max, _) => Literal::Int(0),
-            (ReduceOp::Min, _) => Literal::Int((1 << bits) - 1),
+            (ReduceOp::Sum | ReduceOp::Any | ReduceOp::Or | ReduceOp::Xor, _) => Literal::Int(0),
+            (ReduceOp::Prod | ReduceOp::All, _) => Literal::Int(1),
+            (ReduceOp::Max, _) => Literal::Int(dtype.int_range().0),
+            (ReduceOp::Min, _) => Literal::Int(dtype.int_range().1),
+            (ReduceOp::And, Class::Signed) => Literal::Int(-1),
+            (ReduceOp::And, _) => Literal::Int(dtype.int_range().1),
         }
     }
 
@@ -108,6 +124,7 @@ mod tests {
                 }
             }
             assert_eq!(ReduceOp::from_name(op.name()), Some(op));
+            assert_eq!(ReduceOp::from_method(op.method()), Some(op));
         }
     }
 }

@@ -86,6 +86,23 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
   for %p = %i to %15 {
     store_masked %y_1, %11
   }
+  %16 = iota 1 : tile<B x 8 x i32>
+  %17 = constant 0 : i32
+  %18, %19 = reduce_with %6, %16 from %0, %17 axis 1 with (%a, %at, %b, %bt) : tile<B x 1 x T>, tile<B x 1 x i32> {
+    %20 = gt %b, %a : bool
+    %21 = select %20, %b, %a : T
+    %22 = select %20, %bt, %at : i32
+    yield %21, %22
+  }
+  %23 = scan_with %6 from %0 axis 0 reverse exclusive with (%c, %d) : tile<B x 8 x T> {
+    %24 = max %c, %d : T
+    yield %24
+  }
+  %25 = scan sum %6 axis 1 exclusive : tile<B x 8 x T>
+  %26, %27 = sort %25 axis 0 : tile<B x 8 x T>, tile<B x 8 x i32>
+  %28, %29 = sort %25 axis 1 descending : tile<B x 3 x T>, tile<B x 3 x i32>
+  %30 = histogram %29 : tile<B x i32>
+  %31 = reduce maximum %6 axis 1 : tile<B x 1 x T>
 }
 ";
 

@@ -353,6 +353,25 @@ impl Parser {
         Ok((Op::For, vec![region]))
     }
 
+    /// The region of a fold, whose parameters are scalars of the results' formats, twice.
+    pub(super) fn fold_region(
+        &mut self,
+        op: Op,
+        params: &[String],
+        types: &[Type],
+    ) -> Parsed<(Op, Vec<RegionId>)> {
+        if params.len() != 2 * types.len() {
+            return self.error(format!("{} results need {} parameters", types.len(), 2 * types.len()));
+        }
+        let region = self.kernel.new_region();
+        let scalars = types.iter().chain(types).map(|ty| Type::Scalar(ty.elem().clone()));
+        let params = params.iter().zip(scalars).map(|(name, ty)| self.define(name, ty));
+        let params = params.collect::<Parsed<Vec<ValueId>>>()?;
+        self.kernel.region_mut(region).params = params;
+        self.body_region(region)?;
+        Ok((op, vec![region]))
+    }
+
     pub(super) fn if_regions(&mut self) -> Parsed<(Op, Vec<RegionId>)> {
         let (then, otherwise) = (self.kernel.new_region(), self.kernel.new_region());
         self.body_region(then)?;

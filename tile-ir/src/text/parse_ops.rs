@@ -3,8 +3,9 @@
 
 use super::lexer::Token;
 use super::parse::{Parsed, Parser};
+use crate::dim::Dim;
 use crate::kernel::{RegionId, ValueId};
-use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, UnaryOp};
+use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, ScanMode, UnaryOp};
 use crate::round::Rounding;
 use crate::types::Type;
 
@@ -27,6 +28,9 @@ pub(super) enum HeadOp {
     Reshape,
     For { counter: String, carried: Vec<String> },
     If,
+    Fold { op: Op, params: Vec<String> },
+    Sort { axis: usize, descending: bool },
+    Histogram,
 }
 
 impl Parser {
@@ -76,6 +80,21 @@ impl Parser {
             "for" => self.for_head(),
             "if" => Ok(Head { op: HeadOp::If, operands: vec![self.value()?] }),
             "yield" => ready(Op::Yield, self.values()?),
+            "reduce_with" => self.fold_head(|axis, _| Op::ReduceWith { axis }),
+            "scan_with" => self.fold_head(|axis, mode| Op::ScanWith { axis, mode }),
+            "scan" => {
+                let op = self.reduction()?;
+                let operands = vec![self.value()?];
+                let axis = self.axis()?;
+                ready(Op::Scan { op, axis, mode: self.mode() }, operands)
+            }
+            "sort" => {
+                let operands = vec![self.value()?];
+                let axis = self.axis()?;
+                let descending = self.accept_word("descending");
+                Ok(Head { op: HeadOp::Sort { axis, descending }, operands })
+            }
+            "histogram" => Ok(Head { op: HeadOp::Histogram, operands: vec![self.value()?] }),
             _ => self.error_at(position, format!("`{name}` is not an op")),
         }
     }
@@ -89,15 +108,41 @@ impl Parser {
         }
     }
 
-    fn reduce_head(&mut self) -> Parsed<Head> {
+    fn reduction(&mut self) -> Parsed<ReduceOp> {
         let position = self.position;
         let name = self.word("a reduction")?;
-        let Some(op) = ReduceOp::from_name(&name) else {
-            return self.error_at(position, format!("`{name}` is not a reduction"));
-        };
-        let operands = vec![self.value()?];
+        match ReduceOp::from_name(&name) {
+            Some(op) => Ok(op),
+            None => self.error_at(position, format!("`{name}` is not a reduction")),
+        }
+    }
+
+    fn axis(&mut self) -> Parsed<usize> {
         self.keyword("axis")?;
-        let axis = self.unsigned("an axis")? as usize;
+        Ok(self.unsigned("an axis")? as usize)
+    }
+
+    fn mode(&mut self) -> ScanMode {
+        let reverse = self.accept_word("reverse");
+        ScanMode { reverse, exclusive: self.accept_word("exclusive") }
+    }
+
+    /// `tiles from starts axis n with (params)`.
+    fn fold_head(&mut self, op: impl FnOnce(usize, ScanMode) -> Op) -> Parsed<Head> {
+        let mut operands = self.values()?;
+        self.keyword("from")?;
+        operands.extend(self.values()?);
+        let axis = self.axis()?;
+        let op = op(axis, self.mode());
+        self.keyword("with")?;
+        let params = self.list('(', ')', Self::value_name)?;
+        Ok(Head { op: HeadOp::Fold { op, params }, operands })
+    }
+
+    fn reduce_head(&mut self) -> Parsed<Head> {
+        let op = self.reduction()?;
+        let operands = vec![self.value()?];
+        let axis = self.axis()?;
         Ok(Head { op: HeadOp::Ready(Op::Reduce { op, axis }), operands })
     }
 
@@ -161,7 +206,20 @@ impl Parser {
             HeadOp::Reshape => Op::Reshape(shape(self)?),
             HeadOp::For { counter, carried } => return self.for_region(counter, &carried, types),
             HeadOp::If => return self.if_regions(),
+            HeadOp::Fold { op, params } => return self.fold_region(op, &params, types),
+            HeadOp::Sort { axis, descending } => {
+                Op::Sort { axis, descending, count: self.extent_of(start, types, axis)? }
+            }
+            HeadOp::Histogram => Op::Histogram(self.extent_of(start, types, 0)?),
         };
         Ok((op, Vec::new()))
+    }
+
+    /// The extent of an axis of the first result.
+    fn extent_of(&self, start: usize, types: &[Type], axis: usize) -> Parsed<Dim> {
+        match types {
+            [Type::Tile(tile), ..] if axis < tile.shape.len() => Ok(tile.shape[axis].clone()),
+            _ => self.error_at(start, format!("the first result must be a tile with an axis {axis}")),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::{Domain, Literal, Op};
+use crate::ops::{Domain, Literal, Op, ScanMode};
 use crate::types::Elem;
 use std::fmt::Write;
 
@@ -168,10 +168,31 @@ impl<'k> Printer<'k> {
                     if indices.is_empty() { String::new() } else { format!("[{}]", self.list(indices)) };
                 format!("{name} {}{indices} pad {}", self.name(*view), self.name(*pad))
             }
+            (Op::ReduceWith { axis }, _) => self.fold_head(data, *axis, ScanMode::default()),
+            (Op::ScanWith { axis, mode }, _) => self.fold_head(data, *axis, *mode),
+            (Op::Scan { op, axis, mode }, _) => {
+                format!("{name} {} {operands} axis {axis}{}", op.name(), mode_words(*mode))
+            }
+            (Op::Sort { axis, descending, .. }, _) => {
+                format!("{name} {operands} axis {axis}{}", if *descending { " descending" } else { "" })
+            }
             (Op::For, [start, end, initial @ ..]) => self.for_head(data, *start, *end, initial),
             _ if operands.is_empty() => name.to_owned(),
             _ => format!("{name} {operands}"),
         }
+    }
+
+    fn fold_head(&self, data: &OpData, axis: usize, mode: ScanMode) -> String {
+        let (tiles, starts) = data.operands.split_at(data.operands.len() / 2);
+        let params = data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
+        format!(
+            "{} {} from {} axis {axis}{} with ({})",
+            data.op.name(),
+            self.list(tiles),
+            self.list(starts),
+            mode_words(mode),
+            self.list(params)
+        )
     }
 
     fn for_head(&self, data: &OpData, start: ValueId, end: ValueId, initial: &[ValueId]) -> String {
@@ -199,6 +220,11 @@ pub(super) fn bound_name(domain: Domain) -> &'static str {
         // No bound of a parameter says `bool`: such a parameter would have one value.
         Domain::Any | Domain::Bool => "any",
     }
+}
+
+fn mode_words(mode: ScanMode) -> String {
+    let words = [(mode.reverse, " reverse"), (mode.exclusive, " exclusive")];
+    words.into_iter().filter(|(holds, _)| *holds).map(|(_, word)| word).collect()
 }
 
 fn literal(value: &Literal, elem: &Elem) -> String {

@@ -7,6 +7,7 @@
 mod contract;
 mod control;
 mod elementwise;
+mod lines;
 mod memory;
 mod tiles;
 
@@ -98,6 +99,13 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::For => control::for_loop(operands),
         Op::If => control::branch(op, operands).map(|()| Vec::new()),
         Op::Yield => Ok(Vec::new()),
+        Op::ReduceWith { axis } => lines::reduce_with(op, *axis, operands),
+        Op::ScanWith { axis, .. } => lines::scan_with(op, *axis, operands),
+        Op::Scan { op: reduction, axis, .. } => {
+            lines::scan(op, *reduction, *axis, operands).map(|ty| vec![ty])
+        }
+        Op::Sort { axis, count, .. } => lines::sort(op, *axis, count, operands),
+        Op::Histogram(bins) => lines::histogram(op, bins, operands).map(|ty| vec![ty]),
     }
 }
 

@@ -79,7 +79,11 @@ pub(super) fn permute(op: &Op, permutation: &[usize], operands: &[Type]) -> Infe
 pub(super) fn reduce(op: &Op, reduction: ReduceOp, axis: usize, operands: &[Type]) -> Inferred<Type> {
     count(op, operands, 1)?;
     let tile = tile_operand(op, operands, 0)?;
-    check_domain(op, reduction.domain(), &tile.elem, 0)?;
+    check_domain(op, reduction.domain(), &tile.elem, 0).map_err(|error| match reduction {
+        ReduceOp::Maximum => error.help("only floats have NaN to propagate: write `x.max(axis)`"),
+        ReduceOp::Minimum => error.help("only floats have NaN to propagate: write `x.min(axis)`"),
+        _ => error,
+    })?;
     check_axis(op, axis, tile.shape.len())?;
     let mut shape = tile.shape.clone();
     shape[axis] = Dim::from(1);

@@ -1,0 +1,14 @@
+//! More elements than the axis has.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: &Tensor<f32, m, 8>, y: &mut Tensor<f32, m, 8>) {
+    let x = x.partition_view([4, 8]);
+    let mut y = y.partition_view_mut([4, 8]);
+    let x = x.load_masked(y.index());
+    let (top, _) = x.top_k(9, 1);
+    y.store_masked(top);
+}
+
+fn main() {}

@@ -1,0 +1,13 @@
+//! A fold in the closure of another.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: &Tensor<f32, m, 8>, y: &mut Tensor<f32, m, 8>) {
+    let x = x.partition_view([4, 8]);
+    let mut y = y.partition_view_mut([4, 8]);
+    let x = x.load_masked(y.index());
+    y.store_masked(scan(x, 1, 0.0, |a, b| a + reduce(x, 1, b, |c, d| c + d)));
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! A closure that adds numbers of two types.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: &Tensor<f32, m, 8>, y: &mut Tensor<f32, m, 8>) {
+    let x = x.partition_view([4, 8]);
+    let mut y = y.partition_view_mut([4, 8]);
+    let x = x.load_masked(y.index());
+    let i = Tile::<i32, 2>::iota([4, 8], 1);
+    let (a, _) = scan((x, i), 1, (0.0, 0), |(a, i), (b, j)| (a + j, i));
+    y.store_masked(a);
+}
+
+fn main() {}

@@ -1,0 +1,310 @@
+//! Ops along the lines of an axis, through shared memory: folds with a region, scans, sorting; and histograms.
+//!
+//! A fold or scan gives each line to one thread, which goes along it from one end to the other: the results have
+//! the same bits as in the evaluator, at the price of idle threads where there are few lines. A sort compares each
+//! element with its line, `extent²` comparisons per line, and writes it by its rank. A histogram gives each bin to
+//! a thread, which reads the whole tile. Nothing depends on the order in which threads run.
+
+use super::distribution::{Distribution, extents, quotient, remainder, strides};
+use super::fragment::Fragment;
+use super::region::Emitter;
+use super::shared::{Buffer, Request};
+use crate::emit::Value;
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use std::collections::HashMap;
+use tile_ir::kernel::OpData;
+use tile_ir::ops::{ReduceOp, ScanMode};
+use tile_ir::{DType, Instance, Op, OpId, RegionId, ValueId};
+
+/// The lines of a tile along an axis.
+#[derive(Clone, Copy, Debug)]
+struct Lines {
+    outer: u64,
+    extent: u64,
+    inner: u64,
+}
+
+impl Lines {
+    fn of(shape: &[u64], axis: usize) -> Lines {
+        Lines {
+            outer: shape[..axis].iter().product(),
+            extent: shape[axis],
+            inner: shape[axis + 1..].iter().product(),
+        }
+    }
+
+    fn count(self) -> u64 {
+        self.outer * self.inner
+    }
+
+    fn elements(self) -> u64 {
+        self.count() * self.extent
+    }
+}
+
+/// The shared memory that the op needs.
+pub(super) fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> Vec<Request> {
+    let request = |value: ValueId| Request {
+        dtype: instance.ty(value).elem().known().expect("an instance has no dtype parameters"),
+        elements: distribution.padded(extents(instance, value).iter().product()),
+    };
+    match data.op {
+        Op::ReduceWith { .. } | Op::ScanWith { .. } => {
+            data.operands[..data.operands.len() / 2].iter().map(|&tile| request(tile)).collect()
+        }
+        Op::Scan { .. } | Op::Histogram(_) => vec![request(data.operands[0])],
+        Op::Sort { .. } => data.operands.iter().chain(&data.results).map(|&tile| request(tile)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Is given an element's place, what was folded before it, and with it.
+type Visit<'f, 'c> = dyn Fn(IntValue<'c>, &[Value<'c>], &[Value<'c>]) + 'f;
+
+/// A fold of lines that lie in shared memory.
+struct Fold<'f, 'c> {
+    lines: Lines,
+    /// One per operand, in the operand's format.
+    buffers: Vec<Buffer>,
+    /// Per operand, the format of partial results.
+    formats: Vec<DType>,
+    starts: Vec<Value<'c>>,
+    /// What was folded, and then an element's values, to what is folded next.
+    combine: &'f dyn Fn(&[Value<'c>]) -> Vec<Value<'c>>,
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// A region of leaf ops of scalars, which may differ between threads.
+    fn leaf_region(&self, region: RegionId, arguments: &[Value<'c>]) -> Vec<Value<'c>> {
+        let region = self.instance.region(region);
+        let params = region.params.iter().copied();
+        let mut values: HashMap<ValueId, Value<'c>> = params.zip(arguments.iter().copied()).collect();
+        for &op in &region.ops {
+            let data = self.instance.op(op);
+            let value = |operand: &ValueId| match values.get(operand) {
+                Some(&value) => value,
+                None => self.scalar(*operand),
+            };
+            let operands: Vec<Value<'c>> = data.operands.iter().map(value).collect();
+            if data.op == Op::Yield {
+                return operands;
+            }
+            values.insert(data.results[0], self.leaf(data, &operands));
+        }
+        unreachable!("verified: a region ends with `yield`")
+    }
+
+    /// Op [`Op::ReduceWith`], or for a mode [`Op::ScanWith`].
+    pub(super) fn fold(&mut self, op: OpId, data: &OpData, axis: usize, mode: Option<ScanMode>) {
+        let (tiles, starts) = data.operands.split_at(data.operands.len() / 2);
+        let buffers = self.share_all(op, tiles);
+        let results = {
+            let fold = Fold {
+                lines: Lines::of(&self.shape(tiles[0]), axis),
+                buffers: buffers.clone(),
+                formats: tiles.iter().map(|&tile| self.dtype(tile)).collect(),
+                starts: starts.iter().map(|&start| self.scalar(start)).collect(),
+                combine: &|values| self.leaf_region(data.regions[0], values),
+            };
+            match mode {
+                None => Some(self.fold_lines(&fold)),
+                Some(mode) => {
+                    self.scan_lines(&fold, mode);
+                    None
+                }
+            }
+        };
+        match results {
+            Some(fragments) => {
+                data.results.iter().zip(fragments).for_each(|(&result, it)| self.set_tile(result, it));
+            }
+            None => self.take_from(&buffers, &data.results),
+        }
+        buffers.iter().for_each(|&buffer| self.pending.read(buffer));
+    }
+
+    /// Op [`Op::Scan`].
+    pub(super) fn scan(&mut self, op: OpId, data: &OpData, kind: ReduceOp, (axis, mode): (usize, ScanMode)) {
+        let tile = data.operands[0];
+        let partial = kind.partial(self.dtype(tile));
+        let buffers = self.share_all(op, &data.operands);
+        let fold = Fold {
+            lines: Lines::of(&self.shape(tile), axis),
+            buffers: buffers.clone(),
+            formats: vec![partial],
+            starts: vec![self.ir.literal(kind.scan_start(partial, mode), partial)],
+            combine: &|values| vec![self.ir.binary(kind.combine(), partial, values[0], values[1])],
+        };
+        self.scan_lines(&fold, mode);
+        self.take_from(&buffers, &data.results);
+        self.pending.read(buffers[0]);
+    }
+
+    /// Puts tiles where all threads can read them.
+    fn share_all(&mut self, op: OpId, tiles: &[ValueId]) -> Vec<Buffer> {
+        let buffers = self.plan.buffers(op);
+        self.reserve(&buffers);
+        for (&tile, &buffer) in tiles.iter().zip(&buffers) {
+            self.share(buffer, self.tile(tile), self.elements(tile), self.dtype(tile));
+        }
+        self.sync();
+        buffers
+    }
+
+    /// Waits for the block, and reads tiles from where they were written row-major.
+    fn take_from(&mut self, buffers: &[Buffer], tiles: &[ValueId]) {
+        self.sync();
+        for (&buffer, &tile) in buffers.iter().zip(tiles) {
+            let elements = self.elements(tile);
+            let mapping = self.mapping(&[elements]);
+            let fragment = self.map(elements, self.dtype(tile), |slot| {
+                self.read_shared(buffer, mapping.element(self.ir, slot))
+            });
+            self.set_tile(tile, fragment);
+        }
+    }
+
+    /// Where a line's elements start; they are `inner` apart.
+    fn line_start(&self, lines: Lines, line: IntValue<'c>) -> IntValue<'c> {
+        let ir = self.ir;
+        let outer = quotient(ir, line, lines.inner);
+        ir.add(ir.mul(outer, self.i32(lines.extent * lines.inner)), remainder(ir, line, lines.inner))
+    }
+
+    /// Folds one line, visiting each element.
+    fn along_line(
+        &self,
+        fold: &Fold<'_, 'c>,
+        line: IntValue<'c>,
+        reverse: bool,
+        visit: &Visit<'_, 'c>,
+    ) -> Vec<Value<'c>> {
+        let (ir, start) = (self.ir, self.line_start(fold.lines, line));
+        let bounds = (self.i32(0), self.i32(fold.lines.extent), self.i32(1));
+        ir.for_loop(bounds, &fold.starts, |step, folded| {
+            let k = if reverse { ir.sub(self.i32(fold.lines.extent - 1), step) } else { step };
+            let place = ir.add(start, ir.mul(k, self.i32(fold.lines.inner)));
+            let elements = fold
+                .buffers
+                .iter()
+                .zip(&fold.formats)
+                .map(|(&buffer, &format)| ir.cast(buffer.dtype, format, self.read_shared(buffer, place)));
+            let elements: Vec<Value<'c>> = elements.collect();
+            let next = (fold.combine)(&[folded, &elements].concat());
+            visit(place, folded, &next);
+            next
+        })
+    }
+
+    /// Every line's result, each in the thread that holds it.
+    fn fold_lines(&self, fold: &Fold<'_, 'c>) -> Vec<Fragment<'c>> {
+        let mapping = self.mapping(&[fold.lines.count()]);
+        self.map_all(fold.lines.count(), &fold.formats, |slot| {
+            self.along_line(fold, mapping.element(self.ir, slot), false, &|_, _, _| ())
+        })
+    }
+
+    /// Replaces every line in shared memory by its partial results.
+    fn scan_lines(&self, fold: &Fold<'_, 'c>, mode: ScanMode) {
+        let ir = self.ir;
+        let mapping = self.mapping(&[fold.lines.count()]);
+        let keep = |place: IntValue<'c>, before: &[Value<'c>], with: &[Value<'c>]| {
+            let kept = if mode.exclusive { before } else { with };
+            for ((&buffer, &format), &value) in fold.buffers.iter().zip(&fold.formats).zip(kept) {
+                self.write_shared(buffer, place, ir.cast(format, buffer.dtype, value));
+            }
+        };
+        self.each(fold.lines.count(), |slot| {
+            let scan = || drop(self.along_line(fold, mapping.element(ir, slot), mode.reverse, &keep));
+            // Padding stands for the last line, which only one thread may write.
+            match mapping.is_element(ir, slot) {
+                Some(is_line) => ir.if_then(is_line, scan),
+                None => scan(),
+            }
+        });
+    }
+
+    /// Op [`Op::Sort`].
+    pub(super) fn sort(&mut self, op: OpId, data: &OpData, axis: usize, descending: bool) {
+        let (ir, tile) = (self.ir, data.operands[0]);
+        let (shape, kept, dtype) = (self.shape(tile), self.shape(data.results[0]), self.dtype(tile));
+        let lines = Lines::of(&shape, axis);
+        let buffers = self.share_all(op, &[tile]);
+        let [source, values, positions] = buffers[..] else { unreachable!("a sort asks for three buffers") };
+        let (fragment, mapping) = (self.tile(tile).clone(), self.mapping(&shape));
+        self.each(lines.elements(), |slot| {
+            let place: Vec<IntValue<'c>> =
+                mapping.coordinates(ir, slot).into_iter().map(|coordinate| coordinate.value(ir)).collect();
+            let write = || {
+                let own = (self.get(&fragment, dtype, slot), place[axis]);
+                let mut start = place.clone();
+                start[axis] = self.i32(0);
+                let start = self.linear(&start, &shape);
+                let rank = self.rank(source, (start, lines), own, descending);
+                ir.if_then(ir.icmp(IntPredicate::ULT, rank, self.i32(kept[axis])), || {
+                    let mut place = place.clone();
+                    place[axis] = rank;
+                    let index = self.linear(&place, &kept);
+                    self.write_shared(values, index, own.0);
+                    self.write_shared(positions, index, own.1.into());
+                });
+            };
+            match mapping.is_element(ir, slot) {
+                Some(is_element) => ir.if_then(is_element, write),
+                None => write(),
+            }
+        });
+        self.take_from(&[values, positions], &data.results);
+        [values, positions].into_iter().for_each(|buffer| self.pending.read(buffer));
+    }
+
+    /// How many elements of a line stand before one of them, given with its position, in the sorted line.
+    fn rank(
+        &self,
+        source: Buffer,
+        (start, lines): (IntValue<'c>, Lines),
+        (own, at): (Value<'c>, IntValue<'c>),
+        descending: bool,
+    ) -> IntValue<'c> {
+        let ir = self.ir;
+        let bounds = (self.i32(0), self.i32(lines.extent), self.i32(1));
+        let rank = ir.for_loop(bounds, &[self.i32(0).into()], |other, rank| {
+            let element = self.read_shared(source, ir.add(start, ir.mul(other, self.i32(lines.inner))));
+            let earlier = ir.icmp(IntPredicate::ULT, other, at);
+            let before = ir.stands_before(source.dtype, descending, (element, own), earlier);
+            vec![ir.add(rank[0].into_int_value(), ir.resize(before, 32, false)).into()]
+        });
+        rank[0].into_int_value()
+    }
+
+    /// The row-major number of an index.
+    fn linear(&self, index: &[IntValue<'c>], shape: &[u64]) -> IntValue<'c> {
+        let ir = self.ir;
+        let terms = index.iter().zip(strides(shape)).map(|(&i, stride)| ir.mul(i, self.i32(stride)));
+        terms.reduce(|a, b| ir.add(a, b)).unwrap_or_else(|| self.i32(0))
+    }
+
+    /// Op [`Op::Histogram`].
+    pub(super) fn histogram(&mut self, op: OpId, data: &OpData) {
+        let (ir, tile, result) = (self.ir, data.operands[0], data.results[0]);
+        let (elements, bins, dtype) = (self.elements(tile), self.elements(result), self.dtype(tile));
+        let source = self.share_all(op, &data.operands)[0];
+        // Wide enough for every bin and every element: a negative one is equal to no bin.
+        let bits = dtype.bits().max(32);
+        let mapping = self.mapping(&[bins]);
+        let fragment = self.map(bins, DType::I32, |slot| {
+            let bin = ir.resize(mapping.element(ir, slot), bits, false);
+            let bounds = (self.i32(0), self.i32(elements), self.i32(1));
+            let count = ir.for_loop(bounds, &[self.i32(0).into()], |i, count| {
+                let element = self.read_shared(source, i).into_int_value();
+                let element = ir.resize(element, bits, dtype.is_signed());
+                let counted = ir.resize(ir.icmp(IntPredicate::EQ, element, bin), 32, false);
+                vec![ir.add(count[0].into_int_value(), counted).into()]
+            });
+            count[0]
+        });
+        self.pending.read(source);
+        self.set_tile(result, fragment);
+    }
+}

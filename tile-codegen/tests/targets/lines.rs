@@ -1,0 +1,269 @@
+//! Folds, scans, sorts and histograms: native code, GPU code thread by thread, and the GPU compilers.
+
+use crate::gpu::{TARGETS, check_for};
+use crate::support::{close, instance, run_native, run_simt, sample};
+use tile_codegen::{CpuLevel, Options};
+use tile_ir::array::Elements;
+use tile_ir::ops::{ReduceOp, ScanMode};
+use tile_ir::{Array, DType, interp};
+
+fn product(shape: &[usize]) -> String {
+    shape.iter().map(|extent| format!("{extent} x ")).collect()
+}
+
+fn zero(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "false",
+        dtype if dtype.is_float() => "0.0",
+        _ => "0",
+    }
+}
+
+/// A kernel of one block: `body` makes the outputs `%r0, %r1, …` of `%a`, the tile of the input.
+fn kernel(dtype: DType, shape: &[usize], outputs: &[(DType, &[usize])], body: &str) -> String {
+    let x = product(shape);
+    let names = |prefix: &str, rank: usize| {
+        (0..rank).map(|axis| format!("%{prefix}{axis}")).collect::<Vec<_>>().join(", ")
+    };
+    let mut arguments = format!("%x: tensor<{x}{dtype}>");
+    let mut views = format!("  %vx = partition %x {shape:?} : partition<{x}{dtype}, {shape:?}>\n");
+    let mut stores = String::new();
+    for (i, (dtype, shape)) in outputs.iter().enumerate() {
+        let y = product(shape);
+        arguments += &format!(", %y{i}: mut tensor<{y}{dtype}>");
+        views += &format!("  %vy{i} = partition %y{i} {shape:?} : mut partition<{y}{dtype}, {shape:?}>\n");
+        stores += &format!("  store_masked %vy{i}, %r{i}\n");
+    }
+    let zeros = vec!["%first"; shape.len()].join(", ");
+    let rank = outputs[0].1.len();
+    format!(
+        "kernel @lines({arguments}) {{\n{views}  {grid} = block_index %vy0 : {indices}\n  %first = constant 0 : index
+  %pad = constant {pad} : {dtype}\n  %a = load_masked %vx[{zeros}] pad %pad : tile<{x}{dtype}>\n{body}\n{stores}}}\n",
+        grid = names("g", rank),
+        indices = vec!["index"; rank].join(", "),
+        pad = zero(dtype),
+    )
+}
+
+/// The same bits on every target, and accepted by the GPU compilers of `targets`.
+fn check(source: &str, arguments: &[Array], targets: &[&str]) {
+    let instance = instance(source, &[]);
+    let mut expected = arguments.to_vec();
+    interp::run(&instance, &mut expected).unwrap();
+    let same = |actual: &[Array], how: &str| {
+        for (which, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
+            let what = format!("argument {which}, {how} of\n{source}");
+            close(actual, expected, 0.0, &what);
+            for i in 0..expected.len() {
+                let negative = |array: &Array| array.get_f64(i).is_sign_negative();
+                let is_number = !expected.get_f64(i).is_nan();
+                assert!(!is_number || negative(actual) == negative(expected), "sign of element {i}, {what}");
+            }
+        }
+    };
+    let levels = if targets.is_empty() { &[CpuLevel::Host][..] } else { &[CpuLevel::Host, CpuLevel::V2] };
+    for &cpu in levels {
+        same(&run_native(&instance, arguments, &Options { cpu, ..Options::default() }), cpu.name());
+    }
+    for threads in [None, Some(4)] {
+        same(&run_simt(&instance, arguments, threads), &format!("{threads:?} threads"));
+    }
+    check_for(&instance, targets);
+}
+
+const SHAPES: [&[usize]; 7] = [&[1], &[300], &[3, 37], &[37, 3], &[200, 2], &[2, 5, 9], &[1, 1]];
+
+fn elements() -> impl Iterator<Item = DType> {
+    DType::ALL.iter().copied().filter(|dtype| dtype.is_element())
+}
+
+/// Numbers that repeat, with NaN, both zeros and both infinities among floats.
+fn edges(dtype: DType, shape: &[usize], seed: usize) -> Array {
+    let array = sample(dtype, shape, seed);
+    let special = [f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY];
+    match array.elements() {
+        Elements::Int(_) => array,
+        Elements::Float(values) => {
+            let mixed = values.iter().enumerate();
+            let mixed = mixed.map(|(i, &v)| if i % 3 == 1 { special[(i / 3 + seed) % 5] } else { v });
+            Array::new(dtype, shape.to_vec(), Elements::Float(mixed.collect()))
+        }
+    }
+}
+
+/// The targets that a kernel is compiled for: one of each vendor, in turn.
+fn compiled(wanted: bool, turn: usize) -> &'static [&'static str] {
+    const PAIRS: [&[&str]; 2] = [&["sm_80", "gfx1100"], &["sm_90a", "gfx942"]];
+    if wanted { PAIRS[turn % 2] } else { &[] }
+}
+
+fn mode_words(mode: ScanMode) -> String {
+    format!(
+        "{}{}",
+        if mode.reverse { " reverse" } else { "" },
+        if mode.exclusive { " exclusive" } else { "" }
+    )
+}
+
+#[test]
+fn scans_of_every_format_mode_and_shape() {
+    let scans = ReduceOp::ALL.iter().filter(|op| op.scan_method().is_some());
+    let cases: Vec<(ReduceOp, ScanMode)> =
+        scans.flat_map(|&op| ScanMode::ALL.iter().map(move |&mode| (op, mode))).collect();
+    let mut cases = cases.iter().cycle();
+    for (n, dtype) in elements().filter(|&dtype| dtype != DType::Bool).enumerate() {
+        for (m, shape) in SHAPES.into_iter().enumerate().filter(|(m, _)| *m == 2 || m % 2 == n % 2) {
+            let &(op, mode) = cases.next().unwrap();
+            let axis = (n + m) % shape.len();
+            let body = format!(
+                "  %r0 = scan {} %a axis {axis}{} : tile<{}{dtype}>",
+                op.name(),
+                mode_words(mode),
+                product(shape)
+            );
+            let source = kernel(dtype, shape, &[(dtype, shape)], &body);
+            check(&source, &[edges(dtype, shape, n), sample(dtype, shape, 1)], compiled(m == 2, n));
+            if dtype.is_float() {
+                check(&source, &[sample(dtype, shape, n), sample(dtype, shape, 1)], &[]);
+            }
+        }
+    }
+}
+
+#[test]
+fn folds_of_two_operands_with_captured_scalars() {
+    // The largest of the squares plus a captured number, and where it was: not associative, and started from a
+    // number that is not neutral, so that only the defined order gives the result.
+    for (n, dtype) in [DType::F32, DType::BF16, DType::I16, DType::F64, DType::U8].into_iter().enumerate() {
+        for (m, shape) in SHAPES.into_iter().enumerate().filter(|(m, _)| m % 3 == n % 3) {
+            for axis in 0..shape.len() {
+                let mut reduced = shape.to_vec();
+                reduced[axis] = 1;
+                let (x, r) = (product(shape), product(&reduced));
+                let one = if dtype.is_float() { "1.0" } else { "1" };
+                let head = format!(
+                    "  %i = iota {axis} : tile<{x}i32>\n  %one = constant {one} : {dtype}\n  %none = constant -1 : i32"
+                );
+                let region = format!(
+                    "{{
+    %s = mul %p, %p : {dtype}
+    %d = sub %s, %one : {dtype}
+    %better = le %d, %q : bool
+    %v = select %better, %q, %p : {dtype}
+    %half = cast %d : i32
+    %w = add %half, %qi : i32
+    %u = select %better, %w, %pi : i32
+    yield %v, %u
+  }}"
+                );
+                let reduce = format!(
+                    "{head}\n  %r0, %r1 = reduce_with %a, %i from %one, %none axis {axis} with (%p, %pi, %q, %qi) : \
+                     tile<{r}{dtype}>, tile<{r}i32> {region}"
+                );
+                let outputs: [(DType, &[usize]); 2] = [(dtype, &reduced), (DType::I32, &reduced)];
+                let compiled = compiled(m == 3, n);
+                let arguments =
+                    [sample(dtype, shape, n), sample(dtype, &reduced, 1), sample(DType::I32, &reduced, 2)];
+                check(&kernel(dtype, shape, &outputs, &reduce), &arguments, compiled);
+                let mode = ScanMode::ALL[(m + axis) % 4];
+                let scan = format!(
+                    "{head}\n  %r0, %r1 = scan_with %a, %i from %one, %none axis {axis}{} with (%p, %pi, %q, %qi) : \
+                     tile<{x}{dtype}>, tile<{x}i32> {region}",
+                    mode_words(mode)
+                );
+                let outputs: [(DType, &[usize]); 2] = [(dtype, shape), (DType::I32, shape)];
+                let arguments =
+                    [sample(dtype, shape, n), sample(dtype, shape, 1), sample(DType::I32, shape, 2)];
+                check(&kernel(dtype, shape, &outputs, &scan), &arguments, compiled);
+            }
+        }
+    }
+}
+
+#[test]
+fn folds_of_truth_values() {
+    let body = "  %no = constant false : bool
+  %r0 = reduce_with %a from %no axis 1 with (%p, %q) : tile<9 x 1 x bool> {
+    %odd = xor %p, %q : bool
+    yield %odd
+  }";
+    let arguments = [sample(DType::Bool, &[9, 40], 3), sample(DType::Bool, &[9, 1], 1)];
+    check(&kernel(DType::Bool, &[9, 40], &[(DType::Bool, &[9, 1])], body), &arguments, &TARGETS);
+}
+
+#[test]
+fn sorts_of_every_format_and_shape() {
+    for (n, dtype) in elements().filter(|&dtype| dtype != DType::Bool).enumerate() {
+        for (m, shape) in SHAPES.into_iter().enumerate().filter(|(m, _)| *m == 2 || m % 2 == n % 2) {
+            let axis = (n + m) % shape.len();
+            for descending in [false, true] {
+                let mut kept = shape.to_vec();
+                kept[axis] = if descending { shape[axis].div_ceil(3) } else { shape[axis] };
+                let y = product(&kept);
+                let word = if descending { " descending" } else { "" };
+                let body = format!("  %r0, %r1 = sort %a axis {axis}{word} : tile<{y}{dtype}>, tile<{y}i32>");
+                let source = kernel(dtype, shape, &[(dtype, &kept), (DType::I32, &kept)], &body);
+                let outputs = [sample(dtype, &kept, 1), sample(DType::I32, &kept, 2)];
+                let [y, at] = outputs;
+                check(&source, &[edges(dtype, shape, n), y, at], compiled(m == 2, n));
+            }
+        }
+    }
+}
+
+#[test]
+fn histograms_of_every_integer_format() {
+    for (n, dtype) in elements().filter(|dtype| dtype.is_int()).enumerate() {
+        let cases = SHAPES.into_iter().zip([1, 7, 300, 13, 1000, 20, 2]).enumerate();
+        for (m, (shape, bins)) in cases.filter(|(m, _)| m % 2 == n % 2) {
+            let body = format!("  %r0 = histogram %a : tile<{bins} x i32>");
+            let source = kernel(dtype, shape, &[(DType::I32, &[bins])], &body);
+            let compiled = compiled(m == 4, n);
+            let extreme = Array::full(dtype, shape, tile_ir::ops::Literal::Int(dtype.int_range().1));
+            for x in [sample(dtype, shape, n), extreme] {
+                check(&source, &[x, sample(DType::I32, &[bins], 1)], compiled);
+            }
+        }
+    }
+}
+
+/// More slots per thread than registers hold: fragments are local arrays.
+#[test]
+fn large_tiles() {
+    let (shape, bytes): (&[usize], _) = (&[90, 100], DType::U8);
+    let scan = kernel(bytes, shape, &[(bytes, shape)], "  %r0 = scan sum %a axis 0 : tile<90 x 100 x u8>");
+    check(&scan, &[sample(bytes, shape, 1), sample(bytes, shape, 2)], &["sm_90a", "gfx1100"]);
+    let sort = "  %r0, %r1 = sort %a axis 1 : tile<90 x 100 x u8>, tile<90 x 100 x i32>";
+    let outputs: [(DType, &[usize]); 2] = [(bytes, shape), (DType::I32, shape)];
+    let arguments = [sample(bytes, shape, 1), sample(bytes, shape, 2), sample(DType::I32, shape, 3)];
+    check(&kernel(bytes, shape, &outputs, sort), &arguments, &["sm_90a", "gfx1100"]);
+    let fold = "  %start = constant 3 : u8
+  %r0 = reduce_with %a from %start axis 1 with (%p, %q) : tile<9000 x 1 x u8> {
+    %d = sub %q, %p : u8
+    yield %d
+  }";
+    let arguments = [sample(bytes, &[9000, 2], 1), sample(bytes, &[9000, 1], 2)];
+    check(&kernel(bytes, &[9000, 2], &[(bytes, &[9000, 1])], fold), &arguments, &["sm_90a"]);
+}
+
+#[test]
+fn lines_that_are_computed_where_they_are_used() {
+    // The operand of a scan is computed in its loop, the result of a fold inside a loop is carried.
+    let body = "  %z = constant 0.0 : f32
+  %n = neg %a : tile<6 x 20 x f32>
+  %c = scan sum %n axis 1 : tile<6 x 20 x f32>
+  %end = constant 3 : index
+  %r0 = for %k = %first to %end carry (%t = %c) : tile<6 x 20 x f32> {
+    %s, %at = sort %t axis 1 descending : tile<6 x 20 x f32>, tile<6 x 20 x i32>
+    %m = reduce_with %s from %z axis 0 with (%p, %q) : tile<1 x 20 x f32> {
+      %f = add %p, %q : f32
+      yield %f
+    }
+    %b = broadcast %m : tile<6 x 20 x f32>
+    %d = sub %t, %b : tile<6 x 20 x f32>
+    yield %d
+  }";
+    let shape: &[usize] = &[6, 20];
+    let arguments = [sample(DType::F32, shape, 1), sample(DType::F32, shape, 2)];
+    check(&kernel(DType::F32, shape, &[(DType::F32, shape)], body), &arguments, &TARGETS);
+}
