@@ -4,7 +4,10 @@
 use super::lexer::Token;
 use super::parse::{Parsed, Parser};
 use crate::kernel::{RegionId, ValueId};
-use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, UnaryOp};
+use crate::dim::Dim;
+use crate::ops::{
+    BinaryOp, Classification, Literal, Movement, Op, Predicate, ReduceOp, ScatterMode, UnaryOp,
+};
 use crate::types::Type;
 
 /// What stands before the type of an op line.
@@ -22,6 +25,7 @@ pub(super) enum HeadOp {
     Iota(usize),
     Broadcast,
     Reshape,
+    Extract(Vec<Dim>),
     For { counter: String, carried: Vec<String> },
     If,
 }
@@ -54,6 +58,19 @@ impl Parser {
                     self.list('[', ']', |parser| parser.unsigned("an axis").map(|axis| axis as usize))?;
                 ready(Op::Permute(axes), operands)
             }
+            "extract" | "insert" | "cat" | "pad" | "flip" | "roll" | "shift" | "repeat" => {
+                self.movement_head(&name)
+            }
+            "gather" | "scatter" | "scatter_add" => {
+                let operands = self.values()?;
+                let axis = self.axis()?;
+                let op = match name.as_str() {
+                    "gather" => Op::Gather { axis },
+                    "scatter" => Op::Scatter { axis, mode: ScatterMode::Write },
+                    _ => Op::Scatter { axis, mode: ScatterMode::Add },
+                };
+                ready(op, operands)
+            }
             "reduce" => self.reduce_head(),
             "mma" => ready(Op::Mma, self.values()?),
             "partition" => {
@@ -71,6 +88,32 @@ impl Parser {
         }
     }
 
+    /// `axis 1`.
+    fn axis(&mut self) -> Parsed<usize> {
+        self.keyword("axis")?;
+        Ok(self.unsigned("an axis")? as usize)
+    }
+
+    fn movement_head(&mut self, name: &str) -> Parsed<Head> {
+        let operands = self.values()?;
+        let dims = |parser: &mut Self| parser.list('[', ']', Self::dim);
+        let movement = match name {
+            "extract" => return Ok(Head { op: HeadOp::Extract(dims(self)?), operands }),
+            "insert" => Movement::Insert { starts: dims(self)? },
+            "cat" => Movement::Cat { axis: self.axis()? },
+            "pad" => Movement::Pad { before: dims(self)?, after: dims(self)? },
+            "flip" => Movement::Flip { axis: self.axis()? },
+            "repeat" => Movement::Repeat { counts: dims(self)? },
+            _ => {
+                let axis = self.axis()?;
+                self.keyword("by")?;
+                let by = self.dim()?;
+                if name == "roll" { Movement::Roll { axis, by } } else { Movement::Shift { axis, by } }
+            }
+        };
+        Ok(Head { op: HeadOp::Ready(Op::Movement(movement)), operands })
+    }
+
     fn reduce_head(&mut self) -> Parsed<Head> {
         let position = self.position;
         let name = self.word("a reduction")?;
@@ -78,8 +121,7 @@ impl Parser {
             return self.error_at(position, format!("`{name}` is not a reduction"));
         };
         let operands = vec![self.value()?];
-        self.keyword("axis")?;
-        let axis = self.unsigned("an axis")? as usize;
+        let axis = self.axis()?;
         Ok(Head { op: HeadOp::Ready(Op::Reduce { op, axis }), operands })
     }
 
@@ -139,6 +181,7 @@ impl Parser {
             HeadOp::Iota(axis) => Op::Iota { shape: shape(self)?, axis, elem: elem(self)? },
             HeadOp::Broadcast => Op::Broadcast(shape(self)?),
             HeadOp::Reshape => Op::Reshape(shape(self)?),
+            HeadOp::Extract(starts) => Op::Movement(Movement::Extract { starts, shape: shape(self)? }),
             HeadOp::For { counter, carried } => return self.for_region(counter, &carried, types),
             HeadOp::If => return self.if_regions(),
         };
