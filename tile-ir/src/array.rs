@@ -8,7 +8,7 @@ mod movement;
 
 use crate::dtype::{Class, DType};
 use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, UnaryOp};
-use tile_layout::{Window, element_count, linear_index, multi_index, row_major_strides};
+use tile_layout::{Window, element_count, linear_index, multi_index};
 
 /// Elements as numbers. Invariant: each is representable in the array's format.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,6 +9,7 @@ mod buffer;
 mod elements;
 mod fuse;
 mod mma;
+mod movement;
 mod reduce;
 mod region;
 mod scratch;

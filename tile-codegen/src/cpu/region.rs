@@ -2,7 +2,7 @@
 
 use super::buffer::{Buffer, Buffers};
 use super::elements::count;
-use super::fuse::{Fusion, is_tile};
+use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::views::Stream;
 use crate::emit::{Ir, Value};
 use inkwell::values::IntValue;
@@ -108,6 +108,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 self.with_streams(data, &[], &mut |emitter, _| emitter.reduce(data, *op, *axis));
             }
             Op::Mma => self.mma(data),
+            Op::Movement(_) if !is_elementwise(&data.op) => {
+                self.with_streams(data, &[], &mut |emitter, _| emitter.movement(data));
+            }
+            Op::Scatter { axis, mode } => {
+                self.with_streams(data, &[], &mut |emitter, _| emitter.scatter(data, *axis, *mode));
+            }
             _ => self.data_op(data),
         }
     }

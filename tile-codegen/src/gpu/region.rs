@@ -161,7 +161,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::If => self.branch(data),
             Op::Reduce { op: reduction, axis } => self.reduce(op, data, *reduction, *axis),
             Op::Mma => self.mma(op, data),
-            Op::Broadcast(_) | Op::Permute(_) => self.movement(op, data),
+            Op::Broadcast(_) | Op::Permute(_) | Op::Movement(_) => self.movement(op, data),
+            Op::Gather { axis } => self.gather(op, data, *axis),
+            Op::Scatter { axis, mode } => self.scatter(op, data, *axis, *mode),
             Op::Reshape(_) => {
                 let same = self.tile(data.operands[0]).clone();
                 self.set_tile(data.results[0], same);

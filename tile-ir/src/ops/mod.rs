@@ -5,6 +5,7 @@ pub mod compare;
 pub mod elementwise;
 pub mod infer;
 pub mod movement;
+pub mod philox;
 pub mod reduction;
 mod special;
 

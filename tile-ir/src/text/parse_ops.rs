@@ -3,8 +3,8 @@
 
 use super::lexer::Token;
 use super::parse::{Parsed, Parser};
-use crate::kernel::{RegionId, ValueId};
 use crate::dim::Dim;
+use crate::kernel::{RegionId, ValueId};
 use crate::ops::{
     BinaryOp, Classification, Literal, Movement, Op, Predicate, ReduceOp, ScatterMode, UnaryOp,
 };

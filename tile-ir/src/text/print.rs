@@ -197,7 +197,7 @@ pub(super) fn bound_name(domain: Domain) -> &'static str {
     match domain {
         Domain::Number | Domain::SignedNumber => "number",
         Domain::Float => "float",
-        Domain::Int | Domain::IntOrBool => "int",
+        Domain::Int | Domain::IntOrBool | Domain::U64 => "int",
         // No bound of a parameter says `bool`: such a parameter would have one value.
         Domain::Any | Domain::Bool => "any",
     }

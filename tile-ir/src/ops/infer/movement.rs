@@ -214,8 +214,7 @@ pub(super) fn scatter(op: &Op, axis: usize, domain: Domain, operands: &[Type]) -
         .help("there is one value per index; `.broadcast([…])` repeats"));
     }
     if values.elem != tile.elem {
-        let message =
-            format!("`{}` writes values of {} to a tile of {}", op.name(), values.elem, tile.elem);
+        let message = format!("`{}` writes values of {} to a tile of {}", op.name(), values.elem, tile.elem);
         return Err(TypeError::new(message).at(2).help("convert the values with `.cast()`"));
     }
     Ok(operands[0].clone())
