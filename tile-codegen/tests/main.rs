@@ -15,6 +15,8 @@ mod gpu;
 mod kernels;
 #[path = "targets/leaf.rs"]
 mod leaf;
+#[path = "targets/movement.rs"]
+mod movement;
 #[path = "targets/random.rs"]
 mod random;
 #[path = "targets/scratch.rs"]
