@@ -62,10 +62,11 @@ pub use tile_runtime::{Device, Error, HostTensor, Launch, Result, Tensor, embedd
 /// What a file with kernels imports: `use tile::prelude::*;`.
 pub mod prelude {
     pub use crate::kernel::{
-        Element, Float, Int, MmaOperand, Number, Tile, abs, acos, asin, atan, atan2, cbrt, ceil, copysign,
-        cos, cosh, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite, is_infinite, is_nan, ln_1p, log,
-        log2, log10, max, maximum, min, minimum, mma, powf, recip, round, round_ties_even, rsqrt,
-        saturating_add, saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
+        Element, Float, Int, MmaOperand, Number, Tile, abs, acos, asin, atan, atan2, cat, cbrt, ceil,
+        copysign, cos, cosh, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite, is_infinite, is_nan,
+        ln_1p, log, log2, log10, max, maximum, min, minimum, mma, mul_hi, philox, powf, recip, round,
+        round_ties_even, rsqrt, saturating_add, saturating_sub, select, sigmoid, signum, silu, sin, sinh,
+        sqrt, stack, tan, tanh, trunc,
     };
     pub use crate::{Device, HostTensor, Tensor, tile_kernel};
     pub use half::{bf16, f16};

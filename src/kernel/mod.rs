@@ -12,6 +12,8 @@
 //! | `operators` | `+ - * / % & \| ^ << >>`, `-`, `!` and their assigning forms |
 //! | `compare` | what may stand on the two sides of a function of two values; comparisons |
 //! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
+//! | `constructors` | ranges, the identity, random numbers |
+//! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
 //! | `functions` | `exp`, `max`, `select`, `mma` and the other free functions |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
@@ -21,7 +23,9 @@
 mod arena;
 mod compare;
 mod composite;
+mod constructors;
 mod functions;
+mod movement;
 mod operators;
 mod tile;
 mod views;
@@ -31,9 +35,10 @@ pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use functions::{
     FloatValue, MmaOperand, Operand, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
     cosh, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite, is_infinite, is_nan, ln_1p, log, log2,
-    log10, max, maximum, min, minimum, mma, powf, recip, round, round_ties_even, rsqrt, saturating_add,
-    saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
+    log10, max, maximum, min, minimum, mma, mul_hi, philox, powf, recip, round, round_ties_even, rsqrt,
+    saturating_add, saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
 };
+pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};
 pub use views::{PartitionView, PartitionViewMut, TensorView, TensorViewMut};

@@ -146,6 +146,11 @@ impl Dim {
         match (self.as_const(), other.as_const()) {
             (Some(a), Some(b)) if a >= 0 && b > 0 => Dim::from(fold(a, b)),
             (_, Some(1)) => self.clone(),
+            (_, Some(b)) if b > 1 && self.terms.values().all(|coefficient| coefficient % b == 0) => {
+                let terms =
+                    self.terms.iter().map(|(factors, coefficient)| (factors.clone(), coefficient / b));
+                Dim { terms: terms.collect() }
+            }
             _ => Dim::atom(atom(Box::new(self.clone()), Box::new(other.clone()))),
         }
     }

@@ -1,5 +1,6 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
+use super::movement::is_movement;
 use super::{Lowered, Lowering, kind};
 use crate::signature::element;
 use crate::span::{Span, Spanned};
@@ -45,6 +46,7 @@ impl Lowering {
             "mean" => self.mean(tile, call),
             "argmax" => self.position_of(ReduceOp::Max, tile, call),
             "argmin" => self.position_of(ReduceOp::Min, tile, call),
+            name if is_movement(name) => self.movement_method(tile, call),
             "broadcast" | "reshape" => {
                 let arguments = self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
                 let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
@@ -71,7 +73,7 @@ impl Lowering {
             _ => self.no_method(
                 "a tile",
                 call,
-                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cast`, `broadcast`, `reshape`, `permute`, `t` and the mathematical functions",
+                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cast`, `broadcast`, `reshape`, `permute`, `t`, `squeeze`, `unsqueeze`, `extract`, `insert`, `split_even`, `cat`, `pad`, `flip`, `roll`, `shift`, `repeat`, `gather`, `scatter`, `take` and the mathematical functions",
             ),
         }
     }

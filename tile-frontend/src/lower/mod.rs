@@ -5,10 +5,12 @@
 
 mod calls;
 mod composite;
+mod constructors;
 mod control;
 mod expressions;
 mod finish;
 mod methods;
+mod movement;
 mod operators;
 mod statements;
 mod views;
@@ -24,7 +26,7 @@ use std::collections::{HashMap, HashSet};
 use syn::ItemFn;
 use tile_ir::kernel::{GenericKind, OpData};
 use tile_ir::ops::infer::display_shape;
-use tile_ir::ops::{Domain, Literal, TypeError, result_types};
+use tile_ir::ops::{Domain, Literal, ScatterMode, TypeError, result_types};
 use tile_ir::{DType, Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
 
 /// A lowered body.
@@ -154,6 +156,7 @@ impl Lowering {
             Op::Compare(predicate) => predicate.domain(),
             Op::Classify(classification) => classification.domain(),
             Op::Reduce { op, .. } => op.domain(),
+            Op::Scatter { mode: ScatterMode::Add, .. } => Domain::Number,
             _ => return Ok(()),
         };
         let needed = if needed == Domain::SignedNumber { Domain::Number } else { needed };
