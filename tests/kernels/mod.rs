@@ -2,11 +2,14 @@
 //! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
 //! feature `jit` on the CPU (the compiled body).
 
+mod behaviour_movement;
 mod control;
 mod elementwise;
 mod integers;
 mod launches;
+mod movement;
 mod products;
+mod random;
 mod reductions;
 
 use tile::ir::array::Elements;

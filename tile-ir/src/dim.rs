@@ -341,6 +341,13 @@ mod tests {
     }
 
     #[test]
+    fn an_exact_quotient_is_no_division() {
+        let doubled = Dim::from(4) * Dim::param("H") + Dim::from(2);
+        assert_eq!(doubled.floor_div(&Dim::from(2)).to_string(), "2*H + 1");
+        assert_eq!(doubled.ceil_div(&Dim::from(4)).to_string(), "ceil_div(4*H + 2, 4)");
+    }
+
+    #[test]
     fn evaluates_and_reports() {
         let tiles = Dim::size("m").ceil_div(&Dim::param("BM"));
         assert_eq!(tiles.evaluate(&bind), Ok(8));
