@@ -444,7 +444,7 @@ mod tests {
 
     #[test]
     #[should_panic(
-        expected = "`extract` reaches to 5 along axis 1, where the tile of shape [2, 4] ends at 4"
+        expected = "`extract` reaches to 5 along axis 1 of a tile of shape [2, 4]: 3 elements from 2 on"
     )]
     fn a_window_outside_is_refused() {
         Tile::<f32, 2>::zeros([2, 4]).extract([0, 2], [1, 3]);

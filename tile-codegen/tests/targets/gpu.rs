@@ -15,7 +15,7 @@ fn check(instance: &Instance) {
     check_for(instance, &TARGETS);
 }
 
-fn check_for(instance: &Instance, targets: &[&str]) {
+pub(crate) fn check_for(instance: &Instance, targets: &[&str]) {
     for &target in targets {
         let artifact = build(instance, target).unwrap_or_else(|error| panic!("{target}: {error}"));
         match &artifact.code {

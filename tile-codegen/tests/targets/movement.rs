@@ -1,12 +1,13 @@
 //! Ops that move elements, on every target, against plain loops over indices: random chains of them on tiles of
 //! any extents.
 
+use crate::gpu::check_for;
 use crate::support::{close, from_bytes, instance, run_native, run_simt, sample, to_bytes};
 use proptest::prelude::*;
 use std::fmt::Write;
-use tile_codegen::{Options, compile};
+use tile_codegen::Options;
 use tile_ir::array::Elements;
-use tile_ir::{Array, DType, TargetDesc, interp};
+use tile_ir::{Array, DType, interp};
 
 /// A tile as plain loops see it.
 #[derive(Clone, Debug)]
@@ -418,8 +419,50 @@ fn every_op_compiles_for_every_gpu() {
                 continue;
             }
             let instance = instance(&single(dtype, body, from, to), &[]);
-            let artifact = compile(&instance, TargetDesc::named(target).unwrap(), &Options::default());
-            artifact.unwrap_or_else(|error| panic!("{target} {dtype} {body}: {error}"));
+            check_for(&instance, &[target]);
+        }
+    }
+}
+
+/// Carried tiles that are moved, put into each other and change places: shared memory and scratch memory are
+/// written again in every iteration.
+#[test]
+fn moved_tiles_in_loops() {
+    let source = "\
+kernel @loops<M, N>(%x: tensor<m x n x i32>, %y: mut tensor<m x n x i32>) {
+  %vx = partition %x [M, N] : partition<m x n x i32, [M, N]>
+  %vy = partition %y [M, N] : mut partition<m x n x i32, [M, N]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 3 : i32
+  %a = load_masked %vx[%i, %j] pad %pad : tile<M x N x i32>
+  %b = load_masked %vy pad %pad : tile<M x N x i32>
+  %rows = iota 0 : tile<M x N x i32>
+  %0 = constant 0 : index
+  %5 = constant 5 : index
+  %c, %d = for %k = %0 to %5 carry (%p = %a, %q = %b) : tile<M x N x i32>, tile<M x N x i32> {
+    %r = roll %p axis 1 by -3 : tile<M x N x i32>
+    %n = neg %q : tile<M x N x i32>
+    %e = extract %n [1, 2] : tile<M - 1 x N - 2 x i32>
+    %s = insert %r, %e [0, 1] : tile<M x N x i32>
+    %t = add %s, %p : tile<M x N x i32>
+    %u = scatter_add %t, %rows, %n axis 0 : tile<M x N x i32>
+    %f = flip %rows axis 0 : tile<M x N x i32>
+    %g = gather %u, %f, %pad axis 0 : tile<M x N x i32>
+    yield %q, %g
+  }
+  %h = shift %c, %pad axis 0 by 1 : tile<M x N x i32>
+  %z = sub %h, %d : tile<M x N x i32>
+  store_masked %vy, %z
+}
+";
+    for (m, n) in [(4, 8), (7, 9), (3, 130), (16, 64)] {
+        let instance = instance(source, &[("M", m), ("N", n)]);
+        let arguments = [sample(DType::I32, &[10, 70], 1), sample(DType::I32, &[10, 70], 2)];
+        let mut expected = arguments.to_vec();
+        interp::run(&instance, &mut expected).unwrap();
+        assert_eq!(run_native(&instance, &arguments, &Options::default())[1], expected[1], "cpu {m} {n}");
+        for threads in [None, Some(32), Some(4)] {
+            assert_eq!(run_simt(&instance, &arguments, threads)[1], expected[1], "{threads:?} {m} {n}");
         }
     }
 }

@@ -145,6 +145,11 @@ impl Lowering {
                 Ok(by) => Ok(Dim::from(by)),
                 Err(_) => self.error(call.spans[1], "the number is too large", "move by less"),
             },
+            Val::Data(_) => self.error(
+                call.spans[1],
+                "how far elements move is computed at run time",
+                "use a literal or a const parameter; `gather` takes positions that are computed",
+            ),
             by => self.static_dim(by, "how far elements move", call.spans[1]),
         }
     }

@@ -53,13 +53,12 @@ fn per_axis(op: &Op, what: &str, entries: &[Dim], tile: &TileType) -> Inferred<(
         return Ok(());
     }
     Err(TypeError::new(format!(
-        "`{}` has {} {what} for the {} axes of a tile of shape {}",
+        "`{}` is given {what} {} for a tile of shape {}",
         op.name(),
-        entries.len(),
-        tile.shape.len(),
+        display_shape(entries),
         display_shape(&tile.shape)
     ))
-    .help(format!("give {what} one entry per axis")))
+    .help(format!("give one for each axis: {} of them", tile.shape.len())))
 }
 
 fn not_negative(op: &Op, what: &str, entries: &[Dim]) -> Inferred<()> {
@@ -69,23 +68,25 @@ fn not_negative(op: &Op, what: &str, entries: &[Dim]) -> Inferred<()> {
     }
 }
 
-/// That `starts + window` lies inside a shape, as far as that is known.
-fn inside(op: &Op, starts: &[Dim], window: &[Dim], shape: &[Dim], operand: usize) -> Inferred<()> {
+/// That a window lies inside a shape, as far as that is known.
+fn inside(op: &Op, starts: &[Dim], window: &[Dim], shape: &[Dim]) -> Inferred<()> {
     for (axis, ((start, extent), whole)) in starts.iter().zip(window).zip(shape).enumerate() {
         let end = start.clone() + extent.clone();
-        if (whole.clone() - end.clone()).as_const().is_some_and(|rest| rest < 0) {
-            return Err(TypeError::new(format!(
-                "`{}` reaches to {end} along axis {axis}, where the tile of shape {} ends at {whole}",
-                op.name(),
-                display_shape(shape)
-            ))
-            .at(operand)
-            .help(format!(
-                "the window has shape {} and starts at {}",
-                display_shape(window),
-                display_shape(starts)
-            )));
+        if (whole.clone() - end.clone()).as_const().is_none_or(|rest| rest >= 0) {
+            continue;
         }
+        let error = TypeError::new(format!(
+            "`{}` reaches to {end} along axis {axis} of a tile of shape {}: {} elements from {start} on",
+            op.name(),
+            display_shape(shape),
+            extent
+        ));
+        let latest = whole.clone() - extent.clone();
+        return Err(if latest.as_const().is_some_and(|latest| latest < 0) {
+            error.help(format!("at most {whole} elements fit along that axis"))
+        } else {
+            error.help(format!("start at {latest} at most, or move fewer elements"))
+        });
     }
     Ok(())
 }
@@ -95,7 +96,7 @@ fn extract(op: &Op, tile: &TileType, starts: &[Dim], shape: &[Dim]) -> Inferred<
     per_axis(op, "extents", shape, tile)?;
     static_shape(op, shape)?;
     not_negative(op, "a start", starts)?;
-    inside(op, starts, shape, &tile.shape, 0)?;
+    inside(op, starts, shape, &tile.shape)?;
     Ok(shape.to_vec())
 }
 
@@ -114,7 +115,7 @@ fn insert(op: &Op, tile: &TileType, part: &TileType, starts: &[Dim]) -> Inferred
         );
         return Err(TypeError::new(message).at(1).help("add axes of extent 1 with `unsqueeze(axis)`"));
     }
-    inside(op, starts, &part.shape, &tile.shape, 1)?;
+    inside(op, starts, &part.shape, &tile.shape)?;
     Ok(tile.shape.clone())
 }
 
@@ -160,8 +161,8 @@ fn fills(op: &Op, tile: &TileType, fill: &Type) -> Inferred<()> {
 }
 
 fn pad(op: &Op, tile: &TileType, before: &[Dim], after: &[Dim]) -> Inferred<Vec<Dim>> {
-    per_axis(op, "pairs of counts", before, tile)?;
-    per_axis(op, "pairs of counts", after, tile)?;
+    per_axis(op, "padding", before, tile)?;
+    per_axis(op, "padding", after, tile)?;
     not_negative(op, "a count", before)?;
     not_negative(op, "a count", after)?;
     let axes = tile.shape.iter().zip(before).zip(after);
