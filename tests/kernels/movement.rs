@@ -166,7 +166,7 @@ fn ranges_and_the_identity() {
     const N: usize = 7;
     let mut expected = vec![0f32; N * N];
     for i in 0..N {
-        let high = ((4_000_000_000u64 + 7 * i as u64) * 16 >> 32) as f32;
+        let high = (((4_000_000_000u64 + 7 * i as u64) * 16) >> 32) as f32;
         for j in 0..N {
             let identity = if i == j { 100.0 } else { 0.0 };
             expected[i * N + j] = identity + ((-1.0 + i as f32 * 0.1) + high);

@@ -57,7 +57,7 @@ impl<'c> IndexMath for Positions<'_, 'c> {
         self.ir.add(a, self.number(b))
     }
 
-    fn from_last(&self, a: usize, b: IntValue<'c>) -> IntValue<'c> {
+    fn mirrored(&self, a: usize, b: IntValue<'c>) -> IntValue<'c> {
         self.ir.sub(self.number(a), b)
     }
 

@@ -156,7 +156,7 @@ pub trait IndexMath {
     /// `a + b`.
     fn plus(&self, a: Self::Int, b: usize) -> Self::Int;
     /// `a − b`, where `b` isn't larger.
-    fn from_last(&self, a: usize, b: Self::Int) -> Self::Int;
+    fn mirrored(&self, a: usize, b: Self::Int) -> Self::Int;
     /// `a mod b`.
     fn modulo(&self, a: Self::Int, b: usize) -> Self::Int;
 }
@@ -176,7 +176,7 @@ impl IndexMath for Numbers {
         a + b
     }
 
-    fn from_last(&self, a: usize, b: usize) -> usize {
+    fn mirrored(&self, a: usize, b: usize) -> usize {
         a - b
     }
 
@@ -192,7 +192,7 @@ impl Source {
             Source::Only => math.zero(),
             Source::From { axis, offset: 0 } => index[axis],
             Source::From { axis, offset } => math.plus(index[axis], offset),
-            Source::Backwards { axis, last } => math.from_last(last, index[axis]),
+            Source::Backwards { axis, last } => math.mirrored(last, index[axis]),
             Source::Cyclic { axis, extent } => math.modulo(index[axis], extent),
         }
     }
