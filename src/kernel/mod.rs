@@ -19,6 +19,8 @@
 //! | `reductions` | `sum`, `max`, `any` … and `cumsum`, `cummax` … |
 //! | `folds` | [`reduce()`] and [`scan`]: reductions and scans with a closure |
 //! | `sorting` | `sort`, `argsort`, `top_k`, `histogram` |
+//! | `constructors` | ranges, the identity, random numbers |
+//! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
 //! Shapes are checked by the front end when the macro expands. The checks here are for code that the front
@@ -28,10 +30,12 @@ mod arena;
 mod axes;
 mod compare;
 mod composite;
+mod constructors;
 mod contract;
 mod convert;
 mod folds;
 mod functions;
+mod movement;
 mod operators;
 mod reductions;
 mod sorting;
@@ -47,10 +51,11 @@ pub use folds::{Folded, reduce, scan, scan_exclusive, scan_exclusive_reverse, sc
 pub use functions::{
     Condition, FloatValue, IntValue, SignedValue, abs, acos, asin, atan, atan2, cbrt, ceil, copysign, cos,
     cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu, is_finite,
-    is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum, powf, recip,
-    rem_euclid, round, round_tf32, round_ties_even, rsqrt, saturating_add, saturating_mul, saturating_sub,
-    select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trailing_zeros, trunc,
+    is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum, mul_hi, philox,
+    powf, recip, rem_euclid, round, round_tf32, round_ties_even, rsqrt, saturating_add, saturating_mul,
+    saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trailing_zeros, trunc,
 };
+pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};
 pub use views::{PartitionView, PartitionViewMut, TensorView, TensorViewMut};

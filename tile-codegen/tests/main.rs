@@ -21,6 +21,8 @@ mod kernels;
 mod leaf;
 #[path = "targets/lines.rs"]
 mod lines;
+#[path = "targets/movement.rs"]
+mod movement;
 #[path = "targets/random.rs"]
 mod random;
 #[path = "targets/scratch.rs"]

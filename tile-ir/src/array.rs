@@ -5,14 +5,15 @@
 //! violation is a panic that names the invariant.
 
 mod lines;
+mod movement;
 
 pub use lines::Combine;
 
 use crate::dtype::{Class, DType};
 use crate::ops::fused;
-use crate::ops::{BinaryOp, Classification, Literal, Predicate, ReduceOp, UnaryOp};
+use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, UnaryOp};
 use crate::round::{Rounding, decode, encode, round};
-use tile_layout::{Window, element_count, linear_index, multi_index, row_major_strides};
+use tile_layout::{Window, element_count, linear_index, multi_index};
 
 /// Elements as numbers. Invariant: each is representable in the array's format.
 #[derive(Clone, Debug, PartialEq)]
@@ -192,7 +193,7 @@ impl Array {
     }
 
     /// The elements at positions that `source` gives for each position of the result.
-    fn gather(&self, shape: Vec<usize>, source: impl Fn(usize) -> usize) -> Array {
+    fn picked(&self, shape: Vec<usize>, source: impl Fn(usize) -> usize) -> Array {
         let count = element_count(&shape).expect("the element count fits usize");
         let elements = match &self.elements {
             Elements::Int(values) => Elements::Int((0..count).map(|i| values[source(i)]).collect()),
@@ -342,21 +343,12 @@ impl Array {
 
     /// Op [`crate::Op::Splat`] of a scalar.
     pub fn splat(&self, shape: &[usize]) -> Array {
-        self.gather(shape.to_vec(), |_| 0)
+        self.picked(shape.to_vec(), |_| 0)
     }
 
     /// Op [`crate::Op::Broadcast`]: axes of extent 1 are repeated.
     pub fn broadcast(&self, shape: &[usize]) -> Array {
-        let strides = row_major_strides(&self.shape);
-        self.gather(shape.to_vec(), |i| {
-            let index = multi_index(i, shape);
-            index
-                .iter()
-                .zip(&strides)
-                .zip(&self.shape)
-                .map(|((&i, &s), &e)| if e == 1 { 0 } else { i * s })
-                .sum()
-        })
+        Array::moved(&Op::Broadcast(Vec::new()), &[self], shape)
     }
 
     /// Op [`crate::Op::Reshape`].
@@ -367,12 +359,8 @@ impl Array {
 
     /// Op [`crate::Op::Permute`]: axis `i` of the result is axis `permutation[i]` of `self`.
     pub fn permute(&self, permutation: &[usize]) -> Array {
-        let strides = row_major_strides(&self.shape);
         let shape: Vec<usize> = permutation.iter().map(|&axis| self.shape[axis]).collect();
-        let extents = shape.clone();
-        self.gather(shape, |i| {
-            multi_index(i, &extents).iter().zip(permutation).map(|(&i, &axis)| i * strides[axis]).sum()
-        })
+        Array::moved(&Op::Permute(permutation.to_vec()), &[self], &shape)
     }
 
     /// Op [`crate::Op::Reduce`]: float sums and products are rounded once, at the end.

@@ -146,6 +146,11 @@ impl Dim {
         match (self.as_const(), other.as_const()) {
             (Some(a), Some(b)) if a >= 0 && b > 0 => Dim::from(fold(a, b)),
             (_, Some(1)) => self.clone(),
+            (_, Some(b)) if b > 1 && self.terms.values().all(|coefficient| coefficient % b == 0) => {
+                let terms =
+                    self.terms.iter().map(|(factors, coefficient)| (factors.clone(), coefficient / b));
+                Dim { terms: terms.collect() }
+            }
             _ => Dim::atom(atom(Box::new(self.clone()), Box::new(other.clone()))),
         }
     }
@@ -333,6 +338,13 @@ mod tests {
         );
         assert_ne!(m, bm);
         assert_eq!((m.clone() - m.clone()).as_const(), Some(0));
+    }
+
+    #[test]
+    fn an_exact_quotient_is_no_division() {
+        let doubled = Dim::from(4) * Dim::param("H") + Dim::from(2);
+        assert_eq!(doubled.floor_div(&Dim::from(2)).to_string(), "2*H + 1");
+        assert_eq!(doubled.ceil_div(&Dim::from(4)).to_string(), "ceil_div(4*H + 2, 4)");
     }
 
     #[test]

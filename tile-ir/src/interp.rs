@@ -218,6 +218,10 @@ impl Evaluation<'_> {
         }
     }
 
+    fn tile_shape(&self, value: ValueId) -> Vec<usize> {
+        extents(&self.instance.ty(value).as_tile().expect("verified: a tile").shape)
+    }
+
     fn data_op(&self, data: &OpData) -> Array {
         let operand = |i: usize| self.get(data.operands[i]);
         let known = |elem: &crate::types::Elem| elem.known().expect("an instance has no dtype parameters");
@@ -235,9 +239,13 @@ impl Evaluation<'_> {
             Op::MulAdd => Array::mul_add(operand(0), operand(1), operand(2)),
             Op::Splat(shape) => operand(0).splat(&extents(shape)),
             Op::Iota { shape, axis, elem } => Array::iota(known(elem), &extents(shape), *axis),
-            Op::Broadcast(shape) => operand(0).broadcast(&extents(shape)),
+            Op::Broadcast(_) | Op::Permute(_) | Op::Movement(_) => {
+                let operands: Vec<&Array> = data.operands.iter().map(|&value| self.get(value)).collect();
+                Array::moved(&data.op, &operands, &self.tile_shape(data.results[0]))
+            }
             Op::Reshape(shape) => operand(0).reshape(&extents(shape)),
-            Op::Permute(permutation) => operand(0).permute(permutation),
+            Op::Gather { axis } => operand(0).gather(operand(1), operand(2), *axis),
+            Op::Scatter { axis, mode } => operand(0).scatter(*mode, operand(1), operand(2), *axis),
             Op::Reduce { op, axis } => operand(0).reduce(*op, *axis),
             Op::Scan { op, axis, mode } => operand(0).scan(*op, *axis, *mode),
             Op::Histogram(bins) => operand(0).histogram(extents(std::slice::from_ref(bins))[0]),

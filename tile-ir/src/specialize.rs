@@ -229,6 +229,7 @@ impl Substitution<'_> {
             }
             Op::Broadcast(shape) => Op::Broadcast(self.dims(shape)),
             Op::Reshape(shape) => Op::Reshape(self.dims(shape)),
+            Op::Movement(movement) => Op::Movement(movement.map_dims(|dim| self.dim(dim))),
             Op::Partition(tile) => Op::Partition(self.dims(tile)),
             Op::Sort { axis, descending, count } => {
                 Op::Sort { axis: *axis, descending: *descending, count: self.dim(count) }

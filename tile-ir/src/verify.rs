@@ -256,6 +256,9 @@ impl Verifier<'_> {
         if let Op::Extent(dim) = &data.op {
             self.dim_is_bound(dim, data.loc);
         }
+        if let Op::Movement(movement) = &data.op {
+            movement.dims().into_iter().for_each(|dim| self.dim_is_bound(dim, data.loc));
+        }
         for &result in &data.results {
             self.names_are_bound(self.kernel.ty(result), data.loc);
         }

@@ -122,25 +122,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Splat(_) => self.scalar(operands[0]),
             Op::Iota { axis, .. } => ir.cast(DType::Index, dtype, index[*axis].into()),
             Op::LoadMasked => self.stream_element(data.results[0], index),
-            Op::Broadcast(_) => self.repeated(operands[0], index),
+            Op::Broadcast(_) | Op::Permute(_) | Op::Movement(_) => self.moved_element(data, index),
+            Op::Gather { axis } => self.gathered_element(data, *axis, index),
             Op::Reshape(_) => self.reshaped(operands[0], data.results[0], index),
-            Op::Permute(permutation) => {
-                let mut source = vec![ir.i64(0); index.len()];
-                for (&i, &axis) in index.iter().zip(permutation) {
-                    source[axis] = i;
-                }
-                self.element(operands[0], &source)
-            }
             _ => unreachable!("`{}` isn't computed by element", data.op.name()),
         }
-    }
-
-    fn repeated(&mut self, source: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
-        let shape = self.shape(source);
-        let zero = self.ir.i64(0);
-        let index: Vec<_> =
-            index.iter().zip(&shape).map(|(&i, &extent)| if extent == 1 { zero } else { i }).collect();
-        self.element(source, &index)
     }
 
     fn reshaped(&mut self, source: ValueId, result: ValueId, index: &[IntValue<'c>]) -> Value<'c> {

@@ -11,6 +11,7 @@
 
 use std::collections::{HashMap, HashSet};
 use tile_ir::kernel::{OpData, OpId};
+use tile_ir::ops::Movement;
 use tile_ir::{Instance, Op, RegionId, Type, ValueId};
 
 /// One operand of an op.
@@ -227,20 +228,33 @@ fn keeps_place(op: &Op, operand: usize) -> bool {
         op if is_leaf(op) => true,
         Op::Reshape(_) => true,
         Op::Mma => operand == 2,
+        Op::Gather { .. } => operand == 1,
+        Op::Scatter { .. } | Op::Movement(Movement::Insert { .. }) => operand == 0,
         Op::For | Op::Yield => true,
         _ => false,
     }
 }
 
 /// Ops whose elements can be computed one by one from their operands' elements.
-fn is_elementwise(op: &Op) -> bool {
-    is_leaf(op) || matches!(op, Op::Permute(_))
+pub(super) fn is_elementwise(op: &Op) -> bool {
+    let is_one_piece = |movement: &Movement| {
+        matches!(movement, Movement::Extract { .. } | Movement::Flip { .. } | Movement::Repeat { .. })
+    };
+    match op {
+        Op::Permute(_) | Op::Gather { .. } => true,
+        Op::Movement(movement) => is_one_piece(movement),
+        op => is_leaf(op),
+    }
 }
 
-/// Whether an op reads each element of an operand exactly once, in a loop.
+/// Whether an op reads each element of an operand at most once, in a loop.
 fn reads_once(op: &Op, operand: usize) -> bool {
-    is_elementwise(op)
-        || matches!(op, Op::Reduce { .. } | Op::StoreMasked | Op::Scan { .. } | Op::Histogram(_))
-        || op.is_fold()
-        || (matches!(op, Op::Mma) && operand == 2)
+    match op {
+        Op::Movement(Movement::Repeat { .. }) => false,
+        Op::Gather { .. } => operand == 1,
+        Op::Mma => operand == 2,
+        Op::Reduce { .. } | Op::Scan { .. } | Op::Histogram(_) => true,
+        Op::StoreMasked | Op::Movement(_) | Op::Scatter { .. } => true,
+        op => is_elementwise(op) || op.is_fold(),
+    }
 }

@@ -10,6 +10,7 @@ mod elements;
 mod fuse;
 mod lines;
 mod mma;
+mod movement;
 mod reduce;
 mod region;
 mod scratch;

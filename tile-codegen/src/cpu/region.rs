@@ -2,7 +2,7 @@
 
 use super::buffer::{Buffer, Buffers};
 use super::elements::count;
-use super::fuse::{Fusion, is_tile};
+use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::views::Stream;
 use crate::emit::{Ir, Value};
 use inkwell::values::IntValue;
@@ -124,6 +124,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             Op::Sort { axis, descending, .. } => self.sort(data, *axis, *descending),
             Op::Histogram(_) => self.with_streams(data, &[], &mut |emitter, _| emitter.histogram(data)),
+            Op::Movement(_) if !is_elementwise(&data.op) => {
+                self.with_streams(data, &[], &mut |emitter, _| emitter.movement(data));
+            }
+            Op::Scatter { axis, mode } => {
+                self.with_streams(data, &[], &mut |emitter, _| emitter.scatter(data, *axis, *mode));
+            }
             _ => self.data_op(data),
         }
     }

@@ -7,7 +7,7 @@
 //! **storage type**: `bool` is i8, a narrow float an integer of its width.
 
 use super::ir::{Ir, Value};
-use super::{convert, fmod, math};
+use super::{convert, fmod, math, philox};
 use inkwell::types::{BasicTypeEnum, FloatType};
 use inkwell::values::{FloatValue, IntValue, PointerValue};
 use inkwell::{FloatPredicate, IntPredicate};
@@ -206,7 +206,9 @@ impl<'c> Ir<'c> {
             | BinaryOp::SaturatingMul
             | BinaryOp::DivFloor
             | BinaryOp::DivCeil
-            | BinaryOp::RemEuclid => unreachable!("verified: `{}` has integer operands", op.name()),
+            | BinaryOp::RemEuclid
+            | BinaryOp::MulHi
+            | BinaryOp::Philox => unreachable!("verified: `{}` has integer operands", op.name()),
         }
     }
 
@@ -255,6 +257,8 @@ impl<'c> Ir<'c> {
             BinaryOp::Shl => self.shl(a, self.shift_amount(b)),
             BinaryOp::Shr if signed => self.ashr(a, self.shift_amount(b)),
             BinaryOp::Shr => self.lshr(a, self.shift_amount(b)),
+            BinaryOp::MulHi => self.mul_hi(signed, a, b),
+            BinaryOp::Philox => philox::philox(self, a, b),
             BinaryOp::SaturatingAdd if signed => self.int_intrinsic("llvm.sadd.sat", &[a, b]),
             BinaryOp::SaturatingAdd => self.int_intrinsic("llvm.uadd.sat", &[a, b]),
             BinaryOp::SaturatingSub if signed => self.int_intrinsic("llvm.ssub.sat", &[a, b]),
@@ -267,6 +271,13 @@ impl<'c> Ir<'c> {
                 unreachable!("verified: `{}` has float operands", op.name())
             }
         }
+    }
+
+    fn mul_hi(&self, signed: bool, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        let bits = a.get_type().get_bit_width();
+        let product = self.mul(self.resize(a, 2 * bits, signed), self.resize(b, 2 * bits, signed));
+        let high = self.lshr(product, product.get_type().const_int(u64::from(bits), false));
+        self.resize(high, bits, false)
     }
 
     /// Widths are powers of two, so the amount modulo the width is a mask.

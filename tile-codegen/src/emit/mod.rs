@@ -10,6 +10,8 @@ pub(crate) mod ir;
 pub(crate) mod leaf;
 pub(crate) mod math;
 mod order;
+mod philox;
+pub(crate) mod positions;
 
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Features, Ir, Value};

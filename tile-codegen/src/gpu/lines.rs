@@ -141,17 +141,6 @@ impl<'c> Emitter<'_, 'c> {
         self.pending.read(buffers[0]);
     }
 
-    /// Puts tiles where all threads can read them.
-    fn share_all(&mut self, op: OpId, tiles: &[ValueId]) -> Vec<Buffer> {
-        let buffers = self.plan.buffers(op);
-        self.reserve(&buffers);
-        for (&tile, &buffer) in tiles.iter().zip(&buffers) {
-            self.share(buffer, self.tile(tile), self.elements(tile), self.dtype(tile));
-        }
-        self.sync();
-        buffers
-    }
-
     /// Waits for the block, and reads tiles from where they were written row-major.
     fn take_from(&mut self, buffers: &[Buffer], tiles: &[ValueId]) {
         self.sync();

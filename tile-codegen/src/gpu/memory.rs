@@ -12,7 +12,7 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
-use tile_ir::{DType, ValueId};
+use tile_ir::{DType, OpId, ValueId};
 
 /// Where a tile lies in its tensor.
 struct Window<'c> {
@@ -258,6 +258,17 @@ impl<'c> Emitter<'_, 'c> {
             let address = self.ir.element(self.ir.storage_type(buffer.dtype), own, first);
             self.write_to(buffer, address, self.get(fragment, dtype, slot));
         });
+    }
+
+    /// Puts an op's tiles into its buffers, where all threads can read them.
+    pub(super) fn share_all(&mut self, op: OpId, tiles: &[ValueId]) -> Vec<Buffer> {
+        let buffers = self.plan.buffers(op);
+        self.reserve(&buffers);
+        for (&tile, &buffer) in tiles.iter().zip(&buffers) {
+            self.share(buffer, self.tile(tile), self.elements(tile), self.dtype(tile));
+        }
+        self.sync();
+        buffers
     }
 
     /// The address of an element of a buffer; `index` is an i32.

@@ -8,6 +8,7 @@
 mod dialect;
 mod distribution;
 mod fragment;
+mod gather;
 mod hsaco;
 mod lines;
 mod memory;

@@ -166,7 +166,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Scan { op: kind, axis, mode } => self.scan(op, data, *kind, (*axis, *mode)),
             Op::Sort { axis, descending, .. } => self.sort(op, data, *axis, *descending),
             Op::Histogram(_) => self.histogram(op, data),
-            Op::Broadcast(_) | Op::Permute(_) => self.movement(op, data),
+            Op::Broadcast(_) | Op::Permute(_) | Op::Movement(_) => self.movement(op, data),
+            Op::Gather { axis } => self.gather(op, data, *axis),
+            Op::Scatter { axis, mode } => self.scatter(op, data, *axis, *mode),
             Op::Reshape(_) => {
                 let same = self.tile(data.operands[0]).clone();
                 self.set_tile(data.results[0], same);

@@ -133,7 +133,7 @@ impl Writer<'_> {
     }
 
     fn op(&mut self) {
-        match self.choose(19) {
+        match self.choose(22) {
             0 | 1 => self.binary(),
             2 => self.unary(),
             3 => self.choice(),
@@ -167,6 +167,8 @@ impl Writer<'_> {
             16 => self.scan(),
             17 => self.fold(),
             18 => self.sort(),
+            19 | 20 => self.movement(),
+            21 => self.indexed(),
             _ => self.scalar(),
         }
     }
@@ -226,6 +228,65 @@ impl Writer<'_> {
         let shape: Vec<usize> =
             tile.shape.iter().map(|&extent| if extent == 1 { one } else { extent }).collect();
         self.define(&format!("broadcast {}", tile.name), &shape, tile.dtype);
+    }
+
+    /// Elements of tiles in other places.
+    fn movement(&mut self) {
+        let tile = self.tile();
+        let axis = self.choose(tile.shape.len());
+        let (name, mut shape) = (tile.name, tile.shape);
+        let body = match self.choose(6) {
+            0 => format!("flip {name} axis {axis}"),
+            1 => format!("roll {name} axis {axis} by {}", self.choose(9) as i32 - 4),
+            2 => {
+                let fill = self.number(tile.dtype, 1);
+                format!("shift {name}, {} axis {axis} by {}", fill.name, self.choose(9) as i32 - 4)
+            }
+            3 => {
+                let mut starts = vec![0; shape.len()];
+                starts[axis] = self.choose(shape[axis]);
+                shape[axis] -= starts[axis];
+                format!("extract {name} {starts:?}")
+            }
+            4 if shape[axis] <= 64 => {
+                shape[axis] *= 2;
+                format!("cat {name}, {name} axis {axis}")
+            }
+            _ => {
+                let rank = shape.len();
+                let fits = |part: &Entry| {
+                    part.shape.len() == rank
+                        && part.dtype == tile.dtype
+                        && part.shape.iter().zip(&shape).all(|(part, whole)| part <= whole)
+                };
+                let part = self.pick(fits).expect("the tile itself fits");
+                let starts: Vec<usize> = shape.iter().zip(&part.shape).map(|(w, p)| w - p).collect();
+                format!("insert {name}, {} {starts:?}", part.name)
+            }
+        };
+        self.define(&body, &shape, tile.dtype);
+    }
+
+    /// Elements of tiles at places that other tiles name.
+    fn indexed(&mut self) {
+        let tile = self.tile();
+        let axis = self.choose(tile.shape.len());
+        let from = self.same_type_as(&tile);
+        let indices = if from.dtype == DType::Bool || from.dtype.is_float() {
+            self.cast(&from, DType::I16)
+        } else {
+            from
+        };
+        let (x, indices) = (tile.name.clone(), indices.name);
+        let body = match self.choose(3) {
+            0 => {
+                let fill = self.number(tile.dtype, 1);
+                format!("gather {x}, {indices}, {} axis {axis}", fill.name)
+            }
+            1 if tile.dtype != DType::Bool => format!("scatter_add {x}, {indices}, {x} axis {axis}"),
+            _ => format!("scatter {x}, {indices}, {x} axis {axis}"),
+        };
+        self.define(&body, &tile.shape, tile.dtype);
     }
 
     fn reduce(&mut self) {

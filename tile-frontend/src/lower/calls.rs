@@ -68,6 +68,9 @@ impl Lowering {
         if let Some(mode) = ScanMode::of_name(name, "scan") {
             return self.fold_call(name, Some(mode), call);
         }
+        if name == "cat" || name == "stack" {
+            return self.joined(name, call);
+        }
         if let Some(op) = UnaryOp::from_name(name).filter(|op| op.operator().is_none()) {
             let arguments = self.arguments(name, args, 1, &format!("{name}(x)"), span)?;
             return self.unary(op, &arguments.values[0], span, arguments.spans[0]);
@@ -96,7 +99,7 @@ impl Lowering {
             "where_" => "write `select(condition, a, b)`",
             "dot" | "matmul" => "write `mma(a, b, acc)`",
             _ => {
-                "kernels call `mma`, `select`, `min`, `max` and the mathematical functions of `tile::prelude`"
+                "kernels call `mma`, `select`, `cat`, `stack`, `min`, `max` and the mathematical functions of `tile::prelude`"
             }
         };
         self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), help)
@@ -207,8 +210,11 @@ impl Lowering {
                 let op = Op::Iota { shape, axis, elem };
                 self.emit_one(op, &[], span, &[arguments.spans[0]]).map(Val::Data)
             }
+            "arange" | "eye" | "random_bits" | "random_uniform" | "random_normal" => {
+                self.computed(name, elem, call)
+            }
             _ => {
-                let help = "tiles are made by `Tile::zeros`, `Tile::ones`, `Tile::full` and `Tile::iota`";
+                let help = "tiles are made by `Tile::zeros`, `ones`, `full`, `iota`, `arange`, `eye`, `random_bits`, `random_uniform` and `random_normal`";
                 self.error(call.func.span(), format!("`Tile::{name}` doesn't exist"), help)
             }
         }

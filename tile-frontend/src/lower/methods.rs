@@ -1,5 +1,6 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
+use super::movement::is_movement;
 use super::{Lowered, Lowering, kind};
 use crate::span::Spanned;
 use crate::value::Val;
@@ -55,6 +56,7 @@ impl Lowering {
             "reduce" | "scan" => {
                 self.no_method("a tile", call, &format!("write the function: `{name}(x, axis, start, |a, b| a + b)`"))
             }
+            name if is_movement(name) => self.movement_method(tile, call),
             "broadcast" | "reshape" => {
                 let arguments = self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
                 let shape = self.extents(&arguments.values[0], arguments.spans[0])?;

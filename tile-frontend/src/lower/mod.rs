@@ -5,6 +5,7 @@
 
 mod calls;
 mod composite;
+mod constructors;
 mod contract;
 mod control;
 mod convert;
@@ -13,6 +14,7 @@ mod finish;
 mod folds;
 mod lines;
 mod methods;
+mod movement;
 mod operators;
 mod statements;
 mod views;
@@ -28,7 +30,7 @@ use std::collections::{HashMap, HashSet};
 use syn::ItemFn;
 use tile_ir::kernel::{GenericKind, OpData};
 use tile_ir::ops::infer::display_shape;
-use tile_ir::ops::{Domain, Literal, TypeError, result_types};
+use tile_ir::ops::{Domain, Literal, ScatterMode, TypeError, result_types};
 use tile_ir::{DType, Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
 
 /// A lowered body.
@@ -164,6 +166,7 @@ impl Lowering {
             Op::Reduce { op, .. } | Op::Scan { op, .. } => op.domain(),
             Op::Sort { .. } => Domain::Number,
             Op::Histogram(_) => Domain::Int,
+            Op::Scatter { mode: ScatterMode::Add, .. } => Domain::Number,
             _ => return Ok(()),
         };
         let needed = if needed == Domain::SignedNumber { Domain::Number } else { needed };

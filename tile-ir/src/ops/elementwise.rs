@@ -5,7 +5,7 @@
 //! `f64` and rounded once, which is exact rounding for `+ - * / % sqrt` of f16, bf16 and f32.
 //! Lowering is an exhaustive `match` in each emitter, so a new entry can't be forgotten there.
 
-use super::special;
+use super::{philox, special};
 use crate::dtype::{Class, DType};
 
 /// Which element classes an op accepts.
@@ -23,6 +23,8 @@ pub enum Domain {
     Int,
     /// Integers and `bool`.
     IntOrBool,
+    /// `u64` only.
+    U64,
     /// `bool` only.
     Bool,
     /// Every format.
@@ -39,6 +41,7 @@ impl Domain {
             Domain::F32 => dtype == DType::F32,
             Domain::Int => dtype.is_int(),
             Domain::IntOrBool => !dtype.is_float(),
+            Domain::U64 => dtype == DType::U64,
             Domain::Bool => dtype.class() == Class::Bool,
             Domain::Any => true,
         }
@@ -53,6 +56,7 @@ impl Domain {
             Domain::F32 => "f32",
             Domain::Int => "an integer",
             Domain::IntOrBool => "an integer or bool",
+            Domain::U64 => "u64",
             Domain::Bool => "bool",
             Domain::Any => "any element type",
         }
@@ -216,6 +220,15 @@ fn saturate(value: i128, dtype: DType) -> i128 {
     value.clamp(low, high)
 }
 
+/// The product's bits above the format's width.
+fn mul_hi(a: i128, b: i128, dtype: DType) -> i128 {
+    if dtype.is_signed() {
+        (a * b) >> dtype.bits()
+    } else {
+        ((a as u128 * b as u128) >> dtype.bits()) as i128
+    }
+}
+
 /// IEEE 754-2019 `maximumNumber`: a NaN operand is ignored, −0 < +0.
 fn maximum_number(a: f64, b: f64) -> f64 {
     if a.is_nan() {
@@ -268,6 +281,8 @@ leaf_ops! {
     RemEuclid "rem_euclid" Int, int: rem_euclid, float: no_float2, "Remainder that is never negative; x rem 0 = x.";
     Powf "powf" Float, int: no_int2, float: f64::powf, "aᵇ, within 2 ulp. Edges as IEEE 754 `pow`: 1 if b is 0 or a is 1; NaN if a is below zero and b not an integer.";
     Atan2 "atan2" Float, int: no_int2, float: f64::atan2, "Angle of the point (b, a) from −π to π, within 3 ulp; the signs of zeros count.";
+    MulHi "mul_hi" Int, int: mul_hi, float: no_float2, "The high half of the product, which has twice the width.";
+    Philox "philox" U64, int: |a, b, _| i128::from(philox::philox(a as u64, b as u64)), float: no_float2, "Words 0 and 1 of Philox4x32-10 under the key b, at the counter (a, 0, 0); word 0 is the low half.";
     Shr "shr" Int, int: |a, b, dtype| a >> shift_amount(b, dtype), float: no_float2, "Right shift, arithmetic for signed; the amount is taken modulo the width.";
 }
 
@@ -311,7 +326,17 @@ impl BinaryOp {
         use BinaryOp::*;
         matches!(
             self,
-            Add | Mul | Min | Max | Minimum | Maximum | And | Or | Xor | SaturatingAdd | SaturatingMul
+            Add | Mul
+                | Min
+                | Max
+                | Minimum
+                | Maximum
+                | And
+                | Or
+                | Xor
+                | SaturatingAdd
+                | SaturatingMul
+                | MulHi
         )
     }
 }
@@ -381,6 +406,19 @@ mod tests {
         assert_eq!(round(1.0 + half_unit / 2.0), 1.0);
         assert_eq!((round(f64::INFINITY), round(-0.0).is_sign_negative()), (f64::INFINITY, true));
         assert!(round(f64::NAN).is_nan());
+    }
+
+    #[test]
+    fn high_halves_are_those_of_a_product_of_twice_the_width() {
+        let high = BinaryOp::MulHi.int();
+        let cases = [(DType::U32, 0xffff_ffff, 0xffff_ffff, 0xffff_fffe), (DType::U8, 255, 255, 254)];
+        let signed = [(DType::I8, -128, -128, 64), (DType::I8, -1, 1, -1), (DType::I32, 1 << 30, 8, 2)];
+        let most = i128::from(u64::MAX);
+        for (dtype, a, b, expected) in
+            cases.into_iter().chain(signed).chain([(DType::U64, most, most, most - 1)])
+        {
+            assert_eq!(high(a, b, dtype), expected, "{dtype} {a} {b}");
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@ pub mod compare;
 pub mod elementwise;
 pub(crate) mod fused;
 pub mod infer;
+pub mod movement;
+pub mod philox;
 pub mod reduction;
 pub mod scan;
 mod special;
@@ -12,6 +14,7 @@ mod special;
 pub use compare::{Classification, Predicate};
 pub use elementwise::{BinaryOp, Domain, UnaryOp};
 pub use infer::{TypeError, result_types};
+pub use movement::Movement;
 pub use reduction::ReduceOp;
 pub use scan::ScanMode;
 
@@ -39,6 +42,15 @@ impl PartialEq for Literal {
 }
 
 impl Eq for Literal {}
+
+/// What a scatter does with a value where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScatterMode {
+    /// It replaces the element.
+    Write,
+    /// It is added to the element.
+    Add,
+}
 
 /// An op: its kind and attributes. Operands, results and regions are in [`crate::kernel::OpData`].
 ///
@@ -91,6 +103,22 @@ pub enum Op {
     Reshape(Vec<Dim>),
     /// `tile → tile`; axis `i` of the result is axis `permutation[i]` of the operand.
     Permute(Vec<usize>),
+    /// Windows, joins, pads and turns: every element of the result is one of an operand, at a place that is known.
+    Movement(Movement),
+    /// `tile, indices, fill scalar → tile` of the indices' shape: the tile's elements at the indices along `axis`,
+    /// the scalar where an index is outside. Indices are integers and have the tile's extents but along `axis`.
+    Gather {
+        /// The axis along which indices count.
+        axis: usize,
+    },
+    /// `tile, indices, values → tile`: the tile with values put at the indices along `axis`, one after the other in
+    /// row-major order; what has an index outside goes nowhere.
+    Scatter {
+        /// The axis along which indices count.
+        axis: usize,
+        /// Whether values replace or are added.
+        mode: ScatterMode,
+    },
     /// `tile → tile`; the reduced axis stays with extent 1.
     Reduce {
         /// What joins the elements.
@@ -175,6 +203,10 @@ impl Op {
             Op::Broadcast(_) => "broadcast",
             Op::Reshape(_) => "reshape",
             Op::Permute(_) => "permute",
+            Op::Movement(movement) => movement.name(),
+            Op::Gather { .. } => "gather",
+            Op::Scatter { mode: ScatterMode::Write, .. } => "scatter",
+            Op::Scatter { mode: ScatterMode::Add, .. } => "scatter_add",
             Op::Reduce { .. } => "reduce",
             Op::Mma => "mma",
             Op::Partition(_) => "partition",

@@ -82,8 +82,21 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
   if %13 {
     store_masked %y_1, %out
   }
-  %15 = extent floor_div(n + 1, 2)*rem(n, B) - 1 : index
-  for %p = %i to %15 {
+  %15 = iota 0 : tile<B x 8 x u16>
+  %16 = extract %15 [B - 1, 2] : tile<1 x 3 x u16>
+  %17 = insert %15, %16 [0, 4] : tile<B x 8 x u16>
+  %18 = cat %15, %17, %15 axis 0 : tile<3*B x 8 x u16>
+  %19 = constant 7 : u16
+  %20 = pad %16, %19 [0, B] [1, 0] : tile<2 x B + 3 x u16>
+  %21 = flip %18 axis 1 : tile<3*B x 8 x u16>
+  %22 = roll %17 axis 0 by -B + 1 : tile<B x 8 x u16>
+  %23 = shift %22, %19 axis 1 by -2 : tile<B x 8 x u16>
+  %24 = repeat %23 [2, B] : tile<2*B x 8*B x u16>
+  %25 = gather %20, %16, %19 axis 0 : tile<1 x 3 x u16>
+  %26 = scatter %15, %22, %23 axis 1 : tile<B x 8 x u16>
+  %27 = scatter_add %26, %22, %23 axis 0 : tile<B x 8 x u16>
+  %28 = extent floor_div(n + 1, 2)*rem(n, B) - 1 : index
+  for %p = %i to %28 {
     store_masked %y_1, %11
   }
   %16 = iota 1 : tile<B x 8 x i32>

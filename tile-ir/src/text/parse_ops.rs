@@ -5,7 +5,9 @@ use super::lexer::Token;
 use super::parse::{Parsed, Parser};
 use crate::dim::Dim;
 use crate::kernel::{RegionId, ValueId};
-use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, ScanMode, UnaryOp};
+use crate::ops::{
+    BinaryOp, Classification, Literal, Movement, Op, Predicate, ReduceOp, ScanMode, ScatterMode, UnaryOp,
+};
 use crate::round::Rounding;
 use crate::types::Type;
 
@@ -26,6 +28,7 @@ pub(super) enum HeadOp {
     Iota(usize),
     Broadcast,
     Reshape,
+    Extract(Vec<Dim>),
     For { counter: String, carried: Vec<String> },
     If,
     Fold { op: Op, params: Vec<String> },
@@ -66,6 +69,19 @@ impl Parser {
                 let axes =
                     self.list('[', ']', |parser| parser.unsigned("an axis").map(|axis| axis as usize))?;
                 ready(Op::Permute(axes), operands)
+            }
+            "extract" | "insert" | "cat" | "pad" | "flip" | "roll" | "shift" | "repeat" => {
+                self.movement_head(&name)
+            }
+            "gather" | "scatter" | "scatter_add" => {
+                let operands = self.values()?;
+                let axis = self.axis()?;
+                let op = match name.as_str() {
+                    "gather" => Op::Gather { axis },
+                    "scatter" => Op::Scatter { axis, mode: ScatterMode::Write },
+                    _ => Op::Scatter { axis, mode: ScatterMode::Add },
+                };
+                ready(op, operands)
             }
             "reduce" => self.reduce_head(),
             "mma" => ready(Op::Mma, self.values()?),
@@ -139,6 +155,26 @@ impl Parser {
         Ok(Head { op: HeadOp::Fold { op, params }, operands })
     }
 
+    fn movement_head(&mut self, name: &str) -> Parsed<Head> {
+        let operands = self.values()?;
+        let dims = |parser: &mut Self| parser.list('[', ']', Self::dim);
+        let movement = match name {
+            "extract" => return Ok(Head { op: HeadOp::Extract(dims(self)?), operands }),
+            "insert" => Movement::Insert { starts: dims(self)? },
+            "cat" => Movement::Cat { axis: self.axis()? },
+            "pad" => Movement::Pad { before: dims(self)?, after: dims(self)? },
+            "flip" => Movement::Flip { axis: self.axis()? },
+            "repeat" => Movement::Repeat { counts: dims(self)? },
+            _ => {
+                let axis = self.axis()?;
+                self.keyword("by")?;
+                let by = self.dim()?;
+                if name == "roll" { Movement::Roll { axis, by } } else { Movement::Shift { axis, by } }
+            }
+        };
+        Ok(Head { op: HeadOp::Ready(Op::Movement(movement)), operands })
+    }
+
     fn reduce_head(&mut self) -> Parsed<Head> {
         let op = self.reduction()?;
         let operands = vec![self.value()?];
@@ -204,6 +240,7 @@ impl Parser {
             HeadOp::Iota(axis) => Op::Iota { shape: shape(self)?, axis, elem: elem(self)? },
             HeadOp::Broadcast => Op::Broadcast(shape(self)?),
             HeadOp::Reshape => Op::Reshape(shape(self)?),
+            HeadOp::Extract(starts) => Op::Movement(Movement::Extract { starts, shape: shape(self)? }),
             HeadOp::For { counter, carried } => return self.for_region(counter, &carried, types),
             HeadOp::If => return self.if_regions(),
             HeadOp::Fold { op, params } => return self.fold_region(op, &params, types),

@@ -2,7 +2,8 @@
 
 use crate::dtype::DType;
 use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::{Domain, Literal, Op, ScanMode};
+use crate::ops::infer::display_shape;
+use crate::ops::{Domain, Literal, Movement, Op, ScanMode};
 use crate::types::Elem;
 use std::fmt::Write;
 
@@ -160,8 +161,10 @@ impl<'k> Printer<'k> {
             (Op::CastWith(_, rounding), _) => format!("{name} {} {operands}", rounding.name()),
             (Op::Permute(permutation), _) => format!("{name} {operands} {permutation:?}"),
             (Op::Reduce { op, axis }, _) => format!("{name} {} {operands} axis {axis}", op.name()),
+            (Op::Movement(movement), _) => format!("{name} {operands}{}", movement_attributes(movement)),
+            (Op::Gather { axis } | Op::Scatter { axis, .. }, _) => format!("{name} {operands} axis {axis}"),
             (Op::Partition(tile), _) => {
-                format!("{name} {operands} {}", crate::ops::infer::display_shape(tile))
+                format!("{name} {operands} {}", display_shape(tile))
             }
             (Op::LoadMasked, [view, pad, indices @ ..]) => {
                 let indices =
@@ -216,7 +219,7 @@ pub(super) fn bound_name(domain: Domain) -> &'static str {
     match domain {
         Domain::Number | Domain::SignedNumber => "number",
         Domain::Float | Domain::F32 => "float",
-        Domain::Int | Domain::IntOrBool => "int",
+        Domain::Int | Domain::IntOrBool | Domain::U64 => "int",
         // No bound of a parameter says `bool`: such a parameter would have one value.
         Domain::Any | Domain::Bool => "any",
     }
@@ -225,6 +228,19 @@ pub(super) fn bound_name(domain: Domain) -> &'static str {
 fn mode_words(mode: ScanMode) -> String {
     let words = [(mode.reverse, " reverse"), (mode.exclusive, " exclusive")];
     words.into_iter().filter(|(holds, _)| *holds).map(|(_, word)| word).collect()
+}
+
+/// What stands after the operands; an extract's shape is its result's.
+fn movement_attributes(movement: &Movement) -> String {
+    match movement {
+        Movement::Extract { starts, .. } | Movement::Insert { starts } => {
+            format!(" {}", display_shape(starts))
+        }
+        Movement::Pad { before, after } => format!(" {} {}", display_shape(before), display_shape(after)),
+        Movement::Repeat { counts } => format!(" {}", display_shape(counts)),
+        Movement::Cat { axis } | Movement::Flip { axis } => format!(" axis {axis}"),
+        Movement::Roll { axis, by } | Movement::Shift { axis, by } => format!(" axis {axis} by {by}"),
+    }
 }
 
 fn literal(value: &Literal, elem: &Elem) -> String {

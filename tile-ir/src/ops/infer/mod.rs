@@ -9,11 +9,12 @@ mod control;
 mod elementwise;
 mod lines;
 mod memory;
+mod movement;
 mod tiles;
 
 pub use contract::mma_accumulators;
 
-use super::{Domain, Op};
+use super::{Domain, Op, ScatterMode};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::types::{Elem, TileType, Type};
@@ -88,6 +89,12 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Broadcast(shape) => tiles::broadcast(op, shape, operands).map(|ty| vec![ty]),
         Op::Reshape(shape) => tiles::reshape(op, shape, operands).map(|ty| vec![ty]),
         Op::Permute(permutation) => tiles::permute(op, permutation, operands).map(|ty| vec![ty]),
+        Op::Movement(kind) => movement::movement(op, kind, operands).map(|ty| vec![ty]),
+        Op::Gather { axis } => movement::gather(op, *axis, operands).map(|ty| vec![ty]),
+        Op::Scatter { axis, mode } => {
+            let domain = if *mode == ScatterMode::Add { Domain::Number } else { Domain::Any };
+            movement::scatter(op, *axis, domain, operands).map(|ty| vec![ty])
+        }
         Op::Reduce { op: reduction, axis } => {
             tiles::reduce(op, *reduction, *axis, operands).map(|ty| vec![ty])
         }

@@ -1,0 +1,36 @@
+//! Op `philox`, with the constants of its definition in `tile_ir::ops::philox`.
+
+use super::ir::Ir;
+use inkwell::values::IntValue;
+use tile_ir::ops::philox::{MULTIPLIERS, ROUNDS, WEYL};
+
+/// Words 0 and 1 at the counter `(position, 0, 0)` under the key `seed`; all are i64.
+pub(super) fn philox<'c>(ir: &Ir<'c>, position: IntValue<'c>, seed: IntValue<'c>) -> IntValue<'c> {
+    let zero = word(ir, 0);
+    let ((mut a, mut b), (mut k, mut l)) = (halves(ir, position), halves(ir, seed));
+    let (mut c, mut d) = (zero, zero);
+    for _ in 0..ROUNDS {
+        let (low, high) = halves(ir, product(ir, a, MULTIPLIERS[0]));
+        let (other_low, other_high) = halves(ir, product(ir, c, MULTIPLIERS[1]));
+        let mixed = |high, word, key| ir.xor(ir.xor(high, word), key);
+        (a, b, c, d) = (mixed(other_high, b, k), other_low, mixed(high, d, l), low);
+        (k, l) = (ir.add(k, word(ir, WEYL[0])), ir.add(l, word(ir, WEYL[1])));
+    }
+    let second = ir.shl(ir.resize(b, 64, false), ir.i64(32));
+    ir.or(ir.resize(a, 64, false), second)
+}
+
+fn word<'c>(ir: &Ir<'c>, value: u32) -> IntValue<'c> {
+    ir.int_type(32).const_int(u64::from(value), false)
+}
+
+/// The product of 64 bits.
+fn product<'c>(ir: &Ir<'c>, a: IntValue<'c>, b: u32) -> IntValue<'c> {
+    ir.mul(ir.resize(a, 64, false), ir.i64(i64::from(b)))
+}
+
+/// The low and the high word of an i64.
+fn halves<'c>(ir: &Ir<'c>, value: IntValue<'c>) -> (IntValue<'c>, IntValue<'c>) {
+    let high = ir.lshr(value, ir.i64(32));
+    (ir.resize(value, 32, false), ir.resize(high, 32, false))
+}
