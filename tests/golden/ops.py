@@ -174,6 +174,7 @@ INT_BINARY = {
     "div_floor": lambda name, a, b: wrap(name, a // b) if b else 0,
     "div_ceil": lambda name, a, b: wrap(name, -(-a // b)) if b else 0,
     "rem_euclid": lambda name, a, b: a % abs(b) if b else a,
+    "mul_hi": lambda name, a, b: (a * b) >> width(name),
     "min": lambda name, a, b: min(a, b),
     "max": lambda name, a, b: max(a, b),
     "and": lambda name, a, b: a & b,
@@ -334,6 +335,10 @@ def reductions(name):
         table = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
         if name == "bool":
             table = {"any": np.any, "all": np.all}
+        elif name in INTS:
+            table |= {"and": np.bitwise_and.reduce, "or": np.bitwise_or.reduce, "xor": np.bitwise_xor.reduce}
+        else:
+            table |= {"maximum": np.maximum.reduce, "minimum": np.minimum.reduce}
         for op, function in table.items():
             result = [int(v) for v in function(whole, axis=axis).flatten()]
             emit(reduce=op, dtype=name, shape=shape, axis=axis, a=bits_of(name, array), expected=bits_of(name, result))
