@@ -7,6 +7,8 @@ mod support;
 
 #[path = "targets/accuracy.rs"]
 mod accuracy;
+#[path = "targets/control.rs"]
+mod control;
 #[path = "targets/cpu.rs"]
 mod cpu;
 #[path = "targets/gpu.rs"]

@@ -124,6 +124,7 @@ impl Evaluation<'_> {
     fn op(&mut self, data: &OpData) -> Vec<Option<Array>> {
         match &data.op {
             Op::For => self.for_loop(data).into_iter().map(Some).collect(),
+            Op::While => self.while_loop(data).into_iter().map(Some).collect(),
             Op::If => {
                 let chosen = data.regions[usize::from(self.get(data.operands[0]).get_int(0) == 0)];
                 self.region(chosen).into_iter().map(Some).collect()
@@ -156,6 +157,22 @@ impl Evaluation<'_> {
                 self.values[param.index()] = Some(value);
             }
             carried = self.region(data.regions[0]);
+        }
+        carried
+    }
+
+    fn while_loop(&mut self, data: &OpData) -> Vec<Array> {
+        let region = data.regions[0];
+        let mut goes_on = self.get(data.operands[0]).clone();
+        let mut carried: Vec<Array> =
+            data.operands[1..].iter().map(|&value| self.get(value).clone()).collect();
+        while goes_on.get_int(0) != 0 {
+            for (&param, value) in self.instance.region(region).params.iter().zip(carried) {
+                self.values[param.index()] = Some(value);
+            }
+            let mut yielded = self.region(region).into_iter();
+            goes_on = yielded.next().expect("verified: `while` yields its condition first");
+            carried = yielded.collect();
         }
         carried
     }
@@ -205,11 +222,13 @@ impl Evaluation<'_> {
             Op::Permute(permutation) => operand(0).permute(permutation),
             Op::Reduce { op, axis } => operand(0).reduce(*op, *axis),
             Op::Mma => Array::mma(operand(0), operand(1), operand(2)),
+            Op::Item => operand(0).reshape(&[]),
             Op::Partition(_)
             | Op::BlockIndex
             | Op::LoadMasked
             | Op::StoreMasked
             | Op::For
+            | Op::While
             | Op::If
             | Op::Yield => unreachable!("not a data op"),
         }

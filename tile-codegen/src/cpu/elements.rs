@@ -111,6 +111,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             Op::Cast(_) => ir.cast(self.dtype(operands[0]), dtype, self.element(operands[0], index)),
             Op::Splat(_) => self.scalar(operands[0]),
+            Op::Item => {
+                let first = vec![ir.i64(0); self.shape(operands[0]).len()];
+                self.element(operands[0], &first)
+            }
             Op::Iota { axis, .. } => ir.cast(DType::Index, dtype, index[*axis].into()),
             Op::LoadMasked => self.stream_element(data.results[0], index),
             Op::Broadcast(_) => self.repeated(operands[0], index),

@@ -216,7 +216,7 @@ fn keeps_place(op: &Op, operand: usize) -> bool {
         op if is_leaf(op) => true,
         Op::Reshape(_) => true,
         Op::Mma => operand == 2,
-        Op::For | Op::Yield => true,
+        Op::For | Op::While | Op::Yield => true,
         _ => false,
     }
 }

@@ -9,6 +9,7 @@ mod dialect;
 mod distribution;
 mod fragment;
 mod hsaco;
+mod item;
 mod memory;
 mod mma;
 mod movement;

@@ -8,7 +8,7 @@
 
 use super::dialect::SHARED_ALIGNMENT;
 use super::distribution::Distribution;
-use super::{mma, movement, reduce};
+use super::{item, mma, movement, reduce};
 use crate::error::Error;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
@@ -104,6 +104,7 @@ fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> V
     match &data.op {
         Op::Mma => mma::requests(instance, distribution, data),
         Op::Reduce { op, axis } => reduce::requests(instance, distribution, data, *op, *axis),
+        Op::Item => item::requests(instance, distribution, data),
         op => movement::requests(instance, distribution, data, op),
     }
 }

@@ -103,8 +103,22 @@ pub enum Op {
     For,
     /// `bool → data…`. Two regions without parameters; the one chosen yields the results.
     If,
-    /// `data… →`. Ends a region of `for` or `if`.
+    /// `data… →`. Ends a region of `for`, `while` or `if`.
     Yield,
+    /// `bool, initial data… → data…`. One region, whose parameters are the carried values. It runs as long as
+    /// the condition holds: the operand decides the first time, then the first value that the region yields.
+    /// The others that it yields are the next carried values; the results are the last ones.
+    ///
+    /// ```text
+    /// %x = while %go carry (%a = %start) : f32 {
+    ///   %b = mul %a, %a : f32
+    ///   %again = lt %b, %limit : bool
+    ///   yield %again, %b
+    /// }
+    /// ```
+    While,
+    /// `tile → scalar`. The element of a tile that has exactly one.
+    Item,
 }
 
 impl Op {
@@ -133,6 +147,8 @@ impl Op {
             Op::For => "for",
             Op::If => "if",
             Op::Yield => "yield",
+            Op::While => "while",
+            Op::Item => "item",
         }
     }
 

@@ -83,6 +83,17 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
   for %p = %i to %15 {
     store_masked %y_1, %11
   }
+  %16 = reduce sum %10 axis 0 : tile<1 x 1 x T>
+  %17 = item %16 : T
+  %18, %19 = while %13 carry (%20 = %17, %21 = %11) : T, tile<B x 8 x T> {
+    %22 = add %20, %20 : T
+    %23 = lt %22, %17 : bool
+    yield %23, %22, %21
+  }
+  while %flag {
+    store_masked %y_1, %19
+    yield %12
+  }
 }
 ";
 

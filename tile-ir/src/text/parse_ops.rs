@@ -23,6 +23,7 @@ pub(super) enum HeadOp {
     Broadcast,
     Reshape,
     For { counter: String, carried: Vec<String> },
+    While { carried: Vec<String> },
     If,
 }
 
@@ -67,6 +68,12 @@ impl Parser {
             "for" => self.for_head(),
             "if" => Ok(Head { op: HeadOp::If, operands: vec![self.value()?] }),
             "yield" => ready(Op::Yield, self.values()?),
+            "while" => {
+                let mut operands = vec![self.value()?];
+                let carried = self.carry(&mut operands)?;
+                Ok(Head { op: HeadOp::While { carried }, operands })
+            }
+            "item" => ready(Op::Item, self.values()?),
             _ => self.error_at(position, format!("`{name}` is not an op")),
         }
     }
@@ -101,6 +108,12 @@ impl Parser {
         let mut operands = vec![self.value()?];
         self.keyword("to")?;
         operands.push(self.value()?);
+        let carried = self.carry(&mut operands)?;
+        Ok(Head { op: HeadOp::For { counter, carried }, operands })
+    }
+
+    /// `carry (%inner = %initial, …)`, where it is there: the names inside; the initial values are operands.
+    fn carry(&mut self, operands: &mut Vec<ValueId>) -> Parsed<Vec<String>> {
         let mut carried = Vec::new();
         if self.accept_word("carry") {
             let pairs = self.list('(', ')', |parser| {
@@ -113,7 +126,7 @@ impl Parser {
                 operands.push(initial);
             }
         }
-        Ok(Head { op: HeadOp::For { counter, carried }, operands })
+        Ok(carried)
     }
 
     /// Takes attributes from the result types and reads regions.
@@ -139,7 +152,14 @@ impl Parser {
             HeadOp::Iota(axis) => Op::Iota { shape: shape(self)?, axis, elem: elem(self)? },
             HeadOp::Broadcast => Op::Broadcast(shape(self)?),
             HeadOp::Reshape => Op::Reshape(shape(self)?),
-            HeadOp::For { counter, carried } => return self.for_region(counter, &carried, types),
+            HeadOp::For { counter, carried } => {
+                let region = self.loop_region(Some(counter), &carried, types)?;
+                return Ok((Op::For, vec![region]));
+            }
+            HeadOp::While { carried } => {
+                let region = self.loop_region(None, &carried, types)?;
+                return Ok((Op::While, vec![region]));
+            }
             HeadOp::If => return self.if_regions(),
         };
         Ok((op, Vec::new()))
