@@ -13,6 +13,8 @@
 //! | `compare` | what may stand on the two sides of a function of two values; comparisons |
 //! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
 //! | `functions` | `exp`, `max`, `select`, `mma` and the other free functions |
+//! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
+//! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
 //! Shapes are checked by the front end when the macro expands. The checks here are for code that the front
@@ -23,7 +25,9 @@ mod compare;
 mod composite;
 mod functions;
 mod operators;
+pub mod scalar;
 mod tile;
+mod value;
 mod views;
 
 pub use arena::in_block;
@@ -35,5 +39,6 @@ pub use functions::{
     saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
 };
 pub use tile::Tile;
+pub use value::TileValue;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};
 pub use views::{PartitionView, PartitionViewMut, TensorView, TensorViewMut};
