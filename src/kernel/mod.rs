@@ -39,6 +39,6 @@ pub use functions::{
     saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
 };
 pub use tile::Tile;
-pub use value::TileValue;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};
+pub use value::TileValue;
 pub use views::{PartitionView, PartitionViewMut, TensorView, TensorViewMut};

@@ -273,11 +273,12 @@ fn matched<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
     };
     let unrolled = [1, 10, 100];
     for k in 0..3 {
-        tile += unrolled[k] * match k {
-            0 => 1,
-            1 => 2,
-            _ => 3,
-        };
+        tile += unrolled[k]
+            * match k {
+                0 => 1,
+                1 => 2,
+                _ => 3,
+            };
     }
     y.store_masked(tile * scale);
 }

@@ -3,8 +3,8 @@
 //! feature `jit` on the CPU (the compiled body).
 
 mod control;
-mod exits;
 mod elementwise;
+mod exits;
 mod integers;
 mod launches;
 mod loops;

@@ -13,10 +13,7 @@ struct Seen<T: Float> {
 
 /// Softmax over rows of any length, in one pass for the state and one for the result.
 #[tile_kernel]
-fn online_softmax<const ROWS: usize, const COLUMNS: usize>(
-    x: &Tensor<f32, m, n>,
-    y: &mut Tensor<f32, m, n>,
-) {
+fn online_softmax<const ROWS: usize, const COLUMNS: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
     let x = x.partition_view([ROWS, COLUMNS]);
     let mut y = y.partition_view_mut([ROWS, COLUMNS]);
     let [i, j] = y.index();

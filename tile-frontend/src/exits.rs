@@ -136,15 +136,26 @@ mod tests {
     fn exits_of_inner_loops_stay_inside() {
         let block: Block = parse_quote!({
             for i in 0..n {
-                if a { break; }
-                loop { continue 'outer; }
-                while b { return; }
+                if a {
+                    break;
+                }
+                loop {
+                    continue 'outer;
+                }
+                while b {
+                    return;
+                }
             }
-            'inner: loop { loop { break 'inner; } }
-            if c { break; }
+            'inner: loop {
+                loop {
+                    break 'inner;
+                }
+            }
+            if c {
+                break;
+            }
         });
-        let expected =
-            [Exit::Continue(Some("outer".to_owned())), Exit::Return, Exit::Break(None)];
+        let expected = [Exit::Continue(Some("outer".to_owned())), Exit::Return, Exit::Break(None)];
         assert_eq!(of_block(&block), expected);
     }
 
@@ -152,15 +163,24 @@ mod tests {
     fn an_exit_may_stand_where_nothing_else_is_computed() {
         let fine: [Expr; 4] = [
             parse_quote!(if a { return } else { 5 }),
-            parse_quote!(x = match i { 0 => break, _ => 1.0 }),
+            parse_quote!(
+                x = match i {
+                    0 => break,
+                    _ => 1.0,
+                }
+            ),
             parse_quote!(break),
-            parse_quote!(loop { f(if a { break } else { x }); }),
+            parse_quote!(loop {
+                f(if a { break } else { x });
+            }),
         ];
         assert!(fine.iter().all(|expression| in_the_middle(expression).is_none()));
         let wrong: [Expr; 3] = [
             parse_quote!(y.store_masked(if a { return } else { x })),
             parse_quote!(x += if a { continue } else { 1 }),
-            parse_quote!(if (if a { return } else { b }) { c }),
+            parse_quote!(if (if a { return } else { b }) {
+                c
+            }),
         ];
         assert!(wrong.iter().all(|expression| in_the_middle(expression).is_some()));
     }

@@ -5,9 +5,9 @@
 //! because Rust's panics on overflow where a kernel's wraps. A `const` made of the kernel's const parameters
 //! is a `let`, because Rust's items don't see them.
 
+use crate::assigned::is_compound_assignment;
 use proc_macro2::LineColumn;
 use quote::{ToTokens, quote_spanned};
-use crate::assigned::is_compound_assignment;
 use std::collections::{HashMap, HashSet};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};

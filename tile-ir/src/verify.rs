@@ -412,7 +412,10 @@ mod tests {
                 "%c = constant true : bool\n%a = while %c carry (%s = %t) : tile<B x f32> {\nyield %t\n}",
                 "a region of `while` yields (tile<B x f32>), but it must yield (bool, tile<B x f32>)",
             ),
-            ("%c = constant true : bool\nwhile %c {\n}", "a region of `while` yields (), but it must yield (bool)"),
+            (
+                "%c = constant true : bool\nwhile %c {\n}",
+                "a region of `while` yields (), but it must yield (bool)",
+            ),
             (
                 "%p = splat %0 : tile<1 x 3 x f32>\n%a = item %p : f32",
                 "`item` needs a tile of one element, not of shape [1, 3]",

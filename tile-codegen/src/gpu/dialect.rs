@@ -250,7 +250,8 @@ impl Dialect for Device {
 
     fn uniform<'c>(&self, ir: &Ir<'c>, value: Value<'c>) -> Value<'c> {
         let Some(intrinsic) = self.first_lane else { return value };
-        let number = if value.is_float_value() { ir.bits(value.into_float_value()) } else { value.into_int_value() };
+        let number =
+            if value.is_float_value() { ir.bits(value.into_float_value()) } else { value.into_int_value() };
         let bits = number.get_type().get_bit_width();
         let word = ir.resize(number, bits.max(32), false);
         let first = ir.resize(ir.int_intrinsic(intrinsic, &[word]), bits, false);

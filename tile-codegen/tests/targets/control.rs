@@ -50,7 +50,8 @@ fn a_tile_decides_how_long_a_loop_runs() {
     // Tiles of one slot, of several in registers, and of more, which live in arrays; blocks that differ.
     for (b, threads) in [(8, None), (256, None), (1024, Some(4))] {
         let n = 3 * b - 1;
-        let numbers: Vec<f64> = (0..n).map(|i| ((i * 37 % 101) as f64 / 8.0) * [0.01, 1.0, 9.0][i / b]).collect();
+        let numbers: Vec<f64> =
+            (0..n).map(|i| ((i * 37 % 101) as f64 / 8.0) * [0.01, 1.0, 9.0][i / b]).collect();
         let numbers: Vec<f64> = numbers.iter().map(|&x| f64::from(x as f32)).collect();
         let x = Array::new(DType::F32, vec![n], Elements::Float(numbers.clone()));
         let arguments = [x, sample(DType::F32, &[n], 2)];

@@ -1,7 +1,7 @@
 //! `if`, and the joining of what two branches leave behind.
 
 use super::carried::replaced;
-use super::{Lowered, Lowering};
+use super::{Lowered, Lowering, rust_elem};
 use crate::assigned::{self, Assigned};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
@@ -54,7 +54,12 @@ impl Lowering {
             };
             return self.error(expression.span(), message, help);
         }
-        self.require_elem(value, &DType::Bool.into(), "the condition", expression.span())?;
+        let elem = self.elem(value);
+        if elem.known() != Some(DType::Bool) {
+            // A format that is still open is that of a number literal.
+            let message = format!("the condition of `{keyword}` is {}, not a bool", rust_elem(&elem));
+            return self.error(expression.span(), message, "compare it, as in `k != 0`");
+        }
         Ok(value)
     }
 
@@ -85,7 +90,11 @@ impl Lowering {
         let mut joined = Vec::new();
         for ((a, b), before) in then_after.iter().zip(&otherwise_after).zip(&before) {
             let unchanged = same(a, before) && same(b, before);
-            joined.push(if unchanged { None } else { Some(self.join([a, b], &mut branches, keyword, span)?) });
+            joined.push(if unchanged {
+                None
+            } else {
+                Some(self.join([a, b], &mut branches, keyword, span)?)
+            });
         }
         let value = self.join([&then, &otherwise], &mut branches, keyword, span)?;
         self.check_branches(&branches, keyword, span)?;
@@ -123,13 +132,7 @@ impl Lowering {
 
     /// Yields both branches' versions of a value; gives its structure, whose scalars and tiles the results of
     /// the branch replace. Where one branch leaves, nothing sees its version, so it yields zeros.
-    fn join(
-        &mut self,
-        sides: [&Val; 2],
-        branches: &mut [Branch],
-        keyword: &str,
-        span: Span,
-    ) -> Lowered<Val> {
+    fn join(&mut self, sides: [&Val; 2], branches: &mut [Branch], keyword: &str, span: Span) -> Lowered<Val> {
         match sides {
             [Val::Unit, Val::Unit] => Ok(Val::Unit),
             [Val::Unset, Val::Unset] => Ok(Val::Unset),
@@ -145,9 +148,10 @@ impl Lowering {
                 parts.collect::<Lowered<_>>().map(Val::List)
             }
             [Val::Record(name, a), Val::Record(_, b)] if a.keys().eq(b.keys()) => {
-                let parts = a.iter().zip(b.values()).map(|((field, a), b)| {
-                    Ok((field.clone(), self.join([a, b], branches, keyword, span)?))
-                });
+                let parts = a
+                    .iter()
+                    .zip(b.values())
+                    .map(|((field, a), b)| Ok((field.clone(), self.join([a, b], branches, keyword, span)?)));
                 parts.collect::<Lowered<_>>().map(|fields| Val::Record(name.clone(), fields))
             }
             [Val::List(_) | Val::Record(..), _] | [_, Val::List(_) | Val::Record(..)] => {

@@ -26,6 +26,8 @@ pub(crate) struct Frame {
     again: Option<Flag>,
     /// What `break` gives, for a `loop`.
     result: Option<VariableId>,
+    /// What the first `break` gave, and where: the others give the same type.
+    given: Option<(Val, Span)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +40,7 @@ struct Flag {
 impl Lowering {
     pub(super) fn kernel_body(&mut self, body: &Block) -> Lowered<Val> {
         let live = if exits::of_block(body).is_empty() { None } else { Some(self.flag("live", body.span())) };
-        self.frames.push(Frame { label: None, keyword: None, live, again: None, result: None });
+        self.frames.push(Frame { label: None, keyword: None, live, again: None, result: None, given: None });
         let value = self.block(body);
         self.frames.pop();
         value
@@ -56,7 +58,7 @@ impl Lowering {
         let live = if exits.is_empty() { None } else { Some(self.flag("live", span)) };
         let again = if exits.iter().all(continues) { None } else { Some(self.flag("again", span)) };
         let result = (keyword == "loop").then(|| self.hidden("value", Val::Unset, span));
-        self.frames.push(Frame { label, keyword: Some(keyword), live, again, result });
+        self.frames.push(Frame { label, keyword: Some(keyword), live, again, result, given: None });
     }
 
     pub(super) fn leave_loop(&mut self) -> Frame {
@@ -139,7 +141,13 @@ impl Lowering {
 
     fn take(&mut self, exit: &Exit, span: Span) -> Lowered<Val> {
         let Some(target) = self.target(exit) else {
-            return self.error(span, "there is no loop to leave here", "use `return` to end the block's work");
+            let message = match exit {
+                Exit::Break(Some(label)) | Exit::Continue(Some(label)) => {
+                    format!("no loop around this place is labelled `'{label}`")
+                }
+                _ => "there is no loop to leave here".to_owned(),
+            };
+            return self.error(span, message, "label the loop that is meant; `return` ends the block's work");
         };
         let no = self.truth(false, span);
         for flag in self.flags_of(std::slice::from_ref(exit)) {
@@ -163,9 +171,19 @@ impl Lowering {
         let Frame { result, keyword, .. } = &self.frames[target];
         let Some(result) = *result else {
             let message = format!("a `{}` has no value", keyword.unwrap_or("loop"));
-            return self.error(value.span(), message, "assign to a variable before the `break`, or use `loop`");
+            return self.error(
+                value.span(),
+                message,
+                "assign to a variable before the `break`, or use `loop`",
+            );
         };
-        let given = self.expression(value)?;
+        let mut given = self.expression(value)?;
+        match self.frames[target].given.clone() {
+            None => self.frames[target].given = Some((given.clone(), value.span())),
+            Some((first, place)) => {
+                given = self.same_type_as(&first, "the value of this loop", place, given, value.span())?;
+            }
+        }
         self.scopes.variables[result].value = given;
         Ok(())
     }

@@ -22,20 +22,17 @@ impl Lowering {
             return Err(Diagnostics::new(self.errors));
         }
         let spans = self.spans;
-        verify(self.kernel).map(|kernel| Body { kernel, rewrites: self.rewrites }).map_err(
-            |errors| {
-                let diagnostics = errors.into_iter().map(|error| {
-                    let span =
-                        spans.get(&error.loc).copied().unwrap_or_else(|| function.sig.ident.span().into());
-                    let diagnostic = Diagnostic::new(span, error.message);
-                    match error.help {
-                        Some(help) => diagnostic.help(help),
-                        None => diagnostic,
-                    }
-                });
-                Diagnostics::new(diagnostics.collect())
-            },
-        )
+        verify(self.kernel).map(|kernel| Body { kernel, rewrites: self.rewrites }).map_err(|errors| {
+            let diagnostics = errors.into_iter().map(|error| {
+                let span = spans.get(&error.loc).copied().unwrap_or_else(|| function.sig.ident.span().into());
+                let diagnostic = Diagnostic::new(span, error.message);
+                match error.help {
+                    Some(help) => diagnostic.help(help),
+                    None => diagnostic,
+                }
+            });
+            Diagnostics::new(diagnostics.collect())
+        })
     }
 
     /// Scalars whose format nothing decides have the one that rustc gives a literal: i32 or f64. A counter of a

@@ -202,7 +202,12 @@ impl Lowering {
 
     /// Takes the carried variables' values at the end of an iteration. What a `break` inside gave for the
     /// first time has no value before; nothing sees the zeros that stand for it.
-    fn end_iteration(&mut self, carried: &mut [Carried], outer: tile_ir::RegionId, span: Span) -> Lowered<()> {
+    fn end_iteration(
+        &mut self,
+        carried: &mut [Carried],
+        outer: tile_ir::RegionId,
+        span: Span,
+    ) -> Lowered<()> {
         for entry in carried {
             let value = self.scopes.variables[entry.variable].value.clone();
             match value {

@@ -93,8 +93,20 @@ impl Lowering {
     fn both(&mut self, a: Fits, b: Fits, op: BinaryOp) -> Lowered<Fits> {
         let is_and = op == BinaryOp::And;
         Ok(match (a, b) {
-            (Fits::Never, other) | (other, Fits::Never) => if is_and { Fits::Never } else { other },
-            (Fits::Always, other) | (other, Fits::Always) => if is_and { other } else { Fits::Always },
+            (Fits::Never, other) | (other, Fits::Never) => {
+                if is_and {
+                    Fits::Never
+                } else {
+                    other
+                }
+            }
+            (Fits::Always, other) | (other, Fits::Always) => {
+                if is_and {
+                    other
+                } else {
+                    Fits::Always
+                }
+            }
             (Fits::If(a), Fits::If(b)) => {
                 Fits::If(self.emit_one(Op::Binary(op), &[a, b], Span::call_site(), &[])?)
             }
@@ -109,7 +121,8 @@ impl Lowering {
                 let path: Expr = syn::parse_quote!(#name);
                 let constant = self.expression(&path)?;
                 if matches!(&constant, Val::Dim(dim) if dim.as_const().is_none()) {
-                    let message = format!("`{}` depends on const parameters, so it can't be a pattern", name.ident);
+                    let message =
+                        format!("`{}` depends on const parameters, so it can't be a pattern", name.ident);
                     return self.error(pattern.span(), message, "write a name and a guard: `k if k == …`");
                 }
                 self.equal(value, &constant, pattern.span())
@@ -144,7 +157,8 @@ impl Lowering {
             }
             (Pat::Range(range), _) => self.fits_range(range, value),
             _ => {
-                let help = "patterns are numbers, ranges, constants, `a | b`, `_`, a name, and tuples of these";
+                let help =
+                    "patterns are numbers, ranges, constants, `a | b`, `_`, a name, and tuples of these";
                 self.error(pattern.span(), "this pattern isn't supported in a kernel", help)
             }
         }

@@ -86,7 +86,8 @@ impl Lowering {
             (Val::List(values), Step::Element(at)) => match values.get(*at) {
                 Some(value) => Ok(value.clone()),
                 None => {
-                    let message = format!("the array has {} elements, and this is element {at}", values.len());
+                    let message =
+                        format!("the array has {} elements, and this is element {at}", values.len());
                     self.error(span, message, "elements are numbered from 0")
                 }
             },
@@ -105,9 +106,11 @@ impl Lowering {
                 }
             },
             (Val::Poison, _) => Err(Reported),
-            (_, Step::Field(_)) => {
-                self.error(span, "there is no such field", "tuples have fields `.0`, `.1`, …, and structs their own")
-            }
+            (_, Step::Field(_)) => self.error(
+                span,
+                "there is no such field",
+                "tuples have fields `.0`, `.1`, …, and structs their own",
+            ),
             (other, Step::Element(_)) => {
                 let message = format!("{} can't be indexed", kind(other));
                 self.error(span, message, "only arrays of values have elements")
@@ -149,7 +152,11 @@ impl Lowering {
                     self.define_poison(&field.pat);
                     let names: Vec<String> = fields.keys().map(|field| format!("`{field}`")).collect();
                     let help = format!("it has {}", names.join(", "));
-                    return self.error(field.member.span(), format!("the struct has no field `{name}`"), &help);
+                    return self.error(
+                        field.member.span(),
+                        format!("the struct has no field `{name}`"),
+                        &help,
+                    );
                 }
             }
         }
@@ -238,7 +245,7 @@ impl Lowering {
         for step in steps {
             old = self.part(&old, step, target.span())?;
         }
-        let value = self.same_type_as(&old, name, variable.span, value, span)?;
+        let value = self.same_type_as(&old, &format!("`{name}`"), variable.span, value, span)?;
         if let Val::Data(new) = &value {
             self.kernel.name_value(*new, &variable.name);
         }
@@ -276,13 +283,15 @@ impl Lowering {
                 });
                 Ok(place)
             }
-            other => {
-                self.error(other.span(), "only a variable can be assigned to", "store a tile with `store_masked`")
-            }
+            other => self.error(
+                other.span(),
+                "only a variable can be assigned to",
+                "store a tile with `store_masked`",
+            ),
         }
     }
 
-    /// A variable keeps its type, as in Rust; a tile also keeps its shape.
+    /// A variable keeps its type, as in Rust; a tile also keeps its shape. `name` is the variable, in quotes.
     pub(super) fn same_type_as(
         &mut self,
         old: &Val,
@@ -297,7 +306,7 @@ impl Lowering {
             (Val::Data(old), Val::Data(new)) => (*old, *new),
             (Val::Data(old), Val::Int(_) | Val::Float(_) | Val::Dim(_)) if self.shape(*old).is_none() => {
                 let elem = self.elem(*old);
-                return self.number(&value, &elem, &format!("the new value of `{name}`"), span).map(Val::Data);
+                return self.number(&value, &elem, &format!("the new value of {name}"), span).map(Val::Data);
             }
             (Val::Int(_) | Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Float(_), Val::Float(_)) => {
                 return Ok(value);
@@ -307,27 +316,28 @@ impl Lowering {
             }
             (Val::List(old), Val::List(new)) if old.len() == new.len() => {
                 let parts = old.iter().zip(new.clone()).enumerate().map(|(i, (old, new))| {
-                    self.same_type_as(old, &format!("{name}[{i}]"), defined, new, span)
+                    self.same_type_as(old, &element_of(name, &format!("[{i}]")), defined, new, span)
                 });
                 return parts.collect::<Lowered<_>>().map(Val::List);
             }
             (Val::Record(_, old), Val::Record(record, new)) if old.keys().eq(new.keys()) => {
                 let parts = old.iter().zip(new.clone()).map(|((field, old), (_, new))| {
-                    let part = self.same_type_as(old, &format!("{name}.{field}"), defined, new, span)?;
+                    let part =
+                        self.same_type_as(old, &element_of(name, &format!(".{field}")), defined, new, span)?;
                     Ok((field.clone(), part))
                 });
                 return parts.collect::<Lowered<_>>().map(|fields| Val::Record(record.clone(), fields));
             }
             (old, new) => {
-                let message = format!("`{name}` is {}, but the new value is {}", kind(old), kind(new));
+                let message = format!("{name} is {}, but the new value is {}", kind(old), kind(new));
                 return self.error(span, message, "use another variable");
             }
         };
-        self.unify(before, after, &format!("assigning to `{name}`"), span)?;
+        self.unify(before, after, &format!("assigning to {name}"), span)?;
         if self.shape(before) != self.shape(after) {
             let (was, is) = (self.display_type(before), self.display_type(after));
-            let diagnostic = Diagnostic::new(span, format!("`{name}` is {was}, but the new value is {is}"))
-                .label(defined, format!("`{}` is defined here", root(name)))
+            let diagnostic = Diagnostic::new(span, format!("{name} is {was}, but the new value is {is}"))
+                .label(defined, format!("{} is defined here", root(name)))
                 .help("a variable keeps its shape; use another variable");
             return self.report(diagnostic);
         }
@@ -335,9 +345,19 @@ impl Lowering {
     }
 }
 
-/// The variable of a place's text.
-fn root(name: &str) -> &str {
-    name.split(['.', '[']).next().unwrap_or(name)
+/// A part of a place, in its quotes.
+fn element_of(place: &str, part: &str) -> String {
+    match place.strip_suffix('`') {
+        Some(place) => format!("{place}{part}`"),
+        None => format!("{place}{part}"),
+    }
+}
+
+/// The variable of a place, in its quotes.
+fn root(place: &str) -> String {
+    let end = place.strip_suffix('`').map_or("", |_| "`");
+    let place = place.strip_suffix('`').unwrap_or(place);
+    format!("{}{end}", place.split(['.', '[']).next().unwrap_or(place))
 }
 
 /// The part of a value that steps lead to, which was looked at before.

@@ -117,14 +117,17 @@ impl Lowering {
     /// The values of a range with literal ends.
     fn listed(&mut self, range: &Range, index: Span) -> Lowered<Vec<Val>> {
         let Some(Known { first, stride, count }) = range.known() else {
-            let message = "an array of values is indexed by the counter of this loop, whose ends aren't literals";
+            let message =
+                "an array of values is indexed by the counter of this loop, whose ends aren't literals";
             let diagnostic = Diagnostic::new(range.span, message)
                 .label(index, "the array is indexed here".to_owned())
                 .help("such a loop is unrolled when the macro expands: write its ends as literals, or use a tile");
             return self.report(diagnostic);
         };
         if count > MAX_UNROLLED {
-            let message = format!("this loop of {count} iterations would be unrolled, because its counter indexes an array of values");
+            let message = format!(
+                "this loop of {count} iterations would be unrolled, because its counter indexes an array of values"
+            );
             let diagnostic = Diagnostic::new(range.span, message)
                 .label(index, "the array is indexed here".to_owned())
                 .help(format!("at most {MAX_UNROLLED} iterations are unrolled; use one tile with another axis instead of an array"));
@@ -167,7 +170,11 @@ impl Lowering {
                     if elem.known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index) {
                         return Ok(elem);
                     }
-                    return self.error(range.span, "a loop counts integers", "write `for p in a..b` of integers");
+                    return self.error(
+                        range.span,
+                        "a loop counts integers",
+                        "write `for p in a..b` of integers",
+                    );
                 }
                 Val::Poison => return Err(super::Reported),
                 other => {

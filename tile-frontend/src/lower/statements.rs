@@ -41,9 +41,11 @@ impl Lowering {
                 Ok(if is_value { value } else { Val::Unit })
             }
             Stmt::Item(syn::Item::Const(item)) => self.constant(item).map(|()| Val::Unit),
-            Stmt::Item(item) => {
-                self.error(item.span(), "a kernel has no items of its own but `const`", "move it out of the kernel")
-            }
+            Stmt::Item(item) => self.error(
+                item.span(),
+                "a kernel has no items of its own but `const`",
+                "move it out of the kernel",
+            ),
             Stmt::Macro(statement) => self.called_macro(&statement.mac),
         }
     }

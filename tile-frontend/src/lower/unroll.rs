@@ -21,7 +21,8 @@ impl Lowering {
         let mut iteration = |lowering: &mut Self| {
             lowering.revive(span);
             lowering.scopes.enter();
-            let done = lowering.bind(&for_loop.pat, value.clone()).and_then(|()| lowering.block(&for_loop.body));
+            let done =
+                lowering.bind(&for_loop.pat, value.clone()).and_then(|()| lowering.block(&for_loop.body));
             lowering.scopes.leave();
             done.map(|_| Val::Unit)
         };

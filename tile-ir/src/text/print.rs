@@ -169,7 +169,8 @@ impl<'k> Printer<'k> {
             }
             (Op::For, [start, end, initial @ ..]) => self.for_head(data, *start, *end, initial),
             (Op::While, [condition, initial @ ..]) => {
-                let params = data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
+                let params =
+                    data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
                 format!("{name} {}{}", self.name(*condition), self.carry(params, initial))
             }
             _ if operands.is_empty() => name.to_owned(),

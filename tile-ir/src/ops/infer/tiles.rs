@@ -22,7 +22,8 @@ pub(super) fn item(op: &Op, operands: &[Type]) -> Inferred<Type> {
     let tile = tile_operand(op, operands, 0)?;
     // An extent that is a parameter is judged when the kernel is specialised.
     if tile.shape.iter().any(|dim| dim.as_const().is_some_and(|extent| extent != 1)) {
-        let message = format!("`item` needs a tile of one element, not of shape {}", display_shape(&tile.shape));
+        let message =
+            format!("`item` needs a tile of one element, not of shape {}", display_shape(&tile.shape));
         return Err(TypeError::new(message).at(0).help(
             "reduce every axis first, as in `x.sum(0).sum(1).item()`: a scalar is one value for the whole block",
         ));
