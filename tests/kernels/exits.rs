@@ -49,7 +49,7 @@ fn a_loop_breaks_with_a_value() {
         last.into_iter().map(move |x| f64::from(x + turns as f32))
     };
     let expected = x.chunks(8).flat_map(block).collect();
-    check_vectors(doubled_until::ir(), B8, &x, expected, 0.0, &|x, y| doubled_until::<8>(x, y).launch());
+    check_vectors(doubled_until::ir(), B8, &x, expected, 0.0, |x, y| doubled_until::<8>(x, y).launch());
 }
 
 /// Blocks that end early: at once, in a branch, in nested loops. What comes after must not run for them.
@@ -192,7 +192,7 @@ fn labels_leave_the_loops_that_they_name() {
         sum + f64::from(count)
     };
     let expected = x.iter().map(one).collect();
-    check_vectors(labelled::ir(), B8, &x, expected, 1e-12, &|x, y| labelled::<8>(x, y).launch());
+    check_vectors(labelled::ir(), B8, &x, expected, 1e-12, |x, y| labelled::<8>(x, y).launch());
 }
 
 /// Branches that leave where others give a value, in `let`, in assignments and in `match`.
@@ -237,7 +237,7 @@ fn a_branch_may_leave_where_another_gives_a_value() {
         f64::from(sum + last)
     };
     let expected = x.iter().map(one).collect();
-    check_vectors(diverging::ir(), B8, &x, expected, 1e-5, &|x, y| diverging::<8>(x, y).launch());
+    check_vectors(diverging::ir(), B8, &x, expected, 1e-5, |x, y| diverging::<8>(x, y).launch());
 }
 
 /// Every kind of pattern, on numbers known at run time and when the macro expands.
@@ -305,5 +305,71 @@ fn patterns_choose_the_first_arm_that_fits() {
         f64::from(tile.wrapping_mul(if i == 1 { 2 } else { 3 }))
     };
     let expected = x.iter().enumerate().map(one).collect();
-    check_vectors(matched::ir(), B8, &x, expected, 0.0, &|x, y| matched::<8>(x, y).launch());
+    check_vectors(matched::ir(), B8, &x, expected, 0.0, |x, y| matched::<8>(x, y).launch());
+}
+
+/// Exits of unrolled loops, and a value that an inner loop gives to an outer one.
+#[tile_kernel]
+fn searched<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let tile = x.load_masked([i]);
+    let limits = [0.25, 2.0, 5.0, 100.0];
+    let mut round = 0;
+    let (found, at) = 'search: loop {
+        round += 1;
+        for k in 0..4 {
+            let sum = tile.sum(0).item() * round as f32 + i as f32 * 3.0;
+            if sum > limits[k] {
+                continue;
+            }
+            if k == 3 {
+                break;
+            }
+            if round > 2 {
+                break 'search (tile * limits[k], k as i32);
+            }
+        }
+        if round == 5 {
+            y.store_masked(tile);
+            return;
+        }
+        if round == 4 {
+            break (tile + 7.0, -1);
+        }
+    };
+    y.store_masked(found + (at * 10 + round) as f32);
+}
+
+#[test]
+fn exits_cross_unrolled_loops() {
+    let mut x = [numbers::<f32>(40, 6), vec![-3.0; 8]].concat();
+    x[32..40].fill(9.0);
+    let block = |(i, block): (usize, &[f32])| {
+        let limits = [0.25, 2.0, 5.0, 100.0];
+        let total: f32 = block.iter().sum();
+        let mut round = 0;
+        let (scale, shift, at) = 'search: loop {
+            round += 1;
+            for (k, &limit) in limits.iter().enumerate() {
+                let sum = total * round as f32 + i as f32 * 3.0;
+                if sum > limit {
+                    continue;
+                }
+                if k == 3 {
+                    break;
+                }
+                if round > 2 {
+                    break 'search (limit, 0.0, k as i32);
+                }
+            }
+            if round == 4 {
+                break (1.0, 7.0, -1);
+            }
+        };
+        block.iter().map(|x| f64::from(x * scale + shift + (at * 10 + round) as f32)).collect::<Vec<_>>()
+    };
+    let expected = x.chunks(8).enumerate().flat_map(block).collect();
+    check_vectors(searched::ir(), B8, &x, expected, 1e-6, |x, y| searched::<8>(x, y).launch());
 }

@@ -112,7 +112,7 @@ fn check_vectors<T: Element>(
     x: &[T],
     expected: Vec<f64>,
     tolerance: f64,
-    launch: &dyn Fn(&Tensor<T>, &mut Tensor<T>) -> tile::Result<()>,
+    launch: impl Fn(&Tensor<T>, &mut Tensor<T>) -> tile::Result<()>,
 ) {
     let n = x.len();
     Case {

@@ -113,5 +113,5 @@ fn parts_of_structs_are_variables() {
     };
     let expected = x.iter().map(one).collect();
     let bindings = &[("B", Binding::Const(8))];
-    check_vectors(nested_state::ir(), bindings, &x, expected, 0.0, &|x, y| nested_state::<8>(x, y).launch());
+    check_vectors(nested_state::ir(), bindings, &x, expected, 0.0, |x, y| nested_state::<8>(x, y).launch());
 }

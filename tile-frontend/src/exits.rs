@@ -76,8 +76,7 @@ struct Exits {
 impl Exits {
     fn note(&mut self, label: Option<&syn::Lifetime>, exit: fn(Option<String>) -> Exit) {
         let label = label.map(label_name);
-        let is_inside =
-            if label.is_none() { !self.loops.is_empty() } else { self.loops.iter().any(|l| *l == label) };
+        let is_inside = if label.is_none() { !self.loops.is_empty() } else { self.loops.contains(&label) };
         let exit = exit(label);
         if !is_inside && !self.found.contains(&exit) {
             self.found.push(exit);

@@ -34,7 +34,7 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a struct of tiles and scalars a value of kernels: `Copy`, carried through loops and branches field by
 /// field.
 ///
-/// ```ignore
+/// ```text
 /// #[derive(TileStruct)]
 /// struct Softmax {
 ///     max: Tile<f32, 2>,

@@ -1,10 +1,10 @@
-//! Random kernels, natively and by the evaluator.
+//! Random kernels, natively, thread by thread as on a GPU, and by the evaluator.
 //!
 //! Every program is **exact**: elementwise ops round once by definition on both sides, and what is summed
 //! (by `reduce sum` and `mma`, whose order is free) is first clamped to integers so small that no partial sum
 //! rounds. So the comparison allows no tolerance, and a wrong buffer can't hide in one.
 
-use crate::support::{close, instance, run_native, sample};
+use crate::support::{close, instance, run_native, run_simt, sample};
 use proptest::prelude::*;
 use std::fmt::Write;
 use tile_codegen::{CpuLevel, Options};
@@ -509,5 +509,7 @@ proptest! {
         interp::run(&instance, &mut expected).expect("the shapes fit");
         let actual = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
         close(&actual[1], &expected[1], 0.0, &source);
+        let threads = run_simt(&instance, &arguments, Some(8));
+        close(&threads[1], &expected[1], 0.0, &source);
     }
 }

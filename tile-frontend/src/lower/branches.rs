@@ -188,10 +188,9 @@ impl Lowering {
         let from = branches[has].yielded.len();
         let structure = self.yield_from(value, &mut branches[has], "if", span)?;
         let outer = std::mem::replace(&mut self.region, branches[leaves].region);
-        for part in branches[has].yielded[from..].to_vec() {
-            let zeros = self.zeros_like(part, span);
-            branches[leaves].yielded.push(zeros);
-        }
+        let parts = branches[has].yielded[from..].iter();
+        let zeros: Vec<ValueId> = parts.map(|&part| self.zeros_like(part, span)).collect();
+        branches[leaves].yielded.extend(zeros);
         self.region = outer;
         Ok(structure)
     }
