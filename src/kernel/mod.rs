@@ -21,6 +21,8 @@
 //! | `sorting` | `sort`, `argsort`, `top_k`, `histogram` |
 //! | `constructors` | ranges, the identity, random numbers |
 //! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
+//! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
+//! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
 //! Shapes are checked by the front end when the macro expands. The checks here are for code that the front
@@ -38,8 +40,10 @@ mod functions;
 mod movement;
 mod operators;
 mod reductions;
+pub mod scalar;
 mod sorting;
 mod tile;
+mod value;
 mod views;
 
 pub use arena::in_block;
@@ -58,4 +62,5 @@ pub use functions::{
 pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};
+pub use value::TileValue;
 pub use views::{PartitionView, PartitionViewMut, TensorView, TensorViewMut};

@@ -89,6 +89,23 @@ impl<T: Element, const R: usize> Tile<T, R> {
         }
     }
 
+    /// The element of a tile that has exactly one, of any rank: a scalar that may decide a branch or a loop.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    ///
+    /// let x = Tile::<f32, 2>::iota([2, 3], 1);
+    /// assert_eq!(x.max(0).max(1).item(), 2.0);
+    /// ```
+    ///
+    /// # Panics
+    /// If the tile has more than one element; in a kernel that is a compile error.
+    pub fn item(self) -> T {
+        let array = self.array();
+        assert!(array.len() == 1, "`item` needs a tile of one element, not of shape {:?}", self.shape);
+        scalar_value(&array)
+    }
+
     /// Every element converted to another format: rounded to nearest even; float to integer truncates and
     /// saturates and NaN gives 0, as Rust's `as`; integers wrap; to `bool` is `!= 0`.
     pub fn cast<To: Element>(self) -> Tile<To, R> {

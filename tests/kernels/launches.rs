@@ -60,18 +60,20 @@ fn values_can_be_debugged() {
 #[test]
 fn a_panic_in_a_kernel_is_an_error() {
     #[tile_kernel]
-    fn divide<const B: usize>(y: &mut Tensor<i32, n>, divisor: i32) {
+    fn beyond<const B: usize>(y: &mut Tensor<i32, n>) {
         let mut y = y.partition_view_mut([B]);
-        let quotient = 100 / divisor;
-        y.store_masked(Tile::full([B], quotient));
+        // An extent is Rust's own `usize` on this device.
+        let rest = n - 4;
+        y.store_masked(Tile::full([B], rest as i32));
     }
 
     let device = Device::reference();
     let mut y = Tensor::zeros(&device, [3]).unwrap();
-    let error = divide::<2>(&mut y, 0).launch().unwrap_err().to_string();
-    assert!(error.contains("`divide`") && error.contains("divide by zero"), "{error}");
-    divide::<2>(&mut y, 7).launch().unwrap();
-    assert_eq!(y.to_vec().unwrap(), [14; 3]);
+    let error = beyond::<2>(&mut y).launch().unwrap_err().to_string();
+    assert!(error.contains("`beyond`") && error.contains("subtract with overflow"), "{error}");
+    let mut y = Tensor::zeros(&device, [6]).unwrap();
+    beyond::<2>(&mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [2; 6]);
 }
 
 /// A kernel in a function, next to a variable of its name, with an attribute of its own.

@@ -7,13 +7,16 @@ mod behaviour_numbers;
 mod behaviour_reductions;
 mod control;
 mod elementwise;
+mod exits;
 mod integers;
 mod launches;
 mod lines;
+mod loops;
 mod movement;
 mod products;
 mod random;
 mod reductions;
+mod structs;
 
 use tile::ir::array::Elements;
 use tile::ir::{Array, Binding, VerifiedKernel, interp, specialize};
@@ -138,4 +141,31 @@ fn numbers<T: Element>(count: usize, seed: u64) -> Vec<T> {
             T::from_float(((state >> 57) as f64 - 64.0) / 64.0)
         })
         .collect()
+}
+
+/// Checks a kernel from one vector to another of its length, `launch` launching it.
+fn check_vectors<T: Element>(
+    ir: VerifiedKernel,
+    bindings: &[(&str, Binding)],
+    x: &[T],
+    expected: Vec<f64>,
+    tolerance: f64,
+    launch: impl Fn(&Tensor<T>, &mut Tensor<T>) -> tile::Result<()>,
+) {
+    let n = x.len();
+    Case {
+        ir,
+        bindings,
+        arguments: vec![array(x, &[n]), array(&vec![T::from_int(0); n], &[n])],
+        output: 1,
+        expected,
+        tolerance,
+        run: &|device| {
+            let x = Tensor::from_slice(device, x, [n])?;
+            let mut y = Tensor::zeros(device, [n])?;
+            launch(&x, &mut y)?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
 }

@@ -9,6 +9,8 @@ mod support;
 mod accuracy;
 #[path = "targets/contract.rs"]
 mod contract;
+#[path = "targets/control.rs"]
+mod control;
 #[path = "targets/cpu.rs"]
 mod cpu;
 #[path = "targets/golden.rs"]

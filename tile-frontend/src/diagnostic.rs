@@ -36,6 +36,11 @@ impl Diagnostic {
         self
     }
 
+    /// Whether two say the same of one place.
+    pub(crate) fn is_same(&self, other: &Diagnostic) -> bool {
+        self.span.start() == other.span.start() && self.message == other.message
+    }
+
     /// Message, labels and help as one text. Stable Rust lets a macro report a message only, so the other
     /// places are told by line.
     fn text(&self) -> String {

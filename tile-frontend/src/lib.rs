@@ -12,6 +12,7 @@ mod assigned;
 mod attribute;
 mod diagnostic;
 mod elements;
+mod exits;
 mod lower;
 mod rewrite;
 mod scope;
@@ -33,8 +34,8 @@ pub struct Lowered {
     pub kernel: VerifiedKernel,
     /// What `instances(…)` asks for, each checked by specialising the kernel.
     pub instances: Vec<Bindings>,
-    /// The function, its body as the reference device runs it: comparisons of tiles are calls, because
-    /// Rust's operators can only give a `bool`.
+    /// The function, its body as the reference device runs it: comparisons of tiles and arithmetic of integer
+    /// scalars are calls, because Rust's operators mean something else.
     pub function: ItemFn,
 }
 
@@ -73,7 +74,7 @@ pub fn lower(attribute: TokenStream, mut function: ItemFn, file: &str) -> Result
     let attribute = attribute::parse(attribute)?;
     let signature = signature::parse(&function, file)?;
     let body = lower::body(signature, &function)?;
-    rewrite::comparisons(&mut function.block, &body.tile_comparisons);
+    rewrite::rewrite(&mut function.block, &body.rewrites);
     let instances = attribute.specialize(&body.kernel)?;
     Ok(Lowered { kernel: body.kernel, instances, function })
 }

@@ -1,18 +1,23 @@
-//! Makes comparisons of tiles calls: `a < b` of tiles is `::tile::kernel::lt(a, b)` in the body that rustc
-//! sees, because Rust's comparison operators can only give one `bool`.
+//! What rustc must see otherwise than the kernel's author wrote it.
+//!
+//! Comparisons of tiles are calls: `a < b` of tiles is `::tile::kernel::lt(a, b)`, because Rust's comparison
+//! operators can only give one `bool`. So is arithmetic of integer scalars, `::tile::kernel::scalar::add(a, b)`,
+//! because Rust's panics on overflow where a kernel's wraps. A `const` made of the kernel's const parameters
+//! is a `let`, because Rust's items don't see them.
 
+use crate::assigned::is_compound_assignment;
 use proc_macro2::LineColumn;
 use quote::{ToTokens, quote_spanned};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{BinOp, Block, Expr, Macro};
+use syn::{BinOp, Block, Expr, ExprBinary, ExprUnary, Item, Macro, Stmt, parse_quote};
 use tile_ir::ops::Predicate;
 
-/// The place of a comparison: line and column of its operator.
+/// The place of an operator or a name: line and column of its first token.
 pub(crate) type Place = (usize, usize);
 
-/// The place of an operator that starts here.
+/// The place of what starts here.
 pub(crate) fn place(start: LineColumn) -> Place {
     (start.line, start.column)
 }
@@ -30,9 +35,20 @@ pub(crate) fn predicate(op: &BinOp) -> Option<Predicate> {
     })
 }
 
-/// Rewrites the comparisons at these places.
-pub(crate) fn comparisons(block: &mut Block, places: &HashSet<Place>) {
-    Rewrite { places }.visit_block_mut(block);
+/// What of a body rustc must see as something else.
+#[derive(Debug, Default)]
+pub(crate) struct Rewrites {
+    /// Comparisons of tiles.
+    pub(crate) comparisons: HashSet<Place>,
+    /// Arithmetic of integer scalars, with its function.
+    pub(crate) scalars: HashMap<Place, &'static str>,
+    /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
+    pub(crate) constants: HashSet<Place>,
+}
+
+/// Rewrites a body.
+pub(crate) fn rewrite(block: &mut Block, rewrites: &Rewrites) {
+    Rewrite { rewrites }.visit_block_mut(block);
 }
 
 /// The expression in `dbg!(expression)`.
@@ -40,8 +56,38 @@ pub(crate) fn debugged(called: &Macro) -> Option<Expr> {
     if called.path.is_ident("dbg") { called.parse_body().ok() } else { None }
 }
 
-struct Rewrite<'p> {
-    places: &'p HashSet<Place>,
+struct Rewrite<'r> {
+    rewrites: &'r Rewrites,
+}
+
+impl Rewrite<'_> {
+    fn binary(&self, binary: &ExprBinary) -> Option<Expr> {
+        let span = binary.op.span();
+        let (left, right, at) = (bare(&binary.left), bare(&binary.right), place(span.start()));
+        if let Some(predicate) = predicate(&binary.op).filter(|_| self.rewrites.comparisons.contains(&at)) {
+            let function = syn::Ident::new(predicate.name(), span);
+            return Some(Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::#function(#left, #right))));
+        }
+        let function = syn::Ident::new(self.rewrites.scalars.get(&at)?, span);
+        let value = quote_spanned!(span=> ::tile::kernel::scalar::#function(#left, #right));
+        let assigns = is_compound_assignment(&binary.op);
+        Some(Expr::Verbatim(if assigns { quote_spanned!(span=> #left = #value) } else { value }))
+    }
+
+    fn unary(&self, unary: &ExprUnary) -> Option<Expr> {
+        let span = unary.op.span();
+        let function = syn::Ident::new(self.rewrites.scalars.get(&place(span.start()))?, span);
+        let operand = bare(&unary.expr);
+        Some(Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::scalar::#function(#operand))))
+    }
+}
+
+/// An argument needs no parentheses, and rustc warns of them.
+fn bare(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Paren(inner) => bare(&inner.expr),
+        other => other,
+    }
 }
 
 impl VisitMut for Rewrite<'_> {
@@ -52,16 +98,24 @@ impl VisitMut for Rewrite<'_> {
         }
     }
 
+    fn visit_stmt_mut(&mut self, statement: &mut Stmt) {
+        visit_mut::visit_stmt_mut(self, statement);
+        let Stmt::Item(Item::Const(item)) = statement else { return };
+        if self.rewrites.constants.contains(&place(item.ident.span().start())) {
+            let (name, ty, value) = (&item.ident, &item.ty, &item.expr);
+            *statement = parse_quote!(#[allow(non_snake_case, unused_variables)] let #name: #ty = #value;);
+        }
+    }
+
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
         visit_mut::visit_expr_mut(self, expression);
-        let Expr::Binary(binary) = expression else { return };
-        let Some(predicate) = predicate(&binary.op) else { return };
-        let span = binary.op.span();
-        if !self.places.contains(&place(span.start())) {
-            return;
+        let rewritten = match expression {
+            Expr::Binary(binary) => self.binary(binary),
+            Expr::Unary(unary) => self.unary(unary),
+            _ => None,
+        };
+        if let Some(rewritten) = rewritten {
+            *expression = rewritten;
         }
-        let function = syn::Ident::new(predicate.name(), span);
-        let (left, right) = (&binary.left, &binary.right);
-        *expression = Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::#function(#left, #right)));
     }
 }

@@ -10,6 +10,8 @@ pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) value: Val,
     pub(crate) mutable: bool,
+    /// Whether it is a `const`, which a pattern compares with.
+    pub(crate) constant: bool,
     /// Where it was defined.
     pub(crate) span: Span,
 }
@@ -40,6 +42,12 @@ impl Scopes {
         if let Some(scope) = self.stack.last_mut() {
             scope.insert(name, id);
         }
+    }
+
+    /// A variable that no name in the source reaches: a flag of control flow.
+    pub(crate) fn hide(&mut self, variable: Variable) -> VariableId {
+        self.variables.push(variable);
+        self.variables.len() - 1
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<VariableId> {

@@ -38,6 +38,7 @@ pub(crate) fn parse(function: &ItemFn, file: &str) -> Result<Signature, Diagnost
                 name: generic.name.clone(),
                 value,
                 mutable: false,
+                constant: false,
                 span: function.sig.generics.span(),
             });
         }
@@ -53,6 +54,7 @@ pub(crate) fn parse(function: &ItemFn, file: &str) -> Result<Signature, Diagnost
             name: size.clone(),
             value: Val::Dim(Dim::size(size)),
             mutable: false,
+            constant: false,
             span: *span,
         });
     }
@@ -64,7 +66,7 @@ pub(crate) fn parse(function: &ItemFn, file: &str) -> Result<Signature, Diagnost
         let tensor = matches!(ty, Type::Tensor(_));
         let param = kernel.new_param(ty, &name);
         let value = if tensor { Val::Tensor(param) } else { Val::Data(param) };
-        scopes.define(Variable { name, value, mutable: false, span });
+        scopes.define(Variable { name, value, mutable: false, constant: false, span });
     }
     if parser.errors.is_empty() {
         Ok(Signature { kernel, scopes })

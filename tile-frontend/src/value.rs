@@ -1,5 +1,6 @@
 //! What an expression of a kernel is, while it is lowered.
 
+use std::collections::BTreeMap;
 use tile_ir::{Dim, ValueId};
 
 /// The value of an expression.
@@ -19,8 +20,14 @@ pub(crate) enum Val {
     View(ValueId),
     /// A tuple or array.
     List(Vec<Val>),
+    /// A struct: its name and its fields, in the order of their names.
+    Record(String, BTreeMap<String, Val>),
     /// `()`.
     Unit,
+    /// The value of `break` and its kin: control goes elsewhere.
+    Never,
+    /// What the `break`s of a `loop` give, before the first of them.
+    Unset,
     /// The value of something that was reported; using it reports nothing.
     Poison,
 }

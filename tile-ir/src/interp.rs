@@ -124,6 +124,7 @@ impl Evaluation<'_> {
     fn op(&mut self, data: &OpData) -> Vec<Option<Array>> {
         match &data.op {
             Op::For => self.for_loop(data).into_iter().map(Some).collect(),
+            Op::While => self.while_loop(data).into_iter().map(Some).collect(),
             Op::If => {
                 let chosen = data.regions[usize::from(self.get(data.operands[0]).get_int(0) == 0)];
                 self.region(chosen).into_iter().map(Some).collect()
@@ -192,6 +193,22 @@ impl Evaluation<'_> {
         carried
     }
 
+    fn while_loop(&mut self, data: &OpData) -> Vec<Array> {
+        let region = data.regions[0];
+        let mut goes_on = self.get(data.operands[0]).clone();
+        let mut carried: Vec<Array> =
+            data.operands[1..].iter().map(|&value| self.get(value).clone()).collect();
+        while goes_on.get_int(0) != 0 {
+            for (&param, value) in self.instance.region(region).params.iter().zip(carried) {
+                self.values[param.index()] = Some(value);
+            }
+            let mut yielded = self.region(region).into_iter();
+            goes_on = yielded.next().expect("verified: `while` yields its condition first");
+            carried = yielded.collect();
+        }
+        carried
+    }
+
     /// The partition that a view value stands for, and the argument that it cuts.
     fn view(&self, value: ValueId) -> (usize, Partition) {
         let view = self.instance.ty(value).as_partition().expect("verified: a view operand");
@@ -250,6 +267,7 @@ impl Evaluation<'_> {
             Op::Scan { op, axis, mode } => operand(0).scan(*op, *axis, *mode),
             Op::Histogram(bins) => operand(0).histogram(extents(std::slice::from_ref(bins))[0]),
             Op::Mma => Array::mma(operand(0), operand(1), operand(2)),
+            Op::Item => operand(0).reshape(&[]),
             Op::ReduceWith { .. }
             | Op::ScanWith { .. }
             | Op::Sort { .. }
@@ -258,6 +276,7 @@ impl Evaluation<'_> {
             | Op::LoadMasked
             | Op::StoreMasked
             | Op::For
+            | Op::While
             | Op::If
             | Op::Yield => unreachable!("not a data op"),
         }

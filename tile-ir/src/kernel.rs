@@ -64,16 +64,16 @@ pub struct OpData {
     pub operands: Vec<ValueId>,
     /// Results.
     pub results: Vec<ValueId>,
-    /// Regions: one for `for`, two for `if`.
+    /// Regions: one for `for` and `while`, two for `if`.
     pub regions: Vec<RegionId>,
     /// Place in the user's Rust.
     pub loc: Loc,
 }
 
-/// A list of ops with parameters. A region of `for` or `if` ends with `yield`; a kernel's body doesn't.
+/// A list of ops with parameters. A region of `for`, `while` or `if` ends with `yield`; a kernel's body doesn't.
 #[derive(Clone, Debug, Default)]
 pub struct Region {
-    /// Parameters: the counter and carried values of a `for`, the arguments of a kernel's body.
+    /// Parameters: the counter and carried values of a loop, the arguments of a kernel's body.
     pub params: Vec<ValueId>,
     /// Ops, in order of execution.
     pub ops: Vec<OpId>,

@@ -5,7 +5,8 @@
 //! 1. Every operand is defined before its use, in the same region or in one that encloses it.
 //! 2. Every op has the result types that [`crate::ops::result_types`] infers from its operands.
 //! 3. `for` has one region, whose parameters are an `index` counter and the carried types, and whose last op
-//!    yields the carried types; `if` has two regions without parameters that yield its result types.
+//!    yields the carried types; that of `while` has the carried types as parameters and yields a `bool` and
+//!    them; `if` has two regions without parameters that yield its result types.
 //!    `yield` is the last op of a region and stands nowhere else; a kernel's body has none. A fold has one
 //!    region, whose parameters are its elements' formats twice, which yields them once, and which has leaf ops
 //!    of scalars only.
@@ -159,15 +160,16 @@ impl Verifier<'_> {
         let yielded: Vec<&Type> = last.operands.iter().map(|&value| self.kernel.ty(value)).collect();
         let fold = owner.op.is_fold();
         let results = owner.results.iter().map(|&value| self.kernel.ty(value));
-        let expected: Vec<Type> =
-            results.map(|ty| if fold { Type::Scalar(ty.elem().clone()) } else { ty.clone() }).collect();
+        let results = results.map(|ty| if fold { Type::Scalar(ty.elem().clone()) } else { ty.clone() });
+        let condition = (owner.op == Op::While).then_some(Type::BOOL);
+        let expected: Vec<Type> = condition.into_iter().chain(results).collect();
         let expected: Vec<&Type> = expected.iter().collect();
         if yielded != expected {
             let message = format!(
                 "a region of `{}` yields ({}), but {} ({})",
                 owner.op.name(),
                 list(&yielded),
-                if fold { "should yield" } else { "its results are" },
+                if fold || owner.op == Op::While { "it must yield" } else { "its results are" },
                 list(&expected)
             );
             self.error(last.loc, message);
@@ -189,8 +191,8 @@ impl Verifier<'_> {
         self.attribute_names(op);
         match data.op {
             Op::Partition(_) => self.partition(op, top_level),
-            Op::For => self.for_regions(op),
             Op::ReduceWith { .. } | Op::ScanWith { .. } => self.fold_region(op),
+            Op::For | Op::While => self.loop_region(op),
             Op::If if data.regions.len() != 2 => self.error(data.loc, "`if` has two regions"),
             Op::If => {
                 for &region in &data.regions {
@@ -328,19 +330,24 @@ impl Verifier<'_> {
         }
     }
 
-    fn for_regions(&mut self, op: OpId) {
+    fn loop_region(&mut self, op: OpId) {
         let data = self.kernel.op(op);
+        let name = data.op.name();
         let &[region] = data.regions.as_slice() else {
-            return self.error(data.loc, "`for` has one region");
+            return self.error(data.loc, format!("`{name}` has one region"));
         };
         let params: Vec<&Type> =
             self.kernel.region(region).params.iter().map(|&param| self.kernel.ty(param)).collect();
-        let expected: Vec<&Type> = std::iter::once(&Type::INDEX)
-            .chain(data.operands.iter().skip(2).map(|&value| self.kernel.ty(value)))
-            .collect();
+        let counter = (data.op == Op::For).then_some(&Type::INDEX);
+        let carried = data.operands.iter().skip(if counter.is_some() { 2 } else { 1 });
+        let expected: Vec<&Type> =
+            counter.into_iter().chain(carried.map(|&value| self.kernel.ty(value))).collect();
         if params != expected {
-            let message =
-                format!("the region of `for` takes ({}), but is given ({})", list(&params), list(&expected));
+            let message = format!(
+                "the region of `{name}` takes ({}), but is given ({})",
+                list(&params),
+                list(&expected)
+            );
             self.error(data.loc, message);
         }
         self.region(region, Some(op));
@@ -451,6 +458,20 @@ mod tests {
             ("if %0 {\n}", "the condition of `if` is f32, not a bool"),
             ("for %p = %0 to %0 {\n}", "a loop bound is `usize`, not f32"),
             ("yield %t", "`yield` may only end a region"),
+            ("while %0 {\nyield %0\n}", "the condition of `while` is f32, not a bool"),
+            (
+                "%c = constant true : bool\n%a = while %c carry (%s = %t) : tile<B x f32> {\nyield %t\n}",
+                "a region of `while` yields (tile<B x f32>), but it must yield (bool, tile<B x f32>)",
+            ),
+            (
+                "%c = constant true : bool\nwhile %c {\n}",
+                "a region of `while` yields (), but it must yield (bool)",
+            ),
+            (
+                "%p = splat %0 : tile<1 x 3 x f32>\n%a = item %p : f32",
+                "`item` needs a tile of one element, not of shape [1, 3]",
+            ),
+            ("%a = item %0 : f32", "`item` needs a tile, not f32"),
             (
                 "%e = extent n : index\n%a = for %p = %e to %e carry (%s = %t) : tile<B x f32> {\nyield %0\n}",
                 "a region of `for` yields (f32), but its results are (tile<B x f32>)",
@@ -461,7 +482,7 @@ mod tests {
             ),
             (
                 "%a = reduce_with %t from %0 axis 0 with (%p, %q) : tile<1 x f32> {\nyield %t\n}",
-                "a region of `reduce_with` yields (tile<B x f32>), but should yield (f32)",
+                "a region of `reduce_with` yields (tile<B x f32>), but it must yield (f32)",
             ),
             (
                 "%a = reduce_with %t from %0 axis 0 with (%p, %q) : tile<1 x f32> {\n\

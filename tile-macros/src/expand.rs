@@ -143,7 +143,8 @@ fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStrea
     let name = block_name();
     quote! {
         #(#allowed)*
-        #[allow(clippy::too_many_arguments)]
+        // Indexing by a counter is how a kernel goes through several arrays; it has no iterator adapters.
+        #[allow(clippy::too_many_arguments, clippy::needless_range_loop)]
         fn #name<#(#generics),*>(#(#views),*) #bounds {
             #(#sizes)*
             #(#body)*

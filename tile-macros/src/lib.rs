@@ -4,6 +4,7 @@
 
 mod expand;
 mod signature;
+mod structs;
 
 use proc_macro::TokenStream;
 use syn::{Item, ItemFn};
@@ -26,6 +27,27 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Ok(item) => {
             error(&syn::Error::new_spanned(item, "a kernel is a function: put `#[tile_kernel]` on a `fn`"))
         }
+        Err(wrong) => error(&wrong),
+    }
+}
+
+/// Makes a struct of tiles and scalars a value of kernels: `Copy`, carried through loops and branches field by
+/// field.
+///
+/// ```text
+/// #[derive(TileStruct)]
+/// struct Softmax {
+///     max: Tile<f32, 2>,
+///     sum: Tile<f32, 2>,
+/// }
+/// ```
+///
+/// Fields are tiles, scalars, arrays and tuples of these, and other such structs; a compile error names a field
+/// that is something else.
+#[proc_macro_derive(TileStruct)]
+pub fn tile_struct(item: TokenStream) -> TokenStream {
+    match syn::parse(item) {
+        Ok(input) => structs::derive(&input).into(),
         Err(wrong) => error(&wrong),
     }
 }

@@ -120,6 +120,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.fused_mul_add(dtype, values)
             }
             Op::Splat(_) => self.scalar(operands[0]),
+            Op::Item => {
+                let first = vec![ir.i64(0); self.shape(operands[0]).len()];
+                self.element(operands[0], &first)
+            }
             Op::Iota { axis, .. } => ir.cast(DType::Index, dtype, index[*axis].into()),
             Op::LoadMasked => self.stream_element(data.results[0], index),
             Op::Broadcast(_) | Op::Permute(_) | Op::Movement(_) => self.moved_element(data, index),

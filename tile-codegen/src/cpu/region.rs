@@ -106,6 +106,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             Op::StoreMasked => self.store_masked(data),
             Op::For => self.for_loop(data),
+            Op::While => self.while_loop(data),
             Op::If => self.branch(data),
             Op::LoadMasked if self.buffer(data.results[0]).is_none() => {}
             Op::LoadMasked => self.load_masked(data),
@@ -157,35 +158,51 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (&counter, params) =
             self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
         self.copy_tiles(&data.operands[2..], params);
-        let scalar_params: Vec<ValueId> = params.iter().copied().filter(|&p| !self.is_tile(p)).collect();
-        let initial: Vec<Value<'c>> = data.operands[2..]
-            .iter()
-            .filter(|&&value| !self.is_tile(value))
-            .map(|&value| self.scalar(value))
-            .collect();
+        let initial = self.scalars_of(&data.operands[2..]);
         let ir = self.ir;
         let finals = ir.for_loop((start, end, ir.i64(1)), &initial, |i, carried| {
             self.scalars.insert(counter, i.into());
-            self.scalars.extend(scalar_params.iter().copied().zip(carried.iter().copied()));
+            self.set_scalars(params, carried);
             let yielded = self.ops(region);
             self.copy_tiles(yielded, params);
-            yielded.iter().filter(|&&value| !self.is_tile(value)).map(|&value| self.scalar(value)).collect()
+            self.scalars_of(yielded)
         });
         self.copy_tiles(params, &data.results);
-        let scalar_results = data.results.iter().copied().filter(|&r| !self.is_tile(r));
-        let pairs: Vec<_> = scalar_results.zip(finals).collect();
+        self.set_scalars(&data.results, &finals);
+    }
+
+    fn while_loop(&mut self, data: &'a OpData) {
+        let (&condition, initial) =
+            data.operands.split_first().expect("verified: `while` has a first condition");
+        let region = data.regions[0];
+        let params = &self.instance.region(region).params;
+        self.copy_tiles(initial, params);
+        let (first, initial, ir) = (self.index(condition), self.scalars_of(initial), self.ir);
+        let finals = ir.while_loop(first, &initial, |carried| {
+            self.set_scalars(params, carried);
+            let (&again, next) =
+                self.ops(region).split_first().expect("verified: `while` yields its condition first");
+            self.copy_tiles(next, params);
+            (self.index(again), self.scalars_of(next))
+        });
+        self.copy_tiles(params, &data.results);
+        self.set_scalars(&data.results, &finals);
+    }
+
+    /// The scalars among values, in order.
+    fn scalars_of(&self, values: &[ValueId]) -> Vec<Value<'c>> {
+        values.iter().filter(|&&value| !self.is_tile(value)).map(|&value| self.scalar(value)).collect()
+    }
+
+    /// Defines the scalars among values by what [`Self::scalars_of`] gave for values of the same types.
+    fn set_scalars(&mut self, values: &[ValueId], scalars: &[Value<'c>]) {
+        let defined = values.iter().copied().filter(|&value| !self.is_tile(value));
+        let pairs: Vec<_> = defined.zip(scalars.iter().copied()).collect();
         self.scalars.extend(pairs);
     }
 
     fn branch(&mut self, data: &'a OpData) {
         let condition = self.index(data.operands[0]);
-        let scalars = |emitter: &Self, values: &[ValueId]| -> Vec<Value<'c>> {
-            values
-                .iter()
-                .filter(|&&value| !emitter.is_tile(value))
-                .map(|&value| emitter.scalar(value))
-                .collect()
-        };
         let (ir, results) = (self.ir, &data.results);
         // The two closures run one after the other; the cell lends the emitter to each in turn.
         let this = std::cell::RefCell::new(&mut *self);
@@ -193,12 +210,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let mut emitter = this.borrow_mut();
             let yielded = emitter.ops(region);
             emitter.copy_tiles(yielded, results);
-            scalars(&emitter, yielded)
+            emitter.scalars_of(yielded)
         };
         let values = ir.if_else(condition, || run(data.regions[0]), || run(data.regions[1]));
-        let scalar_results = results.iter().copied().filter(|&result| !self.is_tile(result));
-        let pairs: Vec<_> = scalar_results.zip(values).collect();
-        self.scalars.extend(pairs);
+        self.set_scalars(results, &values);
     }
 
     /// Copies tiles to the buffers of others, as if all at once. What a `yield` gives is stored or reads no

@@ -158,13 +158,14 @@ impl<'a> Lives<'a> {
         for &op in &instance.region(region).ops {
             let data = instance.op(op);
             match data.op {
-                Op::For => self.for_loop(op, data),
+                Op::For | Op::While => self.carrying_loop(op, data),
                 Op::If => {
                     data.regions.iter().for_each(|&inner| self.region(inner, &data.results));
                     self.now += 1;
                 }
                 Op::Yield => {
-                    self.copies(data, &data.operands, yields, 1);
+                    // A `while` yields its condition before what it carries.
+                    self.copies(data, last(&data.operands, yields.len()), yields, 1);
                     self.now += 1;
                 }
                 _ => self.op(data),
@@ -201,12 +202,13 @@ impl<'a> Lives<'a> {
         }
     }
 
-    fn for_loop(&mut self, op: OpId, data: &OpData) {
-        let params = &self.instance.region(data.regions[0]).params[1..];
+    fn carrying_loop(&mut self, op: OpId, data: &OpData) {
+        let count = data.results.len();
+        let params = last(&self.instance.region(data.regions[0]).params, count);
         self.around.push(op);
         params.iter().for_each(|&param| drop(self.loops_of.insert(param, self.around.clone())));
         self.around.pop();
-        self.copies(data, &data.operands[2..], params, 1);
+        self.copies(data, last(&data.operands, count), params, 1);
         self.now += 1;
         self.around.push(op);
         self.region(data.regions[0], params);
@@ -284,6 +286,11 @@ impl<'a> Lives<'a> {
         }
         scratch
     }
+}
+
+/// The last `count` values: what is carried, behind bounds, counters and conditions.
+fn last(values: &[ValueId], count: usize) -> &[ValueId] {
+    &values[values.len().saturating_sub(count)..]
 }
 
 /// Whether no span of one meets a span of the other, but at an op where one tile takes over the other's place.

@@ -313,6 +313,36 @@ impl<'c> Ir<'c> {
         values
     }
 
+    /// A loop that runs while a condition holds, carrying values: `first` decides on the first iteration, then
+    /// what `body` gives along with the next values.
+    pub(crate) fn while_loop(
+        &self,
+        first: IntValue<'c>,
+        initial: &[Value<'c>],
+        body: impl FnOnce(&[Value<'c>]) -> (IntValue<'c>, Vec<Value<'c>>),
+    ) -> Vec<Value<'c>> {
+        let entry = self.builder.get_insert_block().expect("the builder is positioned");
+        let (header, inside, after) =
+            (self.new_block("while"), self.new_block("body"), self.new_block("after"));
+        self.branch(header);
+        self.builder.position_at_end(header);
+        let condition = built(self.builder.build_phi(first.get_type(), "go"));
+        let carried: Vec<_> =
+            initial.iter().map(|value| built(self.builder.build_phi(value.get_type(), ""))).collect();
+        let values: Vec<Value<'c>> = carried.iter().map(|phi| phi.as_basic_value()).collect();
+        self.branch_if(condition.as_basic_value().into_int_value(), inside, after);
+        self.builder.position_at_end(inside);
+        let (again, next) = body(&values);
+        let last = self.builder.get_insert_block().expect("the builder is positioned");
+        condition.add_incoming(&[(&first, entry), (&again, last)]);
+        for ((phi, first), next) in carried.iter().zip(initial).zip(&next) {
+            phi.add_incoming(&[(first, entry), (next, last)]);
+        }
+        self.branch(header);
+        self.builder.position_at_end(after);
+        values
+    }
+
     /// The multi-index of a position in a row-major space: the last axis counts fastest.
     pub(crate) fn delinearize(&self, position: IntValue<'c>, space: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
         let mut rest = position;

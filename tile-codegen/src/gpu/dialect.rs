@@ -58,6 +58,12 @@ pub(super) trait Dialect {
         value
     }
 
+    /// A value that all threads have alike, said to the target where it can make use of that.
+    fn uniform<'c>(&self, ir: &Ir<'c>, value: Value<'c>) -> Value<'c> {
+        let _ = ir;
+        value
+    }
+
     /// Called before every access to shared memory, for dialects that watch them.
     fn shared_access<'c>(&self, ir: &Ir<'c>, pointer: PointerValue<'c>, bytes: u64, write: bool) {
         let _ = (ir, pointer, bytes, write);
@@ -87,6 +93,8 @@ pub(super) struct Device {
     /// The inline assembly constraint of a register for a number that differs between threads (i32), and
     /// for one that doesn't (i64).
     registers: [&'static str; 2],
+    /// The intrinsic that gives all threads of a wave the value of the first one, where branches need it.
+    first_lane: Option<&'static str>,
     /// Function attributes; `{}` stands for the number of threads.
     attributes: &'static [(&'static str, &'static str)],
 }
@@ -104,6 +112,7 @@ pub(super) const NVPTX: Device = Device {
     fence: None,
     shared: SharedMemory::Dynamic,
     registers: ["r", "l"],
+    first_lane: None,
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
@@ -117,6 +126,7 @@ pub(super) const AMDGPU: Device = Device {
     fence: Some("workgroup"),
     shared: SharedMemory::Static,
     registers: ["v", "s"],
+    first_lane: Some("llvm.amdgcn.readfirstlane"),
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),
@@ -236,6 +246,20 @@ impl Dialect for Device {
             call.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
         }
         call.try_as_basic_value().basic().expect("the statement has a result").into_int_value()
+    }
+
+    fn uniform<'c>(&self, ir: &Ir<'c>, value: Value<'c>) -> Value<'c> {
+        let Some(intrinsic) = self.first_lane else { return value };
+        let number =
+            if value.is_float_value() { ir.bits(value.into_float_value()) } else { value.into_int_value() };
+        let bits = number.get_type().get_bit_width();
+        let word = ir.resize(number, bits.max(32), false);
+        let first = ir.resize(ir.int_intrinsic(intrinsic, &[word]), bits, false);
+        if value.is_float_value() {
+            ir.float_of_bits(first, value.into_float_value().get_type()).into()
+        } else {
+            first.into()
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod distribution;
 mod fragment;
 mod gather;
 mod hsaco;
+mod item;
 mod lines;
 mod memory;
 mod mma;

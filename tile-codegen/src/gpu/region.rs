@@ -1,7 +1,8 @@
 //! Emits the ops of a region in order: scalars are the same in every thread, tiles are fragments.
 //!
-//! Conditions and loop bounds are scalars, and no op makes a scalar from a tile, so all threads of a block
-//! take the same path through `for` and `if`: barriers may stand anywhere in them.
+//! Conditions and loop bounds are scalars, and the one op that makes a scalar from a tile, `item`, gives it to
+//! all threads alike. So all threads of a block take the same path through loops and branches: barriers may
+//! stand anywhere in them.
 
 use super::dialect::{Dialect, Entry};
 use super::distribution::{Distribution, Mapping, extents, i32_const};
@@ -95,6 +96,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         *self.scalars.get(&value).expect("verified: a scalar is defined before its use")
     }
 
+    pub(super) fn set_scalar(&mut self, value: ValueId, scalar: Value<'c>) {
+        self.scalars.insert(value, scalar);
+    }
+
     pub(super) fn index(&self, value: ValueId) -> IntValue<'c> {
         self.scalar(value).into_int_value()
     }
@@ -158,6 +163,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::LoadMasked => self.load_masked(data),
             Op::StoreMasked => self.store_masked(data),
             Op::For => self.for_loop(data),
+            Op::While => self.while_loop(data),
             Op::If => self.branch(data),
             Op::Reduce { op: reduction, axis } => self.reduce(op, data, *reduction, *axis),
             Op::Mma => self.mma(op, data),
@@ -169,6 +175,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Broadcast(_) | Op::Permute(_) | Op::Movement(_) => self.movement(op, data),
             Op::Gather { axis } => self.gather(op, data, *axis),
             Op::Scatter { axis, mode } => self.scatter(op, data, *axis, *mode),
+            Op::Item => self.item(op, data),
             Op::Reshape(_) => {
                 let same = self.tile(data.operands[0]).clone();
                 self.set_tile(data.results[0], same);
@@ -260,6 +267,27 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let yielded = self.ops(region);
             self.depth -= 1;
             self.carry(yielded, &homes)
+        });
+        self.pending = Pending::unknown();
+        self.bind(&data.results, &finals);
+    }
+
+    fn while_loop(&mut self, data: &'a OpData) {
+        let (&condition, initial) =
+            data.operands.split_first().expect("verified: `while` has a first condition");
+        let region = data.regions[0];
+        let params = &self.instance.region(region).params;
+        let homes: Vec<_> = params.iter().map(|&param| self.home(param)).collect();
+        let (first, initial, ir) = (self.index(condition), self.carry(initial, &homes), self.ir);
+        // What the last iteration read isn't known to the next one.
+        self.pending = Pending::unknown();
+        let finals = ir.while_loop(first, &initial, |carried| {
+            self.bind(params, carried);
+            self.depth += 1;
+            let (&again, next) =
+                self.ops(region).split_first().expect("verified: `while` yields its condition first");
+            self.depth -= 1;
+            (self.index(again), self.carry(next, &homes))
         });
         self.pending = Pending::unknown();
         self.bind(&data.results, &finals);

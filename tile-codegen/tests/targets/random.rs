@@ -1,10 +1,10 @@
-//! Random kernels, natively and by the evaluator.
+//! Random kernels, natively, thread by thread as on a GPU, and by the evaluator.
 //!
 //! Every program is **exact**: elementwise ops round once by definition on both sides, and what is summed
 //! (by `reduce sum` and `mma`, whose order is free) is first clamped to integers so small that no partial sum
 //! rounds. So the comparison allows no tolerance, and a wrong buffer can't hide in one.
 
-use crate::support::{close, instance, run_native, sample};
+use crate::support::{close, instance, run_native, run_simt, sample};
 use proptest::prelude::*;
 use std::fmt::Write;
 use tile_codegen::{CpuLevel, Options};
@@ -34,6 +34,10 @@ fn type_text(shape: &[usize], dtype: DType) -> String {
 
 fn list(numbers: &[usize]) -> String {
     numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn names(entries: &[Entry]) -> String {
+    entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>().join(", ")
 }
 
 const FORMATS: &[DType] = &[
@@ -157,7 +161,13 @@ impl Writer<'_> {
             }
             9 | 10 => self.reduce(),
             11 => self.mma(),
-            12 if self.depth < 2 => self.for_loop(),
+            12 if self.depth < 2 => {
+                if self.choose(2) == 0 {
+                    self.for_loop();
+                } else {
+                    self.while_loop();
+                }
+            }
             13 if self.depth < 2 => self.branch(),
             14 => self.load(),
             15 => {
@@ -433,15 +443,72 @@ impl Writer<'_> {
         }
     }
 
-    fn for_loop(&mut self) {
-        let count = 1 + self.choose(3);
-        let carried: Vec<Entry> = (0..count)
+    /// What a loop carries; at least one value.
+    fn carried(&mut self) -> Vec<Entry> {
+        (0..1 + self.choose(3))
             .map(|_| {
                 let scalars = self.choose(4) == 0;
                 self.pick(|entry| entry.dtype != DType::Index && entry.shape.is_empty() == scalars)
                     .unwrap_or_else(|| self.scope[2].clone())
             })
-            .collect();
+            .collect()
+    }
+
+    /// The same types under new names.
+    fn fresh(&mut self, like: &[Entry]) -> Vec<Entry> {
+        like.iter().map(|entry| Entry { name: self.name(), ..entry.clone() }).collect()
+    }
+
+    /// A `while` that ends after at most three iterations, and sooner where an element of a tile says so.
+    fn while_loop(&mut self) {
+        let carried = self.carried();
+        let start = self.choose(4);
+        let start = self.define(&format!("constant {start}"), &[], DType::I32);
+        let limit = self.number(DType::I32, 3);
+        let first = self.define(&format!("lt {}, {}", start.name, limit.name), &[], DType::Bool);
+        let count = Entry { name: self.name(), shape: Vec::new(), dtype: DType::I32 };
+        let (params, results) = (self.fresh(&carried), self.fresh(&carried));
+        let counted = Entry { name: self.name(), ..count.clone() };
+        let initial = std::iter::once((&count, &start)).chain(params.iter().zip(&carried));
+        let pairs: Vec<String> = initial.map(|(p, c)| format!("{} = {}", p.name, c.name)).collect();
+        let all: Vec<Entry> = std::iter::once(counted.clone()).chain(results.iter().cloned()).collect();
+        let types: Vec<String> = all.iter().map(Entry::ty).collect();
+        let (names, carry, types) = (names(&all), pairs.join(", "), types.join(", "));
+        self.line(&format!("{names} = while {} carry ({carry}) : {types} {{", first.name));
+        let outer = self.scope.len();
+        self.depth += 1;
+        self.scope.extend(params.iter().cloned());
+        let ops = self.choose(5);
+        self.region(ops);
+        let one = self.number(DType::I32, 1);
+        let next = self.define(&format!("add {}, {}", count.name, one.name), &[], DType::I32);
+        let mut again = self.define(&format!("lt {}, {}", next.name, limit.name), &[], DType::Bool);
+        if self.choose(2) == 0 {
+            let stop = self.item();
+            again = self.define(&format!("and {}, {}", again.name, stop.name), &[], DType::Bool);
+        }
+        let yielded: Vec<Entry> = params.iter().map(|param| self.same_type_as(param)).collect();
+        let yielded: Vec<Entry> = [again, next].into_iter().chain(yielded).collect();
+        self.line(&format!("yield {}", self::names(&yielded)));
+        self.scope.truncate(outer);
+        self.depth -= 1;
+        self.line("}");
+        self.scope.extend(results);
+    }
+
+    /// One element of some tile, as a condition: the largest of all.
+    fn item(&mut self) -> Entry {
+        let tile = self.tile();
+        let tile = self.cast(&tile, DType::I32);
+        let flat = self.define(&format!("reshape {}", tile.name), &[tile.shape.iter().product()], DType::I32);
+        let largest = self.define(&format!("reduce max {} axis 0", flat.name), &[1], DType::I32);
+        let item = self.define(&format!("item {}", largest.name), &[], DType::I32);
+        let limit = self.number(DType::I32, 5);
+        self.define(&format!("ge {}, {}", item.name, limit.name), &[], DType::Bool)
+    }
+
+    fn for_loop(&mut self) {
+        let carried = self.carried();
         let start = self.choose(3);
         let end = self.choose(4);
         let (start, end) = (
@@ -449,11 +516,7 @@ impl Writer<'_> {
             self.define(&format!("constant {end}"), &[], DType::Index),
         );
         let counter = self.name();
-        let params: Vec<Entry> =
-            carried.iter().map(|entry| Entry { name: self.name(), ..entry.clone() }).collect();
-        let results: Vec<Entry> =
-            carried.iter().map(|entry| Entry { name: self.name(), ..entry.clone() }).collect();
-        let names = |entries: &[Entry]| entries.iter().map(|e| e.name.clone()).collect::<Vec<_>>().join(", ");
+        let (params, results) = (self.fresh(&carried), self.fresh(&carried));
         let pairs: Vec<String> =
             params.iter().zip(&carried).map(|(p, c)| format!("{} = {}", p.name, c.name)).collect();
         let types: Vec<String> = carried.iter().map(Entry::ty).collect();
@@ -484,9 +547,7 @@ impl Writer<'_> {
         let index = self.scope[0].clone();
         let limit = self.define("constant 1", &[], DType::Index);
         let condition = self.define(&format!("lt {}, {}", index.name, limit.name), &[], DType::Bool);
-        let results: Vec<Entry> =
-            like.iter().map(|entry| Entry { name: self.name(), ..entry.clone() }).collect();
-        let names = |entries: &[Entry]| entries.iter().map(|e| e.name.clone()).collect::<Vec<_>>().join(", ");
+        let results = self.fresh(&like);
         let types: Vec<String> = like.iter().map(Entry::ty).collect();
         self.line(&format!("{} = if {} : {} {{", names(&results), condition.name, types.join(", ")));
         for side in 0..2 {
@@ -575,5 +636,7 @@ proptest! {
         interp::run(&instance, &mut expected).expect("the shapes fit");
         let actual = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
         close(&actual[1], &expected[1], 0.0, &source);
+        let threads = run_simt(&instance, &arguments, Some(8));
+        close(&threads[1], &expected[1], 0.0, &source);
     }
 }

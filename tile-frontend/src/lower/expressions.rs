@@ -33,6 +33,15 @@ impl Lowering {
                 self.for_loop(for_loop)
             }
             Expr::If(if_else) => self.if_else(if_else),
+            Expr::While(repeated) => self.while_loop(repeated),
+            Expr::Loop(endless) => self.endless_loop(endless),
+            Expr::Break(exit) => self.break_loop(exit),
+            Expr::Continue(exit) => self.continue_loop(exit),
+            Expr::Return(exit) => self.return_early(exit),
+            Expr::Match(expression) => self.match_expression(expression),
+            Expr::Index(index) => self.index(index),
+            Expr::Repeat(repeat) => self.repeat_value(repeat),
+            Expr::Struct(record) => self.record(record),
             Expr::Macro(called) => self.called_macro(&called.mac),
             other => self.refuse(other),
         }
@@ -41,33 +50,20 @@ impl Lowering {
     /// What the language doesn't have, by name.
     fn refuse(&mut self, expression: &Expr) -> Lowered<Val> {
         let (what, help) = match expression {
-            Expr::While(_) => ("`while`", "use `for p in 0..count`"),
-            Expr::Loop(_) => ("`loop`", "use `for p in 0..count`"),
-            Expr::Break(_) | Expr::Continue(_) => {
-                ("leaving a loop early", "use `select` or `if` inside a loop of fixed length")
-            }
-            Expr::Return(_) => ("`return`", "use `if` around the rest"),
-            Expr::Match(_) => ("`match`", "use `if` and `else if`"),
             Expr::Closure(_) => ("a closure outside `reduce` and `scan`", "write its code out"),
             Expr::Reference(_) => ("a reference", "tiles and views are passed by value"),
-            Expr::Struct(_) => ("a struct", "use a tuple or separate variables"),
-            Expr::Index(_) => (
-                "indexing",
-                "tiles have no element access; use `select`, a reduction or a load of another tile",
-            ),
             Expr::Range(_) => ("a range outside a `for`", "write `for p in a..b`"),
-            Expr::Repeat(_) => ("an array of repeated values", "list the values"),
-            Expr::Let(_) => ("`if let`", "use a plain condition"),
+            Expr::Let(_) => ("`let` in a condition", "use a plain condition"),
             Expr::Try(_) => ("`?`", "a kernel has no errors to return"),
             Expr::Await(_) | Expr::Async(_) => ("`async`", "launches are asynchronous, kernels are not"),
             Expr::Unsafe(_) => ("`unsafe`", "a kernel has nothing unsafe to do"),
             Expr::Block(_) => ("a labelled block", "use `if`"),
-            _ => ("this expression", "write it with tiles, arithmetic, `for` and `if`"),
+            _ => ("this expression", "write it with tiles, arithmetic, loops and branches"),
         };
         self.error(expression.span(), format!("{what} isn't supported in a kernel"), help)
     }
 
-    fn literal_expression(&mut self, literal: &Lit) -> Lowered<Val> {
+    pub(super) fn literal_expression(&mut self, literal: &Lit) -> Lowered<Val> {
         let span = Span::from(literal.span());
         match literal {
             Lit::Int(int) => {
@@ -154,7 +150,11 @@ impl Lowering {
             (UnOp::Neg(_), Val::Dim(_)) => {
                 self.error(span, "a usize can't be negated", "convert it first: `-(n as i32)`")
             }
-            (UnOp::Neg(_), _) => self.unary(UnaryOp::Neg, &value, span, unary.expr.span()),
+            (UnOp::Neg(minus), _) => {
+                let negated = self.unary(UnaryOp::Neg, &value, span, unary.expr.span())?;
+                self.note_scalar(minus.span(), "neg", &negated);
+                Ok(negated)
+            }
             (UnOp::Not(_), _) => self.unary(UnaryOp::Not, &value, span, unary.expr.span()),
             _ => self.error(span, "nothing can be dereferenced in a kernel", "tiles and scalars are values"),
         }
@@ -196,17 +196,6 @@ impl Lowering {
 
     fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Lowered<Val> {
         elements.map(|element| self.expression(element)).collect::<Lowered<_>>().map(Val::List)
-    }
-
-    fn field(&mut self, field: &syn::ExprField) -> Lowered<Val> {
-        match (self.expression(&field.base)?, &field.member) {
-            (Val::List(values), syn::Member::Unnamed(index)) if (index.index as usize) < values.len() => {
-                Ok(values[index.index as usize].clone())
-            }
-            (_, member) => {
-                self.error(member.span(), "there is no such field", "tuples have fields `.0`, `.1`, …")
-            }
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::{Body, Lowering};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
 use crate::span::Span;
+use std::collections::HashMap;
 use syn::ItemFn;
 use tile_ir::kernel::OpId;
 use tile_ir::ops::Literal;
@@ -14,39 +15,80 @@ impl Lowering {
         if self.errors.is_empty() {
             self.default_literals();
             self.replace_placeholders();
+            self.drop_casts_of_counters();
+            self.note_rewrites();
         }
         if !self.errors.is_empty() {
             return Err(Diagnostics::new(self.errors));
         }
         let spans = self.spans;
-        verify(self.kernel).map(|kernel| Body { kernel, tile_comparisons: self.tile_comparisons }).map_err(
-            |errors| {
-                let diagnostics = errors.into_iter().map(|error| {
-                    let span =
-                        spans.get(&error.loc).copied().unwrap_or_else(|| function.sig.ident.span().into());
-                    let diagnostic = Diagnostic::new(span, error.message);
-                    match error.help {
-                        Some(help) => diagnostic.help(help),
-                        None => diagnostic,
-                    }
-                });
-                Diagnostics::new(diagnostics.collect())
-            },
-        )
+        verify(self.kernel).map(|kernel| Body { kernel, rewrites: self.rewrites }).map_err(|errors| {
+            let diagnostics = errors.into_iter().map(|error| {
+                let span = spans.get(&error.loc).copied().unwrap_or_else(|| function.sig.ident.span().into());
+                let diagnostic = Diagnostic::new(span, error.message);
+                match error.help {
+                    Some(help) => diagnostic.help(help),
+                    None => diagnostic,
+                }
+            });
+            Diagnostics::new(diagnostics.collect())
+        })
     }
 
-    /// Scalars whose format nothing decides have the one that rustc gives a literal: i32 or f64.
+    /// Scalars whose format nothing decides have the one that rustc gives a literal: i32 or f64. A counter of a
+    /// range of literals is such a scalar.
     fn default_literals(&mut self) {
         for op in self.kernel.op_ids() {
             let data = self.kernel.op(op);
-            let Op::Constant { value, elem } = &data.op else { continue };
+            let (elem, default) = match &data.op {
+                Op::Constant { value: Literal::Int(_), elem } | Op::Cast(elem) => (elem, DType::I32),
+                Op::Constant { value: Literal::Float(_), elem } => (elem, DType::F64),
+                _ => continue,
+            };
             let elem = self.elements.resolve(elem);
             if Elements::is_unknown(&elem) && !self.feeds_tile(op) {
-                let default = match value {
-                    Literal::Int(_) => DType::I32,
-                    Literal::Float(_) => DType::F64,
-                };
                 self.elements.unify(&elem, &default.into());
+            }
+        }
+    }
+
+    /// Operators on integer scalars that Rust would panic in.
+    fn note_rewrites(&mut self) {
+        const PARTIAL: [&str; 8] = ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg"];
+        for &(place, function, value) in &self.scalar_arithmetic {
+            let dtype = self.kernel.ty(value).elem().known();
+            let is_integer = dtype.is_some_and(|dtype| dtype.is_int() || dtype == DType::Index);
+            if is_integer && PARTIAL.contains(&function) {
+                self.rewrites.scalars.insert(place, function);
+            }
+        }
+    }
+
+    /// Counters of ranges of literals are converted to the format that their uses decide. Where that is the
+    /// counter's own, there is nothing to convert.
+    fn drop_casts_of_counters(&mut self) {
+        let mut same = HashMap::new();
+        let mut regions = vec![self.kernel.body()];
+        while let Some(region) = regions.pop() {
+            let mut kept = self.kernel.region(region).ops.clone();
+            kept.retain(|&op| {
+                let data = self.kernel.op(op);
+                regions.extend(&data.regions);
+                let is_same = matches!(data.op, Op::Cast(_))
+                    && *self.kernel.ty(data.operands[0]) == Type::INDEX
+                    && *self.kernel.ty(data.results[0]) == Type::INDEX;
+                if is_same {
+                    same.insert(data.results[0], data.operands[0]);
+                }
+                !is_same
+            });
+            self.kernel.region_mut(region).ops = kept;
+        }
+        for op in self.kernel.op_ids() {
+            for operand in &mut self.kernel.op_mut(op).operands {
+                while let Some(&counter) = same.get(operand) {
+                    *operand = counter;
+                }
             }
         }
     }

@@ -76,6 +76,10 @@ impl Lowering {
                 self.arguments(&name, &call.args, 0, "t()", span)?;
                 self.emit_one(Op::Permute(vec![1, 0]), &[tile], span, &[receiver]).map(Val::Data)
             }
+            "item" => {
+                self.arguments(&name, &call.args, 0, "x.item()", span)?;
+                self.emit_one(Op::Item, &[tile], span, &[receiver]).map(Val::Data)
+            }
             "load_masked" | "store_masked" | "load" | "store" => {
                 self.no_method("a tile", call, "loads and stores are methods of partition views")
             }
@@ -83,7 +87,7 @@ impl Lowering {
             _ => self.no_method(
                 "a tile",
                 call,
-                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cumsum`, `sort`, `top_k`, `histogram`, `cast`, `broadcast`, `reshape`, `permute`, `t` and the mathematical functions",
+                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cumsum`, `sort`, `top_k`, `histogram`, `cast`, `broadcast`, `reshape`, `permute`, `t`, `item` and the mathematical functions",
             ),
         }
     }
@@ -132,15 +136,22 @@ impl Lowering {
 
     fn scalar_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {
         let name = call.method.to_string();
-        if name == "div_ceil" && !matches!(receiver, Val::Data(_)) {
-            return self.div_ceil(receiver, call);
+        if let Some(value) = self.known_method(receiver, call)? {
+            return Ok(value);
+        }
+        if let "min" | "max" = name.as_str() {
+            let op = if name == "min" { BinaryOp::Min } else { BinaryOp::Max };
+            let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), call.span())?;
+            let spans = [call.receiver.span(), arguments.spans[0]];
+            return self.arithmetic(op, receiver, &arguments.values[0], call.span(), spans);
         }
         let comparison = Predicate::from_name(&name).is_some();
         if !comparison && let Some(value) = self.leaf_method(receiver, call)? {
             return Ok(value);
         }
         let help = match name.as_str() {
-            "min" | "max" => "write `min(a, b)` or `max(a, b)`",
+            "div_ceil" => return self.div_ceil(receiver, call),
+            "item" => "this is a scalar already; leave the call out",
             "cast" => "scalars are converted with `as`",
             _ => "scalars have operators, `as` and the mathematical functions",
         };

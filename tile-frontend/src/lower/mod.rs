@@ -3,30 +3,38 @@
 //!
 //! A mistake is reported once and makes the value [`Val::Poison`]; lowering goes on with the next statement.
 
+mod branches;
 mod calls;
+mod carried;
 mod composite;
+mod constants;
 mod constructors;
 mod contract;
-mod control;
 mod convert;
+mod exits;
 mod expressions;
 mod finish;
 mod folds;
 mod lines;
+mod loops;
+mod matches;
 mod methods;
 mod movement;
 mod operators;
+mod places;
+mod ranges;
 mod statements;
+mod unroll;
 mod views;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
-use crate::rewrite::Place;
+use crate::rewrite::{Place, Rewrites};
 use crate::scope::{Scopes, Variable};
 use crate::signature::Signature;
 use crate::span::Span;
 use crate::value::Val;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use syn::ItemFn;
 use tile_ir::kernel::{GenericKind, OpData};
 use tile_ir::ops::infer::display_shape;
@@ -36,8 +44,8 @@ use tile_ir::{DType, Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, Verifi
 /// A lowered body.
 pub(crate) struct Body {
     pub(crate) kernel: VerifiedKernel,
-    /// The comparisons whose operands are tiles.
-    pub(crate) tile_comparisons: HashSet<Place>,
+    /// What of the body rustc must see as something else.
+    pub(crate) rewrites: Rewrites,
 }
 
 /// A diagnostic was reported; there is no value.
@@ -56,11 +64,14 @@ pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diag
         elements: Elements::default(),
         errors: Vec::new(),
         spans: HashMap::new(),
-        tile_comparisons: HashSet::new(),
         closure: None,
+        rewrites: Rewrites::default(),
+        scalar_arithmetic: Vec::new(),
+        frames: Vec::new(),
+        nesting: 0,
     };
-    if let Ok(value) = lowering.block(&function.block)
-        && !matches!(value, Val::Unit | Val::Poison)
+    if let Ok(value) = lowering.kernel_body(&function.block)
+        && !matches!(value, Val::Unit | Val::Never | Val::Poison)
     {
         let last = function.block.stmts.last().map_or_else(Span::call_site, crate::span::Spanned::span);
         lowering
@@ -80,14 +91,24 @@ pub(crate) struct Lowering {
     errors: Vec<Diagnostic>,
     /// The span of each op's location, for errors that the verifier finds.
     spans: HashMap<Loc, Span>,
-    tile_comparisons: HashSet<Place>,
     /// The closure of a fold that is being lowered.
     closure: Option<folds::Closure>,
+    rewrites: Rewrites,
+    /// Arithmetic operators on scalars, whose formats may be decided later.
+    scalar_arithmetic: Vec<(Place, &'static str, ValueId)>,
+    /// What `break`, `continue` and `return` can leave here, outermost first: the kernel, then loops.
+    frames: Vec<exits::Frame>,
+    /// How many loops and branches of the source are around the current place.
+    nesting: usize,
 }
 
 impl Lowering {
+    /// Notes a mistake once, also where its place is lowered again: a condition before and in its loop, the
+    /// body of an unrolled loop.
     fn report<T>(&mut self, diagnostic: Diagnostic) -> Lowered<T> {
-        self.errors.push(diagnostic);
+        if !self.errors.iter().any(|known| known.is_same(&diagnostic)) {
+            self.errors.push(diagnostic);
+        }
         Err(Reported)
     }
 
@@ -392,7 +413,9 @@ fn kind(value: &Val) -> &'static str {
         Val::Tensor(_) => "a tensor",
         Val::View(_) => "a partition view",
         Val::List(_) => "an array or tuple",
+        Val::Record(..) => "a struct",
         Val::Unit => "`()`",
+        Val::Never | Val::Unset => "nothing, because control leaves here",
         Val::Poison => "an error",
     }
 }

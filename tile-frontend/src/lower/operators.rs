@@ -34,17 +34,28 @@ impl Lowering {
         let span = binary.op.span();
         let operands = [binary.left.span(), binary.right.span()];
         if let Some(op) = arithmetic(&binary.op) {
-            return self.arithmetic(op, &left, &right, span, operands);
+            let value = self.arithmetic(op, &left, &right, span, operands)?;
+            self.note_scalar(span, op.name(), &value);
+            return Ok(value);
         }
         if let Some(predicate) = predicate(&binary.op) {
             let [a, b] = self.pair(&left, &right, &format!("`{}`", predicate.symbol()), span, operands)?;
             let result = self.emit_one(Op::Compare(predicate), &[a, b], span, &operands)?;
             if self.shape(result).is_some() {
-                self.tile_comparisons.insert(place(span.start()));
+                self.rewrites.comparisons.insert(place(span.start()));
             }
             return Ok(Val::Data(result));
         }
         self.logical(&binary.op, &left, &right, span, operands)
+    }
+
+    /// Notes an operator on scalars, which rustc must not see as Rust's own if they are integers.
+    pub(super) fn note_scalar(&mut self, operator: Span, function: &'static str, value: &Val) {
+        if let Val::Data(value) = value
+            && self.shape(*value).is_none()
+        {
+            self.scalar_arithmetic.push((place(operator.start()), function, *value));
+        }
     }
 
     fn logical(

@@ -1,8 +1,8 @@
 //! Statements and blocks: `let`, assignment, expression statements.
 
 use super::{Lowered, Lowering, Reported, kind};
-use crate::assigned::is_compound_assignment;
-use crate::diagnostic::Diagnostic;
+use crate::assigned::{self, is_compound_assignment};
+use crate::exits;
 use crate::rewrite::debugged;
 use crate::scope::Variable;
 use crate::signature::element;
@@ -20,27 +20,32 @@ impl Lowering {
         value
     }
 
-    fn statements(&mut self, statements: &[Stmt]) -> Lowered<Val> {
-        let mut value = Ok(Val::Unit);
-        for (i, statement) in statements.iter().enumerate() {
-            let last = i + 1 == statements.len();
-            value = self.statement(statement);
-            if !last {
-                // What was wrong is reported; the next statement is lowered all the same.
-                value = Ok(Val::Unit);
-            }
+    pub(super) fn statements(&mut self, statements: &[Stmt]) -> Lowered<Val> {
+        let Some((statement, rest)) = statements.split_first() else { return Ok(Val::Unit) };
+        let value = self.statement(statement);
+        // Nothing after an exit is reached; rustc warns of it.
+        if rest.is_empty() || matches!(value, Ok(Val::Never)) {
+            return value;
         }
-        value
+        // What was wrong is reported; the next statement is lowered all the same.
+        self.rest(rest, crate::span::Spanned::span(statement))
     }
 
     fn statement(&mut self, statement: &Stmt) -> Lowered<Val> {
         match statement {
-            Stmt::Local(local) => self.local(local).map(|()| Val::Unit),
-            Stmt::Expr(expression, None) => self.expression(expression),
-            Stmt::Expr(expression, Some(_)) => self.expression(expression).map(|_| Val::Unit),
-            Stmt::Item(item) => {
-                self.error(item.span(), "a kernel has no items of its own", "move it out of the kernel")
+            Stmt::Local(local) => self.local(local),
+            Stmt::Expr(expression, semicolon) => {
+                self.check_exits(expression)?;
+                let value = self.expression(expression)?;
+                let is_value = semicolon.is_none() || matches!(value, Val::Never);
+                Ok(if is_value { value } else { Val::Unit })
             }
+            Stmt::Item(syn::Item::Const(item)) => self.constant(item).map(|()| Val::Unit),
+            Stmt::Item(item) => self.error(
+                item.span(),
+                "a kernel has no items of its own but `const`",
+                "move it out of the kernel",
+            ),
             Stmt::Macro(statement) => self.called_macro(&statement.mac),
         }
     }
@@ -62,7 +67,7 @@ impl Lowering {
         self.error(called.path.span(), format!("`{name}!` can't be used in a kernel"), help)
     }
 
-    fn local(&mut self, local: &Local) -> Lowered<()> {
+    fn local(&mut self, local: &Local) -> Lowered<Val> {
         let Some(init) = &local.init else {
             self.define_poison(&local.pat);
             return self.error(
@@ -75,10 +80,13 @@ impl Lowering {
             self.define_poison(&local.pat);
             return self.error(diverge.span(), "`let … else` isn't supported in a kernel", "use `if`");
         }
-        let value =
-            self.expression(&init.expr).and_then(|value| self.annotated(&local.pat, value, init.expr.span()));
+        let value = self
+            .check_exits(&init.expr)
+            .and_then(|()| self.expression(&init.expr))
+            .and_then(|value| self.annotated(&local.pat, value, init.expr.span()));
         match value {
-            Ok(value) => self.bind(&local.pat, value),
+            Ok(Val::Never) => Ok(Val::Never),
+            Ok(value) => self.bind(&local.pat, value).map(|()| Val::Unit),
             Err(Reported) => {
                 self.define_poison(&local.pat);
                 Err(Reported)
@@ -89,6 +97,9 @@ impl Lowering {
     /// Applies the type of `let x: f32 = …`.
     fn annotated(&mut self, pattern: &Pat, value: Val, span: Span) -> Lowered<Val> {
         let Pat::Type(typed) = pattern else { return Ok(value) };
+        if matches!(value, Val::Never) {
+            return Ok(value);
+        }
         if let Some(elem) = element(&self.kernel.generics, &typed.ty) {
             let is_index = elem == Elem::Known(tile_ir::DType::Index);
             return match value {
@@ -112,6 +123,7 @@ impl Lowering {
                 Ok(value)
             }
             (Val::List(_), _) if matches!(*typed.ty, syn::Type::Array(_) | syn::Type::Tuple(_)) => Ok(value),
+            (Val::Record(..), _) if matches!(*typed.ty, syn::Type::Path(_)) => Ok(value),
             _ => self.error(typed.ty.span(), "this type can't be written in a kernel", "leave the type out"),
         }
     }
@@ -131,14 +143,15 @@ impl Lowering {
             }
             (Pat::Slice(slice), Val::List(values)) => self.bind_all(pattern, slice.elems.iter(), values),
             (Pat::Tuple(tuple), Val::List(values)) => self.bind_all(pattern, tuple.elems.iter(), values),
-            (pattern @ (Pat::Slice(_) | Pat::Tuple(_)), value) => {
+            (Pat::Struct(pattern), Val::Record(_, fields)) => self.bind_record(pattern, &fields),
+            (pattern @ (Pat::Slice(_) | Pat::Tuple(_) | Pat::Struct(_)), value) => {
                 self.define_poison(pattern);
                 let message = format!("{} can't be taken apart", kind(&value));
                 self.error(pattern.span(), message, "bind it to a name")
             }
             (pattern, _) => {
                 self.define_poison(pattern);
-                let help = "use a name, `_`, or an array or tuple of names";
+                let help = "use a name, `_`, or an array, tuple or struct of names";
                 self.error(pattern.span(), "this pattern isn't supported in a kernel", help)
             }
         }
@@ -169,111 +182,44 @@ impl Lowering {
         if let Val::Data(id) | Val::View(id) = &value {
             self.kernel.name_value(*id, &name.to_string());
         }
-        self.scopes.define(Variable { name: name.to_string(), value, mutable, span: name.span().into() });
+        let (name, span) = (name.to_string(), name.span().into());
+        self.scopes.define(Variable { name, value, mutable, constant: false, span });
     }
 
     /// Defines a pattern's names, so that their uses report nothing more.
-    fn define_poison(&mut self, pattern: &Pat) {
+    pub(super) fn define_poison(&mut self, pattern: &Pat) {
         match pattern {
             Pat::Ident(ident) => self.define(&ident.ident, true, Val::Poison),
             Pat::Type(typed) => self.define_poison(&typed.pat),
             Pat::Paren(inner) => self.define_poison(&inner.pat),
             Pat::Slice(slice) => slice.elems.iter().for_each(|pattern| self.define_poison(pattern)),
             Pat::Tuple(tuple) => tuple.elems.iter().for_each(|pattern| self.define_poison(pattern)),
+            Pat::Struct(record) => record.fields.iter().for_each(|field| self.define_poison(&field.pat)),
             _ => {}
         }
     }
 
     pub(super) fn assign(&mut self, assign: &ExprAssign) -> Lowered<Val> {
         let value = self.expression(&assign.right);
-        self.set(&assign.left, value, assign.right.span())
+        let span = assign.right.span();
+        if exits::of_expression(&assign.right).is_empty() {
+            return self.set(&assign.left, value, span);
+        }
+        // Where the right side left, nothing is assigned.
+        let value = match value? {
+            Val::Never => return Ok(Val::Never),
+            value => value,
+        };
+        let mut assigned = assigned::by_expression(&Expr::Assign(assign.clone()));
+        assigned.exits.clear();
+        self.guarded(assigned, span, &mut |lowering| lowering.set(&assign.left, Ok(value.clone()), span))
+            .map(|_| Val::Unit)
     }
 
     pub(super) fn compound_assign(&mut self, binary: &ExprBinary) -> Lowered<Val> {
         debug_assert!(is_compound_assignment(&binary.op));
         let value = self.binary_operator(binary);
         self.set(&binary.left, value, binary.span())
-    }
-
-    fn set(&mut self, target: &Expr, value: Lowered<Val>, span: Span) -> Lowered<Val> {
-        let Expr::Path(path) = target else {
-            return self.error(
-                target.span(),
-                "only a variable can be assigned to",
-                "store a tile with `store_masked`",
-            );
-        };
-        let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
-        let Some(id) = self.scopes.find(&name) else { return self.unknown_name(&name, target.span()) };
-        let variable = self.scopes.variables[id].clone();
-        if let Some(closure) = self.closure.as_ref().filter(|closure| id < closure.own_variables) {
-            let message =
-                format!("a closure of `{}` can't assign to `{name}`, which is outside", closure.function);
-            let diagnostic = Diagnostic::new(target.span(), message)
-                .label(variable.span, format!("`{name}` is defined here"))
-                .help("give what changes as a result: fold a tuple");
-            return self.report(diagnostic);
-        }
-        if !variable.mutable {
-            let diagnostic =
-                Diagnostic::new(target.span(), format!("`{name}` is assigned to, but isn't mutable"))
-                    .label(variable.span, format!("`{name}` is defined here"))
-                    .help(format!("write `let mut {name}`"));
-            return self.report(diagnostic);
-        }
-        let value = match value {
-            Ok(value) => value,
-            Err(Reported) => {
-                self.scopes.variables[id].value = Val::Poison;
-                return Err(Reported);
-            }
-        };
-        let value = self.same_type_as(&variable, value, span)?;
-        if let Val::Data(new) = &value {
-            self.kernel.name_value(*new, &name);
-        }
-        self.scopes.variables[id].value = value;
-        Ok(Val::Unit)
-    }
-
-    /// A variable keeps its type, as in Rust; a tile also keeps its shape.
-    fn same_type_as(&mut self, variable: &Variable, value: Val, span: Span) -> Lowered<Val> {
-        let (old, new) = match (&variable.value, &value) {
-            (Val::Poison, _) | (_, Val::Poison) => return Err(Reported),
-            (Val::Data(old), Val::Data(new)) => (*old, *new),
-            (Val::Data(old), Val::Int(_) | Val::Float(_) | Val::Dim(_)) if self.shape(*old).is_none() => {
-                let elem = self.elem(*old);
-                let what = format!("the new value of `{}`", variable.name);
-                return self.number(&value, &elem, &what, span).map(Val::Data);
-            }
-            (Val::Int(_) | Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Float(_), Val::Float(_)) => {
-                return Ok(value);
-            }
-            (Val::Int(_) | Val::Float(_) | Val::Dim(_), Val::Data(new)) if self.shape(*new).is_none() => {
-                return Ok(value);
-            }
-            (Val::List(old), Val::List(new)) if old.len() == new.len() => return Ok(value),
-            (old, new) => {
-                let message =
-                    format!("`{}` is {}, but the new value is {}", variable.name, kind(old), kind(new));
-                return self.error(span, message, "use another variable");
-            }
-        };
-        let what = format!("assigning to `{}`", variable.name);
-        self.unify(old, new, &what, span)?;
-        if self.shape(old) != self.shape(new) {
-            let message = format!(
-                "`{}` is {}, but the new value is {}",
-                variable.name,
-                self.display_type(old),
-                self.display_type(new)
-            );
-            let diagnostic = Diagnostic::new(span, message)
-                .label(variable.span, format!("`{}` is defined here", variable.name))
-                .help("a variable keeps its shape; use another variable");
-            return self.report(diagnostic);
-        }
-        Ok(value)
     }
 }
 

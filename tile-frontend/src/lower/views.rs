@@ -50,7 +50,12 @@ impl Lowering {
         }
         let arguments = self.arguments(&name, &call.args, 1, &format!("{name}([BM, BN])"), span)?;
         let tile = self.extents(&arguments.values[0], arguments.spans[0])?;
-        self.emit_one(Op::Partition(tile), &[tensor], span, &[arguments.spans[0]]).map(Val::View)
+        // After an early `return` the rest of the body is lowered into a branch; views stay outside of it.
+        let body = if self.nesting == 0 { self.kernel.body() } else { self.region };
+        let region = std::mem::replace(&mut self.region, body);
+        let view = self.emit_one(Op::Partition(tile), &[tensor], span, &[arguments.spans[0]]);
+        self.region = region;
+        view.map(Val::View)
     }
 
     fn extent_of(&mut self, extents: &[Dim], call: &ExprMethodCall) -> Lowered<Val> {

@@ -142,6 +142,20 @@ pub enum Op {
     For,
     /// `bool → data…`. Two regions without parameters; the one chosen yields the results.
     If,
+    /// `bool, initial data… → data…`. One region, whose parameters are the carried values. It runs as long as
+    /// the condition holds: the operand decides the first time, then the first value that the region yields.
+    /// The others that it yields are the next carried values; the results are the last ones.
+    ///
+    /// ```text
+    /// %x = while %go carry (%a = %start) : f32 {
+    ///   %b = mul %a, %a : f32
+    ///   %again = lt %b, %limit : bool
+    ///   yield %again, %b
+    /// }
+    /// ```
+    While,
+    /// `tile → scalar`. The element of a tile that has exactly one.
+    Item,
     /// `data… →`. Ends a region.
     Yield,
     /// `tile… (n), scalar… (n) → tile… (n)`, tiles of one shape: every line along the axis folded from its first
@@ -221,6 +235,8 @@ impl Op {
             Op::Scan { .. } => "scan",
             Op::Sort { .. } => "sort",
             Op::Histogram(_) => "histogram",
+            Op::While => "while",
+            Op::Item => "item",
         }
     }
 

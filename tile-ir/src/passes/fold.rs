@@ -1,4 +1,5 @@
-//! Computes ops on constant scalars, with the evaluator's own functions, and takes branches that are known.
+//! Computes ops on constant scalars, with the evaluator's own functions, takes branches that are known and
+//! removes loops whose first condition is false.
 
 use super::replace_uses;
 use crate::array::{Array, Elements};
@@ -18,7 +19,7 @@ pub(super) fn run(kernel: &mut Kernel) {
 
 struct Fold {
     constants: HashMap<ValueId, Array>,
-    /// Results of branches that were taken.
+    /// Results of branches that were taken and of loops that don't run.
     replacement: HashMap<ValueId, ValueId>,
 }
 
@@ -26,6 +27,11 @@ impl Fold {
     fn region(&mut self, kernel: &mut Kernel, region: RegionId) {
         let mut ops = Vec::new();
         for op in kernel.region(region).ops.clone() {
+            if self.never_runs(kernel, op) {
+                let data = kernel.op(op);
+                self.replacement.extend(data.results.iter().copied().zip(data.operands[1..].iter().copied()));
+                continue;
+            }
             match self.known_branch(kernel, op) {
                 Some(chosen) => ops.extend(self.splice(kernel, op, chosen)),
                 None => {
@@ -82,8 +88,20 @@ impl Fold {
         if data.op != Op::If {
             return None;
         }
-        match self.constants.get(&data.operands[0])?.elements() {
-            Elements::Int(values) => Some(data.regions[usize::from(values[0] == 0)]),
+        self.truth(data.operands[0]).map(|holds| data.regions[usize::from(!holds)])
+    }
+
+    /// Whether an op is a `while` that stops before it starts.
+    fn never_runs(&self, kernel: &Kernel, op: OpId) -> bool {
+        let data = kernel.op(op);
+        data.op == Op::While && self.truth(data.operands[0]) == Some(false)
+    }
+
+    /// A condition that is constant.
+    fn truth(&self, condition: ValueId) -> Option<bool> {
+        let condition = self.replacement.get(&condition).unwrap_or(&condition);
+        match self.constants.get(condition)?.elements() {
+            Elements::Int(values) => Some(values[0] != 0),
             Elements::Float(_) => None,
         }
     }

@@ -20,7 +20,7 @@ fn region(kernel: &mut Kernel, region_id: RegionId) {
         for inner in kernel.op(op).regions.clone() {
             region(kernel, inner);
         }
-        if kernel.op(op).op == Op::For {
+        if matches!(kernel.op(op).op, Op::For | Op::While) {
             result.extend(hoist(kernel, op));
         }
         result.push(op);

@@ -146,4 +146,24 @@ mod tests {
   store_masked %vy, %r";
         insta::assert_snapshot!(after(&["licm"], body));
     }
+
+    #[test]
+    fn a_while_that_never_runs_is_gone_and_others_give_up_what_does_not_change() {
+        let body = "  %no = constant false : bool
+  %t = splat %s : tile<4 x f32>
+  %u = while %no carry (%a = %t) : tile<4 x f32> {
+    %b = add %a, %a : tile<4 x f32>
+    yield %no, %b
+  }
+  %go = lt %s, %pad : bool
+  %w = while %go carry (%c = %u) : tile<4 x f32> {
+    %fixed = load_masked %vx[%i] pad %pad : tile<4 x f32>
+    %own = load_masked %vy pad %pad : tile<4 x f32>
+    %d = add %c, %fixed : tile<4 x f32>
+    %e = add %d, %own : tile<4 x f32>
+    yield %go, %e
+  }
+  store_masked %vy, %w";
+        insta::assert_snapshot!(after(&["fold", "licm", "dce"], body));
+    }
 }

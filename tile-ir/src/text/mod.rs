@@ -116,6 +116,17 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
   %28, %29 = sort %25 axis 1 descending : tile<B x 3 x T>, tile<B x 3 x i32>
   %30 = histogram %29 : tile<B x i32>
   %31 = reduce maximum %6 axis 1 : tile<B x 1 x T>
+  %32 = reduce sum %10 axis 0 : tile<1 x 1 x T>
+  %33 = item %32 : T
+  %34, %35 = while %13 carry (%36 = %33, %37 = %11) : T, tile<B x 8 x T> {
+    %38 = add %36, %36 : T
+    %39 = lt %38, %33 : bool
+    yield %39, %38, %37
+  }
+  while %flag {
+    store_masked %y_1, %35
+    yield %12
+  }
 }
 ";
 

@@ -330,12 +330,12 @@ impl Parser {
         Ok(Loc::new(u32::try_from(line).unwrap_or(0), u32::try_from(column).unwrap_or(0)))
     }
 
-    pub(super) fn for_region(
+    pub(super) fn loop_region(
         &mut self,
-        counter: String,
+        counter: Option<String>,
         carried: &[String],
         types: &[Type],
-    ) -> Parsed<(Op, Vec<RegionId>)> {
+    ) -> Parsed<RegionId> {
         if carried.len() != types.len() {
             return self.error(format!(
                 "{} values are carried, but {} types given",
@@ -344,13 +344,16 @@ impl Parser {
             ));
         }
         let region = self.kernel.new_region();
-        let mut params = vec![self.define(&counter, Type::INDEX)?];
+        let mut params = Vec::new();
+        if let Some(counter) = counter {
+            params.push(self.define(&counter, Type::INDEX)?);
+        }
         for (name, ty) in carried.iter().zip(types) {
             params.push(self.define(name, ty.clone())?);
         }
         self.kernel.region_mut(region).params = params;
         self.body_region(region)?;
-        Ok((Op::For, vec![region]))
+        Ok(region)
     }
 
     /// The region of a fold, whose parameters are scalars of the results' formats, twice.

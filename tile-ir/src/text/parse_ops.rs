@@ -30,6 +30,7 @@ pub(super) enum HeadOp {
     Reshape,
     Extract(Vec<Dim>),
     For { counter: String, carried: Vec<String> },
+    While { carried: Vec<String> },
     If,
     Fold { op: Op, params: Vec<String> },
     Sort { axis: usize, descending: bool },
@@ -111,6 +112,12 @@ impl Parser {
                 Ok(Head { op: HeadOp::Sort { axis, descending }, operands })
             }
             "histogram" => Ok(Head { op: HeadOp::Histogram, operands: vec![self.value()?] }),
+            "while" => {
+                let mut operands = vec![self.value()?];
+                let carried = self.carry(&mut operands)?;
+                Ok(Head { op: HeadOp::While { carried }, operands })
+            }
+            "item" => ready(Op::Item, self.values()?),
             _ => self.error_at(position, format!("`{name}` is not an op")),
         }
     }
@@ -200,6 +207,12 @@ impl Parser {
         let mut operands = vec![self.value()?];
         self.keyword("to")?;
         operands.push(self.value()?);
+        let carried = self.carry(&mut operands)?;
+        Ok(Head { op: HeadOp::For { counter, carried }, operands })
+    }
+
+    /// `carry (%inner = %initial, …)`, where it is there: the names inside; the initial values are operands.
+    fn carry(&mut self, operands: &mut Vec<ValueId>) -> Parsed<Vec<String>> {
         let mut carried = Vec::new();
         if self.accept_word("carry") {
             let pairs = self.list('(', ')', |parser| {
@@ -212,7 +225,7 @@ impl Parser {
                 operands.push(initial);
             }
         }
-        Ok(Head { op: HeadOp::For { counter, carried }, operands })
+        Ok(carried)
     }
 
     /// Takes attributes from the result types and reads regions.
@@ -241,7 +254,14 @@ impl Parser {
             HeadOp::Broadcast => Op::Broadcast(shape(self)?),
             HeadOp::Reshape => Op::Reshape(shape(self)?),
             HeadOp::Extract(starts) => Op::Movement(Movement::Extract { starts, shape: shape(self)? }),
-            HeadOp::For { counter, carried } => return self.for_region(counter, &carried, types),
+            HeadOp::For { counter, carried } => {
+                let region = self.loop_region(Some(counter), &carried, types)?;
+                return Ok((Op::For, vec![region]));
+            }
+            HeadOp::While { carried } => {
+                let region = self.loop_region(None, &carried, types)?;
+                return Ok((Op::While, vec![region]));
+            }
             HeadOp::If => return self.if_regions(),
             HeadOp::Fold { op, params } => return self.fold_region(op, &params, types),
             HeadOp::Sort { axis, descending } => {

@@ -180,6 +180,11 @@ impl<'k> Printer<'k> {
                 format!("{name} {operands} axis {axis}{}", if *descending { " descending" } else { "" })
             }
             (Op::For, [start, end, initial @ ..]) => self.for_head(data, *start, *end, initial),
+            (Op::While, [condition, initial @ ..]) => {
+                let params =
+                    data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
+                format!("{name} {}{}", self.name(*condition), self.carry(params, initial))
+            }
             _ if operands.is_empty() => name.to_owned(),
             _ => format!("{name} {operands}"),
         }
@@ -201,16 +206,18 @@ impl<'k> Printer<'k> {
     fn for_head(&self, data: &OpData, start: ValueId, end: ValueId, initial: &[ValueId]) -> String {
         let params = data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
         let Some((&counter, carried)) = params.split_first() else { return String::from("for") };
-        let mut head = format!("for {} = {} to {}", self.name(counter), self.name(start), self.name(end));
-        if !carried.is_empty() {
-            let pairs: Vec<String> = carried
-                .iter()
-                .zip(initial)
-                .map(|(&inner, &outer)| format!("{} = {}", self.name(inner), self.name(outer)))
-                .collect();
-            let _ = write!(head, " carry ({})", pairs.join(", "));
+        let (counter, start, end) = (self.name(counter), self.name(start), self.name(end));
+        format!("for {counter} = {start} to {end}{}", self.carry(carried, initial))
+    }
+
+    fn carry(&self, params: &[ValueId], initial: &[ValueId]) -> String {
+        if params.is_empty() {
+            return String::new();
         }
-        head
+        let pairs = params.iter().zip(initial);
+        let pairs: Vec<String> =
+            pairs.map(|(&inner, &outer)| format!("{} = {}", self.name(inner), self.name(outer))).collect();
+        format!(" carry ({})", pairs.join(", "))
     }
 }
 

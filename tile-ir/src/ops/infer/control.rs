@@ -13,9 +13,22 @@ pub(super) fn for_loop(operands: &[Type]) -> Inferred<Vec<Type>> {
             return Err(TypeError::new(format!("a loop bound is `usize`, not {bound}")).at(i));
         }
     }
+    carries(carried, 2)
+}
+
+pub(super) fn while_loop(operands: &[Type]) -> Inferred<Vec<Type>> {
+    let [first, carried @ ..] = operands else {
+        return Err(TypeError::new("`while` takes a condition and carried values"));
+    };
+    condition(&Op::While, first)?;
+    carries(carried, 1)
+}
+
+/// The types of carried values, the first of which is operand `first`.
+fn carries(carried: &[Type], first: usize) -> Inferred<Vec<Type>> {
     for (i, value) in carried.iter().enumerate() {
         if !value.is_data() {
-            return Err(TypeError::new(format!("a loop can't carry {value}")).at(i + 2));
+            return Err(TypeError::new(format!("a loop can't carry {value}")).at(i + first));
         }
     }
     Ok(carried.to_vec())
@@ -23,8 +36,12 @@ pub(super) fn for_loop(operands: &[Type]) -> Inferred<Vec<Type>> {
 
 pub(super) fn branch(op: &Op, operands: &[Type]) -> Inferred<()> {
     count(op, operands, 1)?;
-    if operands[0] != Type::BOOL {
-        return Err(TypeError::new(format!("the condition of `if` is {}, not a bool", operands[0])).at(0));
+    condition(op, &operands[0])
+}
+
+fn condition(op: &Op, ty: &Type) -> Inferred<()> {
+    if *ty == Type::BOOL {
+        return Ok(());
     }
-    Ok(())
+    Err(TypeError::new(format!("the condition of `{}` is {ty}, not a bool", op.name())).at(0))
 }

@@ -62,7 +62,7 @@ pub fn display_shape(shape: &[Dim]) -> String {
 
 /// The result types of `op` on operands of these types.
 ///
-/// `for`, `if` and `yield` are judged with their regions by [`mod@crate::verify`]; here a `for` has the
+/// `for`, `while`, `if` and `yield` are judged with their regions by [`mod@crate::verify`]; here a loop has the
 /// types of its carried operands, and `if` and `yield` none.
 ///
 /// # Errors
@@ -113,6 +113,8 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         }
         Op::Sort { axis, count, .. } => lines::sort(op, *axis, count, operands),
         Op::Histogram(bins) => lines::histogram(op, bins, operands).map(|ty| vec![ty]),
+        Op::While => control::while_loop(operands),
+        Op::Item => tiles::item(op, operands).map(|ty| vec![ty]),
     }
 }
 

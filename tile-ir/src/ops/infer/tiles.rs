@@ -17,6 +17,20 @@ pub(super) fn splat(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<Type>
     Ok(Type::tile(shape.iter().cloned(), elem.clone()))
 }
 
+pub(super) fn item(op: &Op, operands: &[Type]) -> Inferred<Type> {
+    count(op, operands, 1)?;
+    let tile = tile_operand(op, operands, 0)?;
+    // An extent that is a parameter is judged when the kernel is specialised.
+    if tile.shape.iter().any(|dim| dim.as_const().is_some_and(|extent| extent != 1)) {
+        let message =
+            format!("`item` needs a tile of one element, not of shape {}", display_shape(&tile.shape));
+        return Err(TypeError::new(message).at(0).help(
+            "reduce every axis first, as in `x.sum(0).sum(1).item()`: a scalar is one value for the whole block",
+        ));
+    }
+    Ok(Type::Scalar(tile.elem.clone()))
+}
+
 pub(super) fn iota(op: &Op, shape: &[Dim], axis: usize, elem: &Elem, operands: &[Type]) -> Inferred<Type> {
     count(op, operands, 0)?;
     static_shape(op, shape)?;

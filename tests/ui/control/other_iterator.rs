@@ -1,4 +1,4 @@
-//! A block runs to its end.
+//! Loops run over ranges and arrays.
 
 use tile::prelude::*;
 
@@ -8,10 +8,11 @@ fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
     let mut y = y.partition_view_mut([BM, BN]);
     let [i, j] = y.index();
     let x = x.load_masked([i, j]);
-    if i == 0 {
-        return;
+    let mut z = x;
+    for (k, part) in [x, x].iter().enumerate() {
+        z += part * k as f32;
     }
-    y.store_masked(x);
+    y.store_masked(z);
 }
 
 fn main() {}

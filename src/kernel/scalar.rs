@@ -1,0 +1,92 @@
+//! Arithmetic of integer scalars as kernels mean it on every device: it wraps, `x / 0` is 0 and `x % 0` is `x`,
+//! and a shift takes the low bits of its distance.
+//!
+//! `#[tile_kernel]` puts these in place of the operators, which in Rust panic where the result doesn't fit.
+//!
+//! ```
+//! use tile::kernel::scalar;
+//!
+//! assert_eq!(scalar::add(i32::MAX, 1), i32::MIN);
+//! assert_eq!((scalar::div(7u8, 0), scalar::rem(7u8, 0)), (0, 7));
+//! ```
+
+use tile_ir::DType;
+use tile_ir::ops::{BinaryOp, UnaryOp};
+
+/// An integer type of scalars in a kernel.
+pub trait Integer: Copy {
+    #[doc(hidden)]
+    fn binary(self, op: BinaryOp, right: Self) -> Self;
+
+    #[doc(hidden)]
+    fn unary(self, op: UnaryOp) -> Self;
+}
+
+macro_rules! integers {
+    ($($ty:ty, $dtype:ident;)*) => {
+        $(
+            impl Integer for $ty {
+                fn binary(self, op: BinaryOp, right: Self) -> Self {
+                    op.int()(self as i128, right as i128, DType::$dtype) as $ty
+                }
+
+                fn unary(self, op: UnaryOp) -> Self {
+                    op.int()(self as i128, DType::$dtype) as $ty
+                }
+            }
+        )*
+    };
+}
+
+integers! {
+    i8, I8;
+    i16, I16;
+    i32, I32;
+    i64, I64;
+    u8, U8;
+    u16, U16;
+    u32, U32;
+    u64, U64;
+    usize, Index;
+}
+
+macro_rules! operators {
+    ($($op:ident $name:ident, $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            pub fn $name<T: Integer>(left: T, right: T) -> T {
+                left.binary(BinaryOp::$op, right)
+            }
+        )*
+    };
+}
+
+operators! {
+    Add add, "`left + right`, which wraps.";
+    Sub sub, "`left - right`, which wraps.";
+    Mul mul, "`left * right`, which wraps.";
+    Div div, "`left / right`, truncated; 0 where `right` is 0, and wrapped where the quotient doesn't fit.";
+    Rem rem, "`left % right`, with the sign of `left`; `left` where `right` is 0.";
+    Shl shl, "`left << right` by the low bits of `right`.";
+    Shr shr, "`left >> right` by the low bits of `right`, arithmetic where the type is signed.";
+}
+
+/// `-value`, which wraps.
+pub fn neg<T: Integer>(value: T) -> T {
+    value.unary(UnaryOp::Neg)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_those_of_tiles() {
+        assert_eq!(sub(0usize, 1), usize::MAX);
+        assert_eq!(mul(i64::MIN, -1), i64::MIN);
+        assert_eq!((div(i8::MIN, -1), rem(i8::MIN, -1)), (i8::MIN, 0));
+        assert_eq!((div(-7, 2), rem(-7, 2)), (-3, -1));
+        assert_eq!((shl(1u8, 9), shr(-8i32, 33)), (2, -4));
+        assert_eq!(neg(i32::MIN), i32::MIN);
+    }
+}

@@ -1,0 +1,216 @@
+//! `while`, and `for` over ranges of every kind, against the loops that they are in Rust.
+
+use super::{check_vectors, numbers};
+use tile::ir::Binding;
+use tile::prelude::*;
+
+const B8: &[(&str, Binding)] = &[("B", Binding::Const(8))];
+
+/// Square roots by Newton's iteration, for each block as long as its worst element needs.
+#[tile_kernel]
+fn square_roots<const B: usize>(x: &Tensor<f64, n>, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let x = x.load_masked_or(1.0, y.index());
+    let mut root = x;
+    let mut turns = 0;
+    while (root * root - x).abs().max(0).item() > 1e-12 && turns < 100 {
+        root = (root + x / root) * 0.5;
+        turns += 1;
+    }
+    y.store_masked(root);
+}
+
+#[test]
+fn newton_runs_until_a_tile_is_close() {
+    let x: Vec<f64> = numbers::<f64>(20, 1).iter().map(|x| 10.0 * x.abs() + 0.5).collect();
+    let expected = x.iter().map(|x| x.sqrt()).collect();
+    check_vectors(square_roots::ir(), B8, &x, expected, 1e-12, |x, y| square_roots::<8>(x, y).launch());
+}
+
+/// Loops that don't run: a `while` that is false at once, empty and reversed ranges. Their bodies would change
+/// everything.
+#[tile_kernel]
+#[allow(clippy::reversed_empty_ranges, reason = "that they don't run is the test")]
+fn idle<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let mut sum = x.load_masked([i]);
+    let none = n / (n + 1);
+    while sum.max(0).item() > 1000.0 {
+        sum *= 0.0;
+    }
+    for p in 5..none {
+        sum += x.load_masked([p + 100_000]);
+    }
+    for p in (i + 3..i).rev() {
+        sum += p as f32;
+    }
+    for p in (7i32..-7).step_by(2) {
+        sum += p as f32;
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn loops_that_do_not_run_change_nothing() {
+    let x = numbers::<f32>(20, 2);
+    let expected = x.iter().map(|&x| f64::from(x)).collect();
+    check_vectors(idle::ir(), B8, &x, expected, 0.0, |x, y| idle::<8>(x, y).launch());
+}
+
+/// Ranges of several integer types, with negative ends, steps, backwards, and ends known at run time. The
+/// order matters: each step doubles what came before.
+#[tile_kernel]
+fn ranges<const B: usize>(x: &Tensor<f64, n>, y: &mut Tensor<f64, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [block] = y.index();
+    let mut sum = x.load_masked([block]);
+    for i in -2..4 {
+        sum = sum * 2.0 + i as f64;
+    }
+    for i in (0..10).step_by(3) {
+        sum = sum * 2.0 + i as f64;
+    }
+    for i in (1..=7).rev().step_by(2) {
+        sum = sum * 2.0 + i as f64;
+    }
+    for i in (0..10).step_by(4).rev() {
+        sum = sum * 2.0 + i as f64;
+    }
+    let end = block as i32 * 3 - 1;
+    for i in -1i32..end {
+        sum = sum * 2.0 + i as f64;
+    }
+    for i in (-3..=end).rev() {
+        sum = sum * 2.0 + (i * 10) as f64;
+    }
+    for i in (block..2 * block + 3).step_by(block + 1).rev() {
+        sum = sum * 2.0 + i as f64;
+    }
+    for i in (250u8..=255).step_by(2) {
+        sum = sum * 2.0 + i as f64;
+    }
+    for _ in 0..=block {
+        sum += 1.0;
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn ranges_count_as_in_rust() {
+    let x = numbers::<f64>(28, 3);
+    let one = |(at, &x): (usize, &f64)| {
+        let block = at / 8;
+        let end = block as i32 * 3 - 1;
+        let mut counters: Vec<f64> = (-2..4).map(f64::from).collect();
+        counters.extend((0..10).step_by(3).map(f64::from));
+        counters.extend([7.0, 5.0, 3.0, 1.0]);
+        counters.extend([8.0, 4.0, 0.0]);
+        counters.extend((-1..end).map(f64::from));
+        counters.extend((-3..=end).rev().map(|i| f64::from(i * 10)));
+        counters.extend((block..2 * block + 3).step_by(block + 1).rev().map(|i| i as f64));
+        counters.extend([250.0, 252.0, 254.0]);
+        counters.iter().fold(x, |sum, i| sum * 2.0 + i) + (block + 1) as f64
+    };
+    let expected = x.iter().enumerate().map(one).collect();
+    check_vectors(ranges::ir(), B8, &x, expected, 1e-12, |x, y| ranges::<8>(x, y).launch());
+}
+
+/// Collatz steps in wrapping integers, one `while` in another, and arithmetic that overflows.
+#[tile_kernel]
+fn integers<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let first = x.load_masked([i]).max(0).item();
+    let (mut value, mut steps) = (first, 0);
+    while value != 1 && steps < 50 {
+        while value % 2 == 0 {
+            value /= 2;
+            steps += 1;
+        }
+        if value != 1 {
+            value = 3 * value + 1;
+            steps += 1;
+        }
+    }
+    let wrapped = (first + i32::MAX) * 3 - -(i32::MIN) / (first - first);
+    let rest = first % (first - first) + (i32::MIN >> 33) + (1 << first);
+    y.store_masked(Tile::zeros([B]) + steps + (wrapped ^ rest));
+}
+
+#[test]
+fn integer_scalars_wrap_on_every_device() {
+    let x: Vec<i32> = vec![6, 2, 3, 1, 0, 0, 0, 0, 27, 7, 9, 1, 1, 1, 1, 1, 35];
+    let block = |block: &[i32]| {
+        let first = *block.iter().max().unwrap_or(&0);
+        let (mut value, mut steps) = (first, 0i32);
+        while value != 1 && steps < 50 {
+            while value % 2 == 0 {
+                value /= 2;
+                steps += 1;
+            }
+            if value != 1 {
+                value = 3 * value + 1;
+                steps += 1;
+            }
+        }
+        let wrapped = first.wrapping_add(i32::MAX).wrapping_mul(3);
+        let rest = first.wrapping_add(i32::MIN >> 1).wrapping_add(1i32.wrapping_shl(first as u32));
+        vec![f64::from(steps.wrapping_add(wrapped ^ rest)); block.len()]
+    };
+    let expected = x.chunks(8).flat_map(block).collect();
+    check_vectors(integers::ir(), B8, &x, expected, 0.0, |x, y| integers::<8>(x, y).launch());
+}
+
+/// A loop over an array of tiles, and one that indexes arrays by its counter: both are unrolled.
+#[tile_kernel]
+fn unrolled<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    const PARTS: usize = 2usize.pow(2);
+    const WIDTH: usize = B * PARTS - 3 * B;
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([WIDTH]);
+    let [i] = y.index();
+    let mut parts = [Tile::zeros([WIDTH]); PARTS];
+    let weights = [1.0, -2.0, 3.0, 0.5];
+    for round in 0..3 {
+        for k in 0..PARTS {
+            if k == 2 && round == 1 {
+                continue;
+            }
+            parts[k] += x.load_masked([i + k]) * weights[k] + round as f32;
+        }
+    }
+    parts[0] = parts[1];
+    (parts[1], parts[2]) = (parts[2], parts[1]);
+    let mut sum = Tile::zeros([B]);
+    let mut scale = 1.0;
+    for part in parts {
+        sum += part * scale;
+        scale *= 2.0;
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn arrays_of_tiles_are_unrolled() {
+    let x = numbers::<f32>(20, 5);
+    let weights = [1.0, -2.0, 3.0, 0.5];
+    let one = |at: usize| {
+        let element = |k: usize| f64::from(x.get(at + 8 * k).copied().unwrap_or(0.0));
+        let mut parts = [0.0; 4];
+        for round in 0..3 {
+            for k in 0..4 {
+                if k != 2 || round != 1 {
+                    parts[k] += element(k) * weights[k] + f64::from(round);
+                }
+            }
+        }
+        parts[1] + 2.0 * parts[2] + 4.0 * parts[1] + 8.0 * parts[3]
+    };
+    let expected = (0..20).map(one).collect();
+    check_vectors(unrolled::ir(), B8, &x, expected, 1e-5, |x, y| unrolled::<8>(x, y).launch());
+}

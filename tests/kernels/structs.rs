@@ -1,0 +1,117 @@
+//! Structs of tiles as the state of loops and branches.
+
+use super::{Case, array, check_vectors, numbers, widen};
+use tile::ir::Binding;
+use tile::prelude::*;
+
+/// What an online softmax knows of the columns that it has seen.
+#[derive(TileStruct)]
+struct Seen<T: Float> {
+    max: Tile<T, 2>,
+    sum: Tile<T, 2>,
+}
+
+/// Softmax over rows of any length, in one pass for the state and one for the result.
+#[tile_kernel]
+fn online_softmax<const ROWS: usize, const COLUMNS: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([ROWS, COLUMNS]);
+    let mut y = y.partition_view_mut([ROWS, COLUMNS]);
+    let [i, j] = y.index();
+    let mut seen = Seen { max: Tile::full([ROWS, 1], f32::NEG_INFINITY), sum: Tile::zeros([ROWS, 1]) };
+    for p in 0..x.tiles(1) {
+        let tile = x.load_masked_or(f32::NEG_INFINITY, [i, p]);
+        let highest = max(seen.max, tile.max(1));
+        let Seen { max: before, sum } = seen;
+        seen = Seen { max: highest, ..seen };
+        seen.sum = sum * exp(before - highest) + exp(tile - highest).sum(1);
+    }
+    let Seen { max, sum } = seen;
+    y.store_masked(exp(x.load_masked([i, j]) - max) / sum);
+}
+
+#[test]
+fn an_online_softmax_keeps_its_state_in_a_struct() {
+    let (m, n) = (5, 21);
+    let x = numbers::<f32>(m * n, 1);
+    let row = |row: &[f32]| {
+        let sum: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
+        row.iter().map(move |&x| f64::from(x).exp() / sum).collect::<Vec<_>>()
+    };
+    Case {
+        ir: online_softmax::ir(),
+        bindings: &[("ROWS", Binding::Const(2)), ("COLUMNS", Binding::Const(8))],
+        arguments: vec![array(&x, &[m, n]), array(&vec![0f32; m * n], &[m, n])],
+        output: 1,
+        expected: x.chunks(n).flat_map(row).collect(),
+        tolerance: 1e-6,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [m, n])?;
+            let mut y = Tensor::zeros(device, [m, n])?;
+            online_softmax::<2, 8>(&x, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+#[derive(TileStruct)]
+struct Inner {
+    tile: Tile<i32, 1>,
+    pair: (i32, bool),
+}
+
+#[derive(TileStruct)]
+struct Outer<const N: usize> {
+    inner: Inner,
+    others: [Tile<i32, 1>; N],
+    turns: usize,
+}
+
+/// Structs in structs, assigned part by part in branches that may leave.
+#[tile_kernel]
+fn nested_state<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let tile = x.load_masked([i]);
+    let inner = Inner { tile, pair: (0, false) };
+    let mut state = Outer { inner, others: [tile; 2], turns: 0 };
+    loop {
+        state.turns += 1;
+        if state.turns > 6 {
+            break;
+        }
+        state.inner.pair.1 = !state.inner.pair.1;
+        if state.inner.pair.1 {
+            state.inner.pair.0 += 3;
+            state.others[1] += state.inner.pair.0;
+            continue;
+        }
+        let [a, b] = state.others;
+        state.others = [b, a];
+        state.inner = Inner { tile: state.inner.tile + a, ..state.inner };
+    }
+    y.store_masked(state.inner.tile * 10 + state.others[0] + state.turns as i32);
+}
+
+#[test]
+fn parts_of_structs_are_variables() {
+    let x: Vec<i32> = (0..13).collect();
+    let one = |&x: &i32| {
+        let (mut tile, mut pair, mut others) = (x, (0, false), [x, x]);
+        for _ in 1..=6 {
+            pair.1 = !pair.1;
+            if pair.1 {
+                pair.0 += 3;
+                others[1] += pair.0;
+                continue;
+            }
+            others.swap(0, 1);
+            tile += others[1];
+        }
+        f64::from(tile * 10 + others[0] + 7)
+    };
+    let expected = x.iter().map(one).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(nested_state::ir(), bindings, &x, expected, 0.0, |x, y| nested_state::<8>(x, y).launch());
+}

@@ -1,0 +1,24 @@
+//! Every `break` of a loop gives one type.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let x = x.load_masked([i, j]);
+    let mut turns = 0;
+    let z = loop {
+        turns += 1;
+        if turns == i {
+            break x.sum(1);
+        }
+        if turns == 10 {
+            break x;
+        }
+    };
+    y.store_masked(z);
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+//! A condition is a bool.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let x = x.load_masked([i, j]);
+    let mut k = 4;
+    while k {
+        k -= 1;
+    }
+    y.store_masked(x * k as f32);
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! One scalar is made of one element.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let x = x.load_masked([i, j]);
+    let totals = Tile::<f32, 2>::ones([4, 8]).sum(1);
+    y.store_masked(x * totals.item());
+}
+
+fn main() {}

@@ -1,0 +1,18 @@
+//! An arm is chosen for the whole block.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let x = x.load_masked([i, j]);
+    let z = match x {
+        0.0 => 1.0,
+        _ => 2.0,
+    };
+    y.store_masked(x * z);
+}
+
+fn main() {}

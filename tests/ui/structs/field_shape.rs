@@ -1,0 +1,21 @@
+//! A field keeps its shape, as a variable does.
+
+use tile::prelude::*;
+
+#[derive(TileStruct)]
+struct State {
+    max: Tile<f32, 2>,
+    sum: Tile<f32, 2>,
+}
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let x = x.load_masked(y.index());
+    let mut state = State { max: x.max(1), sum: x };
+    state.sum = state.sum.sum(1);
+    y.store_masked(state.sum + state.max);
+}
+
+fn main() {}

@@ -1,0 +1,95 @@
+//! `const` items of a body, and arithmetic of `usize` that is known when the macro expands.
+
+use super::ranges::known;
+use super::{Lowered, Lowering};
+use crate::rewrite::place;
+use crate::scope::Variable;
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::{ExprMethodCall, ItemConst};
+use tile_ir::{DType, Dim, Elem};
+
+impl Lowering {
+    /// `const N: usize = 2 * BM;`
+    pub(super) fn constant(&mut self, item: &ItemConst) -> Lowered<()> {
+        let value = self.expression(&item.expr);
+        let value = value.and_then(|value| self.constant_value(item, &value));
+        let (value, result) = match value {
+            Ok(value) => (value, Ok(())),
+            Err(reported) => (Val::Poison, Err(reported)),
+        };
+        if matches!(&value, Val::Dim(dim) if dim.as_const().is_none()) {
+            self.rewrites.constants.insert(place(item.ident.span().start()));
+        }
+        self.scopes.define(Variable {
+            name: item.ident.to_string(),
+            value,
+            mutable: false,
+            constant: true,
+            span: item.ident.span().into(),
+        });
+        result
+    }
+
+    fn constant_value(&mut self, item: &ItemConst, value: &Val) -> Lowered<Val> {
+        let span = item.expr.span();
+        let Some(elem) = crate::signature::element(&self.kernel.generics, &item.ty) else {
+            return self.error(
+                item.ty.span(),
+                "a constant of a kernel is a number or a bool",
+                "use usize, i32, f32, …",
+            );
+        };
+        match value {
+            Val::Int(_) | Val::Dim(_) if elem == Elem::from(DType::Index) => {
+                self.static_dim(value, "a constant of type usize", span).map(Val::Dim)
+            }
+            Val::Data(_) if elem == Elem::from(DType::Index) => {
+                let help = "use literals, const parameters, `+ - * / %`, `div_ceil`, and of literals also `min`, `max`, `pow`, `ilog2`, `next_power_of_two`";
+                self.error(span, "this isn't known when the macro expands", help)
+            }
+            value => self.number(value, &elem, "the constant", span).map(Val::Data),
+        }
+    }
+
+    /// Methods of `usize` on numbers that are known; `None` where a number isn't, or the name is another's.
+    pub(super) fn known_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Option<Val>> {
+        let name = call.method.to_string();
+        let (count, usage) = match name.as_str() {
+            "min" | "max" | "pow" => (1, format!("a.{name}(b)")),
+            "ilog2" | "next_power_of_two" => (0, format!("a.{name}()")),
+            _ => return Ok(None),
+        };
+        let arguments = self.arguments(&name, &call.args, count, &usage, call.span())?;
+        let other = arguments.values.first().map(known);
+        let (Some(a), false) = (known(receiver), other == Some(None)) else {
+            return match (receiver, name.as_str()) {
+                (_, "min" | "max") => Ok(None),
+                (Val::Int(_) | Val::Dim(_), _) => self.unknown_number(&name, call.receiver.span()),
+                _ => Ok(None),
+            };
+        };
+        let b = other.flatten().unwrap_or(0);
+        let value = match name.as_str() {
+            "min" => Some(a.min(b)),
+            "max" => Some(a.max(b)),
+            "pow" => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+            "ilog2" => a.checked_ilog2().map(i128::from),
+            _ => u64::try_from(a).ok().and_then(u64::checked_next_power_of_two).map(i128::from),
+        };
+        let Some(value) = value else {
+            return self.error(call.span(), format!("`{name}` of {a} has no value"), "use another number");
+        };
+        let is_dim = matches!(receiver, Val::Dim(_)) || matches!(arguments.values.first(), Some(Val::Dim(_)));
+        Ok(Some(match i64::try_from(value) {
+            Ok(extent) if is_dim || count == 0 => Val::Dim(Dim::from(extent)),
+            _ => Val::Int(value),
+        }))
+    }
+
+    fn unknown_number<T>(&mut self, name: &str, span: Span) -> Lowered<T> {
+        let message = format!("`{name}` needs a number that is known when the macro expands");
+        let help = "const parameters have no value yet: make the result a const parameter of its own";
+        self.error(span, message, help)
+    }
+}

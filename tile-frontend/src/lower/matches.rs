@@ -1,0 +1,218 @@
+//! `match` on numbers and bools, and tuples of them: a chain of `if`. An arm that is known to be taken or not
+//! when the macro expands costs nothing.
+
+use super::ranges::known;
+use super::{Lowered, Lowering, kind};
+use crate::assigned::{self, Assigned};
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::{Arm, Expr, ExprMatch, Ident, Lit, Pat, PatRange, RangeLimits};
+use tile_ir::ops::{BinaryOp, Predicate, UnaryOp};
+use tile_ir::{DType, Op, ValueId};
+
+/// Whether a value fits a pattern.
+#[derive(Clone, Copy)]
+enum Fits {
+    Always,
+    Never,
+    If(ValueId),
+}
+
+/// The names that a pattern binds.
+type Bound = Vec<(Ident, Val)>;
+
+impl Lowering {
+    pub(super) fn match_expression(&mut self, expression: &ExprMatch) -> Lowered<Val> {
+        let span = expression.match_token.span();
+        let value = self.expression(&expression.expr)?;
+        match &value {
+            Val::Data(tile) if self.shape(*tile).is_some() => {
+                let help = "a tile of one element becomes a scalar with `.item()`; use `select` to choose element by element";
+                return self.error(expression.expr.span(), "`match` needs a scalar, not a tile", help);
+            }
+            Val::Int(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) => {}
+            other => {
+                let message = format!("`match` needs an integer or a bool, not {}", kind(other));
+                return self.error(expression.expr.span(), message, "use `if` and `else if`");
+            }
+        }
+        let assigned = assigned::by_expression(&Expr::Match(expression.clone()));
+        self.nesting += 1;
+        let value = self.arms(&expression.arms, &value, &assigned, span);
+        self.nesting -= 1;
+        value
+    }
+
+    fn arms(&mut self, arms: &[Arm], value: &Val, assigned: &Assigned, span: Span) -> Lowered<Val> {
+        // rustc reports a `match` that doesn't cover all values.
+        let Some((arm, rest)) = arms.split_first() else { return Ok(Val::Never) };
+        let mut bound = Bound::new();
+        let fits = match &arm.pat {
+            Pat::Guard(guarded) => {
+                let fits = self.fits(&guarded.pat, value, &mut bound)?;
+                self.guarded_fit(fits, &guarded.guard, &bound)?
+            }
+            pattern => {
+                let fits = self.fits(pattern, value, &mut bound)?;
+                if rest.is_empty() { Fits::Always } else { fits }
+            }
+        };
+        match fits {
+            Fits::Always => self.with_bound(&bound, |lowering| lowering.expression(&arm.body)),
+            Fits::Never => self.arms(rest, value, assigned, span),
+            Fits::If(condition) => self.choose(
+                "match",
+                condition,
+                assigned,
+                span,
+                &mut |lowering| lowering.with_bound(&bound, |lowering| lowering.expression(&arm.body)),
+                &mut |lowering| lowering.arms(rest, value, assigned, span),
+            ),
+        }
+    }
+
+    fn with_bound<T>(&mut self, bound: &Bound, action: impl FnOnce(&mut Self) -> T) -> T {
+        self.scopes.enter();
+        for (name, value) in bound {
+            self.define(name, false, value.clone());
+        }
+        let result = action(self);
+        self.scopes.leave();
+        result
+    }
+
+    fn guarded_fit(&mut self, fits: Fits, guard: &Expr, bound: &Bound) -> Lowered<Fits> {
+        if matches!(fits, Fits::Never) {
+            return Ok(Fits::Never);
+        }
+        let guard = self.with_bound(bound, |lowering| lowering.condition(guard, "match"))?;
+        self.both(fits, Fits::If(guard), BinaryOp::And)
+    }
+
+    /// Joins two answers by `and` or `or`.
+    fn both(&mut self, a: Fits, b: Fits, op: BinaryOp) -> Lowered<Fits> {
+        let is_and = op == BinaryOp::And;
+        Ok(match (a, b) {
+            (Fits::Never, other) | (other, Fits::Never) => {
+                if is_and {
+                    Fits::Never
+                } else {
+                    other
+                }
+            }
+            (Fits::Always, other) | (other, Fits::Always) => {
+                if is_and {
+                    other
+                } else {
+                    Fits::Always
+                }
+            }
+            (Fits::If(a), Fits::If(b)) => {
+                Fits::If(self.emit_one(Op::Binary(op), &[a, b], Span::call_site(), &[])?)
+            }
+        })
+    }
+
+    fn fits(&mut self, pattern: &Pat, value: &Val, bound: &mut Bound) -> Lowered<Fits> {
+        match (pattern, value) {
+            (Pat::Wild(_), _) => Ok(Fits::Always),
+            (Pat::Paren(inner), _) => self.fits(&inner.pat, value, bound),
+            (Pat::Ident(name), _) if self.is_constant(&name.ident) => {
+                let path: Expr = syn::parse_quote!(#name);
+                let constant = self.expression(&path)?;
+                if matches!(&constant, Val::Dim(dim) if dim.as_const().is_none()) {
+                    let message =
+                        format!("`{}` depends on const parameters, so it can't be a pattern", name.ident);
+                    return self.error(pattern.span(), message, "write a name and a guard: `k if k == …`");
+                }
+                self.equal(value, &constant, pattern.span())
+            }
+            (Pat::Ident(name), _) if name.by_ref.is_none() => {
+                bound.push((name.ident.clone(), value.clone()));
+                match &name.subpat {
+                    Some((_, inner)) => self.fits(inner, value, bound),
+                    None => Ok(Fits::Always),
+                }
+            }
+            (Pat::Or(either), _) => {
+                let mut fits = Fits::Never;
+                for case in &either.cases {
+                    let case = self.fits(case, value, bound)?;
+                    fits = self.both(fits, case, BinaryOp::Or)?;
+                }
+                Ok(fits)
+            }
+            (Pat::Tuple(tuple), Val::List(values)) if tuple.elems.len() == values.len() => {
+                let mut fits = Fits::Always;
+                for (part, value) in tuple.elems.iter().zip(values) {
+                    let part = self.fits(part, value, bound)?;
+                    fits = self.both(fits, part, BinaryOp::And)?;
+                }
+                Ok(fits)
+            }
+            (Pat::Lit(literal), _) => self.fits_literal(&literal.lit, value),
+            (Pat::Path(path), _) => {
+                let constant = self.expression(&Expr::Path(path.clone()))?;
+                self.equal(value, &constant, pattern.span())
+            }
+            (Pat::Range(range), _) => self.fits_range(range, value),
+            _ => {
+                let help =
+                    "patterns are numbers, ranges, constants, `a | b`, `_`, a name, and tuples of these";
+                self.error(pattern.span(), "this pattern isn't supported in a kernel", help)
+            }
+        }
+    }
+
+    fn is_constant(&self, name: &Ident) -> bool {
+        self.scopes.find(&name.to_string()).is_some_and(|id| self.scopes.variables[id].constant)
+    }
+
+    fn fits_literal(&mut self, literal: &Lit, value: &Val) -> Lowered<Fits> {
+        let span = literal.span().into();
+        let (Lit::Bool(wanted), Val::Data(condition)) = (literal, value) else {
+            let literal = self.literal_expression(literal)?;
+            return self.equal(value, &literal, span);
+        };
+        self.require_elem(*condition, &DType::Bool.into(), "the value of `match`", span)?;
+        if wanted.value {
+            return Ok(Fits::If(*condition));
+        }
+        self.emit_one(Op::Unary(UnaryOp::Not), &[*condition], span, &[]).map(Fits::If)
+    }
+
+    fn equal(&mut self, value: &Val, wanted: &Val, span: Span) -> Lowered<Fits> {
+        self.compared(Predicate::Eq, value, wanted, span)
+    }
+
+    fn compared(&mut self, predicate: Predicate, value: &Val, bound: &Val, span: Span) -> Lowered<Fits> {
+        if let (Some(value), Some(bound)) = (known(value), known(bound)) {
+            let holds = match predicate {
+                Predicate::Eq => value == bound,
+                Predicate::Ge => value >= bound,
+                Predicate::Le => value <= bound,
+                _ => value < bound,
+            };
+            return Ok(if holds { Fits::Always } else { Fits::Never });
+        }
+        let [a, b] = self.pair(value, bound, "a pattern", span, [span, span])?;
+        self.emit_one(Op::Compare(predicate), &[a, b], span, &[span, span]).map(Fits::If)
+    }
+
+    fn fits_range(&mut self, range: &PatRange, value: &Val) -> Lowered<Fits> {
+        let span = range.span();
+        let mut fits = Fits::Always;
+        if let Some(start) = &range.start {
+            let start = self.expression(start)?;
+            fits = self.compared(Predicate::Ge, value, &start, span)?;
+        }
+        if let Some(end) = &range.end {
+            let end = self.expression(end)?;
+            let closed = matches!(range.limits, RangeLimits::Closed(_));
+            let below = if closed { Predicate::Le } else { Predicate::Lt };
+            let below = self.compared(below, value, &end, span)?;
+            fits = self.both(fits, below, BinaryOp::And)?;
+        }
+        Ok(fits)
+    }
+}

@@ -1,0 +1,382 @@
+//! Arrays, tuples and structs of values: their parts, and assignment to them. They exist only while a kernel
+//! is lowered; the IR sees their parts.
+
+use super::ranges::known;
+use super::{Lowered, Lowering, Reported, kind};
+use crate::assigned::member_name;
+use crate::diagnostic::Diagnostic;
+use crate::scope::VariableId;
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use std::collections::BTreeMap;
+use syn::{Expr, ExprField, ExprIndex, ExprRepeat, ExprStruct, Member, PatStruct};
+
+/// The longest array of repeated values.
+const MAX_LENGTH: i128 = 256;
+
+/// One step into a value: an element of an array, a field of a tuple or struct.
+#[derive(Clone, Debug)]
+enum Step {
+    Element(usize),
+    Field(String),
+}
+
+/// A variable, or a part of one, that is assigned to.
+struct Place {
+    variable: VariableId,
+    steps: Vec<Step>,
+    /// Its text in messages.
+    name: String,
+}
+
+impl Lowering {
+    /// `[value; N]`.
+    pub(super) fn repeat_value(&mut self, repeat: &ExprRepeat) -> Lowered<Val> {
+        let value = self.expression(&repeat.expr)?;
+        let length = self.expression(&repeat.len)?;
+        match known(&length).and_then(|length| usize::try_from(length).ok()) {
+            Some(length) if length as i128 <= MAX_LENGTH => Ok(Val::List(vec![value; length])),
+            Some(length) => {
+                let message = format!("an array of {length} values is too long: each is a value of its own");
+                self.error(repeat.len.span(), message, "use one tile with another axis")
+            }
+            None => {
+                let help = "write the number, or a `const` inside the kernel; use one tile with another axis for a const parameter";
+                self.error(repeat.len.span(), "the length of an array of values must be a number", help)
+            }
+        }
+    }
+
+    pub(super) fn index(&mut self, index: &ExprIndex) -> Lowered<Val> {
+        let base = self.expression(&index.expr)?;
+        let step = self.element_step(&base, &index.index)?;
+        self.part(&base, &step, index.span())
+    }
+
+    pub(super) fn field(&mut self, field: &ExprField) -> Lowered<Val> {
+        let base = self.expression(&field.base)?;
+        self.part(&base, &Step::Field(member_name(&field.member)), field.member.span())
+    }
+
+    fn element_step(&mut self, base: &Val, index: &Expr) -> Lowered<Step> {
+        if let Val::Data(_) | Val::View(_) | Val::Tensor(_) = base {
+            let help = "tiles have no element access; use `select`, a reduction or a load of another tile";
+            return self.error(index.span(), format!("{} can't be indexed", self.indexed_kind(base)), help);
+        }
+        let value = self.expression(index)?;
+        match known(&value).and_then(|at| usize::try_from(at).ok()) {
+            Some(at) => Ok(Step::Element(at)),
+            None if matches!(value, Val::Poison) => Err(Reported),
+            None => {
+                let help = "an array of values is not in memory: index it by a literal, or by the counter of a `for` with literal ends";
+                self.error(index.span(), "the index is known only at run time", help)
+            }
+        }
+    }
+
+    fn indexed_kind(&self, base: &Val) -> &'static str {
+        match base {
+            Val::Data(value) if self.shape(*value).is_some() => "a tile",
+            base => kind(base),
+        }
+    }
+
+    fn part(&mut self, base: &Val, step: &Step, span: Span) -> Lowered<Val> {
+        match (base, step) {
+            (Val::List(values), Step::Element(at)) => match values.get(*at) {
+                Some(value) => Ok(value.clone()),
+                None => {
+                    let message =
+                        format!("the array has {} elements, and this is element {at}", values.len());
+                    self.error(span, message, "elements are numbered from 0")
+                }
+            },
+            (Val::List(values), Step::Field(name)) => {
+                match name.parse::<usize>().ok().and_then(|at| values.get(at)) {
+                    Some(value) => Ok(value.clone()),
+                    None => self.error(span, "there is no such field", "tuples have fields `.0`, `.1`, …"),
+                }
+            }
+            (Val::Record(record, fields), Step::Field(name)) => match fields.get(name) {
+                Some(value) => Ok(value.clone()),
+                None => {
+                    let names: Vec<String> = fields.keys().map(|field| format!("`{field}`")).collect();
+                    let help = format!("it has {}", names.join(", "));
+                    self.error(span, format!("`{record}` has no field `{name}`"), &help)
+                }
+            },
+            (Val::Poison, _) => Err(Reported),
+            (_, Step::Field(_)) => self.error(
+                span,
+                "there is no such field",
+                "tuples have fields `.0`, `.1`, …, and structs their own",
+            ),
+            (other, Step::Element(_)) => {
+                let message = format!("{} can't be indexed", kind(other));
+                self.error(span, message, "only arrays of values have elements")
+            }
+        }
+    }
+
+    /// `State { m, l: sum, ..old }`. The struct's definition isn't seen here; rustc checks the fields.
+    pub(super) fn record(&mut self, record: &ExprStruct) -> Lowered<Val> {
+        let name = record.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+        let mut fields = match &record.rest {
+            None => BTreeMap::new(),
+            Some(rest) => match self.expression(rest)? {
+                Val::Record(_, fields) => fields,
+                Val::Poison => return Err(Reported),
+                other => {
+                    let message = format!("`..` takes a struct, not {}", kind(&other));
+                    return self.error(rest.span(), message, "write `State { m, ..old }`");
+                }
+            },
+        };
+        let mut failed = false;
+        for field in &record.fields {
+            match self.expression(&field.expr) {
+                Ok(value) => drop(fields.insert(member_name(&field.member), value)),
+                Err(Reported) => failed = true,
+            }
+        }
+        if failed { Err(Reported) } else { Ok(Val::Record(name, fields)) }
+    }
+
+    /// `let State { m, .. } = state;`
+    pub(super) fn bind_record(&mut self, pattern: &PatStruct, fields: &BTreeMap<String, Val>) -> Lowered<()> {
+        for field in &pattern.fields {
+            let name = member_name(&field.member);
+            match fields.get(&name) {
+                Some(value) => self.bind(&field.pat, value.clone())?,
+                None => {
+                    self.define_poison(&field.pat);
+                    let names: Vec<String> = fields.keys().map(|field| format!("`{field}`")).collect();
+                    let help = format!("it has {}", names.join(", "));
+                    return self.error(
+                        field.member.span(),
+                        format!("the struct has no field `{name}`"),
+                        &help,
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Assigns to a variable, a part of one, or the variables of a pattern such as `(a, b)`.
+    pub(super) fn set(&mut self, target: &Expr, value: Lowered<Val>, span: Span) -> Lowered<Val> {
+        match target {
+            Expr::Paren(inner) => self.set(&inner.expr, value, span),
+            Expr::Infer(_) => value.map(|_| Val::Unit),
+            Expr::Tuple(tuple) => self.set_all(target, tuple.elems.iter().collect(), value, span),
+            Expr::Array(array) => self.set_all(target, array.elems.iter().collect(), value, span),
+            Expr::Struct(record) => {
+                let fields = match value? {
+                    Val::Record(_, fields) => fields,
+                    other => return self.cannot_take_apart(target, &other),
+                };
+                for field in &record.fields {
+                    let part = fields.get(&member_name(&field.member)).cloned().unwrap_or(Val::Poison);
+                    self.set(&field.expr, Ok(part), span)?;
+                }
+                Ok(Val::Unit)
+            }
+            target => self.set_place(target, value, span),
+        }
+    }
+
+    fn set_all(
+        &mut self,
+        whole: &Expr,
+        targets: Vec<&Expr>,
+        value: Lowered<Val>,
+        span: Span,
+    ) -> Lowered<Val> {
+        let values = match value? {
+            Val::List(values) if values.len() == targets.len() => values,
+            other => return self.cannot_take_apart(whole, &other),
+        };
+        for (target, value) in targets.into_iter().zip(values) {
+            self.set(target, Ok(value), span)?;
+        }
+        Ok(Val::Unit)
+    }
+
+    fn cannot_take_apart<T>(&mut self, target: &Expr, value: &Val) -> Lowered<T> {
+        let message = match value {
+            Val::Poison => return Err(Reported),
+            Val::List(values) => format!("the value has {} parts", values.len()),
+            other => format!("{} can't be taken apart", kind(other)),
+        };
+        self.error(target.span(), message, "the two sides of an assignment have the same parts")
+    }
+
+    fn set_place(&mut self, target: &Expr, value: Lowered<Val>, span: Span) -> Lowered<Val> {
+        let Place { variable, steps, name } = self.place(target)?;
+        let Val::Poison = self.scopes.variables[variable].value else {
+            return self.set_part(target, variable, &steps, &name, value, span);
+        };
+        value.and(Err(Reported))
+    }
+
+    fn set_part(
+        &mut self,
+        target: &Expr,
+        id: VariableId,
+        steps: &[Step],
+        name: &str,
+        value: Lowered<Val>,
+        span: Span,
+    ) -> Lowered<Val> {
+        let variable = self.scopes.variables[id].clone();
+        if let Some(closure) = self.closure.as_ref().filter(|closure| id < closure.own_variables) {
+            let function = closure.function;
+            let message = format!("a closure of `{function}` can't assign to `{name}`, which is outside");
+            let diagnostic = Diagnostic::new(target.span(), message)
+                .label(variable.span, format!("`{}` is defined here", variable.name))
+                .help("give what changes as a result: fold a tuple");
+            return self.report(diagnostic);
+        }
+        if !variable.mutable {
+            let whole = &variable.name;
+            let message = format!("`{whole}` is assigned to, but isn't mutable");
+            let diagnostic = Diagnostic::new(target.span(), message)
+                .label(variable.span, format!("`{whole}` is defined here"))
+                .help(format!("write `let mut {whole}`"));
+            return self.report(diagnostic);
+        }
+        let Ok(value) = value else {
+            self.scopes.variables[id].value = Val::Poison;
+            return Err(Reported);
+        };
+        let mut old = variable.value.clone();
+        for step in steps {
+            old = self.part(&old, step, target.span())?;
+        }
+        let value = self.same_type_as(&old, &format!("`{name}`"), variable.span, value, span)?;
+        if let Val::Data(new) = &value {
+            self.kernel.name_value(*new, &variable.name);
+        }
+        *part_mut(&mut self.scopes.variables[id].value, steps) = value;
+        Ok(Val::Unit)
+    }
+
+    fn place(&mut self, target: &Expr) -> Lowered<Place> {
+        match target {
+            Expr::Paren(inner) => self.place(&inner.expr),
+            Expr::Path(path) => {
+                let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                match self.scopes.find(&name) {
+                    Some(variable) => Ok(Place { variable, steps: Vec::new(), name }),
+                    None => self.unknown_name(&name, target.span()),
+                }
+            }
+            Expr::Index(index) => {
+                let base = self.expression(&index.expr)?;
+                let step = self.element_step(&base, &index.index)?;
+                let mut place = self.place(&index.expr)?;
+                if let Step::Element(at) = step {
+                    place.name += &format!("[{at}]");
+                }
+                place.steps.push(step);
+                Ok(place)
+            }
+            Expr::Field(field) => {
+                let mut place = self.place(&field.base)?;
+                let name = member_name(&field.member);
+                place.name += &format!(".{name}");
+                place.steps.push(match (&field.member, name.parse()) {
+                    (Member::Unnamed(_), Ok(at)) => Step::Element(at),
+                    _ => Step::Field(name),
+                });
+                Ok(place)
+            }
+            other => self.error(
+                other.span(),
+                "only a variable can be assigned to",
+                "store a tile with `store_masked`",
+            ),
+        }
+    }
+
+    /// A variable keeps its type, as in Rust; a tile also keeps its shape. `name` is the variable, in quotes.
+    pub(super) fn same_type_as(
+        &mut self,
+        old: &Val,
+        name: &str,
+        defined: Span,
+        value: Val,
+        span: Span,
+    ) -> Lowered<Val> {
+        let (before, after) = match (old, &value) {
+            (Val::Poison, _) | (_, Val::Poison) => return Err(Reported),
+            (_, Val::Never) => return Ok(old.clone()),
+            (Val::Data(old), Val::Data(new)) => (*old, *new),
+            (Val::Data(old), Val::Int(_) | Val::Float(_) | Val::Dim(_)) if self.shape(*old).is_none() => {
+                let elem = self.elem(*old);
+                return self.number(&value, &elem, &format!("the new value of {name}"), span).map(Val::Data);
+            }
+            (Val::Int(_) | Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Float(_), Val::Float(_)) => {
+                return Ok(value);
+            }
+            (Val::Int(_) | Val::Float(_) | Val::Dim(_), Val::Data(new)) if self.shape(*new).is_none() => {
+                return Ok(value);
+            }
+            (Val::List(old), Val::List(new)) if old.len() == new.len() => {
+                let parts = old.iter().zip(new.clone()).enumerate().map(|(i, (old, new))| {
+                    self.same_type_as(old, &element_of(name, &format!("[{i}]")), defined, new, span)
+                });
+                return parts.collect::<Lowered<_>>().map(Val::List);
+            }
+            (Val::Record(_, old), Val::Record(record, new)) if old.keys().eq(new.keys()) => {
+                let parts = old.iter().zip(new.clone()).map(|((field, old), (_, new))| {
+                    let part =
+                        self.same_type_as(old, &element_of(name, &format!(".{field}")), defined, new, span)?;
+                    Ok((field.clone(), part))
+                });
+                return parts.collect::<Lowered<_>>().map(|fields| Val::Record(record.clone(), fields));
+            }
+            (old, new) => {
+                let message = format!("{name} is {}, but the new value is {}", kind(old), kind(new));
+                return self.error(span, message, "use another variable");
+            }
+        };
+        self.unify(before, after, &format!("assigning to {name}"), span)?;
+        if self.shape(before) != self.shape(after) {
+            let (was, is) = (self.display_type(before), self.display_type(after));
+            let diagnostic = Diagnostic::new(span, format!("{name} is {was}, but the new value is {is}"))
+                .label(defined, format!("{} is defined here", root(name)))
+                .help("a variable keeps its shape; use another variable");
+            return self.report(diagnostic);
+        }
+        Ok(value)
+    }
+}
+
+/// A part of a place, in its quotes.
+fn element_of(place: &str, part: &str) -> String {
+    match place.strip_suffix('`') {
+        Some(place) => format!("{place}{part}`"),
+        None => format!("{place}{part}"),
+    }
+}
+
+/// The variable of a place, in its quotes.
+fn root(place: &str) -> String {
+    let end = place.strip_suffix('`').map_or("", |_| "`");
+    let place = place.strip_suffix('`').unwrap_or(place);
+    format!("{}{end}", place.split(['.', '[']).next().unwrap_or(place))
+}
+
+/// The part of a value that steps lead to, which was looked at before.
+fn part_mut<'v>(value: &'v mut Val, steps: &[Step]) -> &'v mut Val {
+    let Some((step, rest)) = steps.split_first() else { return value };
+    let inner = match (value, step) {
+        (Val::List(values), Step::Element(at)) => &mut values[*at],
+        (Val::Record(_, fields), Step::Field(name)) => {
+            fields.get_mut(name).expect("the part was read before it is written")
+        }
+        _ => unreachable!("the part was read before it is written"),
+    };
+    part_mut(inner, rest)
+}

@@ -1,0 +1,358 @@
+//! What a `for` runs over: ranges of any integer type, forwards, backwards and in steps, and arrays of values.
+//!
+//! The IR counts from `start` to `end` in `usize`. A range of another kind is counted from 0, and its counter
+//! is `first + turn · stride` in its own type.
+
+use super::{Lowered, Lowering};
+use crate::diagnostic::Diagnostic;
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::visit::{self, Visit};
+use syn::{Block, Expr, ExprForLoop, ExprIndex, ExprMethodCall, ExprRange, Pat, RangeLimits};
+use tile_ir::ops::{BinaryOp, Predicate};
+use tile_ir::{DType, Dim, Elem, Op, ValueId};
+
+/// The most iterations that a loop is unrolled to.
+const MAX_UNROLLED: i128 = 64;
+
+pub(super) enum Sequence {
+    /// The loop is unrolled over these.
+    Values(Vec<Val>),
+    Counted(Counting),
+}
+
+/// A loop of the IR, and what its counter stands for.
+pub(super) struct Counting {
+    pub(super) start: ValueId,
+    pub(super) end: ValueId,
+    /// The counter's format.
+    elem: Elem,
+    /// First value and stride, where the counter isn't that of the IR.
+    affine: Option<(Val, Val)>,
+}
+
+/// A range with its adapters, innermost first.
+struct Range {
+    start: Val,
+    end: Val,
+    inclusive: bool,
+    adapters: Vec<Adapter>,
+    span: Span,
+}
+
+enum Adapter {
+    Reversed,
+    Step(Val),
+}
+
+/// `first + turn · stride` for `turn` in `0..count`, in literals.
+struct Known {
+    first: i128,
+    stride: i128,
+    count: i128,
+}
+
+impl Lowering {
+    /// What a `for` runs over.
+    pub(super) fn sequence(&mut self, for_loop: &ExprForLoop) -> Lowered<Sequence> {
+        let expression = unwrapped(&for_loop.expr);
+        if matches!(
+            expression,
+            Expr::Path(_) | Expr::Array(_) | Expr::Field(_) | Expr::Index(_) | Expr::Repeat(_)
+        ) {
+            return match self.expression(expression)? {
+                Val::List(values) => Ok(Sequence::Values(values)),
+                Val::Poison => Err(super::Reported),
+                _ => self.not_a_range(expression),
+            };
+        }
+        let range = self.range(expression)?;
+        if let Pat::Ident(counter) = &*for_loop.pat
+            && let Some(index) = indexed_by(&for_loop.body, &counter.ident)
+        {
+            return self.listed(&range, index).map(Sequence::Values);
+        }
+        self.counting(&range).map(Sequence::Counted)
+    }
+
+    fn not_a_range<T>(&mut self, expression: &Expr) -> Lowered<T> {
+        let help = "write `for p in a..b`, with `.rev()` and `.step_by(n)` if need be, or run over an array of values";
+        self.error(expression.span(), "a kernel's `for` runs over a range", help)
+    }
+
+    fn range(&mut self, expression: &Expr) -> Lowered<Range> {
+        match unwrapped(expression) {
+            Expr::Range(range) => self.plain_range(range),
+            Expr::MethodCall(call) if call.method == "rev" => {
+                let mut range = self.range(&call.receiver)?;
+                self.arguments("rev", &call.args, 0, "(a..b).rev()", call.span())?;
+                range.adapters.push(Adapter::Reversed);
+                Ok(range)
+            }
+            Expr::MethodCall(call) if call.method == "step_by" => self.stepped(call),
+            other => self.not_a_range(other),
+        }
+    }
+
+    fn plain_range(&mut self, range: &ExprRange) -> Lowered<Range> {
+        let (Some(start), Some(end)) = (&range.start, &range.end) else {
+            return self.error(range.span(), "the range needs both ends", "write `a..b`");
+        };
+        let (start, end) = (self.expression(start)?, self.expression(end)?);
+        let inclusive = matches!(range.limits, RangeLimits::Closed(_));
+        Ok(Range { start, end, inclusive, adapters: Vec::new(), span: range.span() })
+    }
+
+    fn stepped(&mut self, call: &ExprMethodCall) -> Lowered<Range> {
+        let mut range = self.range(&call.receiver)?;
+        let arguments = self.arguments("step_by", &call.args, 1, "(a..b).step_by(n)", call.span())?;
+        let step = arguments.values[0].clone();
+        if matches!(known(&step), Some(step) if step <= 0) {
+            return self.error(arguments.spans[0], "a step is at least 1", "`.rev()` counts down");
+        }
+        range.adapters.push(Adapter::Step(step));
+        Ok(range)
+    }
+
+    /// The values of a range with literal ends.
+    fn listed(&mut self, range: &Range, index: Span) -> Lowered<Vec<Val>> {
+        let Some(Known { first, stride, count }) = range.known() else {
+            let message =
+                "an array of values is indexed by the counter of this loop, whose ends aren't literals";
+            let diagnostic = Diagnostic::new(range.span, message)
+                .label(index, "the array is indexed here".to_owned())
+                .help("such a loop is unrolled when the macro expands: write its ends as literals, or use a tile");
+            return self.report(diagnostic);
+        };
+        if count > MAX_UNROLLED {
+            let message = format!(
+                "this loop of {count} iterations would be unrolled, because its counter indexes an array of values"
+            );
+            let diagnostic = Diagnostic::new(range.span, message)
+                .label(index, "the array is indexed here".to_owned())
+                .help(format!("at most {MAX_UNROLLED} iterations are unrolled; use one tile with another axis instead of an array"));
+            return self.report(diagnostic);
+        }
+        Ok((0..count).map(|turn| Val::Int(first + turn * stride)).collect())
+    }
+
+    fn counting(&mut self, range: &Range) -> Lowered<Counting> {
+        let elem = self.counter_format(range)?;
+        let index = Elem::from(DType::Index);
+        let plain = range.adapters.is_empty();
+        let is_literal = matches!((&range.start, &range.end), (Val::Int(start), Val::Int(_)) if *start >= 0);
+        if plain && (elem == index || is_literal) {
+            let start = self.number(&range.start, &index, "a loop bound", range.span)?;
+            let end = match &range.end {
+                Val::Int(end) => Val::Int((*end + i128::from(range.inclusive)).max(0)),
+                end if range.inclusive => self.calculate(BinaryOp::Add, end, &Val::Int(1), range.span)?,
+                end => end.clone(),
+            };
+            let end = self.number(&end, &index, "a loop bound", range.span)?;
+            return Ok(Counting { start, end, elem, affine: None });
+        }
+        let (first, stride, count) = match range.known() {
+            Some(Known { first, stride, count }) => (Val::Int(first), Val::Int(stride), Val::Int(count)),
+            None => self.measured(range, &elem)?,
+        };
+        let start = self.extent(&Dim::from(0), range.span);
+        let end = self.number(&count, &index, "a loop bound", range.span)?;
+        Ok(Counting { start, end, elem, affine: Some((first, stride)) })
+    }
+
+    fn counter_format(&mut self, range: &Range) -> Lowered<Elem> {
+        for end in [&range.start, &range.end] {
+            match end {
+                Val::Int(_) => {}
+                Val::Dim(_) => return Ok(DType::Index.into()),
+                Val::Data(value) if self.shape(*value).is_none() => {
+                    let elem = self.elem(*value);
+                    if elem.known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index) {
+                        return Ok(elem);
+                    }
+                    return self.error(
+                        range.span,
+                        "a loop counts integers",
+                        "write `for p in a..b` of integers",
+                    );
+                }
+                Val::Poison => return Err(super::Reported),
+                other => {
+                    let message = format!("a loop bound must be an integer, not {}", super::kind(other));
+                    return self.error(range.span, message, "use a scalar or a literal");
+                }
+            }
+        }
+        Ok(self.elements.unknown())
+    }
+
+    /// First value, stride and number of values of a range whose ends are known only at run time.
+    fn measured(&mut self, range: &Range, elem: &Elem) -> Lowered<(Val, Val, Val)> {
+        let span = range.span;
+        let start = self.number(&range.start, elem, "a loop bound", span)?;
+        let end = self.number(&range.end, elem, "a loop bound", span)?;
+        let within = if range.inclusive { Predicate::Le } else { Predicate::Lt };
+        let runs = self.emit_one(Op::Compare(within), &[start, end], span, &[])?;
+        let (low, high) = (self.widened(start, elem, span)?, self.widened(end, elem, span)?);
+        let distance = self.emit_one(Op::Binary(BinaryOp::Sub), &[high, low], span, &[])?;
+        let mut count = Val::Data(self.cast_scalar(distance, &DType::Index.into(), span)?);
+        if range.inclusive {
+            count = self.calculate(BinaryOp::Add, &count, &Val::Int(1), span)?;
+        }
+        let (mut first, mut stride) = (Val::Data(start), Val::Int(1));
+        for adapter in &range.adapters {
+            let last = self.calculate(BinaryOp::Sub, &count, &Val::Int(1), span)?;
+            match adapter {
+                Adapter::Reversed => {
+                    let last = self.data(&last, "a loop bound", span)?;
+                    let turns = Val::Data(self.cast_scalar(last, elem, span)?);
+                    let distance = self.calculate(BinaryOp::Mul, &turns, &stride, span)?;
+                    first = self.calculate(BinaryOp::Add, &first, &distance, span)?;
+                    stride = match stride {
+                        Val::Int(stride) => Val::Int(-stride),
+                        stride => {
+                            let zero = Val::Data(self.zero(elem, span)?);
+                            self.calculate(BinaryOp::Sub, &zero, &stride, span)?
+                        }
+                    };
+                }
+                Adapter::Step(step) => {
+                    let steps = self.calculate(BinaryOp::Div, &last, step, span)?;
+                    count = self.calculate(BinaryOp::Add, &steps, &Val::Int(1), span)?;
+                    stride = match (stride, step) {
+                        (Val::Int(stride), Val::Int(step)) => Val::Int(stride * step),
+                        (stride, step) => {
+                            let step = self.number(step, &DType::Index.into(), "a step", span)?;
+                            let step = Val::Data(self.cast_scalar(step, elem, span)?);
+                            self.calculate(BinaryOp::Mul, &step, &stride, span)?
+                        }
+                    };
+                }
+            }
+        }
+        let count = self.data(&count, "a loop bound", span)?;
+        let none = self.extent(&Dim::from(0), span);
+        let count = self.emit_one(Op::Select, &[runs, count, none], span, &[])?;
+        Ok((first, stride, Val::Data(count)))
+    }
+
+    /// A bound in 64 bits, in which the distance of any two is right.
+    fn widened(&mut self, bound: ValueId, elem: &Elem, span: Span) -> Lowered<ValueId> {
+        if *elem == Elem::from(DType::Index) {
+            return Ok(bound);
+        }
+        self.cast_scalar(bound, &DType::I64.into(), span)
+    }
+
+    fn cast_scalar(&mut self, value: ValueId, elem: &Elem, span: Span) -> Lowered<ValueId> {
+        if self.elem(value) == *elem {
+            return Ok(value);
+        }
+        self.emit_one(Op::Cast(elem.clone()), &[value], span, &[])
+    }
+
+    fn calculate(&mut self, op: BinaryOp, a: &Val, b: &Val, span: Span) -> Lowered<Val> {
+        self.arithmetic(op, a, b, span, [span, span])
+    }
+
+    /// What the counter of the source is at a turn of the IR's loop.
+    pub(super) fn counter(&mut self, counting: &Counting, turn: ValueId, span: Span) -> Lowered<Val> {
+        let elem = counting.elem.clone();
+        let turn = if elem == Elem::from(DType::Index) {
+            turn
+        } else {
+            self.emit_one(Op::Cast(elem.clone()), &[turn], span, &[])?
+        };
+        let Some((first, stride)) = &counting.affine else { return Ok(Val::Data(turn)) };
+        let first = Val::Data(self.number(first, &elem, "a loop bound", span)?);
+        let turn = Val::Data(turn);
+        match stride {
+            Val::Int(1) => self.calculate(BinaryOp::Add, &first, &turn, span),
+            Val::Int(stride) if *stride < 0 => {
+                let distance = match stride {
+                    -1 => turn,
+                    _ => self.calculate(BinaryOp::Mul, &turn, &Val::Int(-stride), span)?,
+                };
+                self.calculate(BinaryOp::Sub, &first, &distance, span)
+            }
+            stride => {
+                let distance = self.calculate(BinaryOp::Mul, &turn, stride, span)?;
+                self.calculate(BinaryOp::Add, &first, &distance, span)
+            }
+        }
+    }
+}
+
+impl Range {
+    /// The range in literals, where its ends and steps are literals.
+    fn known(&self) -> Option<Known> {
+        let (first, end) = (known(&self.start)?, known(&self.end)?);
+        let count = (end - first + i128::from(self.inclusive)).max(0);
+        let mut range = Known { first, stride: 1, count };
+        for adapter in &self.adapters {
+            match adapter {
+                Adapter::Reversed => {
+                    range.first += (range.count - 1) * range.stride;
+                    range.stride = -range.stride;
+                }
+                Adapter::Step(step) => {
+                    let step = known(step)?;
+                    range.stride *= step;
+                    range.count = (range.count + step - 1) / step;
+                }
+            }
+        }
+        Some(range)
+    }
+}
+
+/// An integer that is known when the macro expands.
+pub(super) fn known(value: &Val) -> Option<i128> {
+    match value {
+        Val::Int(value) => Some(*value),
+        Val::Dim(dim) => dim.as_const().map(i128::from),
+        _ => None,
+    }
+}
+
+fn unwrapped(expression: &Expr) -> &Expr {
+    match expression {
+        Expr::Paren(inner) => unwrapped(&inner.expr),
+        Expr::Group(inner) => unwrapped(&inner.expr),
+        other => other,
+    }
+}
+
+/// Where a body indexes by a name.
+fn indexed_by(body: &Block, name: &syn::Ident) -> Option<Span> {
+    let mut search = IndexedBy { name, found: None };
+    search.visit_block(body);
+    search.found
+}
+
+struct IndexedBy<'n> {
+    name: &'n syn::Ident,
+    found: Option<Span>,
+}
+
+impl<'ast> Visit<'ast> for IndexedBy<'_> {
+    fn visit_expr_index(&mut self, index: &'ast ExprIndex) {
+        let mut names = Mentions { name: self.name, found: false };
+        names.visit_expr(&index.index);
+        if names.found && self.found.is_none() {
+            self.found = Some(index.span());
+        }
+        visit::visit_expr_index(self, index);
+    }
+}
+
+struct Mentions<'n> {
+    name: &'n syn::Ident,
+    found: bool,
+}
+
+impl<'ast> Visit<'ast> for Mentions<'_> {
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        self.found |= path.path.is_ident(self.name);
+    }
+}
