@@ -444,7 +444,7 @@ mod tests {
                 "%a = reduce sum %t axis 1 : tile<1 x f32>",
                 "axis 1 of `sum` is out of range: the tile has rank 1",
             ),
-            ("%a = mma %t, %t, %t : tile<B x f32>", "`mma` needs tiles of rank 2, not [B]"),
+            ("%a = mma %t, %t, %t : tile<B x f32>", "`mma` needs tiles of rank 2 or more, not [B]"),
             (
                 "%w = partition %x [B, B] : partition<n x f32, [B, B]>",
                 "tile [B, B] has rank 2, but the tensor [n] has rank 1",

@@ -139,6 +139,9 @@ impl Lowering {
         if let Some(value) = self.known_method(receiver, call)? {
             return Ok(value);
         }
+        if name == "div_ceil" && !matches!(receiver, Val::Data(_)) {
+            return self.div_ceil(receiver, call);
+        }
         if let "min" | "max" = name.as_str() {
             let op = if name == "min" { BinaryOp::Min } else { BinaryOp::Max };
             let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), call.span())?;
@@ -150,7 +153,6 @@ impl Lowering {
             return Ok(value);
         }
         let help = match name.as_str() {
-            "div_ceil" => return self.div_ceil(receiver, call),
             "item" => "this is a scalar already; leave the call out",
             "cast" => "scalars are converted with `as`",
             _ => "scalars have operators, `as` and the mathematical functions",

@@ -189,7 +189,10 @@ fn leaf<const B: usize>(x: &Tensor<{elem}, n>, y: &mut Tensor<{result}, n>) {{
         let text = ir(&kernel(elem, result, value));
         assert!(text.contains(&format!(" = {name} ")), "{value}: {text}");
     };
-    let elem = |domain: Domain| if domain.accepts(DType::F32) { "f32" } else { "i32" };
+    let elem = |domain: Domain| {
+        let formats = [DType::F32, DType::I32, DType::U64].into_iter();
+        formats.filter(|dtype| domain.accepts(*dtype)).map(DType::name).next().expect("a domain accepts one")
+    };
     for op in UnaryOp::ALL.iter().filter(|op| op.operator().is_none()) {
         let (elem, name) = (elem(op.domain()), op.name());
         check(elem, elem, name, &format!("{name}(x)"));

@@ -99,32 +99,32 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
   for %p = %i to %28 {
     store_masked %y_1, %11
   }
-  %16 = iota 1 : tile<B x 8 x i32>
-  %17 = constant 0 : i32
-  %18, %19 = reduce_with %6, %16 from %0, %17 axis 1 with (%a, %at, %b, %bt) : tile<B x 1 x T>, tile<B x 1 x i32> {
-    %20 = gt %b, %a : bool
-    %21 = select %20, %b, %a : T
-    %22 = select %20, %bt, %at : i32
-    yield %21, %22
+  %29 = iota 1 : tile<B x 8 x i32>
+  %30 = constant 0 : i32
+  %31, %32 = reduce_with %6, %29 from %0, %30 axis 1 with (%a, %at, %b, %bt) : tile<B x 1 x T>, tile<B x 1 x i32> {
+    %33 = gt %b, %a : bool
+    %34 = select %33, %b, %a : T
+    %35 = select %33, %bt, %at : i32
+    yield %34, %35
   }
-  %23 = scan_with %6 from %0 axis 0 reverse exclusive with (%c, %d) : tile<B x 8 x T> {
-    %24 = max %c, %d : T
-    yield %24
+  %36 = scan_with %6 from %0 axis 0 reverse exclusive with (%c, %d) : tile<B x 8 x T> {
+    %37 = max %c, %d : T
+    yield %37
   }
-  %25 = scan sum %6 axis 1 exclusive : tile<B x 8 x T>
-  %26, %27 = sort %25 axis 0 : tile<B x 8 x T>, tile<B x 8 x i32>
-  %28, %29 = sort %25 axis 1 descending : tile<B x 3 x T>, tile<B x 3 x i32>
-  %30 = histogram %29 : tile<B x i32>
-  %31 = reduce maximum %6 axis 1 : tile<B x 1 x T>
-  %32 = reduce sum %10 axis 0 : tile<1 x 1 x T>
-  %33 = item %32 : T
-  %34, %35 = while %13 carry (%36 = %33, %37 = %11) : T, tile<B x 8 x T> {
-    %38 = add %36, %36 : T
-    %39 = lt %38, %33 : bool
-    yield %39, %38, %37
+  %38 = scan sum %6 axis 1 exclusive : tile<B x 8 x T>
+  %39, %40 = sort %38 axis 0 : tile<B x 8 x T>, tile<B x 8 x i32>
+  %41, %42 = sort %38 axis 1 descending : tile<B x 3 x T>, tile<B x 3 x i32>
+  %43 = histogram %42 : tile<B x i32>
+  %44 = reduce maximum %6 axis 1 : tile<B x 1 x T>
+  %w32 = reduce sum %10 axis 0 : tile<1 x 1 x T>
+  %w33 = item %w32 : T
+  %w34, %w35 = while %13 carry (%w36 = %w33, %w37 = %11) : T, tile<B x 8 x T> {
+    %w38 = add %w36, %w36 : T
+    %w39 = lt %w38, %w33 : bool
+    yield %w39, %w38, %w37
   }
   while %flag {
-    store_masked %y_1, %35
+    store_masked %y_1, %w35
     yield %12
   }
 }
