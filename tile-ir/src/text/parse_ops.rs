@@ -4,7 +4,7 @@
 use super::lexer::Token;
 use super::parse::{Parsed, Parser};
 use crate::kernel::{RegionId, ValueId};
-use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, UnaryOp};
+use crate::ops::{BinaryOp, Classification, Cut, Literal, Op, Predicate, ReduceOp, UnaryOp};
 use crate::types::Type;
 
 /// What stands before the type of an op line.
@@ -59,11 +59,18 @@ impl Parser {
             "partition" => {
                 let operands = vec![self.value()?];
                 let tile = self.list('[', ']', Self::dim)?;
-                ready(Op::Partition(tile), operands)
+                let steps =
+                    if self.accept_word("step") { Some(self.list('[', ']', Self::dim)?) } else { None };
+                ready(Op::Partition(Cut { tile, steps }), operands)
             }
             "block_index" => ready(Op::BlockIndex, self.values()?),
-            "load_masked" => self.load_head(),
+            "view" => self.view_head(),
+            "load_masked" => self.load_head(Op::LoadMasked),
+            "load" => self.load_head(Op::Load { checked: true }),
+            "load_unchecked" => self.load_head(Op::Load { checked: false }),
+            "gather" => self.load_head(Op::Gather),
             "store_masked" => ready(Op::StoreMasked, self.values()?),
+            "store" => ready(Op::Store, self.values()?),
             "for" => self.for_head(),
             "if" => Ok(Head { op: HeadOp::If, operands: vec![self.value()?] }),
             "yield" => ready(Op::Yield, self.values()?),
@@ -83,16 +90,19 @@ impl Parser {
         Ok(Head { op: HeadOp::Ready(Op::Reduce { op, axis }), operands })
     }
 
-    fn load_head(&mut self) -> Parsed<Head> {
+    fn load_head(&mut self, op: Op) -> Parsed<Head> {
         let view = self.value()?;
         let indices = match self.peek() {
             Token::Punct('[') => self.list('[', ']', Self::value)?,
             _ => Vec::new(),
         };
-        self.keyword("pad")?;
-        let mut operands = vec![view, self.value()?];
+        let mut operands = vec![view];
+        if !matches!(op, Op::Load { .. }) {
+            self.keyword("pad")?;
+            operands.push(self.value()?);
+        }
         operands.extend(indices);
-        Ok(Head { op: HeadOp::Ready(Op::LoadMasked), operands })
+        Ok(Head { op: HeadOp::Ready(op), operands })
     }
 
     fn for_head(&mut self) -> Parsed<Head> {
