@@ -13,6 +13,8 @@
 //! | `compare` | what may stand on the two sides of a function of two values; comparisons |
 //! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
 //! | `functions` | `exp`, `max`, `select`, `mma` and the other free functions |
+//! | `gather` | reading a tensor at tiles of indices |
+//! | `movement` | views of views: `permute`, `flip`, `pad` and the other movements of tensors |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
 //! Shapes are checked by the front end when the macro expands. The checks here are for code that the front
@@ -22,6 +24,8 @@ mod arena;
 mod compare;
 mod composite;
 mod functions;
+mod gather;
+mod movement;
 mod operators;
 mod tile;
 mod views;
@@ -34,6 +38,7 @@ pub use functions::{
     log10, max, maximum, min, minimum, mma, powf, recip, round, round_ties_even, rsqrt, saturating_add,
     saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
 };
+pub use gather::{GatherIndex, GatherIndices};
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};
 pub use views::{PartitionView, PartitionViewMut, TensorView, TensorViewMut};

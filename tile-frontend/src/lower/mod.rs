@@ -8,7 +8,9 @@ mod composite;
 mod control;
 mod expressions;
 mod finish;
+mod gather;
 mod methods;
+mod movement;
 mod operators;
 mod statements;
 mod views;
@@ -50,6 +52,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diag
         elements: Elements::default(),
         errors: Vec::new(),
         spans: HashMap::new(),
+        operand_spans: HashMap::new(),
         tile_comparisons: HashSet::new(),
     };
     if let Ok(value) = lowering.block(&function.block)
@@ -73,6 +76,8 @@ pub(crate) struct Lowering {
     errors: Vec<Diagnostic>,
     /// The span of each op's location, for errors that the verifier finds.
     spans: HashMap<Loc, Span>,
+    /// The spans of the operands of ops that the verifier may blame one of.
+    operand_spans: HashMap<Loc, Vec<Span>>,
     tile_comparisons: HashSet<Place>,
 }
 

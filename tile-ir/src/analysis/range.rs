@@ -89,6 +89,8 @@ impl Range {
         joined.loops.extend(b.loops.iter().filter(|span| !a.loops.contains(span)).cloned());
         joined.requires.extend(b.requires.iter().filter(|dim| !a.requires.contains(dim)).cloned());
         for bounds in [&mut joined.min, &mut joined.max] {
+            // Arithmetic on extents saturates; what has is no bound.
+            bounds.retain(|bound| bound.terms().all(|(_, coefficient)| coefficient.unsigned_abs() < i64::MAX as u64));
             bounds.sort();
             bounds.dedup();
             bounds.truncate(MAX_ALTERNATIVES);
@@ -139,7 +141,9 @@ impl Range {
         if a.min.is_empty() || b.min.is_empty() {
             return Range::default();
         }
-        let min = if a.min == b.min { a.min.clone() } else { vec![Dim::from(0)] };
+        // Without an upper bound an operand may have wrapped, which only its lower bound doesn't show.
+        let bounded = a.is_known() && b.is_known();
+        let min = if bounded && a.min == b.min { a.min.clone() } else { vec![Dim::from(0)] };
         Range::joined(&a, &b, min, [a.max.clone(), b.max.clone()].concat())
     }
 
