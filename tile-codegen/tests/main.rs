@@ -21,3 +21,5 @@ mod random;
 mod scratch;
 #[path = "targets/simt.rs"]
 mod simt;
+#[path = "targets/views.rs"]
+mod views;

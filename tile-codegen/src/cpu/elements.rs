@@ -112,7 +112,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Cast(_) => ir.cast(self.dtype(operands[0]), dtype, self.element(operands[0], index)),
             Op::Splat(_) => self.scalar(operands[0]),
             Op::Iota { axis, .. } => ir.cast(DType::Index, dtype, index[*axis].into()),
-            Op::LoadMasked => self.stream_element(data.results[0], index),
+            Op::LoadMasked | Op::Load { .. } => self.stream_element(data.results[0], index),
+            Op::Gather => self.gathered(data, index),
             Op::Broadcast(_) => self.repeated(operands[0], index),
             Op::Reshape(_) => self.reshaped(operands[0], data.results[0], index),
             Op::Permute(permutation) => {

@@ -89,7 +89,7 @@ impl<'a> Fusion<'a> {
                 let needs_memory = |op: &Op, operand| is_factor(op, operand) || matches!(op, Op::Yield);
                 self.costs_nothing(data.operands[0]) && !self.has_use(data.results[0], needs_memory)
             }
-            Op::LoadMasked => {
+            op if op.is_load() => {
                 let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
                 let tile = data.results[0];
                 !view.tensor.mutable && self.feeds_one_loop(tile) && !self.is_permuted(tile)
@@ -165,7 +165,7 @@ impl<'a> Fusion<'a> {
             return;
         }
         match self.definition(value) {
-            Some(data) if data.op == Op::LoadMasked => streams.push(data),
+            Some(data) if data.op.is_load() => streams.push(data),
             Some(data) => data.operands.iter().for_each(|&operand| self.collect_streams(operand, streams)),
             None => {}
         }
@@ -180,7 +180,8 @@ impl<'a> Fusion<'a> {
                     && (self.is_stored(operand)
                         || self.definition(operand).is_some_and(|data| self.is_flat(data))))
         };
-        !matches!(data.op, Op::Iota { .. } | Op::LoadMasked)
+        !matches!(data.op, Op::Iota { .. })
+            && !data.op.is_load()
             && data.operands.iter().enumerate().all(is_flat_operand)
     }
 
@@ -207,7 +208,16 @@ fn is_factor(op: &Op, operand: usize) -> bool {
 
 /// Ops on elements at one place: what they give there needs only their operands there.
 fn is_leaf(op: &Op) -> bool {
-    matches!(op, Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Classify(_) | Op::Select | Op::Cast(_))
+    matches!(
+        op,
+        Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Compare(_)
+            | Op::Classify(_)
+            | Op::Select
+            | Op::Cast(_)
+            | Op::Gather
+    )
 }
 
 /// Whether element `i` of what an op gives, or stores, needs only element `i` of this operand.
@@ -229,6 +239,7 @@ fn is_elementwise(op: &Op) -> bool {
 /// Whether an op reads each element of an operand exactly once, in a loop.
 fn reads_once(op: &Op, operand: usize) -> bool {
     is_elementwise(op)
-        || matches!(op, Op::Reduce { .. } | Op::StoreMasked)
+        || op.is_store()
+        || matches!(op, Op::Reduce { .. })
         || (matches!(op, Op::Mma) && operand == 2)
 }

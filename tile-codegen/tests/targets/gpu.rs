@@ -11,7 +11,7 @@ use tile_ir::{DType, Instance, TargetDesc};
 const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "gfx942", "gfx1100"];
 
 /// Compiles for every GPU target and hands the code to the vendor's tools.
-fn check(instance: &Instance) {
+pub(crate) fn check(instance: &Instance) {
     check_for(instance, &TARGETS);
 }
 
