@@ -77,45 +77,45 @@ fn number(extent: &Dim) -> usize {
 
 /// The movements that keep elements distinct, which tensors that are written have too.
 macro_rules! movements {
-    ($view:ident, $self:ident, $($receiver:tt)+) => {
+    ($view:ident) => {
         impl<'a, T: Element, const R: usize> $view<'a, T, R> {
             /// The axes in another order: axis `i` of the result is axis `order[i]`.
             ///
             /// # Panics
             /// If `order` is not a permutation; in a kernel that is a compile error.
-            pub fn permute($($receiver)+, order: [usize; R]) -> $view<'a, T, R> {
-                $self.moved(&Movement::Permute(order.to_vec()))
+            pub fn permute(&self, order: [usize; R]) -> $view<'a, T, R> {
+                self.moved(&Movement::Permute(order.to_vec()))
             }
 
             /// Two axes exchanged.
             ///
             /// # Panics
             /// If an axis is out of range; in a kernel that is a compile error.
-            pub fn transpose($($receiver)+, first: usize, second: usize) -> $view<'a, T, R> {
+            pub fn transpose(&self, first: usize, second: usize) -> $view<'a, T, R> {
                 let mut order: Vec<usize> = (0..R).collect();
                 order.swap(first, second);
-                $self.moved(&Movement::Permute(order))
+                self.moved(&Movement::Permute(order))
             }
 
             /// Axes backwards.
             ///
             /// # Panics
             /// If an axis is out of range or named twice; in a kernel that is a compile error.
-            pub fn flip<const K: usize>($($receiver)+, axes: [usize; K]) -> $view<'a, T, R> {
-                $self.moved(&Movement::Flip(axes.to_vec()))
+            pub fn flip<const K: usize>(&self, axes: [usize; K]) -> $view<'a, T, R> {
+                self.moved(&Movement::Flip(axes.to_vec()))
             }
 
             /// A range `(begin, end)` of each axis.
             ///
             /// # Panics
             /// If a range doesn't lie inside; in a kernel that is an error of compilation or of the launch.
-            pub fn shrink($($receiver)+, ranges: [(usize, usize); R]) -> $view<'a, T, R> {
-                $self.moved(&Movement::Shrink(pairs(&ranges)))
+            pub fn shrink(&self, ranges: [(usize, usize); R]) -> $view<'a, T, R> {
+                self.moved(&Movement::Shrink(pairs(&ranges)))
             }
 
             /// Indices without elements, `(before, after)` each axis. Masked loads give the pad value there.
-            pub fn pad($($receiver)+, padding: [(usize, usize); R]) -> $view<'a, T, R> {
-                $self.moved(&Movement::Pad(pairs(&padding)))
+            pub fn pad(&self, padding: [(usize, usize); R]) -> $view<'a, T, R> {
+                self.moved(&Movement::Pad(pairs(&padding)))
             }
 
             /// Element `i` of an axis is element `i - by`; the extent stays. What is shifted out is lost, and
@@ -123,62 +123,25 @@ macro_rules! movements {
             ///
             /// # Panics
             /// If the axis is out of range; in a kernel that is a compile error.
-            pub fn shift($($receiver)+, axis: usize, by: i32) -> $view<'a, T, R> {
-                $self.moved(&Movement::Shift { axis, by: Dim::from(i64::from(by)) })
+            pub fn shift(&self, axis: usize, by: i32) -> $view<'a, T, R> {
+                self.moved(&Movement::Shift { axis, by: Dim::from(i64::from(by)) })
             }
 
             /// Every `distance`-th index of an axis, from 0.
             ///
             /// # Panics
             /// If `distance` is 0; in a kernel that is an error of compilation or of the launch.
-            pub fn step($($receiver)+, axis: usize, distance: usize) -> $view<'a, T, R> {
-                $self.moved(&Movement::Step { axis, step: dim(distance) })
+            pub fn step(&self, axis: usize, distance: usize) -> $view<'a, T, R> {
+                self.moved(&Movement::Step { axis, step: dim(distance) })
             }
 
-            /// A new axis of extent 1, so that `S = R + 1`.
-            ///
-            /// # Panics
-            /// If the axis is out of range; in a kernel that is a compile error.
-            pub fn unsqueeze<const S: usize>($($receiver)+, axis: usize) -> $view<'a, T, S> {
-                $self.moved(&Movement::Unsqueeze(axis))
-            }
-
-            /// Without an axis, which must have extent 1, so that `S = R - 1`.
-            ///
-            /// # Panics
-            /// If it has another; in a kernel that is an error of compilation or of the launch.
-            pub fn squeeze<const S: usize>($($receiver)+, axis: usize) -> $view<'a, T, S> {
-                $self.moved(&Movement::Squeeze(axis))
-            }
-
-            /// An axis as several, row-major, so that `S = R + K - 1`.
-            ///
-            /// # Panics
-            /// If these don't have as many elements; in a kernel that is an error of compilation or of the
-            /// launch.
-            pub fn unflatten<const K: usize, const S: usize>(
-                $($receiver)+,
-                axis: usize,
-                extents: [usize; K],
-            ) -> $view<'a, T, S> {
-                $self.moved(&Movement::Unflatten { axis, extents: dims(&extents) })
-            }
-
-            /// Axes `first` to `last`, both included, as one, so that `S = R - (last - first)`.
+            /// Axes `first` to `last`, both included, as one. The rank that is left, `S`, is inferred from what
+            /// the view is used for, or written: `x.flatten::<1>(0, 1)`.
             ///
             /// # Panics
             /// If they don't follow each other in memory; in a kernel that is a compile error.
-            pub fn flatten<const S: usize>($($receiver)+, first: usize, last: usize) -> $view<'a, T, S> {
-                $self.moved(&Movement::Flatten { start: first, end: last })
-            }
-
-            /// Without an axis, at an index of it, so that `S = R - 1`. At an index outside, nothing has an
-            /// element.
-            ///
-            /// # Panics
-            /// If the axis is out of range; in a kernel that is a compile error.
-            pub fn select<const S: usize>($($receiver)+, axis: usize, index: usize) -> $view<'a, T, S> {
-                $self.with($self.seen.selected::<S>(axis, index))
+            pub fn flatten<const S: usize>(&self, first: usize, last: usize) -> $view<'a, T, S> {
+                self.moved(&Movement::Flatten { start: first, end: last })
             }
 
             fn moved<const S: usize>(&self, movement: &Movement) -> $view<'a, T, S> {
@@ -188,15 +151,84 @@ macro_rules! movements {
 
         impl<'a, T: Element> $view<'a, T, 2> {
             /// The transpose of a matrix.
-            pub fn t($($receiver)+) -> $view<'a, T, 2> {
-                $self.moved(&Movement::Permute(vec![1, 0]))
+            pub fn t(&self) -> $view<'a, T, 2> {
+                self.moved(&Movement::Permute(vec![1, 0]))
             }
         }
     };
 }
 
-movements!(TensorView, self, &self);
-movements!(TensorViewMut, self, &mut self);
+movements!(TensorView);
+movements!(TensorViewMut);
+
+/// The movements that add an axis, from one rank to the next. Stable Rust can't say `R + 1`.
+macro_rules! adding {
+    ($view:ident, $($from:literal $to:literal)*) => { $(
+        impl<'a, T: Element> $view<'a, T, $from> {
+            /// A new axis of extent 1.
+            ///
+            /// # Panics
+            /// If the axis is out of range; in a kernel that is a compile error.
+            pub fn unsqueeze(&self, axis: usize) -> $view<'a, T, $to> {
+                self.moved(&Movement::Unsqueeze(axis))
+            }
+
+            /// An axis as two, row-major.
+            ///
+            /// # Panics
+            /// If these don't have as many elements; in a kernel that is an error of compilation or of the
+            /// launch.
+            pub fn unflatten(&self, axis: usize, extents: [usize; 2]) -> $view<'a, T, $to> {
+                self.moved(&Movement::Unflatten { axis, extents: dims(&extents) })
+            }
+        }
+    )* };
+}
+
+/// The movements that drop an axis.
+macro_rules! dropping {
+    ($view:ident, $($from:literal $to:literal)*) => { $(
+        impl<'a, T: Element> $view<'a, T, $from> {
+            /// Without an axis, which must have extent 1.
+            ///
+            /// # Panics
+            /// If it has another; in a kernel that is an error of compilation or of the launch.
+            pub fn squeeze(&self, axis: usize) -> $view<'a, T, $to> {
+                self.moved(&Movement::Squeeze(axis))
+            }
+
+            /// Without an axis, at an index of it. At an index outside, nothing has an element.
+            ///
+            /// # Panics
+            /// If the axis is out of range; in a kernel that is a compile error.
+            pub fn select(&self, axis: usize, index: usize) -> $view<'a, T, $to> {
+                self.with(self.seen.selected::<$to>(axis, index))
+            }
+        }
+    )* };
+}
+
+adding!(TensorView, 1 2 2 3 3 4 4 5 5 6);
+adding!(TensorViewMut, 1 2 2 3 3 4 4 5 5 6);
+dropping!(TensorView, 2 1 3 2 4 3 5 4 6 5);
+dropping!(TensorViewMut, 2 1 3 2 4 3 5 4 6 5);
+
+macro_rules! unfolding {
+    ($($from:literal $to:literal)*) => { $(
+        impl<'a, T: Element> TensorView<'a, T, $from> {
+            /// Windows of `size` elements, `step` apart, along an axis: the axis counts windows, a new last axis
+            /// the elements of one. Only of tensors that are read.
+            ///
+            /// # Panics
+            /// If no window fits, or `step` is 0; in a kernel that is an error of compilation or of the launch.
+            pub fn unfold(&self, axis: usize, size: usize, step: usize) -> TensorView<'a, T, $to> {
+                self.moved(&Movement::Unfold { axis, size: dim(size), step: dim(step) })
+            }
+        }
+    )* };
+}
+
+unfolding!(1 2 2 3 3 4 4 5 5 6);
 
 impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     /// Axes of extent 1 repeated; further axes may be added in front. Only of tensors that are read.
@@ -205,15 +237,6 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     /// If an extent is neither equal nor 1; in a kernel that is a compile error.
     pub fn expand<const S: usize>(&self, extents: [usize; S]) -> TensorView<'a, T, S> {
         self.moved(&Movement::Expand(dims(&extents)))
-    }
-
-    /// Windows of `size` elements, `step` apart, along an axis: the axis counts windows, a new last axis the
-    /// elements of one, so that `S = R + 1`. Only of tensors that are read.
-    ///
-    /// # Panics
-    /// If no window fits, or `step` is 0; in a kernel that is an error of compilation or of the launch.
-    pub fn unfold<const S: usize>(&self, axis: usize, size: usize, step: usize) -> TensorView<'a, T, S> {
-        self.moved(&Movement::Unfold { axis, size: dim(size), step: dim(step) })
     }
 }
 
@@ -243,13 +266,13 @@ mod tests {
         assert_eq!(rows(&x.shift(1, 1).step(1, 2)), [[-1, 1], [-1, 4]]);
         assert_eq!(rows(&x.pad([(0, 0), (1, 1)]).flip([1]).step(1, 2)), [[-1, 1, -1], [-1, 4, -1]]);
         assert_eq!(rows(&x.shrink([(1, 2), (0, 3)]).expand([2, 3])), [[3, 4, 5], [3, 4, 5]]);
-        assert_eq!(rows(&x.select::<1>(0, 1).expand([2, 3])), [[3, 4, 5], [3, 4, 5]]);
-        assert_eq!(rows(&x.select::<1>(0, 2).expand([1, 3])), [[-1, -1, -1]]);
-        assert_eq!(rows(&x.shift(0, 1).select::<1>(0, 0).expand([1, 3])), [[-1, -1, -1]]);
+        assert_eq!(rows(&x.select(0, 1).expand([2, 3])), [[3, 4, 5], [3, 4, 5]]);
+        assert_eq!(rows(&x.select(0, 2).expand([1, 3])), [[-1, -1, -1]]);
+        assert_eq!(rows(&x.shift(0, 1).select(0, 0).expand([1, 3])), [[-1, -1, -1]]);
         assert_eq!(rows(&x.flatten::<1>(0, 1).unfold(0, 3, 2)), [[0, 1, 2], [2, 3, 4]]);
         assert_eq!(rows(&x.flatten::<1>(0, 1).unflatten(0, [3, 2])), [[0, 1], [2, 3], [4, 5]]);
-        assert_eq!(rows(&x.unsqueeze::<3>(1).squeeze(1)), rows(&x));
-        assert_eq!(rows(&x.unflatten::<2, 3>(1, [3, 1]).select(0, 1)), [[3], [4], [5]]);
+        assert_eq!(rows(&x.unsqueeze(1).squeeze(1)), rows(&x));
+        assert_eq!(rows(&x.unflatten(1, [3, 1]).select(0, 1)), [[3], [4], [5]]);
     }
 
     #[test]

@@ -87,7 +87,12 @@ impl Lowering {
             "unsqueeze" => Movement::Unsqueeze(self.axis(&values[0], rank + 1, spans[0])?),
             "squeeze" => Movement::Squeeze(axis(self, 0)?),
             "unflatten" => {
-                Movement::Unflatten { axis: axis(self, 0)?, extents: self.counts(&values[1], usage, spans[1])? }
+                let (axis, extents) = (axis(self, 0)?, self.counts(&values[1], usage, spans[1])?);
+                if extents.len() != 2 {
+                    let message = format!("`unflatten` makes two axes of one, not {}", extents.len());
+                    return self.error(spans[1], message, "call it again for more");
+                }
+                Movement::Unflatten { axis, extents }
             }
             "flatten" => Movement::Flatten { start: axis(self, 0)?, end: axis(self, 1)? },
             "unfold" => {
