@@ -107,9 +107,10 @@ impl<T: Element, const R: usize> TensorView<'_, T, R> {
         let elements = (0..shape.iter().product()).map(|i| {
             let place = multi_index(i, &shape);
             let index = axes.iter().map(|(extents, numbers)| {
-                let position = place.iter().zip(extents).fold(0, |position, (&at, &extent)| {
-                    position * extent + if extent == 1 { 0 } else { at }
-                });
+                let position = place
+                    .iter()
+                    .zip(extents)
+                    .fold(0, |position, (&at, &extent)| position * extent + if extent == 1 { 0 } else { at });
                 i64::try_from(numbers[position]).ok()
             });
             let position = index.collect::<Option<Vec<i64>>>().and_then(|index| placement.position(&index));

@@ -3,8 +3,8 @@
 //! The rules are `tile_ir::view`'s, applied here to numbers: what the front end lowers and what runs as Rust
 //! mean the same. A movement that doesn't fit panics here; in a kernel it is a compile error, or the launch's.
 
-use super::views::{TensorView, TensorViewMut};
 use super::Element;
+use super::views::{TensorView, TensorViewMut};
 use tile_ir::types::TensorType;
 use tile_ir::view::{Movement, Placement};
 use tile_ir::{DType, Dim};
@@ -19,7 +19,9 @@ pub(super) struct Seen {
 impl Seen {
     /// A dense argument.
     pub(super) fn dense(extents: &[usize], dtype: DType, mutable: bool) -> Seen {
-        Seen { tensor: TensorType::dense(extents.iter().map(|&extent| dim(extent)).collect(), dtype, mutable) }
+        Seen {
+            tensor: TensorType::dense(extents.iter().map(|&extent| dim(extent)).collect(), dtype, mutable),
+        }
     }
 
     pub(super) fn extent(&self, axis: usize) -> usize {
@@ -276,7 +278,9 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "`shrink` of axis 1 of the tensor: the range ends at 4, but the axis has 3 elements")]
+    #[should_panic(
+        expected = "`shrink` of axis 1 of the tensor: the range ends at 4, but the axis has 3 elements"
+    )]
     fn ranges_lie_inside() {
         let data = [0; 6];
         TensorView::<i32, 2>::over(&data, [2, 3]).shrink([(0, 2), (0, 4)]);

@@ -352,7 +352,8 @@ impl<const R: usize> Cut<R> {
     fn window(&self, index: [usize; R]) -> Option<[(i64, usize, usize); R]> {
         let mut window = [(0, 0, 0); R];
         for axis in 0..R {
-            let start = index[axis].checked_mul(self.steps[axis]).filter(|&start| start < self.extents[axis])?;
+            let start =
+                index[axis].checked_mul(self.steps[axis]).filter(|&start| start < self.extents[axis])?;
             let (start, tile) = (start as i64, self.tile[axis] as i64);
             let (begin, end) = self.placement.windows[axis];
             let (begin, end) = ((begin - start).clamp(0, tile), (end - start).clamp(0, tile));

@@ -75,7 +75,9 @@ fn counts<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
 
 #[test]
 fn case_03_tile_count() {
-    for ([m, n], expected) in [([100, 64], [4, 2, 34, 13]), ([64, 128], [2, 4, 22, 26]), ([0, 1], [0, 1, 0, 1])] {
+    for ([m, n], expected) in
+        [([100, 64], [4, 2, 34, 13]), ([64, 128], [2, 4, 22, 26]), ([0, 1], [0, 1, 0, 1])]
+    {
         for (device, label) in devices() {
             let x = Tensor::from_slice(&device, &vec![0.0f32; m * n], [m, n]).unwrap();
             let mut y = Tensor::zeros(&device, [4]).unwrap();
@@ -138,7 +140,12 @@ fn case_04_bounds_are_checked_before_anything_is_written() {
 
 /// y = tile (i, j) of x.
 #[tile_kernel]
-fn tile_of<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, BM, BN>, i: usize, j: usize) {
+fn tile_of<const BM: usize, const BN: usize>(
+    x: &Tensor<f32, m, n>,
+    y: &mut Tensor<f32, BM, BN>,
+    i: usize,
+    j: usize,
+) {
     let x = x.partition_view([BM, BN]);
     let mut y = y.partition_view_mut([BM, BN]);
     y.store(x.load_masked([i, j]));
@@ -146,7 +153,12 @@ fn tile_of<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tens
 
 /// y = tile (i, j) of xᵀ.
 #[tile_kernel]
-fn permuted_tile<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, BM, BN>, i: usize, j: usize) {
+fn permuted_tile<const BM: usize, const BN: usize>(
+    x: &Tensor<f32, m, n>,
+    y: &mut Tensor<f32, BM, BN>,
+    i: usize,
+    j: usize,
+) {
     let x = x.permute([1, 0]).partition_view([BM, BN]);
     let mut y = y.partition_view_mut([BM, BN]);
     y.store(x.load_masked([i, j]));
@@ -154,7 +166,12 @@ fn permuted_tile<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mu
 
 /// y = the tile that begins at (3·i, 4·j).
 #[tile_kernel]
-fn strided_tile<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, BM, BN>, i: usize, j: usize) {
+fn strided_tile<const BM: usize, const BN: usize>(
+    x: &Tensor<f32, m, n>,
+    y: &mut Tensor<f32, BM, BN>,
+    i: usize,
+    j: usize,
+) {
     let x = x.strided_view([BM, BN], [3, 4]);
     let mut y = y.partition_view_mut([BM, BN]);
     y.store(x.load_masked([i, j]));

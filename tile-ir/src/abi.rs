@@ -369,13 +369,17 @@ fn checks(kernel: &Kernel) -> Vec<Check> {
     for data in kernel.walk().into_iter().map(|op| kernel.op(op)) {
         match (&data.op, data.operands.first().map(|&operand| (operand, kernel.ty(operand)))) {
             (Op::View(movement), Some((operand, Type::Tensor(tensor)))) => {
-                let tensor = movement.apply(tensor).map_or_else(|_| Vec::new(), |(_, requirements)| requirements);
+                let tensor =
+                    movement.apply(tensor).map_or_else(|_| Vec::new(), |(_, requirements)| requirements);
                 let name = kernel.tensor_name(operand);
-                checks.extend(tensor.into_iter().map(|requirement| Check::View { tensor: name.clone(), requirement }));
+                checks.extend(
+                    tensor.into_iter().map(|requirement| Check::View { tensor: name.clone(), requirement }),
+                );
             }
             (Op::Load { .. } | Op::Store, Some((view, _))) => {
                 let name = kernel.tensor_name(view);
-                let bounds = bounds::bounds(kernel, &ranges, data).expect("verified: every index has a range");
+                let bounds =
+                    bounds::bounds(kernel, &ranges, data).expect("verified: every index has a range");
                 let open = bounds.into_iter().filter(|bound| bound.decide() != Some(true));
                 for check in open.map(|bound| Check::Bound { tensor: name.clone(), bound }) {
                     if !checks.contains(&check) {

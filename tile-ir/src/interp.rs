@@ -42,8 +42,15 @@ pub fn run(instance: &Instance, arguments: &mut [Array]) -> Result<(), BindError
     for block in 0..bound.blocks() {
         let values = vec![None; instance.value_count()];
         let block = block_index(block, &bound);
-        let mut evaluation =
-            Evaluation { instance, arguments, sizes: &sizes, views: &views, tensors: &tensors, block, values };
+        let mut evaluation = Evaluation {
+            instance,
+            arguments,
+            sizes: &sizes,
+            views: &views,
+            tensors: &tensors,
+            block,
+            values,
+        };
         evaluation.bind_arguments();
         evaluation.region(instance.body());
     }
@@ -181,9 +188,10 @@ impl Evaluation<'_> {
         let place = |ty: &TensorType| Placement::of(ty, &lookup).expect("a launch has checked the sizes");
         let Type::Tensor(ty) = self.instance.ty(tensor) else { unreachable!("verified: a tensor") };
         let (argument, source) = &self.tensors[&tensor];
-        let selections = source.selections.iter().map(|selection| {
-            (place(&selection.from), selection.axis, self.index(selection.index) as u64)
-        });
+        let selections = source
+            .selections
+            .iter()
+            .map(|selection| (place(&selection.from), selection.axis, self.index(selection.index) as u64));
         (*argument, place(ty).at(selections))
     }
 

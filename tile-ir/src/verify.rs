@@ -20,8 +20,8 @@ use crate::dim::Dim;
 use crate::kernel::{GenericKind, Kernel, OpId, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Op, TypeError, result_types};
-use crate::view::Source;
 use crate::types::{Elem, Type};
+use crate::view::Source;
 use std::collections::{BTreeSet, HashSet};
 
 /// The largest tile, in elements.
@@ -117,7 +117,8 @@ impl Verifier<'_> {
     /// Every unmasked load and store must be one whose bounds hold, or can be checked at a launch.
     fn bounds(&mut self) {
         let unmasked = |op: &Op| matches!(op, Op::Load { .. } | Op::Store);
-        let ops: Vec<OpId> = self.kernel.walk().into_iter().filter(|&op| unmasked(&self.kernel.op(op).op)).collect();
+        let ops: Vec<OpId> =
+            self.kernel.walk().into_iter().filter(|&op| unmasked(&self.kernel.op(op).op)).collect();
         if ops.is_empty() {
             return;
         }
@@ -134,7 +135,13 @@ impl Verifier<'_> {
                 }),
             };
             if let Some((operand, message)) = problem {
-                let help = Some(format!("use `{masked}`, which is defined for every index"));
+                let bounded = match operand {
+                    Some(_) => {
+                        "; block indices, loop counters, sizes, constants and arithmetic on them are bounded"
+                    }
+                    None => "",
+                };
+                let help = Some(format!("use `{masked}`, which is defined for every index{bounded}"));
                 self.errors.push(VerifyError { message, loc: data.loc, operand, help });
             }
         }

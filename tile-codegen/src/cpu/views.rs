@@ -175,11 +175,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The places of a row that exist: from, if not from its begin, and to.
-    fn row_range(
-        &self,
-        window: &Window<'c>,
-        row: &[IntValue<'c>],
-    ) -> (Option<IntValue<'c>>, IntValue<'c>) {
+    fn row_range(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> (Option<IntValue<'c>>, IntValue<'c>) {
         let ir = self.ir;
         let end = self.row_length(window, row);
         let first = window.first[window.tile.len() - 1];

@@ -309,7 +309,8 @@ impl<'c> Emitter<'_, 'c> {
             let load = || ir.load_value(ir.offset(ir.storage_type(dtype), base, position), dtype);
             ir.if_else(exists, || vec![load()], || vec![pad])[0]
         };
-        let tiles: Vec<_> = data.operands[2..].iter().map(|&tile| (self.tile(tile), self.dtype(tile))).collect();
+        let tiles: Vec<_> =
+            data.operands[2..].iter().map(|&tile| (self.tile(tile), self.dtype(tile))).collect();
         let uniform = tiles.iter().map(|&(tile, dtype)| match tile {
             Fragment::Uniform(value) => Some((*value, dtype)),
             _ => None,

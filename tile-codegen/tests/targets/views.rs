@@ -20,7 +20,12 @@ fn agree(instance: &Instance, arguments: &[Array]) {
     ];
     for (target, actual) in runs {
         for (which, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
-            close(actual, expected, 0.0, &format!("argument {which} on {target} of\n{}", tile_ir::text::print(instance)));
+            close(
+                actual,
+                expected,
+                0.0,
+                &format!("argument {which} on {target} of\n{}", tile_ir::text::print(instance)),
+            );
         }
     }
 }
@@ -65,8 +70,14 @@ fn chains() -> Vec<Vec<Movement>> {
         vec![shift(1, 3), shift(0, -2)],
         vec![shift(1, 100)],
         vec![step(0, 2), step(1, 3)],
-        vec![Movement::Unflatten { axis: 1, extents: vec![Dim::size("n").floor_div(&Dim::from(4)), Dim::from(4)] }],
-        vec![Movement::Flatten { start: 0, end: 1 }, Movement::Unflatten { axis: 0, extents: dims(&[3, 16]) }],
+        vec![Movement::Unflatten {
+            axis: 1,
+            extents: vec![Dim::size("n").floor_div(&Dim::from(4)), Dim::from(4)],
+        }],
+        vec![
+            Movement::Flatten { start: 0, end: 1 },
+            Movement::Unflatten { axis: 0, extents: dims(&[3, 16]) },
+        ],
         vec![Movement::Select { axis: 0 }],
         vec![shift(0, 1), Movement::Select { axis: 0 }, Movement::Flip(vec![0])],
     ]
@@ -252,7 +263,9 @@ fn gather(index: &str) -> String {
 #[test]
 fn gathers_of_every_integer() {
     let places = [0, 1, 3, 7, 8, 200, 5, -1, -128, 2, 6];
-    for dtype in [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64] {
+    for dtype in
+        [DType::I8, DType::I16, DType::I32, DType::I64, DType::U8, DType::U16, DType::U32, DType::U64]
+    {
         let source = gather(dtype.name());
         let places = places.iter().map(|&place: &i128| tile_ir::array::wrap_int(dtype, place)).collect();
         let rows = Array::new(dtype, vec![11], Elements::Int(places));
@@ -278,7 +291,8 @@ fn gathers_of_an_empty_tensor_read_nothing() {
 
 #[test]
 fn gpu_targets_compile_views_and_gathers() {
-    let pad = [Movement::Pad(pairs(&[(1, 2), (3, 1)])), Movement::Flip(vec![1]), Movement::Select { axis: 0 }];
+    let pad =
+        [Movement::Pad(pairs(&[(1, 2), (3, 1)])), Movement::Flip(vec![1]), Movement::Select { axis: 0 }];
     let (source, _) = reading(&pad, &[4, 32], Some(&[2, 16]));
     gpu::check(&instance(&source, &[]));
     gpu::check(&instance(UNMASKED, &[("B", 16), ("W", 32)]));

@@ -23,7 +23,11 @@ impl Lowering {
         };
         let place = *arguments.spans.last().expect("arguments were counted");
         let Some(Val::List(indices)) = arguments.values.last() else {
-            return self.error(place, "the indices of `gather` are an array or a tuple", &format!("write `{usage}`"));
+            return self.error(
+                place,
+                "the indices of `gather` are an array or a tuple",
+                &format!("write `{usage}`"),
+            );
         };
         let places = match call.args.last() {
             Some(Expr::Array(array)) => array.elems.iter().map(Spanned::span).collect(),

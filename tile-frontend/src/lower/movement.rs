@@ -50,7 +50,8 @@ impl Lowering {
             operands.push(self.number(index, &DType::Index.into(), "the index", arguments.spans[1])?);
         }
         let places = [vec![call.receiver.span()], arguments.spans].concat();
-        self.emit_one(Op::View(movement), &operands, call.span(), &places).map(|moved| Some(Val::Tensor(moved)))
+        self.emit_one(Op::View(movement), &operands, call.span(), &places)
+            .map(|moved| Some(Val::Tensor(moved)))
     }
 
     fn movement_of(
@@ -145,7 +146,8 @@ impl Lowering {
             (Some(dim), _) => Ok(dim),
             (None, Val::Poison) => Err(super::Reported),
             (None, Val::Data(data)) => {
-                let message = format!("how a tensor is moved is computed in the kernel ({})", self.display_type(*data));
+                let message =
+                    format!("how a tensor is moved is computed in the kernel ({})", self.display_type(*data));
                 let help = "use literals, const parameters and run-time sizes; `select` takes any index";
                 self.error(span, message, help)
             }
@@ -161,7 +163,11 @@ impl Lowering {
         match value {
             Val::Int(by) if i32::try_from(*by).is_ok() => Ok(Dim::from(*by as i64)),
             Val::Poison => Err(super::Reported),
-            _ => self.error(span, "`shift` goes a literal number of elements", "write 1, -1, …; `pad` and `shrink` take sizes"),
+            _ => self.error(
+                span,
+                "`shift` goes a literal number of elements",
+                "write 1, -1, …; `pad` and `shrink` take sizes",
+            ),
         }
     }
 }

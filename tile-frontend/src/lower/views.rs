@@ -155,7 +155,12 @@ impl Lowering {
     }
 
     /// The values of a tile's index `[i, j]`, and where each stands.
-    fn tile_index(&mut self, ty: &PartitionType, value: &Val, index: &Expr) -> Lowered<(Vec<ValueId>, Vec<Span>)> {
+    fn tile_index(
+        &mut self,
+        ty: &PartitionType,
+        value: &Val,
+        index: &Expr,
+    ) -> Lowered<(Vec<ValueId>, Vec<Span>)> {
         let place = index.span();
         let Val::List(indices) = value else {
             return self.error(

@@ -79,7 +79,10 @@ impl Bound {
         for required in &self.index.requires {
             let found = value(required)?;
             if found < 0 {
-                let message = format!("{place}: the index of axis {} relies on {required}, which is {found}", self.axis);
+                let message = format!(
+                    "{place}: the index of axis {} relies on {required}, which is {found}",
+                    self.axis
+                );
                 return Ok(Some(message));
             }
         }
@@ -96,9 +99,19 @@ impl Bound {
             inside = (inside.0.max(value(begin)?), inside.1.min(value(end)?));
         }
         Ok(if end > inside.1 {
-            Some(format!("{place}: {} of axis {} ends at element {end}, but {}", self.tiled(max), self.axis, self.exist(inside, extent)))
+            Some(format!(
+                "{place}: {} of axis {} ends at element {end}, but {}",
+                self.tiled(max),
+                self.axis,
+                self.exist(inside, extent)
+            ))
         } else if first < inside.0 {
-            Some(format!("{place}: {} of axis {} begins at element {first}, but {}", self.tiled(min), self.axis, self.exist(inside, extent)))
+            Some(format!(
+                "{place}: {} of axis {} begins at element {first}, but {}",
+                self.tiled(min),
+                self.axis,
+                self.exist(inside, extent)
+            ))
         } else {
             None
         })
@@ -154,7 +167,9 @@ pub fn bounds(kernel: &Kernel, ranges: &Ranges, data: &OpData) -> Result<Vec<Bou
 }
 
 fn unbounded(op: &str, axis: usize, operand: Option<usize>) -> Unbounded {
-    let message = format!("the index of axis {axis} can't be bounded, but `{op}` needs every element inside the tensor");
+    let message = format!(
+        "the index of axis {axis} can't be bounded, but `{op}` needs every element inside the tensor"
+    );
     Unbounded { operand, message }
 }
 
@@ -182,7 +197,13 @@ fn selections(kernel: &Kernel, ranges: &Ranges, data: &OpData) -> Result<Vec<Bou
         .collect()
 }
 
-fn bound(op: &'static str, tensor: &TensorType, axis: usize, index: Range, (tile, step): (Dim, Dim)) -> Bound {
+fn bound(
+    op: &'static str,
+    tensor: &TensorType,
+    axis: usize,
+    index: Range,
+    (tile, step): (Dim, Dim),
+) -> Bound {
     let extent = tensor.extents[axis].clone();
     let windows = tensor.layout.as_ref().map_or_else(Vec::new, |layout| layout.windows[axis].clone());
     Bound { op, axis, index, tile, step, extent, windows }

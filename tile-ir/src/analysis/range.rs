@@ -44,7 +44,8 @@ impl Span {
     /// # Errors
     /// [`DimError`] where a bound has no value.
     pub fn evaluate(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<(i64, i64), DimError> {
-        let values = |dims: &[Dim]| dims.iter().map(|dim| dim.evaluate_signed(lookup)).collect::<Result<Vec<_>, _>>();
+        let values =
+            |dims: &[Dim]| dims.iter().map(|dim| dim.evaluate_signed(lookup)).collect::<Result<Vec<_>, _>>();
         let min = values(&self.min)?.into_iter().max().unwrap_or(i64::MIN);
         let max = values(&self.max)?.into_iter().min().unwrap_or(i64::MAX);
         Ok((min, max))
@@ -90,7 +91,9 @@ impl Range {
         joined.requires.extend(b.requires.iter().filter(|dim| !a.requires.contains(dim)).cloned());
         for bounds in [&mut joined.min, &mut joined.max] {
             // Arithmetic on extents saturates; what has is no bound.
-            bounds.retain(|bound| bound.terms().all(|(_, coefficient)| coefficient.unsigned_abs() < i64::MAX as u64));
+            bounds.retain(|bound| {
+                bound.terms().all(|(_, coefficient)| coefficient.unsigned_abs() < i64::MAX as u64)
+            });
             bounds.sort();
             bounds.dedup();
             bounds.truncate(MAX_ALTERNATIVES);
@@ -232,7 +235,9 @@ impl Ranges {
 
     fn op(&mut self, kernel: &Kernel, data: &OpData) {
         if data.op == Op::BlockIndex {
-            let Some(view) = data.operands.first().and_then(|&view| kernel.ty(view).as_partition()) else { return };
+            let Some(view) = data.operands.first().and_then(|&view| kernel.ty(view).as_partition()) else {
+                return;
+            };
             for (&result, tiles) in data.results.iter().zip(view.index_space()) {
                 // A block exists where the grid isn't empty; a launch of no blocks checks no bounds.
                 let last = tiles - Dim::from(1);
@@ -252,16 +257,16 @@ impl Ranges {
     /// What is known of an operand: an unsigned number of which nothing is known isn't negative.
     fn operand(&self, kernel: &Kernel, value: ValueId) -> Range {
         let unsigned = integer(kernel, value).is_some_and(|dtype| !dtype.is_signed());
-        let unknown = || Range { min: if unsigned { vec![Dim::from(0)] } else { Vec::new() }, ..Range::default() };
+        let unknown =
+            || Range { min: if unsigned { vec![Dim::from(0)] } else { Vec::new() }, ..Range::default() };
         self.ranges.get(&value).cloned().unwrap_or_else(unknown)
     }
 
     fn value(&self, kernel: &Kernel, data: &OpData) -> Range {
         let operand = |i: usize| self.operand(kernel, data.operands[i]);
         match &data.op {
-            Op::Constant { value: Literal::Int(value), .. } => {
-                i64::try_from(*value).map_or_else(|_| Range::default(), |value| Range::exact(Dim::from(value)))
-            }
+            Op::Constant { value: Literal::Int(value), .. } => i64::try_from(*value)
+                .map_or_else(|_| Range::default(), |value| Range::exact(Dim::from(value))),
             Op::Extent(dim) => Range::exact(dim.clone()),
             Op::Binary(BinaryOp::Add) => operand(0).add(&operand(1)),
             Op::Binary(BinaryOp::Sub) => operand(0).sub(&operand(1)),
@@ -286,7 +291,9 @@ impl Ranges {
         let before = |dim: &Dim| dim.clone() - Dim::from(1);
         // An extent that is negative reads as 0, and either way the loop runs over nothing.
         let end = match kernel.definition(*end).map(|data| &data.op) {
-            Some(Op::Extent(dim)) => Range { min: vec![Dim::from(0)], max: vec![dim.clone()], ..Range::default() },
+            Some(Op::Extent(dim)) => {
+                Range { min: vec![Dim::from(0)], max: vec![dim.clone()], ..Range::default() }
+            }
             _ => self.operand(kernel, *end).settled(),
         };
         let (min, max) = (start.min.clone(), end.max.iter().map(before).collect());

@@ -51,5 +51,8 @@ impl Merge {
 pub(super) fn is_value(kernel: &Kernel, data: &OpData) -> bool {
     let reads_output = data.op.is_load()
         && kernel.ty(data.operands[0]).as_partition().is_some_and(|view| view.tensor.mutable);
-    data.regions.is_empty() && !data.op.has_effect() && !reads_output && !matches!(data.op, Op::Partition(_) | Op::View(_))
+    data.regions.is_empty()
+        && !data.op.has_effect()
+        && !reads_output
+        && !matches!(data.op, Op::Partition(_) | Op::View(_))
 }

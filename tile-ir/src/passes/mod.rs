@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn unmask_removes_masks_that_hide_nothing() {
-        let source = "kernel @k(%x: tensor<64 x 48 x f32>, %r: tensor<n x f32>, %y: mut tensor<128 x 64 x f32>) {
+        let source =
+            "kernel @k(%x: tensor<64 x 48 x f32>, %r: tensor<n x f32>, %y: mut tensor<128 x 64 x f32>) {
   %vx = partition %x [16, 32] : partition<64 x 48 x f32, [16, 32]>
   %vr = partition %r [16] : partition<n x f32, [16]>
   %t = view %y permute [1, 0] : mut tensor<64 x 128 x f32, strided [1, 64]>

@@ -29,7 +29,8 @@ impl Parser {
             vec![Vec::new(); rank]
         };
         if strides.len() != rank || windows.len() != rank {
-            return self.error(format!("the layout of a tensor of rank {rank} has {rank} strides and windows"));
+            return self
+                .error(format!("the layout of a tensor of rank {rank} has {rank} strides and windows"));
         }
         Ok(Strided { strides, offset, windows })
     }

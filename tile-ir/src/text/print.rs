@@ -153,7 +153,9 @@ impl<'k> Printer<'k> {
     }
 
     fn notes_of(&mut self, values: &[ValueId]) {
-        let notes = values.iter().filter_map(|value| Some(format!("{} {}", self.name(*value), self.notes.get(value)?)));
+        let notes = values
+            .iter()
+            .filter_map(|value| Some(format!("{} {}", self.name(*value), self.notes.get(value)?)));
         let notes: Vec<String> = notes.collect();
         if !notes.is_empty() {
             let _ = write!(self.out, "  ; {}", notes.join(", "));
@@ -190,7 +192,8 @@ impl<'k> Printer<'k> {
             }
             (Op::Partition(cut), _) => {
                 let shape = crate::ops::infer::display_shape;
-                let steps = cut.steps.as_ref().map_or(String::new(), |steps| format!(" step {}", shape(steps)));
+                let steps =
+                    cut.steps.as_ref().map_or(String::new(), |steps| format!(" step {}", shape(steps)));
                 format!("{name} {operands} {}{steps}", shape(&cut.tile))
             }
             (Op::LoadMasked | Op::Gather, [view, pad, indices @ ..]) => {

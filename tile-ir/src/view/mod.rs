@@ -152,7 +152,9 @@ impl Source {
     pub fn of(kernel: &Kernel, tensor: ValueId) -> Source {
         let mut source = Source { argument: tensor, selections: Vec::new() };
         while let Some(data) = kernel.definition(source.argument) {
-            let (Op::View(movement), [operand, index @ ..]) = (&data.op, data.operands.as_slice()) else { break };
+            let (Op::View(movement), [operand, index @ ..]) = (&data.op, data.operands.as_slice()) else {
+                break;
+            };
             let operand = *operand;
             if let (&Movement::Select { axis }, Type::Tensor(from), Some(&index)) =
                 (movement, kernel.ty(operand), index.first())

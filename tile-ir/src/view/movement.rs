@@ -1,8 +1,8 @@
 //! Movement operations on tensors, as rules on extents, strides, offset and windows. Names and meanings are
 //! those of `tile_layout::Movement`.
 
-use super::requirement::{Requirement, Rule};
 use super::Strided;
+use super::requirement::{Requirement, Rule};
 use crate::dim::Dim;
 use crate::ops::TypeError;
 use crate::ops::infer::display_shape;
@@ -126,7 +126,8 @@ impl Movement {
             ))
             .help("two blocks would write one element; write through a view whose elements are distinct"));
         }
-        let mut draft = Draft { extents: tensor.extents.clone(), place: tensor.strided(), requires: Vec::new() };
+        let mut draft =
+            Draft { extents: tensor.extents.clone(), place: tensor.strided(), requires: Vec::new() };
         draft.apply(self)?;
         for requirement in &draft.requires {
             if requirement.decide() == Some(false) {
@@ -388,7 +389,9 @@ impl Draft {
         self.axis("flatten", start)?;
         self.axis("flatten", end)?;
         if start > end {
-            return Err(TypeError::new(format!("`flatten` of axes {start} to {end}: the first is the larger")));
+            return Err(TypeError::new(format!(
+                "`flatten` of axes {start} to {end}: the first is the larger"
+            )));
         }
         if start == end {
             return Ok(());

@@ -51,7 +51,8 @@ fn steps(op: &Op, cut: &Cut, mutable: bool) -> Inferred<Vec<Dim>> {
         )));
     }
     let difference = |(step, tile): (&Dim, &Dim)| (step.clone() - tile.clone()).as_const();
-    let overlap = steps.iter().zip(&cut.tile).map(difference).position(|apart| apart.is_some_and(|apart| apart < 0));
+    let overlap =
+        steps.iter().zip(&cut.tile).map(difference).position(|apart| apart.is_some_and(|apart| apart < 0));
     match overlap.filter(|_| mutable) {
         Some(axis) => Err(TypeError::new(format!(
             "tiles of {} elements, {} apart, overlap on axis {axis}: two blocks would write one element",
@@ -70,12 +71,16 @@ pub(super) fn gather(op: &Op, operands: &[Type]) -> Inferred<Type> {
         return Err(TypeError::new(format!("`gather` needs a tensor, not {tensor}")).at(0));
     };
     if tensor.mutable {
-        return Err(TypeError::new("`gather` reads any element, but of a `&mut` tensor a block sees only its own tile")
-            .at(0)
-            .help("pass what is gathered as a `&Tensor`"));
+        return Err(TypeError::new(
+            "`gather` reads any element, but of a `&mut` tensor a block sees only its own tile",
+        )
+        .at(0)
+        .help("pass what is gathered as a `&Tensor`"));
     }
     if pad != &Type::Scalar(tensor.elem.clone()) {
-        return Err(TypeError::new(format!("the pad value is {pad}, but the tensor holds {}", tensor.elem)).at(1));
+        return Err(
+            TypeError::new(format!("the pad value is {pad}, but the tensor holds {}", tensor.elem)).at(1)
+        );
     }
     if indices.len() != tensor.extents.len() {
         let plural = if indices.len() == 1 { "" } else { "s" };
@@ -129,7 +134,10 @@ pub(super) fn load(op: &Op, operands: &[Type]) -> Inferred<Type> {
         (Op::LoadMasked, [view, pad, indices @ ..]) => (view, Some(pad), indices),
         (Op::Load { .. }, [view, indices @ ..]) => (view, None, indices),
         _ => {
-            return Err(TypeError::new(format!("`{}` takes a view, a pad value if masked, and tile indices", op.name())));
+            return Err(TypeError::new(format!(
+                "`{}` takes a view, a pad value if masked, and tile indices",
+                op.name()
+            )));
         }
     };
     let view = partition_operand(op, view)?;
