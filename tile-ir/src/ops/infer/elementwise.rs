@@ -34,7 +34,6 @@ fn fits(value: i128, dtype: DType) -> bool {
 }
 
 /// All operands are data of one type in the domain; gives that type.
-
 pub(super) fn one_type(op: &Op, domain: Domain, operands: &[Type], expected: usize) -> Inferred<Type> {
     count(op, operands, expected)?;
     for (i, operand) in operands.iter().enumerate() {
