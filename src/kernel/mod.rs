@@ -14,7 +14,7 @@
 //! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
 //! | `functions` | `exp`, `max`, `select`, `mma` and the other free functions |
 //! | `gather` | reading a tensor at tiles of indices |
-//! | `movement` | views of views: `permute`, `flip`, `pad` and the other movements of tensors |
+//! | `view_movement` | views of views: `permute`, `flip`, `pad` and the other movements of tensors |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
 //! Shapes are checked by the front end when the macro expands. The checks here are for code that the front
@@ -25,7 +25,7 @@ mod compare;
 mod composite;
 mod functions;
 mod gather;
-mod movement;
+mod view_movement;
 mod operators;
 mod tile;
 mod views;

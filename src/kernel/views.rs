@@ -4,7 +4,7 @@
 //! running block owns, so two blocks can't collide. Elements outside the tensor read as the pad value and
 //! are never written.
 
-use super::movement::Seen;
+use super::view_movement::Seen;
 use super::{Element, Number, Tile};
 use std::cell::Cell;
 use tile_ir::Array;

@@ -10,7 +10,7 @@ mod expressions;
 mod finish;
 mod gather;
 mod methods;
-mod movement;
+mod view_movement;
 mod operators;
 mod statements;
 mod views;
