@@ -156,7 +156,7 @@ impl Evaluation<'_> {
                 axes.map(|&i| Some(Array::scalar(DType::Index, Literal::Int(i as i128)))).collect()
             }
             Op::LoadMasked | Op::Load { .. } => vec![Some(self.load(data))],
-            Op::Gather => vec![Some(self.gather(data))],
+            Op::GatherLoad => vec![Some(self.gather_load(data))],
             Op::StoreMasked | Op::Store => {
                 self.store(data);
                 Vec::new()
@@ -232,7 +232,7 @@ impl Evaluation<'_> {
         self.arguments[argument].write(&tile, position);
     }
 
-    fn gather(&self, data: &OpData) -> Array {
+    fn gather_load(&self, data: &OpData) -> Array {
         let (argument, placement) = self.placement(data.operands[0]);
         let indices: Vec<&Array> = data.operands[2..].iter().map(|&value| self.get(value)).collect();
         let shape = indices[0].shape();
@@ -268,7 +268,7 @@ impl Evaluation<'_> {
             | Op::BlockIndex
             | Op::LoadMasked
             | Op::Load { .. }
-            | Op::Gather
+            | Op::GatherLoad
             | Op::StoreMasked
             | Op::Store
             | Op::For

@@ -113,7 +113,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Splat(_) => self.scalar(operands[0]),
             Op::Iota { axis, .. } => ir.cast(DType::Index, dtype, index[*axis].into()),
             Op::LoadMasked | Op::Load { .. } => self.stream_element(data.results[0], index),
-            Op::Gather => self.gathered(data, index),
+            Op::GatherLoad => self.gather_loaded(data, index),
             Op::Broadcast(_) => self.repeated(operands[0], index),
             Op::Reshape(_) => self.reshaped(operands[0], data.results[0], index),
             Op::Permute(permutation) => {

@@ -216,7 +216,7 @@ fn is_leaf(op: &Op) -> bool {
             | Op::Classify(_)
             | Op::Select
             | Op::Cast(_)
-            | Op::Gather
+            | Op::GatherLoad
     )
 }
 

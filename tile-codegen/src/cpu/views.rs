@@ -319,7 +319,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Element `index` of a gathered tile.
-    pub(super) fn gathered(&mut self, data: &OpData, index: &[IntValue<'c>]) -> Value<'c> {
+    pub(super) fn gather_loaded(&mut self, data: &OpData, index: &[IntValue<'c>]) -> Value<'c> {
         let ir = self.ir;
         let indices: Vec<_> =
             data.operands[2..].iter().map(|&tile| (self.element(tile, index), self.dtype(tile))).collect();

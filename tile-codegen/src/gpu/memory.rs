@@ -296,7 +296,7 @@ impl<'c> Emitter<'_, 'c> {
         }
     }
 
-    pub(super) fn gather(&mut self, data: &OpData) {
+    pub(super) fn gather_load(&mut self, data: &OpData) {
         let (ir, tensor) = (self.ir, data.operands[0]);
         let Type::Tensor(ty) = self.instance.ty(tensor) else { unreachable!("verified: a tensor") };
         let source = Source::of(self.instance, tensor);

@@ -164,7 +164,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 self.scalars.extend(axes);
             }
             Op::LoadMasked | Op::Load { .. } => self.load(data),
-            Op::Gather => self.gather(data),
+            Op::GatherLoad => self.gather_load(data),
             Op::StoreMasked | Op::Store => self.store(data),
             Op::For => self.for_loop(data),
             Op::If => self.branch(data),

@@ -248,10 +248,10 @@ fn gather(index: &str) -> String {
   %column = reshape %rows : tile<B x 1 x {index}>
   %wide = broadcast %column : tile<B x 3 x {index}>
   %c = iota 1 : tile<B x 3 x i64>
-  %a = gather %p[%wide, %c] pad %pad : tile<B x 3 x f32>
-  %b = gather %row[%wide] pad %pad : tile<B x 3 x f32>
+  %a = gather_load %p[%wide, %c] pad %pad : tile<B x 3 x f32>
+  %b = gather_load %row[%wide] pad %pad : tile<B x 3 x f32>
   %same = splat %zero : tile<B x 3 x {index}>
-  %d = gather %x[%same, %same] pad %pad : tile<B x 3 x f32>
+  %d = gather_load %x[%same, %same] pad %pad : tile<B x 3 x f32>
   %e = add %a, %b : tile<B x 3 x f32>
   %g = mul %e, %d : tile<B x 3 x f32>
   store_masked %vy, %g

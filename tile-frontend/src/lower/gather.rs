@@ -11,7 +11,7 @@ use tile_ir::types::TensorType;
 use tile_ir::{DType, Dim, Op, ValueId};
 
 impl Lowering {
-    pub(super) fn gather(&mut self, tensor: ValueId, ty: &TensorType, call: &ExprMethodCall) -> Lowered<Val> {
+    pub(super) fn gather_load(&mut self, tensor: ValueId, ty: &TensorType, call: &ExprMethodCall) -> Lowered<Val> {
         let (name, span) = (call.method.to_string(), call.span());
         let padded = name == "gather_or";
         let usage = if padded { "gather_or(pad, [rows, columns])" } else { "gather([rows, columns])" };
@@ -40,7 +40,7 @@ impl Lowering {
             operands.push(self.index_tile(index, &shape, place)?);
         }
         let places = [vec![call.receiver.span(), place], places].concat();
-        self.emit_one(Op::Gather, &operands, span, &places).map(Val::Data)
+        self.emit_one(Op::GatherLoad, &operands, span, &places).map(Val::Data)
     }
 
     /// The shape that all index tiles broadcast to.

@@ -19,7 +19,7 @@ impl Lowering {
                 self.partition(tensor, &ty, call)
             }
             "extent" => self.extent_of(&ty.extents, call),
-            "gather" | "gather_or" => self.gather(tensor, &ty, call),
+            "gather" | "gather_or" => self.gather_load(tensor, &ty, call),
             "load" | "load_masked" | "store" | "store_masked" => {
                 let help = "make a partition view first: `let x = x.partition_view([BM, BN]);`";
                 self.no_method("a tensor", call, help)

@@ -120,7 +120,7 @@ pub enum Op {
     Store,
     /// `tensor, pad scalar, integer tile… → tile`, one index tile per axis, all of the result's shape. Element
     /// `k` is the one at `[i₀[k], i₁[k], …]`, or the pad value where there is none; negative indices have none.
-    Gather,
+    GatherLoad,
     /// `start index, end index, initial data… → data…`. One region with parameters: the counter, then the
     /// carried values; it runs for `start <= counter < end` and yields the next carried values.
     For,
@@ -157,7 +157,7 @@ impl Op {
             Op::Load { checked: true } => "load",
             Op::Load { checked: false } => "load_unchecked",
             Op::Store => "store",
-            Op::Gather => "gather",
+            Op::GatherLoad => "gather_load",
             Op::For => "for",
             Op::If => "if",
             Op::Yield => "yield",

@@ -110,7 +110,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
   %15 = load_unchecked %13[%j, %i] : tile<B x 8 x f32>
   %16 = constant 0.0 : f32
   %17 = iota 0 : tile<B x 8 x i32>
-  %18 = gather %9[%17, %17] pad %16 : tile<B x 8 x f32>
+  %18 = gather_load %9[%17, %17] pad %16 : tile<B x 8 x f32>
   %19 = load_masked %5[%i, %j] pad %16 : tile<B x 8 x f32>
   %20 = load %w : tile<B x 8 x f32>
   store %w, %18

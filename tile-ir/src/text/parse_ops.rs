@@ -68,7 +68,7 @@ impl Parser {
             "load_masked" => self.load_head(Op::LoadMasked),
             "load" => self.load_head(Op::Load { checked: true }),
             "load_unchecked" => self.load_head(Op::Load { checked: false }),
-            "gather" => self.load_head(Op::Gather),
+            "gather_load" => self.load_head(Op::GatherLoad),
             "store_masked" => ready(Op::StoreMasked, self.values()?),
             "store" => ready(Op::Store, self.values()?),
             "for" => self.for_head(),

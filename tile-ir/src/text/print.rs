@@ -196,7 +196,7 @@ impl<'k> Printer<'k> {
                     cut.steps.as_ref().map_or(String::new(), |steps| format!(" step {}", shape(steps)));
                 format!("{name} {operands} {}{steps}", shape(&cut.tile))
             }
-            (Op::LoadMasked | Op::Gather, [view, pad, indices @ ..]) => {
+            (Op::LoadMasked | Op::GatherLoad, [view, pad, indices @ ..]) => {
                 format!("{name} {}{} pad {}", self.name(*view), self.indices(indices), self.name(*pad))
             }
             (Op::Load { .. }, [view, indices @ ..]) => {

@@ -63,7 +63,7 @@ fn steps(op: &Op, cut: &Cut, mutable: bool) -> Inferred<Vec<Dim>> {
     }
 }
 
-pub(super) fn gather(op: &Op, operands: &[Type]) -> Inferred<Type> {
+pub(super) fn gather_load(op: &Op, operands: &[Type]) -> Inferred<Type> {
     let [tensor, pad, indices @ ..] = operands else {
         return Err(TypeError::new("`gather` takes a tensor, a pad value and index tiles"));
     };

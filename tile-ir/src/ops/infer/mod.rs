@@ -92,7 +92,7 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Partition(cut) => memory::partition(op, cut, operands).map(|ty| vec![ty]),
         Op::BlockIndex => memory::block_index(op, operands),
         Op::LoadMasked | Op::Load { .. } => memory::load(op, operands).map(|ty| vec![ty]),
-        Op::Gather => memory::gather(op, operands).map(|ty| vec![ty]),
+        Op::GatherLoad => memory::gather_load(op, operands).map(|ty| vec![ty]),
         Op::StoreMasked | Op::Store => memory::store(op, operands).map(|()| Vec::new()),
         Op::For => control::for_loop(operands),
         Op::If => control::branch(op, operands).map(|()| Vec::new()),
