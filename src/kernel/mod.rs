@@ -23,6 +23,8 @@
 //! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
+//! | `gather` | reading a tensor at tiles of indices |
+//! | `view_movement` | views of views: `permute`, `flip`, `pad` and the other movements of tensors |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
 //! Shapes are checked by the front end when the macro expands. The checks here are for code that the front
@@ -37,6 +39,7 @@ mod contract;
 mod convert;
 mod folds;
 mod functions;
+mod gather;
 mod movement;
 mod operators;
 mod reductions;
@@ -44,6 +47,7 @@ pub mod scalar;
 mod sorting;
 mod tile;
 mod value;
+mod view_movement;
 mod views;
 
 pub use arena::in_block;
@@ -59,6 +63,7 @@ pub use functions::{
     powf, recip, rem_euclid, round, round_tf32, round_ties_even, rsqrt, saturating_add, saturating_mul,
     saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trailing_zeros, trunc,
 };
+pub use gather::{GatherIndex, GatherIndices};
 pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};

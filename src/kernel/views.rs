@@ -4,25 +4,53 @@
 //! running block owns, so two blocks can't collide. Elements outside the tensor read as the pad value and
 //! are never written.
 
+use super::view_movement::Seen;
 use super::{Element, Number, Tile};
 use std::cell::Cell;
 use tile_ir::Array;
 use tile_ir::array::Elements;
-use tile_layout::{Partition, Window, linear_index, multi_index};
+use tile_ir::view::Placement;
+use tile_layout::{linear_index, multi_index};
 use tile_runtime::reference::Arguments;
 
-/// A `&Tensor` argument inside a kernel.
-#[derive(Clone, Copy)]
+/// A `&Tensor` argument inside a kernel, or a view of one: `permute`, `flip`, `pad` and the other movements give
+/// views of views, and move no element.
+///
+/// ```
+/// use tile::prelude::*;
+///
+/// /// The differences of neighbours, from the right, of every row of the transpose.
+/// #[tile_kernel]
+/// fn differences<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, n, m>) {
+///     let x = x.t().flip([1]);
+///     let before = x.shift(1, 1).partition_view([1, B]);
+///     let x = x.partition_view([1, B]);
+///     let mut y = y.partition_view_mut([1, B]);
+///     y.store_masked(x.load_masked(y.index()) - before.load_masked(y.index()));
+/// }
+///
+/// # fn main() -> tile::Result<()> {
+/// let device = Device::reference();
+/// let x = Tensor::from_slice(&device, &[1.0, 2.0, 4.0, 7.0, 9.0, 9.0], [3, 2])?;
+/// let mut y = Tensor::zeros(&device, [2, 3])?;
+/// differences::<4>(&x, &mut y).launch()?;
+/// // The columns are 1 4 9 and 2 7 9.
+/// assert_eq!(y.to_vec()?, [9.0, -5.0, -3.0, 9.0, -2.0, -5.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
 pub struct TensorView<'a, T, const R: usize> {
     data: &'a [T],
-    extents: [usize; R],
+    pub(super) seen: Seen,
 }
 
-/// A `&mut Tensor` argument inside a kernel.
+/// A `&mut Tensor` argument inside a kernel, or a view of one.
 pub struct TensorViewMut<'a, T, const R: usize> {
     data: &'a [Cell<T>],
-    extents: [usize; R],
-    block: [usize; R],
+    pub(super) seen: Seen,
+    /// The running block's index; its rank is that of the view that is cut.
+    block: &'a [usize],
 }
 
 /// A tensor cut into tiles; the tiles at the end of an axis may stick out. Any tile can be loaded.
@@ -46,15 +74,29 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     /// If the argument's rank isn't `R`; a launch checks it before.
     pub fn of(arguments: &Arguments<'a>, position: usize) -> Self {
         let (data, extents) = arguments.tensor::<T>(position);
-        TensorView {
-            data,
-            extents: extents.try_into().expect("verified: a launch binds tensors of declared rank"),
-        }
+        TensorView::over(data, extents.try_into().expect("verified: a launch binds tensors of declared rank"))
+    }
+
+    /// A dense tensor of these elements.
+    pub(super) fn over(data: &'a [T], extents: [usize; R]) -> Self {
+        TensorView { data, seen: Seen::dense(&extents, T::DTYPE, false) }
+    }
+
+    pub(super) fn with<const S: usize>(&self, seen: Seen) -> TensorView<'a, T, S> {
+        TensorView { data: self.data, seen }
+    }
+
+    pub(super) fn placement(&self) -> Placement {
+        self.seen.placement()
+    }
+
+    pub(super) fn element(&self, position: usize) -> T {
+        self.data[position]
     }
 
     /// The extent of an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
-        self.extents[axis]
+        self.seen.extent(axis)
     }
 
     /// The tensor cut into tiles of these extents.
@@ -62,7 +104,38 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     /// # Panics
     /// If an extent is zero; in a kernel that is a compile error.
     pub fn partition_view(&self, tile: [usize; R]) -> PartitionView<'a, T, R> {
-        PartitionView { data: self.data, cut: Cut::new(self.extents, tile) }
+        PartitionView { data: self.data, cut: Cut::new(&self.seen, tile, tile) }
+    }
+
+    /// The tensor cut into tiles that begin `steps` apart: overlapping where a step is smaller than its tile,
+    /// with gaps where it is larger. Tiles that begin inside count.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    ///
+    /// /// Sums of 3 neighbours.
+    /// #[tile_kernel]
+    /// fn sums(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    ///     let x = x.strided_view([4], [1]);
+    ///     let mut y = y.partition_view_mut([1]);
+    ///     let window = x.load_masked(y.index());
+    ///     y.store_masked(select(Tile::<i32, 1>::iota([4], 0).lt(3), window, 0.0).sum(0));
+    /// }
+    ///
+    /// # fn main() -> tile::Result<()> {
+    /// let device = Device::reference();
+    /// let x = Tensor::from_slice(&device, &[1.0, 2.0, 3.0, 4.0], [4])?;
+    /// let mut y = Tensor::zeros(&device, [4])?;
+    /// sums(&x, &mut y).launch()?;
+    /// assert_eq!(y.to_vec()?, [6.0, 9.0, 7.0, 4.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If an extent or a step is zero; in a kernel that is a compile error.
+    pub fn strided_view(&self, tile: [usize; R], steps: [usize; R]) -> PartitionView<'a, T, R> {
+        PartitionView { data: self.data, cut: Cut::new(&self.seen, tile, steps) }
     }
 }
 
@@ -73,15 +146,21 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     /// If the argument's rank isn't `R`; a launch checks it before.
     pub fn of(arguments: &Arguments<'a>, position: usize) -> Self {
         let (data, extents) = arguments.tensor_mut::<T>(position);
-        let rank = "verified: a launch binds tensors of declared rank";
-        let block =
-            arguments.block_index().try_into().expect("verified: the grid has the rank of every output");
-        TensorViewMut { data, extents: extents.try_into().expect(rank), block }
+        let extents = extents.try_into().expect("verified: a launch binds tensors of declared rank");
+        TensorViewMut::over(data, extents, arguments.block_index())
+    }
+
+    fn over(data: &'a [Cell<T>], extents: [usize; R], block: &'a [usize]) -> Self {
+        TensorViewMut { data, seen: Seen::dense(&extents, T::DTYPE, true), block }
+    }
+
+    pub(super) fn with<const S: usize>(&self, seen: Seen) -> TensorViewMut<'a, T, S> {
+        TensorViewMut { data: self.data, seen, block: self.block }
     }
 
     /// The extent of an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
-        self.extents[axis]
+        self.seen.extent(axis)
     }
 
     /// The tensor cut into tiles of these extents, one per block: this declares the kernel's grid.
@@ -89,24 +168,87 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     /// # Panics
     /// If an extent is zero; in a kernel that is a compile error.
     pub fn partition_view_mut(&mut self, tile: [usize; R]) -> PartitionViewMut<'a, T, R> {
-        PartitionViewMut { data: self.data, cut: Cut::new(self.extents, tile), block: self.block }
+        self.cut(tile, tile)
+    }
+
+    /// [`TensorViewMut::partition_view_mut`] with tiles that begin `steps` apart; what lies between them isn't
+    /// written.
+    ///
+    /// # Panics
+    /// If an extent or a step is zero, or a step is smaller than its tile; in a kernel that is a compile error.
+    pub fn strided_view_mut(&mut self, tile: [usize; R], steps: [usize; R]) -> PartitionViewMut<'a, T, R> {
+        let apart = tile.iter().zip(&steps).all(|(tile, step)| step >= tile);
+        assert!(apart, "tiles {tile:?}, {steps:?} apart, overlap: two blocks would write one element");
+        self.cut(tile, steps)
+    }
+
+    fn cut(&self, tile: [usize; R], steps: [usize; R]) -> PartitionViewMut<'a, T, R> {
+        let block = self.block.try_into().expect("verified: the grid has the rank of every output's view");
+        PartitionViewMut { data: self.data, cut: Cut::new(&self.seen, tile, steps), block }
     }
 }
 
 impl<T: Element, const R: usize> PartitionView<'_, T, R> {
     /// The number of tiles along an axis; a tile that sticks out counts.
     pub fn tiles(&self, axis: usize) -> usize {
-        self.cut.partition.index_space()[axis]
+        self.cut.tiles(axis)
     }
 
     /// The extent of the tensor along an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
-        self.cut.partition.extents()[axis]
+        self.cut.extents[axis]
     }
 
     /// The tile at `index`, with `pad` in place of elements outside the tensor.
     pub fn load_masked_or(&self, pad: T, index: [usize; R]) -> Tile<T, R> {
         self.cut.load(index, pad, |position| self.data[position])
+    }
+
+    /// The tile at `index`, all of whose elements exist. That is proved when the kernel is compiled, or checked
+    /// when it is launched; an index that can't be bounded, such as a scalar argument, is a compile error.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    ///
+    /// #[tile_kernel]
+    /// fn twice<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    ///     let x = x.partition_view([B]);
+    ///     let mut y = y.partition_view_mut([B]);
+    ///     y.store(x.load(y.index()) * 2.0);
+    /// }
+    ///
+    /// # fn main() -> tile::Result<()> {
+    /// let device = Device::reference();
+    /// let x = Tensor::from_slice(&device, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [6])?;
+    /// let mut y = Tensor::zeros(&device, [6])?;
+    /// twice::<2>(&x, &mut y).launch()?;
+    /// assert_eq!(y.to_vec()?, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+    /// let error = twice::<4>(&x, &mut y).launch().unwrap_err();
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "kernel `twice`: `load` of `x`: tile 1 of axis 0 ends at element 8, but the axis has 6 elements (n)",
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// If an element doesn't exist, which a launch has excluded.
+    pub fn load(&self, index: [usize; R]) -> Tile<T, R> {
+        self.cut.assert_whole("load", index);
+        self.load_masked_or(T::default(), index)
+    }
+
+    /// The tile at `index`, which the kernel's author knows to lie inside the tensor.
+    ///
+    /// # Safety
+    /// Every element of the tile exists.
+    ///
+    /// # Panics
+    /// On the reference device, if one doesn't.
+    pub unsafe fn load_unchecked(&self, index: [usize; R]) -> Tile<T, R> {
+        self.cut.assert_whole("load_unchecked", index);
+        self.load_masked_or(T::default(), index)
     }
 }
 
@@ -125,12 +267,31 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
 
     /// The number of tiles along an axis; a tile that sticks out counts.
     pub fn tiles(&self, axis: usize) -> usize {
-        self.cut.partition.index_space()[axis]
+        self.cut.tiles(axis)
     }
 
     /// The extent of the tensor along an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
-        self.cut.partition.extents()[axis]
+        self.cut.extents[axis]
+    }
+
+    /// The block's tile, all of whose elements exist: a launch whose tiles don't fit is refused.
+    ///
+    /// # Panics
+    /// If an element doesn't exist, which a launch has excluded.
+    pub fn load(&self) -> Tile<T, R> {
+        self.cut.assert_whole("load", self.block);
+        self.load_masked_or(T::default())
+    }
+
+    /// Writes the block's tile, all of whose elements exist: a launch whose tiles don't fit is refused.
+    ///
+    /// # Panics
+    /// If the tile doesn't have the view's tile extents; in a kernel that is a compile error. If an element
+    /// doesn't exist, which a launch has excluded.
+    pub fn store(&mut self, tile: Tile<T, R>) {
+        self.cut.assert_whole("store", self.block);
+        self.store_masked(tile);
     }
 
     /// The block's tile, with `pad` in place of elements outside the tensor.
@@ -151,9 +312,8 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
         );
         let values = tile.to_vec();
         self.cut.for_each_run(self.block, |in_tile, in_tensor, length| {
-            let target = &self.data[in_tensor..in_tensor + length];
-            for (cell, &value) in target.iter().zip(&values[in_tile..]) {
-                cell.set(value);
+            for (i, &value) in values[in_tile..in_tile + length].iter().enumerate() {
+                self.data[in_tensor(i)].set(value);
             }
         });
     }
@@ -169,36 +329,65 @@ impl<T: Number, const R: usize> PartitionViewMut<'_, T, R> {
 /// How a tensor is cut.
 #[derive(Clone)]
 struct Cut<const R: usize> {
-    partition: Partition,
+    placement: Placement,
+    extents: [usize; R],
     tile: [usize; R],
+    steps: [usize; R],
 }
 
 impl<const R: usize> Cut<R> {
-    fn new(extents: [usize; R], tile: [usize; R]) -> Self {
-        let Some(partition) = Partition::new(&extents, &tile) else {
-            panic!("a partition view needs positive tile extents, not {tile:?}")
-        };
-        Cut { partition, tile }
+    fn new(seen: &Seen, tile: [usize; R], steps: [usize; R]) -> Self {
+        assert!(
+            tile.iter().chain(&steps).all(|&extent| extent > 0),
+            "a partition view needs positive tile extents, not {tile:?}"
+        );
+        Cut { placement: seen.placement(), extents: seen.extents(), tile, steps }
     }
 
-    /// Calls `run` with (position in the tile, position in the tensor, length) for every contiguous run of
-    /// elements of a tile that lie inside the tensor.
-    fn for_each_run(&self, index: [usize; R], mut run: impl FnMut(usize, usize, usize)) {
-        let Some(Window { start, valid }) = self.partition.window(&index) else { return };
-        let (rows, length) = match valid.split_last() {
-            None => (1, 1),
-            Some((&length, rows)) => (rows.iter().product(), length),
-        };
-        for row in 0..rows {
-            let mut offset = multi_index(row, &valid[..R.saturating_sub(1)]);
-            offset.resize(R, 0);
-            let in_tensor: Vec<usize> =
-                start.iter().zip(&offset).map(|(start, offset)| start + offset).collect();
-            run(
-                linear_index(&offset, &self.tile),
-                linear_index(&in_tensor, self.partition.extents()),
-                length,
-            );
+    fn tiles(&self, axis: usize) -> usize {
+        self.extents[axis].div_ceil(self.steps[axis])
+    }
+
+    /// Per axis, where a tile begins and the places in it that exist; `None` where none do.
+    fn window(&self, index: [usize; R]) -> Option<[(i64, usize, usize); R]> {
+        let mut window = [(0, 0, 0); R];
+        for axis in 0..R {
+            let start =
+                index[axis].checked_mul(self.steps[axis]).filter(|&start| start < self.extents[axis])?;
+            let (start, tile) = (start as i64, self.tile[axis] as i64);
+            let (begin, end) = self.placement.windows[axis];
+            let (begin, end) = ((begin - start).clamp(0, tile), (end - start).clamp(0, tile));
+            if begin >= end {
+                return None;
+            }
+            window[axis] = (start, begin as usize, end as usize);
+        }
+        Some(window)
+    }
+
+    fn assert_whole(&self, method: &str, index: [usize; R]) {
+        let whole = self.window(index).is_some_and(|window| {
+            window.iter().zip(self.tile).all(|(&(_, begin, end), tile)| begin == 0 && end == tile)
+        });
+        assert!(whole, "`{method}`: tile {index:?} isn't all inside; use `{method}_masked`");
+    }
+
+    /// Calls `run` with (position in the tile, place → position in the tensor, length) for every row of the
+    /// elements of a tile that exist.
+    fn for_each_run(&self, index: [usize; R], mut run: impl FnMut(usize, &dyn Fn(usize) -> usize, usize)) {
+        let Some(window) = self.window(index) else { return };
+        let counts: Vec<usize> = window.iter().map(|(_, begin, end)| end - begin).collect();
+        let (length, rows) = counts.split_last().map_or((1, &[][..]), |(&length, rows)| (length, rows));
+        let stride = self.placement.strides.last().copied().unwrap_or(0);
+        for row in 0..rows.iter().product() {
+            let mut place = multi_index(row, rows);
+            place.resize(R, 0);
+            let mut first = self.placement.offset;
+            for (axis, &(start, begin, _)) in window.iter().enumerate() {
+                place[axis] += begin;
+                first += (start + place[axis] as i64) * self.placement.strides[axis];
+            }
+            run(linear_index(&place, &self.tile), &|i| (first + i as i64 * stride) as usize, length);
         }
     }
 
@@ -208,7 +397,7 @@ impl<const R: usize> Cut<R> {
             let mut values = vec![pad.to_float(); count];
             self.for_each_run(index, |in_tile, in_tensor, length| {
                 for i in 0..length {
-                    values[in_tile + i] = element(in_tensor + i).to_float();
+                    values[in_tile + i] = element(in_tensor(i)).to_float();
                 }
             });
             Elements::Float(values)
@@ -216,7 +405,7 @@ impl<const R: usize> Cut<R> {
             let mut values = vec![pad.to_int(); count];
             self.for_each_run(index, |in_tile, in_tensor, length| {
                 for i in 0..length {
-                    values[in_tile + i] = element(in_tensor + i).to_int();
+                    values[in_tile + i] = element(in_tensor(i)).to_int();
                 }
             });
             Elements::Int(values)
@@ -230,7 +419,7 @@ mod tests {
     use super::*;
 
     fn view(data: &[i32], extents: [usize; 2]) -> TensorView<'_, i32, 2> {
-        TensorView { data, extents }
+        TensorView::over(data, extents)
     }
 
     #[test]
@@ -246,7 +435,7 @@ mod tests {
     #[test]
     fn a_block_writes_its_own_tile_inside_the_tensor() {
         let data = vec![Cell::new(0); 15];
-        let mut tensor = TensorViewMut { data: &data, extents: [3, 5], block: [1, 1] };
+        let mut tensor = TensorViewMut::over(&data, [3, 5], &[1, 1]);
         let mut tiles = tensor.partition_view_mut([2, 4]);
         tiles.store_masked(Tile::full([2, 4], 7));
         let expected: Vec<i32> = (0..15).map(|i| if i == 14 { 7 } else { 0 }).collect();
@@ -259,7 +448,7 @@ mod tests {
     #[should_panic(expected = "a tile of shape [2, 1] is stored to a view of tiles [2, 4]")]
     fn stored_tiles_have_the_shape_of_the_view() {
         let data = vec![Cell::new(0); 15];
-        let mut tensor = TensorViewMut { data: &data, extents: [3, 5], block: [0, 0] };
+        let mut tensor = TensorViewMut::<_, 2>::over(&data, [3, 5], &[0, 0]);
         tensor.partition_view_mut([2, 4]).store_masked(Tile::zeros([2, 1]));
     }
 }

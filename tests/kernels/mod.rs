@@ -5,6 +5,7 @@
 mod behaviour_movement;
 mod behaviour_numbers;
 mod behaviour_reductions;
+mod behaviour_views;
 mod control;
 mod elementwise;
 mod exits;

@@ -31,3 +31,5 @@ mod random;
 mod scratch;
 #[path = "targets/simt.rs"]
 mod simt;
+#[path = "targets/views.rs"]
+mod views;

@@ -260,7 +260,7 @@ impl Parser {
             self.error(ty.span(), message, &example);
             return None;
         }
-        Some(TensorType { extents: extents.into_iter().collect::<Option<_>>()?, elem: elem?, mutable })
+        Some(TensorType::dense(extents.into_iter().collect::<Option<_>>()?, elem?, mutable))
     }
 
     fn extent(&mut self, generics: &[Generic], argument: &GenericArgument, name: &str) -> Option<Dim> {

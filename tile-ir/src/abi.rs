@@ -4,7 +4,8 @@
 //!
 //! A compiled kernel receives **slots**, 8 bytes each: first one per argument in order (the address of a
 //! tensor's first element, or a scalar in the low bytes), then one `u64` per run-time size in the order of
-//! [`KernelAbi::sizes`]. Tensors are dense and row-major, so extents say everything about their layout.
+//! [`KernelAbi::sizes`]. Tensors are dense and row-major, so extents say everything about their layout. Code
+//! relies on [`KernelAbi::checks`]: views whose elements lie inside, loads and stores without masks.
 //! A mutable tensor overlaps no other argument; code is optimised on that.
 //!
 //! * On a GPU each slot is one kernel parameter and each block runs one tile; the grid is one-dimensional.
@@ -12,11 +13,13 @@
 //!
 //! Blocks are numbered row-major over the index space of the outputs: the last axis counts fastest.
 
+use crate::analysis::{Bound as IndexBound, Ranges, bounds};
 use crate::dim::{Dim, DimError};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, ValueId};
 use crate::ops::Op;
 use crate::types::Type;
+use crate::view::{Requirement, Source};
 use std::collections::BTreeMap;
 
 /// The native entry point of a kernel on the CPU: slots, first block, end block (exclusive), scratch memory
@@ -66,6 +69,27 @@ pub struct KernelAbi {
     pub sizes: Vec<String>,
     /// The index spaces of the mutable partition views, each with the argument that it cuts. All must agree.
     pub grids: Vec<(String, Vec<Dim>)>,
+    /// What else must hold for the sizes.
+    pub checks: Vec<Check>,
+}
+
+/// A condition on the sizes of a launch, which the kernel's code relies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// What the view of a tensor needs.
+    View {
+        /// The tensor that is moved, as a message names it.
+        tensor: String,
+        /// The condition.
+        requirement: Requirement,
+    },
+    /// What a load or store without a mask needs, unless the grid is empty.
+    Bound {
+        /// The tensor that is read or written, as a message names it.
+        tensor: String,
+        /// The condition.
+        bound: IndexBound,
+    },
 }
 
 /// What a compiled instance needs to be launched, besides its code.
@@ -154,6 +178,14 @@ pub enum BindError {
         /// Its tiles per axis.
         second: Vec<usize>,
     },
+    /// Sizes that a view, or a load or store without a mask, doesn't fit.
+    #[error("kernel `{kernel}`: {problem}")]
+    Check {
+        /// The kernel.
+        kernel: String,
+        /// What doesn't fit, with argument, axis and sizes.
+        problem: String,
+    },
     /// An extent that has no value.
     #[error("an extent of kernel `{kernel}` can't be computed: {source}")]
     Dim {
@@ -191,6 +223,7 @@ impl KernelAbi {
             arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
             sizes: kernel.sizes(),
             grids: grids(kernel),
+            checks: checks(kernel),
         }
     }
 
@@ -202,7 +235,11 @@ impl KernelAbi {
     pub fn bind(&self, shapes: &[&[usize]]) -> Result<Bound, BindError> {
         let values = self.bind_sizes(shapes)?;
         self.check_declared(shapes, &values)?;
+        self.check_views(&values)?;
         let grid = self.bind_grid(&values)?;
+        if grid.iter().all(|&tiles| tiles > 0) {
+            self.check_bounds(&values)?;
+        }
         let sizes = self.sizes.iter().map(|name| values[name.as_str()].2 as u64).collect();
         Ok(Bound { sizes, grid })
     }
@@ -287,14 +324,74 @@ impl KernelAbi {
         Ok(agreed.expect("verified: a kernel has a mutable partition view").1)
     }
 
+    fn check_views(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
+        self.checks.iter().try_for_each(|check| match check {
+            Check::View { tensor, requirement } => {
+                self.holds(requirement.violation(tensor, &|name| size(values, name)))
+            }
+            Check::Bound { .. } => Ok(()),
+        })
+    }
+
+    fn check_bounds(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
+        self.checks.iter().try_for_each(|check| match check {
+            Check::View { .. } => Ok(()),
+            Check::Bound { tensor, bound } => self.holds(bound.violation(tensor, &|name| size(values, name))),
+        })
+    }
+
+    fn holds(&self, violation: Result<Option<String>, DimError>) -> Result<(), BindError> {
+        let kernel = self.kernel.clone();
+        match violation {
+            Ok(None) => Ok(()),
+            Ok(Some(problem)) => Err(BindError::Check { kernel, problem }),
+            Err(source) => Err(BindError::Dim { kernel, source }),
+        }
+    }
+
     fn evaluate(&self, dim: &Dim, values: &SizeValues<'_>) -> Result<usize, BindError> {
-        dim.evaluate(&|name| values.get(name).and_then(|&(_, _, value)| i64::try_from(value).ok()))
+        dim.evaluate(&|name| size(values, name))
             .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })
     }
 }
 
 /// Run-time size → the argument and axis that bound it, and its value.
 type SizeValues<'a> = BTreeMap<&'a str, (&'a str, usize, usize)>;
+
+fn size(values: &SizeValues<'_>, name: &str) -> Option<i64> {
+    values.get(name).and_then(|&(_, _, value)| i64::try_from(value).ok())
+}
+
+/// What holds for some sizes only. A kernel that doesn't bound an index isn't verified.
+fn checks(kernel: &Kernel) -> Vec<Check> {
+    let ranges = Ranges::of(kernel);
+    let mut checks = Vec::new();
+    for data in kernel.walk().into_iter().map(|op| kernel.op(op)) {
+        match (&data.op, data.operands.first().map(|&operand| (operand, kernel.ty(operand)))) {
+            (Op::View(movement), Some((operand, Type::Tensor(tensor)))) => {
+                let tensor =
+                    movement.apply(tensor).map_or_else(|_| Vec::new(), |(_, requirements)| requirements);
+                let name = kernel.tensor_name(operand);
+                checks.extend(
+                    tensor.into_iter().map(|requirement| Check::View { tensor: name.clone(), requirement }),
+                );
+            }
+            (Op::Load { .. } | Op::Store, Some((view, _))) => {
+                let name = kernel.tensor_name(view);
+                let bounds =
+                    bounds::bounds(kernel, &ranges, data).expect("verified: every index has a range");
+                let open = bounds.into_iter().filter(|bound| bound.decide() != Some(true));
+                for check in open.map(|bound| Check::Bound { tensor: name.clone(), bound }) {
+                    if !checks.contains(&check) {
+                        checks.push(check);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    checks
+}
 
 fn argument(kernel: &Kernel, param: ValueId) -> Argument {
     let data = kernel.value(param);
@@ -317,7 +414,8 @@ fn grids(kernel: &Kernel) -> Vec<(String, Vec<Dim>)> {
         }
         let view = kernel.ty(data.results[0]).as_partition().expect("verified: a partition gives a view");
         if view.tensor.mutable {
-            let name = kernel.value(data.operands[0]).name.clone().expect("parameters are named");
+            let argument = Source::of(kernel, data.operands[0]).argument;
+            let name = kernel.value(argument).name.clone().expect("parameters are named");
             grids.push((name, view.index_space()));
         }
     }

@@ -13,7 +13,7 @@ use crate::dtype::{Class, DType};
 use crate::ops::fused;
 use crate::ops::{BinaryOp, Classification, Literal, Op, Predicate, ReduceOp, UnaryOp};
 use crate::round::{Rounding, decode, encode, round};
-use tile_layout::{Window, element_count, linear_index, multi_index};
+use tile_layout::{element_count, multi_index};
 
 /// Elements as numbers. Invariant: each is representable in the array's format.
 #[derive(Clone, Debug, PartialEq)]
@@ -426,52 +426,37 @@ impl Array {
         Array { dtype, shape: c.shape.clone(), elements }
     }
 
-    /// The tile at `window` of this tensor; elements outside it are `pad`. `None` is a window wholly outside.
-    pub fn window(&self, window: Option<&Window>, tile: &[usize], pad: Literal) -> Array {
+    /// The elements of this tensor at positions given per index of a tile; `pad` where there is none.
+    pub fn read(&self, tile: &[usize], pad: Literal, position: impl Fn(&[usize]) -> Option<usize>) -> Array {
         let mut result = Array::full(self.dtype, tile, pad);
-        if let Some(window) = window {
-            for (inside, outside) in window_positions(window, tile, &self.shape) {
-                match (&mut result.elements, &self.elements) {
-                    (Elements::Float(to), Elements::Float(from)) => to[inside] = from[outside],
-                    (Elements::Int(to), Elements::Int(from)) => to[inside] = from[outside],
-                    _ => unreachable!("both arrays have one format"),
-                }
+        for i in 0..result.len() {
+            let Some(from) = position(&multi_index(i, tile)) else { continue };
+            match (&mut result.elements, &self.elements) {
+                (Elements::Float(to), Elements::Float(elements)) => to[i] = elements[from],
+                (Elements::Int(to), Elements::Int(elements)) => to[i] = elements[from],
+                _ => unreachable!("both arrays have one format"),
             }
         }
         result
     }
 
-    /// Writes the part of `tile` that lies inside this tensor.
-    pub fn set_window(&mut self, window: &Window, tile: &Array) {
+    /// Writes a tile's elements to the positions given per index; nothing where there is none.
+    pub fn write(&mut self, tile: &Array, position: impl Fn(&[usize]) -> Option<usize>) {
         assert_eq!(self.dtype, tile.dtype, "verified: a tile is stored to a view of its format");
-        for (inside, outside) in window_positions(window, &tile.shape, &self.shape) {
+        for i in 0..tile.len() {
+            let Some(to) = position(&multi_index(i, &tile.shape)) else { continue };
             match (&mut self.elements, &tile.elements) {
-                (Elements::Float(to), Elements::Float(from)) => to[outside] = from[inside],
-                (Elements::Int(to), Elements::Int(from)) => to[outside] = from[inside],
+                (Elements::Float(elements), Elements::Float(from)) => elements[to] = from[i],
+                (Elements::Int(elements), Elements::Int(from)) => elements[to] = from[i],
                 _ => unreachable!("both arrays have one format"),
             }
         }
     }
 }
 
-/// The row-major positions of a window's elements in the tile and in the tensor.
-fn window_positions<'a>(
-    window: &'a Window,
-    tile: &'a [usize],
-    extents: &'a [usize],
-) -> impl Iterator<Item = (usize, usize)> + 'a {
-    let count = element_count(&window.valid).expect("a window is part of a tensor");
-    (0..count).map(move |i| {
-        let inside = multi_index(i, &window.valid);
-        let outside: Vec<usize> = inside.iter().zip(&window.start).map(|(&i, &start)| start + i).collect();
-        (linear_index(&inside, tile), linear_index(&outside, extents))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tile_layout::Partition;
 
     fn floats(shape: &[usize], values: &[f64]) -> Array {
         Array::new(DType::F32, shape.to_vec(), Elements::Float(values.to_vec()))
@@ -529,14 +514,12 @@ mod tests {
     }
 
     #[test]
-    fn windows_pad_and_clip() {
-        let mut x = Array::iota(DType::F32, &[10], 0);
-        let partition = Partition::new(&[10], &[4]).unwrap();
-        let last = partition.window(&[2]).unwrap();
-        let tile = x.window(Some(&last), &[4], Literal::Float(f64::NEG_INFINITY));
-        assert_eq!(tile.elements(), &Elements::Float(vec![8., 9., f64::NEG_INFINITY, f64::NEG_INFINITY]));
-        x.set_window(&last, &Array::full(DType::F32, &[4], Literal::Float(1.0)));
-        assert_eq!((x.get_f64(7), x.get_f64(8), x.get_f64(9)), (7.0, 1.0, 1.0));
-        assert_eq!(x.window(None, &[2], Literal::Float(5.0)).elements(), &Elements::Float(vec![5., 5.]));
+    fn tiles_are_read_and_written_where_there_are_elements() {
+        let mut x = floats(&[3], &[1.0, 2.0, 3.0]);
+        let backwards = |index: &[usize]| 2usize.checked_sub(index[0]);
+        let tile = x.read(&[4], Literal::Float(f64::NEG_INFINITY), backwards);
+        assert_eq!(tile.elements(), &Elements::Float(vec![3.0, 2.0, 1.0, f64::NEG_INFINITY]));
+        x.write(&floats(&[4], &[7.0, 8.0, 9.0, 10.0]), backwards);
+        assert_eq!(x.elements(), &Elements::Float(vec![9.0, 8.0, 7.0]));
     }
 }

@@ -183,7 +183,11 @@ impl Dim {
         usize::try_from(value).map_err(|_| DimError::Negative(self.to_string(), value))
     }
 
-    fn evaluate_signed(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, DimError> {
+    /// [`Dim::evaluate`] of what may be negative, such as a stride.
+    ///
+    /// # Errors
+    /// [`DimError`] where a name is unbound, a divisor is zero, or the value overflows.
+    pub fn evaluate_signed(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, DimError> {
         let overflow = || DimError::Overflow(self.to_string());
         let mut sum = 0i64;
         for (factors, &coefficient) in &self.terms {
@@ -194,6 +198,15 @@ impl Dim {
             sum = sum.checked_add(product).ok_or_else(overflow)?;
         }
         Ok(sum)
+    }
+
+    /// Whether the value isn't negative for any parameters and sizes, as its form shows.
+    pub fn is_natural(&self) -> bool {
+        let natural = |atom: &Atom| match atom {
+            Atom::Param(_) | Atom::Size(_) => true,
+            Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => a.is_natural() && b.is_natural(),
+        };
+        self.terms.iter().all(|(factors, &coefficient)| coefficient >= 0 && factors.iter().all(natural))
     }
 
     /// The terms: each a product of atoms and its coefficient. Code generation walks these.

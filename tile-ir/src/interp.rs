@@ -1,6 +1,6 @@
 //! The reference evaluator: executes any [`Instance`] on dense arrays, block by block.
 //!
-//! Views hold no data: a partition is the argument that it cuts. Nothing here is fast; everything follows
+//! Views hold no data: a moved tensor or a partition is a place in an argument. Nothing here is fast; everything follows
 //! the definition of the op.
 
 use crate::abi::{BindError, Bound, KernelAbi};
@@ -10,9 +10,10 @@ use crate::dtype::DType;
 use crate::kernel::{OpData, RegionId, ValueId};
 use crate::ops::{Literal, Op};
 use crate::specialize::Instance;
-use crate::types::Type;
+use crate::types::{TensorType, Type};
+use crate::view::{Placement, Source};
 use std::collections::HashMap;
-use tile_layout::{Partition, multi_index};
+use tile_layout::{linear_index, multi_index};
 
 /// Runs every block of the grid, in order. `arguments` are the kernel's arguments (scalars have rank 0);
 /// mutable tensors are updated in place.
@@ -37,10 +38,19 @@ pub fn run(instance: &Instance, arguments: &mut [Array]) -> Result<(), BindError
     let bound = abi.bind(&shapes)?;
     let sizes = abi.sizes.iter().cloned().zip(bound.sizes.iter().map(|&size| size as i64)).collect();
     let views = views(instance);
+    let tensors = tensors(instance);
     for block in 0..bound.blocks() {
         let values = vec![None; instance.value_count()];
         let block = block_index(block, &bound);
-        let mut evaluation = Evaluation { instance, arguments, sizes: &sizes, views: &views, block, values };
+        let mut evaluation = Evaluation {
+            instance,
+            arguments,
+            sizes: &sizes,
+            views: &views,
+            tensors: &tensors,
+            block,
+            values,
+        };
         evaluation.bind_arguments();
         evaluation.region(instance.body());
     }
@@ -55,14 +65,23 @@ fn tensor_shapes(instance: &Instance, arguments: &[Array]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-fn views(instance: &Instance) -> HashMap<ValueId, usize> {
+/// The tensor that each partition view cuts.
+fn views(instance: &Instance) -> HashMap<ValueId, ValueId> {
     let ops = instance.walk().into_iter().map(|op| instance.op(op));
     ops.filter(|data| matches!(data.op, Op::Partition(_)))
-        .map(|data| {
-            let argument = instance.params().iter().position(|param| *param == data.operands[0]);
-            (data.results[0], argument.expect("verified: a partition cuts an argument"))
-        })
+        .map(|data| (data.results[0], data.operands[0]))
         .collect()
+}
+
+/// Every tensor value: the argument that it shows, by position, and how.
+fn tensors(instance: &Instance) -> HashMap<ValueId, (usize, Source)> {
+    let tensors = instance.value_ids().filter(|&value| matches!(instance.ty(value), Type::Tensor(_)));
+    let placed = tensors.filter_map(|tensor| {
+        let source = Source::of(instance, tensor);
+        let argument = instance.params().iter().position(|param| *param == source.argument)?;
+        Some((tensor, (argument, source)))
+    });
+    placed.collect()
 }
 
 fn block_index(block: usize, bound: &Bound) -> Vec<usize> {
@@ -74,8 +93,10 @@ struct Evaluation<'a> {
     instance: &'a Instance,
     arguments: &'a mut [Array],
     sizes: &'a HashMap<String, i64>,
-    /// The argument that each view cuts.
-    views: &'a HashMap<ValueId, usize>,
+    /// The tensor that each partition view cuts.
+    views: &'a HashMap<ValueId, ValueId>,
+    /// The argument of each tensor, and how it is seen.
+    tensors: &'a HashMap<ValueId, (usize, Source)>,
     block: Vec<usize>,
     /// Scalars and tiles.
     values: Vec<Option<Array>>,
@@ -130,7 +151,7 @@ impl Evaluation<'_> {
                 self.region(chosen).into_iter().map(Some).collect()
             }
             // A view has no value of its own.
-            Op::Partition(_) => vec![None],
+            Op::Partition(_) | Op::View(_) => vec![None],
             Op::BlockIndex => {
                 let axes = self.block.iter();
                 axes.map(|&i| Some(Array::scalar(DType::Index, Literal::Int(i as i128)))).collect()
@@ -145,8 +166,9 @@ impl Evaluation<'_> {
                 let count = extents(std::slice::from_ref(count))[0];
                 self.get(data.operands[0]).sort(*axis, *descending, count).map(Some).into()
             }
-            Op::LoadMasked => vec![Some(self.load(data))],
-            Op::StoreMasked => {
+            Op::LoadMasked | Op::Load { .. } => vec![Some(self.load(data))],
+            Op::GatherLoad => vec![Some(self.gather_load(data))],
+            Op::StoreMasked | Op::Store => {
                 self.store(data);
                 Vec::new()
             }
@@ -209,30 +231,66 @@ impl Evaluation<'_> {
         carried
     }
 
-    /// The partition that a view value stands for, and the argument that it cuts.
-    fn view(&self, value: ValueId) -> (usize, Partition) {
-        let view = self.instance.ty(value).as_partition().expect("verified: a view operand");
-        let argument = self.views[&value];
-        let partition = Partition::new(self.arguments[argument].shape(), &extents(&view.tile));
-        (argument, partition.expect("verified: tile extents are positive and of the tensor's rank"))
+    /// The argument that a tensor value shows, and where its elements lie in it.
+    fn placement(&self, tensor: ValueId) -> (usize, Placement) {
+        let lookup = |name: &str| self.sizes.get(name).copied();
+        let place = |ty: &TensorType| Placement::of(ty, &lookup).expect("a launch has checked the sizes");
+        let Type::Tensor(ty) = self.instance.ty(tensor) else { unreachable!("verified: a tensor") };
+        let (argument, source) = &self.tensors[&tensor];
+        let selections = source
+            .selections
+            .iter()
+            .map(|selection| (place(&selection.from), selection.axis, self.index(selection.index) as u64));
+        (*argument, place(ty).at(selections))
+    }
+
+    /// The argument of a partition view, and where the elements of one of its tiles lie.
+    fn tile(&self, view: ValueId, index: &[usize]) -> (usize, impl Fn(&[usize]) -> Option<usize> + use<>) {
+        let ty = self.instance.ty(view).as_partition().expect("verified: a view operand");
+        let (argument, placement) = self.placement(self.views[&view]);
+        let (steps, index) = (extents(&ty.steps), index.to_vec());
+        let position = move |inside: &[usize]| {
+            let axes = index.iter().zip(&steps).zip(inside).zip(&placement.extents);
+            let element = axes.map(|(((&tile, &step), &inside), &extent)| {
+                let start = i64::try_from(tile.checked_mul(step)?).ok().filter(|&start| start < extent)?;
+                start.checked_add(inside as i64)
+            });
+            placement.position(&element.collect::<Option<Vec<i64>>>()?)
+        };
+        (argument, position)
     }
 
     fn load(&self, data: &OpData) -> Array {
-        let (argument, partition) = self.view(data.operands[0]);
-        let pad = self.get(data.operands[1]).get(0);
-        let index: Vec<usize> = match &data.operands[2..] {
+        let load = data.load().expect("verified: a load");
+        let view = self.instance.ty(load.view).as_partition().expect("verified: a view operand");
+        let index: Vec<usize> = match load.index {
             [] => self.block.clone(),
             indices => indices.iter().map(|&value| self.index(value)).collect(),
         };
-        self.arguments[argument].window(partition.window(&index).as_ref(), partition.tile(), pad)
+        let (argument, position) = self.tile(load.view, &index);
+        let source = &self.arguments[argument];
+        // Without a mask there is nothing to pad, unless the kernel's author vouched for it and was wrong.
+        let zero = if source.dtype().is_float() { Literal::Float(0.0) } else { Literal::Int(0) };
+        let pad = load.pad.map_or(zero, |pad| self.get(pad).get(0));
+        source.read(&extents(&view.tile), pad, position)
     }
 
     fn store(&mut self, data: &OpData) {
-        let (argument, partition) = self.view(data.operands[0]);
         let tile = self.get(data.operands[1]).clone();
-        if let Some(window) = partition.window(&self.block) {
-            self.arguments[argument].set_window(&window, &tile);
-        }
+        let (argument, position) = self.tile(data.operands[0], &self.block);
+        self.arguments[argument].write(&tile, position);
+    }
+
+    fn gather_load(&self, data: &OpData) -> Array {
+        let (argument, placement) = self.placement(data.operands[0]);
+        let indices: Vec<&Array> = data.operands[2..].iter().map(|&value| self.get(value)).collect();
+        let shape = indices[0].shape();
+        let pad = self.get(data.operands[1]).get(0);
+        self.arguments[argument].read(shape, pad, |inside| {
+            let at = linear_index(inside, shape);
+            let element = indices.iter().map(|index| i64::try_from(index.get_int(at)).ok());
+            placement.position(&element.collect::<Option<Vec<i64>>>()?)
+        })
     }
 
     fn tile_shape(&self, value: ValueId) -> Vec<usize> {
@@ -271,10 +329,14 @@ impl Evaluation<'_> {
             Op::ReduceWith { .. }
             | Op::ScanWith { .. }
             | Op::Sort { .. }
+            | Op::View(_)
             | Op::Partition(_)
             | Op::BlockIndex
             | Op::LoadMasked
+            | Op::Load { .. }
+            | Op::GatherLoad
             | Op::StoreMasked
+            | Op::Store
             | Op::For
             | Op::While
             | Op::If
@@ -353,6 +415,34 @@ kernel @matmul<BM, BN, BK>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c:
             "`k` of kernel `matmul` is 3 (axis 1 of `a`) and 2 (axis 0 of `b`); axes that share a name must have \
              equal extents"
         );
+    }
+
+    const CUT: &str = "\
+kernel @cut(%x: tensor<m x n x f32>, %y: mut tensor<n x m x f32>) {
+  %t = view %x permute [1, 0] : tensor<n x m x f32, strided [1, n]>
+  %vx = partition %t [2, 4] : partition<n x m x f32, strided [1, n], [2, 4]>
+  %vy = partition %y [2, 4] : mut partition<n x m x f32, [2, 4]>
+  %i, %j = block_index %vy : index, index
+  %0 = load %vx[%i, %j] : tile<2 x 4 x f32>
+  store %vy, %0
+}
+";
+
+    #[test]
+    fn bounds_are_checked_before_anything_runs() {
+        let instance = instance(CUT, &[]);
+        let x = ramp(&[4, 6], |i| i as f64);
+        let mut arguments = [x.clone(), ramp(&[6, 4], |_| -7.0)];
+        run(&instance, &mut arguments).unwrap();
+        assert_eq!(arguments[1].elements(), x.permute(&[1, 0]).elements());
+        let mut arguments = [ramp(&[4, 5], |i| i as f64), ramp(&[5, 4], |_| -7.0)];
+        assert_eq!(
+            run(&instance, &mut arguments).unwrap_err().to_string(),
+            "kernel `cut`: `load` of a view of `x`: tile 2 of axis 0 ends at element 6, but the axis has 5 elements (n)"
+        );
+        assert_eq!(arguments[1].elements(), ramp(&[5, 4], |_| -7.0).elements());
+        let mut empty = [ramp(&[3, 0], |_| 0.0), ramp(&[0, 3], |_| 0.0)];
+        run(&instance, &mut empty).unwrap();
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::dim::Dim;
 use crate::loc::Loc;
 use crate::ops::{Domain, Op};
 use crate::types::{TensorType, Type};
+use crate::view::Source;
 use std::collections::{BTreeSet, HashSet};
 
 macro_rules! handle {
@@ -68,6 +69,30 @@ pub struct OpData {
     pub regions: Vec<RegionId>,
     /// Place in the user's Rust.
     pub loc: Loc,
+}
+
+/// The operands of an op that reads a tile of a partition view.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOperands<'k> {
+    /// The view.
+    pub view: ValueId,
+    /// What elements outside read as; `None` where there are none.
+    pub pad: Option<ValueId>,
+    /// The tile's index; empty where it is the block's own.
+    pub index: &'k [ValueId],
+}
+
+impl OpData {
+    /// The operands of a load; `None` for other ops.
+    pub fn load(&self) -> Option<LoadOperands<'_>> {
+        match (&self.op, self.operands.as_slice()) {
+            (Op::LoadMasked, &[view, pad, ref index @ ..]) => {
+                Some(LoadOperands { view, pad: Some(pad), index })
+            }
+            (Op::Load { .. }, &[view, ref index @ ..]) => Some(LoadOperands { view, pad: None, index }),
+            _ => None,
+        }
+    }
 }
 
 /// A list of ops with parameters. A region of `for`, `while` or `if` ends with `yield`; a kernel's body doesn't.
@@ -138,6 +163,22 @@ impl Kernel {
     /// An op's data, to be changed by a pass.
     pub fn op_mut(&mut self, op: OpId) -> &mut OpData {
         &mut self.ops[op.index()]
+    }
+
+    /// The op that gives a value; `None` for parameters.
+    pub fn definition(&self, value: ValueId) -> Option<&OpData> {
+        self.ops.iter().find(|data| data.results.contains(&value))
+    }
+
+    /// What a message calls the tensor that a partition view or a moved tensor shows: `x`, or a view of it.
+    pub fn tensor_name(&self, view: ValueId) -> String {
+        let tensor = match (self.ty(view), self.definition(view)) {
+            (Type::Partition(_), Some(data)) => data.operands.first().copied().unwrap_or(view),
+            _ => view,
+        };
+        let argument = Source::of(self, tensor).argument;
+        let name = self.value(argument).name.as_deref().unwrap_or("an argument");
+        if argument == tensor { format!("`{name}`") } else { format!("a view of `{name}`") }
     }
 
     /// A region's data.

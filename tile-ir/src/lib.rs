@@ -20,7 +20,8 @@
 //! order; transcendental functions have the error bound of their table entry.
 //!
 //! **Memory.** `load_masked` yields the pad value for elements outside the tensor; `store_masked` writes
-//! nothing outside it. Loads of a tensor see its contents before the launch, unless the same block has
+//! nothing outside it. `load` and `store` have no such elements: [`analysis`] proves it, or says what a launch
+//! must check ([`abi::KernelAbi::checks`]). Loads of a tensor see its contents before the launch, unless the same block has
 //! stored to that element.
 //!
 //! # Rooms
@@ -28,11 +29,13 @@
 //! | room | decides |
 //! |---|---|
 //! | [`dtype`], [`mod@round`], [`dim`], [`types`] | what a value can be |
+//! | [`mod@view`] | where the elements of a moved tensor lie |
 //! | [`ops`] | the op table, and the one function that infers result types |
 //! | [`kernel`], [`builder`] | how ops are stored and made |
 //! | [`text`] | the `.tir` text form: printer and parser, an exact round trip |
 //! | [`mod@verify`] | the invariants, and [`VerifiedKernel`] which proves that they hold |
 //! | [`mod@specialize`] | generic kernel → [`Instance`] with every compile-time parameter bound |
+//! | [`analysis`] | ranges of indices, and which loads and stores they prove to lie inside |
 //! | [`passes`] | target-free rewrites of an [`Instance`] |
 //! | [`mod@array`], [`interp`] | the reference evaluator, the oracle of every target |
 //! | [`abi`], [`target`] | what code generation promises and the runtime relies on |
@@ -40,6 +43,7 @@
 //! This crate never sees Rust syntax, LLVM or a device.
 
 pub mod abi;
+pub mod analysis;
 pub mod array;
 pub mod builder;
 pub mod dim;
@@ -55,6 +59,7 @@ pub mod target;
 pub mod text;
 pub mod types;
 pub mod verify;
+pub mod view;
 
 pub use array::Array;
 pub use builder::Builder;

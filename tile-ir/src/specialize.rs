@@ -3,7 +3,7 @@
 use crate::dim::{Atom, Dim};
 use crate::dtype::DType;
 use crate::kernel::{Generic, GenericKind, Kernel};
-use crate::ops::{Literal, Op};
+use crate::ops::{Cut, Literal, Op};
 use crate::types::{Elem, PartitionType, TensorType, Type};
 use crate::verify::{VerifiedKernel, VerifyError, verify};
 
@@ -201,6 +201,7 @@ impl Substitution<'_> {
             extents: self.dims(&tensor.extents),
             elem: self.elem(&tensor.elem),
             mutable: tensor.mutable,
+            layout: tensor.layout.as_ref().map(|layout| Box::new(layout.map(&|dim| self.dim(dim)))),
         }
     }
 
@@ -212,6 +213,7 @@ impl Substitution<'_> {
             Type::Partition(view) => Type::Partition(PartitionType {
                 tensor: self.tensor(&view.tensor),
                 tile: self.dims(&view.tile),
+                steps: self.dims(&view.steps),
             }),
         }
     }
@@ -230,11 +232,15 @@ impl Substitution<'_> {
             Op::Broadcast(shape) => Op::Broadcast(self.dims(shape)),
             Op::Reshape(shape) => Op::Reshape(self.dims(shape)),
             Op::Movement(movement) => Op::Movement(movement.map_dims(|dim| self.dim(dim))),
-            Op::Partition(tile) => Op::Partition(self.dims(tile)),
             Op::Sort { axis, descending, count } => {
                 Op::Sort { axis: *axis, descending: *descending, count: self.dim(count) }
             }
             Op::Histogram(bins) => Op::Histogram(self.dim(bins)),
+            Op::View(movement) => Op::View(movement.map(&|dim| self.dim(dim))),
+            Op::Partition(cut) => Op::Partition(Cut {
+                tile: self.dims(&cut.tile),
+                steps: cut.steps.as_ref().map(|steps| self.dims(steps)),
+            }),
             other => other.clone(),
         }
     }

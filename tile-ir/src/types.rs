@@ -2,6 +2,7 @@
 
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::view::Strided;
 use std::fmt;
 
 /// An element format: known, or a dtype parameter of a generic kernel.
@@ -38,7 +39,7 @@ pub struct TileType {
     pub elem: Elem,
 }
 
-/// A kernel argument in memory: dense, row-major.
+/// A kernel argument in memory, which is dense and row-major, or a view of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {
     /// Extents, outermost axis first.
@@ -47,21 +48,43 @@ pub struct TensorType {
     pub elem: Elem,
     /// Whether the kernel may write it (`&mut`).
     pub mutable: bool,
+    /// Where the elements of a view lie; `None` is dense and row-major.
+    pub layout: Option<Box<Strided>>,
 }
 
-/// A tensor cut into tiles: tile `i` along an axis covers elements `i*tile .. (i+1)*tile`.
+impl TensorType {
+    /// A dense, row-major tensor.
+    pub fn dense(extents: Vec<Dim>, elem: impl Into<Elem>, mutable: bool) -> TensorType {
+        TensorType { extents, elem: elem.into(), mutable, layout: None }
+    }
+
+    /// Where the elements lie.
+    pub fn strided(&self) -> Strided {
+        self.layout.as_deref().cloned().unwrap_or_else(|| Strided::row_major(&self.extents))
+    }
+
+    /// Every extent that the type names.
+    pub fn dims(&self) -> impl Iterator<Item = &Dim> {
+        self.extents.iter().chain(self.layout.iter().flat_map(|layout| layout.dims()))
+    }
+}
+
+/// A tensor cut into tiles: tile `i` along an axis covers elements `i*step .. i*step + tile`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PartitionType {
     /// The tensor that is cut.
     pub tensor: TensorType,
     /// Tile extents, one per axis of the tensor.
     pub tile: Vec<Dim>,
+    /// From the first element of a tile to that of the next, per axis; the tile extents where tiles stand side
+    /// by side.
+    pub steps: Vec<Dim>,
 }
 
 impl PartitionType {
-    /// The number of tiles along each axis; tiles that stick out at the end count.
+    /// The number of tiles along each axis: those that begin inside.
     pub fn index_space(&self) -> Vec<Dim> {
-        self.tensor.extents.iter().zip(&self.tile).map(|(extent, tile)| extent.ceil_div(tile)).collect()
+        self.tensor.extents.iter().zip(&self.steps).map(|(extent, step)| extent.ceil_div(step)).collect()
     }
 
     /// The type of one tile.
@@ -140,6 +163,18 @@ impl Type {
     }
 }
 
+fn write_layout(f: &mut fmt::Formatter<'_>, tensor: &TensorType) -> fmt::Result {
+    write_product(f, &tensor.extents, &tensor.elem)?;
+    match &tensor.layout {
+        Some(layout) => write!(f, ", {layout}"),
+        None => Ok(()),
+    }
+}
+
+fn write_list(f: &mut fmt::Formatter<'_>, dims: &[Dim]) -> fmt::Result {
+    f.write_str(&crate::ops::infer::display_shape(dims))
+}
+
 fn write_product(f: &mut fmt::Formatter<'_>, dims: &[Dim], elem: &Elem) -> fmt::Result {
     for dim in dims {
         write!(f, "{dim} x ")?;
@@ -167,7 +202,7 @@ impl fmt::Display for TileType {
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.mutable { "mut tensor<" } else { "tensor<" })?;
-        write_product(f, &self.extents, &self.elem)?;
+        write_layout(f, self)?;
         f.write_str(">")
     }
 }
@@ -175,12 +210,14 @@ impl fmt::Display for TensorType {
 impl fmt::Display for PartitionType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.tensor.mutable { "mut partition<" } else { "partition<" })?;
-        write_product(f, &self.tensor.extents, &self.tensor.elem)?;
-        f.write_str(", [")?;
-        for (i, dim) in self.tile.iter().enumerate() {
-            write!(f, "{}{dim}", if i == 0 { "" } else { ", " })?;
+        write_layout(f, &self.tensor)?;
+        f.write_str(", ")?;
+        write_list(f, &self.tile)?;
+        if self.steps != self.tile {
+            f.write_str(" step ")?;
+            write_list(f, &self.steps)?;
         }
-        f.write_str("]>")
+        f.write_str(">")
     }
 }
 
@@ -201,12 +238,9 @@ mod tests {
 
     #[test]
     fn types_print_as_in_the_text_form() {
-        let tensor = TensorType {
-            extents: vec![Dim::size("m"), Dim::from(64)],
-            elem: DType::BF16.into(),
-            mutable: true,
-        };
-        let partition = PartitionType { tensor, tile: vec![Dim::param("BM"), Dim::from(64)] };
+        let tensor = TensorType::dense(vec![Dim::size("m"), Dim::from(64)], DType::BF16, true);
+        let tile = vec![Dim::param("BM"), Dim::from(64)];
+        let partition = PartitionType { tensor, steps: tile.clone(), tile };
         assert_eq!(partition.to_string(), "mut partition<m x 64 x bf16, [BM, 64]>");
         assert_eq!(partition.tile_type().to_string(), "tile<BM x 64 x bf16>");
         assert_eq!(partition.index_space()[0].to_string(), "ceil_div(m, BM)");

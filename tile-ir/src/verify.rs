@@ -14,13 +14,17 @@
 //!    least one mutable view; partition views are made at the top level of the body.
 //! 5. Every name in an extent is a compile-time parameter or a run-time size, and every run-time size is the
 //!    whole extent of some argument's axis, so that a launch binds it. Tile extents are static and positive.
-//! 6. A tile of known shape has at most [`MAX_TILE_ELEMENTS`] elements.
+//! 6. Every index of an unmasked load or store has a range, and no range is outside for every size: see
+//!    [`crate::analysis`].
+//! 7. A tile of known shape has at most [`MAX_TILE_ELEMENTS`] elements.
 
+use crate::analysis::{Ranges, Unbounded, bounds};
 use crate::dim::Dim;
 use crate::kernel::{GenericKind, Kernel, OpId, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{Op, result_types};
+use crate::ops::{Op, TypeError, result_types};
 use crate::types::{Elem, Type};
+use crate::view::Source;
 use std::collections::{BTreeSet, HashSet};
 
 /// The largest tile, in elements.
@@ -58,6 +62,8 @@ pub struct VerifyError {
     pub message: String,
     /// Where.
     pub loc: Loc,
+    /// The operand to point at, where it is one operand's fault.
+    pub operand: Option<usize>,
     /// What to do, where that is known.
     pub help: Option<String>,
 }
@@ -85,11 +91,12 @@ struct Verifier<'k> {
 
 impl Verifier<'_> {
     fn error(&mut self, loc: Loc, message: impl Into<String>) {
-        self.errors.push(VerifyError { message: message.into(), loc, help: None });
+        self.errors.push(VerifyError { message: message.into(), loc, operand: None, help: None });
     }
 
     fn error_with_help(&mut self, loc: Loc, message: impl Into<String>, help: &str) {
-        self.errors.push(VerifyError { message: message.into(), loc, help: Some(help.to_owned()) });
+        let help = Some(help.to_owned());
+        self.errors.push(VerifyError { message: message.into(), loc, operand: None, help });
     }
 
     fn run(&mut self) {
@@ -104,6 +111,42 @@ impl Verifier<'_> {
                 format!("kernel `{}` has no output", self.kernel.name),
                 "make a view of a `&mut Tensor` argument with `partition_view_mut`: it declares the grid",
             );
+        }
+        if self.errors.is_empty() {
+            self.bounds();
+        }
+    }
+
+    /// Every unmasked load and store must be one whose bounds hold, or can be checked at a launch.
+    fn bounds(&mut self) {
+        let unmasked = |op: &Op| matches!(op, Op::Load { .. } | Op::Store);
+        let ops: Vec<OpId> =
+            self.kernel.walk().into_iter().filter(|&op| unmasked(&self.kernel.op(op).op)).collect();
+        if ops.is_empty() {
+            return;
+        }
+        let ranges = Ranges::of(self.kernel);
+        for op in ops {
+            let data = self.kernel.op(op);
+            let masked = if data.op == Op::Store { "store_masked" } else { "load_masked" };
+            let problem = match bounds::bounds(self.kernel, &ranges, data) {
+                Err(Unbounded { operand, message }) => Some((operand, message)),
+                Ok(bounds) => bounds.iter().find(|bound| bound.decide() == Some(false)).map(|bound| {
+                    let tensor = self.kernel.tensor_name(data.operands[0]);
+                    let violation = bound.violation(&tensor, &|_| None);
+                    (None, violation.ok().flatten().unwrap_or_default())
+                }),
+            };
+            if let Some((operand, message)) = problem {
+                let bounded = match operand {
+                    Some(_) => {
+                        "; block indices, loop counters, sizes, constants and arithmetic on them are bounded"
+                    }
+                    None => "",
+                };
+                let help = Some(format!("use `{masked}`, which is defined for every index{bounded}"));
+                self.errors.push(VerifyError { message, loc: data.loc, operand, help });
+            }
         }
     }
 
@@ -126,6 +169,9 @@ impl Verifier<'_> {
             Type::Scalar(_) => {}
             Type::Tensor(tensor) if tensor.extents.is_empty() => {
                 self.error(Loc::UNKNOWN, "a tensor argument has rank 0");
+            }
+            Type::Tensor(tensor) if tensor.layout.is_some() => {
+                self.error(Loc::UNKNOWN, "a tensor argument is dense; `view` gives it other layouts");
             }
             Type::Tensor(_) => {}
             other => self.error(Loc::UNKNOWN, format!("an argument can't be {other}")),
@@ -193,6 +239,11 @@ impl Verifier<'_> {
             Op::Partition(_) => self.partition(op, top_level),
             Op::ReduceWith { .. } | Op::ScanWith { .. } => self.fold_region(op),
             Op::For | Op::While => self.loop_region(op),
+            Op::View(_) if !top_level => self.error_with_help(
+                data.loc,
+                "a view of a tensor is made at the top level of a kernel, not in a loop or branch",
+                "move it before the loop or branch",
+            ),
             Op::If if data.regions.len() != 2 => self.error(data.loc, "`if` has two regions"),
             Op::If => {
                 for &region in &data.regions {
@@ -220,7 +271,8 @@ impl Verifier<'_> {
         let results: Vec<&Type> = data.results.iter().map(|&value| self.kernel.ty(value)).collect();
         match result_types(&data.op, &operands) {
             Err(error) => {
-                self.errors.push(VerifyError { message: error.message, loc: data.loc, help: error.help });
+                let TypeError { message, operand, help } = error;
+                self.errors.push(VerifyError { message, loc: data.loc, operand, help });
             }
             Ok(_) if data.op == Op::If => {
                 if let Some(result) = results.iter().find(|ty| !ty.is_data()) {
@@ -270,9 +322,9 @@ impl Verifier<'_> {
         let (dims, elem) = match ty {
             Type::Scalar(elem) => (Vec::new(), elem),
             Type::Tile(tile) => (tile.shape.iter().collect(), &tile.elem),
-            Type::Tensor(tensor) => (tensor.extents.iter().collect(), &tensor.elem),
+            Type::Tensor(tensor) => (tensor.dims().collect(), &tensor.elem),
             Type::Partition(view) => {
-                (view.tensor.extents.iter().chain(&view.tile).collect(), &view.tensor.elem)
+                (view.tensor.dims().chain(&view.tile).chain(&view.steps).collect(), &view.tensor.elem)
             }
         };
         for dim in dims {
@@ -320,8 +372,9 @@ impl Verifier<'_> {
         }
         let Some(&tensor) = data.operands.first() else { return };
         let mutable = matches!(self.kernel.ty(tensor), Type::Tensor(tensor) if tensor.mutable);
-        if mutable && !self.viewed.insert(tensor) {
-            let name = self.kernel.value(tensor).name.as_deref().unwrap_or("an argument");
+        let argument = Source::of(self.kernel, tensor).argument;
+        if mutable && !self.viewed.insert(argument) {
+            let name = self.kernel.value(argument).name.as_deref().unwrap_or("an argument");
             self.error_with_help(
                 data.loc,
                 format!("`{name}` has two mutable partition views; a block owns one tile of it"),

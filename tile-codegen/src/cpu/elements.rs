@@ -125,9 +125,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 self.element(operands[0], &first)
             }
             Op::Iota { axis, .. } => ir.cast(DType::Index, dtype, index[*axis].into()),
-            Op::LoadMasked => self.stream_element(data.results[0], index),
             Op::Broadcast(_) | Op::Permute(_) | Op::Movement(_) => self.moved_element(data, index),
             Op::Gather { axis } => self.gathered_element(data, *axis, index),
+            Op::LoadMasked | Op::Load { .. } => self.stream_element(data.results[0], index),
+            Op::GatherLoad => self.gather_loaded(data, index),
             Op::Reshape(_) => self.reshaped(operands[0], data.results[0], index),
             _ => unreachable!("`{}` isn't computed by element", data.op.name()),
         }

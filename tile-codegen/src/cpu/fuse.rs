@@ -90,7 +90,7 @@ impl<'a> Fusion<'a> {
                 let needs_memory = |op: &Op, operand| is_factor(op, operand) || matches!(op, Op::Yield);
                 self.costs_nothing(data.operands[0]) && !self.has_use(data.results[0], needs_memory)
             }
-            Op::LoadMasked => {
+            op if op.is_load() => {
                 let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
                 let tile = data.results[0];
                 !view.tensor.mutable && self.feeds_one_loop(tile) && !self.is_permuted(tile)
@@ -166,7 +166,7 @@ impl<'a> Fusion<'a> {
             return;
         }
         match self.definition(value) {
-            Some(data) if data.op == Op::LoadMasked => streams.push(data),
+            Some(data) if data.op.is_load() => streams.push(data),
             Some(data) => data.operands.iter().for_each(|&operand| self.collect_streams(operand, streams)),
             None => {}
         }
@@ -181,7 +181,8 @@ impl<'a> Fusion<'a> {
                     && (self.is_stored(operand)
                         || self.definition(operand).is_some_and(|data| self.is_flat(data))))
         };
-        !matches!(data.op, Op::Iota { .. } | Op::LoadMasked)
+        !matches!(data.op, Op::Iota { .. })
+            && !data.op.is_load()
             && data.operands.iter().enumerate().all(is_flat_operand)
     }
 
@@ -219,6 +220,7 @@ fn is_leaf(op: &Op) -> bool {
             | Op::CastWith(..)
             | Op::Bitcast(_)
             | Op::MulAdd
+            | Op::GatherLoad
     )
 }
 
@@ -254,7 +256,7 @@ fn reads_once(op: &Op, operand: usize) -> bool {
         Op::Gather { .. } => operand == 1,
         Op::Mma => operand == 2,
         Op::Reduce { .. } | Op::Scan { .. } | Op::Histogram(_) => true,
-        Op::StoreMasked | Op::Movement(_) | Op::Scatter { .. } => true,
-        op => is_elementwise(op) || op.is_fold(),
+        Op::Movement(_) | Op::Scatter { .. } => true,
+        op => is_elementwise(op) || op.is_store() || op.is_fold(),
     }
 }

@@ -98,18 +98,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn op(&mut self, data: &'a OpData) {
         match &data.op {
-            Op::Partition(_) => {}
+            Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
                 for (&result, &index) in data.results.iter().zip(&self.block.clone()) {
                     self.scalars.insert(result, index.into());
                 }
             }
-            Op::StoreMasked => self.store_masked(data),
+            Op::StoreMasked | Op::Store => self.store(data),
             Op::For => self.for_loop(data),
             Op::While => self.while_loop(data),
             Op::If => self.branch(data),
-            Op::LoadMasked if self.buffer(data.results[0]).is_none() => {}
-            Op::LoadMasked => self.load_masked(data),
+            op if op.is_load() && self.buffer(data.results[0]).is_none() => {}
+            op if op.is_load() => self.load(data),
             Op::Reduce { op, axis } => {
                 self.with_streams(data, &[], &mut |emitter, _| emitter.reduce(data, *op, *axis));
             }

@@ -2,16 +2,17 @@
 //!
 //! A tile that lies inside its tensor takes a path without any masks, chosen once per tile. At an edge, loads
 //! and stores copy the part of each row that is inside, and a load that is computed in its consumer's loop (a
-//! **stream**) asks for each element.
+//! **stream**) asks for each element. A load or store without a mask has the first path alone.
 
 use super::elements::count;
 use super::region::{Emitter, extents};
-use crate::emit::{LoopHint, Value};
+use crate::emit::{LoopHint, Names, Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, IntValue, PointerValue};
 use tile_ir::kernel::OpData;
-use tile_ir::types::PartitionType;
-use tile_ir::{DType, ValueId};
+use tile_ir::types::{PartitionType, TensorType};
+use tile_ir::view::Source;
+use tile_ir::{DType, Op, Type, ValueId};
 
 /// Where a tile lies in its tensor.
 #[derive(Clone)]
@@ -22,85 +23,177 @@ pub(super) struct Window<'c> {
     tile: Vec<i64>,
     /// Extents of the tensor.
     extents: Vec<IntValue<'c>>,
+    /// Strides and offset; `None` where the tensor is dense.
+    place: Option<Moved<'c>>,
     /// The tensor index of the tile's first element.
     start: Vec<IntValue<'c>>,
-    /// How many elements along each axis lie inside.
+    /// The places along each axis that exist: from the first, where some are missing before it, to the last.
+    first: Vec<Option<IntValue<'c>>>,
     valid: Vec<IntValue<'c>>,
+    /// Whether every element is known to exist.
+    whole: bool,
+}
+
+/// Where the elements of a moved tensor lie.
+#[derive(Clone)]
+struct Moved<'c> {
+    strides: Vec<IntValue<'c>>,
+    offset: IntValue<'c>,
 }
 
 /// A tile that loops read from its tensor.
 #[derive(Clone)]
 pub(super) struct Stream<'c> {
     window: Window<'c>,
-    pad: Value<'c>,
-    /// Whether every element is known to lie inside.
+    /// `None` where the load has no mask.
+    pad: Option<Value<'c>>,
+    /// Whether the loops that read it run where every element exists.
     whole: bool,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    fn window(&self, view: ValueId, index: &[IntValue<'c>]) -> Window<'c> {
+    fn tensor_type(&self, tensor: ValueId) -> &'a TensorType {
+        match self.instance.ty(tensor) {
+            Type::Tensor(ty) => ty,
+            _ => unreachable!("verified: a tensor"),
+        }
+    }
+
+    fn place(&self, ty: &TensorType, source: &Source) -> Place<'c> {
+        let names = Names { size: &|name| self.sizes[name], index: &|value| self.index(value) };
+        self.ir.place(ty, source, &names)
+    }
+
+    fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
         let ir = self.ir;
         let tensor = self.definition(view).expect("verified: a view is made by `partition`").operands[0];
+        let source = Source::of(self.instance, tensor);
+        let argument = source.argument;
+        let moved = self.tensor_type(tensor).layout.is_some() || !source.selections.is_empty();
+        let place = moved.then(|| self.place(self.tensor_type(tensor), &source));
         let ty: &PartitionType = self.instance.ty(view).as_partition().expect("verified: a view");
-        let tile = extents(&ty.tile);
+        let (tile, steps) = (extents(&ty.tile), extents(&ty.steps));
         let dim = |dim| ir.dim(dim, &|name| self.sizes[name]);
         let extents: Vec<IntValue<'c>> = ty.tensor.extents.iter().map(dim).collect();
-        let space: Vec<IntValue<'c>> = ty.index_space().iter().map(dim).collect();
-        let start: Vec<_> = index.iter().zip(&tile).map(|(&i, &t)| ir.mul(i, ir.i64(t))).collect();
-        let valid = (0..tile.len()).map(|axis| {
-            let rest = ir.sub(extents[axis], start[axis]);
-            let size = ir.i64(tile[axis]);
-            let inside = ir.select_int(ir.icmp(IntPredicate::ULT, rest, size), rest, size);
-            // An index beyond the space, however large, has no element inside.
-            ir.select_int(ir.icmp(IntPredicate::ULT, index[axis], space[axis]), inside, ir.i64(0))
-        });
-        let valid = valid.collect();
-        Window {
-            tensor,
-            base: self.arguments[&tensor].into_pointer_value(),
+        let start: Vec<_> = index.iter().zip(&steps).map(|(&i, &step)| ir.mul(i, ir.i64(step))).collect();
+        let mut window = Window {
+            tensor: argument,
+            base: self.arguments[&argument].into_pointer_value(),
             dtype: ty.tensor.elem.known().expect("an instance has no dtype parameters"),
+            first: vec![None; tile.len()],
+            valid: tile.iter().map(|&size| ir.i64(size)).collect(),
             tile,
             extents,
             start,
-            valid,
+            place: None,
+            whole: !masked,
+        };
+        if masked {
+            let space: Vec<IntValue<'c>> = ty.index_space().iter().map(dim).collect();
+            self.mask(&mut window, index, &space, place.as_ref());
+        }
+        window.place = place.map(|place| Moved { strides: place.strides, offset: place.offset });
+        window
+    }
+
+    /// Finds which places of a tile exist.
+    fn mask(
+        &self,
+        window: &mut Window<'c>,
+        index: &[IntValue<'c>],
+        space: &[IntValue<'c>],
+        place: Option<&Place<'c>>,
+    ) {
+        let ir = self.ir;
+        for axis in 0..window.tile.len() {
+            let rest = ir.sub(window.extents[axis], window.start[axis]);
+            let size = window.valid[axis];
+            let inside = ir.select_int(ir.icmp(IntPredicate::ULT, rest, size), rest, size);
+            // An index beyond the space, however large, has no element inside.
+            let mut end =
+                ir.select_int(ir.icmp(IntPredicate::ULT, index[axis], space[axis]), inside, ir.i64(0));
+            if let Some(exists) = place.and_then(|place| place.exists).filter(|_| axis == 0) {
+                end = ir.select_int(exists, end, ir.i64(0));
+            }
+            let windows = place.map_or(&[][..], |place| &place.windows[axis]);
+            if !windows.is_empty() {
+                let (first, last) = ir.trim(window.start[axis], end, windows);
+                (window.first[axis], end) = (Some(first), last);
+            }
+            window.valid[axis] = end;
         }
     }
 
     fn loaded_window(&self, data: &OpData) -> Window<'c> {
-        let index: Vec<IntValue<'c>> = match &data.operands[2..] {
+        let load = data.load().expect("a load");
+        let index: Vec<IntValue<'c>> = match load.index {
             [] => self.block.clone(),
             indices => indices.iter().map(|&value| self.index(value)).collect(),
         };
-        self.window(data.operands[0], &index)
+        self.window(load.view, &index, load.pad.is_some())
     }
 
     /// Whether all of a tile lies inside its tensor.
     fn is_whole(&self, window: &Window<'c>) -> IntValue<'c> {
         let ir = self.ir;
         let axes = window.valid.iter().zip(&window.tile);
-        let whole = axes.map(|(&valid, &size)| ir.icmp(IntPredicate::EQ, valid, ir.i64(size)));
-        whole.reduce(|a, b| ir.and(a, b)).unwrap_or_else(|| ir.bool(true))
+        let ends = axes.map(|(&valid, &size)| ir.icmp(IntPredicate::EQ, valid, ir.i64(size)));
+        let begins = window.first.iter().flatten().map(|&first| ir.icmp(IntPredicate::EQ, first, ir.i64(0)));
+        ends.chain(begins).reduce(|a, b| ir.and(a, b)).unwrap_or_else(|| ir.bool(true))
     }
 
-    /// The address of the first element of a row of the tile.
+    /// The address of the first element of a row of the tile, which may not exist.
     fn row_address(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> PointerValue<'c> {
         let ir = self.ir;
+        let index = |axis: usize| {
+            let start = window.start[axis];
+            row.get(axis).map_or(start, |&offset| ir.add(start, offset))
+        };
+        let ty = ir.storage_type(window.dtype);
+        if let Some(Moved { strides, offset }) = &window.place {
+            let axes = strides.iter().enumerate();
+            let position =
+                axes.fold(*offset, |position, (axis, &stride)| ir.add(position, ir.mul(index(axis), stride)));
+            return ir.offset(ty, window.base, position);
+        }
         let mut position: Option<IntValue<'c>> = None;
         for axis in 0..window.tile.len() {
-            let start = window.start[axis];
-            let i = row.get(axis).map_or(start, |&offset| ir.add(start, offset));
+            let i = index(axis);
             position = Some(position.map_or(i, |outer| ir.add(ir.mul(outer, window.extents[axis]), i)));
         }
         let position = position.unwrap_or_else(|| ir.i64(0));
-        ir.element(ir.storage_type(window.dtype), window.base, position)
+        ir.element(ty, window.base, position)
     }
 
-    /// How many elements of a row lie inside the tensor.
+    /// The address of place `i` of a row.
+    fn row_element(&self, window: &Window<'c>, row: PointerValue<'c>, i: IntValue<'c>) -> PointerValue<'c> {
+        let (ir, ty) = (self.ir, self.ir.storage_type(window.dtype));
+        match window.place.as_ref().and_then(|place| place.strides.last()) {
+            Some(&stride) => ir.offset(ty, row, ir.mul(i, stride)),
+            None => ir.element(ty, row, i),
+        }
+    }
+
+    /// The places of a row that exist: from, if not from its begin, and to.
+    fn row_range(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> (Option<IntValue<'c>>, IntValue<'c>) {
+        let ir = self.ir;
+        let end = self.row_length(window, row);
+        let first = window.first[window.tile.len() - 1];
+        // In a row that isn't there both ends are 0.
+        (first.map(|first| ir.select_int(ir.icmp(IntPredicate::ULT, first, end), first, end)), end)
+    }
+
+    /// Where the elements of a row that exist end.
     fn row_length(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> IntValue<'c> {
         let ir = self.ir;
         let last = window.tile.len() - 1;
-        row.iter().zip(&window.valid).fold(window.valid[last], |length, (&i, &valid)| {
-            ir.select_int(ir.icmp(IntPredicate::ULT, i, valid), length, ir.i64(0))
+        let axes = row.iter().zip(&window.valid).zip(&window.first);
+        axes.fold(window.valid[last], |length, ((&i, &valid), &first)| {
+            let mut there = ir.icmp(IntPredicate::ULT, i, valid);
+            if let Some(first) = first {
+                there = ir.and(there, ir.icmp(IntPredicate::UGE, i, first));
+            }
+            ir.select_int(there, length, ir.i64(0))
         })
     }
 
@@ -115,22 +208,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let loads = self.fusion.streams(data);
         let windows: Vec<Window<'c>> = loads.iter().map(|load| self.loaded_window(load)).collect();
-        let whole = windows.iter().chain(others).map(|window| self.is_whole(window));
-        let Some(all_whole) = whole.reduce(|a, b| ir.and(a, b)) else {
-            return emit(self, true);
-        };
+        let masked = windows.iter().chain(others).filter(|window| !window.whole);
+        let all_whole = masked.map(|window| self.is_whole(window)).reduce(|a, b| ir.and(a, b));
         // The two closures run one after the other; the cell lends the emitter to each in turn.
         let this = std::cell::RefCell::new((&mut *self, emit));
         let emit_for = |whole: bool| {
             let (emitter, emit) = &mut *this.borrow_mut();
             for (load, window) in loads.iter().zip(&windows) {
-                let stream = Stream { window: window.clone(), pad: emitter.scalar(load.operands[1]), whole };
+                let pad = load.load().and_then(|load| load.pad).map(|pad| emitter.scalar(pad));
+                let stream = Stream { window: window.clone(), pad, whole: whole || window.whole };
                 emitter.streams.insert(load.results[0], stream);
             }
             emit(emitter, whole);
             Vec::new()
         };
-        ir.if_else(all_whole, || emit_for(true), || emit_for(false));
+        match all_whole {
+            Some(all_whole) => drop(ir.if_else(all_whole, || emit_for(true), || emit_for(false))),
+            None => drop(emit_for(true)),
+        }
     }
 
     /// Element `index` of a streamed tile.
@@ -140,18 +235,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let window = &stream.window;
         let (&last, row) = index.split_last().expect("verified: a tensor has rank 1 or more");
         let read = || self.read(window, self.row_address(window, row), last);
-        if stream.whole {
-            return read();
-        }
+        let Some(pad) = stream.pad.filter(|_| !stream.whole) else { return read() };
         let axes = index.iter().zip(&window.valid);
-        let inside = axes.map(|(&i, &valid)| ir.icmp(IntPredicate::ULT, i, valid));
-        let inside = inside.reduce(|a, b| ir.and(a, b)).expect("verified: a tensor has rank 1 or more");
-        ir.if_else(inside, || vec![read()], || vec![stream.pad])[0]
+        let ends = axes.map(|(&i, &valid)| ir.icmp(IntPredicate::ULT, i, valid));
+        let firsts = index.iter().zip(&window.first);
+        let begins = firsts.filter_map(|(&i, &first)| Some(ir.icmp(IntPredicate::UGE, i, first?)));
+        let inside = ends.chain(begins).reduce(|a, b| ir.and(a, b));
+        let inside = inside.expect("verified: a tensor has rank 1 or more");
+        ir.if_else(inside, || vec![read()], || vec![pad])[0]
     }
 
-    pub(super) fn load_masked(&mut self, data: &OpData) {
+    pub(super) fn load(&mut self, data: &OpData) {
         let window = self.loaded_window(data);
-        let pad = self.scalar(data.operands[1]);
+        let pad = data.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
         let buffer = self.stored(data.results[0]);
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
         self.with_streams(data, std::slice::from_ref(&window), &mut |emitter, whole| {
@@ -163,50 +259,83 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     let value = emitter.read(&window, address, i);
                     emitter.buffers.store(&buffer, ir.add(first, i), value);
                 };
-                if whole {
-                    return count(ir, ir.i64(width), width, copy);
+                let Some(pad) = pad.filter(|_| !whole) else { return count(ir, ir.i64(width), width, copy) };
+                let (begin, end) = emitter.row_range(&window, row);
+                let fill = |from: IntValue<'c>, to: IntValue<'c>| {
+                    ir.hinted_loop((from, to, ir.i64(1)), LoopHint::Rolled, &[], |i, _| {
+                        emitter.buffers.store(&buffer, ir.add(first, i), pad);
+                        Vec::new()
+                    });
+                };
+                match begin {
+                    None => count(ir, end, i64::MAX, copy),
+                    Some(begin) => {
+                        fill(ir.i64(0), begin);
+                        count(ir, ir.sub(end, begin), i64::MAX, |i| copy(ir.add(begin, i)));
+                    }
                 }
-                let inside = emitter.row_length(&window, row);
-                count(ir, inside, i64::MAX, copy);
-                let outside = (inside, ir.i64(width), ir.i64(1));
-                ir.hinted_loop(outside, LoopHint::Rolled, &[], |i, _| {
-                    emitter.buffers.store(&buffer, ir.add(first, i), pad);
-                    Vec::new()
-                });
+                fill(end, ir.i64(width));
             });
         });
     }
 
-    pub(super) fn store_masked(&mut self, data: &OpData) {
-        let window = self.window(data.operands[0], &self.block);
+    pub(super) fn store(&mut self, data: &OpData) {
+        let window = self.window(data.operands[0], &self.block, data.op == Op::StoreMasked);
         let value = data.operands[1];
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
         self.with_streams(data, std::slice::from_ref(&window), &mut |emitter, whole| {
             emitter.nest(rows, &mut |emitter, row| {
                 let ir = emitter.ir;
                 let address = emitter.row_address(&window, row);
-                let (end, extent) =
-                    if whole { (ir.i64(width), width) } else { (emitter.row_length(&window, row), i64::MAX) };
-                count(ir, end, extent, |i| {
+                let write = |emitter: &mut Self, i: IntValue<'c>| {
                     let element = emitter.element(value, &[row, &[i]].concat());
                     emitter.write(&window, address, i, element);
-                });
+                };
+                if whole {
+                    return count(ir, ir.i64(width), width, |i| write(emitter, i));
+                }
+                match emitter.row_range(&window, row) {
+                    (None, end) => count(ir, end, i64::MAX, |i| write(emitter, i)),
+                    (Some(begin), end) => {
+                        count(ir, ir.sub(end, begin), i64::MAX, |i| write(emitter, ir.add(begin, i)));
+                    }
+                }
             });
         });
     }
 
     fn read(&self, window: &Window<'c>, row: PointerValue<'c>, i: IntValue<'c>) -> Value<'c> {
         let ty = self.ir.storage_type(window.dtype);
-        let stored = self.ir.load(ty, self.ir.element(ty, row, i));
+        let stored = self.ir.load(ty, self.row_element(window, row, i));
         self.buffers.mark_tensor_access(stored.as_instruction_value(), window.tensor);
         self.ir.value_from_storage(stored, window.dtype)
     }
 
     fn write(&self, window: &Window<'c>, row: PointerValue<'c>, i: IntValue<'c>, value: Value<'c>) {
-        let ty = self.ir.storage_type(window.dtype);
         let stored = self.ir.value_to_storage(value, window.dtype);
-        let address = self.ir.element(ty, row, i);
+        let address = self.row_element(window, row, i);
         let store = self.ir.builder.build_store(address, stored).expect("the builder is positioned");
         self.buffers.mark_tensor_access(Some(store), window.tensor);
+    }
+
+    /// Element `index` of a gathered tile.
+    pub(super) fn gather_loaded(&mut self, data: &OpData, index: &[IntValue<'c>]) -> Value<'c> {
+        let ir = self.ir;
+        let indices: Vec<_> =
+            data.operands[2..].iter().map(|&tile| (self.element(tile, index), self.dtype(tile))).collect();
+        let source = Source::of(self.instance, data.operands[0]);
+        let ty = self.tensor_type(data.operands[0]);
+        let place = self.place(ty, &source);
+        let extents: Vec<_> = ty.extents.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect();
+        let (position, exists) = ir.gather_place(&place, &extents, &indices);
+        let dtype = ty.elem.known().expect("an instance has no dtype parameters");
+        let read = || {
+            let storage = ir.storage_type(dtype);
+            let base = self.arguments[&source.argument].into_pointer_value();
+            let stored = ir.load(storage, ir.offset(storage, base, position));
+            self.buffers.mark_tensor_access(stored.as_instruction_value(), source.argument);
+            ir.value_from_storage(stored, dtype)
+        };
+        ir.if_else(exists, || vec![read()], || vec![self.scalar(data.operands[1])])[0]
     }
 }

@@ -12,14 +12,15 @@ impl<'c> Ir<'c> {
     /// zero give 0, and division rounds down.
     pub(crate) fn dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
         let value = self.signed_dim(dim, size);
-        if is_natural(dim) {
+        if dim.is_natural() {
             return value;
         }
         let zero = self.i64(0);
         self.select_int(self.icmp(IntPredicate::SGT, value, zero), value, zero)
     }
 
-    fn signed_dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
+    /// [`Self::dim`] of what may be negative, such as a stride.
+    pub(crate) fn signed_dim(&self, dim: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> IntValue<'c> {
         let terms = dim.terms().map(|(factors, coefficient)| {
             let constant = (coefficient != 1 || factors.is_empty()).then(|| self.i64(coefficient));
             let factors = factors.iter().map(|atom| self.atom(atom, size));
@@ -46,7 +47,7 @@ impl<'c> Ir<'c> {
 
     /// Quotient and remainder, the remainder not negative; both 0 where the divisor is 0.
     fn euclid(&self, a: &Dim, b: &Dim, size: &dyn Fn(&str) -> IntValue<'c>) -> (IntValue<'c>, IntValue<'c>) {
-        let signed = !(is_natural(a) && is_natural(b));
+        let signed = !(a.is_natural() && b.is_natural());
         let by_constant = b.as_const().is_some_and(|b| b > 0);
         let (a, b) = (self.signed_dim(a, size), self.signed_dim(b, size));
         if by_constant && !signed {
@@ -65,15 +66,4 @@ impl<'c> Ir<'c> {
         let (lower, raised) = (self.sub(quotient, step), self.add(rest, self.mul(step, b)));
         (self.select_int(below, lower, quotient), self.select_int(below, raised, rest))
     }
-}
-
-/// Whether an extent can't be negative by its form: sizes aren't, and no term is subtracted.
-fn is_natural(dim: &Dim) -> bool {
-    dim.terms().all(|(factors, coefficient)| {
-        let natural = |atom: &Atom| match atom {
-            Atom::Param(_) | Atom::Size(_) => true,
-            Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => is_natural(a) && is_natural(b),
-        };
-        coefficient >= 0 && factors.iter().all(natural)
-    })
 }

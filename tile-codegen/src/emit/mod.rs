@@ -11,7 +11,9 @@ pub(crate) mod leaf;
 pub(crate) mod math;
 mod order;
 mod philox;
+pub(crate) mod place;
 pub(crate) mod positions;
 
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Features, Ir, Value};
+pub(crate) use place::{Names, Place};

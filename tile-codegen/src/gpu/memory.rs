@@ -1,4 +1,4 @@
-//! Global and shared memory: masked loads and stores of tiles, and buffers that the block shares.
+//! Global and shared memory: loads and stores of tiles, masked or not, gathers, and buffers that the block shares.
 //!
 //! A block's own tile is stored and loaded with one distribution, so each element is written and read back
 //! by the same thread: program order is all the synchronisation that needs.
@@ -7,34 +7,45 @@ use super::distribution::{Coordinate, Mapping, Slot};
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::Buffer;
-use crate::emit::{Ir, Value};
+use crate::emit::{Ir, Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
-use tile_ir::{DType, OpId, ValueId};
+use tile_ir::view::Source;
+use tile_ir::{DType, Dim, Op, OpId, Type, ValueId};
 
 /// Where a tile lies in its tensor.
 struct Window<'c> {
-    /// The address of the tile's first element, if [`Self::any`].
+    /// The address of the tile's first element, which may not exist.
     first: PointerValue<'c>,
     dtype: DType,
-    /// Strides of the tensor, i64; the last is 1 and not used.
+    /// Strides of the tensor, i64.
     strides: Vec<IntValue<'c>>,
-    /// How many elements along each axis lie inside, i32.
-    valid: Vec<IntValue<'c>>,
-    /// Whether any element lies inside.
+    /// What a mask hides; `None` where every element is known to exist.
+    mask: Option<Mask<'c>>,
+    mapping: Mapping<'c>,
+    tile: Vec<u64>,
+}
+
+/// The elements of a tile that exist.
+struct Mask<'c> {
+    /// The places along each axis, i32: from the first, where some are missing before it, to the last.
+    begin: Vec<Option<IntValue<'c>>>,
+    end: Vec<IntValue<'c>>,
+    /// The address of an element that exists, if [`Self::any`].
+    safe: PointerValue<'c>,
+    /// Whether any element exists.
     any: IntValue<'c>,
     /// Whether all do.
     whole: IntValue<'c>,
-    mapping: Mapping<'c>,
-    tile: Vec<u64>,
 }
 
 impl<'c> Window<'c> {
     /// A number of elements along an axis as a number of elements in memory.
     fn scaled(&self, ir: &Ir<'c>, axis: usize, count: IntValue<'c>) -> IntValue<'c> {
-        if axis + 1 == self.tile.len() { count } else { ir.mul(count, self.strides[axis]) }
+        let stride = self.strides[axis];
+        if stride == ir.i64(1) { count } else { ir.mul(count, stride) }
     }
 }
 
@@ -48,58 +59,106 @@ struct Cursor<'c> {
 }
 
 impl<'c> Emitter<'_, 'c> {
-    fn window(&self, view: ValueId, index: &[IntValue<'c>]) -> Window<'c> {
+    fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
         let ir = self.ir;
         let ty = self.instance.ty(view).as_partition().expect("verified: a view");
-        let tile: Vec<u64> = ty
-            .tile
-            .iter()
-            .map(|dim| dim.as_const().expect("an instance's tile extents are numbers") as u64)
-            .collect();
+        let number = |dim: &Dim| dim.as_const().expect("an instance's tile extents are numbers");
+        let tile: Vec<u64> = ty.tile.iter().map(|dim| number(dim) as u64).collect();
         let extents: Vec<IntValue<'c>> = ty.tensor.extents.iter().map(|dim| self.dim(dim)).collect();
-        let mut strides = vec![ir.i64(1); tile.len()];
-        for axis in (1..tile.len()).rev() {
-            let inner = strides[axis];
-            let stride = if axis + 1 == tile.len() { extents[axis] } else { ir.mul(inner, extents[axis]) };
-            strides[axis - 1] =
-                if stride.is_const() { stride } else { self.in_loop(stride, true, |stride| stride) };
-        }
-        let (mut first, mut any, mut whole) = (ir.i64(0), ir.bool(true), ir.bool(true));
-        let mut valid = Vec::with_capacity(tile.len());
-        for (axis, &index) in index.iter().enumerate() {
-            let size = ir.i64(tile[axis] as i64);
-            let inside = self.inside(extents[axis], index, size);
-            any = ir.and(any, ir.icmp(IntPredicate::NE, inside, ir.i64(0)));
-            whole = ir.and(whole, ir.icmp(IntPredicate::EQ, inside, size));
-            valid.push(ir.resize(inside, 32, false));
-            first = ir.add(first, ir.mul(ir.mul(index, size), strides[axis]));
+        let source = self.source_of(view);
+        let moved = ty.tensor.layout.is_some() || !source.selections.is_empty();
+        let place = moved.then(|| self.place(&ty.tensor, &source));
+        let strides = match &place {
+            Some(place) => place.strides.iter().map(|&stride| self.loop_stride(stride)).collect(),
+            None => self.dense_strides(&extents),
+        };
+        let mut first = place.as_ref().map_or_else(|| ir.i64(0), |place| place.offset);
+        let start = index.iter().zip(&ty.steps).map(|(&index, step)| ir.mul(index, ir.i64(number(step))));
+        let start: Vec<IntValue<'c>> = start.collect();
+        for (&start, &stride) in start.iter().zip(&strides) {
+            first = ir.add(first, ir.mul(start, stride));
         }
         let dtype = ty.tensor.elem.known().expect("an instance has no dtype parameters");
         // Not an in-bounds address where no element lies inside, so it mustn't be emitted as one.
-        let first = self.offset(ir.storage_type(dtype), self.tensor_of(view), first);
+        let base = self.scalar(source.argument).into_pointer_value();
+        let first = ir.offset(ir.storage_type(dtype), base, first);
         let mapping = self.mapping(&tile);
-        Window { first, dtype, strides, valid, any, whole, mapping, tile }
+        let mut window = Window { first, dtype, strides, mask: None, mapping, tile };
+        if masked {
+            let steps: Vec<i64> = ty.steps.iter().map(number).collect();
+            let mask = self.mask(&window, &extents, (index, &start), &steps, place.as_ref());
+            window.mask = Some(mask);
+        }
+        window
     }
 
-    fn offset(
+    fn mask(
         &self,
-        ty: inkwell::types::BasicTypeEnum<'c>,
-        base: PointerValue<'c>,
-        index: IntValue<'c>,
-    ) -> PointerValue<'c> {
-        // SAFETY: without `inbounds` any offset is allowed.
-        let address = unsafe { self.ir.builder.build_gep(ty, base, &[index], "") };
-        address.expect("the builder is positioned")
+        window: &Window<'c>,
+        extents: &[IntValue<'c>],
+        (index, start): (&[IntValue<'c>], &[IntValue<'c>]),
+        steps: &[i64],
+        place: Option<&Place<'c>>,
+    ) -> Mask<'c> {
+        let ir = self.ir;
+        let (mut any, mut whole) = (ir.bool(true), ir.bool(true));
+        let (mut begin, mut end, mut safe) = (Vec::new(), Vec::new(), None);
+        for axis in 0..window.tile.len() {
+            let size = ir.i64(window.tile[axis] as i64);
+            let inside = self.inside(extents[axis], (index[axis], start[axis]), size, ir.i64(steps[axis]));
+            let windows = place.map_or(&[][..], |place| &place.windows[axis]);
+            let (from, to) = if windows.is_empty() {
+                any = ir.and(any, ir.icmp(IntPredicate::NE, inside, ir.i64(0)));
+                (None, inside)
+            } else {
+                let (from, to) = ir.trim(start[axis], inside, windows);
+                any = ir.and(any, ir.icmp(IntPredicate::SLT, from, to));
+                whole = ir.and(whole, ir.icmp(IntPredicate::EQ, from, ir.i64(0)));
+                let skipped = window.scaled(ir, axis, from);
+                safe = Some(safe.map_or(skipped, |before| ir.add(before, skipped)));
+                (Some(from), to)
+            };
+            whole = ir.and(whole, ir.icmp(IntPredicate::EQ, to, size));
+            begin.push(from.map(|from| ir.resize(from, 32, false)));
+            end.push(ir.resize(to, 32, false));
+        }
+        if let Some(exists) = place.and_then(|place| place.exists) {
+            (any, whole) = (ir.and(any, exists), ir.and(whole, exists));
+        }
+        let storage = ir.storage_type(window.dtype);
+        let safe = safe.map_or(window.first, |skipped| ir.offset(storage, window.first, skipped));
+        Mask { begin, end, safe, any, whole }
+    }
+
+    fn dense_strides(&self, extents: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
+        let ir = self.ir;
+        let mut strides = vec![ir.i64(1); extents.len()];
+        for axis in (1..extents.len()).rev() {
+            let inner = strides[axis];
+            let stride = if axis + 1 == extents.len() { extents[axis] } else { ir.mul(inner, extents[axis]) };
+            strides[axis - 1] = self.loop_stride(stride);
+        }
+        strides
+    }
+
+    fn loop_stride(&self, stride: IntValue<'c>) -> IntValue<'c> {
+        if stride.is_const() { stride } else { self.in_loop(stride, true, |stride| stride) }
     }
 
     /// How many elements of tile `index` lie inside along an axis: none, if the index is beyond the space.
-    fn inside(&self, extent: IntValue<'c>, index: IntValue<'c>, size: IntValue<'c>) -> IntValue<'c> {
+    fn inside(
+        &self,
+        extent: IntValue<'c>,
+        (index, start): (IntValue<'c>, IntValue<'c>),
+        size: IntValue<'c>,
+        step: IntValue<'c>,
+    ) -> IntValue<'c> {
         let ir = self.ir;
         let one = ir.i64(1);
-        let last = ir.udiv(ir.sub(extent, one), size);
+        let last = ir.udiv(ir.sub(extent, one), step);
         let nonempty = ir.icmp(IntPredicate::NE, extent, ir.i64(0));
         let exists = ir.and(nonempty, ir.icmp(IntPredicate::ULE, index, last));
-        let rest = ir.sub(extent, ir.mul(index, size));
+        let rest = ir.sub(extent, start);
         let inside = ir.select_int(ir.icmp(IntPredicate::ULT, rest, size), rest, size);
         ir.select_int(exists, inside, ir.i64(0))
     }
@@ -110,13 +169,17 @@ impl<'c> Emitter<'_, 'c> {
         window: &Window<'c>,
         cursor: &mut Cursor<'c>,
         slot: Slot<'c>,
-        masked: bool,
+        mask: Option<&Mask<'c>>,
     ) -> (PointerValue<'c>, Option<IntValue<'c>>) {
         let ir = self.ir;
         let places = window.mapping.coordinates(ir, slot);
         let mut inside = None;
-        for (axis, &place) in places.iter().enumerate().filter(|&(axis, _)| masked && window.tile[axis] > 1) {
-            let here = ir.icmp(IntPredicate::ULT, place.value(ir), window.valid[axis]);
+        let axes = places.iter().enumerate().filter(|&(axis, _)| window.tile[axis] > 1);
+        for (mask, (axis, &place)) in axes.filter_map(|axis| Some((mask?, axis))) {
+            let mut here = ir.icmp(IntPredicate::ULT, place.value(ir), mask.end[axis]);
+            if let Some(begin) = mask.begin[axis] {
+                here = ir.and(here, ir.icmp(IntPredicate::UGE, place.value(ir), begin));
+            }
             inside = Some(inside.map_or(here, |inside| ir.and(inside, here)));
         }
         let pointer = self.advance(window, cursor, &places);
@@ -147,7 +210,7 @@ impl<'c> Emitter<'_, 'c> {
             let axes = step.iter().enumerate().filter(|&(_, &step)| step != 0);
             axes.fold(ir.i64(0), |sum, (axis, &step)| ir.add(sum, window.scaled(ir, axis, ir.i64(step))))
         });
-        self.offset(ir.storage_type(window.dtype), start, offset)
+        ir.offset(ir.storage_type(window.dtype), start, offset)
     }
 
     fn varying_address(&self, window: &Window<'c>, places: &[Coordinate<'c>]) -> PointerValue<'c> {
@@ -158,55 +221,61 @@ impl<'c> Emitter<'_, 'c> {
                 position = ir.add(position, window.scaled(ir, axis, ir.resize(varying, 64, false)));
             }
         }
-        self.offset(ir.storage_type(window.dtype), window.first, position)
+        ir.offset(ir.storage_type(window.dtype), window.first, position)
     }
 
-    /// Loads where the element is inside; elsewhere the tile's first element, which is, and takes the pad.
+    /// Loads where the element exists; elsewhere an element that does, and takes the pad.
     fn load_slot(
         &self,
         window: &Window<'c>,
         cursor: &mut Cursor<'c>,
         slot: Slot<'c>,
-        pad: Option<Value<'c>>,
+        masked: Option<(&Mask<'c>, Value<'c>)>,
     ) -> Value<'c> {
         let ir = self.ir;
-        let (pointer, inside) = self.locate(window, cursor, slot, pad.is_some());
-        let safe = inside.map_or(pointer, |inside| {
-            ir.select(inside, pointer.into(), window.first.into()).into_pointer_value()
-        });
-        let value = ir.load_value(safe, window.dtype);
-        match (inside, pad) {
-            (Some(inside), Some(pad)) => ir.select(inside, value, pad),
-            _ => value,
+        let (pointer, inside) = self.locate(window, cursor, slot, masked.map(|(mask, _)| mask));
+        match (inside, masked) {
+            (Some(inside), Some((mask, pad))) => {
+                let safe = ir.select(inside, pointer.into(), mask.safe.into()).into_pointer_value();
+                ir.select(inside, ir.load_value(safe, window.dtype), pad)
+            }
+            _ => ir.load_value(pointer, window.dtype),
         }
     }
 
-    pub(super) fn load_masked(&mut self, data: &OpData) {
-        let index: Vec<IntValue<'c>> = match &data.operands[2..] {
+    pub(super) fn load(&mut self, data: &OpData) {
+        let load = data.load().expect("a load");
+        let index: Vec<IntValue<'c>> = match load.index {
             [] => self.block.clone(),
             indices => indices.iter().map(|&value| self.index(value)).collect(),
         };
-        let window = self.window(data.operands[0], &index);
-        let pad = self.scalar(data.operands[1]);
+        let window = self.window(load.view, &index, load.pad.is_some());
         let (elements, dtype) = (window.tile.iter().product(), window.dtype);
-        let load = |pad: Option<Value<'c>>| {
+        let read = |masked: Option<(&Mask<'c>, Value<'c>)>| {
             let mut cursor = Cursor::default();
-            self.map(elements, dtype, |slot| self.load_slot(&window, &mut cursor, slot, pad))
+            self.map(elements, dtype, |slot| self.load_slot(&window, &mut cursor, slot, masked))
         };
-        let part = || self.choose(window.whole, (elements, dtype), || load(None), || load(Some(pad)));
-        let fragment = self.choose(window.any, (elements, dtype), part, || Fragment::Uniform(pad));
+        let fragment = match (&window.mask, load.pad) {
+            (Some(mask), Some(pad)) => {
+                let pad = self.scalar(pad);
+                let part =
+                    || self.choose(mask.whole, (elements, dtype), || read(None), || read(Some((mask, pad))));
+                self.choose(mask.any, (elements, dtype), part, || Fragment::Uniform(pad))
+            }
+            _ => read(None),
+        };
         self.set_tile(data.results[0], fragment);
     }
 
-    pub(super) fn store_masked(&mut self, data: &OpData) {
+    pub(super) fn store(&mut self, data: &OpData) {
         let ir = self.ir;
-        let window = self.window(data.operands[0], &self.block);
+        let window = self.window(data.operands[0], &self.block, data.op == Op::StoreMasked);
         let fragment = self.tile(data.operands[1]);
-        let store = |masked: bool| {
+        let store = |mask: Option<&Mask<'c>>| {
             let mut cursor = Cursor::default();
             self.each(window.tile.iter().product(), |slot| {
                 let value = self.get(fragment, window.dtype, slot);
-                let (pointer, inside) = self.locate(&window, &mut cursor, slot, masked);
+                let (pointer, inside) = self.locate(&window, &mut cursor, slot, mask);
                 let inside = match (inside, window.mapping.is_element(ir, slot)) {
                     (Some(a), Some(b)) => Some(ir.and(a, b)),
                     (a, b) => a.or(b),
@@ -217,20 +286,44 @@ impl<'c> Emitter<'_, 'c> {
                     None => write(),
                 }
             });
+            Vec::new()
         };
-        ir.if_then(window.any, || {
-            ir.if_else(
-                window.whole,
-                || {
-                    store(false);
-                    Vec::new()
-                },
-                || {
-                    store(true);
-                    Vec::new()
-                },
-            );
+        match &window.mask {
+            None => drop(store(None)),
+            Some(mask) => {
+                ir.if_then(mask.any, || drop(ir.if_else(mask.whole, || store(None), || store(Some(mask)))));
+            }
+        }
+    }
+
+    pub(super) fn gather_load(&mut self, data: &OpData) {
+        let (ir, tensor) = (self.ir, data.operands[0]);
+        let Type::Tensor(ty) = self.instance.ty(tensor) else { unreachable!("verified: a tensor") };
+        let source = Source::of(self.instance, tensor);
+        let place = self.place(ty, &source);
+        let extents: Vec<IntValue<'c>> = ty.extents.iter().map(|dim| self.dim(dim)).collect();
+        let base = self.scalar(source.argument).into_pointer_value();
+        let (pad, dtype) = (self.scalar(data.operands[1]), self.dtype(data.results[0]));
+        let read = |indices: &[(Value<'c>, DType)]| {
+            let (position, exists) = ir.gather_place(&place, &extents, indices);
+            let load = || ir.load_value(ir.offset(ir.storage_type(dtype), base, position), dtype);
+            ir.if_else(exists, || vec![load()], || vec![pad])[0]
+        };
+        let tiles: Vec<_> =
+            data.operands[2..].iter().map(|&tile| (self.tile(tile), self.dtype(tile))).collect();
+        let uniform = tiles.iter().map(|&(tile, dtype)| match tile {
+            Fragment::Uniform(value) => Some((*value, dtype)),
+            _ => None,
         });
+        let fragment = match uniform.collect::<Option<Vec<_>>>() {
+            Some(indices) => Fragment::Uniform(read(&indices)),
+            None => self.map(self.elements(data.results[0]), dtype, |slot| {
+                let indices: Vec<_> =
+                    tiles.iter().map(|&(tile, dtype)| (self.get(tile, dtype, slot), dtype)).collect();
+                read(&indices)
+            }),
+        };
+        self.set_tile(data.results[0], fragment);
     }
 
     /// Waits for the block.

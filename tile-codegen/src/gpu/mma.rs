@@ -77,20 +77,26 @@ impl<'c> Emitter<'_, 'c> {
         match self.unflatten(&mut flat.into_iter(), elements) {
             Fragment::Registers(initial) => {
                 let slots = 0..initial.len() as u64;
-                let place = |slot| self.place(product, shape, mapping.coordinates(ir, Slot::Fixed(slot)));
+                let place =
+                    |slot| self.row_and_column(product, shape, mapping.coordinates(ir, Slot::Fixed(slot)));
                 let places: Vec<_> = slots.map(place).collect();
                 let sums = self.sum_along_k(product, &places, &initial);
                 Fragment::Registers(sums.into_iter().map(round).collect())
             }
             array => self.map(elements, dtype, |slot| {
-                let places = [self.place(product, shape, mapping.coordinates(ir, slot))];
+                let places = [self.row_and_column(product, shape, mapping.coordinates(ir, slot))];
                 round(self.sum_along_k(product, &places, &[self.get(&array, dtype, slot)])[0])
             }),
         }
     }
 
     /// A slot's row among those of all matrices of `a`, and its column with the first element of its matrix of `b`.
-    fn place(&self, product: &Product, shape: &[u64], index: Vec<Coordinate<'c>>) -> [Coordinate<'c>; 2] {
+    fn row_and_column(
+        &self,
+        product: &Product,
+        shape: &[u64],
+        index: Vec<Coordinate<'c>>,
+    ) -> [Coordinate<'c>; 2] {
         let [batch @ .., row, column] = index.as_slice() else {
             unreachable!("verified: `mma` has matrices")
         };

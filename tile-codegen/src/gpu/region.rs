@@ -8,12 +8,14 @@ use super::dialect::{Dialect, Entry};
 use super::distribution::{Distribution, Mapping, extents, i32_const};
 use super::fragment::{Fragment, REGISTER_SLOTS, local_array};
 use super::shared::{Pending, SharedPlan};
-use crate::emit::{Ir, Value};
+use crate::emit::{Ir, Names, Place, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use tile_ir::abi::KernelAbi;
 use tile_ir::kernel::OpData;
+use tile_ir::types::TensorType;
+use tile_ir::view::Source;
 use tile_ir::{DType, Instance, Op, OpId, RegionId, Type, ValueId};
 
 /// Emits one thread's program.
@@ -36,7 +38,7 @@ pub(super) struct Emitter<'a, 'c> {
     /// Tensor addresses and scalars.
     scalars: HashMap<ValueId, Value<'c>>,
     tiles: HashMap<ValueId, Fragment<'c>>,
-    /// The argument that each partition view cuts.
+    /// The tensor that each partition view cuts.
     tensors: HashMap<ValueId, ValueId>,
 }
 
@@ -116,10 +118,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.dim(dim, &|name| self.sizes[name])
     }
 
-    /// The address of the tensor that a view cuts.
-    pub(super) fn tensor_of(&self, view: ValueId) -> PointerValue<'c> {
+    /// Where the tensor that a partition view cuts comes from.
+    pub(super) fn source_of(&self, view: ValueId) -> Source {
         let tensor = self.tensors.get(&view).expect("verified: a view is made by `partition`");
-        self.scalar(*tensor).into_pointer_value()
+        Source::of(self.instance, *tensor)
+    }
+
+    /// Strides, offset and windows of a tensor.
+    pub(super) fn place(&self, tensor: &TensorType, source: &Source) -> Place<'c> {
+        let names = Names { size: &|name| self.sizes[name], index: &|value| self.index(value) };
+        self.ir.place(tensor, source, &names)
     }
 
     /// The element indices of the running thread's slots in a tile of this shape.
@@ -155,13 +163,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn op(&mut self, op: OpId, data: &'a OpData) {
         match &data.op {
-            Op::Partition(_) => {}
+            Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
                 let axes = data.results.iter().copied().zip(self.block.iter().map(|&index| index.into()));
                 self.scalars.extend(axes);
             }
-            Op::LoadMasked => self.load_masked(data),
-            Op::StoreMasked => self.store_masked(data),
+            Op::LoadMasked | Op::Load { .. } => self.load(data),
+            Op::GatherLoad => self.gather_load(data),
+            Op::StoreMasked | Op::Store => self.store(data),
             Op::For => self.for_loop(data),
             Op::While => self.while_loop(data),
             Op::If => self.branch(data),

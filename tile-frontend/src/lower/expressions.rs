@@ -17,6 +17,8 @@ impl Lowering {
             Expr::Paren(inner) => self.expression(&inner.expr),
             Expr::Group(inner) => self.expression(&inner.expr),
             Expr::Block(block) if block.label.is_none() => self.block(&block.block),
+            // What may stand in it, rustc checks: `load_unchecked` is the one unsafe function.
+            Expr::Unsafe(block) => self.block(&block.block),
             Expr::Unary(unary) => self.unary_operator(unary),
             Expr::Binary(binary) if is_compound_assignment(&binary.op) => self.compound_assign(binary),
             Expr::Binary(binary) => self.binary_operator(binary),
@@ -56,7 +58,6 @@ impl Lowering {
             Expr::Let(_) => ("`let` in a condition", "use a plain condition"),
             Expr::Try(_) => ("`?`", "a kernel has no errors to return"),
             Expr::Await(_) | Expr::Async(_) => ("`async`", "launches are asynchronous, kernels are not"),
-            Expr::Unsafe(_) => ("`unsafe`", "a kernel has nothing unsafe to do"),
             Expr::Block(_) => ("a labelled block", "use `if`"),
             _ => ("this expression", "write it with tiles, arithmetic, loops and branches"),
         };

@@ -21,10 +21,13 @@ impl Lowering {
         if !self.errors.is_empty() {
             return Err(Diagnostics::new(self.errors));
         }
-        let spans = self.spans;
+        let (spans, operand_spans) = (self.spans, self.operand_spans);
         verify(self.kernel).map(|kernel| Body { kernel, rewrites: self.rewrites }).map_err(|errors| {
             let diagnostics = errors.into_iter().map(|error| {
-                let span = spans.get(&error.loc).copied().unwrap_or_else(|| function.sig.ident.span().into());
+                let blamed = error.operand.and_then(|i| operand_spans.get(&error.loc)?.get(i).copied());
+                let span = blamed
+                    .or_else(|| spans.get(&error.loc).copied())
+                    .unwrap_or_else(|| function.sig.ident.span().into());
                 let diagnostic = Diagnostic::new(span, error.message);
                 match error.help {
                     Some(help) => diagnostic.help(help),

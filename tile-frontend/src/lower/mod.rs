@@ -15,6 +15,7 @@ mod exits;
 mod expressions;
 mod finish;
 mod folds;
+mod gather;
 mod lines;
 mod loops;
 mod matches;
@@ -25,6 +26,7 @@ mod places;
 mod ranges;
 mod statements;
 mod unroll;
+mod view_movement;
 mod views;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -69,6 +71,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diag
         scalar_arithmetic: Vec::new(),
         frames: Vec::new(),
         nesting: 0,
+        operand_spans: HashMap::new(),
     };
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
@@ -100,6 +103,8 @@ pub(crate) struct Lowering {
     frames: Vec<exits::Frame>,
     /// How many loops and branches of the source are around the current place.
     nesting: usize,
+    /// The spans of the operands of ops that the verifier may blame one of.
+    operand_spans: HashMap<Loc, Vec<Span>>,
 }
 
 impl Lowering {

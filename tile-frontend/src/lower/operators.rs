@@ -249,7 +249,7 @@ impl Lowering {
     }
 }
 
-fn as_dim(value: &Val) -> Option<Dim> {
+pub(super) fn as_dim(value: &Val) -> Option<Dim> {
     match value {
         Val::Dim(dim) => Some(dim.clone()),
         Val::Int(value) => i64::try_from(*value).ok().filter(|&value| value >= 0).map(Dim::from),
@@ -258,7 +258,7 @@ fn as_dim(value: &Val) -> Option<Dim> {
 }
 
 /// The shape that both broadcast to: axes equal or 1.
-fn common_shape(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
+pub(super) fn common_shape(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
     let one = Dim::from(1);
     if a.len() != b.len() {
         return None;
@@ -274,7 +274,7 @@ fn common_shape(a: &[Dim], b: &[Dim]) -> Option<Vec<Dim>> {
         .collect()
 }
 
-fn shape_help(a: &[Dim], b: &[Dim]) -> &'static str {
+pub(super) fn shape_help(a: &[Dim], b: &[Dim]) -> &'static str {
     if a.len() != b.len() {
         "tiles of different rank don't broadcast; add axes of extent 1 with `reshape`"
     } else {

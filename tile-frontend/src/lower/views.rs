@@ -2,9 +2,10 @@
 
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
-use crate::span::Spanned;
+use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::ExprMethodCall;
+use syn::{Expr, ExprMethodCall};
+use tile_ir::ops::Cut;
 use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::{DType, Dim, Op, Type, ValueId};
 
@@ -14,9 +15,11 @@ impl Lowering {
             unreachable!("tensors have tensor types")
         };
         match call.method.to_string().as_str() {
-            "partition_view" => self.partition(tensor, &ty, call),
-            "partition_view_mut" => self.partition(tensor, &ty, call),
+            "partition_view" | "partition_view_mut" | "strided_view" | "strided_view_mut" => {
+                self.partition(tensor, &ty, call)
+            }
             "extent" => self.extent_of(&ty.extents, call),
+            "gather" | "gather_or" => self.gather_load(tensor, &ty, call),
             "load" | "load_masked" | "store" | "store_masked" => {
                 let help = "make a partition view first: `let x = x.partition_view([BM, BN]);`";
                 self.no_method("a tensor", call, help)
@@ -24,36 +27,53 @@ impl Lowering {
             "shape" => {
                 self.no_method("a tensor", call, "name the extents in the signature, or use `.extent(axis)`")
             }
-            _ => self.no_method(
-                "a tensor",
-                call,
-                "tensors have `partition_view`, `partition_view_mut` and `extent`",
-            ),
+            _ => match self.movement(tensor, &ty, call)? {
+                Some(moved) => Ok(moved),
+                None => self.no_method(
+                    "a tensor",
+                    call,
+                    "tensors have `partition_view`, `strided_view`, both with `_mut`, `gather`, `extent`, and are moved by \
+                     `permute`, `t`, `transpose`, `flip`, `shrink`, `pad`, `shift`, `step`, `expand`, `unsqueeze`, \
+                     `squeeze`, `unflatten`, `flatten`, `unfold` and `select`",
+                ),
+            },
         }
     }
 
     fn partition(&mut self, tensor: ValueId, ty: &TensorType, call: &ExprMethodCall) -> Lowered<Val> {
         let name = call.method.to_string();
         let span = call.span();
-        if ty.mutable != (name == "partition_view_mut") {
+        let (base, written) = match name.strip_suffix("_mut") {
+            Some(base) => (base, true),
+            None => (name.as_str(), false),
+        };
+        if ty.mutable != written {
             let diagnostic = if ty.mutable {
                 Diagnostic::new(
                     call.method.span(),
                     "the tensor is `&mut`: blocks may only see the tile that they own",
                 )
-                .help("use `partition_view_mut`; its `load_masked()` reads the block's own tile")
+                .help(format!("use `{base}_mut`; its `load_masked()` reads the block's own tile"))
             } else {
                 Diagnostic::new(call.method.span(), "the tensor is `&`, so it can't be written")
-                    .help("declare the argument as `&mut Tensor<…>`, or use `partition_view`")
+                    .help(format!("declare the argument as `&mut Tensor<…>`, or use `{base}`"))
             };
             return self.report(diagnostic);
         }
-        let arguments = self.arguments(&name, &call.args, 1, &format!("{name}([BM, BN])"), span)?;
+        let strided = base == "strided_view";
+        let usage = if strided { "([BM, BN], [SM, SN])" } else { "([BM, BN])" };
+        let expected = 1 + usize::from(strided);
+        let arguments = self.arguments(&name, &call.args, expected, &format!("{name}{usage}"), span)?;
         let tile = self.extents(&arguments.values[0], arguments.spans[0])?;
+        let steps = match arguments.values.get(1) {
+            Some(steps) => Some(self.extents(steps, arguments.spans[1])?),
+            None => None,
+        };
+        let cut = Op::Partition(Cut { tile, steps });
         // After an early `return` the rest of the body is lowered into a branch; views stay outside of it.
         let body = if self.nesting == 0 { self.kernel.body() } else { self.region };
         let region = std::mem::replace(&mut self.region, body);
-        let view = self.emit_one(Op::Partition(tile), &[tensor], span, &[arguments.spans[0]]);
+        let view = self.emit_one(cut, &[tensor], span, &[arguments.spans[0]]);
         self.region = region;
         view.map(Val::View)
     }
@@ -76,9 +96,9 @@ impl Lowering {
                 let index = self.emit(Op::BlockIndex, &[view], call.span(), &[])?;
                 Ok(Val::List(index.into_iter().map(Val::Data).collect()))
             }
-            "load_masked" | "load_masked_or" => self.load(view, &ty, call),
-            "store_masked" if mutable => self.store(view, &ty, call),
-            "store_masked" => self.no_method(
+            "load" | "load_masked" | "load_masked_or" | "load_unchecked" => self.load(view, &ty, call),
+            "store" | "store_masked" if mutable => self.store(view, &ty, call),
+            "store" | "store_masked" => self.no_method(
                 "a read-only view",
                 call,
                 "declare the tensor as `&mut` and use `partition_view_mut`",
@@ -88,14 +108,10 @@ impl Lowering {
                 call,
                 "ask the output's view: its `index()` is the block's tile",
             ),
-            "load" | "store" => {
-                let help = format!("use `{}_masked`, which is defined at the edges too", call.method);
-                self.no_method("a view", call, &help)
-            }
             _ => self.no_method(
                 "a view",
                 call,
-                "views have `load_masked`, `load_masked_or`, `store_masked`, `index`, `tiles` and `extent`",
+                "views have `load_masked`, `load_masked_or`, `load`, `store_masked`, `store`, `index`, `tiles` and `extent`",
             ),
         }
     }
@@ -105,10 +121,10 @@ impl Lowering {
         let padded = name == "load_masked_or";
         let indexed = !ty.tensor.mutable;
         let usage = match (padded, indexed) {
-            (false, true) => "load_masked([i, j])",
-            (true, true) => "load_masked_or(pad, [i, j])",
-            (false, false) => "load_masked()",
-            (true, false) => "load_masked_or(pad)",
+            (false, true) => format!("{name}([i, j])"),
+            (true, true) => format!("{name}(pad, [i, j])"),
+            (false, false) => format!("{name}()"),
+            (true, false) => format!("{name}(pad)"),
         };
         let expected = usize::from(padded) + usize::from(indexed);
         if !indexed && call.args.len() == expected + 1 {
@@ -116,43 +132,74 @@ impl Lowering {
                 format!("`{name}` of a `&mut` tensor takes no index: a block reads the tile that it owns");
             return self.error(call.method.span(), message, &format!("write `{usage}`"));
         }
-        let arguments = self.arguments(&name, &call.args, expected, usage, span)?;
+        let arguments = self.arguments(&name, &call.args, expected, &usage, span)?;
         let elem = ty.tensor.elem.clone();
-        let pad = if padded {
-            self.number(&arguments.values[0], &elem, "the pad value", arguments.spans[0])?
-        } else {
-            self.zero(&elem, span)?
+        let mut operands = vec![view];
+        let op = match name.as_str() {
+            "load" => Op::Load { checked: true },
+            "load_unchecked" => Op::Load { checked: false },
+            _ => {
+                operands.push(if padded {
+                    self.number(&arguments.values[0], &elem, "the pad value", arguments.spans[0])?
+                } else {
+                    self.zero(&elem, span)?
+                });
+                Op::LoadMasked
+            }
         };
-        let mut operands = vec![view, pad];
-        if indexed {
-            let place = *arguments.spans.last().expect("the index was counted");
-            let Some(Val::List(indices)) = arguments.values.last() else {
-                return self.error(
-                    place,
-                    "the index of a tile is an array",
-                    "write `[i, j]`, with one index per axis",
-                );
-            };
-            if indices.len() != ty.tile.len() {
-                let plural = if indices.len() == 1 { "index" } else { "indices" };
-                let message = format!("{} tile {plural} for a view of rank {}", indices.len(), ty.tile.len());
-                return self.error(place, message, "give one tile index per axis");
-            }
-            for index in indices {
-                operands.push(self.number(index, &DType::Index.into(), "a tile index", place)?);
-            }
+        let mut places = vec![span; operands.len()];
+        if let Some(index) = call.args.last().filter(|_| indexed) {
+            let value = arguments.values.last().expect("the index was counted");
+            let (indices, spans) = self.tile_index(ty, value, index)?;
+            operands.extend(indices);
+            places.extend(spans);
         }
-        self.emit_one(Op::LoadMasked, &operands, span, &[]).map(Val::Data)
+        let loc = self.loc(span);
+        self.operand_spans.insert(loc, places);
+        self.emit_one(op, &operands, span, &[]).map(Val::Data)
+    }
+
+    /// The values of a tile's index `[i, j]`, and where each stands.
+    fn tile_index(
+        &mut self,
+        ty: &PartitionType,
+        value: &Val,
+        index: &Expr,
+    ) -> Lowered<(Vec<ValueId>, Vec<Span>)> {
+        let place = index.span();
+        let Val::List(indices) = value else {
+            return self.error(
+                place,
+                "the index of a tile is an array",
+                "write `[i, j]`, with one index per axis",
+            );
+        };
+        if indices.len() != ty.tile.len() {
+            let plural = if indices.len() == 1 { "index" } else { "indices" };
+            let message = format!("{} tile {plural} for a view of rank {}", indices.len(), ty.tile.len());
+            return self.error(place, message, "give one tile index per axis");
+        }
+        let spans = match index {
+            Expr::Array(array) => array.elems.iter().map(Spanned::span).collect(),
+            _ => vec![place; indices.len()],
+        };
+        let mut values = Vec::new();
+        for index in indices {
+            values.push(self.number(index, &DType::Index.into(), "a tile index", place)?);
+        }
+        Ok((values, spans))
     }
 
     fn store(&mut self, view: ValueId, ty: &PartitionType, call: &ExprMethodCall) -> Lowered<Val> {
-        let arguments = self.arguments("store_masked", &call.args, 1, "store_masked(tile)", call.span())?;
+        let name = call.method.to_string();
+        let arguments = self.arguments(&name, &call.args, 1, &format!("{name}(tile)"), call.span())?;
         let place = arguments.spans[0];
         let tile = self.tile(&arguments.values[0], "what is stored", place)?;
         let found = self.elem(tile);
         // A format that is known and wrong is the type rule's to explain.
         let _ = self.elements.unify(&found, &ty.tensor.elem);
-        self.emit(Op::StoreMasked, &[view, tile], call.span(), &[call.receiver.span(), place])?;
+        let op = if name == "store" { Op::Store } else { Op::StoreMasked };
+        self.emit(op, &[view, tile], call.span(), &[call.receiver.span(), place])?;
         Ok(Val::Unit)
     }
 }

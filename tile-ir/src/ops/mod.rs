@@ -21,6 +21,16 @@ pub use scan::ScanMode;
 use crate::dim::Dim;
 use crate::round::Rounding;
 use crate::types::Elem;
+use crate::view::TensorMovement;
+
+/// How a tensor is cut into tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Extents of a tile.
+    pub tile: Vec<Dim>,
+    /// From one tile to the next, where tiles don't stand side by side.
+    pub steps: Option<Vec<Dim>>,
+}
 
 /// A compile-time number.
 #[derive(Clone, Copy, Debug)]
@@ -129,14 +139,27 @@ pub enum Op {
     /// `tile […, M, K], tile […, K, N], tile […, M, N] → tile […, M, N]`: `a·b + c` in the format of `c`, products
     /// exact, sum in any order; leading axes count matrices. See [`infer::mma_accumulators`] for the formats.
     Mma,
-    /// `tensor → partition`, cut into tiles of these extents.
-    Partition(Vec<Dim>),
+    /// `tensor → tensor`, moved; the index of a `select` is a second operand.
+    View(TensorMovement),
+    /// `tensor → partition`, cut into tiles.
+    Partition(Cut),
     /// `mut partition → index…`, one per axis: the tile that this block owns.
     BlockIndex,
     /// `partition, pad scalar, index… → tile`. A mutable partition takes no index: a block reads its own tile.
     LoadMasked,
     /// `mut partition, tile →`. Writes the block's own tile, where it lies inside the tensor.
     StoreMasked,
+    /// `partition, index… → tile`, all of whose elements exist: see [`mod@crate::analysis`]. A mutable partition
+    /// takes no index.
+    Load {
+        /// Whether that is proved or checked at the launch; otherwise the kernel's author vouches for it.
+        checked: bool,
+    },
+    /// `mut partition, tile →`. Writes the block's own tile, all of whose elements exist.
+    Store,
+    /// `tensor, pad scalar, integer tile… → tile`, one index tile per axis, all of the result's shape. Element
+    /// `k` is the one at `[i₀[k], i₁[k], …]`, or the pad value where there is none; negative indices have none.
+    GatherLoad,
     /// `start index, end index, initial data… → data…`. One region with parameters: the counter, then the
     /// carried values; it runs for `start <= counter < end` and yields the next carried values.
     For,
@@ -223,10 +246,15 @@ impl Op {
             Op::Scatter { mode: ScatterMode::Add, .. } => "scatter_add",
             Op::Reduce { .. } => "reduce",
             Op::Mma => "mma",
+            Op::View(_) => "view",
             Op::Partition(_) => "partition",
             Op::BlockIndex => "block_index",
             Op::LoadMasked => "load_masked",
             Op::StoreMasked => "store_masked",
+            Op::Load { checked: true } => "load",
+            Op::Load { checked: false } => "load_unchecked",
+            Op::Store => "store",
+            Op::GatherLoad => "gather_load",
             Op::For => "for",
             Op::If => "if",
             Op::Yield => "yield",
@@ -250,6 +278,7 @@ impl Op {
             Op::Scan { op, .. } => op.scan_method().unwrap_or("scan"),
             Op::ReduceWith { .. } => "reduce",
             Op::ScanWith { .. } => "scan",
+            Op::View(movement) => movement.name(),
             op => op.name(),
         }
     }
@@ -276,6 +305,16 @@ impl Op {
 
     /// Whether the op does something besides giving results, so that it must stay where it is.
     pub fn has_effect(&self) -> bool {
-        matches!(self, Op::StoreMasked | Op::Yield)
+        self.is_store() || matches!(self, Op::Yield)
+    }
+
+    /// Whether the op writes memory.
+    pub fn is_store(&self) -> bool {
+        matches!(self, Op::StoreMasked | Op::Store)
+    }
+
+    /// Whether the op reads a tile of a partition view.
+    pub fn is_load(&self) -> bool {
+        matches!(self, Op::LoadMasked | Op::Load { .. })
     }
 }

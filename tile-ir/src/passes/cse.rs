@@ -49,7 +49,10 @@ impl Merge {
 
 /// Whether an op's results depend on its operands only.
 pub(super) fn is_value(kernel: &Kernel, data: &OpData) -> bool {
-    let reads_output = data.op == Op::LoadMasked
+    let reads_output = data.op.is_load()
         && kernel.ty(data.operands[0]).as_partition().is_some_and(|view| view.tensor.mutable);
-    data.regions.is_empty() && !data.op.has_effect() && !reads_output && !matches!(data.op, Op::Partition(_))
+    data.regions.is_empty()
+        && !data.op.has_effect()
+        && !reads_output
+        && !matches!(data.op, Op::Partition(_) | Op::View(_))
 }

@@ -39,7 +39,7 @@ fn stays(kernel: &Kernel, op: OpId, live: &HashSet<ValueId>) -> bool {
 fn has_store(kernel: &Kernel, region: RegionId) -> bool {
     kernel.region(region).ops.iter().any(|&op| {
         let data = kernel.op(op);
-        data.op == Op::StoreMasked || data.regions.iter().any(|&inner| has_store(kernel, inner))
+        data.op.is_store() || data.regions.iter().any(|&inner| has_store(kernel, inner))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Moves ops out of loops whose operands the loop doesn't change.
 //!
-//! Every op that is moved is total (a masked load is defined for any index), so that it does no harm where
-//! the loop runs zero times.
+//! Every op that is moved is total, so that it does no harm where the loop runs zero times: a masked load is
+//! defined for any index, and the bounds of a load without a mask hold wherever its index has a value.
 
 use super::cse::is_value;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};

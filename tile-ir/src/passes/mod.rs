@@ -4,6 +4,7 @@ mod cse;
 mod dce;
 mod fold;
 mod licm;
+mod unmask;
 
 use crate::kernel::{Kernel, ValueId};
 use crate::specialize::Instance;
@@ -19,12 +20,14 @@ pub struct Pass {
 }
 
 /// Every target runs these, in this order: constants first, so that equal ones can be merged; then equal
-/// ops, so that fewer are moved; then what doesn't change out of loops; at last what nobody uses.
+/// ops, so that fewer are moved; then what doesn't change out of loops; then masks that hide nothing; at last what
+/// nobody uses.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "fold", rewrite: fold::run },
     Pass { name: "cse", rewrite: cse::run },
     Pass { name: "licm", rewrite: licm::run },
     Pass { name: "cse-after-licm", rewrite: cse::run },
+    Pass { name: "unmask", rewrite: unmask::run },
     Pass { name: "dce", rewrite: dce::run },
 ];
 
@@ -126,6 +129,39 @@ mod tests {
   %f = add %d, %e : tile<4 x f32>
   store_masked %vy, %f";
         insta::assert_snapshot!(after(&["cse", "dce"], body));
+    }
+
+    #[test]
+    fn unmask_removes_masks_that_hide_nothing() {
+        let source =
+            "kernel @k(%x: tensor<64 x 48 x f32>, %r: tensor<n x f32>, %y: mut tensor<128 x 64 x f32>) {
+  %vx = partition %x [16, 32] : partition<64 x 48 x f32, [16, 32]>
+  %vr = partition %r [16] : partition<n x f32, [16]>
+  %t = view %y permute [1, 0] : mut tensor<64 x 128 x f32, strided [1, 64]>
+  %vy = partition %t [16, 32] : mut partition<64 x 128 x f32, strided [1, 64], [16, 32]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %zero = constant 0 : index
+  %two = constant 2 : index
+  %inside = load_masked %vx[%i, %zero] pad %pad : tile<16 x 32 x f32>
+  %outside = load_masked %vx[%i, %j] pad %pad : tile<16 x 32 x f32>
+  %unknown = load_masked %vr[%i] pad %pad : tile<16 x f32>
+  %sum = add %inside, %outside : tile<16 x 32 x f32>
+  for %p = %zero to %two {
+    %next = add %i, %p : index
+    %beyond = load_masked %vx[%next, %zero] pad %pad : tile<16 x 32 x f32>
+    store_masked %vy, %beyond
+  }
+  store_masked %vy, %sum
+  %row = reshape %unknown : tile<16 x 1 x f32>
+  %rows = broadcast %row : tile<16 x 32 x f32>
+  store_masked %vy, %rows
+}
+";
+        let kernel = verify(text::parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let pass = PIPELINE.iter().find(|pass| pass.name == "unmask").unwrap();
+        let instance = run(specialize(&kernel, &[]).unwrap(), pass);
+        insta::assert_snapshot!(text::print(&instance));
     }
 
     #[test]

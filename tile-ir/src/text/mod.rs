@@ -4,10 +4,11 @@ mod lexer;
 mod parse;
 mod parse_ops;
 mod parse_types;
+mod parse_views;
 mod print;
 
 pub use parse::{ParseError, parse};
-pub use print::{print, print_with_locations};
+pub use print::{print, print_with_locations, print_with_notes};
 
 use crate::kernel::Kernel;
 use std::fmt;
@@ -130,9 +131,45 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
 }
 ";
 
+    const VIEWS: &str = "\
+kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tensor<n x m x f32>) {
+  %yt = view %y permute [1, 0] : mut tensor<m x n x f32, strided [1, m]>
+  %w = partition %yt [B, 8] : mut partition<m x n x f32, strided [1, m], [B, 8]>
+  %i, %j = block_index %w : index, index
+  %0 = view %x flip [0, 1] : tensor<m x n x f32, strided [-n, -1] offset m*n - 1>
+  %1 = view %0 pad [(1, 2), (0, 0)] : tensor<m + 3 x n x f32, strided [-n, -1] offset m*n + n - 1 within [[(1, m + 1)], []]>
+  %2 = view %1 shrink [(0, m), (2, n)] : tensor<m x n - 2 x f32, strided [-n, -1] offset m*n + n - 3 within [[(1, m + 1)], []]>
+  %3 = view %2 shift 1 by -1 : tensor<m x n - 2 x f32, strided [-n, -1] offset m*n + n - 4 within [[(1, m + 1)], [(-1, n - 3)]]>
+  %4 = view %3 step 1 by 2 : tensor<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(ceil_div(-1, 2), ceil_div(n - 3, 2))]]>
+  %5 = partition %4 [B, 8] step [1, 4] : partition<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(ceil_div(-1, 2), ceil_div(n - 3, 2))]], [B, 8] step [1, 4]>
+  %6 = view %x unflatten 1 [floor_div(n, 4), 4] : tensor<m x floor_div(n, 4) x 4 x f32, strided [n, 4, 1]>
+  %7 = view %6 flatten 1 to 2 : tensor<m x 4*floor_div(n, 4) x f32, strided [n, 1]>
+  %8 = view %7 unfold 0 size 3 step 2 : tensor<floor_div(m - 3, 2) + 1 x 4*floor_div(n, 4) x 3 x f32, strided [2*n, 1, n]>
+  %9 = view %8 select 2 at %i : tensor<floor_div(m - 3, 2) + 1 x 4*floor_div(n, 4) x f32, strided [2*n, 1]>
+  %10 = view %x unsqueeze 1 : tensor<m x 1 x n x f32>
+  %11 = view %10 squeeze 1 : tensor<m x n x f32>
+  %12 = view %b expand [m, n] : tensor<m x n x f32, strided [0, 1]>
+  %13 = partition %12 [B, 8] : partition<m x n x f32, strided [0, 1], [B, 8]>
+  %14 = load %13[%i, %j] : tile<B x 8 x f32>
+  %15 = load_unchecked %13[%j, %i] : tile<B x 8 x f32>
+  %16 = constant 0.0 : f32
+  %17 = iota 0 : tile<B x 8 x i32>
+  %18 = gather_load %9[%17, %17] pad %16 : tile<B x 8 x f32>
+  %19 = load_masked %5[%i, %j] pad %16 : tile<B x 8 x f32>
+  %20 = load %w : tile<B x 8 x f32>
+  store %w, %18
+}
+";
+
+    #[test]
+    fn views_keep_their_layouts() {
+        let kernel = crate::verify(parse(VIEWS).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        assert_eq!(print(&kernel), VIEWS);
+    }
+
     #[test]
     fn round_trips_exactly() {
-        for text in [MATMUL, EVERYTHING] {
+        for text in [MATMUL, EVERYTHING, VIEWS] {
             let kernel = parse(text).unwrap();
             assert_eq!(print(&kernel), text);
             let located = print_with_locations(&kernel);
@@ -163,8 +200,10 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
 
     proptest::proptest! {
         #[test]
-        fn mutilated_text_never_panics(cut in 0..EVERYTHING.len(), len in 0..40usize, with in "[ -~\\n]{0,6}") {
-            let mut text = EVERYTHING.as_bytes().to_vec();
+        fn mutilated_text_never_panics(
+            views: bool, cut in 0..EVERYTHING.len(), len in 0..40usize, with in "[ -~\\n]{0,6}",
+        ) {
+            let mut text = if views { VIEWS } else { EVERYTHING }.as_bytes().to_vec();
             let end = (cut + len).min(text.len());
             text.splice(cut..end, with.bytes());
             if let Ok(kernel) = parse(&String::from_utf8_lossy(&text)) {

@@ -6,7 +6,7 @@ use super::parse::{Parsed, Parser};
 use crate::dim::Dim;
 use crate::kernel::{RegionId, ValueId};
 use crate::ops::{
-    BinaryOp, Classification, Literal, Movement, Op, Predicate, ReduceOp, ScanMode, ScatterMode, UnaryOp,
+    BinaryOp, Classification, Cut, Literal, Movement, Op, Predicate, ReduceOp, ScanMode, ScatterMode, UnaryOp,
 };
 use crate::round::Rounding;
 use crate::types::Type;
@@ -89,11 +89,18 @@ impl Parser {
             "partition" => {
                 let operands = vec![self.value()?];
                 let tile = self.list('[', ']', Self::dim)?;
-                ready(Op::Partition(tile), operands)
+                let steps =
+                    if self.accept_word("step") { Some(self.list('[', ']', Self::dim)?) } else { None };
+                ready(Op::Partition(Cut { tile, steps }), operands)
             }
             "block_index" => ready(Op::BlockIndex, self.values()?),
-            "load_masked" => self.load_head(),
+            "view" => self.view_head(),
+            "load_masked" => self.load_head(Op::LoadMasked),
+            "load" => self.load_head(Op::Load { checked: true }),
+            "load_unchecked" => self.load_head(Op::Load { checked: false }),
+            "gather_load" => self.load_head(Op::GatherLoad),
             "store_masked" => ready(Op::StoreMasked, self.values()?),
+            "store" => ready(Op::Store, self.values()?),
             "for" => self.for_head(),
             "if" => Ok(Head { op: HeadOp::If, operands: vec![self.value()?] }),
             "yield" => ready(Op::Yield, self.values()?),
@@ -140,7 +147,7 @@ impl Parser {
         }
     }
 
-    fn axis(&mut self) -> Parsed<usize> {
+    pub(super) fn axis(&mut self) -> Parsed<usize> {
         self.keyword("axis")?;
         Ok(self.unsigned("an axis")? as usize)
     }
@@ -189,16 +196,19 @@ impl Parser {
         Ok(Head { op: HeadOp::Ready(Op::Reduce { op, axis }), operands })
     }
 
-    fn load_head(&mut self) -> Parsed<Head> {
+    fn load_head(&mut self, op: Op) -> Parsed<Head> {
         let view = self.value()?;
         let indices = match self.peek() {
             Token::Punct('[') => self.list('[', ']', Self::value)?,
             _ => Vec::new(),
         };
-        self.keyword("pad")?;
-        let mut operands = vec![view, self.value()?];
+        let mut operands = vec![view];
+        if !matches!(op, Op::Load { .. }) {
+            self.keyword("pad")?;
+            operands.push(self.value()?);
+        }
         operands.extend(indices);
-        Ok(Head { op: HeadOp::Ready(Op::LoadMasked), operands })
+        Ok(Head { op: HeadOp::Ready(op), operands })
     }
 
     fn for_head(&mut self) -> Parsed<Head> {

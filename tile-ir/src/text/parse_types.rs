@@ -5,27 +5,27 @@ use super::parse::{Parsed, Parser};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Generic, GenericKind};
-use crate::types::{Elem, PartitionType, TensorType, TileType, Type};
+use crate::types::{Elem, PartitionType, TileType, Type};
 
 impl Parser {
     pub(super) fn ty(&mut self) -> Parsed<Type> {
         let mutable = self.accept_word("mut");
         if self.accept_word("tensor") {
             self.punct('<')?;
-            let (extents, elem) = self.product()?;
+            let (tensor, _) = self.tensor(mutable)?;
             self.punct('>')?;
-            return Ok(Type::Tensor(TensorType { extents, elem, mutable }));
+            return Ok(Type::Tensor(tensor));
         }
         if self.accept_word("partition") {
             self.punct('<')?;
-            let (extents, elem) = self.product()?;
-            self.punct(',')?;
+            let (tensor, comma) = self.tensor(mutable)?;
+            if !comma {
+                self.punct(',')?;
+            }
             let tile = self.list('[', ']', Self::dim)?;
+            let steps = if self.accept_word("step") { self.list('[', ']', Self::dim)? } else { tile.clone() };
             self.punct('>')?;
-            return Ok(Type::Partition(PartitionType {
-                tensor: TensorType { extents, elem, mutable },
-                tile,
-            }));
+            return Ok(Type::Partition(PartitionType { tensor, tile, steps }));
         }
         if mutable {
             return self.expected("`tensor` or `partition`");
@@ -54,7 +54,7 @@ impl Parser {
     }
 
     /// `d x d x elem`: what stands before `>` or `,` is the element type.
-    fn product(&mut self) -> Parsed<(Vec<Dim>, Elem)> {
+    pub(super) fn product(&mut self) -> Parsed<(Vec<Dim>, Elem)> {
         let mut dims = Vec::new();
         loop {
             let ends = matches!(

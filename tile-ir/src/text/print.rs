@@ -5,11 +5,20 @@ use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::infer::display_shape;
 use crate::ops::{Domain, Literal, Movement, Op, ScanMode};
 use crate::types::Elem;
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// The text of a kernel, as snapshots hold it: without source locations.
 pub fn print(kernel: &Kernel) -> String {
     Printer::new(kernel, false).print()
+}
+
+/// The text with a comment beside the definition of every value that `note` says something of.
+pub fn print_with_notes(kernel: &Kernel, note: &dyn Fn(ValueId) -> Option<String>) -> String {
+    let mut printer = Printer::new(kernel, false);
+    let noted = |value: ValueId| note(value).map(|note| (value, note));
+    printer.notes = kernel.value_ids().filter_map(noted).collect();
+    printer.print()
 }
 
 /// The text with source locations, as executables embed it: a `file "…"` line, and ` @line:column` after ops.
@@ -22,6 +31,8 @@ struct Printer<'k> {
     locations: bool,
     /// Printed name of each value; unnamed ones are numbered in order of definition.
     names: Vec<String>,
+    /// What to say beside definitions.
+    notes: HashMap<ValueId, String>,
     out: String,
 }
 
@@ -31,6 +42,7 @@ impl<'k> Printer<'k> {
             kernel,
             locations,
             names: vec![String::from("?"); kernel.value_count()],
+            notes: HashMap::new(),
             out: String::new(),
         };
         let mut unnamed = 0;
@@ -134,8 +146,21 @@ impl<'k> Printer<'k> {
         if self.locations && data.loc.is_known() {
             let _ = write!(self.out, " @{}", data.loc);
         }
+        if data.regions.is_empty() {
+            self.notes_of(&data.results);
+        }
         self.regions(data, depth, &indent);
         self.out.push('\n');
+    }
+
+    fn notes_of(&mut self, values: &[ValueId]) {
+        let notes = values
+            .iter()
+            .filter_map(|value| Some(format!("{} {}", self.name(*value), self.notes.get(value)?)));
+        let notes: Vec<String> = notes.collect();
+        if !notes.is_empty() {
+            let _ = write!(self.out, "  ; {}", notes.join(", "));
+        }
     }
 
     fn regions(&mut self, data: &'k OpData, depth: usize, indent: &str) {
@@ -144,7 +169,9 @@ impl<'k> Printer<'k> {
             if i == 1 && only_empty_yield {
                 break;
             }
-            self.out.push_str(if i == 0 { " {\n" } else { " else {\n" });
+            self.out.push_str(if i == 0 { " {" } else { " else {" });
+            self.notes_of(&self.kernel.region(region).params);
+            self.out.push('\n');
             self.region_ops(region, depth + 1);
             let _ = write!(self.out, "{indent}}}");
         }
@@ -163,13 +190,21 @@ impl<'k> Printer<'k> {
             (Op::Reduce { op, axis }, _) => format!("{name} {} {operands} axis {axis}", op.name()),
             (Op::Movement(movement), _) => format!("{name} {operands}{}", movement_attributes(movement)),
             (Op::Gather { axis } | Op::Scatter { axis, .. }, _) => format!("{name} {operands} axis {axis}"),
-            (Op::Partition(tile), _) => {
-                format!("{name} {operands} {}", display_shape(tile))
+            (Op::View(movement), [tensor, index @ ..]) => {
+                let index = index.first().map_or(String::new(), |&index| format!(" at {}", self.name(index)));
+                format!("{name} {} {movement}{index}", self.name(*tensor))
             }
-            (Op::LoadMasked, [view, pad, indices @ ..]) => {
-                let indices =
-                    if indices.is_empty() { String::new() } else { format!("[{}]", self.list(indices)) };
-                format!("{name} {}{indices} pad {}", self.name(*view), self.name(*pad))
+            (Op::Partition(cut), _) => {
+                let shape = crate::ops::infer::display_shape;
+                let steps =
+                    cut.steps.as_ref().map_or(String::new(), |steps| format!(" step {}", shape(steps)));
+                format!("{name} {operands} {}{steps}", shape(&cut.tile))
+            }
+            (Op::LoadMasked | Op::GatherLoad, [view, pad, indices @ ..]) => {
+                format!("{name} {}{} pad {}", self.name(*view), self.indices(indices), self.name(*pad))
+            }
+            (Op::Load { .. }, [view, indices @ ..]) => {
+                format!("{name} {}{}", self.name(*view), self.indices(indices))
             }
             (Op::ReduceWith { axis }, _) => self.fold_head(data, *axis, ScanMode::default()),
             (Op::ScanWith { axis, mode }, _) => self.fold_head(data, *axis, *mode),
@@ -201,6 +236,10 @@ impl<'k> Printer<'k> {
             mode_words(mode),
             self.list(params)
         )
+    }
+
+    fn indices(&self, indices: &[ValueId]) -> String {
+        if indices.is_empty() { String::new() } else { format!("[{}]", self.list(indices)) }
     }
 
     fn for_head(&self, data: &OpData, start: ValueId, end: ValueId, initial: &[ValueId]) -> String {

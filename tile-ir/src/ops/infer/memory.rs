@@ -1,11 +1,25 @@
 //! Type rules of views, loads and stores.
 
-use super::{Inferred, TypeError, count, display_shape, static_shape};
+use super::{Inferred, TypeError, check_domain, count, display_shape, static_shape};
 use crate::dim::Dim;
-use crate::ops::Op;
+use crate::ops::{Cut, Domain, Op};
 use crate::types::{PartitionType, Type};
+use crate::view::TensorMovement;
 
-pub(super) fn partition(op: &Op, tile: &[Dim], operands: &[Type]) -> Inferred<Type> {
+pub(super) fn view(op: &Op, movement: &TensorMovement, operands: &[Type]) -> Inferred<Type> {
+    let index = matches!(movement, TensorMovement::Select { .. });
+    count(op, operands, if index { 2 } else { 1 })?;
+    let Type::Tensor(tensor) = &operands[0] else {
+        return Err(TypeError::new(format!("`{}` needs a tensor, not {}", op.spelling(), operands[0])).at(0));
+    };
+    if let Some(found) = operands.get(1).filter(|found| **found != Type::INDEX) {
+        return Err(TypeError::new(format!("the index of `select` is `usize`, not {found}")).at(1));
+    }
+    movement.apply(tensor).map(|(moved, _)| Type::Tensor(moved))
+}
+
+pub(super) fn partition(op: &Op, cut: &Cut, operands: &[Type]) -> Inferred<Type> {
+    let tile = &cut.tile;
     count(op, operands, 1)?;
     let Type::Tensor(tensor) = &operands[0] else {
         return Err(TypeError::new(format!("a partition view needs a tensor, not {}", operands[0])).at(0));
@@ -20,7 +34,77 @@ pub(super) fn partition(op: &Op, tile: &[Dim], operands: &[Type]) -> Inferred<Ty
             tensor.extents.len()
         )));
     }
-    Ok(Type::Partition(PartitionType { tensor: tensor.clone(), tile: tile.to_vec() }))
+    let steps = steps(op, cut, tensor.mutable)?;
+    Ok(Type::Partition(PartitionType { tensor: tensor.clone(), tile: tile.clone(), steps }))
+}
+
+fn steps(op: &Op, cut: &Cut, mutable: bool) -> Inferred<Vec<Dim>> {
+    let Some(steps) = &cut.steps else { return Ok(cut.tile.clone()) };
+    static_shape(op, steps)?;
+    if steps.len() != cut.tile.len() {
+        return Err(TypeError::new(format!(
+            "tile {} has rank {}, but the steps {} have rank {}",
+            display_shape(&cut.tile),
+            cut.tile.len(),
+            display_shape(steps),
+            steps.len()
+        )));
+    }
+    let difference = |(step, tile): (&Dim, &Dim)| (step.clone() - tile.clone()).as_const();
+    let overlap =
+        steps.iter().zip(&cut.tile).map(difference).position(|apart| apart.is_some_and(|apart| apart < 0));
+    match overlap.filter(|_| mutable) {
+        Some(axis) => Err(TypeError::new(format!(
+            "tiles of {} elements, {} apart, overlap on axis {axis}: two blocks would write one element",
+            cut.tile[axis], steps[axis]
+        ))
+        .help("in a view that is written a step is no smaller than its tile")),
+        None => Ok(steps.clone()),
+    }
+}
+
+pub(super) fn gather_load(op: &Op, operands: &[Type]) -> Inferred<Type> {
+    let [tensor, pad, indices @ ..] = operands else {
+        return Err(TypeError::new("`gather` takes a tensor, a pad value and index tiles"));
+    };
+    let Type::Tensor(tensor) = tensor else {
+        return Err(TypeError::new(format!("`gather` needs a tensor, not {tensor}")).at(0));
+    };
+    if tensor.mutable {
+        return Err(TypeError::new(
+            "`gather` reads any element, but of a `&mut` tensor a block sees only its own tile",
+        )
+        .at(0)
+        .help("pass what is gathered as a `&Tensor`"));
+    }
+    if pad != &Type::Scalar(tensor.elem.clone()) {
+        return Err(
+            TypeError::new(format!("the pad value is {pad}, but the tensor holds {}", tensor.elem)).at(1)
+        );
+    }
+    if indices.len() != tensor.extents.len() {
+        let plural = if indices.len() == 1 { "" } else { "s" };
+        return Err(TypeError::new(format!(
+            "{} index tile{plural} for the tensor {} of rank {}",
+            indices.len(),
+            display_shape(&tensor.extents),
+            tensor.extents.len()
+        ))
+        .help("`gather` takes one index tile per axis"));
+    }
+    let mut shape: Option<&[Dim]> = None;
+    for (i, index) in indices.iter().enumerate() {
+        let Some(tile) = index.as_tile() else {
+            return Err(TypeError::new(format!("an index of `gather` is a tile, not {index}")).at(i + 2));
+        };
+        check_domain(op, Domain::Int, &tile.elem, i + 2)?;
+        if shape.is_some_and(|shape| shape != tile.shape) {
+            return Err(TypeError::new("the index tiles of `gather` have different shapes").at(i + 2));
+        }
+        shape = Some(&tile.shape);
+    }
+    let shape = shape.expect("verified: a tensor has rank 1 or more");
+    Ok(Type::tile(shape.iter().cloned(), tensor.elem.clone()))
 }
 
 fn partition_operand<'a>(op: &Op, operand: &'a Type) -> Inferred<&'a PartitionType> {
@@ -46,11 +130,18 @@ pub(super) fn block_index(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
 }
 
 pub(super) fn load(op: &Op, operands: &[Type]) -> Inferred<Type> {
-    let [view, pad, indices @ ..] = operands else {
-        return Err(TypeError::new("`load_masked` takes a view, a pad value and tile indices"));
+    let (view, pad, indices) = match (op, operands) {
+        (Op::LoadMasked, [view, pad, indices @ ..]) => (view, Some(pad), indices),
+        (Op::Load { .. }, [view, indices @ ..]) => (view, None, indices),
+        _ => {
+            return Err(TypeError::new(format!(
+                "`{}` takes a view, a pad value if masked, and tile indices",
+                op.name()
+            )));
+        }
     };
     let view = partition_operand(op, view)?;
-    if pad != &Type::Scalar(view.tensor.elem.clone()) {
+    if let Some(pad) = pad.filter(|&pad| *pad != Type::Scalar(view.tensor.elem.clone())) {
         return Err(TypeError::new(format!(
             "the pad value is {pad}, but the view holds {}",
             view.tensor.elem
@@ -67,7 +158,8 @@ pub(super) fn load(op: &Op, operands: &[Type]) -> Inferred<Type> {
     }
     for (i, index) in indices.iter().enumerate() {
         if index != &Type::INDEX {
-            return Err(TypeError::new(format!("a tile index is `usize`, not {index}")).at(i + 2));
+            let place = operands.len() - indices.len() + i;
+            return Err(TypeError::new(format!("a tile index is `usize`, not {index}")).at(place));
         }
     }
     Ok(Type::Tile(view.tile_type()))
@@ -89,7 +181,7 @@ pub(super) fn store(op: &Op, operands: &[Type]) -> Inferred<()> {
             )
         }
         Type::Tile(tile) => format!("a tile of {} is stored to a view of {}", tile.elem, view.tensor.elem),
-        other => format!("`store_masked` needs a tile, not {other}"),
+        other => format!("`{}` needs a tile, not {other}", op.name()),
     };
     let error = TypeError::new(message).at(1);
     Err(if operands[1].as_tile().is_some_and(|tile| tile.shape == view.tile) {

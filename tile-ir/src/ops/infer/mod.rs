@@ -33,7 +33,7 @@ pub struct TypeError {
 }
 
 impl TypeError {
-    fn new(message: impl Into<String>) -> TypeError {
+    pub(crate) fn new(message: impl Into<String>) -> TypeError {
         TypeError { message: message.into(), operand: None, help: None }
     }
 
@@ -42,7 +42,7 @@ impl TypeError {
         self
     }
 
-    fn help(mut self, help: impl Into<String>) -> TypeError {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> TypeError {
         self.help = Some(help.into());
         self
     }
@@ -99,10 +99,12 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
             tiles::reduce(op, *reduction, *axis, operands).map(|ty| vec![ty])
         }
         Op::Mma => contract::mma(op, operands).map(|ty| vec![ty]),
-        Op::Partition(tile) => memory::partition(op, tile, operands).map(|ty| vec![ty]),
+        Op::View(movement) => memory::view(op, movement, operands).map(|ty| vec![ty]),
+        Op::Partition(cut) => memory::partition(op, cut, operands).map(|ty| vec![ty]),
         Op::BlockIndex => memory::block_index(op, operands),
-        Op::LoadMasked => memory::load(op, operands).map(|ty| vec![ty]),
-        Op::StoreMasked => memory::store(op, operands).map(|()| Vec::new()),
+        Op::LoadMasked | Op::Load { .. } => memory::load(op, operands).map(|ty| vec![ty]),
+        Op::GatherLoad => memory::gather_load(op, operands).map(|ty| vec![ty]),
+        Op::StoreMasked | Op::Store => memory::store(op, operands).map(|()| Vec::new()),
         Op::For => control::for_loop(operands),
         Op::If => control::branch(op, operands).map(|()| Vec::new()),
         Op::Yield => Ok(Vec::new()),

@@ -1,0 +1,102 @@
+//! `gather`: elements of a tensor at the places that tiles of indices name.
+
+use super::operators::{common_shape, shape_help};
+use super::{Lowered, Lowering};
+use crate::diagnostic::Diagnostic;
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::{Expr, ExprMethodCall};
+use tile_ir::ops::infer::display_shape;
+use tile_ir::types::TensorType;
+use tile_ir::{DType, Dim, Op, ValueId};
+
+impl Lowering {
+    pub(super) fn gather_load(
+        &mut self,
+        tensor: ValueId,
+        ty: &TensorType,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
+        let (name, span) = (call.method.to_string(), call.span());
+        let padded = name == "gather_or";
+        let usage = if padded { "gather_or(pad, [rows, columns])" } else { "gather([rows, columns])" };
+        let arguments = self.arguments(&name, &call.args, 1 + usize::from(padded), usage, span)?;
+        let pad = if padded {
+            self.number(&arguments.values[0], &ty.elem, "the pad value", arguments.spans[0])?
+        } else {
+            self.zero(&ty.elem, span)?
+        };
+        let place = *arguments.spans.last().expect("arguments were counted");
+        let Some(Val::List(indices)) = arguments.values.last() else {
+            return self.error(
+                place,
+                "the indices of `gather` are an array or a tuple",
+                &format!("write `{usage}`"),
+            );
+        };
+        let places = match call.args.last() {
+            Some(Expr::Array(array)) => array.elems.iter().map(Spanned::span).collect(),
+            Some(Expr::Tuple(tuple)) => tuple.elems.iter().map(Spanned::span).collect(),
+            _ => vec![place; indices.len()],
+        };
+        let shape = self.index_shape(indices, &places, place)?;
+        let mut operands = vec![tensor, pad];
+        for (index, &place) in indices.iter().zip(&places) {
+            operands.push(self.index_tile(index, &shape, place)?);
+        }
+        let places = [vec![call.receiver.span(), place], places].concat();
+        self.emit_one(Op::GatherLoad, &operands, span, &places).map(Val::Data)
+    }
+
+    /// The shape that all index tiles broadcast to.
+    fn index_shape(&mut self, indices: &[Val], places: &[Span], span: Span) -> Lowered<Vec<Dim>> {
+        let mut common: Option<(Vec<Dim>, ValueId)> = None;
+        for (index, &place) in indices.iter().zip(places) {
+            let Val::Data(value) = *index else { continue };
+            let Some(shape) = self.shape(value) else { continue };
+            common = Some(match common {
+                None => (shape, value),
+                Some((before, first)) => match common_shape(&before, &shape) {
+                    Some(joined) => (joined, first),
+                    None => {
+                        let message = format!(
+                            "`gather` mixes index tiles of shapes {} and {}",
+                            display_shape(&before),
+                            display_shape(&shape)
+                        );
+                        let diagnostic = Diagnostic::new(place, message).help(shape_help(&before, &shape));
+                        let diagnostic = self.with_origin(diagnostic, first);
+                        let diagnostic = self.with_origin(diagnostic, value);
+                        return self.report(diagnostic);
+                    }
+                },
+            });
+        }
+        match common {
+            Some((shape, _)) => Ok(shape),
+            None => self.error(
+                span,
+                "`gather` takes at least one tile of indices",
+                "make one with `Tile::iota`, or load it; the other axes may be scalars",
+            ),
+        }
+    }
+
+    /// An index as a tile of this shape; scalars are the same for every element.
+    fn index_tile(&mut self, index: &Val, shape: &[Dim], span: Span) -> Lowered<ValueId> {
+        if let Val::Data(value) = *index
+            && self.shape(value).is_some()
+        {
+            return Ok(self.repeated(value, shape, span));
+        }
+        let wide = DType::I64.into();
+        let mut scalar = match index {
+            Val::Int(_) => self.number(index, &wide, "an index", span)?,
+            value => self.data(value, "an index", span)?,
+        };
+        if self.elem(scalar).known() == Some(DType::Index) {
+            scalar = self.emit_one(Op::Cast(wide), &[scalar], span, &[span])?;
+        }
+        Ok(self.splat(scalar, shape.to_vec(), span))
+    }
+}

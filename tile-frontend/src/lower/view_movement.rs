@@ -1,0 +1,175 @@
+//! Methods that move a tensor: views of views. What a movement means is `tile_ir::view`'s; here its arguments
+//! are read.
+
+use super::calls::Arguments;
+use super::operators::as_dim;
+use super::{Lowered, Lowering};
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::ExprMethodCall;
+use tile_ir::types::TensorType;
+use tile_ir::view::TensorMovement;
+use tile_ir::{DType, Dim, Op, ValueId};
+
+/// How a movement is written: its name, how many arguments it takes, an example.
+const USAGES: [(&str, usize, &str); 15] = [
+    ("permute", 1, "permute([1, 0])"),
+    ("t", 0, "t()"),
+    ("transpose", 2, "transpose(0, 1)"),
+    ("flip", 1, "flip([0])"),
+    ("shrink", 1, "shrink([(begin, end), …])"),
+    ("pad", 1, "pad([(before, after), …])"),
+    ("shift", 2, "shift(axis, by)"),
+    ("step", 2, "step(axis, distance)"),
+    ("expand", 1, "expand([m, n])"),
+    ("unsqueeze", 1, "unsqueeze(axis)"),
+    ("squeeze", 1, "squeeze(axis)"),
+    ("unflatten", 2, "unflatten(axis, [m / 4, 4])"),
+    ("flatten", 2, "flatten(first, last)"),
+    ("unfold", 3, "unfold(axis, size, step)"),
+    ("select", 2, "select(axis, index)"),
+];
+
+impl Lowering {
+    /// A method that moves a tensor; `None` where it isn't one.
+    pub(super) fn movement(
+        &mut self,
+        tensor: ValueId,
+        ty: &TensorType,
+        call: &ExprMethodCall,
+    ) -> Lowered<Option<Val>> {
+        let name = call.method.to_string();
+        let Some(&(_, expected, usage)) = USAGES.iter().find(|(known, ..)| *known == name) else {
+            return Ok(None);
+        };
+        let arguments = self.arguments(&name, &call.args, expected, usage, call.span())?;
+        let mut operands = vec![tensor];
+        let movement = self.movement_of(&name, ty.extents.len(), usage, &arguments, call.span())?;
+        if matches!(movement, TensorMovement::Select { .. }) {
+            let index = &arguments.values[1];
+            operands.push(self.number(index, &DType::Index.into(), "the index", arguments.spans[1])?);
+        }
+        let places = [vec![call.receiver.span()], arguments.spans].concat();
+        self.emit_one(Op::View(movement), &operands, call.span(), &places)
+            .map(|moved| Some(Val::Tensor(moved)))
+    }
+
+    fn movement_of(
+        &mut self,
+        name: &str,
+        rank: usize,
+        usage: &str,
+        arguments: &Arguments,
+        span: Span,
+    ) -> Lowered<TensorMovement> {
+        let (values, spans) = (&arguments.values, &arguments.spans);
+        let axis = |lowering: &mut Self, i: usize| lowering.axis(&values[i], rank, spans[i]);
+        let count = |lowering: &mut Self, i: usize| lowering.count(&values[i], spans[i]);
+        Ok(match name {
+            "permute" => TensorMovement::Permute(self.listed_axes(&values[0], rank, usage, spans[0])?),
+            "flip" => TensorMovement::Flip(self.listed_axes(&values[0], rank, usage, spans[0])?),
+            "t" if rank != 2 => {
+                let message = format!("`t` exchanges the axes of a matrix, but the tensor has rank {rank}");
+                return self.error(span, message, "use `transpose(first, second)` or `permute([…])`");
+            }
+            "t" => TensorMovement::Permute(vec![1, 0]),
+            "transpose" => {
+                let (first, second) = (axis(self, 0)?, axis(self, 1)?);
+                let mut order: Vec<usize> = (0..rank).collect();
+                order.swap(first, second);
+                TensorMovement::Permute(order)
+            }
+            "shrink" => TensorMovement::Shrink(self.pairs(&values[0], usage, spans[0])?),
+            "pad" => TensorMovement::Pad(self.pairs(&values[0], usage, spans[0])?),
+            "shift" => {
+                TensorMovement::Shift { axis: axis(self, 0)?, by: self.shift_distance(&values[1], spans[1])? }
+            }
+            "step" => TensorMovement::Step { axis: axis(self, 0)?, step: count(self, 1)? },
+            "expand" => TensorMovement::Expand(self.counts(&values[0], usage, spans[0])?),
+            // A new axis may stand behind the last.
+            "unsqueeze" => TensorMovement::Unsqueeze(self.axis(&values[0], rank + 1, spans[0])?),
+            "squeeze" => TensorMovement::Squeeze(axis(self, 0)?),
+            "unflatten" => {
+                let (axis, extents) = (axis(self, 0)?, self.counts(&values[1], usage, spans[1])?);
+                if extents.len() != 2 {
+                    let message = format!("`unflatten` makes two axes of one, not {}", extents.len());
+                    return self.error(spans[1], message, "call it again for more");
+                }
+                TensorMovement::Unflatten { axis, extents }
+            }
+            "flatten" => TensorMovement::Flatten { start: axis(self, 0)?, end: axis(self, 1)? },
+            "unfold" => {
+                TensorMovement::Unfold { axis: axis(self, 0)?, size: count(self, 1)?, step: count(self, 2)? }
+            }
+            _ => TensorMovement::Select { axis: axis(self, 0)? },
+        })
+    }
+
+    fn array<'v>(&mut self, value: &'v Val, usage: &str, span: Span) -> Lowered<&'v [Val]> {
+        match value {
+            Val::List(values) => Ok(values),
+            Val::Poison => Err(super::Reported),
+            other => {
+                let message = format!("this takes an array, not {}", super::kind(other));
+                self.error(span, message, &format!("write `{usage}`"))
+            }
+        }
+    }
+
+    fn listed_axes(&mut self, value: &Val, rank: usize, usage: &str, span: Span) -> Lowered<Vec<usize>> {
+        let axes = self.array(value, usage, span)?.to_vec();
+        axes.iter().map(|axis| self.axis(axis, rank, span)).collect()
+    }
+
+    fn counts(&mut self, value: &Val, usage: &str, span: Span) -> Lowered<Vec<Dim>> {
+        let counts = self.array(value, usage, span)?.to_vec();
+        counts.iter().map(|count| self.count(count, span)).collect()
+    }
+
+    fn pairs(&mut self, value: &Val, usage: &str, span: Span) -> Lowered<Vec<(Dim, Dim)>> {
+        let pairs = self.array(value, usage, span)?.to_vec();
+        let mut counts = Vec::new();
+        for pair in &pairs {
+            let Val::List(parts) = pair else {
+                return self.error(span, "each axis takes a pair", &format!("write `{usage}`"));
+            };
+            let [first, second] = parts.as_slice() else {
+                let message = format!("each axis takes a pair, not {} numbers", parts.len());
+                return self.error(span, message, &format!("write `{usage}`"));
+            };
+            counts.push((self.count(first, span)?, self.count(second, span)?));
+        }
+        Ok(counts)
+    }
+
+    /// A number of elements: known when the kernel is launched.
+    fn count(&mut self, value: &Val, span: Span) -> Lowered<Dim> {
+        match (as_dim(value), value) {
+            (Some(dim), _) => Ok(dim),
+            (None, Val::Poison) => Err(super::Reported),
+            (None, Val::Data(data)) => {
+                let message =
+                    format!("how a tensor is moved is computed in the kernel ({})", self.display_type(*data));
+                let help = "use literals, const parameters and run-time sizes; `select` takes any index";
+                self.error(span, message, help)
+            }
+            (None, other) => {
+                let message = format!("this must be a usize, not {}", super::kind(other));
+                self.error(span, message, "use literals, const parameters and run-time sizes")
+            }
+        }
+    }
+
+    /// How far `shift` goes: the one argument that may be negative.
+    fn shift_distance(&mut self, value: &Val, span: Span) -> Lowered<Dim> {
+        match value {
+            Val::Int(by) if i32::try_from(*by).is_ok() => Ok(Dim::from(*by as i64)),
+            Val::Poison => Err(super::Reported),
+            _ => self.error(
+                span,
+                "`shift` goes a literal number of elements",
+                "write 1, -1, …; `pad` and `shrink` take sizes",
+            ),
+        }
+    }
+}

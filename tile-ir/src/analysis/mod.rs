@@ -1,0 +1,10 @@
+//! What is known of index values before a kernel runs, and what follows for its loads and stores.
+//!
+//! [`range`] bounds every index by extents; [`bounds`] says from that which loads and stores stay inside their
+//! tensors: always, never, or for the sizes that a launch checks. Neither changes IR.
+
+pub mod bounds;
+pub mod range;
+
+pub use bounds::{Bound, Unbounded};
+pub use range::{Range, Ranges};

@@ -1,0 +1,187 @@
+//! Views of tensors: where the elements of a moved tensor lie, and which of its indices have an element.
+//!
+//! A view moves no value. It is extents (in [`TensorType`]), a stride per axis, an offset, and per axis the
+//! windows of indices that exist, all in units of elements of the argument. A tensor without a [`Strided`] is
+//! dense and row-major. Every element that exists lies inside its argument: that is what [`movement`] keeps.
+
+pub mod movement;
+pub mod requirement;
+
+pub use movement::TensorMovement;
+pub use requirement::Requirement;
+
+use crate::dim::{Dim, DimError};
+use crate::kernel::{Kernel, ValueId};
+use crate::ops::Op;
+use crate::types::{TensorType, Type};
+use std::fmt;
+
+/// Where the elements of a tensor lie that isn't dense.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Strided {
+    /// Elements from one index to the next, per axis; 0 repeats, negative runs backwards.
+    pub strides: Vec<Dim>,
+    /// The position of index `[0, 0, …]`, which may itself not exist.
+    pub offset: Dim,
+    /// Per axis, ranges `(begin, end)` that an index must lie in, besides `0..extent`, to have an element.
+    pub windows: Vec<Vec<(Dim, Dim)>>,
+}
+
+impl Strided {
+    /// Row-major strides of these extents.
+    pub fn row_major(extents: &[Dim]) -> Strided {
+        let mut strides = vec![Dim::from(1); extents.len()];
+        for axis in (1..extents.len()).rev() {
+            strides[axis - 1] = strides[axis].clone() * extents[axis].clone();
+        }
+        Strided { strides, offset: Dim::from(0), windows: vec![Vec::new(); extents.len()] }
+    }
+
+    /// Every extent of the layout through a function.
+    pub fn map(&self, f: &dyn Fn(&Dim) -> Dim) -> Strided {
+        let window = |(begin, end): &(Dim, Dim)| (f(begin), f(end));
+        Strided {
+            strides: self.strides.iter().map(f).collect(),
+            offset: f(&self.offset),
+            windows: self.windows.iter().map(|axis| axis.iter().map(window).collect()).collect(),
+        }
+    }
+
+    /// Every extent of the layout.
+    pub fn dims(&self) -> impl Iterator<Item = &Dim> {
+        let windows = self.windows.iter().flatten().flat_map(|(begin, end)| [begin, end]);
+        self.strides.iter().chain(std::iter::once(&self.offset)).chain(windows)
+    }
+}
+
+impl fmt::Display for Strided {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |dims: &[Dim]| crate::ops::infer::display_shape(dims);
+        write!(f, "strided {}", list(&self.strides))?;
+        if self.offset != Dim::from(0) {
+            write!(f, " offset {}", self.offset)?;
+        }
+        if self.windows.iter().all(Vec::is_empty) {
+            return Ok(());
+        }
+        let axis = |windows: &Vec<(Dim, Dim)>| {
+            let ranges = windows.iter().map(|(begin, end)| format!("({begin}, {end})"));
+            format!("[{}]", ranges.collect::<Vec<_>>().join(", "))
+        };
+        write!(f, " within [{}]", self.windows.iter().map(axis).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A tensor's layout in numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Extents.
+    pub extents: Vec<i64>,
+    /// Elements from one index to the next.
+    pub strides: Vec<i64>,
+    /// The position of index `[0, 0, …]`.
+    pub offset: i64,
+    /// Per axis, the indices that exist: `begin..end` within `0..extent`.
+    pub windows: Vec<(i64, i64)>,
+}
+
+impl Placement {
+    /// The layout of a tensor for given sizes.
+    ///
+    /// # Errors
+    /// [`DimError`] where an extent has no value.
+    pub fn of(tensor: &TensorType, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<Placement, DimError> {
+        let strided = tensor.strided();
+        let number = |dim: &Dim| dim.evaluate_signed(lookup);
+        let extents = tensor.extents.iter().map(number).collect::<Result<Vec<_>, _>>()?;
+        let mut windows = Vec::new();
+        for (&extent, ranges) in extents.iter().zip(&strided.windows) {
+            let mut window = (0, extent);
+            for (begin, end) in ranges {
+                window = (window.0.max(number(begin)?), window.1.min(number(end)?));
+            }
+            windows.push(window);
+        }
+        let strides = strided.strides.iter().map(number).collect::<Result<_, _>>()?;
+        Ok(Placement { extents, strides, offset: number(&strided.offset)?, windows })
+    }
+
+    /// The layout after axes have been selected at run time: displaced, and empty where a selected index has no
+    /// element.
+    pub fn at(mut self, selections: impl IntoIterator<Item = (Placement, usize, u64)>) -> Placement {
+        for (from, axis, index) in selections {
+            let (begin, end) = from.windows[axis];
+            match i64::try_from(index).ok().filter(|&index| begin <= index && index < end) {
+                Some(index) => self.offset += index * from.strides[axis],
+                None => self.windows.fill((0, 0)),
+            }
+        }
+        self
+    }
+
+    /// The position of an index in the argument; `None` where it has no element.
+    pub fn position(&self, index: &[i64]) -> Option<usize> {
+        let exists = index.iter().zip(&self.windows).all(|(&i, &(begin, end))| begin <= i && i < end);
+        let terms = index.iter().zip(&self.strides).map(|(&i, &stride)| i * stride);
+        exists.then(|| (self.offset + terms.sum::<i64>()) as usize)
+    }
+}
+
+/// Where a tensor value comes from: an argument, and the axes that were selected at run time on the way.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// The argument.
+    pub argument: ValueId,
+    /// The selections.
+    pub selections: Vec<Selection>,
+}
+
+/// An axis of a view that was dropped at an index.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// The view that had the axis.
+    pub from: TensorType,
+    /// The axis.
+    pub axis: usize,
+    /// The index.
+    pub index: ValueId,
+}
+
+impl Source {
+    /// The source of a tensor value of a verified kernel.
+    pub fn of(kernel: &Kernel, tensor: ValueId) -> Source {
+        let mut source = Source { argument: tensor, selections: Vec::new() };
+        while let Some(data) = kernel.definition(source.argument) {
+            let (Op::View(movement), [operand, index @ ..]) = (&data.op, data.operands.as_slice()) else {
+                break;
+            };
+            let operand = *operand;
+            if let (&TensorMovement::Select { axis }, Type::Tensor(from), Some(&index)) =
+                (movement, kernel.ty(operand), index.first())
+            {
+                source.selections.push(Selection { from: from.clone(), axis, index });
+            }
+            source.argument = operand;
+        }
+        source
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+
+    #[test]
+    fn positions_of_a_padded_flipped_axis() {
+        let tensor = TensorType::dense(vec![Dim::from(3), Dim::size("n")], DType::F32, false);
+        let padded = TensorMovement::Pad(vec![(Dim::from(0), Dim::from(0)), (Dim::from(1), Dim::from(2))]);
+        let (padded, _) = padded.apply(&tensor).unwrap();
+        let (flipped, _) = TensorMovement::Flip(vec![1]).apply(&padded).unwrap();
+        let placement = Placement::of(&flipped, &|_| Some(4)).unwrap();
+        // Row 1 is 4 5 6 7; padded . 4 5 6 7 . .; backwards . . 7 6 5 4 .
+        let row: Vec<_> = (0..7).map(|i| placement.position(&[1, i])).collect();
+        assert_eq!(row, [None, None, Some(7), Some(6), Some(5), Some(4), None]);
+        assert_eq!(placement.position(&[3, 2]), None);
+    }
+}
