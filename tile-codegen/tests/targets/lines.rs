@@ -3,7 +3,7 @@
 use crate::gpu::{TARGETS, check_for};
 use crate::support::{close, instance, run_native, run_simt, sample};
 use tile_codegen::{CpuLevel, Options};
-use tile_ir::array::Elements;
+use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{ReduceOp, ScanMode};
 use tile_ir::{Array, DType, interp};
 
@@ -86,7 +86,7 @@ fn edges(dtype: DType, shape: &[usize], seed: usize) -> Array {
         Elements::Float(values) => {
             let mixed = values.iter().enumerate();
             let mixed = mixed.map(|(i, &v)| if i % 3 == 1 { special[(i / 3 + seed) % 5] } else { v });
-            Array::new(dtype, shape.to_vec(), Elements::Float(mixed.collect()))
+            Array::new(dtype, shape.to_vec(), Elements::Float(mixed.map(|v| round_float(dtype, v)).collect()))
         }
     }
 }

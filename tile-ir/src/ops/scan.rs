@@ -1,7 +1,7 @@
 //! Scans: which reductions have a form that keeps every partial result, and the ways to go along the axis.
 
 use super::Literal;
-use super::reduction::ReduceOp;
+use super::reduction::{ReduceOp, bounds};
 use crate::dtype::DType;
 
 /// How a scan goes along its axis.
@@ -46,14 +46,11 @@ impl ReduceOp {
         let number = |value: i128| {
             if dtype.is_float() { Literal::Float(value as f64) } else { Literal::Int(value) }
         };
-        let bound = |infinity: f64, bound: fn((i128, i128)) -> i128| {
-            if dtype.is_float() { Literal::Float(infinity) } else { Literal::Int(bound(dtype.int_range())) }
-        };
         match self {
             ReduceOp::Sum => Some(("cumsum", number(0))),
             ReduceOp::Prod => Some(("cumprod", number(1))),
-            ReduceOp::Max => Some(("cummax", bound(f64::NEG_INFINITY, |range| range.0))),
-            ReduceOp::Min => Some(("cummin", bound(f64::INFINITY, |range| range.1))),
+            ReduceOp::Max => Some(("cummax", bounds(dtype).0)),
+            ReduceOp::Min => Some(("cummin", bounds(dtype).1)),
             _ => None,
         }
     }
