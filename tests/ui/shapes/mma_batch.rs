@@ -1,3 +1,5 @@
+//! The factors of a product count different numbers of matrices.
+
 use tile::prelude::*;
 
 #[tile_kernel]

@@ -1,3 +1,5 @@
+//! A product of vectors.
+
 use tile::prelude::*;
 
 #[tile_kernel]

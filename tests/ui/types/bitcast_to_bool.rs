@@ -1,3 +1,5 @@
+//! Bits as truth values.
+
 use tile::prelude::*;
 
 #[tile_kernel]

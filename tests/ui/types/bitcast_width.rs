@@ -1,3 +1,5 @@
+//! Bits as numbers of another width.
+
 use tile::prelude::*;
 
 #[tile_kernel]

@@ -1,3 +1,5 @@
+//! A rounding direction for integers.
+
 use tile::prelude::*;
 
 #[tile_kernel]

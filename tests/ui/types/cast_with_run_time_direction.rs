@@ -1,3 +1,5 @@
+//! A rounding direction that isn't written out.
+
 use tile::prelude::*;
 
 #[tile_kernel]

@@ -1,3 +1,5 @@
+//! A rounding direction that doesn't exist.
+
 use tile::prelude::*;
 
 #[tile_kernel]

@@ -1,3 +1,5 @@
+//! Bits of floats are counted.
+
 use tile::prelude::*;
 
 #[tile_kernel]

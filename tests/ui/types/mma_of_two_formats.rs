@@ -1,3 +1,5 @@
+//! A product of formats that don't go together.
+
 use tile::prelude::*;
 
 #[tile_kernel]

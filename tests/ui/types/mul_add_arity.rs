@@ -1,3 +1,5 @@
+//! A fused multiply-add without its term.
+
 use tile::prelude::*;
 
 #[tile_kernel]

@@ -1,3 +1,5 @@
+//! A fused multiply-add of integers.
+
 use tile::prelude::*;
 
 #[tile_kernel]

@@ -1,3 +1,5 @@
+//! Floats don't overflow.
+
 use tile::prelude::*;
 
 #[tile_kernel]

@@ -1,3 +1,5 @@
+//! TF32 of numbers that aren't f32.
+
 use tile::prelude::*;
 
 #[tile_kernel]

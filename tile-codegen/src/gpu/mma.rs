@@ -52,7 +52,7 @@ impl<'c> Emitter<'_, 'c> {
         let (shape, dtype) = (self.shape(result), self.dtype(result));
         let [.., m, n] = shape[..] else { unreachable!("verified: `mma` has matrices") };
         let k = *self.shape(a).last().expect("verified: `mma` has matrices");
-        let step = [STEP, 2, 1].into_iter().find(|step| k % step == 0).unwrap_or(1);
+        let step = [STEP, 2, 1].into_iter().find(|&step| k.is_multiple_of(step)).unwrap_or(1);
         let product = Product { a: buffers[0], b: buffers[1], m, n, k, step, dtype };
         self.reserve(&buffers);
         for (&operand, &buffer) in [a, b].iter().zip(&buffers) {

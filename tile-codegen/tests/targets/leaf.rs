@@ -179,8 +179,9 @@ fn fused_multiply_add_rounds_once_with_and_without_the_instruction() {
     for dtype in elements().filter(|dtype| dtype.is_float()) {
         let (a, b) = pairs(dtype);
         // Neighbours of the products, so that the sum cancels, and what is far away.
-        let nudge =
-            |i: usize, x: f64| round_float(dtype, -x * if i % 3 == 0 { 1.0 } else { 1.0 + unit(dtype) });
+        let nudge = |i: usize, x: f64| {
+            round_float(dtype, -x * if i.is_multiple_of(3) { 1.0 } else { 1.0 + unit(dtype) })
+        };
         let product = a.binary(BinaryOp::Mul, &b);
         // Emulation without the instruction is exact only within the range of f64.
         let tame = |x: f64| if dtype == DType::F64 && x.abs() > 1e200 { 0.5 } else { x };

@@ -87,7 +87,7 @@ impl Lowering {
             _ => self.no_method(
                 "a tile",
                 call,
-                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cumsum`, `sort`, `top_k`, `histogram`, `cast`, `broadcast`, `reshape`, `permute`, `t`, `item` and the mathematical functions",
+                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cumsum`, `sort`, `top_k`, `histogram`, `cast`, `broadcast`, `reshape`, `permute`, `t`, `extract`, `insert`, `cat`, `pad`, `flip`, `roll`, `repeat`, `gather`, `scatter`, `item` and the mathematical functions",
             ),
         }
     }

@@ -279,6 +279,7 @@ impl Op {
             Op::ReduceWith { .. } => "reduce",
             Op::ScanWith { .. } => "scan",
             Op::View(movement) => movement.name(),
+            Op::GatherLoad => "gather",
             op => op.name(),
         }
     }
