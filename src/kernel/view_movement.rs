@@ -42,7 +42,7 @@ impl Seen {
         assert!(
             tensor.extents.len() == R,
             "`{}` gives a tensor of rank {}, not {R}",
-            movement.name(),
+            movement.kind(),
             tensor.extents.len()
         );
         Seen { tensor }

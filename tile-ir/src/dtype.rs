@@ -41,6 +41,11 @@ macro_rules! dtypes {
                 match self { $(DType::$variant => $bits,)* }
             }
 
+            /// What it is, in a sentence.
+            pub const fn doc(self) -> &'static str {
+                match self { $(DType::$variant => $doc,)* }
+            }
+
             /// How the bits are read.
             pub const fn class(self) -> Class {
                 match self { $(DType::$variant => Class::$class,)* }

@@ -53,6 +53,7 @@ pub mod kernel;
 pub mod loc;
 pub mod ops;
 pub mod passes;
+pub mod reference;
 pub mod round;
 pub mod specialize;
 pub mod target;

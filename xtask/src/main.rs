@@ -1,10 +1,11 @@
-//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `gallery`, `setup`.
+//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `docs`, `gallery`, `setup`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
 
 mod bench;
 mod demo;
 mod devices;
+mod docs;
 mod gallery;
 mod setup;
 mod steps;
@@ -19,6 +20,7 @@ cargo xtask <command>
   test           everything that CI checks: format, lints, tests, examples, device code
   bench compile  how long check, expansion and code generation take
   bench layout   how long single operations of the layout library take
+  docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
   gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
   setup          only install what is missing (LLVM 22, ptxas)
 
@@ -33,6 +35,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["bench", "compile"] => bench::compile::run(),
         ["bench", "layout"] => bench::layout::run(),
+        ["docs"] => docs::write(),
+        ["docs", "--check"] => docs::check(),
         ["gallery"] => gallery::write(),
         ["gallery", "--check"] => gallery::check(),
         ["setup"] => setup::llvm().and_then(|()| setup::ptxas().map(drop)),

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, run as run_step, target};
-use crate::{devices, gallery, setup};
+use crate::{devices, docs, gallery, setup};
 use std::path::Path;
 use std::process::Command;
 
@@ -47,7 +47,8 @@ fn run_all() -> Result<Passed, String> {
         }
     }
     gallery::check()?;
-    passed.steps += 1;
+    docs::check()?;
+    passed.steps += 2;
     passed.steps += devices::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
 }

@@ -209,19 +209,7 @@ fn is_factor(op: &Op, operand: usize) -> bool {
 
 /// Ops on elements at one place: what they give there needs only their operands there.
 fn is_leaf(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Unary(_)
-            | Op::Binary(_)
-            | Op::Compare(_)
-            | Op::Classify(_)
-            | Op::Select
-            | Op::Cast(_)
-            | Op::CastWith(..)
-            | Op::Bitcast(_)
-            | Op::MulAdd
-            | Op::GatherLoad
-    )
+    op.is_leaf() || matches!(op, Op::GatherLoad)
 }
 
 /// Whether element `i` of what an op gives, or stores, needs only element `i` of this operand.

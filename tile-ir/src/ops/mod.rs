@@ -1,7 +1,9 @@
 //! What an op is. Leaf ops are rows of the [`elementwise`] and [`mod@compare`] tables, reductions of their own,
-//! [`reduction`]; structural ops are variants here, and their type rules are in [`infer`].
+//! [`reduction`]; structural ops are variants here, and their type rules are in [`infer`]. [`documented`] keeps what
+//! is said of each here as data, for `docs/ir.md`.
 
 pub mod compare;
+pub mod documented;
 pub mod elementwise;
 pub(crate) mod fused;
 pub mod infer;
@@ -17,6 +19,8 @@ pub use infer::{TypeError, result_types};
 pub use movement::Movement;
 pub use reduction::ReduceOp;
 pub use scan::ScanMode;
+
+pub(crate) use documented::documented;
 
 use crate::dim::Dim;
 use crate::round::Rounding;
@@ -62,6 +66,7 @@ pub enum ScatterMode {
     Add,
 }
 
+documented! {
 /// An op: its kind and attributes. Operands, results and regions are in [`crate::kernel::OpData`].
 ///
 /// In the notes, `a, b → c` are operand and result types, `tile` is any tile and `data` a scalar or tile.
@@ -73,31 +78,31 @@ pub enum Op {
         value: Literal,
         /// Its format.
         elem: Elem,
-    },
+    } = "constant",
     /// `→ index`. The value of an extent expression.
-    Extent(Dim),
+    Extent(Dim) = "extent",
     /// `data → data`.
-    Unary(UnaryOp),
+    Unary(UnaryOp) = "unary",
     /// `data, data → data`, operands of one type.
-    Binary(BinaryOp),
+    Binary(BinaryOp) = "binary",
     /// `data, data → data of bool`, operands of one type.
-    Compare(Predicate),
+    Compare(Predicate) = "compare",
     /// `data → data of bool`.
-    Classify(Classification),
+    Classify(Classification) = "classify",
     /// `data of bool, data, data → data`: the second where the first holds, else the third. All of one shape.
-    Select,
+    Select = "select",
     /// `data → data` of another format: rounds to nearest even; float to integer truncates and saturates,
     /// NaN gives 0 (Rust's `as`); integers wrap; to `bool` is `!= 0`.
-    Cast(Elem),
+    Cast(Elem) = "cast",
     /// `data → data` of another format, float operands: rounded in the given direction. A float to an integer is
     /// rounded to an integer and then saturates, NaN gives 0.
-    CastWith(Elem, Rounding),
+    CastWith(Elem, Rounding) = "cast_with",
     /// `data → data` of another format of the same width: the same bits. Not to or from `bool`.
-    Bitcast(Elem),
+    Bitcast(Elem) = "bitcast",
     /// `data, data, data → data`, float operands of one type: `a·b + c`, rounded once.
-    MulAdd,
+    MulAdd = "mul_add",
     /// `scalar → tile` with every element equal.
-    Splat(Vec<Dim>),
+    Splat(Vec<Dim>) = "splat",
     /// `→ tile` whose element is its position along `axis`.
     Iota {
         /// Extents of the tile.
@@ -106,21 +111,21 @@ pub enum Op {
         axis: usize,
         /// An integer or float format.
         elem: Elem,
-    },
+    } = "iota",
     /// `tile → tile` of the same rank; axes of extent 1 are repeated.
-    Broadcast(Vec<Dim>),
+    Broadcast(Vec<Dim>) = "broadcast",
     /// `tile → tile` with the same elements in row-major order.
-    Reshape(Vec<Dim>),
+    Reshape(Vec<Dim>) = "reshape",
     /// `tile → tile`; axis `i` of the result is axis `permutation[i]` of the operand.
-    Permute(Vec<usize>),
+    Permute(Vec<usize>) = "permute",
     /// Windows, joins, pads and turns: every element of the result is one of an operand, at a place that is known.
-    Movement(Movement),
+    Movement(Movement) = "movement",
     /// `tile, indices, fill scalar → tile` of the indices' shape: the tile's elements at the indices along `axis`,
     /// the scalar where an index is outside. Indices are integers and have the tile's extents but along `axis`.
     Gather {
         /// The axis along which indices count.
         axis: usize,
-    },
+    } = "gather",
     /// `tile, indices, values → tile`: the tile with values put at the indices along `axis`, one after the other in
     /// row-major order; what has an index outside goes nowhere.
     Scatter {
@@ -128,43 +133,43 @@ pub enum Op {
         axis: usize,
         /// Whether values replace or are added.
         mode: ScatterMode,
-    },
+    } = "scatter",
     /// `tile → tile`; the reduced axis stays with extent 1.
     Reduce {
         /// What joins the elements.
         op: ReduceOp,
         /// The axis that is reduced.
         axis: usize,
-    },
+    } = "reduce",
     /// `tile […, M, K], tile […, K, N], tile […, M, N] → tile […, M, N]`: `a·b + c` in the format of `c`, products
     /// exact, sum in any order; leading axes count matrices. See [`infer::mma_accumulators`] for the formats.
-    Mma,
+    Mma = "mma",
     /// `tensor → tensor`, moved; the index of a `select` is a second operand.
-    View(TensorMovement),
+    View(TensorMovement) = "view",
     /// `tensor → partition`, cut into tiles.
-    Partition(Cut),
+    Partition(Cut) = "partition",
     /// `mut partition → index…`, one per axis: the tile that this block owns.
-    BlockIndex,
+    BlockIndex = "block_index",
     /// `partition, pad scalar, index… → tile`. A mutable partition takes no index: a block reads its own tile.
-    LoadMasked,
+    LoadMasked = "load_masked",
     /// `mut partition, tile →`. Writes the block's own tile, where it lies inside the tensor.
-    StoreMasked,
+    StoreMasked = "store_masked",
     /// `partition, index… → tile`, all of whose elements exist: see [`mod@crate::analysis`]. A mutable partition
     /// takes no index.
     Load {
         /// Whether that is proved or checked at the launch; otherwise the kernel's author vouches for it.
         checked: bool,
-    },
+    } = "load",
     /// `mut partition, tile →`. Writes the block's own tile, all of whose elements exist.
-    Store,
+    Store = "store",
     /// `tensor, pad scalar, integer tile… → tile`, one index tile per axis, all of the result's shape. Element
     /// `k` is the one at `[i₀[k], i₁[k], …]`, or the pad value where there is none; negative indices have none.
-    GatherLoad,
+    GatherLoad = "gather_load",
     /// `start index, end index, initial data… → data…`. One region with parameters: the counter, then the
     /// carried values; it runs for `start <= counter < end` and yields the next carried values.
-    For,
+    For = "for",
     /// `bool → data…`. Two regions without parameters; the one chosen yields the results.
-    If,
+    If = "if",
     /// `bool, initial data… → data…`. One region, whose parameters are the carried values. It runs as long as
     /// the condition holds: the operand decides the first time, then the first value that the region yields.
     /// The others that it yields are the next carried values; the results are the last ones.
@@ -176,11 +181,11 @@ pub enum Op {
     ///   yield %again, %b
     /// }
     /// ```
-    While,
+    While = "while",
     /// `tile → scalar`. The element of a tile that has exactly one.
-    Item,
+    Item = "item",
     /// `data… →`. Ends a region.
-    Yield,
+    Yield = "yield",
     /// `tile… (n), scalar… (n) → tile… (n)`, tiles of one shape: every line along the axis folded from its first
     /// element to its last, starting from the scalars; the axis stays with extent 1. One region: its parameters
     /// are n scalars for what was folded and n for an element, it yields n scalars and has leaf ops of scalars
@@ -188,14 +193,14 @@ pub enum Op {
     ReduceWith {
         /// The axis that is folded.
         axis: usize,
-    },
+    } = "reduce_with",
     /// `tile… (n), scalar… (n) → tile… (n)`: as [`Op::ReduceWith`], but every partial result is kept.
     ScanWith {
         /// The axis along which partial results are kept.
         axis: usize,
         /// Which way, and which results.
         mode: ScanMode,
-    },
+    } = "scan_with",
     /// `tile → tile`: partial results of a reduction, in order, from [`ReduceOp::scan_start`]. They are kept in
     /// [`ReduceOp::partial`], rounded at every step and once more to the element format.
     Scan {
@@ -205,7 +210,7 @@ pub enum Op {
         axis: usize,
         /// Which way, and which results.
         mode: ScanMode,
-    },
+    } = "scan",
     /// `tile → tile, tile of i32`: the first `count` elements of every line in order, and where they were.
     /// The order is that of numbers with −0 = +0, NaN above all; equal elements keep their order.
     Sort {
@@ -215,56 +220,24 @@ pub enum Op {
         descending: bool,
         /// How many elements are kept: the extent of the results' axis.
         count: Dim,
-    },
+    } = "sort",
     /// `tile of integers → tile [bins] of i32`: how many elements are 0, 1, …; others are not counted.
-    Histogram(Dim),
+    Histogram(Dim) = "histogram",
+}
 }
 
 impl Op {
     /// The name in IR text (a reduction prints as `reduce sum`, so its name here is `reduce`).
     pub fn name(&self) -> &'static str {
         match self {
-            Op::Constant { .. } => "constant",
-            Op::Extent(_) => "extent",
             Op::Unary(op) => op.name(),
             Op::Binary(op) => op.name(),
             Op::Compare(predicate) => predicate.name(),
             Op::Classify(classification) => classification.name(),
-            Op::Select => "select",
-            Op::Cast(_) => "cast",
-            Op::CastWith(..) => "cast_with",
-            Op::Bitcast(_) => "bitcast",
-            Op::MulAdd => "mul_add",
-            Op::Splat(_) => "splat",
-            Op::Iota { .. } => "iota",
-            Op::Broadcast(_) => "broadcast",
-            Op::Reshape(_) => "reshape",
-            Op::Permute(_) => "permute",
-            Op::Movement(movement) => movement.name(),
-            Op::Gather { .. } => "gather",
-            Op::Scatter { mode: ScatterMode::Write, .. } => "scatter",
+            Op::Movement(movement) => movement.kind(),
             Op::Scatter { mode: ScatterMode::Add, .. } => "scatter_add",
-            Op::Reduce { .. } => "reduce",
-            Op::Mma => "mma",
-            Op::View(_) => "view",
-            Op::Partition(_) => "partition",
-            Op::BlockIndex => "block_index",
-            Op::LoadMasked => "load_masked",
-            Op::StoreMasked => "store_masked",
-            Op::Load { checked: true } => "load",
             Op::Load { checked: false } => "load_unchecked",
-            Op::Store => "store",
-            Op::GatherLoad => "gather_load",
-            Op::For => "for",
-            Op::If => "if",
-            Op::Yield => "yield",
-            Op::ReduceWith { .. } => "reduce_with",
-            Op::ScanWith { .. } => "scan_with",
-            Op::Scan { .. } => "scan",
-            Op::Sort { .. } => "sort",
-            Op::Histogram(_) => "histogram",
-            Op::While => "while",
-            Op::Item => "item",
+            op => op.kind(),
         }
     }
 
@@ -278,7 +251,7 @@ impl Op {
             Op::Scan { op, .. } => op.scan_method().unwrap_or("scan"),
             Op::ReduceWith { .. } => "reduce",
             Op::ScanWith { .. } => "scan",
-            Op::View(movement) => movement.name(),
+            Op::View(movement) => movement.kind(),
             Op::GatherLoad => "gather",
             op => op.name(),
         }
@@ -301,6 +274,9 @@ impl Op {
                 | Op::Classify(_)
                 | Op::Select
                 | Op::Cast(_)
+                | Op::CastWith(..)
+                | Op::Bitcast(_)
+                | Op::MulAdd
         )
     }
 

@@ -5,9 +5,10 @@
 //! of the op: the evaluator copies the boxes, the CPU's emitter writes a loop nest for each, a GPU's thread asks
 //! for each of its elements which box it is in. The maps are written once, over any arithmetic ([`IndexMath`]).
 
-use super::Op;
+use super::{Op, documented};
 use crate::dim::Dim;
 
+documented! {
 /// What a movement op does. Positions, counts and extents are static.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Movement {
@@ -17,65 +18,52 @@ pub enum Movement {
         starts: Vec<Dim>,
         /// The window's extents.
         shape: Vec<Dim>,
-    },
+    } = "extract",
     /// `tile, tile → tile`: the first, with the second written over it.
     Insert {
         /// Where the second's first element goes.
         starts: Vec<Dim>,
-    },
+    } = "insert",
     /// `tile… → tile`: one after the other.
     Cat {
         /// The axis along which they stand side by side.
         axis: usize,
-    },
+    } = "cat",
     /// `tile, scalar → tile`: the tile with the scalar around it.
     Pad {
         /// Elements added in front, per axis.
         before: Vec<Dim>,
         /// Elements added behind, per axis.
         after: Vec<Dim>,
-    },
+    } = "pad",
     /// `tile → tile`, an axis backwards.
     Flip {
         /// The axis.
         axis: usize,
-    },
+    } = "flip",
     /// `tile → tile`: elements go to higher positions, those that leave come back at the other end.
     Roll {
         /// The axis.
         axis: usize,
         /// By how much; a negative number moves to lower positions.
         by: Dim,
-    },
+    } = "roll",
     /// `tile, scalar → tile`: elements go to higher positions, the scalar fills the place that they leave.
     Shift {
         /// The axis.
         axis: usize,
         /// By how much; a negative number moves to lower positions.
         by: Dim,
-    },
+    } = "shift",
     /// `tile → tile`: the tile so many times along each axis.
     Repeat {
         /// How many times, per axis.
         counts: Vec<Dim>,
-    },
+    } = "repeat",
+}
 }
 
 impl Movement {
-    /// The name in IR text, and of the method or function that a kernel calls.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Movement::Extract { .. } => "extract",
-            Movement::Insert { .. } => "insert",
-            Movement::Cat { .. } => "cat",
-            Movement::Pad { .. } => "pad",
-            Movement::Flip { .. } => "flip",
-            Movement::Roll { .. } => "roll",
-            Movement::Shift { .. } => "shift",
-            Movement::Repeat { .. } => "repeat",
-        }
-    }
-
     /// The op with every extent and position replaced.
     pub fn map_dims(&self, f: impl Fn(&Dim) -> Dim) -> Movement {
         let all = |dims: &[Dim]| dims.iter().map(&f).collect();

@@ -1,25 +1,26 @@
-//! TensorMovement operations on tensors, as rules on extents, strides, offset and windows. Names and meanings are
-//! those of `tile_layout::TensorMovement`.
+//! Movements of tensors, as rules on extents, strides, offset and windows. Names and meanings are
+//! those of `tile_layout::Movement`.
 
 use super::Strided;
 use super::requirement::{Requirement, Rule};
 use crate::dim::Dim;
-use crate::ops::TypeError;
 use crate::ops::infer::display_shape;
+use crate::ops::{TypeError, documented};
 use crate::types::TensorType;
 use std::fmt;
 
+documented! {
 /// A view of a tensor: how its index space is moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TensorMovement {
     /// Axis `i` of the result is axis `order[i]`.
-    Permute(Vec<usize>),
+    Permute(Vec<usize>) = "permute",
     /// These axes backwards.
-    Flip(Vec<usize>),
+    Flip(Vec<usize>) = "flip",
     /// A range `(begin, end)` of each axis, which must lie inside.
-    Shrink(Vec<(Dim, Dim)>),
+    Shrink(Vec<(Dim, Dim)>) = "shrink",
     /// Indices without elements `(before, after)` each axis.
-    Pad(Vec<(Dim, Dim)>),
+    Pad(Vec<(Dim, Dim)>) = "pad",
     /// Element `i` is element `i - by`; the extent stays, so that what is shifted out is lost and what comes in
     /// has no element.
     Shift {
@@ -27,34 +28,34 @@ pub enum TensorMovement {
         axis: usize,
         /// How far; negative moves elements to smaller indices.
         by: Dim,
-    },
+    } = "shift",
     /// Every `step`-th index of an axis, from 0.
     Step {
         /// The axis.
         axis: usize,
         /// The distance.
         step: Dim,
-    },
+    } = "step",
     /// Axes of extent 1 repeated; further axes may be added in front.
-    Expand(Vec<Dim>),
+    Expand(Vec<Dim>) = "expand",
     /// A new axis of extent 1.
-    Unsqueeze(usize),
+    Unsqueeze(usize) = "unsqueeze",
     /// Without an axis, which has extent 1.
-    Squeeze(usize),
+    Squeeze(usize) = "squeeze",
     /// An axis as several, row-major.
     Unflatten {
         /// The axis.
         axis: usize,
         /// Their extents.
         extents: Vec<Dim>,
-    },
+    } = "unflatten",
     /// Axes `start` to `end`, both included, as one.
     Flatten {
         /// The first.
         start: usize,
         /// The last.
         end: usize,
-    },
+    } = "flatten",
     /// Windows of `size` elements, `step` apart: the axis counts windows, a new last axis the elements of one.
     Unfold {
         /// The axis.
@@ -63,36 +64,18 @@ pub enum TensorMovement {
         size: Dim,
         /// From one window to the next.
         step: Dim,
-    },
+    } = "unfold",
     /// Without an axis, at an index that is the op's second operand. An index outside the axis has no element.
     Select {
         /// The axis.
         axis: usize,
-    },
+    } = "select",
+}
 }
 
 type Moved = Result<(TensorType, Vec<Requirement>), TypeError>;
 
 impl TensorMovement {
-    /// The name of the method.
-    pub fn name(&self) -> &'static str {
-        match self {
-            TensorMovement::Permute(_) => "permute",
-            TensorMovement::Flip(_) => "flip",
-            TensorMovement::Shrink(_) => "shrink",
-            TensorMovement::Pad(_) => "pad",
-            TensorMovement::Shift { .. } => "shift",
-            TensorMovement::Step { .. } => "step",
-            TensorMovement::Expand(_) => "expand",
-            TensorMovement::Unsqueeze(_) => "unsqueeze",
-            TensorMovement::Squeeze(_) => "squeeze",
-            TensorMovement::Unflatten { .. } => "unflatten",
-            TensorMovement::Flatten { .. } => "flatten",
-            TensorMovement::Unfold { .. } => "unfold",
-            TensorMovement::Select { .. } => "select",
-        }
-    }
-
     /// Its extents through a function.
     pub fn map(&self, f: &dyn Fn(&Dim) -> Dim) -> TensorMovement {
         let pairs = |pairs: &[(Dim, Dim)]| pairs.iter().map(|(a, b)| (f(a), f(b))).collect();
@@ -120,7 +103,7 @@ impl TensorMovement {
     /// written share an element.
     pub fn apply(&self, tensor: &TensorType) -> Moved {
         if tensor.mutable && matches!(self, TensorMovement::Expand(_) | TensorMovement::Unfold { .. }) {
-            let name = self.name();
+            let name = self.kind();
             return Err(TypeError::new(format!(
                 "`{name}` gives one element several indices, so a tensor that is written can't be moved by it"
             ))
@@ -435,7 +418,7 @@ impl Draft {
 
 impl fmt::Display for TensorMovement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name();
+        let name = self.kind();
         let pairs = |pairs: &[(Dim, Dim)]| {
             pairs.iter().map(|(a, b)| format!("({a}, {b})")).collect::<Vec<_>>().join(", ")
         };
