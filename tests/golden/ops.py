@@ -1,4 +1,5 @@
-"""Writes ops_golden.jsonl: leaf ops, casts, reductions and products on every element format, by NumPy.
+"""Writes ops_golden.jsonl: ops on every element format, by NumPy: leaf ops, casts, reductions, products, movement of
+tiles, gather and scatter, scans, sorts, histograms.
 
     python -m pip install numpy ml_dtypes mpmath
     python tests/golden/ops.py > tests/golden/ops_golden.jsonl
@@ -361,6 +362,119 @@ def products():
              expected=flat(total, a @ b + c))
 
 
+def tile(name, shape):
+    return "tile<" + "".join(f"{n} x " for n in shape) + name + ">"
+
+
+def program(lines, inputs, outputs):
+    """A kernel's ops: `%a`, `%b`, … are whole tiles, `%r`, `%s` are stored."""
+    pack = lambda name, array: {"dtype": name, "shape": list(array.shape), "bits": bits_of(name, list(array.flatten()))}
+    emit(ir=lines, inputs=[pack(*pair) for pair in inputs], outputs=[pack(*pair) for pair in outputs])
+
+
+def literal(name, value):
+    return ("true" if value else "false") if name == "bool" else f"{value}.0" if name in FLOATS else str(value)
+
+
+def array_of(name, values):
+    """Small whole numbers in a format."""
+    if name == "bool":
+        return np.asarray(values) % 2
+    return np.asarray(values).astype(INTS.get(name, np.float64))
+
+
+def movements(name, generator):
+    low = 0 if name == "bool" or name[0] == "u" else -3
+    a = array_of(name, generator.integers(low, 4, (4, 6)))
+    b = array_of(name, generator.integers(low, 4, (2, 3)))
+    one = lambda line, result: program([f"%r = {line} : {tile(name, result.shape)}"], [(name, a)], [(name, result)])
+    for axis in (0, 1):
+        one(f"flip %a axis {axis}", np.flip(a, axis))
+        one(f"roll %a axis {axis} by 2", np.roll(a, 2, axis))
+        one(f"extract %a [{axis}, 2]", a[axis:axis + 2, 2:5])
+        both = np.concatenate([a, a[::-1]], axis)
+        line = f"%r = cat %a, %f axis {axis} : {tile(name, both.shape)}"
+        program([f"%f = flip %a axis 0 : {tile(name, a.shape)}", line], [(name, a)], [(name, both)])
+    one("permute %a [1, 0]", a.T)
+    one("reshape %a", a.reshape(3, 8))
+    one("repeat %a [2, 3]", np.tile(a, (2, 3)))
+    inserted = a.copy()
+    inserted[1:3, 3:6] = b
+    line = f"%r = insert %a, %b [1, 3] : {tile(name, a.shape)}"
+    program([line], [(name, a), (name, b)], [(name, inserted)])
+    fill = f"%f = constant {literal(name, 1)} : {name}"
+    padded = np.pad(a, ((1, 0), (0, 2)), constant_values=1)
+    program([fill, f"%r = pad %a, %f [1, 0] [0, 2] : {tile(name, padded.shape)}"], [(name, a)], [(name, padded)])
+    shifted = np.concatenate([np.ones((4, 2), a.dtype), a[:, :-2]], 1)
+    program([fill, f"%r = shift %a, %f axis 1 by 2 : {tile(name, a.shape)}"], [(name, a)], [(name, shifted)])
+    column = f"%c = extract %a [0, 0] : {tile(name, (4, 1))}"
+    repeated = np.broadcast_to(a[:, :1], (4, 5))
+    program([column, f"%r = broadcast %c : {tile(name, (4, 5))}"], [(name, a)], [(name, repeated)])
+
+
+def indexed(name, generator):
+    low = 0 if name == "bool" or name[0] == "u" else -3
+    a = array_of(name, generator.integers(low, 4, (4, 6)))
+    for axis, word in ((0, "i32"), (1, "u8")):
+        indices = generator.integers(0 if word == "u8" else -2, a.shape[axis] + 2, (3, 6) if axis == 0 else (4, 5))
+        inside = (indices >= 0) & (indices < a.shape[axis])
+        found = np.take_along_axis(a, np.where(inside, indices, 0), axis)
+        found = np.where(inside, found, np.ones_like(found))
+        fill = f"%f = constant {literal(name, 1)} : {name}"
+        line = f"%r = gather %a, %b, %f axis {axis} : {tile(name, found.shape)}"
+        program([fill, line], [(name, a), (word, indices)], [(name, found)])
+        values = array_of(name, generator.integers(low, 4, indices.shape))
+        written, added = a.copy(), a.astype(object)
+        for place in np.ndindex(*indices.shape):
+            if inside[place]:
+                target = list(place)
+                target[axis] = indices[place]
+                written[tuple(target)] = values[place]
+                added[tuple(target)] += values[place]
+        operands = [(name, a), (word, indices), (name, values)]
+        program([f"%r = scatter %a, %b, %c axis {axis} : {tile(name, a.shape)}"], operands, [(name, written)])
+        if name != "bool":
+            result = np.asarray([wrap(name, int(v)) if name in INTS else v for v in added.flatten()]).reshape(a.shape)
+            program([f"%r = scatter_add %a, %b, %c axis {axis} : {tile(name, a.shape)}"], operands, [(name, result)])
+
+
+def lines_of(name, generator):
+    if name == "bool":
+        return
+    # Sums and products that every format holds exactly.
+    whole = generator.integers(0 if name[0] == "u" else -1, 2, (3, 7))
+    scans = {"sum": (np.cumsum, 0), "prod": (np.cumprod, 1), "max": (np.maximum.accumulate, None),
+             "min": (np.minimum.accumulate, None)}
+    for op, (function, nothing) in scans.items():
+        for axis in (0, 1):
+            turn = lambda array: np.flip(array, axis)
+            for words, view in (("", lambda array: array), (" reverse", turn)):
+                result = view(function(view(whole), axis=axis))
+                line = f"%r = scan {op} %a axis {axis}{words} : {tile(name, whole.shape)}"
+                program([line], [(name, array_of(name, whole))], [(name, array_of(name, result))])
+                if nothing is not None:
+                    moved = np.roll(view(result), 1, axis)
+                    moved[(slice(0, 1), slice(None)) if axis == 0 else (slice(None), slice(0, 1))] = nothing
+                    line = f"%r = scan {op} %a axis {axis}{words} exclusive : {tile(name, whole.shape)}"
+                    program([line], [(name, array_of(name, whole))], [(name, array_of(name, view(moved)))])
+    values = edges(name)
+    picked = [values[i] for i in generator.integers(0, len(values), 24)]
+    array = np.empty((3, 8), object)
+    array.flat[:] = picked
+    key = lambda x: (math.isnan(float(x)), 0 if math.isnan(float(x)) else (float(x) if name in FLOATS else int(x)))
+    for words, reverse in (("", False), (" descending", True)):
+        # Python sorts stably, also in reverse.
+        order = [sorted(range(8), key=lambda i: key(row[i]), reverse=reverse) for row in array]
+        result = np.empty((3, 8), object)
+        result.flat[:] = [row[i] for row, places in zip(array, order) for i in places]
+        line = f"%r, %s = sort %a axis 1{words} : {tile(name, (3, 8))}, {tile('i32', (3, 8))}"
+        program([line], [(name, array)], [(name, result), ("i32", np.asarray(order))])
+    if name in INTS:
+        counted = generator.integers(0 if name[0] == "u" else -2, 9, (5, 8))
+        counts = np.bincount(counted[(counted >= 0) & (counted < 6)], minlength=6)
+        program([f"%r = histogram %a : {tile('i32', (6,))}"], [(name, counted)], [("i32", counts)])
+
+
 for dtype in ["bool", *INTS, *FLOATS]:
     leaf_ops(dtype)
 for dtype in ["bool", *INTS, *FLOATS]:
@@ -368,3 +482,8 @@ for dtype in ["bool", *INTS, *FLOATS]:
 for dtype in ["bool", *INTS, *FLOATS]:
     reductions(dtype)
 products()
+for dtype in ["bool", *INTS, *FLOATS]:
+    random = np.random.default_rng(sum(map(ord, dtype)))
+    movements(dtype, random)
+    indexed(dtype, random)
+    lines_of(dtype, random)

@@ -6,8 +6,8 @@ use crate::llvm::Machine;
 use crate::options::Options;
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
+use tile_ir::Instance;
 use tile_ir::abi::{CpuEntry, Launch};
-use tile_ir::{Instance, passes};
 
 /// A kernel whose native code is in this process, for as long as the process lives.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl CpuKernel {
 /// # Errors
 /// [`Error`] where the kernel can't be compiled.
 pub fn compile_cpu(instance: &Instance, options: &Options) -> Result<CpuKernel, Error> {
-    let optimized = passes::optimize(instance.clone());
+    let optimized = options.prepared(instance);
     let context: &'static Context = Box::leak(Box::new(Context::create()));
     let machine = Machine::host(options.cpu)?;
     let symbol = options.symbol_of(&instance.name);

@@ -24,14 +24,14 @@ pub use gpu::simt;
 pub use options::{CpuLevel, Options};
 
 use tile_ir::target::Family;
-use tile_ir::{Instance, TargetDesc, passes};
+use tile_ir::{Instance, TargetDesc};
 
 /// Compiles an instance for a target: passes, emission, LLVM's optimisation, machine code.
 ///
 /// # Errors
 /// [`Error`] where the target can't do what the kernel asks for, with the numbers and what to change.
 pub fn compile(instance: &Instance, target: &TargetDesc, options: &Options) -> Result<Artifact, Error> {
-    let optimized = passes::optimize(instance.clone());
+    let optimized = options.prepared(instance);
     match target.family {
         Family::Cpu => cpu::compile(&optimized, options),
         Family::Nvptx | Family::Amdgpu => gpu::compile(&optimized, target, options),

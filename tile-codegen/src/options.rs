@@ -1,5 +1,7 @@
 //! Choices of a compilation that don't change what the kernel means.
 
+use tile_ir::{Instance, passes};
+
 /// The instruction set that CPU code may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum CpuLevel {
@@ -36,9 +38,16 @@ pub struct Options {
     pub symbol: Option<String>,
     /// The instruction set of CPU code.
     pub cpu: CpuLevel,
+    /// Emits the instance as it is, without [`tile_ir::passes`]: code with and without them must agree.
+    pub skip_passes: bool,
 }
 
 impl Options {
+    /// The instance that is emitted.
+    pub(crate) fn prepared(&self, instance: &Instance) -> Instance {
+        if self.skip_passes { instance.clone() } else { passes::optimize(instance.clone()) }
+    }
+
     /// The entry's symbol for a kernel of this name.
     pub(crate) fn symbol_of(&self, kernel: &str) -> String {
         self.symbol.clone().unwrap_or_else(|| kernel.to_owned())

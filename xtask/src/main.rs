@@ -1,4 +1,4 @@
-//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `docs`, `gallery`, `setup`.
+//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `docs`, `fuzz`, `gallery`, `setup`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
 
@@ -6,6 +6,7 @@ mod bench;
 mod demo;
 mod devices;
 mod docs;
+mod fuzz;
 mod gallery;
 mod setup;
 mod steps;
@@ -21,6 +22,7 @@ cargo xtask <command>
   bench compile  how long check, expansion and code generation take
   bench layout   how long single operations of the layout library take
   docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
+  fuzz [MINUTES] random kernels on every executor against the evaluator, 10 minutes if not said
   gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
   setup          only install what is missing (LLVM 22, ptxas)
 
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         ["bench", "layout"] => bench::layout::run(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["fuzz"] => fuzz::run_for(None),
+        ["fuzz", minutes] => fuzz::run_for(Some(minutes)),
         ["gallery"] => gallery::write(),
         ["gallery", "--check"] => gallery::check(),
         ["setup"] => setup::llvm().and_then(|()| setup::ptxas().map(drop)),

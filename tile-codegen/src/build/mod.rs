@@ -197,7 +197,7 @@ impl Output<'_> {
     ) -> Result<Compiled, String> {
         let name = instance_name(instance.bindings());
         let symbol = level.map(|level| cpu_symbol(instance, &name, level));
-        let options = Options { symbol, cpu: level.unwrap_or_default() };
+        let options = Options { symbol, cpu: level.unwrap_or_default(), ..Options::default() };
         let cache = Cache::new(self.environment.target_folder().join("tile").join("cache"));
         let cached =
             cache.compile(instance, target, &options).map_err(|error| format!("{place}: {error}"))?;

@@ -8,7 +8,7 @@ use crate::support::{close, instance, run_native, run_simt, sample};
 use proptest::prelude::*;
 use std::fmt::Write;
 use tile_codegen::{CpuLevel, Options};
-use tile_ir::{DType, interp};
+use tile_ir::{DType, interp, passes};
 
 /// A tile or, of rank 0, a scalar in scope.
 #[derive(Clone, Debug, PartialEq)]
@@ -617,8 +617,13 @@ fn extents() -> impl Strategy<Value = usize> {
     prop_oneof![4 => 1usize..=9, 1 => Just(16), 1 => 30usize..=40]
 }
 
+/// How many kernels a run tries; `cargo xtask fuzz` asks for more.
+fn cases() -> u32 {
+    std::env::var("TILE_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(96)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases()) })]
     #[test]
     fn random_kernels_agree_exactly(
         tape in prop::collection::vec(any::<u8>(), 0..200),
@@ -628,13 +633,22 @@ proptest! {
         n in 0usize..50,
         ops in 1usize..24,
         cpu in prop::sample::select(&[CpuLevel::Host, CpuLevel::Host, CpuLevel::V2]),
+        skip_passes in any::<bool>(),
     ) {
         let source = kernel(&tape, dtype, tile, ops);
         let instance = instance(&source, &[]);
         let arguments = [sample(dtype, &[m, n], 1), sample(dtype, &[m, n], 2)];
         let mut expected = arguments.to_vec();
         interp::run(&instance, &mut expected).expect("the shapes fit");
-        let actual = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
+        let mut rewritten = instance.clone();
+        for pass in passes::PIPELINE {
+            rewritten = passes::run(rewritten, pass);
+            let mut arguments = arguments.to_vec();
+            interp::run(&rewritten, &mut arguments).expect("the shapes fit");
+            close(&arguments[1], &expected[1], 0.0, &format!("after `{}`: {source}", pass.name));
+        }
+        let options = Options { cpu, skip_passes, ..Options::default() };
+        let actual = run_native(&instance, &arguments, &options);
         close(&actual[1], &expected[1], 0.0, &source);
         let threads = run_simt(&instance, &arguments, Some(8));
         close(&threads[1], &expected[1], 0.0, &source);
