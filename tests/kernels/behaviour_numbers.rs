@@ -124,6 +124,26 @@ fn shift_right_u32<const B: usize>(x: &Tensor<u32, n>, y: &mut Tensor<u32, n>) {
     y.store_masked(x.load_masked(y.index()) >> 1);
 }
 
+#[tile_kernel]
+fn high_half_u32<const B: usize>(x: &Tensor<u32, n>, w: &Tensor<u32, n>, y: &mut Tensor<u32, n>) {
+    let (x, w) = (x.partition_view([B]), w.partition_view([B]));
+    let mut y = y.partition_view_mut([B]);
+    y.store_masked(mul_hi(x.load_masked(y.index()), w.load_masked(y.index())));
+}
+
+#[tile_kernel]
+fn high_half_u8<const B: usize>(x: &Tensor<u8, n>, w: &Tensor<u8, n>, y: &mut Tensor<u8, n>) {
+    let (x, w) = (x.partition_view([B]), w.partition_view([B]));
+    let mut y = y.partition_view_mut([B]);
+    y.store_masked(mul_hi(x.load_masked(y.index()), w.load_masked(y.index())));
+}
+
+#[test]
+fn case_14_high_halves_of_products() {
+    check_exact!(high_half_u32<B = 4>(x: [u32::MAX], [1]; w: [u32::MAX], [1]) -> u32, [1] => [0xffff_fffeu32]);
+    check_exact!(high_half_u8<B = 4>(x: [255u8], [1]; w: [255u8], [1]) -> u8, [1] => [0xfeu8]);
+}
+
 #[test]
 fn case_14_shifts_take_their_amount_modulo_the_width() {
     check_exact!(shift_right_i32<B = 4>(x: [-8, -8, 64], [3]; by: [1, 33, -26], [3]) -> i32, [3] => [-4, -4, 1]);

@@ -2,6 +2,7 @@
 //! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
 //! feature `jit` on the CPU (the compiled body).
 
+mod behaviour_control;
 mod behaviour_movement;
 mod behaviour_numbers;
 mod behaviour_reductions;
@@ -70,6 +71,8 @@ macro_rules! check_exact {
         $kernel:ident<$($name:ident = $value:literal),*>($($input:ident: $values:expr, $shape:expr);*)
         -> $output:ty, $output_shape:expr => $expected:expr
     ) => {{
+        let expected: Vec<f64> = $expected.into_iter().map(f64::from).collect();
+        let inputs: &[&str] = &[$(stringify!($input)),*];
         $(let $input = ($values, $shape);)*
         let output_shape = $output_shape;
         let zeros = vec![<$output as Default>::default(); output_shape.iter().product()];
@@ -80,8 +83,8 @@ macro_rules! check_exact {
                 $(super::array(&$input.0[..], &$input.1),)*
                 super::array(&zeros, &output_shape),
             ],
-            output: [$(stringify!($input)),*].len(),
-            expected: $expected.into_iter().map(f64::from).collect(),
+            output: inputs.len(),
+            expected,
             tolerance: 0.0,
             run: &|device| {
                 $(let $input = tile::Tensor::from_slice(device, &$input.0[..], $input.1)?;)*
