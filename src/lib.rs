@@ -65,10 +65,10 @@ pub mod prelude {
         Element, Float, Int, MmaOperand, Number, Tile, abs, acos, asin, atan, atan2, cat, cbrt, ceil,
         copysign, cos, cosh, count_ones, div_ceil, div_floor, erf, exp, exp_m1, exp2, exp10, floor, gelu,
         is_finite, is_infinite, is_nan, leading_zeros, ln_1p, log, log2, log10, max, maximum, min, minimum,
-        mma, mma_tf32, mul_hi, philox, powf, recip, reduce, rem_euclid, round, round_tf32, round_ties_even,
-        rsqrt, saturating_add, saturating_mul, saturating_sub, scan, scan_exclusive, scan_exclusive_reverse,
-        scan_reverse, select, sigmoid, signum, silu, sin, sinh, sqrt, stack, tan, tanh, trailing_zeros,
-        trunc,
+        mma, mma_scaled, mma_tf32, mul_hi, philox, powf, recip, reduce, rem_euclid, round, round_tf32,
+        round_ties_even, rsqrt, saturating_add, saturating_mul, saturating_sub, scan, scan_exclusive,
+        scan_exclusive_reverse, scan_reverse, select, sigmoid, signum, silu, sin, sinh, sqrt, stack, tan,
+        tanh, trailing_zeros, trunc,
     };
     pub use crate::{Device, HostTensor, Tensor, TileStruct, tile_kernel};
     pub use half::{bf16, f16};

@@ -1,6 +1,6 @@
 //! `mma`: products of matrices, and which element formats they multiply.
 
-use super::{Number, Tile};
+use super::{Float, Number, Tile};
 use half::{bf16, f16};
 use tile_runtime::{f8e4m3fn, f8e5m2};
 
@@ -102,6 +102,44 @@ where
 /// If the extents don't fit; in a kernel that is a compile error.
 pub fn mma_tf32<const R: usize>(a: Tile<f32, R>, b: Tile<f32, R>, acc: Tile<f32, R>) -> Tile<f32, R> {
     mma(a.round_tf32(), b.round_tf32(), acc)
+}
+
+/// `(a · scale_a) · (b · scale_b) + acc` for `a: [M, K]` and `b: [K, N]` of small floats whose scales belong to
+/// blocks of K: `scale_a: [M, K / BLOCK]`, `scale_b: [K / BLOCK, N]`, as in the microscaling formats (BLOCK = 32).
+/// Factors are scaled in f32, each rounded once, then multiplied and summed as by [`mma()`].
+///
+/// ```
+/// use tile::prelude::*;
+///
+/// let (a, b) = (Tile::<f8e4m3fn, 2>::ones([2, 64]), Tile::<f8e4m3fn, 2>::ones([64, 2]));
+/// let (scale_a, scale_b) = (Tile::full([2, 2], 2.0f32), Tile::full([2, 2], 0.5f32));
+/// assert_eq!(mma_scaled(a, scale_a, b, scale_b, Tile::zeros([2, 2])).to_vec(), [64.0; 4]);
+/// ```
+///
+/// # Panics
+/// If the extents don't fit; in a kernel that is a compile error.
+pub fn mma_scaled<Left: Float, Right: Float, Scale: Float>(
+    a: Tile<Left, 2>,
+    scale_a: Tile<Scale, 2>,
+    b: Tile<Right, 2>,
+    scale_b: Tile<Scale, 2>,
+    acc: Tile<f32, 2>,
+) -> Tile<f32, 2> {
+    let ([m, k], [rows, blocks], [groups, columns]) = (a.shape(), scale_a.shape(), scale_b.shape());
+    let n = b.shape()[1];
+    assert!(
+        (rows, groups, columns) == (m, blocks, n) && k.is_multiple_of(blocks),
+        "`mma_scaled` takes scales [M, K / BLOCK] and [K / BLOCK, N], not {:?} and {:?} for {:?} · {:?}",
+        scale_a.shape(),
+        scale_b.shape(),
+        a.shape(),
+        b.shape()
+    );
+    let block = k / blocks;
+    let of_rows = scale_a.cast::<f32>().reshape([m, blocks, 1]).broadcast([m, blocks, block]).reshape([m, k]);
+    let of_columns =
+        scale_b.cast::<f32>().reshape([blocks, 1, n]).broadcast([blocks, block, n]).reshape([k, n]);
+    mma(a.cast::<f32>() * of_rows, b.cast::<f32>() * of_columns, acc)
 }
 
 #[cfg(test)]

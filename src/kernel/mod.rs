@@ -53,7 +53,7 @@ mod views;
 pub use arena::in_block;
 pub use axes::Axes;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
-pub use contract::{MmaOperand, mma, mma_tf32};
+pub use contract::{MmaOperand, mma, mma_scaled, mma_tf32};
 pub use convert::Operand;
 pub use folds::{Folded, reduce, scan, scan_exclusive, scan_exclusive_reverse, scan_reverse};
 pub use functions::{

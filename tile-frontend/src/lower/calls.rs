@@ -56,6 +56,9 @@ impl Lowering {
 
     fn function(&mut self, name: &str, call: &ExprCall) -> Lowered<Val> {
         let (args, span) = (&call.args, call.span());
+        if name == "mma_scaled" {
+            return self.mma_scaled(call);
+        }
         if matches!(name, "mma" | "mma_tf32") {
             return self.mma(name, call);
         }

@@ -1,12 +1,17 @@
 //! `mma` and its precision modes.
 
 use super::{Lowered, Lowering};
+use crate::diagnostic::Diagnostic;
 use crate::elements::Elements;
-use crate::span::Spanned;
+use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::ExprCall;
-use tile_ir::ops::UnaryOp;
-use tile_ir::{DType, Op};
+use tile_ir::ops::infer::display_shape;
+use tile_ir::ops::{BinaryOp, UnaryOp};
+use tile_ir::{DType, Dim, Op, ValueId};
+
+/// Elements along K that share a scale.
+const BLOCKS: [i64; 9] = [32, 16, 64, 128, 8, 4, 2, 1, 256];
 
 impl Lowering {
     pub(super) fn mma(&mut self, name: &str, call: &ExprCall) -> Lowered<Val> {
@@ -28,5 +33,57 @@ impl Lowering {
             }
         }
         self.emit_one(Op::Mma, &tiles, span, &arguments.spans).map(Val::Data)
+    }
+
+    /// `mma_scaled(a, scale_a, b, scale_b, acc)`, in the steps of `tile::kernel::mma_scaled`.
+    pub(super) fn mma_scaled(&mut self, call: &ExprCall) -> Lowered<Val> {
+        let (name, span) = ("mma_scaled", call.span());
+        let usage = "mma_scaled(a, scale_a, b, scale_b, acc)";
+        let arguments = self.arguments(name, &call.args, 5, usage, span)?;
+        let names =
+            ["first operand", "scales of the first", "second operand", "scales of the second", "accumulator"];
+        let mut tiles = Vec::new();
+        for ((value, &place), what) in arguments.values.iter().zip(&arguments.spans).zip(names) {
+            tiles.push(self.tile(value, &format!("the {what} of `{name}`"), place)?);
+        }
+        let spans = &arguments.spans;
+        let a = self.scaled(tiles[0], tiles[1], 1, [spans[0], spans[1]])?;
+        let b = self.scaled(tiles[2], tiles[3], 0, [spans[2], spans[3]])?;
+        self.require_elem(tiles[4], &DType::F32.into(), "the accumulator of `mma_scaled`", spans[4])?;
+        self.emit_one(Op::Mma, &[a, b, tiles[4]], span, &[spans[0], spans[2], spans[4]]).map(Val::Data)
+    }
+
+    /// A factor in f32 times its scales, each of which belongs to a block along `axis`.
+    fn scaled(&mut self, tile: ValueId, scales: ValueId, axis: usize, places: [Span; 2]) -> Lowered<ValueId> {
+        let (shape, blocks) = (self.shape(tile).unwrap_or_default(), self.shape(scales).unwrap_or_default());
+        let block = match (shape.as_slice(), blocks.as_slice()) {
+            ([_, _], [_, _]) if shape[1 - axis] == blocks[1 - axis] => BLOCKS
+                .into_iter()
+                .map(Dim::from)
+                .find(|block| blocks[axis].clone() * block.clone() == shape[axis]),
+            _ => None,
+        };
+        let Some(block) = block else {
+            let message = format!(
+                "scales of shape {} don't fit a factor of shape {}",
+                display_shape(&blocks),
+                display_shape(&shape)
+            );
+            let diagnostic = Diagnostic::new(places[1], message)
+                .help("scales are [M, G] and [G, N] for factors [M, 32 * G] and [32 * G, N]; blocks are a power of two");
+            let diagnostic = self.with_origin(diagnostic, tile);
+            let diagnostic = self.with_origin(diagnostic, scales);
+            return self.report(diagnostic);
+        };
+        let (mut column, mut repeated) = (blocks.clone(), blocks);
+        column.insert(axis + 1, Dim::from(1));
+        repeated.insert(axis + 1, block);
+        let [place, scale_place] = places;
+        let scales = self.emit_one(Op::Cast(DType::F32.into()), &[scales], scale_place, &[scale_place])?;
+        let scales = self.emit_one(Op::Reshape(column), &[scales], scale_place, &[scale_place])?;
+        let scales = self.emit_one(Op::Broadcast(repeated), &[scales], scale_place, &[scale_place])?;
+        let scales = self.emit_one(Op::Reshape(shape), &[scales], scale_place, &[scale_place])?;
+        let factor = self.emit_one(Op::Cast(DType::F32.into()), &[tile], place, &[place])?;
+        self.emit_one(Op::Binary(BinaryOp::Mul), &[factor, scales], place, &places)
     }
 }
