@@ -128,6 +128,10 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
     store_masked %y_1, %w35
     yield %12
   }
+  print 0 \"only {{text}}, \\\"quoted\\\" \\\\ \\n\\t\\u{200b}é\"
+  print 3 \"{1:+8.3?} and {0} and {1:.2}\" %i, %out
+  assert 1 \"never {0:8}\" %flag, %30
+  assert 2 \"x < y\" %5
 }
 ";
 
@@ -204,7 +208,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
             views: bool, cut in 0..EVERYTHING.len(), len in 0..40usize, with in "[ -~\\n]{0,6}",
         ) {
             let mut text = if views { VIEWS } else { EVERYTHING }.as_bytes().to_vec();
-            let end = (cut + len).min(text.len());
+            let (cut, end) = (cut.min(text.len()), (cut + len).min(text.len()));
             text.splice(cut..end, with.bytes());
             if let Ok(kernel) = parse(&String::from_utf8_lossy(&text)) {
                 let printed = print(&kernel);
