@@ -23,11 +23,12 @@ impl Lowering {
     /// Lowers a call of one of the two macros; `None` for others.
     pub(super) fn message_macro(&mut self, called: &Macro) -> Option<Lowered<Val>> {
         let call = messages::read(called)?;
-        let name = if called.path.is_ident("tile_println") || called.path.segments.last()?.ident == "tile_println" {
-            "tile_println!"
-        } else {
-            "tile_assert!"
-        };
+        let name =
+            if called.path.is_ident("tile_println") || called.path.segments.last()?.ident == "tile_println" {
+                "tile_println!"
+            } else {
+                "tile_assert!"
+            };
         Some(match call {
             Ok(call) => self.message(name, call, called),
             Err(error) => {
@@ -50,7 +51,8 @@ impl Lowering {
             None if text.is_empty() => Message::default(),
             None => Message { pieces: vec![Piece::Text(text)] },
         };
-        let operands: Vec<ValueId> = condition.map(|(value, _)| value).into_iter().chain(shown.values).collect();
+        let operands: Vec<ValueId> =
+            condition.map(|(value, _)| value).into_iter().chain(shown.values).collect();
         let spans: Vec<Span> = condition.map(|(_, span)| span).into_iter().chain(shown.spans).collect();
         let site = self.messages;
         self.messages += 1;
@@ -108,7 +110,9 @@ impl Lowering {
 
     fn shown_value(&mut self, name: &str, value: &Val, span: Span) -> Lowered<ValueId> {
         match value {
-            Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.data(value, "what is shown", span),
+            Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => {
+                self.data(value, "what is shown", span)
+            }
             Val::Poison => Err(Reported),
             Val::List(_) | Val::Record(..) => {
                 let message = format!("`{name}` shows scalars and tiles, not {}", kind(value));
@@ -155,7 +159,11 @@ impl Lowering {
         }
         if let Some(unused) = shown.used.iter().position(|used| !used) {
             let message = format!("the text of `{name}` has no place for this argument");
-            return self.error(shown.spans[unused], message, "add `{}` to the text, or leave the argument out");
+            return self.error(
+                shown.spans[unused],
+                message,
+                "add `{}` to the text, or leave the argument out",
+            );
         }
         Ok(Message { pieces })
     }
