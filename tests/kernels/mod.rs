@@ -13,6 +13,7 @@ mod integers;
 mod launches;
 mod lines;
 mod loops;
+mod messages;
 mod movement;
 mod products;
 mod random;
