@@ -109,45 +109,50 @@ impl Call {
 
 /// Tokens as an author writes them. Written here because rustc and a build script space them differently.
 fn append(text: &mut String, tokens: TokenStream) {
-    let mut glued = true;
+    // Whether the next token follows without a space, an operand has just ended, a punctuation goes on.
+    let (mut glued, mut operand, mut joint, mut angles) = (true, false, false, 0);
     for token in tokens {
-        let (is_word, is_call) = match &token {
-            TokenTree::Group(group) => (false, group.delimiter() != Delimiter::Brace),
-            TokenTree::Punct(punct) => (false, matches!(punct.as_char(), '.' | ',' | ';' | ':' | '?')),
-            _ => (true, false),
+        let sign = if let TokenTree::Punct(punct) = &token { Some(punct.as_char()) } else { None };
+        let opens = sign == Some('<') && text.ends_with("::");
+        let closes = sign == Some('>') && angles > 0;
+        let hugs = match &token {
+            TokenTree::Group(group) => operand && group.delimiter() != Delimiter::Brace,
+            _ => opens || closes || matches!(sign, Some('.' | ',' | ';' | '?' | ':')),
         };
-        let after_word = text.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ')' || c == ']');
-        let hugs = is_call && after_word;
-        if !glued && !hugs && !text.is_empty() {
+        if !glued && !hugs {
             text.push(' ');
         }
-        glued = false;
         match token {
             TokenTree::Group(group) => {
-                let (open, close) = match group.delimiter() {
-                    Delimiter::Parenthesis => ("(", ")"),
-                    Delimiter::Bracket => ("[", "]"),
-                    Delimiter::Brace => ("{ ", " }"),
-                    Delimiter::None => ("", ""),
-                };
-                text.push_str(open);
-                let mut inner = String::new();
-                append(&mut inner, group.stream());
-                text.push_str(&inner);
-                text.push_str(close);
+                append_group(text, &group);
+                (glued, operand, joint) = (false, true, false);
             }
             TokenTree::Punct(punct) => {
-                let is_prefix = matches!(punct.as_char(), '-' | '!' | '&' | '*') && !after_word;
+                let is_prefix = matches!(sign, Some('-' | '!' | '&' | '*')) && !operand && !joint;
                 text.push(punct.as_char());
-                let joins = matches!(punct.as_char(), '.' | ':');
-                glued = punct.spacing() == Spacing::Joint || is_prefix || joins;
+                angles += i32::from(opens) - i32::from(closes);
+                joint = punct.spacing() == Spacing::Joint;
+                glued = joint || is_prefix || opens || matches!(sign, Some('.' | ':'));
+                operand = closes;
             }
             token => {
-                debug_assert!(is_word);
                 text.push_str(&token.to_string());
+                (glued, operand, joint) = (false, true, false);
             }
         }
     }
+}
+
+fn append_group(text: &mut String, group: &proc_macro2::Group) {
+    let (open, close) = match group.delimiter() {
+        Delimiter::Parenthesis => ("(", ")"),
+        Delimiter::Bracket => ("[", "]"),
+        Delimiter::Brace => ("{ ", " }"),
+        Delimiter::None => ("", ""),
+    };
+    text.push_str(open);
+    append(text, group.stream());
+    text.push_str(close);
 }
 
 #[cfg(test)]
@@ -164,7 +169,7 @@ mod tests {
         ] {
             let called: Macro = syn::parse_str(&format!("tile_assert!({text})")).expect("a macro call");
             let call = read(&called).expect("one of the two").expect("a condition");
-            assert_eq!(call.condition_text().replace(" :: < i32 >", "::<i32>").replace(":: <", "::<"), text);
+            assert_eq!(call.condition_text(), text);
         }
     }
 }

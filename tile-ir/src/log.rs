@@ -240,15 +240,15 @@ kernel @says(%y: mut tensor<n x f32>, %s: f16) {
             }
         };
         assert_eq!(problem("assert 7", "assert 0"), "two messages have the site 0");
-        assert_eq!(
-            problem("{1:.1}", "{2:.1}"),
-            "the message of `print` names argument 2, but there are 2"
-        );
+        assert_eq!(problem("{1:.1}", "{2:.1}"), "the message of `print` names argument 2, but there are 2");
         assert_eq!(
             problem("negative\" %c,", "negative\" %t,"),
             "the condition of `tile_assert!` is tile<2 x f32>, not a bool or a tile of bool"
         );
-        assert_eq!(problem("%s, %t", "%v, %t"), "`tile_println!` shows scalars and tiles, not mut partition<n x f32, [2]>");
-        assert_eq!(problem("{0} is", "{} is"), "9:12: every place of a message is numbered: `{0}`");
+        assert_eq!(
+            problem("%s, %t", "%v, %t"),
+            "`tile_println!` shows scalars and tiles, not mut partition<n x f32, [2]>"
+        );
+        assert_eq!(problem("{0} is", "{} is"), "8:12: every place of a message is numbered: `{0}`");
     }
 }

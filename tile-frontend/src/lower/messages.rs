@@ -23,12 +23,8 @@ impl Lowering {
     /// Lowers a call of one of the two macros; `None` for others.
     pub(super) fn message_macro(&mut self, called: &Macro) -> Option<Lowered<Val>> {
         let call = messages::read(called)?;
-        let name =
-            if called.path.is_ident("tile_println") || called.path.segments.last()?.ident == "tile_println" {
-                "tile_println!"
-            } else {
-                "tile_assert!"
-            };
+        let prints = called.path.segments.last()?.ident == "tile_println";
+        let name = if prints { "tile_println!" } else { "tile_assert!" };
         Some(match call {
             Ok(call) => self.message(name, call, called),
             Err(error) => {
@@ -148,8 +144,8 @@ impl Lowering {
                     };
                     if !matches!(place, Name::Named(_)) && argument >= shown.given {
                         let asked = if place == Name::Next { places } else { argument + 1 };
-                        let (given, plural) = (shown.given, if shown.given == 1 { "" } else { "s" });
-                        let message = format!("the text of `{name}` has places for {asked} values, but there are {given} argument{plural}");
+                        let (given, plural) = (shown.given, if shown.given == 1 { " is" } else { "s are" });
+                        let message = format!("the text of `{name}` has places for {asked} values, but {given} argument{plural} given");
                         return self.error(span, message, "give one argument per `{}`, or name a variable: `{x}`");
                     }
                     shown.used[argument] = true;

@@ -183,7 +183,11 @@ mod tests {
     print 5 \"never\"
   }";
         let text = after(&["fold", "cse", "licm", "cse-after-licm", "dce"], body);
-        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.contains(" = ") || line.starts_with("for")).collect();
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.contains(" = ") || line.starts_with("for"))
+            .collect();
         assert_eq!(
             lines,
             [
