@@ -83,9 +83,10 @@ fn threads(
 ) -> (Contents, Vec<Array>) {
     let target = TargetDesc::named("sm_90a").unwrap();
     let kernel = simt::compile(instance, target, threads).unwrap_or_else(|error| panic!("{error}"));
-    // SAFETY: the slots are as the instance's ABI says, with the log last.
     logged(instance, arguments, words, |memory| {
-        unsafe { kernel.run(&memory.slots, memory.blocks) }.unwrap_or_else(|error| panic!("{error}"));
+        // SAFETY: the slots are as the instance's ABI says, with the log last.
+        let result = unsafe { kernel.run(&memory.slots, memory.blocks) };
+        result.unwrap_or_else(|error| panic!("{error}"));
     })
 }
 
