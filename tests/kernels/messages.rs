@@ -1,5 +1,7 @@
 //! `tile_println!` and `tile_assert!`: what a user reads, on every device.
 
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
 use tile::ir::{Binding, VerifiedKernel, interp, log, specialize};
 use tile::prelude::*;
 
