@@ -86,7 +86,7 @@ fn checked<const B: usize>(x: &Tensor<f32, m, n>, limit: f32, y: &mut Tensor<f32
     tile_assert!(t <= limit, "row {i}: {t:.1} exceeds {}", limit);
     for k in 0..2 {
         let least = t.min([0, 1]).item();
-        tile_assert!(least > -1.0 * (k + 1) as f32 && !(limit == 7.0));
+        tile_assert!(least > -2.0 * (k + 1) as f32 && !(limit == 7.0));
     }
     y.store_masked(t);
 }
@@ -109,7 +109,7 @@ fn assertions_name_block_place_and_values() {
     let mut large = fine;
     large[6] = 3.0;
     let mut low = fine;
-    low[1] = -1.5;
+    low[1] = -2.5;
     let expected = [
         (fine, 1.0, "passed".to_owned()),
         (
@@ -130,7 +130,7 @@ fn assertions_name_block_place_and_values() {
             low,
             1.0,
             format!(
-                "assertion failed in block [0, 0] of kernel `checked`, at {}:9: least > -1.0 * (k + 1) as f32 && \
+                "assertion failed in block [0, 0] of kernel `checked`, at {}:9: least > -2.0 * (k + 1) as f32 && \
                  !(limit == 7.0)",
                 at(4)
             ),
