@@ -70,7 +70,7 @@ pub mod prelude {
         scan_exclusive_reverse, scan_reverse, select, sigmoid, signum, silu, sin, sinh, sqrt, stack, tan,
         tanh, trailing_zeros, trunc,
     };
-    pub use crate::{Device, HostTensor, Tensor, TileStruct, tile_kernel};
+    pub use crate::{Device, HostTensor, Tensor, TileStruct, tile_assert, tile_kernel, tile_println};
     pub use half::{bf16, f16};
     pub use tile_ir::Rounding;
     pub use tile_runtime::{f8e4m3fn, f8e5m2};

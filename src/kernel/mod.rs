@@ -24,6 +24,7 @@
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
 //! | `gather` | reading a tensor at tiles of indices |
+//! | `messages` | [`tile_println!`](crate::tile_println) and [`tile_assert!`](crate::tile_assert) |
 //! | `view_movement` | views of views: `permute`, `flip`, `pad` and the other movements of tensors |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
 //!
@@ -40,6 +41,7 @@ mod convert;
 mod folds;
 mod functions;
 mod gather;
+mod messages;
 mod movement;
 mod operators;
 mod reductions;
@@ -64,6 +66,7 @@ pub use functions::{
     saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trailing_zeros, trunc,
 };
 pub use gather::{GatherIndex, GatherIndices};
+pub use messages::{Asserted, assert_that, print_line};
 pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};

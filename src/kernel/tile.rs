@@ -9,9 +9,10 @@ use super::{Element, Number};
 use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
+use tile_ir::Array;
 use tile_ir::array::Elements;
+use tile_ir::message::{Format, array_text};
 use tile_ir::ops::{Literal, ReduceOp};
-use tile_ir::{Array, DType};
 
 /// A dense array of rank `R` that one block of a kernel holds in registers or shared memory.
 ///
@@ -211,48 +212,19 @@ pub(super) fn scalar_value<T: Element>(array: &Array) -> T {
     value_of(array.get(0))
 }
 
-/// Prints the elements as NumPy does: nested brackets, one line per row of the last axis.
+/// Prints the elements as NumPy does: nested brackets, one line per row of the last axis. A width, a precision and
+/// `+` say how each element is written.
 impl<T: Element, const R: usize> fmt::Debug for Tile<T, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let array = self.array();
-        let texts: Vec<String> = match array.elements() {
-            Elements::Int(values) if array.dtype() == DType::Bool => {
-                values.iter().map(|&value| (value != 0).to_string()).collect()
-            }
-            Elements::Int(values) => values.iter().map(i128::to_string).collect(),
-            // An f32 keeps the shortest digits of every format up to f32.
-            Elements::Float(values) if array.dtype() != DType::F64 => {
-                values.iter().map(|&value| format!("{:?}", value as f32)).collect()
-            }
-            Elements::Float(values) => values.iter().map(|value| format!("{value:?}")).collect(),
-        };
-        let width = texts.iter().map(String::len).max().unwrap_or(0);
-        write_nested(f, &self.shape, &texts, width, 1)
+        f.write_str(&array_text(&self.array(), Format::of(f)))
     }
 }
 
-fn write_nested(
-    f: &mut fmt::Formatter<'_>,
-    shape: &[usize],
-    texts: &[String],
-    width: usize,
-    depth: usize,
-) -> fmt::Result {
-    let [_, inner @ ..] = shape else { return f.write_str(&texts[0]) };
-    let size: usize = inner.iter().product();
-    f.write_str("[")?;
-    for (i, part) in texts.chunks(size).enumerate() {
-        if inner.is_empty() {
-            write!(f, "{}{:>width$}", if i == 0 { "" } else { ", " }, part[0])?;
-            continue;
-        }
-        if i > 0 {
-            // A blank line between matrices, as NumPy prints them.
-            write!(f, ",{}{}", "\n".repeat(inner.len()), " ".repeat(depth))?;
-        }
-        write_nested(f, inner, part, width, depth + 1)?;
+/// As [`fmt::Debug`].
+impl<T: Element, const R: usize> fmt::Display for Tile<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
     }
-    f.write_str("]")
 }
 
 #[cfg(test)]

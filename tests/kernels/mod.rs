@@ -14,6 +14,7 @@ mod integers;
 mod launches;
 mod lines;
 mod loops;
+mod messages;
 mod movement;
 mod products;
 mod random;

@@ -23,6 +23,8 @@ mod kernels;
 mod leaf;
 #[path = "targets/lines.rs"]
 mod lines;
+#[path = "targets/messages.rs"]
+mod messages;
 #[path = "targets/movement.rs"]
 mod movement;
 #[path = "targets/random.rs"]

@@ -14,6 +14,7 @@ mod diagnostic;
 mod elements;
 mod exits;
 mod lower;
+mod messages;
 mod rewrite;
 mod scope;
 mod signature;
@@ -21,6 +22,7 @@ mod span;
 mod value;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
+pub use rewrite::expressions as macro_expressions;
 pub use span::Span;
 
 use proc_macro2::TokenStream;

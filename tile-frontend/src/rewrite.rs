@@ -6,6 +6,7 @@
 //! is a `let`, because Rust's items don't see them.
 
 use crate::assigned::is_compound_assignment;
+use crate::messages;
 use proc_macro2::LineColumn;
 use quote::{ToTokens, quote_spanned};
 use std::collections::{HashMap, HashSet};
@@ -56,6 +57,14 @@ pub(crate) fn debugged(called: &Macro) -> Option<Expr> {
     if called.path.is_ident("dbg") { called.parse_body().ok() } else { None }
 }
 
+/// The expressions in a macro that may stand in a kernel, with the names that a text captures.
+pub fn expressions(called: &Macro) -> Vec<Expr> {
+    match messages::read(called) {
+        Some(call) => call.map_or_else(|_| Vec::new(), messages::Call::expressions),
+        None => debugged(called).into_iter().collect(),
+    }
+}
+
 struct Rewrite<'r> {
     rewrites: &'r Rewrites,
 }
@@ -95,6 +104,9 @@ impl VisitMut for Rewrite<'_> {
         if let Some(mut value) = debugged(called) {
             self.visit_expr_mut(&mut value);
             called.tokens = value.to_token_stream();
+        } else if let Some(Ok(mut call)) = messages::read(called) {
+            call.rewrite(self);
+            called.tokens = call.tokens();
         }
     }
 

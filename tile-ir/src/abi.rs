@@ -4,7 +4,7 @@
 //!
 //! A compiled kernel receives **slots**, 8 bytes each: first one per argument in order (the address of a
 //! tensor's first element, or a scalar in the low bytes), then one `u64` per run-time size in the order of
-//! [`KernelAbi::sizes`]. Tensors are dense and row-major, so extents say everything about their layout. Code
+//! [`KernelAbi::sizes`], then the address of the [log](mod@crate::log) if [`KernelAbi::logs`]. Tensors are dense and row-major, so extents say everything about their layout. Code
 //! relies on [`KernelAbi::checks`]: views whose elements lie inside, loads and stores without masks.
 //! A mutable tensor overlaps no other argument; code is optimised on that.
 //!
@@ -67,6 +67,8 @@ pub struct KernelAbi {
     pub arguments: Vec<Argument>,
     /// Run-time sizes in the order of their slots.
     pub sizes: Vec<String>,
+    /// Whether the kernel prints or asserts. What optimisation leaves of it may not, which ignores the slot.
+    pub logs: bool,
     /// The index spaces of the mutable partition views, each with the argument that it cuts. All must agree.
     pub grids: Vec<(String, Vec<Dim>)>,
     /// What else must hold for the sizes.
@@ -222,6 +224,7 @@ impl KernelAbi {
             kernel: kernel.name.clone(),
             arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
             sizes: kernel.sizes(),
+            logs: kernel.walk().into_iter().any(|op| kernel.op(op).op.is_message()),
             grids: grids(kernel),
             checks: checks(kernel),
         }

@@ -8,6 +8,7 @@ use crate::array::{Array, Combine};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{OpData, RegionId, ValueId};
+use crate::log::{Event, Site};
 use crate::ops::{Literal, Op};
 use crate::specialize::Instance;
 use crate::types::{TensorType, Type};
@@ -24,6 +25,17 @@ use tile_layout::{linear_index, multi_index};
 /// # Panics
 /// If an argument's format isn't the declared one, or there are too few arguments.
 pub fn run(instance: &Instance, arguments: &mut [Array]) -> Result<(), BindError> {
+    run_logged(instance, arguments).map(drop)
+}
+
+/// [`run`], and what the kernel printed and which assertions failed, in order. A failed assertion stops nothing.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_logged(instance: &Instance, arguments: &mut [Array]) -> Result<Vec<Event>, BindError> {
     assert_eq!(arguments.len(), instance.params().len(), "every argument is given");
     for (argument, &param) in arguments.iter().zip(instance.params()) {
         assert_eq!(
@@ -39,22 +51,25 @@ pub fn run(instance: &Instance, arguments: &mut [Array]) -> Result<(), BindError
     let sizes = abi.sizes.iter().cloned().zip(bound.sizes.iter().map(|&size| size as i64)).collect();
     let views = views(instance);
     let tensors = tensors(instance);
-    for block in 0..bound.blocks() {
+    let mut log = Vec::new();
+    for number in 0..bound.blocks() {
         let values = vec![None; instance.value_count()];
-        let block = block_index(block, &bound);
+        let block = block_index(number, &bound);
         let mut evaluation = Evaluation {
             instance,
             arguments,
             sizes: &sizes,
             views: &views,
             tensors: &tensors,
+            number,
+            log: &mut log,
             block,
             values,
         };
         evaluation.bind_arguments();
         evaluation.region(instance.body());
     }
-    Ok(())
+    Ok(log)
 }
 
 fn tensor_shapes(instance: &Instance, arguments: &[Array]) -> Vec<Vec<usize>> {
@@ -97,6 +112,9 @@ struct Evaluation<'a> {
     views: &'a HashMap<ValueId, ValueId>,
     /// The argument of each tensor, and how it is seen.
     tensors: &'a HashMap<ValueId, (usize, Source)>,
+    /// The block's number in the grid.
+    number: usize,
+    log: &'a mut Vec<Event>,
     block: Vec<usize>,
     /// Scalars and tiles.
     values: Vec<Option<Array>>,
@@ -172,8 +190,25 @@ impl Evaluation<'_> {
                 self.store(data);
                 Vec::new()
             }
+            Op::Print { .. } | Op::Assert { .. } => {
+                self.say(data);
+                Vec::new()
+            }
             _ => vec![Some(self.data_op(data))],
         }
+    }
+
+    /// Notes what an op prints, or that it asserts something false.
+    fn say(&mut self, data: &OpData) {
+        let site = Site::of(self.instance, data).expect("the op says something");
+        let mut values: Vec<Array> = data.operands.iter().map(|&value| self.get(value).clone()).collect();
+        let mut position = None;
+        if site.condition.is_some() {
+            let condition = values.remove(0);
+            let Some(first) = (0..condition.len()).find(|&i| condition.get_int(i) == 0) else { return };
+            position = Some(first as u64);
+        }
+        self.log.push(Event { site: site.number, block: self.number as u64, position, values });
     }
 
     /// An op with a region that joins elements: `run` is given the tiles, the starts, and the region as a function.
@@ -340,7 +375,9 @@ impl Evaluation<'_> {
             | Op::For
             | Op::While
             | Op::If
-            | Op::Yield => unreachable!("not a data op"),
+            | Op::Yield
+            | Op::Print { .. }
+            | Op::Assert { .. } => unreachable!("not a data op"),
         }
     }
 }

@@ -38,6 +38,7 @@
 //! | [`analysis`] | ranges of indices, and which loads and stores they prove to lie inside |
 //! | [`passes`] | target-free rewrites of an [`Instance`] |
 //! | [`mod@array`], [`interp`] | the reference evaluator, the oracle of every target |
+//! | [`mod@message`], [`log`] | what kernels print and assert, and how it reaches the host |
 //! | [`abi`], [`target`] | what code generation promises and the runtime relies on |
 //!
 //! This crate never sees Rust syntax, LLVM or a device.
@@ -51,6 +52,8 @@ pub mod dtype;
 pub mod interp;
 pub mod kernel;
 pub mod loc;
+pub mod log;
+pub mod message;
 pub mod ops;
 pub mod passes;
 pub mod reference;

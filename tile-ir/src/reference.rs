@@ -162,7 +162,8 @@ fn kinds(kinds: &[Kind]) -> String {
             .replace("[`ReduceOp::partial`]", "f32 or the format, whichever is wider");
         let text = text
             .replace("See [`infer::mma_accumulators`] for the formats.", "")
-            .replace(": see [`mod@crate::analysis`]", "");
+            .replace(": see [`mod@crate::analysis`]", "")
+            .replace("; see [`mod@crate::log`]", "");
         let _ = writeln!(list, "- **`{}`** {}", kind.name, text.trim());
     }
     list

@@ -16,7 +16,8 @@
 //!    whole extent of some argument's axis, so that a launch binds it. Tile extents are static and positive.
 //! 6. Every index of an unmasked load or store has a range, and no range is outside for every size: see
 //!    [`crate::analysis`].
-//! 7. A tile of known shape has at most [`MAX_TILE_ELEMENTS`] elements.
+//! 7. No two ops that print or assert have one site.
+//! 8. A tile of known shape has at most [`MAX_TILE_ELEMENTS`] elements.
 
 use crate::analysis::{Ranges, Unbounded, bounds};
 use crate::dim::Dim;
@@ -73,8 +74,13 @@ pub struct VerifyError {
 /// # Errors
 /// All [`VerifyError`]s found, in order of appearance.
 pub fn verify(kernel: Kernel) -> Result<VerifiedKernel, Vec<VerifyError>> {
-    let mut verifier =
-        Verifier { kernel: &kernel, defined: HashSet::new(), viewed: HashSet::new(), errors: Vec::new() };
+    let mut verifier = Verifier {
+        kernel: &kernel,
+        defined: HashSet::new(),
+        sites: HashSet::new(),
+        viewed: HashSet::new(),
+        errors: Vec::new(),
+    };
     verifier.run();
     let errors = verifier.errors;
     if errors.is_empty() { Ok(VerifiedKernel(kernel)) } else { Err(errors) }
@@ -84,6 +90,8 @@ struct Verifier<'k> {
     kernel: &'k Kernel,
     /// Values in scope.
     defined: HashSet<ValueId>,
+    /// Sites of messages.
+    sites: HashSet<u32>,
     /// Mutable tensors that have a view.
     viewed: HashSet<ValueId>,
     errors: Vec<VerifyError>,
@@ -252,6 +260,9 @@ impl Verifier<'_> {
                     }
                     self.region(region, Some(op));
                 }
+            }
+            Op::Print { site, .. } | Op::Assert { site, .. } if !self.sites.insert(site) => {
+                self.error(data.loc, format!("two messages have the site {site}"));
             }
             _ if !data.regions.is_empty() => {
                 self.error(data.loc, format!("`{}` has no regions", data.op.name()));

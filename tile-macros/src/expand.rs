@@ -208,10 +208,7 @@ impl Visit<'_> for Identifiers {
     }
 
     fn visit_macro(&mut self, called: &syn::Macro) {
-        // The argument of `dbg!`, the one macro that the front end lets through.
-        if let Ok(value) = called.parse_body() {
-            self.visit_expr(&value);
-        }
+        tile_frontend::macro_expressions(called).iter().for_each(|value| self.visit_expr(value));
     }
 }
 

@@ -112,6 +112,26 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
+    /// A `tile_assert!` doesn't hold. What the kernel wrote is unspecified.
+    #[error("assertion failed in block {block:?} of kernel `{kernel}`, at {place}: {message}")]
+    AssertionFailed {
+        /// The kernel.
+        kernel: String,
+        /// The block's index.
+        block: Vec<usize>,
+        /// File, line and column.
+        place: String,
+        /// What the assertion says.
+        message: String,
+    },
+    /// Assertions that don't hold, without room in the log for any of them.
+    #[error("kernel `{kernel}`: {problem}; launch it with a larger `.log_bytes(…)`")]
+    LogFull {
+        /// The kernel.
+        kernel: String,
+        /// What is known.
+        problem: String,
+    },
     /// The GPU's driver reported an error.
     #[error("{action} failed on {device}: {message}")]
     Driver {

@@ -3,10 +3,11 @@
 use crate::device::{Device, Kind};
 use crate::element::{Element, Scalar};
 use crate::error::{Error, Result};
+use crate::messages::{self, Sink};
 use crate::reference::{Arguments, RawTensor};
 use crate::resolve::{self, Prepared};
 use crate::tensor::Tensor;
-use crate::{cpu, embedded, reference};
+use crate::{cpu, cuda, embedded, reference};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tile_ir::abi::{Argument, Bound, KernelAbi};
@@ -79,12 +80,21 @@ pub struct Launch<'a> {
     bindings: Bindings,
     arguments: Vec<Given<'a>>,
     body: Option<Body<'a>>,
+    log_bytes: Option<usize>,
+    sink: Option<Sink<'a>>,
 }
 
 impl<'a> Launch<'a> {
     /// A launch without arguments. Kernels' functions make complete ones.
     pub fn new(kernel: &'static KernelDef) -> Launch<'a> {
-        Launch { kernel, bindings: Vec::new(), arguments: Vec::new(), body: None }
+        Launch {
+            kernel,
+            bindings: Vec::new(),
+            arguments: Vec::new(),
+            body: None,
+            log_bytes: None,
+            sink: None,
+        }
     }
 
     /// Binds a const parameter.
@@ -136,12 +146,28 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// How many bytes of messages a launch of compiled code keeps, if the kernel prints or asserts; without
+    /// this, as many as the environment variable `TILE_LOG_BYTES` says, or 1 MiB. Eight bytes per value and 16 to
+    /// 24 per message; what doesn't fit is lost, and how much is said on standard error.
+    pub fn log_bytes(mut self, bytes: usize) -> Self {
+        self.log_bytes = Some(bytes);
+        self
+    }
+
+    /// Hands what the kernel prints to a function, a message at a time, instead of printing it.
+    pub fn on_print(mut self, sink: impl FnMut(&str) + 'a) -> Self {
+        self.sink = Some(Box::new(sink));
+        self
+    }
+
     /// Checks the arguments and runs the kernel on the device of its tensors. On the CPU and the reference
-    /// the results are there when this returns; on a GPU the work is enqueued, and reading a result waits.
+    /// the results are there when this returns; on a GPU the work is enqueued, and reading a result waits. A kernel
+    /// that prints or asserts is waited for.
     ///
     /// # Errors
     /// [`Error`]: shapes that don't fit, tensors on different devices, no code for the device, and what the
-    /// device reports. Nothing has run in the first three cases.
+    /// device reports. Nothing has run in the first three cases. [`Error::AssertionFailed`] where a `tile_assert!`
+    /// doesn't hold: what the kernel wrote is then unspecified.
     pub fn launch(self) -> Result<()> {
         self.run(false).map(drop)
     }
@@ -163,7 +189,8 @@ impl<'a> Launch<'a> {
         Ok(self.bind(prepared.abi())?.grid)
     }
 
-    fn run(self, timed: bool) -> Result<Duration> {
+    fn run(mut self, timed: bool) -> Result<Duration> {
+        let mut sink = self.sink.take();
         let prepared = resolve::instance(self.kernel, &self.bindings)?;
         let bound = self.bind(prepared.abi())?;
         let device = self.device()?;
@@ -171,17 +198,40 @@ impl<'a> Launch<'a> {
             return Ok(Duration::ZERO);
         }
         match &device.0 {
-            Kind::Reference => self.run_reference(&bound),
-            Kind::Cpu => self.run_cpu(&prepared, &bound),
-            Kind::Cuda(context) => {
-                let code = prepared.ptx(self.kernel, context)?;
-                let mut slots = self.slots(&bound);
-                context.launch(code.text, &code.symbol, code.launch, bound.blocks(), &mut slots, timed)
-            }
+            Kind::Reference => self.run_reference(&bound, &mut sink),
+            Kind::Cpu => self.run_cpu(&prepared, &bound, &mut sink),
+            Kind::Cuda(context) => self.run_cuda(&prepared, &bound, context, timed, &mut sink),
         }
     }
 
-    fn run_reference(&self, bound: &Bound) -> Result<Duration> {
+    fn run_cuda(
+        &self,
+        prepared: &Prepared,
+        bound: &Bound,
+        context: &cuda::Context,
+        timed: bool,
+        sink: &mut Option<Sink<'_>>,
+    ) -> Result<Duration> {
+        let code = prepared.ptx(self.kernel, context)?;
+        let mut slots = self.slots(bound);
+        let launch = |slots: &mut Vec<u64>| {
+            context.launch(code.text, &code.symbol, code.launch, bound.blocks(), slots, timed)
+        };
+        if !prepared.abi().logs {
+            return launch(&mut slots);
+        }
+        let mut bytes = messages::to_bytes(&messages::empty(self.log_bytes));
+        let mut log = context.zeroed(bytes.len())?;
+        context.upload(&bytes, &mut log)?;
+        slots.push(context.address_mut(&mut log));
+        let time = launch(&mut slots)?;
+        context.download(&log, &mut bytes)?;
+        let words = messages::from_bytes(&bytes);
+        messages::report(self.kernel.name, prepared.sites(), &bound.grid, &words, sink)?;
+        Ok(time)
+    }
+
+    fn run_reference(&self, bound: &Bound, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
         let body =
             self.body.as_ref().ok_or_else(|| self.misfit("it has no body to run on the reference device"))?;
         let tensors: Vec<Option<RawTensor<'_>>> = self
@@ -195,19 +245,26 @@ impl<'a> Launch<'a> {
             })
             .collect();
         let start = Instant::now();
-        reference::run(self.kernel.name, &bound.grid, &tensors, body)?;
+        reference::run(self.kernel.name, &bound.grid, &tensors, body, sink)?;
         Ok(start.elapsed())
     }
 
-    fn run_cpu(&self, prepared: &Prepared, bound: &Bound) -> Result<Duration> {
+    fn run_cpu(&self, prepared: &Prepared, bound: &Bound, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
         let code = prepared.cpu(self.kernel)?;
-        let slots = self.slots(bound);
+        let mut slots = self.slots(bound);
+        let mut log = prepared.abi().logs.then(|| messages::empty(self.log_bytes));
+        slots.extend(log.as_mut().map(|log| log.as_mut_ptr() as u64));
         let start = Instant::now();
         // SAFETY: the slots follow the ABI that the code was compiled for: `bind` compared every argument's
         // kind, format and mutability with it. Tensors are borrowed for `'a`, longer than this call, and have
-        // the shapes that the sizes were bound from; an output is borrowed exclusively.
+        // the shapes that the sizes were bound from; an output is borrowed exclusively. The log is this
+        // function's own and says how large it is.
         unsafe { cpu::run(code.entry, &slots, code.launch.scratch_bytes, bound.blocks()) }?;
-        Ok(start.elapsed())
+        let time = start.elapsed();
+        if let Some(log) = log {
+            messages::report(self.kernel.name, prepared.sites(), &bound.grid, &log, sink)?;
+        }
+        Ok(time)
     }
 
     fn slots(&self, bound: &Bound) -> Vec<u64> {

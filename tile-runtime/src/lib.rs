@@ -16,6 +16,7 @@ mod error;
 mod float8;
 mod host;
 pub mod launch;
+pub mod messages;
 pub mod reference;
 mod resolve;
 pub mod tensor;

@@ -1,6 +1,7 @@
 //! The reference device: a kernel's body as ordinary Rust, block by block on the calling thread.
 
 use crate::error::{Error, Result};
+use crate::messages::{self, Sink};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tile_layout::multi_index;
@@ -66,16 +67,24 @@ pub(crate) fn run(
     grid: &[usize],
     tensors: &[Option<RawTensor<'_>>],
     body: &dyn Fn(&Arguments<'_>),
+    sink: &mut Option<Sink<'_>>,
 ) -> Result<()> {
     for block in 0..grid.iter().product() {
         let block = multi_index(block, grid);
         let arguments = Arguments { tensors, block: &block };
         // A kernel that panics leaves its output partly written, which safe code may see; nothing else of it
         // survives the unwinding.
-        catch_unwind(AssertUnwindSafe(|| body(&arguments))).map_err(|panic| Error::KernelPanicked {
-            kernel: kernel.to_owned(),
-            block: block.clone(),
-            message: panic_message(&*panic),
+        let run = || catch_unwind(AssertUnwindSafe(|| body(&arguments)));
+        let (outcome, failure) = messages::in_block(sink, run);
+        outcome.map_err(|panic| match failure {
+            Some((place, message)) => {
+                Error::AssertionFailed { kernel: kernel.to_owned(), block: block.clone(), place, message }
+            }
+            None => Error::KernelPanicked {
+                kernel: kernel.to_owned(),
+                block: block.clone(),
+                message: panic_message(&*panic),
+            },
         })?;
     }
     Ok(())

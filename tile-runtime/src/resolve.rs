@@ -5,6 +5,7 @@ use crate::cuda;
 use crate::embedded::{Embedded, EmbeddedCode};
 use crate::error::{Error, Result};
 use crate::launch::KernelDef;
+use crate::messages::Sites;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tile_ir::Instance;
@@ -15,6 +16,7 @@ use tile_ir::specialize::{Binding, Bindings, specialize};
 pub(crate) struct Prepared {
     instance: Instance,
     abi: KernelAbi,
+    sites: Sites,
     cpu: Mutex<Option<CpuCode>>,
     ptx: Mutex<HashMap<String, PtxCode>>,
 }
@@ -47,9 +49,8 @@ pub(crate) fn instance(kernel: &'static KernelDef, bindings: &Bindings) -> Resul
         return Ok(Arc::clone(prepared));
     }
     let instance = specialize(kernel.kernel()?, bindings)?;
-    let abi = KernelAbi::of(&instance);
-    let prepared =
-        Arc::new(Prepared { instance, abi, cpu: Mutex::new(None), ptx: Mutex::new(HashMap::new()) });
+    let (abi, sites) = (KernelAbi::of(&instance), Sites::of(&instance));
+    let prepared = Arc::new(Prepared { instance, abi, sites, cpu: Mutex::default(), ptx: Mutex::default() });
     instances.insert(key, Arc::clone(&prepared));
     Ok(prepared)
 }
@@ -57,6 +58,11 @@ pub(crate) fn instance(kernel: &'static KernelDef, bindings: &Bindings) -> Resul
 impl Prepared {
     pub(crate) fn abi(&self) -> &KernelAbi {
         &self.abi
+    }
+
+    /// What the kernel may print and assert.
+    pub(crate) fn sites(&self) -> &Sites {
+        &self.sites
     }
 
     /// Native code. Concurrent first launches wait for one compilation.

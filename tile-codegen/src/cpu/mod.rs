@@ -9,6 +9,7 @@ mod buffer;
 mod elements;
 mod fuse;
 mod lines;
+mod messages;
 mod mma;
 mod movement;
 mod reduce;
@@ -17,7 +18,7 @@ mod scratch;
 mod views;
 
 use crate::artifact::{Artifact, Code};
-use crate::emit::{Features, Ir, Value};
+use crate::emit::{Features, Ir, Log, Value};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
@@ -75,14 +76,16 @@ fn entry(
     let abi = KernelAbi::of(instance);
     let arguments = load_arguments(ir, &abi, instance, slots);
     let sizes = load_sizes(ir, &abi, slots);
+    let log = load_log(ir, &abi, slots);
     let buffers = Buffers::new(ir, instance, scratch, base);
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
     let lanes = if machine.has("avx512f") { 16 } else { 8 };
-    ir.for_loop((first, end, ir.i64(1)), &[], |block, _| {
-        let block = ir.delinearize(block, &space);
+    ir.for_loop((first, end, ir.i64(1)), &[], |number, _| {
+        let block = ir.delinearize(number, &space);
         let mut emitter = Emitter::new(instance, fusion, &buffers, &arguments, &sizes, block, lanes);
+        emitter.log = log.map(|address| Log { address, block: number });
         emitter.ops(instance.body());
         Vec::new()
     });
@@ -140,4 +143,12 @@ fn load_sizes<'c>(ir: &Ir<'c>, abi: &KernelAbi, slots: PointerValue<'c>) -> Hash
             (name.clone(), ir.load(i64.into(), slot).into_int_value())
         })
         .collect()
+}
+
+/// The address of the log, of a kernel that has one.
+fn load_log<'c>(ir: &Ir<'c>, abi: &KernelAbi, slots: PointerValue<'c>) -> Option<PointerValue<'c>> {
+    let at = ir.i64((abi.arguments.len() + abi.sizes.len()) as i64);
+    let pointer = ir.context.ptr_type(AddressSpace::default());
+    let load = || ir.load(pointer.into(), ir.element(ir.context.i64_type().into(), slots, at));
+    abi.logs.then(|| load().into_pointer_value())
 }

@@ -4,7 +4,7 @@ use super::buffer::{Buffer, Buffers};
 use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::views::Stream;
-use crate::emit::{Ir, Value};
+use crate::emit::{Ir, Log, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
@@ -21,6 +21,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) sizes: &'a HashMap<String, IntValue<'c>>,
     /// The block's index, per axis of the grid.
     pub(super) block: Vec<IntValue<'c>>,
+    /// Where the kernel prints, if it does.
+    pub(super) log: Option<Log<'c>>,
     /// Lanes of a native vector of f32.
     pub(super) lanes: u32,
     /// Scalars.
@@ -40,8 +42,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         lanes: u32,
     ) -> Self {
         let (ir, scalars) = (buffers.ir(), arguments.clone());
-        let streams = HashMap::new();
-        Emitter { ir, instance, fusion, buffers, arguments, sizes, block, lanes, scalars, streams }
+        Emitter {
+            ir,
+            instance,
+            fusion,
+            buffers,
+            arguments,
+            sizes,
+            block,
+            log: None,
+            lanes,
+            scalars,
+            streams: HashMap::new(),
+        }
     }
 
     /// The op that gives a value; `None` for parameters.
@@ -131,6 +144,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Scatter { axis, mode } => {
                 self.with_streams(data, &[], &mut |emitter, _| emitter.scatter(data, *axis, *mode));
             }
+            Op::Print { .. } | Op::Assert { .. } => self.say(data),
             _ => self.data_op(data),
         }
     }

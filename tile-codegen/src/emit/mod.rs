@@ -8,6 +8,7 @@ pub(crate) mod hint;
 mod integer;
 pub(crate) mod ir;
 pub(crate) mod leaf;
+mod log;
 pub(crate) mod math;
 mod order;
 mod philox;
@@ -16,4 +17,5 @@ pub(crate) mod positions;
 
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Features, Ir, Value};
+pub(crate) use log::Log;
 pub(crate) use place::{Names, Place};

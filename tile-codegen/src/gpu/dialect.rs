@@ -35,6 +35,8 @@ pub(super) struct Entry<'c> {
     pub(super) arguments: Vec<Value<'c>>,
     /// Run-time sizes, i64, in the order of the ABI.
     pub(super) sizes: Vec<IntValue<'c>>,
+    /// The address of the log, of a kernel that has one.
+    pub(super) log: Option<PointerValue<'c>>,
     /// The running thread's number in its block, an i32.
     pub(super) thread: IntValue<'c>,
     /// The block's number, an i64.
@@ -151,6 +153,7 @@ impl Device {
             })
             .collect();
         types.extend(abi.sizes.iter().map(|_| BasicMetadataTypeEnum::from(ir.context.i64_type())));
+        types.extend(abi.logs.then_some(tensor));
         let function = ir.module.add_function(symbol, ir.context.void_type().fn_type(&types, false), None);
         function.set_call_conventions(self.calling_convention);
         for (i, argument) in abi.arguments.iter().enumerate() {
@@ -213,9 +216,11 @@ impl Dialect for Device {
         });
         let arguments = arguments.collect();
         let sizes = (0..abi.sizes.len()).map(|i| param(abi.arguments.len() + i).into_int_value()).collect();
+        let log = abi.logs.then(|| param(abi.arguments.len() + abi.sizes.len()).into_pointer_value());
         Entry {
             arguments,
             sizes,
+            log,
             thread: self.number(ir, self.thread),
             block: ir.resize(self.number(ir, self.block), 64, false),
             shared: self.shared_memory(ir, symbol, resources.shared_bytes),

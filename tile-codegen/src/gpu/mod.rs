@@ -13,6 +13,7 @@ mod hsaco;
 mod item;
 mod lines;
 mod memory;
+mod messages;
 mod mma;
 mod movement;
 mod reduce;

@@ -8,7 +8,7 @@ use super::dialect::{Dialect, Entry};
 use super::distribution::{Distribution, Mapping, extents, i32_const};
 use super::fragment::{Fragment, REGISTER_SLOTS, local_array};
 use super::shared::{Pending, SharedPlan};
-use crate::emit::{Ir, Names, Place, Value};
+use crate::emit::{Ir, Log, Names, Place, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -31,6 +31,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) shared: PointerValue<'c>,
     /// The block's index, per axis of the grid.
     pub(super) block: Vec<IntValue<'c>>,
+    /// Where the kernel prints, if it does.
+    pub(super) log: Option<Log<'c>>,
     pub(super) pending: Pending,
     /// How many loops are around what is emitted.
     depth: u32,
@@ -65,6 +67,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             thread: entry.thread,
             shared: entry.shared,
             block: ir.delinearize(entry.block, &space),
+            log: entry.log.map(|address| Log { address, block: entry.block }),
             pending: Pending::default(),
             depth: 0,
             sizes,
@@ -82,7 +85,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.instance.ty(value).elem().known().expect("an instance has no dtype parameters")
     }
 
-    fn is_tile(&self, value: ValueId) -> bool {
+    pub(super) fn is_tile(&self, value: ValueId) -> bool {
         matches!(self.instance.ty(value), Type::Tile(_))
     }
 
@@ -194,6 +197,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 self.set_tile(data.results[0], Fragment::Uniform(value));
             }
             Op::Iota { axis, .. } => self.iota(data, *axis),
+            Op::Print { .. } | Op::Assert { .. } => self.say(op, data),
             _ => self.elementwise(data),
         }
     }

@@ -8,7 +8,7 @@
 
 use super::dialect::SHARED_ALIGNMENT;
 use super::distribution::Distribution;
-use super::{gather, item, lines, mma, movement, reduce};
+use super::{gather, item, lines, messages, mma, movement, reduce};
 use crate::error::Error;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
@@ -111,6 +111,7 @@ fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> V
         | Op::Histogram(_) => lines::requests(instance, distribution, data),
         Op::Gather { .. } | Op::Scatter { .. } => gather::requests(instance, distribution, data),
         Op::Item => item::requests(instance, distribution, data),
+        Op::Print { .. } | Op::Assert { .. } => messages::requests(instance, distribution, data),
         op => movement::requests(instance, distribution, data, op),
     }
 }

@@ -311,9 +311,12 @@ impl Dialect for Host<'_> {
             Argument::Scalar { dtype, .. } => ir.load_value(slot(i), *dtype),
         });
         let sizes = (0..abi.sizes.len()).map(|i| ir.load(i64.into(), slot(abi.arguments.len() + i)));
+        let (arguments, sizes) = (arguments.collect(), sizes.map(|size| size.into_int_value()).collect());
+        let log = || ir.load(pointer.into(), slot(abi.arguments.len() + abi.sizes.len()));
         Entry {
-            arguments: arguments.collect(),
-            sizes: sizes.map(|size| size.into_int_value()).collect(),
+            arguments,
+            sizes,
+            log: abi.logs.then(|| log().into_pointer_value()),
             thread: param(1).into_int_value(),
             block: param(2).into_int_value(),
             shared: param(3).into_pointer_value(),

@@ -19,6 +19,7 @@ mod gather;
 mod lines;
 mod loops;
 mod matches;
+mod messages;
 mod methods;
 mod movement;
 mod operators;
@@ -72,6 +73,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diag
         frames: Vec::new(),
         nesting: 0,
         operand_spans: HashMap::new(),
+        messages: 0,
     };
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
@@ -105,6 +107,8 @@ pub(crate) struct Lowering {
     nesting: usize,
     /// The spans of the operands of ops that the verifier may blame one of.
     operand_spans: HashMap<Loc, Vec<Span>>,
+    /// How many ops print or assert so far.
+    messages: u32,
 }
 
 impl Lowering {

@@ -55,13 +55,25 @@ impl Lowering {
         if let Some(value) = debugged(called) {
             return self.expression(&value);
         }
+        if let Some(lowered) = self.message_macro(called) {
+            return lowered;
+        }
         let name = called.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
         let help = match name.as_str() {
             "vec" => "tiles are made by `Tile::zeros`, `Tile::full` and `Tile::iota`",
-            "println" | "print" | "eprintln" | "dbg" => {
-                "write `dbg!(x)`, which prints a value on `Device::reference()` and is `x` elsewhere"
+            "println" | "print" | "eprintln" | "eprint" => {
+                "write `tile_println!(\"x = {}\", x)`, which prints on every device"
             }
-            "assert" | "assert_eq" | "debug_assert" | "panic" => "check on the host before the launch",
+            "dbg" => "it takes one value: `dbg!(x)`",
+            "assert" | "debug_assert" | "panic" | "unreachable" | "todo" => {
+                "write `tile_assert!(condition, \"x = {}\", x)`, which checks on every device"
+            }
+            "assert_eq" | "debug_assert_eq" => {
+                "write `tile_assert!(a == b, \"{} and {}\", a, b)`, which checks on every device"
+            }
+            "assert_ne" | "debug_assert_ne" => {
+                "write `tile_assert!(a != b, \"{} and {}\", a, b)`, which checks on every device"
+            }
             _ => "write its code out",
         };
         self.error(called.path.span(), format!("`{name}!` can't be used in a kernel"), help)

@@ -23,6 +23,7 @@ pub use scan::ScanMode;
 pub(crate) use documented::documented;
 
 use crate::dim::Dim;
+use crate::message::Message;
 use crate::round::Rounding;
 use crate::types::Elem;
 use crate::view::TensorMovement;
@@ -223,6 +224,21 @@ pub enum Op {
     } = "sort",
     /// `tile of integers → tile [bins] of i32`: how many elements are 0, 1, …; others are not counted.
     Histogram(Dim) = "histogram",
+    /// `data… →`. Says the message, whose arguments are the operands; see [`mod@crate::log`].
+    Print {
+        /// The number of the op among those that print or assert; no two have one.
+        site: u32,
+        /// What is said.
+        message: Message,
+    } = "print",
+    /// `condition, data… →`. Where the condition, a `bool` or a tile of them, doesn't hold, or not everywhere, says
+    /// so with the message, whose arguments are the operands after it; the launch fails.
+    Assert {
+        /// As for [`Op::Print`].
+        site: u32,
+        /// What is said.
+        message: Message,
+    } = "assert",
 }
 }
 
@@ -253,6 +269,8 @@ impl Op {
             Op::ScanWith { .. } => "scan",
             Op::View(movement) => movement.kind(),
             Op::GatherLoad => "gather",
+            Op::Print { .. } => "tile_println!",
+            Op::Assert { .. } => "tile_assert!",
             op => op.name(),
         }
     }
@@ -282,7 +300,12 @@ impl Op {
 
     /// Whether the op does something besides giving results, so that it must stay where it is.
     pub fn has_effect(&self) -> bool {
-        self.is_store() || matches!(self, Op::Yield)
+        self.is_store() || self.is_message() || matches!(self, Op::Yield)
+    }
+
+    /// Whether the op says something to the host.
+    pub fn is_message(&self) -> bool {
+        matches!(self, Op::Print { .. } | Op::Assert { .. })
     }
 
     /// Whether the op writes memory.

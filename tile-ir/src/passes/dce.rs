@@ -33,13 +33,15 @@ fn stays(kernel: &Kernel, op: OpId, live: &HashSet<ValueId>) -> bool {
     data.op.has_effect()
         || declares_grid
         || data.results.iter().any(|result| live.contains(result))
-        || data.regions.iter().any(|&region| has_store(kernel, region))
+        || data.regions.iter().any(|&region| says_or_stores(kernel, region))
 }
 
-fn has_store(kernel: &Kernel, region: RegionId) -> bool {
+fn says_or_stores(kernel: &Kernel, region: RegionId) -> bool {
     kernel.region(region).ops.iter().any(|&op| {
         let data = kernel.op(op);
-        data.op.is_store() || data.regions.iter().any(|&inner| has_store(kernel, inner))
+        data.op.is_store()
+            || data.op.is_message()
+            || data.regions.iter().any(|&inner| says_or_stores(kernel, inner))
     })
 }
 

@@ -1,5 +1,5 @@
 //! Computes ops on constant scalars, with the evaluator's own functions, takes branches that are known and
-//! removes loops whose first condition is false.
+//! removes loops whose first condition is false, and assertions that hold.
 
 use super::replace_uses;
 use crate::array::{Array, Elements};
@@ -27,6 +27,9 @@ impl Fold {
     fn region(&mut self, kernel: &mut Kernel, region: RegionId) {
         let mut ops = Vec::new();
         for op in kernel.region(region).ops.clone() {
+            if self.holds(kernel, op) {
+                continue;
+            }
             if self.never_runs(kernel, op) {
                 let data = kernel.op(op);
                 self.replacement.extend(data.results.iter().copied().zip(data.operands[1..].iter().copied()));
@@ -95,6 +98,12 @@ impl Fold {
     fn never_runs(&self, kernel: &Kernel, op: OpId) -> bool {
         let data = kernel.op(op);
         data.op == Op::While && self.truth(data.operands[0]) == Some(false)
+    }
+
+    /// Whether an op is an assertion of what is constantly true.
+    fn holds(&self, kernel: &Kernel, op: OpId) -> bool {
+        let data = kernel.op(op);
+        matches!(data.op, Op::Assert { .. }) && self.truth(data.operands[0]) == Some(true)
     }
 
     /// A condition that is constant.

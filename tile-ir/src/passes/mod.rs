@@ -165,6 +165,43 @@ mod tests {
     }
 
     #[test]
+    fn messages_stay_where_they_are() {
+        let body = "  %yes = constant true : bool
+  %no = constant false : bool
+  %t = load_masked %vx[%i] pad %pad : tile<4 x f32>
+  %zero = constant 0 : index
+  %end = extent n : index
+  assert 0 \"gone\" %yes
+  assert 1 \"stays\" %no
+  print 2 \"same\" %t
+  print 3 \"same\" %t
+  for %p = %zero to %end {
+    %u = load_masked %vx[%i] pad %pad : tile<4 x f32>
+    print 4 \"in the loop {0}\" %u
+  }
+  if %no {
+    print 5 \"never\"
+  }";
+        let text = after(&["fold", "cse", "licm", "cse-after-licm", "dce"], body);
+        let lines: Vec<&str> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.contains(" = ") || line.starts_with("for"))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "assert 1 \"stays\" %no",
+                "print 2 \"same\" %t",
+                "print 3 \"same\" %t",
+                "for %p = %zero to %end {",
+                "print 4 \"in the loop {0}\" %t",
+                "}"
+            ]
+        );
+    }
+
+    #[test]
     fn licm_moves_what_does_not_change() {
         let body = "  %t = splat %pad : tile<4 x f32>
   %zero = constant 0 : index

@@ -140,6 +140,17 @@ impl Lexer<'_> {
         text
     }
 
+    /// What follows `\u`: a code point in braces.
+    fn unicode(&mut self) -> Result<char, String> {
+        let wrong = || "an escape `\\u` is followed by a character's number in braces".to_owned();
+        if self.bump() != Some('{') {
+            return Err(wrong());
+        }
+        let digits = self.take_while(|c| c.is_ascii_hexdigit());
+        let number = u32::from_str_radix(&digits, 16).ok().filter(|_| self.bump() == Some('}'));
+        number.and_then(char::from_u32).ok_or_else(wrong)
+    }
+
     /// A string as Rust's `{:?}` writes it.
     fn string(&mut self) -> Result<String, String> {
         self.bump();
@@ -152,6 +163,9 @@ impl Lexer<'_> {
                     Some(c @ ('"' | '\\' | '\'')) => text.push(c),
                     Some('n') => text.push('\n'),
                     Some('t') => text.push('\t'),
+                    Some('r') => text.push('\r'),
+                    Some('0') => text.push('\0'),
+                    Some('u') => text.push(self.unicode()?),
                     _ => return Err("unknown escape in a string".to_owned()),
                 },
                 Some(c) => text.push(c),

@@ -128,6 +128,10 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
     store_masked %y_1, %w35
     yield %12
   }
+  print 0 \"only {{text}}, \\\"quoted\\\" \\\\ \\n\\t\\u{200b}é\"
+  print 3 \"{1:+8.3?} and {0} and {1:.2}\" %i, %out
+  assert 1 \"never {0:8}\" %flag, %30
+  assert 2 \"x < y\" %5
 }
 ";
 

@@ -54,7 +54,7 @@ impl Parser {
         &self.tokens[self.position].token
     }
 
-    fn next(&mut self) -> Token {
+    pub(super) fn next(&mut self) -> Token {
         let token = self.peek().clone();
         if self.position + 1 < self.tokens.len() {
             self.position += 1;

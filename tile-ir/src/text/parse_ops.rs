@@ -5,6 +5,7 @@ use super::lexer::Token;
 use super::parse::{Parsed, Parser};
 use crate::dim::Dim;
 use crate::kernel::{RegionId, ValueId};
+use crate::message::Message;
 use crate::ops::{
     BinaryOp, Classification, Cut, Literal, Movement, Op, Predicate, ReduceOp, ScanMode, ScatterMode, UnaryOp,
 };
@@ -125,8 +126,24 @@ impl Parser {
                 Ok(Head { op: HeadOp::While { carried }, operands })
             }
             "item" => ready(Op::Item, self.values()?),
+            "print" | "assert" => self.message_head(&name),
             _ => self.error_at(position, format!("`{name}` is not an op")),
         }
+    }
+
+    /// `site "message" operands`.
+    fn message_head(&mut self, name: &str) -> Parsed<Head> {
+        let position = self.position;
+        let Ok(site) = u32::try_from(self.unsigned("a site")?) else {
+            return self.error_at(position, "a site is a number of 32 bits");
+        };
+        let position = self.position;
+        let Token::Text(template) = self.next() else {
+            return self.error_at(position, "expected a quoted message");
+        };
+        let message = Message::parse(&template).or_else(|problem| self.error_at(position, problem))?;
+        let op = if name == "print" { Op::Print { site, message } } else { Op::Assert { site, message } };
+        Ok(Head { op: HeadOp::Ready(op), operands: self.values()? })
     }
 
     fn rounding(&mut self) -> Parsed<Rounding> {

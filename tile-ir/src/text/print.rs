@@ -220,6 +220,10 @@ impl<'k> Printer<'k> {
                     data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
                 format!("{name} {}{}", self.name(*condition), self.carry(params, initial))
             }
+            (Op::Print { site, message } | Op::Assert { site, message }, _) => {
+                let separator = if operands.is_empty() { "" } else { " " };
+                format!("{name} {site} {:?}{separator}{operands}", message.to_string())
+            }
             _ if operands.is_empty() => name.to_owned(),
             _ => format!("{name} {operands}"),
         }

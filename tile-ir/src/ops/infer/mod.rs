@@ -9,6 +9,7 @@ mod control;
 mod elementwise;
 mod lines;
 mod memory;
+mod messages;
 mod movement;
 mod tiles;
 
@@ -117,6 +118,8 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Histogram(bins) => lines::histogram(op, bins, operands).map(|ty| vec![ty]),
         Op::While => control::while_loop(operands),
         Op::Item => tiles::item(op, operands).map(|ty| vec![ty]),
+        Op::Print { message, .. } => messages::print(op, message, operands).map(|()| Vec::new()),
+        Op::Assert { message, .. } => messages::assert(op, message, operands).map(|()| Vec::new()),
     }
 }
 

@@ -1,0 +1,188 @@
+//! `tile_println!` and `tile_assert!`: what a user reads, on every device.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
+use tile::ir::{Binding, VerifiedKernel, interp, log, specialize};
+use tile::prelude::*;
+
+/// Every kind of argument: scalars, sizes, tiles, comparisons, names in the text; in loops and branches.
+#[tile_kernel]
+fn talk<const B: usize>(x: &Tensor<f32, n>, scale: f16, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let t = x.load_masked([i]);
+    tile_println!("{i} of {n}: {t}, {:?} {0:.2} {} {{{s}}}", scale, t < 0.0, s = B + 1);
+    for k in 0..2 {
+        if i == 1 {
+            tile_println!("{i}, turn {k}: {:+6.1}", t.sum(0));
+        }
+    }
+    y.store_masked(t + t);
+}
+
+const NUMBERS: [f32; 3] = [1.0, -0.5, 2.25];
+
+/// The lines, sorted: blocks may run at once.
+fn lines(device: &Device, bytes: Option<usize>) -> Vec<String> {
+    let x = Tensor::from_slice(device, &NUMBERS, [3]).unwrap();
+    let mut y = Tensor::zeros(device, [3]).unwrap();
+    let mut lines = Vec::new();
+    let launch = talk::<2>(&x, f16::from_f32(1.5), &mut y).on_print(|line| lines.push(line.to_owned()));
+    match bytes {
+        Some(bytes) => launch.log_bytes(bytes).launch().unwrap(),
+        None => launch.launch().unwrap(),
+    }
+    assert_eq!(y.to_vec().unwrap(), [2.0, -1.0, 4.5]);
+    lines.sort();
+    lines
+}
+
+/// What the evaluator of the IR says, as text.
+fn evaluated(
+    ir: &VerifiedKernel,
+    bindings: &[(String, Binding)],
+    arguments: &mut [tile::ir::Array],
+) -> Vec<String> {
+    let instance = specialize(ir, bindings).unwrap();
+    let sites = log::sites(&instance);
+    let events = interp::run_logged(&instance, arguments).unwrap();
+    let site = |event: &log::Event| sites.iter().find(|site| site.number == event.site).unwrap();
+    events.iter().map(|event| site(event).text(event)).collect()
+}
+
+#[test]
+fn lines_are_the_same_everywhere() {
+    let expected = [
+        "0 of 3: [ 1.0, -0.5], 1.5 1.50 [false,  true] {3}",
+        "1 of 3: [2.25,  0.0], 1.5 1.50 [false, false] {3}",
+        "1, turn 0: [  +2.2]",
+        "1, turn 1: [  +2.2]",
+    ];
+    for (device, label) in super::devices() {
+        assert_eq!(lines(&device, None), expected, "{label}");
+    }
+    let scale = tile::ir::Array::scalar(tile::ir::DType::F16, tile::ir::ops::Literal::Float(1.5));
+    let mut arguments = [super::array(&NUMBERS, &[3]), scale, super::array(&[0.0f32; 3], &[3])];
+    assert_eq!(evaluated(&talk::ir(), &[("B".to_owned(), Binding::Const(2))], &mut arguments), expected);
+}
+
+#[cfg(feature = "jit")]
+#[test]
+fn what_does_not_fit_the_log_is_left_out() {
+    // A record of the first line is site, block, i, n, t, scale, the comparison and s: 2 + 1 + 1 + 2 + 1 + 2 + 1.
+    assert_eq!(lines(&Device::cpu(), Some(80)).len(), 1);
+    assert_eq!(lines(&Device::cpu(), Some(79)), [""; 0]);
+}
+
+/// Messages of each form; the place is that of the assertion.
+#[tile_kernel]
+fn checked<const B: usize>(x: &Tensor<f32, m, n>, limit: f32, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([2, B]);
+    let mut y = y.partition_view_mut([2, B]);
+    let [i, j] = y.index();
+    let t = x.load_masked([i, j]);
+    tile_assert!(limit > 0.0);
+    tile_assert!(t <= limit, "row {i}: {t:.1} exceeds {}", limit);
+    for k in 0..2 {
+        let least = t.min([0, 1]).item();
+        tile_assert!(least > -2.0 * (k + 1) as f32 && !(limit == 7.0));
+    }
+    y.store_masked(t);
+}
+
+const FIRST_LINE: u32 = line!() - 9;
+
+fn failure(device: &Device, numbers: [f32; 8], limit: f32) -> String {
+    let x = Tensor::from_slice(device, &numbers, [4, 2]).unwrap();
+    let mut y = Tensor::zeros(device, [4, 2]).unwrap();
+    match checked::<2>(&x, limit, &mut y).launch() {
+        Ok(()) => "passed".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn assertions_name_block_place_and_values() {
+    let at = |line: u32| format!("tests/kernels/messages.rs:{}", FIRST_LINE + line);
+    let fine = [0.5; 8];
+    let mut large = fine;
+    large[6] = 3.0;
+    let mut low = fine;
+    low[1] = -2.5;
+    let expected = [
+        (fine, 1.0, "passed".to_owned()),
+        (
+            fine,
+            -1.0,
+            format!("assertion failed in block [0, 0] of kernel `checked`, at {}:5: limit > 0.0", at(0)),
+        ),
+        (
+            large,
+            2.0,
+            format!(
+                "assertion failed in block [1, 0] of kernel `checked`, at {}:5: row 1: [[0.5, 0.5],\n [3.0, 0.5]] \
+                 exceeds 2 (false at element [1, 0] of the condition)",
+                at(1)
+            ),
+        ),
+        (
+            low,
+            1.0,
+            format!(
+                "assertion failed in block [0, 0] of kernel `checked`, at {}:9: least > -2.0 * (k + 1) as f32 && \
+                 !(limit == 7.0)",
+                at(4)
+            ),
+        ),
+    ];
+    for (device, label) in super::devices() {
+        for (numbers, limit, text) in &expected {
+            assert_eq!(failure(&device, *numbers, *limit), *text, "{label}");
+        }
+    }
+}
+
+#[cfg(feature = "jit")]
+#[test]
+fn an_assertion_without_room_is_an_error_all_the_same() {
+    let device = Device::cpu();
+    let x = Tensor::from_slice(&device, &[9.0; 8], [4, 2]).unwrap();
+    let mut y = Tensor::zeros(&device, [4, 2]).unwrap();
+    let error = checked::<2>(&x, 1.0, &mut y).log_bytes(0).launch().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel `checked`: 2 assertions failed, but what was printed before left no room to say which; launch it \
+         with a larger `.log_bytes(…)`"
+    );
+}
+
+/// A generic scalar and tile; a condition that is known; a message in a loop that may end.
+#[tile_kernel]
+fn generic<T: Number, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    tile_assert!(true, "always");
+    let mut count = 0;
+    loop {
+        count += 1;
+        if count > 2 {
+            break;
+        }
+        tile_println!("{count}: {:4}", t);
+    }
+    y.store_masked(t);
+}
+
+#[test]
+fn generic_kernels_speak_too() {
+    for (device, label) in super::devices() {
+        let x = Tensor::from_slice(&device, &[3i8, -20], [2]).unwrap();
+        let mut y = Tensor::zeros(&device, [2]).unwrap();
+        let mut lines = Vec::new();
+        let launch = generic::<i8, 2>(&x, &mut y).on_print(|line| lines.push(line.to_owned()));
+        launch.launch().unwrap();
+        assert_eq!(lines, ["1: [   3,  -20]", "2: [   3,  -20]"], "{label}");
+    }
+}

@@ -1,0 +1,14 @@
+//! Closures compute; they don't speak.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([B, 4]);
+    let mut y = y.partition_view_mut([B, 4]);
+    let t = x.load_masked(y.index());
+    let t = t + reduce(t, 1, 0.0, |a, b| { tile_println!("{a}"); a + b });
+    y.store_masked(t);
+}
+
+fn main() {}

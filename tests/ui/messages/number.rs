@@ -1,0 +1,14 @@
+//! A number as condition.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([B, 4]);
+    let mut y = y.partition_view_mut([B, 4]);
+    let t = x.load_masked(y.index());
+    tile_assert!(m);
+    y.store_masked(t);
+}
+
+fn main() {}
