@@ -56,7 +56,7 @@ pub mod kernel;
 
 pub use tile_ir as ir;
 pub use tile_layout as layout;
-pub use tile_macros::{TileStruct, tile_kernel};
+pub use tile_macros::{TileStruct, tile_fn, tile_kernel, tile_kernels};
 pub use tile_runtime::{Device, Error, HostTensor, Launch, Result, Tensor, embedded, launch};
 
 /// What a file with kernels imports: `use tile::prelude::*;`.
@@ -67,6 +67,6 @@ pub mod prelude {
         log2, log10, max, maximum, min, minimum, mma, powf, recip, round, round_ties_even, rsqrt,
         saturating_add, saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trunc,
     };
-    pub use crate::{Device, HostTensor, Tensor, TileStruct, tile_kernel};
+    pub use crate::{Device, HostTensor, Tensor, TileStruct, tile_fn, tile_kernel, tile_kernels};
     pub use half::{bf16, f16};
 }

@@ -12,6 +12,7 @@
 //! | `operators` | `+ - * / % & \| ^ << >>`, `-`, `!` and their assigning forms |
 //! | `compare` | what may stand on the two sides of a function of two values; comparisons |
 //! | `composite` | `mean`, `argmax`, `argmin`: methods that are several ops |
+//! | [`either`] | operators of values that may be tiles or scalars, in a `#[tile_fn]` |
 //! | `functions` | `exp`, `max`, `select`, `mma` and the other free functions |
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
@@ -23,6 +24,7 @@
 mod arena;
 mod compare;
 mod composite;
+pub mod either;
 mod functions;
 mod operators;
 pub mod scalar;

@@ -5,6 +5,7 @@
 mod control;
 mod elementwise;
 mod exits;
+mod functions;
 mod integers;
 mod launches;
 mod loops;

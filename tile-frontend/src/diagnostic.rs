@@ -15,15 +15,28 @@ pub struct Diagnostic {
     pub labels: Vec<(Span, String)>,
     /// What to write instead.
     pub help: Option<String>,
+    /// The function that wasn't found, where that is the mistake.
+    pub missing: Option<String>,
 }
 
 impl Diagnostic {
     pub(crate) fn new(span: impl Into<Span>, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { span: span.into(), message: message.into(), labels: Vec::new(), help: None }
+        Diagnostic {
+            span: span.into(),
+            message: message.into(),
+            labels: Vec::new(),
+            help: None,
+            missing: None,
+        }
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn missing(mut self, path: &syn::Path) -> Diagnostic {
+        self.missing = Some(crate::helpers::path_text(path));
         self
     }
 

@@ -19,7 +19,9 @@ impl Lowering {
             Err(reported) => (Val::Poison, Err(reported)),
         };
         if matches!(&value, Val::Dim(dim) if dim.as_const().is_none()) {
-            self.rewrites.constants.insert(place(item.ident.span().start()));
+            if self.in_own_text() {
+                self.rewrites.constants.insert(place(item.ident.span().start()));
+            }
         }
         self.scopes.define(Variable {
             name: item.ident.to_string(),
@@ -31,9 +33,17 @@ impl Lowering {
         result
     }
 
+    /// A `const` item of the module around the kernel.
+    pub(super) fn module_constant(&mut self, item: &ItemConst) -> Lowered<Val> {
+        let outer = self.scopes.isolate();
+        let value = self.expression(&item.expr).and_then(|value| self.constant_value(item, &value));
+        self.scopes.restore(outer);
+        value
+    }
+
     fn constant_value(&mut self, item: &ItemConst, value: &Val) -> Lowered<Val> {
         let span = item.expr.span();
-        let Some(elem) = crate::signature::element(&self.kernel.generics, &item.ty) else {
+        let Some(elem) = self.element(&item.ty) else {
             return self.error(
                 item.ty.span(),
                 "a constant of a kernel is a number or a bool",

@@ -1,7 +1,6 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
 use super::{Lowered, Lowering, kind};
-use crate::signature::element;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{ExprMethodCall, GenericArgument};
@@ -127,7 +126,7 @@ impl Lowering {
         let to = call.turbofish.as_ref().and_then(|turbofish| turbofish.args.first());
         let elem: Option<Elem> = match to {
             Some(GenericArgument::Type(syn::Type::Infer(_))) | None => Some(self.elements.unknown()),
-            Some(GenericArgument::Type(ty)) => element(&self.kernel.generics, ty),
+            Some(GenericArgument::Type(ty)) => self.element(ty),
             Some(_) => None,
         };
         match elem {

@@ -6,11 +6,13 @@
 mod branches;
 mod calls;
 mod carried;
+mod closures;
 mod composite;
 mod constants;
 mod exits;
 mod expressions;
 mod finish;
+mod functions;
 mod loops;
 mod matches;
 mod methods;
@@ -23,6 +25,7 @@ mod views;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
+use crate::helpers::Helpers;
 use crate::rewrite::{Place, Rewrites};
 use crate::scope::{Scopes, Variable};
 use crate::signature::Signature;
@@ -49,7 +52,7 @@ pub(crate) struct Reported;
 pub(crate) type Lowered<T> = Result<T, Reported>;
 
 /// Lowers a function's body into its signature's kernel.
-pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diagnostics> {
+pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -> Result<Body, Diagnostics> {
     let region = signature.kernel.body();
     let mut lowering = Lowering {
         kernel: signature.kernel,
@@ -62,6 +65,10 @@ pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diag
         scalar_arithmetic: Vec::new(),
         frames: Vec::new(),
         nesting: 0,
+        helpers: helpers.clone(),
+        calls: Vec::new(),
+        closures: 0,
+        called: HashMap::new(),
     };
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
@@ -91,12 +98,23 @@ pub(crate) struct Lowering {
     frames: Vec<exits::Frame>,
     /// How many loops and branches of the source are around the current place.
     nesting: usize,
+    /// What the kernel sees besides its own text.
+    helpers: Helpers,
+    /// The calls of functions and closures around the current place, outermost first.
+    calls: Vec<functions::Call>,
+    /// How many of them are of closures.
+    closures: usize,
+    /// The calls around each op's location, for errors that the verifier finds.
+    called: HashMap<Loc, Vec<(Span, String)>>,
 }
 
 impl Lowering {
     /// Notes a mistake once, also where its place is lowered again: a condition before and in its loop, the
     /// body of an unrolled loop.
-    fn report<T>(&mut self, diagnostic: Diagnostic) -> Lowered<T> {
+    fn report<T>(&mut self, mut diagnostic: Diagnostic) -> Lowered<T> {
+        for (span, label) in self.sites() {
+            diagnostic = diagnostic.label(span, label);
+        }
         if !self.errors.iter().any(|known| known.is_same(&diagnostic)) {
             self.errors.push(diagnostic);
         }
@@ -107,10 +125,27 @@ impl Lowering {
         self.report(Diagnostic::new(span, message).help(help))
     }
 
+    /// Where the calls around the current place are, innermost first, as labels of a message.
+    fn sites(&self) -> Vec<(Span, String)> {
+        let sites = self.calls.iter().rev();
+        sites.map(|call| (call.span, format!("`{}` is called here", call.name))).collect()
+    }
+
+    /// Whether the current place is of the kernel's own text, which rustc sees rewritten.
+    fn in_own_text(&self) -> bool {
+        self.calls.len() == self.closures
+    }
+
     fn loc(&mut self, span: Span) -> Loc {
+        // A line of another file means nothing in the kernel's: the call stands for it.
+        let span = self.calls.iter().find(|call| call.foreign).map_or(span, |call| call.span);
         let start = span.start();
         let loc = Loc::new(start.line as u32, start.column as u32 + 1);
         self.spans.entry(loc).or_insert(span);
+        if !self.calls.is_empty() {
+            let sites = self.sites();
+            self.called.entry(loc).or_insert(sites);
+        }
         loc
     }
 
@@ -401,6 +436,7 @@ fn kind(value: &Val) -> &'static str {
         Val::View(_) => "a partition view",
         Val::List(_) => "an array or tuple",
         Val::Record(..) => "a struct",
+        Val::Closure(_) => "a closure",
         Val::Unit => "`()`",
         Val::Never | Val::Unset => "nothing, because control leaves here",
         Val::Poison => "an error",
