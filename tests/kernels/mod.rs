@@ -2,6 +2,7 @@
 //! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
 //! feature `jit` on the CPU (the compiled body).
 
+mod conditions;
 mod control;
 mod elementwise;
 mod exits;

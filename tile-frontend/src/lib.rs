@@ -89,7 +89,7 @@ pub fn lower_with(
     file: &str,
 ) -> Result<Lowered, Diagnostics> {
     let attribute = attribute::parse(attribute)?;
-    let signature = signature::parse(&function, file)?;
+    let signature = signature::parse(&function, &attribute.conditions, helpers, file)?;
     let body = lower::body(signature, &function, helpers)?;
     rewrite::rewrite(&mut function.block, &body.rewrites);
     let instances = attribute.specialize(&body.kernel)?;

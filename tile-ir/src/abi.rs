@@ -12,6 +12,7 @@
 //!
 //! Blocks are numbered row-major over the index space of the outputs: the last axis counts fastest.
 
+use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, ValueId};
@@ -66,6 +67,10 @@ pub struct KernelAbi {
     pub sizes: Vec<String>,
     /// The index spaces of the mutable partition views, each with the argument that it cuts. All must agree.
     pub grids: Vec<(String, Vec<Dim>)>,
+    /// What must hold of the run-time sizes.
+    pub conditions: Vec<Condition>,
+    /// The source file, for messages.
+    pub file: String,
 }
 
 /// What a compiled instance needs to be launched, besides its code.
@@ -154,6 +159,20 @@ pub enum BindError {
         /// Its tiles per axis.
         second: Vec<usize>,
     },
+    /// A condition that the run-time sizes break.
+    #[error("kernel `{kernel}` needs `{condition}`{place}, which is `{bound}` here, but {values}")]
+    Condition {
+        /// The kernel.
+        kernel: Box<str>,
+        /// The condition as written.
+        condition: Box<str>,
+        /// Its file and line in parentheses, where they are known.
+        place: Box<str>,
+        /// The condition with the kernel's parameters bound.
+        bound: Box<str>,
+        /// The run-time sizes, each with the argument that bound it.
+        values: Box<str>,
+    },
     /// An extent that has no value.
     #[error("an extent of kernel `{kernel}` can't be computed: {source}")]
     Dim {
@@ -191,6 +210,8 @@ impl KernelAbi {
             arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
             sizes: kernel.sizes(),
             grids: grids(kernel),
+            conditions: kernel.conditions.clone(),
+            file: kernel.file.clone(),
         }
     }
 
@@ -202,6 +223,7 @@ impl KernelAbi {
     pub fn bind(&self, shapes: &[&[usize]]) -> Result<Bound, BindError> {
         let values = self.bind_sizes(shapes)?;
         self.check_declared(shapes, &values)?;
+        self.check_conditions(&values)?;
         let grid = self.bind_grid(&values)?;
         let sizes = self.sizes.iter().map(|name| values[name.as_str()].2 as u64).collect();
         Ok(Bound { sizes, grid })
@@ -264,6 +286,35 @@ impl KernelAbi {
             }
         }
         Ok(())
+    }
+
+    fn check_conditions(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
+        let lookup = |name: &str| values.get(name).and_then(|&(_, _, value)| i64::try_from(value).ok());
+        for condition in &self.conditions {
+            let holds = condition
+                .holds(&lookup)
+                .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })?;
+            if !holds {
+                return Err(self.broken(condition, values));
+            }
+        }
+        Ok(())
+    }
+
+    fn broken(&self, condition: &Condition, values: &SizeValues<'_>) -> BindError {
+        let sizes = condition.names().1;
+        let values = sizes.iter().filter_map(|size| {
+            let (argument, axis, value) = values.get(size.as_str())?;
+            Some(format!("{size} = {value} (axis {axis} of `{argument}`)"))
+        });
+        let Condition { left, predicate, right, source, .. } = condition;
+        BindError::Condition {
+            kernel: self.kernel.as_str().into(),
+            condition: source.as_str().into(),
+            place: condition.place(&self.file).into(),
+            bound: format!("{left} {} {right}", predicate.symbol()).into(),
+            values: values.collect::<Vec<_>>().join(", ").into(),
+        }
     }
 
     fn bind_grid(&self, values: &SizeValues<'_>) -> Result<Vec<usize>, BindError> {

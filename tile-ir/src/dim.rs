@@ -178,7 +178,7 @@ impl Dim {
         usize::try_from(value).map_err(|_| DimError::Negative(self.to_string(), value))
     }
 
-    fn evaluate_signed(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, DimError> {
+    pub(crate) fn evaluate_signed(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<i64, DimError> {
         let overflow = || DimError::Overflow(self.to_string());
         let mut sum = 0i64;
         for (factors, &coefficient) in &self.terms {

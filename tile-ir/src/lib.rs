@@ -42,6 +42,7 @@
 pub mod abi;
 pub mod array;
 pub mod builder;
+pub mod condition;
 pub mod dim;
 pub mod dtype;
 pub mod interp;
@@ -57,6 +58,7 @@ pub mod verify;
 
 pub use array::Array;
 pub use builder::Builder;
+pub use condition::Condition;
 pub use dim::Dim;
 pub use dtype::DType;
 pub use kernel::{Kernel, OpId, RegionId, ValueId};

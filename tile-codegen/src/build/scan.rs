@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ItemFn, Meta};
+use syn::{Attribute, ItemFn, ItemMod, Meta};
+use tile_frontend::{Diagnostics, Helpers, is_kernel, is_module};
 use tile_ir::{Bindings, VerifiedKernel};
 
 /// A kernel with at least one instance.
@@ -21,6 +22,8 @@ pub(super) struct Scanned {
     pub(super) found: Vec<Found>,
     /// How many kernels the front end refuses.
     pub(super) refused: usize,
+    /// Kernels with instances whose functions weren't found, each as a warning.
+    pub(super) skipped: Vec<String>,
 }
 
 /// The kernels under a folder of a package.
@@ -37,7 +40,7 @@ pub(super) fn kernels(package: &Path, folder: &Path) -> Result<Scanned, String> 
         let source = fs::read_to_string(&file).map_err(|error| format!("{name}: {error}"))?;
         // A file that rustc can't parse either is rustc's to report.
         let Ok(syntax) = syn::parse_file(&source) else { continue };
-        Scan { file: &name, scanned: &mut scanned }.visit_file(&syntax);
+        Scan { file: &name, helpers: Helpers::default(), scanned: &mut scanned }.visit_file(&syntax);
     }
     Ok(scanned)
 }
@@ -57,21 +60,28 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
 
 struct Scan<'f> {
     file: &'f str,
+    /// What the kernels of the innermost module see.
+    helpers: Helpers,
     scanned: &'f mut Scanned,
 }
 
 impl<'ast> Visit<'ast> for Scan<'_> {
+    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+        let helpers = match &module.content {
+            Some((_, items)) if module.attrs.iter().any(is_module) => Helpers::of(items),
+            _ => Helpers::default(),
+        };
+        let outer = std::mem::replace(&mut self.helpers, helpers);
+        visit::visit_item_mod(self, module);
+        self.helpers = outer;
+    }
+
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
         if let Some(attribute) = function.attrs.iter().find(|attribute| is_kernel(attribute)) {
             self.kernel(attribute, function);
         }
         visit::visit_item_fn(self, function);
     }
-}
-
-/// `#[tile_kernel]` or `#[tile::tile_kernel]`.
-fn is_kernel(attribute: &Attribute) -> bool {
-    attribute.path().segments.last().is_some_and(|segment| segment.ident == "tile_kernel")
 }
 
 impl Scan<'_> {
@@ -84,16 +94,37 @@ impl Scan<'_> {
         let mut function = function.clone();
         function.attrs.retain(|attribute| !is_kernel(attribute));
         let line = function.sig.ident.span().start().line;
-        match tile_frontend::lower(options, function, self.file) {
+        let name = function.sig.ident.to_string();
+        match tile_frontend::lower_with(options, function, &self.helpers, self.file) {
             Ok(lowered) if lowered.instances.is_empty() => {}
             Ok(lowered) => self.scanned.found.push(Found {
                 kernel: lowered.kernel,
                 instances: lowered.instances,
                 place: format!("{}:{line}", self.file),
             }),
-            Err(_) => self.scanned.refused += 1,
+            Err(errors) => {
+                self.scanned.refused += 1;
+                self.scanned.skipped.extend(warning(&name, &format!("{}:{line}", self.file), &errors));
+            }
         }
     }
+}
+
+/// Says of which functions a kernel has no code because they weren't found.
+fn warning(kernel: &str, place: &str, errors: &Diagnostics) -> Option<String> {
+    let missing: Vec<String> = errors
+        .iter()
+        .filter_map(|error| error.missing.as_deref())
+        .map(|function| format!("`{function}`"))
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{place}: kernel `{kernel}` isn't compiled ahead of time, because {} wasn't found; functions of kernels \
+         stand in the kernel's own `#[tile_kernels] mod`",
+        missing.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -114,6 +145,13 @@ mod tests {
             kernel("#[tile_kernel]", "without_instances"),
             kernel("#[tile_kernel(instances(B = 0))]", "refused"),
             kernel("#[inline]", "no_kernel"),
+            format!(
+                "#[tile_kernels] mod helped {{ const SIZE: usize = 4; #[tile_fn] fn one<const B: usize>() -> \
+                 Tile<f32, 1> {{ Tile::ones([B + 0 * SIZE]) }} {} }}\n",
+                kernel("#[tile_kernel(instances(B = 4))]", "calling")
+                    .replace("Tile::ones([B])", "one::<B>()")
+            ),
+            kernel("#[tile_kernel(instances(B = 4))]", "lost").replace("Tile::ones([B])", "one::<B>()"),
         ];
         fs::write(source.join("kernels.rs"), text.concat()).unwrap();
         fs::write(package.join("src").join("broken.rs"), "fn {").unwrap();
@@ -121,7 +159,9 @@ mod tests {
         fs::remove_dir_all(&package).unwrap();
         let names: Vec<_> =
             scanned.found.iter().map(|found| (found.kernel.name.as_str(), found.instances.len())).collect();
-        assert_eq!((names, scanned.refused), (vec![("nested", 2)], 1));
+        assert_eq!((names, scanned.refused), (vec![("nested", 2), ("calling", 1)], 2));
+        let [warning] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
+        assert!(warning.contains("kernel `lost`") && warning.contains("`one` wasn't found"), "{warning}");
         assert!(scanned.found[0].place.ends_with("kernels.rs:2"), "{}", scanned.found[0].place);
     }
 }
