@@ -59,7 +59,7 @@ fn conditions_of_sizes_are_checked_at_launch() {
         assert!(message.contains(part), "{part}: {message}");
     }
     let message = refusal::<4, 7>([4, 20]);
-    assert!(message.contains("`n.div_ceil (BN) * BN == n`") && message.contains("n = 20"), "{message}");
+    assert!(message.contains("`n.div_ceil(BN) * BN == n`") && message.contains("n = 20"), "{message}");
     let message = refusal::<4, 7>([84, 28]);
     assert!(message.contains("m = 84 (axis 0 of `x`), n = 28 (axis 1 of `x`)"), "{message}");
 }

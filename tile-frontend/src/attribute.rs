@@ -121,8 +121,7 @@ impl Attribute {
                             diagnostic.help(format!("add `{parameter} = …` to the instance"))
                         }
                         SpecializeError::Condition { kernel, condition, values, loc, .. } => {
-                            let message =
-                                format!("`{kernel}` needs `{condition}`, but this instance has {values}");
+                            let message = format!("`{kernel}` needs `{condition}`, but {values}");
                             let note = format!("\n  line {}: the condition", loc.line);
                             Diagnostic::new(wanted.place(&error), message + &note)
                                 .help("choose other values, or change the condition")

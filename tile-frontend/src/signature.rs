@@ -362,7 +362,7 @@ impl Parser<'_> {
         let start = condition.span().start();
         let loc = Loc::new(start.line as u32, start.column as u32 + 1);
         if let (Some(left), Some(right)) = (left, right) {
-            let source = condition.to_token_stream().to_string();
+            let source = extent_text(condition);
             kernel.conditions.push(Condition { left, predicate, right, source, loc });
         }
     }
@@ -402,6 +402,25 @@ impl Parser<'_> {
             }
             _ => self.bad_extent(expression.span()),
         }
+    }
+}
+
+/// An expression of extents as it is usually written. The text of tokens is another in a macro than in a build
+/// script, and the kernel's fingerprint must not be.
+fn extent_text(expression: &Expr) -> String {
+    match expression {
+        Expr::Paren(inner) => format!("({})", extent_text(&inner.expr)),
+        Expr::Binary(binary) => {
+            let op = binary.op.to_token_stream();
+            format!("{} {op} {}", extent_text(&binary.left), extent_text(&binary.right))
+        }
+        Expr::MethodCall(call) => {
+            let arguments: Vec<String> = call.args.iter().map(extent_text).collect();
+            format!("{}.{}({})", extent_text(&call.receiver), call.method, arguments.join(", "))
+        }
+        Expr::Lit(literal) => literal.to_token_stream().to_string(),
+        Expr::Path(path) => crate::helpers::path_text(&path.path),
+        _ => "…".to_owned(),
     }
 }
 

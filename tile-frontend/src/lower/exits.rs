@@ -30,6 +30,13 @@ pub(crate) struct Frame {
     given: Option<(Val, Span)>,
 }
 
+impl Frame {
+    /// Where the first exit with a value is.
+    pub(super) fn first_given(&self) -> Option<Span> {
+        self.given.as_ref().map(|(_, place)| *place)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Flag {
     variable: VariableId,

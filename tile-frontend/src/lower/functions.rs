@@ -108,7 +108,7 @@ impl Lowering {
     ) -> Lowered<Val> {
         let function = &helper.function;
         self.bind_arguments(parameters, arguments)?;
-        self.define_extents(call)?;
+        self.define_extents(helper, call)?;
         let output = match &function.sig.output {
             ReturnType::Default => None,
             ReturnType::Type(_, ty) => Some(&**ty),
@@ -157,8 +157,8 @@ impl Lowering {
         self.enter_call(!exits::of_block(body).is_empty(), span);
         let value = self.block(body);
         let frame = self.leave_loop();
-        let value = self.returned(&frame, value?, &name, span)?;
         let place = body.stmts.last().map_or(span, Spanned::span);
+        let value = self.returned(&frame, value?, &name, place)?;
         match output {
             Some(ty) => self.conform(value, ty, &format!("the value of `{name}`"), place),
             None => Ok(value),
@@ -172,8 +172,18 @@ impl Lowering {
             (Val::Never, early) => Ok(early),
             (value, Val::Unit) => Ok(value),
             (value, early) => {
-                let value =
-                    self.same_type_as(&early, &format!("the value of `{name}`"), span, value, span)?;
+                let before = frame.first_given().unwrap_or(span);
+                if let (Val::Data(a), Val::Data(b)) = (&early, &value)
+                    && self.shape(*a) != self.shape(*b)
+                {
+                    let (was, is) = (self.display_type(*a), self.display_type(*b));
+                    let message = format!("`{name}` gives {is} here, but {was} before");
+                    let diagnostic =
+                        Diagnostic::new(span, message).label(before, format!("`{name}` gives {was}"));
+                    return self.report(diagnostic.help("a function gives one shape"));
+                }
+                let what = format!("the value of `{name}`");
+                let value = self.same_type_as(&early, &what, before, value, span)?;
                 let Some(live) = self.goes_on_after(frame) else { return Ok(value) };
                 let nothing = crate::assigned::Assigned::default();
                 let (mut last, mut taken) =
@@ -186,9 +196,7 @@ impl Lowering {
     /// Binds type and const parameters to what the turbofish says. Types that it leaves out follow from the
     /// arguments.
     fn bind_generics(&mut self, site: &mut Call, helper: &Helper, call: &ExprCall) -> Lowered<()> {
-        let generics = helper.function.sig.generics.params.iter();
-        let generics: Vec<&GenericParam> =
-            generics.filter(|generic| !matches!(generic, GenericParam::Lifetime(_))).collect();
+        let generics = type_and_const_parameters(helper);
         let given = turbofish(call);
         if !given.is_empty() && given.len() != generics.len() {
             let message =
@@ -247,14 +255,17 @@ impl Lowering {
     }
 
     /// Makes the function's const parameters variables; all must be known by now.
-    fn define_extents(&mut self, call: &ExprCall) -> Lowered<()> {
+    fn define_extents(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<()> {
         let site = self.calls.last().expect("a function is called");
         let (name, extents) = (site.name.clone(), site.extents.clone());
         for (parameter, dim) in extents {
             let Some(dim) = dim else {
                 let message = format!("the const parameter `{parameter}` of `{name}` isn't known here");
-                let help =
-                    format!("write it: `{name}::<…>(…)`; only rustc infers it, and this macro runs before");
+                let generics = type_and_const_parameters(helper);
+                let help = format!(
+                    "write `{}`; rustc would infer it, but kernels are expanded before",
+                    turbofish_text(&name, &generics)
+                );
                 let diagnostic = Diagnostic::new(call.func.span(), message).help(help);
                 return self.report_at_call(diagnostic);
             };
@@ -393,6 +404,11 @@ impl Lowering {
         self.calls.extend(call);
         reported
     }
+}
+
+fn type_and_const_parameters(helper: &Helper) -> Vec<&GenericParam> {
+    let generics = helper.function.sig.generics.params.iter();
+    generics.filter(|generic| !matches!(generic, GenericParam::Lifetime(_))).collect()
 }
 
 fn turbofish(call: &ExprCall) -> Vec<&GenericArgument> {

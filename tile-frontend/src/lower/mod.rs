@@ -402,6 +402,9 @@ impl Lowering {
             }
             Val::Dim(dim) => Ok(self.extent(dim, span)),
             Val::Poison => Err(Reported),
+            Val::Closure(_) => {
+                self.error(span, format!("{what} must be a scalar or a tile, not a closure"), "call it")
+            }
             other => {
                 let message = format!("{what} must be a scalar or a tile, not {}", kind(other));
                 self.error(span, message, "load a tile from a view with `load_masked`")
