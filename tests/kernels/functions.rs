@@ -262,3 +262,88 @@ fn closures_capture_what_they_name() {
     }
     .check();
 }
+
+/// Functions of another module, by path and by `use`.
+mod elsewhere {
+    use tile::prelude::*;
+
+    #[tile_fn]
+    pub(super) fn twice(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        x + x
+    }
+
+    #[tile_kernels]
+    pub(super) mod deep {
+        use tile::prelude::*;
+
+        const STEP: i32 = 5;
+
+        #[tile_fn]
+        fn inner(x: Tile<i32, 1>) -> Tile<i32, 1> {
+            select(x > 3, x + STEP, x)
+        }
+
+        /// Calls what only its own module sees.
+        #[tile_fn]
+        pub(crate) fn outer<const N: usize>(x: Tile<i32, 1>) -> Tile<i32, 1> {
+            let mut sum = Tile::zeros([N]);
+            for _ in 0..2 {
+                sum += inner(x);
+            }
+            sum
+        }
+    }
+}
+
+use elsewhere::deep::outer;
+
+/// Not the one of `elsewhere::deep`.
+#[tile_fn]
+fn inner(x: Tile<i32, 1>) -> Tile<i32, 1> {
+    x * 1000
+}
+
+#[tile_kernel]
+fn across_modules<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    y.store_masked(
+        elsewhere::twice(tile) + outer::<B>(tile) + inner(tile) + tile_test_functions::offset(tile),
+    );
+}
+
+#[tile_kernels]
+mod with_both {
+    use super::outer;
+    use tile::prelude::*;
+    use tile_test_functions::parts::mixed;
+
+    #[tile_fn]
+    fn inner(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        x - 1
+    }
+
+    #[tile_kernel]
+    pub(super) fn kernel<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let tile = x.load_masked(y.index());
+        y.store_masked(mixed::<B>(inner(tile), outer::<B>(tile)));
+    }
+}
+
+#[test]
+fn functions_come_from_other_modules_and_crates() {
+    let x: Vec<i32> = (-9..30).collect();
+    let outer = |x: i32| 2 * if x > 3 { x + 5 } else { x };
+    let expected = x.iter().map(|&x| f64::from(2 * x + outer(x) + x * 1000 + x + 7)).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(across_modules::ir(), bindings, &x, expected, 0.0, |x, y| {
+        across_modules::<8>(x, y).launch()
+    });
+    let expected = x.iter().map(|&x| f64::from((x - 1) * 3 - outer(x))).collect();
+    check_vectors(with_both::kernel::ir(), bindings, &x, expected, 0.0, |x, y| {
+        with_both::kernel::<8>(x, y).launch()
+    });
+}

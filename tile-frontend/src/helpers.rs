@@ -1,6 +1,7 @@
 //! What a kernel sees besides its own text: functions with `#[tile_fn]`, and `const` items.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use syn::{Attribute, Item, ItemConst, ItemFn, Path};
 
 /// A function that kernels call.
@@ -9,6 +10,8 @@ pub(crate) struct Helper {
     pub(crate) function: ItemFn,
     /// Whether it stands in another file than the kernel, whose lines mean nothing in the kernel's.
     pub(crate) foreign: bool,
+    /// What the function itself sees, where that isn't what its caller does.
+    pub(crate) own: Option<Rc<Helpers>>,
 }
 
 /// Functions and constants by the path that a kernel names them by.
@@ -25,7 +28,8 @@ impl Helpers {
         for item in items {
             match item {
                 Item::Fn(function) if function.attrs.iter().any(is_function) => {
-                    helpers.insert(function.sig.ident.to_string(), function.clone(), false);
+                    let helper = Helper { function: function.clone(), foreign: false, own: None };
+                    helpers.functions.insert(function.sig.ident.to_string(), helper);
                 }
                 Item::Const(item) => drop(helpers.constants.insert(item.ident.to_string(), item.clone())),
                 _ => {}
@@ -34,9 +38,10 @@ impl Helpers {
         helpers
     }
 
-    /// Adds a function under the path that the kernel calls it by; `foreign` where it stands in another file.
-    pub fn insert(&mut self, path: String, function: ItemFn, foreign: bool) {
-        self.functions.insert(path, Helper { function, foreign });
+    /// Adds a function of another module under the path that the kernel calls it by, with what it sees itself;
+    /// `foreign` where it stands in another file.
+    pub fn insert(&mut self, path: String, function: ItemFn, own: Helpers, foreign: bool) {
+        self.functions.insert(path, Helper { function, foreign, own: Some(Rc::new(own)) });
     }
 
     pub(crate) fn function(&self, path: &Path) -> Option<&Helper> {
@@ -49,7 +54,7 @@ impl Helpers {
 }
 
 /// A path as [`Helpers`] knows it: without generic arguments and `self::`.
-pub(crate) fn path_text(path: &Path) -> String {
+pub fn path_text(path: &Path) -> String {
     let names: Vec<String> = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
     let names = match names.split_first() {
         Some((first, rest)) if first == "self" && !rest.is_empty() => rest.to_vec(),

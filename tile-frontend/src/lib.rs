@@ -24,7 +24,7 @@ mod value;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use functions::function;
-pub use helpers::{Helpers, is_function, is_kernel, is_module};
+pub use helpers::{Helpers, is_function, is_kernel, is_module, path_text};
 pub use span::Span;
 
 use proc_macro2::TokenStream;

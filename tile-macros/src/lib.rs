@@ -2,14 +2,14 @@
 //!
 //! Decides nothing about kernels. Never links LLVM: a proc macro that did would bind to rustc's own.
 
+mod across;
 mod expand;
 mod module;
 mod signature;
 mod structs;
 
 use proc_macro::TokenStream;
-use syn::{Item, ItemFn};
-use tile_frontend::Helpers;
+use syn::Item;
 
 /// Makes a tile kernel out of a function.
 ///
@@ -25,7 +25,7 @@ use tile_frontend::Helpers;
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse(item) {
-        Ok(Item::Fn(function)) => kernel(attribute.into(), function, &Helpers::default()).into(),
+        Ok(Item::Fn(function)) => across::kernel(across::Request::new(attribute.into(), function)).into(),
         Ok(item) => {
             error(&syn::Error::new_spanned(item, "a kernel is a function: put `#[tile_kernel]` on a `fn`"))
         }
@@ -56,8 +56,9 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// A call is lowered in its place: shapes follow from the arguments, and a mistake in the function names the call.
 /// Parameters are tiles, numbers, partition views, and arrays, tuples and structs of these. Type parameters follow
-/// from the arguments; const parameters are written: `step::<BM>(x)`. A kernel calls the functions of its own
-/// module, which has `#[tile_kernels]`. The function stays ordinary Rust, so tests call it too.
+/// from the arguments; const parameters are written: `step::<BM>(x)`. A kernel calls functions of its own module and,
+/// by path or `use`, of other modules and crates. A function itself calls functions of its own `#[tile_kernels]`
+/// module only. It stays ordinary Rust, so tests call it too.
 #[proc_macro_attribute]
 pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if let Some(token) = attribute.into_iter().next() {
@@ -65,7 +66,7 @@ pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
         return error(&syn::Error::new(token.span().into(), message));
     }
     match syn::parse(item) {
-        Ok(Item::Fn(item)) => function(item).into(),
+        Ok(Item::Fn(item)) => across::function(item, &[]).into(),
         Ok(item) => error(&syn::Error::new_spanned(
             item,
             "a function of kernels is a function: put `#[tile_fn]` on a `fn`",
@@ -114,31 +115,16 @@ pub fn tile_struct(item: TokenStream) -> TokenStream {
     }
 }
 
+/// Goes on with a kernel, which now has the tokens of a function of another module. [`macro@tile_fn`] calls it.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __tile_kernel(request: TokenStream) -> TokenStream {
+    match syn::parse(request) {
+        Ok(request) => across::kernel(request).into(),
+        Err(wrong) => error(&wrong),
+    }
+}
+
 fn error(error: &syn::Error) -> TokenStream {
     error.to_compile_error().into()
-}
-
-fn kernel(
-    attribute: proc_macro2::TokenStream,
-    function: ItemFn,
-    helpers: &Helpers,
-) -> proc_macro2::TokenStream {
-    let file = proc_macro::Span::call_site().file();
-    match tile_frontend::lower_with(attribute, function.clone(), helpers, &file) {
-        Ok(lowered) => expand::kernel(&function, &lowered),
-        Err(errors) => {
-            let (errors, stub) = (errors.to_compile_errors(), expand::stub(&function));
-            quote::quote!(#errors #stub)
-        }
-    }
-}
-
-fn function(function: ItemFn) -> proc_macro2::TokenStream {
-    match tile_frontend::function(function.clone()) {
-        Ok(function) => quote::quote!(#[allow(clippy::needless_range_loop)] #function),
-        Err(errors) => {
-            let errors = errors.to_compile_errors();
-            quote::quote!(#errors #function)
-        }
-    }
 }

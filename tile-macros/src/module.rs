@@ -1,9 +1,10 @@
 //! `#[tile_kernels] mod kernels { … }`: the kernels of a module, which see its functions and constants.
 
-use proc_macro2::TokenStream;
+use crate::across::{self, Request};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{Attribute, Item, ItemFn, ItemMod, Meta};
-use tile_frontend::{Helpers, is_function, is_kernel};
+use tile_frontend::{is_function, is_kernel};
 
 /// The module with its kernels and functions expanded.
 pub(crate) fn expand(mut module: ItemMod) -> TokenStream {
@@ -13,7 +14,12 @@ pub(crate) fn expand(mut module: ItemMod) -> TokenStream {
         let error = syn::Error::new_spanned(&module, message).to_compile_error();
         return quote!(#error #module);
     };
-    let helpers = Helpers::of(items);
+    let seen: Vec<Item> = items.iter().filter(|item| is_seen(item)).cloned().collect();
+    let functions = items.iter().filter_map(|item| match item {
+        Item::Fn(function) => Some(function.sig.ident.clone()),
+        _ => None,
+    });
+    let functions: Vec<Ident> = functions.collect();
     for item in items {
         let Item::Fn(function) = item else { continue };
         if let Some(attribute) = take(function, is_kernel) {
@@ -21,12 +27,22 @@ pub(crate) fn expand(mut module: ItemMod) -> TokenStream {
                 Meta::List(list) => list.tokens,
                 Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
             };
-            *item = Item::Verbatim(crate::kernel(options, function.clone(), &helpers));
+            let request = Request::new(options, function.clone()).in_module(&seen, &functions);
+            *item = Item::Verbatim(across::kernel(request));
         } else if take(function, is_function).is_some() {
-            *item = Item::Verbatim(crate::function(function.clone()));
+            *item = Item::Verbatim(across::function(function.clone(), &seen));
         }
     }
     module.to_token_stream()
+}
+
+/// What the module's kernels and functions see of each other.
+fn is_seen(item: &Item) -> bool {
+    match item {
+        Item::Fn(function) => function.attrs.iter().any(is_function),
+        Item::Const(_) => true,
+        _ => false,
+    }
 }
 
 /// Removes an attribute, which this expansion does the work of.

@@ -1,4 +1,4 @@
-//! A kernel sees no function of another module.
+//! A function of another module without the attribute can't be called.
 
 use tile::prelude::*;
 
@@ -13,7 +13,6 @@ fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
 mod helpers {
     use tile::prelude::*;
 
-    #[tile_fn]
     pub fn double(x: Tile<f32, 2>) -> Tile<f32, 2> {
         x + x
     }

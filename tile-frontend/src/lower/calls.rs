@@ -102,10 +102,14 @@ impl Lowering {
             "where_" => "write `select(condition, a, b)`",
             "dot" | "matmul" => "write `mma(a, b, acc)`",
             _ => {
-                let help = "kernels call the functions of `tile::prelude`, and `#[tile_fn]` functions of their own \
-                            module with `#[tile_kernels]`";
+                let help = "kernels call the functions of `tile::prelude`, and functions with `#[tile_fn]`; those \
+                            call functions of their own `#[tile_kernels]` module";
                 let message = format!("`{name}` isn't a function that this kernel sees");
-                let diagnostic = Diagnostic::new(call.func.span(), message).help(help).missing(path);
+                let mut diagnostic = Diagnostic::new(call.func.span(), message).help(help);
+                // What a function of another module calls is not to be found from here.
+                if self.calls.iter().all(|call| !call.elsewhere) {
+                    diagnostic = diagnostic.missing(path);
+                }
                 return self.report(diagnostic);
             }
         };

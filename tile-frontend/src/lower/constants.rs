@@ -36,7 +36,10 @@ impl Lowering {
     /// A `const` item of the module around the kernel.
     pub(super) fn module_constant(&mut self, item: &ItemConst) -> Lowered<Val> {
         let outer = self.scopes.isolate();
+        let errors = self.errors.len();
         let value = self.expression(&item.expr).and_then(|value| self.constant_value(item, &value));
+        // Functions of Rust's `const` world are no functions of kernels.
+        self.errors[errors..].iter_mut().for_each(|error| error.missing = None);
         self.scopes.restore(outer);
         value
     }

@@ -5,7 +5,7 @@ use super::exits::Frame;
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::diagnostic::Diagnostic;
 use crate::exits;
-use crate::helpers::Helper;
+use crate::helpers::{Helper, Helpers};
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
@@ -23,6 +23,8 @@ pub(crate) struct Call {
     pub(super) span: Span,
     /// Whether the called body stands in another file.
     pub(super) foreign: bool,
+    /// Whether the called body stands in another module.
+    pub(super) elsewhere: bool,
     /// What the function's type parameters are bound to.
     types: HashMap<String, Elem>,
     /// What its const parameters are bound to, where that is known.
@@ -32,7 +34,7 @@ pub(crate) struct Call {
 impl Call {
     pub(super) fn of_closure(name: &str, span: Span) -> Call {
         let (types, extents) = Default::default();
-        Call { name: name.to_owned(), span, foreign: false, types, extents }
+        Call { name: name.to_owned(), span, foreign: false, elsewhere: false, types, extents }
     }
 }
 
@@ -90,11 +92,16 @@ impl Lowering {
         self.check_count(&name, &parameters, arguments.len(), call.span())?;
         let mut site = Call::of_closure(&name, call.func.span());
         site.foreign = helper.foreign;
+        site.elsewhere = helper.own.is_some();
         self.bind_generics(&mut site, helper, call)?;
         let outer = self.scopes.isolate();
+        let seen = helper.own.as_ref().map(|own| std::mem::replace(&mut self.helpers, Helpers::clone(own)));
         self.calls.push(site);
         let value = self.bound_call(helper, &parameters, arguments, call);
         self.calls.pop();
+        if let Some(seen) = seen {
+            self.helpers = seen;
+        }
         self.scopes.restore(outer);
         value
     }
