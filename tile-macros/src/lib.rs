@@ -21,7 +21,8 @@ use syn::Item;
 /// * an empty enum of the same name with `IR` and `ir()`, the kernel in tile IR.
 ///
 /// `#[tile_kernel(instances(BM = 128, BN = 128; BM = 64, BN = 64))]` names the instances that a build script
-/// compiles ahead of time.
+/// compiles ahead of time. `where(BK % 16 == 0, m % BM == 0)` says what the kernel relies on: of const parameters,
+/// checked when an instance is made, and of run-time sizes, checked at launch.
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse(item) {

@@ -21,6 +21,9 @@ pub(crate) struct Call {
     pub(super) name: String,
     /// Where.
     pub(super) span: Span,
+    /// Line and column of a function's name, and whether in another file: functions of two modules may share a
+    /// name. `None` for a closure, which can't name itself.
+    defined: Option<(usize, usize, bool)>,
     /// Whether the called body stands in another file.
     pub(super) foreign: bool,
     /// Whether the called body stands in another module.
@@ -34,7 +37,7 @@ pub(crate) struct Call {
 impl Call {
     pub(super) fn of_closure(name: &str, span: Span) -> Call {
         let (types, extents) = Default::default();
-        Call { name: name.to_owned(), span, foreign: false, elsewhere: false, types, extents }
+        Call { name: name.to_owned(), span, defined: None, foreign: false, elsewhere: false, types, extents }
     }
 }
 
@@ -79,7 +82,9 @@ impl Lowering {
     pub(super) fn call_function(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<Val> {
         let function = &helper.function;
         let name = function.sig.ident.to_string();
-        if self.calls.iter().any(|call| call.name == name) {
+        let start = function.sig.ident.span().start();
+        let defined = (start.line, start.column, helper.foreign);
+        if self.calls.iter().any(|call| call.name == name && call.defined == Some(defined)) {
             let message = format!("`{name}` calls itself, and a kernel has no stack of calls");
             return self.error(call.func.span(), message, "write a loop");
         }
@@ -91,6 +96,7 @@ impl Lowering {
         let parameters: Vec<Parameter<'_>> = inputs.collect();
         self.check_count(&name, &parameters, arguments.len(), call.span())?;
         let mut site = Call::of_closure(&name, call.func.span());
+        site.defined = Some(defined);
         site.foreign = helper.foreign;
         site.elsewhere = helper.own.is_some();
         self.bind_generics(&mut site, helper, call)?;
@@ -206,8 +212,13 @@ impl Lowering {
         let generics = type_and_const_parameters(helper);
         let given = turbofish(call);
         if !given.is_empty() && given.len() != generics.len() {
-            let message =
-                format!("`{}` has {} parameters in `<…>`, not {}", site.name, generics.len(), given.len());
+            let plural = if generics.len() == 1 { "" } else { "s" };
+            let message = format!(
+                "`{}` has {} parameter{plural} in `<…>`, not {}",
+                site.name,
+                generics.len(),
+                given.len()
+            );
             let help = format!("write `{}`", turbofish_text(&site.name, &generics));
             return self.error(call.func.span(), message, &help);
         }
