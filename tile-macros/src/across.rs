@@ -115,25 +115,13 @@ pub(crate) fn kernel(request: Request) -> TokenStream {
     match lowered {
         Ok(lowered) => expand::kernel(function, &lowered),
         Err(errors) => match request.wanted(&errors) {
-            Some(path) => {
-                let called = in_expansion(&path);
-                quote!(#called! { #request { #path } })
-            }
+            Some(path) => quote!(#path! { #request { #path } }),
             None => {
                 let (errors, stub) = (errors.to_compile_errors(), expand::stub(function));
                 quote!(#errors #stub)
             }
         },
     }
-}
-
-/// A path that rustc's messages show at its place, without advice on the `!` that the user didn't write.
-fn in_expansion(path: &Path) -> Path {
-    let mut path = path.clone();
-    for segment in &mut path.segments {
-        segment.ident.set_span(Span::call_site().located_at(segment.ident.span()));
-    }
-    path
 }
 
 /// A function as rustc sees it, and the macro that hands it on; `seen` is what it sees of its module.

@@ -100,7 +100,6 @@ impl<'ast> Visit<'ast> for Names {
 
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
         if let Some(value) = crate::rewrite::debugged(called) {
-            Names::default().visit_expr(&value);
             let mut inner = Names::default();
             inner.visit_expr(&value);
             self.used.extend(inner.used);

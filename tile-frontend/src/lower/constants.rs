@@ -18,10 +18,8 @@ impl Lowering {
             Ok(value) => (value, Ok(())),
             Err(reported) => (Val::Poison, Err(reported)),
         };
-        if matches!(&value, Val::Dim(dim) if dim.as_const().is_none()) {
-            if self.in_own_text() {
-                self.rewrites.constants.insert(place(item.ident.span().start()));
-            }
+        if matches!(&value, Val::Dim(dim) if dim.as_const().is_none()) && self.in_own_text() {
+            self.rewrites.constants.insert(place(item.ident.span().start()));
         }
         self.scopes.define(Variable {
             name: item.ident.to_string(),
