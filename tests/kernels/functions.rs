@@ -228,7 +228,8 @@ fn closures<const B: usize>(x: &Tensor<i32, n>, factor: i32, y: &mut Tensor<i32,
             }
             t + scale(t) * (q + p)
         };
-        sum = step(sum, p);
+        let before = sum;
+        sum = step(before, p);
     }
     y.store_masked(clamp(sum, -5000, 5000));
 }
