@@ -56,7 +56,9 @@ pub mod kernel;
 
 pub use tile_ir as ir;
 pub use tile_layout as layout;
-pub use tile_macros::{TileStruct, tile_kernel};
+#[doc(hidden)]
+pub use tile_macros::__tile_kernel;
+pub use tile_macros::{TileStruct, tile_fn, tile_kernel, tile_kernels};
 pub use tile_runtime::{Device, Error, HostTensor, Launch, Result, Tensor, embedded, launch};
 
 /// What a file with kernels imports: `use tile::prelude::*;`.
@@ -70,7 +72,9 @@ pub mod prelude {
         scan_exclusive_reverse, scan_reverse, select, sigmoid, signum, silu, sin, sinh, sqrt, stack, tan,
         tanh, trailing_zeros, trunc,
     };
-    pub use crate::{Device, HostTensor, Tensor, TileStruct, tile_assert, tile_kernel, tile_println};
+    pub use crate::{
+        Device, HostTensor, Tensor, TileStruct, tile_assert, tile_fn, tile_kernel, tile_kernels, tile_println,
+    };
     pub use half::{bf16, f16};
     pub use tile_ir::Rounding;
     pub use tile_runtime::{f8e4m3fn, f8e5m2};

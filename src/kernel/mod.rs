@@ -21,6 +21,7 @@
 //! | `sorting` | `sort`, `argsort`, `top_k`, `histogram` |
 //! | `constructors` | ranges, the identity, random numbers |
 //! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
+//! | [`either`] | operators of values that may be tiles or scalars, in a `#[tile_fn]` |
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
 //! | `gather` | reading a tensor at tiles of indices |
@@ -38,6 +39,7 @@ mod composite;
 mod constructors;
 mod contract;
 mod convert;
+pub mod either;
 mod folds;
 mod functions;
 mod gather;

@@ -1,14 +1,19 @@
-//! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64; BM = 64, BN = 64)`.
+//! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64; BM = 64, BN = 64)` and
+//! `where(BK % 16 == 0, m % BM == 0)`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
-use syn::{Ident, LitInt, Token, parenthesized};
+use syn::punctuated::Punctuated;
+use syn::{Expr, Ident, LitInt, Token, parenthesized};
 use tile_ir::specialize::SpecializeError;
 use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
 
 /// The parsed attribute.
 pub(crate) struct Attribute {
+    /// The conditions of `where(…)`.
+    pub(crate) conditions: Vec<Expr>,
     instances: Vec<Instance>,
 }
 
@@ -25,12 +30,22 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
 
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Attribute> {
-        let mut instances = Vec::new();
+        let (mut instances, mut conditions) = (Vec::new(), Vec::new());
         while !input.is_empty() {
-            let key: Ident = input.parse()?;
+            let key: Ident = input.call(Ident::parse_any)?;
+            if key == "where" {
+                let list;
+                parenthesized!(list in input);
+                conditions.extend(Punctuated::<Expr, Token![,]>::parse_terminated(&list)?);
+                if !input.is_empty() {
+                    input.parse::<Token![,]>()?;
+                }
+                continue;
+            }
             if key != "instances" {
-                let message =
-                    format!("`{key}` isn't an option of `tile_kernel`; write `instances(NAME = value, …)`");
+                let message = format!(
+                    "`{key}` isn't an option of `tile_kernel`; write `instances(NAME = value, …)` or `where(condition, …)`"
+                );
                 return Err(syn::Error::new(key.span(), message));
             }
             let list;
@@ -45,7 +60,7 @@ impl Parse for Attribute {
                 input.parse::<Token![,]>()?;
             }
         }
-        Ok(Attribute { instances })
+        Ok(Attribute { conditions, instances })
     }
 }
 
@@ -104,6 +119,12 @@ impl Attribute {
                     errors.push(match &error {
                         SpecializeError::Missing { parameter, .. } => {
                             diagnostic.help(format!("add `{parameter} = …` to the instance"))
+                        }
+                        SpecializeError::Condition { kernel, condition, values, loc, .. } => {
+                            let message = format!("`{kernel}` needs `{condition}`, but {values}");
+                            let note = format!("\n  line {}: the condition", loc.line);
+                            Diagnostic::new(wanted.place(&error), message + &note)
+                                .help("choose other values, or change the condition")
                         }
                         _ => diagnostic,
                     });

@@ -15,15 +15,28 @@ pub struct Diagnostic {
     pub labels: Vec<(Span, String)>,
     /// What to write instead.
     pub help: Option<String>,
+    /// The function that wasn't found, where that is the mistake.
+    pub missing: Option<syn::Path>,
 }
 
 impl Diagnostic {
     pub(crate) fn new(span: impl Into<Span>, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { span: span.into(), message: message.into(), labels: Vec::new(), help: None }
+        Diagnostic {
+            span: span.into(),
+            message: message.into(),
+            labels: Vec::new(),
+            help: None,
+            missing: None,
+        }
     }
 
     pub(crate) fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
+        self
+    }
+
+    pub(crate) fn missing(mut self, path: &syn::Path) -> Diagnostic {
+        self.missing = Some(plain(path));
         self
     }
 
@@ -64,6 +77,13 @@ impl fmt::Display for Diagnostic {
     }
 }
 
+/// A path without generic arguments.
+fn plain(path: &syn::Path) -> syn::Path {
+    let mut path = path.clone();
+    path.segments.iter_mut().for_each(|segment| segment.arguments = syn::PathArguments::None);
+    path
+}
+
 /// All mistakes found in a kernel; at least one.
 #[derive(Clone, Debug)]
 pub struct Diagnostics(Vec<Diagnostic>);
@@ -80,6 +100,18 @@ impl Diagnostics {
     /// The mistakes in order of appearance.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.0.iter()
+    }
+
+    /// The functions that weren't found, by the paths that the kernel calls them by, and that may be functions of
+    /// other modules: of a free function's form.
+    pub fn missing(&self) -> Vec<&syn::Path> {
+        let is_lower =
+            |name: &syn::Ident| name.to_string().starts_with(|c: char| c.is_lowercase() || c == '_');
+        let is_free = |path: &&syn::Path| {
+            let mut names = path.segments.iter().map(|segment| &segment.ident);
+            names.all(|name| is_lower(name) && tile_ir::DType::from_rust_name(&name.to_string()).is_none())
+        };
+        self.0.iter().filter_map(|diagnostic| diagnostic.missing.as_ref()).filter(is_free).collect()
     }
 
     /// Tokens that make rustc report each mistake at its place.

@@ -13,6 +13,8 @@ mod attribute;
 mod diagnostic;
 mod elements;
 mod exits;
+mod functions;
+mod helpers;
 mod lower;
 mod messages;
 mod rewrite;
@@ -22,6 +24,8 @@ mod span;
 mod value;
 
 pub use diagnostic::{Diagnostic, Diagnostics};
+pub use functions::function;
+pub use helpers::{Helpers, is_function, is_kernel, is_module, path_text};
 pub use rewrite::expressions as macro_expressions;
 pub use span::Span;
 
@@ -72,10 +76,23 @@ impl Lowered {
 /// assert!(lowered.kernel.to_string().contains("mul %tile"));
 /// # Ok::<(), tile_frontend::Diagnostics>(())
 /// ```
-pub fn lower(attribute: TokenStream, mut function: ItemFn, file: &str) -> Result<Lowered, Diagnostics> {
+pub fn lower(attribute: TokenStream, function: ItemFn, file: &str) -> Result<Lowered, Diagnostics> {
+    lower_with(attribute, function, &Helpers::default(), file)
+}
+
+/// [`lower`] of a kernel that sees the functions and constants of a module.
+///
+/// # Errors
+/// As [`lower`]. A mistake in a function that is called is at its token, and names the call.
+pub fn lower_with(
+    attribute: TokenStream,
+    mut function: ItemFn,
+    helpers: &Helpers,
+    file: &str,
+) -> Result<Lowered, Diagnostics> {
     let attribute = attribute::parse(attribute)?;
-    let signature = signature::parse(&function, file)?;
-    let body = lower::body(signature, &function)?;
+    let signature = signature::parse(&function, &attribute.conditions, helpers, file)?;
+    let body = lower::body(signature, &function, helpers)?;
     rewrite::rewrite(&mut function.block, &body.rewrites);
     let instances = attribute.specialize(&body.kernel)?;
     Ok(Lowered { kernel: body.kernel, instances, function })

@@ -92,7 +92,7 @@ impl Rewrite<'_> {
 }
 
 /// An argument needs no parentheses, and rustc warns of them.
-fn bare(expression: &Expr) -> &Expr {
+pub(crate) fn bare(expression: &Expr) -> &Expr {
     match expression {
         Expr::Paren(inner) => bare(&inner.expr),
         other => other,

@@ -35,6 +35,15 @@ impl Scopes {
         self.stack.pop();
     }
 
+    /// Hides all names, for the body of a function that is called; gives what to [`Scopes::restore`].
+    pub(crate) fn isolate(&mut self) -> Vec<HashMap<String, VariableId>> {
+        std::mem::replace(&mut self.stack, vec![HashMap::new()])
+    }
+
+    pub(crate) fn restore(&mut self, outer: Vec<HashMap<String, VariableId>>) {
+        self.stack = outer;
+    }
+
     pub(crate) fn define(&mut self, variable: Variable) {
         let name = variable.name.clone();
         self.variables.push(variable);

@@ -1,9 +1,12 @@
 //! The signature of a kernel: compile-time parameters, tensors with named extents, scalars.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::helpers::Helpers;
+use crate::rewrite::predicate;
 use crate::scope::{Scopes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
+use quote::ToTokens;
 use std::collections::HashMap;
 use syn::{
     BinOp, Expr, FnArg, GenericArgument, GenericParam, ItemFn, Lit, Pat, PathArguments, ReturnType,
@@ -12,7 +15,7 @@ use syn::{
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::ops::Domain;
 use tile_ir::types::TensorType;
-use tile_ir::{DType, Dim, Elem, Kernel, Type};
+use tile_ir::{Condition, DType, Dim, Elem, Kernel, Loc, Type};
 
 /// The highest rank of a tensor.
 const MAX_RANK: usize = 6;
@@ -23,8 +26,14 @@ pub(crate) struct Signature {
     pub(crate) scopes: Scopes,
 }
 
-pub(crate) fn parse(function: &ItemFn, file: &str) -> Result<Signature, Diagnostics> {
-    let mut parser = Parser { errors: Vec::new(), sizes: HashMap::new(), anonymous: 0 };
+pub(crate) fn parse(
+    function: &ItemFn,
+    conditions: &[Expr],
+    helpers: &Helpers,
+    file: &str,
+) -> Result<Signature, Diagnostics> {
+    let mut parser =
+        Parser { errors: Vec::new(), sizes: HashMap::new(), anonymous: 0, declared: false, helpers };
     parser.refuse_modifiers(function);
     let generics = parser.generics(function);
     let mut kernel = Kernel::new(function.sig.ident.to_string(), generics);
@@ -48,6 +57,10 @@ pub(crate) fn parse(function: &ItemFn, file: &str) -> Result<Signature, Diagnost
         if let Some((name, ty, span)) = parser.argument(&kernel.generics, input) {
             arguments.push((name, ty, span));
         }
+    }
+    parser.declared = true;
+    for condition in conditions {
+        parser.condition(&mut kernel, condition);
     }
     for (size, span) in &parser.sizes {
         scopes.define(Variable {
@@ -75,14 +88,17 @@ pub(crate) fn parse(function: &ItemFn, file: &str) -> Result<Signature, Diagnost
     }
 }
 
-struct Parser {
+struct Parser<'h> {
     errors: Vec<Diagnostic>,
     /// Run-time sizes and where each is first named.
     sizes: HashMap<String, Span>,
     anonymous: usize,
+    /// Whether all sizes are declared: a new name is a mistake.
+    declared: bool,
+    helpers: &'h Helpers,
 }
 
-impl Parser {
+impl Parser<'_> {
     fn error(&mut self, span: impl Into<Span>, message: impl Into<String>, help: &str) {
         self.errors.push(Diagnostic::new(span, message).help(help));
     }
@@ -102,7 +118,7 @@ impl Parser {
             self.error(ty.span(), "a kernel returns nothing", help);
         }
         if let Some(clause) = &signature.generics.where_clause {
-            self.error(clause.span(), "`where` isn't supported on a kernel", "write bounds at the parameter");
+            self.error(clause.span(), "`where` isn't supported on a kernel", "write bounds at the parameter, and conditions on extents in `#[tile_kernel(where(BK % 16 == 0))]`");
         }
         if let Some(variadic) = &signature.variadic {
             self.error(variadic.span(), "a kernel has a fixed number of arguments", "list them");
@@ -300,6 +316,19 @@ impl Parser {
             }
             None => {}
         }
+        if let Some(constant) = self.helpers.constant(&name).cloned() {
+            // Its names are those of the module.
+            return self.extent_expression(&[], &constant.expr);
+        }
+        if self.declared && !self.sizes.contains_key(&name) {
+            let help = "conditions are of const parameters, and of run-time sizes that an argument declares";
+            self.error(
+                ident.span(),
+                format!("`{name}` is neither of the kernel's parameters nor of its sizes"),
+                help,
+            );
+            return None;
+        }
         if name.starts_with(char::is_uppercase) {
             let help = format!(
                 "add `const {name}: usize` to the kernel's parameters, or use a lower-case name for a run-time size"
@@ -314,6 +343,30 @@ impl Parser {
         Some(Dim::size(name))
     }
 
+    /// `m % BM == 0`, or several of these with `&&`.
+    fn condition(&mut self, kernel: &mut Kernel, condition: &Expr) {
+        let help = "write a comparison of extents, such as `BK % 16 == 0`";
+        let Expr::Binary(binary) = condition else {
+            return self.error(condition.span(), "this isn't a condition on extents", help);
+        };
+        if let BinOp::And(_) = binary.op {
+            self.condition(kernel, &binary.left);
+            return self.condition(kernel, &binary.right);
+        }
+        let Some(predicate) = predicate(&binary.op) else {
+            return self.error(binary.op.span(), "this isn't a comparison", help);
+        };
+        let generics = kernel.generics.clone();
+        let left = self.extent_expression(&generics, &binary.left);
+        let right = self.extent_expression(&generics, &binary.right);
+        let start = condition.span().start();
+        let loc = Loc::new(start.line as u32, start.column as u32 + 1);
+        if let (Some(left), Some(right)) = (left, right) {
+            let source = extent_text(condition);
+            kernel.conditions.push(Condition { left, predicate, right, source, loc });
+        }
+    }
+
     fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
         match expression {
             Expr::Lit(literal) => match &literal.lit {
@@ -325,6 +378,11 @@ impl Parser {
                 None => self.bad_extent(expression.span()),
             },
             Expr::Paren(inner) => self.extent_expression(generics, &inner.expr),
+            Expr::MethodCall(call) if call.method == "div_ceil" && call.args.len() == 1 => {
+                let left = self.extent_expression(generics, &call.receiver);
+                let right = self.extent_expression(generics, &call.args[0]);
+                Some(left?.ceil_div(&right?))
+            }
             Expr::Block(block) => match block.block.stmts.as_slice() {
                 [syn::Stmt::Expr(inner, None)] => self.extent_expression(generics, inner),
                 _ => self.bad_extent(expression.span()),
@@ -344,6 +402,25 @@ impl Parser {
             }
             _ => self.bad_extent(expression.span()),
         }
+    }
+}
+
+/// An expression of extents as it is usually written. The text of tokens is another in a macro than in a build
+/// script, and the kernel's fingerprint must not be.
+fn extent_text(expression: &Expr) -> String {
+    match expression {
+        Expr::Paren(inner) => format!("({})", extent_text(&inner.expr)),
+        Expr::Binary(binary) => {
+            let op = binary.op.to_token_stream();
+            format!("{} {op} {}", extent_text(&binary.left), extent_text(&binary.right))
+        }
+        Expr::MethodCall(call) => {
+            let arguments: Vec<String> = call.args.iter().map(extent_text).collect();
+            format!("{}.{}({})", extent_text(&call.receiver), call.method, arguments.join(", "))
+        }
+        Expr::Lit(literal) => literal.to_token_stream().to_string(),
+        Expr::Path(path) => crate::helpers::path_text(&path.path),
+        _ => "…".to_owned(),
     }
 }
 

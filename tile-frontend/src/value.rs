@@ -1,6 +1,9 @@
 //! What an expression of a kernel is, while it is lowered.
 
+use crate::scope::Variable;
 use std::collections::BTreeMap;
+use std::rc::Rc;
+use syn::ExprClosure;
 use tile_ir::{Dim, ValueId};
 
 /// The value of an expression.
@@ -22,6 +25,8 @@ pub(crate) enum Val {
     List(Vec<Val>),
     /// A struct: its name and its fields, in the order of their names.
     Record(String, BTreeMap<String, Val>),
+    /// A local closure.
+    Closure(Rc<Closure>),
     /// `()`.
     Unit,
     /// The value of `break` and its kin: control goes elsewhere.
@@ -30,4 +35,12 @@ pub(crate) enum Val {
     Unset,
     /// The value of something that was reported; using it reports nothing.
     Poison,
+}
+
+/// A closure, to be lowered where it is called.
+#[derive(Debug)]
+pub(crate) struct Closure {
+    pub(crate) syntax: ExprClosure,
+    /// The variables that it names, as they were where it was written.
+    pub(crate) captured: Vec<Variable>,
 }

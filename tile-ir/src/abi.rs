@@ -14,6 +14,7 @@
 //! Blocks are numbered row-major over the index space of the outputs: the last axis counts fastest.
 
 use crate::analysis::{Bound as IndexBound, Ranges, bounds};
+use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, ValueId};
@@ -73,6 +74,10 @@ pub struct KernelAbi {
     pub grids: Vec<(String, Vec<Dim>)>,
     /// What else must hold for the sizes.
     pub checks: Vec<Check>,
+    /// What the kernel's author demands of the run-time sizes.
+    pub conditions: Vec<Condition>,
+    /// The source file, for messages.
+    pub file: String,
 }
 
 /// A condition on the sizes of a launch, which the kernel's code relies on.
@@ -188,6 +193,20 @@ pub enum BindError {
         /// What doesn't fit, with argument, axis and sizes.
         problem: String,
     },
+    /// A condition that the run-time sizes break.
+    #[error("kernel `{kernel}` needs `{condition}`{place}, which is `{bound}` here, but {values}")]
+    Condition {
+        /// The kernel.
+        kernel: Box<str>,
+        /// The condition as written.
+        condition: Box<str>,
+        /// Its file and line in parentheses, where they are known.
+        place: Box<str>,
+        /// The condition with the kernel's parameters bound.
+        bound: Box<str>,
+        /// The run-time sizes, each with the argument that bound it.
+        values: Box<str>,
+    },
     /// An extent that has no value.
     #[error("an extent of kernel `{kernel}` can't be computed: {source}")]
     Dim {
@@ -227,6 +246,8 @@ impl KernelAbi {
             logs: kernel.walk().into_iter().any(|op| kernel.op(op).op.is_message()),
             grids: grids(kernel),
             checks: checks(kernel),
+            conditions: kernel.conditions.clone(),
+            file: kernel.file.clone(),
         }
     }
 
@@ -239,6 +260,7 @@ impl KernelAbi {
         let values = self.bind_sizes(shapes)?;
         self.check_declared(shapes, &values)?;
         self.check_views(&values)?;
+        self.check_conditions(&values)?;
         let grid = self.bind_grid(&values)?;
         if grid.iter().all(|&tiles| tiles > 0) {
             self.check_bounds(&values)?;
@@ -304,6 +326,35 @@ impl KernelAbi {
             }
         }
         Ok(())
+    }
+
+    fn check_conditions(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
+        let lookup = |name: &str| values.get(name).and_then(|&(_, _, value)| i64::try_from(value).ok());
+        for condition in &self.conditions {
+            let holds = condition
+                .holds(&lookup)
+                .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })?;
+            if !holds {
+                return Err(self.broken(condition, values));
+            }
+        }
+        Ok(())
+    }
+
+    fn broken(&self, condition: &Condition, values: &SizeValues<'_>) -> BindError {
+        let sizes = condition.names().1;
+        let values = sizes.iter().filter_map(|size| {
+            let (argument, axis, value) = values.get(size.as_str())?;
+            Some(format!("{size} = {value} (axis {axis} of `{argument}`)"))
+        });
+        let Condition { left, predicate, right, source, .. } = condition;
+        BindError::Condition {
+            kernel: self.kernel.as_str().into(),
+            condition: source.as_str().into(),
+            place: condition.place(&self.file).into(),
+            bound: format!("{left} {} {right}", predicate.symbol()).into(),
+            values: values.collect::<Vec<_>>().join(", ").into(),
+        }
     }
 
     fn bind_grid(&self, values: &SizeValues<'_>) -> Result<Vec<usize>, BindError> {

@@ -3,6 +3,7 @@
 //! Invariants kept here: value names are unique in a kernel; every value has one definition. All other
 //! rules are [`mod@crate::verify`]'s, so a [`Kernel`] on its own may be wrong.
 
+use crate::condition::Condition;
 use crate::dim::Dim;
 use crate::loc::Loc;
 use crate::ops::{Domain, Op};
@@ -113,6 +114,8 @@ pub struct Kernel {
     pub file: String,
     /// Compile-time parameters in order of declaration.
     pub generics: Vec<Generic>,
+    /// What the kernel relies on, of its parameters and run-time sizes.
+    pub conditions: Vec<Condition>,
     body: RegionId,
     values: Vec<ValueData>,
     ops: Vec<OpData>,
@@ -127,6 +130,7 @@ impl Kernel {
             name: name.into(),
             file: String::new(),
             generics,
+            conditions: Vec::new(),
             body: RegionId(0),
             values: Vec::new(),
             ops: Vec::new(),

@@ -47,6 +47,7 @@ pub mod abi;
 pub mod analysis;
 pub mod array;
 pub mod builder;
+pub mod condition;
 pub mod dim;
 pub mod dtype;
 pub mod interp;
@@ -67,6 +68,7 @@ pub mod view;
 
 pub use array::Array;
 pub use builder::Builder;
+pub use condition::Condition;
 pub use dim::Dim;
 pub use dtype::DType;
 pub use kernel::{Kernel, OpId, RegionId, ValueId};

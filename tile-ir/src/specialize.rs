@@ -1,8 +1,10 @@
 //! Binds the compile-time parameters of a kernel.
 
+use crate::condition::Condition;
 use crate::dim::{Atom, Dim};
 use crate::dtype::DType;
 use crate::kernel::{Generic, GenericKind, Kernel};
+use crate::loc::Loc;
 use crate::ops::{Cut, Literal, Op};
 use crate::types::{Elem, PartitionType, TensorType, Type};
 use crate::verify::{VerifiedKernel, VerifyError, verify};
@@ -62,6 +64,20 @@ pub enum SpecializeError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A condition that these values break.
+    #[error("kernel `{kernel}` needs `{condition}`{place}, but {values}")]
+    Condition {
+        /// The kernel.
+        kernel: String,
+        /// The condition as written.
+        condition: String,
+        /// Its file and line in parentheses, where they are known.
+        place: String,
+        /// `BK = 24, BM = 64`.
+        values: String,
+        /// Where the condition stands.
+        loc: Loc,
+    },
     /// The bound kernel breaks an invariant, such as an mma accumulator format that doesn't exist.
     #[error("kernel `{kernel}` can't be made with these parameters: {}", errors.first().map_or("", |e| e.message.as_str()))]
     Invalid {
@@ -85,7 +101,9 @@ pub fn specialize(
         kernel.generics.iter().map(|generic| bind(kernel, generic, bindings)).collect::<Result<_, _>>()?;
     let mut bound = Kernel::clone(kernel);
     bound.generics.clear();
-    Substitution { bindings: &bindings }.apply(&mut bound);
+    let substitution = Substitution { bindings: &bindings };
+    bound.conditions = substitution.conditions(kernel)?;
+    substitution.apply(&mut bound);
     let kernel =
         verify(bound).map_err(|errors| SpecializeError::Invalid { kernel: kernel.name.clone(), errors })?;
     Ok(Instance { kernel, bindings })
@@ -168,18 +186,51 @@ impl Substitution<'_> {
         }
     }
 
+    /// The conditions that run-time sizes decide; the others hold.
+    fn conditions(&self, kernel: &Kernel) -> Result<Vec<Condition>, SpecializeError> {
+        let mut open = Vec::new();
+        for condition in &kernel.conditions {
+            let bound = condition.substitute(&|atom| self.atom(atom));
+            if !bound.is_static() {
+                open.push(bound);
+            } else if bound.holds(&|_| None) != Ok(true) {
+                return Err(self.broken(kernel, condition));
+            }
+        }
+        Ok(open)
+    }
+
+    fn broken(&self, kernel: &Kernel, condition: &Condition) -> SpecializeError {
+        let values = self.bindings.iter().filter_map(|(name, value)| match value {
+            Binding::Const(value) if condition.names().0.contains(name) => Some(format!("{name} = {value}")),
+            _ => None,
+        });
+        let values: Vec<String> = values.collect();
+        SpecializeError::Condition {
+            kernel: kernel.name.clone(),
+            condition: condition.source.clone(),
+            place: condition.place(&kernel.file),
+            values: if values.is_empty() { "it is never true".to_owned() } else { values.join(", ") },
+            loc: condition.loc,
+        }
+    }
+
     fn lookup(&self, name: &str) -> Option<Binding> {
         self.bindings.iter().find(|(bound, _)| bound == name).map(|&(_, value)| value)
     }
 
     fn dim(&self, dim: &Dim) -> Dim {
-        dim.substitute(&|atom| match atom {
+        dim.substitute(&|atom| self.atom(atom))
+    }
+
+    fn atom(&self, atom: &Atom) -> Option<Dim> {
+        match atom {
             Atom::Param(name) => match self.lookup(name)? {
                 Binding::Const(value) => i64::try_from(value).ok().map(Dim::from),
                 Binding::Elem(_) => None,
             },
             _ => None,
-        })
+        }
     }
 
     fn dims(&self, dims: &[Dim]) -> Vec<Dim> {
@@ -313,5 +364,30 @@ kernel @axpy<T: float, B>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
             message(&[t, ("B", Binding::Const(0))]),
             "kernel `axpy` can't be made with these parameters: the tile extent `0` is not positive"
         );
+    }
+
+    #[test]
+    fn conditions_of_parameters_are_decided_and_dropped() {
+        let source = AXPY.replace(
+            ") {",
+            ") where \"B % 16 == 0\": rem(B, 16) eq 0, \"n % B == 0\": rem(n, B) eq 0, \"2 > 1\": 2 gt 1 {",
+        );
+        let kernel = verify(parse(&source).unwrap()).unwrap();
+        assert_eq!(print(&kernel), source);
+        let made = |b| {
+            specialize(
+                &kernel,
+                &[("T".to_owned(), Binding::Elem(DType::F32)), ("B".to_owned(), Binding::Const(b))],
+            )
+        };
+        let instance = made(32).unwrap();
+        assert!(
+            print(&instance).contains(") where \"n % B == 0\": rem(n, 32) eq 0 {"),
+            "{}",
+            print(&instance)
+        );
+        assert_eq!(made(24).unwrap_err().to_string(), "kernel `axpy` needs `B % 16 == 0`, but B = 24");
+        let unbound = source.replace("rem(n, B) eq", "rem(q, B) eq");
+        assert!(verify(parse(&unbound).unwrap()).is_err());
     }
 }

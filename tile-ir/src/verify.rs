@@ -12,7 +12,7 @@
 //!    of scalars only.
 //! 4. Arguments are named tensors and scalars. A `mut` tensor has at most one partition view, a kernel at
 //!    least one mutable view; partition views are made at the top level of the body.
-//! 5. Every name in an extent is a compile-time parameter or a run-time size, and every run-time size is the
+//! 5. Every name in an extent or a condition is a compile-time parameter or a run-time size, and every run-time size is the
 //!    whole extent of some argument's axis, so that a launch binds it. Tile extents are static and positive.
 //! 6. Every index of an unmasked load or store has a range, and no range is outside for every size: see
 //!    [`crate::analysis`].
@@ -111,6 +111,10 @@ impl Verifier<'_> {
         self.generics();
         for &param in self.kernel.params() {
             self.argument(param);
+        }
+        for condition in &self.kernel.conditions {
+            self.dim_is_bound(&condition.left, condition.loc);
+            self.dim_is_bound(&condition.right, condition.loc);
         }
         self.region(self.kernel.body(), None);
         if self.viewed.is_empty() {

@@ -2,12 +2,14 @@
 //!
 //! Decides nothing about kernels. Never links LLVM: a proc macro that did would bind to rustc's own.
 
+mod across;
 mod expand;
+mod module;
 mod signature;
 mod structs;
 
 use proc_macro::TokenStream;
-use syn::{Item, ItemFn};
+use syn::Item;
 
 /// Makes a tile kernel out of a function.
 ///
@@ -19,13 +21,75 @@ use syn::{Item, ItemFn};
 /// * an empty enum of the same name with `IR` and `ir()`, the kernel in tile IR.
 ///
 /// `#[tile_kernel(instances(BM = 128, BN = 128; BM = 64, BN = 64))]` names the instances that a build script
-/// compiles ahead of time.
+/// compiles ahead of time. `where(BK % 16 == 0, m % BM == 0)` says what the kernel relies on: of const parameters,
+/// checked when an instance is made, and of run-time sizes, checked at launch.
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse(item) {
-        Ok(Item::Fn(function)) => kernel(attribute, function),
+        Ok(Item::Fn(function)) => across::kernel(across::Request::new(attribute.into(), function)).into(),
         Ok(item) => {
             error(&syn::Error::new_spanned(item, "a kernel is a function: put `#[tile_kernel]` on a `fn`"))
+        }
+        Err(wrong) => error(&wrong),
+    }
+}
+
+/// Makes a function one that kernels call.
+///
+/// ```text
+/// #[tile_kernels]
+/// mod kernels {
+///     use tile::prelude::*;
+///
+///     #[tile_fn]
+///     fn normalized<T: Float>(x: Tile<T, 2>) -> Tile<T, 2> {
+///         x / x.sum(1)
+///     }
+///
+///     #[tile_kernel]
+///     pub fn kernel<const M: usize, const N: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+///         let x = x.partition_view([M, N]);
+///         let mut y = y.partition_view_mut([M, N]);
+///         y.store_masked(normalized(x.load_masked(y.index())));
+///     }
+/// }
+/// ```
+///
+/// A call is lowered in its place: shapes follow from the arguments, and a mistake in the function names the call.
+/// Parameters are tiles, numbers, partition views, and arrays, tuples and structs of these. Type parameters follow
+/// from the arguments; const parameters are written: `step::<BM>(x)`. A kernel calls functions of its own module and,
+/// by path or `use`, of other modules and crates. A function itself calls functions of its own `#[tile_kernels]`
+/// module only. It stays ordinary Rust, so tests call it too.
+#[proc_macro_attribute]
+pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    if let Some(token) = attribute.into_iter().next() {
+        let message = "`tile_fn` has no options";
+        return error(&syn::Error::new(token.span().into(), message));
+    }
+    match syn::parse(item) {
+        Ok(Item::Fn(item)) => across::function(item, &[]).into(),
+        Ok(item) => error(&syn::Error::new_spanned(
+            item,
+            "a function of kernels is a function: put `#[tile_fn]` on a `fn`",
+        )),
+        Err(wrong) => error(&wrong),
+    }
+}
+
+/// A module whose kernels call its `#[tile_fn]` functions and use its `const` items.
+///
+/// It is an inline module, `mod kernels { … }`, because a macro sees only its own tokens. Modules inside of it have
+/// the attribute themselves.
+#[proc_macro_attribute]
+pub fn tile_kernels(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    if let Some(token) = attribute.into_iter().next() {
+        let message = "`tile_kernels` has no options; they stand at each `#[tile_kernel(…)]`";
+        return error(&syn::Error::new(token.span().into(), message));
+    }
+    match syn::parse(item) {
+        Ok(Item::Mod(item)) => module::expand(item).into(),
+        Ok(item) => {
+            error(&syn::Error::new_spanned(item, "`#[tile_kernels]` stands on a module: `mod kernels { … }`"))
         }
         Err(wrong) => error(&wrong),
     }
@@ -52,17 +116,16 @@ pub fn tile_struct(item: TokenStream) -> TokenStream {
     }
 }
 
-fn error(error: &syn::Error) -> TokenStream {
-    error.to_compile_error().into()
+/// Goes on with a kernel, which now has the tokens of a function of another module. [`macro@tile_fn`] calls it.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __tile_kernel(request: TokenStream) -> TokenStream {
+    match syn::parse(request) {
+        Ok(request) => across::kernel(request).into(),
+        Err(wrong) => error(&wrong),
+    }
 }
 
-fn kernel(attribute: TokenStream, function: ItemFn) -> TokenStream {
-    let file = proc_macro::Span::call_site().file();
-    match tile_frontend::lower(attribute.into(), function.clone(), &file) {
-        Ok(lowered) => expand::kernel(&function, &lowered).into(),
-        Err(errors) => {
-            let (errors, stub) = (errors.to_compile_errors(), expand::stub(&function));
-            quote::quote!(#errors #stub).into()
-        }
-    }
+fn error(error: &syn::Error) -> TokenStream {
+    error.to_compile_error().into()
 }

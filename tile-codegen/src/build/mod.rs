@@ -65,7 +65,7 @@ impl Kernels {
         println!("cargo::rerun-if-changed={}", self.sources);
         println!("cargo::rerun-if-changed=build.rs");
         let targets = self.target_descriptions()?;
-        let scan::Scanned { found, refused } =
+        let scan::Scanned { found, refused, skipped } =
             scan::kernels(&environment.package_folder, Path::new(&self.sources))?;
         println!("cargo::rustc-env=TILE_KERNELS={}", environment.embedded_folder().display());
         let folder = environment.embedded_folder();
@@ -85,7 +85,7 @@ impl Kernels {
             output.embed(kernel, &compiled)?;
         }
         output.link()?;
-        for warning in &output.warnings {
+        for warning in output.warnings.iter().chain(&skipped) {
             println!("cargo::warning={warning}");
         }
         // Where a kernel is wrong, rustc's errors are what the user should see.

@@ -1,9 +1,12 @@
 //! Finds the kernels of a crate's sources that name instances.
 
+use proc_macro2::TokenStream;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ItemFn, Meta};
+use syn::{Attribute, ItemFn, ItemMod, Meta};
+use tile_frontend::{Diagnostics, Helpers, Lowered, is_function, is_kernel, is_module, path_text};
 use tile_ir::{Bindings, VerifiedKernel};
 
 /// A kernel with at least one instance.
@@ -21,6 +24,8 @@ pub(super) struct Scanned {
     pub(super) found: Vec<Found>,
     /// How many kernels the front end refuses.
     pub(super) refused: usize,
+    /// Kernels with instances whose functions weren't found, each as a warning.
+    pub(super) skipped: Vec<String>,
 }
 
 /// The kernels under a folder of a package.
@@ -31,13 +36,19 @@ pub(super) fn kernels(package: &Path, folder: &Path) -> Result<Scanned, String> 
     let mut files = Vec::new();
     collect(&package.join(folder), &mut files)?;
     files.sort();
-    let mut scanned = Scanned::default();
+    let (mut sources, mut elsewhere) = (Vec::new(), Functions::default());
     for file in files {
         let name = file.strip_prefix(package).unwrap_or(&file).display().to_string();
         let source = fs::read_to_string(&file).map_err(|error| format!("{name}: {error}"))?;
         // A file that rustc can't parse either is rustc's to report.
         let Ok(syntax) = syn::parse_file(&source) else { continue };
-        Scan { file: &name, scanned: &mut scanned }.visit_file(&syntax);
+        elsewhere.visit_file(&syntax);
+        sources.push((name, syntax));
+    }
+    let mut scanned = Scanned::default();
+    for (name, syntax) in &sources {
+        Scan { file: name, helpers: Helpers::default(), elsewhere: &elsewhere.0, scanned: &mut scanned }
+            .visit_file(syntax);
     }
     Ok(scanned)
 }
@@ -55,23 +66,59 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
     Ok(())
 }
 
+/// Functions by name, each with what its module lets it see.
+type Elsewhere = HashMap<String, Vec<(ItemFn, Helpers)>>;
+
+/// Finds the functions of kernels.
+#[derive(Default)]
+struct Functions(Elsewhere, Helpers);
+
+impl<'ast> Visit<'ast> for Functions {
+    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+        let outer = std::mem::replace(&mut self.1, seen_in(module));
+        visit::visit_item_mod(self, module);
+        self.1 = outer;
+    }
+
+    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
+        if function.attrs.iter().any(is_function) {
+            let name = function.sig.ident.to_string();
+            self.0.entry(name).or_default().push((function.clone(), self.1.clone()));
+        }
+        visit::visit_item_fn(self, function);
+    }
+}
+
+/// What the kernels and functions of a module see of it.
+fn seen_in(module: &ItemMod) -> Helpers {
+    match &module.content {
+        Some((_, items)) if module.attrs.iter().any(is_module) => Helpers::of(items),
+        _ => Helpers::default(),
+    }
+}
+
 struct Scan<'f> {
     file: &'f str,
+    /// What the kernels of the innermost module see.
+    helpers: Helpers,
+    /// All functions of kernels of the package.
+    elsewhere: &'f Elsewhere,
     scanned: &'f mut Scanned,
 }
 
 impl<'ast> Visit<'ast> for Scan<'_> {
+    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+        let outer = std::mem::replace(&mut self.helpers, seen_in(module));
+        visit::visit_item_mod(self, module);
+        self.helpers = outer;
+    }
+
     fn visit_item_fn(&mut self, function: &'ast ItemFn) {
         if let Some(attribute) = function.attrs.iter().find(|attribute| is_kernel(attribute)) {
             self.kernel(attribute, function);
         }
         visit::visit_item_fn(self, function);
     }
-}
-
-/// `#[tile_kernel]` or `#[tile::tile_kernel]`.
-fn is_kernel(attribute: &Attribute) -> bool {
-    attribute.path().segments.last().is_some_and(|segment| segment.ident == "tile_kernel")
 }
 
 impl Scan<'_> {
@@ -84,16 +131,63 @@ impl Scan<'_> {
         let mut function = function.clone();
         function.attrs.retain(|attribute| !is_kernel(attribute));
         let line = function.sig.ident.span().start().line;
-        match tile_frontend::lower(options, function, self.file) {
+        let name = function.sig.ident.to_string();
+        match self.lower(&options, &function) {
             Ok(lowered) if lowered.instances.is_empty() => {}
             Ok(lowered) => self.scanned.found.push(Found {
                 kernel: lowered.kernel,
                 instances: lowered.instances,
                 place: format!("{}:{line}", self.file),
             }),
-            Err(_) => self.scanned.refused += 1,
+            Err(errors) => {
+                self.scanned.refused += 1;
+                self.scanned.skipped.extend(warning(&name, &format!("{}:{line}", self.file), &errors));
+            }
         }
     }
+}
+
+impl Scan<'_> {
+    /// Lowers a kernel with the functions of other modules that it turns out to call. The macro finds them by
+    /// rustc's paths; here the last name must say enough.
+    fn lower(&self, options: &TokenStream, function: &ItemFn) -> Result<Lowered, Diagnostics> {
+        let mut helpers = self.helpers.clone();
+        let mut known = HashSet::new();
+        loop {
+            let lowered = tile_frontend::lower_with(options.clone(), function.clone(), &helpers, self.file);
+            let Err(errors) = &lowered else { return lowered };
+            let mut found = false;
+            for path in errors.missing() {
+                let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+                if let Some([(function, own)]) = self.elsewhere.get(&name).map(Vec::as_slice)
+                    && known.insert(path_text(path))
+                {
+                    helpers.insert(path_text(path), function.clone(), own.clone(), true);
+                    found = true;
+                }
+            }
+            if !found {
+                return lowered;
+            }
+        }
+    }
+}
+
+/// Says of which functions a kernel has no code because they weren't found.
+fn warning(kernel: &str, place: &str, errors: &Diagnostics) -> Option<String> {
+    let missing: Vec<String> = errors
+        .iter()
+        .filter_map(|error| error.missing.as_ref())
+        .map(|function| format!("`{}`", path_text(function)))
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{place}: kernel `{kernel}` isn't compiled ahead of time, because {} wasn't found among the package's \
+         `#[tile_fn]` functions; feature `jit` compiles it at run time",
+        missing.join(", ")
+    ))
 }
 
 #[cfg(test)]
@@ -114,6 +208,15 @@ mod tests {
             kernel("#[tile_kernel]", "without_instances"),
             kernel("#[tile_kernel(instances(B = 0))]", "refused"),
             kernel("#[inline]", "no_kernel"),
+            format!(
+                "#[tile_kernels] mod helped {{ const SIZE: usize = 4; #[tile_fn] fn one<const B: usize>() -> \
+                 Tile<f32, 1> {{ Tile::ones([B + 0 * SIZE]) }} {} }}\n",
+                kernel("#[tile_kernel(instances(B = 4))]", "calling")
+                    .replace("Tile::ones([B])", "one::<B>()")
+            ),
+            kernel("#[tile_kernel(instances(B = 4))]", "lost").replace("Tile::ones([B])", "two::<B>()"),
+            kernel("#[tile_kernel(instances(B = 4))]", "across")
+                .replace("Tile::ones([B])", "helped::one::<B>()"),
         ];
         fs::write(source.join("kernels.rs"), text.concat()).unwrap();
         fs::write(package.join("src").join("broken.rs"), "fn {").unwrap();
@@ -121,7 +224,9 @@ mod tests {
         fs::remove_dir_all(&package).unwrap();
         let names: Vec<_> =
             scanned.found.iter().map(|found| (found.kernel.name.as_str(), found.instances.len())).collect();
-        assert_eq!((names, scanned.refused), (vec![("nested", 2)], 1));
+        assert_eq!((names, scanned.refused), (vec![("nested", 2), ("calling", 1), ("across", 1)], 2));
+        let [warning] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
+        assert!(warning.contains("kernel `lost`") && warning.contains("`two` wasn't found"), "{warning}");
         assert!(scanned.found[0].place.ends_with("kernels.rs:2"), "{}", scanned.found[0].place);
     }
 }

@@ -2,7 +2,6 @@
 
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
-use crate::signature::element;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::punctuated::Punctuated;
@@ -47,14 +46,27 @@ impl Lowering {
         let path = &function.path;
         let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
         let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
+        if let Some(variable) = path.get_ident().and_then(|_| self.scopes.find(&name)) {
+            return match self.scopes.variables[variable].value.clone() {
+                Val::Closure(closure) => self.call_closure(&name, &closure, call),
+                Val::Poison => Err(super::Reported),
+                other => {
+                    let message = format!("`{name}` is {}, which can't be called", super::kind(&other));
+                    self.error(call.func.span(), message, "only functions and closures are called")
+                }
+            };
+        }
+        if let Some(helper) = self.helpers.function(path).cloned() {
+            return self.call_function(&helper, call);
+        }
         match owner.as_deref() {
             Some("Tile") => self.constructor(&name, path, call),
             Some(owner) if name == "of" => self.element_of(owner, call),
-            _ => self.function(&name, call),
+            _ => self.function(&name, path, call),
         }
     }
 
-    fn function(&mut self, name: &str, call: &ExprCall) -> Lowered<Val> {
+    fn function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
         let (args, span) = (&call.args, call.span());
         if name == "mma_scaled" {
             return self.mma_scaled(call);
@@ -102,7 +114,15 @@ impl Lowering {
             "where_" => "write `select(condition, a, b)`",
             "dot" | "matmul" => "write `mma(a, b, acc)`",
             _ => {
-                "kernels call `mma`, `select`, `cat`, `stack`, `min`, `max` and the mathematical functions of `tile::prelude`"
+                let help = "kernels call the functions of `tile::prelude`, and functions with `#[tile_fn]`; those \
+                            call functions of their own `#[tile_kernels]` module";
+                let message = format!("`{name}` isn't a function that this kernel sees");
+                let mut diagnostic = Diagnostic::new(call.func.span(), message).help(help);
+                // What a function of another module calls is not to be found from here.
+                if self.calls.iter().all(|call| !call.elsewhere) {
+                    diagnostic = diagnostic.missing(path);
+                }
+                return self.report(diagnostic);
             }
         };
         self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), help)
@@ -150,7 +170,7 @@ impl Lowering {
     fn element_of(&mut self, owner: &str, call: &ExprCall) -> Lowered<Val> {
         let arguments = self.arguments("of", &call.args, 1, "T::of(2.0)", call.span())?;
         let ty: syn::Type = syn::parse_str(owner).unwrap_or(syn::Type::Verbatim(Default::default()));
-        let Some(elem) = element(&self.kernel.generics, &ty) else {
+        let Some(elem) = self.element(&ty) else {
             return self.error(
                 call.func.span(),
                 format!("`{owner}` isn't an element type"),
@@ -248,7 +268,7 @@ impl Lowering {
         };
         match arguments.args.first() {
             Some(syn::GenericArgument::Type(syn::Type::Infer(_))) | None => Ok(None),
-            Some(syn::GenericArgument::Type(ty)) => match element(&self.kernel.generics, ty) {
+            Some(syn::GenericArgument::Type(ty)) => match self.element(ty) {
                 Some(elem) => Ok(Some(elem)),
                 None => self.error(
                     ty.span(),

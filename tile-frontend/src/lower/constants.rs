@@ -18,7 +18,7 @@ impl Lowering {
             Ok(value) => (value, Ok(())),
             Err(reported) => (Val::Poison, Err(reported)),
         };
-        if matches!(&value, Val::Dim(dim) if dim.as_const().is_none()) {
+        if matches!(&value, Val::Dim(dim) if dim.as_const().is_none()) && self.in_own_text() {
             self.rewrites.constants.insert(place(item.ident.span().start()));
         }
         self.scopes.define(Variable {
@@ -31,9 +31,20 @@ impl Lowering {
         result
     }
 
+    /// A `const` item of the module around the kernel.
+    pub(super) fn module_constant(&mut self, item: &ItemConst) -> Lowered<Val> {
+        let outer = self.scopes.isolate();
+        let errors = self.errors.len();
+        let value = self.expression(&item.expr).and_then(|value| self.constant_value(item, &value));
+        // Functions of Rust's `const` world are no functions of kernels.
+        self.errors[errors..].iter_mut().for_each(|error| error.missing = None);
+        self.scopes.restore(outer);
+        value
+    }
+
     fn constant_value(&mut self, item: &ItemConst, value: &Val) -> Lowered<Val> {
         let span = item.expr.span();
-        let Some(elem) = crate::signature::element(&self.kernel.generics, &item.ty) else {
+        let Some(elem) = self.element(&item.ty) else {
             return self.error(
                 item.ty.span(),
                 "a constant of a kernel is a number or a bool",

@@ -20,14 +20,21 @@ use tile_ir::{DType, ValueId};
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     label: Option<String>,
-    /// `None` for the kernel.
+    /// `None` for the kernel, and for a function or closure that is called.
     keyword: Option<&'static str>,
     live: Option<Flag>,
     again: Option<Flag>,
-    /// What `break` gives, for a `loop`.
+    /// What `break` gives, for a `loop`, and `return`, for what is called.
     result: Option<VariableId>,
     /// What the first `break` gave, and where: the others give the same type.
     given: Option<(Val, Span)>,
+}
+
+impl Frame {
+    /// Where the first exit with a value is.
+    pub(super) fn first_given(&self) -> Option<Span> {
+        self.given.as_ref().map(|(_, place)| *place)
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +51,18 @@ impl Lowering {
         let value = self.block(body);
         self.frames.pop();
         value
+    }
+
+    /// Enters the body of a function or closure that is called.
+    pub(super) fn enter_call(&mut self, returns: bool, span: Span) {
+        let live = returns.then(|| self.flag("live", span));
+        let result = Some(self.hidden("value", Val::Unset, span));
+        self.frames.push(Frame { label: None, keyword: None, live, again: None, result, given: None });
+    }
+
+    /// Whether what was left went on to its end; `None` where it always did.
+    pub(super) fn goes_on_after(&self, frame: &Frame) -> Option<ValueId> {
+        self.cleared(frame.live?)
     }
 
     /// Enters a loop whose body is `body`: makes the flags that its exits need, here.
@@ -110,11 +129,12 @@ impl Lowering {
     /// The frame that an exit goes to; `None` where there is none, which rustc reports too.
     fn target(&self, exit: &Exit) -> Option<usize> {
         let label = match exit {
-            Exit::Return => return Some(0),
+            Exit::Return => return self.frames.iter().rposition(|frame| frame.keyword.is_none()),
             Exit::Break(label) | Exit::Continue(label) => label,
         };
-        let is_target = |frame: &Frame| frame.keyword.is_some() && (label.is_none() || frame.label == *label);
-        self.frames.iter().rposition(is_target)
+        let is_end = |frame: &Frame| frame.keyword.is_none() || label.is_none() || frame.label == *label;
+        let found = self.frames.iter().rposition(is_end)?;
+        Some(found).filter(|&found| self.frames[found].keyword.is_some())
     }
 
     /// The flags that exits clear, and the variables for what they give.
@@ -127,7 +147,7 @@ impl Lowering {
                 found.extend(frame.live.map(|flag| flag.variable));
                 found.extend(frame.again.filter(|_| i > target || !stays).map(|flag| flag.variable));
             }
-            if matches!(exit, Exit::Break(_)) {
+            if !stays {
                 found.extend(self.frames[target].result);
             }
         }
@@ -170,6 +190,9 @@ impl Lowering {
     fn break_value(&mut self, value: &Expr, target: usize) -> Lowered<()> {
         let Frame { result, keyword, .. } = &self.frames[target];
         let Some(result) = *result else {
+            if keyword.is_none() {
+                return self.error(value.span(), "a kernel returns nothing", "write `return;`");
+            }
             let message = format!("a `{}` has no value", keyword.unwrap_or("loop"));
             return self.error(
                 value.span(),
@@ -177,11 +200,16 @@ impl Lowering {
                 "assign to a variable before the `break`, or use `loop`",
             );
         };
+        let keyword = *keyword;
         let mut given = self.expression(value)?;
         match self.frames[target].given.clone() {
             None => self.frames[target].given = Some((given.clone(), value.span())),
             Some((first, place)) => {
-                given = self.same_type_as(&first, "the value of this loop", place, given, value.span())?;
+                let what = match (keyword, self.calls.last()) {
+                    (None, Some(call)) => format!("the value of `{}`", call.name),
+                    _ => "the value of this loop".to_owned(),
+                };
+                given = self.same_type_as(&first, &what, place, given, value.span())?;
             }
         }
         self.scopes.variables[result].value = given;
@@ -193,8 +221,8 @@ impl Lowering {
     }
 
     pub(super) fn return_early(&mut self, exit: &ExprReturn) -> Lowered<Val> {
-        if let Some(value) = &exit.expr {
-            return self.error(value.span(), "a kernel returns nothing", "write `return;`");
+        if let (Some(value), Some(target)) = (&exit.expr, self.target(&Exit::Return)) {
+            self.break_value(value, target)?;
         }
         self.leave(&Exit::Return, exit.span())
     }

@@ -2,7 +2,6 @@
 
 use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
-use crate::signature::element;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprCast, ExprPath, ExprUnary, Lit, UnOp};
@@ -45,6 +44,7 @@ impl Lowering {
             Expr::Repeat(repeat) => self.repeat_value(repeat),
             Expr::Struct(record) => self.record(record),
             Expr::Macro(called) => self.called_macro(&called.mac),
+            Expr::Closure(closure) => self.closure(closure),
             other => self.refuse(other),
         }
     }
@@ -52,7 +52,6 @@ impl Lowering {
     /// What the language doesn't have, by name.
     fn refuse(&mut self, expression: &Expr) -> Lowered<Val> {
         let (what, help) = match expression {
-            Expr::Closure(_) => ("a closure outside `reduce` and `scan`", "write its code out"),
             Expr::Reference(_) => ("a reference", "tiles and views are passed by value"),
             Expr::Range(_) => ("a range outside a `for`", "write `for p in a..b`"),
             Expr::Let(_) => ("`let` in a condition", "use a plain condition"),
@@ -116,7 +115,10 @@ impl Lowering {
                     Val::Poison => Err(super::Reported),
                     value => Ok(value),
                 },
-                None => self.unknown_name(&name, path.span()),
+                None => match self.helpers.constant(&name).cloned() {
+                    Some(item) => self.module_constant(&item),
+                    None => self.unknown_name(&name, path.span()),
+                },
             };
         }
         let segments: Vec<String> =
@@ -135,7 +137,7 @@ impl Lowering {
     pub(super) fn unknown_name<T>(&mut self, name: &str, span: Span) -> Lowered<T> {
         let is_constant = name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit());
         let help = if is_constant {
-            "constants outside the kernel aren't visible to the macro; make it a const parameter: `const N: usize`"
+            "constants outside the kernel are visible to it only in a module with `#[tile_kernels]`; or make it a const parameter: `const N: usize`"
         } else {
             "kernels see their arguments, their run-time sizes, const parameters and their own variables"
         };
@@ -169,7 +171,7 @@ impl Lowering {
 
     fn cast(&mut self, cast: &ExprCast) -> Lowered<Val> {
         let value = self.expression(&cast.expr)?;
-        let Some(to) = element(&self.kernel.generics, &cast.ty) else {
+        let Some(to) = self.element(&cast.ty) else {
             return self.error(
                 cast.ty.span(),
                 "`as` converts to number types only",

@@ -21,14 +21,18 @@ impl Lowering {
         if !self.errors.is_empty() {
             return Err(Diagnostics::new(self.errors));
         }
-        let (spans, operand_spans) = (self.spans, self.operand_spans);
+        let (spans, operand_spans, called) = (self.spans, self.operand_spans, self.called);
         verify(self.kernel).map(|kernel| Body { kernel, rewrites: self.rewrites }).map_err(|errors| {
             let diagnostics = errors.into_iter().map(|error| {
                 let blamed = error.operand.and_then(|i| operand_spans.get(&error.loc)?.get(i).copied());
                 let span = blamed
                     .or_else(|| spans.get(&error.loc).copied())
                     .unwrap_or_else(|| function.sig.ident.span().into());
-                let diagnostic = Diagnostic::new(span, error.message);
+                let sites = called.get(&error.loc).into_iter().flatten();
+                let diagnostic = sites
+                    .fold(Diagnostic::new(span, error.message), |diagnostic, (span, label)| {
+                        diagnostic.label(*span, label)
+                    });
                 match error.help {
                     Some(help) => diagnostic.help(help),
                     None => diagnostic,
@@ -113,8 +117,12 @@ impl Lowering {
                 if is_tile && Elements::is_unknown(&self.elem(result)) {
                     let span = self.spans.get(&loc).copied().unwrap_or_else(Span::call_site);
                     let message = "the element type of this tile can't be inferred";
-                    self.errors
-                        .push(Diagnostic::new(span, message).help("say it: `Tile::<f32, 2>::zeros([M, N])`"));
+                    let sites = self.called.get(&loc).into_iter().flatten();
+                    let diagnostic = sites
+                        .fold(Diagnostic::new(span, message), |diagnostic, (span, label)| {
+                            diagnostic.label(*span, label)
+                        });
+                    self.errors.push(diagnostic.help("say it: `Tile::<f32, 2>::zeros([M, N])`"));
                     return;
                 }
             }

@@ -171,12 +171,12 @@ impl Lowering {
                 return self.report(diagnostic);
             }
         };
-        let region = self.closure(op.spelling(), tiles, closure)?;
+        let region = self.fold_closure(op.spelling(), tiles, closure)?;
         Ok(self.append(op, &operands, &results, vec![region], span))
     }
 
     /// A closure of two elements as a region.
-    fn closure(
+    fn fold_closure(
         &mut self,
         function: &'static str,
         tiles: &[ValueId],

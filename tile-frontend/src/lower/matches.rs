@@ -165,7 +165,11 @@ impl Lowering {
     }
 
     fn is_constant(&self, name: &Ident) -> bool {
-        self.scopes.find(&name.to_string()).is_some_and(|id| self.scopes.variables[id].constant)
+        let name = name.to_string();
+        match self.scopes.find(&name) {
+            Some(id) => self.scopes.variables[id].constant,
+            None => self.helpers.constant(&name).is_some(),
+        }
     }
 
     fn fits_literal(&mut self, literal: &Lit, value: &Val) -> Lowered<Fits> {

@@ -6,6 +6,7 @@
 mod branches;
 mod calls;
 mod carried;
+mod closures;
 mod composite;
 mod constants;
 mod constructors;
@@ -15,6 +16,7 @@ mod exits;
 mod expressions;
 mod finish;
 mod folds;
+mod functions;
 mod gather;
 mod lines;
 mod loops;
@@ -32,6 +34,7 @@ mod views;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
+use crate::helpers::Helpers;
 use crate::rewrite::{Place, Rewrites};
 use crate::scope::{Scopes, Variable};
 use crate::signature::Signature;
@@ -58,7 +61,7 @@ pub(crate) struct Reported;
 pub(crate) type Lowered<T> = Result<T, Reported>;
 
 /// Lowers a function's body into its signature's kernel.
-pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diagnostics> {
+pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -> Result<Body, Diagnostics> {
     let region = signature.kernel.body();
     let mut lowering = Lowering {
         kernel: signature.kernel,
@@ -74,6 +77,10 @@ pub(crate) fn body(signature: Signature, function: &ItemFn) -> Result<Body, Diag
         nesting: 0,
         operand_spans: HashMap::new(),
         messages: 0,
+        helpers: helpers.clone(),
+        calls: Vec::new(),
+        closures: 0,
+        called: HashMap::new(),
     };
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
@@ -109,12 +116,23 @@ pub(crate) struct Lowering {
     operand_spans: HashMap<Loc, Vec<Span>>,
     /// How many ops print or assert so far.
     messages: u32,
+    /// What the kernel sees besides its own text.
+    helpers: Helpers,
+    /// The calls of functions and closures around the current place, outermost first.
+    calls: Vec<functions::Call>,
+    /// How many of them are of closures.
+    closures: usize,
+    /// The calls around each op's location, for errors that the verifier finds.
+    called: HashMap<Loc, Vec<(Span, String)>>,
 }
 
 impl Lowering {
     /// Notes a mistake once, also where its place is lowered again: a condition before and in its loop, the
     /// body of an unrolled loop.
-    fn report<T>(&mut self, diagnostic: Diagnostic) -> Lowered<T> {
+    fn report<T>(&mut self, mut diagnostic: Diagnostic) -> Lowered<T> {
+        for (span, label) in self.sites() {
+            diagnostic = diagnostic.label(span, label);
+        }
         if !self.errors.iter().any(|known| known.is_same(&diagnostic)) {
             self.errors.push(diagnostic);
         }
@@ -125,10 +143,27 @@ impl Lowering {
         self.report(Diagnostic::new(span, message).help(help))
     }
 
+    /// Where the calls around the current place are, innermost first, as labels of a message.
+    fn sites(&self) -> Vec<(Span, String)> {
+        let sites = self.calls.iter().rev();
+        sites.map(|call| (call.span, format!("`{}` is called here", call.name))).collect()
+    }
+
+    /// Whether the current place is of the kernel's own text, which rustc sees rewritten.
+    fn in_own_text(&self) -> bool {
+        self.calls.len() == self.closures
+    }
+
     fn loc(&mut self, span: Span) -> Loc {
+        // A line of another file means nothing in the kernel's: the call stands for it.
+        let span = self.calls.iter().find(|call| call.foreign).map_or(span, |call| call.span);
         let start = span.start();
         let loc = Loc::new(start.line as u32, start.column as u32 + 1);
         self.spans.entry(loc).or_insert(span);
+        if !self.calls.is_empty() {
+            let sites = self.sites();
+            self.called.entry(loc).or_insert(sites);
+        }
         loc
     }
 
@@ -389,6 +424,9 @@ impl Lowering {
             }
             Val::Dim(dim) => Ok(self.extent(dim, span)),
             Val::Poison => Err(Reported),
+            Val::Closure(_) => {
+                self.error(span, format!("{what} must be a scalar or a tile, not a closure"), "call it")
+            }
             other => {
                 let message = format!("{what} must be a scalar or a tile, not {}", kind(other));
                 self.error(span, message, "load a tile from a view with `load_masked`")
@@ -423,6 +461,7 @@ fn kind(value: &Val) -> &'static str {
         Val::View(_) => "a partition view",
         Val::List(_) => "an array or tuple",
         Val::Record(..) => "a struct",
+        Val::Closure(_) => "a closure",
         Val::Unit => "`()`",
         Val::Never | Val::Unset => "nothing, because control leaves here",
         Val::Poison => "an error",

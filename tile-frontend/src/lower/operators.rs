@@ -41,7 +41,7 @@ impl Lowering {
         if let Some(predicate) = predicate(&binary.op) {
             let [a, b] = self.pair(&left, &right, &format!("`{}`", predicate.symbol()), span, operands)?;
             let result = self.emit_one(Op::Compare(predicate), &[a, b], span, &operands)?;
-            if self.shape(result).is_some() {
+            if self.shape(result).is_some() && self.in_own_text() {
                 self.rewrites.comparisons.insert(place(span.start()));
             }
             return Ok(Val::Data(result));
@@ -53,6 +53,7 @@ impl Lowering {
     pub(super) fn note_scalar(&mut self, operator: Span, function: &'static str, value: &Val) {
         if let Val::Data(value) = value
             && self.shape(*value).is_none()
+            && self.in_own_text()
         {
             self.scalar_arithmetic.push((place(operator.start()), function, *value));
         }

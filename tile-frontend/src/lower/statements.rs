@@ -5,7 +5,6 @@ use crate::assigned::{self, is_compound_assignment};
 use crate::exits;
 use crate::rewrite::debugged;
 use crate::scope::Variable;
-use crate::signature::element;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Block, Expr, ExprAssign, ExprBinary, Local, Pat, Stmt};
@@ -112,7 +111,7 @@ impl Lowering {
         if matches!(value, Val::Never) {
             return Ok(value);
         }
-        if let Some(elem) = element(&self.kernel.generics, &typed.ty) {
+        if let Some(elem) = self.element(&typed.ty) {
             let is_index = elem == Elem::Known(tile_ir::DType::Index);
             return match value {
                 Val::Dim(_) if is_index => Ok(value),
@@ -129,7 +128,7 @@ impl Lowering {
         }
         match (&value, tile_type_element(&typed.ty)) {
             (Val::Data(tile), Some(ty)) if self.shape(*tile).is_some() => {
-                if let Some(elem) = element(&self.kernel.generics, ty) {
+                if let Some(elem) = self.element(ty) {
                     self.require_elem(*tile, &elem, "the tile's element type", typed.ty.span())?;
                 }
                 Ok(value)

@@ -53,7 +53,7 @@ fn in_the_body() {
             "while t { y.store_masked(t); }",
             "loop { let a = t; }",
             "let a = t[0]; y.store_masked(a);",
-            "let f = |x| x; y.store_masked(t);",
+            "let f = |x| x; y.store_masked(f);",
             "match t { 0.0 => {} _ => {} }",
             "println!(\"{}\", 1);",
             "let v = vec![1, 2];",

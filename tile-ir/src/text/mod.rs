@@ -54,7 +54,7 @@ kernel @matmul<BM, BN, BK>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %
 ";
 
     const EVERYTHING: &str = "\
-kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut tensor<n x 8 x T>) {
+kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut tensor<n x 8 x T>) where \"n % B == 0\": rem(n, B) eq 0, \"B <= 8\": B le 8 {
   %y_1 = partition %y [B, 8] : mut partition<n x 8 x T, [B, 8]>
   %i, %j = block_index %y_1 : index, index
   %0 = constant -0.0 : T

@@ -2,9 +2,10 @@
 //! [`ParseError`]; the kernel is as unverified as the text.
 
 use super::lexer::{Spanned, Token, tokens};
+use crate::condition::Condition;
 use crate::kernel::{Generic, GenericKind, Kernel, OpData, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::{Domain, Literal, Op};
+use crate::ops::{Domain, Literal, Op, Predicate};
 use crate::types::Type;
 use std::collections::HashMap;
 
@@ -172,9 +173,34 @@ impl Parser {
             let value = self.kernel.new_param(ty, &name);
             self.values.insert(name, value);
         }
+        if self.accept_word("where") {
+            self.conditions()?;
+        }
         let body = self.kernel.body();
         self.region_ops(body)?;
         if *self.peek() == Token::End { Ok(()) } else { self.expected("the end of the text") }
+    }
+
+    fn conditions(&mut self) -> Parsed<()> {
+        loop {
+            let source = match self.next() {
+                Token::Text(source) => source,
+                _ => return self.error_at(self.position - 1, "expected a condition in quotes"),
+            };
+            self.punct(':')?;
+            let left = self.dim()?;
+            let position = self.position;
+            let predicate = Predicate::from_name(&self.word("a comparison")?);
+            let Some(predicate) = predicate else {
+                return self.error_at(position, "expected `eq`, `ne`, `lt`, `le`, `gt` or `ge`");
+            };
+            let right = self.dim()?;
+            let loc = self.location()?;
+            self.kernel.conditions.push(Condition { left, predicate, right, source, loc });
+            if !self.accept(',') {
+                return Ok(());
+            }
+        }
     }
 
     fn generic(&mut self) -> Parsed<Generic> {

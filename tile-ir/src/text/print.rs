@@ -1,5 +1,6 @@
 //! Prints a kernel. Never fails, also on IR that the verifier would refuse.
 
+use crate::condition::Condition;
 use crate::dtype::DType;
 use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::infer::display_shape;
@@ -87,10 +88,24 @@ impl<'k> Printer<'k> {
         let params = self.kernel.params().iter();
         let params: Vec<String> =
             params.map(|&p| format!("{}: {}", self.name(p), self.kernel.ty(p))).collect();
-        let _ = writeln!(self.out, "({}) {{", params.join(", "));
+        let _ = write!(self.out, "({})", params.join(", "));
+        self.conditions();
+        self.out.push_str(" {\n");
         self.region_ops(self.kernel.body(), 1);
         self.out.push_str("}\n");
         self.out
+    }
+
+    /// `where "m % BM == 0": rem(m, BM) eq 0`.
+    fn conditions(&mut self) {
+        for (i, condition) in self.kernel.conditions.iter().enumerate() {
+            let Condition { left, predicate, right, source, loc } = condition;
+            let keyword = if i == 0 { " where" } else { "," };
+            let _ = write!(self.out, "{keyword} {source:?}: {left} {} {right}", predicate.name());
+            if self.locations && loc.is_known() {
+                let _ = write!(self.out, " @{loc}");
+            }
+        }
     }
 
     fn generics(&mut self) {

@@ -1,0 +1,28 @@
+//! Functions of kernels in another crate than the kernels that call them: `tests/kernels/functions.rs`.
+
+use tile::prelude::*;
+
+/// Every element, 7 larger.
+#[tile_fn]
+pub fn offset(x: Tile<i32, 1>) -> Tile<i32, 1> {
+    x + 7
+}
+
+/// Functions that call each other.
+#[tile_kernels]
+pub mod parts {
+    use tile::prelude::*;
+
+    const FACTOR: i32 = 3;
+
+    #[tile_fn]
+    fn scaled<T: Number>(x: Tile<T, 1>, factor: T) -> Tile<T, 1> {
+        x * factor
+    }
+
+    /// Three times `x` without `y`; the name of a parameter means nothing to a caller.
+    #[tile_fn]
+    pub fn mixed<const N: usize>(x: Tile<i32, 1>, y: Tile<i32, 1>) -> Tile<i32, 1> {
+        scaled(x, FACTOR) - y + Tile::zeros([N])
+    }
+}

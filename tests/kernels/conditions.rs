@@ -1,0 +1,73 @@
+//! Conditions on extents: those of parameters are checked when an instance is made, those of run-time sizes at
+//! launch.
+
+use super::{Case, array, devices};
+use tile::ir::Binding;
+use tile::prelude::*;
+
+/// Needs whole tiles, in both directions.
+#[tile_kernel(where(BM % 4 == 0 && BN < 100, m % BM == 0, n.div_ceil(BN) * BN == n, m - n < 50))]
+fn whole<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let tile = x.load_masked(y.index());
+    y.store_masked(tile + 1.0);
+}
+
+#[test]
+fn a_kernel_runs_where_its_conditions_hold() {
+    let (m, n) = (8, 21);
+    let x: Vec<f32> = (0..168).map(|i| i as f32).collect();
+    Case {
+        ir: whole::ir(),
+        bindings: &[("BM", Binding::Const(4)), ("BN", Binding::Const(7))],
+        arguments: vec![array(&x, &[m, n]), array(&vec![0f32; m * n], &[m, n])],
+        output: 1,
+        expected: x.iter().map(|&x| f64::from(x) + 1.0).collect(),
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [m, n])?;
+            let mut y = Tensor::zeros(device, [m, n])?;
+            whole::<4, 7>(&x, &mut y).launch()?;
+            Ok(super::widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+/// The error of a launch with these tiles and this shape, which is the same on every device.
+fn refusal<const BM: usize, const BN: usize>(shape: [usize; 2]) -> String {
+    let message = |device: &Device| {
+        let x = Tensor::<f32>::zeros(device, shape)?;
+        let mut y = Tensor::zeros(device, shape)?;
+        whole::<BM, BN>(&x, &mut y).launch()
+    };
+    let messages: Vec<String> = devices()
+        .iter()
+        .map(|(device, _)| message(device).expect_err("a condition is broken").to_string())
+        .collect();
+    assert!(messages.windows(2).all(|pair| pair[0] == pair[1]), "{messages:?}");
+    messages[0].clone()
+}
+
+#[test]
+fn conditions_of_sizes_are_checked_at_launch() {
+    let message = refusal::<4, 7>([10, 21]);
+    for part in
+        ["`whole` needs `m % BM == 0`", "`rem(m, 4) == 0`", "m = 10 (axis 0 of `x`)", "conditions.rs:9"]
+    {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let message = refusal::<4, 7>([4, 20]);
+    assert!(message.contains("`n.div_ceil(BN) * BN == n`") && message.contains("n = 20"), "{message}");
+    let message = refusal::<4, 7>([84, 28]);
+    assert!(message.contains("m = 84 (axis 0 of `x`), n = 28 (axis 1 of `x`)"), "{message}");
+}
+
+#[test]
+fn conditions_of_parameters_are_checked_by_the_instance() {
+    let message = refusal::<6, 7>([12, 21]);
+    assert!(message.contains("`whole` needs `BM % 4 == 0`") && message.contains("but BM = 6"), "{message}");
+    let message = refusal::<4, 128>([4, 128]);
+    assert!(message.contains("`BN < 100`") && message.contains("but BN = 128"), "{message}");
+}

@@ -1,0 +1,350 @@
+//! Functions and closures that kernels call.
+
+use super::{Case, array, check_vectors, numbers, widen};
+use tile::ir::Binding;
+use tile::prelude::*;
+
+#[tile_kernels]
+mod kernels {
+    use tile::kernel::PartitionView;
+    use tile::prelude::*;
+
+    const SLOPE: f32 = 0.125;
+    const TURNS: usize = 2 * 3;
+    const STOP: i32 = 7;
+
+    #[derive(TileStruct)]
+    pub(super) struct Seen {
+        max: Tile<f32, 2>,
+        sum: Tile<f32, 2>,
+    }
+
+    /// One step of an online softmax.
+    #[tile_fn]
+    fn softmax_step(seen: Seen, tile: Tile<f32, 2>) -> Seen {
+        let highest = max(seen.max, tile.max(1));
+        let sum = seen.sum * exp(seen.max - highest) + exp(tile - highest).sum(1);
+        Seen { max: highest, sum }
+    }
+
+    #[tile_fn]
+    fn nothing_seen<const ROWS: usize>() -> Seen {
+        Seen { max: Tile::full([ROWS, 1], f32::NEG_INFINITY), sum: Tile::zeros([ROWS, 1]) }
+    }
+
+    /// Reads through a view, and calls another function in a loop.
+    #[tile_fn]
+    fn seen_in_row<const ROWS: usize>(x: &PartitionView<'_, f32, 2>, row: usize) -> Seen {
+        let mut seen = nothing_seen::<ROWS>();
+        for p in 0..x.tiles(1) {
+            seen = softmax_step(seen, x.load_masked_or(f32::NEG_INFINITY, [row, p]));
+        }
+        seen
+    }
+
+    #[tile_kernel]
+    pub(super) fn softmax<const ROWS: usize, const COLUMNS: usize>(
+        x: &Tensor<f32, m, n>,
+        y: &mut Tensor<f32, m, n>,
+    ) {
+        let x = x.partition_view([ROWS, COLUMNS]);
+        let mut y = y.partition_view_mut([ROWS, COLUMNS]);
+        let [i, j] = y.index();
+        let Seen { max, sum } = seen_in_row::<{ ROWS }>(&x, i);
+        y.store_masked(exp(x.load_masked([i, j]) - max) / sum);
+    }
+
+    /// Comparisons and arithmetic of tiles of any float.
+    #[tile_fn]
+    fn leaky<T: Float, const R: usize>(x: Tile<T, R>, slope: T) -> Tile<T, R> {
+        select(x < T::of(0.0), x * slope, x)
+    }
+
+    #[tile_kernel]
+    pub(super) fn leaky_relu<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let tile = x.load_masked(y.index());
+        let a = leaky::<f32, 1>(tile, SLOPE);
+        y.store_masked(leaky::<_, 1>(a, 2.0) + a);
+    }
+
+    /// Several exits, one of them in a loop in a branch.
+    #[tile_fn]
+    fn collatz(start: i32, limit: usize) -> (i32, usize) {
+        let mut value = start;
+        let mut turns = 0;
+        if value <= 0 {
+            return (-1, 0);
+        }
+        while value != 1 {
+            if turns == limit {
+                return (value, turns);
+            }
+            if value % 2 == 0 {
+                value /= 2;
+            } else {
+                value = 3 * value + 1;
+            }
+            if value == STOP {
+                return (STOP * 100, turns);
+            }
+            turns += 1;
+        }
+        (1, turns)
+    }
+
+    #[tile_kernel]
+    pub(super) fn exits<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let start = x.load_masked(y.index()).sum(0).item();
+        let (value, turns) = collatz(start, TURNS);
+        y.store_masked(Tile::full([B], value * 100 + turns as i32));
+    }
+
+    /// The sum of an array of any length, which the call binds.
+    #[tile_fn]
+    fn sum_of<const N: usize>(parts: [Tile<i32, 1>; N]) -> Tile<i32, 1> {
+        const LAST: usize = N - 1;
+        parts[0] * (N as i32) + parts[LAST]
+    }
+
+    /// Integer scalars wrap in functions too.
+    #[tile_fn]
+    pub(super) fn wrapped(x: i32) -> i32 {
+        let big = x + i32::MAX;
+        -big * 2 - 1
+    }
+
+    #[tile_kernel]
+    pub(super) fn arrays<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let tile = x.load_masked(y.index());
+        let all = sum_of::<3>([tile, tile + 1, tile + 2]);
+        let more = 1;
+        y.store_masked(all + wrapped(more));
+    }
+}
+
+#[test]
+fn a_softmax_of_functions() {
+    let (m, n) = (5, 21);
+    let x = numbers::<f32>(m * n, 1);
+    let row = |row: &[f32]| {
+        let sum: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
+        row.iter().map(move |&x| f64::from(x).exp() / sum).collect::<Vec<_>>()
+    };
+    Case {
+        ir: kernels::softmax::ir(),
+        bindings: &[("ROWS", Binding::Const(2)), ("COLUMNS", Binding::Const(8))],
+        arguments: vec![array(&x, &[m, n]), array(&vec![0f32; m * n], &[m, n])],
+        output: 1,
+        expected: x.chunks(n).flat_map(row).collect(),
+        tolerance: 1e-6,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [m, n])?;
+            let mut y = Tensor::zeros(device, [m, n])?;
+            kernels::softmax::<2, 8>(&x, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+#[test]
+fn functions_are_generic_over_elements() {
+    let x = numbers::<f32>(37, 2);
+    let leaky = |x: f64, slope: f64| if x < 0.0 { x * slope } else { x };
+    let one = |&x: &f32| leaky(leaky(f64::from(x), 0.125), 2.0) + leaky(f64::from(x), 0.125);
+    let expected = x.iter().map(one).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(kernels::leaky_relu::ir(), bindings, &x, expected, 1e-6, |x, y| {
+        kernels::leaky_relu::<8>(x, y).launch()
+    });
+}
+
+#[test]
+fn a_function_returns_early() {
+    let plain = |start: i32| {
+        let (mut value, mut turns) = (start, 0);
+        if value <= 0 {
+            return -100;
+        }
+        while value != 1 {
+            if turns == 6 {
+                return value * 100 + turns;
+            }
+            value = if value % 2 == 0 { value / 2 } else { 3 * value + 1 };
+            if value == 7 {
+                return 70_000 + turns;
+            }
+            turns += 1;
+        }
+        100 + turns
+    };
+    let x: Vec<i32> = (-2..40).chain([64, 27, 97, 9, 28]).collect();
+    let expected: Vec<f64> = x.iter().map(|&x| f64::from(plain(x))).collect();
+    for exit in [-100.0, 104.0, 9_406.0, 70_002.0] {
+        assert!(expected.contains(&exit), "every exit is taken: {exit} of {expected:?}");
+    }
+    let bindings = &[("B", Binding::Const(1))];
+    check_vectors(kernels::exits::ir(), bindings, &x, expected, 0.0, |x, y| {
+        kernels::exits::<1>(x, y).launch()
+    });
+}
+
+#[test]
+fn arrays_and_wrapping_scalars_pass_through_functions() {
+    let x: Vec<i32> = (0..19).collect();
+    // 1 + MAX is MIN; −MIN is MIN; MIN·2 is 0.
+    let expected = x.iter().map(|x| f64::from(x * 3 + x + 2 - 1)).collect();
+    assert_eq!(kernels::wrapped(1), -1);
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(kernels::arrays::ir(), bindings, &x, expected, 0.0, |x, y| {
+        kernels::arrays::<8>(x, y).launch()
+    });
+}
+
+/// Closures of tiles and scalars, which capture variables, also of loops, and return early.
+#[tile_kernel]
+fn closures<const B: usize>(x: &Tensor<i32, n>, factor: i32, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    let scale = |t: Tile<i32, 1>| t * factor;
+    let clamp = |t: Tile<i32, 1>, low, high| {
+        select(t < low, Tile::full([B], low), select(t > high, Tile::full([B], high), t))
+    };
+    let mut k = 1;
+    let shift = move |t: Tile<i32, 1>| t + k;
+    k += 10;
+    let mut sum = shift(tile) * k;
+    for p in 0..3 {
+        let step = |t: Tile<i32, 1>, q: i32| {
+            if q == 1 {
+                return t - q;
+            }
+            t + scale(t) * (q + p)
+        };
+        let before = sum;
+        sum = step(before, p);
+    }
+    y.store_masked(clamp(sum, -5000, 5000));
+}
+
+#[test]
+fn closures_capture_what_they_name() {
+    let x: Vec<i32> = (-30..30).collect();
+    let factor = 3;
+    let one = |&x: &i32| {
+        let mut sum = (x + 1) * 11;
+        for p in 0..3 {
+            sum = if p == 1 { sum - 1 } else { sum + sum * factor * (p + p) };
+        }
+        f64::from(sum.clamp(-5000, 5000))
+    };
+    let expected: Vec<f64> = x.iter().map(one).collect();
+    let n = x.len();
+    Case {
+        ir: closures::ir(),
+        bindings: &[("B", Binding::Const(8))],
+        arguments: vec![array(&x, &[n]), array(&[factor], &[]), array(&vec![0i32; n], &[n])],
+        output: 2,
+        expected,
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [n])?;
+            let mut y = Tensor::zeros(device, [n])?;
+            closures::<8>(&x, factor, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+/// Functions of another module, by path and by `use`.
+mod elsewhere {
+    use tile::prelude::*;
+
+    #[tile_fn]
+    pub(super) fn twice(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        x + x
+    }
+
+    #[tile_kernels]
+    pub(super) mod deep {
+        use tile::prelude::*;
+
+        const STEP: i32 = 5;
+
+        #[tile_fn]
+        fn inner(x: Tile<i32, 1>) -> Tile<i32, 1> {
+            select(x > 3, x + STEP, x)
+        }
+
+        /// Calls what only its own module sees.
+        #[tile_fn]
+        pub(crate) fn outer<const N: usize>(x: Tile<i32, 1>) -> Tile<i32, 1> {
+            let mut sum = Tile::zeros([N]);
+            for _ in 0..2 {
+                sum += inner(x);
+            }
+            sum
+        }
+    }
+}
+
+use elsewhere::deep::outer;
+
+/// Not the one of `elsewhere::deep`.
+#[tile_fn]
+fn inner(x: Tile<i32, 1>) -> Tile<i32, 1> {
+    x * 1000
+}
+
+#[tile_kernel]
+fn across_modules<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    y.store_masked(
+        elsewhere::twice(tile) + outer::<B>(tile) + inner(tile) + tile_test_functions::offset(tile),
+    );
+}
+
+#[tile_kernels]
+mod with_both {
+    use super::outer;
+    use tile::prelude::*;
+    use tile_test_functions::parts::mixed;
+
+    #[tile_fn]
+    fn inner(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        x - 1
+    }
+
+    #[tile_kernel]
+    pub(super) fn kernel<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let tile = x.load_masked(y.index());
+        y.store_masked(mixed::<B>(inner(tile), outer::<B>(tile)));
+    }
+}
+
+#[test]
+fn functions_come_from_other_modules_and_crates() {
+    let x: Vec<i32> = (-9..30).collect();
+    let outer = |x: i32| 2 * if x > 3 { x + 5 } else { x };
+    let expected = x.iter().map(|&x| f64::from(2 * x + outer(x) + x * 1000 + x + 7)).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(across_modules::ir(), bindings, &x, expected, 0.0, |x, y| {
+        across_modules::<8>(x, y).launch()
+    });
+    let expected = x.iter().map(|&x| f64::from((x - 1) * 3 - outer(x))).collect();
+    check_vectors(with_both::kernel::ir(), bindings, &x, expected, 0.0, |x, y| {
+        with_both::kernel::<8>(x, y).launch()
+    });
+}

@@ -1,0 +1,23 @@
+//! A parameter has the element type that it declares.
+
+use tile::prelude::*;
+
+#[tile_kernels]
+mod kernels {
+    use tile::prelude::*;
+
+    #[tile_fn]
+    fn doubled(x: Tile<i32, 2>) -> Tile<i32, 2> {
+        x * 2
+    }
+
+    #[tile_kernel]
+    pub fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+        let x = x.partition_view([BM, BN]);
+        let mut y = y.partition_view_mut([BM, BN]);
+        let x = x.load_masked(y.index());
+        y.store_masked(doubled(x).cast::<f32>());
+    }
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+//! A closure is called, and nothing else.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let x = x.load_masked(y.index());
+    let double = |t: Tile<f32, 2>| t + t;
+    let mut chosen = [double, double];
+    y.store_masked(x + double);
+}
+
+fn main() {}

@@ -1,0 +1,22 @@
+//! Only functions with the attribute can be called.
+
+use tile::prelude::*;
+
+#[tile_kernels]
+mod kernels {
+    use tile::prelude::*;
+
+    fn doubled(x: Tile<f32, 2>) -> Tile<f32, 2> {
+        x * 2.0
+    }
+
+    #[tile_kernel]
+    pub fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+        let x = x.partition_view([BM, BN]);
+        let mut y = y.partition_view_mut([BM, BN]);
+        let x = x.load_masked(y.index());
+        y.store_masked(doubled(x));
+    }
+}
+
+fn main() {}

@@ -1,0 +1,23 @@
+//! Const parameters are written, because only rustc could infer them.
+
+use tile::prelude::*;
+
+#[tile_kernels]
+mod kernels {
+    use tile::prelude::*;
+
+    #[tile_fn]
+    fn column<const N: usize>(x: Tile<f32, 2>) -> Tile<f32, 2> {
+        x + Tile::zeros([N, 1])
+    }
+
+    #[tile_kernel]
+    pub fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+        let x = x.partition_view([BM, BN]);
+        let mut y = y.partition_view_mut([BM, BN]);
+        let x = x.load_masked(y.index());
+        y.store_masked(column(x));
+    }
+}
+
+fn main() {}

@@ -1,0 +1,25 @@
+//! A function of kernels is a free function.
+
+use tile::prelude::*;
+
+#[tile_kernels]
+mod kernels {
+    use tile::prelude::*;
+
+    pub struct State;
+
+    impl State {
+        #[tile_fn]
+        pub fn step(&self) {}
+    }
+
+    #[tile_kernel]
+    pub fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+        let x = x.partition_view([BM, BN]);
+        let mut y = y.partition_view_mut([BM, BN]);
+        let x = x.load_masked(y.index());
+        y.store_masked(x);
+    }
+}
+
+fn main() {}

@@ -1,0 +1,170 @@
+//! `#[tile_fn]` as rustc sees it: the function, its operators as calls.
+//!
+//! The function is lowered where a kernel calls it; alone, nothing says which of its operators work on tiles. So
+//! all become calls of `::tile::kernel::either`, which rustc decides by type: they compare tiles element by
+//! element, and wrap integer scalars, as a kernel's do.
+
+use crate::assigned::is_compound_assignment;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::rewrite::{bare, debugged, predicate};
+use crate::span::Spanned;
+use proc_macro2::Span;
+use quote::{ToTokens, quote_spanned};
+use std::collections::HashSet;
+use syn::visit::Visit;
+use syn::visit_mut::{self, VisitMut};
+use syn::{
+    BinOp, Expr, ExprBinary, ExprRepeat, ExprUnary, GenericParam, Ident, Item, ItemFn, Lit, Macro, Stmt,
+    Type, UnOp, parse_quote,
+};
+
+/// A function that kernels call, as rustc sees it.
+///
+/// # Errors
+/// [`Diagnostics`] of what such a function can't be.
+pub fn function(mut function: ItemFn) -> Result<ItemFn, Diagnostics> {
+    let errors = refused(&function);
+    if !errors.is_empty() {
+        return Err(Diagnostics::new(errors));
+    }
+    let parameters = function.sig.generics.params.iter().filter_map(|generic| match generic {
+        GenericParam::Const(parameter) => Some(parameter.ident.to_string()),
+        _ => None,
+    });
+    let mut rewrite = Rewrite { parameters: parameters.collect() };
+    rewrite.visit_block_mut(&mut function.block);
+    Ok(function)
+}
+
+fn refused(function: &ItemFn) -> Vec<Diagnostic> {
+    let signature = &function.sig;
+    let mut errors = Vec::new();
+    let words = [
+        signature.asyncness.map(|token| (token.span(), "async")),
+        signature.abi.as_ref().map(|abi| (abi.span(), "extern")),
+        signature.constness.map(|token| (token.span(), "const")),
+    ];
+    for (span, word) in words.into_iter().flatten() {
+        let message = format!("a function of kernels can't be `{word}`");
+        errors.push(Diagnostic::new(span, message).help("remove the word"));
+    }
+    if let Some(receiver) = signature.receiver() {
+        let message = "a function of kernels has no `self`";
+        errors.push(Diagnostic::new(receiver.span(), message).help("make it a free function"));
+    }
+    errors
+}
+
+struct Rewrite {
+    /// The function's const parameters, which Rust's `const` items don't see.
+    parameters: HashSet<String>,
+}
+
+impl Rewrite {
+    fn call(name: &str, span: Span) -> proc_macro2::TokenStream {
+        let name = Ident::new(name, span);
+        quote_spanned!(span=> ::tile::kernel::either::#name)
+    }
+
+    fn binary(binary: &ExprBinary) -> Option<Expr> {
+        let span = syn::spanned::Spanned::span(&binary.op);
+        let (left, right) = (bare(&binary.left), bare(&binary.right));
+        if is_literal(left) && is_literal(right) {
+            return None;
+        }
+        let name = match predicate(&binary.op) {
+            Some(predicate) => predicate.name(),
+            None => arithmetic(&binary.op)?,
+        };
+        let function = Self::call(name, span);
+        let value = quote_spanned!(span=> #function(#left, #right));
+        let assigns = is_compound_assignment(&binary.op);
+        Some(Expr::Verbatim(if assigns { quote_spanned!(span=> #left = #value) } else { value }))
+    }
+
+    fn unary(unary: &ExprUnary) -> Option<Expr> {
+        let UnOp::Neg(minus) = unary.op else { return None };
+        let operand = bare(&unary.expr);
+        if is_literal(operand) {
+            return None;
+        }
+        let span = syn::spanned::Spanned::span(&minus);
+        let function = Self::call("neg", span);
+        Some(Expr::Verbatim(quote_spanned!(span=> #function(#operand))))
+    }
+
+    fn uses_parameter(&self, expression: &Expr) -> bool {
+        struct Uses<'p>(&'p HashSet<String>, bool);
+        impl Visit<'_> for Uses<'_> {
+            fn visit_ident(&mut self, name: &Ident) {
+                self.1 |= self.0.contains(&name.to_string());
+            }
+        }
+        let mut uses = Uses(&self.parameters, false);
+        uses.visit_expr(expression);
+        uses.1
+    }
+}
+
+fn is_literal(expression: &Expr) -> bool {
+    match expression {
+        Expr::Lit(literal) => !matches!(&literal.lit, Lit::Bool(_)),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_literal(bare(&unary.expr)),
+        _ => false,
+    }
+}
+
+/// The function in place of an arithmetic operator; those on bits are Rust's own on tiles and scalars alike.
+fn arithmetic(op: &BinOp) -> Option<&'static str> {
+    Some(match op {
+        BinOp::Add(_) | BinOp::AddAssign(_) => "add",
+        BinOp::Sub(_) | BinOp::SubAssign(_) => "sub",
+        BinOp::Mul(_) | BinOp::MulAssign(_) => "mul",
+        BinOp::Div(_) | BinOp::DivAssign(_) => "div",
+        BinOp::Rem(_) | BinOp::RemAssign(_) => "rem",
+        BinOp::Shl(_) | BinOp::ShlAssign(_) => "shl",
+        BinOp::Shr(_) | BinOp::ShrAssign(_) => "shr",
+        _ => return None,
+    })
+}
+
+impl VisitMut for Rewrite {
+    fn visit_macro_mut(&mut self, called: &mut Macro) {
+        if let Some(mut value) = debugged(called) {
+            self.visit_expr_mut(&mut value);
+            called.tokens = value.to_token_stream();
+        }
+    }
+
+    /// An extent in a type is Rust's to compute.
+    fn visit_type_mut(&mut self, _: &mut Type) {}
+
+    fn visit_generic_argument_mut(&mut self, _: &mut syn::GenericArgument) {}
+
+    fn visit_expr_repeat_mut(&mut self, repeat: &mut ExprRepeat) {
+        self.visit_expr_mut(&mut repeat.expr);
+    }
+
+    fn visit_stmt_mut(&mut self, statement: &mut Stmt) {
+        let Stmt::Item(Item::Const(item)) = statement else {
+            return visit_mut::visit_stmt_mut(self, statement);
+        };
+        if self.uses_parameter(&item.expr) {
+            self.parameters.insert(item.ident.to_string());
+            let (name, ty, value) = (&item.ident, &item.ty, &item.expr);
+            *statement = parse_quote!(#[allow(non_snake_case, unused_variables)] let #name: #ty = #value;);
+        }
+    }
+
+    fn visit_expr_mut(&mut self, expression: &mut Expr) {
+        visit_mut::visit_expr_mut(self, expression);
+        let rewritten = match expression {
+            Expr::Binary(binary) => Self::binary(binary),
+            Expr::Unary(unary) => Self::unary(unary),
+            _ => None,
+        };
+        if let Some(rewritten) = rewritten {
+            *expression = rewritten;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Functions, closures and conditions: what they become in the IR, and what is said where they are wrong.
+
+use syn::Item;
+use tile_frontend::Helpers;
+
+const MODULE: &str = "
+const SLOPE: f32 = 0.5;
+const WIDTH: usize = 2 * 4;
+#[tile_fn]
+fn leaky<T: Float>(x: Tile<T, 2>, slope: T) -> Tile<T, 2> {
+    select(x < T::of(0.0), x * slope, x)
+}
+#[tile_fn]
+fn first(x: Tile<f32, 2>, skip: bool) -> Tile<f32, 2> {
+    if skip {
+        return x;
+    }
+    leaky(x, SLOPE)
+}
+#[tile_fn]
+fn ones<const N: usize>(count: usize) -> Tile<f32, 2> {
+    Tile::full([N, WIDTH], count as f32)
+}
+#[tile_fn]
+fn pair_of(pair: (Tile<f32, 2>, [f32; 2])) -> Tile<f32, 2> {
+    pair.0 * pair.1[1]
+}
+#[tile_fn]
+fn ping(x: Tile<f32, 2>) -> Tile<f32, 2> { pong(x) }
+#[tile_fn]
+fn pong(x: Tile<f32, 2>) -> Tile<f32, 2> { ping(x) }
+";
+
+/// A kernel around `body` with a tile `t` of `[B, WIDTH]`, in a module of functions.
+fn report(options: &str, body: &str) -> String {
+    let source = format!(
+        "fn k<const B: usize>(x: &Tensor<f32, m, n>, flag: bool, y: &mut Tensor<f32, m, n>) {{
+let x = x.partition_view([B, WIDTH]); let mut y = y.partition_view_mut([B, WIDTH]); let t = x.load_masked([0, 0]);
+{body}
+}}"
+    );
+    let items: Vec<Item> = syn::parse_str::<syn::File>(MODULE).unwrap().items;
+    let function = syn::parse_str(&source).unwrap();
+    let lowered =
+        tile_frontend::lower_with(options.parse().unwrap(), function, &Helpers::of(&items), "src/main.rs");
+    let text = match lowered {
+        Ok(lowered) => lowered.kernel.to_string(),
+        Err(errors) => errors.to_string(),
+    };
+    format!("{options} {body}\n{text}\n\n")
+}
+
+#[test]
+fn calls_are_their_bodies() {
+    let bodies = [
+        "y.store_masked(first(t, flag));",
+        "y.store_masked(t * ones::<B>(m));",
+        "y.store_masked(pair_of((t, [1.0, 2.0])));",
+        "let k = 2.0; let scale = |x: Tile<f32, 2>| x * k; y.store_masked(scale(scale(t)));",
+    ];
+    insta::assert_snapshot!(bodies.map(|body| report("", body)).concat());
+}
+
+#[test]
+fn mistakes_in_calls() {
+    let bodies = [
+        "y.store_masked(first(t));",
+        "y.store_masked(leaky(t, 1));",
+        "y.store_masked(leaky(1.0, 1.0));",
+        "y.store_masked(leaky(t.sum(0).reshape([WIDTH]), 1.0));",
+        "y.store_masked(ones::<B, 4>(m));",
+        "y.store_masked(ones::<f32>(m));",
+        "y.store_masked(ones(m));",
+        "y.store_masked(ones::<3>(flag));",
+        "y.store_masked(ones::<{ B + 1 }>(m) + t);",
+        "y.store_masked(pair_of((t, [1.0])));",
+        "y.store_masked(pair_of(t));",
+        "y.store_masked(ping(t));",
+        "y.store_masked(leaky(&t, 1.0));",
+        "y.store_masked(t(1.0));",
+        "let f = |a, b| a + b; y.store_masked(f(t));",
+        "let mut c = 1.0; let f = |a| { c = 2.0; a }; y.store_masked(f(t));",
+        "let f = |a: Tile<i32, 2>| a; y.store_masked(f(t));",
+        "break_of(t);",
+    ];
+    insta::assert_snapshot!(bodies.map(|body| report("", body)).concat());
+}
+
+#[test]
+fn conditions_are_printed_and_refused() {
+    let options = [
+        "where(B % 16 == 0, (m + 1) * 2 <= n.div_ceil(WIDTH) && m != n)",
+        "where(WIDTH > 8), instances(B = 4)",
+        "where(B % (B - 4) == 0), instances(B = 4; B = 8)",
+        "where(q < 4)",
+        "where(B)",
+    ];
+    insta::assert_snapshot!(options.map(|options| report(options, "y.store_masked(t);")).concat());
+}
+
+#[test]
+fn operators_of_functions_are_calls_but_where_rust_needs_constants() {
+    let function = syn::parse_quote! {
+        fn f<const N: usize>(mut x: Tile<f32, 1>, k: usize) -> [Tile<f32, 1>; 2 + 1] {
+            const M: usize = 2 * N;
+            const FOUR: usize = 2 + 2;
+            x += -x * (k + M) as f32;
+            if x.item() < -1.0 { g::<{ N + 1 }>(x) }
+            [x; 2 + 1]
+        }
+    };
+    let function = tile_frontend::function(function).unwrap();
+    let expected: syn::ItemFn = syn::parse_quote! {
+        fn f<const N: usize>(mut x: Tile<f32, 1>, k: usize) -> [Tile<f32, 1>; 2 + 1] {
+            #[allow(non_snake_case, unused_variables)]
+            let M: usize = 2 * N;
+            const FOUR: usize = 2 + 2;
+            x = ::tile::kernel::either::add(
+                x,
+                ::tile::kernel::either::mul(::tile::kernel::either::neg(x), (::tile::kernel::either::add(k, M)) as f32)
+            );
+            if ::tile::kernel::either::lt(x.item(), -1.0) { g::<{ N + 1 }>(x) }
+            [x; 2 + 1]
+        }
+    };
+    let text = |function: &syn::ItemFn| quote::ToTokens::to_token_stream(function).to_string();
+    assert_eq!(text(&function), text(&expected));
+}
