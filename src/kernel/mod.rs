@@ -23,6 +23,7 @@
 //! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
+//! | `grid` | [`block_id`] and [`block_count`] |
 //! | `gather` | reading a tensor at tiles of indices |
 //! | `view_movement` | views of views: `permute`, `flip`, `pad` and the other movements of tensors |
 //! | `views` | [`TensorView`], [`PartitionView`] and their mutable forms |
@@ -40,6 +41,7 @@ mod convert;
 mod folds;
 mod functions;
 mod gather;
+mod grid;
 mod movement;
 mod operators;
 mod reductions;
@@ -50,7 +52,6 @@ mod value;
 mod view_movement;
 mod views;
 
-pub use arena::in_block;
 pub use axes::Axes;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use contract::{MmaOperand, mma, mma_tf32};
@@ -64,6 +65,7 @@ pub use functions::{
     saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trailing_zeros, trunc,
 };
 pub use gather::{GatherIndex, GatherIndices};
+pub use grid::{block_count, block_id, in_block};
 pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use tile::Tile;
 pub use tile_runtime::element::{Bits, Element, Float, Int, Number};

@@ -9,6 +9,7 @@ mod behaviour_views;
 mod control;
 mod elementwise;
 mod exits;
+mod grids;
 mod integers;
 mod launches;
 mod lines;

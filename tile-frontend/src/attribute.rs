@@ -1,15 +1,17 @@
-//! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64; BM = 64, BN = 64)`.
+//! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64; BM = 64, BN = 64)`, `grid = [m.div_ceil(BM)]`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
 use syn::parse::{Parse, ParseStream};
-use syn::{Ident, LitInt, Token, parenthesized};
+use syn::{ExprArray, Ident, LitInt, Token, parenthesized};
 use tile_ir::specialize::SpecializeError;
 use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
 
 /// The parsed attribute.
 pub(crate) struct Attribute {
     instances: Vec<Instance>,
+    /// Blocks along each axis, where the outputs' tiles don't say.
+    pub(crate) grid: Option<ExprArray>,
 }
 
 struct Instance {
@@ -25,12 +27,26 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
 
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Attribute> {
-        let mut instances = Vec::new();
+        let (mut instances, mut grid) = (Vec::new(), None);
         while !input.is_empty() {
             let key: Ident = input.parse()?;
+            if key == "grid" {
+                input.parse::<Token![=]>()?;
+                grid = Some(input.parse::<ExprArray>().map_err(|error| {
+                    syn::Error::new(
+                        error.span(),
+                        "a grid is an array of extents\n  help: write `grid = [m.div_ceil(BM), 4]`",
+                    )
+                })?);
+                if !input.is_empty() {
+                    input.parse::<Token![,]>()?;
+                }
+                continue;
+            }
             if key != "instances" {
-                let message =
-                    format!("`{key}` isn't an option of `tile_kernel`; write `instances(NAME = value, …)`");
+                let message = format!(
+                    "`{key}` isn't an option of `tile_kernel`; write `instances(NAME = value, …)` or `grid = [blocks, …]`"
+                );
                 return Err(syn::Error::new(key.span(), message));
             }
             let list;
@@ -45,7 +61,7 @@ impl Parse for Attribute {
                 input.parse::<Token![,]>()?;
             }
         }
-        Ok(Attribute { instances })
+        Ok(Attribute { instances, grid })
     }
 }
 

@@ -13,6 +13,7 @@ mod attribute;
 mod diagnostic;
 mod elements;
 mod exits;
+mod grid;
 mod lower;
 mod rewrite;
 mod scope;
@@ -72,7 +73,10 @@ impl Lowered {
 /// ```
 pub fn lower(attribute: TokenStream, mut function: ItemFn, file: &str) -> Result<Lowered, Diagnostics> {
     let attribute = attribute::parse(attribute)?;
-    let signature = signature::parse(&function, file)?;
+    let mut signature = signature::parse(&function, file)?;
+    if let Some(grid) = &attribute.grid {
+        signature.kernel.grid = Some(grid::lower(grid, &signature.extents())?);
+    }
     let body = lower::body(signature, &function)?;
     rewrite::rewrite(&mut function.block, &body.rewrites);
     let instances = attribute.specialize(&body.kernel)?;

@@ -303,6 +303,11 @@ impl Evaluation<'_> {
         match &data.op {
             Op::Constant { value, elem } => Array::scalar(known(elem), *value),
             Op::Extent(dim) => Array::scalar(DType::Index, self.dim(dim)),
+            Op::BlockId { axis } => Array::scalar(DType::Index, Literal::Int(self.block[*axis] as i128)),
+            Op::BlockCount { axis } => {
+                let space = self.instance.grid_space().expect("verified: a kernel has a grid");
+                Array::scalar(DType::Index, self.dim(&space[*axis]))
+            }
             Op::Unary(op) => operand(0).unary(*op),
             Op::Binary(op) => operand(0).binary(*op, operand(1)),
             Op::Compare(predicate) => operand(0).compare(*predicate, operand(1)),

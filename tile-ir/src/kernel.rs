@@ -4,6 +4,7 @@
 //! rules are [`mod@crate::verify`]'s, so a [`Kernel`] on its own may be wrong.
 
 use crate::dim::Dim;
+use crate::grid::Grid;
 use crate::loc::Loc;
 use crate::ops::{Domain, Op};
 use crate::types::{TensorType, Type};
@@ -113,6 +114,8 @@ pub struct Kernel {
     pub file: String,
     /// Compile-time parameters in order of declaration.
     pub generics: Vec<Generic>,
+    /// The grid, where it isn't the outputs' tiles.
+    pub grid: Option<Grid>,
     body: RegionId,
     values: Vec<ValueData>,
     ops: Vec<OpData>,
@@ -127,6 +130,7 @@ impl Kernel {
             name: name.into(),
             file: String::new(),
             generics,
+            grid: None,
             body: RegionId(0),
             values: Vec::new(),
             ops: Vec::new(),

@@ -16,6 +16,7 @@ mod expressions;
 mod finish;
 mod folds;
 mod gather;
+mod grid;
 mod lines;
 mod loops;
 mod matches;

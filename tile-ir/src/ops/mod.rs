@@ -218,6 +218,16 @@ pub enum Op {
     },
     /// `tile of integers → tile [bins] of i32`: how many elements are 0, 1, …; others are not counted.
     Histogram(Dim),
+    /// `→ index`. The block's index along an axis of the grid.
+    BlockId {
+        /// The axis.
+        axis: usize,
+    },
+    /// `→ index`. The number of blocks along an axis of the grid.
+    BlockCount {
+        /// The axis.
+        axis: usize,
+    },
 }
 
 impl Op {
@@ -265,6 +275,8 @@ impl Op {
             Op::Histogram(_) => "histogram",
             Op::While => "while",
             Op::Item => "item",
+            Op::BlockId { .. } => "block_id",
+            Op::BlockCount { .. } => "block_count",
         }
     }
 

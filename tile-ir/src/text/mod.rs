@@ -131,6 +131,13 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
 }
 ";
 
+    const GRID: &str = "\
+kernel @grid<B>(%x: tensor<m x f32>) grid [ceil_div(m, B), 4] {
+  %0 = block_id axis 1 : index
+  %1 = block_count axis 0 : index
+}
+";
+
     const VIEWS: &str = "\
 kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tensor<n x m x f32>) {
   %yt = view %y permute [1, 0] : mut tensor<m x n x f32, strided [1, m]>
@@ -169,7 +176,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
 
     #[test]
     fn round_trips_exactly() {
-        for text in [MATMUL, EVERYTHING, VIEWS] {
+        for text in [MATMUL, EVERYTHING, VIEWS, GRID] {
             let kernel = parse(text).unwrap();
             assert_eq!(print(&kernel), text);
             let located = print_with_locations(&kernel);
@@ -204,6 +211,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
             views: bool, cut in 0..EVERYTHING.len(), len in 0..40usize, with in "[ -~\\n]{0,6}",
         ) {
             let mut text = if views { VIEWS } else { EVERYTHING }.as_bytes().to_vec();
+            let cut = cut.min(text.len());
             let end = (cut + len).min(text.len());
             text.splice(cut..end, with.bytes());
             if let Ok(kernel) = parse(&String::from_utf8_lossy(&text)) {

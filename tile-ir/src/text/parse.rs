@@ -2,6 +2,7 @@
 //! [`ParseError`]; the kernel is as unverified as the text.
 
 use super::lexer::{Spanned, Token, tokens};
+use crate::grid::Grid;
 use crate::kernel::{Generic, GenericKind, Kernel, OpData, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Domain, Literal, Op};
@@ -171,6 +172,9 @@ impl Parser {
         for (name, ty) in self.list('(', ')', Self::parameter)? {
             let value = self.kernel.new_param(ty, &name);
             self.values.insert(name, value);
+        }
+        if self.accept_word("grid") {
+            self.kernel.grid = Some(Grid::Extents(self.list('[', ']', Self::dim)?));
         }
         let body = self.kernel.body();
         self.region_ops(body)?;

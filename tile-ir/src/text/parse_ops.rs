@@ -125,6 +125,8 @@ impl Parser {
                 Ok(Head { op: HeadOp::While { carried }, operands })
             }
             "item" => ready(Op::Item, self.values()?),
+            "block_id" => ready(Op::BlockId { axis: self.axis()? }, Vec::new()),
+            "block_count" => ready(Op::BlockCount { axis: self.axis()? }, Vec::new()),
             _ => self.error_at(position, format!("`{name}` is not an op")),
         }
     }

@@ -87,7 +87,8 @@ impl<'k> Printer<'k> {
         let params = self.kernel.params().iter();
         let params: Vec<String> =
             params.map(|&p| format!("{}: {}", self.name(p), self.kernel.ty(p))).collect();
-        let _ = writeln!(self.out, "({}) {{", params.join(", "));
+        let grid = self.kernel.grid.as_ref().map_or(String::new(), |grid| format!(" grid {grid}"));
+        let _ = writeln!(self.out, "({}){grid} {{", params.join(", "));
         self.region_ops(self.kernel.body(), 1);
         self.out.push_str("}\n");
         self.out
@@ -185,6 +186,7 @@ impl<'k> Printer<'k> {
             (Op::Constant { value, elem }, _) => format!("{name} {}", literal(value, elem)),
             (Op::Extent(dim), _) => format!("{name} {dim}"),
             (Op::Iota { axis, .. }, _) => format!("{name} {axis}"),
+            (Op::BlockId { axis } | Op::BlockCount { axis }, _) => format!("{name} axis {axis}"),
             (Op::CastWith(_, rounding), _) => format!("{name} {} {operands}", rounding.name()),
             (Op::Permute(permutation), _) => format!("{name} {operands} {permutation:?}"),
             (Op::Reduce { op, axis }, _) => format!("{name} {} {operands} axis {axis}", op.name()),

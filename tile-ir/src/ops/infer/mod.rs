@@ -70,7 +70,9 @@ pub fn display_shape(shape: &[Dim]) -> String {
 pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
     match op {
         Op::Constant { value, elem } => elementwise::constant(value, elem, operands),
-        Op::Extent(_) => count(op, operands, 0).map(|()| vec![Type::INDEX]),
+        Op::Extent(_) | Op::BlockId { .. } | Op::BlockCount { .. } => {
+            count(op, operands, 0).map(|()| vec![Type::INDEX])
+        }
         Op::Unary(unary) => elementwise::one_type(op, unary.domain(), operands, 1).map(|ty| vec![ty]),
         Op::Binary(binary) => elementwise::one_type(op, binary.domain(), operands, 2).map(|ty| vec![ty]),
         Op::Compare(predicate) => elementwise::one_type(op, predicate.domain(), operands, 2)
