@@ -15,6 +15,7 @@
 //! | `contract` | `mma` and the formats that it multiplies |
 //! | `convert` | casts that round as told, bits, `mul_add`, wrapping and overflowing arithmetic |
 //! | `functions` | `exp`, `max`, `select` and the other free functions |
+//! | `atomics` | [`AtomicView`]: elements that any block may change |
 //! | `axes` | which axes a reduction joins |
 //! | `reductions` | `sum`, `max`, `any` … and `cumsum`, `cummax` … |
 //! | `folds` | [`reduce()`] and [`scan`]: reductions and scans with a closure |
@@ -32,6 +33,7 @@
 //! end hasn't seen, such as a unit test that makes tiles by hand; they panic and name the shapes.
 
 mod arena;
+mod atomics;
 mod axes;
 mod compare;
 mod composite;
@@ -52,6 +54,10 @@ mod value;
 mod view_movement;
 mod views;
 
+pub use atomics::{
+    AcqRel, Acquire, AtomicInt, AtomicNumber, AtomicScope, AtomicValue, AtomicView, BlockScope, DeviceScope,
+    LoadOrder, Relaxed, Release, StoreOrder, SystemScope, UpdateOrder,
+};
 pub use axes::Axes;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use contract::{MmaOperand, mma, mma_tf32};

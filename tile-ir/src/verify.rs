@@ -76,8 +76,13 @@ pub struct VerifyError {
 /// # Errors
 /// All [`VerifyError`]s found, in order of appearance.
 pub fn verify(kernel: Kernel) -> Result<VerifiedKernel, Vec<VerifyError>> {
-    let mut verifier =
-        Verifier { kernel: &kernel, defined: HashSet::new(), viewed: HashSet::new(), errors: Vec::new() };
+    let mut verifier = Verifier {
+        kernel: &kernel,
+        defined: HashSet::new(),
+        viewed: HashSet::new(),
+        atomic: HashSet::new(),
+        errors: Vec::new(),
+    };
     verifier.run();
     let errors = verifier.errors;
     if errors.is_empty() { Ok(VerifiedKernel(kernel)) } else { Err(errors) }
@@ -89,6 +94,8 @@ struct Verifier<'k> {
     defined: HashSet<ValueId>,
     /// Mutable tensors that have a view.
     viewed: HashSet<ValueId>,
+    /// Mutable tensors that any block changes atomically.
+    atomic: HashSet<ValueId>,
     errors: Vec<VerifyError>,
 }
 
@@ -151,6 +158,17 @@ impl Verifier<'_> {
     }
 
     fn no_output(&mut self) {
+        if let Some(&argument) = self.atomic.iter().next() {
+            let name = self.kernel.value(argument).name.as_deref().unwrap_or("an argument");
+            return self.error_with_help(
+                Loc::UNKNOWN,
+                format!(
+                    "kernel `{}` has no grid: `{name}` is accessed atomically, so it has no tiles that blocks own",
+                    self.kernel.name
+                ),
+                "write `#[tile_kernel(grid = [blocks])]`, with sizes of the signature and const parameters",
+            );
+        }
         let unused = self.kernel.tensors().find(|(_, tensor)| tensor.mutable);
         let name = unused.and_then(|(argument, _)| self.kernel.value(argument).name.as_deref());
         let reason =
@@ -287,6 +305,7 @@ impl Verifier<'_> {
             Op::ReduceWith { .. } | Op::ScanWith { .. } => self.fold_region(op),
             Op::For | Op::While => self.loop_region(op),
             Op::BlockId { axis } | Op::BlockCount { axis } => self.grid_axis(op, axis),
+            Op::Atomic(_) => self.atomic_tensor(op),
             Op::View(_) if !top_level => self.error_with_help(
                 data.loc,
                 "a view of a tensor is made at the top level of a kernel, not in a loop or branch",
@@ -429,6 +448,9 @@ impl Verifier<'_> {
                 "leave `grid = […]` out: the tiles of a `partition_view_mut` are the grid",
             );
         }
+        if mutable && self.atomic.contains(&argument) {
+            self.viewed_twice(argument, data.loc);
+        }
         if mutable && !self.viewed.insert(argument) {
             self.error_with_help(
                 data.loc,
@@ -436,6 +458,27 @@ impl Verifier<'_> {
                 "use one view; `reshape` and `permute` give its tiles other shapes",
             );
         }
+    }
+
+    fn atomic_tensor(&mut self, op: OpId) {
+        let data = self.kernel.op(op);
+        let Some(&tensor) = data.operands.first() else { return };
+        let argument = Source::of(self.kernel, tensor).argument;
+        self.atomic.insert(argument);
+        if self.viewed.contains(&argument) {
+            self.viewed_twice(argument, data.loc);
+        }
+    }
+
+    fn viewed_twice(&mut self, argument: ValueId, loc: Loc) {
+        let name = self.kernel.value(argument).name.as_deref().unwrap_or("an argument");
+        self.error_with_help(
+            loc,
+            format!(
+                "`{name}` has an atomic view and a partition view: any block may change what one block owns"
+            ),
+            "make all accesses atomic, or pass two tensors",
+        );
     }
 
     fn loop_region(&mut self, op: OpId) {

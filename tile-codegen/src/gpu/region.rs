@@ -171,6 +171,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::LoadMasked | Op::Load { .. } => self.load(data),
             Op::GatherLoad => self.gather_load(data),
             Op::StoreMasked | Op::Store => self.store(data),
+            Op::Atomic(atomic) => self.atomic(data, *atomic),
             Op::For => self.for_loop(data),
             Op::While => self.while_loop(data),
             Op::If => self.branch(data),

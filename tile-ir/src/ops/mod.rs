@@ -1,6 +1,7 @@
 //! What an op is. Leaf ops are rows of the [`elementwise`] and [`mod@compare`] tables, reductions of their own,
 //! [`reduction`]; structural ops are variants here, and their type rules are in [`infer`].
 
+pub mod atomic;
 pub mod compare;
 pub mod elementwise;
 pub(crate) mod fused;
@@ -11,6 +12,7 @@ pub mod reduction;
 pub mod scan;
 mod special;
 
+pub use atomic::{Atomic, AtomicKind, Order, Scope};
 pub use compare::{Classification, Predicate};
 pub use elementwise::{BinaryOp, Domain, UnaryOp};
 pub use infer::{TypeError, result_types};
@@ -223,6 +225,11 @@ pub enum Op {
         /// The axis.
         axis: usize,
     },
+    /// `mut tensor, integer tile…, value tile…, mask → tile`, all tiles of one shape: one index tile per axis, then
+    /// [`AtomicKind::values`] values, then a tile of bool where it is masked. Element `k` of the result is what was at
+    /// `[i₀[k], i₁[k], …]` before; where there is no such element, or the mask is false, nothing happens and it is
+    /// 0. A store has no result. Elements of one op follow each other in row-major order, but on GPUs in any order.
+    Atomic(Atomic),
     /// `→ index`. The number of blocks along an axis of the grid.
     BlockCount {
         /// The axis.
@@ -275,6 +282,7 @@ impl Op {
             Op::Histogram(_) => "histogram",
             Op::While => "while",
             Op::Item => "item",
+            Op::Atomic(_) => "atomic",
             Op::BlockId { .. } => "block_id",
             Op::BlockCount { .. } => "block_count",
         }
@@ -291,6 +299,7 @@ impl Op {
             Op::ReduceWith { .. } => "reduce",
             Op::ScanWith { .. } => "scan",
             Op::View(movement) => movement.name(),
+            Op::Atomic(atomic) => atomic.kind.rust_name(),
             op => op.name(),
         }
     }
@@ -317,7 +326,7 @@ impl Op {
 
     /// Whether the op does something besides giving results, so that it must stay where it is.
     pub fn has_effect(&self) -> bool {
-        self.is_store() || matches!(self, Op::Yield)
+        self.is_store() || matches!(self, Op::Yield | Op::Atomic(_))
     }
 
     /// Whether the op writes memory.

@@ -39,7 +39,9 @@ fn stays(kernel: &Kernel, op: OpId, live: &HashSet<ValueId>) -> bool {
 fn has_store(kernel: &Kernel, region: RegionId) -> bool {
     kernel.region(region).ops.iter().any(|&op| {
         let data = kernel.op(op);
-        data.op.is_store() || data.regions.iter().any(|&inner| has_store(kernel, inner))
+        data.op.is_store()
+            || matches!(data.op, Op::Atomic(_))
+            || data.regions.iter().any(|&inner| has_store(kernel, inner))
     })
 }
 

@@ -132,9 +132,16 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
 ";
 
     const GRID: &str = "\
-kernel @grid<B>(%x: tensor<m x f32>) grid [ceil_div(m, B), 4] {
+kernel @grid<B>(%x: tensor<m x f32>, %c: mut tensor<n x i64>) grid [ceil_div(m, B), 4] {
   %0 = block_id axis 1 : index
   %1 = block_count axis 0 : index
+  %2 = iota 0 : tile<4 x i32>
+  %3 = iota 0 : tile<4 x i64>
+  %4 = eq %3, %3 : tile<4 x bool>
+  %5 = atomic add relaxed device %c[%2], %3 : tile<4 x i64>
+  %6 = atomic compare_exchange acq_rel block %c[%2], %3, %5 mask %4 : tile<4 x i64>
+  %7 = atomic load acquire system %c[%2] : tile<4 x i64>
+  atomic store release device %c[%2], %6
 }
 ";
 

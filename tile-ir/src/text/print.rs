@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::infer::display_shape;
-use crate::ops::{Domain, Literal, Movement, Op, ScanMode};
+use crate::ops::{Atomic, Domain, Literal, Movement, Op, ScanMode};
 use crate::types::Elem;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -205,6 +205,7 @@ impl<'k> Printer<'k> {
             (Op::LoadMasked | Op::GatherLoad, [view, pad, indices @ ..]) => {
                 format!("{name} {}{} pad {}", self.name(*view), self.indices(indices), self.name(*pad))
             }
+            (Op::Atomic(atomic), [tensor, rest @ ..]) => self.atomic_head(*atomic, *tensor, rest),
             (Op::Load { .. }, [view, indices @ ..]) => {
                 format!("{name} {}{}", self.name(*view), self.indices(indices))
             }
@@ -238,6 +239,16 @@ impl<'k> Printer<'k> {
             mode_words(mode),
             self.list(params)
         )
+    }
+
+    fn atomic_head(&self, atomic: Atomic, tensor: ValueId, rest: &[ValueId]) -> String {
+        let values = atomic.kind.values() + usize::from(atomic.masked);
+        let (indices, values) = rest.split_at(rest.len().saturating_sub(values));
+        let (values, mask) = values.split_at(values.len().min(atomic.kind.values()));
+        let words = [atomic.kind.name(), atomic.order.name(), atomic.scope.name()].join(" ");
+        let values: String = values.iter().map(|&value| format!(", {}", self.name(value))).collect();
+        let mask: String = mask.iter().map(|&mask| format!(" mask {}", self.name(mask))).collect();
+        format!("atomic {words} {}[{}]{values}{mask}", self.name(tensor), self.list(indices))
     }
 
     fn indices(&self, indices: &[ValueId]) -> String {

@@ -4,6 +4,7 @@
 //! user knows them (shapes and element types), because the front end shows them at the user's expression.
 //! The rules are in one file per kind of op; what several of them check is here.
 
+mod atomic;
 mod contract;
 mod control;
 mod elementwise;
@@ -117,6 +118,7 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         }
         Op::Sort { axis, count, .. } => lines::sort(op, *axis, count, operands),
         Op::Histogram(bins) => lines::histogram(op, bins, operands).map(|ty| vec![ty]),
+        Op::Atomic(kind) => atomic::atomic(op, *kind, operands),
         Op::While => control::while_loop(operands),
         Op::Item => tiles::item(op, operands).map(|ty| vec![ty]),
     }
