@@ -82,7 +82,7 @@ macro_rules! check_exact {
                 $(super::array(&$input.0[..], &$input.1),)*
                 super::array(&zeros, &output_shape),
             ],
-            output: [$(stringify!($input)),*].len(),
+            output: <[&str]>::len(&[$(stringify!($input)),*]),
             expected: $expected.into_iter().map(f64::from).collect(),
             tolerance: 0.0,
             run: &|device| {

@@ -6,8 +6,9 @@
 use super::{Ir, Value};
 use inkwell::llvm_sys::core::{
     LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMBuildFenceSyncScope,
-    LLVMGetSyncScopeID, LLVMSetAtomicSyncScopeID, LLVMSetOrdering,
+    LLVMGetSyncScopeID, LLVMSetAlignment, LLVMSetAtomicSyncScopeID, LLVMSetOrdering,
 };
+use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp};
 use inkwell::values::{AsValueRef, BasicValueEnum, IntValue, PointerValue};
 use tile_ir::DType;
@@ -32,6 +33,13 @@ fn ordering(order: Order) -> LLVMAtomicOrdering {
         Order::Release => LLVMAtomicOrdering::LLVMAtomicOrderingRelease,
         Order::AcqRel => LLVMAtomicOrdering::LLVMAtomicOrderingAcquireRelease,
     }
+}
+
+/// Says that an access is aligned to its size. A type's own alignment may be less where the module has no layout
+/// yet, and then the access would be a call of a library.
+fn align(access: LLVMValueRef, bytes: u32) {
+    // SAFETY: the value is a load, store, update or exchange that was just built; elements are aligned to their size.
+    unsafe { LLVMSetAlignment(access, bytes) };
 }
 
 impl<'c> Ir<'c> {
@@ -138,6 +146,7 @@ impl<'c> Ir<'c> {
                 scope,
             ))
         };
+        align(old.as_value_ref(), dtype.bytes() as u32);
         if site.kind == AtomicKind::Swap { self.number(old.into_int_value(), dtype) } else { old }
     }
 
@@ -163,6 +172,7 @@ impl<'c> Ir<'c> {
                 scope,
             ))
         };
+        align(pair.as_value_ref(), expected.get_type().get_bit_width() / 8);
         let part = |i| {
             let part = self.builder.build_extract_value(pair.into_struct_value(), i, "");
             part.expect("the builder is positioned").into_int_value()
@@ -195,16 +205,18 @@ impl<'c> Ir<'c> {
 
     fn atomic_load(&self, site: Site, dtype: DType, address: PointerValue<'c>) -> IntValue<'c> {
         let value = self.load(self.int_type(8 * dtype.bytes() as u32).into(), address);
+        align(value.as_value_ref(), dtype.bytes() as u32);
         self.make_atomic(value.as_value_ref(), site);
         value.into_int_value()
     }
 
     fn atomic_store(&self, site: Site, address: PointerValue<'c>, value: IntValue<'c>) {
         let store = self.builder.build_store(address, value).expect("the builder is positioned");
+        align(store.as_value_ref(), value.get_type().get_bit_width() / 8);
         self.make_atomic(store.as_value_ref(), site);
     }
 
-    fn make_atomic(&self, access: inkwell::llvm_sys::prelude::LLVMValueRef, site: Site) {
+    fn make_atomic(&self, access: LLVMValueRef, site: Site) {
         let scope = self.scope(site.scope);
         // SAFETY: the value is a load or store that was just built, whose alignment is its type's own.
         unsafe {
