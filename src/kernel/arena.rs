@@ -30,9 +30,7 @@ thread_local! {
 }
 
 /// Runs one block of a kernel; every tile that it makes is gone afterwards.
-///
-/// `#[tile_kernel]` calls this; there is no other reason to.
-pub fn in_block<Output>(body: impl FnOnce() -> Output) -> Output {
+pub(super) fn in_block<Output>(body: impl FnOnce() -> Output) -> Output {
     let _end = BlockEnd::begin();
     body()
 }

@@ -15,6 +15,7 @@
 //! | `contract` | `mma` and the formats that it multiplies |
 //! | `convert` | casts that round as told, bits, `mul_add`, wrapping and overflowing arithmetic |
 //! | `functions` | `exp`, `max`, `select` and the other free functions |
+//! | `atomics` | [`AtomicView`]: elements that any block may change |
 //! | `axes` | which axes a reduction joins |
 //! | `reductions` | `sum`, `max`, `any` … and `cumsum`, `cummax` … |
 //! | `folds` | [`reduce()`] and [`scan`]: reductions and scans with a closure |
@@ -24,6 +25,7 @@
 //! | [`either`] | operators of values that may be tiles or scalars, in a `#[tile_fn]` |
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
+//! | `grid` | [`block_id`] and [`block_count`] |
 //! | `gather` | reading a tensor at tiles of indices |
 //! | `messages` | [`tile_println!`](crate::tile_println) and [`tile_assert!`](crate::tile_assert) |
 //! | `view_movement` | views of views: `permute`, `flip`, `pad` and the other movements of tensors |
@@ -33,6 +35,7 @@
 //! end hasn't seen, such as a unit test that makes tiles by hand; they panic and name the shapes.
 
 mod arena;
+mod atomics;
 mod axes;
 mod compare;
 mod composite;
@@ -43,6 +46,7 @@ pub mod either;
 mod folds;
 mod functions;
 mod gather;
+mod grid;
 mod messages;
 mod movement;
 mod operators;
@@ -54,7 +58,10 @@ mod value;
 mod view_movement;
 mod views;
 
-pub use arena::in_block;
+pub use atomics::{
+    AcqRel, Acquire, AtomicInt, AtomicNumber, AtomicScope, AtomicValue, AtomicView, BlockScope, DeviceScope,
+    LoadOrder, Relaxed, Release, StoreOrder, SystemScope, UpdateOrder,
+};
 pub use axes::Axes;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};
 pub use contract::{MmaOperand, mma, mma_scaled, mma_tf32};
@@ -68,6 +75,7 @@ pub use functions::{
     saturating_sub, select, sigmoid, signum, silu, sin, sinh, sqrt, tan, tanh, trailing_zeros, trunc,
 };
 pub use gather::{GatherIndex, GatherIndices};
+pub use grid::{block_count, block_id, in_block};
 pub use messages::{Asserted, assert_that, print_line};
 pub use movement::{Distance, Squeeze, Unsqueeze, cat, stack};
 pub use tile::Tile;

@@ -154,6 +154,10 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
         TensorViewMut { data, seen: Seen::dense(&extents, T::DTYPE, true), block }
     }
 
+    pub(super) fn cells(&self) -> &'a [Cell<T>] {
+        self.data
+    }
+
     pub(super) fn with<const S: usize>(&self, seen: Seen) -> TensorViewMut<'a, T, S> {
         TensorViewMut { data: self.data, seen, block: self.block }
     }

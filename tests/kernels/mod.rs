@@ -2,6 +2,7 @@
 //! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
 //! feature `jit` on the CPU (the compiled body).
 
+mod behaviour_atomics;
 mod behaviour_control;
 mod behaviour_movement;
 mod behaviour_numbers;
@@ -12,6 +13,7 @@ mod control;
 mod elementwise;
 mod exits;
 mod functions;
+mod grids;
 mod integers;
 mod launches;
 mod lines;

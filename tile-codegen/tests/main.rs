@@ -7,6 +7,8 @@ mod support;
 
 #[path = "targets/accuracy.rs"]
 mod accuracy;
+#[path = "targets/atomics.rs"]
+mod atomics;
 #[path = "targets/contract.rs"]
 mod contract;
 #[path = "targets/control.rs"]

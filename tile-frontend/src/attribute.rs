@@ -1,12 +1,12 @@
 //! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64; BM = 64, BN = 64)` and
-//! `where(BK % 16 == 0, m % BM == 0)`.
+//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Expr, Ident, LitInt, Token, parenthesized};
+use syn::{Expr, ExprArray, Ident, LitInt, Token, parenthesized};
 use tile_ir::specialize::SpecializeError;
 use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
 
@@ -15,6 +15,8 @@ pub(crate) struct Attribute {
     /// The conditions of `where(…)`.
     pub(crate) conditions: Vec<Expr>,
     instances: Vec<Instance>,
+    /// Blocks along each axis, where the outputs' tiles don't say.
+    pub(crate) grid: Option<ExprArray>,
 }
 
 struct Instance {
@@ -28,40 +30,54 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
     Ok(syn::parse2(tokens)?)
 }
 
+/// What an error about the options says.
+const OPTIONS: &str = "write `instances(NAME = value, …)`, `where(condition, …)` or `grid = [blocks, …]`";
+
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Attribute> {
-        let (mut instances, mut conditions) = (Vec::new(), Vec::new());
+        let mut attribute = Attribute { conditions: Vec::new(), instances: Vec::new(), grid: None };
         while !input.is_empty() {
             let key: Ident = input.call(Ident::parse_any)?;
-            if key == "where" {
-                let list;
-                parenthesized!(list in input);
-                conditions.extend(Punctuated::<Expr, Token![,]>::parse_terminated(&list)?);
-                if !input.is_empty() {
-                    input.parse::<Token![,]>()?;
+            match key.to_string().as_str() {
+                "grid" => attribute.grid = Some(grid(input)?),
+                "where" => {
+                    let list;
+                    parenthesized!(list in input);
+                    attribute.conditions.extend(Punctuated::<Expr, Token![,]>::parse_terminated(&list)?);
                 }
-                continue;
-            }
-            if key != "instances" {
-                let message = format!(
-                    "`{key}` isn't an option of `tile_kernel`; write `instances(NAME = value, …)` or `where(condition, …)`"
-                );
-                return Err(syn::Error::new(key.span(), message));
-            }
-            let list;
-            parenthesized!(list in input);
-            while !list.is_empty() {
-                instances.push(Instance::parse(&list)?);
-                if !list.is_empty() {
-                    list.parse::<Token![;]>()?;
+                "instances" => attribute.instances.extend(instances(input)?),
+                _ => {
+                    let message = format!("`{key}` isn't an option of `tile_kernel`; {OPTIONS}");
+                    return Err(syn::Error::new(key.span(), message));
                 }
             }
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }
         }
-        Ok(Attribute { conditions, instances })
+        Ok(attribute)
     }
+}
+
+fn grid(input: ParseStream<'_>) -> syn::Result<ExprArray> {
+    input.parse::<Token![=]>()?;
+    input.parse::<ExprArray>().map_err(|error| {
+        let message = "a grid is an array of extents\n  help: write `grid = [m.div_ceil(BM), 4]`";
+        syn::Error::new(error.span(), message)
+    })
+}
+
+fn instances(input: ParseStream<'_>) -> syn::Result<Vec<Instance>> {
+    let list;
+    parenthesized!(list in input);
+    let mut instances = Vec::new();
+    while !list.is_empty() {
+        instances.push(Instance::parse(&list)?);
+        if !list.is_empty() {
+            list.parse::<Token![;]>()?;
+        }
+    }
+    Ok(instances)
 }
 
 impl Instance {

@@ -14,6 +14,7 @@ mod diagnostic;
 mod elements;
 mod exits;
 mod functions;
+mod grid;
 mod helpers;
 mod lower;
 mod messages;
@@ -91,7 +92,10 @@ pub fn lower_with(
     file: &str,
 ) -> Result<Lowered, Diagnostics> {
     let attribute = attribute::parse(attribute)?;
-    let signature = signature::parse(&function, &attribute.conditions, helpers, file)?;
+    let mut signature = signature::parse(&function, &attribute.conditions, helpers, file)?;
+    if let Some(grid) = &attribute.grid {
+        signature.kernel.grid = Some(grid::lower(grid, &signature.extents())?);
+    }
     let body = lower::body(signature, &function, helpers)?;
     rewrite::rewrite(&mut function.block, &body.rewrites);
     let instances = attribute.specialize(&body.kernel)?;

@@ -26,6 +26,17 @@ pub(crate) struct Signature {
     pub(crate) scopes: Scopes,
 }
 
+impl Signature {
+    /// The extents that are names in the body: const parameters and run-time sizes.
+    pub(crate) fn extents(&self) -> HashMap<String, Dim> {
+        let named = self.scopes.variables.iter().filter_map(|variable| match &variable.value {
+            Val::Dim(dim) => Some((variable.name.clone(), dim.clone())),
+            _ => None,
+        });
+        named.collect()
+    }
+}
+
 pub(crate) fn parse(
     function: &ItemFn,
     conditions: &[Expr],

@@ -21,6 +21,8 @@ pub(crate) enum Val {
     Tensor(ValueId),
     /// A partition view.
     View(ValueId),
+    /// A tensor that blocks access atomically.
+    Atomic(ValueId),
     /// A tuple or array.
     List(Vec<Val>),
     /// A struct: its name and its fields, in the order of their names.

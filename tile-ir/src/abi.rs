@@ -11,12 +11,14 @@
 //! * On a GPU each slot is one kernel parameter and each block runs one tile; the grid is one-dimensional.
 //! * On the CPU the entry is a [`CpuEntry`], which runs a range of blocks on one thread.
 //!
-//! Blocks are numbered row-major over the index space of the outputs: the last axis counts fastest.
+//! Blocks are numbered row-major over the grid, which is the index space of the outputs or the kernel's own: the
+//! last axis counts fastest.
 
 use crate::analysis::{Bound as IndexBound, Ranges, bounds};
 use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
 use crate::dtype::DType;
+use crate::grid::Grid;
 use crate::kernel::{Kernel, ValueId};
 use crate::ops::Op;
 use crate::types::Type;
@@ -70,7 +72,8 @@ pub struct KernelAbi {
     pub sizes: Vec<String>,
     /// Whether the kernel prints or asserts. What optimisation leaves of it may not, which ignores the slot.
     pub logs: bool,
-    /// The index spaces of the mutable partition views, each with the argument that it cuts. All must agree.
+    /// The index spaces of the mutable partition views, each with the argument that it cuts. All must agree. A
+    /// kernel with a grid of its own has that alone.
     pub grids: Vec<(String, Vec<Dim>)>,
     /// What else must hold for the sizes.
     pub checks: Vec<Check>,
@@ -222,7 +225,7 @@ pub enum BindError {
 pub struct Bound {
     /// Values of [`KernelAbi::sizes`], in that order.
     pub sizes: Vec<u64>,
-    /// Blocks per axis of the outputs' index space.
+    /// Blocks per axis of the grid.
     pub grid: Vec<usize>,
 }
 
@@ -375,7 +378,7 @@ impl KernelAbi {
                 }
             }
         }
-        Ok(agreed.expect("verified: a kernel has a mutable partition view").1)
+        Ok(agreed.expect("verified: a kernel has a grid or a mutable partition view").1)
     }
 
     fn check_views(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
@@ -460,6 +463,9 @@ fn argument(kernel: &Kernel, param: ValueId) -> Argument {
 }
 
 fn grids(kernel: &Kernel) -> Vec<(String, Vec<Dim>)> {
+    if let Some(Grid::Extents(extents)) = &kernel.grid {
+        return vec![(String::from("grid"), extents.clone())];
+    }
     let mut grids = Vec::new();
     for op in kernel.walk() {
         let data = kernel.op(op);

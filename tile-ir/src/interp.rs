@@ -9,7 +9,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{OpData, RegionId, ValueId};
 use crate::log::{Event, Site};
-use crate::ops::{Literal, Op};
+use crate::ops::{Atomic, Literal, Op};
 use crate::specialize::Instance;
 use crate::types::{TensorType, Type};
 use crate::view::{Placement, Source};
@@ -186,6 +186,7 @@ impl Evaluation<'_> {
             }
             Op::LoadMasked | Op::Load { .. } => vec![Some(self.load(data))],
             Op::GatherLoad => vec![Some(self.gather_load(data))],
+            Op::Atomic(atomic) => self.atomic(data, *atomic),
             Op::StoreMasked | Op::Store => {
                 self.store(data);
                 Vec::new()
@@ -328,6 +329,29 @@ impl Evaluation<'_> {
         })
     }
 
+    fn atomic(&mut self, data: &OpData, atomic: Atomic) -> Vec<Option<Array>> {
+        let (argument, placement) = self.placement(data.operands[0]);
+        let tile = |&value: &ValueId| self.get(value).clone();
+        let tiles: Vec<Array> = data.operands[1..].iter().map(tile).collect();
+        let (indices, values) = tiles.split_at(placement.extents.len());
+        let (values, mask) = values.split_at(atomic.kind.values());
+        let (shape, dtype) = (indices[0].shape().to_vec(), self.arguments[argument].dtype());
+        let zero = if dtype.is_float() { Literal::Float(0.0) } else { Literal::Int(0) };
+        let mut old = Array::full(dtype, &shape, zero);
+        for at in 0..old.len() {
+            let index = indices.iter().map(|index| i64::try_from(index.get_int(at)).ok());
+            let position = index.collect::<Option<Vec<i64>>>().and_then(|index| placement.position(&index));
+            let on = mask.iter().all(|mask| mask.get_int(at) != 0);
+            let Some(position) = position.filter(|_| on) else { continue };
+            let before = self.arguments[argument].get(position);
+            let given: Vec<Literal> = values.iter().map(|value| value.get(at)).collect();
+            let after = Array::full(dtype, &[1], atomic.kind.update(dtype, before, &given));
+            self.arguments[argument].write(&after, |_| Some(position));
+            old.write(&Array::full(dtype, &[1], before), |_| Some(at));
+        }
+        if atomic.kind.has_result() { vec![Some(old)] } else { Vec::new() }
+    }
+
     fn tile_shape(&self, value: ValueId) -> Vec<usize> {
         extents(&self.instance.ty(value).as_tile().expect("verified: a tile").shape)
     }
@@ -338,6 +362,11 @@ impl Evaluation<'_> {
         match &data.op {
             Op::Constant { value, elem } => Array::scalar(known(elem), *value),
             Op::Extent(dim) => Array::scalar(DType::Index, self.dim(dim)),
+            Op::BlockId { axis } => Array::scalar(DType::Index, Literal::Int(self.block[*axis] as i128)),
+            Op::BlockCount { axis } => {
+                let space = self.instance.grid_space().expect("verified: a kernel has a grid");
+                Array::scalar(DType::Index, self.dim(&space[*axis]))
+            }
             Op::Unary(op) => operand(0).unary(*op),
             Op::Binary(op) => operand(0).binary(*op, operand(1)),
             Op::Compare(predicate) => operand(0).compare(*predicate, operand(1)),
@@ -370,6 +399,7 @@ impl Evaluation<'_> {
             | Op::LoadMasked
             | Op::Load { .. }
             | Op::GatherLoad
+            | Op::Atomic(_)
             | Op::StoreMasked
             | Op::Store
             | Op::For

@@ -5,6 +5,7 @@
 
 use crate::condition::Condition;
 use crate::dim::Dim;
+use crate::grid::Grid;
 use crate::loc::Loc;
 use crate::ops::{Domain, Op};
 use crate::types::{TensorType, Type};
@@ -116,6 +117,8 @@ pub struct Kernel {
     pub generics: Vec<Generic>,
     /// What the kernel relies on, of its parameters and run-time sizes.
     pub conditions: Vec<Condition>,
+    /// The grid, where it isn't the outputs' tiles.
+    pub grid: Option<Grid>,
     body: RegionId,
     values: Vec<ValueData>,
     ops: Vec<OpData>,
@@ -131,6 +134,7 @@ impl Kernel {
             file: String::new(),
             generics,
             conditions: Vec::new(),
+            grid: None,
             body: RegionId(0),
             values: Vec::new(),
             ops: Vec::new(),

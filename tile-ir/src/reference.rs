@@ -163,7 +163,8 @@ fn kinds(kinds: &[Kind]) -> String {
         let text = text
             .replace("See [`infer::mma_accumulators`] for the formats.", "")
             .replace(": see [`mod@crate::analysis`]", "")
-            .replace("; see [`mod@crate::log`]", "");
+            .replace("; see [`mod@crate::log`]", "")
+            .replace("[`AtomicKind::values`] values", "the operation's values");
         let _ = writeln!(list, "- **`{}`** {}", kind.name, text.trim());
     }
     list

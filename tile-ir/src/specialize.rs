@@ -180,6 +180,7 @@ impl Substitution<'_> {
             let ty = self.ty(kernel.ty(value));
             kernel.set_type(value, ty);
         }
+        kernel.grid = kernel.grid.as_ref().map(|grid| grid.map(&|dim| self.dim(dim)));
         for op in kernel.op_ids() {
             let data = kernel.op_mut(op);
             data.op = self.op(&data.op);

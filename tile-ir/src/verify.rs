@@ -10,8 +10,8 @@
 //!    `yield` is the last op of a region and stands nowhere else; a kernel's body has none. A fold has one
 //!    region, whose parameters are its elements' formats twice, which yields them once, and which has leaf ops
 //!    of scalars only.
-//! 4. Arguments are named tensors and scalars. A `mut` tensor has at most one partition view, a kernel at
-//!    least one mutable view; partition views are made at the top level of the body.
+//! 4. Arguments are named tensors and scalars. A `mut` tensor has at most one partition view; a kernel has a
+//!    grid or a mutable view, not both; partition views are made at the top level of the body.
 //! 5. Every name in an extent or a condition is a compile-time parameter or a run-time size, and every run-time size is the
 //!    whole extent of some argument's axis, so that a launch binds it. Tile extents are static and positive.
 //! 6. Every index of an unmasked load or store has a range, and no range is outside for every size: see
@@ -30,6 +30,9 @@ use std::collections::{BTreeSet, HashSet};
 
 /// The largest tile, in elements.
 pub const MAX_TILE_ELEMENTS: i64 = 1 << 24;
+
+/// The most axes of a grid.
+pub const MAX_GRID_AXES: usize = 6;
 
 /// A kernel that keeps every invariant of this module. Only [`verify`] makes one.
 #[derive(Clone, Debug)]
@@ -79,6 +82,7 @@ pub fn verify(kernel: Kernel) -> Result<VerifiedKernel, Vec<VerifyError>> {
         defined: HashSet::new(),
         sites: HashSet::new(),
         viewed: HashSet::new(),
+        atomic: HashSet::new(),
         errors: Vec::new(),
     };
     verifier.run();
@@ -94,6 +98,8 @@ struct Verifier<'k> {
     sites: HashSet<u32>,
     /// Mutable tensors that have a view.
     viewed: HashSet<ValueId>,
+    /// Mutable tensors that any block changes atomically.
+    atomic: HashSet<ValueId>,
     errors: Vec<VerifyError>,
 }
 
@@ -116,13 +122,10 @@ impl Verifier<'_> {
             self.dim_is_bound(&condition.left, condition.loc);
             self.dim_is_bound(&condition.right, condition.loc);
         }
+        self.grid();
         self.region(self.kernel.body(), None);
-        if self.viewed.is_empty() {
-            self.error_with_help(
-                Loc::UNKNOWN,
-                format!("kernel `{}` has no output", self.kernel.name),
-                "make a view of a `&mut Tensor` argument with `partition_view_mut`: it declares the grid",
-            );
+        if self.viewed.is_empty() && self.kernel.grid.is_none() {
+            self.no_output();
         }
         if self.errors.is_empty() {
             self.bounds();
@@ -159,6 +162,64 @@ impl Verifier<'_> {
                 let help = Some(format!("use `{masked}`, which is defined for every index{bounded}"));
                 self.errors.push(VerifyError { message, loc: data.loc, operand, help });
             }
+        }
+    }
+
+    fn no_output(&mut self) {
+        if let Some(&argument) = self.atomic.iter().next() {
+            let name = self.kernel.value(argument).name.as_deref().unwrap_or("an argument");
+            return self.error_with_help(
+                Loc::UNKNOWN,
+                format!(
+                    "kernel `{}` has no grid: `{name}` is accessed atomically, so it has no tiles that blocks own",
+                    self.kernel.name
+                ),
+                "write `#[tile_kernel(grid = [blocks])]`, with sizes of the signature and const parameters",
+            );
+        }
+        let unused = self.kernel.tensors().find(|(_, tensor)| tensor.mutable);
+        let name = unused.and_then(|(argument, _)| self.kernel.value(argument).name.as_deref());
+        let reason =
+            name.map_or(String::new(), |name| format!(": `{name}` is `&mut`, but nothing is written to it"));
+        let help = match name {
+            Some(name) => format!(
+                "make a view of it, `let mut {name} = {name}.partition_view_mut([…]);`, whose tiles are the grid"
+            ),
+            None => "make a view of a `&mut Tensor` argument with `partition_view_mut`: it declares the grid"
+                .to_owned(),
+        };
+        let message = format!("kernel `{}` has no output{reason}", self.kernel.name);
+        self.error_with_help(Loc::UNKNOWN, message, &help);
+    }
+
+    fn grid(&mut self) {
+        let Some(grid) = &self.kernel.grid else { return };
+        let dims = grid.dims();
+        if dims.is_empty() || dims.len() > MAX_GRID_AXES {
+            let message = format!("a grid has 1 to {MAX_GRID_AXES} axes, not {}", dims.len());
+            self.error_with_help(Loc::UNKNOWN, message, "write `grid = [blocks]`, or more axes");
+        }
+        for dim in dims {
+            self.dim_is_bound(dim, Loc::UNKNOWN);
+            if let Some(extent) = dim.as_const().filter(|&extent| extent < 0) {
+                let message = format!("the grid extent `{dim}` is {extent}");
+                self.error_with_help(Loc::UNKNOWN, message, "an extent of a grid is 0 or more");
+            }
+        }
+    }
+
+    /// A block's place in the grid is asked for along an axis that the grid has.
+    fn grid_axis(&mut self, op: OpId, axis: usize) {
+        let data = self.kernel.op(op);
+        let rank = self.kernel.grid_space().map_or(0, |space| space.len());
+        if rank > 0 && axis >= rank {
+            let message =
+                format!("axis {axis} of `{}` is out of range: the grid has rank {rank}", data.op.name());
+            self.error_with_help(
+                data.loc,
+                message,
+                "the grid is the outputs' tiles, or what `grid = […]` says",
+            );
         }
     }
 
@@ -251,6 +312,8 @@ impl Verifier<'_> {
             Op::Partition(_) => self.partition(op, top_level),
             Op::ReduceWith { .. } | Op::ScanWith { .. } => self.fold_region(op),
             Op::For | Op::While => self.loop_region(op),
+            Op::BlockId { axis } | Op::BlockCount { axis } => self.grid_axis(op, axis),
+            Op::Atomic(_) => self.atomic_tensor(op),
             Op::View(_) if !top_level => self.error_with_help(
                 data.loc,
                 "a view of a tensor is made at the top level of a kernel, not in a loop or branch",
@@ -388,14 +451,45 @@ impl Verifier<'_> {
         let Some(&tensor) = data.operands.first() else { return };
         let mutable = matches!(self.kernel.ty(tensor), Type::Tensor(tensor) if tensor.mutable);
         let argument = Source::of(self.kernel, tensor).argument;
+        let name = self.kernel.value(argument).name.as_deref().unwrap_or("an argument");
+        if mutable && self.kernel.grid.is_some() {
+            self.error_with_help(
+                data.loc,
+                format!("the kernel has a grid of its own, so no block owns a tile of `{name}`"),
+                "leave `grid = […]` out: the tiles of a `partition_view_mut` are the grid",
+            );
+        }
+        if mutable && self.atomic.contains(&argument) {
+            self.viewed_twice(argument, data.loc);
+        }
         if mutable && !self.viewed.insert(argument) {
-            let name = self.kernel.value(argument).name.as_deref().unwrap_or("an argument");
             self.error_with_help(
                 data.loc,
                 format!("`{name}` has two mutable partition views; a block owns one tile of it"),
                 "use one view; `reshape` and `permute` give its tiles other shapes",
             );
         }
+    }
+
+    fn atomic_tensor(&mut self, op: OpId) {
+        let data = self.kernel.op(op);
+        let Some(&tensor) = data.operands.first() else { return };
+        let argument = Source::of(self.kernel, tensor).argument;
+        self.atomic.insert(argument);
+        if self.viewed.contains(&argument) {
+            self.viewed_twice(argument, data.loc);
+        }
+    }
+
+    fn viewed_twice(&mut self, argument: ValueId, loc: Loc) {
+        let name = self.kernel.value(argument).name.as_deref().unwrap_or("an argument");
+        self.error_with_help(
+            loc,
+            format!(
+                "`{name}` has an atomic view and a partition view: any block may change what one block owns"
+            ),
+            "make all accesses atomic, or pass two tensors",
+        );
     }
 
     fn loop_region(&mut self, op: OpId) {

@@ -167,7 +167,7 @@ fn reference_call(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
         ArgumentKind::Scalar(_) => quote!(#name),
     });
     let name = block_name();
-    quote!(move |#views| ::tile::kernel::in_block(|| #name::<#(#parameters),*>(#(#passed),*)))
+    quote!(move |#views| ::tile::kernel::in_block(#views, || #name::<#(#parameters),*>(#(#passed),*)))
 }
 
 /// Items of the launch function are in the body's scope, so their names are ones that no user chooses.

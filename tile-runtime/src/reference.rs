@@ -11,6 +11,7 @@ use tile_layout::multi_index;
 pub struct Arguments<'a> {
     pub(crate) tensors: &'a [Option<RawTensor<'a>>],
     pub(crate) block: &'a [usize],
+    pub(crate) grid: &'a [usize],
 }
 
 /// A host tensor without its element type. `Launch` keeps the tensor borrowed for as long.
@@ -59,6 +60,11 @@ impl<'a> Arguments<'a> {
     pub fn block_index(&self) -> &'a [usize] {
         self.block
     }
+
+    /// The number of blocks along each axis of the grid.
+    pub fn grid(&self) -> &'a [usize] {
+        self.grid
+    }
 }
 
 /// Runs every block of a grid.
@@ -71,7 +77,7 @@ pub(crate) fn run(
 ) -> Result<()> {
     for block in 0..grid.iter().product() {
         let block = multi_index(block, grid);
-        let arguments = Arguments { tensors, block: &block };
+        let arguments = Arguments { tensors, block: &block, grid };
         // A kernel that panics leaves its output partly written, which safe code may see; nothing else of it
         // survives the unwinding.
         let run = || catch_unwind(AssertUnwindSafe(|| body(&arguments)));

@@ -94,6 +94,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match &data.op {
             Op::Constant { value, .. } => ir.literal(*value, dtype),
             Op::Extent(dim) => ir.dim(dim, &|name| self.sizes[name]).into(),
+            Op::BlockId { axis } => self.block[*axis].into(),
+            Op::BlockCount { axis } => {
+                let space = self.instance.grid_space().expect("verified: a kernel has a grid");
+                ir.dim(&space[*axis], &|name| self.sizes[name]).into()
+            }
             Op::Unary(op) => ir.unary(*op, dtype, self.element(operands[0], index)),
             Op::Binary(op) => {
                 let (a, b) = (self.element(operands[0], index), self.element(operands[1], index));

@@ -5,6 +5,7 @@
 //! decides, and their consumer's loop computes them. Loops are left to LLVM's vectoriser, which alias scopes
 //! on the buffers enable; `mma` is written with vectors and register blocks of its own.
 
+mod atomics;
 mod buffer;
 mod elements;
 mod fuse;

@@ -118,6 +118,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 }
             }
             Op::StoreMasked | Op::Store => self.store(data),
+            Op::Atomic(atomic) => self.atomic(data, *atomic),
             Op::For => self.for_loop(data),
             Op::While => self.while_loop(data),
             Op::If => self.branch(data),

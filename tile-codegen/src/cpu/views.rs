@@ -52,14 +52,14 @@ pub(super) struct Stream<'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    fn tensor_type(&self, tensor: ValueId) -> &'a TensorType {
+    pub(super) fn tensor_type(&self, tensor: ValueId) -> &'a TensorType {
         match self.instance.ty(tensor) {
             Type::Tensor(ty) => ty,
             _ => unreachable!("verified: a tensor"),
         }
     }
 
-    fn place(&self, ty: &TensorType, source: &Source) -> Place<'c> {
+    pub(super) fn place(&self, ty: &TensorType, source: &Source) -> Place<'c> {
         let names = Names { size: &|name| self.sizes[name], index: &|value| self.index(value) };
         self.ir.place(ty, source, &names)
     }

@@ -1,5 +1,6 @@
 //! What every target's emitter shares: an infallible builder, leaf ops and mathematical functions.
 
+pub(crate) mod atomic;
 pub(crate) mod convert;
 mod extent;
 pub(crate) mod fmod;

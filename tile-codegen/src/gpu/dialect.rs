@@ -13,6 +13,7 @@ use inkwell::module::Linkage;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
 use tile_ir::abi::{Argument, KernelAbi};
+use tile_ir::ops::Scope;
 
 /// Alignment of a tensor's first element that kernels rely on, in bytes. Device allocators give 256.
 const TENSOR_ALIGNMENT: u64 = 16;
@@ -66,10 +67,21 @@ pub(super) trait Dialect {
         value
     }
 
+    /// How a scope of atomic operations is called.
+    fn scope(&self, scope: Scope) -> ScopeName;
+
     /// Called before every access to shared memory, for dialects that watch them.
     fn shared_access<'c>(&self, ir: &Ir<'c>, pointer: PointerValue<'c>, bytes: u64, write: bool) {
         let _ = (ir, pointer, bytes, write);
     }
+}
+
+/// A scope in LLVM's words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScopeName {
+    pub(super) name: &'static str,
+    /// Whether an update in one instruction reaches it; a comparison with exchange always does.
+    pub(super) updates: bool,
 }
 
 /// How shared memory is declared.
@@ -97,6 +109,8 @@ pub(super) struct Device {
     registers: [&'static str; 2],
     /// The intrinsic that gives all threads of a wave the value of the first one, where branches need it.
     first_lane: Option<&'static str>,
+    /// The scopes of atomic operations, from a block to the system.
+    scopes: [ScopeName; 3],
     /// Function attributes; `{}` stands for the number of threads.
     attributes: &'static [(&'static str, &'static str)],
 }
@@ -115,6 +129,12 @@ pub(super) const NVPTX: Device = Device {
     shared: SharedMemory::Dynamic,
     registers: ["r", "l"],
     first_lane: None,
+    // Of an update in one instruction LLVM drops the scope: it has that of the device.
+    scopes: [
+        ScopeName { name: "block", updates: true },
+        ScopeName { name: "device", updates: true },
+        ScopeName { name: "", updates: false },
+    ],
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
@@ -129,6 +149,11 @@ pub(super) const AMDGPU: Device = Device {
     shared: SharedMemory::Static,
     registers: ["v", "s"],
     first_lane: Some("llvm.amdgcn.readfirstlane"),
+    scopes: [
+        ScopeName { name: "workgroup", updates: true },
+        ScopeName { name: "agent", updates: true },
+        ScopeName { name: "", updates: true },
+    ],
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),
@@ -234,6 +259,15 @@ impl Dialect for Device {
         let none = ir.intrinsic(self.barrier, &[], &number);
         debug_assert!(none.is_none(), "a barrier has no result");
         self.order(ir, LLVMAtomicOrdering::LLVMAtomicOrderingAcquire);
+    }
+
+    fn scope(&self, scope: Scope) -> ScopeName {
+        let [block, device, system] = self.scopes;
+        match scope {
+            Scope::Block => block,
+            Scope::Device => device,
+            Scope::System => system,
+        }
     }
 
     /// An empty assembly statement that "changes" a register. It touches no memory; `convergent` is what

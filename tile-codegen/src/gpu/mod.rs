@@ -5,6 +5,7 @@
 //! program; [`dialect`] says how a target spells the few things that targets don't agree on. Refusals come
 //! before LLVM is asked.
 
+mod atomics;
 mod dialect;
 mod distribution;
 mod fragment;

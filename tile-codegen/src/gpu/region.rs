@@ -174,6 +174,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::LoadMasked | Op::Load { .. } => self.load(data),
             Op::GatherLoad => self.gather_load(data),
             Op::StoreMasked | Op::Store => self.store(data),
+            Op::Atomic(atomic) => self.atomic(data, *atomic),
             Op::For => self.for_loop(data),
             Op::While => self.while_loop(data),
             Op::If => self.branch(data),
@@ -248,6 +249,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match &data.op {
             Op::Constant { value, .. } => ir.literal(*value, self.dtype(data.results[0])),
             Op::Extent(dim) => self.dim(dim).into(),
+            Op::BlockId { axis } => self.block[*axis].into(),
+            Op::BlockCount { axis } => {
+                let space = self.instance.grid_space().expect("verified: a kernel has a grid");
+                self.dim(&space[*axis]).into()
+            }
             Op::Unary(op) => ir.unary(*op, dtype(0), operands[0]),
             Op::Binary(op) => ir.binary(*op, dtype(0), operands[0], operands[1]),
             Op::Compare(predicate) => ir.compare(*predicate, dtype(0), operands[0], operands[1]),

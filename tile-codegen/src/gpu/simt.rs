@@ -9,7 +9,7 @@
 //!
 //! What isn't proved: instruction selection, registers, and the memory model of the devices.
 
-use super::dialect::{Dialect, Entry, Resources, SHARED_ALIGNMENT};
+use super::dialect::{Dialect, Entry, Resources, SHARED_ALIGNMENT, ScopeName};
 use super::distribution::Distribution;
 use super::shared::SharedPlan;
 use crate::emit::{Features, Ir, Value};
@@ -22,6 +22,7 @@ use inkwell::values::{FunctionValue, PointerValue};
 use inkwell::{AddressSpace, OptimizationLevel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tile_ir::abi::{Argument, KernelAbi};
+use tile_ir::ops::Scope;
 use tile_ir::{Instance, TargetDesc, passes};
 
 /// The entry: slots as [`tile_ir::abi`] has them, thread, block, shared memory, and the [`Block`] that runs.
@@ -325,6 +326,10 @@ impl Dialect for Host<'_> {
 
     fn barrier<'c>(&self, ir: &Ir<'c>) {
         self.call(ir, BARRIER, &[]);
+    }
+
+    fn scope(&self, _: Scope) -> ScopeName {
+        ScopeName { name: "", updates: true }
     }
 
     fn shared_access<'c>(&self, ir: &Ir<'c>, pointer: PointerValue<'c>, bytes: u64, write: bool) {

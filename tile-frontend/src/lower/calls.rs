@@ -83,6 +83,9 @@ impl Lowering {
         if let Some(mode) = ScanMode::of_name(name, "scan") {
             return self.fold_call(name, Some(mode), call);
         }
+        if matches!(name, "block_id" | "block_count") {
+            return self.place_in_grid(name, call);
+        }
         if name == "cat" || name == "stack" {
             return self.joined(name, call);
         }

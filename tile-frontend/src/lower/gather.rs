@@ -83,7 +83,7 @@ impl Lowering {
     }
 
     /// An index as a tile of this shape; scalars are the same for every element.
-    fn index_tile(&mut self, index: &Val, shape: &[Dim], span: Span) -> Lowered<ValueId> {
+    pub(super) fn index_tile(&mut self, index: &Val, shape: &[Dim], span: Span) -> Lowered<ValueId> {
         if let Val::Data(value) = *index
             && self.shape(value).is_some()
         {

@@ -14,6 +14,7 @@ impl Lowering {
         match receiver {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
             Val::View(view) => self.view_method(view, call),
+            Val::Atomic(tensor) => self.atomic_method(tensor, call),
             Val::Data(data) if self.shape(data).is_some() => self.tile_method(data, call),
             Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.scalar_method(&receiver, call),
             Val::Poison => Err(super::Reported),

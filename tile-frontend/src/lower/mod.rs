@@ -3,6 +3,7 @@
 //!
 //! A mistake is reported once and makes the value [`Val::Poison`]; lowering goes on with the next statement.
 
+mod atomics;
 mod branches;
 mod calls;
 mod carried;
@@ -18,6 +19,7 @@ mod finish;
 mod folds;
 mod functions;
 mod gather;
+mod grid;
 mod lines;
 mod loops;
 mod matches;
@@ -459,6 +461,7 @@ fn kind(value: &Val) -> &'static str {
         Val::Dim(_) => "a usize",
         Val::Tensor(_) => "a tensor",
         Val::View(_) => "a partition view",
+        Val::Atomic(_) => "an atomic view",
         Val::List(_) => "an array or tuple",
         Val::Record(..) => "a struct",
         Val::Closure(_) => "a closure",

@@ -19,6 +19,7 @@ impl Lowering {
                 self.partition(tensor, &ty, call)
             }
             "extent" => self.extent_of(&ty.extents, call),
+            "atomic_view" => self.atomic_view(tensor, &ty, call),
             "gather" | "gather_or" => self.gather_load(tensor, &ty, call),
             "load" | "load_masked" | "store" | "store_masked" => {
                 let help = "make a partition view first: `let x = x.partition_view([BM, BN]);`";
@@ -32,7 +33,7 @@ impl Lowering {
                 None => self.no_method(
                     "a tensor",
                     call,
-                    "tensors have `partition_view`, `strided_view`, both with `_mut`, `gather`, `extent`, and are moved by \
+                    "tensors have `partition_view`, `strided_view`, both with `_mut`, `atomic_view`, `gather`, `extent`, and are moved by \
                      `permute`, `t`, `transpose`, `flip`, `shrink`, `pad`, `shift`, `step`, `expand`, `unsqueeze`, \
                      `squeeze`, `unflatten`, `flatten`, `unfold` and `select`",
                 ),
@@ -78,7 +79,7 @@ impl Lowering {
         view.map(Val::View)
     }
 
-    fn extent_of(&mut self, extents: &[Dim], call: &ExprMethodCall) -> Lowered<Val> {
+    pub(super) fn extent_of(&mut self, extents: &[Dim], call: &ExprMethodCall) -> Lowered<Val> {
         let name = call.method.to_string();
         let arguments = self.arguments(&name, &call.args, 1, &format!("{name}(axis)"), call.span())?;
         let axis = self.axis(&arguments.values[0], extents.len(), arguments.spans[0])?;

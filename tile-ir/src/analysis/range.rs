@@ -247,6 +247,15 @@ impl Ranges {
             return;
         }
         let &[result] = data.results.as_slice() else { return };
+        if let Op::BlockId { axis } | Op::BlockCount { axis } = data.op {
+            let Some(blocks) = kernel.grid_space().and_then(|space| space.get(axis).cloned()) else { return };
+            let last = blocks.clone() - Dim::from(1);
+            let of_block = Range { min: vec![Dim::from(0)], max: vec![last], ..Range::default() };
+            let is_index = matches!(data.op, Op::BlockId { .. });
+            let range = if is_index { of_block } else { Range::exact(blocks) };
+            self.ranges.insert(result, range);
+            return;
+        }
         let Some(dtype) = integer(kernel, result) else { return };
         let range = self.value(kernel, data);
         if range.is_known() && fits(dtype, &range) {

@@ -2,6 +2,7 @@
 //! [`reduction`]; structural ops are variants here, and their type rules are in [`infer`]. [`documented`] keeps what
 //! is said of each here as data, for `docs/ir.md`.
 
+pub mod atomic;
 pub mod compare;
 pub mod documented;
 pub mod elementwise;
@@ -13,6 +14,7 @@ pub mod reduction;
 pub mod scan;
 mod special;
 
+pub use atomic::{Atomic, AtomicKind, Order, Scope};
 pub use compare::{Classification, Predicate};
 pub use elementwise::{BinaryOp, Domain, UnaryOp};
 pub use infer::{TypeError, result_types};
@@ -239,6 +241,21 @@ pub enum Op {
         /// What is said.
         message: Message,
     } = "assert",
+    /// `→ index`. The block's index along an axis of the grid.
+    BlockId {
+        /// The axis.
+        axis: usize,
+    } = "block_id",
+    /// `mut tensor, integer tile…, value tile…, mask → tile`, all tiles of one shape: one index tile per axis, then
+    /// [`AtomicKind::values`] values, then a tile of bool where it is masked. Element `k` of the result is what was at
+    /// `[i₀[k], i₁[k], …]` before; where there is no such element, or the mask is false, nothing happens and it is
+    /// 0. A store has no result. Elements of one op follow each other in row-major order, but on GPUs in any order.
+    Atomic(Atomic) = "atomic",
+    /// `→ index`. The number of blocks along an axis of the grid.
+    BlockCount {
+        /// The axis.
+        axis: usize,
+    } = "block_count",
 }
 }
 
@@ -271,6 +288,7 @@ impl Op {
             Op::GatherLoad => "gather",
             Op::Print { .. } => "tile_println!",
             Op::Assert { .. } => "tile_assert!",
+            Op::Atomic(atomic) => atomic.kind.rust_name(),
             op => op.name(),
         }
     }
@@ -300,7 +318,7 @@ impl Op {
 
     /// Whether the op does something besides giving results, so that it must stay where it is.
     pub fn has_effect(&self) -> bool {
-        self.is_store() || self.is_message() || matches!(self, Op::Yield)
+        self.is_store() || self.is_message() || matches!(self, Op::Yield | Op::Atomic(_))
     }
 
     /// Whether the op says something to the host.

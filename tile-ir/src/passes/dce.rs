@@ -41,6 +41,7 @@ fn says_or_stores(kernel: &Kernel, region: RegionId) -> bool {
         let data = kernel.op(op);
         data.op.is_store()
             || data.op.is_message()
+            || matches!(data.op, Op::Atomic(_))
             || data.regions.iter().any(|&inner| says_or_stores(kernel, inner))
     })
 }

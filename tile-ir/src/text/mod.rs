@@ -135,6 +135,20 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
 }
 ";
 
+    const GRID: &str = "\
+kernel @grid<B>(%x: tensor<m x f32>, %c: mut tensor<n x i64>) grid [ceil_div(m, B), 4] {
+  %0 = block_id axis 1 : index
+  %1 = block_count axis 0 : index
+  %2 = iota 0 : tile<4 x i32>
+  %3 = iota 0 : tile<4 x i64>
+  %4 = eq %3, %3 : tile<4 x bool>
+  %5 = atomic add relaxed device %c[%2], %3 : tile<4 x i64>
+  %6 = atomic compare_exchange acq_rel block %c[%2], %3, %5 mask %4 : tile<4 x i64>
+  %7 = atomic load acquire system %c[%2] : tile<4 x i64>
+  atomic store release device %c[%2], %6
+}
+";
+
     const VIEWS: &str = "\
 kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tensor<n x m x f32>) {
   %yt = view %y permute [1, 0] : mut tensor<m x n x f32, strided [1, m]>
@@ -173,7 +187,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
 
     #[test]
     fn round_trips_exactly() {
-        for text in [MATMUL, EVERYTHING, VIEWS] {
+        for text in [MATMUL, EVERYTHING, VIEWS, GRID] {
             let kernel = parse(text).unwrap();
             assert_eq!(print(&kernel), text);
             let located = print_with_locations(&kernel);

@@ -3,6 +3,7 @@
 
 use super::lexer::{Spanned, Token, tokens};
 use crate::condition::Condition;
+use crate::grid::Grid;
 use crate::kernel::{Generic, GenericKind, Kernel, OpData, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Domain, Literal, Op, Predicate};
@@ -175,6 +176,9 @@ impl Parser {
         }
         if self.accept_word("where") {
             self.conditions()?;
+        }
+        if self.accept_word("grid") {
+            self.kernel.grid = Some(Grid::Extents(self.list('[', ']', Self::dim)?));
         }
         let body = self.kernel.body();
         self.region_ops(body)?;

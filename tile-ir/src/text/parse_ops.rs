@@ -7,7 +7,8 @@ use crate::dim::Dim;
 use crate::kernel::{RegionId, ValueId};
 use crate::message::Message;
 use crate::ops::{
-    BinaryOp, Classification, Cut, Literal, Movement, Op, Predicate, ReduceOp, ScanMode, ScatterMode, UnaryOp,
+    Atomic, AtomicKind, BinaryOp, Classification, Cut, Literal, Movement, Op, Order, Predicate, ReduceOp,
+    ScanMode, ScatterMode, Scope, UnaryOp,
 };
 use crate::round::Rounding;
 use crate::types::Type;
@@ -127,6 +128,9 @@ impl Parser {
             }
             "item" => ready(Op::Item, self.values()?),
             "print" | "assert" => self.message_head(&name),
+            "atomic" => self.atomic_head(),
+            "block_id" => ready(Op::BlockId { axis: self.axis()? }, Vec::new()),
+            "block_count" => ready(Op::BlockCount { axis: self.axis()? }, Vec::new()),
             _ => self.error_at(position, format!("`{name}` is not an op")),
         }
     }
@@ -144,6 +148,33 @@ impl Parser {
         let message = Message::parse(&template).or_else(|problem| self.error_at(position, problem))?;
         let op = if name == "print" { Op::Print { site, message } } else { Op::Assert { site, message } };
         Ok(Head { op: HeadOp::Ready(op), operands: self.values()? })
+    }
+
+    /// One of the words of an attribute.
+    fn one_of<T>(&mut self, what: &str, find: fn(&str) -> Option<T>) -> Parsed<T> {
+        let position = self.position;
+        let name = self.word(what)?;
+        match find(&name) {
+            Some(found) => Ok(found),
+            None => self.error_at(position, format!("`{name}` is not {what}")),
+        }
+    }
+
+    /// `kind order scope %tensor[indices], values mask %mask`.
+    fn atomic_head(&mut self) -> Parsed<Head> {
+        let kind = self.one_of("an atomic operation", AtomicKind::from_name)?;
+        let order = self.one_of("an order", Order::from_name)?;
+        let scope = self.one_of("a scope", Scope::from_name)?;
+        let mut operands = vec![self.value()?];
+        operands.extend(self.list('[', ']', Self::value)?);
+        while self.accept(',') {
+            operands.push(self.value()?);
+        }
+        let masked = self.accept_word("mask");
+        if masked {
+            operands.push(self.value()?);
+        }
+        Ok(Head { op: HeadOp::Ready(Op::Atomic(Atomic { kind, order, scope, masked })), operands })
     }
 
     fn rounding(&mut self) -> Parsed<Rounding> {

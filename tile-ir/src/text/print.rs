@@ -4,7 +4,7 @@ use crate::condition::Condition;
 use crate::dtype::DType;
 use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::infer::display_shape;
-use crate::ops::{Domain, Literal, Movement, Op, ScanMode};
+use crate::ops::{Atomic, Domain, Literal, Movement, Op, ScanMode};
 use crate::types::Elem;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -90,7 +90,8 @@ impl<'k> Printer<'k> {
             params.map(|&p| format!("{}: {}", self.name(p), self.kernel.ty(p))).collect();
         let _ = write!(self.out, "({})", params.join(", "));
         self.conditions();
-        self.out.push_str(" {\n");
+        let grid = self.kernel.grid.as_ref().map_or(String::new(), |grid| format!(" grid {grid}"));
+        let _ = writeln!(self.out, "{grid} {{");
         self.region_ops(self.kernel.body(), 1);
         self.out.push_str("}\n");
         self.out
@@ -200,6 +201,7 @@ impl<'k> Printer<'k> {
             (Op::Constant { value, elem }, _) => format!("{name} {}", literal(value, elem)),
             (Op::Extent(dim), _) => format!("{name} {dim}"),
             (Op::Iota { axis, .. }, _) => format!("{name} {axis}"),
+            (Op::BlockId { axis } | Op::BlockCount { axis }, _) => format!("{name} axis {axis}"),
             (Op::CastWith(_, rounding), _) => format!("{name} {} {operands}", rounding.name()),
             (Op::Permute(permutation), _) => format!("{name} {operands} {permutation:?}"),
             (Op::Reduce { op, axis }, _) => format!("{name} {} {operands} axis {axis}", op.name()),
@@ -218,6 +220,7 @@ impl<'k> Printer<'k> {
             (Op::LoadMasked | Op::GatherLoad, [view, pad, indices @ ..]) => {
                 format!("{name} {}{} pad {}", self.name(*view), self.indices(indices), self.name(*pad))
             }
+            (Op::Atomic(atomic), [tensor, rest @ ..]) => self.atomic_head(*atomic, *tensor, rest),
             (Op::Load { .. }, [view, indices @ ..]) => {
                 format!("{name} {}{}", self.name(*view), self.indices(indices))
             }
@@ -255,6 +258,16 @@ impl<'k> Printer<'k> {
             mode_words(mode),
             self.list(params)
         )
+    }
+
+    fn atomic_head(&self, atomic: Atomic, tensor: ValueId, rest: &[ValueId]) -> String {
+        let values = atomic.kind.values() + usize::from(atomic.masked);
+        let (indices, values) = rest.split_at(rest.len().saturating_sub(values));
+        let (values, mask) = values.split_at(values.len().min(atomic.kind.values()));
+        let words = [atomic.kind.name(), atomic.order.name(), atomic.scope.name()].join(" ");
+        let values: String = values.iter().map(|&value| format!(", {}", self.name(value))).collect();
+        let mask: String = mask.iter().map(|&mask| format!(" mask {}", self.name(mask))).collect();
+        format!("atomic {words} {}[{}]{values}{mask}", self.name(tensor), self.list(indices))
     }
 
     fn indices(&self, indices: &[ValueId]) -> String {

@@ -4,6 +4,7 @@
 //! user knows them (shapes and element types), because the front end shows them at the user's expression.
 //! The rules are in one file per kind of op; what several of them check is here.
 
+mod atomic;
 mod contract;
 mod control;
 mod elementwise;
@@ -71,7 +72,9 @@ pub fn display_shape(shape: &[Dim]) -> String {
 pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
     match op {
         Op::Constant { value, elem } => elementwise::constant(value, elem, operands),
-        Op::Extent(_) => count(op, operands, 0).map(|()| vec![Type::INDEX]),
+        Op::Extent(_) | Op::BlockId { .. } | Op::BlockCount { .. } => {
+            count(op, operands, 0).map(|()| vec![Type::INDEX])
+        }
         Op::Unary(unary) => elementwise::one_type(op, unary.domain(), operands, 1).map(|ty| vec![ty]),
         Op::Binary(binary) => elementwise::one_type(op, binary.domain(), operands, 2).map(|ty| vec![ty]),
         Op::Compare(predicate) => elementwise::one_type(op, predicate.domain(), operands, 2)
@@ -116,6 +119,7 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         }
         Op::Sort { axis, count, .. } => lines::sort(op, *axis, count, operands),
         Op::Histogram(bins) => lines::histogram(op, bins, operands).map(|ty| vec![ty]),
+        Op::Atomic(kind) => atomic::atomic(op, *kind, operands),
         Op::While => control::while_loop(operands),
         Op::Item => tiles::item(op, operands).map(|ty| vec![ty]),
         Op::Print { message, .. } => messages::print(op, message, operands).map(|()| Vec::new()),

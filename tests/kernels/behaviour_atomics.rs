@@ -1,0 +1,182 @@
+//! Atomic operations: nothing is lost, old values are what was there, and what is masked or outside stays.
+
+use super::devices;
+use tile::prelude::*;
+
+/// Every block adds ones to tile (0, 0).
+#[tile_kernel(grid = [BLOCKS])]
+fn pile<const BLOCKS: usize>(y: &mut Tensor<f32, m, n>) {
+    let rows = Tile::<i32, 2>::iota([16, 1], 0);
+    let columns = Tile::<i32, 2>::iota([1, 16], 1);
+    y.atomic_view().fetch_add((rows, columns), Tile::ones([16, 16]), Relaxed, DeviceScope);
+}
+
+#[test]
+fn case_24_blocks_add_to_one_tile() {
+    for (device, label) in devices() {
+        let mut y = Tensor::zeros(&device, [512, 16]).unwrap();
+        pile::<32>(&mut y).launch().unwrap();
+        let expected: Vec<f32> = (0..512 * 16).map(|i| if i < 256 { 32.0 } else { 0.0 }).collect();
+        assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+    }
+}
+
+/// The turn that each block drew.
+#[tile_kernel]
+fn draw(counter: &mut Tensor<u64, 1>, y: &mut Tensor<u64, n>) {
+    let counter = counter.atomic_view();
+    let mut y = y.partition_view_mut([1]);
+    y.store(counter.fetch_add([0], Tile::ones([1]), AcqRel, SystemScope));
+}
+
+#[test]
+fn case_24_a_counter_gives_a_permutation_and_goes_on() {
+    for (device, label) in devices() {
+        let mut counter = Tensor::zeros(&device, [1]).unwrap();
+        for launch in 0..2 {
+            let mut y = Tensor::zeros(&device, [1000]).unwrap();
+            draw(&mut counter, &mut y).launch().unwrap();
+            let mut drawn = y.to_vec().unwrap();
+            drawn.sort_unstable();
+            assert_eq!(drawn, (launch * 1000..(launch + 1) * 1000).collect::<Vec<u64>>(), "{label}");
+        }
+        let mut single = Tensor::zeros(&device, [1]).unwrap();
+        for expected in [0, 1] {
+            let mut y = Tensor::from_slice(&device, &[9], [1]).unwrap();
+            draw(&mut single, &mut y).launch().unwrap();
+            assert_eq!(y.to_vec().unwrap(), [expected], "{label}");
+        }
+    }
+}
+
+/// Odd lanes are swapped; lanes 6 and 7 are outside.
+#[tile_kernel]
+fn odd(x: &mut Tensor<i32, n>, y: &mut Tensor<i32, 8>) {
+    let x = x.atomic_view();
+    let mut y = y.partition_view_mut([8]);
+    let lanes = Tile::<i32, 1>::iota([8], 0);
+    y.store(x.swap_masked((lanes % 2) == 1, [lanes], lanes + 100, Relaxed, DeviceScope));
+}
+
+#[test]
+fn case_24_masked_lanes_are_untouched() {
+    for (device, label) in devices() {
+        let mut x = Tensor::from_slice(&device, &[10, 11, 12, 13, 14, 15], [6]).unwrap();
+        let mut y = Tensor::from_slice(&device, &[-7; 8], [8]).unwrap();
+        odd(&mut x, &mut y).launch().unwrap();
+        assert_eq!(x.to_vec().unwrap(), [10, 101, 12, 103, 14, 105], "{label}");
+        assert_eq!(y.to_vec().unwrap(), [0, 11, 0, 13, 0, 15, 0, 0], "{label}");
+    }
+}
+
+/// The larger and the smaller, with and without a sign.
+#[tile_kernel(grid = [1])]
+fn extremes(u: &mut Tensor<u32, 2>, i: &mut Tensor<i32, 2>) {
+    let (u, i) = (u.atomic_view(), i.atomic_view());
+    let first = Tile::<i32, 1>::zeros([1]);
+    let ones = Tile::<u32, 1>::zeros([1]) - 1;
+    u.fetch_max([first], ones, Relaxed, BlockScope);
+    u.fetch_min([first + 1], ones, Relaxed, BlockScope);
+    i.fetch_max([first], -1, Relaxed, BlockScope);
+    i.fetch_min([first + 1], -1, Relaxed, BlockScope);
+}
+
+#[test]
+fn case_24_maxima_with_and_without_sign() {
+    for (device, label) in devices() {
+        let mut u = Tensor::from_slice(&device, &[1, 1], [2]).unwrap();
+        let mut i = Tensor::from_slice(&device, &[1, 1], [2]).unwrap();
+        extremes(&mut u, &mut i).launch().unwrap();
+        assert_eq!(u.to_vec().unwrap(), [0xffff_ffff, 1], "{label}");
+        assert_eq!(i.to_vec().unwrap(), [1, -1], "{label}");
+    }
+}
+
+/// 7 where the bits are those of y.
+#[tile_kernel]
+fn exchange(x: &mut Tensor<f32, n>, expected: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.atomic_view();
+    let mut y = y.partition_view_mut([4]);
+    let [i] = y.index();
+    let expected = expected.partition_view([4]).load_masked([i]);
+    let lanes = Tile::<i32, 1>::iota([4], 0);
+    y.store_masked(x.compare_exchange([lanes], expected, 7.0, AcqRel, DeviceScope));
+}
+
+#[test]
+fn case_24_comparisons_are_of_bits() {
+    for (device, label) in devices() {
+        let mut x = Tensor::from_slice(&device, &[f32::NAN, -0.0, 0.0, 2.0], [4]).unwrap();
+        let expected = Tensor::from_slice(&device, &[f32::NAN, 0.0, 0.0, 3.0], [4]).unwrap();
+        let mut y = Tensor::zeros(&device, [4]).unwrap();
+        exchange(&mut x, &expected, &mut y).launch().unwrap();
+        let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect::<Vec<_>>();
+        assert_eq!(bits(x.to_vec().unwrap()), bits(vec![7.0, -0.0, 7.0, 2.0]), "{label}");
+        let old = y.to_vec().unwrap();
+        assert!(old[0].is_nan(), "{label}");
+        assert_eq!(bits(old[1..].to_vec()), bits(vec![-0.0, 0.0, 2.0]), "{label}");
+    }
+}
+
+/// Every kind of integers, on element `block`.
+#[tile_kernel(grid = [n])]
+fn kinds(x: &mut Tensor<i64, k, n>) {
+    let x = x.atomic_view();
+    let column = Tile::full([1], block_id(0) as i64);
+    x.fetch_add((0, column), 5, Relaxed, DeviceScope);
+    x.fetch_sub((1, column), 5, Acquire, DeviceScope);
+    x.fetch_and((2, column), 5, Release, DeviceScope);
+    x.fetch_or((3, column), 5, AcqRel, DeviceScope);
+    x.fetch_xor((4, column), 5, Relaxed, SystemScope);
+    let old = x.load((5, column), Acquire, DeviceScope);
+    x.store((6, column), old * 2, Release, DeviceScope);
+}
+
+#[test]
+fn every_kind_of_integers() {
+    for (device, label) in devices() {
+        let (k, n) = (7, 9);
+        let value = |row: usize, column: usize| (row * 100 + column) as i64;
+        let x: Vec<i64> = (0..k * n).map(|i| value(i / n, i % n)).collect();
+        let mut x = Tensor::from_slice(&device, &x, [k, n]).unwrap();
+        kinds(&mut x).launch().unwrap();
+        let expected: Vec<i64> = (0..k * n)
+            .map(|i| {
+                let (row, old) = (i / n, value(i / n, i % n));
+                match row {
+                    0 => old + 5,
+                    1 => old - 5,
+                    2 => old & 5,
+                    3 => old | 5,
+                    4 => old ^ 5,
+                    5 => old,
+                    _ => 2 * value(5, i % n),
+                }
+            })
+            .collect();
+        assert_eq!(x.to_vec().unwrap(), expected, "{label}");
+    }
+}
+
+/// The largest of all, by every block; NaN is no number.
+#[tile_kernel(grid = [n.div_ceil(8)])]
+fn largest(x: &Tensor<f64, n>, y: &mut Tensor<f64, 2>) {
+    let x = x.partition_view([8]).load_masked_or(0.0, [block_id(0)]);
+    let y = y.atomic_view();
+    y.fetch_max([Tile::<i32, 1>::zeros([8])], x, Relaxed, DeviceScope);
+    y.fetch_min([Tile::<i32, 1>::ones([8])], x, Relaxed, DeviceScope);
+}
+
+#[test]
+fn extremes_of_floats_lose_nothing() {
+    for (device, label) in devices() {
+        let mut x: Vec<f64> = (0..1003).map(|i| f64::from((i * 389) % 1003) - 500.0).collect();
+        x[17] = f64::NAN;
+        let kept = || x.iter().copied().filter(|x| !x.is_nan());
+        let expected = [kept().fold(0.0, f64::max), kept().fold(0.0, f64::min)];
+        let x = Tensor::from_slice(&device, &x, [1003]).unwrap();
+        let mut y = Tensor::zeros(&device, [2]).unwrap();
+        largest(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+    }
+}

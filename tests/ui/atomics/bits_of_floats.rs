@@ -1,0 +1,12 @@
+//! Floats have no bitwise operations.
+
+use tile::prelude::*;
+
+#[tile_kernel(grid = [n])]
+fn kernel(counts: &mut Tensor<f32, n>) {
+    let counts = counts.atomic_view();
+    let i = Tile::<i32, 1>::iota([4], 0);
+    counts.fetch_xor([i], Tile::ones([4]), Relaxed, DeviceScope);
+}
+
+fn main() {}

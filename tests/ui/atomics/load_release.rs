@@ -1,0 +1,12 @@
+//! A load writes nothing.
+
+use tile::prelude::*;
+
+#[tile_kernel(grid = [n])]
+fn kernel(counts: &mut Tensor<i32, n>) {
+    let counts = counts.atomic_view();
+    let i = Tile::<i32, 1>::iota([4], 0);
+    let _old = counts.load([i], Release, DeviceScope);
+}
+
+fn main() {}

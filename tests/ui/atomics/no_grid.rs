@@ -1,0 +1,12 @@
+//! An atomic view has no tiles that blocks own.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel(counts: &mut Tensor<i32, n>) {
+    let counts = counts.atomic_view();
+    let i = Tile::<i32, 1>::iota([4], 0);
+    counts.fetch_add([i], 1, Relaxed, DeviceScope);
+}
+
+fn main() {}

@@ -1,0 +1,12 @@
+//! One element is a tile of one.
+
+use tile::prelude::*;
+
+#[tile_kernel(grid = [n])]
+fn kernel(counts: &mut Tensor<i32, n>) {
+    let counts = counts.atomic_view();
+    let i = Tile::<i32, 1>::iota([4], 0);
+    counts.fetch_add([0], 1, Relaxed, DeviceScope);
+}
+
+fn main() {}

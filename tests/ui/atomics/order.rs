@@ -1,0 +1,12 @@
+//! The order is named.
+
+use tile::prelude::*;
+
+#[tile_kernel(grid = [n])]
+fn kernel(counts: &mut Tensor<i32, n>) {
+    let counts = counts.atomic_view();
+    let i = Tile::<i32, 1>::iota([4], 0);
+    counts.fetch_add([i], 1, DeviceScope, Relaxed);
+}
+
+fn main() {}

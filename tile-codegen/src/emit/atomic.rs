@@ -1,0 +1,227 @@
+//! Atomic operations on one element.
+//!
+//! LLVM has no builder for most of what is needed here with a scope, so this file speaks to its C interface. What
+//! has no instruction on some target is a loop that compares and exchanges.
+
+use super::{Ir, Value};
+use inkwell::llvm_sys::core::{
+    LLVMBuildAtomicCmpXchgSyncScope, LLVMBuildAtomicRMWSyncScope, LLVMBuildFenceSyncScope,
+    LLVMGetSyncScopeID, LLVMSetAlignment, LLVMSetAtomicSyncScopeID, LLVMSetOrdering,
+};
+use inkwell::llvm_sys::prelude::LLVMValueRef;
+use inkwell::llvm_sys::{LLVMAtomicOrdering, LLVMAtomicRMWBinOp};
+use inkwell::values::{AsValueRef, BasicValueEnum, IntValue, PointerValue};
+use tile_ir::DType;
+use tile_ir::ops::{AtomicKind, Order};
+
+/// How a target runs an atomic operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site {
+    pub(crate) kind: AtomicKind,
+    /// The order that the instruction itself has.
+    pub(crate) order: Order,
+    /// LLVM's name of the scope.
+    pub(crate) scope: &'static str,
+    /// Whether an update in one instruction reaches that scope.
+    pub(crate) direct: bool,
+}
+
+fn ordering(order: Order) -> LLVMAtomicOrdering {
+    match order {
+        Order::Relaxed => LLVMAtomicOrdering::LLVMAtomicOrderingMonotonic,
+        Order::Acquire => LLVMAtomicOrdering::LLVMAtomicOrderingAcquire,
+        Order::Release => LLVMAtomicOrdering::LLVMAtomicOrderingRelease,
+        Order::AcqRel => LLVMAtomicOrdering::LLVMAtomicOrderingAcquireRelease,
+    }
+}
+
+/// Says that an access is aligned to its size. A type's own alignment may be less where the module has no layout
+/// yet, and then the access would be a call of a library.
+fn align(access: LLVMValueRef, bytes: u32) {
+    // SAFETY: the value is a load, store, update or exchange that was just built; elements are aligned to their size.
+    unsafe { LLVMSetAlignment(access, bytes) };
+}
+
+impl<'c> Ir<'c> {
+    fn scope(&self, name: &str) -> u32 {
+        // SAFETY: the context is alive and the name is given with its length.
+        unsafe { LLVMGetSyncScopeID(self.context.raw(), name.as_ptr().cast(), name.len()) }
+    }
+
+    /// Orders memory accesses before it and after it.
+    pub(crate) fn fence(&self, order: Order, scope: &str) {
+        let scope = self.scope(scope);
+        // SAFETY: the builder is alive and positioned in a block.
+        unsafe {
+            LLVMBuildFenceSyncScope(self.builder.as_mut_ptr(), ordering(order), scope, c"".as_ptr());
+        }
+    }
+
+    /// Does it to the element at an address; gives what was there, but for a store.
+    pub(crate) fn atomic(
+        &self,
+        site: Site,
+        dtype: DType,
+        address: PointerValue<'c>,
+        values: &[Value<'c>],
+    ) -> Option<Value<'c>> {
+        match site.kind {
+            AtomicKind::Load => Some(self.number(self.atomic_load(site, dtype, address), dtype)),
+            AtomicKind::Store => {
+                self.atomic_store(site, address, self.word(values[0]));
+                None
+            }
+            AtomicKind::CompareExchange => {
+                let (expected, desired) = (self.word(values[0]), self.word(values[1]));
+                let (old, _) = self.exchange(site, address, expected, desired);
+                Some(self.number(old, dtype))
+            }
+            kind => Some(match self.instruction(kind, dtype).filter(|_| site.direct) {
+                Some(op) => self.update(site, op, dtype, address, values[0]),
+                None => self.exchange_loop(site, dtype, address, values[0]),
+            }),
+        }
+    }
+
+    /// A number's bits.
+    fn word(&self, value: Value<'c>) -> IntValue<'c> {
+        match value {
+            Value::FloatValue(value) => self.bits(value),
+            value => value.into_int_value(),
+        }
+    }
+
+    fn number(&self, word: IntValue<'c>, dtype: DType) -> Value<'c> {
+        match self.compute_type(dtype) {
+            inkwell::types::BasicTypeEnum::FloatType(ty) => self.float_of_bits(word, ty).into(),
+            _ => word.into(),
+        }
+    }
+
+    /// The instruction for an update, where all targets have one that means the same.
+    fn instruction(&self, kind: AtomicKind, dtype: DType) -> Option<LLVMAtomicRMWBinOp> {
+        use LLVMAtomicRMWBinOp::*;
+        Some(match (kind, dtype.is_float(), dtype.is_signed()) {
+            (AtomicKind::Add, true, _) => LLVMAtomicRMWBinOpFAdd,
+            (AtomicKind::Swap, ..) => LLVMAtomicRMWBinOpXchg,
+            (_, true, _) => return None,
+            (AtomicKind::Add | AtomicKind::Sub, ..) => LLVMAtomicRMWBinOpAdd,
+            (AtomicKind::Min, _, true) => LLVMAtomicRMWBinOpMin,
+            (AtomicKind::Max, _, true) => LLVMAtomicRMWBinOpMax,
+            (AtomicKind::Min, _, false) => LLVMAtomicRMWBinOpUMin,
+            (AtomicKind::Max, _, false) => LLVMAtomicRMWBinOpUMax,
+            (AtomicKind::And, ..) => LLVMAtomicRMWBinOpAnd,
+            (AtomicKind::Or, ..) => LLVMAtomicRMWBinOpOr,
+            (AtomicKind::Xor, ..) => LLVMAtomicRMWBinOpXor,
+            _ => return None,
+        })
+    }
+
+    fn update(
+        &self,
+        site: Site,
+        op: LLVMAtomicRMWBinOp,
+        dtype: DType,
+        address: PointerValue<'c>,
+        value: Value<'c>,
+    ) -> Value<'c> {
+        let value = match site.kind {
+            AtomicKind::Swap => self.word(value).into(),
+            AtomicKind::Sub => {
+                let value = value.into_int_value();
+                self.sub(value.get_type().const_zero(), value).into()
+            }
+            _ => value,
+        };
+        let scope = self.scope(site.scope);
+        // SAFETY: the builder is positioned, the address points to an element of the value's type, which is
+        // aligned; the result has that type.
+        let old = unsafe {
+            Value::new(LLVMBuildAtomicRMWSyncScope(
+                self.builder.as_mut_ptr(),
+                op,
+                address.as_value_ref(),
+                value.as_value_ref(),
+                ordering(site.order),
+                scope,
+            ))
+        };
+        align(old.as_value_ref(), dtype.bytes() as u32);
+        if site.kind == AtomicKind::Swap { self.number(old.into_int_value(), dtype) } else { old }
+    }
+
+    /// Gives what was there, and whether it was exchanged.
+    fn exchange(
+        &self,
+        site: Site,
+        address: PointerValue<'c>,
+        expected: IntValue<'c>,
+        desired: IntValue<'c>,
+    ) -> (IntValue<'c>, IntValue<'c>) {
+        let failed = if site.order.acquires() { Order::Acquire } else { Order::Relaxed };
+        let scope = self.scope(site.scope);
+        // SAFETY: as for `update`; the result is a struct of the word and a bit.
+        let pair = unsafe {
+            BasicValueEnum::new(LLVMBuildAtomicCmpXchgSyncScope(
+                self.builder.as_mut_ptr(),
+                address.as_value_ref(),
+                expected.as_value_ref(),
+                desired.as_value_ref(),
+                ordering(site.order),
+                ordering(failed),
+                scope,
+            ))
+        };
+        align(pair.as_value_ref(), expected.get_type().get_bit_width() / 8);
+        let part = |i| {
+            let part = self.builder.build_extract_value(pair.into_struct_value(), i, "");
+            part.expect("the builder is positioned").into_int_value()
+        };
+        (part(0), part(1))
+    }
+
+    /// An update as a loop: until nobody came between reading the element and replacing it.
+    fn exchange_loop(
+        &self,
+        site: Site,
+        dtype: DType,
+        address: PointerValue<'c>,
+        value: Value<'c>,
+    ) -> Value<'c> {
+        let relaxed = Site { order: Order::Relaxed, ..site };
+        let first = self.atomic_load(relaxed, dtype, address);
+        let again = self.bool(true);
+        let old = self.while_loop(again, &[first.into()], |carried| {
+            let old = carried[0].into_int_value();
+            let new = match site.kind.binary() {
+                Some(op) => self.word(self.binary(op, dtype, self.number(old, dtype), value)),
+                None => self.word(value),
+            };
+            let (found, done) = self.exchange(site, address, old, new);
+            (self.xor(done, self.bool(true)), vec![found.into()])
+        });
+        self.number(old[0].into_int_value(), dtype)
+    }
+
+    fn atomic_load(&self, site: Site, dtype: DType, address: PointerValue<'c>) -> IntValue<'c> {
+        let value = self.load(self.int_type(8 * dtype.bytes() as u32).into(), address);
+        align(value.as_value_ref(), dtype.bytes() as u32);
+        self.make_atomic(value.as_value_ref(), site);
+        value.into_int_value()
+    }
+
+    fn atomic_store(&self, site: Site, address: PointerValue<'c>, value: IntValue<'c>) {
+        let store = self.builder.build_store(address, value).expect("the builder is positioned");
+        align(store.as_value_ref(), value.get_type().get_bit_width() / 8);
+        self.make_atomic(store.as_value_ref(), site);
+    }
+
+    fn make_atomic(&self, access: LLVMValueRef, site: Site) {
+        let scope = self.scope(site.scope);
+        // SAFETY: the value is a load or store that was just built, whose alignment is its type's own.
+        unsafe {
+            LLVMSetOrdering(access, ordering(site.order));
+            LLVMSetAtomicSyncScopeID(access, scope);
+        }
+    }
+}

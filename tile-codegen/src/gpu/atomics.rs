@@ -1,0 +1,69 @@
+//! Atomic operations: each thread does its own elements, in no order between threads.
+//!
+//! What a block did before a release is what all its threads did: they meet at a barrier, then each orders its
+//! accesses by a fence. An acquire is the same backwards. The instructions themselves are relaxed: not every target
+//! keeps the order of one.
+
+use super::fragment::Fragment;
+use super::region::Emitter;
+use crate::emit::Value;
+use crate::emit::atomic::Site;
+use tile_ir::kernel::OpData;
+use tile_ir::ops::{Atomic, Order};
+use tile_ir::view::Source;
+use tile_ir::{DType, Type};
+
+impl<'c> Emitter<'_, 'c> {
+    pub(super) fn atomic(&mut self, data: &OpData, atomic: Atomic) {
+        let scope = self.dialect.scope(atomic.scope);
+        if atomic.order.releases() {
+            self.sync();
+            self.ir.fence(Order::Release, scope.name);
+        }
+        let old = self.atomic_elements(data, atomic);
+        if atomic.order.acquires() {
+            self.ir.fence(Order::Acquire, scope.name);
+            self.sync();
+        }
+        if let (Some(&result), Some(old)) = (data.results.first(), old) {
+            self.set_tile(result, old);
+        }
+    }
+
+    fn atomic_elements(&self, data: &OpData, atomic: Atomic) -> Option<Fragment<'c>> {
+        let (ir, tensor) = (self.ir, data.operands[0]);
+        let Type::Tensor(ty) = self.instance.ty(tensor) else { unreachable!("verified: a tensor") };
+        let source = Source::of(self.instance, tensor);
+        let (place, scope) = (self.place(ty, &source), self.dialect.scope(atomic.scope));
+        let extents: Vec<_> = ty.extents.iter().map(|dim| self.dim(dim)).collect();
+        let base = self.scalar(source.argument).into_pointer_value();
+        let dtype = ty.elem.known().expect("an instance has no dtype parameters");
+        let site =
+            Site { kind: atomic.kind, order: Order::Relaxed, scope: scope.name, direct: scope.updates };
+        let mapping = self.mapping(&self.shape(data.operands[1]));
+        let zero = ir.compute_type(dtype).const_zero();
+        let one = |slot| -> Vec<Value<'c>> {
+            let element = |&tile: &_| (self.get(self.tile(tile), self.dtype(tile), slot), self.dtype(tile));
+            let elements: Vec<(Value<'c>, DType)> = data.operands[1..].iter().map(element).collect();
+            let (indices, rest) = elements.split_at(extents.len());
+            let (values, mask) = rest.split_at(atomic.kind.values());
+            let (position, exists) = ir.gather_place(&place, &extents, indices);
+            let conditions =
+                mask.iter().map(|(mask, _)| mask.into_int_value()).chain(mapping.is_element(ir, slot));
+            let on = conditions.fold(exists, |on, condition| ir.and(on, condition));
+            let values: Vec<Value<'c>> = values.iter().map(|&(value, _)| value).collect();
+            let address = ir.offset(ir.storage_type(dtype), base, position);
+            ir.if_else(
+                on,
+                || ir.atomic(site, dtype, address, &values).into_iter().collect(),
+                || if atomic.kind.has_result() { vec![zero] } else { Vec::new() },
+            )
+        };
+        let elements = self.elements(data.operands[1]);
+        if atomic.kind.has_result() {
+            return Some(self.map(elements, dtype, |slot| one(slot)[0]));
+        }
+        self.each(elements, |slot| drop(one(slot)));
+        None
+    }
+}

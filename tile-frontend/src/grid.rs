@@ -1,0 +1,64 @@
+//! `grid = [m.div_ceil(BM), 4]` of `#[tile_kernel(…)]`: extents of names that the signature binds.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::span::Spanned;
+use std::collections::HashMap;
+use syn::{BinOp, Expr, ExprArray, ExprMethodCall, Lit};
+use tile_ir::{Dim, Grid};
+
+/// The names that an extent may have.
+pub(crate) type Names = HashMap<String, Dim>;
+
+/// The grid that the attribute asks for.
+pub(crate) fn lower(grid: &ExprArray, names: &Names) -> Result<Grid, Diagnostics> {
+    let (mut extents, mut errors) = (Vec::new(), Vec::new());
+    for expression in &grid.elems {
+        match extent(expression, names) {
+            Ok(extent) => extents.push(extent),
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(Grid::Extents(extents)) } else { Err(Diagnostics::new(errors)) }
+}
+
+fn refused(place: &impl Spanned) -> Diagnostic {
+    Diagnostic::new(place.span(), "this isn't an extent of a grid").help(
+        "an extent is a run-time size of the signature such as `m`, a const parameter, a number, or `+ - * / %` and \
+         `.div_ceil()` of these",
+    )
+}
+
+fn extent(expression: &Expr, names: &Names) -> Result<Dim, Diagnostic> {
+    match expression {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Int(int) => int.base10_parse::<i64>().map(Dim::from).map_err(|_| refused(expression)),
+            _ => Err(refused(expression)),
+        },
+        Expr::Path(path) => {
+            let ident = path.path.get_ident().ok_or_else(|| refused(expression))?;
+            names.get(&ident.to_string()).cloned().ok_or_else(|| {
+                Diagnostic::new(expression.span(), format!("`{ident}` is no extent of the signature")).help(
+                    "name an axis of an argument, as `n` in `&Tensor<f32, n>`, or a const parameter of the kernel",
+                )
+            })
+        }
+        Expr::Paren(inner) => extent(&inner.expr, names),
+        Expr::MethodCall(ExprMethodCall { receiver, method, args, .. })
+            if method == "div_ceil" && args.len() == 1 =>
+        {
+            Ok(extent(receiver, names)?.ceil_div(&extent(&args[0], names)?))
+        }
+        Expr::Binary(binary) => {
+            let (left, right) = (extent(&binary.left, names)?, extent(&binary.right, names)?);
+            match binary.op {
+                BinOp::Add(_) => Ok(left + right),
+                BinOp::Sub(_) => Ok(left - right),
+                BinOp::Mul(_) => Ok(left * right),
+                BinOp::Div(_) => Ok(left.floor_div(&right)),
+                BinOp::Rem(_) => Ok(left.rem(&right)),
+                _ => Err(refused(expression)),
+            }
+        }
+        _ => Err(refused(expression)),
+    }
+}

@@ -1,0 +1,54 @@
+//! The blocks of a launch: how many along each axis, as extents.
+//!
+//! A kernel has one grid. Without a word about it that is the index space of its outputs: one block per tile. A
+//! grid of its own has extents that the launch computes, and then no block owns a tile of a partition view.
+
+use crate::dim::Dim;
+use crate::kernel::Kernel;
+use crate::ops::Op;
+use std::fmt;
+
+/// The grid of a kernel, where it isn't the outputs' tiles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// Blocks along each axis.
+    Extents(Vec<Dim>),
+}
+
+impl Grid {
+    /// Every extent that the grid names.
+    pub fn dims(&self) -> &[Dim] {
+        match self {
+            Grid::Extents(extents) => extents,
+        }
+    }
+
+    /// The grid with its extents replaced.
+    pub(crate) fn map(&self, change: &dyn Fn(&Dim) -> Dim) -> Grid {
+        match self {
+            Grid::Extents(extents) => Grid::Extents(extents.iter().map(change).collect()),
+        }
+    }
+}
+
+impl fmt::Display for Grid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Grid::Extents(extents) => f.write_str(&crate::ops::infer::display_shape(extents)),
+        }
+    }
+}
+
+impl Kernel {
+    /// The blocks along each axis of the grid; `None` for a kernel that has neither a grid nor an output.
+    pub fn grid_space(&self) -> Option<Vec<Dim>> {
+        match &self.grid {
+            Some(Grid::Extents(extents)) => Some(extents.clone()),
+            None => self.walk().into_iter().map(|op| self.op(op)).find_map(|data| {
+                let view =
+                    matches!(data.op, Op::Partition(_)).then(|| self.ty(data.results[0]).as_partition());
+                view.flatten().filter(|view| view.tensor.mutable).map(|view| view.index_space())
+            }),
+        }
+    }
+}

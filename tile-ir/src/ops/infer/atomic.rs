@@ -1,0 +1,91 @@
+//! Type rule of atomic operations.
+
+use super::{Domain, Inferred, Op, TypeError, check_domain, display_shape};
+use crate::dtype::DType;
+use crate::ops::atomic::Atomic;
+use crate::types::{Elem, TensorType, TileType, Type};
+
+pub(super) fn atomic(op: &Op, atomic: Atomic, operands: &[Type]) -> Inferred<Vec<Type>> {
+    let name = op.spelling();
+    let Some(Type::Tensor(tensor)) = operands.first() else {
+        return Err(TypeError::new(format!("`{name}` needs a tensor")).at(0));
+    };
+    order(atomic)?;
+    element(atomic, tensor)?;
+    let rank = tensor.extents.len();
+    let expected = 1 + rank + atomic.kind.values() + usize::from(atomic.masked);
+    if operands.len() != expected {
+        return Err(TypeError::new(format!(
+            "`{name}` of a tensor {} takes {rank} index tiles and {expected} operands in all, not {}",
+            display_shape(&tensor.extents),
+            operands.len()
+        )));
+    }
+    let mut common: Option<&TileType> = None;
+    for (i, operand) in operands.iter().enumerate().skip(1) {
+        let Some(tile) = operand.as_tile() else {
+            return Err(TypeError::new(format!("`{name}` takes tiles, not {operand}")).at(i));
+        };
+        if let Some(common) = common.filter(|common| common.shape != tile.shape) {
+            let (first, second) = (display_shape(&common.shape), display_shape(&tile.shape));
+            return Err(TypeError::new(format!("`{name}` mixes tiles of shapes {first} and {second}")).at(i));
+        }
+        common = Some(tile);
+        match i {
+            i if i <= rank => check_domain(op, Domain::Int, &tile.elem, i)?,
+            i if atomic.masked && i + 1 == expected => {
+                if tile.elem.known() != Some(DType::Bool) {
+                    return Err(TypeError::new(format!(
+                        "the mask of `{name}` is a tile of {}, not of bool",
+                        tile.elem
+                    ))
+                    .at(i));
+                }
+            }
+            _ if tile.elem != tensor.elem => {
+                let message =
+                    format!("a value of `{name}` is {}, but the tensor holds {}", tile.elem, tensor.elem);
+                return Err(TypeError::new(message)
+                    .at(i)
+                    .help(format!("convert it with `.cast::<{}>()`", tensor.elem)));
+            }
+            _ => {}
+        }
+    }
+    let shape = common.expect("verified: a tensor has rank 1 or more").shape.iter().cloned();
+    let result = Type::tile(shape, tensor.elem.clone());
+    Ok(if atomic.kind.has_result() { vec![result] } else { Vec::new() })
+}
+
+fn order(atomic: Atomic) -> Inferred<()> {
+    if atomic.kind.accepts(atomic.order) {
+        return Ok(());
+    }
+    let (name, order) = (atomic.kind.rust_name(), atomic.order.rust_name());
+    let (reason, instead) = match name {
+        "load" => ("writes nothing, so it can't release", "Acquire"),
+        _ => ("reads nothing, so it can't acquire", "Release"),
+    };
+    Err(TypeError::new(format!("an atomic `{name}` {reason}: {order} isn't an order of it"))
+        .help(format!("use Relaxed or {instead}")))
+}
+
+fn element(atomic: Atomic, tensor: &TensorType) -> Inferred<()> {
+    if !tensor.mutable {
+        return Err(TypeError::new("the tensor is `&`, so it can't be changed")
+            .at(0)
+            .help("declare the argument as `&mut Tensor<…>`"));
+    }
+    let name = atomic.kind.rust_name();
+    match &tensor.elem {
+        Elem::Known(dtype) if atomic.kind.supports(*dtype) => Ok(()),
+        Elem::Known(dtype) if dtype.is_float() && atomic.kind.binary().is_some() && dtype.bytes() >= 4 => {
+            Err(TypeError::new(format!("`{name}` needs a tensor of integers, not of {dtype}"))
+                .at(0)
+                .help("floats have `fetch_add`, `fetch_min`, `fetch_max`, `swap` and `compare_exchange`"))
+        }
+        elem => Err(TypeError::new(format!("a tensor of {elem} has no atomic operations"))
+            .at(0)
+            .help("the formats with atomic operations are i32, u32, i64, u64, f32 and f64")),
+    }
+}
