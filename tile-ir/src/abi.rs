@@ -42,6 +42,8 @@ pub enum Argument {
         extents: Vec<Dim>,
         /// Whether the kernel writes it.
         mutable: bool,
+        /// Whether it is accessed atomically, by any block.
+        atomic: bool,
     },
     /// A number.
     Scalar {
@@ -450,13 +452,21 @@ fn checks(kernel: &Kernel) -> Vec<Check> {
     checks
 }
 
+fn is_atomic(kernel: &Kernel, param: ValueId) -> bool {
+    kernel.walk().into_iter().any(|op| {
+        let data = kernel.op(op);
+        matches!(data.op, Op::Atomic(_)) && Source::of(kernel, data.operands[0]).argument == param
+    })
+}
+
 fn argument(kernel: &Kernel, param: ValueId) -> Argument {
     let data = kernel.value(param);
     let name = data.name.clone().expect("parameters are named");
     let dtype = data.ty.elem().known().expect("an instance has no dtype parameters");
     match &data.ty {
         Type::Tensor(tensor) => {
-            Argument::Tensor { name, dtype, extents: tensor.extents.clone(), mutable: tensor.mutable }
+            let atomic = is_atomic(kernel, param);
+            Argument::Tensor { name, dtype, extents: tensor.extents.clone(), mutable: tensor.mutable, atomic }
         }
         _ => Argument::Scalar { name, dtype },
     }

@@ -182,8 +182,8 @@ impl Device {
         let function = ir.module.add_function(symbol, ir.context.void_type().fn_type(&types, false), None);
         function.set_call_conventions(self.calling_convention);
         for (i, argument) in abi.arguments.iter().enumerate() {
-            if let Argument::Tensor { mutable, .. } = argument {
-                tensor_attributes(ir, function, i as u32, *mutable);
+            if let Argument::Tensor { mutable, atomic, .. } = argument {
+                tensor_attributes(ir, function, i as u32, *mutable, *atomic);
             }
         }
         for (key, value) in self.attributes {
@@ -221,9 +221,13 @@ fn enum_attribute(ir: &Ir<'_>, function: FunctionValue<'_>, place: AttributeLoc,
 }
 
 /// Rust's borrow rules and the runtime's allocator vouch for these.
-fn tensor_attributes(ir: &Ir<'_>, function: FunctionValue<'_>, parameter: u32, mutable: bool) {
+fn tensor_attributes(ir: &Ir<'_>, function: FunctionValue<'_>, parameter: u32, mutable: bool, atomic: bool) {
     let place = AttributeLoc::Param(parameter);
-    enum_attribute(ir, function, place, "noalias", 0);
+    // A `noalias` parameter that is only loaded from reads as constant memory to LLVM, whose instruction selection
+    // for NVPTX ends the process on an atomic load of that.
+    if !atomic {
+        enum_attribute(ir, function, place, "noalias", 0);
+    }
     enum_attribute(ir, function, place, "align", TENSOR_ALIGNMENT);
     if !mutable {
         enum_attribute(ir, function, place, "readonly", 0);
