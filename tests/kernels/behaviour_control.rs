@@ -11,7 +11,7 @@ fn halve_while_large<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>)
     let mut y = y.partition_view_mut([1]);
     let mut value = x.load_masked(y.index());
     while value.item() >= 1.0 {
-        value = value * 0.5;
+        value *= 0.5;
     }
     y.store_masked(value);
 }
@@ -44,6 +44,7 @@ fn case_25_loop_gives_its_value_at_break() {
 
 /// A loop from 5 to 3 doesn't run, so the tile beyond the tensor that it would load isn't missed.
 #[tile_kernel]
+#[allow(clippy::reversed_empty_ranges, reason = "that it doesn't run is the test")]
 fn empty_loop<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
     let x = x.partition_view([B]);
     let mut y = y.partition_view_mut([B]);

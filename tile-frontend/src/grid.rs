@@ -15,20 +15,19 @@ pub(crate) fn lower(grid: &ExprArray, names: &Names) -> Result<Grid, Diagnostics
     for expression in &grid.elems {
         match extent(expression, names) {
             Ok(extent) => extents.push(extent),
-            Err(error) => errors.push(error),
+            Err(error) => errors.push(*error),
         }
     }
     if errors.is_empty() { Ok(Grid::Extents(extents)) } else { Err(Diagnostics::new(errors)) }
 }
 
-fn refused(place: &impl Spanned) -> Diagnostic {
-    Diagnostic::new(place.span(), "this isn't an extent of a grid").help(
-        "an extent is a run-time size of the signature such as `m`, a const parameter, a number, or `+ - * / %` and \
-         `.div_ceil()` of these",
-    )
+fn refused(place: &impl Spanned) -> Box<Diagnostic> {
+    let help = "an extent is a run-time size of the signature such as `m`, a const parameter, a number, or `+ - * / %` and \
+         `.div_ceil()` of these";
+    Box::new(Diagnostic::new(place.span(), "this isn't an extent of a grid").help(help))
 }
 
-fn extent(expression: &Expr, names: &Names) -> Result<Dim, Diagnostic> {
+fn extent(expression: &Expr, names: &Names) -> Result<Dim, Box<Diagnostic>> {
     match expression {
         Expr::Lit(literal) => match &literal.lit {
             Lit::Int(int) => int.base10_parse::<i64>().map(Dim::from).map_err(|_| refused(expression)),
@@ -37,9 +36,9 @@ fn extent(expression: &Expr, names: &Names) -> Result<Dim, Diagnostic> {
         Expr::Path(path) => {
             let ident = path.path.get_ident().ok_or_else(|| refused(expression))?;
             names.get(&ident.to_string()).cloned().ok_or_else(|| {
-                Diagnostic::new(expression.span(), format!("`{ident}` is no extent of the signature")).help(
-                    "name an axis of an argument, as `n` in `&Tensor<f32, n>`, or a const parameter of the kernel",
-                )
+                let help = "name an axis of an argument, as `n` in `&Tensor<f32, n>`, or a const parameter of the kernel";
+                let message = format!("`{ident}` is no extent of the signature");
+                Box::new(Diagnostic::new(expression.span(), message).help(help))
             })
         }
         Expr::Paren(inner) => extent(&inner.expr, names),

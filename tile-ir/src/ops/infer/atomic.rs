@@ -31,25 +31,18 @@ pub(super) fn atomic(op: &Op, atomic: Atomic, operands: &[Type]) -> Inferred<Vec
             return Err(TypeError::new(format!("`{name}` mixes tiles of shapes {first} and {second}")).at(i));
         }
         common = Some(tile);
-        match i {
-            i if i <= rank => check_domain(op, Domain::Int, &tile.elem, i)?,
-            i if atomic.masked && i + 1 == expected => {
-                if tile.elem.known() != Some(DType::Bool) {
-                    return Err(TypeError::new(format!(
-                        "the mask of `{name}` is a tile of {}, not of bool",
-                        tile.elem
-                    ))
-                    .at(i));
-                }
-            }
-            _ if tile.elem != tensor.elem => {
-                let message =
-                    format!("a value of `{name}` is {}, but the tensor holds {}", tile.elem, tensor.elem);
-                return Err(TypeError::new(message)
-                    .at(i)
-                    .help(format!("convert it with `.cast::<{}>()`", tensor.elem)));
-            }
-            _ => {}
+        let is_mask = atomic.masked && i + 1 == expected;
+        if i <= rank {
+            check_domain(op, Domain::Int, &tile.elem, i)?;
+        } else if is_mask && tile.elem.known() != Some(DType::Bool) {
+            let message = format!("the mask of `{name}` is a tile of {}, not of bool", tile.elem);
+            return Err(TypeError::new(message).at(i));
+        } else if !is_mask && tile.elem != tensor.elem {
+            let message =
+                format!("a value of `{name}` is {}, but the tensor holds {}", tile.elem, tensor.elem);
+            return Err(TypeError::new(message)
+                .at(i)
+                .help(format!("convert it with `.cast::<{}>()`", tensor.elem)));
         }
     }
     let shape = common.expect("verified: a tensor has rank 1 or more").shape.iter().cloned();
