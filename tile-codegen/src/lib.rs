@@ -17,10 +17,10 @@ mod gpu;
 pub mod jit;
 mod llvm;
 pub mod options;
+pub mod simt;
 
 pub use artifact::{Artifact, Code};
 pub use error::Error;
-pub use gpu::simt;
 pub use options::{CpuLevel, Options};
 
 use tile_ir::target::Family;

@@ -6,7 +6,8 @@ use inkwell::OptimizationLevel;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
-    CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine, TargetTriple,
+    CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetData, TargetMachine,
+    TargetTriple,
 };
 use std::sync::Once;
 
@@ -89,6 +90,11 @@ impl Machine {
     pub(crate) fn prepare(&self, module: &Module<'_>) {
         module.set_triple(&self.machine.get_triple());
         module.set_data_layout(&self.machine.get_target_data().get_data_layout());
+    }
+
+    /// How the target lays out types.
+    pub(crate) fn layout(&self) -> TargetData {
+        self.machine.get_target_data()
     }
 
     /// Verifies the module and runs LLVM's `-O3` pipeline on it.

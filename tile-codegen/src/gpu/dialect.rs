@@ -1,8 +1,5 @@
 //! What differs between GPU targets, as a description: how a kernel is declared, who the running thread is,
 //! how a block synchronises, where shared memory is. No emitter asks for a vendor.
-//!
-//! A [`Dialect`] is also implemented by the host executor of [`super::simt`], which runs the very same
-//! emitter's output thread by thread.
 
 use crate::emit::{Ir, Value};
 use inkwell::AddressSpace;
@@ -44,36 +41,6 @@ pub(super) struct Entry<'c> {
     pub(super) block: IntValue<'c>,
     /// The first byte of shared memory.
     pub(super) shared: PointerValue<'c>,
-}
-
-/// How a target declares kernels and synchronises blocks.
-pub(super) trait Dialect {
-    /// Declares the kernel and leaves the builder in its first block.
-    fn entry<'c>(&self, ir: &Ir<'c>, symbol: &str, abi: &KernelAbi, resources: Resources) -> Entry<'c>;
-
-    /// Waits until every thread of the block is here and its writes to shared memory are seen by all.
-    fn barrier<'c>(&self, ir: &Ir<'c>);
-
-    /// The same number, from where the optimiser can't tell that it is the same: what is computed from it
-    /// stays in its loop, instead of occupying a register throughout. `uniform`: equal in all threads.
-    fn opaque<'c>(&self, ir: &Ir<'c>, value: IntValue<'c>, uniform: bool) -> IntValue<'c> {
-        let _ = (ir, uniform);
-        value
-    }
-
-    /// A value that all threads have alike, said to the target where it can make use of that.
-    fn uniform<'c>(&self, ir: &Ir<'c>, value: Value<'c>) -> Value<'c> {
-        let _ = ir;
-        value
-    }
-
-    /// How a scope of atomic operations is called.
-    fn scope(&self, scope: Scope) -> ScopeName;
-
-    /// Called before every access to shared memory, for dialects that watch them.
-    fn shared_access<'c>(&self, ir: &Ir<'c>, pointer: PointerValue<'c>, bytes: u64, write: bool) {
-        let _ = (ir, pointer, bytes, write);
-    }
 }
 
 /// A scope in LLVM's words.
@@ -234,8 +201,9 @@ fn tensor_attributes(ir: &Ir<'_>, function: FunctionValue<'_>, parameter: u32, m
     }
 }
 
-impl Dialect for Device {
-    fn entry<'c>(&self, ir: &Ir<'c>, symbol: &str, abi: &KernelAbi, resources: Resources) -> Entry<'c> {
+impl Device {
+    /// Declares the kernel and leaves the builder in its first block.
+    pub(super) fn entry<'c>(&self, ir: &Ir<'c>, symbol: &str, abi: &KernelAbi, resources: Resources) -> Entry<'c> {
         let function = self.declare(ir, symbol, abi, resources.threads);
         ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
         let param = |i: usize| function.get_nth_param(i as u32).expect("a parameter per slot");
@@ -256,7 +224,8 @@ impl Dialect for Device {
         }
     }
 
-    fn barrier<'c>(&self, ir: &Ir<'c>) {
+    /// Waits until every thread of the block is here and its writes to shared memory are seen by all.
+    pub(super) fn barrier<'c>(&self, ir: &Ir<'c>) {
         let number: Vec<Value<'c>> =
             self.barrier_number.iter().map(|&n| ir.context.i32_type().const_int(n, false).into()).collect();
         self.order(ir, LLVMAtomicOrdering::LLVMAtomicOrderingRelease);
@@ -265,7 +234,8 @@ impl Dialect for Device {
         self.order(ir, LLVMAtomicOrdering::LLVMAtomicOrderingAcquire);
     }
 
-    fn scope(&self, scope: Scope) -> ScopeName {
+    /// How a scope of atomic operations is called.
+    pub(super) fn scope(&self, scope: Scope) -> ScopeName {
         let [block, device, system] = self.scopes;
         match scope {
             Scope::Block => block,
@@ -274,9 +244,12 @@ impl Dialect for Device {
         }
     }
 
-    /// An empty assembly statement that "changes" a register. It touches no memory; `convergent` is what
+    /// The same number, from where the optimiser can't tell that it is the same: what is computed from it
+    /// stays in its loop, instead of occupying a register throughout. `uniform`: equal in all threads.
+    ///
+    /// It is an empty assembly statement that "changes" a register. It touches no memory; `convergent` is what
     /// keeps it in its loop.
-    fn opaque<'c>(&self, ir: &Ir<'c>, value: IntValue<'c>, uniform: bool) -> IntValue<'c> {
+    pub(super) fn opaque<'c>(&self, ir: &Ir<'c>, value: IntValue<'c>, uniform: bool) -> IntValue<'c> {
         let ty = value.get_type();
         let function = ty.fn_type(&[ty.into()], false);
         let constraints = format!("={},0", self.registers[usize::from(uniform)]);
@@ -291,7 +264,8 @@ impl Dialect for Device {
         call.try_as_basic_value().basic().expect("the statement has a result").into_int_value()
     }
 
-    fn uniform<'c>(&self, ir: &Ir<'c>, value: Value<'c>) -> Value<'c> {
+    /// A value that all threads have alike, said to the target where it can make use of that.
+    pub(super) fn uniform<'c>(&self, ir: &Ir<'c>, value: Value<'c>) -> Value<'c> {
         let Some(intrinsic) = self.first_lane else { return value };
         let number =
             if value.is_float_value() { ir.bits(value.into_float_value()) } else { value.into_int_value() };
@@ -304,9 +278,7 @@ impl Dialect for Device {
             first.into()
         }
     }
-}
 
-impl Device {
     fn order(&self, ir: &Ir<'_>, ordering: LLVMAtomicOrdering) {
         let Some(scope) = self.fence else { return };
         // SAFETY: the context and the positioned builder are alive, and the scope's name is given with its

@@ -20,6 +20,8 @@ struct Window<'c> {
     /// The address of the tile's first element, which may not exist.
     first: PointerValue<'c>,
     dtype: DType,
+    /// Whether the block writes it, so that a thread may read the elements that it owns and no others.
+    mutable: bool,
     /// Strides of the tensor, i64.
     strides: Vec<IntValue<'c>>,
     /// What a mask hides; `None` where every element is known to exist.
@@ -83,7 +85,8 @@ impl<'c> Emitter<'_, 'c> {
         let base = self.scalar(source.argument).into_pointer_value();
         let first = ir.offset(ir.storage_type(dtype), base, first);
         let mapping = self.mapping(&tile);
-        let mut window = Window { first, dtype, strides, mask: None, mapping, tile };
+        let mutable = ty.tensor.mutable;
+        let mut window = Window { first, dtype, mutable, strides, mask: None, mapping, tile };
         if masked {
             let steps: Vec<i64> = ty.steps.iter().map(number).collect();
             let mask = self.mask(&window, &extents, (index, &start), &steps, place.as_ref());
@@ -224,7 +227,8 @@ impl<'c> Emitter<'_, 'c> {
         ir.offset(ir.storage_type(window.dtype), window.first, position)
     }
 
-    /// Loads where the element exists; elsewhere an element that does, and takes the pad.
+    /// Loads where the element exists; elsewhere an element that does, and takes the pad. What threads write is
+    /// loaded behind a branch instead: that other element is another thread's.
     fn load_slot(
         &self,
         window: &Window<'c>,
@@ -234,6 +238,16 @@ impl<'c> Emitter<'_, 'c> {
     ) -> Value<'c> {
         let ir = self.ir;
         let (pointer, inside) = self.locate(window, cursor, slot, masked.map(|(mask, _)| mask));
+        if window.mutable {
+            let owned = window.mapping.is_element(ir, slot);
+            let condition = [inside, owned].into_iter().flatten().reduce(|a, b| ir.and(a, b));
+            let pad = masked.map_or_else(|| ir.compute_type(window.dtype).const_zero(), |(_, pad)| pad);
+            let load = || ir.load_value(pointer, window.dtype);
+            return match condition {
+                Some(condition) => ir.if_else(condition, || vec![load()], || vec![pad])[0],
+                None => load(),
+            };
+        }
         match (inside, masked) {
             (Some(inside), Some((mask, pad))) => {
                 let safe = ir.select(inside, pointer.into(), mask.safe.into()).into_pointer_value();
@@ -376,13 +390,11 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn write_to(&self, buffer: Buffer, address: PointerValue<'c>, value: Value<'c>) {
-        self.dialect.shared_access(self.ir, address, buffer.dtype.bytes() as u64, true);
         self.ir.store(address, self.ir.value_to_storage(value, buffer.dtype));
     }
 
     pub(super) fn read_shared(&self, buffer: Buffer, index: IntValue<'c>) -> Value<'c> {
         let address = self.shared_pointer(buffer, index);
-        self.dialect.shared_access(self.ir, address, buffer.dtype.bytes() as u64, false);
         self.ir.load_value(address, buffer.dtype)
     }
 }

@@ -150,7 +150,6 @@ impl<'c> Emitter<'_, 'c> {
         let address = self.shared_pointer(product.a, index);
         let address = ir.element(element, address, self.i32(row.fixed * product.k));
         let bytes = product.step * dtype.bytes() as u64;
-        self.dialect.shared_access(ir, address, bytes, false);
         // Buffers are aligned, and `row · K + k` is a multiple of the step.
         let stored = match element {
             BasicTypeEnum::IntType(ty) if bytes <= 8 => {
@@ -200,7 +199,6 @@ impl<'c> Emitter<'_, 'c> {
         (0..product.step)
             .map(|i| {
                 let address = ir.element(element, base, self.i32(i * product.n + column.fixed));
-                self.dialect.shared_access(ir, address, dtype.bytes() as u64, false);
                 self.widened(ir.load_value(address, dtype), product, dtype)
             })
             .collect()

@@ -17,20 +17,21 @@ mod memory;
 mod messages;
 mod mma;
 mod movement;
+mod places;
 mod reduce;
 mod region;
 mod shared;
-pub mod simt;
 
 use crate::artifact::{Artifact, Code};
 use crate::emit::{Features, Ir};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
-use dialect::{Device, Dialect, Resources};
+use dialect::{Device, Resources};
 use distribution::Distribution;
 use inkwell::context::Context;
 use inkwell::targets::FileType;
+use places::SourcePlaces;
 use region::Emitter;
 use shared::SharedPlan;
 use tile_ir::abi::{KernelAbi, Launch};
@@ -55,51 +56,93 @@ fn backend(family: Family) -> Backend {
     }
 }
 
+/// Whether instructions know the line of the kernel's source that they come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Places {
+    /// They don't.
+    Unknown,
+    /// They do, as debug locations.
+    Source,
+}
+
+/// A kernel's code for one thread, before LLVM's passes.
+pub(crate) struct Module<'c> {
+    pub(crate) ir: Ir<'c>,
+    /// What a launch needs.
+    pub(crate) launch: Launch,
+    /// Shared memory of a block, in bytes, whoever declares it.
+    pub(crate) shared_bytes: u64,
+    machine: Machine,
+    backend: Backend,
+}
+
+impl<'c> Module<'c> {
+    /// Emits the kernel, with blocks of `threads` threads if that is given.
+    ///
+    /// # Errors
+    /// Where something doesn't fit the target.
+    ///
+    /// # Panics
+    /// If `threads` isn't a power of two.
+    pub(crate) fn of(
+        context: &'c Context,
+        instance: &Instance,
+        target: &TargetDesc,
+        symbol: &str,
+        threads: Option<u32>,
+        places: Places,
+    ) -> Result<Module<'c>, Error> {
+        let mut distribution = Distribution::of(instance, target);
+        distribution.check(instance, target)?;
+        if let Some(threads) = threads {
+            assert!(threads.is_power_of_two(), "a block has a power of two of threads");
+            distribution.threads = u64::from(threads);
+        }
+        let plan = SharedPlan::of(instance, distribution, target)?;
+        let backend = backend(target.family);
+        let machine = (backend.machine)(target.name)?;
+        let ir = Ir::new(context, &instance.name, FEATURES);
+        machine.prepare(&ir.module);
+        emit(&ir, instance, &backend.device, symbol, distribution, &plan, places);
+        let (threads, shared_bytes) = (distribution.threads as u32, plan.bytes());
+        let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
+        let launch = Launch { threads, shared_bytes: dynamic, scratch_bytes: 0 };
+        Ok(Module { ir, launch, shared_bytes, machine, backend })
+    }
+}
+
 /// Compiles an instance for a GPU.
 pub(crate) fn compile(
     instance: &Instance,
     target: &TargetDesc,
     options: &Options,
 ) -> Result<Artifact, Error> {
-    let distribution = Distribution::of(instance, target);
-    let plan = plan(instance, distribution, target)?;
-    let backend = backend(target.family);
-    let machine = (backend.machine)(target.name)?;
     let (context, symbol) = (Context::create(), options.symbol_of(&instance.name));
-    let ir = Ir::new(&context, &instance.name, FEATURES);
-    machine.prepare(&ir.module);
-    emit(&ir, instance, &backend.device, &symbol, distribution, &plan);
-    machine.optimize(&instance.name, &ir.module)?;
-    let code = (backend.package)(&machine, &instance.name, &ir)?;
-    let dynamic = backend.device.has_dynamic_shared_memory();
-    let launch = Launch {
-        threads: distribution.threads as u32,
-        shared_bytes: if dynamic { plan.bytes() as u32 } else { 0 },
-        scratch_bytes: 0,
-    };
-    Ok(Artifact { target: target.name.to_owned(), symbol, code, launch })
-}
-
-/// Refuses what doesn't fit the target; places what is shared.
-fn plan(instance: &Instance, distribution: Distribution, target: &TargetDesc) -> Result<SharedPlan, Error> {
-    distribution.check(instance, target)?;
-    SharedPlan::of(instance, distribution, target)
+    let module = Module::of(&context, instance, target, &symbol, None, Places::Unknown)?;
+    module.machine.optimize(&instance.name, &module.ir.module)?;
+    let code = (module.backend.package)(&module.machine, &instance.name, &module.ir)?;
+    Ok(Artifact { target: target.name.to_owned(), symbol, code, launch: module.launch })
 }
 
 /// Emits the kernel.
 fn emit(
     ir: &Ir<'_>,
     instance: &Instance,
-    dialect: &dyn Dialect,
+    device: &Device,
     symbol: &str,
     distribution: Distribution,
     plan: &SharedPlan,
+    places: Places,
 ) {
     let resources = Resources { threads: distribution.threads as u32, shared_bytes: plan.bytes() as u32 };
-    let entry = dialect.entry(ir, symbol, &KernelAbi::of(instance), resources);
-    let mut emitter = Emitter::new(ir, instance, dialect, distribution, plan, entry);
+    let entry = device.entry(ir, symbol, &KernelAbi::of(instance), resources);
+    let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &instance.file));
+    let mut emitter = Emitter::new(ir, instance, device, distribution, plan, entry, source.as_ref());
     emitter.ops(instance.body());
     ir.return_void();
+    if let Some(source) = &source {
+        source.finish(ir);
+    }
 }
 
 fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {

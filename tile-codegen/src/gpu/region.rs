@@ -4,9 +4,10 @@
 //! all threads alike. So all threads of a block take the same path through loops and branches: barriers may
 //! stand anywhere in them.
 
-use super::dialect::{Dialect, Entry};
+use super::dialect::{Device, Entry};
 use super::distribution::{Distribution, Mapping, extents, i32_const};
 use super::fragment::{Fragment, REGISTER_SLOTS, local_array};
+use super::places::SourcePlaces;
 use super::shared::{Pending, SharedPlan};
 use crate::emit::{Ir, Log, Names, Place, Value};
 use inkwell::values::{IntValue, PointerValue};
@@ -22,7 +23,7 @@ use tile_ir::{DType, Instance, Op, OpId, RegionId, Type, ValueId};
 pub(super) struct Emitter<'a, 'c> {
     pub(super) ir: &'a Ir<'c>,
     pub(super) instance: &'a Instance,
-    pub(super) dialect: &'a dyn Dialect,
+    pub(super) dialect: &'a Device,
     pub(super) distribution: Distribution,
     pub(super) plan: &'a SharedPlan,
     /// The running thread's number in its block, an i32.
@@ -34,6 +35,7 @@ pub(super) struct Emitter<'a, 'c> {
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     pub(super) pending: Pending,
+    places: Option<&'a SourcePlaces<'c>>,
     /// How many loops are around what is emitted.
     depth: u32,
     sizes: HashMap<String, IntValue<'c>>,
@@ -48,10 +50,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn new(
         ir: &'a Ir<'c>,
         instance: &'a Instance,
-        dialect: &'a dyn Dialect,
+        dialect: &'a Device,
         distribution: Distribution,
         plan: &'a SharedPlan,
         entry: Entry<'c>,
+        places: Option<&'a SourcePlaces<'c>>,
     ) -> Self {
         let abi = KernelAbi::of(instance);
         let sizes: HashMap<_, _> = abi.sizes.iter().cloned().zip(entry.sizes).collect();
@@ -69,6 +72,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             block: ir.delinearize(entry.block, &space),
             log: entry.log.map(|address| Log { address, block: entry.block }),
             pending: Pending::default(),
+            places,
             depth: 0,
             sizes,
             scalars: instance.params().iter().copied().zip(entry.arguments).collect(),
@@ -165,6 +169,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn op(&mut self, op: OpId, data: &'a OpData) {
+        if let Some(places) = self.places {
+            places.at(self.ir, data.loc);
+        }
         match &data.op {
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {

@@ -1,0 +1,162 @@
+//! What the executor reports: what went wrong, which thread did it, and where in the user's Rust.
+
+use std::fmt;
+use tile_ir::Loc;
+
+/// Something that a GPU may punish or not, and that the executor always reports.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("block {block}, thread {thread}{}: {problem}", At(*place))]
+pub struct Fault {
+    /// The block's number in the grid.
+    pub block: u64,
+    /// The thread's number in the block.
+    pub thread: u32,
+    /// The op that did it.
+    pub place: Loc,
+    /// What it did.
+    pub problem: Problem,
+}
+
+/// A kind of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Shared memory of the block.
+    Shared,
+    /// The tensor of this argument.
+    Tensor(String),
+}
+
+/// An earlier access, by a thread of the same block or by another block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// The thread; `None` for a whole block.
+    pub thread: Option<u32>,
+    /// The block, where it isn't the one that faults.
+    pub block: Option<u64>,
+    /// Whether it wrote.
+    pub wrote: bool,
+    /// Its op.
+    pub place: Loc,
+}
+
+/// What went wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// Two threads access a byte, one of them writes it, and nothing orders them.
+    Race {
+        /// The memory.
+        memory: Memory,
+        /// Bytes from its start.
+        offset: usize,
+        /// Whether the access that faults writes.
+        writes: bool,
+        /// What came before.
+        earlier: Earlier,
+    },
+    /// A read of shared memory that nobody wrote.
+    Uninitialized {
+        /// Bytes from the start of shared memory.
+        offset: usize,
+    },
+    /// An access outside shared memory.
+    OutsideShared {
+        /// Bytes from the start of shared memory.
+        offset: i64,
+        /// Bytes that it accesses.
+        bytes: usize,
+        /// Shared memory of the block.
+        available: usize,
+    },
+    /// An access outside every argument.
+    OutsideArguments {
+        /// Bytes that it accesses.
+        bytes: usize,
+        /// The argument that lies nearest, how far it begins from there in bytes, and how long it is.
+        nearest: Option<(String, i64, usize)>,
+    },
+    /// A write to a tensor that the kernel only reads.
+    WritesInput {
+        /// The argument.
+        argument: String,
+    },
+    /// An address that isn't a multiple of what the instruction relies on.
+    Misaligned {
+        /// What it relies on, in bytes.
+        alignment: u64,
+        /// The bytes by which the address misses it.
+        excess: u64,
+    },
+    /// The lanes of a warp disagree on a value that is the same for all.
+    NotUniform {
+        /// The value of the warp's first lane.
+        first: u64,
+        /// The lane's.
+        other: u64,
+    },
+    /// Nobody can run: a list of what threads wait for.
+    Stuck(String),
+}
+
+/// A place, where it is known.
+struct At(Loc);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_known() { write!(f, " at {}", self.0) } else { Ok(()) }
+    }
+}
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Memory::Shared => f.write_str("shared memory"),
+            Memory::Tensor(name) => write!(f, "`{name}`"),
+        }
+    }
+}
+
+impl fmt::Display for Earlier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.block, self.thread) {
+            (Some(block), _) => write!(f, "block {block}")?,
+            (None, Some(thread)) => write!(f, "thread {thread}")?,
+            (None, None) => f.write_str("several threads")?,
+        }
+        write!(f, " {}{}", if self.wrote { "wrote" } else { "read" }, At(self.place))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Race { memory, offset, writes, earlier } => {
+                let access = if *writes { "writes" } else { "reads" };
+                let missing = if earlier.block.is_some() { "order" } else { "barrier" };
+                write!(f, "{access} byte {offset} of {memory}, which {earlier}, with no {missing} between them")
+            }
+            Problem::Uninitialized { offset } => {
+                write!(f, "reads byte {offset} of shared memory, which nobody wrote")
+            }
+            Problem::OutsideShared { offset, bytes, available } => write!(
+                f,
+                "accesses {bytes} bytes at byte {offset} of shared memory, which has {available}"
+            ),
+            Problem::OutsideArguments { bytes, nearest: None } => {
+                write!(f, "accesses {bytes} bytes of global memory, but the kernel has no tensor")
+            }
+            Problem::OutsideArguments { bytes, nearest: Some((argument, offset, length)) } => write!(
+                f,
+                "accesses {bytes} bytes at byte {offset} of `{argument}`, which has {length}"
+            ),
+            Problem::WritesInput { argument } => write!(f, "writes `{argument}`, which the kernel only reads"),
+            Problem::Misaligned { alignment, excess } => {
+                write!(f, "relies on an alignment of {alignment} bytes, but the address is {excess} past one")
+            }
+            Problem::NotUniform { first, other } => write!(
+                f,
+                "has {other:#x} where the first lane of its warp has {first:#x}, but all lanes must agree"
+            ),
+            Problem::Stuck(waiting) => write!(f, "no thread can go on: {waiting}"),
+        }
+    }
+}
