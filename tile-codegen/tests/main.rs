@@ -15,6 +15,8 @@ mod contract;
 mod control;
 #[path = "targets/cpu.rs"]
 mod cpu;
+#[path = "targets/faults.rs"]
+mod faults;
 #[path = "targets/golden.rs"]
 mod golden;
 #[path = "targets/gpu.rs"]
@@ -33,8 +35,6 @@ mod movement;
 mod random;
 #[path = "targets/scratch.rs"]
 mod scratch;
-#[path = "targets/faults.rs"]
-mod faults;
 #[path = "targets/simt.rs"]
 mod simt;
 #[path = "targets/views.rs"]

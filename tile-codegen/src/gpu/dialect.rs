@@ -203,7 +203,13 @@ fn tensor_attributes(ir: &Ir<'_>, function: FunctionValue<'_>, parameter: u32, m
 
 impl Device {
     /// Declares the kernel and leaves the builder in its first block.
-    pub(super) fn entry<'c>(&self, ir: &Ir<'c>, symbol: &str, abi: &KernelAbi, resources: Resources) -> Entry<'c> {
+    pub(super) fn entry<'c>(
+        &self,
+        ir: &Ir<'c>,
+        symbol: &str,
+        abi: &KernelAbi,
+        resources: Resources,
+    ) -> Entry<'c> {
         let function = self.declare(ir, symbol, abi, resources.threads);
         ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
         let param = |i: usize| function.get_nth_param(i as u32).expect("a parameter per slot");

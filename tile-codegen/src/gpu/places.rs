@@ -2,7 +2,8 @@
 
 use crate::emit::Ir;
 use inkwell::debug_info::{
-    AsDIScope, DIFlags, DIFlagsConstants, DISubprogram, DWARFEmissionKind, DWARFSourceLanguage, DebugInfoBuilder,
+    AsDIScope, DIFlags, DIFlagsConstants, DISubprogram, DWARFEmissionKind, DWARFSourceLanguage,
+    DebugInfoBuilder,
 };
 use inkwell::module::FlagBehavior;
 use tile_ir::Loc;

@@ -8,7 +8,7 @@ use super::global::{Global, Ordering};
 use super::shadow::{Access, Cell};
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
-use std::cell::Cell as Slot;
+use std::cell::{Cell as Slot, RefCell};
 use std::ptr;
 use tile_ir::Loc;
 
@@ -241,14 +241,14 @@ impl Block<'_> {
     }
 }
 
-/// Stacks that blocks use one after the other.
-#[derive(Default)]
-pub(super) struct Stacks(Vec<DefaultStack>);
+thread_local! {
+    /// Stacks that blocks use one after the other: mapping and touching one costs more than most threads' work.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
 
-impl Stacks {
-    fn take(&mut self) -> DefaultStack {
-        self.0.pop().unwrap_or_else(|| DefaultStack::new(STACK_BYTES).expect("the host has address space"))
-    }
+fn take_stack() -> DefaultStack {
+    let kept = STACKS.with_borrow_mut(Vec::pop);
+    kept.unwrap_or_else(|| DefaultStack::new(STACK_BYTES).expect("the host has address space"))
 }
 
 /// What a block begins with.
@@ -269,12 +269,7 @@ pub(super) struct Start<'g> {
 ///
 /// # Errors
 /// The first fault.
-pub(super) unsafe fn run(
-    entry: ThreadEntry,
-    slots: *const u64,
-    start: Start<'_>,
-    stacks: &mut Stacks,
-) -> Result<u32, Fault> {
+pub(super) unsafe fn run(entry: ThreadEntry, slots: *const u64, start: Start<'_>) -> Result<u32, Fault> {
     let threads = start.geometry.threads as usize;
     let mut block = Block {
         number: start.number,
@@ -292,7 +287,7 @@ pub(super) unsafe fn run(
     CURRENT.set(ptr::from_mut(&mut block).cast());
     let mut fibers: Vec<_> = (0..threads)
         .map(|_| {
-            Coroutine::with_stack(stacks.take(), move |yielder: &Yielder<(), ()>, ()| {
+            Coroutine::with_stack(take_stack(), move |yielder: &Yielder<(), ()>, ()| {
                 current(|block| block.yielders[block.running as usize] = yielder);
                 // SAFETY: the caller of `run` vouches for code and slots.
                 unsafe { entry(slots) };
@@ -307,7 +302,7 @@ pub(super) unsafe fn run(
             // SAFETY: what is on the stack is generated code and functions of this module, which own nothing.
             unsafe { fiber.force_reset() };
         }
-        stacks.0.push(fiber.into_stack());
+        STACKS.with_borrow_mut(|stacks| stacks.push(fiber.into_stack()));
     }
     block.fault.map_or(Ok(block.epoch + 1), Err)
 }

@@ -132,23 +132,26 @@ impl fmt::Display for Problem {
             Problem::Race { memory, offset, writes, earlier } => {
                 let access = if *writes { "writes" } else { "reads" };
                 let missing = if earlier.block.is_some() { "order" } else { "barrier" };
-                write!(f, "{access} byte {offset} of {memory}, which {earlier}, with no {missing} between them")
+                write!(
+                    f,
+                    "{access} byte {offset} of {memory}, which {earlier}, with no {missing} between them"
+                )
             }
             Problem::Uninitialized { offset } => {
                 write!(f, "reads byte {offset} of shared memory, which nobody wrote")
             }
-            Problem::OutsideShared { offset, bytes, available } => write!(
-                f,
-                "accesses {bytes} bytes at byte {offset} of shared memory, which has {available}"
-            ),
+            Problem::OutsideShared { offset, bytes, available } => {
+                write!(f, "accesses {bytes} bytes at byte {offset} of shared memory, which has {available}")
+            }
             Problem::OutsideArguments { bytes, nearest: None } => {
                 write!(f, "accesses {bytes} bytes of global memory, but the kernel has no tensor")
             }
-            Problem::OutsideArguments { bytes, nearest: Some((argument, offset, length)) } => write!(
-                f,
-                "accesses {bytes} bytes at byte {offset} of `{argument}`, which has {length}"
-            ),
-            Problem::WritesInput { argument } => write!(f, "writes `{argument}`, which the kernel only reads"),
+            Problem::OutsideArguments { bytes, nearest: Some((argument, offset, length)) } => {
+                write!(f, "accesses {bytes} bytes at byte {offset} of `{argument}`, which has {length}")
+            }
+            Problem::WritesInput { argument } => {
+                write!(f, "writes `{argument}`, which the kernel only reads")
+            }
             Problem::Misaligned { alignment, excess } => {
                 write!(f, "relies on an alignment of {alignment} bytes, but the address is {excess} past one")
             }

@@ -10,11 +10,11 @@ use crate::llvm::Machine;
 use inkwell::AddressSpace;
 use inkwell::attributes::AttributeLoc;
 use inkwell::llvm_sys::LLVMAtomicOrdering as Order;
+use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::debuginfo::LLVMInstructionGetDebugLoc;
 use inkwell::llvm_sys::prelude::{LLVMBasicBlockRef, LLVMTypeRef, LLVMValueRef};
 use inkwell::llvm_sys::target::LLVMStoreSizeOfType;
-use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::targets::TargetData;
 use inkwell::types::{AsTypeRef, BasicTypeEnum};
 use inkwell::values::{AsValueRef, FunctionValue};
@@ -166,9 +166,8 @@ impl Rewriter<'_, '_> {
         unsafe {
             let (acquires, releases) = acquires_and_releases(LLVMGetOrdering(fence));
             self.before(fence);
-            let flag = |flag: bool| {
-                LLVMConstInt(self.ir.context.i32_type().as_type_ref(), u64::from(flag), 0)
-            };
+            let flag =
+                |flag: bool| LLVMConstInt(self.ir.context.i32_type().as_type_ref(), u64::from(flag), 0);
             self.call_runtime(FENCE, &[flag(acquires), flag(releases)], None);
         }
     }
@@ -224,7 +223,8 @@ impl Rewriter<'_, '_> {
     /// Uses of the module's shared array become uses of what the runtime says at the kernel's start.
     fn replace_shared_memory(&self, kernel: FunctionValue<'_>) -> Result<(), String> {
         let arrays = self.ir.module.get_globals();
-        let arrays: Vec<_> = arrays.filter(|global| global_space(global.as_value_ref()) == SHARED_SPACE).collect();
+        let arrays: Vec<_> =
+            arrays.filter(|global| global_space(global.as_value_ref()) == SHARED_SPACE).collect();
         let [array] = arrays.as_slice() else {
             return if arrays.is_empty() {
                 Ok(())
@@ -289,7 +289,9 @@ impl Rewriter<'_, '_> {
                 LLVMOpcode::LLVMAddrSpaceCast => {
                     Ok(LLVMBuildAddrSpaceCast(builder, operand(0)?, LLVMTypeOf(constant), c"".as_ptr()))
                 }
-                opcode => Err(format!("the executor of GPU code can't compute with shared memory by {opcode:?}")),
+                opcode => {
+                    Err(format!("the executor of GPU code can't compute with shared memory by {opcode:?}"))
+                }
             }
         }
     }
@@ -343,7 +345,9 @@ fn acquires_and_releases(order: Order) -> (bool, bool) {
     match order {
         Order::LLVMAtomicOrderingAcquire => (true, false),
         Order::LLVMAtomicOrderingRelease => (false, true),
-        Order::LLVMAtomicOrderingAcquireRelease | Order::LLVMAtomicOrderingSequentiallyConsistent => (true, true),
+        Order::LLVMAtomicOrderingAcquireRelease | Order::LLVMAtomicOrderingSequentiallyConsistent => {
+            (true, true)
+        }
         _ => (false, false),
     }
 }

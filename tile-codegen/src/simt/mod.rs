@@ -16,6 +16,8 @@ mod global;
 mod host_module;
 mod runtime;
 mod shadow;
+#[cfg(test)]
+mod tests;
 
 pub use fault::{Earlier, Fault, Memory, Problem};
 
@@ -24,20 +26,31 @@ use crate::error::Error;
 use crate::gpu;
 use crate::llvm::Machine;
 use crate::options::CpuLevel;
-use block::{Geometry, Stacks, Start, ThreadEntry};
+use block::{Geometry, Start, ThreadEntry};
 use global::Global;
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
+use inkwell::execution_engine::ExecutionEngine;
+use std::ptr;
 use tile_ir::abi::KernelAbi;
 use tile_ir::{Instance, TargetDesc, log, passes};
 
-/// A GPU kernel in this process, for as long as the process lives.
+/// A GPU kernel in this process.
 pub struct SimtKernel {
     entry: ThreadEntry,
+    /// What the entry's code lies in.
+    _code: Code,
     abi: KernelAbi,
     threads: u32,
     warp: u32,
     shared_bytes: usize,
+}
+
+/// Code in memory. The order of the fields is that in which they may be dropped.
+struct Code {
+    _engine: ExecutionEngine<'static>,
+    _module: gpu::Module<'static>,
+    _context: Box<Context>,
 }
 
 /// Alignment of a block's shared memory: what the largest swizzle needs.
@@ -64,9 +77,10 @@ fn compile_changed(
     change: &mut dyn FnMut(&Ir<'_>),
 ) -> Result<SimtKernel, Error> {
     let instance = passes::optimize(instance.clone());
-    // The code lives as long as the process, as that of `jit` does.
-    let context: &'static Context = Box::leak(Box::new(Context::create()));
-    let module = gpu::Module::of(context, &instance, target, KERNEL, threads, gpu::Places::Source)?;
+    let context = Box::new(Context::create());
+    // SAFETY: `Code` drops the context after everything that borrows it, and a box doesn't move its content.
+    let lent: &'static Context = unsafe { &*ptr::from_ref(context.as_ref()) };
+    let module = gpu::Module::of(lent, &instance, target, KERNEL, threads, gpu::Places::Source)?;
     change(&module.ir);
     let refused = |message: String| Error::Llvm { kernel: instance.name.clone(), message };
     module.ir.module.verify().map_err(|message| refused(message.to_string()))?;
@@ -77,7 +91,7 @@ fn compile_changed(
     let engine = module
         .ir
         .module
-        .create_jit_execution_engine(OptimizationLevel::Less)
+        .create_jit_execution_engine(OptimizationLevel::None)
         .map_err(|message| refused(message.to_string()))?;
     for (symbol, address) in imports {
         if let Some(function) = module.ir.module.get_function(symbol) {
@@ -86,10 +100,17 @@ fn compile_changed(
     }
     let address = engine.get_function_address(ENTRY).map_err(|error| refused(error.to_string()))?;
     let (threads, shared_bytes) = (module.launch.threads, module.shared_bytes as usize);
-    std::mem::forget((engine, module));
+    let code = Code { _engine: engine, _module: module, _context: context };
     // SAFETY: the address is that of the function `host_module` added, with the signature of `ThreadEntry`.
     let entry = unsafe { std::mem::transmute::<usize, ThreadEntry>(address) };
-    Ok(SimtKernel { entry, abi: KernelAbi::of(&instance), threads, warp: target.warp, shared_bytes })
+    Ok(SimtKernel {
+        entry,
+        _code: code,
+        abi: KernelAbi::of(&instance),
+        threads,
+        warp: target.warp,
+        shared_bytes,
+    })
 }
 
 impl SimtKernel {
@@ -119,13 +140,13 @@ impl SimtKernel {
         let offset = memory.as_ptr().align_offset(SHARED_ALIGNMENT);
         let shared_address = memory[offset..].as_mut_ptr();
         let geometry = Geometry { threads: self.threads, warp: self.warp, blocks };
-        let (mut stacks, mut epoch) = (Stacks::default(), 1);
+        let mut epoch = 1;
         for number in 0..blocks {
             global.enter(number);
             let (shared_bytes, global) = (self.shared_bytes, &mut global);
             let start = Start { number, geometry, shared_address, shared_bytes, global, epoch };
             // SAFETY: the code is that of `compile`, and the caller vouches for the slots.
-            epoch = unsafe { block::run(self.entry, slots.as_ptr(), start, &mut stacks) }?;
+            epoch = unsafe { block::run(self.entry, slots.as_ptr(), start) }?;
         }
         Ok(())
     }

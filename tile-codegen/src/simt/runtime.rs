@@ -42,8 +42,7 @@ pub(super) fn support() -> [(&'static str, usize); 3] {
 /// What becomes of an intrinsic; `None` where the executor doesn't know it.
 pub(super) fn binding(intrinsic: &str) -> Option<Binding> {
     let number = |symbol, address| Some(Binding::Call { symbol, address, operands: 0, place: false });
-    let waits =
-        |symbol, address, operands| Some(Binding::Call { symbol, address, operands, place: true });
+    let waits = |symbol, address, operands| Some(Binding::Call { symbol, address, operands, place: true });
     match intrinsic {
         "llvm.nvvm.read.ptx.sreg.tid.x" | "llvm.amdgcn.workitem.id.x" => {
             number("tile_simt_thread", tile_simt_thread as *const () as usize)

@@ -1,0 +1,121 @@
+//! What is taken away from right code makes a fault that names the place.
+
+use super::*;
+use inkwell::values::{CallSiteValue, FunctionValue, InstructionValue};
+use tile_ir::{Binding, Loc, specialize, text, verify};
+
+const SOFTMAX: &str = "\
+file \"kernel.rs\"
+kernel @softmax<B>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [3, B] : partition<m x n x f32, [3, B]>
+  %vy = partition %y [3, B] : mut partition<m x n x f32, [3, B]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant -inf : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<3 x B x f32>
+  %m = reduce max %t axis 1 : tile<3 x 1 x f32> @5:13
+  %mb = broadcast %m : tile<3 x B x f32> @6:17
+  %d = sub %t, %mb : tile<3 x B x f32>
+  %e = exp %d : tile<3 x B x f32>
+  %s = reduce sum %e axis 1 : tile<3 x 1 x f32> @8:15
+  %sb = broadcast %s : tile<3 x B x f32> @9:17
+  %r = div %e, %sb : tile<3 x B x f32>
+  store_masked %vy, %r
+}
+";
+
+const MATMUL: &str = "\
+file \"kernel.rs\"
+kernel @matmul<B>(%a: tensor<m x n x f32>, %b: tensor<n x n x f32>, %c: mut tensor<m x n x f32>) {
+  %va = partition %a [B, B] : partition<m x n x f32, [B, B]>
+  %vb = partition %b [B, B] : partition<n x n x f32, [B, B]>
+  %vc = partition %c [B, B] : mut partition<m x n x f32, [B, B]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : f32
+  %zero = splat %pad : tile<B x B x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(n, B) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<B x B x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<B x B x f32>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<B x B x f32>
+    %next = mma %ta, %tb, %acc : tile<B x B x f32> @6:19
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+fn instance(source: &str, tile: usize) -> Instance {
+    let kernel = text::parse(source).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}"));
+    specialize(&kernel, &[("B".to_owned(), Binding::Const(tile))]).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The calls of intrinsics whose name has this part.
+fn calls<'c>(ir: &Ir<'c>, part: &str) -> Vec<InstructionValue<'c>> {
+    let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");
+    let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
+    let calls = |instruction: &InstructionValue<'c>| {
+        let call = CallSiteValue::try_from(*instruction).ok()?;
+        let callee = call.get_called_fn_value()?;
+        callee.get_name().to_string_lossy().contains(part).then_some(())
+    };
+    instructions.filter(|instruction| calls(instruction).is_some()).collect()
+}
+
+/// Runs the kernel on tensors of 5 rows and `columns` columns without its barrier of this number; `None` where
+/// it has no such barrier.
+fn without_barrier(
+    target: &str,
+    instance: &Instance,
+    shapes: &[[usize; 2]],
+    number: usize,
+) -> Option<Result<(), Fault>> {
+    let target = TargetDesc::named(target).expect("a target");
+    let mut found = false;
+    let mut change = |ir: &Ir<'_>| {
+        if let Some(barrier) = calls(ir, "barrier").get(number) {
+            barrier.erase_from_basic_block();
+            found = true;
+        }
+    };
+    let kernel =
+        compile_changed(instance, target, Some(64), &mut change).unwrap_or_else(|error| panic!("{error}"));
+    let shapes: Vec<&[usize]> = shapes.iter().map(|shape| shape.as_slice()).collect();
+    let mut tensors: Vec<Vec<f32>> = shapes.iter().map(|shape| vec![1.0; shape.iter().product()]).collect();
+    let bound = KernelAbi::of(instance).bind(&shapes).expect("shapes that fit");
+    let mut slots: Vec<u64> = tensors.iter_mut().map(|tensor| tensor.as_mut_ptr() as u64).collect();
+    slots.extend(&bound.sizes);
+    // SAFETY: the slots are as the ABI says, and the tensors as large as their shapes.
+    let result = unsafe { kernel.run(&slots, bound.blocks() as u64) };
+    found.then_some(result)
+}
+
+/// Every barrier of the kernel in turn is taken away; gives their number.
+fn every_barrier_is_missed(source: &str, tile: usize, shapes: &[[usize; 2]], places: &[Loc]) {
+    let instance = instance(source, tile);
+    for target in ["sm_90a", "gfx942"] {
+        let mut number = 0;
+        while let Some(result) = without_barrier(target, &instance, shapes, number) {
+            let fault = result.expect_err(&format!("{target} without its barrier {number} is right"));
+            let found = match &fault.problem {
+                Problem::Race { memory: Memory::Shared, earlier, .. } => places.contains(&earlier.place),
+                Problem::Uninitialized { .. } => true,
+                _ => false,
+            };
+            assert!(found && places.contains(&fault.place), "{target} without its barrier {number}: {fault}");
+            number += 1;
+        }
+        assert!(number > 1, "the kernel has {number} barriers");
+    }
+}
+
+#[test]
+fn every_barrier_of_a_softmax_is_missed() {
+    let places = [Loc::new(5, 13), Loc::new(6, 17), Loc::new(8, 15), Loc::new(9, 17)];
+    every_barrier_is_missed(SOFTMAX, 300, &[[5, 280]; 2], &places);
+}
+
+#[test]
+fn every_barrier_of_a_matrix_product_is_missed() {
+    every_barrier_is_missed(MATMUL, 16, &[[20, 33], [33, 33], [20, 33]], &[Loc::new(6, 19)]);
+}
