@@ -23,7 +23,10 @@ impl Hints {
     }
 
     /// Refuses a latency that isn't 1 to [`MAX_LATENCY`], or is known at run time only.
-    pub(crate) fn check(&self) -> Result<(), TypeError> {
+    ///
+    /// # Errors
+    /// [`TypeError`], which says what a latency is.
+    pub fn check(&self) -> Result<(), TypeError> {
         let Some(latency) = &self.latency else { return Ok(()) };
         let help = format!("a latency is 1 to {MAX_LATENCY} turns of a loop");
         if !latency.is_static() {
