@@ -17,6 +17,7 @@ mod memory;
 mod messages;
 mod mma;
 mod movement;
+mod prefetch;
 mod reduce;
 mod region;
 mod shared;
@@ -68,7 +69,7 @@ pub(crate) fn compile(
     let (context, symbol) = (Context::create(), options.symbol_of(&instance.name));
     let ir = Ir::new(&context, &instance.name, FEATURES);
     machine.prepare(&ir.module);
-    emit(&ir, instance, &backend.device, &symbol, distribution, &plan);
+    emit(&ir, instance, &backend.device, target, &symbol, (distribution, &plan));
     machine.optimize(&instance.name, &ir.module)?;
     let code = (backend.package)(&machine, &instance.name, &ir)?;
     let dynamic = backend.device.has_dynamic_shared_memory();
@@ -91,13 +92,13 @@ fn emit(
     ir: &Ir<'_>,
     instance: &Instance,
     dialect: &dyn Dialect,
+    target: &TargetDesc,
     symbol: &str,
-    distribution: Distribution,
-    plan: &SharedPlan,
+    (distribution, plan): (Distribution, &SharedPlan),
 ) {
     let resources = Resources { threads: distribution.threads as u32, shared_bytes: plan.bytes() as u32 };
     let entry = dialect.entry(ir, symbol, &KernelAbi::of(instance), resources);
-    let mut emitter = Emitter::new(ir, instance, dialect, distribution, plan, entry);
+    let mut emitter = Emitter::new(ir, instance, (dialect, target), distribution, plan, entry);
     emitter.ops(instance.body());
     ir.return_void();
 }

@@ -18,7 +18,7 @@ use crate::llvm::Machine;
 use crate::options::CpuLevel;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
-use inkwell::values::{FunctionValue, PointerValue};
+use inkwell::values::{FunctionValue, IntValue, PointerValue};
 use inkwell::{AddressSpace, OptimizationLevel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use tile_ir::abi::{Argument, KernelAbi};
@@ -26,18 +26,21 @@ use tile_ir::ops::Scope;
 use tile_ir::{Instance, TargetDesc, passes};
 
 /// The entry: slots as [`tile_ir::abi`] has them, thread, block, shared memory, and the [`Block`] that runs.
-type ThreadEntry = unsafe extern "C" fn(*const u64, u32, u64, *mut u8, *const Block);
+type ThreadEntry = unsafe extern "C" fn(*const u64, u32, u64, *mut u8, *const Block<'_>);
 
 /// A GPU kernel in this process.
 pub struct SimtKernel {
     entry: ThreadEntry,
     threads: u32,
     shared_bytes: usize,
+    /// What was asked for: addresses and, of copies, bytes.
+    prefetched: Mutex<Vec<(u64, Option<u64>)>>,
 }
 
 const SYMBOL: &str = "tile_simt_kernel";
 const BARRIER: &str = "tile_simt_barrier";
 const ACCESS: &str = "tile_simt_access";
+const PREFETCH: &str = "tile_simt_prefetch";
 
 /// Compiles an instance as for `target`, but for blocks of `threads` threads if that is given.
 ///
@@ -62,8 +65,8 @@ pub fn compile(instance: &Instance, target: &TargetDesc, threads: Option<u32>) -
     let features = Features { half_conversion: machine.has("f16c"), fma: machine.has("fma") };
     let ir = Ir::new(context, &instance.name, features);
     machine.prepare(&ir.module);
-    let (barrier, access) = declare_runtime(&ir);
-    super::emit(&ir, &instance, &Host { machine: &machine }, SYMBOL, distribution, &plan);
+    let [barrier, access, prefetch] = declare_runtime(&ir);
+    super::emit(&ir, &instance, &Host { machine: &machine }, target, SYMBOL, (distribution, &plan));
     let refused = |message: String| Error::Llvm { kernel: instance.name.clone(), message };
     ir.module.verify().map_err(|message| refused(message.to_string()))?;
     let engine = ir
@@ -72,17 +75,29 @@ pub fn compile(instance: &Instance, target: &TargetDesc, threads: Option<u32>) -
         .map_err(|message| refused(message.to_string()))?;
     engine.add_global_mapping(&barrier, tile_simt_barrier as *const () as usize);
     engine.add_global_mapping(&access, tile_simt_access as *const () as usize);
+    engine.add_global_mapping(&prefetch, tile_simt_prefetch as *const () as usize);
     let address = engine.get_function_address(SYMBOL).map_err(|error| refused(error.to_string()))?;
     std::mem::forget((engine, ir.module));
     // SAFETY: the address is that of the function `Host::entry` declared, with the signature of `ThreadEntry`.
     let entry = unsafe { std::mem::transmute::<usize, ThreadEntry>(address) };
-    Ok(SimtKernel { entry, threads: distribution.threads as u32, shared_bytes: plan.bytes() as usize })
+    Ok(SimtKernel {
+        entry,
+        threads: distribution.threads as u32,
+        shared_bytes: plan.bytes() as usize,
+        prefetched: Mutex::default(),
+    })
 }
 
 impl SimtKernel {
     /// Threads per block.
     pub fn threads(&self) -> u32 {
         self.threads
+    }
+
+    /// What the blocks that ran asked to be brought near, in no order: the addresses of lines of 128 bytes, and those
+    /// of copies with their sizes.
+    pub fn prefetched(&self) -> Vec<(u64, Option<u64>)> {
+        locked(&self.prefetched).clone()
     }
 
     /// Runs blocks `0..blocks`, one after the other.
@@ -116,6 +131,7 @@ impl SimtKernel {
             turn: (0..self.threads).map(|_| Condvar::new()).collect(),
             shadow: Mutex::new(vec![Cell::default(); self.shared_bytes]),
             shared: shared.0 as usize,
+            prefetched: &self.prefetched,
         };
         std::thread::scope(|scope| {
             for thread in 0..self.threads {
@@ -142,12 +158,13 @@ struct Address(*mut u8);
 unsafe impl Send for Address {}
 
 /// One block in progress.
-struct Block {
+struct Block<'k> {
     turns: Mutex<Turns>,
     /// One per thread, so that a turn wakes only the thread that takes it.
     turn: Vec<Condvar>,
     shadow: Mutex<Vec<Cell>>,
     shared: usize,
+    prefetched: &'k Mutex<Vec<(u64, Option<u64>)>>,
 }
 
 struct Turns {
@@ -173,7 +190,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Block {
+impl Block<'_> {
     fn wait_for_turn(&self, thread: u32) {
         let mut turns = locked(&self.turns);
         while turns.running != thread {
@@ -261,25 +278,32 @@ impl Cell {
     }
 }
 
-extern "C" fn tile_simt_barrier(block: *const Block) {
+extern "C" fn tile_simt_barrier(block: *const Block<'_>) {
     // SAFETY: the kernel passes on the block that `run_block` gave it, which outlives its threads.
     unsafe { &*block }.barrier();
 }
 
-extern "C" fn tile_simt_access(block: *const Block, address: *const u8, bytes: u64, write: u32) {
+extern "C" fn tile_simt_access(block: *const Block<'_>, address: *const u8, bytes: u64, write: u32) {
     // SAFETY: as for `tile_simt_barrier`.
     unsafe { &*block }.access(address as usize, bytes, write != 0);
 }
 
+extern "C" fn tile_simt_prefetch(block: *const Block<'_>, address: u64, bytes: u32) {
+    // SAFETY: as for `tile_simt_barrier`.
+    let prefetched = unsafe { &*block }.prefetched;
+    locked(prefetched).push((address, (bytes > 0).then_some(u64::from(bytes))));
+}
+
 /// Declares the functions above.
-fn declare_runtime<'c>(ir: &Ir<'c>) -> (FunctionValue<'c>, FunctionValue<'c>) {
+fn declare_runtime<'c>(ir: &Ir<'c>) -> [FunctionValue<'c>; 3] {
     let pointer = ir.context.ptr_type(AddressSpace::default()).into();
     let declare = |name, parameters: &[_]| {
         let ty = ir.context.void_type().fn_type(parameters, false);
         ir.module.add_function(name, ty, None)
     };
     let access = [pointer, pointer, ir.int_type(64).into(), ir.int_type(32).into()];
-    (declare(BARRIER, &[pointer]), declare(ACCESS, &access))
+    let prefetch = [pointer, pointer, ir.int_type(32).into()];
+    [declare(BARRIER, &[pointer]), declare(ACCESS, &access), declare(PREFETCH, &prefetch)]
 }
 
 /// The host's dialect.
@@ -330,6 +354,15 @@ impl Dialect for Host<'_> {
 
     fn scope(&self, _: Scope) -> ScopeName {
         ScopeName { name: "", updates: true }
+    }
+
+    fn prefetch_line(&self) -> Option<u64> {
+        Some(128)
+    }
+
+    fn prefetch<'c>(&self, ir: &Ir<'c>, address: PointerValue<'c>, bytes: Option<IntValue<'c>>) {
+        let bytes = bytes.unwrap_or_else(|| ir.int_type(32).const_zero());
+        self.call(ir, PREFETCH, &[address.into(), bytes.into()]);
     }
 
     fn shared_access<'c>(&self, ir: &Ir<'c>, pointer: PointerValue<'c>, bytes: u64, write: bool) {

@@ -22,8 +22,7 @@ impl Lowering {
             return self.error(call.method.span(), message, "write `prefetch()`");
         }
         let usage = if indexed { "prefetch([i, j])" } else { "prefetch()" };
-        let arguments =
-            self.arguments("prefetch", &call.args, usize::from(indexed), usage, call.span())?;
+        let arguments = self.arguments("prefetch", &call.args, usize::from(indexed), usage, call.span())?;
         let mut operands = vec![view];
         if let (Some(value), Some(index)) = (arguments.values.first(), call.args.first()) {
             operands.extend(self.tile_index(ty, value, index)?.0);
@@ -37,7 +36,8 @@ impl Lowering {
         let name = call.method.to_string();
         if ty.tensor.mutable {
             let message = format!("`{name}` is a hint of views that are read at any tile");
-            let help = "leave it out: of a `&mut` tensor a block has one tile, which `prefetch()` brings near";
+            let help =
+                "leave it out: of a `&mut` tensor a block has one tile, which `prefetch()` brings near";
             return self.error(call.method.span(), message, help);
         }
         let usage = if name == "latency" { "latency(3)" } else { "bulk_copy(true)" };

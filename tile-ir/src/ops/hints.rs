@@ -35,8 +35,11 @@ impl Hints {
         }
         match latency.as_const() {
             Some(turns) if !(1..=MAX_LATENCY).contains(&turns) => {
-                let reason =
-                    if turns < 1 { "asks for nothing ahead of time" } else { "is too far ahead to be of use" };
+                let reason = if turns < 1 {
+                    "asks for nothing ahead of time"
+                } else {
+                    "is too far ahead to be of use"
+                };
                 Err(TypeError::new(format!("a latency of {turns} {reason}")).help(help))
             }
             _ => Ok(()),

@@ -103,7 +103,8 @@ impl Ahead {
                 self.append(kernel, data.op, operands, data.loc)[0]
             }
             None if value == self.counter => {
-                let turns = Op::Constant { value: Literal::Int(turns.into()), elem: Type::INDEX.elem().clone() };
+                let turns =
+                    Op::Constant { value: Literal::Int(turns.into()), elem: Type::INDEX.elem().clone() };
                 let turns = self.append(kernel, turns, Vec::new(), Loc::UNKNOWN)[0];
                 self.append(kernel, Op::Binary(BinaryOp::Add), vec![value, turns], Loc::UNKNOWN)[0]
             }

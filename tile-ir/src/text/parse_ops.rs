@@ -7,8 +7,8 @@ use crate::dim::Dim;
 use crate::kernel::{RegionId, ValueId};
 use crate::message::Message;
 use crate::ops::{
-    Atomic, AtomicKind, BinaryOp, Classification, Cut, Hints, Literal, Movement, Op, Order, Predicate, ReduceOp,
-    ScanMode, ScatterMode, Scope, UnaryOp,
+    Atomic, AtomicKind, BinaryOp, Classification, Cut, Hints, Literal, Movement, Op, Order, Predicate,
+    ReduceOp, ScanMode, ScatterMode, Scope, UnaryOp,
 };
 use crate::round::Rounding;
 use crate::types::Type;

@@ -164,9 +164,7 @@ fn tile_index(view: &PartitionType, indices: &[Type], first: usize) -> Inferred<
         )));
     }
     match indices.iter().position(|index| *index != Type::INDEX) {
-        Some(i) => {
-            Err(TypeError::new(format!("a tile index is `usize`, not {}", indices[i])).at(first + i))
-        }
+        Some(i) => Err(TypeError::new(format!("a tile index is `usize`, not {}", indices[i])).at(first + i)),
         None => Ok(()),
     }
 }
