@@ -128,7 +128,7 @@ fn sums(hints: &str) -> String {
   prefetch %vx[%i, %end]
   %sum = for %p = %zero to %end carry (%a = %start) : tile<4 x 1 x f32> {{
     %t = load_masked %vx[%i, %p] pad %pad : tile<4 x 24 x f32>
-    %s = reduce sum axis 1 %t : tile<4 x 1 x f32>
+    %s = reduce sum %t axis 1 : tile<4 x 1 x f32>
     %next = add %a, %s : tile<4 x 1 x f32>
     yield %next
   }}
