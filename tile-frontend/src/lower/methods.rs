@@ -106,12 +106,10 @@ impl Lowering {
         }
         match name.as_str() {
             "mul_add" => return self.mul_add(receiver, call).map(Some),
-            "overflowing_add" => {
-                return self.overflowing([BinaryOp::Add, BinaryOp::SaturatingAdd], receiver, call).map(Some);
-            }
-            "overflowing_sub" => {
-                return self.overflowing([BinaryOp::Sub, BinaryOp::SaturatingSub], receiver, call).map(Some);
-            }
+            "overflowing_add" => return self.overflowing(BinaryOp::Add, receiver, call).map(Some),
+            "overflowing_sub" => return self.overflowing(BinaryOp::Sub, receiver, call).map(Some),
+            "overflowing_mul" => return self.overflowing(BinaryOp::Mul, receiver, call).map(Some),
+            checked if checked.starts_with("checked_") => return self.checked(call),
             "wrapping_neg" => {
                 self.arguments(&name, &call.args, 0, "x.wrapping_neg()", span)?;
                 return self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some);
