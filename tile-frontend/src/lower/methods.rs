@@ -84,6 +84,7 @@ impl Lowering {
             "load_masked" | "store_masked" | "load" | "store" => {
                 self.no_method("a tile", call, "loads and stores are methods of partition views")
             }
+            "prefetch" => self.no_method("a tile", call, "ask for it before it is loaded: `x.prefetch([i, j])` of a view"),
             "clone" => self.no_method("a tile", call, "tiles are `Copy`; leave the call out"),
             _ => self.no_method(
                 "a tile",

@@ -21,7 +21,7 @@ impl Lowering {
             "extent" => self.extent_of(&ty.extents, call),
             "atomic_view" => self.atomic_view(tensor, &ty, call),
             "gather" | "gather_or" => self.gather_load(tensor, &ty, call),
-            "load" | "load_masked" | "store" | "store_masked" => {
+            "load" | "load_masked" | "store" | "store_masked" | "prefetch" | "latency" | "bulk_copy" => {
                 let help = "make a partition view first: `let x = x.partition_view([BM, BN]);`";
                 self.no_method("a tensor", call, help)
             }

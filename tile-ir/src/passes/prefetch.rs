@@ -29,8 +29,10 @@ struct Ahead {
     counter: ValueId,
     /// The ops of the loop's region by what they give.
     inside: HashMap<ValueId, OpId>,
-    /// What differs from turn to turn: parameters, and what depends on them.
+    /// What may differ from turn to turn: parameters, what depends on them, and what isn't arithmetic.
     changing: HashSet<ValueId>,
+    /// What can be computed for another turn: the counter, and numbers from it and from outside.
+    arithmetic: HashSet<ValueId>,
     /// Values of a later turn, by how many turns later.
     later: HashMap<(ValueId, i64), ValueId>,
     /// The view and the indices of what is asked for.
@@ -41,18 +43,43 @@ struct Ahead {
 impl Ahead {
     fn of(kernel: &Kernel, region: RegionId) -> Ahead {
         let params = &kernel.region(region).params;
-        let mut inside = HashMap::new();
-        let mut changing: HashSet<ValueId> = params.iter().copied().collect();
-        for &op in &kernel.region(region).ops {
-            let data = kernel.op(op);
-            inside.extend(data.results.iter().map(|&result| (result, op)));
-            // What a region inside computes isn't arithmetic of an index, whatever it depends on.
-            if !data.regions.is_empty() || data.operands.iter().any(|operand| changing.contains(operand)) {
-                changing.extend(&data.results);
-            }
-        }
         let counter = *params.first().expect("verified: `for` has a counter");
-        Ahead { counter, inside, changing, later: HashMap::new(), asked: HashSet::new(), head: Vec::new() }
+        let mut ahead = Ahead {
+            counter,
+            inside: HashMap::new(),
+            changing: params.iter().copied().collect(),
+            arithmetic: HashSet::from([counter]),
+            later: HashMap::new(),
+            asked: HashSet::new(),
+            head: Vec::new(),
+        };
+        for &op in &kernel.region(region).ops {
+            ahead.note(kernel, op);
+        }
+        ahead
+    }
+
+    fn note(&mut self, kernel: &Kernel, op: OpId) {
+        let data = kernel.op(op);
+        self.inside.extend(data.results.iter().map(|&result| (result, op)));
+        let is_number = |&value: &ValueId| match kernel.ty(value) {
+            Type::Scalar(elem) => elem.known().is_some_and(|dtype| !dtype.is_float()),
+            _ => false,
+        };
+        let known = data.op.is_leaf()
+            && data.results.iter().chain(&data.operands).all(is_number)
+            && data.operands.iter().all(|&operand| self.is_known_ahead(operand));
+        if known {
+            self.arithmetic.extend(&data.results);
+        }
+        if !known || data.operands.iter().any(|operand| self.changing.contains(operand)) {
+            self.changing.extend(&data.results);
+        }
+    }
+
+    /// Whether a value can be computed for another turn.
+    fn is_known_ahead(&self, value: ValueId) -> bool {
+        self.arithmetic.contains(&value) || !self.changing.contains(&value)
     }
 
     /// Asks for what a load reads later, if its view has the hint.
@@ -61,33 +88,13 @@ impl Ahead {
         let Some(load) = data.load() else { return };
         let Some(turns) = latency(kernel, load.view) else { return };
         let moves = load.index.iter().any(|index| self.changing.contains(index));
-        if !moves || !load.index.iter().all(|&index| self.is_arithmetic(kernel, index)) {
+        if !moves || !load.index.iter().all(|&index| self.is_known_ahead(index)) {
             return;
         }
         let mut operands = vec![load.view];
         operands.extend(load.index.iter().map(|&index| self.at(kernel, index, turns)));
         if self.asked.insert(operands.clone()) {
             self.append(kernel, Op::Prefetch, operands, data.loc);
-        }
-    }
-
-    /// Whether a value can be computed for another turn.
-    fn is_arithmetic(&self, kernel: &Kernel, value: ValueId) -> bool {
-        if value == self.counter {
-            return true;
-        }
-        match self.inside.get(&value) {
-            Some(&op) => {
-                let data = kernel.op(op);
-                let is_index = |&value: &ValueId| match kernel.ty(value) {
-                    Type::Scalar(elem) => elem.known().is_some_and(|dtype| !dtype.is_float()),
-                    _ => false,
-                };
-                data.op.is_leaf()
-                    && data.results.iter().chain(&data.operands).all(is_index)
-                    && data.operands.iter().all(|&operand| self.is_arithmetic(kernel, operand))
-            }
-            None => !self.changing.contains(&value),
         }
     }
 
