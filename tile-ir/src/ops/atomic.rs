@@ -176,15 +176,11 @@ impl AtomicKind {
     pub fn summary(dtype: DType) -> String {
         let kinds = AtomicKind::ALL.iter().filter(|kind| kind.supports(dtype));
         let names: Vec<String> = kinds.map(|kind| format!("`{}`", kind.rust_name())).collect();
-        match names.split_last() {
-            Some((last, others)) if !others.is_empty() => {
-                format!("{dtype} has {} and {last}", others.join(", "))
-            }
-            _ => {
-                "all other formats have atomic `load` and `store`; i32, u32, i64 and u64 have every operation"
-                    .to_owned()
-            }
-        }
+        let has = match names.split_last() {
+            Some((last, others)) => format!("{dtype} has {} and {last}", others.join(", ")),
+            None => "all other formats have atomic `load` and `store`".to_owned(),
+        };
+        format!("{has}; i32, u32, i64 and u64 have every operation")
     }
 
     /// The element after the operation.
