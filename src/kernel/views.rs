@@ -242,7 +242,7 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
 
     /// A hint: a `for` loop that reads tiles of this view, at indices computed from its counter, asks for each as
     /// [`PartitionView::prefetch`] does `turns` turns before, 1 to 64. A loop that is left by `break` or `return`
-    /// doesn't. In a kernel, another number is a compile error.
+    /// doesn't, and loads under an `if` are left alone. In a kernel, another number is a compile error.
     ///
     /// ```
     /// use tile::prelude::*;

@@ -2,8 +2,8 @@
 //! that it reads `n` turns later.
 //!
 //! The index of that tile is the load's own, computed with the counter plus `n`, so it must be arithmetic of the
-//! counter and of what the loop doesn't change; for any other nothing is done. What lies beyond the loop's end is
-//! asked for too: a prefetch is defined for any index.
+//! counter and of what the loop doesn't change; for any other nothing is done, nor for a load under an `if`. What lies
+//! beyond the loop's end is asked for too: a prefetch is defined for any index.
 
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
