@@ -13,17 +13,17 @@ fn scatter<T: Number, const B: usize>(at: &Tensor<i32, k>, x: &Tensor<T, k>, y: 
     y.store([at], x, Relaxed, DeviceScope);
 }
 
-fn scatters<T: Number + Element + PartialEq + std::fmt::Debug>() {
+fn scatters<T: Number + Element + PartialEq + std::fmt::Debug>() -> tile::Result<()> {
     let n = 50;
     // Each index twice, and some on either side.
     let at: Vec<i32> = (0..130).map(|i| if i % 13 == 12 { n + i } else { (i * 7) % 60 - 5 }).collect();
     let x: Vec<T> = (0..130).map(|i| T::of(f64::from(i % 31))).collect();
     for (device, label) in devices() {
-        let at_tensor = Tensor::from_slice(&device, &at, [130]).unwrap();
-        let x_tensor = Tensor::from_slice(&device, &x, [130]).unwrap();
-        let mut y = Tensor::from_slice(&device, &vec![T::of(40.0); n as usize], [n as usize]).unwrap();
-        scatter::<T, 32>(&at_tensor, &x_tensor, &mut y).launch().unwrap();
-        for (i, found) in y.to_vec().unwrap().into_iter().enumerate() {
+        let at_tensor = Tensor::from_slice(&device, &at, [130])?;
+        let x_tensor = Tensor::from_slice(&device, &x, [130])?;
+        let mut y = Tensor::from_slice(&device, &vec![T::of(40.0); n as usize], [n as usize])?;
+        scatter::<T, 32>(&at_tensor, &x_tensor, &mut y).launch()?;
+        for (i, found) in y.to_vec()?.into_iter().enumerate() {
             let candidates: Vec<T> =
                 at.iter().zip(&x).filter(|&(&at, _)| at == i as i32).map(|(_, &x)| x).collect();
             // One of the values stays; where there is none, what was there.
@@ -31,24 +31,25 @@ fn scatters<T: Number + Element + PartialEq + std::fmt::Debug>() {
             assert!(fine, "{label}: element {i} is {found:?}, not one of {candidates:?}");
         }
     }
+    Ok(())
 }
 
 #[test]
 fn one_of_the_values_stays_and_outside_is_nothing() {
-    scatters::<i8>();
-    scatters::<u8>();
-    scatters::<i16>();
-    scatters::<u16>();
-    scatters::<i32>();
-    scatters::<u32>();
-    scatters::<i64>();
-    scatters::<u64>();
-    scatters::<f8e4m3fn>();
-    scatters::<f8e5m2>();
-    scatters::<f16>();
-    scatters::<bf16>();
-    scatters::<f32>();
-    scatters::<f64>();
+    scatters::<i8>().unwrap();
+    scatters::<u8>().unwrap();
+    scatters::<i16>().unwrap();
+    scatters::<u16>().unwrap();
+    scatters::<i32>().unwrap();
+    scatters::<u32>().unwrap();
+    scatters::<i64>().unwrap();
+    scatters::<u64>().unwrap();
+    scatters::<f8e4m3fn>().unwrap();
+    scatters::<f8e5m2>().unwrap();
+    scatters::<f16>().unwrap();
+    scatters::<bf16>().unwrap();
+    scatters::<f32>().unwrap();
+    scatters::<f64>().unwrap();
 }
 
 /// Every block adds to every element.
