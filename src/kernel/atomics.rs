@@ -20,8 +20,12 @@ use tile_layout::multi_index;
 /// Operations take one index per axis, as [`gather`](super::TensorView::gather) does, and values of the tensor's
 /// format; tiles, and scalars among them, are broadcast to one shape, that of the result: the elements that were
 /// there before. An index outside the tensor does nothing and reads as 0. The elements of one operation follow each
-/// other in row-major order here and on CPUs; on GPUs they have no order. Formats are `i32`, `u32`, `i64`, `u64`,
-/// and `f32` and `f64` but for `fetch_sub`, `fetch_and`, `fetch_or` and `fetch_xor`.
+/// other in row-major order here and on CPUs; on GPUs they have no order.
+///
+/// Every number format has `load` and `store`, which is how a kernel scatters to memory: where indices repeat, one of
+/// the values stays. `i32`, `u32`, `i64` and `u64` have all operations, `f32` and `f64` all but `fetch_sub`,
+/// `fetch_and`, `fetch_or` and `fetch_xor`, `f16` and `bf16` also `fetch_add`. Others are compile errors; where the
+/// format is a parameter, the launch of an instance without the operation is an error.
 ///
 /// Each has a form `…_masked` whose first argument is a tile of `bool`: where it is false, nothing happens and the
 /// result is 0.
@@ -90,12 +94,6 @@ markers! {
     SystemScope: AtomicScope;
 }
 
-/// A number format with atomic operations.
-pub trait AtomicNumber: Number {}
-
-/// An integer format with atomic operations.
-pub trait AtomicInt: AtomicNumber + Int {}
-
 /// A value of an atomic operation: a tile, or a number for every element.
 pub trait AtomicValue<T, const S: usize> {
     #[doc(hidden)]
@@ -108,26 +106,13 @@ impl<T: Element, const S: usize> AtomicValue<T, S> for Tile<T, S> {
     }
 }
 
-macro_rules! formats {
-    ($($ty:ident)*) => { $(
-        impl AtomicNumber for $ty {}
-
-        impl<const S: usize> AtomicValue<$ty, S> for $ty {
-            fn tile(self) -> ([usize; S], Vec<$ty>) {
-                ([1; S], vec![self])
-            }
-        }
-    )* };
+impl<T: Number, const S: usize> AtomicValue<T, S> for T {
+    fn tile(self) -> ([usize; S], Vec<T>) {
+        ([1; S], vec![self])
+    }
 }
 
-formats!(i32 u32 i64 u64 f32 f64);
-
-impl AtomicInt for i32 {}
-impl AtomicInt for u32 {}
-impl AtomicInt for i64 {}
-impl AtomicInt for u64 {}
-
-impl<'a, T: AtomicNumber, const R: usize> TensorViewMut<'a, T, R> {
+impl<'a, T: Number, const R: usize> TensorViewMut<'a, T, R> {
     /// The tensor as one whose elements any block may change, atomically.
     pub fn atomic_view(&self) -> AtomicView<'a, T, R> {
         AtomicView { data: self.cells(), seen: self.seen.clone() }
@@ -147,14 +132,14 @@ fn literal<T: Element>(value: T) -> Literal {
     if T::DTYPE.is_float() { Literal::Float(value.to_float()) } else { Literal::Int(value.to_int()) }
 }
 
-fn number<T: AtomicNumber>(value: Literal) -> T {
+fn number<T: Number>(value: Literal) -> T {
     match value {
         Literal::Int(value) => T::from_int(value),
         Literal::Float(value) => T::from_float(value),
     }
 }
 
-impl<T: AtomicNumber, const R: usize> AtomicView<'_, T, R> {
+impl<T: Number, const R: usize> AtomicView<'_, T, R> {
     /// The extent of an axis, in elements.
     pub fn extent(&self, axis: usize) -> usize {
         self.seen.extent(axis)
@@ -320,7 +305,7 @@ macro_rules! updates {
     };
 }
 
-updates! { AtomicNumber:
+updates! { Number:
     /// Adds values to elements; integers wrap. Gives what was there.
     fetch_add fetch_add_masked Add;
     /// Keeps the smaller of element and value, and ignores NaN. Gives what was there.
@@ -331,7 +316,7 @@ updates! { AtomicNumber:
     swap swap_masked Swap;
 }
 
-updates! { AtomicInt:
+updates! { Int:
     /// Subtracts values from elements, and wraps. Gives what was there.
     fetch_sub fetch_sub_masked Sub;
     /// Bitwise and. Gives what was there.

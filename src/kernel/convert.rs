@@ -158,6 +158,24 @@ impl<T: Int, const R: usize> Tile<T, R> {
     {
         overflowing(self.binary(BinaryOp::Sub, right), self.binary(BinaryOp::SaturatingSub, right))
     }
+
+    /// The wrapped product, and where it wrapped.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let (product, wrapped) = Tile::<i8, 1>::full([1], 16).overflowing_mul(-9);
+    /// assert_eq!((product.to_vec(), wrapped.to_vec()), (vec![112], vec![true]));
+    /// ```
+    pub fn overflowing_mul<Right: Copy>(self, right: Right) -> (Self, Tile<bool, R>)
+    where
+        Self: Pair<Right, Output = Self> + Pair<Self, Output = Self, Mask = Tile<bool, R>>,
+    {
+        let wrapped = self.binary(BinaryOp::Mul, right);
+        // A product may wrap to the bound that it saturates to, but its high half then isn't a sign.
+        let full = |value| Tile::full(wrapped.shape(), T::from_int(value));
+        let sign = wrapped.binary(BinaryOp::Min, full(0)).binary(BinaryOp::Shr, full(63));
+        (wrapped, super::ne(self.binary(BinaryOp::MulHi, right), sign))
+    }
 }
 
 /// A sum or difference that wrapped isn't the one that saturated, and only then.
@@ -188,6 +206,10 @@ mod tests {
                 assert_eq!((sum.to_vec()[0], wrapped.to_vec()[0]), a.overflowing_add(b));
                 let (difference, wrapped) = Tile::full([1], a).overflowing_sub(b);
                 assert_eq!((difference.to_vec()[0], wrapped.to_vec()[0]), a.overflowing_sub(b));
+                let (product, wrapped) = Tile::full([1], a).overflowing_mul(b);
+                assert_eq!((product.to_vec()[0], wrapped.to_vec()[0]), a.overflowing_mul(b));
+                let (product, wrapped) = Tile::full([1], a as u8).overflowing_mul(b as u8);
+                assert_eq!((product.to_vec()[0], wrapped.to_vec()[0]), (a as u8).overflowing_mul(b as u8));
             }
         }
     }

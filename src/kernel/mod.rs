@@ -59,8 +59,8 @@ mod view_movement;
 mod views;
 
 pub use atomics::{
-    AcqRel, Acquire, AtomicInt, AtomicNumber, AtomicScope, AtomicValue, AtomicView, BlockScope, DeviceScope,
-    LoadOrder, Relaxed, Release, StoreOrder, SystemScope, UpdateOrder,
+    AcqRel, Acquire, AtomicScope, AtomicValue, AtomicView, BlockScope, DeviceScope, LoadOrder, Relaxed,
+    Release, StoreOrder, SystemScope, UpdateOrder,
 };
 pub use axes::Axes;
 pub use compare::{Pair, eq, ge, gt, le, lt, ne};

@@ -208,6 +208,73 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
         self.cut.load(index, pad, |position| self.data[position])
     }
 
+    /// Begins to bring the tile at `index` near, so that a later load finds it there: into the cache on CPUs, into L2
+    /// on NVIDIA GPUs; other targets do nothing. Nothing is read, any index is defined, and no result changes.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    ///
+    /// #[tile_kernel]
+    /// fn row_sums<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, 1>) {
+    ///     let x = x.partition_view([1, B]);
+    ///     let mut y = y.partition_view_mut([1, 1]);
+    ///     let [i, _] = y.index();
+    ///     let mut sum = Tile::zeros([1, 1]);
+    ///     for j in 0..x.tiles(1) {
+    ///         x.prefetch([i, j + 2]);
+    ///         sum += x.load_masked([i, j]).sum(1);
+    ///     }
+    ///     y.store(sum);
+    /// }
+    ///
+    /// # fn main() -> tile::Result<()> {
+    /// let device = Device::reference();
+    /// let x = Tensor::from_slice(&device, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3])?;
+    /// let mut y = Tensor::zeros(&device, [2, 1])?;
+    /// row_sums::<2>(&x, &mut y).launch()?;
+    /// assert_eq!(y.to_vec()?, [6.0, 15.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prefetch(&self, index: [usize; R]) {
+        let _ = index;
+    }
+
+    /// A hint: a `for` loop that reads tiles of this view, at indices computed from its counter, asks for each as
+    /// [`PartitionView::prefetch`] does `turns` turns before, 1 to 64. A loop that is left by `break` or `return`
+    /// doesn't, and loads under an `if` are left alone. In a kernel, another number is a compile error.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    ///
+    /// #[tile_kernel]
+    /// fn row_sums<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, 1>) {
+    ///     let x = x.partition_view([1, B]).latency(2).bulk_copy(true);
+    ///     let mut y = y.partition_view_mut([1, 1]);
+    ///     let [i, _] = y.index();
+    ///     let mut sum = Tile::zeros([1, 1]);
+    ///     for j in 0..x.tiles(1) {
+    ///         sum += x.load_masked([i, j]).sum(1);
+    ///     }
+    ///     y.store(sum);
+    /// }
+    ///
+    /// assert!(row_sums::ir().to_string().contains("latency 2 bulk_copy true"));
+    /// ```
+    #[must_use]
+    pub fn latency(self, turns: usize) -> Self {
+        let _ = turns;
+        self
+    }
+
+    /// A hint: whether prefetches of this view's tiles are copies of whole rows, where the target has such (sm_90a,
+    /// for rows whose address and size are multiples of 16 bytes), or by cache line, as without the hint.
+    #[must_use]
+    pub fn bulk_copy(self, whole_rows: bool) -> Self {
+        let _ = whole_rows;
+        self
+    }
+
     /// The tile at `index`, all of whose elements exist. That is proved when the kernel is compiled, or checked
     /// when it is launched; an index that can't be bounded, such as a scalar argument, is a compile error.
     ///
@@ -268,6 +335,9 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
     pub fn index(&self) -> [usize; R] {
         self.block
     }
+
+    /// Begins to bring the block's tile near, as [`PartitionView::prefetch`] does.
+    pub fn prefetch(&self) {}
 
     /// The number of tiles along an axis; a tile that sticks out counts.
     pub fn tiles(&self, axis: usize) -> usize {

@@ -20,9 +20,11 @@ mod lines;
 mod loops;
 mod messages;
 mod movement;
+mod overflow;
 mod products;
 mod random;
 mod reductions;
+mod scatter;
 mod structs;
 
 use tile::ir::array::Elements;

@@ -64,10 +64,36 @@ kernel @softmax<B, W>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
 }
 ";
 
+/// Sums of rows, in tiles of one row, or of columns, in tiles of 16 rows, whose view has a hint.
+fn sums(columns: bool, hint: &str) -> String {
+    let (axis, index, end) = if columns { (0, "%p, %j", "m, R") } else { (1, "%i, %p", "n, C") };
+    let output = if columns { ["1", "C"] } else { ["R", "1"] };
+    let (shape, extents) = (output.join(" x "), output.join(", "));
+    format!(
+        "kernel @sums<R, C>(%x: tensor<m x n x f32>, %y: mut tensor<a x b x f32>) {{
+  %vx = partition %x [R, C]{hint} : partition<m x n x f32, [R, C]>
+  %vy = partition %y [{extents}] : mut partition<a x b x f32, [{extents}]>
+  %i, %j = block_index %vy : index, index
+  %0 = constant 0.0 : f32
+  %zero = splat %0 : tile<{shape} x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div({end}) : index
+  %sum = for %p = %1 to %2 carry (%a = %zero) : tile<{shape} x f32> {{
+    %t = load_masked %vx[{index}] pad %0 : tile<R x C x f32>
+    %s = reduce sum %t axis {axis} : tile<{shape} x f32>
+    %next = add %a, %s : tile<{shape} x f32>
+    yield %next
+  }}
+  store_masked %vy, %sum
+}}
+"
+    )
+}
+
 /// A kernel, its constants, the shapes of its tensors (the last is the output) and what a launch is worth.
 struct Row {
     title: &'static str,
-    source: &'static str,
+    source: String,
     constants: Vec<(&'static str, usize)>,
     shapes: Vec<Vec<usize>>,
     work: f64,
@@ -77,11 +103,19 @@ struct Row {
 fn rows() -> Vec<Row> {
     let matmul = |n: usize, tiles: [usize; 3], title| Row {
         title,
-        source: MATMUL,
+        source: MATMUL.to_owned(),
         constants: vec![("BM", tiles[0]), ("BN", tiles[1]), ("BK", tiles[2])],
         shapes: vec![vec![n, n]; 3],
         work: 2.0 * (n as f64).powi(3),
         unit: "GFLOP/s",
+    };
+    let sums = |columns: bool, hint: &str, title| Row {
+        title,
+        source: sums(columns, hint),
+        constants: if columns { vec![("R", 16), ("C", 16)] } else { vec![("R", 1), ("C", 1024)] },
+        shapes: vec![vec![1 << 12; 2], if columns { vec![1, 1 << 12] } else { vec![1 << 12, 1] }],
+        work: 4.0 * f64::from(1 << 24),
+        unit: "GB/s",
     };
     vec![
         matmul(512, [64, 64, 64], "matmul f32 512, tiles 64x64x64"),
@@ -89,7 +123,7 @@ fn rows() -> Vec<Row> {
         matmul(500, [64, 64, 64], "matmul f32 500, tiles 64x64x64"),
         Row {
             title: "y = x + 3w, 2^12 elements in cache",
-            source: SCALE_ADD,
+            source: SCALE_ADD.to_owned(),
             constants: vec![("B", 1024)],
             shapes: vec![vec![1 << 12]; 3],
             work: 12.0 * 4096.0,
@@ -97,7 +131,7 @@ fn rows() -> Vec<Row> {
         },
         Row {
             title: "y = x + 3w, 2^24 elements",
-            source: SCALE_ADD,
+            source: SCALE_ADD.to_owned(),
             constants: vec![("B", 1024)],
             shapes: vec![vec![1 << 24]; 3],
             work: 12.0 * f64::from(1 << 24),
@@ -105,19 +139,24 @@ fn rows() -> Vec<Row> {
         },
         Row {
             title: "softmax f32 1024x1000, tiles 4x1024",
-            source: SOFTMAX,
+            source: SOFTMAX.to_owned(),
             constants: vec![("B", 4), ("W", 1024)],
             shapes: vec![vec![1024, 1000]; 2],
             work: 8.0 * 1024.0 * 1000.0,
             unit: "GB/s",
         },
+        sums(false, "", "rows of 2^24, tiles 1x1024"),
+        sums(false, " latency 2", "rows of 2^24, tiles 1x1024, latency 2"),
+        sums(true, "", "columns of 2^24, tiles 16x16"),
+        sums(true, " latency 2", "columns of 2^24, tiles 16x16, latency 2"),
+        sums(true, " latency 8", "columns of 2^24, tiles 16x16, latency 8"),
     ]
 }
 
 fn instance(row: &Row) -> Instance {
     let bindings: Vec<_> =
         row.constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
-    let kernel = verify(text::parse(row.source).expect("the texts above parse"));
+    let kernel = verify(text::parse(&row.source).expect("the texts above parse"));
     specialize(&kernel.expect("the texts above are valid"), &bindings).expect("every parameter is bound")
 }
 

@@ -31,6 +31,8 @@ mod lines;
 mod messages;
 #[path = "targets/movement.rs"]
 mod movement;
+#[path = "targets/prefetch.rs"]
+mod prefetch;
 #[path = "targets/random.rs"]
 mod random;
 #[path = "targets/scratch.rs"]

@@ -195,6 +195,7 @@ impl Evaluation<'_> {
                 self.say(data);
                 Vec::new()
             }
+            Op::Prefetch => Vec::new(),
             _ => vec![Some(self.data_op(data))],
         }
     }
@@ -406,6 +407,7 @@ impl Evaluation<'_> {
             | Op::While
             | Op::If
             | Op::Yield
+            | Op::Prefetch
             | Op::Print { .. }
             | Op::Assert { .. } => unreachable!("not a data op"),
         }

@@ -292,6 +292,7 @@ impl Substitution<'_> {
             Op::Partition(cut) => Op::Partition(Cut {
                 tile: self.dims(&cut.tile),
                 steps: cut.steps.as_ref().map(|steps| self.dims(steps)),
+                hints: cut.hints.map(|dim| self.dim(dim)),
             }),
             other => other.clone(),
         }

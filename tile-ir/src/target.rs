@@ -26,6 +26,8 @@ pub struct TargetDesc {
     pub shared_bytes: u32,
     /// Largest number of threads of a block; 1 on a CPU.
     pub max_threads: u32,
+    /// Whether one instruction asks for a range of memory to be brought into the L2 cache.
+    pub bulk_prefetch: bool,
 }
 
 const KIB: u32 = 1024;
@@ -33,14 +35,29 @@ const KIB: u32 = 1024;
 /// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
 /// Capability" (163 KiB on 8.0, 227 KiB on 9.0); AMD CDNA3 and RDNA3 ISA manuals (64 KiB LDS).
 pub const TARGETS: &[TargetDesc] = &[
-    TargetDesc { name: "cpu", family: Family::Cpu, warp: 1, shared_bytes: 0, max_threads: 1 },
-    TargetDesc { name: "sm_80", family: Family::Nvptx, warp: 32, shared_bytes: 163 * KIB, max_threads: 1024 },
+    TargetDesc {
+        name: "cpu",
+        family: Family::Cpu,
+        warp: 1,
+        shared_bytes: 0,
+        max_threads: 1,
+        bulk_prefetch: false,
+    },
+    TargetDesc {
+        name: "sm_80",
+        family: Family::Nvptx,
+        warp: 32,
+        shared_bytes: 163 * KIB,
+        max_threads: 1024,
+        bulk_prefetch: false,
+    },
     TargetDesc {
         name: "sm_90a",
         family: Family::Nvptx,
         warp: 32,
         shared_bytes: 227 * KIB,
         max_threads: 1024,
+        bulk_prefetch: true,
     },
     TargetDesc {
         name: "gfx942",
@@ -48,6 +65,7 @@ pub const TARGETS: &[TargetDesc] = &[
         warp: 64,
         shared_bytes: 64 * KIB,
         max_threads: 1024,
+        bulk_prefetch: false,
     },
     TargetDesc {
         name: "gfx1100",
@@ -55,6 +73,7 @@ pub const TARGETS: &[TargetDesc] = &[
         warp: 32,
         shared_bytes: 64 * KIB,
         max_threads: 1024,
+        bulk_prefetch: false,
     },
 ];
 

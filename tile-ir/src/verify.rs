@@ -388,6 +388,9 @@ impl Verifier<'_> {
         if let Op::Extent(dim) = &data.op {
             self.dim_is_bound(dim, data.loc);
         }
+        if let Op::Partition(cut) = &data.op {
+            cut.hints.latency.iter().for_each(|dim| self.dim_is_bound(dim, data.loc));
+        }
         if let Op::Movement(movement) = &data.op {
             movement.dims().into_iter().for_each(|dim| self.dim_is_bound(dim, data.loc));
         }

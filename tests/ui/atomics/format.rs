@@ -3,7 +3,7 @@
 use tile::prelude::*;
 
 #[tile_kernel(grid = [n])]
-fn kernel(counts: &mut Tensor<f16, n>) {
+fn kernel(counts: &mut Tensor<bool, n>) {
     let counts = counts.atomic_view();
     let i = Tile::<i32, 1>::iota([4], 0);
 }

@@ -13,6 +13,7 @@ mod lines;
 mod messages;
 mod mma;
 mod movement;
+mod prefetch;
 mod reduce;
 mod region;
 mod scratch;

@@ -146,6 +146,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 self.with_streams(data, &[], &mut |emitter, _| emitter.scatter(data, *axis, *mode));
             }
             Op::Print { .. } | Op::Assert { .. } => self.say(data),
+            Op::Prefetch => self.prefetch(data),
             _ => self.data_op(data),
         }
     }

@@ -6,6 +6,7 @@
 
 use super::elements::count;
 use super::region::{Emitter, extents};
+use crate::emit::prefetch::Rows;
 use crate::emit::{LoopHint, Names, Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, IntValue, PointerValue};
@@ -131,6 +132,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
             indices => indices.iter().map(|&value| self.index(value)).collect(),
         };
         self.window(load.view, &index, load.pad.is_some())
+    }
+
+    /// The rows of the tile that an op asks for.
+    pub(super) fn rows(&self, data: &OpData) -> Rows<'c> {
+        let ir = self.ir;
+        let index: Vec<IntValue<'c>> = match &data.operands[1..] {
+            [] => self.block.clone(),
+            indices => indices.iter().map(|&value| self.index(value)).collect(),
+        };
+        let window = self.window(data.operands[0], &index, true);
+        let dense = || {
+            let mut strides = vec![ir.i64(1); window.tile.len()];
+            for axis in (1..strides.len()).rev() {
+                strides[axis - 1] = ir.mul(strides[axis], window.extents[axis]);
+            }
+            Moved { strides, offset: ir.i64(0) }
+        };
+        let Moved { strides, offset } = window.place.clone().unwrap_or_else(dense);
+        let axes = window.start.iter().zip(&strides);
+        let position =
+            axes.fold(offset, |position, (&start, &stride)| ir.add(position, ir.mul(start, stride)));
+        Rows {
+            first: ir.offset(ir.storage_type(window.dtype), window.base, position),
+            dtype: window.dtype,
+            tile: window.tile.iter().map(|&extent| extent as u64).collect(),
+            strides,
+            begin: window.first,
+            end: window.valid,
+        }
     }
 
     /// Whether all of a tile lies inside its tensor.

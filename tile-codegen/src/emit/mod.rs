@@ -15,6 +15,7 @@ mod order;
 mod philox;
 pub(crate) mod place;
 pub(crate) mod positions;
+pub(crate) mod prefetch;
 
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Features, Ir, Value};

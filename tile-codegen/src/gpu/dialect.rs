@@ -60,6 +60,14 @@ enum SharedMemory {
     Static,
 }
 
+/// How memory is brought into the L2 cache before it is read: instructions of one address, and of an address and a
+/// number of bytes. They are assembly because LLVM selects its intrinsics for the newer targets alone.
+struct Prefetch {
+    line_bytes: u64,
+    line: &'static str,
+    range: &'static str,
+}
+
 /// A GPU's dialect as data.
 pub(super) struct Device {
     calling_convention: u32,
@@ -78,9 +86,13 @@ pub(super) struct Device {
     first_lane: Option<&'static str>,
     /// The scopes of atomic operations, from a block to the system.
     scopes: [ScopeName; 3],
+    prefetch: Option<Prefetch>,
     /// Function attributes; `{}` stands for the number of threads.
     attributes: &'static [(&'static str, &'static str)],
 }
+
+/// LLVM's `memory(inaccessiblemem: readwrite)`: loads and stores may move past it, and it stays.
+const INACCESSIBLE_MEMORY: u64 = 0b1100;
 
 const GLOBAL: u16 = 1;
 const SHARED: u16 = 3;
@@ -102,6 +114,11 @@ pub(super) const NVPTX: Device = Device {
         ScopeName { name: "device", updates: true },
         ScopeName { name: "", updates: false },
     ],
+    prefetch: Some(Prefetch {
+        line_bytes: 128,
+        line: "prefetch.global.L2 [$0];",
+        range: "cp.async.bulk.prefetch.L2.global [$0], $1;",
+    }),
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
@@ -121,6 +138,7 @@ pub(super) const AMDGPU: Device = Device {
         ScopeName { name: "agent", updates: true },
         ScopeName { name: "", updates: true },
     ],
+    prefetch: None,
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),
@@ -268,6 +286,39 @@ impl Device {
             call.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
         }
         call.try_as_basic_value().basic().expect("the statement has a result").into_int_value()
+    }
+
+    /// How many bytes one prefetch brings near, a power of two; `None` where the target has no prefetches.
+    pub(super) fn prefetch_line(&self) -> Option<u64> {
+        self.prefetch.as_ref().map(|prefetch| prefetch.line_bytes)
+    }
+
+    /// Begins to bring near the line of memory at an address; or so many bytes from there, which the target has an
+    /// instruction for if it says so, and both of which are multiples of 16.
+    pub(super) fn prefetch<'c>(&self, ir: &Ir<'c>, address: PointerValue<'c>, bytes: Option<IntValue<'c>>) {
+        let prefetch = self.prefetch.as_ref().expect("asked for where there is a line");
+        let (text, constraints) =
+            if bytes.is_some() { (prefetch.range, "l,r") } else { (prefetch.line, "l") };
+        let arguments: Vec<Value<'c>> =
+            std::iter::once(address.into()).chain(bytes.map(Value::from)).collect();
+        let types: Vec<_> = arguments.iter().map(|argument| argument.get_type().into()).collect();
+        let function = ir.context.void_type().fn_type(&types, false);
+        let assembly = ir.context.create_inline_asm(
+            function,
+            text.to_owned(),
+            constraints.to_owned(),
+            true,
+            false,
+            None,
+            false,
+        );
+        let arguments: Vec<_> = arguments.into_iter().map(Into::into).collect();
+        let call = ir.builder.build_indirect_call(function, assembly, &arguments, "");
+        let call = call.expect("the builder is positioned");
+        for (name, value) in [("nounwind", 0), ("memory", INACCESSIBLE_MEMORY)] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            call.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
+        }
     }
 
     /// A value that all threads have alike, said to the target where it can make use of that.

@@ -7,6 +7,7 @@ use super::distribution::{Coordinate, Mapping, Slot};
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::Buffer;
+use crate::emit::prefetch::Rows;
 use crate::emit::{Ir, Place, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
@@ -254,6 +255,28 @@ impl<'c> Emitter<'_, 'c> {
                 ir.select(inside, ir.load_value(safe, window.dtype), pad)
             }
             _ => ir.load_value(pointer, window.dtype),
+        }
+    }
+
+    /// The rows of the tile that an op asks for.
+    pub(super) fn rows(&self, data: &OpData) -> Rows<'c> {
+        let ir = self.ir;
+        let index: Vec<IntValue<'c>> = match &data.operands[1..] {
+            [] => self.block.clone(),
+            indices => indices.iter().map(|&value| self.index(value)).collect(),
+        };
+        let window = self.window(data.operands[0], &index, true);
+        let mask = window.mask.expect("a mask was asked for");
+        let wide = |place| ir.resize(place, 64, false);
+        let mut end: Vec<IntValue<'c>> = mask.end.into_iter().map(wide).collect();
+        end[0] = ir.select_int(mask.any, end[0], ir.i64(0));
+        Rows {
+            first: window.first,
+            dtype: window.dtype,
+            tile: window.tile,
+            strides: window.strides,
+            begin: mask.begin.into_iter().map(|begin| begin.map(wide)).collect(),
+            end,
         }
     }
 

@@ -18,6 +18,7 @@ mod messages;
 mod mma;
 mod movement;
 mod places;
+mod prefetch;
 mod reduce;
 mod region;
 mod shared;
@@ -103,7 +104,7 @@ impl<'c> Module<'c> {
         let machine = (backend.machine)(target.name)?;
         let ir = Ir::new(context, &instance.name, FEATURES);
         machine.prepare(&ir.module);
-        emit(&ir, instance, &backend.device, symbol, distribution, &plan, places);
+        emit(&ir, instance, (&backend.device, target), symbol, distribution, &plan, places);
         let (threads, shared_bytes) = (distribution.threads as u32, plan.bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
         let launch = Launch { threads, shared_bytes: dynamic, scratch_bytes: 0 };
@@ -128,7 +129,7 @@ pub(crate) fn compile(
 fn emit(
     ir: &Ir<'_>,
     instance: &Instance,
-    device: &Device,
+    (device, target): (&Device, &TargetDesc),
     symbol: &str,
     distribution: Distribution,
     plan: &SharedPlan,
@@ -137,7 +138,8 @@ fn emit(
     let resources = Resources { threads: distribution.threads as u32, shared_bytes: plan.bytes() as u32 };
     let entry = device.entry(ir, symbol, &KernelAbi::of(instance), resources);
     let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &instance.file));
-    let mut emitter = Emitter::new(ir, instance, device, distribution, plan, entry, source.as_ref());
+    let mut emitter =
+        Emitter::new(ir, instance, (device, target), distribution, plan, entry, source.as_ref());
     emitter.ops(instance.body());
     ir.return_void();
     if let Some(source) = &source {

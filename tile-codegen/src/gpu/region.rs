@@ -17,13 +17,14 @@ use tile_ir::abi::KernelAbi;
 use tile_ir::kernel::OpData;
 use tile_ir::types::TensorType;
 use tile_ir::view::Source;
-use tile_ir::{DType, Instance, Op, OpId, RegionId, Type, ValueId};
+use tile_ir::{DType, Instance, Op, OpId, RegionId, TargetDesc, Type, ValueId};
 
 /// Emits one thread's program.
 pub(super) struct Emitter<'a, 'c> {
     pub(super) ir: &'a Ir<'c>,
     pub(super) instance: &'a Instance,
     pub(super) dialect: &'a Device,
+    pub(super) target: &'a TargetDesc,
     pub(super) distribution: Distribution,
     pub(super) plan: &'a SharedPlan,
     /// The running thread's number in its block, an i32.
@@ -50,7 +51,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn new(
         ir: &'a Ir<'c>,
         instance: &'a Instance,
-        dialect: &'a Device,
+        (dialect, target): (&'a Device, &'a TargetDesc),
         distribution: Distribution,
         plan: &'a SharedPlan,
         entry: Entry<'c>,
@@ -65,6 +66,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir,
             instance,
             dialect,
+            target,
             distribution,
             plan,
             thread: entry.thread,
@@ -206,6 +208,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             Op::Iota { axis, .. } => self.iota(data, *axis),
             Op::Print { .. } | Op::Assert { .. } => self.say(op, data),
+            Op::Prefetch => self.prefetch(data),
             _ => self.elementwise(data),
         }
     }

@@ -123,6 +123,11 @@ impl Block<'_> {
         self.shared_address
     }
 
+    /// Notes that somebody asked for a line of memory, or for so many bytes.
+    pub(super) fn prefetched(&mut self, address: u64, bytes: Option<u64>) {
+        self.global.prefetched.push((address, bytes));
+    }
+
     fn fail(&mut self, place: Loc, problem: Problem) {
         let fault = Fault { block: self.number, thread: self.running, place, problem };
         self.fault.get_or_insert(fault);

@@ -40,6 +40,8 @@ pub(super) struct Global {
     fenced: Option<HashMap<u64, u32>>,
     /// What an address publishes.
     published: HashMap<u64, HashMap<u64, u32>>,
+    /// What was asked to be brought near: addresses of lines, and of copies with their bytes.
+    pub(super) prefetched: Vec<(u64, Option<u64>)>,
 }
 
 fn merge(into: &mut HashMap<u64, u32>, from: &HashMap<u64, u32>) {
@@ -74,6 +76,7 @@ impl Global {
             pending: HashMap::new(),
             fenced: None,
             published: HashMap::new(),
+            prefetched: Vec::new(),
         }
     }
 

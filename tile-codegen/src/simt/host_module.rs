@@ -188,23 +188,30 @@ impl Rewriter<'_, '_> {
             let Some(binding) = runtime::binding(&name) else {
                 return Err(format!("the executor of GPU code has no `{name}`"));
             };
-            if let Binding::Call { symbol, address, operands, place: with_place } = binding {
-                self.imports.insert(symbol, address);
-                self.before(call);
-                let mut arguments: Vec<_> = (0..operands as u32).map(|i| LLVMGetOperand(call, i)).collect();
-                if with_place {
-                    arguments.push(self.constant(pack_place(place(call))));
-                }
-                let replaced = self.call_runtime(symbol, &arguments, Some(LLVMTypeOf(call)));
-                LLVMReplaceAllUsesWith(call, replaced);
-            }
-            LLVMInstructionEraseFromParent(call);
+            self.bind(call, binding);
             Ok(())
         }
     }
 
-    /// An empty statement gives its operand.
-    unsafe fn assembly(&self, call: LLVMValueRef, callee: LLVMValueRef) -> Result<(), String> {
+    /// Puts in place of a call what the runtime has for it.
+    unsafe fn bind(&mut self, call: LLVMValueRef, binding: Binding) {
+        let Binding { symbol, address, operands, place: with_place } = binding;
+        self.imports.insert(symbol, address);
+        // SAFETY: as said above.
+        unsafe {
+            self.before(call);
+            let mut arguments: Vec<_> = (0..operands as u32).map(|i| LLVMGetOperand(call, i)).collect();
+            if with_place {
+                arguments.push(self.constant(pack_place(place(call))));
+            }
+            let replaced = self.call_runtime(symbol, &arguments, Some(LLVMTypeOf(call)));
+            LLVMReplaceAllUsesWith(call, replaced);
+            LLVMInstructionEraseFromParent(call);
+        }
+    }
+
+    /// An empty statement gives its operand; others are bound as intrinsics are.
+    unsafe fn assembly(&mut self, call: LLVMValueRef, callee: LLVMValueRef) -> Result<(), String> {
         // SAFETY: as said above.
         unsafe {
             let mut length = 0;
@@ -212,7 +219,11 @@ impl Rewriter<'_, '_> {
             if length != 0 {
                 let text = std::slice::from_raw_parts(text.cast::<u8>(), length);
                 let text = String::from_utf8_lossy(text).into_owned();
-                return Err(format!("the executor of GPU code can't run the assembly `{text}`"));
+                let Some(binding) = runtime::binding(&text) else {
+                    return Err(format!("the executor of GPU code can't run the assembly `{text}`"));
+                };
+                self.bind(call, binding);
+                return Ok(());
             }
             LLVMReplaceAllUsesWith(call, LLVMGetOperand(call, 0));
             LLVMInstructionEraseFromParent(call);

@@ -46,6 +46,14 @@ pub struct SimtKernel {
     shared_bytes: usize,
 }
 
+/// What a run did besides changing memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// What blocks asked to be brought near, in the order of the run: the addresses of lines, and those of copies with
+    /// their bytes.
+    pub prefetched: Vec<(u64, Option<u64>)>,
+}
+
 /// Code in memory. The order of the fields is that in which they may be dropped.
 struct Code {
     _engine: ExecutionEngine<'static>,
@@ -127,7 +135,7 @@ impl SimtKernel {
     ///
     /// # Errors
     /// The first fault.
-    pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<(), Fault> {
+    pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, Fault> {
         let mut global = Global::of(&self.abi, slots);
         if self.abi.logs {
             let start = slots[self.abi.arguments.len() + self.abi.sizes.len()];
@@ -148,6 +156,6 @@ impl SimtKernel {
             // SAFETY: the code is that of `compile`, and the caller vouches for the slots.
             epoch = unsafe { block::run(self.entry, slots.as_ptr(), start) }?;
         }
-        Ok(())
+        Ok(Trace { prefetched: global.prefetched })
     }
 }

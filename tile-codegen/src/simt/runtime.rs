@@ -7,22 +7,18 @@ use super::block::{self, Touch, current};
 use super::global::Ordering;
 use tile_ir::Loc;
 
-/// What becomes of an intrinsic.
+/// What becomes of an intrinsic or a statement of assembly: a call with the same operands, then the place in the
+/// user's source if `place`.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Binding {
-    /// A call with the same operands, then the place in the user's source if `place`.
-    Call {
-        /// The function, for the linker.
-        symbol: &'static str,
-        /// The same, for this process.
-        address: usize,
-        /// How many of the intrinsic's operands it takes.
-        operands: usize,
-        /// Whether it takes the place.
-        place: bool,
-    },
-    /// Nothing: it changes no value.
-    Nothing,
+pub(super) struct Binding {
+    /// The function, for the linker.
+    pub(super) symbol: &'static str,
+    /// The same, for this process.
+    pub(super) address: usize,
+    /// How many of the operands it takes.
+    pub(super) operands: usize,
+    /// Whether it takes the place.
+    pub(super) place: bool,
 }
 
 /// The functions that instrumented code calls besides, by name.
@@ -39,11 +35,12 @@ pub(super) fn support() -> [(&'static str, usize); 3] {
     ]
 }
 
-/// What becomes of an intrinsic; `None` where the executor doesn't know it.
-pub(super) fn binding(intrinsic: &str) -> Option<Binding> {
-    let number = |symbol, address| Some(Binding::Call { symbol, address, operands: 0, place: false });
-    let waits = |symbol, address, operands| Some(Binding::Call { symbol, address, operands, place: true });
-    match intrinsic {
+/// What becomes of an intrinsic, by its name, or of assembly, by its text; `None` where the executor doesn't know it.
+pub(super) fn binding(instruction: &str) -> Option<Binding> {
+    let number = |symbol, address| Some(Binding { symbol, address, operands: 0, place: false });
+    let waits = |symbol, address, operands| Some(Binding { symbol, address, operands, place: true });
+    let hints = |symbol, address, operands| Some(Binding { symbol, address, operands, place: false });
+    match instruction {
         "llvm.nvvm.read.ptx.sreg.tid.x" | "llvm.amdgcn.workitem.id.x" => {
             number("tile_simt_thread", tile_simt_thread as *const () as usize)
         }
@@ -62,7 +59,12 @@ pub(super) fn binding(intrinsic: &str) -> Option<Binding> {
         "llvm.amdgcn.readfirstlane.i64" => {
             waits("tile_simt_first_lane_i64", tile_simt_first_lane_i64 as *const () as usize, 1)
         }
-        name if name.starts_with("llvm.nvvm.prefetch.") => Some(Binding::Nothing),
+        "prefetch.global.L2 [$0];" => {
+            hints("tile_simt_prefetch_line", tile_simt_prefetch_line as *const () as usize, 1)
+        }
+        "cp.async.bulk.prefetch.L2.global [$0], $1;" => {
+            hints("tile_simt_prefetch_range", tile_simt_prefetch_range as *const () as usize, 2)
+        }
         _ => None,
     }
 }
@@ -152,6 +154,14 @@ extern "C" fn tile_simt_access(address: u64, kind: u64, place: u64) {
         place: unpack_place(place),
     };
     block::access(touch, kind.shared);
+}
+
+extern "C" fn tile_simt_prefetch_line(address: u64) {
+    current(|block| block.prefetched(address, None));
+}
+
+extern "C" fn tile_simt_prefetch_range(address: u64, bytes: u32) {
+    current(|block| block.prefetched(address, Some(u64::from(bytes))));
 }
 
 extern "C" fn tile_simt_fence(acquires: u32, releases: u32) {

@@ -69,7 +69,7 @@ fn without_barrier(
     instance: &Instance,
     shapes: &[[usize; 2]],
     number: usize,
-) -> Option<Result<(), Fault>> {
+) -> Option<Result<Trace, Fault>> {
     let target = TargetDesc::named(target).expect("a target");
     let mut found = false;
     let mut change = |ir: &Ir<'_>| {

@@ -51,11 +51,32 @@ const TAKES_INTEGERS: [&str; 4] = [
     "xor relaxed device %c[%at], %v",
 ];
 
+const TAKES_NUMBERS: [&str; 6] = [
+    "load relaxed device %c[%at]",
+    "load acquire system %c[%at] mask %mask",
+    "store relaxed block %c[%at], %v",
+    "store relaxed device %c[%at], %v",
+    "store release device %c[%at], %v",
+    "store relaxed system %c[%at], %v mask %mask",
+];
+
+const TAKES_HALVES: [&str; 3] = [
+    "add relaxed block %c[%at], %v",
+    "add acq_rel device %c[%at], %v mask %mask",
+    "add relaxed system %c[%at], %v",
+];
+
 fn cases() -> Vec<String> {
     let integers = [DType::I32, DType::U32, DType::I64, DType::U64];
     let floats = [DType::F32, DType::F64];
     let all = integers.into_iter().chain(floats).flat_map(|ty| TAKES_ANY.map(|op| kernel(ty, op)));
-    all.chain(integers.into_iter().flat_map(|ty| TAKES_INTEGERS.map(|op| kernel(ty, op)))).collect()
+    let narrow = [DType::I8, DType::U8, DType::I16, DType::U16, DType::F8E4M3FN, DType::F8E5M2];
+    let halves = [DType::F16, DType::BF16];
+    let numbers = narrow.into_iter().chain(halves).flat_map(|ty| TAKES_NUMBERS.map(|op| kernel(ty, op)));
+    all.chain(integers.into_iter().flat_map(|ty| TAKES_INTEGERS.map(|op| kernel(ty, op))))
+        .chain(numbers)
+        .chain(halves.into_iter().flat_map(|ty| TAKES_HALVES.map(|op| kernel(ty, op))))
+        .collect()
 }
 
 #[test]

@@ -26,11 +26,9 @@ impl Lowering {
             let message = "the tensor is `&`, so it can't be changed";
             return self.error(call.method.span(), message, "declare the argument as `&mut Tensor<…>`");
         }
-        let supported = |dtype: DType| AtomicKind::Load.supports(dtype);
-        if !ty.elem.known().is_some_and(supported) {
+        if let Some(dtype) = ty.elem.known().filter(|&dtype| !AtomicKind::Load.supports(dtype)) {
             let message = format!("a tensor of {} has no atomic operations", super::rust_elem(&ty.elem));
-            let help = "the formats with atomic operations are i32, u32, i64, u64, f32 and f64";
-            return self.error(call.receiver.span(), message, help);
+            return self.error(call.receiver.span(), message, &AtomicKind::summary(dtype));
         }
         Ok(Val::Atomic(tensor))
     }

@@ -144,7 +144,7 @@ impl Lowering {
     }
 
     /// A leaf op with a tile, a scalar or a literal on its right.
-    fn with(&mut self, op: BinaryOp, left: &Val, right: Val, span: Span) -> Lowered<Val> {
+    pub(super) fn with(&mut self, op: BinaryOp, left: &Val, right: Val, span: Span) -> Lowered<Val> {
         self.arithmetic(op, left, &right, span, [span, span])
     }
 }

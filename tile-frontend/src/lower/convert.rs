@@ -80,10 +80,11 @@ impl Lowering {
         self.emit_one(Op::MulAdd, &[x, factor, term], span, &spans).map(Val::Data)
     }
 
-    /// The wrapped result, and where it isn't the saturated one.
+    /// The wrapped result, and where it wrapped: a sum or difference that isn't the saturated one, a product whose high
+    /// half isn't the sign of its low half.
     pub(super) fn overflowing(
         &mut self,
-        [wrapping, saturating]: [BinaryOp; 2],
+        op: BinaryOp,
         receiver: &Val,
         call: &ExprMethodCall,
     ) -> Lowered<Val> {
@@ -96,9 +97,36 @@ impl Lowering {
             let message = format!("`{name}` needs an integer, not {}", dtype.rust_name());
             return self.error(spans[0], message, "floats don't wrap: they become infinite");
         }
-        let saturated = self.emit_one(Op::Binary(saturating), &[a, b], span, &spans)?;
-        let wrapped = self.emit_one(Op::Binary(wrapping), &[a, b], span, &spans)?;
-        let overflow = self.emit_one(Op::Compare(Predicate::Ne), &[wrapped, saturated], span, &spans)?;
+        let wrapped = self.emit_one(Op::Binary(op), &[a, b], span, &spans)?;
+        let other = match op {
+            BinaryOp::Add => BinaryOp::SaturatingAdd,
+            BinaryOp::Sub => BinaryOp::SaturatingSub,
+            _ => BinaryOp::MulHi,
+        };
+        let found = self.emit_one(Op::Binary(other), &[a, b], span, &spans)?;
+        let expected = if op == BinaryOp::Mul { self.sign(wrapped, span)? } else { wrapped };
+        let overflow = self.emit_one(Op::Compare(Predicate::Ne), &[expected, found], span, &spans)?;
         Ok(Val::List(vec![Val::Data(wrapped), Val::Data(overflow)]))
+    }
+
+    /// All bits set where integers are negative, of any format: shifts are taken modulo the width.
+    fn sign(&mut self, value: ValueId, span: Span) -> Lowered<ValueId> {
+        let negative = self.with(BinaryOp::Min, &Val::Data(value), Val::Int(0), span)?;
+        let sign = self.with(BinaryOp::Shr, &negative, Val::Int(63), span)?;
+        self.data(&sign, "a sign", span)
+    }
+
+    /// `x.checked_add(y)`, which std has and tiles can't.
+    pub(super) fn checked<T>(&mut self, call: &ExprMethodCall) -> Lowered<T> {
+        let name = call.method.to_string();
+        let message = format!("`{name}` would give an `Option`, and there is no tile of those");
+        let help = match name.strip_prefix("checked_") {
+            Some(op @ ("add" | "sub" | "mul")) => format!(
+                "write `let (wrapped, overflow) = a.overflowing_{op}(b);`, and `select(overflow, instead, wrapped)`"
+            ),
+            _ => "every operation is defined: integers wrap, `x / 0` is 0 and `x % 0` is x; compare and `select`"
+                .to_owned(),
+        };
+        self.error(call.method.span(), message, &help)
     }
 }

@@ -84,6 +84,7 @@ impl Lowering {
             "load_masked" | "store_masked" | "load" | "store" => {
                 self.no_method("a tile", call, "loads and stores are methods of partition views")
             }
+            "prefetch" => self.no_method("a tile", call, "ask for it before it is loaded: `x.prefetch([i, j])` of a view"),
             "clone" => self.no_method("a tile", call, "tiles are `Copy`; leave the call out"),
             _ => self.no_method(
                 "a tile",
@@ -106,12 +107,10 @@ impl Lowering {
         }
         match name.as_str() {
             "mul_add" => return self.mul_add(receiver, call).map(Some),
-            "overflowing_add" => {
-                return self.overflowing([BinaryOp::Add, BinaryOp::SaturatingAdd], receiver, call).map(Some);
-            }
-            "overflowing_sub" => {
-                return self.overflowing([BinaryOp::Sub, BinaryOp::SaturatingSub], receiver, call).map(Some);
-            }
+            "overflowing_add" => return self.overflowing(BinaryOp::Add, receiver, call).map(Some),
+            "overflowing_sub" => return self.overflowing(BinaryOp::Sub, receiver, call).map(Some),
+            "overflowing_mul" => return self.overflowing(BinaryOp::Mul, receiver, call).map(Some),
+            checked if checked.starts_with("checked_") => return self.checked(call),
             "wrapping_neg" => {
                 self.arguments(&name, &call.args, 0, "x.wrapping_neg()", span)?;
                 return self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some);

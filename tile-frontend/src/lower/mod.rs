@@ -20,6 +20,7 @@ mod folds;
 mod functions;
 mod gather;
 mod grid;
+mod hints;
 mod lines;
 mod loops;
 mod matches;

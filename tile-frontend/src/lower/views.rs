@@ -5,7 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall};
-use tile_ir::ops::Cut;
+use tile_ir::ops::{Cut, Hints};
 use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::{DType, Dim, Op, Type, ValueId};
 
@@ -21,7 +21,7 @@ impl Lowering {
             "extent" => self.extent_of(&ty.extents, call),
             "atomic_view" => self.atomic_view(tensor, &ty, call),
             "gather" | "gather_or" => self.gather_load(tensor, &ty, call),
-            "load" | "load_masked" | "store" | "store_masked" => {
+            "load" | "load_masked" | "store" | "store_masked" | "prefetch" | "latency" | "bulk_copy" => {
                 let help = "make a partition view first: `let x = x.partition_view([BM, BN]);`";
                 self.no_method("a tensor", call, help)
             }
@@ -70,7 +70,7 @@ impl Lowering {
             Some(steps) => Some(self.extents(steps, arguments.spans[1])?),
             None => None,
         };
-        let cut = Op::Partition(Cut { tile, steps });
+        let cut = Op::Partition(Cut { tile, steps, hints: Hints::default() });
         // After an early `return` the rest of the body is lowered into a branch; views stay outside of it.
         let body = if self.nesting == 0 { self.kernel.body() } else { self.region };
         let region = std::mem::replace(&mut self.region, body);
@@ -98,6 +98,8 @@ impl Lowering {
                 Ok(Val::List(index.into_iter().map(Val::Data).collect()))
             }
             "load" | "load_masked" | "load_masked_or" | "load_unchecked" => self.load(view, &ty, call),
+            "prefetch" => self.prefetch(view, &ty, call),
+            "latency" | "bulk_copy" => self.hint(view, &ty, call),
             "store" | "store_masked" if mutable => self.store(view, &ty, call),
             "store" | "store_masked" => self.no_method(
                 "a read-only view",
@@ -112,7 +114,7 @@ impl Lowering {
             _ => self.no_method(
                 "a view",
                 call,
-                "views have `load_masked`, `load_masked_or`, `load`, `store_masked`, `store`, `index`, `tiles` and `extent`",
+                "views have `load_masked`, `load_masked_or`, `load`, `store_masked`, `store`, `prefetch`, `latency`, `bulk_copy`, `index`, `tiles` and `extent`",
             ),
         }
     }
@@ -161,7 +163,7 @@ impl Lowering {
     }
 
     /// The values of a tile's index `[i, j]`, and where each stands.
-    fn tile_index(
+    pub(super) fn tile_index(
         &mut self,
         ty: &PartitionType,
         value: &Val,

@@ -164,8 +164,23 @@ impl AtomicKind {
             DType::F32 | DType::F64 => {
                 !matches!(self, AtomicKind::Sub | AtomicKind::And | AtomicKind::Or | AtomicKind::Xor)
             }
-            _ => false,
+            DType::F16 | DType::BF16 => {
+                matches!(self, AtomicKind::Add | AtomicKind::Load | AtomicKind::Store)
+            }
+            DType::Bool => false,
+            _ => dtype.is_element() && matches!(self, AtomicKind::Load | AtomicKind::Store),
         }
+    }
+
+    /// What can be done to elements of a format, as a sentence.
+    pub fn summary(dtype: DType) -> String {
+        let kinds = AtomicKind::ALL.iter().filter(|kind| kind.supports(dtype));
+        let names: Vec<String> = kinds.map(|kind| format!("`{}`", kind.rust_name())).collect();
+        let has = match names.split_last() {
+            Some((last, others)) => format!("{dtype} has {} and {last}", others.join(", ")),
+            None => "all other formats have atomic `load` and `store`".to_owned(),
+        };
+        format!("{has}; i32, u32, i64 and u64 have every operation")
     }
 
     /// The element after the operation.

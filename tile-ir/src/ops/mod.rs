@@ -7,6 +7,7 @@ pub mod compare;
 pub mod documented;
 pub mod elementwise;
 pub(crate) mod fused;
+pub mod hints;
 pub mod infer;
 pub mod movement;
 pub mod philox;
@@ -17,6 +18,7 @@ mod special;
 pub use atomic::{Atomic, AtomicKind, Order, Scope};
 pub use compare::{Classification, Predicate};
 pub use elementwise::{BinaryOp, Domain, UnaryOp};
+pub use hints::Hints;
 pub use infer::{TypeError, result_types};
 pub use movement::Movement;
 pub use reduction::ReduceOp;
@@ -37,6 +39,8 @@ pub struct Cut {
     pub tile: Vec<Dim>,
     /// From one tile to the next, where tiles don't stand side by side.
     pub steps: Option<Vec<Dim>>,
+    /// What is said of how the tiles are read.
+    pub hints: Hints,
 }
 
 /// A compile-time number.
@@ -149,7 +153,8 @@ pub enum Op {
     Mma = "mma",
     /// `tensor → tensor`, moved; the index of a `select` is a second operand.
     View(TensorMovement) = "view",
-    /// `tensor → partition`, cut into tiles.
+    /// `tensor → partition`, cut into tiles. `latency n` asks that loops bring tiles near n turns ahead, `bulk_copy`
+    /// that they are brought in copies of whole rows.
     Partition(Cut) = "partition",
     /// `mut partition → index…`, one per axis: the tile that this block owns.
     BlockIndex = "block_index",
@@ -256,6 +261,9 @@ pub enum Op {
         /// The axis.
         axis: usize,
     } = "block_count",
+    /// `partition, index… →`. Begins to bring a tile near, where it lies inside the tensor; any index is defined, and
+    /// nothing is read. A mutable partition takes no index. Targets without an instruction for it do nothing.
+    Prefetch = "prefetch",
 }
 }
 
@@ -318,7 +326,7 @@ impl Op {
 
     /// Whether the op does something besides giving results, so that it must stay where it is.
     pub fn has_effect(&self) -> bool {
-        self.is_store() || self.is_message() || matches!(self, Op::Yield | Op::Atomic(_))
+        self.is_store() || self.is_message() || matches!(self, Op::Yield | Op::Atomic(_) | Op::Prefetch)
     }
 
     /// Whether the op says something to the host.

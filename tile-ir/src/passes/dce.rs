@@ -33,16 +33,14 @@ fn stays(kernel: &Kernel, op: OpId, live: &HashSet<ValueId>) -> bool {
     data.op.has_effect()
         || declares_grid
         || data.results.iter().any(|result| live.contains(result))
-        || data.regions.iter().any(|&region| says_or_stores(kernel, region))
+        || data.regions.iter().any(|&region| has_effect(kernel, region))
 }
 
-fn says_or_stores(kernel: &Kernel, region: RegionId) -> bool {
+fn has_effect(kernel: &Kernel, region: RegionId) -> bool {
     kernel.region(region).ops.iter().any(|&op| {
         let data = kernel.op(op);
-        data.op.is_store()
-            || data.op.is_message()
-            || matches!(data.op, Op::Atomic(_))
-            || data.regions.iter().any(|&inner| says_or_stores(kernel, inner))
+        data.op != Op::Yield && data.op.has_effect()
+            || data.regions.iter().any(|&inner| has_effect(kernel, inner))
     })
 }
 

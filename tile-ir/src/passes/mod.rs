@@ -4,6 +4,7 @@ mod cse;
 mod dce;
 mod fold;
 mod licm;
+mod prefetch;
 mod unmask;
 
 use crate::kernel::{Kernel, ValueId};
@@ -20,14 +21,15 @@ pub struct Pass {
 }
 
 /// Every target runs these, in this order: constants first, so that equal ones can be merged; then equal
-/// ops, so that fewer are moved; then what doesn't change out of loops; then masks that hide nothing; at last what
-/// nobody uses.
+/// ops, so that fewer are moved; then what doesn't change out of loops; then masks that hide nothing; then loops
+/// ask for what they read later; at last what nobody uses goes.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "fold", rewrite: fold::run },
     Pass { name: "cse", rewrite: cse::run },
     Pass { name: "licm", rewrite: licm::run },
     Pass { name: "cse-after-licm", rewrite: cse::run },
     Pass { name: "unmask", rewrite: unmask::run },
+    Pass { name: "prefetch", rewrite: prefetch::run },
     Pass { name: "dce", rewrite: dce::run },
 ];
 

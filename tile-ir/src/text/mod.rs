@@ -159,7 +159,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
   %2 = view %1 shrink [(0, m), (2, n)] : tensor<m x n - 2 x f32, strided [-n, -1] offset m*n + n - 3 within [[(1, m + 1)], []]>
   %3 = view %2 shift 1 by -1 : tensor<m x n - 2 x f32, strided [-n, -1] offset m*n + n - 4 within [[(1, m + 1)], [(-1, n - 3)]]>
   %4 = view %3 step 1 by 2 : tensor<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(ceil_div(-1, 2), ceil_div(n - 3, 2))]]>
-  %5 = partition %4 [B, 8] step [1, 4] : partition<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(ceil_div(-1, 2), ceil_div(n - 3, 2))]], [B, 8] step [1, 4]>
+  %5 = partition %4 [B, 8] step [1, 4] bulk_copy true : partition<m x ceil_div(n - 2, 2) x f32, strided [-n, -2] offset m*n + n - 4 within [[(1, m + 1)], [(ceil_div(-1, 2), ceil_div(n - 3, 2))]], [B, 8] step [1, 4]>
   %6 = view %x unflatten 1 [floor_div(n, 4), 4] : tensor<m x floor_div(n, 4) x 4 x f32, strided [n, 4, 1]>
   %7 = view %6 flatten 1 to 2 : tensor<m x 4*floor_div(n, 4) x f32, strided [n, 1]>
   %8 = view %7 unfold 0 size 3 step 2 : tensor<floor_div(m - 3, 2) + 1 x 4*floor_div(n, 4) x 3 x f32, strided [2*n, 1, n]>
@@ -167,7 +167,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
   %10 = view %x unsqueeze 1 : tensor<m x 1 x n x f32>
   %11 = view %10 squeeze 1 : tensor<m x n x f32>
   %12 = view %b expand [m, n] : tensor<m x n x f32, strided [0, 1]>
-  %13 = partition %12 [B, 8] : partition<m x n x f32, strided [0, 1], [B, 8]>
+  %13 = partition %12 [B, 8] latency B + 1 bulk_copy false : partition<m x n x f32, strided [0, 1], [B, 8]>
   %14 = load %13[%i, %j] : tile<B x 8 x f32>
   %15 = load_unchecked %13[%j, %i] : tile<B x 8 x f32>
   %16 = constant 0.0 : f32
@@ -175,6 +175,8 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
   %18 = gather_load %9[%17, %17] pad %16 : tile<B x 8 x f32>
   %19 = load_masked %5[%i, %j] pad %16 : tile<B x 8 x f32>
   %20 = load %w : tile<B x 8 x f32>
+  prefetch %13[%j, %i]
+  prefetch %w
   store %w, %18
 }
 ";

@@ -7,8 +7,8 @@ use crate::dim::Dim;
 use crate::kernel::{RegionId, ValueId};
 use crate::message::Message;
 use crate::ops::{
-    Atomic, AtomicKind, BinaryOp, Classification, Cut, Literal, Movement, Op, Order, Predicate, ReduceOp,
-    ScanMode, ScatterMode, Scope, UnaryOp,
+    Atomic, AtomicKind, BinaryOp, Classification, Cut, Hints, Literal, Movement, Op, Order, Predicate,
+    ReduceOp, ScanMode, ScatterMode, Scope, UnaryOp,
 };
 use crate::round::Rounding;
 use crate::types::Type;
@@ -93,7 +93,8 @@ impl Parser {
                 let tile = self.list('[', ']', Self::dim)?;
                 let steps =
                     if self.accept_word("step") { Some(self.list('[', ']', Self::dim)?) } else { None };
-                ready(Op::Partition(Cut { tile, steps }), operands)
+                let hints = self.hints()?;
+                ready(Op::Partition(Cut { tile, steps, hints }), operands)
             }
             "block_index" => ready(Op::BlockIndex, self.values()?),
             "view" => self.view_head(),
@@ -131,8 +132,26 @@ impl Parser {
             "atomic" => self.atomic_head(),
             "block_id" => ready(Op::BlockId { axis: self.axis()? }, Vec::new()),
             "block_count" => ready(Op::BlockCount { axis: self.axis()? }, Vec::new()),
+            "prefetch" => {
+                let mut operands = vec![self.value()?];
+                if *self.peek() == Token::Punct('[') {
+                    operands.extend(self.list('[', ']', Self::value)?);
+                }
+                ready(Op::Prefetch, operands)
+            }
             _ => self.error_at(position, format!("`{name}` is not an op")),
         }
+    }
+
+    /// `latency n bulk_copy true`, each where it is there.
+    fn hints(&mut self) -> Parsed<Hints> {
+        let latency = if self.accept_word("latency") { Some(self.dim()?) } else { None };
+        let bulk_copy = if self.accept_word("bulk_copy") {
+            Some(self.one_of("`true` or `false`", |word| word.parse().ok())?)
+        } else {
+            None
+        };
+        Ok(Hints { latency, bulk_copy })
     }
 
     /// `site "message" operands`.

@@ -215,13 +215,13 @@ impl<'k> Printer<'k> {
                 let shape = crate::ops::infer::display_shape;
                 let steps =
                     cut.steps.as_ref().map_or(String::new(), |steps| format!(" step {}", shape(steps)));
-                format!("{name} {operands} {}{steps}", shape(&cut.tile))
+                format!("{name} {operands} {}{steps}{}", shape(&cut.tile), cut.hints)
             }
             (Op::LoadMasked | Op::GatherLoad, [view, pad, indices @ ..]) => {
                 format!("{name} {}{} pad {}", self.name(*view), self.indices(indices), self.name(*pad))
             }
             (Op::Atomic(atomic), [tensor, rest @ ..]) => self.atomic_head(*atomic, *tensor, rest),
-            (Op::Load { .. }, [view, indices @ ..]) => {
+            (Op::Load { .. } | Op::Prefetch, [view, indices @ ..]) => {
                 format!("{name} {}{}", self.name(*view), self.indices(indices))
             }
             (Op::ReduceWith { axis }, _) => self.fold_head(data, *axis, ScanMode::default()),

@@ -2,7 +2,7 @@
 
 use super::{Domain, Inferred, Op, TypeError, check_domain, display_shape};
 use crate::dtype::DType;
-use crate::ops::atomic::Atomic;
+use crate::ops::atomic::{Atomic, AtomicKind};
 use crate::types::{Elem, TensorType, TileType, Type};
 
 pub(super) fn atomic(op: &Op, atomic: Atomic, operands: &[Type]) -> Inferred<Vec<Type>> {
@@ -70,15 +70,17 @@ fn element(atomic: Atomic, tensor: &TensorType) -> Inferred<()> {
             .help("declare the argument as `&mut Tensor<…>`"));
     }
     let name = atomic.kind.rust_name();
-    match &tensor.elem {
-        Elem::Known(dtype) if atomic.kind.supports(*dtype) => Ok(()),
-        Elem::Known(dtype) if dtype.is_float() && atomic.kind.binary().is_some() && dtype.bytes() >= 4 => {
-            Err(TypeError::new(format!("`{name}` needs a tensor of integers, not of {dtype}"))
-                .at(0)
-                .help("floats have `fetch_add`, `fetch_min`, `fetch_max`, `swap` and `compare_exchange`"))
+    match tensor.elem {
+        // A parameter is checked when it is bound.
+        Elem::Param(_) => Ok(()),
+        Elem::Known(dtype) if atomic.kind.supports(dtype) => Ok(()),
+        Elem::Known(dtype) => {
+            let message = if dtype.is_float() && !atomic.kind.supports(DType::F32) {
+                format!("`{name}` needs a tensor of integers, not of {dtype}")
+            } else {
+                format!("a tensor of {dtype} has no atomic `{name}`")
+            };
+            Err(TypeError::new(message).at(0).help(AtomicKind::summary(dtype)))
         }
-        elem => Err(TypeError::new(format!("a tensor of {elem} has no atomic operations"))
-            .at(0)
-            .help("the formats with atomic operations are i32, u32, i64, u64, f32 and f64")),
     }
 }

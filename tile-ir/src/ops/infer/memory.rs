@@ -34,6 +34,7 @@ pub(super) fn partition(op: &Op, cut: &Cut, operands: &[Type]) -> Inferred<Type>
             tensor.extents.len()
         )));
     }
+    cut.hints.check()?;
     let steps = steps(op, cut, tensor.mutable)?;
     Ok(Type::Partition(PartitionType { tensor: tensor.clone(), tile: tile.clone(), steps }))
 }
@@ -148,6 +149,12 @@ pub(super) fn load(op: &Op, operands: &[Type]) -> Inferred<Type> {
         ))
         .at(1));
     }
+    tile_index(view, indices, operands.len() - indices.len())?;
+    Ok(Type::Tile(view.tile_type()))
+}
+
+/// The index of a tile that is read, which begins at operand `first`.
+fn tile_index(view: &PartitionType, indices: &[Type], first: usize) -> Inferred<()> {
     let expected = if view.tensor.mutable { 0 } else { view.tile.len() };
     if indices.len() != expected {
         return Err(TypeError::new(format!(
@@ -156,13 +163,17 @@ pub(super) fn load(op: &Op, operands: &[Type]) -> Inferred<Type> {
             indices.len()
         )));
     }
-    for (i, index) in indices.iter().enumerate() {
-        if index != &Type::INDEX {
-            let place = operands.len() - indices.len() + i;
-            return Err(TypeError::new(format!("a tile index is `usize`, not {index}")).at(place));
-        }
+    match indices.iter().position(|index| *index != Type::INDEX) {
+        Some(i) => Err(TypeError::new(format!("a tile index is `usize`, not {}", indices[i])).at(first + i)),
+        None => Ok(()),
     }
-    Ok(Type::Tile(view.tile_type()))
+}
+
+pub(super) fn prefetch(op: &Op, operands: &[Type]) -> Inferred<()> {
+    let Some((view, indices)) = operands.split_first() else {
+        return Err(TypeError::new("`prefetch` takes a view and tile indices"));
+    };
+    tile_index(partition_operand(op, view)?, indices, 1)
 }
 
 pub(super) fn store(op: &Op, operands: &[Type]) -> Inferred<()> {

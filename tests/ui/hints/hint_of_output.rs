@@ -1,0 +1,12 @@
+//! A block's own tile is one, and needs no hint.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([B, B]);
+    let mut y = y.partition_view_mut([B, B]).latency(2);
+    y.store_masked(x.load_masked(y.index()));
+}
+
+fn main() {}

@@ -1,0 +1,65 @@
+//! Prefetches: one instruction per cache line of each row of a tile that exists.
+
+use super::region::Emitter;
+use crate::emit::prefetch::Rows;
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use tile_ir::kernel::OpData;
+
+/// A cache line of every x86-64.
+const LINE_BYTES: u64 = 64;
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    pub(super) fn prefetch(&mut self, data: &OpData) {
+        let rows = self.rows(data);
+        let space: Vec<i64> = rows.space().iter().map(|&extent| extent as i64).collect();
+        self.nest(&space, &mut |emitter, row| emitter.prefetch_row(&rows, row));
+    }
+
+    fn prefetch_row(&self, rows: &Rows<'c>, row: &[IntValue<'c>]) {
+        let ir = self.ir;
+        let (start, bytes) = rows.range(ir, row);
+        let skipped = ir.line_offset(start, LINE_BYTES);
+        let any = ir.icmp(IntPredicate::NE, bytes, ir.i64(0));
+        let end = ir.select_int(any, ir.add(bytes, skipped), ir.i64(0));
+        let first = ir.bytes_further(start, ir.sub(ir.i64(0), skipped));
+        ir.for_loop((ir.i64(0), end, ir.i64(LINE_BYTES as i64)), &[], |at, _| {
+            ir.prefetch(ir.bytes_further(first, at));
+            Vec::new()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::llvm::Machine;
+    use crate::options::CpuLevel;
+    use inkwell::context::Context;
+    use inkwell::targets::FileType;
+    use tile_ir::{specialize, text, verify};
+
+    fn assembly(prefetch: &str) -> String {
+        let source = format!(
+            "kernel @k(%x: tensor<64 x 64 x f32>, %y: mut tensor<8 x f32>) {{
+  %vx = partition %x [8, 16] : partition<64 x 64 x f32, [8, 16]>
+  %vy = partition %y [8] : mut partition<8 x f32, [8]>
+  %i = block_index %vy : index
+  %zero = constant 0.0 : f32
+{prefetch}  %t = splat %zero : tile<8 x f32>
+  store %vy, %t
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[]).unwrap();
+        let (context, machine) = (Context::create(), Machine::host(CpuLevel::V3).unwrap());
+        let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
+        String::from_utf8(machine.emit("k", &module, FileType::Assembly).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn native_code_has_prefetches_where_the_kernel_has() {
+        assert!(assembly("  prefetch %vx[%i, %i]\n").contains("prefetcht0"));
+        assert!(!assembly("").contains("prefetch"));
+    }
+}

@@ -1,0 +1,67 @@
+//! What changes when memory is touched and no result: `prefetch`, and the hints of partition views.
+
+use super::{Lowered, Lowering};
+use crate::span::Spanned;
+use crate::value::Val;
+use syn::{Expr, ExprLit, ExprMethodCall, Lit};
+use tile_ir::ops::Hints;
+use tile_ir::types::PartitionType;
+use tile_ir::{Op, ValueId};
+
+impl Lowering {
+    /// `x.prefetch([i, j])`, and `y.prefetch()` of the block's own tile.
+    pub(super) fn prefetch(
+        &mut self,
+        view: ValueId,
+        ty: &PartitionType,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
+        let indexed = !ty.tensor.mutable;
+        if !indexed && !call.args.is_empty() {
+            let message = "`prefetch` of a `&mut` tensor takes no index: a block reads the tile that it owns";
+            return self.error(call.method.span(), message, "write `prefetch()`");
+        }
+        let usage = if indexed { "prefetch([i, j])" } else { "prefetch()" };
+        let arguments = self.arguments("prefetch", &call.args, usize::from(indexed), usage, call.span())?;
+        let mut operands = vec![view];
+        if let (Some(value), Some(index)) = (arguments.values.first(), call.args.first()) {
+            operands.extend(self.tile_index(ty, value, index)?.0);
+        }
+        self.emit(Op::Prefetch, &operands, call.span(), &[])?;
+        Ok(Val::Unit)
+    }
+
+    /// `x.partition_view([BM, BK]).latency(3)` and `.bulk_copy(true)`: attributes of the view that exists already.
+    pub(super) fn hint(&mut self, view: ValueId, ty: &PartitionType, call: &ExprMethodCall) -> Lowered<Val> {
+        let name = call.method.to_string();
+        if ty.tensor.mutable {
+            let message = format!("`{name}` is a hint of views that are read at any tile");
+            let help =
+                "leave it out: of a `&mut` tensor a block has one tile, which `prefetch()` brings near";
+            return self.error(call.method.span(), message, help);
+        }
+        let usage = if name == "latency" { "latency(3)" } else { "bulk_copy(true)" };
+        let arguments = self.arguments(&name, &call.args, 1, usage, call.span())?;
+        let place = arguments.spans[0];
+        let hints = if name == "latency" {
+            let turns = self.static_dim(&arguments.values[0], "a latency", place)?;
+            Hints { latency: Some(turns), bulk_copy: None }
+        } else {
+            let Some(Expr::Lit(ExprLit { lit: Lit::Bool(whole), .. })) = call.args.first() else {
+                let message = "`bulk_copy` takes `true` or `false`, written out";
+                return self.error(place, message, "code differs by it, so it can't be computed");
+            };
+            Hints { latency: None, bulk_copy: Some(whole.value) }
+        };
+        if let Err(error) = hints.check() {
+            return self.error(place, error.message, error.help.as_deref().unwrap_or("leave it out"));
+        }
+        let maker = self.kernel.op_ids().find(|&op| self.kernel.op(op).results.contains(&view));
+        let maker = maker.expect("views are made by `partition`");
+        if let Op::Partition(cut) = &mut self.kernel.op_mut(maker).op {
+            cut.hints.latency = hints.latency.or(cut.hints.latency.take());
+            cut.hints.bulk_copy = hints.bulk_copy.or(cut.hints.bulk_copy);
+        }
+        Ok(Val::View(view))
+    }
+}
