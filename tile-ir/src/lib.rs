@@ -60,6 +60,7 @@ pub mod ops;
 pub mod passes;
 pub mod reference;
 pub mod round;
+pub mod schedule;
 pub mod specialize;
 pub mod target;
 pub mod text;
