@@ -15,8 +15,10 @@ mod order;
 mod philox;
 pub(crate) mod place;
 pub(crate) mod positions;
+mod schedule;
 
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Features, Ir, Value};
 pub(crate) use log::Log;
 pub(crate) use place::{Names, Place};
+pub(crate) use schedule::Shared;

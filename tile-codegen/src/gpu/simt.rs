@@ -12,7 +12,7 @@
 use super::dialect::{Dialect, Entry, Resources, SHARED_ALIGNMENT, ScopeName};
 use super::distribution::Distribution;
 use super::shared::SharedPlan;
-use crate::emit::{Features, Ir, Value};
+use crate::emit::{Features, Ir, Shared, Value};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::CpuLevel;
@@ -313,10 +313,13 @@ impl Dialect for Host<'_> {
         });
         let sizes = (0..abi.sizes.len()).map(|i| ir.load(i64.into(), slot(abi.arguments.len() + i)));
         let (arguments, sizes) = (arguments.collect(), sizes.map(|size| size.into_int_value()).collect());
-        let log = || ir.load(pointer.into(), slot(abi.arguments.len() + abi.sizes.len()));
+        let number = |i: usize| ir.load(i64.into(), slot(i)).into_int_value();
+        let tiles = abi.shared_slot();
+        let log = || ir.load(pointer.into(), slot(abi.log_slot()));
         Entry {
             arguments,
             sizes,
+            tiles: abi.persistent.then(|| Shared { tiles: number(tiles), blocks: number(tiles + 1) }),
             log: abi.logs.then(|| log().into_pointer_value()),
             thread: param(1).into_int_value(),
             block: param(2).into_int_value(),

@@ -124,6 +124,7 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Item => tiles::item(op, operands).map(|ty| vec![ty]),
         Op::Print { message, .. } => messages::print(op, message, operands).map(|()| Vec::new()),
         Op::Assert { message, .. } => messages::assert(op, message, operands).map(|()| Vec::new()),
+        Op::Tiles(order) => control::tiles(op, order, operands),
     }
 }
 
