@@ -77,7 +77,7 @@ impl Memory {
             if is_tensor(i) { memory[i][first..].as_mut_ptr() as u64 } else { memory[i][first] }
         };
         let mut slots: Vec<u64> = (0..arguments.len()).map(slot).collect();
-        slots.extend(&bound.sizes);
+        slots.extend(bound.slots());
         Memory { arguments: memory, slots, blocks: bound.blocks() as u64 }
     }
 
