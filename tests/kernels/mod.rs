@@ -7,6 +7,7 @@ mod behaviour_control;
 mod behaviour_movement;
 mod behaviour_numbers;
 mod behaviour_reductions;
+mod behaviour_schedules;
 mod behaviour_views;
 mod conditions;
 mod control;
@@ -23,6 +24,7 @@ mod movement;
 mod products;
 mod random;
 mod reductions;
+mod schedules;
 mod structs;
 
 use tile::ir::array::Elements;

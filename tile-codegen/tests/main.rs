@@ -31,6 +31,8 @@ mod messages;
 mod movement;
 #[path = "targets/random.rs"]
 mod random;
+#[path = "targets/schedules.rs"]
+mod schedules;
 #[path = "targets/scratch.rs"]
 mod scratch;
 #[path = "targets/simt.rs"]

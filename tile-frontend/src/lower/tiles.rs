@@ -92,6 +92,8 @@ impl Lowering {
 
     fn named_order(&mut self, order: &Expr, span: Span) -> Lowered<TileOrder<Dim>> {
         let (path, arguments) = match order {
+            Expr::Paren(inner) => return self.named_order(&inner.expr, span),
+            Expr::Group(inner) => return self.named_order(&inner.expr, span),
             Expr::Call(call) => (&*call.func, call.args.iter().collect()),
             path => (path, Vec::new()),
         };
