@@ -151,7 +151,6 @@ fn product_by_hand(arguments: &[Array], bn: usize) -> [Vec<f64>; 2] {
             c[i * n + j] -= most;
         }
     }
-    let _ = bm;
     let d = (0..m * n).map(|at| arguments[3].get_f64(at) + c[at].trunc()).collect();
     [c, d]
 }
