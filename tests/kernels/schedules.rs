@@ -1,6 +1,6 @@
 //! Loops over the tiles of a persistent kernel: what may stand in them, and what a launch says of them.
 
-use super::{Case, array, check_exact, devices, numbers, widen};
+use super::{Case, array, devices, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -153,7 +153,6 @@ fn who<const B: usize>(y: &mut Tensor<i32, n>) {
 
 #[test]
 fn blocks_know_their_number() {
-    check_exact!(who<B = 1>() -> i32, [3] => [300, 301, 302]);
     for (device, label) in devices() {
         let mut y = Tensor::<i32>::zeros(&device, [9]).unwrap();
         who::<2>(&mut y).blocks(2).launch().unwrap();

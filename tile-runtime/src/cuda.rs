@@ -55,7 +55,15 @@ impl Context {
         let count = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let multiprocessors = context.attribute(count).map_err(driver)?;
         let multiprocessors = usize::try_from(multiprocessors).unwrap_or(1);
-        Ok(Arc::new(Context { ordinal, name, capability, multiprocessors, context, stream, functions: Mutex::default() }))
+        Ok(Arc::new(Context {
+            ordinal,
+            name,
+            capability,
+            multiprocessors,
+            context,
+            stream,
+            functions: Mutex::default(),
+        }))
     }
 
     pub(crate) fn ordinal(&self) -> usize {

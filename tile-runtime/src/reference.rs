@@ -35,10 +35,9 @@ impl OwnTile {
     fn of(number: usize, index: &[usize], bound: &Bound) -> OwnTile {
         match &bound.shared {
             None => OwnTile::at(index),
-            Some(shared) => OwnTile {
-                index: RefCell::default(),
-                shared: Some((number, bound.blocks(), shared.clone())),
-            },
+            Some(shared) => {
+                OwnTile { index: RefCell::default(), shared: Some((number, bound.blocks(), shared.clone())) }
+            }
         }
     }
 
@@ -55,7 +54,8 @@ impl OwnTile {
     /// # Panics
     /// If the kernel isn't persistent.
     pub fn take_turn(&self, order: TileOrder, turn: usize) -> bool {
-        let (number, blocks, shared) = self.shared.as_ref().expect("verified: a persistent kernel shares tiles");
+        let (number, blocks, shared) =
+            self.shared.as_ref().expect("verified: a persistent kernel shares tiles");
         let number = turn.checked_mul(*blocks).and_then(|before| before.checked_add(*number));
         let number = number.filter(|&number| number < shared.tiles);
         self.index.replace(number.map(|number| order.index_of(&shared.space, number)));

@@ -151,7 +151,8 @@ fn load_sizes<'c>(ir: &Ir<'c>, abi: &KernelAbi, slots: PointerValue<'c>) -> Hash
 /// How blocks share tiles, of a persistent kernel.
 fn load_shared<'c>(ir: &Ir<'c>, abi: &KernelAbi, slots: PointerValue<'c>) -> Option<Shared<'c>> {
     let i64 = ir.context.i64_type();
-    let load = |at: usize| ir.load(i64.into(), ir.element(i64.into(), slots, ir.i64(at as i64))).into_int_value();
+    let load =
+        |at: usize| ir.load(i64.into(), ir.element(i64.into(), slots, ir.i64(at as i64))).into_int_value();
     let slot = abi.shared_slot();
     abi.persistent.then(|| Shared { tiles: load(slot), blocks: load(slot + 1) })
 }

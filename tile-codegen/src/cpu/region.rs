@@ -213,7 +213,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn tile_loop(&mut self, data: &'a OpData, order: &TileOrder<Dim>) {
-        let Shared { tiles, blocks } = self.shared.expect("a persistent kernel's launch says how tiles are shared");
+        let Shared { tiles, blocks } =
+            self.shared.expect("a persistent kernel's launch says how tiles are shared");
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
         let ir = self.ir;
         let space = view.index_space();
@@ -221,13 +222,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (region, initial) = (data.regions[0], &data.operands[1..]);
         let params = &self.instance.region(region).params;
         self.copy_tiles(initial, params);
-        let finals = ir.for_loop((self.block[0], tiles, blocks), &self.scalars_of(initial), |number, carried| {
-            self.tile = ir.tile_index(order, &space, number);
-            self.set_scalars(params, carried);
-            let yielded = self.ops(region);
-            self.copy_tiles(yielded, params);
-            self.scalars_of(yielded)
-        });
+        let finals =
+            ir.for_loop((self.block[0], tiles, blocks), &self.scalars_of(initial), |number, carried| {
+                self.tile = ir.tile_index(order, &space, number);
+                self.set_scalars(params, carried);
+                let yielded = self.ops(region);
+                self.copy_tiles(yielded, params);
+                self.scalars_of(yielded)
+            });
         self.copy_tiles(params, &data.results);
         self.set_scalars(&data.results, &finals);
     }

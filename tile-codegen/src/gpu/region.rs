@@ -176,7 +176,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match &data.op {
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
-                let axes = data.results.iter().copied().zip(self.tile_index.iter().map(|&index| index.into()));
+                let axes =
+                    data.results.iter().copied().zip(self.tile_index.iter().map(|&index| index.into()));
                 self.scalars.extend(axes);
             }
             Op::LoadMasked | Op::Load { .. } => self.load(data),
@@ -334,14 +335,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (initial, ir) = (self.carry(&data.operands[1..], &homes), self.ir);
         // What was read for the last tile isn't known to the next one.
         self.pending = Pending::unknown();
-        let finals = ir.for_loop((self.block[0], shared.tiles, shared.blocks), &initial, |number, carried| {
-            self.tile_index = ir.tile_index(order, &space, number);
-            self.bind(params, carried);
-            self.depth += 1;
-            let yielded = self.ops(region);
-            self.depth -= 1;
-            self.carry(yielded, &homes)
-        });
+        let finals =
+            ir.for_loop((self.block[0], shared.tiles, shared.blocks), &initial, |number, carried| {
+                self.tile_index = ir.tile_index(order, &space, number);
+                self.bind(params, carried);
+                self.depth += 1;
+                let yielded = self.ops(region);
+                self.depth -= 1;
+                self.carry(yielded, &homes)
+            });
         self.pending = Pending::unknown();
         self.bind(&data.results, &finals);
     }

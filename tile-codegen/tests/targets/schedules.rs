@@ -71,7 +71,8 @@ fn blocks_take_the_tiles_that_the_formula_gives_them() {
             let threads = simt::compile(&instance, target, Some(2)).unwrap();
             for &shape in shapes {
                 let all: usize = shape.iter().product();
-                for (blocks, first_tiles) in [(1, None), (4, None), (all, None), (all + 2, Some(all / 2)), (3, Some(0))]
+                for (blocks, first_tiles) in
+                    [(1, None), (4, None), (all, None), (all + 2, Some(all / 2)), (3, Some(0))]
                 {
                     let arguments = [Array::full(DType::I64, shape, Literal::Int(-7))];
                     let sharing = Sharing { blocks: Some(blocks), first_tiles };
@@ -80,7 +81,10 @@ fn blocks_take_the_tiles_that_the_formula_gives_them() {
                     run_blocks(&native, &memory);
                     let check = |found: &Array, target| {
                         let found: Vec<f64> = (0..all).map(|i| found.get_f64(i)).collect();
-                        assert_eq!(found, expected, "{target}: {name} of {shape:?}, {blocks} blocks, {first_tiles:?}");
+                        assert_eq!(
+                            found, expected,
+                            "{target}: {name} of {shape:?}, {blocks} blocks, {first_tiles:?}"
+                        );
                     };
                     check(&memory.arrays(&arguments)[0], "cpu");
                     let memory = Memory::shared(&instance, &arguments, sharing);
@@ -147,7 +151,8 @@ fn product_by_hand(arguments: &[Array], bn: usize) -> [Vec<f64>; 2] {
             // Beyond the tensor the products are 0.
             let first = j / bn * bn;
             let outside = if first + bn > n { 0.0 } else { f64::NEG_INFINITY };
-            let most = products[i * n + first..i * n + n.min(first + bn)].iter().copied().fold(outside, f64::max);
+            let most =
+                products[i * n + first..i * n + n.min(first + bn)].iter().copied().fold(outside, f64::max);
             c[i * n + j] -= most;
         }
     }
@@ -217,7 +222,8 @@ fn tiles_are_carried_from_turn_to_turn() {
         let instance = instance(RUNNING, &[("B", b)]);
         let n = 10 * b - 3;
         let arguments = [sample(DType::F32, &[n], 1), sample(DType::F32, &[n], 2)];
-        let sum = |tile: usize| -> f64 { (tile * b..n.min(tile * b + b)).map(|i| arguments[0].get_f64(i)).sum() };
+        let sum =
+            |tile: usize| -> f64 { (tile * b..n.min(tile * b + b)).map(|i| arguments[0].get_f64(i)).sum() };
         // Four blocks: tile 9 is the third of block 1.
         let expected: Vec<f64> =
             (0..n).map(|i| (0..=i / b).filter(|tile| tile % 4 == i / b % 4).map(sum).sum()).collect();

@@ -1,8 +1,8 @@
 //! `for`, `while` and `loop`. A loop that nothing leaves early is a `for` of the IR; any other is a `while`.
 
 use super::exits::Frame;
-use super::tiles::tiles_persistent;
 use super::ranges::{Counting, Sequence};
+use super::tiles::tiles_persistent;
 use super::{Lowered, Lowering, Reported};
 use crate::assigned::{self, Assigned};
 use crate::diagnostic::Diagnostic;

@@ -35,7 +35,11 @@ impl Lowering {
             Pat::Wild(_) => None,
             other => {
                 let message = "the tile of a loop over tiles is a plain name";
-                return self.error(other.span(), message, "write `for mut tile in …`, and `tile.index()` inside");
+                return self.error(
+                    other.span(),
+                    message,
+                    "write `for mut tile in …`, and `tile.index()` inside",
+                );
             }
         };
         let parts = Loop {
@@ -56,7 +60,9 @@ impl Lowering {
     /// The view whose tiles blocks share.
     fn shared_view(&mut self, call: &ExprMethodCall) -> Lowered<ValueId> {
         match self.expression(&call.receiver)? {
-            Val::View(view) if self.kernel.ty(view).as_partition().is_some_and(|ty| ty.tensor.mutable) => Ok(view),
+            Val::View(view) if self.kernel.ty(view).as_partition().is_some_and(|ty| ty.tensor.mutable) => {
+                Ok(view)
+            }
             Val::View(_) => self.error(
                 call.method.span(),
                 "blocks share the tiles of an output, and this view is only read",
@@ -77,7 +83,8 @@ impl Lowering {
 
     fn tile_order(&mut self, view: ValueId, call: &ExprMethodCall) -> Lowered<TileOrder<Dim>> {
         let [order] = call.args.iter().collect::<Vec<_>>()[..] else {
-            let message = format!("`tiles_persistent` takes the order of the tiles, not {} arguments", call.args.len());
+            let message =
+                format!("`tiles_persistent` takes the order of the tiles, not {} arguments", call.args.len());
             let help = format!("write `tiles_persistent(Grouped(8))`; {ORDERS}");
             return self.error(call.method.span(), message, &help);
         };
@@ -112,7 +119,11 @@ impl Lowering {
             (Some("Grouped"), _) => {
                 self.error(span, "`Grouped` takes the height of a group, in tiles", "write `Grouped(8)`")
             }
-            _ => self.error(span, "this isn't an order of tiles", &format!("{ORDERS}, written where they are used")),
+            _ => self.error(
+                span,
+                "this isn't an order of tiles",
+                &format!("{ORDERS}, written where they are used"),
+            ),
         }
     }
 }

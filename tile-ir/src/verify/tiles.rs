@@ -168,7 +168,10 @@ mod tests {
             ]
         );
         assert_eq!(
-            errors("", &format!("  %s = tiles %vy row_major carry (%a = %0) : f32 {{\n{store}    yield %c\n  }}")),
+            errors(
+                "",
+                &format!("  %s = tiles %vy row_major carry (%a = %0) : f32 {{\n{store}    yield %c\n  }}")
+            ),
             ["a region of `tiles` yields (bool), but its results are (f32)"]
         );
         let unbounded = "  tiles %vy row_major {
