@@ -164,6 +164,10 @@ impl Verifier<'_> {
             };
             if let Some((operand, message)) = problem {
                 let bounded = match operand {
+                    Some(_) if self.tiles.first.is_some() => {
+                        "; the index of the loop's tile, loop counters, sizes, constants and arithmetic on them are \
+                         bounded, the number of the block is not"
+                    }
                     Some(_) => {
                         "; block indices, loop counters, sizes, constants and arithmetic on them are bounded"
                     }
