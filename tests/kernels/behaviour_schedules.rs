@@ -108,7 +108,7 @@ fn check(kernel: &Numbered, shape: &[usize], sharing: Sharing) {
     let expected = expected(*order, shape, sharing.first_tiles.unwrap_or(all).min(all));
     let what = format!("{} of {shape:?}, {sharing:?}", ir.name);
     for (device, label) in devices() {
-        let mut y = Tensor::from_slice(&device, &poison(shape), shape).unwrap();
+        let mut y = Tensor::from_slice(&device, &poison(shape), shape).expect("the shape fits");
         let mut launch = launch(&mut y);
         if let Some(blocks) = sharing.blocks {
             launch = launch.blocks(blocks);
@@ -116,13 +116,13 @@ fn check(kernel: &Numbered, shape: &[usize], sharing: Sharing) {
         if let Some(tiles) = sharing.first_tiles {
             launch = launch.first_tiles(tiles);
         }
-        launch.launch().unwrap();
-        let found: Vec<f64> = y.to_vec().unwrap().into_iter().map(f64::from).collect();
+        launch.launch().unwrap_or_else(|error| panic!("{what} on {label}: {error}"));
+        let found: Vec<f64> = y.to_vec().expect("the launch is done").into_iter().map(f64::from).collect();
         assert_eq!(found, expected, "{what} on {label}");
     }
-    let instance = specialize(ir, &[("G".to_owned(), Binding::Const(2))]).unwrap();
+    let instance = specialize(ir, &[("G".to_owned(), Binding::Const(2))]).expect("the binding fits");
     let mut arguments = [array(&poison(shape), shape)];
-    interp::run_shared(&instance, &mut arguments, sharing).unwrap();
+    interp::run_shared(&instance, &mut arguments, sharing).expect("the arguments fit");
     assert_eq!(numbers_of(&arguments[0]), expected, "the IR of {what}");
 }
 
@@ -132,7 +132,7 @@ fn case_25_every_tile_holds_its_own_flat_index() {
         for shape in shapes(kernel.1) {
             let all: usize = spaces(&shape).iter().product();
             // One block, a number that doesn't divide, one block per tile, more than tiles, and the default.
-            let divisor = (2..=all).find(|blocks| all % blocks != 0).unwrap_or(1);
+            let divisor = (2..=all).find(|&blocks| !all.is_multiple_of(blocks)).unwrap_or(1);
             for blocks in [Some(1), Some(divisor), Some(all), Some(all + 3), None] {
                 check(&kernel, &shape, Sharing { blocks, first_tiles: None });
             }
