@@ -11,7 +11,7 @@ use tile_ir::Array;
 use tile_ir::array::Elements;
 use tile_ir::view::Placement;
 use tile_layout::{linear_index, multi_index};
-use tile_runtime::reference::Arguments;
+use tile_runtime::reference::{Arguments, OwnTile};
 
 /// A `&Tensor` argument inside a kernel, or a view of one: `permute`, `flip`, `pad` and the other movements give
 /// views of views, and move no element.
@@ -49,8 +49,8 @@ pub struct TensorView<'a, T, const R: usize> {
 pub struct TensorViewMut<'a, T, const R: usize> {
     data: &'a [Cell<T>],
     pub(super) seen: Seen,
-    /// The running block's index; its rank is that of the view that is cut.
-    block: &'a [usize],
+    /// The running block's tile; its rank is that of the view that is cut.
+    own: &'a OwnTile,
 }
 
 /// A tensor cut into tiles; the tiles at the end of an axis may stick out. Any tile can be loaded.
@@ -60,11 +60,12 @@ pub struct PartitionView<'a, T, const R: usize> {
     cut: Cut<R>,
 }
 
-/// A mutable tensor cut into tiles, one per block of the grid. A block sees its own tile only.
+/// A mutable tensor cut into tiles, one per block of the grid, or shared by a fixed number of blocks, see
+/// [`PartitionViewMut::tiles_persistent`]. A block sees its own tile only.
 pub struct PartitionViewMut<'a, T, const R: usize> {
-    data: &'a [Cell<T>],
-    cut: Cut<R>,
-    block: [usize; R],
+    pub(super) data: &'a [Cell<T>],
+    pub(super) cut: Cut<R>,
+    pub(super) own: &'a OwnTile,
 }
 
 impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
@@ -147,11 +148,11 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     pub fn of(arguments: &Arguments<'a>, position: usize) -> Self {
         let (data, extents) = arguments.tensor_mut::<T>(position);
         let extents = extents.try_into().expect("verified: a launch binds tensors of declared rank");
-        TensorViewMut::over(data, extents, arguments.block_index())
+        TensorViewMut::over(data, extents, arguments.own_tile())
     }
 
-    fn over(data: &'a [Cell<T>], extents: [usize; R], block: &'a [usize]) -> Self {
-        TensorViewMut { data, seen: Seen::dense(&extents, T::DTYPE, true), block }
+    fn over(data: &'a [Cell<T>], extents: [usize; R], own: &'a OwnTile) -> Self {
+        TensorViewMut { data, seen: Seen::dense(&extents, T::DTYPE, true), own }
     }
 
     pub(super) fn cells(&self) -> &'a [Cell<T>] {
@@ -159,7 +160,7 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     }
 
     pub(super) fn with<const S: usize>(&self, seen: Seen) -> TensorViewMut<'a, T, S> {
-        TensorViewMut { data: self.data, seen, block: self.block }
+        TensorViewMut { data: self.data, seen, own: self.own }
     }
 
     /// The extent of an axis, in elements.
@@ -187,8 +188,7 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     }
 
     fn cut(&self, tile: [usize; R], steps: [usize; R]) -> PartitionViewMut<'a, T, R> {
-        let block = self.block.try_into().expect("verified: the grid has the rank of every output's view");
-        PartitionViewMut { data: self.data, cut: Cut::new(&self.seen, tile, steps), block }
+        PartitionViewMut { data: self.data, cut: Cut::new(&self.seen, tile, steps), own: self.own }
     }
 }
 
@@ -332,8 +332,11 @@ impl<T: Number, const R: usize> PartitionView<'_, T, R> {
 
 impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
     /// The index of the tile that this block owns.
+    ///
+    /// # Panics
+    /// Outside of the loop over tiles of a persistent kernel, which in a kernel is a compile error.
     pub fn index(&self) -> [usize; R] {
-        self.block
+        self.own.index().try_into().expect("verified: the grid has the rank of every output's view")
     }
 
     /// Begins to bring the block's tile near, as [`PartitionView::prefetch`] does.
@@ -354,7 +357,7 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
     /// # Panics
     /// If an element doesn't exist, which a launch has excluded.
     pub fn load(&self) -> Tile<T, R> {
-        self.cut.assert_whole("load", self.block);
+        self.cut.assert_whole("load", self.index());
         self.load_masked_or(T::default())
     }
 
@@ -364,13 +367,13 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
     /// If the tile doesn't have the view's tile extents; in a kernel that is a compile error. If an element
     /// doesn't exist, which a launch has excluded.
     pub fn store(&mut self, tile: Tile<T, R>) {
-        self.cut.assert_whole("store", self.block);
+        self.cut.assert_whole("store", self.index());
         self.store_masked(tile);
     }
 
     /// The block's tile, with `pad` in place of elements outside the tensor.
     pub fn load_masked_or(&self, pad: T) -> Tile<T, R> {
-        self.cut.load(self.block, pad, |position| self.data[position].get())
+        self.cut.load(self.index(), pad, |position| self.data[position].get())
     }
 
     /// Writes the block's tile, where it lies inside the tensor.
@@ -385,7 +388,7 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
             self.cut.tile
         );
         let values = tile.to_vec();
-        self.cut.for_each_run(self.block, |in_tile, in_tensor, length| {
+        self.cut.for_each_run(self.index(), |in_tile, in_tensor, length| {
             for (i, &value) in values[in_tile..in_tile + length].iter().enumerate() {
                 self.data[in_tensor(i)].set(value);
             }
@@ -402,7 +405,7 @@ impl<T: Number, const R: usize> PartitionViewMut<'_, T, R> {
 
 /// How a tensor is cut.
 #[derive(Clone)]
-struct Cut<const R: usize> {
+pub(super) struct Cut<const R: usize> {
     placement: Placement,
     extents: [usize; R],
     tile: [usize; R],
@@ -509,7 +512,8 @@ mod tests {
     #[test]
     fn a_block_writes_its_own_tile_inside_the_tensor() {
         let data = vec![Cell::new(0); 15];
-        let mut tensor = TensorViewMut::over(&data, [3, 5], &[1, 1]);
+        let own = OwnTile::at(&[1, 1]);
+        let mut tensor = TensorViewMut::over(&data, [3, 5], &own);
         let mut tiles = tensor.partition_view_mut([2, 4]);
         tiles.store_masked(Tile::full([2, 4], 7));
         let expected: Vec<i32> = (0..15).map(|i| if i == 14 { 7 } else { 0 }).collect();
@@ -522,7 +526,8 @@ mod tests {
     #[should_panic(expected = "a tile of shape [2, 1] is stored to a view of tiles [2, 4]")]
     fn stored_tiles_have_the_shape_of_the_view() {
         let data = vec![Cell::new(0); 15];
-        let mut tensor = TensorViewMut::<_, 2>::over(&data, [3, 5], &[0, 0]);
+        let own = OwnTile::at(&[0, 0]);
+        let mut tensor = TensorViewMut::<_, 2>::over(&data, [3, 5], &own);
         tensor.partition_view_mut([2, 4]).store_masked(Tile::zeros([2, 1]));
     }
 }

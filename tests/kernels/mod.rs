@@ -7,6 +7,7 @@ mod behaviour_control;
 mod behaviour_movement;
 mod behaviour_numbers;
 mod behaviour_reductions;
+mod behaviour_schedules;
 mod behaviour_views;
 mod conditions;
 mod control;
@@ -25,6 +26,7 @@ mod products;
 mod random;
 mod reductions;
 mod scatter;
+mod schedules;
 mod structs;
 
 use tile::ir::array::Elements;

@@ -183,7 +183,7 @@ fn run(row: &Row, instance: &Instance, kernel: &CpuKernel) -> Duration {
         .map(|shape| (0..shape.iter().product::<usize>()).map(|i| (i % 17) as f32 / 17.0).collect())
         .collect();
     let mut slots: Vec<u64> = tensors.iter_mut().map(|tensor| tensor.as_mut_ptr() as u64).collect();
-    slots.extend(&bound.sizes);
+    slots.extend(bound.slots());
     let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
     let address = scratch.as_mut_ptr().cast::<u8>();
     let aligned = address.wrapping_add(address.align_offset(64));

@@ -35,6 +35,8 @@ mod movement;
 mod prefetch;
 #[path = "targets/random.rs"]
 mod random;
+#[path = "targets/schedules.rs"]
+mod schedules;
 #[path = "targets/scratch.rs"]
 mod scratch;
 #[path = "targets/simt.rs"]

@@ -4,7 +4,8 @@
 //!
 //! A compiled kernel receives **slots**, 8 bytes each: first one per argument in order (the address of a
 //! tensor's first element, or a scalar in the low bytes), then one `u64` per run-time size in the order of
-//! [`KernelAbi::sizes`], then the address of the [log](mod@crate::log) if [`KernelAbi::logs`]. Tensors are dense and row-major, so extents say everything about their layout. Code
+//! [`KernelAbi::sizes`], then, of a persistent kernel, the number of tiles that are handled and the number of blocks
+//! that share them, then the address of the [log](mod@crate::log) if [`KernelAbi::logs`]. Tensors are dense and row-major, so extents say everything about their layout. Code
 //! relies on [`KernelAbi::checks`]: views whose elements lie inside, loads and stores without masks.
 //! A mutable tensor overlaps no other argument; code is optimised on that.
 //!
@@ -12,7 +13,7 @@
 //! * On the CPU the entry is a [`CpuEntry`], which runs a range of blocks on one thread.
 //!
 //! Blocks are numbered row-major over the grid, which is the index space of the outputs or the kernel's own: the
-//! last axis counts fastest.
+//! last axis counts fastest. The blocks of a persistent kernel are numbered along one axis.
 
 use crate::analysis::{Bound as IndexBound, Ranges, bounds};
 use crate::condition::Condition;
@@ -28,6 +29,27 @@ use std::collections::BTreeMap;
 /// The native entry point of a kernel on the CPU: slots, first block, end block (exclusive), scratch memory
 /// of [`Launch::scratch_bytes`] bytes, aligned to 64.
 pub type CpuEntry = unsafe extern "C" fn(slots: *const u64, first: u64, end: u64, scratch: *mut u8);
+
+/// How many blocks share the tiles of a persistent kernel in the evaluators.
+pub const REFERENCE_BLOCKS: usize = 4;
+
+/// What a launch says of how blocks share the tiles of a persistent kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// How many blocks there are; without this, as many as the device runs at once.
+    pub blocks: Option<usize>,
+    /// That only so many tiles are handled, the first ones in their order.
+    pub first_tiles: Option<usize>,
+}
+
+/// How blocks share the tiles of a persistent kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shared {
+    /// Tiles along each axis of the outputs.
+    pub space: Vec<usize>,
+    /// How many tiles are handled: the first ones in their order.
+    pub tiles: usize,
+}
 
 /// What a kernel takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +96,8 @@ pub struct KernelAbi {
     pub sizes: Vec<String>,
     /// Whether the kernel prints or asserts. What optimisation leaves of it may not, which ignores the slot.
     pub logs: bool,
+    /// Whether blocks share tiles, so that a launch says how.
+    pub persistent: bool,
     /// The index spaces of the mutable partition views, each with the argument that it cuts. All must agree. A
     /// kernel with a grid of its own has that alone.
     pub grids: Vec<(String, Vec<Dim>)>,
@@ -212,6 +236,14 @@ pub enum BindError {
         /// The run-time sizes, each with the argument that bound it.
         values: Box<str>,
     },
+    /// A word on blocks or tiles that makes no sense.
+    #[error("kernel `{kernel}`: {problem}")]
+    Sharing {
+        /// The kernel.
+        kernel: String,
+        /// Why, and what to do.
+        problem: String,
+    },
     /// An extent that has no value.
     #[error("an extent of kernel `{kernel}` can't be computed: {source}")]
     Dim {
@@ -229,12 +261,20 @@ pub struct Bound {
     pub sizes: Vec<u64>,
     /// Blocks per axis of the grid.
     pub grid: Vec<usize>,
+    /// How the blocks share tiles, in a persistent kernel.
+    pub shared: Option<Shared>,
 }
 
 impl Bound {
     /// The number of blocks.
     pub fn blocks(&self) -> usize {
         self.grid.iter().product()
+    }
+
+    /// The slots after those of the arguments and before that of the log.
+    pub fn slots(&self) -> impl Iterator<Item = u64> {
+        let shared = self.shared.iter().flat_map(|shared| [shared.tiles as u64, self.blocks() as u64]);
+        self.sizes.iter().copied().chain(shared)
     }
 }
 
@@ -249,6 +289,7 @@ impl KernelAbi {
             arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
             sizes: kernel.sizes(),
             logs: kernel.walk().into_iter().any(|op| kernel.op(op).op.is_message()),
+            persistent: kernel.is_persistent(),
             grids: grids(kernel),
             checks: checks(kernel),
             conditions: kernel.conditions.clone(),
@@ -257,7 +298,7 @@ impl KernelAbi {
     }
 
     /// Binds run-time sizes from the shapes of the tensor arguments (in order; scalars are skipped) and
-    /// computes the grid.
+    /// computes the grid. The tiles of a persistent kernel are shared as in the evaluators.
     ///
     /// # Errors
     /// [`BindError`] where ranks, extents or grids disagree.
@@ -271,7 +312,50 @@ impl KernelAbi {
             self.check_bounds(&values)?;
         }
         let sizes = self.sizes.iter().map(|name| values[name.as_str()].2 as u64).collect();
-        Ok(Bound { sizes, grid })
+        let all = grid.iter().product();
+        let shared = self.persistent.then(|| Shared { space: grid.clone(), tiles: all });
+        self.share(Bound { sizes, grid, shared }, Sharing::default(), REFERENCE_BLOCKS)
+    }
+
+    /// The launch with the blocks of a persistent kernel as `sharing` says; where it says nothing, no more than the
+    /// device runs `at_once`. Of no tiles there is no block.
+    ///
+    /// # Errors
+    /// [`BindError::Sharing`] where something is said of a kernel that isn't persistent, or of no blocks.
+    pub fn share(&self, mut bound: Bound, sharing: Sharing, at_once: usize) -> Result<Bound, BindError> {
+        let wrong = |problem: &str| {
+            Err(BindError::Sharing { kernel: self.kernel.clone(), problem: problem.to_owned() })
+        };
+        let Some(shared) = &mut bound.shared else {
+            return match sharing {
+                Sharing { blocks: None, first_tiles: None } => Ok(bound),
+                Sharing { blocks: Some(_), .. } => wrong(
+                    "`blocks` says how many blocks share the tiles of `tiles_persistent`, over which this kernel has \
+                     no loop; its grid has one block per tile",
+                ),
+                Sharing { .. } => wrong(
+                    "`first_tiles` counts the tiles of `tiles_persistent`, over which this kernel has no loop",
+                ),
+            };
+        };
+        if sharing.blocks == Some(0) {
+            return wrong("`blocks(0)` leaves nobody to handle its tiles; give one block or more");
+        }
+        let all = shared.space.iter().product();
+        shared.tiles = sharing.first_tiles.map_or(all, |tiles| tiles.min(all));
+        let blocks = sharing.blocks.unwrap_or(at_once.clamp(1, shared.tiles.max(1)));
+        bound.grid = vec![if shared.tiles == 0 { 0 } else { blocks }];
+        Ok(bound)
+    }
+
+    /// The slot of the number of tiles, before that of the number of blocks.
+    pub fn shared_slot(&self) -> usize {
+        self.arguments.len() + self.sizes.len()
+    }
+
+    /// The slot of the log.
+    pub fn log_slot(&self) -> usize {
+        self.shared_slot() + if self.persistent { 2 } else { 0 }
     }
 
     fn tensors(&self) -> impl Iterator<Item = (&str, &[Dim])> {

@@ -1,7 +1,9 @@
 //! The blocks of a launch: how many along each axis, as extents.
 //!
 //! A kernel has one grid. Without a word about it that is the index space of its outputs: one block per tile. A
-//! grid of its own has extents that the launch computes, and then no block owns a tile of a partition view.
+//! grid of its own has extents that the launch computes, and then no block owns a tile of a partition view. A
+//! persistent kernel, one with a loop over tiles, has as many blocks along one axis as the launch says, which share
+//! the index space of its outputs.
 
 use crate::dim::Dim;
 use crate::kernel::Kernel;
@@ -40,7 +42,13 @@ impl fmt::Display for Grid {
 }
 
 impl Kernel {
-    /// The blocks along each axis of the grid; `None` for a kernel that has neither a grid nor an output.
+    /// Whether blocks share tiles: whether the kernel has a loop over them.
+    pub fn is_persistent(&self) -> bool {
+        self.walk().into_iter().any(|op| matches!(self.op(op).op, Op::Tiles(_)))
+    }
+
+    /// The blocks along each axis of the grid, and of a persistent kernel the tiles that they share; `None` for a
+    /// kernel that has neither a grid nor an output.
     pub fn grid_space(&self) -> Option<Vec<Dim>> {
         match &self.grid {
             Some(Grid::Extents(extents)) => Some(extents.clone()),

@@ -3,13 +3,14 @@
 //! Views hold no data: a moved tensor or a partition is a place in an argument. Nothing here is fast; everything follows
 //! the definition of the op.
 
-use crate::abi::{BindError, Bound, KernelAbi};
+use crate::abi::{BindError, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use crate::array::{Array, Combine};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{OpData, RegionId, ValueId};
 use crate::log::{Event, Site};
 use crate::ops::{Atomic, Literal, Op};
+use crate::schedule::TileOrder;
 use crate::specialize::Instance;
 use crate::types::{TensorType, Type};
 use crate::view::{Placement, Source};
@@ -36,6 +37,21 @@ pub fn run(instance: &Instance, arguments: &mut [Array]) -> Result<(), BindError
 /// # Panics
 /// As [`run`].
 pub fn run_logged(instance: &Instance, arguments: &mut [Array]) -> Result<Vec<Event>, BindError> {
+    run_shared(instance, arguments, Sharing::default())
+}
+
+/// [`run_logged`], with a word on how blocks share the tiles of a persistent kernel.
+///
+/// # Errors
+/// As [`run`], and where the word makes no sense.
+///
+/// # Panics
+/// As [`run`].
+pub fn run_shared(
+    instance: &Instance,
+    arguments: &mut [Array],
+    sharing: Sharing,
+) -> Result<Vec<Event>, BindError> {
     assert_eq!(arguments.len(), instance.params().len(), "every argument is given");
     for (argument, &param) in arguments.iter().zip(instance.params()) {
         assert_eq!(
@@ -47,14 +63,13 @@ pub fn run_logged(instance: &Instance, arguments: &mut [Array]) -> Result<Vec<Ev
     let shapes: Vec<Vec<usize>> = tensor_shapes(instance, arguments);
     let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
     let abi = KernelAbi::of(instance);
-    let bound = abi.bind(&shapes)?;
+    let bound = abi.share(abi.bind(&shapes)?, sharing, REFERENCE_BLOCKS)?;
     let sizes = abi.sizes.iter().cloned().zip(bound.sizes.iter().map(|&size| size as i64)).collect();
-    let views = views(instance);
-    let tensors = tensors(instance);
+    let (views, tensors) = (views(instance), tensors(instance));
     let mut log = Vec::new();
     for number in 0..bound.blocks() {
         let values = vec![None; instance.value_count()];
-        let block = block_index(number, &bound);
+        let block = multi_index(number, &bound.grid);
         let mut evaluation = Evaluation {
             instance,
             arguments,
@@ -63,6 +78,8 @@ pub fn run_logged(instance: &Instance, arguments: &mut [Array]) -> Result<Vec<Ev
             tensors: &tensors,
             number,
             log: &mut log,
+            bound: &bound,
+            tile: block.clone(),
             block,
             values,
         };
@@ -99,10 +116,6 @@ fn tensors(instance: &Instance) -> HashMap<ValueId, (usize, Source)> {
     placed.collect()
 }
 
-fn block_index(block: usize, bound: &Bound) -> Vec<usize> {
-    multi_index(block, &bound.grid)
-}
-
 /// One block in progress.
 struct Evaluation<'a> {
     instance: &'a Instance,
@@ -115,7 +128,11 @@ struct Evaluation<'a> {
     /// The block's number in the grid.
     number: usize,
     log: &'a mut Vec<Event>,
+    bound: &'a Bound,
+    /// The block's index in the grid.
     block: Vec<usize>,
+    /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
+    tile: Vec<usize>,
     /// Scalars and tiles.
     values: Vec<Option<Array>>,
 }
@@ -164,6 +181,7 @@ impl Evaluation<'_> {
         match &data.op {
             Op::For => self.for_loop(data).into_iter().map(Some).collect(),
             Op::While => self.while_loop(data).into_iter().map(Some).collect(),
+            Op::Tiles(order) => self.tile_loop(data, order).into_iter().map(Some).collect(),
             Op::If => {
                 let chosen = data.regions[usize::from(self.get(data.operands[0]).get_int(0) == 0)];
                 self.region(chosen).into_iter().map(Some).collect()
@@ -171,7 +189,7 @@ impl Evaluation<'_> {
             // A view has no value of its own.
             Op::Partition(_) | Op::View(_) => vec![None],
             Op::BlockIndex => {
-                let axes = self.block.iter();
+                let axes = self.tile.iter();
                 axes.map(|&i| Some(Array::scalar(DType::Index, Literal::Int(i as i128)))).collect()
             }
             Op::ReduceWith { axis } => {
@@ -268,6 +286,22 @@ impl Evaluation<'_> {
         carried
     }
 
+    fn tile_loop(&mut self, data: &OpData, order: &TileOrder<Dim>) -> Vec<Array> {
+        let (instance, region, bound) = (self.instance, data.regions[0], self.bound);
+        let shared = bound.shared.as_ref().expect("a persistent kernel's launch says how tiles are shared");
+        let order = order.map(|rows| extents(std::slice::from_ref(rows))[0]);
+        let mut carried: Vec<Array> =
+            data.operands[1..].iter().map(|&value| self.get(value).clone()).collect();
+        for number in (self.number..shared.tiles).step_by(bound.blocks()) {
+            self.tile = order.index_of(&shared.space, number);
+            for (&param, value) in instance.region(region).params.iter().zip(carried) {
+                self.values[param.index()] = Some(value);
+            }
+            carried = self.region(region);
+        }
+        carried
+    }
+
     /// The argument that a tensor value shows, and where its elements lie in it.
     fn placement(&self, tensor: ValueId) -> (usize, Placement) {
         let lookup = |name: &str| self.sizes.get(name).copied();
@@ -301,7 +335,7 @@ impl Evaluation<'_> {
         let load = data.load().expect("verified: a load");
         let view = self.instance.ty(load.view).as_partition().expect("verified: a view operand");
         let index: Vec<usize> = match load.index {
-            [] => self.block.clone(),
+            [] => self.tile.clone(),
             indices => indices.iter().map(|&value| self.index(value)).collect(),
         };
         let (argument, position) = self.tile(load.view, &index);
@@ -314,7 +348,7 @@ impl Evaluation<'_> {
 
     fn store(&mut self, data: &OpData) {
         let tile = self.get(data.operands[1]).clone();
-        let (argument, position) = self.tile(data.operands[0], &self.block);
+        let (argument, position) = self.tile(data.operands[0], &self.tile);
         self.arguments[argument].write(&tile, position);
     }
 
@@ -365,8 +399,7 @@ impl Evaluation<'_> {
             Op::Extent(dim) => Array::scalar(DType::Index, self.dim(dim)),
             Op::BlockId { axis } => Array::scalar(DType::Index, Literal::Int(self.block[*axis] as i128)),
             Op::BlockCount { axis } => {
-                let space = self.instance.grid_space().expect("verified: a kernel has a grid");
-                Array::scalar(DType::Index, self.dim(&space[*axis]))
+                Array::scalar(DType::Index, Literal::Int(self.bound.grid[*axis] as i128))
             }
             Op::Unary(op) => operand(0).unary(*op),
             Op::Binary(op) => operand(0).binary(*op, operand(1)),
@@ -408,6 +441,7 @@ impl Evaluation<'_> {
             | Op::If
             | Op::Yield
             | Op::Prefetch
+            | Op::Tiles(_)
             | Op::Print { .. }
             | Op::Assert { .. } => unreachable!("not a data op"),
         }

@@ -164,6 +164,7 @@ fn kinds(kinds: &[Kind]) -> String {
             .replace("See [`infer::mma_accumulators`] for the formats.", "")
             .replace(": see [`mod@crate::analysis`]", "")
             .replace("; see [`mod@crate::log`]", "")
+            .replace(": see [`mod@crate::schedule`]", "")
             .replace("[`AtomicKind::values`] values", "the operation's values");
         let _ = writeln!(list, "- **`{}`** {}", kind.name, text.trim());
     }

@@ -289,6 +289,7 @@ impl Substitution<'_> {
             }
             Op::Histogram(bins) => Op::Histogram(self.dim(bins)),
             Op::View(movement) => Op::View(movement.map(&|dim| self.dim(dim))),
+            Op::Tiles(order) => Op::Tiles(order.map(|rows| self.dim(rows))),
             Op::Partition(cut) => Op::Partition(Cut {
                 tile: self.dims(&cut.tile),
                 steps: cut.steps.as_ref().map(|steps| self.dims(steps)),

@@ -17,16 +17,23 @@
 //! 6. Every index of an unmasked load or store has a range, and no range is outside for every size: see
 //!    [`crate::analysis`].
 //! 7. No two ops that print or assert have one site.
-//! 8. A tile of known shape has at most [`MAX_TILE_ELEMENTS`] elements.
+//! 8. A loop over tiles stands at the top level of the body, and a kernel has at most one. Only inside of it a
+//!    persistent kernel's ops mean the tile that the block owns. Its region has the carried types as parameters
+//!    and yields them.
+//! 9. A tile of known shape has at most [`MAX_TILE_ELEMENTS`] elements.
+
+mod tiles;
 
 use crate::analysis::{Ranges, Unbounded, bounds};
 use crate::dim::Dim;
 use crate::kernel::{GenericKind, Kernel, OpId, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Op, TypeError, result_types};
+use crate::schedule::TileOrder;
 use crate::types::{Elem, Type};
 use crate::view::Source;
 use std::collections::{BTreeSet, HashSet};
+use tiles::TileLoops;
 
 /// The largest tile, in elements.
 pub const MAX_TILE_ELEMENTS: i64 = 1 << 24;
@@ -83,6 +90,7 @@ pub fn verify(kernel: Kernel) -> Result<VerifiedKernel, Vec<VerifyError>> {
         sites: HashSet::new(),
         viewed: HashSet::new(),
         atomic: HashSet::new(),
+        tiles: TileLoops::of(&kernel),
         errors: Vec::new(),
     };
     verifier.run();
@@ -100,6 +108,8 @@ struct Verifier<'k> {
     viewed: HashSet<ValueId>,
     /// Mutable tensors that any block changes atomically.
     atomic: HashSet<ValueId>,
+    /// Where the verifier is, seen from the loop over tiles.
+    tiles: TileLoops,
     errors: Vec<VerifyError>,
 }
 
@@ -154,6 +164,10 @@ impl Verifier<'_> {
             };
             if let Some((operand, message)) = problem {
                 let bounded = match operand {
+                    Some(_) if self.tiles.first.is_some() => {
+                        "; the index of the loop's tile, loop counters, sizes, constants and arithmetic on them are \
+                         bounded, the number of the block is not"
+                    }
                     Some(_) => {
                         "; block indices, loop counters, sizes, constants and arithmetic on them are bounded"
                     }
@@ -211,14 +225,20 @@ impl Verifier<'_> {
     /// A block's place in the grid is asked for along an axis that the grid has.
     fn grid_axis(&mut self, op: OpId, axis: usize) {
         let data = self.kernel.op(op);
-        let rank = self.kernel.grid_space().map_or(0, |space| space.len());
+        let rank = match self.tiles.first {
+            Some(_) => 1,
+            None => self.kernel.grid_space().map_or(0, |space| space.len()),
+        };
         if rank > 0 && axis >= rank {
             let message =
                 format!("axis {axis} of `{}` is out of range: the grid has rank {rank}", data.op.name());
             self.error_with_help(
                 data.loc,
                 message,
-                "the grid is the outputs' tiles, or what `grid = […]` says",
+                match self.tiles.first {
+                    Some(_) => "blocks that share tiles have one axis; `tile.index()` is where the tile is",
+                    None => "the grid is the outputs' tiles, or what `grid = […]` says",
+                },
             );
         }
     }
@@ -308,10 +328,12 @@ impl Verifier<'_> {
         }
         self.result_types(op);
         self.attribute_names(op);
+        self.own_tile(op);
         match data.op {
             Op::Partition(_) => self.partition(op, top_level),
             Op::ReduceWith { .. } | Op::ScanWith { .. } => self.fold_region(op),
             Op::For | Op::While => self.loop_region(op),
+            Op::Tiles(_) => self.tile_loop(op, top_level),
             Op::BlockId { axis } | Op::BlockCount { axis } => self.grid_axis(op, axis),
             Op::Atomic(_) => self.atomic_tensor(op),
             Op::View(_) if !top_level => self.error_with_help(
@@ -390,6 +412,9 @@ impl Verifier<'_> {
         }
         if let Op::Partition(cut) = &data.op {
             cut.hints.latency.iter().for_each(|dim| self.dim_is_bound(dim, data.loc));
+        }
+        if let Op::Tiles(TileOrder::Grouped(rows)) = &data.op {
+            self.dim_is_bound(rows, data.loc);
         }
         if let Op::Movement(movement) = &data.op {
             movement.dims().into_iter().for_each(|dim| self.dim_is_bound(dim, data.loc));

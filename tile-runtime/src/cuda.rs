@@ -17,6 +17,7 @@ pub(crate) struct Context {
     ordinal: usize,
     name: String,
     capability: (i32, i32),
+    multiprocessors: usize,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     /// Loaded functions by the address of their PTX text and their symbol. Modules live as long as the context.
@@ -51,7 +52,18 @@ impl Context {
         let stream = context.default_stream();
         let (name, capability) =
             (context.name().map_err(driver)?, context.compute_capability().map_err(driver)?);
-        Ok(Arc::new(Context { ordinal, name, capability, context, stream, functions: Mutex::default() }))
+        let count = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        let multiprocessors = context.attribute(count).map_err(driver)?;
+        let multiprocessors = usize::try_from(multiprocessors).unwrap_or(1);
+        Ok(Arc::new(Context {
+            ordinal,
+            name,
+            capability,
+            multiprocessors,
+            context,
+            stream,
+            functions: Mutex::default(),
+        }))
     }
 
     pub(crate) fn ordinal(&self) -> usize {
@@ -60,6 +72,11 @@ impl Context {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How many blocks run at once, at least.
+    pub(crate) fn multiprocessors(&self) -> usize {
+        self.multiprocessors
     }
 
     /// Whether code for a target such as `sm_80` or `sm_90a` runs here. PTX runs on later GPUs too, unless

@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 use crate::{cpu, cuda, embedded, reference};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use tile_ir::abi::{Argument, Bound, KernelAbi};
+use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::specialize::{Binding, Bindings};
 use tile_ir::{DType, VerifiedKernel, text, verify};
 
@@ -80,6 +80,7 @@ pub struct Launch<'a> {
     bindings: Bindings,
     arguments: Vec<Given<'a>>,
     body: Option<Body<'a>>,
+    sharing: Sharing,
     log_bytes: Option<usize>,
     sink: Option<Sink<'a>>,
 }
@@ -92,6 +93,7 @@ impl<'a> Launch<'a> {
             bindings: Vec::new(),
             arguments: Vec::new(),
             body: None,
+            sharing: Sharing::default(),
             log_bytes: None,
             sink: None,
         }
@@ -154,6 +156,21 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// How many blocks share the tiles of a persistent kernel, one with a loop over `tiles_persistent`; without this,
+    /// as many as the device runs at once (threads of the CPU, multiprocessors of a GPU, 4 on the reference device),
+    /// and no more than there are tiles. The launch refuses 0, and any number for other kernels.
+    pub fn blocks(mut self, blocks: usize) -> Self {
+        self.sharing.blocks = Some(blocks);
+        self
+    }
+
+    /// Only the first so many tiles of a persistent kernel, in their order, are handled; the others keep their
+    /// elements. The launch refuses it for other kernels.
+    pub fn first_tiles(mut self, tiles: usize) -> Self {
+        self.sharing.first_tiles = Some(tiles);
+        self
+    }
+
     /// Hands what the kernel prints to a function, a message at a time, instead of printing it.
     pub fn on_print(mut self, sink: impl FnMut(&str) + 'a) -> Self {
         self.sink = Some(Box::new(sink));
@@ -186,14 +203,13 @@ impl<'a> Launch<'a> {
     /// As [`Launch::launch`] reports of arguments.
     pub fn grid(&self) -> Result<Vec<usize>> {
         let prepared = resolve::instance(self.kernel, &self.bindings)?;
-        Ok(self.bind(prepared.abi())?.grid)
+        Ok(self.bind(prepared.abi())?.1.grid)
     }
 
     fn run(mut self, timed: bool) -> Result<Duration> {
         let mut sink = self.sink.take();
         let prepared = resolve::instance(self.kernel, &self.bindings)?;
-        let bound = self.bind(prepared.abi())?;
-        let device = self.device()?;
+        let (device, bound) = self.bind(prepared.abi())?;
         if bound.blocks() == 0 {
             return Ok(Duration::ZERO);
         }
@@ -245,7 +261,7 @@ impl<'a> Launch<'a> {
             })
             .collect();
         let start = Instant::now();
-        reference::run(self.kernel.name, &bound.grid, &tensors, body, sink)?;
+        reference::run(self.kernel.name, bound, &tensors, body, sink)?;
         Ok(start.elapsed())
     }
 
@@ -272,15 +288,16 @@ impl<'a> Launch<'a> {
             GivenValue::Tensor { address, .. } => address,
             GivenValue::Scalar { slot, .. } => slot,
         });
-        arguments.chain(bound.sizes.iter().copied()).collect()
+        arguments.chain(bound.slots()).collect()
     }
 
     fn misfit(&self, problem: impl Into<String>) -> Error {
         Error::Launch { kernel: self.kernel.name.to_owned(), problem: problem.into() }
     }
 
-    /// Compares the arguments with the kernel's and binds its run-time sizes.
-    fn bind(&self, abi: &KernelAbi) -> Result<Bound> {
+    /// Compares the arguments with the kernel's and binds its run-time sizes and blocks; the device that all tensors
+    /// are on.
+    fn bind(&self, abi: &KernelAbi) -> Result<(Device, Bound)> {
         if abi.arguments.len() != self.arguments.len() {
             let problem = format!("it takes {} arguments, not {}", abi.arguments.len(), self.arguments.len());
             return Err(self.misfit(problem));
@@ -306,7 +323,14 @@ impl<'a> Launch<'a> {
                 GivenValue::Scalar { .. } => None,
             })
             .collect();
-        Ok(abi.bind(&shapes)?)
+        let bound = abi.bind(&shapes)?;
+        let device = self.device()?;
+        let at_once = match &device.0 {
+            Kind::Reference => REFERENCE_BLOCKS,
+            Kind::Cpu => cpu::thread_count(),
+            Kind::Cuda(context) => context.multiprocessors(),
+        };
+        Ok((device, abi.share(bound, self.sharing, at_once)?))
     }
 
     /// The one device that holds all tensors.

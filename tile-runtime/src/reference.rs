@@ -2,8 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::messages::{self, Sink};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tile_ir::abi::{Bound, Shared};
+use tile_ir::schedule::TileOrder;
 use tile_layout::multi_index;
 
 /// What a kernel's body sees of a launch: its tensors, and which block it is.
@@ -12,6 +14,53 @@ pub struct Arguments<'a> {
     pub(crate) tensors: &'a [Option<RawTensor<'a>>],
     pub(crate) block: &'a [usize],
     pub(crate) grid: &'a [usize],
+    pub(crate) own: &'a OwnTile,
+}
+
+/// The tile that the running block owns: the one at the block's index, or, of a persistent kernel, one after the
+/// other.
+#[derive(Debug)]
+pub struct OwnTile {
+    index: RefCell<Option<Vec<usize>>>,
+    /// The block's number, how many blocks there are, and what they share.
+    shared: Option<(usize, usize, Shared)>,
+}
+
+impl OwnTile {
+    /// The tile of a block that has one.
+    pub fn at(index: &[usize]) -> OwnTile {
+        OwnTile { index: RefCell::new(Some(index.to_vec())), shared: None }
+    }
+
+    fn of(number: usize, index: &[usize], bound: &Bound) -> OwnTile {
+        match &bound.shared {
+            None => OwnTile::at(index),
+            Some(shared) => {
+                OwnTile { index: RefCell::default(), shared: Some((number, bound.blocks(), shared.clone())) }
+            }
+        }
+    }
+
+    /// Where it is.
+    ///
+    /// # Panics
+    /// Outside of the loop over tiles of a persistent kernel, which in a kernel is a compile error.
+    pub fn index(&self) -> Vec<usize> {
+        self.index.borrow().clone().expect("the block owns a tile in the loop over `tiles_persistent` only")
+    }
+
+    /// Takes the tile of a turn of the block; without one, the block owns none any more.
+    ///
+    /// # Panics
+    /// If the kernel isn't persistent.
+    pub fn take_turn(&self, order: TileOrder, turn: usize) -> bool {
+        let (number, blocks, shared) =
+            self.shared.as_ref().expect("verified: a persistent kernel shares tiles");
+        let number = turn.checked_mul(*blocks).and_then(|before| before.checked_add(*number));
+        let number = number.filter(|&number| number < shared.tiles);
+        self.index.replace(number.map(|number| order.index_of(&shared.space, number)));
+        number.is_some()
+    }
 }
 
 /// A host tensor without its element type. `Launch` keeps the tensor borrowed for as long.
@@ -61,6 +110,11 @@ impl<'a> Arguments<'a> {
         self.block
     }
 
+    /// The tile that the running block owns.
+    pub fn own_tile(&self) -> &'a OwnTile {
+        self.own
+    }
+
     /// The number of blocks along each axis of the grid.
     pub fn grid(&self) -> &'a [usize] {
         self.grid
@@ -70,14 +124,16 @@ impl<'a> Arguments<'a> {
 /// Runs every block of a grid.
 pub(crate) fn run(
     kernel: &str,
-    grid: &[usize],
+    bound: &Bound,
     tensors: &[Option<RawTensor<'_>>],
     body: &dyn Fn(&Arguments<'_>),
     sink: &mut Option<Sink<'_>>,
 ) -> Result<()> {
-    for block in 0..grid.iter().product() {
-        let block = multi_index(block, grid);
-        let arguments = Arguments { tensors, block: &block, grid };
+    let grid = bound.grid.as_slice();
+    for number in 0..bound.blocks() {
+        let block = multi_index(number, grid);
+        let own = OwnTile::of(number, &block, bound);
+        let arguments = Arguments { tensors, block: &block, grid, own: &own };
         // A kernel that panics leaves its output partly written, which safe code may see; nothing else of it
         // survives the unwinding.
         let run = || catch_unwind(AssertUnwindSafe(|| body(&arguments)));

@@ -96,6 +96,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Extent(dim) => ir.dim(dim, &|name| self.sizes[name]).into(),
             Op::BlockId { axis } => self.block[*axis].into(),
             Op::BlockCount { axis } => {
+                if let Some(shared) = &self.shared {
+                    return shared.blocks.into();
+                }
                 let space = self.instance.grid_space().expect("verified: a kernel has a grid");
                 ir.dim(&space[*axis], &|name| self.sizes[name]).into()
             }

@@ -220,7 +220,7 @@ fn keeps_place(op: &Op, operand: usize) -> bool {
         Op::Mma => operand == 2,
         Op::Gather { .. } => operand == 1,
         Op::Scatter { .. } | Op::Movement(Movement::Insert { .. }) => operand == 0,
-        Op::For | Op::While | Op::Yield => true,
+        Op::For | Op::While | Op::Tiles(_) | Op::Yield => true,
         _ => false,
     }
 }

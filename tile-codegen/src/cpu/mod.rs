@@ -20,7 +20,7 @@ mod scratch;
 mod views;
 
 use crate::artifact::{Artifact, Code};
-use crate::emit::{Features, Ir, Log, Value};
+use crate::emit::{Features, Ir, Log, Shared, Value};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
@@ -79,14 +79,16 @@ fn entry(
     let arguments = load_arguments(ir, &abi, instance, slots);
     let sizes = load_sizes(ir, &abi, slots);
     let log = load_log(ir, &abi, slots);
+    let shared = load_shared(ir, &abi, slots);
     let buffers = Buffers::new(ir, instance, scratch, base);
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
     let lanes = if machine.has("avx512f") { 16 } else { 8 };
     ir.for_loop((first, end, ir.i64(1)), &[], |number, _| {
-        let block = ir.delinearize(number, &space);
+        let block = if abi.persistent { vec![number] } else { ir.delinearize(number, &space) };
         let mut emitter = Emitter::new(instance, fusion, &buffers, &arguments, &sizes, block, lanes);
+        emitter.shared = shared;
         emitter.log = log.map(|address| Log { address, block: number });
         emitter.ops(instance.body());
         Vec::new()
@@ -147,9 +149,18 @@ fn load_sizes<'c>(ir: &Ir<'c>, abi: &KernelAbi, slots: PointerValue<'c>) -> Hash
         .collect()
 }
 
+/// How blocks share tiles, of a persistent kernel.
+fn load_shared<'c>(ir: &Ir<'c>, abi: &KernelAbi, slots: PointerValue<'c>) -> Option<Shared<'c>> {
+    let i64 = ir.context.i64_type();
+    let load =
+        |at: usize| ir.load(i64.into(), ir.element(i64.into(), slots, ir.i64(at as i64))).into_int_value();
+    let slot = abi.shared_slot();
+    abi.persistent.then(|| Shared { tiles: load(slot), blocks: load(slot + 1) })
+}
+
 /// The address of the log, of a kernel that has one.
 fn load_log<'c>(ir: &Ir<'c>, abi: &KernelAbi, slots: PointerValue<'c>) -> Option<PointerValue<'c>> {
-    let at = ir.i64((abi.arguments.len() + abi.sizes.len()) as i64);
+    let at = ir.i64(abi.log_slot() as i64);
     let pointer = ir.context.ptr_type(AddressSpace::default());
     let load = || ir.load(pointer.into(), ir.element(ir.context.i64_type().into(), slots, at));
     abi.logs.then(|| load().into_pointer_value())

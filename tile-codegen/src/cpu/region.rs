@@ -4,10 +4,11 @@ use super::buffer::{Buffer, Buffers};
 use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::views::Stream;
-use crate::emit::{Ir, Log, Value};
+use crate::emit::{Ir, Log, Shared, Value};
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
+use tile_ir::schedule::TileOrder;
 use tile_ir::{DType, Dim, Instance, Op, RegionId, ValueId};
 
 /// Emits one block.
@@ -21,6 +22,10 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) sizes: &'a HashMap<String, IntValue<'c>>,
     /// The block's index, per axis of the grid.
     pub(super) block: Vec<IntValue<'c>>,
+    /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
+    pub(super) tile: Vec<IntValue<'c>>,
+    /// How blocks share tiles, in a persistent kernel.
+    pub(super) shared: Option<Shared<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     /// Lanes of a native vector of f32.
@@ -49,7 +54,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             buffers,
             arguments,
             sizes,
+            tile: block.clone(),
             block,
+            shared: None,
             log: None,
             lanes,
             scalars,
@@ -113,7 +120,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match &data.op {
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
-                for (&result, &index) in data.results.iter().zip(&self.block.clone()) {
+                for (&result, &index) in data.results.iter().zip(&self.tile.clone()) {
                     self.scalars.insert(result, index.into());
                 }
             }
@@ -121,6 +128,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Atomic(atomic) => self.atomic(data, *atomic),
             Op::For => self.for_loop(data),
             Op::While => self.while_loop(data),
+            Op::Tiles(order) => self.tile_loop(data, order),
             Op::If => self.branch(data),
             op if op.is_load() && self.buffer(data.results[0]).is_none() => {}
             op if op.is_load() => self.load(data),
@@ -201,6 +209,28 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.copy_tiles(next, params);
             (self.index(again), self.scalars_of(next))
         });
+        self.copy_tiles(params, &data.results);
+        self.set_scalars(&data.results, &finals);
+    }
+
+    fn tile_loop(&mut self, data: &'a OpData, order: &TileOrder<Dim>) {
+        let Shared { tiles, blocks } =
+            self.shared.expect("a persistent kernel's launch says how tiles are shared");
+        let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
+        let ir = self.ir;
+        let space = view.index_space();
+        let space: Vec<_> = space.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect();
+        let (region, initial) = (data.regions[0], &data.operands[1..]);
+        let params = &self.instance.region(region).params;
+        self.copy_tiles(initial, params);
+        let finals =
+            ir.for_loop((self.block[0], tiles, blocks), &self.scalars_of(initial), |number, carried| {
+                self.tile = ir.tile_index(order, &space, number);
+                self.set_scalars(params, carried);
+                let yielded = self.ops(region);
+                self.copy_tiles(yielded, params);
+                self.scalars_of(yielded)
+            });
         self.copy_tiles(params, &data.results);
         self.set_scalars(&data.results, &finals);
     }

@@ -128,7 +128,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn loaded_window(&self, data: &OpData) -> Window<'c> {
         let load = data.load().expect("a load");
         let index: Vec<IntValue<'c>> = match load.index {
-            [] => self.block.clone(),
+            [] => self.tile.clone(),
             indices => indices.iter().map(|&value| self.index(value)).collect(),
         };
         self.window(load.view, &index, load.pad.is_some())
@@ -310,7 +310,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn store(&mut self, data: &OpData) {
-        let window = self.window(data.operands[0], &self.block, data.op == Op::StoreMasked);
+        let window = self.window(data.operands[0], &self.tile, data.op == Op::StoreMasked);
         let value = data.operands[1];
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
         self.with_streams(data, std::slice::from_ref(&window), &mut |emitter, whole| {

@@ -16,8 +16,10 @@ mod philox;
 pub(crate) mod place;
 pub(crate) mod positions;
 pub(crate) mod prefetch;
+mod schedule;
 
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Features, Ir, Value};
 pub(crate) use log::Log;
 pub(crate) use place::{Names, Place};
+pub(crate) use schedule::Shared;

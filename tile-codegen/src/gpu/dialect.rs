@@ -1,7 +1,7 @@
 //! What differs between GPU targets, as a description: how a kernel is declared, who the running thread is,
 //! how a block synchronises, where shared memory is. No emitter asks for a vendor.
 
-use crate::emit::{Ir, Value};
+use crate::emit::{Ir, Shared, Value};
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::LLVMAtomicOrdering;
@@ -33,6 +33,8 @@ pub(super) struct Entry<'c> {
     pub(super) arguments: Vec<Value<'c>>,
     /// Run-time sizes, i64, in the order of the ABI.
     pub(super) sizes: Vec<IntValue<'c>>,
+    /// How blocks share tiles, in a persistent kernel.
+    pub(super) tiles: Option<Shared<'c>>,
     /// The address of the log, of a kernel that has one.
     pub(super) log: Option<PointerValue<'c>>,
     /// The running thread's number in its block, an i32.
@@ -162,7 +164,8 @@ impl Device {
                 Argument::Scalar { dtype, .. } => ir.storage_type(*dtype).into(),
             })
             .collect();
-        types.extend(abi.sizes.iter().map(|_| BasicMetadataTypeEnum::from(ir.context.i64_type())));
+        let numbers = abi.log_slot() - abi.arguments.len();
+        types.extend((0..numbers).map(|_| BasicMetadataTypeEnum::from(ir.context.i64_type())));
         types.extend(abi.logs.then_some(tensor));
         let function = ir.module.add_function(symbol, ir.context.void_type().fn_type(&types, false), None);
         function.set_call_conventions(self.calling_convention);
@@ -236,11 +239,15 @@ impl Device {
             Argument::Scalar { dtype, .. } => ir.value_from_storage(param(i), *dtype),
         });
         let arguments = arguments.collect();
-        let sizes = (0..abi.sizes.len()).map(|i| param(abi.arguments.len() + i).into_int_value()).collect();
-        let log = abi.logs.then(|| param(abi.arguments.len() + abi.sizes.len()).into_pointer_value());
+        let number = |i: usize| param(i).into_int_value();
+        let sizes = (0..abi.sizes.len()).map(|i| number(abi.arguments.len() + i)).collect();
+        let tiles = abi.shared_slot();
+        let tiles = abi.persistent.then(|| Shared { tiles: number(tiles), blocks: number(tiles + 1) });
+        let log = abi.logs.then(|| param(abi.log_slot()).into_pointer_value());
         Entry {
             arguments,
             sizes,
+            tiles,
             log,
             thread: self.number(ir, self.thread),
             block: ir.resize(self.number(ir, self.block), 64, false),

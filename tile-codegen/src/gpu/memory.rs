@@ -283,7 +283,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn load(&mut self, data: &OpData) {
         let load = data.load().expect("a load");
         let index: Vec<IntValue<'c>> = match load.index {
-            [] => self.block.clone(),
+            [] => self.tile_index.clone(),
             indices => indices.iter().map(|&value| self.index(value)).collect(),
         };
         let window = self.window(load.view, &index, load.pad.is_some());
@@ -306,7 +306,7 @@ impl<'c> Emitter<'_, 'c> {
 
     pub(super) fn store(&mut self, data: &OpData) {
         let ir = self.ir;
-        let window = self.window(data.operands[0], &self.block, data.op == Op::StoreMasked);
+        let window = self.window(data.operands[0], &self.tile_index, data.op == Op::StoreMasked);
         let fragment = self.tile(data.operands[1]);
         let store = |mask: Option<&Mask<'c>>| {
             let mut cursor = Cursor::default();

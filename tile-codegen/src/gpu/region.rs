@@ -9,15 +9,16 @@ use super::distribution::{Distribution, Mapping, extents, i32_const};
 use super::fragment::{Fragment, REGISTER_SLOTS, local_array};
 use super::places::SourcePlaces;
 use super::shared::{Pending, SharedPlan};
-use crate::emit::{Ir, Log, Names, Place, Value};
+use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use tile_ir::abi::KernelAbi;
 use tile_ir::kernel::OpData;
+use tile_ir::schedule::TileOrder;
 use tile_ir::types::TensorType;
 use tile_ir::view::Source;
-use tile_ir::{DType, Instance, Op, OpId, RegionId, TargetDesc, Type, ValueId};
+use tile_ir::{DType, Dim, Instance, Op, OpId, RegionId, TargetDesc, Type, ValueId};
 
 /// Emits one thread's program.
 pub(super) struct Emitter<'a, 'c> {
@@ -33,6 +34,10 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) shared: PointerValue<'c>,
     /// The block's index, per axis of the grid.
     pub(super) block: Vec<IntValue<'c>>,
+    /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
+    pub(super) tile_index: Vec<IntValue<'c>>,
+    /// How blocks share tiles, in a persistent kernel.
+    shared_tiles: Option<Shared<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     pub(super) pending: Pending,
@@ -60,6 +65,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let abi = KernelAbi::of(instance);
         let sizes: HashMap<_, _> = abi.sizes.iter().cloned().zip(entry.sizes).collect();
         let space: Vec<_> = abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
+        let block = if abi.persistent { vec![entry.block] } else { ir.delinearize(entry.block, &space) };
         let views = instance.walk().into_iter().map(|op| instance.op(op));
         let views = views.filter(|data| matches!(data.op, Op::Partition(_)));
         Emitter {
@@ -71,7 +77,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             plan,
             thread: entry.thread,
             shared: entry.shared,
-            block: ir.delinearize(entry.block, &space),
+            tile_index: block.clone(),
+            block,
+            shared_tiles: entry.tiles,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             pending: Pending::default(),
             places,
@@ -123,7 +131,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.tiles.insert(value, fragment);
     }
 
-    pub(super) fn dim(&self, dim: &tile_ir::Dim) -> IntValue<'c> {
+    pub(super) fn dim(&self, dim: &Dim) -> IntValue<'c> {
         self.ir.dim(dim, &|name| self.sizes[name])
     }
 
@@ -177,7 +185,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match &data.op {
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
-                let axes = data.results.iter().copied().zip(self.block.iter().map(|&index| index.into()));
+                let axes =
+                    data.results.iter().copied().zip(self.tile_index.iter().map(|&index| index.into()));
                 self.scalars.extend(axes);
             }
             Op::LoadMasked | Op::Load { .. } => self.load(data),
@@ -186,6 +195,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Atomic(atomic) => self.atomic(data, *atomic),
             Op::For => self.for_loop(data),
             Op::While => self.while_loop(data),
+            Op::Tiles(order) => self.tile_loop(data, order),
             Op::If => self.branch(data),
             Op::Reduce { op: reduction, axis } => self.reduce(op, data, *reduction, *axis),
             Op::Mma => self.mma(op, data),
@@ -261,6 +271,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Extent(dim) => self.dim(dim).into(),
             Op::BlockId { axis } => self.block[*axis].into(),
             Op::BlockCount { axis } => {
+                if let Some(shared) = &self.shared_tiles {
+                    return shared.blocks.into();
+                }
                 let space = self.instance.grid_space().expect("verified: a kernel has a grid");
                 self.dim(&space[*axis]).into()
             }
@@ -318,6 +331,29 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.depth -= 1;
             (self.index(again), self.carry(next, &homes))
         });
+        self.pending = Pending::unknown();
+        self.bind(&data.results, &finals);
+    }
+
+    fn tile_loop(&mut self, data: &'a OpData, order: &TileOrder<Dim>) {
+        let shared = self.shared_tiles.expect("a persistent kernel's launch says how tiles are shared");
+        let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
+        let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
+        let region = data.regions[0];
+        let params = &self.instance.region(region).params;
+        let homes: Vec<_> = params.iter().map(|&param| self.home(param)).collect();
+        let (initial, ir) = (self.carry(&data.operands[1..], &homes), self.ir);
+        // What was read for the last tile isn't known to the next one.
+        self.pending = Pending::unknown();
+        let finals =
+            ir.for_loop((self.block[0], shared.tiles, shared.blocks), &initial, |number, carried| {
+                self.tile_index = ir.tile_index(order, &space, number);
+                self.bind(params, carried);
+                self.depth += 1;
+                let yielded = self.ops(region);
+                self.depth -= 1;
+                self.carry(yielded, &homes)
+            });
         self.pending = Pending::unknown();
         self.bind(&data.results, &finals);
     }

@@ -138,7 +138,7 @@ impl SimtKernel {
     pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, Fault> {
         let mut global = Global::of(&self.abi, slots);
         if self.abi.logs {
-            let start = slots[self.abi.arguments.len() + self.abi.sizes.len()];
+            let start = slots[self.abi.log_slot()];
             // SAFETY: the caller vouches for the slots, and a log begins with its header.
             let capacity = unsafe { *(start as *const u64).add(log::CAPACITY) } as usize;
             global.add("the log", start, (log::HEADER_WORDS + capacity) * size_of::<u64>());

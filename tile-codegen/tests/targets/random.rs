@@ -590,6 +590,12 @@ fn kernel(tape: &[u8], dtype: DType, tile: [usize; 2], ops: usize) -> String {
     let _ = writeln!(writer.text, "kernel @random(%x: tensor<{tensor}>, %y: mut tensor<{tensor}>) {{");
     writer.line(&format!("%vx = partition %x [{shape}] : partition<{tensor}, [{shape}]>"));
     writer.line(&format!("%vy = partition %y [{shape}] : mut partition<{tensor}, [{shape}]>"));
+    // One block per tile, or blocks that share tiles.
+    let order = [None, Some("row_major"), Some("grouped(2)"), Some("hilbert")];
+    let order = order[tape.first().map_or(0, |&byte| usize::from(byte) % order.len())];
+    if let Some(order) = order {
+        writer.line(&format!("tiles %vy {order} {{"));
+    }
     writer.line("%i, %j = block_index %vy : index, index");
     for name in ["%i", "%j"] {
         writer.scope.push(Entry { name: name.to_owned(), shape: Vec::new(), dtype: DType::Index });
@@ -605,6 +611,9 @@ fn kernel(tape: &[u8], dtype: DType, tile: [usize; 2], ops: usize) -> String {
         result = writer.define(&format!("{op} {}, {}", result.name, other.name), &tile, dtype);
     }
     writer.line(&format!("store_masked %vy, {}", result.name));
+    if order.is_some() {
+        writer.line("}");
+    }
     writer.text.push_str("}\n");
     writer.text
 }

@@ -1,7 +1,7 @@
 //! Runs a kernel's native code on arrays, and compares with the evaluator.
 
 use tile_codegen::{Options, jit, simt};
-use tile_ir::abi::KernelAbi;
+use tile_ir::abi::{KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::round::{decode, encode};
 use tile_ir::{Array, Binding, DType, Instance, TargetDesc, Type, interp, specialize, text, verify};
@@ -61,6 +61,11 @@ const GUARD: [u64; 16] = [0x7ff8_7fc1_7fc1_7fc1; 16];
 
 impl Memory {
     pub(crate) fn of(instance: &Instance, arguments: &[Array]) -> Memory {
+        Memory::shared(instance, arguments, Sharing::default())
+    }
+
+    /// For a launch that says how blocks share tiles.
+    pub(crate) fn shared(instance: &Instance, arguments: &[Array], sharing: Sharing) -> Memory {
         let words = |array: &Array| -> Vec<u64> {
             let mut bytes = to_bytes(array);
             bytes.resize(bytes.len().next_multiple_of(8).max(8), 0xff);
@@ -71,13 +76,14 @@ impl Memory {
         let is_tensor = |i: usize| matches!(instance.ty(instance.params()[i]), Type::Tensor(_));
         let tensors = arguments.iter().enumerate().filter(|&(i, _)| is_tensor(i));
         let shapes: Vec<&[usize]> = tensors.map(|(_, array)| array.shape()).collect();
-        let bound = KernelAbi::of(instance).bind(&shapes).unwrap();
+        let abi = KernelAbi::of(instance);
+        let bound = abi.share(abi.bind(&shapes).unwrap(), sharing, REFERENCE_BLOCKS).unwrap();
         let first = GUARD.len();
         let slot = |i: usize| {
             if is_tensor(i) { memory[i][first..].as_mut_ptr() as u64 } else { memory[i][first] }
         };
         let mut slots: Vec<u64> = (0..arguments.len()).map(slot).collect();
-        slots.extend(&bound.sizes);
+        slots.extend(bound.slots());
         Memory { arguments: memory, slots, blocks: bound.blocks() as u64 }
     }
 
@@ -98,13 +104,18 @@ impl Memory {
 pub(crate) fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -> Vec<Array> {
     let kernel = jit::compile_cpu(instance, options).unwrap_or_else(|error| panic!("{error}"));
     let memory = Memory::of(instance, arguments);
+    run_blocks(&kernel, &memory);
+    memory.arrays(arguments)
+}
+
+/// Runs every block natively on this thread.
+pub(crate) fn run_blocks(kernel: &jit::CpuKernel, memory: &Memory) {
     let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
     let address = scratch.as_mut_ptr().cast::<u8>();
     let aligned = address.wrapping_add(address.align_offset(64));
     // SAFETY: the slots are as the instance's ABI says, tensors are as large as their shapes, and the scratch
     // memory has the size and alignment that the kernel asks for.
     unsafe { (kernel.entry())(memory.slots.as_ptr(), 0, memory.blocks, aligned) };
-    memory.arrays(arguments)
 }
 
 /// The arguments after running every block as a GPU would: one of NVIDIA's with the usual number of threads, or

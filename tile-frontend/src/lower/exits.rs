@@ -5,6 +5,7 @@
 //! goes on; it guards the rest of every block after a statement that may leave. `again`: the loop goes on.
 //! An exit clears both flags of every frame that it leaves, and `live` of the loop that it continues.
 
+use super::tiles::TILE_LOOP;
 use super::{Lowered, Lowering};
 use crate::assigned::{self, Assigned};
 use crate::diagnostic::Diagnostic;
@@ -169,6 +170,15 @@ impl Lowering {
             };
             return self.error(span, message, "label the loop that is meant; `return` ends the block's work");
         };
+        let stays = |i| i == target && matches!(exit, Exit::Continue(_));
+        let is_left = |(i, frame): (usize, &Frame)| frame.keyword == Some(TILE_LOOP) && !stays(i);
+        if self.frames.iter().enumerate().skip(target).any(is_left) {
+            return self.error(
+                span,
+                "leaving the loop over tiles would leave tiles unwritten, and which ones depends on the number of blocks",
+                "`continue` goes on with the block's next tile",
+            );
+        }
         let no = self.truth(false, span);
         for flag in self.flags_of(std::slice::from_ref(exit)) {
             if Some(flag) != self.frames[target].result {

@@ -2,6 +2,7 @@
 
 use super::exits::Frame;
 use super::ranges::{Counting, Sequence};
+use super::tiles::tiles_persistent;
 use super::{Lowered, Lowering, Reported};
 use crate::assigned::{self, Assigned};
 use crate::diagnostic::Diagnostic;
@@ -11,25 +12,28 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Block, Expr, ExprForLoop, ExprLoop, ExprWhile, Label, Pat};
 use tile_ir::ops::{BinaryOp, Predicate};
-use tile_ir::{Op, Type, ValueId};
+use tile_ir::schedule::TileOrder;
+use tile_ir::{Dim, Op, Type, ValueId};
 
 /// How often a loop runs.
-enum Times<'e> {
+pub(super) enum Times<'e> {
     /// For the counters `start..end`.
     Counted { start: ValueId, end: ValueId },
     /// While a condition holds.
     While(&'e Expr),
     /// Until it is left.
     Forever,
+    /// For the tiles of a mutable view that the block handles, in an order.
+    Tiles { view: ValueId, order: TileOrder<Dim> },
 }
 
 /// The parts of a loop that all kinds have.
-struct Loop<'e> {
-    keyword: &'static str,
-    label: &'e Option<Label>,
-    body: &'e Block,
-    assigned: Assigned,
-    span: Span,
+pub(super) struct Loop<'e> {
+    pub(super) keyword: &'static str,
+    pub(super) label: &'e Option<Label>,
+    pub(super) body: &'e Block,
+    pub(super) assigned: Assigned,
+    pub(super) span: Span,
 }
 
 /// A carried variable: its value on entry and at the end of an iteration, part by part.
@@ -50,6 +54,9 @@ struct Turn {
 impl Lowering {
     pub(super) fn for_loop(&mut self, for_loop: &ExprForLoop) -> Lowered<Val> {
         let span = for_loop.for_token.span();
+        if let Some(tiles) = tiles_persistent(&for_loop.expr) {
+            return self.tile_loop(for_loop, tiles);
+        }
         let counting = match self.sequence(for_loop)? {
             Sequence::Values(values) => return self.unroll(for_loop, values),
             Sequence::Counted(counting) => counting,
@@ -117,7 +124,7 @@ impl Lowering {
     }
 
     /// Lowers a loop; `body` is given the counter.
-    fn repeat(
+    pub(super) fn repeat(
         &mut self,
         parts: &Loop<'_>,
         times: &Times<'_>,
@@ -143,7 +150,8 @@ impl Lowering {
         let span = parts.span;
         let is_for = matches!(times, Times::Counted { .. }) && !self.may_break();
         // The first condition may assign, so it comes before the values that the loop begins with.
-        let first = if is_for { None } else { Some(self.first_condition(times, span)?) };
+        let has_condition = !is_for && !matches!(times, Times::Tiles { .. });
+        let first = if has_condition { Some(self.first_condition(times, span)?) } else { None };
         let mut carried = self.begin(variables, span)?;
         let region = self.kernel.new_region();
         let counter = match times {
@@ -152,7 +160,7 @@ impl Lowering {
         };
         let outer = std::mem::replace(&mut self.region, region);
         self.scopes.enter();
-        let turn = body(self, counter).and_then(|_| self.turn(times, counter, is_for, span));
+        let turn = body(self, counter).and_then(|_| self.turn(times, counter, has_condition, span));
         self.scopes.leave();
         let turn = turn.and_then(|turn| {
             self.end_iteration(&mut carried, outer, span)?;
@@ -169,11 +177,16 @@ impl Lowering {
         let bounds = match (times, first) {
             (Times::Counted { start, end }, None) => vec![*start, *end],
             (Times::Counted { start, .. }, Some(first)) => vec![first, *start],
+            (Times::Tiles { view, .. }, _) => vec![*view],
             (_, first) => first.into_iter().collect(),
         };
         let initial = carried.iter().flat_map(|carried| carried.initial.clone());
         let operands: Vec<ValueId> = bounds.into_iter().chain(initial).collect();
-        let (op, skipped) = if is_for { (Op::For, 2) } else { (Op::While, 1) };
+        let (op, skipped) = match times {
+            Times::Tiles { order, .. } => (Op::Tiles(order.clone()), 1),
+            _ if is_for => (Op::For, 2),
+            _ => (Op::While, 1),
+        };
         let types: Vec<Type> =
             operands[skipped..].iter().map(|&value| self.kernel.ty(value).clone()).collect();
         let results = self.append(op, &operands, &types, vec![region], span);
@@ -235,7 +248,7 @@ impl Lowering {
         match times {
             Times::Counted { start, end } => self.is_below(*start, *end, span),
             Times::While(condition) => self.condition(condition, "while"),
-            Times::Forever => Ok(self.truth(true, span)),
+            Times::Forever | Times::Tiles { .. } => Ok(self.truth(true, span)),
         }
     }
 
@@ -248,10 +261,10 @@ impl Lowering {
         &mut self,
         times: &Times<'_>,
         counter: Option<ValueId>,
-        is_for: bool,
+        has_condition: bool,
         span: Span,
     ) -> Lowered<Turn> {
-        if is_for {
+        if !has_condition {
             return Ok(Turn { condition: None, next: None });
         }
         let again = self.goes_on();

@@ -31,6 +31,7 @@ mod operators;
 mod places;
 mod ranges;
 mod statements;
+mod tiles;
 mod unroll;
 mod view_movement;
 mod views;

@@ -100,6 +100,10 @@ impl Lowering {
             "load" | "load_masked" | "load_masked_or" | "load_unchecked" => self.load(view, &ty, call),
             "prefetch" => self.prefetch(view, &ty, call),
             "latency" | "bulk_copy" => self.hint(view, &ty, call),
+            "tiles_persistent" => {
+                let message = "`tiles_persistent` is for a `for` to go through, and has no value of its own";
+                self.error(call.method.span(), message, "write `for mut tile in c.tiles_persistent(Grouped(8)) { … }`")
+            }
             "store" | "store_masked" if mutable => self.store(view, &ty, call),
             "store" | "store_masked" => self.no_method(
                 "a read-only view",

@@ -248,6 +248,10 @@ impl Ranges {
         }
         let &[result] = data.results.as_slice() else { return };
         if let Op::BlockId { axis } | Op::BlockCount { axis } = data.op {
+            // How many blocks share tiles is the launch's choice.
+            if kernel.is_persistent() {
+                return;
+            }
             let Some(blocks) = kernel.grid_space().and_then(|space| space.get(axis).cloned()) else { return };
             let last = blocks.clone() - Dim::from(1);
             let of_block = Range { min: vec![Dim::from(0)], max: vec![last], ..Range::default() };

@@ -29,6 +29,7 @@ pub(crate) use documented::documented;
 use crate::dim::Dim;
 use crate::message::Message;
 use crate::round::Rounding;
+use crate::schedule::TileOrder;
 use crate::types::Elem;
 use crate::view::TensorMovement;
 
@@ -264,6 +265,19 @@ pub enum Op {
     /// `partition, index… →`. Begins to bring a tile near, where it lies inside the tensor; any index is defined, and
     /// nothing is read. A mutable partition takes no index. Targets without an instruction for it do nothing.
     Prefetch = "prefetch",
+    /// `mut partition, initial data… → data…`. The tiles of the kernel's outputs, which its blocks share in this
+    /// order: see [`mod@crate::schedule`]. One region, whose parameters are the carried values, runs for each of the
+    /// block's tiles and yields the next carried values. In it, and nowhere else in the kernel, the block owns a
+    /// tile. A kernel has at most one, at the top level.
+    ///
+    /// ```text
+    /// tiles %c grouped(8) {
+    ///   %i, %j = block_index %c : index, index
+    ///   …
+    ///   store_masked %c, %acc
+    /// }
+    /// ```
+    Tiles(TileOrder<Dim>) = "tiles",
 }
 }
 
@@ -297,6 +311,7 @@ impl Op {
             Op::Print { .. } => "tile_println!",
             Op::Assert { .. } => "tile_assert!",
             Op::Atomic(atomic) => atomic.kind.rust_name(),
+            Op::Tiles(_) => "tiles_persistent",
             op => op.name(),
         }
     }

@@ -27,9 +27,10 @@ fn mark(kernel: &Kernel, region: RegionId, live: &mut HashSet<ValueId>) {
 
 fn stays(kernel: &Kernel, op: OpId, live: &HashSet<ValueId>) -> bool {
     let data = kernel.op(op);
-    // The mutable view declares the grid, used or not.
-    let declares_grid = matches!(data.op, Op::Partition(_))
+    // The mutable view and the loop over tiles declare the grid, used or not.
+    let is_output = matches!(data.op, Op::Partition(_))
         && kernel.ty(data.results[0]).as_partition().is_some_and(|view| view.tensor.mutable);
+    let declares_grid = is_output || matches!(data.op, Op::Tiles(_));
     data.op.has_effect()
         || declares_grid
         || data.results.iter().any(|result| live.contains(result))

@@ -4,7 +4,7 @@
 //! defined for any index, and the bounds of a load without a mask hold wherever its index has a value.
 
 use super::cse::is_value;
-use crate::kernel::{Kernel, OpId, RegionId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ fn region(kernel: &mut Kernel, region_id: RegionId) {
         for inner in kernel.op(op).regions.clone() {
             region(kernel, inner);
         }
-        if matches!(kernel.op(op).op, Op::For | Op::While) {
+        if matches!(kernel.op(op).op, Op::For | Op::While | Op::Tiles(_)) {
             result.extend(hoist(kernel, op));
         }
         result.push(op);
@@ -31,12 +31,15 @@ fn region(kernel: &mut Kernel, region_id: RegionId) {
 /// Takes the ops that don't change out of a loop's region.
 fn hoist(kernel: &mut Kernel, op: OpId) -> Vec<OpId> {
     let region = kernel.op(op).regions[0];
+    let is_tile_loop = matches!(kernel.op(op).op, Op::Tiles(_));
     let mut changing: HashSet<ValueId> = kernel.region(region).params.iter().copied().collect();
+    // Outside of the loop over tiles there is no tile to have an index.
+    let stays = |data: &OpData| is_tile_loop && data.op == Op::BlockIndex;
     let (mut moved, mut kept) = (Vec::new(), Vec::new());
     for inner in kernel.region(region).ops.clone() {
         let data = kernel.op(inner);
         let fixed = data.operands.iter().all(|operand| !changing.contains(operand));
-        if fixed && is_value(kernel, data) {
+        if fixed && is_value(kernel, data) && !stays(data) {
             moved.push(inner);
         } else {
             changing.extend(&data.results);

@@ -106,6 +106,34 @@ mod tests {
     }
 
     #[test]
+    fn the_loop_over_tiles_keeps_its_tile_and_gives_up_what_does_not_change() {
+        let source = "\
+kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [4] : partition<n x f32, [4]>
+  %vy = partition %y [4] : mut partition<n x f32, [4]>
+  tiles %vy row_major {
+    %0 = constant 0 : index
+    %i = block_index %vy : index
+    %1 = load %vx[%0] : tile<4 x f32>
+    %2 = load %vx[%i] : tile<4 x f32>
+    %unused = exp %2 : tile<4 x f32>
+  }
+}
+";
+        let kernel = verify(text::parse(source).unwrap()).unwrap();
+        let run_pass = |name: &str, instance| {
+            run(instance, PIPELINE.iter().find(|pass| pass.name == name).expect("a pass"))
+        };
+        let hoisted = run_pass("licm", specialize(&kernel, &[]).unwrap());
+        let printed = text::print(&hoisted);
+        let (before, inside) = printed.split_once("tiles").expect("the loop stays");
+        assert!(before.contains("load %vx[%0]") && !before.contains("block_index"), "{printed}");
+        assert!(inside.contains("block_index") && inside.contains("load %vx[%i]"), "{printed}");
+        let swept = text::print(&run_pass("dce", hoisted));
+        assert!(swept.contains("  tiles %vy row_major {\n  }\n") && !swept.contains("load"), "{swept}");
+    }
+
+    #[test]
     fn fold_takes_the_branch_that_is_known() {
         let body = "  %c = constant false : bool
   %t = if %c : tile<4 x f32> {

@@ -149,6 +149,22 @@ kernel @grid<B>(%x: tensor<m x f32>, %c: mut tensor<n x i64>) grid [ceil_div(m, 
 }
 ";
 
+    const TILES: &str = "\
+kernel @tiles<G>(%y: mut tensor<m x n x f32>) {
+  %v = partition %y [4, 4] : mut partition<m x n x f32, [4, 4]>
+  %0 = constant 0 : i64
+  %last = tiles %v grouped(2*G) carry (%count = %0) : i64 {
+    %1 = constant 1 : i64
+    %2 = add %count, %1 : i64
+    %3 = cast %2 : f32
+    %4 = splat %3 : tile<4 x 4 x f32>
+    store_masked %v, %4
+    yield %2
+  }
+  print 0 \"{0}\" %last
+}
+";
+
     const VIEWS: &str = "\
 kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tensor<n x m x f32>) {
   %yt = view %y permute [1, 0] : mut tensor<m x n x f32, strided [1, m]>
@@ -189,7 +205,7 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
 
     #[test]
     fn round_trips_exactly() {
-        for text in [MATMUL, EVERYTHING, VIEWS, GRID] {
+        for text in [MATMUL, EVERYTHING, VIEWS, GRID, TILES] {
             let kernel = parse(text).unwrap();
             assert_eq!(print(&kernel), text);
             let located = print_with_locations(&kernel);
@@ -215,15 +231,19 @@ kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tenso
         assert_eq!(message("kernel matmul"), "1:8: expected `@`, found `matmul`");
         assert_eq!(message("kernel @k() {\n  %0 = frobnicate %1 : f32\n}"), "2:8: `frobnicate` is not an op");
         assert_eq!(message("kernel @k() {\n  %0 = neg %1 : f32\n}"), "2:12: `%1` is not defined");
+        assert_eq!(
+            message("kernel @k(%y: f32) {\n  tiles %y spiral {\n  }\n}"),
+            "2:12: `spiral` is not an order of tiles"
+        );
         assert_eq!(message("kernel @k() {"), "1:14: expected an op or `}`, found the end of the text");
     }
 
     proptest::proptest! {
         #[test]
         fn mutilated_text_never_panics(
-            views: bool, cut in 0..usize::MAX, len in 0..40usize, with in "[ -~\\n]{0,6}",
+            which in 0..3usize, cut in 0..usize::MAX, len in 0..40usize, with in "[ -~\\n]{0,6}",
         ) {
-            let mut text = if views { VIEWS } else { EVERYTHING }.as_bytes().to_vec();
+            let mut text = [VIEWS, EVERYTHING, TILES][which].as_bytes().to_vec();
             let cut = cut % text.len();
             let end = (cut + len).min(text.len());
             text.splice(cut..end, with.bytes());

@@ -11,6 +11,7 @@ use crate::ops::{
     ReduceOp, ScanMode, ScatterMode, Scope, UnaryOp,
 };
 use crate::round::Rounding;
+use crate::schedule::TileOrder;
 use crate::types::Type;
 
 /// What stands before the type of an op line.
@@ -33,6 +34,7 @@ pub(super) enum HeadOp {
     Extract(Vec<Dim>),
     For { counter: String, carried: Vec<String> },
     While { carried: Vec<String> },
+    Tiles { order: TileOrder<Dim>, carried: Vec<String> },
     If,
     Fold { op: Op, params: Vec<String> },
     Sort { axis: usize, descending: bool },
@@ -128,6 +130,12 @@ impl Parser {
                 Ok(Head { op: HeadOp::While { carried }, operands })
             }
             "item" => ready(Op::Item, self.values()?),
+            "tiles" => {
+                let mut operands = vec![self.value()?];
+                let order = self.tile_order()?;
+                let carried = self.carry(&mut operands)?;
+                Ok(Head { op: HeadOp::Tiles { order, carried }, operands })
+            }
             "print" | "assert" => self.message_head(&name),
             "atomic" => self.atomic_head(),
             "block_id" => ready(Op::BlockId { axis: self.axis()? }, Vec::new()),
@@ -194,6 +202,22 @@ impl Parser {
             operands.push(self.value()?);
         }
         Ok(Head { op: HeadOp::Ready(Op::Atomic(Atomic { kind, order, scope, masked })), operands })
+    }
+
+    fn tile_order(&mut self) -> Parsed<TileOrder<Dim>> {
+        let position = self.position;
+        let name = self.word("an order of tiles")?;
+        match name.as_str() {
+            "row_major" => Ok(TileOrder::RowMajor),
+            "hilbert" => Ok(TileOrder::Hilbert),
+            "grouped" => {
+                self.punct('(')?;
+                let rows = self.dim()?;
+                self.punct(')')?;
+                Ok(TileOrder::Grouped(rows))
+            }
+            _ => self.error_at(position, format!("`{name}` is not an order of tiles")),
+        }
     }
 
     fn rounding(&mut self) -> Parsed<Rounding> {
@@ -338,6 +362,10 @@ impl Parser {
             HeadOp::While { carried } => {
                 let region = self.loop_region(None, &carried, types)?;
                 return Ok((Op::While, vec![region]));
+            }
+            HeadOp::Tiles { order, carried } => {
+                let region = self.loop_region(None, &carried, types)?;
+                return Ok((Op::Tiles(order), vec![region]));
             }
             HeadOp::If => return self.if_regions(),
             HeadOp::Fold { op, params } => return self.fold_region(op, &params, types),

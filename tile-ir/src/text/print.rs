@@ -238,6 +238,11 @@ impl<'k> Printer<'k> {
                     data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
                 format!("{name} {}{}", self.name(*condition), self.carry(params, initial))
             }
+            (Op::Tiles(order), [view, initial @ ..]) => {
+                let params =
+                    data.regions.first().map_or(&[][..], |&region| &self.kernel.region(region).params);
+                format!("{name} {} {order}{}", self.name(*view), self.carry(params, initial))
+            }
             (Op::Print { site, message } | Op::Assert { site, message }, _) => {
                 let separator = if operands.is_empty() { "" } else { " " };
                 format!("{name} {site} {:?}{separator}{operands}", message.to_string())

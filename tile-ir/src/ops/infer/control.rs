@@ -1,7 +1,9 @@
 //! Type rules of loops and branches, as far as operands decide them.
 
-use super::{Inferred, TypeError, count};
+use super::{Inferred, TypeError, count, memory};
+use crate::dim::Dim;
 use crate::ops::Op;
+use crate::schedule::TileOrder;
 use crate::types::Type;
 
 pub(super) fn for_loop(operands: &[Type]) -> Inferred<Vec<Type>> {
@@ -21,6 +23,23 @@ pub(super) fn while_loop(operands: &[Type]) -> Inferred<Vec<Type>> {
         return Err(TypeError::new("`while` takes a condition and carried values"));
     };
     condition(&Op::While, first)?;
+    carries(carried, 1)
+}
+
+pub(super) fn tiles(op: &Op, order: &TileOrder<Dim>, operands: &[Type]) -> Inferred<Vec<Type>> {
+    let [view, carried @ ..] = operands else {
+        return Err(TypeError::new("`tiles` takes a mutable partition view and carried values"));
+    };
+    memory::mutable_partition(op, view)?;
+    if let TileOrder::Grouped(rows) = order {
+        if !rows.is_static() {
+            return Err(TypeError::new(format!("the height `{rows}` of a group is known only at run time"))
+                .help("it is a literal or a const parameter of the kernel"));
+        }
+        if rows.as_const().is_some_and(|rows| rows <= 0) {
+            return Err(TypeError::new(format!("the height `{rows}` of a group is not positive")));
+        }
+    }
     carries(carried, 1)
 }
 

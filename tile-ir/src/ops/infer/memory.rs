@@ -114,7 +114,7 @@ fn partition_operand<'a>(op: &Op, operand: &'a Type) -> Inferred<&'a PartitionTy
         .ok_or_else(|| TypeError::new(format!("`{}` needs a partition view, not {operand}", op.name())).at(0))
 }
 
-fn mutable_partition<'a>(op: &Op, operand: &'a Type) -> Inferred<&'a PartitionType> {
+pub(super) fn mutable_partition<'a>(op: &Op, operand: &'a Type) -> Inferred<&'a PartitionType> {
     let view = partition_operand(op, operand)?;
     if !view.tensor.mutable {
         return Err(TypeError::new(format!("`{}` needs a mutable partition view", op.name()))

@@ -125,6 +125,7 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Print { message, .. } => messages::print(op, message, operands).map(|()| Vec::new()),
         Op::Assert { message, .. } => messages::assert(op, message, operands).map(|()| Vec::new()),
         Op::Prefetch => memory::prefetch(op, operands).map(|()| Vec::new()),
+        Op::Tiles(order) => control::tiles(op, order, operands),
     }
 }
 

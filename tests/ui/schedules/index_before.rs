@@ -1,0 +1,15 @@
+//! Before the loop the block owns no tile.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const G: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let own = x.load_masked(y.index());
+    for mut tile in y.tiles_persistent(RowMajor) {
+        tile.store_masked(own);
+    }
+}
+
+fn main() {}

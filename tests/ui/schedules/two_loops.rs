@@ -1,0 +1,18 @@
+//! One loop goes through all tiles.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const G: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    for mut tile in y.tiles_persistent(RowMajor) {
+        tile.store_masked(x.load_masked(tile.index()));
+    }
+    for mut tile in y.tiles_persistent(Hilbert) {
+        let old = tile.load_masked();
+        tile.store_masked(old * 2.0);
+    }
+}
+
+fn main() {}

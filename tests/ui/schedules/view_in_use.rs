@@ -1,0 +1,14 @@
+//! In the loop the view goes by the name of the tile.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const G: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    for mut tile in y.tiles_persistent(RowMajor) {
+        tile.store_masked(x.load_masked(y.index()));
+    }
+}
+
+fn main() {}

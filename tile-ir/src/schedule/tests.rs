@@ -1,0 +1,206 @@
+//! Orders against their definitions, and launches that share tiles.
+
+use super::*;
+use crate::abi::{KernelAbi, Sharing};
+use crate::{Array, DType, Instance, interp, ops::Literal, specialize, text, verify};
+use std::collections::HashSet;
+
+const ORDERS: [TileOrder; 7] = [
+    TileOrder::RowMajor,
+    TileOrder::Grouped(1),
+    TileOrder::Grouped(2),
+    TileOrder::Grouped(3),
+    TileOrder::Grouped(8),
+    TileOrder::Grouped(usize::MAX),
+    TileOrder::Hilbert,
+];
+
+fn indices(order: TileOrder, extents: &[usize]) -> Vec<Vec<usize>> {
+    (0..extents.iter().product()).map(|number| order.index_of(extents, number)).collect()
+}
+
+fn check_bijection(extents: &[usize]) {
+    for order in ORDERS {
+        let indices = indices(order, extents);
+        for index in &indices {
+            assert_eq!(index.len(), extents.len());
+            assert!(
+                index.iter().zip(extents).all(|(i, extent)| i < extent),
+                "{order:?} {extents:?}: {index:?}"
+            );
+        }
+        let distinct: HashSet<_> = indices.iter().collect();
+        assert_eq!(distinct.len(), indices.len(), "{order:?} of {extents:?} visits a tile twice");
+    }
+}
+
+#[test]
+fn every_order_is_a_bijection() {
+    for m in 0..=12 {
+        check_bijection(&[m]);
+        for n in 0..=12 {
+            check_bijection(&[m, n]);
+            for k in 0..=7 {
+                check_bijection(&[m, n, k]);
+            }
+        }
+    }
+    for extents in [&[1000][..], &[257, 129], &[1, 500], &[500, 1], &[64, 64], &[3, 100, 37], &[2, 2, 3, 5]] {
+        check_bijection(extents);
+    }
+}
+
+#[test]
+fn row_major_and_rank_1_count_the_last_axis_fastest() {
+    let expected: Vec<Vec<usize>> =
+        (0..24).map(|number| vec![number / 12, number / 4 % 3, number % 4]).collect();
+    assert_eq!(indices(TileOrder::RowMajor, &[2, 3, 4]), expected);
+    for order in ORDERS {
+        assert_eq!(indices(order, &[5]), [[0], [1], [2], [3], [4]]);
+    }
+}
+
+#[test]
+fn leading_axes_count_row_major_outside_of_planes() {
+    for order in ORDERS {
+        let planes = indices(order, &[2, 3, 5, 4]);
+        let plane = indices(order, &[5, 4]);
+        for (number, index) in planes.iter().enumerate() {
+            assert_eq!(index[..2], [number / 60, number / 20 % 3], "{order:?}");
+            assert_eq!(index[2..], plane[number % 20], "{order:?}");
+        }
+    }
+}
+
+/// As Triton's tutorial on matrix multiplication has it.
+#[test]
+fn groups_are_those_of_triton() {
+    let (rows, columns, group) = (7, 5, 3);
+    for number in 0..rows * columns {
+        let in_group = group * columns;
+        let first = number / in_group * group;
+        let size = (rows - first).min(group);
+        let expected = [first + number % in_group % size, number % in_group / size];
+        assert_eq!(TileOrder::Grouped(group).index_of(&[rows, columns], number), expected);
+    }
+}
+
+#[test]
+fn a_wave_of_a_grouped_order_touches_few_rows_and_columns() {
+    let distinct = |order: TileOrder, axis: usize| {
+        let wave = (0..64).map(|number| order.index_of(&[64, 64], number)[axis]);
+        wave.collect::<HashSet<_>>().len()
+    };
+    let touched = |order| distinct(order, 0) + distinct(order, 1);
+    assert_eq!(touched(TileOrder::RowMajor), 65);
+    assert_eq!(touched(TileOrder::Grouped(8)), 16);
+    assert_eq!(touched(TileOrder::Hilbert), 16);
+}
+
+/// How many steps of the curve aren't to a neighbour; each of them is to a tile across a corner.
+fn diagonals(rows: usize, columns: usize) -> usize {
+    let path = indices(TileOrder::Hilbert, &[rows, columns]);
+    let apart = |pair: &[Vec<usize>]| (0..2).map(|axis| pair[0][axis].abs_diff(pair[1][axis])).collect();
+    let steps = path.windows(2).map(apart);
+    let diagonal = steps.filter(|apart: &Vec<usize>| {
+        assert!(apart.iter().all(|&apart| apart <= 1), "{rows}×{columns} jumps");
+        apart.iter().sum::<usize>() == 2
+    });
+    diagonal.count()
+}
+
+#[test]
+fn successive_tiles_of_the_curve_are_neighbours() {
+    for rows in 1..=40 {
+        for columns in 1..=40 {
+            let odd = rows.max(columns) % 2 == 1 && rows.min(columns) % 2 == 0;
+            let diagonals = diagonals(rows, columns);
+            assert!(diagonals <= usize::from(odd), "{rows}×{columns}: {diagonals} diagonal steps");
+        }
+    }
+    assert_eq!(diagonals(128, 256), 0);
+    assert!(diagonals(101, 230) <= 1);
+}
+
+/// Writes to each tile its turn in its block, and 10 times the block's number, and 100 times that of blocks.
+const TURNS: &str = "\
+kernel @turns(%y: mut tensor<m x n x i64>) {
+  %v = partition %y [1, 1] : mut partition<m x n x i64, [1, 1]>
+  %0 = constant 0 : i64
+  %b = block_id axis 0 : index
+  %c = block_count axis 0 : index
+  %last = tiles %v ORDER carry (%turn = %0) : i64 {
+    %1 = constant 1 : i64
+    %2 = constant 10 : i64
+    %3 = cast %b : i64
+    %4 = cast %c : i64
+    %5 = mul %4, %2 : i64
+    %6 = add %3, %5 : i64
+    %7 = mul %6, %2 : i64
+    %8 = add %7, %turn : i64
+    %9 = splat %8 : tile<1 x 1 x i64>
+    store_masked %v, %9
+    %next = add %turn, %1 : i64
+    yield %next
+  }
+}
+";
+
+fn turns(order: &str) -> Instance {
+    let kernel = verify(text::parse(&TURNS.replace("ORDER", order)).unwrap());
+    specialize(&kernel.unwrap_or_else(|errors| panic!("{errors:?}")), &[]).unwrap()
+}
+
+#[test]
+fn the_evaluator_shares_tiles_among_blocks() {
+    for (name, order) in [("row_major", TileOrder::RowMajor), ("hilbert", TileOrder::Hilbert)] {
+        for (blocks, first_tiles) in [(1, None), (4, None), (15, Some(7)), (99, Some(0)), (3, Some(99))] {
+            let mut arguments = [Array::full(DType::I64, &[3, 5], Literal::Int(-1))];
+            let sharing = Sharing { blocks: Some(blocks), first_tiles };
+            interp::run_shared(&turns(name), &mut arguments, sharing).unwrap();
+            let mut expected = [-1; 15];
+            for number in 0..first_tiles.unwrap_or(15).min(15) {
+                let index = order.index_of(&[3, 5], number);
+                expected[index[0] * 5 + index[1]] =
+                    (100 * blocks + 10 * (number % blocks) + number / blocks) as i128;
+            }
+            let found: Vec<i128> = (0..15).map(|i| arguments[0].get_int(i)).collect();
+            assert_eq!(found, expected, "{name}, {blocks} blocks");
+        }
+    }
+}
+
+#[test]
+fn launches_say_how_tiles_are_shared() {
+    let abi = KernelAbi::of(&turns("row_major"));
+    let bound = abi.bind(&[&[3, 5]]).unwrap();
+    assert_eq!((bound.grid.as_slice(), bound.slots().collect::<Vec<_>>()), (&[4][..], vec![3, 5, 15, 4]));
+    assert_eq!((abi.shared_slot(), abi.log_slot()), (3, 5));
+    let share = |blocks, first_tiles, at_once| {
+        abi.share(bound.clone(), Sharing { blocks, first_tiles }, at_once).map(|bound| bound.grid[0])
+    };
+    assert_eq!(share(None, None, 132), Ok(15));
+    assert_eq!(share(None, Some(6), 132), Ok(6));
+    assert_eq!(share(None, None, 8), Ok(8));
+    assert_eq!(share(Some(20), Some(6), 8), Ok(20));
+    assert_eq!(share(Some(20), Some(0), 8), Ok(0));
+    assert_eq!(
+        share(Some(0), None, 8).unwrap_err().to_string(),
+        "kernel `turns`: `blocks(0)` leaves nobody to handle its tiles; give one block or more"
+    );
+    assert_eq!(abi.bind(&[&[0, 5]]).unwrap().blocks(), 0);
+    let plain = "kernel @plain(%y: mut tensor<n x f32>) {
+  %v = partition %y [4] : mut partition<n x f32, [4]>
+}
+";
+    let plain = KernelAbi::of(&specialize(&verify(text::parse(plain).unwrap()).unwrap(), &[]).unwrap());
+    let bound = plain.bind(&[&[9]]).unwrap();
+    assert_eq!((bound.blocks(), bound.slots().collect::<Vec<_>>()), (3, vec![9]));
+    let wrong = |sharing| plain.share(bound.clone(), sharing, 4).unwrap_err().to_string();
+    assert_eq!(
+        wrong(Sharing { blocks: Some(2), first_tiles: None }),
+        "kernel `plain`: `blocks` says how many blocks share the tiles of `tiles_persistent`, over which this \
+         kernel has no loop; its grid has one block per tile"
+    );
+    assert!(wrong(Sharing { blocks: None, first_tiles: Some(1) }).contains("`first_tiles` counts"));
+}
