@@ -29,7 +29,7 @@ mod lines;
 mod messages;
 #[path = "targets/movement.rs"]
 mod movement;
-#[path = "targets/random.rs"]
+#[path = "targets/random/mod.rs"]
 mod random;
 #[path = "targets/scratch.rs"]
 mod scratch;
