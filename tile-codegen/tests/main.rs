@@ -15,7 +15,7 @@ mod contract;
 mod control;
 #[path = "targets/cpu.rs"]
 mod cpu;
-#[path = "targets/golden.rs"]
+#[path = "targets/golden/mod.rs"]
 mod golden;
 #[path = "targets/gpu.rs"]
 mod gpu;

@@ -190,8 +190,7 @@ fn random_kernels_have_every_op() {
     let kinds = Op::KINDS.iter().chain(Movement::KINDS).chain(TensorMovement::KINDS).map(|kind| kind.name);
     let tables = ["unary", "binary", "compare", "classify", "movement"];
     let names = kinds.chain(leaves).chain(pairs.map(|op| op.name())).filter(|name| !tables.contains(name));
-    let wrong: Vec<&str> = names
-        .filter(|name| seen.contains(name) == LEFT_OUT.iter().any(|(op, _)| op == name))
-        .collect();
+    let wrong: Vec<&str> =
+        names.filter(|name| seen.contains(name) == LEFT_OUT.iter().any(|(op, _)| op == name)).collect();
     assert_eq!(wrong, [""; 0], "missing, or left out though they are there");
 }
