@@ -33,6 +33,8 @@ mod movement;
 mod random;
 #[path = "targets/scratch.rs"]
 mod scratch;
+#[path = "targets/shapes.rs"]
+mod shapes;
 #[path = "targets/simt.rs"]
 mod simt;
 #[path = "targets/views.rs"]
