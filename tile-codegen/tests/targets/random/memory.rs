@@ -59,7 +59,8 @@ impl Writer<'_> {
         self.tensors = vec![("%x".to_owned(), 2, layout.dtype), ("%z".to_owned(), 2, layout.other)];
         for (name, tensor) in [("%x", x), ("%z", z)] {
             let dtype = tensor.elem.known().expect("no kernel is generic");
-            self.input(name, &tensor, &self.tile.to_vec(), layout.divides());
+            let tile = self.tile;
+            self.input(name, &tensor, &tile, layout.divides());
             let (view, moved) = self.moved(name, tensor, 3);
             let rank = moved.extents.len();
             self.tensors.push((view.clone(), rank, dtype));

@@ -101,7 +101,7 @@ impl Writer<'_> {
             2 if rank < 4 => {
                 let axis = self.choose(rank);
                 let divisor = [2, 3, 4, 5, 1][self.choose(5)];
-                if shape[axis] % divisor == 0 {
+                if shape[axis].is_multiple_of(divisor) {
                     shape[axis] /= divisor;
                     shape.insert(axis + self.choose(2), divisor);
                 }
