@@ -80,3 +80,8 @@ pub mod prelude {
     pub use tile_ir::Rounding;
     pub use tile_runtime::{f8e4m3fn, f8e5m2};
 }
+
+/// The examples of the language's page run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/language.md")]
+struct Language;

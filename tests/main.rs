@@ -2,4 +2,5 @@
 
 mod architecture;
 mod kernels;
+mod surface;
 mod ui;

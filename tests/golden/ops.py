@@ -1,5 +1,5 @@
-"""Writes ops_golden.jsonl: ops on every element format, by NumPy: leaf ops, casts, reductions, products, movement of
-tiles, gather and scatter, scans, sorts, histograms.
+"""Writes ops_golden.jsonl: every op that has numbers, on every element format, by NumPy: leaf ops, casts, reductions,
+products, tiles made and moved, gather and scatter, scans, folds, sorts, histograms, random words.
 
     python -m pip install numpy ml_dtypes mpmath
     python tests/golden/ops.py > tests/golden/ops_golden.jsonl
@@ -12,6 +12,7 @@ shifts by the width, casts out of range) is written out here as the language def
 import json
 import math
 import warnings
+from fractions import Fraction
 
 import ml_dtypes
 import mpmath
@@ -213,6 +214,121 @@ FLOAT_BINARY = {
     "copysign": lambda name, a, b: FLOATS[name](math.copysign(float(a), float(b))),
 }
 
+
+def edge_power(x, y):
+    """C's `pow` of zeros, infinities, NaN and negative bases; NumPy's isn't where it takes a square root."""
+    if math.isfinite(x) and math.isfinite(y):
+        if x == 0 and y < 0:
+            return math.copysign(math.inf, x) if y % 2 == 1 else math.inf
+        if x < 0 and y != int(y):
+            return math.nan
+    return math.pow(x, y)
+
+
+def power(name, a, b):
+    x, y = float(a), float(b)
+    if not math.isfinite(x) or not math.isfinite(y) or x == 0 or y == 0 or (x < 0 and y != int(y)):
+        return FLOATS[name](edge_power(x, y))
+    return rounded(name, mpmath.power(mpmath.mpf(x), int(y) if y == int(y) else mpmath.mpf(y)))
+
+
+def angle(name, a, b):
+    y, x = float(a), float(b)
+    if not math.isfinite(x) or not math.isfinite(y) or x == 0 or y == 0:
+        return rounded(name, math.atan2(y, x))
+    return rounded(name, mpmath.atan2(mpmath.mpf(y), mpmath.mpf(x)))
+
+
+FLOAT_BINARY |= {"powf": power, "atan2": angle}
+
+
+def philox(counter, key):
+    """Words 0 and 1 of Philox4x32-10 (Salmon et al., SC'11)."""
+    low = lambda x: x & 0xffffffff
+    c, k = [low(counter), counter >> 32, 0, 0], [low(key), key >> 32]
+    for _ in range(10):
+        left, right = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(right >> 32) ^ c[1] ^ k[0], low(right), (left >> 32) ^ c[3] ^ k[1], low(left)]
+        k = [low(k[0] + 0x9E3779B9), low(k[1] + 0xBB67AE85)]
+    return c[0] | c[1] << 32
+
+
+# The authors' known answer.
+assert philox(0, 0) == 0xe169c58d6627e8d5
+
+
+def tf32(x):
+    """Rounded to 10 bits of mantissa, ties away from zero."""
+    bits = int(np.float32(x).view(np.uint32))
+    special = bits & 0x7f800000 == 0x7f800000
+    return np.float32(x) if special else np.uint32((bits + 0x1000) & 0xffffe000).view(np.float32)
+
+
+# Bits of the mantissa, the exponent of the least normal number, the largest number, what is beyond.
+LAYOUTS = {
+    "f8e4m3fn": (3, -6, Fraction(448), math.nan),
+    "f8e5m2": (2, -14, Fraction(57344), math.inf),
+    "f16": (10, -14, Fraction(65504), math.inf),
+    "bf16": (7, -126, Fraction(float(ml_dtypes.finfo(ml_dtypes.bfloat16).max)), math.inf),
+    "f32": (23, -126, Fraction(float(np.finfo(np.float32).max)), math.inf),
+    "f64": (52, -1022, Fraction(float(np.finfo(np.float64).max)), math.inf),
+}
+
+
+def integral(direction, x):
+    """A fraction rounded to an integer."""
+    low = x.numerator // x.denominator
+    if x == low:
+        return low
+    match direction:
+        case "toward_zero":
+            return low if x > 0 else low + 1
+        case "up":
+            return low + 1
+        case "down":
+            return low
+    rest = x - low
+    return low if rest < Fraction(1, 2) or (rest == Fraction(1, 2) and low % 2 == 0) else low + 1
+
+
+def directed(name, direction, x):
+    """A fraction other than 0 rounded once to a float format."""
+    mantissa, least, largest, beyond = LAYOUTS[name]
+    exponent = least
+    while abs(x) >= Fraction(2) ** (exponent + 1):
+        exponent += 1
+    unit = Fraction(2) ** (exponent - mantissa)
+    value = integral(direction, x / unit) * unit
+    if abs(value) > largest:
+        inward = direction == "toward_zero" or direction == ("down" if x > 0 else "up")
+        return FLOATS[name](math.copysign(float(largest) if inward else beyond, x))
+    return FLOATS[name](math.copysign(float(abs(value)), x))
+
+
+def cast_with(source, target, direction, x):
+    x = float(x)
+    if target in INTS:
+        low, high = limits(target)
+        if math.isnan(x):
+            return 0
+        if math.isinf(x):
+            return high if x > 0 else low
+        return min(max(integral(direction, Fraction(x)), low), high)
+    if not math.isfinite(x):
+        return FLOATS[target](math.nan if target == "f8e4m3fn" else x)
+    return FLOATS[target](x) if x == 0 else directed(target, direction, Fraction(x))
+
+
+def fused(name, a, b, c):
+    a, b, c = float(a), float(b), float(c)
+    if all(map(math.isfinite, (a, b, c))):
+        value = Fraction(a) * Fraction(b) + Fraction(c)
+        if value != 0:
+            return directed(name, "nearest_even", value)
+    # The sign of zero, infinities and NaN are those of two operations.
+    return FLOATS[name](float(np.float64(a) * np.float64(b) + np.float64(c)))
+
+
 COMPARE = {
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
@@ -245,6 +361,9 @@ def leaf_ops(name):
                 emit(op=op, dtype=name, result=name, expected=bits_of(name, [function(name, a) for a in left]))
         for op, function in INT_BINARY.items():
             emit(op=op, dtype=name, result=name, expected=bits_of(name, [function(name, a, b) for a, b in pairs]))
+        if name == "u64":
+            words = [philox(int(a), int(b)) for a, b in pairs]
+            emit(op="philox", dtype=name, result=name, expected=words)
         return
     for op, function in FLOAT_UNARY.items():
         emit(op=op, dtype=name, result=name, expected=bits_of(name, [function(name, a) for a in left]))
@@ -257,6 +376,11 @@ def leaf_ops(name):
         emit(op=op, dtype=name, result=name, expected=bits_of(name, [function(name, a, b) for a, b in pairs]))
     for op, holds in CLASSIFY.items():
         emit(op=op, dtype=name, result="bool", expected=[int(holds(float(a))) for a in left])
+    emit(op="mul_add", dtype=name, result=name, expected=bits_of(name, [fused(name, a, b, a) for a, b in pairs]))
+    if name == "f32":
+        step = len(values)
+        emit(op="round_tf32", dtype=name, result=name, at=[i * step for i in range(step)],
+             expected=bits_of(name, [tf32(x) for x in values]))
 
 
 def cast(source, target, x):
@@ -282,7 +406,6 @@ def nearest(name, value):
     if name in ("f32", "f64"):
         high = FLOATS[name](float(value)) if name == "f64" else np.float32(value)
         return high
-    from fractions import Fraction
     exact_value = Fraction(value)
     table = TABLES[name]
     below = [x for x in table if x[0] <= abs(exact_value)]
@@ -303,7 +426,6 @@ def nearest(name, value):
 
 
 def tables():
-    from fractions import Fraction
     found = {}
     for name in ("f8e4m3fn", "f8e5m2", "f16", "bf16"):
         dtype = FLOATS[name]
@@ -317,13 +439,24 @@ def tables():
 TABLES = tables()
 
 
+def size_of(name):
+    return np.dtype(INTS.get(name) or FLOATS[name]).itemsize
+
+
 def casts(source):
     values = edges(source)
     step = len(values)
     for target in [*INTS, *FLOATS, "bool"]:
         converted = [cast(source, target, x) for x in values]
-        emit(op="cast", dtype=source, result=target, at=[i * step for i in range(step)],
-             expected=bits_of(target, converted))
+        places = [i * step for i in range(step)]
+        emit(op="cast", dtype=source, result=target, at=places, expected=bits_of(target, converted))
+        if source in FLOATS and target != "bool":
+            for direction in ("nearest_even", "toward_zero", "up", "down"):
+                converted = [cast_with(source, target, direction, x) for x in values]
+                emit(op=f"cast_with {direction}", dtype=source, result=target, at=places,
+                     expected=bits_of(target, converted))
+        if "bool" not in (source, target) and size_of(source) == size_of(target):
+            emit(op="bitcast", dtype=source, result=target, at=places, expected=bits_of(source, values))
 
 
 def reductions(name):
@@ -346,11 +479,12 @@ def reductions(name):
 
 
 def products():
-    pairs = [("f8e4m3fn", "f8e4m3fn", "f32"), ("f8e4m3fn", "f8e5m2", "f16"), ("f8e5m2", "f8e5m2", "f32"),
-             ("f16", "f16", "f32"), ("f16", "f16", "f16"), ("bf16", "bf16", "f32"), ("f32", "f32", "f32"),
-             ("f64", "f64", "f64"), ("i8", "i8", "i32"), ("i8", "u8", "i32"), ("u8", "u8", "i32"),
-             ("i16", "i16", "i32"), ("i32", "i32", "i32"), ("u32", "u32", "u32"), ("i64", "i64", "i64"),
-             ("u64", "u64", "u64")]
+    narrow = ("f8e4m3fn", "f8e5m2")
+    pairs = [(left, right, total) for left in narrow for right in narrow for total in ("f32", "f16")]
+    pairs += [("f16", "f16", "f32"), ("f16", "f16", "f16"), ("bf16", "bf16", "f32"), ("f32", "f32", "f32"),
+              ("f64", "f64", "f64"), ("i8", "i8", "i32"), ("i8", "u8", "i32"), ("u8", "i8", "i32"),
+              ("u8", "u8", "i32"), ("i16", "i16", "i32"), ("i32", "i32", "i32"), ("u32", "u32", "u32"),
+              ("i64", "i64", "i64"), ("u64", "u64", "u64")]
     generator = np.random.default_rng(7)
     m, k, n = 4, 6, 5
     for left, right, total in pairs:
@@ -440,11 +574,15 @@ def indexed(name, generator):
 
 def lines_of(name, generator):
     if name == "bool":
+        folds(name, generator.integers(0, 2, (3, 3)))
         return
     # Sums and products that every format holds exactly.
     whole = generator.integers(0 if name[0] == "u" else -1, 2, (3, 7))
-    scans = {"sum": (np.cumsum, 0), "prod": (np.cumprod, 1), "max": (np.maximum.accumulate, None),
-             "min": (np.minimum.accumulate, None)}
+    least, most = limits(name) if name in INTS else (-math.inf, math.inf)
+    # f8e4m3fn has no infinity.
+    least, most = (-448, 448) if name == "f8e4m3fn" else (least, most)
+    scans = {"sum": (np.cumsum, 0), "prod": (np.cumprod, 1), "max": (np.maximum.accumulate, least),
+             "min": (np.minimum.accumulate, most)}
     for op, (function, nothing) in scans.items():
         for axis in (0, 1):
             turn = lambda array: np.flip(array, axis)
@@ -452,11 +590,11 @@ def lines_of(name, generator):
                 result = view(function(view(whole), axis=axis))
                 line = f"%r = scan {op} %a axis {axis}{words} : {tile(name, whole.shape)}"
                 program([line], [(name, array_of(name, whole))], [(name, array_of(name, result))])
-                if nothing is not None:
-                    moved = np.roll(view(result), 1, axis)
-                    moved[(slice(0, 1), slice(None)) if axis == 0 else (slice(None), slice(0, 1))] = nothing
-                    line = f"%r = scan {op} %a axis {axis}{words} exclusive : {tile(name, whole.shape)}"
-                    program([line], [(name, array_of(name, whole))], [(name, array_of(name, view(moved)))])
+                moved = np.roll(view(result), 1, axis).astype(object)
+                moved[(slice(0, 1), slice(None)) if axis == 0 else (slice(None), slice(0, 1))] = nothing
+                line = f"%r = scan {op} %a axis {axis}{words} exclusive : {tile(name, whole.shape)}"
+                program([line], [(name, array_of(name, whole))], [(name, view(moved))])
+    folds(name, whole)
     values = edges(name)
     picked = [values[i] for i in generator.integers(0, len(values), 24)]
     array = np.empty((3, 8), object)
@@ -467,12 +605,87 @@ def lines_of(name, generator):
         order = [sorted(range(8), key=lambda i: key(row[i]), reverse=reverse) for row in array]
         result = np.empty((3, 8), object)
         result.flat[:] = [row[i] for row, places in zip(array, order) for i in places]
-        line = f"%r, %s = sort %a axis 1{words} : {tile(name, (3, 8))}, {tile('i32', (3, 8))}"
-        program([line], [(name, array)], [(name, result), ("i32", np.asarray(order))])
+        for count in (8, 3):
+            types = f"{tile(name, (3, count))}, {tile('i32', (3, count))}"
+            kept = [(name, result[:, :count]), ("i32", np.asarray(order)[:, :count])]
+            program([f"%r, %s = sort %a axis 1{words} : {types}"], [(name, array)], kept)
     if name in INTS:
         counted = generator.integers(0 if name[0] == "u" else -2, 9, (5, 8))
         counts = np.bincount(counted[(counted >= 0) & (counted < 6)], minlength=6)
         program([f"%r = histogram %a : {tile('i32', (6,))}"], [(name, counted)], [("i32", counts)])
+
+
+def folds(name, whole):
+    """`(s, x) → 2·s − x`, whose order counts, from 1; of bool `¬s ∧ x`. Numbers stay so small that every format holds
+    them."""
+    whole = whole[:, :3]
+    lines = []
+    for row in whole:
+        state, kept = 1, []
+        for x in row:
+            state = (1 - state) * int(x) if name == "bool" else 2 * state - int(x)
+            state = wrap(name, state) if name in INTS else state
+            kept.append(state)
+        lines.append(kept)
+    region = ["  %p = not %t : bool", "  %q = and %p, %u : bool", "  yield %q", "}"]
+    if name != "bool":
+        region = [f"  %p = add %t, %t : {name}", f"  %q = sub %p, %u : {name}", "  yield %q", "}"]
+    one = f"%one = constant {literal(name, 1)} : {name}"
+    a = [(name, array_of(name, whole))]
+    for op, kept in (("scan_with", np.asarray(lines)), ("reduce_with", np.asarray(lines)[:, 2:])):
+        head = f"%r = {op} %a from %one axis 1 with (%t, %u) : {tile(name, kept.shape)} {{"
+        program([one, head, *region], a, [(name, kept)])
+
+
+def made(name, generator):
+    """Tiles that are made of nothing or of a scalar, a scalar made of a tile, and choices."""
+    shape = (3, 4)
+    low = 0 if name == "bool" or name[0] == "u" else -3
+    a, b = [array_of(name, generator.integers(low, 4, shape)) for _ in range(2)]
+    condition = generator.integers(0, 2, shape)
+    chosen = np.where(condition, a, b)
+    line = f"%r = select %a, %b, %c : {tile(name, shape)}"
+    program([line], [("bool", condition), (name, a), (name, b)], [(name, chosen)])
+    fill = f"%f = constant {literal(name, 1)} : {name}"
+    program([fill, f"%r = splat %f : {tile(name, shape)}"], [], [(name, np.ones(shape, a.dtype))])
+    item = [f"%e = extract %a [1, 2] : {tile(name, (1, 1))}", f"%i = item %e : {name}"]
+    program([*item, f"%r = splat %i : {tile(name, (2,))}"], [(name, a)], [(name, np.asarray([a[1, 2]] * 2))])
+    if name != "bool":
+        for axis in (0, 1):
+            program([f"%r = iota {axis} : {tile(name, shape)}"], [], [(name, np.indices(shape)[axis])])
+
+
+def several_axes(name, generator):
+    """A reduction over axes 0 and 2, as the front end writes it."""
+    low = 0 if name == "bool" or name[0] == "u" else -1
+    a = generator.integers(low, 2, (2, 3, 4))
+    table = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
+    if name == "bool":
+        table = {"any": np.any, "all": np.all}
+    for op, function in table.items():
+        result = function(a, axis=(0, 2), keepdims=True)
+        lines = [f"%p = permute %a [1, 0, 2] : {tile(name, (3, 2, 4))}", f"%q = reshape %p : {tile(name, (3, 8))}",
+                 f"%s = reduce {op} %q axis 1 : {tile(name, (3, 1))}", f"%r = reshape %s : {tile(name, (1, 3, 1))}"]
+        program(lines, [(name, array_of(name, a))], [(name, array_of(name, result))])
+
+
+def more_products(generator):
+    """Batches of matrices, transposed factors, and factors rounded to TF32."""
+    for left, total in [("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("f8e5m2", "f16"), ("i8", "i32"), ("u64", "u64")]:
+        low = 0 if left[0] == "u" else -3
+        a, b = generator.integers(low, 4, (2, 3, 5)), generator.integers(low, 4, (2, 4, 5))
+        c = generator.integers(0, 4, (2, 3, 4))
+        lines = [f"%t = permute %b [0, 2, 1] : {tile(left, (2, 5, 4))}", f"%r = mma %a, %t, %c : {tile(total, (2, 3, 4))}"]
+        operands = [(left, array_of(left, a)), (left, array_of(left, b)), (total, array_of(total, c))]
+        program(lines, operands, [(total, array_of(total, a @ b.transpose(0, 2, 1) + c))])
+    # Numbers of 24 bits, one product each, so that the sum has one term.
+    a, b = [np.asarray(generator.uniform(-2, 2, shape), np.float32) for shape in ((4, 1), (1, 5))]
+    left, right = [np.vectorize(tf32, otypes=[np.float32])(x) for x in (a, b)]
+    lines = [f"%x = round_tf32 %a : {tile('f32', (4, 1))}", f"%y = round_tf32 %b : {tile('f32', (1, 5))}",
+             "%f = constant 0.0 : f32", f"%z = splat %f : {tile('f32', (4, 5))}",
+             f"%r = mma %x, %y, %z : {tile('f32', (4, 5))}"]
+    exact_products = (left.astype(np.float64) * right.astype(np.float64)).astype(np.float32)
+    program(lines, [("f32", a), ("f32", b)], [("f32", exact_products)])
 
 
 for dtype in ["bool", *INTS, *FLOATS]:
@@ -487,3 +700,6 @@ for dtype in ["bool", *INTS, *FLOATS]:
     movements(dtype, random)
     indexed(dtype, random)
     lines_of(dtype, random)
+    made(dtype, random)
+    several_axes(dtype, random)
+more_products(np.random.default_rng(11))

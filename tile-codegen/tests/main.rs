@@ -17,7 +17,7 @@ mod control;
 mod cpu;
 #[path = "targets/faults.rs"]
 mod faults;
-#[path = "targets/golden.rs"]
+#[path = "targets/golden/mod.rs"]
 mod golden;
 #[path = "targets/gpu.rs"]
 mod gpu;
@@ -33,12 +33,14 @@ mod messages;
 mod movement;
 #[path = "targets/prefetch.rs"]
 mod prefetch;
-#[path = "targets/random.rs"]
+#[path = "targets/random/mod.rs"]
 mod random;
 #[path = "targets/schedules.rs"]
 mod schedules;
 #[path = "targets/scratch.rs"]
 mod scratch;
+#[path = "targets/shapes.rs"]
+mod shapes;
 #[path = "targets/simt.rs"]
 mod simt;
 #[path = "targets/views.rs"]

@@ -67,16 +67,24 @@ pub fn ir_page() -> String {
     page += &kinds(TensorMovement::KINDS);
     page += "\n## Passes\n\nIn this order, each printable on its own:";
     let names: Vec<String> = PIPELINE.iter().map(|pass| format!("`{}`", pass.name)).collect();
-    let _ = write!(page, " {}.\n\nThe leaf ops and reductions are in [ops.md](ops.md).\n", names.join(", "));
+    let _ = write!(
+        page,
+        " {}.\n\nWhat a kernel writes for each, and what is refused, is in [ops.md](ops.md).\n",
+        names.join(", ")
+    );
     page
 }
 
 const OPS: &str = "\
-# Leaf ops and reductions
+# Ops
 
-Every row works on tiles and on scalars, on every target, with the same results: exactly, or within the bound that is \
-given (\"2 ulp\": units in the last place). A format that isn't accepted is an error at `cargo check`. This page is made \
-from the op tables by `cargo xtask docs`.
+Every op works on every [target](#targets), with the same results: exactly, or within the bound that is given (\"2 ulp\": \
+units in the last place). What is refused is an error at `cargo check`, at the tokens that are wrong. Below, `x` is a \
+tile `[4, 8]` of f32, `i` one of i32, `c` one of bool; `a` and `y` are tensors `[m, n]` of f32, `view` and `own` their \
+partitions. This page is made by `cargo xtask docs` from the op tables, and from uses that the front end lowers; its \
+answers are the errors.
+
+Leaf ops, down to comparisons, work on tiles and on scalars.
 
 ";
 
@@ -154,21 +162,25 @@ fn short(value: f64) -> String {
 fn kinds(kinds: &[Kind]) -> String {
     let mut list = String::new();
     for kind in kinds.iter().filter(|kind| !GROUPS.contains(&kind.name)) {
-        let lines: Vec<&str> =
-            kind.doc.iter().map(|line| line.trim()).take_while(|line| *line != "```text").collect();
-        let text = lines.join(" ").replace("[`Op::ReduceWith`]", "`reduce_with`");
-        let text = text
-            .replace("[`ReduceOp::scan_start`]", "the reduction's start")
-            .replace("[`ReduceOp::partial`]", "f32 or the format, whichever is wider");
-        let text = text
-            .replace("See [`infer::mma_accumulators`] for the formats.", "")
-            .replace(": see [`mod@crate::analysis`]", "")
-            .replace("; see [`mod@crate::log`]", "")
-            .replace(": see [`mod@crate::schedule`]", "")
-            .replace("[`AtomicKind::values`] values", "the operation's values");
-        let _ = writeln!(list, "- **`{}`** {}", kind.name, text.trim());
+        let _ = writeln!(list, "- **`{}`** {}", kind.name, rule(kind));
     }
     list
+}
+
+/// What is said of a kind of op, as Markdown without links.
+pub fn rule(kind: &Kind) -> String {
+    let lines: Vec<&str> =
+        kind.doc.iter().map(|line| line.trim()).take_while(|line| *line != "```text").collect();
+    let text = lines.join(" ").replace("[`Op::ReduceWith`]", "`reduce_with`");
+    let text = text
+        .replace("[`ReduceOp::scan_start`]", "the reduction's start")
+        .replace("[`ReduceOp::partial`]", "f32 or the format, whichever is wider")
+        .replace("See [`infer::mma_accumulators`] for the formats.", "")
+        .replace(": see [`mod@crate::analysis`]", "")
+        .replace("; see [`mod@crate::log`]", "")
+        .replace(": see [`mod@crate::schedule`]", "")
+        .replace("[`AtomicKind::values`] values", "the operation's values");
+    text.trim().to_owned()
 }
 
 /// Kinds that stand for tables of their own.

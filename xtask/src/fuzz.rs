@@ -1,5 +1,5 @@
 //! `cargo xtask fuzz [minutes]`: random kernels, natively, thread by thread and after every pass, against the
-//! evaluator, until the time is over. A kernel that differs is shown, made as small as proptest can.
+//! evaluator, until the time is over. A kernel that differs is shown, made as small as lines can be dropped.
 
 use crate::steps::{cargo, run};
 use std::time::{Duration, Instant};

@@ -8,9 +8,11 @@ mod devices;
 mod docs;
 mod fuzz;
 mod gallery;
+mod ops_page;
 mod setup;
 mod steps;
 mod test;
+mod uses;
 
 use std::process::ExitCode;
 

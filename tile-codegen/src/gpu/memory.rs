@@ -262,7 +262,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn rows(&self, data: &OpData) -> Rows<'c> {
         let ir = self.ir;
         let index: Vec<IntValue<'c>> = match &data.operands[1..] {
-            [] => self.block.clone(),
+            [] => self.tile_index.clone(),
             indices => indices.iter().map(|&value| self.index(value)).collect(),
         };
         let window = self.window(data.operands[0], &index, true);

@@ -31,7 +31,7 @@ fn batched(left: DType, right: DType, sum: DType, [batch, m, n, k]: [usize; 4]) 
     )
 }
 
-fn check(left: DType, right: DType, sum: DType, shape: [usize; 4], tolerance: f64) {
+pub(crate) fn check(left: DType, right: DType, sum: DType, shape: [usize; 4], tolerance: f64) {
     let [batch, m, n, k] = shape;
     let stacked = 2 * batch + 1;
     let source = batched(left, right, sum, shape);

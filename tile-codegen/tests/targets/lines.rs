@@ -7,7 +7,7 @@ use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{ReduceOp, ScanMode};
 use tile_ir::{Array, DType, interp};
 
-fn product(shape: &[usize]) -> String {
+pub(crate) fn product(shape: &[usize]) -> String {
     shape.iter().map(|extent| format!("{extent} x ")).collect()
 }
 
@@ -20,7 +20,7 @@ fn zero(dtype: DType) -> &'static str {
 }
 
 /// A kernel of one block: `body` makes the outputs `%r0, %r1, …` of `%a`, the tile of the input.
-fn kernel(dtype: DType, shape: &[usize], outputs: &[(DType, &[usize])], body: &str) -> String {
+pub(crate) fn kernel(dtype: DType, shape: &[usize], outputs: &[(DType, &[usize])], body: &str) -> String {
     let x = product(shape);
     let names = |prefix: &str, rank: usize| {
         (0..rank).map(|axis| format!("%{prefix}{axis}")).collect::<Vec<_>>().join(", ")
@@ -46,7 +46,7 @@ fn kernel(dtype: DType, shape: &[usize], outputs: &[(DType, &[usize])], body: &s
 }
 
 /// The same bits on every target, and accepted by the GPU compilers of `targets`.
-fn check(source: &str, arguments: &[Array], targets: &[&str]) {
+pub(crate) fn check(source: &str, arguments: &[Array], targets: &[&str]) {
     let instance = instance(source, &[]);
     let mut expected = arguments.to_vec();
     interp::run(&instance, &mut expected).unwrap();
@@ -97,7 +97,7 @@ fn compiled(wanted: bool, turn: usize) -> &'static [&'static str] {
     if wanted { PAIRS[turn % 2] } else { &[] }
 }
 
-fn mode_words(mode: ScanMode) -> String {
+pub(crate) fn mode_words(mode: ScanMode) -> String {
     format!(
         "{}{}",
         if mode.reverse { " reverse" } else { "" },

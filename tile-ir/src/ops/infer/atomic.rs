@@ -15,11 +15,13 @@ pub(super) fn atomic(op: &Op, atomic: Atomic, operands: &[Type]) -> Inferred<Vec
     let rank = tensor.extents.len();
     let expected = 1 + rank + atomic.kind.values() + usize::from(atomic.masked);
     if operands.len() != expected {
+        let plural = if rank == 1 { "" } else { "es" };
         return Err(TypeError::new(format!(
-            "`{name}` of a tensor {} takes {rank} index tiles and {expected} operands in all, not {}",
+            "`{name}` of a tensor {} takes {rank} index{plural}, not {}",
             display_shape(&tensor.extents),
-            operands.len()
-        )));
+            (operands.len() + rank).saturating_sub(expected)
+        ))
+        .help("give one index per axis"));
     }
     let mut common: Option<&TileType> = None;
     for (i, operand) in operands.iter().enumerate().skip(1) {

@@ -1,15 +1,18 @@
-//! Every leaf op, cast, reduction and product on every format against NumPy's numbers: evaluator and native code.
-//! `tests/golden/ops.py` wrote them.
+//! Every op that has numbers, on every format that it accepts, against NumPy's numbers: evaluator, native code, and
+//! simulated threads. `tests/golden/ops.py` wrote them; [`coverage`] says what must be there.
 
-use crate::accuracy::BOUNDS;
+mod coverage;
+
+use crate::accuracy::{BOUNDS, PAIR_BOUNDS};
 use crate::kernels::{elementwise, reduction};
-use crate::support::{from_bytes, instance, run_native};
+use crate::support::{from_bytes, instance, run_native, run_simt};
+use coverage::{Covered, covered_by};
 use serde_json::Value;
 use tile_codegen::Options;
-use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, ReduceOp, UnaryOp};
+use tile_ir::ops::{BinaryOp, Literal, Predicate, ReduceOp};
 use tile_ir::{Array, DType, Instance, interp};
 
-const CASES: &str = include_str!("../../../tests/golden/ops_golden.jsonl");
+const CASES: &str = include_str!("../../../../tests/golden/ops_golden.jsonl");
 
 fn format(value: &Value) -> DType {
     DType::from_name(value.as_str().unwrap()).unwrap()
@@ -25,12 +28,17 @@ fn array(dtype: DType, shape: &[usize], bits: &Value) -> Array {
     from_bytes(dtype, shape, &bytes)
 }
 
-/// What the evaluator and the native code make of the last argument.
-fn results(instance: &Instance, arguments: &[Array]) -> [Array; 2] {
+/// What the evaluator, the native code and simulated threads make of the arguments.
+fn runs(instance: &Instance, arguments: &[Array]) -> [Vec<Array>; 3] {
     let mut evaluated = arguments.to_vec();
     interp::run(instance, &mut evaluated).unwrap();
-    let mut native = run_native(instance, arguments, &Options::default());
-    [evaluated.pop().unwrap(), native.pop().unwrap()]
+    let native = run_native(instance, arguments, &Options::default());
+    [evaluated, native, run_simt(instance, arguments, Some(4))]
+}
+
+/// What they make of the last argument.
+fn results(instance: &Instance, arguments: &[Array]) -> [Array; 3] {
+    runs(instance, arguments).map(|mut arguments| arguments.pop().expect("the result is an argument"))
 }
 
 /// The distance of neighbours at a number of a format.
@@ -55,8 +63,10 @@ fn same(found: &Array, expected: &Array, places: &[usize], units: f64, what: &st
 
 /// The bound of an op in units of the last place; a narrow format is rounded from f32.
 fn bound(op: &str, dtype: DType) -> f64 {
-    let row = BOUNDS.iter().find(|(unary, ..)| unary.name() == op);
-    row.map_or(0.0, |&(_, f32, f64)| match dtype {
+    let unary = BOUNDS.iter().map(|&(op, f32, f64)| (op.name(), f32, f64));
+    let binary = PAIR_BOUNDS.iter().map(|&(op, f32, f64)| (op.name(), f32, f64));
+    let row = unary.chain(binary).find(|(name, ..)| *name == op);
+    row.map_or(0.0, |(_, f32, f64)| match dtype {
         DType::F32 => f32,
         DType::F64 => f64,
         _ => 1.0,
@@ -65,8 +75,14 @@ fn bound(op: &str, dtype: DType) -> f64 {
 
 fn leaf(case: &Value, a: &Array, b: &Array) -> (String, DType) {
     let (op, dtype, result) = (case["op"].as_str().unwrap(), format(&case["dtype"]), format(&case["result"]));
-    let operands =
-        if BinaryOp::from_name(op).is_some() || Predicate::from_name(op).is_some() { "%a, %b" } else { "%a" };
+    let pair = BinaryOp::from_name(op).is_some() || Predicate::from_name(op).is_some();
+    let operands = if op == "mul_add" {
+        "%a, %b, %a"
+    } else if pair {
+        "%a, %b"
+    } else {
+        "%a"
+    };
     let source = elementwise(dtype.name(), result.name(), &format!("{op} {operands}"));
     let instance = instance(&source, &[("B", 64)]);
     let zeros = Array::full(result, &[a.len()], Literal::Int(0));
@@ -79,7 +95,8 @@ fn leaf(case: &Value, a: &Array, b: &Array) -> (String, DType) {
     for found in results(&instance, &[a.clone(), b.clone(), zeros]) {
         same(&found, &expected, &places, bound(op, dtype), &what);
     }
-    (op.to_owned(), dtype)
+    let converts = op.contains("cast");
+    (if converts { format!("{op} to {result}") } else { op.to_owned() }, dtype)
 }
 
 fn reduced(case: &Value) {
@@ -137,8 +154,8 @@ fn multiplied(case: &Value) {
     }
 }
 
-/// A whole tile of each input, some ops, and the tiles `%r`, `%s` stored.
-fn program(case: &Value) {
+/// A whole tile of each input, some ops, and the tiles `%r`, `%s` stored. Gives the ops.
+fn program(case: &Value) -> Covered {
     let tiles = |key: &str| -> Vec<Array> {
         let list = case[key].as_array().unwrap().iter();
         list.map(|tile| {
@@ -176,9 +193,7 @@ fn program(case: &Value) {
     let instance = instance(&source, &[]);
     let blank = outputs.iter().map(|like| Array::full(like.dtype(), like.shape(), Literal::Int(0)));
     let arguments: Vec<Array> = inputs.iter().cloned().chain(blank).collect();
-    let mut evaluated = arguments.clone();
-    interp::run(&instance, &mut evaluated).unwrap();
-    for found in [evaluated, run_native(&instance, &arguments, &Options::default())] {
+    for found in runs(&instance, &arguments) {
         for (found, expected) in found[inputs.len()..].iter().zip(&outputs) {
             let places: Vec<usize> = (0..expected.len()).collect();
             // −0 and 0 are equal elements of a sort and equal sums.
@@ -186,59 +201,50 @@ fn program(case: &Value) {
             same(found, expected, &places, units, &source);
         }
     }
+    covered_by(&instance)
 }
 
 fn extents(array: &Array) -> String {
     array.shape().iter().map(|extent| format!("{extent} x ")).collect()
 }
 
-#[test]
-fn programs_agree_with_numpy() {
-    let cases = CASES.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let programs: Vec<Value> = cases.filter(|case| case["ir"].is_array()).collect();
-    assert!(programs.len() > 500, "{} programs", programs.len());
-    programs.iter().for_each(program);
-}
-
-#[test]
-fn every_op_agrees_with_numpy() {
+/// Every case checked, and what they cover.
+fn check(cases: impl Iterator<Item = Value>) -> Covered {
     let mut inputs: Vec<(DType, Array, Array)> = Vec::new();
-    let mut seen: Vec<(String, DType)> = Vec::new();
-    for line in CASES.lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
+    let mut covered = Covered::new();
+    for case in cases {
         if let Value::String(_) = case["inputs"] {
             let dtype = format(&case["inputs"]);
             let shape = [case["a"].as_array().unwrap().len()];
             inputs.push((dtype, array(dtype, &shape, &case["a"]), array(dtype, &shape, &case["b"])));
-        } else if case["reduce"].is_string() {
+        } else if let Value::String(op) = &case["reduce"] {
             reduced(&case);
-            seen.push((case["reduce"].as_str().unwrap().to_owned(), format(&case["dtype"])));
+            covered.insert((format!("reduce {op}"), format(&case["dtype"])));
         } else if case["ir"].is_array() {
-            continue;
+            covered.extend(program(&case));
         } else if case["mma"].is_array() {
             multiplied(&case);
+            let [left, right, total] = [0, 1, 2].map(|i| format(&case["mma"][i]));
+            covered.insert((format!("mma {right} {total}"), left));
         } else {
             let dtype = format(&case["dtype"]);
             let (_, a, b) = inputs.iter().find(|(of, ..)| *of == dtype).expect("inputs come first");
-            seen.push(leaf(&case, a, b));
+            covered.insert(leaf(&case, a, b));
         }
     }
-    for dtype in DType::ALL.iter().copied().filter(|dtype| dtype.is_element()) {
-        let unary = UnaryOp::ALL.iter().map(|op| (op.name(), op.domain()));
-        let binary = BinaryOp::ALL.iter().map(|op| (op.name(), op.domain()));
-        let compare = Predicate::ALL.iter().map(|op| (op.name(), op.domain()));
-        let classify = Classification::ALL.iter().map(|op| (op.name(), op.domain()));
-        let reduce = ReduceOp::ALL.iter().map(|op| (op.name(), op.domain()));
-        for (name, domain) in unary.chain(binary).chain(compare).chain(classify).chain(reduce) {
-            let covered = seen.iter().any(|(op, of)| op == name && *of == dtype);
-            assert!(
-                covered || !domain.accepts(dtype) || ELSEWHERE.contains(&name),
-                "no case for {name} of {dtype}"
-            );
-        }
-    }
+    covered
 }
 
-/// Ops whose numbers are checked by [`crate::accuracy`] and [`crate::leaf`] alone: NumPy has no reference with
-/// the edges that they define.
-const ELSEWHERE: &[&str] = &["powf", "atan2", "round_tf32", "philox"];
+#[test]
+fn every_op_agrees_with_numpy() {
+    let cases: Vec<Value> = CASES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (programs, others) = cases.into_iter().partition::<Vec<_>, _>(|case| case["ir"].is_array());
+    let covered = std::thread::scope(|scope| {
+        let programs = scope.spawn(|| check(programs.into_iter()));
+        let mut covered = check(others.into_iter());
+        covered.extend(programs.join().unwrap());
+        covered
+    });
+    let missing: Vec<_> = coverage::required().difference(&covered).cloned().collect();
+    assert_eq!(missing, [], "no golden case");
+}

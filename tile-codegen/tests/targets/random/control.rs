@@ -1,0 +1,133 @@
+//! Loops and branches.
+
+use super::writer::{Entry, Writer, names};
+use tile_ir::DType;
+
+impl Writer<'_> {
+    pub(super) fn region(&mut self, ops: usize) {
+        for _ in 0..ops {
+            self.op();
+        }
+    }
+
+    /// What a loop carries; at least one value.
+    pub(super) fn carried(&mut self) -> Vec<Entry> {
+        (0..1 + self.choose(3))
+            .map(|_| {
+                let scalars = self.choose(4) == 0;
+                self.pick(|entry| entry.dtype != DType::Index && entry.shape.is_empty() == scalars)
+                    .unwrap_or_else(|| self.tile())
+            })
+            .collect()
+    }
+
+    /// The same types under new names.
+    pub(super) fn fresh(&mut self, like: &[Entry]) -> Vec<Entry> {
+        like.iter().map(|entry| Entry { name: self.name(), ..entry.clone() }).collect()
+    }
+
+    /// A `while` that ends after at most three iterations, and sooner where an element of a tile says so.
+    pub(super) fn while_loop(&mut self) {
+        let carried = self.carried();
+        let start = self.choose(4);
+        let start = self.define(&format!("constant {start}"), &[], DType::I32);
+        let limit = self.number(DType::I32, 3);
+        let first = self.define(&format!("lt {}, {}", start.name, limit.name), &[], DType::Bool);
+        let count = Entry { name: self.name(), shape: Vec::new(), dtype: DType::I32 };
+        let (params, results) = (self.fresh(&carried), self.fresh(&carried));
+        let counted = Entry { name: self.name(), ..count.clone() };
+        let initial = std::iter::once((&count, &start)).chain(params.iter().zip(&carried));
+        let pairs: Vec<String> = initial.map(|(p, c)| format!("{} = {}", p.name, c.name)).collect();
+        let all: Vec<Entry> = std::iter::once(counted.clone()).chain(results.iter().cloned()).collect();
+        let types: Vec<String> = all.iter().map(Entry::ty).collect();
+        let (names, carry, types) = (names(&all), pairs.join(", "), types.join(", "));
+        self.line(&format!("{names} = while {} carry ({carry}) : {types} {{", first.name));
+        let outer = self.scope.len();
+        self.depth += 1;
+        self.scope.extend(params.iter().cloned());
+        let ops = self.choose(5);
+        self.region(ops);
+        let one = self.number(DType::I32, 1);
+        let next = self.define(&format!("add {}, {}", count.name, one.name), &[], DType::I32);
+        let mut again = self.define(&format!("lt {}, {}", next.name, limit.name), &[], DType::Bool);
+        if self.choose(2) == 0 {
+            let stop = self.item();
+            again = self.define(&format!("and {}, {}", again.name, stop.name), &[], DType::Bool);
+        }
+        let yielded: Vec<Entry> = params.iter().map(|param| self.same_type_as(param)).collect();
+        let yielded: Vec<Entry> = [again, next].into_iter().chain(yielded).collect();
+        self.line(&format!("yield {}", self::names(&yielded)));
+        self.scope.truncate(outer);
+        self.depth -= 1;
+        self.line("}");
+        self.scope.extend(results);
+    }
+
+    /// One element of some tile, as a condition: the largest of all.
+    pub(super) fn item(&mut self) -> Entry {
+        let tile = self.tile();
+        let tile = self.cast(&tile, DType::I32);
+        let flat = self.define(&format!("reshape {}", tile.name), &[tile.shape.iter().product()], DType::I32);
+        let largest = self.define(&format!("reduce max {} axis 0", flat.name), &[1], DType::I32);
+        let item = self.define(&format!("item {}", largest.name), &[], DType::I32);
+        let limit = self.number(DType::I32, 5);
+        self.define(&format!("ge {}, {}", item.name, limit.name), &[], DType::Bool)
+    }
+
+    pub(super) fn for_loop(&mut self) {
+        let carried = self.carried();
+        let start = self.choose(3);
+        let end = self.choose(4);
+        let (start, end) = (
+            self.define(&format!("constant {start}"), &[], DType::Index),
+            self.define(&format!("constant {end}"), &[], DType::Index),
+        );
+        let counter = self.name();
+        let (params, results) = (self.fresh(&carried), self.fresh(&carried));
+        let pairs: Vec<String> =
+            params.iter().zip(&carried).map(|(p, c)| format!("{} = {}", p.name, c.name)).collect();
+        let types: Vec<String> = carried.iter().map(Entry::ty).collect();
+        self.line(&format!(
+            "{} = for {counter} = {} to {} carry ({}) : {} {{",
+            names(&results),
+            start.name,
+            end.name,
+            pairs.join(", "),
+            types.join(", ")
+        ));
+        let outer = self.scope.len();
+        self.depth += 1;
+        self.scope.push(Entry { name: counter, shape: Vec::new(), dtype: DType::Index });
+        self.scope.extend(params.iter().cloned());
+        let ops = self.choose(5);
+        self.region(ops);
+        let yielded: Vec<Entry> = params.iter().map(|param| self.same_type_as(param)).collect();
+        self.line(&format!("yield {}", names(&yielded)));
+        self.scope.truncate(outer);
+        self.depth -= 1;
+        self.line("}");
+        self.scope.extend(results);
+    }
+
+    pub(super) fn branch(&mut self) {
+        let like: Vec<Entry> = (0..1 + self.choose(2)).map(|_| self.tile()).collect();
+        let index = self.scope[0].clone();
+        let limit = self.define("constant 1", &[], DType::Index);
+        let condition = self.define(&format!("lt {}, {}", index.name, limit.name), &[], DType::Bool);
+        let results = self.fresh(&like);
+        let types: Vec<String> = like.iter().map(Entry::ty).collect();
+        self.line(&format!("{} = if {} : {} {{", names(&results), condition.name, types.join(", ")));
+        for side in 0..2 {
+            let outer = self.scope.len();
+            self.depth += 1;
+            let ops = self.choose(4);
+            self.region(ops);
+            let yielded: Vec<Entry> = like.iter().map(|entry| self.same_type_as(entry)).collect();
+            self.line(&format!("yield {}", names(&yielded)));
+            self.scope.truncate(outer);
+            self.depth -= 1;
+            self.line(if side == 0 { "} else {" } else { "}" });
+        }
+        self.scope.extend(results);
+    }
+}

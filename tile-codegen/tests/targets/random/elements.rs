@@ -1,0 +1,103 @@
+//! Ops on elements, and tiles made of nothing.
+
+use super::writer::{Entry, Writer};
+use crate::accuracy::{PAIR_BOUNDS, is_exact};
+use tile_ir::DType;
+use tile_ir::ops::{BinaryOp, Classification, UnaryOp};
+use tile_ir::round::Rounding;
+
+impl Writer<'_> {
+    pub(super) fn binary(&mut self) {
+        let a = self.tile();
+        let b = self.same_type_as(&a);
+        if a.dtype.is_float() && self.choose(8) == 0 {
+            let c = self.same_type_as(&a);
+            self.define(&format!("mul_add {}, {}, {}", a.name, b.name, c.name), &a.shape, a.dtype);
+            return;
+        }
+        let exact = |op: &BinaryOp| PAIR_BOUNDS.iter().all(|(bounded, ..)| bounded != op);
+        let ops: Vec<BinaryOp> =
+            BinaryOp::ALL.iter().copied().filter(|op| op.domain().accepts(a.dtype) && exact(op)).collect();
+        let op = ops[self.choose(ops.len())];
+        // The sign of a NaN that an operation made is the machine's.
+        let b = if op == BinaryOp::CopySign { self.summable(&b) } else { b };
+        self.define(&format!("{} {}, {}", op.name(), a.name, b.name), &a.shape, a.dtype);
+    }
+
+    pub(super) fn unary(&mut self) {
+        let a = self.tile();
+        let question = a.dtype.is_float() && self.choose(8) == 0;
+        if question {
+            let question = Classification::ALL[self.choose(Classification::ALL.len())];
+            self.define(&format!("{} {}", question.name(), a.name), &a.shape, DType::Bool);
+            return;
+        }
+        let ops: Vec<UnaryOp> =
+            UnaryOp::ALL.iter().copied().filter(|op| op.domain().accepts(a.dtype) && is_exact(*op)).collect();
+        let op = ops[self.choose(ops.len())];
+        self.define(&format!("{} {}", op.name(), a.name), &a.shape, a.dtype);
+    }
+
+    /// The tile in another format, by one of the three ways.
+    pub(super) fn convert(&mut self) {
+        let (tile, to) = (self.tile(), self.format());
+        let way = self.choose(4);
+        if way == 0 && tile.dtype.is_float() && to != DType::Bool && to != tile.dtype {
+            let rounding = Rounding::ALL[self.choose(Rounding::ALL.len())];
+            self.define(&format!("cast_with {} {}", rounding.name(), tile.name), &tile.shape, to);
+            return;
+        }
+        let bools = to == DType::Bool || tile.dtype == DType::Bool;
+        if way == 1 && to.bits() == tile.dtype.bits() && to != tile.dtype && !bools {
+            // The bits of a NaN are the machine's.
+            let tile = self.summable(&tile);
+            self.define(&format!("bitcast {}", tile.name), &tile.shape, to);
+            return;
+        }
+        self.cast(&tile, to);
+    }
+
+    pub(super) fn choice(&mut self) {
+        let a = self.tile();
+        let b = self.same_type_as(&a);
+        let predicate = if a.dtype == DType::Bool { "ne" } else { ["lt", "ge", "eq"][self.choose(3)] };
+        let condition = self.define(&format!("{predicate} {}, {}", a.name, b.name), &a.shape, DType::Bool);
+        let x = self.tile();
+        if x.shape == a.shape {
+            let y = self.same_type_as(&x);
+            self.define(&format!("select {}, {}, {}", condition.name, x.name, y.name), &a.shape, x.dtype);
+        }
+    }
+
+    pub(super) fn make(&mut self) {
+        let like = self.tile();
+        if self.choose(2) == 0 && like.dtype != DType::Bool {
+            let axis = self.choose(like.shape.len());
+            self.define(&format!("iota {axis}"), &like.shape, like.dtype);
+        } else if let Some(scalar) = self.pick(|entry| entry.shape.is_empty()) {
+            let scalar = if scalar.dtype == DType::Index { self.cast(&scalar, DType::I32) } else { scalar };
+            self.splat(&scalar, &like.shape);
+        }
+    }
+
+    pub(super) fn scalar(&mut self) {
+        let (format, value) = (self.format(), self.choose(9) as u8);
+        let number = self.number(format, value);
+        let dtype = number.dtype;
+        if let Some(other) = self.pick(|e| e.shape.is_empty() && e.dtype == dtype && dtype != DType::Bool) {
+            self.define(&format!("sub {}, {}", number.name, other.name), &[], dtype);
+        }
+    }
+
+    /// An index made of others; it may lie outside of everything.
+    pub(super) fn index(&mut self) {
+        let is_index = |entry: &Entry| entry.dtype == DType::Index;
+        let a = self.pick(is_index).expect("the block's index is in scope");
+        let b = self.pick(is_index).expect("the block's index is in scope");
+        let number = self.choose(5);
+        let number = self.define(&format!("constant {number}"), &[], DType::Index);
+        let op = ["add", "sub", "mul", "div", "rem", "min", "max"][self.choose(7)];
+        let made = self.define(&format!("{op} {}, {}", a.name, b.name), &[], DType::Index);
+        self.define(&format!("add {}, {}", made.name, number.name), &[], DType::Index);
+    }
+}

@@ -1,0 +1,309 @@
+//! A kernel's arguments, the views and partitions of them, and the ops that read and write memory.
+
+use super::writer::{Counters, Entry, Input, Output, Writer, list, type_text};
+use tile_ir::types::TensorType;
+use tile_ir::view::TensorMovement;
+use tile_ir::{DType, Dim};
+
+/// What a kernel's tensors hold, and how large they are.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    /// The format of the first input and the first output.
+    pub(super) dtype: DType,
+    /// The format of the second ones.
+    pub(super) other: DType,
+    pub(super) tile: [usize; 2],
+    /// The extents of every tensor but the counters.
+    pub(super) extents: [usize; 2],
+    /// Whether the kernel knows them.
+    pub(super) fixed: bool,
+    /// Whether there is a second output.
+    pub(super) two: bool,
+    /// How many counters there are.
+    pub(super) counters: usize,
+}
+
+impl Layout {
+    fn tensor(&self, dtype: DType, mutable: bool) -> TensorType {
+        let names = ["m", "n"].map(Dim::size);
+        let numbers = self.extents.map(|extent| Dim::from(extent as i64));
+        TensorType::dense(if self.fixed { numbers } else { names }.to_vec(), dtype, mutable)
+    }
+
+    /// Whether tiles without a mask are accepted. A tensor that is known to be empty has none.
+    fn divides(&self) -> bool {
+        let mut axes = self.extents.iter().zip(self.tile);
+        axes.all(|(extent, tile)| extent % tile == 0 && (!self.fixed || *extent > 0))
+    }
+}
+
+fn partition_type(tensor: &TensorType, cut: &str) -> String {
+    let text = tensor.to_string().replacen("tensor<", "partition<", 1);
+    format!("{}, {cut}>", text.strip_suffix('>').expect("a tensor's type ends so"))
+}
+
+impl Writer<'_> {
+    /// The head of the kernel: what everything else uses.
+    pub(super) fn arguments(&mut self, layout: &Layout) {
+        let (x, z) = (layout.tensor(layout.dtype, false), layout.tensor(layout.other, false));
+        let (y, w) = (layout.tensor(layout.dtype, true), layout.tensor(layout.other, true));
+        let formats = [DType::I32, DType::U32, DType::I64, DType::U64];
+        let operations = ["add", "min", "max", "and", "or", "xor"];
+        let counters = Counters { dtype: formats[self.choose(4)], operation: operations[self.choose(6)] };
+        self.text = format!(
+            "kernel @random(%x: {x}, %z: {z}, %y: {y}, %w: {w}, %c: mut tensor<k x {}>) {{\n",
+            counters.dtype
+        );
+        self.counters = Some(counters);
+        self.outputs(layout, y, w);
+        self.tensors = vec![("%x".to_owned(), 2, layout.dtype), ("%z".to_owned(), 2, layout.other)];
+        for (name, tensor) in [("%x", x), ("%z", z)] {
+            let dtype = tensor.elem.known().expect("no kernel is generic");
+            let tile = self.tile;
+            self.input(name, &tensor, &tile, layout.divides());
+            let (view, moved) = self.moved(name, tensor, 3);
+            let rank = moved.extents.len();
+            self.tensors.push((view.clone(), rank, dtype));
+            let tile: Vec<usize> = (0..rank).map(|_| 1 + self.choose(5)).collect();
+            self.input(&view, &moved, &tile, false);
+        }
+    }
+
+    /// The partitions that are written: one movement for both, so that their grids agree.
+    fn outputs(&mut self, layout: &Layout, y: TensorType, w: TensorType) {
+        let mut chain = 0;
+        if self.choose(2) == 0 {
+            chain = 1 + self.choose(3);
+        }
+        let start = self.tape.clone();
+        let both = [("%y", y), ("%w", w)];
+        let count = if layout.two { 2 } else { 1 };
+        for (name, tensor) in both.into_iter().take(count) {
+            self.tape = start.clone();
+            let (mut view, mut moved) = (name.to_owned(), tensor.clone());
+            if chain > 0 {
+                (view, moved) = self.moved_plane(name, tensor, chain);
+            }
+            let tile = self.tile.to_vec();
+            let cut = format!("[{}]", list(&tile));
+            let partition = self.name();
+            self.line(&format!("{partition} = partition {view} {cut} : {}", partition_type(&moved, &cut)));
+            let dtype = moved.elem.known().expect("no kernel is generic");
+            let whole = view == name && layout.divides();
+            self.outputs.push(Output { name: partition, dtype, whole });
+        }
+    }
+
+    /// The block's tile: its only one, or, as this says, one after the other in an order.
+    pub(super) fn own_tile(&mut self) -> bool {
+        let first = self.outputs[0].name.clone();
+        let orders = [None, None, None, Some("row_major"), Some("grouped(2)"), Some("hilbert")];
+        let order = orders[self.choose(orders.len())];
+        if let Some(order) = order {
+            self.line(&format!("tiles {first} {order} {{"));
+            self.depth += 1;
+        }
+        self.line(&format!("%i, %j = block_index {first} : index, index"));
+        for name in ["%i", "%j"] {
+            self.scope.push(Entry { name: name.to_owned(), shape: Vec::new(), dtype: DType::Index });
+        }
+        order.is_some()
+    }
+
+    fn input(&mut self, view: &str, tensor: &TensorType, tile: &[usize], whole: bool) {
+        let mut cut = format!("[{}]", list(tile));
+        let steps: Vec<usize> = tile.iter().map(|_| 1 + self.choose(6)).collect();
+        let strided = !whole && self.choose(3) == 0 && steps != tile;
+        if strided {
+            cut += &format!(" step [{}]", list(&steps));
+        }
+        let name = self.name();
+        self.line(&format!("{name} = partition {view} {cut} : {}", partition_type(tensor, &cut)));
+        let dtype = tensor.elem.known().expect("no kernel is generic");
+        self.inputs.push(Input { name, tile: tile.to_vec(), dtype, whole });
+    }
+
+    /// A tensor moved a few times, by what fits.
+    fn moved(&mut self, name: &str, tensor: TensorType, most: usize) -> (String, TensorType) {
+        let (mut name, mut tensor) = (name.to_owned(), tensor);
+        for _ in 0..self.choose(most + 1) {
+            let movement = self.tensor_movement(&tensor);
+            (name, tensor) = self.apply(name, tensor, &movement);
+        }
+        (name, tensor)
+    }
+
+    /// A tensor moved so that it has two axes in the end.
+    fn moved_plane(&mut self, name: &str, tensor: TensorType, most: usize) -> (String, TensorType) {
+        let (mut name, mut tensor) = (name.to_owned(), tensor);
+        for _ in 0..most {
+            let movement = self.tensor_movement(&tensor);
+            if movement.apply(&tensor).is_ok_and(|(moved, _)| moved.extents.len() == 2) {
+                (name, tensor) = self.apply(name, tensor, &movement);
+            }
+        }
+        (name, tensor)
+    }
+
+    /// The movement, where it fits without a check at the launch.
+    fn apply(&mut self, name: String, tensor: TensorType, movement: &TensorMovement) -> (String, TensorType) {
+        let moved = match movement.apply(&tensor) {
+            Ok((moved, requires)) if requires.is_empty() && (1..=4).contains(&moved.extents.len()) => moved,
+            _ => return (name, tensor),
+        };
+        let mut at = String::new();
+        if matches!(movement, TensorMovement::Select { .. }) {
+            let number = self.choose(5);
+            let index = self.define(&format!("constant {number}"), &[], DType::Index);
+            at = format!(" at {}", index.name);
+        }
+        let view = self.name();
+        self.line(&format!("{view} = view {name} {movement}{at} : {moved}"));
+        (view, moved)
+    }
+
+    fn tensor_movement(&mut self, tensor: &TensorType) -> TensorMovement {
+        let rank = tensor.extents.len();
+        let axis = self.choose(rank);
+        let extent = tensor.extents[axis].clone();
+        let known = extent.as_const().filter(|&extent| extent > 0);
+        let (a, b) = (self.choose(5) as i64, self.choose(3) as i64);
+        let pairs = |at: (Dim, Dim), other: &dyn Fn(&Dim) -> (Dim, Dim)| -> Vec<(Dim, Dim)> {
+            let all = tensor.extents.iter().enumerate();
+            all.map(|(i, extent)| if i == axis { at.clone() } else { other(extent) }).collect()
+        };
+        match self.choose(12) {
+            0 => TensorMovement::Permute((0..rank).rev().collect()),
+            1 => TensorMovement::Flip(vec![axis]),
+            2 => {
+                let begin = known.map_or(0, |extent| a.min(extent - 1));
+                let end = known.map_or(extent, |extent| Dim::from((extent - b).max(begin)));
+                TensorMovement::Shrink(pairs((Dim::from(begin), end), &|whole| (Dim::from(0), whole.clone())))
+            }
+            3 => TensorMovement::Pad(pairs((Dim::from(a), Dim::from(b)), &|_| (Dim::from(0), Dim::from(0)))),
+            4 => TensorMovement::Shift { axis, by: Dim::from(a - 2) },
+            5 => TensorMovement::Step { axis, step: Dim::from(1 + b) },
+            6 if extent.as_const() == Some(1) => TensorMovement::Squeeze(axis),
+            6 => TensorMovement::Unsqueeze(axis),
+            7 => {
+                let inner = [2, 3, 4, 5, 1][a as usize];
+                let outer = known.map_or(extent, |extent| Dim::from(extent / inner));
+                TensorMovement::Unflatten { axis, extents: vec![outer, Dim::from(inner)] }
+            }
+            8 => TensorMovement::Flatten { start: axis.saturating_sub(1), end: axis },
+            9 => {
+                let repeat = |extent: &Dim| {
+                    if extent.as_const() == Some(1) { Dim::from(a + 1) } else { extent.clone() }
+                };
+                let mut extents: Vec<Dim> = tensor.extents.iter().map(repeat).collect();
+                if b == 0 {
+                    extents.insert(0, Dim::from(2));
+                }
+                TensorMovement::Expand(extents)
+            }
+            10 => TensorMovement::Unfold { axis, size: Dim::from(1 + b), step: Dim::from(1 + a) },
+            _ => TensorMovement::Select { axis },
+        }
+    }
+
+    /// Indices of a tile of an input, which may lie beyond it.
+    fn tile_index(&mut self, rank: usize) -> String {
+        let is_index = |entry: &Entry| entry.dtype == DType::Index;
+        let names: Vec<String> =
+            (0..rank).map(|_| self.pick(is_index).expect("the block's index is in scope").name).collect();
+        names.join(", ")
+    }
+
+    pub(super) fn prefetch(&mut self) {
+        if self.choose(3) == 0 {
+            let output = self.choose(self.outputs.len());
+            let name = self.outputs[output].name.clone();
+            self.line(&format!("prefetch {name}"));
+            return;
+        }
+        let which = self.choose(self.inputs.len());
+        let Input { name, tile, .. } = self.inputs[which].clone();
+        let index = self.tile_index(tile.len());
+        self.line(&format!("prefetch {name}[{index}]"));
+    }
+
+    /// A tile of an input, or the block's own tile of an output.
+    pub(super) fn load(&mut self) {
+        if self.choose(3) == 0 {
+            let output = self.choose(self.outputs.len());
+            self.load_own(output);
+            return;
+        }
+        let which = self.choose(self.inputs.len());
+        let Input { name, tile, dtype, whole } = self.inputs[which].clone();
+        if whole && self.outputs[0].whole && self.choose(2) == 0 {
+            self.define(&format!("load {name}[%i, %j]"), &tile, dtype);
+            return;
+        }
+        let index = self.tile_index(tile.len());
+        let pad = self.number(dtype, 3);
+        self.define(&format!("load_masked {name}[{index}] pad {}", pad.name), &tile, dtype);
+    }
+
+    /// The block's own tile of an output.
+    pub(super) fn load_own(&mut self, which: usize) {
+        let Output { name, dtype, whole } = self.outputs[which].clone();
+        let tile = self.tile;
+        if whole && self.choose(2) == 0 {
+            self.define(&format!("load {name}"), &tile, dtype);
+            return;
+        }
+        let pad = self.number(dtype, 3);
+        self.define(&format!("load_masked {name} pad {}", pad.name), &tile, dtype);
+    }
+
+    pub(super) fn store(&mut self) {
+        let which = self.choose(self.outputs.len());
+        let Output { name, dtype, whole } = self.outputs[which].clone();
+        let tile = self.fitted(dtype);
+        let op = if whole && self.choose(2) == 0 { "store" } else { "store_masked" };
+        self.line(&format!("{op} {name}, {}", tile.name));
+    }
+
+    /// Integer tiles of the shape of some tile, one per axis.
+    fn places(&mut self, like: &Entry, rank: usize) -> String {
+        let places: Vec<String> = (0..rank)
+            .map(|_| {
+                let from = self.same_type_as(like);
+                let integers = from.dtype.is_int();
+                let entry = if integers { from } else { self.cast(&from, DType::I16) };
+                entry.name
+            })
+            .collect();
+        places.join(", ")
+    }
+
+    /// Elements of a tensor at the places that tiles name.
+    pub(super) fn look_up(&mut self) {
+        let which = self.choose(self.tensors.len());
+        let (name, rank, dtype) = self.tensors[which].clone();
+        let like = self.tile();
+        let places = self.places(&like, rank);
+        let pad = self.number(dtype, 2);
+        self.define(&format!("gather_load {name}[{places}] pad {}", pad.name), &like.shape, dtype);
+    }
+
+    /// An atomic operation whose result nobody reads; those of one kernel may come in any order.
+    pub(super) fn count(&mut self) {
+        let Counters { dtype, operation } = self.counters.clone().expect("the arguments are written");
+        let like = self.tile();
+        let place = self.places(&like, 1);
+        let value = self.same_type_as(&like);
+        let value = self.cast(&value, dtype);
+        let mut mask = String::new();
+        if self.choose(2) == 0 {
+            let holds = self.define(&format!("ne {}, {}", value.name, value.name), &like.shape, DType::Bool);
+            let holds =
+                self.pick(|entry| entry.shape == like.shape && entry.dtype == DType::Bool).unwrap_or(holds);
+            mask = format!(" mask {}", holds.name);
+        }
+        let (old, ty) = (self.name(), type_text(&like.shape, dtype));
+        let value = value.name;
+        self.line(&format!("{old} = atomic {operation} relaxed device %c[{place}], {value}{mask} : {ty}"));
+    }
+}

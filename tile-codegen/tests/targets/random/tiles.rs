@@ -1,0 +1,284 @@
+//! Ops that move elements of tiles or join them.
+
+use super::writer::{Entry, Writer, list, type_text};
+use tile_ir::DType;
+use tile_ir::ops::ReduceOp;
+
+impl Writer<'_> {
+    pub(super) fn broadcast(&mut self) {
+        let tile = self.tile();
+        let ones = tile.shape.iter().filter(|&&extent| extent == 1).count();
+        let one = 1 + self.choose(if ones > 2 { 2 } else { 5 });
+        let shape: Vec<usize> =
+            tile.shape.iter().map(|&extent| if extent == 1 { one } else { extent }).collect();
+        self.define(&format!("broadcast {}", tile.name), &shape, tile.dtype);
+    }
+
+    /// Elements of tiles in other places.
+    pub(super) fn movement(&mut self) {
+        let tile = self.tile();
+        let axis = self.choose(tile.shape.len());
+        let (name, mut shape) = (tile.name, tile.shape);
+        let body = match self.choose(8) {
+            0 => format!("flip {name} axis {axis}"),
+            1 => format!("roll {name} axis {axis} by {}", self.choose(9) as i32 - 4),
+            2 => {
+                let fill = self.number(tile.dtype, 1);
+                format!("shift {name}, {} axis {axis} by {}", fill.name, self.choose(9) as i32 - 4)
+            }
+            3 => {
+                let mut starts = vec![0; shape.len()];
+                starts[axis] = self.choose(shape[axis]);
+                shape[axis] -= starts[axis];
+                format!("extract {name} {starts:?}")
+            }
+            4 if shape[axis] <= 40 => {
+                let fill = self.number(tile.dtype, 1);
+                let mut padding = [vec![0; shape.len()], vec![0; shape.len()]];
+                padding[0][axis] = self.choose(4);
+                padding[1][axis] = self.choose(4);
+                shape[axis] += padding[0][axis] + padding[1][axis];
+                format!("pad {name}, {} {:?} {:?}", fill.name, padding[0], padding[1])
+            }
+            5 if shape.iter().product::<usize>() <= 1024 => {
+                let mut counts = vec![1; shape.len()];
+                counts[axis] = 1 + self.choose(3);
+                shape[axis] *= counts[axis];
+                format!("repeat {name} {counts:?}")
+            }
+            6 if shape[axis] <= 64 && shape.iter().product::<usize>() <= 2048 => {
+                shape[axis] *= 2;
+                format!("cat {name}, {name} axis {axis}")
+            }
+            _ => {
+                let rank = shape.len();
+                let fits = |part: &Entry| {
+                    part.shape.len() == rank
+                        && part.dtype == tile.dtype
+                        && part.shape.iter().zip(&shape).all(|(part, whole)| part <= whole)
+                };
+                let part = self.pick(fits).expect("the tile itself fits");
+                let starts: Vec<usize> = shape.iter().zip(&part.shape).map(|(w, p)| w - p).collect();
+                format!("insert {name}, {} {starts:?}", part.name)
+            }
+        };
+        self.define(&body, &shape, tile.dtype);
+    }
+
+    /// Elements of tiles at places that other tiles name.
+    pub(super) fn indexed(&mut self) {
+        let tile = self.tile();
+        let axis = self.choose(tile.shape.len());
+        if tile.shape[axis] > LONGEST_LINE {
+            return;
+        }
+        let from = self.same_type_as(&tile);
+        let indices = if from.dtype == DType::Bool || from.dtype.is_float() {
+            self.cast(&from, DType::I16)
+        } else {
+            from
+        };
+        let (x, indices) = (tile.name.clone(), indices.name);
+        let body = match self.choose(3) {
+            0 => {
+                let fill = self.number(tile.dtype, 1);
+                format!("gather {x}, {indices}, {} axis {axis}", fill.name)
+            }
+            1 if tile.dtype != DType::Bool => format!("scatter_add {x}, {indices}, {x} axis {axis}"),
+            _ => format!("scatter {x}, {indices}, {x} axis {axis}"),
+        };
+        self.define(&body, &tile.shape, tile.dtype);
+    }
+
+    pub(super) fn reshape(&mut self) {
+        let tile = self.tile();
+        let count: usize = tile.shape.iter().product();
+        let rank = tile.shape.len();
+        let mut shape = tile.shape.clone();
+        match self.choose(4) {
+            0 => shape = vec![count],
+            1 => shape.reverse(),
+            2 if rank < 4 => {
+                let axis = self.choose(rank);
+                let divisor = [2, 3, 4, 5, 1][self.choose(5)];
+                if shape[axis].is_multiple_of(divisor) {
+                    shape[axis] /= divisor;
+                    shape.insert(axis + self.choose(2), divisor);
+                }
+            }
+            _ if rank > 1 => {
+                let axis = self.choose(rank - 1);
+                shape[axis] *= shape.remove(axis + 1);
+            }
+            _ => shape.insert(0, 1),
+        }
+        self.define(&format!("reshape {}", tile.name), &shape, tile.dtype);
+    }
+
+    pub(super) fn permute(&mut self) {
+        let tile = self.tile();
+        let mut order: Vec<usize> = (0..tile.shape.len()).collect();
+        match self.choose(3) {
+            0 => order.reverse(),
+            1 => order.rotate_left(1),
+            _ => {
+                let last = order.len() - 1;
+                order.swap(last, last.saturating_sub(1));
+            }
+        }
+        let shape: Vec<usize> = order.iter().map(|&axis| tile.shape[axis]).collect();
+        self.define(&format!("permute {} [{}]", tile.name, list(&order)), &shape, tile.dtype);
+    }
+
+    pub(super) fn reduce(&mut self) {
+        let mut from = self.tile();
+        let ops: Vec<ReduceOp> =
+            ReduceOp::ALL.iter().copied().filter(|op| op.domain().accepts(from.dtype)).collect();
+        let op = ops[self.choose(ops.len())];
+        if op == ReduceOp::Sum {
+            from = self.wide(&from);
+            from = self.summable(&from);
+        }
+        if op == ReduceOp::Prod && from.dtype.is_float() {
+            from = self.summable(&from);
+            from = self.define(&format!("signum {}", from.name), &from.shape.clone(), from.dtype);
+        }
+        let axis = self.choose(from.shape.len());
+        let mut shape = from.shape.clone();
+        shape[axis] = 1;
+        self.define(&format!("reduce {} {} axis {axis}", op.name(), from.name), &shape, from.dtype);
+    }
+
+    /// The order of a scan is defined, so that its sums round alike.
+    pub(super) fn scan(&mut self) {
+        let tile = self.tile();
+        if tile.dtype == DType::Bool {
+            return;
+        }
+        let axis = self.choose(tile.shape.len());
+        let op = ["sum", "prod", "max", "min"][self.choose(4)];
+        let mode = ["", " reverse", " exclusive", " reverse exclusive"][self.choose(4)];
+        self.define(&format!("scan {op} {} axis {axis}{mode}", tile.name), &tile.shape, tile.dtype);
+    }
+
+    /// A fold of two tiles, or of one with itself, whose closure uses a scalar from outside.
+    pub(super) fn fold(&mut self) {
+        let a = self.tile();
+        let b = self.same_type_as(&a);
+        let axis = self.choose(a.shape.len());
+        let start = self.number(a.dtype, 1);
+        let (op, other) = if a.dtype == DType::Bool { ("xor", "and") } else { ("sub", "max") };
+        let mut shape = a.shape.clone();
+        let head = match self.choose(2) {
+            0 => "reduce_with",
+            _ => "scan_with",
+        };
+        if head == "reduce_with" {
+            shape[axis] = 1;
+        }
+        let (p, q, r, s) = (self.name(), self.name(), self.name(), self.name());
+        let (x, y) = (self.name(), self.name());
+        let (first, second) = (self.name(), self.name());
+        let (ty, dtype) = (type_text(&shape, a.dtype), a.dtype);
+        self.line(&format!(
+            "{first}, {second} = {head} {}, {} from {}, {} axis {axis} with ({p}, {q}, {r}, {s}) : {ty}, {ty} {{",
+            a.name, b.name, start.name, start.name
+        ));
+        self.line(&format!("  {x} = {op} {r}, {q} : {dtype}"));
+        self.line(&format!("  {y} = {other} {x}, {} : {dtype}", start.name));
+        self.line(&format!("  yield {y}, {s}"));
+        self.line("}");
+        self.scope.extend([first, second].map(|name| Entry { name, shape: shape.clone(), dtype }));
+    }
+
+    pub(super) fn sort(&mut self) {
+        let tile = self.tile();
+        if tile.dtype == DType::Bool {
+            return;
+        }
+        if tile.dtype.is_int() && self.choose(2) == 0 {
+            let bins = 1 + self.choose(40);
+            self.define(&format!("histogram {}", tile.name), &[bins], DType::I32);
+            return;
+        }
+        let axis = self.choose(tile.shape.len());
+        if tile.shape[axis] > LONGEST_LINE {
+            return;
+        }
+        let mut shape = tile.shape.clone();
+        shape[axis] = 1 + self.choose(shape[axis]);
+        let word = ["", " descending"][self.choose(2)];
+        let (values, places) = (self.name(), self.name());
+        let types = [type_text(&shape, tile.dtype), type_text(&shape, DType::I32)].join(", ");
+        self.line(&format!("{values}, {places} = sort {} axis {axis}{word} : {types}", tile.name));
+        self.scope.push(Entry { name: values, shape: shape.clone(), dtype: tile.dtype });
+        self.scope.push(Entry { name: places, shape, dtype: DType::I32 });
+    }
+
+    pub(super) fn mma(&mut self) {
+        let Some(a) = self.pick(|entry| matches!(entry.shape.len(), 2 | 3)) else { return };
+        let (batch, m, k) = match a.shape.as_slice() {
+            [batch, m, k] => (vec![*batch], *m, *k),
+            [m, k] => (vec![], *m, *k),
+            _ => unreachable!("picked by rank"),
+        };
+        let (left, right, total) = PRODUCTS[self.choose(PRODUCTS.len())];
+        // Every partial sum of products of −4 to 4 is a number of f16.
+        if total == DType::F16 && k > 100 {
+            return;
+        }
+        let fits = |entry: &Entry| {
+            entry.shape.len() == batch.len() + 2
+                && entry.shape.starts_with(&batch)
+                && entry.shape[batch.len()] == k
+        };
+        let b = match self.pick(fits) {
+            Some(b) => b,
+            None => {
+                let (order, shape) = match batch.as_slice() {
+                    [batch] => ("[0, 2, 1]", vec![*batch, k, m]),
+                    _ => ("[1, 0]", vec![k, m]),
+                };
+                self.define(&format!("permute {} {order}", a.name), &shape, a.dtype)
+            }
+        };
+        let (a, b) = (self.cast(&a, left), self.cast(&b, right));
+        let (mut a, mut b) = (self.summable(&a), self.summable(&b));
+        if left == DType::F32 && self.choose(3) == 0 {
+            a = self.define(&format!("round_tf32 {}", a.name), &a.shape.clone(), left);
+            b = self.define(&format!("round_tf32 {}", b.name), &b.shape.clone(), right);
+        }
+        let n = b.shape[batch.len() + 1];
+        let shape = [batch.as_slice(), &[m, n]].concat();
+        if shape.iter().product::<usize>() * k > 60_000 {
+            return;
+        }
+        let c = match self.pick(|entry| entry.shape == shape && entry.dtype == total) {
+            Some(c) => self.summable(&c),
+            None => {
+                let zero = self.number(total, 0);
+                self.splat(&zero, &shape)
+            }
+        };
+        self.define(&format!("mma {}, {}, {}", a.name, b.name, c.name), &shape, total);
+    }
+}
+
+/// Sorts and scatters look at each line once per element.
+const LONGEST_LINE: usize = 160;
+
+/// Formats of factors and accumulators.
+const PRODUCTS: &[(DType, DType, DType)] = &[
+    (DType::F32, DType::F32, DType::F32),
+    (DType::BF16, DType::BF16, DType::F32),
+    (DType::F16, DType::F16, DType::F16),
+    (DType::F16, DType::F16, DType::F32),
+    (DType::I8, DType::I8, DType::I32),
+    (DType::U8, DType::I8, DType::I32),
+    (DType::F64, DType::F64, DType::F64),
+    (DType::F8E4M3FN, DType::F8E4M3FN, DType::F32),
+    (DType::F8E4M3FN, DType::F8E5M2, DType::F16),
+    (DType::I16, DType::I16, DType::I32),
+    (DType::U32, DType::U32, DType::U32),
+    (DType::I64, DType::I64, DType::I64),
+];
