@@ -14,7 +14,7 @@
 //! Blocks are numbered row-major over the grid, which is the index space of the outputs or the kernel's own: the
 //! last axis counts fastest.
 
-use crate::analysis::{Bound as IndexBound, Ranges, bounds};
+use crate::analysis::{Bound as IndexBound, Facts, Ranges, bounds};
 use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
 use crate::dtype::DType;
@@ -424,8 +424,10 @@ fn size(values: &SizeValues<'_>, name: &str) -> Option<i64> {
 /// What holds for some sizes only. A kernel that doesn't bound an index isn't verified.
 fn checks(kernel: &Kernel) -> Vec<Check> {
     let ranges = Ranges::of(kernel);
+    let known = Ranges::under(kernel, Facts::of(kernel));
     let mut checks = Vec::new();
-    for data in kernel.walk().into_iter().map(|op| kernel.op(op)) {
+    for op in kernel.walk() {
+        let data = kernel.op(op);
         match (&data.op, data.operands.first().map(|&operand| (operand, kernel.ty(operand)))) {
             (Op::View(movement), Some((operand, Type::Tensor(tensor)))) => {
                 let tensor =
@@ -437,9 +439,12 @@ fn checks(kernel: &Kernel) -> Vec<Check> {
             }
             (Op::Load { .. } | Op::Store, Some((view, _))) => {
                 let name = kernel.tensor_name(view);
-                let bounds =
-                    bounds::bounds(kernel, &ranges, data).expect("verified: every index has a range");
-                let open = bounds.into_iter().filter(|bound| bound.decide() != Some(true));
+                let bounds = |ranges: &Ranges| {
+                    bounds::bounds(kernel, ranges, op).expect("verified: every index has a range")
+                };
+                // What the conditions of the kernel don't decide is checked with its sizes.
+                let pairs = bounds(&ranges).into_iter().zip(bounds(&known));
+                let open = pairs.filter(|(_, known)| known.decide() != Some(true)).map(|(bound, _)| bound);
                 for check in open.map(|bound| Check::Bound { tensor: name.clone(), bound }) {
                     if !checks.contains(&check) {
                         checks.push(check);

@@ -144,7 +144,7 @@ impl Verifier<'_> {
         for op in ops {
             let data = self.kernel.op(op);
             let masked = if data.op == Op::Store { "store_masked" } else { "load_masked" };
-            let problem = match bounds::bounds(self.kernel, &ranges, data) {
+            let problem = match bounds::bounds(self.kernel, &ranges, op) {
                 Err(Unbounded { operand, message }) => Some((operand, message)),
                 Ok(bounds) => bounds.iter().find(|bound| bound.decide() == Some(false)).map(|bound| {
                     let tensor = self.kernel.tensor_name(data.operands[0]);

@@ -4,7 +4,10 @@
 //! tensors: always, never, or for the sizes that a launch checks. Neither changes IR.
 
 pub mod bounds;
+pub mod facts;
 pub mod range;
+mod refine;
 
 pub use bounds::{Bound, Unbounded};
+pub use facts::Facts;
 pub use range::{Range, Ranges};

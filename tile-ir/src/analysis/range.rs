@@ -4,11 +4,16 @@
 //! to it modulo 2^64, so a result that is in bounds is the value itself; what doesn't keep to it (quotients,
 //! minima, comparisons) asks by [`Range::requires`] that its operands aren't negative. Evaluation of extents
 //! refuses overflow, and bounds that overflow are refused with it.
+//!
+//! Where a condition holds, the values that it compares have tighter ranges ([`super::refine`]): a range belongs to
+//! a value and to the op that uses it ([`Ranges::at`]).
 
+use super::facts::Facts;
+use super::refine::{self, Refinement};
 use crate::dim::{Dim, DimError};
 use crate::dtype::DType;
-use crate::kernel::{Kernel, OpData, RegionId, ValueId};
-use crate::ops::{BinaryOp, Literal, Op};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
+use crate::ops::{BinaryOp, Literal, Op, Predicate};
 use crate::types::Type;
 use std::collections::HashMap;
 use std::fmt;
@@ -29,13 +34,15 @@ pub struct Range {
     pub requires: Vec<Dim>,
 }
 
-/// The bounds of a loop counter.
+/// The bounds of a loop counter, or of a value that a condition compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Each is a lower bound.
     pub min: Vec<Dim>,
     /// Each is an upper bound, included.
     pub max: Vec<Dim>,
+    /// Extents that the bounds rely on not being negative.
+    pub requires: Vec<Dim>,
 }
 
 impl Span {
@@ -49,6 +56,19 @@ impl Span {
         let min = values(&self.min)?.into_iter().max().unwrap_or(i64::MIN);
         let max = values(&self.max)?.into_iter().min().unwrap_or(i64::MAX);
         Ok((min, max))
+    }
+
+    /// Whether nothing lies between the bounds, so that no code runs that depends on them.
+    ///
+    /// # Errors
+    /// [`DimError`] where a bound has no value.
+    pub fn is_empty(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<bool, DimError> {
+        let (min, max) = self.evaluate(lookup)?;
+        let mut reliable = true;
+        for required in &self.requires {
+            reliable &= required.evaluate_signed(lookup)? >= 0;
+        }
+        Ok(reliable && max < min)
     }
 }
 
@@ -139,6 +159,27 @@ impl Range {
         Range::joined(&a, &b, zero(&a), max)
     }
 
+    /// The bits that a mask, a number that isn't negative, leaves.
+    fn masked(self, other: Range) -> Range {
+        let (a, b) = if other.constant().is_some() { (self, other) } else { (other, self) };
+        let (Some(mask @ 0..), false) = (b.constant(), a.min.is_empty()) else { return Range::default() };
+        let max = [a.max.as_slice(), &[Dim::from(mask)]].concat();
+        // Of a number that is negative or has wrapped, only the mask bounds what is left.
+        match a.min.iter().any(Dim::is_natural) {
+            true => Range::joined(&a, &b, vec![Dim::from(0)], max),
+            false => Range::exact(Dim::from(0)).either(Range::exact(Dim::from(mask))),
+        }
+    }
+
+    /// Whether the value is 0.
+    pub(super) fn is_zero(&self) -> bool {
+        self.constant() == Some(0)
+    }
+
+    fn constant(&self) -> Option<i64> {
+        self.as_exact().and_then(Dim::as_const)
+    }
+
     fn minimum(self, other: Range) -> Range {
         let (a, b) = (self.settled(), other.settled());
         if a.min.is_empty() || b.min.is_empty() {
@@ -173,6 +214,13 @@ impl Range {
     }
 }
 
+/// What a shift to the right divides by, where the number isn't negative.
+fn power_of_two(amount: &Range, kernel: &Kernel, result: ValueId) -> Option<Range> {
+    let bits = integer(kernel, result)?.bits();
+    let amount = u32::try_from(amount.constant()?).ok().filter(|&amount| amount < bits.min(63))?;
+    Some(Range::exact(Dim::from(1i64 << amount)))
+}
+
 fn zero(a: &Range) -> Vec<Dim> {
     if a.min.is_empty() { Vec::new() } else { vec![Dim::from(0)] }
 }
@@ -204,33 +252,114 @@ fn is_positive(dim: &Dim) -> bool {
 /// The ranges of a kernel's integer scalars.
 #[derive(Clone, Debug, Default)]
 pub struct Ranges {
+    facts: Facts,
+    /// Where a value is defined.
+    ranges: HashMap<ValueId, Range>,
+    /// What conditions add. The first scope is the kernel's body, where nothing is added.
+    scopes: Vec<Scope>,
+    /// The scope that is being analysed.
+    current: usize,
+    /// The scope of every op.
+    homes: HashMap<OpId, usize>,
+}
+
+/// The ranges of values inside a branch or loop whose condition bounds them.
+#[derive(Clone, Debug, Default)]
+struct Scope {
+    parent: Option<usize>,
     ranges: HashMap<ValueId, Range>,
 }
 
 impl Ranges {
     /// Analyses a verified kernel, or one that is correct but for the bounds of its loads.
     pub fn of(kernel: &Kernel) -> Ranges {
-        let mut ranges = Ranges::default();
+        Ranges::under(kernel, Facts::default())
+    }
+
+    /// The ranges in terms of the unknowns of what is known of the sizes.
+    pub fn under(kernel: &Kernel, facts: Facts) -> Ranges {
+        let mut ranges = Ranges { facts, scopes: vec![Scope::default()], ..Ranges::default() };
         ranges.region(kernel, kernel.body());
         ranges
     }
 
-    /// What is known of a value; the default knows nothing.
+    /// What is known of a value where it is defined; the default knows nothing.
     pub fn get(&self, value: ValueId) -> Range {
         self.ranges.get(&value).cloned().unwrap_or_default()
     }
 
+    /// What is known of a value where an op uses it.
+    pub fn at(&self, op: OpId, value: ValueId) -> Range {
+        let home = self.homes.get(&op).copied().unwrap_or_default();
+        self.known(home, value).cloned().unwrap_or_default()
+    }
+
+    /// What is known of the sizes.
+    pub(super) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    fn known(&self, scope: usize, value: ValueId) -> Option<&Range> {
+        let mut scope = self.scopes.get(scope);
+        while let Some(Scope { parent, ranges }) = scope {
+            if let Some(range) = ranges.get(&value) {
+                return Some(range);
+            }
+            scope = parent.and_then(|parent| self.scopes.get(parent));
+        }
+        self.ranges.get(&value)
+    }
+
     fn region(&mut self, kernel: &Kernel, region: RegionId) {
         for &op in &kernel.region(region).ops {
+            self.homes.insert(op, self.current);
             let data = kernel.op(op);
             self.op(kernel, data);
-            for &inner in &data.regions {
+            for (which, &inner) in data.regions.iter().enumerate() {
                 if data.op == Op::For {
                     self.counter(kernel, data, inner);
                 }
-                self.region(kernel, inner);
+                let comparisons = match data.op {
+                    Op::If => refine::implied(kernel, data.operands[0], which == 0),
+                    Op::While => refine::repeated(kernel, data),
+                    _ => Vec::new(),
+                };
+                self.inside(kernel, &comparisons, inner);
             }
         }
+    }
+
+    /// Analyses a region that runs only where comparisons hold.
+    fn inside(
+        &mut self,
+        kernel: &Kernel,
+        comparisons: &[(ValueId, Predicate, ValueId)],
+        region: RegionId,
+    ) {
+        let outer = self.current;
+        self.scopes.push(Scope { parent: Some(outer), ..Scope::default() });
+        self.current = self.scopes.len() - 1;
+        for (value, refinement) in refine::refinements(kernel, self, comparisons) {
+            if let Some(range) = self.refined(kernel, value, refinement) {
+                self.scopes[self.current].ranges.insert(value, range);
+            }
+        }
+        self.region(kernel, region);
+        self.current = outer;
+    }
+
+    fn refined(&self, kernel: &Kernel, value: ValueId, refinement: Refinement) -> Option<Range> {
+        let dtype = integer(kernel, value)?;
+        let base = self.operand(kernel, value);
+        let Refinement { bounds, .. } = refinement;
+        let (min, max) = ([bounds.min.clone(), base.min.clone()], [bounds.max.clone(), base.max.clone()]);
+        let mut range = Range::joined(&base, &bounds, min.concat(), max.concat());
+        if !range.is_known() || !fits(dtype, &range) {
+            return None;
+        }
+        let (min, max, requires) = (range.min.clone(), range.max.clone(), range.requires.clone());
+        range.loops.push(Span { min, max, requires });
+        Some(range)
     }
 
     fn op(&mut self, kernel: &Kernel, data: &OpData) {
@@ -240,7 +369,7 @@ impl Ranges {
             };
             for (&result, tiles) in data.results.iter().zip(view.index_space()) {
                 // A block exists where the grid isn't empty; a launch of no blocks checks no bounds.
-                let last = tiles - Dim::from(1);
+                let last = self.facts.apply(&tiles) - Dim::from(1);
                 let range = Range { min: vec![Dim::from(0)], max: vec![last], ..Range::default() };
                 self.ranges.insert(result, range);
             }
@@ -249,6 +378,7 @@ impl Ranges {
         let &[result] = data.results.as_slice() else { return };
         if let Op::BlockId { axis } | Op::BlockCount { axis } = data.op {
             let Some(blocks) = kernel.grid_space().and_then(|space| space.get(axis).cloned()) else { return };
+            let blocks = self.facts.apply(&blocks);
             let last = blocks.clone() - Dim::from(1);
             let of_block = Range { min: vec![Dim::from(0)], max: vec![last], ..Range::default() };
             let is_index = matches!(data.op, Op::BlockId { .. });
@@ -261,14 +391,31 @@ impl Ranges {
         if range.is_known() && fits(dtype, &range) {
             self.ranges.insert(result, range);
         }
+        if let Some(range) = self.compared(kernel, data) {
+            self.ranges.insert(result, range);
+        }
+    }
+
+    /// What a condition says of the value that an op computes, if it compares the same expression.
+    fn compared(&self, kernel: &Kernel, data: &OpData) -> Option<Range> {
+        let mut scope = &self.scopes[self.current];
+        loop {
+            let same = |value: &ValueId| {
+                kernel.definition(*value).is_some_and(|other| refine::computes_same(kernel, data, other))
+            };
+            if let Some((_, range)) = scope.ranges.iter().filter(|(value, _)| same(value)).min_by_key(|e| e.0) {
+                return Some(range.clone());
+            }
+            scope = &self.scopes[scope.parent?];
+        }
     }
 
     /// What is known of an operand: an unsigned number of which nothing is known isn't negative.
-    fn operand(&self, kernel: &Kernel, value: ValueId) -> Range {
+    pub(super) fn operand(&self, kernel: &Kernel, value: ValueId) -> Range {
         let unsigned = integer(kernel, value).is_some_and(|dtype| !dtype.is_signed());
         let unknown =
             || Range { min: if unsigned { vec![Dim::from(0)] } else { Vec::new() }, ..Range::default() };
-        self.ranges.get(&value).cloned().unwrap_or_else(unknown)
+        self.known(self.current, value).cloned().unwrap_or_else(unknown)
     }
 
     fn value(&self, kernel: &Kernel, data: &OpData) -> Range {
@@ -276,12 +423,17 @@ impl Ranges {
         match &data.op {
             Op::Constant { value: Literal::Int(value), .. } => i64::try_from(*value)
                 .map_or_else(|_| Range::default(), |value| Range::exact(Dim::from(value))),
-            Op::Extent(dim) => Range::exact(dim.clone()),
+            Op::Extent(dim) => Range::exact(self.facts.apply(dim)),
             Op::Binary(BinaryOp::Add) => operand(0).add(&operand(1)),
             Op::Binary(BinaryOp::Sub) => operand(0).sub(&operand(1)),
             Op::Binary(BinaryOp::Mul) => operand(0).mul(operand(1)),
             Op::Binary(BinaryOp::Div) => operand(0).div(operand(1)),
             Op::Binary(BinaryOp::Rem) => operand(0).rem(operand(1)),
+            Op::Binary(BinaryOp::Shr) => match power_of_two(&operand(1), kernel, data.results[0]) {
+                Some(divisor) => operand(0).div(divisor),
+                None => Range::default(),
+            },
+            Op::Binary(BinaryOp::And) => operand(0).masked(operand(1)),
             Op::Binary(BinaryOp::Min) => operand(0).minimum(operand(1)),
             Op::Binary(BinaryOp::Max) => operand(0).maximum(operand(1)),
             Op::Select => operand(1).either(operand(2)),
@@ -301,21 +453,22 @@ impl Ranges {
         // An extent that is negative reads as 0, and either way the loop runs over nothing.
         let end = match kernel.definition(*end).map(|data| &data.op) {
             Some(Op::Extent(dim)) => {
-                Range { min: vec![Dim::from(0)], max: vec![dim.clone()], ..Range::default() }
+                Range { min: vec![Dim::from(0)], max: vec![self.facts.apply(dim)], ..Range::default() }
             }
             _ => self.operand(kernel, *end).settled(),
         };
         let (min, max) = (start.min.clone(), end.max.iter().map(before).collect());
         let mut range = Range::joined(&start, &end, min, max);
         if range.is_known() {
-            range.loops.push(Span { min: range.min.clone(), max: range.max.clone() });
+            let (min, max, requires) = (range.min.clone(), range.max.clone(), range.requires.clone());
+            range.loops.push(Span { min, max, requires });
             self.ranges.insert(counter, range);
         }
     }
 }
 
 /// The format of an integer scalar.
-fn integer(kernel: &Kernel, value: ValueId) -> Option<DType> {
+pub(super) fn integer(kernel: &Kernel, value: ValueId) -> Option<DType> {
     match kernel.ty(value) {
         Type::Scalar(elem) => elem.known().filter(|dtype| !dtype.is_float() && *dtype != DType::Bool),
         _ => None,
