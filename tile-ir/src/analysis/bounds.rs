@@ -1,7 +1,8 @@
 //! Whether the elements of a load or store exist: an obligation per axis, which is decided where extents are
 //! numbers or the form shows it, and otherwise is checked at the launch.
 
-use super::range::{Range, Ranges, Span};
+use super::range::{Range, Span};
+use super::ranges::Ranges;
 use crate::dim::{Dim, DimError};
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;

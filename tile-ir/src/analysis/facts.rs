@@ -111,7 +111,8 @@ impl Facts {
             return;
         }
         let open: Vec<_> = dividend.terms().filter(|(_, coefficient)| coefficient % divisor != 0).collect();
-        let (constant, open): (Vec<_>, Vec<_>) = open.into_iter().partition(|(factors, _)| factors.is_empty());
+        let (constant, open): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|(factors, _)| factors.is_empty());
         let &[([Atom::Size(name)], coefficient)] = open.as_slice() else { return };
         let constant = constant.first().map_or(0, |&(_, constant)| constant);
         let step = divisor / gcd(coefficient, divisor);
@@ -145,8 +146,10 @@ impl Facts {
         let solution = sizes(form).into_iter().find_map(|(name, coefficient)| {
             let rest = form.clone() - Dim::from(coefficient) * Dim::size(name.clone());
             let least = match (rest.as_const(), coefficient) {
-                (Some(rest), 1..) => Dim::from(rest.checked_neg()?.div_euclid(coefficient))
-                    + Dim::from(i64::from(rest.rem_euclid(coefficient) != 0)),
+                (Some(rest), 1..) => {
+                    Dim::from(rest.checked_neg()?.div_euclid(coefficient))
+                        + Dim::from(i64::from(rest.rem_euclid(coefficient) != 0))
+                }
                 (None, 1) => -rest,
                 _ => return None,
             };

@@ -9,7 +9,8 @@
 //! * What relies on `w` not being negative is asked of the launch only where `v` would have no range at all: a
 //!   launch is never refused for a bound that isn't needed.
 
-use super::range::{Range, Ranges, integer};
+use super::range::Range;
+use super::ranges::{Ranges, integer};
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, ValueId};
 use crate::ops::{BinaryOp, Literal, Op, Predicate, UnaryOp};
@@ -17,13 +18,6 @@ use std::collections::BTreeMap;
 
 /// How deep expressions are compared.
 const DEPTH: usize = 8;
-
-/// Bounds of a value, besides those that it has anyway.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Refinement {
-    /// The bounds.
-    pub(super) bounds: Range,
-}
 
 type Comparison = (ValueId, Predicate, ValueId);
 
@@ -98,21 +92,21 @@ pub(super) fn refinements(
     kernel: &Kernel,
     ranges: &Ranges,
     comparisons: &[Comparison],
-) -> BTreeMap<ValueId, Refinement> {
+) -> BTreeMap<ValueId, Range> {
     let mut sides: BTreeMap<ValueId, Vec<(Predicate, ValueId)>> = BTreeMap::new();
     for &(a, predicate, b) in comparisons {
         sides.entry(a).or_default().push((predicate, b));
         sides.entry(b).or_default().push((predicate.swapped(), a));
     }
-    let mut refinements: BTreeMap<ValueId, Refinement> = BTreeMap::new();
+    let mut refinements: BTreeMap<ValueId, Range> = BTreeMap::new();
     for (value, sides) in sides {
         let bounds = compared(kernel, ranges, value, &sides);
         if let Some((term, moved)) = term(kernel, ranges, value, &bounds) {
-            add(&mut refinements.entry(term).or_default().bounds, moved);
+            add(refinements.entry(term).or_default(), moved);
         }
-        add(&mut refinements.entry(value).or_default().bounds, bounds);
+        add(refinements.entry(value).or_default(), bounds);
     }
-    refinements.retain(|_, found| !found.bounds.min.is_empty() || !found.bounds.max.is_empty());
+    refinements.retain(|_, found| !found.min.is_empty() || !found.max.is_empty());
     refinements
 }
 
@@ -160,13 +154,7 @@ fn compared(kernel: &Kernel, ranges: &Ranges, value: ValueId, sides: &[(Predicat
 }
 
 /// Upper bounds of the other side of a comparison, as it is compared.
-fn ceiling(
-    kernel: &Kernel,
-    ranges: &Ranges,
-    predicate: Predicate,
-    other: ValueId,
-    needless: bool,
-) -> Range {
+fn ceiling(kernel: &Kernel, ranges: &Ranges, predicate: Predicate, other: ValueId, needless: bool) -> Range {
     match kernel.definition(other).map(|data| &data.op) {
         // An extent that is negative reads as 0, which no unsigned number is below.
         Some(Op::Extent(dim)) if predicate == Predicate::Lt => {
@@ -208,4 +196,134 @@ fn term(kernel: &Kernel, ranges: &Ranges, sum: ValueId, bounds: &Range) -> Optio
     }
     let moved = |bounds: &[Dim]| bounds.iter().map(|bound| bound.clone() - Dim::from(number)).collect();
     Some((term, Range { min: moved(&bounds.min), max: moved(&bounds.max), ..bounds.clone() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::abi::{BindError, KernelAbi};
+    use crate::array::Array;
+    use crate::dtype::DType;
+    use crate::ops::Literal;
+    use crate::{interp, specialize, text, verify};
+
+    /// A kernel whose line `use %e` reads tile `e` of `x`, or prints it.
+    fn kernel(lines: &str, reads: bool) -> String {
+        let mut ops = Vec::new();
+        for line in lines.lines() {
+            ops.push(match line.trim().strip_prefix("use ") {
+                Some(index) if reads => format!("%t = load %v[{index}] : tile<4 x f32>"),
+                Some(index) => format!("print 0 \"{{0}}\" {index}"),
+                None => line.to_owned(),
+            });
+        }
+        format!(
+            "kernel @k(%x: tensor<m x f32>, %s: index, %z: i64, %y: mut tensor<n x f32>) {{
+  %v = partition %x [4] : partition<m x f32, [4]>
+  %w = partition %y [8] : mut partition<n x f32, [8]>
+  %i = block_index %w : index
+  %zero = constant 0 : index
+  %one = constant 1 : index
+  %tiles = extent floor_div(m, 4) : index
+  %less = extent floor_div(m, 4) - 1 : index
+{}
+}}
+",
+            ops.join("\n")
+        )
+    }
+
+    /// How often a launch is accepted, of those that read inside; every accepted one does.
+    fn accepted(lines: &str) -> (usize, usize) {
+        let instance = |reads| {
+            let source = kernel(lines, reads);
+            let kernel = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+            let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
+            specialize(&kernel, &[]).unwrap()
+        };
+        let (reading, printing) = (instance(true), instance(false));
+        let abi = KernelAbi::of(&reading);
+        let (mut count, mut inside) = (0, 0);
+        for (m, n) in [0, 3, 4, 9, 16, 23].into_iter().flat_map(|m| [0, 1, 8, 17, 40].map(|n| (m, n))) {
+            let (mut all_inside, full) =
+                (true, |extent| Array::full(DType::F32, &[extent], Literal::Float(0.0)));
+            for (s, z) in [(0, 0), (1, -1), (2, 1), (5, i64::MIN), (u64::MAX, 3), (u64::MAX - 1, i64::MAX)] {
+                let scalar = |dtype, value: i128| Array::scalar(dtype, Literal::Int(value));
+                let (s, z) = (scalar(DType::Index, s.into()), scalar(DType::I64, z.into()));
+                let events = interp::run_logged(&printing, &mut [full(m), s, z, full(n)]).unwrap();
+                let read = events.iter().map(|event| event.values[0].get_int(0));
+                all_inside &= read.into_iter().all(|tile| tile >= 0 && tile * 4 + 4 <= m as i128);
+            }
+            let bound = abi.bind(&[&[m], &[n]]);
+            assert!(all_inside || bound.is_err(), "m = {m}, n = {n}: {lines}");
+            assert!(matches!(bound, Ok(_) | Err(BindError::Check { .. })), "{bound:?}");
+            count += usize::from(bound.is_ok());
+            inside += usize::from(all_inside);
+        }
+        (count, inside)
+    }
+
+    /// Bodies whose guards keep every read inside, and what a launch that reads nothing outside may be refused for.
+    #[test]
+    fn guarded_reads_are_accepted_exactly_where_they_are_inside() {
+        for lines in [
+            "%c = lt %i, %tiles : bool\nif %c {\nuse %i\n}",
+            "%c = gt %tiles, %i : bool\nif %c {\nuse %i\n}",
+            "%c = ge %i, %tiles : bool\nif %c {\n} else {\nuse %i\n}",
+            "%c = ge %i, %tiles : bool\n%d = not %c : bool\nif %d {\nuse %i\n}",
+            // Data, of which nothing else is known.
+            "%c = lt %s, %tiles : bool\nif %c {\nuse %s\n}",
+            "%c = lt %s, %less : bool\nif %c {\nuse %s\n}",
+            "%c = eq %s, %i : bool\n%d = lt %i, %tiles : bool\n%e = and %c, %d : bool\nif %e {\nuse %s\n}",
+            "%c = lt %s, %tiles : bool\n%d = lt %i, %s : bool\n%e = and %c, %d : bool\nif %e {\nuse %s\n}",
+            "%c = ge %s, %tiles : bool\n%d = eq %s, %one : bool\n%e = or %c, %d : bool\nif %e {\n} else {\nuse %s\n}",
+            // The same expression, computed again.
+            "%a = add %s, %one : index\n%c = lt %a, %tiles : bool\nif %c {\n%b = add %s, %one : index\nuse %b\n}",
+            // A term of the sum that is compared.
+            "%a = add %i, %one : index\n%c = lt %a, %tiles : bool\nif %c {\nuse %i\nuse %a\n}",
+            "%a = sub %i, %one : index\n%c = lt %a, %less : bool\nif %c {\nuse %i\nuse %a\n}",
+            "%c = gt %i, %zero : bool\n%d = lt %i, %tiles : bool\n%e = and %c, %d : bool\nif %e {\n%b = sub %i, %one : index\nuse %b\n}",
+            "%c = ne %i, %zero : bool\n%d = le %i, %tiles : bool\n%e = and %c, %d : bool\nif %e {\n%b = sub %i, %one : index\nuse %b\n}",
+            // A difference that wraps is above the bound.
+            "%a = sub %i, %one : index\n%c = lt %a, %tiles : bool\nif %c {\nuse %a\n}",
+            // Guards inside guards, and in loops.
+            "%c = lt %s, %tiles : bool\nif %c {\n%d = lt %i, %s : bool\nif %d {\nuse %i\n}\n}",
+            "for %p = %zero to %s {\n%c = lt %p, %tiles : bool\nif %c {\nuse %p\n}\n%d = ge %p, %s : bool\n}"
+                .replace("to %s {", "to %tiles {")
+                .leak(),
+            // Signed numbers need both sides.
+            "%t64 = cast %tiles : i64\n%z64 = cast %zero : i64\n%c = lt %z, %t64 : bool\n%d = ge %z, %z64 : bool\n%e = and %c, %d : bool\nif %e {\n%u = cast %z : index\nuse %u\n}",
+            // A loop's own condition, of what it carries.
+            "%c = lt %zero, %tiles : bool\n%r = while %c carry (%a = %zero) : index {\nuse %a\n%b = add %a, %one : index\n%d = lt %b, %tiles : bool\nyield %d, %b\n}",
+            "%c = lt %s, %tiles : bool\n%r = while %c carry (%a = %s) : index {\nuse %a\nuse %s\n%b = add %a, %one : index\n%u = lt %b, %tiles : bool\n%q = lt %s, %tiles : bool\n%d = and %u, %q : bool\nyield %d, %b\n}"
+                .replace("use %s\n", "")
+                .leak(),
+        ] {
+            let (count, inside) = accepted(lines);
+            assert_eq!((count, inside), (30, 30), "{lines}");
+        }
+    }
+
+    /// Guards that don't keep reads inside: launches that would read outside are refused.
+    #[test]
+    fn guards_that_do_not_bound_are_not_believed() {
+        for (lines, expected) in [
+            // An extent below zero reads as 0, and 0 is at most 0.
+            ("%c = le %i, %less : bool\nif %c {\nuse %i\n}", None),
+            ("%c = lt %i, %tiles : bool\nif %c {\n} else {\nuse %i\n}", None),
+            (
+                "%c = lt %i, %tiles : bool\n%d = lt %s, %one : bool\n%e = or %c, %d : bool\nif %e {\nuse %i\n}",
+                None,
+            ),
+            // `tiles - 1` wraps where there are none.
+            ("%l = sub %tiles, %one : index\n%c = lt %s, %l : bool\nif %c {\nuse %s\n}", Some(20)),
+            ("%l = sub %i, %one : index\n%c = lt %l, %tiles : bool\nif %c {\n} else {\nuse %i\n}", None),
+            ("%c = gt %i, %one : bool\nif %c {\n%b = sub %i, %one : index\nuse %b\n}", None),
+            // A loop to `i - 1`, which wraps for the first block.
+            ("%l = sub %i, %one : index\n%e = min %l, %s : index\nfor %p = %zero to %e {\nuse %p\n}", None),
+        ] {
+            let (count, _) = accepted(lines);
+            assert!(count < 30, "{lines}");
+            assert!(expected.is_none_or(|expected| count >= expected), "{count}: {lines}");
+        }
+    }
 }
