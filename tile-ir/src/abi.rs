@@ -21,6 +21,7 @@ use crate::dtype::DType;
 use crate::grid::Grid;
 use crate::kernel::{Kernel, ValueId};
 use crate::ops::Op;
+use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::{Requirement, Source};
 use std::collections::BTreeMap;
@@ -240,17 +241,15 @@ impl Bound {
 
 impl KernelAbi {
     /// The contract of a kernel whose compile-time parameters are bound.
-    ///
-    /// # Panics
-    /// If an argument's element format is still a parameter; an [`crate::Instance`] has none.
-    pub fn of(kernel: &Kernel) -> KernelAbi {
+    pub fn of(instance: &Instance) -> KernelAbi {
+        let kernel: &Kernel = instance;
         KernelAbi {
             kernel: kernel.name.clone(),
             arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
             sizes: kernel.sizes(),
             logs: kernel.walk().into_iter().any(|op| kernel.op(op).op.is_message()),
             grids: grids(kernel),
-            checks: checks(kernel),
+            checks: instance.checks().to_vec(),
             conditions: kernel.conditions.clone(),
             file: kernel.file.clone(),
         }
@@ -422,7 +421,7 @@ fn size(values: &SizeValues<'_>, name: &str) -> Option<i64> {
 }
 
 /// What holds for some sizes only. A kernel that doesn't bound an index isn't verified.
-fn checks(kernel: &Kernel) -> Vec<Check> {
+pub(crate) fn checks(kernel: &Kernel) -> Vec<Check> {
     let ranges = Ranges::of(kernel);
     let known = Ranges::under(kernel, Facts::of(kernel));
     let mut checks = Vec::new();

@@ -81,6 +81,58 @@ impl Facts {
         })
     }
 
+    /// The least and the greatest number that an extent in terms of the unknowns may be, whatever the sizes; `None`
+    /// where that can't be said in 128 bits.
+    pub fn interval(&self, dim: &Dim) -> Option<(i128, i128)> {
+        dim.terms().try_fold((0i128, 0i128), |(low, high), (factors, coefficient)| {
+            let coefficient = i128::from(coefficient);
+            let term = factors.iter().try_fold((coefficient, coefficient), |product, atom| {
+                let (low, high) = self.atom_interval(atom)?;
+                let corners = [product.0.checked_mul(low)?, product.0.checked_mul(high)?];
+                let others = [product.1.checked_mul(low)?, product.1.checked_mul(high)?];
+                let all = corners.into_iter().chain(others);
+                Some((all.clone().min()?, all.max()?))
+            })?;
+            Some((low.checked_add(term.0)?, high.checked_add(term.1)?))
+        })
+    }
+
+    fn atom_interval(&self, atom: &Atom) -> Option<(i128, i128)> {
+        let most = i128::from(i64::MAX);
+        match atom {
+            Atom::Param(_) => Some((0, most)),
+            Atom::Size(name) => Some((0, most / i128::from(self.multiple(name)))),
+            Atom::Rem(_, b) => {
+                let divisor = b.as_const().filter(|&divisor| divisor > 0)?;
+                Some((0, i128::from(divisor) - 1))
+            }
+            Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) => {
+                let divisor = i128::from(b.as_const().filter(|&divisor| divisor > 0)?);
+                let (low, high) = self.interval(a)?;
+                let up = if matches!(atom, Atom::CeilDiv(..)) { divisor - 1 } else { 0 };
+                Some(((low + up).div_euclid(divisor), (high.checked_add(up)?).div_euclid(divisor)))
+            }
+        }
+    }
+
+    /// Whether code that computes an extent in 64 bits gives its value.
+    pub(super) fn computes(&self, dim: &Dim) -> bool {
+        let fits = |(low, high)| i128::from(i64::MIN) <= low && high <= i128::from(i64::MAX);
+        let inner = |atom: &Atom| match atom {
+            Atom::Param(_) | Atom::Size(_) => true,
+            Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => {
+                self.computes(a) && self.computes(b)
+            }
+        };
+        self.interval(dim).is_some_and(fits) && dim.terms().all(|(factors, _)| factors.iter().all(inner))
+    }
+
+    /// The largest number that some size is at least as many times as an unknown.
+    fn multiple(&self, unknown: &str) -> i64 {
+        let coefficients = self.forms.values().filter(|form| form.is_natural()).flat_map(sizes);
+        coefficients.filter(|(name, _)| name == unknown).map(|(_, coefficient)| coefficient).max().unwrap_or(1)
+    }
+
     fn assume(&mut self, condition: &Condition) {
         let (left, right) = (self.apply(&condition.left), self.apply(&condition.right));
         let one = || Dim::from(1);
@@ -115,7 +167,7 @@ impl Facts {
             open.into_iter().partition(|(factors, _)| factors.is_empty());
         let &[([Atom::Size(name)], coefficient)] = open.as_slice() else { return };
         let constant = constant.first().map_or(0, |&(_, constant)| constant);
-        let step = divisor / gcd(coefficient, divisor);
+        let step = divisor / gcd(coefficient.unsigned_abs(), divisor.unsigned_abs()) as i64;
         let wanted = i128::from(rest) - i128::from(constant);
         let solves = |first: &i64| {
             (i128::from(coefficient) * i128::from(*first) - wanted).rem_euclid(i128::from(divisor)) == 0
@@ -182,12 +234,12 @@ fn weight(dim: &Dim) -> i128 {
     dim.terms().map(|(_, coefficient)| i128::from(coefficient).abs()).sum()
 }
 
-pub(super) fn gcd(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+/// The greatest common divisor; of 0 and a number, the number.
+pub(super) fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }
-    i64::try_from(a).unwrap_or(1)
+    a
 }
 
 /// The sizes that are terms of their own, with their coefficients.

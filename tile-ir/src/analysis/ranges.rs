@@ -57,6 +57,42 @@ impl Ranges {
         self.known(home, value).cloned().unwrap_or_default()
     }
 
+    /// The least and the greatest number that a value is where an op uses it, as stored: an integer that certainly
+    /// hasn't wrapped.
+    pub fn interval(&self, kernel: &Kernel, op: OpId, value: ValueId) -> Option<(i128, i128)> {
+        self.as_stored(kernel, value, &self.at(op, value))
+    }
+
+    /// [`Ranges::interval`] where the value is defined.
+    pub fn defined_interval(&self, kernel: &Kernel, value: ValueId) -> Option<(i128, i128)> {
+        self.as_stored(kernel, value, self.ranges.get(&value)?)
+    }
+
+    /// Whether `a <= b`, or `a < b` where it is `strict`, holds of values as stored wherever an op uses them.
+    pub fn ordered(&self, kernel: &Kernel, op: OpId, (a, b): (ValueId, ValueId), strict: bool) -> bool {
+        let (Some(low), Some(high)) = (self.interval(kernel, op, a), self.interval(kernel, op, b)) else {
+            return false;
+        };
+        let (max, min) = (self.at(op, a).max, self.at(op, b).min);
+        let apart = |max: &Dim, min: &Dim| {
+            (min.clone() - max.clone() - Dim::from(i64::from(strict))).is_natural()
+        };
+        low.1 + i128::from(strict) <= high.0 || max.iter().any(|max| min.iter().any(|min| apart(max, min)))
+    }
+
+    fn as_stored(&self, kernel: &Kernel, value: ValueId, range: &Range) -> Option<(i128, i128)> {
+        let (least, greatest) = integer(kernel, value)?.int_range();
+        if !range.requires.is_empty() {
+            return None;
+        }
+        let intervals = |bounds: &[Dim]| -> Vec<(i128, i128)> {
+            bounds.iter().filter_map(|bound| self.facts.interval(bound)).collect()
+        };
+        let low = intervals(&range.min).into_iter().map(|(low, _)| low).max()?;
+        let high = intervals(&range.max).into_iter().map(|(_, high)| high).min()?;
+        (least <= low && high <= greatest).then_some((low, high))
+    }
+
     /// What is known of the sizes.
     pub(super) fn facts(&self) -> &Facts {
         &self.facts
