@@ -394,7 +394,8 @@ mod tests {
             match self.choose(9) {
                 0..4 => {
                     let b = self.pick(ty);
-                    let names = ["add", "mul", "sub", "div", "rem", "and", "or", "xor", "shl", "shr", "min", "max"];
+                    let names =
+                        ["add", "mul", "sub", "div", "rem", "and", "or", "xor", "shl", "shr", "min", "max"];
                     let name = names[self.choose(names.len())];
                     self.define(&format!("{name} {a}, {b}"), ty);
                 }
@@ -413,7 +414,8 @@ mod tests {
                 }
                 7 if self.depth < 2 => self.nested(ty, &a),
                 _ => {
-                    let dims = ["m", "n", "ceil_div(m, 12)", "6*n", "m - 24", "rem(n, 9)", "24*floor_div(n, 6)"];
+                    let dims =
+                        ["m", "n", "ceil_div(m, 12)", "6*n", "m - 24", "rem(n, 9)", "24*floor_div(n, 6)"];
                     let dim = dims[self.choose(dims.len())];
                     self.define(&format!("extent {dim}"), "index");
                 }
@@ -426,11 +428,19 @@ mod tests {
             let (result, param) = (format!("%v{}", self.names - 1), format!("%v{}", self.names));
             let is_loop = self.choose(2) == 0;
             if is_loop {
-                let _ = writeln!(self.text, "{result} = for %p{} = %zero to %three carry ({param} = {start}) : {ty} {{", self.names);
+                let _ = writeln!(
+                    self.text,
+                    "{result} = for %p{} = %zero to %three carry ({param} = {start}) : {ty} {{",
+                    self.names
+                );
                 self.say(&param.clone(), ty);
             } else {
                 let c = self.pick("index");
-                let _ = writeln!(self.text, "%c{} = lt {c}, %three : bool\n{result} = if %c{} : {ty} {{", self.names, self.names);
+                let _ = writeln!(
+                    self.text,
+                    "%c{} = lt {c}, %three : bool\n{result} = if %c{} : {ty} {{",
+                    self.names, self.names
+                );
             }
             self.depth += 1;
             (0..1 + self.choose(3)).for_each(|_| self.op());
@@ -447,7 +457,14 @@ mod tests {
     }
 
     fn program(tape: &[u8]) -> String {
-        let mut writer = Writer { tape: tape.iter(), text: String::new(), scope: Vec::new(), names: 0, sites: 0, depth: 0 };
+        let mut writer = Writer {
+            tape: tape.iter(),
+            text: String::new(),
+            scope: Vec::new(),
+            names: 0,
+            sites: 0,
+            depth: 0,
+        };
         writer.text.push_str("%zero = constant 0 : index\n%three = constant 3 : index\n");
         for (name, ty) in [("%i", "index"), ("%j", "index"), ("%s", "index"), ("%three", "index")] {
             writer.say(name, ty);

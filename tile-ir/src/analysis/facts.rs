@@ -130,7 +130,11 @@ impl Facts {
     /// The largest number that some size is at least as many times as an unknown.
     fn multiple(&self, unknown: &str) -> i64 {
         let coefficients = self.forms.values().filter(|form| form.is_natural()).flat_map(sizes);
-        coefficients.filter(|(name, _)| name == unknown).map(|(_, coefficient)| coefficient).max().unwrap_or(1)
+        coefficients
+            .filter(|(name, _)| name == unknown)
+            .map(|(_, coefficient)| coefficient)
+            .max()
+            .unwrap_or(1)
     }
 
     fn assume(&mut self, condition: &Condition) {

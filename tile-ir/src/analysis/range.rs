@@ -136,6 +136,8 @@ impl Range {
                 let (min, max) = (quotient(&a.min), quotient(&a.max));
                 Range::joined(&a, &b, min, max)
             }
+            // The quotient by a negative number is negative.
+            None if b.min.is_empty() => Range::default(),
             None => Range::joined(&a, &b, zero(&a), a.max.clone()),
         }
     }

@@ -74,9 +74,8 @@ impl Ranges {
             return false;
         };
         let (max, min) = (self.at(op, a).max, self.at(op, b).min);
-        let apart = |max: &Dim, min: &Dim| {
-            (min.clone() - max.clone() - Dim::from(i64::from(strict))).is_natural()
-        };
+        let apart =
+            |max: &Dim, min: &Dim| (min.clone() - max.clone() - Dim::from(i64::from(strict))).is_natural();
         low.1 + i128::from(strict) <= high.0 || max.iter().any(|max| min.iter().any(|min| apart(max, min)))
     }
 
@@ -231,7 +230,12 @@ impl Ranges {
             Op::Binary(BinaryOp::Min) => operand(0).minimum(operand(1)),
             Op::Binary(BinaryOp::Max) => operand(0).maximum(operand(1)),
             Op::Select => operand(1).either(operand(2)),
-            Op::Cast(_) if data.operands.iter().all(|&value| integer(kernel, value).is_some()) => operand(0),
+            Op::Cast(_) => match integer(kernel, data.operands[0]) {
+                // What has wrapped in a narrow format is another number in a wider one.
+                Some(from) if from.is_signed() || from.bits() == 64 => operand(0),
+                Some(_) if operand(0).min.iter().any(Dim::is_natural) => operand(0),
+                _ => Range::default(),
+            },
             _ => Range::default(),
         }
     }

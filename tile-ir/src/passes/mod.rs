@@ -1,5 +1,6 @@
 //! Target-free rewrites. [`PIPELINE`] is their order; each leaves a verified instance.
 
+mod canonicalize;
 mod cse;
 mod dce;
 mod fold;
@@ -8,6 +9,7 @@ mod unmask;
 
 use crate::kernel::{Kernel, ValueId};
 use crate::specialize::Instance;
+use crate::text;
 use std::collections::HashMap;
 
 /// A pass: its name for dumps, timing and tests, and what it does.
@@ -19,14 +21,17 @@ pub struct Pass {
     pub rewrite: fn(&mut Kernel),
 }
 
-/// Every target runs these, in this order: constants first, so that equal ones can be merged; then equal
-/// ops, so that fewer are moved; then what doesn't change out of loops; then masks that hide nothing; at last what
-/// nobody uses.
+/// Every target runs these, in this order: constants and canonical forms first, so that what is equal looks equal
+/// and can be merged; then what doesn't change out of loops, where more of it meets its equal. Operands that were
+/// merged let canonical forms apply that didn't (`x - y` is now `x - x`), so they are made once more. Then masks that
+/// hide nothing; at last what nobody uses.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "fold", rewrite: fold::run },
+    Pass { name: "canonicalize", rewrite: canonicalize::run },
     Pass { name: "cse", rewrite: cse::run },
     Pass { name: "licm", rewrite: licm::run },
     Pass { name: "cse-after-licm", rewrite: cse::run },
+    Pass { name: "canonicalize-after-cse", rewrite: canonicalize::run },
     Pass { name: "unmask", rewrite: unmask::run },
     Pass { name: "dce", rewrite: dce::run },
 ];
@@ -37,6 +42,35 @@ pub const PIPELINE: &[Pass] = &[
 /// If a pass breaks an invariant of the IR, which is a bug.
 pub fn optimize(instance: Instance) -> Instance {
     PIPELINE.iter().fold(instance, run)
+}
+
+/// The instance after each pass of [`PIPELINE`] that changed something, by the pass's name.
+///
+/// # Panics
+/// As [`optimize`].
+pub fn trace(instance: Instance) -> Vec<(&'static str, Instance)> {
+    let mut steps: Vec<(&'static str, Instance)> = Vec::new();
+    let mut last = (text::print(&instance), instance);
+    for pass in PIPELINE {
+        let next = run(last.1.clone(), pass);
+        let printed = text::print(&next);
+        if printed != last.0 {
+            steps.push((pass.name, next.clone()));
+        }
+        last = (printed, next);
+    }
+    steps
+}
+
+/// The text of [`trace`], a section to a pass, after the instance itself.
+///
+/// # Panics
+/// As [`optimize`].
+pub fn print_trace(instance: &Instance) -> String {
+    let section = |name: &str, instance: &Instance| format!("; {name}\n\n{}", text::print(instance));
+    let mut sections = vec![section("specialize", instance)];
+    sections.extend(trace(instance.clone()).iter().map(|(name, instance)| section(name, instance)));
+    sections.join("\n")
 }
 
 /// Runs one pass.
@@ -64,7 +98,7 @@ fn replace_uses(kernel: &mut Kernel, replacement: &HashMap<ValueId, ValueId>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{specialize, text, verify};
+    use crate::{specialize, verify};
 
     /// A kernel's text after the named passes.
     fn after(passes: &[&str], body: &str) -> String {
