@@ -132,9 +132,12 @@ impl Ranges {
         let outer = self.current;
         self.scopes.push(Scope { parent: Some(outer), ..Scope::default() });
         self.current = self.scopes.len() - 1;
-        for (value, bounds) in refine::refinements(kernel, self, comparisons) {
-            if let Some(range) = self.refined(kernel, value, bounds) {
-                self.scopes[self.current].ranges.insert(value, range);
+        // Once more: what bounds a value may be bounded by another comparison.
+        for _ in 0..comparisons.len().min(2) {
+            for (value, bounds) in refine::refinements(kernel, self, comparisons) {
+                if let Some(range) = self.refined(kernel, value, bounds) {
+                    self.scopes[self.current].ranges.insert(value, range);
+                }
             }
         }
         self.region(kernel, region);

