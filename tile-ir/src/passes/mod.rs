@@ -273,4 +273,68 @@ mod tests {
   store_masked %vy, %w";
         insta::assert_snapshot!(after(&["fold", "licm", "dce"], body));
     }
+
+    /// A matmul with masks, of sizes that satisfy these conditions.
+    fn matmul(conditions: &str) -> Instance {
+        let source = format!(
+            "kernel @matmul(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>){conditions} {{
+  %va = partition %a [16, 32] : partition<m x k x f32, [16, 32]>
+  %vb = partition %b [32, 48] : partition<k x n x f32, [32, 48]>
+  %vc = partition %c [16, 48] : mut partition<m x n x f32, [16, 48]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : f32
+  %zeros = splat %pad : tile<16 x 48 x f32>
+  %zero = constant 0 : index
+  %end = extent ceil_div(k, 32) : index
+  %sum = for %p = %zero to %end carry (%acc = %zeros) : tile<16 x 48 x f32> {{
+    %x = load_masked %va[%i, %p] pad %pad : tile<16 x 32 x f32>
+    %y = load_masked %vb[%p, %j] pad %pad : tile<32 x 48 x f32>
+    %next = mma %x, %y, %acc : tile<16 x 48 x f32>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        specialize(&kernel, &[]).unwrap()
+    }
+
+    #[test]
+    fn a_matmul_of_whole_tiles_has_no_masks() {
+        let all = " where \"m\": rem(m, 16) eq 0, \"n\": rem(n, 96) eq 0, \"k\": rem(k, 32) eq 0";
+        let optimized = optimize(matmul(all));
+        assert_eq!(crate::abi::KernelAbi::of(&optimized).checks, []);
+        insta::assert_snapshot!(text::print(&optimized));
+        let masks = |conditions| text::print(&optimize(matmul(conditions))).matches("_masked").count();
+        assert_eq!(masks(""), 3);
+        assert_eq!(masks(all), 0);
+        // A size that fills no tile leaves the masks of its axis, and so does a tile of another extent.
+        assert_eq!(masks(" where \"m\": rem(m, 16) eq 0, \"k\": rem(k, 32) eq 0"), 2);
+        assert_eq!(masks(" where \"m\": rem(m, 8) eq 0, \"n\": rem(n, 48) eq 0, \"k\": rem(k, 32) eq 0"), 2);
+        // Conditions that nothing satisfies: the kernel runs for no size, whatever is made of it.
+        assert!(masks(" where \"m\": rem(m, 2) eq 1, \"n\": rem(m, 2) eq 0") <= 3);
+    }
+
+    #[test]
+    fn a_trace_has_every_pass_that_changes_something() {
+        let instance =
+            matmul(" where \"m\": rem(m, 16) eq 0, \"n\": rem(n, 48) eq 0, \"k\": rem(k, 32) eq 0");
+        let steps = trace(instance.clone());
+        let names: Vec<&str> = steps.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["unmask", "dce"]);
+        let last = steps.last().map(|(_, instance)| text::print(instance));
+        assert_eq!(last, Some(text::print(&optimize(instance.clone()))));
+        insta::assert_snapshot!(print_trace(&instance));
+    }
+
+    #[test]
+    fn merged_operands_let_canonical_forms_apply() {
+        let body = "  %a = load_masked %vx[%i] pad %pad : tile<4 x f32>
+  %b = load_masked %vx[%i] pad %pad : tile<4 x f32>
+  %least = min %a, %b : tile<4 x f32>
+  store_masked %vy, %least";
+        let names: Vec<&str> = PIPELINE.iter().map(|pass| pass.name).collect();
+        insta::assert_snapshot!(after(&names, body));
+    }
 }
