@@ -142,9 +142,11 @@ impl Facts {
         let one = || Dim::from(1);
         match condition.predicate {
             Predicate::Eq => {
-                self.congruent(&left, &right);
-                self.congruent(&right, &left);
-                self.equal(&(left - right));
+                self.remainder(&left, &right);
+                self.remainder(&right, &left);
+                let difference = left - right;
+                self.whole(&difference);
+                self.equal(&difference);
             }
             Predicate::Ge => self.natural(&(left - right)),
             Predicate::Gt => self.natural(&(left - right - one())),
@@ -159,10 +161,30 @@ impl Facts {
         }
     }
 
-    /// `dividend mod divisor == rest`: some size is `step*unknown + first`.
-    fn congruent(&mut self, remainder: &Dim, rest: &Dim) {
+    fn remainder(&mut self, remainder: &Dim, rest: &Dim) {
         let Some(Atom::Rem(dividend, divisor)) = only_atom(remainder) else { return };
-        let (Some(divisor), Some(rest)) = (divisor.as_const(), rest.as_const()) else { return };
+        if let (Some(divisor), Some(rest)) = (divisor.as_const(), rest.as_const()) {
+            self.congruent(dividend, divisor, rest);
+        }
+    }
+
+    /// `form == 0` where the form is `ceil_div(a, n)*n - a`: `a mod n == 0`.
+    fn whole(&mut self, form: &Dim) {
+        for (factors, coefficient) in form.terms() {
+            let [atom @ (Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b))] = factors else { continue };
+            let Some(divisor) = b.as_const().filter(|divisor| *divisor == coefficient.abs()) else {
+                continue;
+            };
+            let rest = form.clone() - Dim::from(coefficient) * Dim::of(atom);
+            let opposite = if coefficient > 0 { -(**a).clone() } else { (**a).clone() };
+            if rest == opposite {
+                self.congruent(a, divisor, 0);
+            }
+        }
+    }
+
+    /// `dividend mod divisor == rest`: some size is `step*unknown + first`.
+    fn congruent(&mut self, dividend: &Dim, divisor: i64, rest: i64) {
         if divisor < 2 || !(0..divisor).contains(&rest) {
             return;
         }
@@ -329,6 +351,9 @@ mod tests {
         for (conditions, expected) in [
             ("\"\": rem(m, 64) eq 0", "m = 64*m′"),
             ("\"\": 0 eq rem(m, 64)", "m = 64*m′"),
+            ("\"\": 64*ceil_div(m, 64) eq m", "m = 64*m′"),
+            ("\"\": m - n eq 8*floor_div(m - n, 8)", ""),
+            ("\"\": m eq 8*floor_div(m, 8)", "m = 8*m′"),
             ("\"\": rem(m, 64) eq 16", "m = 64*m′ + 16"),
             ("\"\": rem(6*m, 64) eq 0", "m = 32*m′"),
             ("\"\": rem(m + 3, 4) eq 0", "m = 4*m′ + 1"),

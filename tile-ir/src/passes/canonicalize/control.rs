@@ -75,6 +75,9 @@ impl Control<'_> {
         let live = live(kernel, op, &slots);
         for slot in (0..live.len()).rev().filter(|&slot| !live[slot]) {
             self.applied("carried value that nobody uses");
+            // What still computes with it is dead too, and must have an operand until it is removed.
+            let (param, start) = (slots.param(kernel, slot), slots.start(kernel, slot));
+            replace_uses(kernel, &HashMap::from([(param, start)]));
             slots.remove(kernel, slot);
         }
     }
