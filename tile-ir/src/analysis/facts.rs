@@ -68,7 +68,7 @@ impl Facts {
     /// What the coefficients of the extent in terms of the unknowns add up to, at most.
     fn weight(&self, dim: &Dim) -> i128 {
         let atom = |atom: &Atom| match atom {
-            Atom::Size(name) => self.forms.get(name).map_or(1, |form| weight(form)),
+            Atom::Size(name) => self.forms.get(name).map_or(1, weight),
             // A quotient's terms are no heavier than its dividend's, and one more may be split off.
             Atom::CeilDiv(a, _) | Atom::FloorDiv(a, _) => self.weight(a).saturating_add(1),
             Atom::Param(_) | Atom::Rem(..) => 1,
