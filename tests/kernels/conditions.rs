@@ -71,3 +71,99 @@ fn conditions_of_parameters_are_checked_by_the_instance() {
     let message = refusal::<4, 128>([4, 128]);
     assert!(message.contains("`BN < 100`") && message.contains("but BN = 128"), "{message}");
 }
+
+/// Each tile and its neighbours, where there are any: unmasked loads that `if` guards.
+#[tile_kernel]
+fn neighbours<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let whole = n / B;
+    let mut sum = Tile::zeros([B]);
+    if i > 0 && i <= whole {
+        sum += x.load([i - 1]);
+    }
+    if i + 1 < whole {
+        sum += x.load([i + 1]);
+    }
+    let mut p = 0usize;
+    while p < whole {
+        sum += x.load([p]) * 100.0;
+        p += 1;
+    }
+    if i >= whole {
+        sum += 1.0;
+    } else {
+        sum += x.load([i]) * 0.5;
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn guards_keep_unmasked_loads_inside() {
+    for n in [3, 8, 19] {
+        let (tile, whole) = (4, n / 4);
+        let x: Vec<f32> = (0..n).map(|i| (i % 7) as f32).collect();
+        let at = |t: usize, k: usize| f64::from(x[t * tile + k]);
+        let expected = (0..n).map(|e| {
+            let (i, k) = (e / tile, e % tile);
+            let before = if i > 0 { at(i - 1, k) } else { 0.0 };
+            let after = if i + 1 < whole { at(i + 1, k) } else { 0.0 };
+            let all: f64 = (0..whole).map(|p| at(p, k) * 100.0).sum();
+            let own = if i >= whole { 1.0 } else { at(i, k) * 0.5 };
+            before + after + all + own
+        });
+        Case {
+            ir: neighbours::ir(),
+            bindings: &[("B", Binding::Const(4))],
+            arguments: vec![array(&x, &[n]), array(&vec![0f32; n], &[n])],
+            output: 1,
+            expected: expected.collect(),
+            tolerance: 0.0,
+            run: &|device| {
+                let x = Tensor::from_slice(device, &x, [n])?;
+                let mut y = Tensor::zeros(device, [n])?;
+                neighbours::<4>(&x, &mut y).launch()?;
+                Ok(super::widen(&y.to_vec()?))
+            },
+        }
+        .check();
+    }
+}
+
+/// `whole` without masks, because of its conditions.
+#[tile_kernel(where(m % BM == 0, n % BN == 0, m >= 2 * BM))]
+fn maskless<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [_, j] = y.index();
+    let second = x.load([1, j]);
+    y.store(x.load_masked(y.index()) + second);
+}
+
+#[test]
+fn conditions_make_masks_and_checks_needless() {
+    let bindings = [("BM".to_owned(), Binding::Const(4)), ("BN".to_owned(), Binding::Const(7))];
+    let instance = tile::ir::specialize(&maskless::ir(), &bindings).unwrap();
+    assert_eq!(instance.checks(), []);
+    let optimized = tile::ir::text::print(&tile::ir::passes::optimize(instance));
+    assert!(!optimized.contains("masked"), "{optimized}");
+    let (m, n) = (12, 14);
+    let x: Vec<f32> = (0..m * n).map(|i| i as f32).collect();
+    let second = |e: usize| x[(4 + e / n % 4) * n + e % n];
+    Case {
+        ir: maskless::ir(),
+        bindings: &[("BM", Binding::Const(4)), ("BN", Binding::Const(7))],
+        arguments: vec![array(&x, &[m, n]), array(&vec![0f32; m * n], &[m, n])],
+        output: 1,
+        expected: (0..m * n).map(|e| f64::from(x[e]) + f64::from(second(e))).collect(),
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [m, n])?;
+            let mut y = Tensor::zeros(device, [m, n])?;
+            maskless::<4, 7>(&x, &mut y).launch()?;
+            Ok(super::widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}

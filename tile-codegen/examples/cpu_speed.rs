@@ -29,6 +29,9 @@ kernel @matmul<BM, BN, BK>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c:
 }
 ";
 
+/// What makes the masks of the matmul needless.
+const WHOLE: &str = " where \"m\": rem(m, BM) eq 0, \"n\": rem(n, BN) eq 0, \"k\": rem(k, BK) eq 0";
+
 const SCALE_ADD: &str = "\
 kernel @scale_add<B>(%x: tensor<n x f32>, %w: tensor<n x f32>, %y: mut tensor<n x f32>) {
   %vx = partition %x [B] : partition<n x f32, [B]>
@@ -94,6 +97,8 @@ fn sums(columns: bool, hint: &str) -> String {
 struct Row {
     title: &'static str,
     source: String,
+    /// What the kernel relies on.
+    conditions: &'static str,
     constants: Vec<(&'static str, usize)>,
     shapes: Vec<Vec<usize>>,
     work: f64,
@@ -104,6 +109,7 @@ fn rows() -> Vec<Row> {
     let matmul = |n: usize, tiles: [usize; 3], title| Row {
         title,
         source: MATMUL.to_owned(),
+        conditions: "",
         constants: vec![("BM", tiles[0]), ("BN", tiles[1]), ("BK", tiles[2])],
         shapes: vec![vec![n, n]; 3],
         work: 2.0 * (n as f64).powi(3),
@@ -112,6 +118,7 @@ fn rows() -> Vec<Row> {
     let sums = |columns: bool, hint: &str, title| Row {
         title,
         source: sums(columns, hint),
+        conditions: "",
         constants: if columns { vec![("R", 16), ("C", 16)] } else { vec![("R", 1), ("C", 1024)] },
         shapes: vec![vec![1 << 12; 2], if columns { vec![1, 1 << 12] } else { vec![1 << 12, 1] }],
         work: 4.0 * f64::from(1 << 24),
@@ -119,11 +126,13 @@ fn rows() -> Vec<Row> {
     };
     vec![
         matmul(512, [64, 64, 64], "matmul f32 512, tiles 64x64x64"),
+        Row { conditions: WHOLE, ..matmul(512, [64, 64, 64], "the same where sizes are whole tiles") },
         matmul(512, [128, 128, 128], "matmul f32 512, tiles 128x128x128"),
         matmul(500, [64, 64, 64], "matmul f32 500, tiles 64x64x64"),
         Row {
             title: "y = x + 3w, 2^12 elements in cache",
             source: SCALE_ADD.to_owned(),
+            conditions: "",
             constants: vec![("B", 1024)],
             shapes: vec![vec![1 << 12]; 3],
             work: 12.0 * 4096.0,
@@ -132,6 +141,7 @@ fn rows() -> Vec<Row> {
         Row {
             title: "y = x + 3w, 2^24 elements",
             source: SCALE_ADD.to_owned(),
+            conditions: "",
             constants: vec![("B", 1024)],
             shapes: vec![vec![1 << 24]; 3],
             work: 12.0 * f64::from(1 << 24),
@@ -140,6 +150,7 @@ fn rows() -> Vec<Row> {
         Row {
             title: "softmax f32 1024x1000, tiles 4x1024",
             source: SOFTMAX.to_owned(),
+            conditions: "",
             constants: vec![("B", 4), ("W", 1024)],
             shapes: vec![vec![1024, 1000]; 2],
             work: 8.0 * 1024.0 * 1000.0,
@@ -156,7 +167,8 @@ fn rows() -> Vec<Row> {
 fn instance(row: &Row) -> Instance {
     let bindings: Vec<_> =
         row.constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
-    let kernel = verify(text::parse(&row.source).expect("the texts above parse"));
+    let source = row.source.replacen(" {", &format!("{} {{", row.conditions), 1);
+    let kernel = verify(text::parse(&source).expect("the texts above parse"));
     specialize(&kernel.expect("the texts above are valid"), &bindings).expect("every parameter is bound")
 }
 

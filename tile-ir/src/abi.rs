@@ -15,13 +15,14 @@
 //! Blocks are numbered row-major over the grid, which is the index space of the outputs or the kernel's own: the
 //! last axis counts fastest. The blocks of a persistent kernel are numbered along one axis.
 
-use crate::analysis::{Bound as IndexBound, Ranges, bounds};
+use crate::analysis::{Bound as IndexBound, Facts, Ranges, bounds};
 use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
 use crate::dtype::DType;
 use crate::grid::Grid;
 use crate::kernel::{Kernel, ValueId};
 use crate::ops::Op;
+use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::{Requirement, Source};
 use std::collections::BTreeMap;
@@ -280,10 +281,8 @@ impl Bound {
 
 impl KernelAbi {
     /// The contract of a kernel whose compile-time parameters are bound.
-    ///
-    /// # Panics
-    /// If an argument's element format is still a parameter; an [`crate::Instance`] has none.
-    pub fn of(kernel: &Kernel) -> KernelAbi {
+    pub fn of(instance: &Instance) -> KernelAbi {
+        let kernel: &Kernel = instance;
         KernelAbi {
             kernel: kernel.name.clone(),
             arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
@@ -291,7 +290,7 @@ impl KernelAbi {
             logs: kernel.walk().into_iter().any(|op| kernel.op(op).op.is_message()),
             persistent: kernel.is_persistent(),
             grids: grids(kernel),
-            checks: checks(kernel),
+            checks: instance.checks().to_vec(),
             conditions: kernel.conditions.clone(),
             file: kernel.file.clone(),
         }
@@ -506,10 +505,12 @@ fn size(values: &SizeValues<'_>, name: &str) -> Option<i64> {
 }
 
 /// What holds for some sizes only. A kernel that doesn't bound an index isn't verified.
-fn checks(kernel: &Kernel) -> Vec<Check> {
+pub(crate) fn checks(kernel: &Kernel) -> Vec<Check> {
     let ranges = Ranges::of(kernel);
+    let known = Ranges::under(kernel, Facts::of(kernel));
     let mut checks = Vec::new();
-    for data in kernel.walk().into_iter().map(|op| kernel.op(op)) {
+    for op in kernel.walk() {
+        let data = kernel.op(op);
         match (&data.op, data.operands.first().map(|&operand| (operand, kernel.ty(operand)))) {
             (Op::View(movement), Some((operand, Type::Tensor(tensor)))) => {
                 let tensor =
@@ -521,9 +522,12 @@ fn checks(kernel: &Kernel) -> Vec<Check> {
             }
             (Op::Load { .. } | Op::Store, Some((view, _))) => {
                 let name = kernel.tensor_name(view);
-                let bounds =
-                    bounds::bounds(kernel, &ranges, data).expect("verified: every index has a range");
-                let open = bounds.into_iter().filter(|bound| bound.decide() != Some(true));
+                let bounds = |ranges: &Ranges| {
+                    bounds::bounds(kernel, ranges, op).expect("verified: every index has a range")
+                };
+                // What the conditions of the kernel don't decide is checked with its sizes.
+                let pairs = bounds(&ranges).into_iter().zip(bounds(&known));
+                let open = pairs.filter(|(_, known)| known.decide() != Some(true)).map(|(bound, _)| bound);
                 for check in open.map(|bound| Check::Bound { tensor: name.clone(), bound }) {
                     if !checks.contains(&check) {
                         checks.push(check);

@@ -68,6 +68,11 @@ impl Dim {
         Dim { terms: BTreeMap::from([(vec![atom], 1)]) }
     }
 
+    /// The extent that one atom is.
+    pub(crate) fn of(atom: &Atom) -> Dim {
+        Dim::atom(atom.clone())
+    }
+
     fn add_term(&mut self, factors: Vec<Atom>, coefficient: i64) {
         let sum = self.terms.get(&factors).copied().unwrap_or(0).saturating_add(coefficient);
         if sum == 0 {

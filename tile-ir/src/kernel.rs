@@ -269,8 +269,13 @@ impl Kernel {
 
     /// Every op in order of appearance, those of nested regions after their owner.
     pub fn walk(&self) -> Vec<OpId> {
+        self.walk_in(self.body)
+    }
+
+    /// Every op of a region in order of appearance, those of nested regions after their owner.
+    pub fn walk_in(&self, region: RegionId) -> Vec<OpId> {
         let mut found = Vec::new();
-        self.walk_region(self.body, &mut found);
+        self.walk_region(region, &mut found);
         found
     }
 

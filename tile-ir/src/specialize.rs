@@ -1,5 +1,6 @@
 //! Binds the compile-time parameters of a kernel.
 
+use crate::abi::{self, Check};
 use crate::condition::Condition;
 use crate::dim::{Atom, Dim};
 use crate::dtype::DType;
@@ -7,7 +8,7 @@ use crate::kernel::{Generic, GenericKind, Kernel};
 use crate::loc::Loc;
 use crate::ops::{Cut, Literal, Op};
 use crate::types::{Elem, PartitionType, TensorType, Type};
-use crate::verify::{VerifiedKernel, VerifyError, verify};
+use crate::verify::{VerifiedKernel, VerifyError, verify, verify_rewritten};
 
 /// The value of one compile-time parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,12 +28,19 @@ pub type Bindings = Vec<(String, Binding)>;
 pub struct Instance {
     kernel: VerifiedKernel,
     bindings: Bindings,
+    checks: Vec<Check>,
 }
 
 impl Instance {
     /// What the parameters were bound to.
     pub fn bindings(&self) -> &Bindings {
         &self.bindings
+    }
+
+    /// What a launch must check of the sizes, so that the loads and stores of the kernel as written stay inside. No
+    /// pass adds to it: what a pass leaves may show less of why an index is inside, but is no other index.
+    pub fn checks(&self) -> &[Check] {
+        &self.checks
     }
 }
 
@@ -106,7 +114,8 @@ pub fn specialize(
     substitution.apply(&mut bound);
     let kernel =
         verify(bound).map_err(|errors| SpecializeError::Invalid { kernel: kernel.name.clone(), errors })?;
-    Ok(Instance { kernel, bindings })
+    let checks = abi::checks(&kernel);
+    Ok(Instance { kernel, bindings, checks })
 }
 
 impl Instance {
@@ -117,8 +126,8 @@ impl Instance {
     pub(crate) fn rewrite(self, pass: &str, rewrite: impl FnOnce(&mut Kernel)) -> Instance {
         let mut kernel = self.kernel.into_inner();
         rewrite(&mut kernel);
-        match verify(kernel) {
-            Ok(kernel) => Instance { kernel, bindings: self.bindings },
+        match verify_rewritten(kernel) {
+            Ok(kernel) => Instance { kernel, bindings: self.bindings, checks: self.checks },
             Err(errors) => panic!("pass `{pass}` broke an invariant: {}", errors[0]),
         }
     }

@@ -1,4 +1,4 @@
-//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `docs`, `fuzz`, `gallery`, `setup`.
+//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `docs`, `fuzz`, `gallery`, `passes`, `setup`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
 
@@ -9,6 +9,7 @@ mod docs;
 mod fuzz;
 mod gallery;
 mod ops_page;
+mod passes;
 mod setup;
 mod steps;
 mod test;
@@ -26,6 +27,7 @@ cargo xtask <command>
   docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
   fuzz [MINUTES] random kernels on every executor against the evaluator, 10 minutes if not said
   gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
+  passes FILE.tir [NAME=VALUE…]  a kernel's IR after every pass, and what is known of its index values
   setup          only install what is missing (LLVM 22, ptxas)
 
 Environment: TILE_DEVICE=cpu|reference|cuda:0 chooses the device of the demo.
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         ["fuzz", minutes] => fuzz::run_for(Some(minutes)),
         ["gallery"] => gallery::write(),
         ["gallery", "--check"] => gallery::check(),
+        ["passes", file, parameters @ ..] => passes::print(file, parameters),
         ["setup"] => setup::llvm().and_then(|()| setup::ptxas().map(drop)),
         [] | ["help" | "-h" | "--help"] => {
             print!("{HELP}");

@@ -78,6 +78,7 @@ impl Kernels {
                 let instance = specialize(&kernel.kernel, bindings)
                     .map_err(|error| format!("{}: {error}", kernel.place))?;
                 instances += 1;
+                output.explain(&instance)?;
                 for target in &targets {
                     compiled.extend(output.compile(&kernel.place, &instance, target)?);
                 }
@@ -174,6 +175,15 @@ struct Compiled {
 }
 
 impl Output<'_> {
+    /// Writes an instance's IR for people: as code is made of it, and after every pass that changed it.
+    fn explain(&self, instance: &Instance) -> Result<(), String> {
+        let folder = self.environment.readable_folder().join(&instance.name);
+        let name = instance_name(instance.bindings());
+        let optimized = passes::optimize(instance.clone());
+        write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
+        write(&folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())
+    }
+
     /// Compiles an instance for a target; for the CPU at every level.
     fn compile(
         &mut self,
@@ -207,8 +217,6 @@ impl Output<'_> {
         let variant = level.map_or(target.name, CpuLevel::name);
         let extension = compiled.artifact.code.extension();
         write(&folder.join(format!("{name}.{variant}.{extension}")), compiled.artifact.code.bytes())?;
-        let optimized = passes::optimize(instance.clone());
-        write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
         if level.is_some() {
             self.objects
                 .push((format!("{}.o", compiled.artifact.symbol), compiled.artifact.code.bytes().to_vec()));

@@ -1,9 +1,10 @@
 //! Whether the elements of a load or store exist: an obligation per axis, which is decided where extents are
 //! numbers or the form shows it, and otherwise is checked at the launch.
 
-use super::range::{Range, Ranges, Span};
+use super::range::{Range, Span};
+use super::ranges::Ranges;
 use crate::dim::{Dim, DimError};
-use crate::kernel::{Kernel, OpData, ValueId};
+use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
 use crate::types::{PartitionType, TensorType};
 use crate::view::Source;
@@ -68,12 +69,12 @@ impl Bound {
     ) -> Result<Option<String>, DimError> {
         let value = |dim: &Dim| dim.evaluate_signed(lookup);
         for span in &self.index.loops {
-            let (min, max) = span.evaluate(lookup)?;
-            if max < min {
+            if span.is_empty(lookup)? {
                 return Ok(None);
             }
         }
-        let span = Span { min: self.index.min.clone(), max: self.index.max.clone() };
+        let (min, max) = (self.index.min.clone(), self.index.max.clone());
+        let span = Span { min, max, requires: Vec::new() };
         let (min, max) = span.evaluate(lookup)?;
         let place = format!("`{}` of {tensor}", self.op);
         for required in &self.index.requires {
@@ -137,7 +138,8 @@ impl Bound {
 ///
 /// # Errors
 /// [`Unbounded`] where an index has no range.
-pub fn bounds(kernel: &Kernel, ranges: &Ranges, data: &OpData) -> Result<Vec<Bound>, Unbounded> {
+pub fn bounds(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, Unbounded> {
+    let data = kernel.op(op);
     let index = match data.load() {
         _ if data.op == (Op::Load { checked: false }) => return Ok(Vec::new()),
         Some(load) => load.index,
@@ -148,12 +150,12 @@ pub fn bounds(kernel: &Kernel, ranges: &Ranges, data: &OpData) -> Result<Vec<Bou
         return Ok(Vec::new());
     };
     let first_operand = data.operands.len() - index.len();
-    let mut found = selections(kernel, ranges, data)?;
+    let mut found = selections(kernel, ranges, op)?;
     for axis in 0..view.tile.len() {
         let range = match index.get(axis) {
-            None => own_tile(view, axis),
+            None => own_tile(ranges, view, axis),
             Some(&value) => {
-                let range = ranges.get(value);
+                let range = ranges.at(op, value);
                 if !range.is_known() {
                     return Err(unbounded(data.op.name(), axis, Some(first_operand + axis)));
                 }
@@ -161,7 +163,7 @@ pub fn bounds(kernel: &Kernel, ranges: &Ranges, data: &OpData) -> Result<Vec<Bou
             }
         };
         let (tile, step) = (view.tile[axis].clone(), view.steps[axis].clone());
-        found.push(bound(data.op.name(), &view.tensor, axis, range, (tile, step)));
+        found.push(bound(ranges, data.op.name(), (&view.tensor, axis), range, (tile, step)));
     }
     Ok(found)
 }
@@ -173,46 +175,48 @@ fn unbounded(op: &str, axis: usize, operand: Option<usize>) -> Unbounded {
     Unbounded { operand, message }
 }
 
-fn own_tile(view: &PartitionType, axis: usize) -> Range {
-    let last = view.index_space()[axis].clone() - Dim::from(1);
+fn own_tile(ranges: &Ranges, view: &PartitionType, axis: usize) -> Range {
+    let last = ranges.facts().apply(&view.index_space()[axis]) - Dim::from(1);
     Range { min: vec![Dim::from(0)], max: vec![last], ..Range::default() }
 }
 
 /// The selections that the view of a load or store was made by.
-fn selections(kernel: &Kernel, ranges: &Ranges, data: &OpData) -> Result<Vec<Bound>, Unbounded> {
+fn selections(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, Unbounded> {
+    let data = kernel.op(op);
     let tensor = |view: ValueId| kernel.definition(view).and_then(|data| data.operands.first().copied());
     let Some(tensor) = data.operands.first().and_then(|&view| tensor(view)) else { return Ok(Vec::new()) };
     let selections = Source::of(kernel, tensor).selections;
     selections
         .into_iter()
         .map(|selection| {
-            let range = ranges.get(selection.index);
+            let range = ranges.at(op, selection.index);
             if !range.is_known() {
                 let Unbounded { message, .. } = unbounded(data.op.name(), selection.axis, None);
                 let message = message.replacen("the index of axis", "the `select` of axis", 1);
                 return Err(Unbounded { operand: None, message });
             }
-            Ok(bound("select", &selection.from, selection.axis, range, (Dim::from(1), Dim::from(1))))
+            let one = || Dim::from(1);
+            Ok(bound(ranges, "select", (&selection.from, selection.axis), range, (one(), one())))
         })
         .collect()
 }
 
 fn bound(
+    ranges: &Ranges,
     op: &'static str,
-    tensor: &TensorType,
-    axis: usize,
+    (tensor, axis): (&TensorType, usize),
     index: Range,
     (tile, step): (Dim, Dim),
 ) -> Bound {
-    let extent = tensor.extents[axis].clone();
+    let known = |dim: &Dim| ranges.facts().apply(dim);
     let windows = tensor.layout.as_ref().map_or_else(Vec::new, |layout| layout.windows[axis].clone());
-    Bound { op, axis, index, tile, step, extent, windows }
+    let windows = windows.iter().map(|(begin, end)| (known(begin), known(end))).collect();
+    Bound { op, axis, index, tile, step, extent: known(&tensor.extents[axis]), windows }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::OpId;
     use crate::text::parse;
 
     /// The bounds of the first load of `x: tensor<m x f32>` in tiles of 4, in a kernel that isn't verified.
@@ -229,7 +233,7 @@ mod tests {
         let kernel = parse(&source).unwrap();
         let load = |op: &OpId| kernel.op(*op).op.is_load() || kernel.op(*op).op.is_store();
         let op = kernel.walk().into_iter().find(load).unwrap();
-        bounds(&kernel, &Ranges::of(&kernel), kernel.op(op))
+        bounds(&kernel, &Ranges::of(&kernel), op)
     }
 
     fn violation(lines: &str, m: i64, n: i64) -> Option<String> {

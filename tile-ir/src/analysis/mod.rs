@@ -1,10 +1,18 @@
-//! What is known of index values before a kernel runs, and what follows for its loads and stores.
+//! What is known of values before a kernel runs, and what follows for its loads and stores.
 //!
-//! [`range`] bounds every index by extents; [`bounds`] says from that which loads and stores stay inside their
-//! tensors: always, never, or for the sizes that a launch checks. Neither changes IR.
+//! [`facts`] is what the kernel's conditions say of its sizes; [`ranges`] bounds every index by extents, where it
+//! stands; [`bounds`] says from both which loads and stores stay inside their tensors: always, never, or for the
+//! sizes that a launch checks; [`divisibility`] says what divides an integer. None changes IR.
 
 pub mod bounds;
+pub mod divisibility;
+pub mod facts;
 pub mod range;
+pub mod ranges;
+mod refine;
 
 pub use bounds::{Bound, Unbounded};
-pub use range::{Range, Ranges};
+pub use divisibility::Divisors;
+pub use facts::Facts;
+pub use range::Range;
+pub use ranges::Ranges;

@@ -1,4 +1,4 @@
-//! Ranges of index values: lower and upper bounds as extents.
+//! The range of an index value: lower and upper bounds as extents, and arithmetic on them.
 //!
 //! A range speaks of the integer that an expression has without wrapping. Sums, differences and products keep
 //! to it modulo 2^64, so a result that is in bounds is the value itself; what doesn't keep to it (quotients,
@@ -6,11 +6,6 @@
 //! refuses overflow, and bounds that overflow are refused with it.
 
 use crate::dim::{Dim, DimError};
-use crate::dtype::DType;
-use crate::kernel::{Kernel, OpData, RegionId, ValueId};
-use crate::ops::{BinaryOp, Literal, Op};
-use crate::types::Type;
-use std::collections::HashMap;
 use std::fmt;
 
 /// How many alternatives of a bound are kept.
@@ -29,13 +24,15 @@ pub struct Range {
     pub requires: Vec<Dim>,
 }
 
-/// The bounds of a loop counter.
+/// The bounds of a loop counter, or of a value that a condition compares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     /// Each is a lower bound.
     pub min: Vec<Dim>,
     /// Each is an upper bound, included.
     pub max: Vec<Dim>,
+    /// Extents that the bounds rely on not being negative.
+    pub requires: Vec<Dim>,
 }
 
 impl Span {
@@ -50,10 +47,23 @@ impl Span {
         let max = values(&self.max)?.into_iter().min().unwrap_or(i64::MAX);
         Ok((min, max))
     }
+
+    /// Whether nothing lies between the bounds, so that no code runs that depends on them.
+    ///
+    /// # Errors
+    /// [`DimError`] where a bound has no value.
+    pub fn is_empty(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<bool, DimError> {
+        let (min, max) = self.evaluate(lookup)?;
+        let mut reliable = true;
+        for required in &self.requires {
+            reliable &= required.evaluate_signed(lookup)? >= 0;
+        }
+        Ok(reliable && max < min)
+    }
 }
 
 impl Range {
-    fn exact(dim: Dim) -> Range {
+    pub(super) fn exact(dim: Dim) -> Range {
         let requires = if dim.is_natural() { Vec::new() } else { vec![dim.clone()] };
         Range { min: vec![dim.clone()], max: vec![dim], requires, loops: Vec::new() }
     }
@@ -72,7 +82,7 @@ impl Range {
     }
 
     /// The range of a value that isn't negative, or unknown.
-    fn settled(mut self) -> Range {
+    pub(super) fn settled(mut self) -> Range {
         match self.min.first() {
             None => Range::default(),
             Some(first) => {
@@ -85,7 +95,7 @@ impl Range {
     }
 
     /// A range with the conditions of both operands.
-    fn joined(a: &Range, b: &Range, min: Vec<Dim>, max: Vec<Dim>) -> Range {
+    pub(super) fn joined(a: &Range, b: &Range, min: Vec<Dim>, max: Vec<Dim>) -> Range {
         let mut joined = Range { min, max, loops: a.loops.clone(), requires: a.requires.clone() };
         joined.loops.extend(b.loops.iter().filter(|span| !a.loops.contains(span)).cloned());
         joined.requires.extend(b.requires.iter().filter(|dim| !a.requires.contains(dim)).cloned());
@@ -101,24 +111,24 @@ impl Range {
         joined
     }
 
-    fn add(&self, other: &Range) -> Range {
+    pub(super) fn add(&self, other: &Range) -> Range {
         let sum = |a: &Dim, b: &Dim| a.clone() + b.clone();
         Range::joined(self, other, pairs(&self.min, &other.min, sum), pairs(&self.max, &other.max, sum))
     }
 
-    fn sub(&self, other: &Range) -> Range {
+    pub(super) fn sub(&self, other: &Range) -> Range {
         let difference = |a: &Dim, b: &Dim| a.clone() - b.clone();
         let (min, max) = (pairs(&self.min, &other.max, difference), pairs(&self.max, &other.min, difference));
         Range::joined(self, other, min, max)
     }
 
-    fn mul(self, other: Range) -> Range {
+    pub(super) fn mul(self, other: Range) -> Range {
         let (a, b) = (self.settled(), other.settled());
         let product = |a: &Dim, b: &Dim| a.clone() * b.clone();
         Range::joined(&a, &b, pairs(&a.min, &b.min, product), pairs(&a.max, &b.max, product))
     }
 
-    fn div(self, other: Range) -> Range {
+    pub(super) fn div(self, other: Range) -> Range {
         let (a, b) = (self.settled(), other.settled());
         match b.as_exact().filter(|divisor| is_positive(divisor)) {
             Some(divisor) => {
@@ -126,11 +136,13 @@ impl Range {
                 let (min, max) = (quotient(&a.min), quotient(&a.max));
                 Range::joined(&a, &b, min, max)
             }
+            // The quotient by a negative number is negative.
+            None if b.min.is_empty() => Range::default(),
             None => Range::joined(&a, &b, zero(&a), a.max.clone()),
         }
     }
 
-    fn rem(self, other: Range) -> Range {
+    pub(super) fn rem(self, other: Range) -> Range {
         let (a, b) = (self.settled(), other.settled());
         let mut max = a.max.clone();
         if let Some(divisor) = b.as_exact().filter(|divisor| is_positive(divisor)) {
@@ -139,7 +151,28 @@ impl Range {
         Range::joined(&a, &b, zero(&a), max)
     }
 
-    fn minimum(self, other: Range) -> Range {
+    /// The bits that a mask, a number that isn't negative, leaves.
+    pub(super) fn masked(self, other: Range) -> Range {
+        let (a, b) = if other.constant().is_some() { (self, other) } else { (other, self) };
+        let (Some(mask @ 0..), false) = (b.constant(), a.min.is_empty()) else { return Range::default() };
+        let max = [a.max.as_slice(), &[Dim::from(mask)]].concat();
+        // Of a number that is negative or has wrapped, only the mask bounds what is left.
+        match a.min.iter().any(Dim::is_natural) {
+            true => Range::joined(&a, &b, vec![Dim::from(0)], max),
+            false => Range::exact(Dim::from(0)).either(Range::exact(Dim::from(mask))),
+        }
+    }
+
+    /// Whether the value is 0.
+    pub(super) fn is_zero(&self) -> bool {
+        self.constant() == Some(0)
+    }
+
+    pub(super) fn constant(&self) -> Option<i64> {
+        self.as_exact().and_then(Dim::as_const)
+    }
+
+    pub(super) fn minimum(self, other: Range) -> Range {
         let (a, b) = (self.settled(), other.settled());
         if a.min.is_empty() || b.min.is_empty() {
             return Range::default();
@@ -150,7 +183,7 @@ impl Range {
         Range::joined(&a, &b, min, [a.max.clone(), b.max.clone()].concat())
     }
 
-    fn maximum(self, other: Range) -> Range {
+    pub(super) fn maximum(self, other: Range) -> Range {
         let (a, b) = (self.settled(), other.settled());
         if a.min.is_empty() || b.min.is_empty() {
             return Range::default();
@@ -159,7 +192,7 @@ impl Range {
     }
 
     /// One of two values.
-    fn either(self, other: Range) -> Range {
+    pub(super) fn either(self, other: Range) -> Range {
         let (a, b) = (self.settled(), other.settled());
         if a.min.is_empty() || b.min.is_empty() {
             return Range::default();
@@ -201,138 +234,6 @@ fn is_positive(dim: &Dim) -> bool {
     (raised - Dim::from(1)).is_natural()
 }
 
-/// The ranges of a kernel's integer scalars.
-#[derive(Clone, Debug, Default)]
-pub struct Ranges {
-    ranges: HashMap<ValueId, Range>,
-}
-
-impl Ranges {
-    /// Analyses a verified kernel, or one that is correct but for the bounds of its loads.
-    pub fn of(kernel: &Kernel) -> Ranges {
-        let mut ranges = Ranges::default();
-        ranges.region(kernel, kernel.body());
-        ranges
-    }
-
-    /// What is known of a value; the default knows nothing.
-    pub fn get(&self, value: ValueId) -> Range {
-        self.ranges.get(&value).cloned().unwrap_or_default()
-    }
-
-    fn region(&mut self, kernel: &Kernel, region: RegionId) {
-        for &op in &kernel.region(region).ops {
-            let data = kernel.op(op);
-            self.op(kernel, data);
-            for &inner in &data.regions {
-                if data.op == Op::For {
-                    self.counter(kernel, data, inner);
-                }
-                self.region(kernel, inner);
-            }
-        }
-    }
-
-    fn op(&mut self, kernel: &Kernel, data: &OpData) {
-        if data.op == Op::BlockIndex {
-            let Some(view) = data.operands.first().and_then(|&view| kernel.ty(view).as_partition()) else {
-                return;
-            };
-            for (&result, tiles) in data.results.iter().zip(view.index_space()) {
-                // A block exists where the grid isn't empty; a launch of no blocks checks no bounds.
-                let last = tiles - Dim::from(1);
-                let range = Range { min: vec![Dim::from(0)], max: vec![last], ..Range::default() };
-                self.ranges.insert(result, range);
-            }
-            return;
-        }
-        let &[result] = data.results.as_slice() else { return };
-        if let Op::BlockId { axis } | Op::BlockCount { axis } = data.op {
-            // How many blocks share tiles is the launch's choice.
-            if kernel.is_persistent() {
-                return;
-            }
-            let Some(blocks) = kernel.grid_space().and_then(|space| space.get(axis).cloned()) else { return };
-            let last = blocks.clone() - Dim::from(1);
-            let of_block = Range { min: vec![Dim::from(0)], max: vec![last], ..Range::default() };
-            let is_index = matches!(data.op, Op::BlockId { .. });
-            let range = if is_index { of_block } else { Range::exact(blocks) };
-            self.ranges.insert(result, range);
-            return;
-        }
-        let Some(dtype) = integer(kernel, result) else { return };
-        let range = self.value(kernel, data);
-        if range.is_known() && fits(dtype, &range) {
-            self.ranges.insert(result, range);
-        }
-    }
-
-    /// What is known of an operand: an unsigned number of which nothing is known isn't negative.
-    fn operand(&self, kernel: &Kernel, value: ValueId) -> Range {
-        let unsigned = integer(kernel, value).is_some_and(|dtype| !dtype.is_signed());
-        let unknown =
-            || Range { min: if unsigned { vec![Dim::from(0)] } else { Vec::new() }, ..Range::default() };
-        self.ranges.get(&value).cloned().unwrap_or_else(unknown)
-    }
-
-    fn value(&self, kernel: &Kernel, data: &OpData) -> Range {
-        let operand = |i: usize| self.operand(kernel, data.operands[i]);
-        match &data.op {
-            Op::Constant { value: Literal::Int(value), .. } => i64::try_from(*value)
-                .map_or_else(|_| Range::default(), |value| Range::exact(Dim::from(value))),
-            Op::Extent(dim) => Range::exact(dim.clone()),
-            Op::Binary(BinaryOp::Add) => operand(0).add(&operand(1)),
-            Op::Binary(BinaryOp::Sub) => operand(0).sub(&operand(1)),
-            Op::Binary(BinaryOp::Mul) => operand(0).mul(operand(1)),
-            Op::Binary(BinaryOp::Div) => operand(0).div(operand(1)),
-            Op::Binary(BinaryOp::Rem) => operand(0).rem(operand(1)),
-            Op::Binary(BinaryOp::Min) => operand(0).minimum(operand(1)),
-            Op::Binary(BinaryOp::Max) => operand(0).maximum(operand(1)),
-            Op::Select => operand(1).either(operand(2)),
-            Op::Cast(_) if data.operands.iter().all(|&value| integer(kernel, value).is_some()) => operand(0),
-            _ => Range::default(),
-        }
-    }
-
-    fn counter(&mut self, kernel: &Kernel, data: &OpData, region: RegionId) {
-        let (Some(&counter), [start, end, ..]) =
-            (kernel.region(region).params.first(), data.operands.as_slice())
-        else {
-            return;
-        };
-        let start = self.operand(kernel, *start).settled();
-        let before = |dim: &Dim| dim.clone() - Dim::from(1);
-        // An extent that is negative reads as 0, and either way the loop runs over nothing.
-        let end = match kernel.definition(*end).map(|data| &data.op) {
-            Some(Op::Extent(dim)) => {
-                Range { min: vec![Dim::from(0)], max: vec![dim.clone()], ..Range::default() }
-            }
-            _ => self.operand(kernel, *end).settled(),
-        };
-        let (min, max) = (start.min.clone(), end.max.iter().map(before).collect());
-        let mut range = Range::joined(&start, &end, min, max);
-        if range.is_known() {
-            range.loops.push(Span { min: range.min.clone(), max: range.max.clone() });
-            self.ranges.insert(counter, range);
-        }
-    }
-}
-
-/// The format of an integer scalar.
-fn integer(kernel: &Kernel, value: ValueId) -> Option<DType> {
-    match kernel.ty(value) {
-        Type::Scalar(elem) => elem.known().filter(|dtype| !dtype.is_float() && *dtype != DType::Bool),
-        _ => None,
-    }
-}
-
-/// Whether arithmetic in a format wraps at 2^64, or the value is known to be far from where it does.
-fn fits(dtype: DType, range: &Range) -> bool {
-    let Some(limit) = (dtype.bytes() < 8).then(|| 1i64 << (8 * dtype.bytes() - 1)) else { return true };
-    let inside = |dim: &Dim| dim.as_const().is_some_and(|value| (-limit..limit).contains(&value));
-    range.min.iter().chain(&range.max).all(inside)
-}
-
 impl fmt::Display for Range {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |bounds: &[Dim], name: &str| match bounds {
@@ -350,58 +251,9 @@ impl fmt::Display for Range {
     }
 }
 
-/// The kernel's text with the range of every integer scalar in a comment beside its definition.
-pub fn print(kernel: &Kernel) -> String {
-    let ranges = Ranges::of(kernel);
-    let note = |value: ValueId| ranges.ranges.get(&value).map(Range::to_string);
-    crate::text::print_with_notes(kernel, &note)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::parse;
-    use crate::verify::verify;
-
-    fn kernel(body: &str) -> Kernel {
-        let source = format!(
-            "kernel @k<B>(%x: tensor<m x n x f32>, %count: index, %y: mut tensor<m x n x f32>) {{
-  %v = partition %y [B, 8] : mut partition<m x n x f32, [B, 8]>
-  %i, %j = block_index %v : index, index
-{body}
-}}
-"
-        );
-        verify(parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}")).into_inner()
-    }
-
-    #[test]
-    fn ranges_are_printed_beside_definitions() {
-        let body = "  %two = constant 2 : index
-  %m = extent m : index
-  %sum = add %i, %two : index
-  %difference = sub %j, %two : index
-  %scaled = mul %i, %two : index
-  %half = div %scaled, %two : index
-  %by_size = div %i, %m : index
-  %odd = rem %count, %two : index
-  %kept = rem %j, %two : index
-  %by_zero = rem %i, %m : index
-  %clamped = min %i, %m : index
-  %raised = max %i, %two : index
-  %wide = cast %i : i64
-  %narrow = cast %i : i32
-  %back = cast %wide : index
-  %unknown = add %i, %count : index
-  %end = extent ceil_div(n, 8) - 1 : index
-  for %p = %two to %end {
-    %before = sub %p, %two : index
-    for %q = %p to %m {
-      %product = mul %p, %q : index
-    }
-  }";
-        insta::assert_snapshot!(print(&kernel(body)));
-    }
 
     /// Every printed range holds for every index and size of a small box, where nothing wraps.
     #[test]

@@ -55,6 +55,33 @@ predicates! {
     Ge "ge" ">=" >= Number, "Greater or equal.";
 }
 
+impl Predicate {
+    /// The predicate that holds of `b, a` where this one holds of `a, b`.
+    #[must_use]
+    pub const fn swapped(self) -> Predicate {
+        match self {
+            Predicate::Eq | Predicate::Ne => self,
+            Predicate::Lt => Predicate::Gt,
+            Predicate::Le => Predicate::Ge,
+            Predicate::Gt => Predicate::Lt,
+            Predicate::Ge => Predicate::Le,
+        }
+    }
+
+    /// The predicate that holds of integers where this one doesn't.
+    #[must_use]
+    pub const fn negated(self) -> Predicate {
+        match self {
+            Predicate::Eq => Predicate::Ne,
+            Predicate::Ne => Predicate::Eq,
+            Predicate::Lt => Predicate::Ge,
+            Predicate::Le => Predicate::Gt,
+            Predicate::Gt => Predicate::Le,
+            Predicate::Ge => Predicate::Lt,
+        }
+    }
+}
+
 macro_rules! classifications {
     ($($variant:ident $name:literal $float:expr, $doc:literal;)*) => {
         /// A question about one float; the result is `bool`.
@@ -105,6 +132,16 @@ impl Classification {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn swapped_and_negated_predicates_agree_with_numbers() {
+        for &predicate in Predicate::ALL {
+            for (a, b) in [(1, 2), (2, 2), (3, 2)] {
+                assert_eq!(predicate.swapped().holds(b, a), predicate.holds(a, b));
+                assert_eq!(predicate.negated().holds(a, b), !predicate.holds(a, b));
+            }
+        }
+    }
 
     #[test]
     fn names_are_unique_within_a_table() {

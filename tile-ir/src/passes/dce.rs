@@ -34,15 +34,17 @@ fn stays(kernel: &Kernel, op: OpId, live: &HashSet<ValueId>) -> bool {
     data.op.has_effect()
         || declares_grid
         || data.results.iter().any(|result| live.contains(result))
-        || data.regions.iter().any(|&region| has_effect(kernel, region))
+        || data.regions.iter().any(|&region| acts_inside(kernel, region))
 }
 
-fn has_effect(kernel: &Kernel, region: RegionId) -> bool {
-    kernel.region(region).ops.iter().any(|&op| {
-        let data = kernel.op(op);
-        data.op != Op::Yield && data.op.has_effect()
-            || data.regions.iter().any(|&inner| has_effect(kernel, inner))
-    })
+/// Whether an op does something that others see.
+pub(super) fn acts(op: &Op) -> bool {
+    op.has_effect() && *op != Op::Yield
+}
+
+/// Whether an op of a region, or inside of one, does something that others see.
+pub(super) fn acts_inside(kernel: &Kernel, region: RegionId) -> bool {
+    kernel.walk_in(region).into_iter().any(|op| acts(&kernel.op(op).op))
 }
 
 fn sweep(kernel: &mut Kernel, region: RegionId, live: &HashSet<ValueId>) {

@@ -1,5 +1,6 @@
 //! Target-free rewrites. [`PIPELINE`] is their order; each leaves a verified instance.
 
+mod canonicalize;
 mod cse;
 mod dce;
 mod fold;
@@ -9,6 +10,7 @@ mod unmask;
 
 use crate::kernel::{Kernel, ValueId};
 use crate::specialize::Instance;
+use crate::text;
 use std::collections::HashMap;
 
 /// A pass: its name for dumps, timing and tests, and what it does.
@@ -20,14 +22,17 @@ pub struct Pass {
     pub rewrite: fn(&mut Kernel),
 }
 
-/// Every target runs these, in this order: constants first, so that equal ones can be merged; then equal
-/// ops, so that fewer are moved; then what doesn't change out of loops; then masks that hide nothing; then loops
-/// ask for what they read later; at last what nobody uses goes.
+/// Every target runs these, in this order: constants and canonical forms first, so that what is equal looks equal
+/// and can be merged; then what doesn't change out of loops, where more of it meets its equal. Operands that were
+/// merged let canonical forms apply that didn't (`x - y` is now `x - x`), so they are made once more. Then masks that
+/// hide nothing; then loops ask for what they read later; at last what nobody uses goes.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "fold", rewrite: fold::run },
+    Pass { name: "canonicalize", rewrite: canonicalize::run },
     Pass { name: "cse", rewrite: cse::run },
     Pass { name: "licm", rewrite: licm::run },
     Pass { name: "cse-after-licm", rewrite: cse::run },
+    Pass { name: "canonicalize-after-cse", rewrite: canonicalize::run },
     Pass { name: "unmask", rewrite: unmask::run },
     Pass { name: "prefetch", rewrite: prefetch::run },
     Pass { name: "dce", rewrite: dce::run },
@@ -39,6 +44,35 @@ pub const PIPELINE: &[Pass] = &[
 /// If a pass breaks an invariant of the IR, which is a bug.
 pub fn optimize(instance: Instance) -> Instance {
     PIPELINE.iter().fold(instance, run)
+}
+
+/// The instance after each pass of [`PIPELINE`] that changed something, by the pass's name.
+///
+/// # Panics
+/// As [`optimize`].
+pub fn trace(instance: Instance) -> Vec<(&'static str, Instance)> {
+    let mut steps: Vec<(&'static str, Instance)> = Vec::new();
+    let mut last = (text::print(&instance), instance);
+    for pass in PIPELINE {
+        let next = run(last.1.clone(), pass);
+        let printed = text::print(&next);
+        if printed != last.0 {
+            steps.push((pass.name, next.clone()));
+        }
+        last = (printed, next);
+    }
+    steps
+}
+
+/// The text of [`trace`], a section to a pass, after the instance itself.
+///
+/// # Panics
+/// As [`optimize`].
+pub fn print_trace(instance: &Instance) -> String {
+    let section = |name: &str, instance: &Instance| format!("; {name}\n\n{}", text::print(instance));
+    let mut sections = vec![section("specialize", instance)];
+    sections.extend(trace(instance.clone()).iter().map(|(name, instance)| section(name, instance)));
+    sections.join("\n")
 }
 
 /// Runs one pass.
@@ -66,7 +100,7 @@ fn replace_uses(kernel: &mut Kernel, replacement: &HashMap<ValueId, ValueId>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{specialize, text, verify};
+    use crate::{specialize, verify};
 
     /// A kernel's text after the named passes.
     fn after(passes: &[&str], body: &str) -> String {
@@ -268,5 +302,69 @@ kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
   }
   store_masked %vy, %w";
         insta::assert_snapshot!(after(&["fold", "licm", "dce"], body));
+    }
+
+    /// A matmul with masks, of sizes that satisfy these conditions.
+    fn matmul(conditions: &str) -> Instance {
+        let source = format!(
+            "kernel @matmul(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>){conditions} {{
+  %va = partition %a [16, 32] : partition<m x k x f32, [16, 32]>
+  %vb = partition %b [32, 48] : partition<k x n x f32, [32, 48]>
+  %vc = partition %c [16, 48] : mut partition<m x n x f32, [16, 48]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : f32
+  %zeros = splat %pad : tile<16 x 48 x f32>
+  %zero = constant 0 : index
+  %end = extent ceil_div(k, 32) : index
+  %sum = for %p = %zero to %end carry (%acc = %zeros) : tile<16 x 48 x f32> {{
+    %x = load_masked %va[%i, %p] pad %pad : tile<16 x 32 x f32>
+    %y = load_masked %vb[%p, %j] pad %pad : tile<32 x 48 x f32>
+    %next = mma %x, %y, %acc : tile<16 x 48 x f32>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        specialize(&kernel, &[]).unwrap()
+    }
+
+    #[test]
+    fn a_matmul_of_whole_tiles_has_no_masks() {
+        let all = " where \"m\": rem(m, 16) eq 0, \"n\": rem(n, 96) eq 0, \"k\": rem(k, 32) eq 0";
+        let optimized = optimize(matmul(all));
+        assert_eq!(crate::abi::KernelAbi::of(&optimized).checks, []);
+        insta::assert_snapshot!(text::print(&optimized));
+        let masks = |conditions| text::print(&optimize(matmul(conditions))).matches("_masked").count();
+        assert_eq!(masks(""), 3);
+        assert_eq!(masks(all), 0);
+        // A size that fills no tile leaves the masks of its axis, and so does a tile of another extent.
+        assert_eq!(masks(" where \"m\": rem(m, 16) eq 0, \"k\": rem(k, 32) eq 0"), 2);
+        assert_eq!(masks(" where \"m\": rem(m, 8) eq 0, \"n\": rem(n, 48) eq 0, \"k\": rem(k, 32) eq 0"), 2);
+        // Conditions that nothing satisfies: the kernel runs for no size, whatever is made of it.
+        assert!(masks(" where \"m\": rem(m, 2) eq 1, \"n\": rem(m, 2) eq 0") <= 3);
+    }
+
+    #[test]
+    fn a_trace_has_every_pass_that_changes_something() {
+        let instance =
+            matmul(" where \"m\": rem(m, 16) eq 0, \"n\": rem(n, 48) eq 0, \"k\": rem(k, 32) eq 0");
+        let steps = trace(instance.clone());
+        let names: Vec<&str> = steps.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["unmask"]);
+        let last = steps.last().map(|(_, instance)| text::print(instance));
+        assert_eq!(last, Some(text::print(&optimize(instance.clone()))));
+        insta::assert_snapshot!(print_trace(&instance));
+    }
+
+    #[test]
+    fn merged_operands_let_canonical_forms_apply() {
+        let body = "  %a = load_masked %vx[%i] pad %pad : tile<4 x f32>
+  %b = load_masked %vx[%i] pad %pad : tile<4 x f32>
+  %least = min %a, %b : tile<4 x f32>
+  store_masked %vy, %least";
+        let names: Vec<&str> = PIPELINE.iter().map(|pass| pass.name).collect();
+        insta::assert_snapshot!(after(&names, body));
     }
 }

@@ -1,0 +1,30 @@
+//! `cargo xtask passes FILE.tir [NAME=VALUE…]`: a kernel's IR after every pass that changes it, and what is known of
+//! its index values. Parameters are numbers or element formats: `BM=64 T=f32`.
+
+use tile_ir::analysis::{divisibility, ranges};
+use tile_ir::{Binding, DType, passes, specialize, text, verify};
+
+/// Prints the passes of a kernel.
+pub(crate) fn print(file: &str, parameters: &[&str]) -> Result<(), String> {
+    let source = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let kernel = text::parse(&source).map_err(|error| format!("{file}:{error}"))?;
+    let kernel = verify(kernel).map_err(|errors| {
+        let lines: Vec<String> =
+            errors.iter().map(|error| format!("{file}:{}: {error}", error.loc)).collect();
+        lines.join("\n")
+    })?;
+    let bindings = parameters.iter().map(|parameter| binding(parameter)).collect::<Result<Vec<_>, _>>()?;
+    let instance = specialize(&kernel, &bindings).map_err(|error| error.to_string())?;
+    println!("{}", passes::print_trace(&instance));
+    println!("; ranges\n\n{}", ranges::print(&instance));
+    print!("; divisors\n\n{}", divisibility::print(&instance));
+    Ok(())
+}
+
+fn binding(parameter: &str) -> Result<(String, Binding), String> {
+    let expected = || format!("`{parameter}` isn't a parameter; write `BM=64` or `T=f32`");
+    let (name, value) = parameter.split_once('=').ok_or_else(expected)?;
+    let number = value.parse().ok().map(Binding::Const);
+    let value = number.or_else(|| DType::from_name(value).map(Binding::Elem)).ok_or_else(expected)?;
+    Ok((name.to_owned(), value))
+}
