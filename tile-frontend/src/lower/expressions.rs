@@ -127,8 +127,13 @@ impl Lowering {
             Some((Constant::Float(value), dtype)) => self.typed(Literal::Float(value), dtype, path.span()),
             Some((Constant::Int(value), dtype)) => self.typed(Literal::Int(value), dtype, path.span()),
             None => {
+                if let Some(value) = self.constant_of_parameter(&segments, path.span())? {
+                    return Ok(value);
+                }
                 let name = segments.join("::");
-                let help = "kernels know `f32::INFINITY`, `f32::MAX`, `i32::MAX` and their kin, and `std::f32::consts`";
+                let help = "kernels know `f32::INFINITY`, `f32::MAX`, `i32::MAX` and their kin, and `std::f32::consts`; \
+                            of a type parameter `T` they know `T::ZERO`, `T::ONE`, `T::of(0.5)`, and of a `Float` also \
+                            `T::INFINITY`, `T::NEG_INFINITY` and `T::NAN`";
                 self.error(path.span(), format!("`{name}` isn't known in a kernel"), help)
             }
         }
@@ -155,7 +160,9 @@ impl Lowering {
             }
             (UnOp::Neg(minus), _) => {
                 let negated = self.unary(UnaryOp::Neg, &value, span, unary.expr.span())?;
-                self.note_scalar(minus.span(), "neg", &negated);
+                if matches!(&negated, Val::Data(data) if self.shape(*data).is_none()) {
+                    self.note_scalar(minus.span(), "neg", &negated);
+                }
                 Ok(negated)
             }
             (UnOp::Not(_), _) => self.unary(UnaryOp::Not, &value, span, unary.expr.span()),

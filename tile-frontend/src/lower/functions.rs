@@ -230,6 +230,8 @@ impl Lowering {
                         Some(given) => self.type_argument(given)?,
                         None => self.elements.unknown(),
                     };
+                    let generics = &helper.function.sig.generics;
+                    self.note_bound(parameter, generics, &elem, &site.name, call.func.span());
                     site.types.insert(parameter.ident.to_string(), elem);
                 }
                 GenericParam::Const(parameter) => {
