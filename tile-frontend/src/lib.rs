@@ -10,6 +10,7 @@
 
 mod assigned;
 mod attribute;
+mod called;
 mod diagnostic;
 mod elements;
 mod exits;
@@ -24,6 +25,7 @@ mod signature;
 mod span;
 mod value;
 
+pub use called::called_elsewhere;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use functions::function;
 pub use helpers::{Helpers, is_function, is_kernel, is_module, path_text};

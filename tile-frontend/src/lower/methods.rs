@@ -1,6 +1,7 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
 use super::movement::is_movement;
+use super::names;
 use super::{Lowered, Lowering, kind};
 use crate::span::Spanned;
 use crate::value::Val;
@@ -18,11 +19,16 @@ impl Lowering {
             Val::Data(data) if self.shape(data).is_some() => self.tile_method(data, call),
             Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.scalar_method(&receiver, call),
             Val::Poison => Err(super::Reported),
-            other => self.error(
-                call.method.span(),
-                format!("{} has no methods in a kernel", kind(&other)),
-                "use its parts",
-            ),
+            other => {
+                let message = format!("{} has no methods in a kernel", kind(&other));
+                let help = match (&other, call.method.to_string().as_str()) {
+                    (Val::List(_), "len") => "its length is that of its type",
+                    (Val::List(_), "iter" | "into_iter") => "write `for t in values`",
+                    (_, "clone") => "values of kernels are `Copy`; leave the call out",
+                    _ => "use its parts",
+                };
+                self.error(call.method.span(), message, help)
+            }
         }
     }
 
@@ -84,12 +90,7 @@ impl Lowering {
             "load_masked" | "store_masked" | "load" | "store" => {
                 self.no_method("a tile", call, "loads and stores are methods of partition views")
             }
-            "clone" => self.no_method("a tile", call, "tiles are `Copy`; leave the call out"),
-            _ => self.no_method(
-                "a tile",
-                call,
-                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cumsum`, `sort`, `top_k`, `histogram`, `cast`, `broadcast`, `reshape`, `permute`, `t`, `extract`, `insert`, `cat`, `pad`, `flip`, `roll`, `repeat`, `gather`, `scatter`, `item` and the mathematical functions",
-            ),
+            _ => self.no_method("a tile", call, &names::help_of_tile(&name)),
         }
     }
 

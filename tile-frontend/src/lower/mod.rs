@@ -27,6 +27,7 @@ mod matches;
 mod messages;
 mod methods;
 mod movement;
+pub(crate) mod names;
 mod operators;
 mod places;
 mod ranges;

@@ -1,6 +1,6 @@
 //! Methods of tensors and partition views: cutting, indexing, loading, storing.
 
-use super::{Lowered, Lowering};
+use super::{Lowered, Lowering, names};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
@@ -30,13 +30,7 @@ impl Lowering {
             }
             _ => match self.movement(tensor, &ty, call)? {
                 Some(moved) => Ok(moved),
-                None => self.no_method(
-                    "a tensor",
-                    call,
-                    "tensors have `partition_view`, `strided_view`, both with `_mut`, `atomic_view`, `gather`, `extent`, and are moved by \
-                     `permute`, `t`, `transpose`, `flip`, `shrink`, `pad`, `shift`, `step`, `expand`, `unsqueeze`, \
-                     `squeeze`, `unflatten`, `flatten`, `unfold` and `select`",
-                ),
+                None => self.no_method("a tensor", call, &names::help_of_tensor(&call.method.to_string())),
             },
         }
     }
@@ -109,11 +103,7 @@ impl Lowering {
                 call,
                 "ask the output's view: its `index()` is the block's tile",
             ),
-            _ => self.no_method(
-                "a view",
-                call,
-                "views have `load_masked`, `load_masked_or`, `load`, `store_masked`, `store`, `index`, `tiles` and `extent`",
-            ),
+            name => self.no_method("a view", call, &names::help_of_view(name)),
         }
     }
 
