@@ -26,7 +26,7 @@ use syn::Item;
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse(item) {
-        Ok(Item::Fn(function)) => across::kernel(across::Request::new(attribute.into(), function)).into(),
+        Ok(Item::Fn(function)) => across::kernel(across::Request::kernel(attribute.into(), function)).into(),
         Ok(item) => {
             error(&syn::Error::new_spanned(item, "a kernel is a function: put `#[tile_kernel]` on a `fn`"))
         }
@@ -57,9 +57,9 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// A call is lowered in its place: shapes follow from the arguments, and a mistake in the function names the call.
 /// Parameters are tiles, numbers, partition views, and arrays, tuples and structs of these. Type parameters follow
-/// from the arguments; const parameters are written: `step::<BM>(x)`. A kernel calls functions of its own module and,
-/// by path or `use`, of other modules and crates. A function itself calls functions of its own `#[tile_kernels]`
-/// module only. It stays ordinary Rust, so tests call it too.
+/// from the arguments; const parameters are written: `step::<BM>(x)`. Kernels and functions
+/// call functions of their own `#[tile_kernels]` module and, by path or `use`, of other modules and crates; functions
+/// of two modules can't call each other in a circle. A function stays ordinary Rust, so tests call it too.
 #[proc_macro_attribute]
 pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if let Some(token) = attribute.into_iter().next() {
@@ -67,7 +67,7 @@ pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
         return error(&syn::Error::new(token.span().into(), message));
     }
     match syn::parse(item) {
-        Ok(Item::Fn(item)) => across::function(item, &[]).into(),
+        Ok(Item::Fn(item)) => across::function(across::Request::function(item)).into(),
         Ok(item) => error(&syn::Error::new_spanned(
             item,
             "a function of kernels is a function: put `#[tile_fn]` on a `fn`",
@@ -116,12 +116,12 @@ pub fn tile_struct(item: TokenStream) -> TokenStream {
     }
 }
 
-/// Goes on with a kernel, which now has the tokens of a function of another module. [`macro@tile_fn`] calls it.
+/// Goes on with a kernel or a function, which now has the tokens of a function of another module. [`macro@tile_fn`] calls it.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __tile_kernel(request: TokenStream) -> TokenStream {
     match syn::parse(request) {
-        Ok(request) => across::kernel(request).into(),
+        Ok(request) => across::resume(request).into(),
         Err(wrong) => error(&wrong),
     }
 }

@@ -27,10 +27,11 @@ pub(crate) fn expand(mut module: ItemMod) -> TokenStream {
                 Meta::List(list) => list.tokens,
                 Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
             };
-            let request = Request::new(options, function.clone()).in_module(&seen, &functions);
+            let request = Request::kernel(options, function.clone()).in_module(&seen, &functions);
             *item = Item::Verbatim(across::kernel(request));
         } else if take(function, is_function).is_some() {
-            *item = Item::Verbatim(across::function(function.clone(), &seen));
+            let request = Request::function(function.clone()).in_module(&seen, &functions);
+            *item = Item::Verbatim(across::function(request));
         }
     }
     module.to_token_stream()

@@ -84,8 +84,10 @@ impl Lowering {
         let name = function.sig.ident.to_string();
         let start = function.sig.ident.span().start();
         let defined = (start.line, start.column, helper.foreign);
-        if self.calls.iter().any(|call| call.name == name && call.defined == Some(defined)) {
-            let message = format!("`{name}` calls itself, and a kernel has no stack of calls");
+        let is_same = |call: &Call| call.name == name && call.defined == Some(defined);
+        if let Some(first) = self.calls.iter().position(is_same) {
+            let cycle = self.calls[first + 1..].iter().map(|call| format!(" calls `{}`, which", call.name));
+            let message = format!("`{name}`{} calls `{name}`: a kernel has no stack of calls", cycle.collect::<String>());
             return self.error(call.func.span(), message, "write a loop");
         }
         let arguments = self.passed(call)?;
