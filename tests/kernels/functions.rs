@@ -264,6 +264,20 @@ fn closures_capture_what_they_name() {
     .check();
 }
 
+/// A module that is a file.
+mod of_a_file;
+
+#[test]
+fn a_file_is_a_module_of_kernels() {
+    let x: Vec<i32> = (0..19).collect();
+    let expected = x.iter().map(|&x| f64::from((x + 40) * 2 + 7)).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(of_a_file::shifted::ir(), bindings, &x, expected, 0.0, |x, y| {
+        of_a_file::shifted::<8>(x, y).launch()
+    });
+    assert_eq!(of_a_file::doubled(Tile::full([1], 4)).to_vec(), [8]);
+}
+
 /// Functions of another module, by path and by `use`.
 mod elsewhere {
     use tile::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use syn::{Attribute, Item, ItemConst, ItemFn, Path};
+use syn::{Attribute, Item, ItemConst, ItemFn, Macro, Path};
 
 /// A function that kernels call.
 #[derive(Clone, Debug)]
@@ -92,6 +92,12 @@ pub fn is_kernel(attribute: &Attribute) -> bool {
 /// `#[tile_kernels]` or `#[tile::tile_kernels]`.
 pub fn is_module(attribute: &Attribute) -> bool {
     is_named(attribute, "tile_kernels")
+}
+
+/// `tile::kernels! { … }` around the items of a file.
+pub fn is_module_of_file(called: &Macro) -> bool {
+    let names: Vec<String> = called.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    names == ["tile", "kernels"] || names == ["kernels"]
 }
 
 fn is_named(attribute: &Attribute, name: &str) -> bool {

@@ -28,7 +28,7 @@ mod value;
 pub use called::called_elsewhere;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use functions::function;
-pub use helpers::{Helpers, is_function, is_kernel, is_module, path_text};
+pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use rewrite::expressions as macro_expressions;
 pub use span::Span;
 

@@ -78,8 +78,8 @@ pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// A module whose kernels call its `#[tile_fn]` functions and use its `const` items.
 ///
-/// It is an inline module, `mod kernels { … }`, because a macro sees only its own tokens. Modules inside of it have
-/// the attribute themselves.
+/// It is an inline module, `mod kernels { … }`, because a macro sees only its own tokens; a module of its own file has
+/// [`macro@kernels`] inside. Modules inside of it have the attribute themselves.
 #[proc_macro_attribute]
 pub fn tile_kernels(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if let Some(token) = attribute.into_iter().next() {
@@ -91,6 +91,39 @@ pub fn tile_kernels(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Ok(item) => {
             error(&syn::Error::new_spanned(item, "`#[tile_kernels]` stands on a module: `mod kernels { … }`"))
         }
+        Err(wrong) => error(&wrong),
+    }
+}
+
+/// [`macro@tile_kernels`] for a module that is a file: stands around the items of the file.
+///
+/// ```text
+/// // src/kernels.rs, which is `mod kernels;` elsewhere
+/// tile::kernels! {
+///     use tile::prelude::*;
+///
+///     const FLOOR: f32 = 1e-6;
+///
+///     #[tile_fn]
+///     fn normalized(x: Tile<f32, 2>) -> Tile<f32, 2> {
+///         x / (x.sum(1) + FLOOR)
+///     }
+///
+///     #[tile_kernel]
+///     pub fn kernel<const M: usize, const N: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+///         let x = x.partition_view([M, N]);
+///         let mut y = y.partition_view_mut([M, N]);
+///         y.store_masked(normalized(x.load_masked(y.index())));
+///     }
+/// }
+/// ```
+///
+/// An attribute on `mod kernels;` would be given these three tokens alone, and stable Rust refuses it. Functions and
+/// kernels that use only their own text need neither.
+#[proc_macro]
+pub fn kernels(items: TokenStream) -> TokenStream {
+    match syn::parse(items) {
+        Ok(file) => module::file(file).into(),
         Err(wrong) => error(&wrong),
     }
 }
