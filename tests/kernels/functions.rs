@@ -264,6 +264,48 @@ fn closures_capture_what_they_name() {
     .check();
 }
 
+#[derive(TileStruct)]
+struct Ends {
+    low: Tile<i32, 1>,
+    high: i32,
+}
+
+/// Closures in closures and in loops, which take arrays, tuples and structs.
+#[tile_kernel]
+fn nested_closures<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    let sum = |parts: [Tile<i32, 1>; 3]| {
+        let mut total = Tile::zeros([B]);
+        for part in parts {
+            let twice = |t: Tile<i32, 1>| {
+                let once = |t| t + part;
+                once(once(t))
+            };
+            total = twice(total);
+        }
+        total
+    };
+    let split = |(a, b): (Tile<i32, 1>, i32)| (a * b, [b, b + 1]);
+    let clamp = |Ends { low, high }: Ends, t: Tile<i32, 1>| min(max(t, low), high);
+    let bounded = |ends: Ends| clamp(ends, tile) + ends.high;
+    let (scaled, [_, next]) = split((tile, 3));
+    let ends = Ends { low: tile * 0 - 2, high: 5 };
+    y.store_masked(sum([tile, scaled, Tile::full([B], next)]) + bounded(ends) * 1000);
+}
+
+#[test]
+fn closures_take_arrays_tuples_and_structs() {
+    let x: Vec<i32> = (-9..10).collect();
+    let one = |&x: &i32| f64::from(2 * (x + 3 * x + 4) + (x.clamp(-2, 5) + 5) * 1000);
+    let expected = x.iter().map(one).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(nested_closures::ir(), bindings, &x, expected, 0.0, |x, y| {
+        nested_closures::<8>(x, y).launch()
+    });
+}
+
 /// A module that is a file.
 mod of_a_file;
 

@@ -37,11 +37,11 @@ impl Lowering {
 
     pub(super) fn call(&mut self, call: &ExprCall) -> Lowered<Val> {
         let Expr::Path(function) = &*call.func else {
-            return self.error(
-                call.func.span(),
-                "only named functions can be called in a kernel",
-                "write its code out",
-            );
+            let help = match &*call.func {
+                Expr::Field(_) | Expr::Index(_) => "a closure is called by the name that it is bound to",
+                _ => "write its code out, or bind the closure to a name",
+            };
+            return self.error(call.func.span(), "only functions and closures with a name can be called in a kernel", help);
         };
         let path = &function.path;
         let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();

@@ -15,7 +15,10 @@ impl Lowering {
             Expr::Path(path) => self.path(path),
             Expr::Paren(inner) => self.expression(&inner.expr),
             Expr::Group(inner) => self.expression(&inner.expr),
-            Expr::Block(block) if block.label.is_none() => self.block(&block.block),
+            Expr::Block(block) => match &block.label {
+                Some(label) => self.labelled_block(label, &block.block),
+                None => self.block(&block.block),
+            },
             // What may stand in it, rustc checks: `load_unchecked` is the one unsafe function.
             Expr::Unsafe(block) => self.block(&block.block),
             Expr::Unary(unary) => self.unary_operator(unary),
@@ -52,12 +55,11 @@ impl Lowering {
     /// What the language doesn't have, by name.
     fn refuse(&mut self, expression: &Expr) -> Lowered<Val> {
         let (what, help) = match expression {
-            Expr::Reference(_) => ("a reference", "tiles and views are passed by value"),
+            Expr::Reference(_) => ("a reference", "remove the `&`: tiles and views are passed by value, and operators take values"),
             Expr::Range(_) => ("a range outside a `for`", "write `for p in a..b`"),
             Expr::Let(_) => ("`let` in a condition", "use a plain condition"),
             Expr::Try(_) => ("`?`", "a kernel has no errors to return"),
             Expr::Await(_) | Expr::Async(_) => ("`async`", "launches are asynchronous, kernels are not"),
-            Expr::Block(_) => ("a labelled block", "use `if`"),
             _ => ("this expression", "write it with tiles, arithmetic, loops and branches"),
         };
         self.error(expression.span(), format!("{what} isn't supported in a kernel"), help)
@@ -205,7 +207,15 @@ impl Lowering {
     }
 
     fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Lowered<Val> {
-        elements.map(|element| self.expression(element)).collect::<Lowered<_>>().map(Val::List)
+        let values = elements.map(|element| match self.expression(element)? {
+            Val::Closure(_) => {
+                let help = "bind it to a name of its own, and call it by that";
+                self.error(element.span(), "a closure can't be a part of a tuple or an array", help)
+            }
+            value => Ok(value),
+        });
+        // Each is looked at, so that each mistake is reported.
+        values.collect::<Vec<Lowered<Val>>>().into_iter().collect::<Lowered<_>>().map(Val::List)
     }
 }
 

@@ -180,8 +180,8 @@ impl Lowering {
         }
     }
 
-    /// What a call gives: the value at its end, or that of the `return` that was taken.
-    fn returned(&mut self, frame: &Frame, value: Val, name: &str, span: Span) -> Lowered<Val> {
+    /// What a call or a labelled block gives: the value at its end, or that of the exit that was taken.
+    pub(super) fn returned(&mut self, frame: &Frame, value: Val, name: &str, span: Span) -> Lowered<Val> {
         let early = self.loop_value(frame);
         match (value, early) {
             (Val::Never, early) => Ok(early),
@@ -195,7 +195,11 @@ impl Lowering {
                     let message = format!("`{name}` gives {is} here, but {was} before");
                     let diagnostic =
                         Diagnostic::new(span, message).label(before, format!("`{name}` gives {was}"));
-                    return self.report(diagnostic.help("a function gives one shape"));
+                    let help = match name.starts_with('\'') {
+                        true => "a block gives one shape",
+                        false => "a function gives one shape",
+                    };
+                    return self.report(diagnostic.help(help));
                 }
                 let what = format!("the value of `{name}`");
                 let value = self.same_type_as(&early, &what, before, value, span)?;

@@ -83,11 +83,12 @@ pub(crate) fn is_function(name: &str) -> bool {
     functions().iter().any(|known| known == name)
 }
 
-/// Whether a name is one of another language's, not of a function that a user would write.
+/// Whether a name is one of another language's. By a path of its own, any name may be of a user's function.
 pub(super) fn is_foreign(owner: Option<&str>, name: &str) -> bool {
-    const WRITTEN: &[&str] = &["abs_diff", "clamp", "clip", "norm", "relu", "softmax", "sqr", "square"];
-    let by_owner = owner.is_some_and(|owner| FOREIGN_MODULES.contains(&owner));
-    by_owner || owner.is_none() && foreign(name).is_some() && !WRITTEN.contains(&name)
+    match owner {
+        Some(owner) => FOREIGN_MODULES.contains(&owner),
+        None => foreign(name).is_some(),
+    }
 }
 
 fn foreign(name: &str) -> Option<&'static str> {
@@ -159,10 +160,15 @@ pub(super) fn help_of_view(name: &str) -> String {
     help(name, &view_methods(), "tile::kernel::PartitionView")
 }
 
+/// What to write instead of a field of something that has none.
+pub(super) fn help_of_field(name: &str) -> &'static str {
+    foreign(name).unwrap_or("tuples have fields `.0`, `.1`, …, and structs their own")
+}
+
 /// What to write instead of a function that kernels don't have; `None` where nothing is near.
 pub(super) fn help_of_function(name: &str) -> Option<String> {
     if let Some(known) = foreign(name) {
-        return Some(known.to_owned());
+        return Some(format!("{known}; a function of yours is called by its path: `super::{name}(…)`"));
     }
     let all = functions();
     let near = nearest(name, &all);
@@ -177,7 +183,8 @@ fn help(name: &str, kinds: &[Kind], table: &str) -> String {
     let near = nearest(name, &all);
     let table = format!("all are in the documentation of `{table}`");
     let Some(best) = near.first() else {
-        let kinds: Vec<String> = kinds.iter().map(|(kind, names)| format!("{kind} ({})", some_of(names, 4))).collect();
+        let each = if kinds.len() == 1 { LISTED } else { 4 };
+        let kinds: Vec<String> = kinds.iter().map(|(kind, names)| format!("{kind} ({})", some_of(names, each))).collect();
         return format!("there are {}; {table}", kinds.join(", "));
     };
     let kind = kinds.iter().find(|(_, names)| names.contains(best)).expect("a near name is of a kind");
