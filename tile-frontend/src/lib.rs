@@ -23,6 +23,7 @@ mod rewrite;
 mod scope;
 mod signature;
 mod span;
+mod turns;
 mod value;
 
 pub use called::called_elsewhere;
@@ -44,7 +45,8 @@ pub struct Lowered {
     /// What `instances(…)` asks for, each checked by specialising the kernel.
     pub instances: Vec<Bindings>,
     /// The function, its body as the reference device runs it: comparisons of tiles and arithmetic of integer
-    /// scalars are calls, because Rust's operators mean something else.
+    /// scalars are calls, because Rust's operators mean something else, and each turn of a loop
+    /// frees what the one before it made.
     pub function: ItemFn,
 }
 
@@ -99,6 +101,7 @@ pub fn lower_with(
         signature.kernel.grid = Some(grid::lower(grid, &signature.extents())?);
     }
     let body = lower::body(signature, &function, helpers)?;
+    turns::mark(&mut function);
     rewrite::rewrite(&mut function.block, &body.rewrites);
     let instances = attribute.specialize(&body.kernel)?;
     Ok(Lowered { kernel: body.kernel, instances, function })
