@@ -93,7 +93,8 @@ pub(super) fn free(since: usize, kept: impl Iterator<Item = Handle>) {
         let kept: HashSet<usize> =
             kept.filter(|handle| handle.generation == block.generation).map(|handle| handle.index).collect();
         let first = block.values.partition_point(|(index, _)| *index < since);
-        let (kept, freed) = block.values.drain(first..).partition::<Vec<_>, _>(|(index, _)| kept.contains(index));
+        let (kept, freed) =
+            block.values.drain(first..).partition::<Vec<_>, _>(|(index, _)| kept.contains(index));
         block.values.extend(kept);
         freed
     });

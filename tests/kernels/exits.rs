@@ -109,7 +109,9 @@ fn blocks_are_left_with_a_value() {
     };
     let bindings: &[(&str, Binding)] = &[("B", Binding::Const(1))];
     let expected = x.iter().map(one).collect();
-    check_vectors(labelled_blocks::ir(), bindings, &x, expected, 0.0, |x, y| labelled_blocks::<1>(x, y).launch());
+    check_vectors(labelled_blocks::ir(), bindings, &x, expected, 0.0, |x, y| {
+        labelled_blocks::<1>(x, y).launch()
+    });
 }
 
 /// Blocks that end early: at once, in a branch, in nested loops. What comes after must not run for them.

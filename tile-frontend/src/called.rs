@@ -33,8 +33,9 @@ impl Search<'_> {
                 continue;
             }
             let last = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
-            let is_local =
-                path.get_ident().is_some_and(|name| calls.bound.contains(&name.to_string()) || self.entered.contains(&last));
+            let is_local = path
+                .get_ident()
+                .is_some_and(|name| calls.bound.contains(&name.to_string()) || self.entered.contains(&last));
             let is_new = !self.found.iter().any(|known| path_text(known) == path_text(&path));
             if !is_local && is_new && is_free(&path) && !names::is_function(&last) {
                 self.found.push(path);

@@ -2,8 +2,8 @@
 
 use syn::visit::{self, Visit};
 use syn::{
-    Block, Expr, ExprBlock, ExprBreak, ExprClosure, ExprContinue, ExprForLoop, ExprLoop, ExprReturn, ExprWhile, Label,
-    Pat, Stmt,
+    Block, Expr, ExprBlock, ExprBreak, ExprClosure, ExprContinue, ExprForLoop, ExprLoop, ExprReturn,
+    ExprWhile, Label, Pat, Stmt,
 };
 
 /// An exit, by what it names.
@@ -179,7 +179,8 @@ mod tests {
                 continue;
             }
         });
-        let expected = [Exit::Continue(Some("outer".to_owned())), Exit::Return, Exit::Break(None), Exit::Continue(None)];
+        let expected =
+            [Exit::Continue(Some("outer".to_owned())), Exit::Return, Exit::Break(None), Exit::Continue(None)];
         assert_eq!(of_block(&block), expected);
     }
 

@@ -7,7 +7,9 @@ use crate::assigned;
 use proc_macro2::Span;
 use std::collections::BTreeSet;
 use syn::visit_mut::{self, VisitMut};
-use syn::{Block, Expr, ExprBlock, ExprClosure, FnArg, Ident, ItemFn, Local, PatIdent, Stmt, parse_quote_spanned};
+use syn::{
+    Block, Expr, ExprBlock, ExprClosure, FnArg, Ident, ItemFn, Local, PatIdent, Stmt, parse_quote_spanned,
+};
 
 /// Adds the beginnings of turns to the loops of a body that sees its function's arguments.
 pub(crate) fn mark(function: &mut ItemFn) {
@@ -124,11 +126,10 @@ mod tests {
         mark(&mut function);
         let text = function.to_token_stream().to_string().replace(' ', "");
         let kept = |name: &str| format!("(&::tile::kernel::turns::Kept(&{name})).tiles()");
-        let begins: Vec<&str> = text.split("turns.begin(&[").skip(1).filter_map(|rest| rest.split("]);").next()).collect();
-        let expected = [
-            format!("{},{}", kept("a"), kept("total")),
-            format!("{},{}", kept("inner"), kept("total")),
-        ];
+        let begins: Vec<&str> =
+            text.split("turns.begin(&[").skip(1).filter_map(|rest| rest.split("]);").next()).collect();
+        let expected =
+            [format!("{},{}", kept("a"), kept("total")), format!("{},{}", kept("inner"), kept("total"))];
         assert_eq!(begins, expected);
     }
 }

@@ -163,18 +163,21 @@ fn ask(request: &Request, path: &Path) -> TokenStream {
 pub(crate) fn kernel(request: Request) -> TokenStream {
     let function = &request.function;
     let options = request.options.clone().unwrap_or_default();
-    let lowered =
-        tile_frontend::lower_with(options, function.clone(), &request.helpers(), &file(function));
+    let lowered = tile_frontend::lower_with(options, function.clone(), &request.helpers(), &file(function));
     match lowered {
         Ok(lowered) => expand::kernel(function, &lowered),
-        Err(errors) => match request.missing(&errors) {
-            Some(path) => ask(&request, &path),
-            None => {
-                let (errors, stub) = (errors.to_compile_errors(), expand::stub(function));
-                quote!(#errors #stub)
-            }
+        Err(errors) => match (request.missing(&errors), errors.without_missing()) {
+            (Some(path), None) => ask(&request, &path),
+            // rustc says of a name that it can't find that much alone, so what else is wrong comes first.
+            (Some(_), Some(mistakes)) => refused(function, &mistakes),
+            (None, _) => refused(function, &errors),
         },
     }
+}
+
+fn refused(function: &ItemFn, errors: &Diagnostics) -> TokenStream {
+    let (errors, stub) = (errors.to_compile_errors(), expand::stub(function));
+    quote!(#errors #stub)
 }
 
 /// A function as rustc sees it, and what hands it on.

@@ -8,7 +8,7 @@ fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
     let mut y = y.partition_view_mut([BM, BN]);
     let x = x.load_masked(y.index());
     let sum: Tile<f32, 3> = x.sum(1);
-    y.store_masked(x / sum);
+    y.store_masked(x / sum.reshape([BM, 1]));
 }
 
 fn main() {}

@@ -8,7 +8,6 @@ fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tenso
     let mut y = y.partition_view_mut([BM, BN]);
     let t = x.load_masked(y.index());
     let a = t.summ(1);
-    let b = expp(t);
     let c = y.indx();
     let d = t.frobnicate();
     y.store_masked(t);

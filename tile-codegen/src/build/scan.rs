@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
 use syn::{Attribute, ItemFn, ItemMacro, ItemMod, Meta};
 use tile_frontend::{
-    Diagnostics, Helpers, Lowered, called_elsewhere, is_function, is_kernel, is_module, is_module_of_file, path_text,
+    Diagnostics, Helpers, Lowered, called_elsewhere, is_function, is_kernel, is_module, is_module_of_file,
+    path_text,
 };
 use tile_ir::{Bindings, VerifiedKernel};
 
@@ -274,7 +275,10 @@ mod tests {
         fs::remove_dir_all(&package).unwrap();
         let names: Vec<_> =
             scanned.found.iter().map(|found| (found.kernel.name.as_str(), found.instances.len())).collect();
-        assert_eq!((names, scanned.refused), (vec![("nested", 2), ("calling", 1), ("across", 1), ("in_file", 1)], 2));
+        assert_eq!(
+            (names, scanned.refused),
+            (vec![("nested", 2), ("calling", 1), ("across", 1), ("in_file", 1)], 2)
+        );
         let [warning] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
         assert!(warning.contains("kernel `lost`") && warning.contains("`two` wasn't found"), "{warning}");
         assert!(scanned.found[0].place.ends_with("kernels.rs:2"), "{}", scanned.found[0].place);

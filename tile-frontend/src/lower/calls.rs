@@ -37,11 +37,15 @@ impl Lowering {
 
     pub(super) fn call(&mut self, call: &ExprCall) -> Lowered<Val> {
         let Expr::Path(function) = &*call.func else {
-            let help = match &*call.func {
+            let help = match crate::rewrite::bare(&call.func) {
                 Expr::Field(_) | Expr::Index(_) => "a closure is called by the name that it is bound to",
                 _ => "write its code out, or bind the closure to a name",
             };
-            return self.error(call.func.span(), "only functions and closures with a name can be called in a kernel", help);
+            return self.error(
+                call.func.span(),
+                "only functions and closures with a name can be called in a kernel",
+                help,
+            );
         };
         let path = &function.path;
         let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
@@ -117,7 +121,7 @@ impl Lowering {
 
     fn unknown_function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
         let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
-        let near = names::help_of_function(name);
+        let near = names::help_of_function(owner.as_deref(), name);
         if names::is_foreign(owner.as_deref(), name) {
             let help = near.as_deref().unwrap_or("the functions of kernels are those of `tile::prelude`");
             return self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), help);

@@ -55,7 +55,10 @@ impl Lowering {
     /// What the language doesn't have, by name.
     fn refuse(&mut self, expression: &Expr) -> Lowered<Val> {
         let (what, help) = match expression {
-            Expr::Reference(_) => ("a reference", "remove the `&`: tiles and views are passed by value, and operators take values"),
+            Expr::Reference(_) => (
+                "a reference",
+                "remove the `&`: tiles and views are passed by value, and operators take values",
+            ),
             Expr::Range(_) => ("a range outside a `for`", "write `for p in a..b`"),
             Expr::Let(_) => ("`let` in a condition", "use a plain condition"),
             Expr::Try(_) => ("`?`", "a kernel has no errors to return"),
@@ -197,7 +200,7 @@ impl Lowering {
                 return self.error(
                     span,
                     "`as` converts scalars, and this is a tile",
-                    "write `.cast::<f32>()`",
+                    &format!("write `.cast::<{}>()`", super::rust_elem(&to)),
                 );
             }
             _ => {}

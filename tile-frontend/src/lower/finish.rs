@@ -163,7 +163,9 @@ fn constant(value: Literal, elem: Elem) -> Op {
     let value = match (value, elem.known()) {
         (Literal::Int(value), Some(dtype)) if dtype.is_float() => Literal::Float(value as f64),
         // `T::of(2.0)` of a function's parameter that is an integer.
-        (Literal::Float(value), Some(dtype)) if dtype.is_int() && value.is_finite() => Literal::Int(value as i128),
+        (Literal::Float(value), Some(dtype)) if dtype.is_int() && value.is_finite() => {
+            Literal::Int(value as i128)
+        }
         _ => value,
     };
     Op::Constant { value, elem }

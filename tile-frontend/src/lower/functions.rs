@@ -87,7 +87,10 @@ impl Lowering {
         let is_same = |call: &Call| call.name == name && call.defined == Some(defined);
         if let Some(first) = self.calls.iter().position(is_same) {
             let cycle = self.calls[first + 1..].iter().map(|call| format!(" calls `{}`, which", call.name));
-            let message = format!("`{name}`{} calls `{name}`: a kernel has no stack of calls", cycle.collect::<String>());
+            let message = format!(
+                "`{name}`{} calls `{name}`: a kernel has no stack of calls",
+                cycle.collect::<String>()
+            );
             return self.error(call.func.span(), message, "write a loop");
         }
         let arguments = self.passed(call)?;

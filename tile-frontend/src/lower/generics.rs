@@ -44,10 +44,11 @@ impl Lowering {
             let elem = self.elements.resolve(&elem);
             let Some((found, help)) = self.misfit_of_bound(&elem, needed) else { continue };
             let message = format!("`{function}` is declared for `{declared}`, but is called with {found}");
-            let diagnostic = sites.into_iter().fold(
-                Diagnostic::new(span, message).help(help),
-                |diagnostic, (span, label)| diagnostic.label(span, label),
-            );
+            let diagnostic = sites
+                .into_iter()
+                .fold(Diagnostic::new(span, message).help(help), |diagnostic, (span, label)| {
+                    diagnostic.label(span, label)
+                });
             if !self.errors.iter().any(|known| known.is_same(&diagnostic)) {
                 self.errors.push(diagnostic);
             }

@@ -60,12 +60,15 @@ impl Lowering {
             "argmin" => self.position_of(ReduceOp::Min, tile, call),
             "argmaximum" => self.position_of(ReduceOp::Maximum, tile, call),
             "argminimum" => self.position_of(ReduceOp::Minimum, tile, call),
-            "reduce" | "scan" => {
-                self.no_method("a tile", call, &format!("write the function: `{name}(x, axis, start, |a, b| a + b)`"))
-            }
+            "reduce" | "scan" => self.no_method(
+                "a tile",
+                call,
+                &format!("write the function: `{name}(x, axis, start, |a, b| a + b)`"),
+            ),
             name if is_movement(name) => self.movement_method(tile, call),
             "broadcast" | "reshape" => {
-                let arguments = self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
+                let arguments =
+                    self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
                 let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
                 let op = if name == "broadcast" { Op::Broadcast(shape) } else { Op::Reshape(shape) };
                 self.emit_one(op, &[tile], span, &[receiver]).map(Val::Data)
@@ -74,9 +77,16 @@ impl Lowering {
                 let arguments = self.arguments(&name, &call.args, 1, "permute([1, 0])", span)?;
                 let rank = self.shape(tile).map_or(0, |shape| shape.len());
                 let Val::List(axes) = &arguments.values[0] else {
-                    return self.error(arguments.spans[0], "a permutation is an array", "write `permute([1, 0])`");
+                    return self.error(
+                        arguments.spans[0],
+                        "a permutation is an array",
+                        "write `permute([1, 0])`",
+                    );
                 };
-                let axes = axes.iter().map(|axis| self.axis(axis, rank, arguments.spans[0])).collect::<Lowered<_>>()?;
+                let axes = axes
+                    .iter()
+                    .map(|axis| self.axis(axis, rank, arguments.spans[0]))
+                    .collect::<Lowered<_>>()?;
                 self.emit_one(Op::Permute(axes), &[tile], span, &[receiver]).map(Val::Data)
             }
             "t" => {

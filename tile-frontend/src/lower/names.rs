@@ -39,11 +39,17 @@ const FOREIGN: &[(&str, &str)] = &[
     ("float", "write `x.cast::<f32>()`"),
     ("full", "write `Tile::full([M, N], value)`"),
     ("full_like", "write `Tile::full([M, N], value)`, with the extents of the other tile"),
-    ("get", "tiles have no element access; `x.take(index, axis)` is a slice, `x.gather(indices, axis)` looks up"),
+    (
+        "get",
+        "tiles have no element access; `x.take(index, axis)` is a slice, `x.gather(indices, axis)` looks up",
+    ),
     ("half", "write `x.cast::<f16>()`"),
     ("into", "write `x.cast::<f32>()` of a tile, `x as f32` of a scalar"),
     ("iter", "a tile has no iterator: operators and functions work on all its elements"),
-    ("len", "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)` and `.tiles(axis)`"),
+    (
+        "len",
+        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)` and `.tiles(axis)`",
+    ),
     ("ln", "write `x.log()`"),
     ("map", "operators and functions work on all elements; `select(condition, a, b)` chooses by element"),
     ("matmul", "write `mma(a, b, acc)`"),
@@ -58,15 +64,24 @@ const FOREIGN: &[(&str, &str)] = &[
     ("powi", "write `powf(x, 3.0)`, or a product"),
     ("program_id", "write `block_id(axis)`"),
     ("relu", "write `max(x, 0.0)`"),
-    ("shape", "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`"),
-    ("size", "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`"),
+    (
+        "shape",
+        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
+    ),
+    (
+        "size",
+        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
+    ),
     ("softmax", "write `exp(x - x.max(1))`, divided by its `.sum(1)`"),
     ("sqr", "write `x * x`"),
     ("square", "write `x * x`"),
     ("sub", "write `a - b`"),
     ("tile", "write `x.repeat([2, 2])`"),
     ("to", "write `x.cast::<f32>()`"),
-    ("to_vec", "a tile stays in the kernel: store it in an output, or print it with `tile_println!(\"{x}\")`"),
+    (
+        "to_vec",
+        "a tile stays in the kernel: store it in an output, or print it with `tile_println!(\"{x}\")`",
+    ),
     ("transpose", "write `.t()`, or `.permute([1, 0])`"),
     ("unwrap", "values of kernels are always there; leave the call out"),
     ("view", "write `x.reshape([M, N])`"),
@@ -76,7 +91,8 @@ const FOREIGN: &[(&str, &str)] = &[
 ];
 
 /// Modules of other languages, whose functions are none of the user's.
-const FOREIGN_MODULES: &[&str] = &["tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jnp", "wgpu", "cuda"];
+const FOREIGN_MODULES: &[&str] =
+    &["tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jnp", "wgpu", "cuda"];
 
 /// Whether a kernel knows a function by this name.
 pub(crate) fn is_function(name: &str) -> bool {
@@ -111,7 +127,8 @@ fn tile_methods() -> Vec<Kind> {
     let mut reductions: Vec<String> = ReduceOp::ALL.iter().map(|op| op.method().to_owned()).collect();
     reductions.extend(names(&["mean", "argmax", "argmin", "argmaximum", "argminimum"]));
     let scans = ReduceOp::ALL.iter().filter_map(|op| op.scan_method());
-    let scans = scans.flat_map(|stem| ScanMode::ALL.iter().map(move |mode| format!("{stem}{}", mode.suffix())));
+    let scans =
+        scans.flat_map(|stem| ScanMode::ALL.iter().map(move |mode| format!("{stem}{}", mode.suffix())));
     let moving = movement::method_names().chain(["reshape", "broadcast", "permute", "t"]);
     let known = |name: &String| ReduceOp::from_method(name).is_none() && !FUNCTIONS.contains(&name.as_str());
     let mut functions: Vec<String> =
@@ -120,7 +137,10 @@ fn tile_methods() -> Vec<Kind> {
     vec![
         ("reductions", reductions),
         ("scans", scans.collect()),
-        ("sorting", names(&["sort", "sort_descending", "argsort", "argsort_descending", "top_k", "histogram"])),
+        (
+            "sorting",
+            names(&["sort", "sort_descending", "argsort", "argsort_descending", "top_k", "histogram"]),
+        ),
         ("movements", moving.map(ToOwned::to_owned).collect()),
         ("conversions", names(&["cast", "cast_with", "bitcast", "item"])),
         ("functions of elements", functions),
@@ -129,8 +149,16 @@ fn tile_methods() -> Vec<Kind> {
 
 /// The methods of tensors.
 fn tensor_methods() -> Vec<Kind> {
-    let views =
-        ["partition_view", "partition_view_mut", "strided_view", "strided_view_mut", "atomic_view", "gather", "gather_or", "extent"];
+    let views = [
+        "partition_view",
+        "partition_view_mut",
+        "strided_view",
+        "strided_view_mut",
+        "atomic_view",
+        "gather",
+        "gather_or",
+        "extent",
+    ];
     vec![
         ("views and loads", views.map(ToOwned::to_owned).into()),
         ("movements", view_movement::method_names().map(ToOwned::to_owned).collect()),
@@ -140,7 +168,15 @@ fn tensor_methods() -> Vec<Kind> {
 /// The methods of partition views.
 fn view_methods() -> Vec<Kind> {
     let names = [
-        "load", "load_masked", "load_masked_or", "load_unchecked", "store", "store_masked", "index", "tiles", "extent",
+        "load",
+        "load_masked",
+        "load_masked_or",
+        "load_unchecked",
+        "store",
+        "store_masked",
+        "index",
+        "tiles",
+        "extent",
     ];
     vec![("methods of views", names.map(ToOwned::to_owned).into())]
 }
@@ -166,9 +202,12 @@ pub(super) fn help_of_field(name: &str) -> &'static str {
 }
 
 /// What to write instead of a function that kernels don't have; `None` where nothing is near.
-pub(super) fn help_of_function(name: &str) -> Option<String> {
+pub(super) fn help_of_function(owner: Option<&str>, name: &str) -> Option<String> {
     if let Some(known) = foreign(name) {
-        return Some(format!("{known}; a function of yours is called by its path: `super::{name}(…)`"));
+        return Some(match owner {
+            Some(_) => known.to_owned(),
+            None => format!("{known}; a function of yours is called by its path: `super::{name}(…)`"),
+        });
     }
     let all = functions();
     let near = nearest(name, &all);
@@ -184,19 +223,31 @@ fn help(name: &str, kinds: &[Kind], table: &str) -> String {
     let table = format!("all are in the documentation of `{table}`");
     let Some(best) = near.first() else {
         let each = if kinds.len() == 1 { LISTED } else { 4 };
-        let kinds: Vec<String> = kinds.iter().map(|(kind, names)| format!("{kind} ({})", some_of(names, each))).collect();
+        let kinds: Vec<String> =
+            kinds.iter().map(|(kind, names)| format!("{kind} ({})", some_of(names, each))).collect();
         return format!("there are {}; {table}", kinds.join(", "));
     };
     let kind = kinds.iter().find(|(_, names)| names.contains(best)).expect("a near name is of a kind");
-    format!("did you mean {}? There are {} ({}); {table}", listed(&near, "or"), kind.0, some_of(&kind.1, LISTED))
+    format!(
+        "did you mean {}? There are {} ({}); {table}",
+        listed(&near, "or"),
+        kind.0,
+        some_of(&kind.1, LISTED)
+    )
 }
 
-/// The names that are a slip of the keyboard away, the nearest first.
+/// The names that are a slip of the keyboard away, or go on where this one ends, the nearest first.
 fn nearest(name: &str, all: &[String]) -> Vec<String> {
     let allowed = (name.len() / 3).clamp(1, 3);
-    let distance = |known: &String| strsim::damerau_levenshtein(name, known);
-    let mut near: Vec<(usize, &String)> =
-        all.iter().map(|known| (distance(known), known)).filter(|(distance, _)| *distance <= allowed).collect();
+    let distance = |known: &String| match name.len() >= 4 && known.starts_with(name) {
+        true => 1,
+        false => strsim::damerau_levenshtein(name, known),
+    };
+    let mut near: Vec<(usize, &String)> = all
+        .iter()
+        .map(|known| (distance(known), known))
+        .filter(|(distance, _)| *distance <= allowed)
+        .collect();
     near.sort();
     near.dedup();
     near.into_iter().take(3).map(|(_, known)| known.clone()).collect()
@@ -222,11 +273,21 @@ mod tests {
 
     #[test]
     fn slips_find_their_names() {
-        for (slip, name) in [("sumn", "sum"), ("cumsun", "cumsum"), ("reshpae", "reshape"), ("sqr_t", "sqrt")] {
-            assert!(help_of_tile(slip).starts_with(&format!("did you mean `{name}`")), "{}", help_of_tile(slip));
+        for (slip, name) in [
+            ("sumn", "sum"),
+            ("cumsun", "cumsum"),
+            ("reshpae", "reshape"),
+            ("sqr_t", "sqrt"),
+            ("argso", "argsort"),
+        ] {
+            assert!(
+                help_of_tile(slip).starts_with(&format!("did you mean `{name}`")),
+                "{}",
+                help_of_tile(slip)
+            );
         }
-        assert_eq!(help_of_function("expp").as_deref(), Some("did you mean `exp` or `exp2`?"));
-        assert_eq!(help_of_function("frobnicate"), None);
+        assert_eq!(help_of_function(None, "expp").as_deref(), Some("did you mean `exp` or `exp2`?"));
+        assert_eq!(help_of_function(None, "frobnicate"), None);
     }
 
     #[test]

@@ -61,7 +61,9 @@ impl Lowering {
     fn element_step(&mut self, base: &Val, index: &Expr) -> Lowered<Step> {
         if let Val::Data(_) | Val::View(_) | Val::Tensor(_) = base {
             let help = match base {
-                Val::Data(_) => "`x.take(index, axis)` is a slice at an index, `x.extract([starts], [shape])` a part, `x.gather(indices, axis)` looks up, and a reduction or `.item()` gives a scalar",
+                Val::Data(_) => {
+                    "`x.take(index, axis)` is a slice at an index, `x.extract([starts], [shape])` a part, `x.gather(indices, axis)` looks up, and a reduction or `.item()` gives a scalar"
+                }
                 Val::View(_) => "`x.load_masked([i, j])` is the tile at `[i, j]`",
                 _ => "make a partition view, `let x = x.partition_view([BM, BN]);`, and load a tile of it",
             };
