@@ -283,7 +283,7 @@ fn nested_closures<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
                 let once = |t| t + part;
                 once(once(t))
             };
-            total = twice(total);
+            total = twice(twice(total));
         }
         total
     };
@@ -291,14 +291,14 @@ fn nested_closures<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
     let clamp = |Ends { low, high }: Ends, t: Tile<i32, 1>| min(max(t, low), high);
     let bounded = |ends: Ends| clamp(ends, tile) + ends.high;
     let (scaled, [_, next]) = split((tile, 3));
-    let ends = Ends { low: tile * 0 - 2, high: 5 };
+    let ends = Ends { low: Tile::full([B], -2), high: 5 };
     y.store_masked(sum([tile, scaled, Tile::full([B], next)]) + bounded(ends) * 1000);
 }
 
 #[test]
 fn closures_take_arrays_tuples_and_structs() {
     let x: Vec<i32> = (-9..10).collect();
-    let one = |&x: &i32| f64::from(2 * (x + 3 * x + 4) + (x.clamp(-2, 5) + 5) * 1000);
+    let one = |&x: &i32| f64::from(4 * (x + 3 * x + 4) + (x.clamp(-2, 5) + 5) * 1000);
     let expected = x.iter().map(one).collect();
     let bindings = &[("B", Binding::Const(8))];
     check_vectors(nested_closures::ir(), bindings, &x, expected, 0.0, |x, y| {
