@@ -247,8 +247,8 @@ mod tests {
         let (before, body) = stub.split_once(block).expect("the body is for rust-analyzer");
         assert!(before.contains("pubfnwrong<'tile,constB:usize>"), "{before}");
         let kept = [
-            "fn__tile_block<constB:usize>(x:&::tile::kernel::TensorView<'_,f32,1usize>,",
-            "y:&mut::tile::kernel::TensorViewMut<'_,f32,1usize>)",
+            "fn__tile_block<constB:usize>(x:&::tile::kernel::TensorView<'_,f32,1>,",
+            "y:&mut::tile::kernel::TensorViewMut<'_,f32,1>)",
             "letn:usize=x.extent(0usize);",
             "letx=x.partition_view([B]);",
             "lett=x.load_masked([0]).frobnicate();",
