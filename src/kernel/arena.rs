@@ -5,6 +5,7 @@
 //! This file knows nothing of shapes, formats or ops.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::rc::Rc;
 use tile_ir::Array;
 
@@ -15,14 +16,17 @@ pub(super) struct Handle {
     index: usize,
 }
 
-/// The values of one block. They are freed together when the block ends.
+/// The values of one block. They are freed when the block ends, and what a turn of a loop made before the next.
 struct Arena {
     generation: u64,
-    values: Vec<Rc<Array>>,
+    /// How many values were made.
+    made: usize,
+    /// Those that live, each with its number, in order.
+    values: Vec<(usize, Rc<Array>)>,
 }
 
 /// Values made outside any block, as in a unit test of a kernel's helper. They live as long as the thread.
-const OUTSIDE: Arena = Arena { generation: 0, values: Vec::new() };
+const OUTSIDE: Arena = Arena { generation: 0, made: 0, values: Vec::new() };
 
 thread_local! {
     static BLOCKS: RefCell<Vec<Arena>> = const { RefCell::new(Vec::new()) };
@@ -46,7 +50,7 @@ impl BlockEnd {
             if blocks.is_empty() {
                 blocks.push(OUTSIDE);
             }
-            blocks.push(Arena { generation, values: Vec::new() });
+            blocks.push(Arena { generation, made: 0, values: Vec::new() });
         });
         BlockEnd
     }
@@ -59,16 +63,42 @@ impl Drop for BlockEnd {
     }
 }
 
-/// Stores a value for the rest of the block.
-pub(super) fn keep(value: Array) -> Handle {
+fn in_innermost<Output>(action: impl FnOnce(&mut Arena) -> Output) -> Output {
     BLOCKS.with_borrow_mut(|blocks| {
         if blocks.is_empty() {
             blocks.push(OUTSIDE);
         }
-        let block = blocks.last_mut().expect("verified: the outside arena is at the bottom of the stack");
-        block.values.push(Rc::new(value));
-        Handle { generation: block.generation, index: block.values.len() - 1 }
+        action(blocks.last_mut().expect("verified: the outside arena is at the bottom of the stack"))
     })
+}
+
+/// Stores a value for the rest of the block, or of the turn of a loop.
+pub(super) fn keep(value: Array) -> Handle {
+    in_innermost(|block| {
+        let index = block.made;
+        block.made += 1;
+        block.values.push((index, Rc::new(value)));
+        Handle { generation: block.generation, index }
+    })
+}
+
+/// How many values the innermost block has made.
+pub(super) fn made() -> usize {
+    in_innermost(|block| block.made)
+}
+
+/// Frees what the innermost block has made since it had made so many values, but for these.
+pub(super) fn free(since: usize, kept: impl Iterator<Item = Handle>) {
+    let freed = in_innermost(|block| {
+        let kept: HashSet<usize> =
+            kept.filter(|handle| handle.generation == block.generation).map(|handle| handle.index).collect();
+        let first = block.values.partition_point(|(index, _)| *index < since);
+        let (kept, freed) =
+            block.values.drain(first..).partition::<Vec<_>, _>(|(index, _)| kept.contains(index));
+        block.values.extend(kept);
+        freed
+    });
+    drop(freed);
 }
 
 /// The value of a handle.
@@ -78,7 +108,8 @@ pub(super) fn keep(value: Array) -> Handle {
 pub(super) fn read(handle: Handle) -> Rc<Array> {
     let value = BLOCKS.with_borrow(|blocks| {
         let block = blocks.iter().rev().find(|block| block.generation == handle.generation)?;
-        block.values.get(handle.index).cloned()
+        let position = block.values.binary_search_by_key(&handle.index, |(index, _)| *index).ok()?;
+        Some(block.values[position].1.clone())
     });
     value.expect("a tile was used after its block had ended; a tile can't be kept from one block to another")
 }
@@ -109,5 +140,20 @@ mod tests {
             "{refused:?}"
         );
         in_block(|| assert!(std::panic::catch_unwind(|| read(escaped)).is_err()));
+    }
+
+    #[test]
+    fn what_is_freed_was_made_since_and_is_not_kept() {
+        in_block(|| {
+            let before = keep(scalar(1));
+            let since = made();
+            let [first, kept, last] = [2, 3, 4].map(|value| keep(scalar(value)));
+            free(since, [kept].into_iter());
+            let next = keep(scalar(5));
+            assert_eq!([before, kept, next].map(|handle| (*read(handle)).clone()), [1, 3, 5].map(scalar));
+            for freed in [first, last] {
+                assert!(std::panic::catch_unwind(|| read(freed)).is_err());
+            }
+        });
     }
 }

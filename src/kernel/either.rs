@@ -11,10 +11,10 @@
 //! ```
 
 use super::compare::Pair;
-use super::{Element, Tile, scalar};
-use half::{bf16, f16};
+use super::{Element, Number, Tile, scalar};
 use std::ops;
-use tile_ir::ops::Predicate;
+use tile_ir::ops::{BinaryOp, Predicate};
+use tile_runtime::element::{Arithmetic, Scalar};
 
 macro_rules! arithmetic {
     ($($trait:ident $name:ident [$($std:tt)*] $doc:literal;)*) => {
@@ -61,73 +61,43 @@ arithmetic! {
     Shr shr [ops::Shr] "`left >> right`.";
 }
 
-/// Arithmetic of scalars of one type, by these functions; with a tile on the right, by Rust's operators.
+/// Arithmetic of two scalars of one type, and of a scalar with a tile on the right.
 macro_rules! scalars {
-    ($($ty:ty, $functions:ident, $tiles:ident, [$($trait:ident $name:ident)*];)*) => {
+    ($($trait:ident $name:ident $bound:ident;)*) => {
         $(
-            $(
-                impl $trait<$ty> for $ty {
-                    type Output = $ty;
+            impl<T: $bound> $trait<T> for T {
+                type Output = T;
 
-                    fn apply(self, right: $ty) -> $ty {
-                        $functions::$name(self, right)
-                    }
+                fn apply(self, right: T) -> T {
+                    scalar::$name(self, right)
                 }
+            }
 
-                $tiles!($ty, $trait $name);
-            )*
+            impl<T: Number, const R: usize> $trait<Tile<T, R>> for T {
+                type Output = Tile<T, R>;
+
+                fn apply(self, right: Tile<T, R>) -> Tile<T, R> {
+                    Pair::binary(self, BinaryOp::$trait, right)
+                }
+            }
         )*
     };
 }
 
-macro_rules! with_tiles {
-    ($ty:ty, $trait:ident $name:ident) => {
-        impl<const R: usize> $trait<Tile<$ty, R>> for $ty {
-            type Output = Tile<$ty, R>;
-
-            fn apply(self, right: Tile<$ty, R>) -> Tile<$ty, R> {
-                ops::$trait::$name(self, right)
-            }
-        }
-    };
-}
-
-macro_rules! no_tiles {
-    ($($ignored:tt)*) => {};
-}
-
-/// Floats have Rust's arithmetic.
-mod float {
-    use std::ops::{Add, Div, Mul, Rem, Sub};
-
-    macro_rules! functions {
-        ($($trait:ident $name:ident)*) => {
-            $(
-                pub(super) fn $name<T: $trait<Output = T>>(left: T, right: T) -> T {
-                    left.$name(right)
-                }
-            )*
-        };
-    }
-
-    functions! { Add add Sub sub Mul mul Div div Rem rem }
-}
-
 scalars! {
-    i8, scalar, with_tiles, [Add add Sub sub Mul mul Div div Rem rem Shl shl Shr shr];
-    i16, scalar, with_tiles, [Add add Sub sub Mul mul Div div Rem rem Shl shl Shr shr];
-    i32, scalar, with_tiles, [Add add Sub sub Mul mul Div div Rem rem Shl shl Shr shr];
-    i64, scalar, with_tiles, [Add add Sub sub Mul mul Div div Rem rem Shl shl Shr shr];
-    u8, scalar, with_tiles, [Add add Sub sub Mul mul Div div Rem rem Shl shl Shr shr];
-    u16, scalar, with_tiles, [Add add Sub sub Mul mul Div div Rem rem Shl shl Shr shr];
-    u32, scalar, with_tiles, [Add add Sub sub Mul mul Div div Rem rem Shl shl Shr shr];
-    u64, scalar, with_tiles, [Add add Sub sub Mul mul Div div Rem rem Shl shl Shr shr];
-    usize, scalar, no_tiles, [Add add Sub sub Mul mul Div div Rem rem Shl shl Shr shr];
-    f16, float, with_tiles, [Add add Sub sub Mul mul Div div Rem rem];
-    bf16, float, with_tiles, [Add add Sub sub Mul mul Div div Rem rem];
-    f32, float, with_tiles, [Add add Sub sub Mul mul Div div Rem rem];
-    f64, float, with_tiles, [Add add Sub sub Mul mul Div div Rem rem];
+    Add add Arithmetic;
+    Sub sub Arithmetic;
+    Mul mul Arithmetic;
+    Div div Arithmetic;
+    Rem rem Arithmetic;
+    Shl shl Shift;
+    Shr shr Shift;
 }
+
+/// A scalar that shifts: an integer.
+pub trait Shift: Arithmetic + ops::Shl<Output = Self> + ops::Shr<Output = Self> {}
+
+impl<T: Arithmetic + ops::Shl<Output = T> + ops::Shr<Output = T>> Shift for T {}
 
 /// `-value`.
 pub trait Neg {
@@ -154,30 +124,12 @@ where
     }
 }
 
-macro_rules! negations {
-    ($($ty:ty, $value:ident => $negated:expr;)*) => {
-        $(
-            impl Neg for $ty {
-                type Output = $ty;
+impl<T: Arithmetic> Neg for T {
+    type Output = T;
 
-                fn apply(self) -> $ty {
-                    let $value = self;
-                    $negated
-                }
-            }
-        )*
-    };
-}
-
-negations! {
-    i8, x => scalar::neg(x);
-    i16, x => scalar::neg(x);
-    i32, x => scalar::neg(x);
-    i64, x => scalar::neg(x);
-    f16, x => -x;
-    bf16, x => -x;
-    f32, x => -x;
-    f64, x => -x;
+    fn apply(self) -> T {
+        scalar::neg(self)
+    }
 }
 
 /// Two values that are compared: a `bool` of scalars, a tile of `bool` where one is a tile.
@@ -204,44 +156,28 @@ where
     }
 }
 
-macro_rules! comparable {
-    ($($ty:ty)*) => {
-        $(
-            impl Compare<$ty> for $ty {
-                type Mask = bool;
+impl<T: Scalar> Compare<T> for T {
+    type Mask = bool;
 
-                fn apply(self, predicate: Predicate, right: $ty) -> bool {
-                    match predicate {
-                        Predicate::Eq => self == right,
-                        Predicate::Ne => self != right,
-                        Predicate::Lt => self < right,
-                        Predicate::Le => self <= right,
-                        Predicate::Gt => self > right,
-                        Predicate::Ge => self >= right,
-                    }
-                }
-            }
-        )*
-    };
+    fn apply(self, predicate: Predicate, right: T) -> bool {
+        match predicate {
+            Predicate::Eq => self == right,
+            Predicate::Ne => self != right,
+            Predicate::Lt => self < right,
+            Predicate::Le => self <= right,
+            Predicate::Gt => self > right,
+            Predicate::Ge => self >= right,
+        }
+    }
 }
 
-comparable!(bool i8 i16 i32 i64 u8 u16 u32 u64 usize f16 bf16 f32 f64);
+impl<T: Element, const R: usize> Compare<Tile<T, R>> for T {
+    type Mask = Tile<bool, R>;
 
-macro_rules! comparable_with_tiles {
-    ($($ty:ty)*) => {
-        $(
-            impl<const R: usize> Compare<Tile<$ty, R>> for $ty {
-                type Mask = Tile<bool, R>;
-
-                fn apply(self, predicate: Predicate, right: Tile<$ty, R>) -> Tile<bool, R> {
-                    self.compare(predicate, right)
-                }
-            }
-        )*
-    };
+    fn apply(self, predicate: Predicate, right: Tile<T, R>) -> Tile<bool, R> {
+        Pair::compare(self, predicate, right)
+    }
 }
-
-comparable_with_tiles!(bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64);
 
 macro_rules! comparisons {
     ($($op:ident $name:ident $doc:literal;)*) => {
@@ -275,6 +211,17 @@ mod tests {
         assert_eq!(rem(sub(0usize, 1), 16), 15);
         assert_eq!((mul(2.5, 2.0f64), neg(i8::MIN)), (5.0, i8::MIN));
         assert_eq!(neg(x).to_vec(), [-3.0]);
+    }
+
+    #[test]
+    fn scalars_of_a_type_parameter_have_operators() {
+        fn blend<T: Number>(x: Tile<T, 1>, s: T) -> (Tile<T, 1>, T, bool) {
+            (sub(s, mul(add(s, T::ONE), x)), neg(s), lt(s, T::of(2.0)))
+        }
+        let (tile, negated, less) = blend(Tile::full([1], 3u8), 255);
+        assert_eq!((tile.to_vec(), negated, less), (vec![255], 1, false));
+        let (tile, negated, less) = blend(Tile::full([1], 3.0f32), 1.5);
+        assert_eq!((tile.to_vec(), negated, less), (vec![-6.0], -1.5, true));
     }
 
     #[test]

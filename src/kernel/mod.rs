@@ -23,6 +23,7 @@
 //! | `constructors` | ranges, the identity, random numbers |
 //! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
 //! | [`either`] | operators of values that may be tiles or scalars, in a `#[tile_fn]` |
+//! | [`turns`] | what of a loop's tiles lives on from turn to turn |
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
 //! | `grid` | [`block_id`] and [`block_count`] |
@@ -56,6 +57,7 @@ pub mod scalar;
 mod schedule;
 mod sorting;
 mod tile;
+pub mod turns;
 mod value;
 mod view_movement;
 mod views;

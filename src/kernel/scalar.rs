@@ -1,7 +1,8 @@
-//! Arithmetic of integer scalars as kernels mean it on every device: it wraps, `x / 0` is 0 and `x % 0` is `x`,
-//! and a shift takes the low bits of its distance.
+//! Arithmetic of scalars as kernels mean it on every device: that of integers wraps, `x / 0` is 0 and `x % 0` is `x`,
+//! and a shift takes the low bits of its distance; that of floats is Rust's.
 //!
-//! `#[tile_kernel]` puts these in place of the operators, which in Rust panic where the result doesn't fit.
+//! `#[tile_kernel]` puts these in place of the operators on integers, which in Rust panic where the result doesn't
+//! fit, and on scalars of a type parameter, which may be one.
 //!
 //! ```
 //! use tile::kernel::scalar;
@@ -10,51 +11,14 @@
 //! assert_eq!((scalar::div(7u8, 0), scalar::rem(7u8, 0)), (0, 7));
 //! ```
 
-use tile_ir::DType;
 use tile_ir::ops::{BinaryOp, UnaryOp};
-
-/// An integer type of scalars in a kernel.
-pub trait Integer: Copy {
-    #[doc(hidden)]
-    fn binary(self, op: BinaryOp, right: Self) -> Self;
-
-    #[doc(hidden)]
-    fn unary(self, op: UnaryOp) -> Self;
-}
-
-macro_rules! integers {
-    ($($ty:ty, $dtype:ident;)*) => {
-        $(
-            impl Integer for $ty {
-                fn binary(self, op: BinaryOp, right: Self) -> Self {
-                    op.int()(self as i128, right as i128, DType::$dtype) as $ty
-                }
-
-                fn unary(self, op: UnaryOp) -> Self {
-                    op.int()(self as i128, DType::$dtype) as $ty
-                }
-            }
-        )*
-    };
-}
-
-integers! {
-    i8, I8;
-    i16, I16;
-    i32, I32;
-    i64, I64;
-    u8, U8;
-    u16, U16;
-    u32, U32;
-    u64, U64;
-    usize, Index;
-}
+use tile_runtime::element::Arithmetic;
 
 macro_rules! operators {
     ($($op:ident $name:ident, $doc:literal;)*) => {
         $(
             #[doc = $doc]
-            pub fn $name<T: Integer>(left: T, right: T) -> T {
+            pub fn $name<T: Arithmetic>(left: T, right: T) -> T {
                 left.binary(BinaryOp::$op, right)
             }
         )*
@@ -72,7 +36,7 @@ operators! {
 }
 
 /// `-value`, which wraps.
-pub fn neg<T: Integer>(value: T) -> T {
+pub fn neg<T: Arithmetic>(value: T) -> T {
     value.unary(UnaryOp::Neg)
 }
 

@@ -44,6 +44,12 @@ impl<T, const R: usize> Clone for Tile<T, R> {
 
 impl<T, const R: usize> Copy for Tile<T, R> {}
 
+impl<T, const R: usize> Tile<T, R> {
+    pub(super) fn handle(&self) -> Handle {
+        self.handle
+    }
+}
+
 impl<T: Element, const R: usize> Tile<T, R> {
     /// The tile that holds `array`, for the rest of the block.
     pub(super) fn hold(array: Array) -> Self {

@@ -52,6 +52,68 @@ fn a_loop_breaks_with_a_value() {
     check_vectors(doubled_until::ir(), B8, &x, expected, 0.0, |x, y| doubled_until::<8>(x, y).launch());
 }
 
+/// Labelled blocks that give values, one left out of a loop, one that another exit passes through.
+#[tile_kernel]
+fn labelled_blocks<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    let start = tile.sum(0).item();
+    let mut visits = 0;
+    let kind = 'kind: {
+        if start < 0 {
+            break 'kind -1;
+        }
+        for p in 0..10 {
+            visits += 1;
+            if p * p >= start {
+                break 'kind p;
+            }
+        }
+        visits += 100;
+        1000
+    };
+    let mut sum = tile;
+    'turns: for p in 0..4 {
+        'turn: {
+            if p == kind {
+                break 'turn;
+            }
+            if p > start {
+                continue 'turns;
+            }
+            sum += 10;
+        }
+        sum += p;
+    }
+    y.store_masked(sum * 100_000 + kind * 100 + visits);
+}
+
+#[test]
+fn blocks_are_left_with_a_value() {
+    let x: Vec<i32> = vec![-5, 0, 1, 2, 3, 50, 81, 90, 9, -1];
+    let one = |&start: &i32| {
+        let mut visits = 0;
+        let kind = if start < 0 {
+            -1
+        } else {
+            let found = (0..10).inspect(|_| visits += 1).find(|p| p * p >= start);
+            found.unwrap_or_else(|| {
+                visits += 100;
+                1000
+            })
+        };
+        let turns = (0..4).filter(|&p| p == kind || p <= start);
+        let sum = start + turns.map(|p| p + if p == kind { 0 } else { 10 }).sum::<i32>();
+        f64::from(sum * 100_000 + kind * 100 + visits)
+    };
+    let bindings: &[(&str, Binding)] = &[("B", Binding::Const(1))];
+    let expected = x.iter().map(one).collect();
+    check_vectors(labelled_blocks::ir(), bindings, &x, expected, 0.0, |x, y| {
+        labelled_blocks::<1>(x, y).launch()
+    });
+}
+
 /// Blocks that end early: at once, in a branch, in nested loops. What comes after must not run for them.
 #[tile_kernel]
 fn early<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>, limit: f32) {

@@ -264,6 +264,62 @@ fn closures_capture_what_they_name() {
     .check();
 }
 
+#[derive(TileStruct)]
+struct Ends {
+    low: Tile<i32, 1>,
+    high: i32,
+}
+
+/// Closures in closures and in loops, which take arrays, tuples and structs.
+#[tile_kernel]
+fn nested_closures<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    let sum = |parts: [Tile<i32, 1>; 3]| {
+        let mut total = Tile::zeros([B]);
+        for part in parts {
+            let twice = |t: Tile<i32, 1>| {
+                let once = |t| t + part;
+                once(once(t))
+            };
+            total = twice(twice(total));
+        }
+        total
+    };
+    let split = |(a, b): (Tile<i32, 1>, i32)| (a * b, [b, b + 1]);
+    let clamp = |Ends { low, high }: Ends, t: Tile<i32, 1>| min(max(t, low), high);
+    let bounded = |ends: Ends| clamp(ends, tile) + ends.high;
+    let (scaled, [_, next]) = split((tile, 3));
+    let ends = Ends { low: Tile::full([B], -2), high: 5 };
+    y.store_masked(sum([tile, scaled, Tile::full([B], next)]) + bounded(ends) * 1000);
+}
+
+#[test]
+fn closures_take_arrays_tuples_and_structs() {
+    let x: Vec<i32> = (-9..10).collect();
+    let one = |&x: &i32| f64::from(4 * (x + 3 * x + 4) + (x.clamp(-2, 5) + 5) * 1000);
+    let expected = x.iter().map(one).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(nested_closures::ir(), bindings, &x, expected, 0.0, |x, y| {
+        nested_closures::<8>(x, y).launch()
+    });
+}
+
+/// A module that is a file.
+mod of_a_file;
+
+#[test]
+fn a_file_is_a_module_of_kernels() {
+    let x: Vec<i32> = (0..19).collect();
+    let expected = x.iter().map(|&x| f64::from((x + 40) * 2 + 7)).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(of_a_file::shifted::ir(), bindings, &x, expected, 0.0, |x, y| {
+        of_a_file::shifted::<8>(x, y).launch()
+    });
+    assert_eq!(of_a_file::doubled(Tile::full([1], 4)).to_vec(), [8]);
+}
+
 /// Functions of another module, by path and by `use`.
 mod elsewhere {
     use tile::prelude::*;
@@ -275,7 +331,9 @@ mod elsewhere {
 
     #[tile_kernels]
     pub(super) mod deep {
+        use super::super::further::{self, clipped};
         use tile::prelude::*;
+        use tile_test_functions::offset;
 
         const STEP: i32 = 5;
 
@@ -293,10 +351,59 @@ mod elsewhere {
             }
             sum
         }
+
+        /// Calls functions of a third module, which call functions of others, and of another crate.
+        #[tile_fn]
+        pub(crate) fn through(x: Tile<i32, 1>) -> Tile<i32, 1> {
+            let low = |x: Tile<i32, 1>| clipped(x);
+            inner(low(x)) + further::chained(offset(x)) + near(x)
+        }
+
+        #[tile_fn]
+        fn near(x: Tile<i32, 1>) -> Tile<i32, 1> {
+            tile_test_functions::through(x) - STEP
+        }
     }
 }
 
-use elsewhere::deep::outer;
+/// Functions alone in a module that isn't one of `#[tile_kernels]`.
+mod further {
+    use super::elsewhere::twice as doubled;
+    use tile::prelude::*;
+
+    #[tile_fn]
+    pub(super) fn clipped<T: Number>(x: Tile<T, 1>) -> Tile<T, 1> {
+        min(x, T::of(6.0))
+    }
+
+    #[tile_fn]
+    pub(super) fn chained(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        self::clipped(doubled(x)) * 100
+    }
+}
+
+use elsewhere::deep::{outer, through};
+
+#[tile_kernel]
+fn calls_of_calls<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    y.store_masked(through(tile) + further::clipped(tile) * 10_000);
+}
+
+#[test]
+fn functions_call_functions_of_further_modules() {
+    let x: Vec<i32> = (-9..30).collect();
+    let inner = |x: i32| if x > 3 { x + 5 } else { x };
+    let near = |x: i32| (x + 7) * 2 - 5;
+    let through = |x: i32| inner(x.min(6)) + (2 * (x + 7)).min(6) * 100 + near(x);
+    let expected = x.iter().map(|&x| f64::from(through(x) + x.min(6) * 10_000)).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(calls_of_calls::ir(), bindings, &x, expected, 0.0, |x, y| {
+        calls_of_calls::<8>(x, y).launch()
+    });
+}
 
 /// Not the one of `elsewhere::deep`.
 #[tile_fn]

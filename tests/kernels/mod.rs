@@ -14,6 +14,7 @@ mod control;
 mod elementwise;
 mod exits;
 mod functions;
+mod generics;
 mod grids;
 mod integers;
 mod launches;

@@ -1,5 +1,6 @@
 //! Errors of the front end: a place, what is wrong there, what else is involved, and what to do.
 
+use crate::helpers::{is_free, plain};
 use crate::span::Span;
 use proc_macro2::TokenStream;
 use std::fmt;
@@ -77,13 +78,6 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// A path without generic arguments.
-fn plain(path: &syn::Path) -> syn::Path {
-    let mut path = path.clone();
-    path.segments.iter_mut().for_each(|segment| segment.arguments = syn::PathArguments::None);
-    path
-}
-
 /// All mistakes found in a kernel; at least one.
 #[derive(Clone, Debug)]
 pub struct Diagnostics(Vec<Diagnostic>);
@@ -105,13 +99,15 @@ impl Diagnostics {
     /// The functions that weren't found, by the paths that the kernel calls them by, and that may be functions of
     /// other modules: of a free function's form.
     pub fn missing(&self) -> Vec<&syn::Path> {
-        let is_lower =
-            |name: &syn::Ident| name.to_string().starts_with(|c: char| c.is_lowercase() || c == '_');
-        let is_free = |path: &&syn::Path| {
-            let mut names = path.segments.iter().map(|segment| &segment.ident);
-            names.all(|name| is_lower(name) && tile_ir::DType::from_rust_name(&name.to_string()).is_none())
-        };
-        self.0.iter().filter_map(|diagnostic| diagnostic.missing.as_ref()).filter(is_free).collect()
+        let missing = self.0.iter().filter_map(|diagnostic| diagnostic.missing.as_ref());
+        missing.filter(|path| is_free(path)).collect()
+    }
+
+    /// Those that no function of another module mends; `None` where there is none.
+    pub fn without_missing(&self) -> Option<Diagnostics> {
+        let is_mistake = |diagnostic: &&Diagnostic| !diagnostic.missing.as_ref().is_some_and(is_free);
+        let mistakes: Vec<Diagnostic> = self.0.iter().filter(is_mistake).cloned().collect();
+        (!mistakes.is_empty()).then_some(Diagnostics(mistakes))
     }
 
     /// Tokens that make rustc report each mistake at its place.

@@ -2,8 +2,8 @@
 
 use syn::visit::{self, Visit};
 use syn::{
-    Block, Expr, ExprBreak, ExprClosure, ExprContinue, ExprForLoop, ExprLoop, ExprReturn, ExprWhile, Label,
-    Pat, Stmt,
+    Block, Expr, ExprBlock, ExprBreak, ExprClosure, ExprContinue, ExprForLoop, ExprLoop, ExprReturn,
+    ExprWhile, Label, Pat, Stmt,
 };
 
 /// An exit, by what it names.
@@ -66,17 +66,29 @@ pub(crate) fn in_the_middle(expression: &Expr) -> Option<&Expr> {
     }
 }
 
+/// What an exit can leave, by its label.
+enum Entered {
+    Loop(Option<String>),
+    /// Only an exit with its label leaves it.
+    Block(String),
+}
+
 #[derive(Default)]
 struct Exits {
-    /// The labels of the loops entered.
-    loops: Vec<Option<String>>,
+    /// The loops and labelled blocks entered.
+    entered: Vec<Entered>,
     found: Vec<Exit>,
 }
 
 impl Exits {
     fn note(&mut self, label: Option<&syn::Lifetime>, exit: fn(Option<String>) -> Exit) {
         let label = label.map(label_name);
-        let is_inside = if label.is_none() { !self.loops.is_empty() } else { self.loops.contains(&label) };
+        let is_inside = self.entered.iter().any(|entered| match (entered, &label) {
+            (Entered::Loop(_), None) => true,
+            (Entered::Block(_), None) => false,
+            (Entered::Loop(own), Some(_)) => *own == label,
+            (Entered::Block(own), Some(label)) => own == label,
+        });
         let exit = exit(label);
         if !is_inside && !self.found.contains(&exit) {
             self.found.push(exit);
@@ -84,9 +96,9 @@ impl Exits {
     }
 
     fn in_loop(&mut self, label: &Option<Label>, visit: impl FnOnce(&mut Self)) {
-        self.loops.push(label.as_ref().map(|label| label_name(&label.name)));
+        self.entered.push(Entered::Loop(label.as_ref().map(|label| label_name(&label.name))));
         visit(self);
-        self.loops.pop();
+        self.entered.pop();
     }
 }
 
@@ -123,6 +135,13 @@ impl<'ast> Visit<'ast> for Exits {
         self.in_loop(&inner.label, |exits| exits.visit_block(&inner.body));
     }
 
+    fn visit_expr_block(&mut self, block: &'ast ExprBlock) {
+        let Some(label) = &block.label else { return self.visit_block(&block.block) };
+        self.entered.push(Entered::Block(label_name(&label.name)));
+        self.visit_block(&block.block);
+        self.entered.pop();
+    }
+
     fn visit_expr_closure(&mut self, _: &'ast ExprClosure) {}
 }
 
@@ -153,8 +172,15 @@ mod tests {
             if c {
                 break;
             }
+            'block: {
+                if d {
+                    break 'block 1.0;
+                }
+                continue;
+            }
         });
-        let expected = [Exit::Continue(Some("outer".to_owned())), Exit::Return, Exit::Break(None)];
+        let expected =
+            [Exit::Continue(Some("outer".to_owned())), Exit::Return, Exit::Break(None), Exit::Continue(None)];
         assert_eq!(of_block(&block), expected);
     }
 

@@ -32,6 +32,7 @@ pub fn function(mut function: ItemFn) -> Result<ItemFn, Diagnostics> {
         _ => None,
     });
     let mut rewrite = Rewrite { parameters: parameters.collect() };
+    crate::turns::mark(&mut function);
     rewrite.visit_block_mut(&mut function.block);
     Ok(function)
 }

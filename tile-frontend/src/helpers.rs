@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use syn::{Attribute, Item, ItemConst, ItemFn, Path};
+use syn::{Attribute, Item, ItemConst, ItemFn, Macro, Path};
 
 /// A function that kernels call.
 #[derive(Clone, Debug)]
@@ -63,6 +63,22 @@ pub fn path_text(path: &Path) -> String {
     names.join("::")
 }
 
+/// Whether a path has the form of a free function's: no type is in it.
+pub(crate) fn is_free(path: &Path) -> bool {
+    let names = path.segments.iter().map(|segment| segment.ident.to_string());
+    names.into_iter().all(|name| {
+        let is_lower = name.starts_with(|c: char| c.is_lowercase() || c == '_');
+        is_lower && tile_ir::DType::from_rust_name(&name).is_none()
+    })
+}
+
+/// A path without generic arguments.
+pub(crate) fn plain(path: &Path) -> Path {
+    let mut path = path.clone();
+    path.segments.iter_mut().for_each(|segment| segment.arguments = syn::PathArguments::None);
+    path
+}
+
 /// `#[tile_fn]` or `#[tile::tile_fn]`.
 pub fn is_function(attribute: &Attribute) -> bool {
     is_named(attribute, "tile_fn")
@@ -76,6 +92,12 @@ pub fn is_kernel(attribute: &Attribute) -> bool {
 /// `#[tile_kernels]` or `#[tile::tile_kernels]`.
 pub fn is_module(attribute: &Attribute) -> bool {
     is_named(attribute, "tile_kernels")
+}
+
+/// `tile::kernels! { … }` around the items of a file.
+pub fn is_module_of_file(called: &Macro) -> bool {
+    let names: Vec<String> = called.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+    names == ["tile", "kernels"] || names == ["kernels"]
 }
 
 fn is_named(attribute: &Attribute, name: &str) -> bool {

@@ -10,6 +10,7 @@
 
 mod assigned;
 mod attribute;
+mod called;
 mod diagnostic;
 mod elements;
 mod exits;
@@ -22,11 +23,13 @@ mod rewrite;
 mod scope;
 mod signature;
 mod span;
+mod turns;
 mod value;
 
+pub use called::called_elsewhere;
 pub use diagnostic::{Diagnostic, Diagnostics};
 pub use functions::function;
-pub use helpers::{Helpers, is_function, is_kernel, is_module, path_text};
+pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use rewrite::expressions as macro_expressions;
 pub use span::Span;
 
@@ -42,7 +45,8 @@ pub struct Lowered {
     /// What `instances(…)` asks for, each checked by specialising the kernel.
     pub instances: Vec<Bindings>,
     /// The function, its body as the reference device runs it: comparisons of tiles and arithmetic of integer
-    /// scalars are calls, because Rust's operators mean something else.
+    /// scalars are calls, because Rust's operators mean something else, and each turn of a loop
+    /// frees what the one before it made.
     pub function: ItemFn,
 }
 
@@ -97,6 +101,7 @@ pub fn lower_with(
         signature.kernel.grid = Some(grid::lower(grid, &signature.extents())?);
     }
     let body = lower::body(signature, &function, helpers)?;
+    turns::mark(&mut function);
     rewrite::rewrite(&mut function.block, &body.rewrites);
     let instances = attribute.specialize(&body.kernel)?;
     Ok(Lowered { kernel: body.kernel, instances, function })

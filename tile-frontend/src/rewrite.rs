@@ -7,7 +7,7 @@
 
 use crate::assigned::is_compound_assignment;
 use crate::messages;
-use proc_macro2::LineColumn;
+use proc_macro2::{LineColumn, TokenStream};
 use quote::{ToTokens, quote_spanned};
 use std::collections::{HashMap, HashSet};
 use syn::spanned::Spanned;
@@ -41,8 +41,8 @@ pub(crate) fn predicate(op: &BinOp) -> Option<Predicate> {
 pub(crate) struct Rewrites {
     /// Comparisons of tiles.
     pub(crate) comparisons: HashSet<Place>,
-    /// Arithmetic of integer scalars, with its function.
-    pub(crate) scalars: HashMap<Place, &'static str>,
+    /// Arithmetic of scalars that isn't Rust's, with its module of `::tile::kernel` and its function.
+    pub(crate) scalars: HashMap<Place, (&'static str, &'static str)>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
 }
@@ -70,6 +70,12 @@ struct Rewrite<'r> {
 }
 
 impl Rewrite<'_> {
+    fn scalar_function(&self, at: Place, span: proc_macro2::Span) -> Option<TokenStream> {
+        let (module, function) = self.rewrites.scalars.get(&at)?;
+        let (module, function) = (syn::Ident::new(module, span), syn::Ident::new(function, span));
+        Some(quote_spanned!(span=> ::tile::kernel::#module::#function))
+    }
+
     fn binary(&self, binary: &ExprBinary) -> Option<Expr> {
         let span = binary.op.span();
         let (left, right, at) = (bare(&binary.left), bare(&binary.right), place(span.start()));
@@ -77,17 +83,17 @@ impl Rewrite<'_> {
             let function = syn::Ident::new(predicate.name(), span);
             return Some(Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::#function(#left, #right))));
         }
-        let function = syn::Ident::new(self.rewrites.scalars.get(&at)?, span);
-        let value = quote_spanned!(span=> ::tile::kernel::scalar::#function(#left, #right));
+        let function = self.scalar_function(at, span)?;
+        let value = quote_spanned!(span=> #function(#left, #right));
         let assigns = is_compound_assignment(&binary.op);
         Some(Expr::Verbatim(if assigns { quote_spanned!(span=> #left = #value) } else { value }))
     }
 
     fn unary(&self, unary: &ExprUnary) -> Option<Expr> {
         let span = unary.op.span();
-        let function = syn::Ident::new(self.rewrites.scalars.get(&place(span.start()))?, span);
+        let function = self.scalar_function(place(span.start()), span)?;
         let operand = bare(&unary.expr);
-        Some(Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::scalar::#function(#operand))))
+        Some(Expr::Verbatim(quote_spanned!(span=> #function(#operand))))
     }
 }
 

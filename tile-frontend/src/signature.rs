@@ -9,8 +9,8 @@ use crate::value::Val;
 use quote::ToTokens;
 use std::collections::HashMap;
 use syn::{
-    BinOp, Expr, FnArg, GenericArgument, GenericParam, ItemFn, Lit, Pat, PathArguments, ReturnType,
-    TypeParamBound,
+    BinOp, Expr, FnArg, GenericArgument, GenericParam, Generics, ItemFn, Lit, Pat, PathArguments, ReturnType,
+    TypeParamBound, WherePredicate,
 };
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::ops::Domain;
@@ -128,8 +128,12 @@ impl Parser<'_> {
             let help = "write results through a `&mut Tensor` argument";
             self.error(ty.span(), "a kernel returns nothing", help);
         }
-        if let Some(clause) = &signature.generics.where_clause {
-            self.error(clause.span(), "`where` isn't supported on a kernel", "write bounds at the parameter, and conditions on extents in `#[tile_kernel(where(BK % 16 == 0))]`");
+        let predicates = signature.generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+        for predicate in predicates {
+            if bounded(predicate).is_none_or(|name| !is_type_parameter(&signature.generics, name)) {
+                let help = "write `T: Float` of a type parameter here, and conditions on extents in `#[tile_kernel(where(BK % 16 == 0))]`";
+                self.error(predicate.span(), "`where` of a kernel bounds its type parameters", help);
+            }
         }
         if let Some(variadic) = &signature.variadic {
             self.error(variadic.span(), "a kernel has a fixed number of arguments", "list them");
@@ -149,7 +153,7 @@ impl Parser<'_> {
                     generics.push(Generic { name: param.ident.to_string(), kind: GenericKind::Const });
                 }
                 GenericParam::Type(param) => {
-                    let kind = GenericKind::Elem(self.domain(param));
+                    let kind = GenericKind::Elem(self.domain(param, &function.sig.generics));
                     generics.push(Generic { name: param.ident.to_string(), kind });
                 }
                 GenericParam::Lifetime(param) => {
@@ -164,30 +168,19 @@ impl Parser<'_> {
         generics
     }
 
-    fn domain(&mut self, param: &syn::TypeParam) -> Domain {
+    fn domain(&mut self, param: &syn::TypeParam, generics: &Generics) -> Domain {
         let help = format!("write `{0}: Float`, `{0}: Int`, `{0}: Number` or `{0}: Element`", param.ident);
         let mut domain = None;
-        for bound in &param.bounds {
-            let name = match bound {
-                TypeParamBound::Trait(bound) => {
-                    bound.path.segments.last().map(|segment| segment.ident.to_string())
-                }
-                _ => None,
-            };
-            let found = match name.as_deref() {
-                Some("Element") => Domain::Any,
-                // What rustc needs to check `mma`; the formats are checked per instance.
-                Some("Number" | "MmaOperand") => Domain::Number,
-                Some("Float") => Domain::Float,
-                Some("Int") => Domain::Int,
-                _ => {
-                    self.error(bound.span(), "this bound says nothing about an element type", &help);
-                    continue;
-                }
+        let bounds = bounds_of(param, generics);
+        for bound in &bounds {
+            // A kernel's parameters are declared by one of four traits.
+            let Some(found) = domain_of(bound).filter(|&found| found != Domain::IntOrBool) else {
+                self.error(bound.span(), "this bound says nothing about an element type", &help);
+                continue;
             };
             domain = Some(narrower(domain.unwrap_or(Domain::Any), found));
         }
-        if domain.is_none() && param.bounds.is_empty() {
+        if domain.is_none() && bounds.is_empty() {
             self.error(
                 param.ident.span(),
                 format!("`{}` needs a bound that says what it may be", param.ident),
@@ -433,6 +426,51 @@ fn extent_text(expression: &Expr) -> String {
         Expr::Path(path) => crate::helpers::path_text(&path.path),
         _ => "…".to_owned(),
     }
+}
+
+/// The bounds of a type parameter, at its declaration and in `where`.
+fn bounds_of<'g>(param: &'g syn::TypeParam, generics: &'g Generics) -> Vec<&'g TypeParamBound> {
+    let predicates = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
+    let further = predicates.filter(|predicate| bounded(predicate) == Some(&param.ident));
+    let further = further.flat_map(|predicate| match predicate {
+        WherePredicate::Type(predicate) => predicate.bounds.iter().collect(),
+        _ => Vec::new(),
+    });
+    param.bounds.iter().chain(further).collect()
+}
+
+/// The type parameter that a predicate bounds, where it bounds a single name.
+fn bounded(predicate: &WherePredicate) -> Option<&syn::Ident> {
+    match predicate {
+        WherePredicate::Type(predicate) => match &predicate.bounded_ty {
+            syn::Type::Path(path) => path.path.get_ident(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_type_parameter(generics: &Generics, name: &syn::Ident) -> bool {
+    generics.type_params().any(|parameter| parameter.ident == *name)
+}
+
+/// The formats that a bound names.
+fn domain_of(bound: &TypeParamBound) -> Option<Domain> {
+    let TypeParamBound::Trait(bound) = bound else { return None };
+    match bound.path.segments.last()?.ident.to_string().as_str() {
+        "Element" => Some(Domain::Any),
+        // What rustc needs to check `mma`; the formats are checked per instance.
+        "Number" | "MmaOperand" => Some(Domain::Number),
+        "Float" => Some(Domain::Float),
+        "Int" => Some(Domain::Int),
+        "Bits" => Some(Domain::IntOrBool),
+        _ => None,
+    }
+}
+
+/// What a function's type parameter may be: what all its bounds accept. Other traits are rustc's to check.
+pub(crate) fn domain_of_parameter(param: &syn::TypeParam, generics: &Generics) -> Option<Domain> {
+    bounds_of(param, generics).into_iter().filter_map(domain_of).reduce(narrower)
 }
 
 /// The domain of a parameter with two bounds.

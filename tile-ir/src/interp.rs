@@ -266,8 +266,19 @@ impl Evaluation<'_> {
                 self.values[param.index()] = Some(value);
             }
             carried = self.region(data.regions[0]);
+            self.forget(data.regions[0]);
         }
         carried
+    }
+
+    /// Drops what a turn of a loop made.
+    fn forget(&mut self, region: RegionId) {
+        let instance = self.instance;
+        for &op in &instance.region(region).ops {
+            let data = instance.op(op);
+            data.results.iter().for_each(|result| self.values[result.index()] = None);
+            data.regions.iter().for_each(|&inner| self.forget(inner));
+        }
     }
 
     fn while_loop(&mut self, data: &OpData) -> Vec<Array> {
@@ -280,6 +291,7 @@ impl Evaluation<'_> {
                 self.values[param.index()] = Some(value);
             }
             let mut yielded = self.region(region).into_iter();
+            self.forget(region);
             goes_on = yielded.next().expect("verified: `while` yields its condition first");
             carried = yielded.collect();
         }

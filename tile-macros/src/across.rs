@@ -4,22 +4,24 @@
 //! wherever `use` takes the function, and hands its tokens on. A kernel that calls an unknown `step` expands to
 //! `step! { the kernel }`, which expands to `__tile_kernel! { the kernel, the tokens of step }`, until all is known.
 //!
-//! rustc resolves the names, so a path means the same function to the macro and to rustc. A function hands on what
-//! its own module sees too, because its names mean nothing where the kernel stands.
+//! rustc resolves the names, so a path means the same function to the macro and to rustc. Names in a function mean
+//! nothing where the kernel stands. So a function collects what it calls of other modules in the same way, where it
+//! stands itself, before its macro is made; it hands that on with what its own module sees.
 
 use crate::expand;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use syn::parse::{Parse, ParseStream};
-use syn::{Item, ItemFn, Path, Visibility, braced};
+use syn::{Item, ItemFn, Path, Visibility, braced, parse_quote};
 use tile_frontend::{Diagnostics, Helpers, path_text};
 
-/// A kernel, and what is known of the functions that it calls.
+/// A kernel or a function of kernels, and what is known of the functions that it calls.
 pub(crate) struct Request {
-    options: TokenStream,
+    /// The options of a kernel; `None` for a function.
+    options: Option<TokenStream>,
     function: ItemFn,
-    /// What the kernel sees of its module: functions and constants.
+    /// What it sees of its module: functions and constants.
     seen: Vec<Item>,
     /// The names of all functions of its module.
     functions: Vec<Ident>,
@@ -32,64 +34,108 @@ struct Found {
     function: ItemFn,
     /// What it sees of its own module.
     seen: Vec<Item>,
+    /// What it calls of other modules.
+    found: Vec<Found>,
 }
 
 impl Request {
     /// A kernel that sees nothing.
-    pub(crate) fn new(options: TokenStream, function: ItemFn) -> Request {
-        Request { options, function, seen: Vec::new(), functions: Vec::new(), found: Vec::new() }
+    pub(crate) fn kernel(options: TokenStream, function: ItemFn) -> Request {
+        let (seen, functions, found) = Default::default();
+        Request { options: Some(options), function, seen, functions, found }
     }
 
-    /// The kernel in a module of these functions and constants, whose functions have these names.
+    /// A function that sees itself alone.
+    pub(crate) fn function(function: ItemFn) -> Request {
+        let itself: ItemFn = {
+            let mut itself = function.clone();
+            itself.attrs.push(parse_quote!(#[tile_fn]));
+            itself
+        };
+        let (functions, found) = Default::default();
+        Request { options: None, function, seen: vec![Item::Fn(itself)], functions, found }
+    }
+
+    /// The same in a module of these functions and constants, whose functions have these names.
     pub(crate) fn in_module(self, seen: &[Item], functions: &[Ident]) -> Request {
         Request { seen: seen.to_vec(), functions: functions.to_vec(), ..self }
     }
 
     fn helpers(&self) -> Helpers {
-        let file = file(&self.function);
-        let mut helpers = Helpers::of(&self.seen);
-        for Found { path, function, seen } in &self.found {
-            let foreign = self::file(function) != file;
-            helpers.insert(path_text(path), function.clone(), Helpers::of(seen), foreign);
-        }
-        helpers
+        helpers(&self.seen, &self.found, &file(&self.function))
     }
 
-    /// A function that is called, unknown, and may stand elsewhere.
-    fn wanted(&self, errors: &Diagnostics) -> Option<Path> {
+    /// The first of these functions that is unknown and may stand elsewhere.
+    fn wanted<'p>(&self, called: impl IntoIterator<Item = &'p Path>) -> Option<&'p Path> {
         let is_new = |path: &&Path| {
             let known = self.found.iter().any(|found| path_text(&found.path) == path_text(path));
             let own = path.get_ident().is_some_and(|name| self.functions.contains(name));
             !known && !own && !path.is_ident(&self.function.sig.ident)
         };
-        errors.missing().into_iter().find(is_new).cloned()
+        called.into_iter().find(is_new)
     }
+
+    fn missing(&self, errors: &Diagnostics) -> Option<Path> {
+        self.wanted(errors.missing()).cloned()
+    }
+}
+
+/// What a module's functions see: of the module, and what they were found to call of others.
+fn helpers(seen: &[Item], found: &[Found], kernels_file: &str) -> Helpers {
+    let mut helpers = Helpers::of(seen);
+    for Found { path, function, seen, found } in found {
+        let foreign = file(function) != kernels_file;
+        let own = self::helpers(seen, found, kernels_file);
+        helpers.insert(path_text(path), function.clone(), own, foreign);
+    }
+    helpers
+}
+
+impl ToTokens for Found {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Found { path, function, seen, found } = self;
+        tokens.extend(quote!({ #path } { #function } { #(#seen)* } { #(#found)* }));
+    }
+}
+
+impl Parse for Found {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Found> {
+        let path = syn::parse2(in_braces(input)?)?;
+        let function = syn::parse2(in_braces(input)?)?;
+        let seen = items(in_braces(input)?)?;
+        let inner;
+        braced!(inner in input);
+        Ok(Found { path, function, seen, found: all_found(&inner)? })
+    }
+}
+
+fn all_found(input: ParseStream<'_>) -> syn::Result<Vec<Found>> {
+    let mut found = Vec::new();
+    while !input.is_empty() {
+        found.push(input.parse()?);
+    }
+    Ok(found)
 }
 
 /// The order of what stands in braces is that of [`Request::parse`].
 impl ToTokens for Request {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let Request { options, function, seen, functions, found } = self;
-        let found =
-            found.iter().map(|Found { path, function, seen }| quote!({ #path } { #function } { #(#seen)* }));
+        let options = options.as_ref().map(|options| quote!({ #options }));
         tokens.extend(quote!({ #options } { #function } { #(#seen)* } { #(#functions)* } #(#found)*));
     }
 }
 
 impl Parse for Request {
     fn parse(input: ParseStream<'_>) -> syn::Result<Request> {
-        let options = in_braces(input)?;
+        let kind;
+        braced!(kind in input);
+        let options = if kind.is_empty() { None } else { Some(in_braces(&kind)?) };
         let function = syn::parse2(in_braces(input)?)?;
         let seen = items(in_braces(input)?)?;
         let names = in_braces(input)?.into_iter();
         let functions = names.map(|name| syn::parse2(name.into())).collect::<syn::Result<_>>()?;
-        let mut found = Vec::new();
-        while !input.is_empty() {
-            let path = syn::parse2(in_braces(input)?)?;
-            let function = syn::parse2(in_braces(input)?)?;
-            found.push(Found { path, function, seen: items(in_braces(input)?)? });
-        }
-        Ok(Request { options, function, seen, functions, found })
+        Ok(Request { options, function, seen, functions, found: all_found(input)? })
     }
 }
 
@@ -103,49 +149,75 @@ fn items(tokens: TokenStream) -> syn::Result<Vec<Item>> {
     Ok(syn::parse2::<syn::File>(tokens)?.items)
 }
 
+/// Goes on with a kernel or function that has the tokens of one more function.
+pub(crate) fn resume(request: Request) -> TokenStream {
+    if request.options.is_some() { kernel(request) } else { macro_of(request) }
+}
+
+/// A call of the macro of the function at `path`, which hands its tokens on.
+fn ask(request: &Request, path: &Path) -> TokenStream {
+    quote!(#path! { #request { #path } })
+}
+
 /// The kernel's code, or a call of the macro that hands on the next function.
 pub(crate) fn kernel(request: Request) -> TokenStream {
     let function = &request.function;
-    let lowered = tile_frontend::lower_with(
-        request.options.clone(),
-        function.clone(),
-        &request.helpers(),
-        &file(function),
-    );
+    let options = request.options.clone().unwrap_or_default();
+    let lowered = tile_frontend::lower_with(options, function.clone(), &request.helpers(), &file(function));
     match lowered {
         Ok(lowered) => expand::kernel(function, &lowered),
-        Err(errors) => match request.wanted(&errors) {
-            Some(path) => quote!(#path! { #request { #path } }),
-            None => {
-                let (errors, stub) = (errors.to_compile_errors(), expand::stub(function));
-                quote!(#errors #stub)
-            }
+        Err(errors) => match (request.missing(&errors), errors.without_missing()) {
+            (Some(path), None) => ask(&request, &path),
+            // rustc says of a name that it can't find that much alone, so what else is wrong comes first.
+            (Some(_), Some(mistakes)) => refused(function, &mistakes),
+            (None, _) => refused(function, &errors),
         },
     }
 }
 
-/// A function as rustc sees it, and the macro that hands it on; `seen` is what it sees of its module.
-pub(crate) fn function(function: ItemFn, seen: &[Item]) -> TokenStream {
-    let rewritten = match tile_frontend::function(function.clone()) {
-        Ok(rewritten) => rewritten,
-        Err(errors) => {
-            let errors = errors.to_compile_errors();
-            return quote!(#errors #function);
+fn refused(function: &ItemFn, errors: &Diagnostics) -> TokenStream {
+    let (errors, stub) = (errors.to_compile_errors(), expand::stub(function));
+    quote!(#errors #stub)
+}
+
+/// A function as rustc sees it, and what hands it on.
+pub(crate) fn function(request: Request) -> TokenStream {
+    match tile_frontend::function(request.function.clone()) {
+        Ok(rewritten) => {
+            let hands_on = macro_of(request);
+            quote! {
+                // Indexing by a counter is how a kernel goes through several arrays.
+                #[allow(clippy::needless_range_loop)]
+                #rewritten
+
+                #hands_on
+            }
         }
-    };
+        Err(errors) => {
+            let (errors, function) = (errors.to_compile_errors(), &request.function);
+            quote!(#errors #function)
+        }
+    }
+}
+
+/// The macro that hands a function on, or a call of that of the next function that it calls itself.
+fn macro_of(request: Request) -> TokenStream {
+    let called = tile_frontend::called_elsewhere(&request.function, &Helpers::of(&request.seen));
+    if let Some(path) = request.wanted(&called) {
+        return ask(&request, path);
+    }
+    let Request { function, seen, found, .. } = &request;
     let (name, visibility) = (&function.sig.ident, &function.vis);
     let export = matches!(visibility, Visibility::Public(_)).then(|| quote!(#[macro_export]));
     let hands_on = unique_name(name);
     quote! {
-        // Indexing by a counter is how a kernel goes through several arrays.
-        #[allow(clippy::needless_range_loop)]
-        #rewritten
-
         #[doc(hidden)]
         #[allow(unused_macros, non_local_definitions)]
         #export
         macro_rules! #hands_on {
-            ($($request:tt)*) => { ::tile::__tile_kernel! { $($request)* { #function } { #(#seen)* } } };
+            ($($request:tt)*) => {
+                ::tile::__tile_kernel! { $($request)* { #function } { #(#seen)* } { #(#found)* } }
+            };
         }
 
         #[doc(hidden)]

@@ -223,3 +223,38 @@ fn embedded_code(name: &str, fingerprint: u64) -> TokenStream {
         None => quote!(&[]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a kernel that the front end refuses expands to.
+    fn stub_of(body: &str) -> String {
+        let source =
+            format!("pub fn wrong<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {{ {body} }}");
+        let function: ItemFn = syn::parse_str(&source).expect("the test's source is a function");
+        let lowered = tile_frontend::lower(TokenStream::new(), function.clone(), "src/main.rs");
+        assert!(lowered.is_err(), "the front end refuses it");
+        stub(&function).to_string().replace(' ', "")
+    }
+
+    #[test]
+    fn a_refused_kernel_keeps_its_body_and_its_types() {
+        let stub =
+            stub_of("let x = x.partition_view([B]); let rows = n; let t = x.load_masked([0]).frobnicate();");
+        // rustc skips the body, whose mistakes are reported; rust-analyzer has it, with what its names mean.
+        let block = "#[cfg(rust_analyzer)]";
+        let (before, body) = stub.split_once(block).expect("the body is for rust-analyzer");
+        assert!(before.contains("pubfnwrong<'tile,constB:usize>"), "{before}");
+        let kept = [
+            "fn__tile_block<constB:usize>(x:&::tile::kernel::TensorView<'_,f32,1>,",
+            "y:&mut::tile::kernel::TensorViewMut<'_,f32,1>)",
+            "letn:usize=x.extent(0usize);",
+            "letx=x.partition_view([B]);",
+            "lett=x.load_masked([0]).frobnicate();",
+        ];
+        for part in kept {
+            assert!(body.contains(part), "`{part}` isn't in {body}");
+        }
+    }
+}

@@ -26,7 +26,7 @@ use syn::Item;
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     match syn::parse(item) {
-        Ok(Item::Fn(function)) => across::kernel(across::Request::new(attribute.into(), function)).into(),
+        Ok(Item::Fn(function)) => across::kernel(across::Request::kernel(attribute.into(), function)).into(),
         Ok(item) => {
             error(&syn::Error::new_spanned(item, "a kernel is a function: put `#[tile_kernel]` on a `fn`"))
         }
@@ -57,9 +57,9 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// A call is lowered in its place: shapes follow from the arguments, and a mistake in the function names the call.
 /// Parameters are tiles, numbers, partition views, and arrays, tuples and structs of these. Type parameters follow
-/// from the arguments; const parameters are written: `step::<BM>(x)`. A kernel calls functions of its own module and,
-/// by path or `use`, of other modules and crates. A function itself calls functions of its own `#[tile_kernels]`
-/// module only. It stays ordinary Rust, so tests call it too.
+/// from the arguments; const parameters are written: `step::<BM>(x)`. Kernels and functions
+/// call functions of their own `#[tile_kernels]` module and, by path or `use`, of other modules and crates; functions
+/// of two modules can't call each other in a circle. A function stays ordinary Rust, so tests call it too.
 #[proc_macro_attribute]
 pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if let Some(token) = attribute.into_iter().next() {
@@ -67,7 +67,7 @@ pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
         return error(&syn::Error::new(token.span().into(), message));
     }
     match syn::parse(item) {
-        Ok(Item::Fn(item)) => across::function(item, &[]).into(),
+        Ok(Item::Fn(item)) => across::function(across::Request::function(item)).into(),
         Ok(item) => error(&syn::Error::new_spanned(
             item,
             "a function of kernels is a function: put `#[tile_fn]` on a `fn`",
@@ -78,8 +78,8 @@ pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// A module whose kernels call its `#[tile_fn]` functions and use its `const` items.
 ///
-/// It is an inline module, `mod kernels { … }`, because a macro sees only its own tokens. Modules inside of it have
-/// the attribute themselves.
+/// It is an inline module, `mod kernels { … }`, because a macro sees only its own tokens; a module of its own file has
+/// [`macro@kernels`] inside. Modules inside of it have the attribute themselves.
 #[proc_macro_attribute]
 pub fn tile_kernels(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if let Some(token) = attribute.into_iter().next() {
@@ -91,6 +91,39 @@ pub fn tile_kernels(attribute: TokenStream, item: TokenStream) -> TokenStream {
         Ok(item) => {
             error(&syn::Error::new_spanned(item, "`#[tile_kernels]` stands on a module: `mod kernels { … }`"))
         }
+        Err(wrong) => error(&wrong),
+    }
+}
+
+/// [`macro@tile_kernels`] for a module that is a file: stands around the items of the file.
+///
+/// ```text
+/// // src/kernels.rs, which is `mod kernels;` elsewhere
+/// tile::kernels! {
+///     use tile::prelude::*;
+///
+///     const FLOOR: f32 = 1e-6;
+///
+///     #[tile_fn]
+///     fn normalized(x: Tile<f32, 2>) -> Tile<f32, 2> {
+///         x / (x.sum(1) + FLOOR)
+///     }
+///
+///     #[tile_kernel]
+///     pub fn kernel<const M: usize, const N: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+///         let x = x.partition_view([M, N]);
+///         let mut y = y.partition_view_mut([M, N]);
+///         y.store_masked(normalized(x.load_masked(y.index())));
+///     }
+/// }
+/// ```
+///
+/// An attribute on `mod kernels;` would be given these three tokens alone, and stable Rust refuses it. Functions and
+/// kernels that use only their own text need neither.
+#[proc_macro]
+pub fn kernels(items: TokenStream) -> TokenStream {
+    match syn::parse(items) {
+        Ok(file) => module::file(file).into(),
         Err(wrong) => error(&wrong),
     }
 }
@@ -116,12 +149,12 @@ pub fn tile_struct(item: TokenStream) -> TokenStream {
     }
 }
 
-/// Goes on with a kernel, which now has the tokens of a function of another module. [`macro@tile_fn`] calls it.
+/// Goes on with a kernel or a function, which now has the tokens of a function of another module. [`macro@tile_fn`] calls it.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __tile_kernel(request: TokenStream) -> TokenStream {
     match syn::parse(request) {
-        Ok(request) => across::kernel(request).into(),
+        Ok(request) => across::resume(request).into(),
         Err(wrong) => error(&wrong),
     }
 }

@@ -1,19 +1,31 @@
-//! `#[tile_kernels] mod kernels { … }`: the kernels of a module, which see its functions and constants.
+//! `#[tile_kernels] mod kernels { … }` and `tile::kernels! { … }`: the kernels of a module, which see its functions
+//! and constants.
 
 use crate::across::{self, Request};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Attribute, Item, ItemFn, ItemMod, Meta};
+use syn::{Attribute, File, Item, ItemFn, ItemMod, Meta};
 use tile_frontend::{is_function, is_kernel};
 
 /// The module with its kernels and functions expanded.
 pub(crate) fn expand(mut module: ItemMod) -> TokenStream {
     let Some((_, items)) = &mut module.content else {
         let message = "`#[tile_kernels]` needs the module's code: write `mod kernels { … }` here\n  \
-                       help: in the module's own file, put the kernels and functions into an inner `mod`";
+                       help: in the module's own file, write `tile::kernels! { … }` around the kernels and functions, without this attribute";
         let error = syn::Error::new_spanned(&module, message).to_compile_error();
         return quote!(#error #module);
     };
+    expand_items(items);
+    module.to_token_stream()
+}
+
+/// The items of a file, which are those of a module.
+pub(crate) fn file(mut file: File) -> TokenStream {
+    expand_items(&mut file.items);
+    file.to_token_stream()
+}
+
+fn expand_items(items: &mut [Item]) {
     let seen: Vec<Item> = items.iter().filter(|item| is_seen(item)).cloned().collect();
     let functions = items.iter().filter_map(|item| match item {
         Item::Fn(function) => Some(function.sig.ident.clone()),
@@ -27,13 +39,13 @@ pub(crate) fn expand(mut module: ItemMod) -> TokenStream {
                 Meta::List(list) => list.tokens,
                 Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
             };
-            let request = Request::new(options, function.clone()).in_module(&seen, &functions);
+            let request = Request::kernel(options, function.clone()).in_module(&seen, &functions);
             *item = Item::Verbatim(across::kernel(request));
         } else if take(function, is_function).is_some() {
-            *item = Item::Verbatim(across::function(function.clone(), &seen));
+            let request = Request::function(function.clone()).in_module(&seen, &functions);
+            *item = Item::Verbatim(across::function(request));
         }
     }
-    module.to_token_stream()
 }
 
 /// What the module's kernels and functions see of each other.

@@ -48,6 +48,10 @@ fn implementations(input: &DeriveInput) -> Result<TokenStream, Error> {
         impl #generics ::core::marker::Copy for #name #arguments where #(#own,)* #(#values,)* {}
 
         #[automatically_derived]
-        impl #generics ::tile::kernel::TileValue for #name #arguments where #(#own,)* #(#values,)* {}
+        impl #generics ::tile::kernel::TileValue for #name #arguments where #(#own,)* #(#values,)* {
+            fn add_tiles(&self, tiles: &mut ::tile::kernel::turns::Tiles) {
+                #(::tile::kernel::TileValue::add_tiles(&self.#members, tiles);)*
+            }
+        }
     })
 }

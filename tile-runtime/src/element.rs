@@ -5,18 +5,29 @@ use half::{bf16, f16};
 use std::fmt::{Debug, Display};
 use std::ops;
 use tile_ir::DType;
+use tile_ir::ops::{BinaryOp, UnaryOp};
 
 mod sealed {
     pub trait Sealed {}
 }
 
 /// A number that a kernel takes as an argument: an [`Element`] or `usize`.
-pub trait Scalar: sealed::Sealed + Copy + Send + Sync + 'static {
+pub trait Scalar: sealed::Sealed + Copy + PartialOrd + Send + Sync + 'static {
     /// Its format in the IR.
     const FORMAT: DType;
 
     /// The slot that passes it to compiled code: its bits in the low bytes.
     fn to_slot(self) -> u64;
+}
+
+/// A scalar with the arithmetic of kernels: a [`Number`] or `usize`. Integers wrap, `x / 0` is 0 and `x % 0` is `x`;
+/// floats have Rust's arithmetic.
+pub trait Arithmetic: Scalar {
+    #[doc(hidden)]
+    fn binary(self, op: BinaryOp, right: Self) -> Self;
+
+    #[doc(hidden)]
+    fn unary(self, op: UnaryOp) -> Self;
 }
 
 /// A type that tensors and tiles hold.
@@ -25,7 +36,7 @@ pub trait Scalar: sealed::Sealed + Copy + Send + Sync + 'static {
 /// use tile_runtime::Element;
 /// assert_eq!(f32::DTYPE.name(), "f32");
 /// ```
-pub trait Element: Scalar + Debug + Display + PartialEq + Default {
+pub trait Element: Scalar + Debug + Display + Default {
     /// Its format in the IR.
     const DTYPE: DType;
 
@@ -45,13 +56,19 @@ pub trait Element: Scalar + Debug + Display + PartialEq + Default {
 /// An integer or float. It has the operators of numbers, so that the scalars of a generic kernel do.
 pub trait Number:
     Element
-    + PartialOrd
+    + Arithmetic
     + ops::Add<Output = Self>
     + ops::Sub<Output = Self>
     + ops::Mul<Output = Self>
     + ops::Div<Output = Self>
     + ops::Rem<Output = Self>
 {
+    /// 0.
+    const ZERO: Self;
+
+    /// 1.
+    const ONE: Self;
+
     /// The number written as a float literal, for kernels that are generic over their element type.
     fn of(value: f64) -> Self {
         if Self::DTYPE.is_float() { Self::from_float(value) } else { Self::from_int(value as i128) }
@@ -59,7 +76,16 @@ pub trait Number:
 }
 
 /// A float of any width.
-pub trait Float: Number {}
+pub trait Float: Number {
+    /// ∞; NaN in a format that has none.
+    const INFINITY: Self;
+
+    /// −∞; NaN in a format that has none.
+    const NEG_INFINITY: Self;
+
+    /// Not a number.
+    const NAN: Self;
+}
 
 /// An integer or `bool`: what `&`, `|`, `^` and `!` work on.
 pub trait Bits:
@@ -73,6 +99,19 @@ pub trait Bits:
 
 /// A signed or unsigned integer.
 pub trait Int: Number + Bits + ops::Shl<Output = Self> + ops::Shr<Output = Self> {}
+
+macro_rules! integer_arithmetic {
+    ($ty:ident $dtype:ident) => {
+        impl Arithmetic for $ty {
+            fn binary(self, op: BinaryOp, right: Self) -> Self {
+                op.int()(self as i128, right as i128, DType::$dtype) as $ty
+            }
+            fn unary(self, op: UnaryOp) -> Self {
+                op.int()(self as i128, DType::$dtype) as $ty
+            }
+        }
+    };
+}
 
 macro_rules! integers {
     ($($ty:ident $dtype:ident;)*) => { $(
@@ -92,7 +131,11 @@ macro_rules! integers {
             fn from_float(value: f64) -> Self { value as $ty }
             fn from_int(value: i128) -> Self { value as $ty }
         }
-        impl Number for $ty {}
+        integer_arithmetic!($ty $dtype);
+        impl Number for $ty {
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+        }
         impl Bits for $ty {}
         impl Int for $ty {}
     )* };
@@ -101,7 +144,7 @@ macro_rules! integers {
 integers! { i8 I8; i16 I16; i32 I32; i64 I64; u8 U8; u16 U16; u32 U32; u64 U64; }
 
 macro_rules! floats {
-    ($($ty:ident $dtype:ident, $to:expr, $from:expr;)*) => { $(
+    ($($ty:ident $dtype:ident, $to:expr, $from:expr, [$zero:expr, $one:expr, $infinity:expr, $nan:expr];)*) => { $(
         impl sealed::Sealed for $ty {}
         impl Scalar for $ty {
             const FORMAT: DType = DType::$dtype;
@@ -114,18 +157,45 @@ macro_rules! floats {
             fn from_float(value: f64) -> Self { $from(tile_ir::array::round_float(DType::$dtype, value)) }
             fn from_int(value: i128) -> Self { Self::from_float(value as f64) }
         }
-        impl Number for $ty {}
-        impl Float for $ty {}
+        impl Arithmetic for $ty {
+            fn binary(self, op: BinaryOp, right: Self) -> Self {
+                match op {
+                    BinaryOp::Add => self + right,
+                    BinaryOp::Sub => self - right,
+                    BinaryOp::Mul => self * right,
+                    BinaryOp::Div => self / right,
+                    BinaryOp::Rem => self % right,
+                    op => Self::from_float(op.float()(self.to_float(), right.to_float())),
+                }
+            }
+            fn unary(self, op: UnaryOp) -> Self {
+                match op {
+                    UnaryOp::Neg => -self,
+                    op => Self::from_float(op.float()(self.to_float())),
+                }
+            }
+        }
+        impl Number for $ty {
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+        }
+        impl Float for $ty {
+            const INFINITY: Self = $infinity[0];
+            const NEG_INFINITY: Self = $infinity[1];
+            const NAN: Self = $nan;
+        }
     )* };
 }
 
 floats! {
-    f8e4m3fn F8E4M3FN, f8e4m3fn::to_f64, f8e4m3fn::from_f64;
-    f8e5m2 F8E5M2, f8e5m2::to_f64, f8e5m2::from_f64;
-    f16 F16, f16::to_f64, f16::from_f64;
-    bf16 BF16, bf16::to_f64, bf16::from_f64;
-    f32 F32, f64::from, |value| value as f32;
-    f64 F64, |value| value, |value| value;
+    f8e4m3fn F8E4M3FN, f8e4m3fn::to_f64, f8e4m3fn::from_f64,
+        [f8e4m3fn::from_bits(0), f8e4m3fn::from_bits(0x38), [f8e4m3fn::from_bits(0x7f); 2], f8e4m3fn::from_bits(0x7f)];
+    f8e5m2 F8E5M2, f8e5m2::to_f64, f8e5m2::from_f64,
+        [f8e5m2::from_bits(0), f8e5m2::from_bits(0x3c), [f8e5m2::from_bits(0x7c), f8e5m2::from_bits(0xfc)], f8e5m2::from_bits(0x7e)];
+    f16 F16, f16::to_f64, f16::from_f64, [f16::ZERO, f16::ONE, [f16::INFINITY, f16::NEG_INFINITY], f16::NAN];
+    bf16 BF16, bf16::to_f64, bf16::from_f64, [bf16::ZERO, bf16::ONE, [bf16::INFINITY, bf16::NEG_INFINITY], bf16::NAN];
+    f32 F32, f64::from, |value| value as f32, [0.0, 1.0, [f32::INFINITY, f32::NEG_INFINITY], f32::NAN];
+    f64 F64, |value| value, |value| value, [0.0, 1.0, [f64::INFINITY, f64::NEG_INFINITY], f64::NAN];
 }
 
 impl sealed::Sealed for bool {}
@@ -157,6 +227,8 @@ impl Bits for bool {}
 
 impl sealed::Sealed for usize {}
 
+integer_arithmetic!(usize Index);
+
 impl Scalar for usize {
     const FORMAT: DType = DType::Index;
     fn to_slot(self) -> u64 {
@@ -175,6 +247,26 @@ mod tests {
         assert_eq!(bf16::from_f32(1.0).to_slot(), 0x3f80);
         assert_eq!(true.to_slot(), 1);
         assert_eq!(usize::MAX.to_slot(), u64::MAX);
+    }
+
+    #[test]
+    fn constants_of_generic_code() {
+        fn check<T: Float>() {
+            assert_eq!((T::ZERO.to_float(), T::ONE.to_float()), (0.0, 1.0), "{}", T::DTYPE);
+            assert!(T::NAN.to_float().is_nan(), "{}", T::DTYPE);
+            for (constant, sign) in [(T::INFINITY, 1.0), (T::NEG_INFINITY, -1.0)] {
+                let rounded = T::from_float(sign * f64::INFINITY).to_float();
+                let constant = constant.to_float();
+                assert!(constant == rounded || constant.is_nan() && rounded.is_nan(), "{}", T::DTYPE);
+            }
+        }
+        check::<f8e4m3fn>();
+        check::<f8e5m2>();
+        check::<f16>();
+        check::<bf16>();
+        check::<f32>();
+        check::<f64>();
+        assert_eq!((<u8 as Number>::ZERO, <i64 as Number>::ONE), (0, 1));
     }
 
     #[test]

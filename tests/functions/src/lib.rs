@@ -8,6 +8,12 @@ pub fn offset(x: Tile<i32, 1>) -> Tile<i32, 1> {
     x + 7
 }
 
+/// Twice what a function of the crate's root gives.
+#[tile_fn]
+pub fn through(x: Tile<i32, 1>) -> Tile<i32, 1> {
+    parts::doubled(offset(x))
+}
+
 /// Functions that call each other.
 #[tile_kernels]
 pub mod parts {
@@ -18,6 +24,12 @@ pub mod parts {
     #[tile_fn]
     fn scaled<T: Number>(x: Tile<T, 1>, factor: T) -> Tile<T, 1> {
         x * factor
+    }
+
+    /// Twice `x`.
+    #[tile_fn]
+    pub fn doubled(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        scaled(x, 2)
     }
 
     /// Three times `x` without `y`; the name of a parameter means nothing to a caller.

@@ -5,8 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
-use syn::{Attribute, ItemFn, ItemMod, Meta};
-use tile_frontend::{Diagnostics, Helpers, Lowered, is_function, is_kernel, is_module, path_text};
+use syn::{Attribute, ItemFn, ItemMacro, ItemMod, Meta};
+use tile_frontend::{
+    Diagnostics, Helpers, Lowered, called_elsewhere, is_function, is_kernel, is_module, is_module_of_file,
+    path_text,
+};
 use tile_ir::{Bindings, VerifiedKernel};
 
 /// A kernel with at least one instance.
@@ -73,14 +76,21 @@ type Elsewhere = HashMap<String, Vec<(ItemFn, Helpers)>>;
 #[derive(Default)]
 struct Functions(Elsewhere, Helpers);
 
-impl<'ast> Visit<'ast> for Functions {
-    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+impl Visit<'_> for Functions {
+    fn visit_item_mod(&mut self, module: &ItemMod) {
         let outer = std::mem::replace(&mut self.1, seen_in(module));
         visit::visit_item_mod(self, module);
         self.1 = outer;
     }
 
-    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
+    fn visit_item_macro(&mut self, called: &ItemMacro) {
+        let Some(file) = module_of_file(called) else { return };
+        let outer = std::mem::replace(&mut self.1, Helpers::of(&file.items));
+        self.visit_file(&file);
+        self.1 = outer;
+    }
+
+    fn visit_item_fn(&mut self, function: &ItemFn) {
         if function.attrs.iter().any(is_function) {
             let name = function.sig.ident.to_string();
             self.0.entry(name).or_default().push((function.clone(), self.1.clone()));
@@ -97,6 +107,11 @@ fn seen_in(module: &ItemMod) -> Helpers {
     }
 }
 
+/// The items in `tile::kernels! { … }`.
+fn module_of_file(called: &ItemMacro) -> Option<syn::File> {
+    is_module_of_file(&called.mac).then(|| called.mac.parse_body().ok()).flatten()
+}
+
 struct Scan<'f> {
     file: &'f str,
     /// What the kernels of the innermost module see.
@@ -106,14 +121,21 @@ struct Scan<'f> {
     scanned: &'f mut Scanned,
 }
 
-impl<'ast> Visit<'ast> for Scan<'_> {
-    fn visit_item_mod(&mut self, module: &'ast ItemMod) {
+impl Visit<'_> for Scan<'_> {
+    fn visit_item_mod(&mut self, module: &ItemMod) {
         let outer = std::mem::replace(&mut self.helpers, seen_in(module));
         visit::visit_item_mod(self, module);
         self.helpers = outer;
     }
 
-    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
+    fn visit_item_macro(&mut self, called: &ItemMacro) {
+        let Some(file) = module_of_file(called) else { return };
+        let outer = std::mem::replace(&mut self.helpers, Helpers::of(&file.items));
+        self.visit_file(&file);
+        self.helpers = outer;
+    }
+
+    fn visit_item_fn(&mut self, function: &ItemFn) {
         if let Some(attribute) = function.attrs.iter().find(|attribute| is_kernel(attribute)) {
             self.kernel(attribute, function);
         }
@@ -162,7 +184,8 @@ impl Scan<'_> {
                 if let Some([(function, own)]) = self.elsewhere.get(&name).map(Vec::as_slice)
                     && known.insert(path_text(path))
                 {
-                    helpers.insert(path_text(path), function.clone(), own.clone(), true);
+                    let own = self.with_called(function, own, &mut vec![name]);
+                    helpers.insert(path_text(path), function.clone(), own, true);
                     found = true;
                 }
             }
@@ -170,6 +193,27 @@ impl Scan<'_> {
                 return lowered;
             }
         }
+    }
+}
+
+impl Scan<'_> {
+    /// What a function sees, with the functions of other modules that it calls. `around` are the functions that call
+    /// it: one that calls itself is refused when a kernel is lowered.
+    fn with_called(&self, function: &ItemFn, own: &Helpers, around: &mut Vec<String>) -> Helpers {
+        let mut helpers = own.clone();
+        for path in called_elsewhere(function, own) {
+            let name = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+            if around.contains(&name) {
+                continue;
+            }
+            if let Some([(called, seen)]) = self.elsewhere.get(&name).map(Vec::as_slice) {
+                around.push(name);
+                let seen = self.with_called(called, seen, around);
+                around.pop();
+                helpers.insert(path_text(&path), called.clone(), seen, true);
+            }
+        }
+        helpers
     }
 }
 
@@ -217,14 +261,24 @@ mod tests {
             kernel("#[tile_kernel(instances(B = 4))]", "lost").replace("Tile::ones([B])", "two::<B>()"),
             kernel("#[tile_kernel(instances(B = 4))]", "across")
                 .replace("Tile::ones([B])", "helped::one::<B>()"),
+            "#[tile_fn] fn two_calls(x: Tile<f32, 1>) -> Tile<f32, 1> { super::of_file(x) }\n".to_owned(),
         ];
+        let file = format!(
+            "tile::kernels! {{ const ONE: f32 = 1.0; #[tile_fn] fn of_file(x: Tile<f32, 1>) -> Tile<f32, 1> {{ x + ONE }} {} }}\n",
+            kernel("#[tile_kernel(instances(B = 4))]", "in_file")
+                .replace("Tile::ones([B])", "of_file(m::two_calls(Tile::ones([B])))")
+        );
+        fs::write(source.join("module.rs"), file).unwrap();
         fs::write(source.join("kernels.rs"), text.concat()).unwrap();
         fs::write(package.join("src").join("broken.rs"), "fn {").unwrap();
         let scanned = kernels(&package, Path::new("src")).unwrap();
         fs::remove_dir_all(&package).unwrap();
         let names: Vec<_> =
             scanned.found.iter().map(|found| (found.kernel.name.as_str(), found.instances.len())).collect();
-        assert_eq!((names, scanned.refused), (vec![("nested", 2), ("calling", 1), ("across", 1)], 2));
+        assert_eq!(
+            (names, scanned.refused),
+            (vec![("nested", 2), ("calling", 1), ("across", 1), ("in_file", 1)], 2)
+        );
         let [warning] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
         assert!(warning.contains("kernel `lost`") && warning.contains("`two` wasn't found"), "{warning}");
         assert!(scanned.found[0].place.ends_with("kernels.rs:2"), "{}", scanned.found[0].place);

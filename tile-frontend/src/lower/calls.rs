@@ -1,6 +1,6 @@
 //! Calls of functions: `mma`, `select`, leaf ops in function form, and the constructors of `Tile`.
 
-use super::{Lowered, Lowering};
+use super::{Lowered, Lowering, names};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
@@ -37,10 +37,14 @@ impl Lowering {
 
     pub(super) fn call(&mut self, call: &ExprCall) -> Lowered<Val> {
         let Expr::Path(function) = &*call.func else {
+            let help = match crate::rewrite::bare(&call.func) {
+                Expr::Field(_) | Expr::Index(_) => "a closure is called by the name that it is bound to",
+                _ => "write its code out, or bind the closure to a name",
+            };
             return self.error(
                 call.func.span(),
-                "only named functions can be called in a kernel",
-                "write its code out",
+                "only functions and closures with a name can be called in a kernel",
+                help,
             );
         };
         let path = &function.path;
@@ -112,23 +116,25 @@ impl Lowering {
                 &arguments.spans,
             );
         }
-        let help = match name {
-            "relu" => "write `max(x, 0.0)`",
-            "where_" => "write `select(condition, a, b)`",
-            "dot" | "matmul" => "write `mma(a, b, acc)`",
-            _ => {
-                let help = "kernels call the functions of `tile::prelude`, and functions with `#[tile_fn]`; those \
-                            call functions of their own `#[tile_kernels]` module";
-                let message = format!("`{name}` isn't a function that this kernel sees");
-                let mut diagnostic = Diagnostic::new(call.func.span(), message).help(help);
-                // What a function of another module calls is not to be found from here.
-                if self.calls.iter().all(|call| !call.elsewhere) {
-                    diagnostic = diagnostic.missing(path);
-                }
-                return self.report(diagnostic);
-            }
-        };
-        self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), help)
+        self.unknown_function(name, path, call)
+    }
+
+    fn unknown_function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
+        let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
+        let near = names::help_of_function(owner.as_deref(), name);
+        if names::is_foreign(owner.as_deref(), name) {
+            let help = near.as_deref().unwrap_or("the functions of kernels are those of `tile::prelude`");
+            return self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), help);
+        }
+        let general = "kernels call the functions of `tile::prelude`, and functions with `#[tile_fn]`";
+        let help = near.map_or_else(|| general.to_owned(), |near| format!("{near} {general}"));
+        let message = format!("`{name}` isn't a function that this kernel sees");
+        let mut diagnostic = Diagnostic::new(call.func.span(), message).help(help);
+        // What a function of another module calls is not to be found from here.
+        if self.calls.iter().all(|call| !call.elsewhere) {
+            diagnostic = diagnostic.missing(path);
+        }
+        self.report(diagnostic)
     }
 
     pub(super) fn comparison(

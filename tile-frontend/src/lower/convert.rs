@@ -1,7 +1,6 @@
 //! Conversions of tiles, and arithmetic whose point is how it rounds or wraps.
 
 use super::{Lowered, Lowering};
-use crate::signature::element;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall, GenericArgument};
@@ -33,7 +32,7 @@ impl Lowering {
         let to = call.turbofish.as_ref().and_then(|turbofish| turbofish.args.first());
         let elem = match to {
             Some(GenericArgument::Type(syn::Type::Infer(_))) | None => Some(self.elements.unknown()),
-            Some(GenericArgument::Type(ty)) => element(&self.kernel.generics, ty),
+            Some(GenericArgument::Type(ty)) => self.element(ty),
             Some(_) => None,
         };
         match elem {

@@ -17,6 +17,9 @@ use syn::{Block, Expr, ExprBreak, ExprContinue, ExprReturn, Label, Stmt};
 use tile_ir::ops::Literal;
 use tile_ir::{DType, ValueId};
 
+/// The keyword of a labelled block's frame.
+const BLOCK: &str = "block";
+
 /// What an exit can leave.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
@@ -81,6 +84,21 @@ impl Lowering {
         self.frames.push(Frame { label, keyword: Some(keyword), live, again, result, given: None });
     }
 
+    /// `'a: { … break 'a value; … value }`.
+    pub(super) fn labelled_block(&mut self, label: &Label, body: &Block) -> Lowered<Val> {
+        let span = body.span();
+        let name = label_name(&label.name);
+        let live = if exits::of_block(body).is_empty() { None } else { Some(self.flag("live", span)) };
+        let result = Some(self.hidden("value", Val::Unset, span));
+        let frame =
+            Frame { label: Some(name.clone()), keyword: Some(BLOCK), live, again: None, result, given: None };
+        self.frames.push(frame);
+        let value = self.block(body);
+        let frame = self.leave_loop();
+        let place = body.stmts.last().map_or(span, Spanned::span);
+        self.returned(&frame, value?, &format!("'{name}"), place)
+    }
+
     pub(super) fn leave_loop(&mut self) -> Frame {
         self.frames.pop().expect("a loop that is left was entered")
     }
@@ -133,7 +151,11 @@ impl Lowering {
             Exit::Return => return self.frames.iter().rposition(|frame| frame.keyword.is_none()),
             Exit::Break(label) | Exit::Continue(label) => label,
         };
-        let is_end = |frame: &Frame| frame.keyword.is_none() || label.is_none() || frame.label == *label;
+        let is_end = |frame: &Frame| match (frame.keyword, label) {
+            (None, _) => true,
+            (Some(keyword), None) => keyword != BLOCK,
+            (Some(_), label) => frame.label == *label,
+        };
         let found = self.frames.iter().rposition(is_end)?;
         Some(found).filter(|&found| self.frames[found].keyword.is_some())
     }
@@ -217,6 +239,7 @@ impl Lowering {
             Some((first, place)) => {
                 let what = match (keyword, self.calls.last()) {
                     (None, Some(call)) => format!("the value of `{}`", call.name),
+                    (Some(BLOCK), _) => "the value of this block".to_owned(),
                     _ => "the value of this loop".to_owned(),
                 };
                 given = self.same_type_as(&first, &what, place, given, value.span())?;

@@ -15,7 +15,10 @@ impl Lowering {
             Expr::Path(path) => self.path(path),
             Expr::Paren(inner) => self.expression(&inner.expr),
             Expr::Group(inner) => self.expression(&inner.expr),
-            Expr::Block(block) if block.label.is_none() => self.block(&block.block),
+            Expr::Block(block) => match &block.label {
+                Some(label) => self.labelled_block(label, &block.block),
+                None => self.block(&block.block),
+            },
             // What may stand in it, rustc checks: `load_unchecked` is the one unsafe function.
             Expr::Unsafe(block) => self.block(&block.block),
             Expr::Unary(unary) => self.unary_operator(unary),
@@ -52,12 +55,14 @@ impl Lowering {
     /// What the language doesn't have, by name.
     fn refuse(&mut self, expression: &Expr) -> Lowered<Val> {
         let (what, help) = match expression {
-            Expr::Reference(_) => ("a reference", "tiles and views are passed by value"),
+            Expr::Reference(_) => (
+                "a reference",
+                "remove the `&`: tiles and views are passed by value, and operators take values",
+            ),
             Expr::Range(_) => ("a range outside a `for`", "write `for p in a..b`"),
             Expr::Let(_) => ("`let` in a condition", "use a plain condition"),
             Expr::Try(_) => ("`?`", "a kernel has no errors to return"),
             Expr::Await(_) | Expr::Async(_) => ("`async`", "launches are asynchronous, kernels are not"),
-            Expr::Block(_) => ("a labelled block", "use `if`"),
             _ => ("this expression", "write it with tiles, arithmetic, loops and branches"),
         };
         self.error(expression.span(), format!("{what} isn't supported in a kernel"), help)
@@ -127,8 +132,13 @@ impl Lowering {
             Some((Constant::Float(value), dtype)) => self.typed(Literal::Float(value), dtype, path.span()),
             Some((Constant::Int(value), dtype)) => self.typed(Literal::Int(value), dtype, path.span()),
             None => {
+                if let Some(value) = self.constant_of_parameter(&segments, path.span())? {
+                    return Ok(value);
+                }
                 let name = segments.join("::");
-                let help = "kernels know `f32::INFINITY`, `f32::MAX`, `i32::MAX` and their kin, and `std::f32::consts`";
+                let help = "kernels know `f32::INFINITY`, `f32::MAX`, `i32::MAX` and their kin, and `std::f32::consts`; \
+                            of a type parameter `T` they know `T::ZERO`, `T::ONE`, `T::of(0.5)`, and of a `Float` also \
+                            `T::INFINITY`, `T::NEG_INFINITY` and `T::NAN`";
                 self.error(path.span(), format!("`{name}` isn't known in a kernel"), help)
             }
         }
@@ -155,7 +165,9 @@ impl Lowering {
             }
             (UnOp::Neg(minus), _) => {
                 let negated = self.unary(UnaryOp::Neg, &value, span, unary.expr.span())?;
-                self.note_scalar(minus.span(), "neg", &negated);
+                if matches!(&negated, Val::Data(data) if self.shape(*data).is_none()) {
+                    self.note_scalar(minus.span(), "neg", &negated);
+                }
                 Ok(negated)
             }
             (UnOp::Not(_), _) => self.unary(UnaryOp::Not, &value, span, unary.expr.span()),
@@ -188,7 +200,7 @@ impl Lowering {
                 return self.error(
                     span,
                     "`as` converts scalars, and this is a tile",
-                    "write `.cast::<f32>()`",
+                    &format!("write `.cast::<{}>()`", super::rust_elem(&to)),
                 );
             }
             _ => {}
@@ -198,7 +210,15 @@ impl Lowering {
     }
 
     fn list<'e>(&mut self, elements: impl Iterator<Item = &'e Expr>) -> Lowered<Val> {
-        elements.map(|element| self.expression(element)).collect::<Lowered<_>>().map(Val::List)
+        let values = elements.map(|element| match self.expression(element)? {
+            Val::Closure(_) => {
+                let help = "bind it to a name of its own, and call it by that";
+                self.error(element.span(), "a closure can't be a part of a tuple or an array", help)
+            }
+            value => Ok(value),
+        });
+        // Each is looked at, so that each mistake is reported.
+        values.collect::<Vec<Lowered<Val>>>().into_iter().collect::<Lowered<_>>().map(Val::List)
     }
 }
 

@@ -14,6 +14,7 @@ impl Lowering {
     pub(super) fn finish(mut self, function: &ItemFn) -> Result<Body, Diagnostics> {
         if self.errors.is_empty() {
             self.default_literals();
+            self.check_bounds_of_functions();
             self.replace_placeholders();
             self.drop_casts_of_counters();
             self.note_rewrites();
@@ -63,10 +64,19 @@ impl Lowering {
     fn note_rewrites(&mut self) {
         const PARTIAL: [&str; 8] = ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg"];
         for &(place, function, value) in &self.scalar_arithmetic {
-            let dtype = self.kernel.ty(value).elem().known();
-            let is_integer = dtype.is_some_and(|dtype| dtype.is_int() || dtype == DType::Index);
-            if is_integer && PARTIAL.contains(&function) {
-                self.rewrites.scalars.insert(place, function);
+            let ty = self.kernel.ty(value);
+            // A scalar of a type parameter may be an integer.
+            let is_integer = ty.elem().known().is_none_or(|dtype| dtype.is_int() || dtype == DType::Index);
+            if !PARTIAL.contains(&function) || !is_integer {
+                continue;
+            }
+            match ty {
+                // Rust's operators have a tile on the right of a concrete scalar only.
+                Type::Tile(tile) if tile.elem.known().is_none() => {
+                    self.rewrites.scalars.insert(place, ("either", function));
+                }
+                Type::Tile(_) => {}
+                _ => drop(self.rewrites.scalars.insert(place, ("scalar", function))),
             }
         }
     }
@@ -152,6 +162,10 @@ impl Lowering {
 fn constant(value: Literal, elem: Elem) -> Op {
     let value = match (value, elem.known()) {
         (Literal::Int(value), Some(dtype)) if dtype.is_float() => Literal::Float(value as f64),
+        // `T::of(2.0)` of a function's parameter that is an integer.
+        (Literal::Float(value), Some(dtype)) if dtype.is_int() && value.is_finite() => {
+            Literal::Int(value as i128)
+        }
         _ => value,
     };
     Op::Constant { value, elem }

@@ -222,7 +222,7 @@ impl Lowering {
         for (pattern, scalars) in closure.inputs.iter().zip(params.chunks(tiles.len())) {
             let value = joined(scalars.to_vec());
             if let (Pat::Type(typed), Val::Data(scalar)) = (pattern, &value)
-                && let Some(elem) = crate::signature::element(&self.kernel.generics, &typed.ty)
+                && let Some(elem) = self.element(&typed.ty)
             {
                 self.require_elem(*scalar, &elem, "an element", typed.ty.span())?;
             }

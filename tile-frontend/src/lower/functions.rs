@@ -84,8 +84,13 @@ impl Lowering {
         let name = function.sig.ident.to_string();
         let start = function.sig.ident.span().start();
         let defined = (start.line, start.column, helper.foreign);
-        if self.calls.iter().any(|call| call.name == name && call.defined == Some(defined)) {
-            let message = format!("`{name}` calls itself, and a kernel has no stack of calls");
+        let is_same = |call: &Call| call.name == name && call.defined == Some(defined);
+        if let Some(first) = self.calls.iter().position(is_same) {
+            let cycle = self.calls[first + 1..].iter().map(|call| format!(" calls `{}`, which", call.name));
+            let message = format!(
+                "`{name}`{} calls `{name}`: a kernel has no stack of calls",
+                cycle.collect::<String>()
+            );
             return self.error(call.func.span(), message, "write a loop");
         }
         let arguments = self.passed(call)?;
@@ -178,8 +183,8 @@ impl Lowering {
         }
     }
 
-    /// What a call gives: the value at its end, or that of the `return` that was taken.
-    fn returned(&mut self, frame: &Frame, value: Val, name: &str, span: Span) -> Lowered<Val> {
+    /// What a call or a labelled block gives: the value at its end, or that of the exit that was taken.
+    pub(super) fn returned(&mut self, frame: &Frame, value: Val, name: &str, span: Span) -> Lowered<Val> {
         let early = self.loop_value(frame);
         match (value, early) {
             (Val::Never, early) => Ok(early),
@@ -193,7 +198,11 @@ impl Lowering {
                     let message = format!("`{name}` gives {is} here, but {was} before");
                     let diagnostic =
                         Diagnostic::new(span, message).label(before, format!("`{name}` gives {was}"));
-                    return self.report(diagnostic.help("a function gives one shape"));
+                    let help = match name.starts_with('\'') {
+                        true => "a block gives one shape",
+                        false => "a function gives one shape",
+                    };
+                    return self.report(diagnostic.help(help));
                 }
                 let what = format!("the value of `{name}`");
                 let value = self.same_type_as(&early, &what, before, value, span)?;
@@ -230,6 +239,8 @@ impl Lowering {
                         Some(given) => self.type_argument(given)?,
                         None => self.elements.unknown(),
                     };
+                    let generics = &helper.function.sig.generics;
+                    self.note_bound(parameter, generics, &elem, &site.name, call.func.span());
                     site.types.insert(parameter.ident.to_string(), elem);
                 }
                 GenericParam::Const(parameter) => {

@@ -1,6 +1,7 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
 use super::movement::is_movement;
+use super::names;
 use super::{Lowered, Lowering, kind};
 use crate::span::Spanned;
 use crate::value::Val;
@@ -18,11 +19,16 @@ impl Lowering {
             Val::Data(data) if self.shape(data).is_some() => self.tile_method(data, call),
             Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.scalar_method(&receiver, call),
             Val::Poison => Err(super::Reported),
-            other => self.error(
-                call.method.span(),
-                format!("{} has no methods in a kernel", kind(&other)),
-                "use its parts",
-            ),
+            other => {
+                let message = format!("{} has no methods in a kernel", kind(&other));
+                let help = match (&other, call.method.to_string().as_str()) {
+                    (Val::List(_), "len") => "its length is that of its type",
+                    (Val::List(_), "iter" | "into_iter") => "write `for t in values`",
+                    (_, "clone") => "values of kernels are `Copy`; leave the call out",
+                    _ => "use its parts",
+                };
+                self.error(call.method.span(), message, help)
+            }
         }
     }
 
@@ -54,12 +60,15 @@ impl Lowering {
             "argmin" => self.position_of(ReduceOp::Min, tile, call),
             "argmaximum" => self.position_of(ReduceOp::Maximum, tile, call),
             "argminimum" => self.position_of(ReduceOp::Minimum, tile, call),
-            "reduce" | "scan" => {
-                self.no_method("a tile", call, &format!("write the function: `{name}(x, axis, start, |a, b| a + b)`"))
-            }
+            "reduce" | "scan" => self.no_method(
+                "a tile",
+                call,
+                &format!("write the function: `{name}(x, axis, start, |a, b| a + b)`"),
+            ),
             name if is_movement(name) => self.movement_method(tile, call),
             "broadcast" | "reshape" => {
-                let arguments = self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
+                let arguments =
+                    self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
                 let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
                 let op = if name == "broadcast" { Op::Broadcast(shape) } else { Op::Reshape(shape) };
                 self.emit_one(op, &[tile], span, &[receiver]).map(Val::Data)
@@ -68,9 +77,16 @@ impl Lowering {
                 let arguments = self.arguments(&name, &call.args, 1, "permute([1, 0])", span)?;
                 let rank = self.shape(tile).map_or(0, |shape| shape.len());
                 let Val::List(axes) = &arguments.values[0] else {
-                    return self.error(arguments.spans[0], "a permutation is an array", "write `permute([1, 0])`");
+                    return self.error(
+                        arguments.spans[0],
+                        "a permutation is an array",
+                        "write `permute([1, 0])`",
+                    );
                 };
-                let axes = axes.iter().map(|axis| self.axis(axis, rank, arguments.spans[0])).collect::<Lowered<_>>()?;
+                let axes = axes
+                    .iter()
+                    .map(|axis| self.axis(axis, rank, arguments.spans[0]))
+                    .collect::<Lowered<_>>()?;
                 self.emit_one(Op::Permute(axes), &[tile], span, &[receiver]).map(Val::Data)
             }
             "t" => {
@@ -84,13 +100,12 @@ impl Lowering {
             "load_masked" | "store_masked" | "load" | "store" => {
                 self.no_method("a tile", call, "loads and stores are methods of partition views")
             }
-            "prefetch" => self.no_method("a tile", call, "ask for it before it is loaded: `x.prefetch([i, j])` of a view"),
-            "clone" => self.no_method("a tile", call, "tiles are `Copy`; leave the call out"),
-            _ => self.no_method(
+            "prefetch" => self.no_method(
                 "a tile",
                 call,
-                "tiles have `sum`, `prod`, `mean`, `max`, `min`, `argmax`, `argmin`, `any`, `all`, `cumsum`, `sort`, `top_k`, `histogram`, `cast`, `broadcast`, `reshape`, `permute`, `t`, `extract`, `insert`, `cat`, `pad`, `flip`, `roll`, `repeat`, `gather`, `scatter`, `item` and the mathematical functions",
+                "ask for it before it is loaded: `x.prefetch([i, j])` of a view",
             ),
+            _ => self.no_method("a tile", call, &names::help_of_tile(&name)),
         }
     }
 

@@ -19,6 +19,7 @@ mod finish;
 mod folds;
 mod functions;
 mod gather;
+mod generics;
 mod grid;
 mod hints;
 mod lines;
@@ -27,6 +28,7 @@ mod matches;
 mod messages;
 mod methods;
 mod movement;
+pub(crate) mod names;
 mod operators;
 mod places;
 mod ranges;
@@ -85,6 +87,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         calls: Vec::new(),
         closures: 0,
         called: HashMap::new(),
+        bounds: Vec::new(),
     };
     if let Ok(value) = lowering.kernel_body(&function.block)
         && !matches!(value, Val::Unit | Val::Never | Val::Poison)
@@ -128,6 +131,8 @@ pub(crate) struct Lowering {
     closures: usize,
     /// The calls around each op's location, for errors that the verifier finds.
     called: HashMap<Loc, Vec<(Span, String)>>,
+    /// What type parameters of functions must be.
+    bounds: Vec<generics::Bound>,
 }
 
 impl Lowering {

@@ -34,6 +34,11 @@ pub(super) fn is_movement(name: &str) -> bool {
     METHODS.iter().any(|(method, ..)| *method == name)
 }
 
+/// The names of these methods.
+pub(super) fn method_names() -> impl Iterator<Item = &'static str> {
+    METHODS.iter().map(|(name, ..)| *name)
+}
+
 /// A call of one of the methods: its tile, its arguments and where they stand.
 struct Call<'c> {
     tile: ValueId,

@@ -35,7 +35,9 @@ impl Lowering {
         let operands = [binary.left.span(), binary.right.span()];
         if let Some(op) = arithmetic(&binary.op) {
             let value = self.arithmetic(op, &left, &right, span, operands)?;
-            self.note_scalar(span, op.name(), &value);
+            if self.is_scalar(&left) {
+                self.note_scalar(span, op.name(), &value);
+            }
             return Ok(value);
         }
         if let Some(predicate) = predicate(&binary.op) {
@@ -49,10 +51,14 @@ impl Lowering {
         self.logical(&binary.op, &left, &right, span, operands)
     }
 
-    /// Notes an operator on scalars, which rustc must not see as Rust's own if they are integers.
+    fn is_scalar(&self, value: &Val) -> bool {
+        !matches!(value, Val::Data(data) if self.shape(*data).is_some())
+    }
+
+    /// Notes an operator whose first operand is a scalar, which rustc must not see as Rust's own if that is an
+    /// integer, or if Rust has none for its type.
     pub(super) fn note_scalar(&mut self, operator: Span, function: &'static str, value: &Val) {
         if let Val::Data(value) = value
-            && self.shape(*value).is_none()
             && self.in_own_text()
         {
             self.scalar_arithmetic.push((place(operator.start()), function, *value));

@@ -60,7 +60,13 @@ impl Lowering {
 
     fn element_step(&mut self, base: &Val, index: &Expr) -> Lowered<Step> {
         if let Val::Data(_) | Val::View(_) | Val::Tensor(_) = base {
-            let help = "tiles have no element access; use `select`, a reduction or a load of another tile";
+            let help = match base {
+                Val::Data(_) => {
+                    "`x.take(index, axis)` is a slice at an index, `x.extract([starts], [shape])` a part, `x.gather(indices, axis)` looks up, and a reduction or `.item()` gives a scalar"
+                }
+                Val::View(_) => "`x.load_masked([i, j])` is the tile at `[i, j]`",
+                _ => "make a partition view, `let x = x.partition_view([BM, BN]);`, and load a tile of it",
+            };
             return self.error(index.span(), format!("{} can't be indexed", self.indexed_kind(base)), help);
         }
         let value = self.expression(index)?;
@@ -106,11 +112,11 @@ impl Lowering {
                 }
             },
             (Val::Poison, _) => Err(Reported),
-            (_, Step::Field(_)) => self.error(
-                span,
-                "there is no such field",
-                "tuples have fields `.0`, `.1`, …, and structs their own",
-            ),
+            (other, Step::Field(name)) => {
+                let message = format!("{} has no field `{name}`", self.indexed_kind(other));
+                let help = super::names::help_of_field(name);
+                self.error(span, message, help)
+            }
             (other, Step::Element(_)) => {
                 let message = format!("{} can't be indexed", kind(other));
                 self.error(span, message, "only arrays of values have elements")

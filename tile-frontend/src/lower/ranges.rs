@@ -177,6 +177,12 @@ impl Lowering {
                     );
                 }
                 Val::Poison => return Err(super::Reported),
+                Val::Data(tile) if self.shape(*tile).is_some() => {
+                    let message =
+                        format!("a loop bound must be an integer, not {}", self.display_type(*tile));
+                    let help = "count to an extent (`0..x.tiles(1)`, `0..BN`), or take one element: `x.max(0).item()`";
+                    return self.error(range.span, message, help);
+                }
                 other => {
                     let message = format!("a loop bound must be an integer, not {}", super::kind(other));
                     return self.error(range.span, message, "use a scalar or a literal");

@@ -89,7 +89,8 @@ impl Lowering {
         };
         if let Some((_, diverge)) = &init.diverge {
             self.define_poison(&local.pat);
-            return self.error(diverge.span(), "`let … else` isn't supported in a kernel", "use `if`");
+            let help = "patterns of kernels always match, so write `let` alone; to choose by a number, write `match`";
+            return self.error(diverge.span(), "`let … else` isn't supported in a kernel", help);
         }
         let value = self
             .check_exits(&init.expr)

@@ -30,6 +30,11 @@ const USAGES: [(&str, usize, &str); 15] = [
     ("select", 2, "select(axis, index)"),
 ];
 
+/// The names of these methods.
+pub(super) fn method_names() -> impl Iterator<Item = &'static str> {
+    USAGES.iter().map(|(name, ..)| *name)
+}
+
 impl Lowering {
     /// A method that moves a tensor; `None` where it isn't one.
     pub(super) fn movement(

@@ -1,6 +1,6 @@
 //! Methods of tensors and partition views: cutting, indexing, loading, storing.
 
-use super::{Lowered, Lowering};
+use super::{Lowered, Lowering, names};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
@@ -30,13 +30,7 @@ impl Lowering {
             }
             _ => match self.movement(tensor, &ty, call)? {
                 Some(moved) => Ok(moved),
-                None => self.no_method(
-                    "a tensor",
-                    call,
-                    "tensors have `partition_view`, `strided_view`, both with `_mut`, `atomic_view`, `gather`, `extent`, and are moved by \
-                     `permute`, `t`, `transpose`, `flip`, `shrink`, `pad`, `shift`, `step`, `expand`, `unsqueeze`, \
-                     `squeeze`, `unflatten`, `flatten`, `unfold` and `select`",
-                ),
+                None => self.no_method("a tensor", call, &names::help_of_tensor(&call.method.to_string())),
             },
         }
     }
@@ -102,7 +96,11 @@ impl Lowering {
             "latency" | "bulk_copy" => self.hint(view, &ty, call),
             "tiles_persistent" => {
                 let message = "`tiles_persistent` is for a `for` to go through, and has no value of its own";
-                self.error(call.method.span(), message, "write `for mut tile in c.tiles_persistent(Grouped(8)) { … }`")
+                self.error(
+                    call.method.span(),
+                    message,
+                    "write `for mut tile in c.tiles_persistent(Grouped(8)) { … }`",
+                )
             }
             "store" | "store_masked" if mutable => self.store(view, &ty, call),
             "store" | "store_masked" => self.no_method(
@@ -115,11 +113,7 @@ impl Lowering {
                 call,
                 "ask the output's view: its `index()` is the block's tile",
             ),
-            _ => self.no_method(
-                "a view",
-                call,
-                "views have `load_masked`, `load_masked_or`, `load`, `store_masked`, `store`, `prefetch`, `latency`, `bulk_copy`, `index`, `tiles` and `extent`",
-            ),
+            name => self.no_method("a view", call, &names::help_of_view(name)),
         }
     }
 

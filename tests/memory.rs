@@ -1,0 +1,109 @@
+//! Long loops over big tiles need the memory of one turn, on the reference device and in the IR's evaluator. A test
+//! binary of its own: it counts the bytes that live.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tile::ir::{Array, Binding, DType, interp, specialize};
+use tile::prelude::*;
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged; counting neither allocates nor unwinds.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, memory: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(memory.size(), Relaxed) + memory.size();
+        PEAK.fetch_max(live, Relaxed);
+        // SAFETY: the caller keeps to the contract of `GlobalAlloc::alloc`, which is the same.
+        unsafe { System.alloc(memory) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, memory: Layout) {
+        LIVE.fetch_sub(memory.size(), Relaxed);
+        // SAFETY: `pointer` came from `alloc` above, hence from the system's allocator.
+        unsafe { System.dealloc(pointer, memory) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that lived at once during `operation`, above those before it.
+fn peak<T>(operation: impl FnOnce() -> T) -> (T, usize) {
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let result = operation();
+    (result, PEAK.load(Relaxed) - before)
+}
+
+#[tile_kernels]
+mod kernels {
+    use tile::prelude::*;
+
+    #[derive(TileStruct)]
+    struct State {
+        sum: Tile<f32, 2>,
+        turns: usize,
+    }
+
+    /// A loop in a function, whose variables are a struct and an array of tiles.
+    #[tile_fn]
+    fn halved_often(x: Tile<f32, 2>) -> Tile<f32, 2> {
+        let mut state = State { sum: x, turns: 0 };
+        let mut last = [x, x];
+        while state.turns < 100 {
+            let half = (state.sum + last[0]) * 0.5;
+            last = [half, last[0]];
+            state.sum = half + (x - last[1]) * 0.0;
+            state.turns += 1;
+        }
+        state.sum + last[1] * 0.0
+    }
+
+    #[tile_kernel]
+    pub fn long<const N: usize>(x: &Tensor<f32, N, N>, y: &mut Tensor<f32, N, N>) {
+        let x = x.partition_view([N, N]);
+        let mut y = y.partition_view_mut([N, N]);
+        let tile = x.load_masked([0, 0]);
+        let mut sum = tile * 0.0;
+        for p in 0..200 {
+            let loaded = x.load_masked([0, 0]) + (p % 2) as f32;
+            let twice = loop {
+                let part = loaded * 2.0;
+                if p >= 0 {
+                    break part - loaded;
+                }
+            };
+            (sum, _) = (sum + twice * 1.0, loaded);
+        }
+        y.store_masked(sum + halved_often(tile));
+    }
+}
+
+#[test]
+fn a_turn_frees_what_the_one_before_it_made() {
+    const N: usize = 64;
+    // An element of a tile is held in 8 bytes.
+    const TILE: usize = N * N * 8;
+    let expected = 200.0 * 3.0 + 100.0 + 3.0;
+    let device = Device::reference();
+    let x = Tensor::from_slice(&device, &[3.0; N * N], [N, N]).unwrap();
+    let mut y = Tensor::zeros(&device, [N, N]).unwrap();
+    let (launched, bytes) = peak(|| kernels::long::<N>(&x, &mut y).launch());
+    launched.unwrap();
+    assert_eq!(y.to_vec().unwrap(), [expected; N * N]);
+    // 200 turns of 6 tiles and 100 of 6 would be 1800 tiles.
+    assert!(bytes < 40 * TILE, "the reference device: {} tiles", bytes / TILE);
+
+    let instance = specialize(&kernels::long::ir(), &[("N".to_owned(), Binding::Const(N))]).unwrap();
+    let tensor = |value: f64| Array::scalar(DType::F32, tile::ir::ops::Literal::Float(value)).splat(&[N, N]);
+    let mut arguments = [tensor(3.0), tensor(0.0)];
+    let (run, bytes) = peak(|| interp::run(&instance, &mut arguments));
+    run.unwrap();
+    assert_eq!(arguments[1], tensor(f64::from(expected)));
+    assert!(bytes < 100 * TILE, "the evaluator: {} tiles", bytes / TILE);
+}

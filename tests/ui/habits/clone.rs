@@ -1,0 +1,14 @@
+//! Tiles are copied by themselves.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let t = x.load_masked(y.index());
+    let copy = t.clone();
+    y.store_masked(copy);
+}
+
+fn main() {}

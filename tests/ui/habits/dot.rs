@@ -1,0 +1,13 @@
+//! NumPy's and Triton's product.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let t = x.load_masked(y.index());
+    y.store_masked(t.dot(t));
+}
+
+fn main() {}

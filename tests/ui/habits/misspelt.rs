@@ -1,0 +1,16 @@
+//! Names that are nearly right.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let t = x.load_masked(y.index());
+    let a = t.summ(1);
+    let c = y.indx();
+    let d = t.frobnicate();
+    y.store_masked(t);
+}
+
+fn main() {}

@@ -1,0 +1,17 @@
+//! A loop counts to a scalar.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BM: usize, const BN: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([BM, BN]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let t = x.load_masked(y.index());
+    let mut sum = t;
+    for i in 0..t {
+        sum += i as f32;
+    }
+    y.store_masked(sum);
+}
+
+fn main() {}

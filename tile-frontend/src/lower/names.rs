@@ -1,0 +1,318 @@
+//! The names that kernels know: functions, and methods by kind. What to say of a name that they don't know.
+
+use super::{movement, view_movement};
+use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, ScanMode, UnaryOp};
+
+/// Functions that are no leaf ops.
+const FUNCTIONS: &[&str] =
+    &["mma", "mma_tf32", "mma_scaled", "select", "reduce", "cat", "stack", "block_id", "block_count"];
+
+/// How many names a message lists.
+const LISTED: usize = 12;
+
+/// A kind of methods.
+type Kind = (&'static str, Vec<String>);
+
+/// What people call by the names of other languages and libraries, and what it is here.
+const FOREIGN: &[(&str, &str)] = &[
+    ("T", "write `.t()`"),
+    ("abs_diff", "write `(a - b).abs()`"),
+    ("add", "write `a + b`"),
+    ("amax", "write `x.max(axis)`"),
+    ("amin", "write `x.min(axis)`"),
+    ("arange", "write `Tile::arange([N], start, step)`, or `Tile::iota([N], 0)` for 0, 1, 2, …"),
+    ("as_type", "write `x.cast::<f32>()`"),
+    ("astype", "write `x.cast::<f32>()`"),
+    ("bid", "write `block_id(axis)`"),
+    ("broadcast_to", "write `x.broadcast([M, N])`"),
+    ("cdiv", "write `m.div_ceil(BM)`"),
+    ("clamp", "write `min(max(x, low), high)`"),
+    ("clip", "write `min(max(x, low), high)`"),
+    ("clone", "tiles are `Copy`; leave the call out"),
+    ("concatenate", "write `cat([a, b], axis)`"),
+    ("copy", "tiles are `Copy`; leave the call out"),
+    ("div", "write `a / b`"),
+    ("dot", "write `mma(a, b, acc)`"),
+    ("dtype", "name the element type in the signature, as in `Tensor<f32, m, n>`"),
+    ("expand_dims", "write `x.unsqueeze(axis)`"),
+    ("flatten", "write `x.reshape([M * N])`"),
+    ("float", "write `x.cast::<f32>()`"),
+    ("full", "write `Tile::full([M, N], value)`"),
+    ("full_like", "write `Tile::full([M, N], value)`, with the extents of the other tile"),
+    (
+        "get",
+        "tiles have no element access; `x.take(index, axis)` is a slice, `x.gather(indices, axis)` looks up",
+    ),
+    ("half", "write `x.cast::<f16>()`"),
+    ("into", "write `x.cast::<f32>()` of a tile, `x as f32` of a scalar"),
+    ("iter", "a tile has no iterator: operators and functions work on all its elements"),
+    (
+        "len",
+        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)` and `.tiles(axis)`",
+    ),
+    ("ln", "write `x.log()`"),
+    ("map", "operators and functions work on all elements; `select(condition, a, b)` chooses by element"),
+    ("matmul", "write `mma(a, b, acc)`"),
+    ("mul", "write `a * b`"),
+    ("ndim", "the rank is that of the type: `Tile<f32, 2>`"),
+    ("norm", "write `(x * x).sum(axis).sqrt()`"),
+    ("num_programs", "write `block_count(axis)`"),
+    ("num_tiles", "write `x.tiles(axis)` of a partition view"),
+    ("ones", "write `Tile::ones([M, N])`"),
+    ("ones_like", "write `Tile::ones([M, N])`, with the extents of the other tile"),
+    ("pow", "write `powf(x, y)` of floats, `x * x` of integers"),
+    ("powi", "write `powf(x, 3.0)`, or a product"),
+    ("program_id", "write `block_id(axis)`"),
+    ("relu", "write `max(x, 0.0)`"),
+    (
+        "shape",
+        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
+    ),
+    (
+        "size",
+        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
+    ),
+    ("softmax", "write `exp(x - x.max(1))`, divided by its `.sum(1)`"),
+    ("sqr", "write `x * x`"),
+    ("square", "write `x * x`"),
+    ("sub", "write `a - b`"),
+    ("tile", "write `x.repeat([2, 2])`"),
+    ("to", "write `x.cast::<f32>()`"),
+    (
+        "to_vec",
+        "a tile stays in the kernel: store it in an output, or print it with `tile_println!(\"{x}\")`",
+    ),
+    ("transpose", "write `.t()`, or `.permute([1, 0])`"),
+    ("unwrap", "values of kernels are always there; leave the call out"),
+    ("view", "write `x.reshape([M, N])`"),
+    ("where_", "write `select(condition, a, b)`"),
+    ("zeros", "write `Tile::zeros([M, N])`"),
+    ("zeros_like", "write `Tile::zeros([M, N])`, with the extents of the other tile"),
+];
+
+/// Modules of other languages, whose functions are none of the user's.
+const FOREIGN_MODULES: &[&str] =
+    &["tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jnp", "wgpu", "cuda"];
+
+/// Whether a kernel knows a function by this name.
+pub(crate) fn is_function(name: &str) -> bool {
+    functions().iter().any(|known| known == name)
+}
+
+/// Whether a name is one of another language's. By a path of its own, any name may be of a user's function.
+pub(super) fn is_foreign(owner: Option<&str>, name: &str) -> bool {
+    match owner {
+        Some(owner) => FOREIGN_MODULES.contains(&owner),
+        None => foreign(name).is_some(),
+    }
+}
+
+fn foreign(name: &str) -> Option<&'static str> {
+    FOREIGN.iter().find(|(known, _)| *known == name).map(|(_, help)| *help)
+}
+
+fn functions() -> Vec<String> {
+    let unary = UnaryOp::ALL.iter().filter(|op| op.operator().is_none()).map(|op| op.name());
+    let binary = BinaryOp::ALL.iter().filter(|op| op.operator().is_none()).map(|op| op.name());
+    let tests = Classification::ALL.iter().map(|test| test.name());
+    let comparisons = Predicate::ALL.iter().map(|predicate| predicate.name());
+    let leaf = unary.chain(binary).chain(tests).chain(comparisons);
+    let scans = ScanMode::ALL.iter().map(|mode| format!("scan{}", mode.suffix()));
+    leaf.chain(FUNCTIONS.iter().copied()).map(ToOwned::to_owned).chain(scans).collect()
+}
+
+/// The methods of tiles.
+fn tile_methods() -> Vec<Kind> {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+    let mut reductions: Vec<String> = ReduceOp::ALL.iter().map(|op| op.method().to_owned()).collect();
+    reductions.extend(names(&["mean", "argmax", "argmin", "argmaximum", "argminimum"]));
+    let scans = ReduceOp::ALL.iter().filter_map(|op| op.scan_method());
+    let scans =
+        scans.flat_map(|stem| ScanMode::ALL.iter().map(move |mode| format!("{stem}{}", mode.suffix())));
+    let moving = movement::method_names().chain(["reshape", "broadcast", "permute", "t"]);
+    let known = |name: &String| ReduceOp::from_method(name).is_none() && !FUNCTIONS.contains(&name.as_str());
+    let mut functions: Vec<String> =
+        functions().into_iter().filter(|name| known(name) && !name.starts_with("scan")).collect();
+    functions.extend(names(&[
+        "mul_add",
+        "overflowing_add",
+        "overflowing_sub",
+        "overflowing_mul",
+        "wrapping_neg",
+    ]));
+    vec![
+        ("reductions", reductions),
+        ("scans", scans.collect()),
+        (
+            "sorting",
+            names(&["sort", "sort_descending", "argsort", "argsort_descending", "top_k", "histogram"]),
+        ),
+        ("movements", moving.map(ToOwned::to_owned).collect()),
+        ("conversions", names(&["cast", "cast_with", "bitcast", "item"])),
+        ("functions of elements", functions),
+    ]
+}
+
+/// The methods of tensors.
+fn tensor_methods() -> Vec<Kind> {
+    let views = [
+        "partition_view",
+        "partition_view_mut",
+        "strided_view",
+        "strided_view_mut",
+        "atomic_view",
+        "gather",
+        "gather_or",
+        "extent",
+    ];
+    vec![
+        ("views and loads", views.map(ToOwned::to_owned).into()),
+        ("movements", view_movement::method_names().map(ToOwned::to_owned).collect()),
+    ]
+}
+
+/// The methods of partition views.
+fn view_methods() -> Vec<Kind> {
+    let names = [
+        "load",
+        "load_masked",
+        "load_masked_or",
+        "load_unchecked",
+        "store",
+        "store_masked",
+        "prefetch",
+        "index",
+        "tiles",
+        "tiles_persistent",
+        "extent",
+        "latency",
+        "bulk_copy",
+    ];
+    vec![("methods of views", names.map(ToOwned::to_owned).into())]
+}
+
+/// What to write instead of a method that tiles don't have.
+pub(super) fn help_of_tile(name: &str) -> String {
+    help(name, &tile_methods(), "tile::kernel::Tile")
+}
+
+/// What to write instead of a method that tensors don't have.
+pub(super) fn help_of_tensor(name: &str) -> String {
+    help(name, &tensor_methods(), "tile::kernel::TensorView")
+}
+
+/// What to write instead of a method that partition views don't have.
+pub(super) fn help_of_view(name: &str) -> String {
+    help(name, &view_methods(), "tile::kernel::PartitionView")
+}
+
+/// What to write instead of a field of something that has none.
+pub(super) fn help_of_field(name: &str) -> &'static str {
+    foreign(name).unwrap_or("tuples have fields `.0`, `.1`, …, and structs their own")
+}
+
+/// What to write instead of a function that kernels don't have; `None` where nothing is near.
+pub(super) fn help_of_function(owner: Option<&str>, name: &str) -> Option<String> {
+    if let Some(known) = foreign(name) {
+        return Some(match owner {
+            Some(_) => known.to_owned(),
+            None => format!("{known}; a function of yours is called by its path: `super::{name}(…)`"),
+        });
+    }
+    let all = functions();
+    let near = nearest(name, &all);
+    (!near.is_empty()).then(|| format!("did you mean {}?", listed(&near, "or")))
+}
+
+fn help(name: &str, kinds: &[Kind], table: &str) -> String {
+    if let Some(known) = foreign(name) {
+        return known.to_owned();
+    }
+    let all: Vec<String> = kinds.iter().flat_map(|(_, names)| names.clone()).collect();
+    let near = nearest(name, &all);
+    let table = format!("all are in the documentation of `{table}`");
+    let Some(best) = near.first() else {
+        let each = if kinds.len() == 1 { LISTED } else { 4 };
+        let kinds: Vec<String> =
+            kinds.iter().map(|(kind, names)| format!("{kind} ({})", some_of(names, each))).collect();
+        return format!("there are {}; {table}", kinds.join(", "));
+    };
+    let kind = kinds.iter().find(|(_, names)| names.contains(best)).expect("a near name is of a kind");
+    format!(
+        "did you mean {}? There are {} ({}); {table}",
+        listed(&near, "or"),
+        kind.0,
+        some_of(&kind.1, LISTED)
+    )
+}
+
+/// The names that are a slip of the keyboard away, or go on where this one ends, the nearest first.
+fn nearest(name: &str, all: &[String]) -> Vec<String> {
+    let allowed = (name.len() / 3).clamp(1, 3);
+    let distance = |known: &String| match name.len() >= 4 && known.starts_with(name) {
+        true => 1,
+        false => strsim::damerau_levenshtein(name, known),
+    };
+    let mut near: Vec<(usize, &String)> = all
+        .iter()
+        .map(|known| (distance(known), known))
+        .filter(|(distance, _)| *distance <= allowed)
+        .collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().take(3).map(|(_, known)| known.clone()).collect()
+}
+
+fn some_of(names: &[String], count: usize) -> String {
+    let more = if names.len() > count { ", …" } else { "" };
+    let names: Vec<String> = names.iter().take(count).map(|name| format!("`{name}`")).collect();
+    format!("{}{more}", names.join(", "))
+}
+
+fn listed(names: &[String], joining: &str) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} {joining} {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_find_their_names() {
+        for (slip, name) in [
+            ("sumn", "sum"),
+            ("cumsun", "cumsum"),
+            ("reshpae", "reshape"),
+            ("sqr_t", "sqrt"),
+            ("argso", "argsort"),
+        ] {
+            assert!(
+                help_of_tile(slip).starts_with(&format!("did you mean `{name}`")),
+                "{}",
+                help_of_tile(slip)
+            );
+        }
+        assert_eq!(help_of_function(None, "expp").as_deref(), Some("did you mean `exp` or `exp2`?"));
+        assert_eq!(help_of_function(None, "frobnicate"), None);
+    }
+
+    #[test]
+    fn every_message_is_short_and_names_the_table() {
+        for help in [help_of_tile("frobnicate"), help_of_tensor("frobnicate"), help_of_view("lod")] {
+            assert!(help.len() < 500 && help.contains("documentation of `tile::kernel"), "{help}");
+        }
+    }
+
+    #[test]
+    fn foreign_names_are_unknown_here() {
+        for (name, _) in FOREIGN {
+            let known = tile_methods().iter().any(|(_, names)| names.iter().any(|known| known == name));
+            assert!(!known && !is_function(name), "{name}");
+        }
+        assert!(FOREIGN.is_sorted());
+    }
+}
