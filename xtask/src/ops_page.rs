@@ -32,6 +32,9 @@ fn section(group: &Group) -> Result<String, String> {
     if group.shell == Shell::Atomics {
         text += "`counts` is an atomic view of i32 with one axis, `i` a tile of i32.\n\n";
     }
+    if group.shell == Shell::Persistent {
+        text += "`own` is the output in tiles `[4, 8]` of f32, `x` such a tile.\n\n";
+    }
     text += "| op | in a kernel | rule |\n|---|---|---|\n";
     for (op, usage) in group.right {
         let lowered = lower(group.shell, usage)?.map_err(|message| format!("`{usage}`: {message}"))?;
@@ -115,7 +118,7 @@ fn products() -> String {
 
 fn targets() -> String {
     let mut text = String::from(
-        "\n## Targets\n\nEvery op works on every target. A kernel is refused where a block needs more shared memory \
+        "\n## Targets\n\nEvery op works on every target; prefetches do nothing where a target has no instruction for them. A kernel is refused where a block needs more shared memory \
          than the target has, or a tile more registers than a block's threads; the error names the kernel, the line, \
          what is needed and what there is.\n\n| target | shared memory of a block | threads of a block |\n|---|---|---|\n",
     );

@@ -19,6 +19,8 @@ pub(crate) struct Group {
 pub(crate) enum Shell {
     /// `a`, `k` and `y` are tensors of two axes, `x` a tile `[4, 8]` of f32, `i` one of i32, `c` one of bool.
     Tiles,
+    /// A kernel whose blocks share tiles: `own` is its output in tiles `[4, 8]` of f32, `x` such a tile.
+    Persistent,
     /// A kernel with a grid of its own; `counts` is an atomic view of i32 with one axis.
     Atomics,
 }
@@ -37,6 +39,16 @@ impl Shell {
                         let i = k.partition_view([4, 8]).load_masked(own.index());
                         let c = x > 0.0;
                         own.store_masked(x);
+                        {usage};
+                    }}"
+                ),
+            ),
+            Shell::Persistent => (
+                "",
+                format!(
+                    "fn example(y: &mut Tensor<f32, m, n>) {{
+                        let mut own = y.partition_view_mut([4, 8]);
+                        let x = Tile::<f32, 2>::zeros([4, 8]);
                         {usage};
                     }}"
                 ),
@@ -211,6 +223,7 @@ pub(crate) const GROUPS: &[Group] = &[
             ("block_index", "own.index()"),
             ("load_masked", "view.load_masked_or(1.0, [0, 1])"),
             ("store_masked", "own.store_masked(x)"),
+            ("prefetch", "view.prefetch([0, 1])"),
             ("load", "view.load(own.index())"),
             ("store", "own.store(x)"),
             ("gather_load", "a.gather([i, 0])"),
@@ -221,6 +234,7 @@ pub(crate) const GROUPS: &[Group] = &[
             "view.load([i.sum([0, 1]).item() as usize, 0])",
             "own.store_masked(i)",
             "own.store_masked(x.t())",
+            "view.prefetch([0])",
             "view.store_masked(x)",
             "a.gather([i])",
             "a.gather([x, x])",
@@ -255,6 +269,18 @@ pub(crate) const GROUPS: &[Group] = &[
             "for p in 0..1.0 { own.store_masked(x) }",
             "let mut s = x; for p in 0..3 { s = x.sum(1); }",
             "block_id(2)",
+        ],
+    },
+    Group {
+        title: "Persistent kernels",
+        shell: Shell::Persistent,
+        right: &[("tiles", "for mut tile in own.tiles_persistent(Grouped(8)) { tile.store_masked(x) }")],
+        wrong: &[
+            "for mut tile in own.tiles_persistent() { tile.store_masked(x) }",
+            "for mut tile in own.tiles_persistent(Grouped(0)) { tile.store_masked(x) }",
+            "for mut tile in own.tiles_persistent(RowMajor) { tile.store_masked(x); break; }",
+            "if m > 3 { for mut tile in own.tiles_persistent(RowMajor) { tile.store_masked(x) } }",
+            "for mut tile in own.tiles_persistent(RowMajor) {} own.store_masked(x)",
         ],
     },
     Group {

@@ -23,6 +23,8 @@ struct Elsewhere {
 const ATOMICS: &str = include_str!("../atomics.rs");
 const CONTROL: &str = include_str!("../control.rs");
 const GRIDS: &str = include_str!("../../../../tests/kernels/grids.rs");
+const PREFETCH: &str = include_str!("../prefetch.rs");
+const SCHEDULES: &str = include_str!("../schedules.rs");
 const SIMT: &str = include_str!("../simt.rs");
 const VIEWS: &str = include_str!("../views.rs");
 const MESSAGES: &str = include_str!("../messages.rs");
@@ -58,6 +60,16 @@ const ELSEWHERE: &[Elsewhere] = &[
         op: "while",
         why: "no numbers of its own",
         test: (CONTROL, "a_tile_decides_how_long_a_loop_runs"),
+    },
+    Elsewhere {
+        op: "tiles",
+        why: "no numbers of its own",
+        test: (SCHEDULES, "blocks_take_the_tiles_that_the_formula_gives_them"),
+    },
+    Elsewhere {
+        op: "prefetch",
+        why: "no numbers",
+        test: (PREFETCH, "every_line_of_what_exists_is_asked_for_and_no_other"),
     },
     Elsewhere {
         op: "atomic",
