@@ -136,6 +136,15 @@ impl DType {
         }
     }
 
+    /// Whether this integer format, or `bool`, has every number of another one.
+    ///
+    /// # Panics
+    /// If one of them is a float's.
+    pub const fn contains_integers_of(self, other: DType) -> bool {
+        let ((least, greatest), (low, high)) = (self.int_range(), other.int_range());
+        least <= low && high <= greatest
+    }
+
     /// Whether a tile may hold elements of this format.
     pub const fn is_element(self) -> bool {
         !matches!(self, DType::Index)

@@ -182,7 +182,7 @@ impl Analysis<'_> {
             Op::Unary(UnaryOp::Neg | UnaryOp::Abs) => of(0),
             Op::Select => common(of(1), of(2)),
             Op::Cast(_) => match integers(self.kernel, data.operands[0]) {
-                Some(from) if keeps(from, dtype) || self.is_exact(data, dtype) => of(0),
+                Some(from) if dtype.contains_integers_of(from) || self.is_exact(data, dtype) => of(0),
                 Some(_) => power_of_two_within(of(0), dtype),
                 None => 1,
             },
@@ -251,12 +251,6 @@ fn form_divisor(dim: &Dim) -> u64 {
         });
         common(divisor, term)
     })
-}
-
-/// Whether every number of a format is one of the other.
-fn keeps(from: DType, to: DType) -> bool {
-    let ((from_low, from_high), (low, high)) = (from.int_range(), to.int_range());
-    low <= from_low && from_high <= high
 }
 
 fn magnitude(value: i128) -> u64 {

@@ -296,7 +296,7 @@ fn power_of_two(amount: &Range, kernel: &Kernel, result: ValueId) -> Option<Rang
 
 /// The kernel's text with the range of every integer scalar in a comment beside its definition.
 pub fn print(kernel: &Kernel) -> String {
-    let ranges = Ranges::of(kernel);
+    let ranges = Ranges::under(kernel, Facts::of(kernel));
     let note = |value: ValueId| ranges.ranges.get(&value).map(Range::to_string);
     crate::text::print_with_notes(kernel, &note)
 }

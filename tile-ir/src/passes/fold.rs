@@ -71,7 +71,8 @@ impl Fold {
         };
         Some(match &data.op {
             Op::Constant { value, .. } => Array::scalar(dtype, *value),
-            Op::Extent(dim) => Array::scalar(DType::Index, Literal::Int(i128::from(dim.as_const()?))),
+            // A negative extent reads as 0, as in the evaluator.
+            Op::Extent(dim) => Array::scalar(DType::Index, Literal::Int(i128::from(dim.as_const()?.max(0)))),
             Op::Unary(op) => operand(0)?.unary(*op),
             Op::Binary(op) => operand(0)?.binary(*op, operand(1)?),
             Op::Compare(predicate) => operand(0)?.compare(*predicate, operand(1)?),

@@ -25,7 +25,7 @@ pub struct Pass {
 /// Every target runs these, in this order: constants and canonical forms first, so that what is equal looks equal
 /// and can be merged; then what doesn't change out of loops, where more of it meets its equal. Operands that were
 /// merged let canonical forms apply that didn't (`x - y` is now `x - x`), so they are made once more. Then masks that
-/// hide nothing; then loops ask for what they read later; at last what nobody uses goes.
+/// hide nothing; then what nobody uses goes; at last loops ask for what they read later, of what is still read.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "fold", rewrite: fold::run },
     Pass { name: "canonicalize", rewrite: canonicalize::run },
@@ -34,8 +34,8 @@ pub const PIPELINE: &[Pass] = &[
     Pass { name: "cse-after-licm", rewrite: cse::run },
     Pass { name: "canonicalize-after-cse", rewrite: canonicalize::run },
     Pass { name: "unmask", rewrite: unmask::run },
-    Pass { name: "prefetch", rewrite: prefetch::run },
     Pass { name: "dce", rewrite: dce::run },
+    Pass { name: "prefetch", rewrite: prefetch::run },
 ];
 
 /// Runs [`PIPELINE`].
@@ -356,6 +356,18 @@ kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
         let last = steps.last().map(|(_, instance)| text::print(instance));
         assert_eq!(last, Some(text::print(&optimize(instance.clone()))));
         insta::assert_snapshot!(print_trace(&instance));
+    }
+
+    #[test]
+    fn a_negative_extent_folds_to_what_it_reads_as() {
+        let body = "  %zero = constant 0 : index
+  %end = extent -6 : index
+  %t = splat %pad : tile<4 x f32>
+  for %p = %zero to %end {
+    store_masked %vy, %t
+  }";
+        let folded = after(&["fold"], body);
+        assert!(folded.contains("%end = constant 0 : index"), "{folded}");
     }
 
     #[test]

@@ -141,7 +141,7 @@ fn latency(kernel: &Kernel, view: ValueId) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::passes::{PIPELINE, run};
+    use crate::passes::{PIPELINE, optimize, run};
     use crate::{specialize, text, verify};
 
     fn after(latency: &str, body: &str) -> String {
@@ -177,6 +177,26 @@ mod tests {
     #[test]
     fn a_loop_asks_for_what_it_reads_later() {
         insta::assert_snapshot!(after(" latency 3", LOOP));
+    }
+
+    #[test]
+    fn what_nobody_reads_is_not_asked_for() {
+        let source = "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [4] latency 2 : partition<n x f32, [4]>
+  %vy = partition %y [4] : mut partition<n x f32, [4]>
+  %pad = constant 0.0 : f32
+  %zero = constant 0 : index
+  %end = extent ceil_div(n, 4) : index
+  for %p = %zero to %end {
+    %a = load_masked %vx[%p] pad %pad : tile<4 x f32>
+  }
+  %t = splat %pad : tile<4 x f32>
+  store_masked %vy, %t
+}
+";
+        let kernel = verify(text::parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let optimized = text::print(&optimize(specialize(&kernel, &[]).unwrap()));
+        assert!(!optimized.contains("prefetch") && !optimized.contains("for"), "{optimized}");
     }
 
     #[test]

@@ -26,20 +26,12 @@ pub(super) const RULES: &[Rule] = &[
 fn constant_right(site: &Site<'_>) -> Option<Rewrite> {
     let &[a, b] = site.data().operands.as_slice() else { return None };
     let op = match site.data().op {
-        Op::Binary(op) if is_commutative(op) => Op::Binary(op),
+        Op::Binary(op) if op.is_commutative() => Op::Binary(op),
         Op::Compare(predicate) => Op::Compare(predicate.swapped()),
         _ => return None,
     };
     let swaps = site.number(a).is_some() && site.number(b).is_none();
     swaps.then(|| Rewrite::Op(op, vec![b.into(), a.into()]))
-}
-
-fn is_commutative(op: BinaryOp) -> bool {
-    use BinaryOp::{Add, And, Max, Maximum, Min, Minimum, Mul, MulHi, Or, SaturatingAdd, SaturatingMul, Xor};
-    matches!(
-        op,
-        Add | Mul | Min | Max | Minimum | Maximum | And | Or | Xor | SaturatingAdd | SaturatingMul | MulHi
-    )
 }
 
 /// `x + 0` of integers, `x + −0` and `x − 0` of floats, `x * 1` and their kin are `x`.

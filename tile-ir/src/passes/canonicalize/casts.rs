@@ -30,7 +30,7 @@ fn cast_of_cast(site: &Site<'_>) -> Option<Rewrite> {
     let source = inner.operands[0];
     let (from, through, to) = (site.dtype(source)?, site.dtype(site.operand(0))?, to.known()?);
     // A float saturates where an integer wraps, so an integer that was a float may differ from one that wasn't.
-    let alike = from.is_float() || !through.is_float() || to.is_float() || contains(to, from);
+    let alike = from.is_float() || !through.is_float() || to.is_float() || to.contains_integers_of(from);
     let same = lossless(from, through) && alike;
     same.then(|| Rewrite::Op(Op::Cast(Elem::Known(to)), vec![source.into()]))
 }
@@ -44,7 +44,7 @@ fn bitcast_of_bitcast(site: &Site<'_>) -> Option<Rewrite> {
 /// Whether every number of a format is one of the other.
 fn lossless(from: DType, to: DType) -> bool {
     match (from.float_format(), to.float_format()) {
-        (None, None) => contains(to, from),
+        (None, None) => to.contains_integers_of(from),
         (None, Some(format)) => {
             let (low, high) = from.int_range();
             let limit = 1i128 << (format.mantissa_bits + 1);
@@ -56,12 +56,6 @@ fn lossless(from: DType, to: DType) -> bool {
         }
         (Some(_), None) => false,
     }
-}
-
-/// Whether an integer format has every number of another one; `bool` has 0 and 1.
-fn contains(format: DType, other: DType) -> bool {
-    let ((least, greatest), (low, high)) = (format.int_range(), other.int_range());
-    least <= low && high <= greatest
 }
 
 #[cfg(test)]
