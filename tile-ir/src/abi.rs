@@ -34,6 +34,9 @@ pub type CpuEntry = unsafe extern "C" fn(slots: *const u64, first: u64, end: u64
 /// How many blocks share the tiles of a persistent kernel in the evaluators.
 pub const REFERENCE_BLOCKS: usize = 4;
 
+/// The most blocks that may share tiles: what grids of every device have room for.
+const MOST_BLOCKS: usize = i32::MAX as usize;
+
 /// What a launch says of how blocks share the tiles of a persistent kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sharing {
@@ -339,6 +342,9 @@ impl KernelAbi {
         };
         if sharing.blocks == Some(0) {
             return wrong("`blocks(0)` leaves nobody to handle its tiles; give one block or more");
+        }
+        if sharing.blocks.is_some_and(|blocks| blocks > MOST_BLOCKS) {
+            return wrong("`blocks` is at most 2³¹ − 1, and more blocks than tiles have nothing to do");
         }
         let all = shared.space.iter().product();
         shared.tiles = sharing.first_tiles.map_or(all, |tiles| tiles.min(all));

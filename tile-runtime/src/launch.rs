@@ -157,7 +157,7 @@ impl<'a> Launch<'a> {
     }
 
     /// How many blocks share the tiles of a persistent kernel, one with a loop over `tiles_persistent`; without this,
-    /// as many as the device runs at once (threads of the CPU, multiprocessors of a GPU, 4 on the reference device),
+    /// one for each thread of the CPU or multiprocessor of the GPU (4 on the reference device),
     /// and no more than there are tiles. The launch refuses 0, and any number for other kernels.
     pub fn blocks(mut self, blocks: usize) -> Self {
         self.sharing.blocks = Some(blocks);

@@ -121,7 +121,17 @@ pub(crate) fn run_blocks(kernel: &jit::CpuKernel, memory: &Memory) {
 /// The arguments after running every block as a GPU would: one of NVIDIA's with the usual number of threads, or
 /// one of AMD's with this number.
 pub(crate) fn run_simt(instance: &Instance, arguments: &[Array], threads: Option<u32>) -> Vec<Array> {
-    let target = TargetDesc::named(if threads.is_none() { "sm_90a" } else { "gfx942" }).unwrap();
+    run_simt_as(if threads.is_none() { "sm_90a" } else { "gfx942" }, instance, arguments, threads)
+}
+
+/// The arguments after running every block as this GPU would, in blocks of `threads` threads if given.
+pub(crate) fn run_simt_as(
+    target: &str,
+    instance: &Instance,
+    arguments: &[Array],
+    threads: Option<u32>,
+) -> Vec<Array> {
+    let target = TargetDesc::named(target).unwrap();
     let kernel = simt::compile(instance, target, threads).unwrap_or_else(|error| panic!("{error}"));
     let memory = Memory::of(instance, arguments);
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.

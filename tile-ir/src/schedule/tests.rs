@@ -188,6 +188,10 @@ fn launches_say_how_tiles_are_shared() {
         share(Some(0), None, 8).unwrap_err().to_string(),
         "kernel `turns`: `blocks(0)` leaves nobody to handle its tiles; give one block or more"
     );
+    assert_eq!(
+        share(Some(1 << 31), None, 8).unwrap_err().to_string(),
+        "kernel `turns`: `blocks` is at most 2³¹ − 1, and more blocks than tiles have nothing to do"
+    );
     assert_eq!(abi.bind(&[&[0, 5]]).unwrap().blocks(), 0);
     let plain = "kernel @plain(%y: mut tensor<n x f32>) {
   %v = partition %y [4] : mut partition<n x f32, [4]>

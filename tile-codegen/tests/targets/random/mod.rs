@@ -13,7 +13,7 @@ mod tiles;
 mod writer;
 
 use crate::accuracy::{PAIR_BOUNDS, is_exact};
-use crate::support::{close, instance, run_native, run_simt, sample};
+use crate::support::{close, instance, run_native, run_simt_as, sample};
 use memory::Layout;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -70,6 +70,7 @@ fn kernel(tape: &[u8], layout: &Layout, ops: usize) -> String {
 struct Way {
     cpu: CpuLevel,
     skip_passes: bool,
+    gpu: &'static str,
     threads: u32,
 }
 
@@ -91,7 +92,7 @@ fn check(source: &str, arguments: &[Array], way: Way) {
     }
     let options = Options { cpu: way.cpu, skip_passes: way.skip_passes, ..Options::default() };
     same(&run_native(&instance, arguments, &options), "natively");
-    same(&run_simt(&instance, arguments, Some(way.threads)), "on simulated threads");
+    same(&run_simt_as(way.gpu, &instance, arguments, Some(way.threads)), "on simulated threads");
 }
 
 /// Whether a text is a kernel that fails.
@@ -119,8 +120,9 @@ fn layouts() -> impl Strategy<Value = Layout> {
 
 fn ways() -> impl Strategy<Value = Way> {
     let levels = vec![CpuLevel::Host, CpuLevel::Host, CpuLevel::V2];
-    (prop::sample::select(levels), any::<bool>(), prop::sample::select(vec![8, 8, 1, 32]))
-        .prop_map(|(cpu, skip_passes, threads)| Way { cpu, skip_passes, threads })
+    let gpus = prop::sample::select(vec!["sm_90a", "gfx942"]);
+    (prop::sample::select(levels), any::<bool>(), gpus, prop::sample::select(vec![8, 8, 1, 32]))
+        .prop_map(|(cpu, skip_passes, gpu, threads)| Way { cpu, skip_passes, gpu, threads })
 }
 
 /// How many kernels a run tries; `cargo xtask fuzz` asks for more.
