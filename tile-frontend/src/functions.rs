@@ -5,6 +5,7 @@
 //! element, and wrap integer scalars, as a kernel's do.
 
 use crate::assigned::is_compound_assignment;
+use crate::conditional;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower::names;
 use crate::messages;
@@ -41,7 +42,7 @@ pub fn function(mut function: ItemFn) -> Result<ItemFn, Diagnostics> {
 
 fn refused(function: &ItemFn) -> Vec<Diagnostic> {
     let signature = &function.sig;
-    let mut errors = Vec::new();
+    let mut errors = conditional::inside(function);
     let name = signature.ident.to_string();
     if names::is_function(&name) {
         let message =

@@ -3,6 +3,7 @@
 
 use super::exits::Frame;
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
+use crate::conditional;
 use crate::diagnostic::Diagnostic;
 use crate::exits;
 use crate::helpers::{Helper, Helpers};
@@ -82,6 +83,12 @@ impl Lowering {
 
     pub(super) fn call_function(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<Val> {
         let function = &helper.function;
+        // rustc has decided on functions of other modules.
+        if helper.own.is_none()
+            && let Some(refusal) = conditional::on_item(&function.attrs)
+        {
+            return self.report(refusal);
+        }
         let name = function.sig.ident.to_string();
         let at = function.sig.ident.span();
         let defined = Some((at.file(), place(at.start())));
