@@ -1,6 +1,6 @@
 //! Branches, loops, scalars, run-time sizes and block indices.
 
-use super::{Case, array, numbers, widen};
+use super::{Case, array, check_vectors, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -131,4 +131,92 @@ fn loops_carry_several_values() {
         },
     }
     .check();
+}
+
+/// What stands right of `&&` and `||` happens only where the left side leaves the answer open.
+#[tile_kernel]
+fn short_circuit<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [block] = y.index();
+    let mut seen = 0;
+    let next = block + 1 < x.tiles(0) && {
+        seen += 1;
+        unsafe { x.load_unchecked([block + 1]) }.sum(0).item() > 0
+    };
+    let first = block == 0 || {
+        seen += 10;
+        x.load_masked([block - 1]).sum(0).item() > 0
+    };
+    let mut turns = 0;
+    while turns < 5 && {
+        seen += 100;
+        !next
+    } {
+        turns += 1;
+    }
+    let answers = select(next, 1000, 0) + select(first, 2000, 0);
+    y.store_masked(x.load_masked([block]) * 0 + seen + answers);
+}
+
+#[test]
+fn the_right_side_of_a_condition_is_not_always_reached() {
+    let x: Vec<i32> = vec![1, 2, -8, 1, 3, 4, 0, -1];
+    let sums: Vec<i32> = x.chunks(2).map(|block| block.iter().sum()).collect();
+    let block = |block: usize| {
+        let mut seen = 0;
+        let next = block + 1 < sums.len() && {
+            seen += 1;
+            sums[block + 1] > 0
+        };
+        let first = block == 0 || {
+            seen += 10;
+            sums[block - 1] > 0
+        };
+        let mut turns = 0;
+        while turns < 5 && {
+            seen += 100;
+            !next
+        } {
+            turns += 1;
+        }
+        let value = seen + i32::from(next) * 1000 + i32::from(first) * 2000;
+        [f64::from(value); 2]
+    };
+    let expected = (0..sums.len()).flat_map(block).collect();
+    check_vectors(short_circuit::ir(), &[("B", Binding::Const(2))], &x, expected, 0.0, |x, y| {
+        short_circuit::<2>(x, y).launch()
+    });
+}
+
+/// Variables that arguments of macros assign are those of the loop and the branch around.
+#[tile_kernel]
+fn assigned_in_macros<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let x = x.load_masked(y.index());
+    let mut sum = x;
+    for _ in 0..n {
+        let _ = dbg!({
+            sum += x;
+            sum
+        });
+    }
+    let mut count = 0;
+    if n > 2 {
+        tile_assert!({
+            count += 3;
+            count == 3
+        });
+    }
+    y.store_masked(sum + count as f32);
+}
+
+#[test]
+fn arguments_of_macros_assign() {
+    let x = [1.0_f32, 2.0, 3.0];
+    let expected = x.iter().map(|&x| f64::from(4.0 * x + 3.0)).collect();
+    check_vectors(assigned_in_macros::ir(), &[("B", Binding::Const(2))], &x, expected, 0.0, |x, y| {
+        assigned_in_macros::<2>(x, y).launch()
+    });
 }

@@ -455,3 +455,51 @@ fn functions_come_from_other_modules_and_crates() {
         with_both::kernel::<8>(x, y).launch()
     });
 }
+
+mod named_as_elsewhere {
+    use tile::prelude::*;
+
+    #[tile_fn]
+    pub(super) fn norm(x: Tile<f32, 1>) -> Tile<f32, 1> {
+        x * x.sum(0)
+    }
+
+    /// Says what it does on every device.
+    #[tile_fn]
+    pub(super) fn relu(x: Tile<f32, 1>, factor: i32) -> Tile<f32, 1> {
+        tile_assert!(x >= -100.0);
+        tile_assert!(factor + 1 > 0, "{}", factor * 2);
+        max(x, 0.0) * factor as f32
+    }
+}
+
+mod calling_by_use {
+    use super::named_as_elsewhere::{norm, relu};
+    use tile::prelude::*;
+
+    /// A variable of the function's name, which its value doesn't see.
+    #[tile_fn]
+    fn twice(x: Tile<f32, 1>) -> Tile<f32, 1> {
+        let norm = norm(x);
+        norm * 2.0
+    }
+
+    #[tile_kernel]
+    pub(super) fn called_by_use<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        y.store_masked(relu(self::twice(x.load_masked(y.index())), 3));
+    }
+}
+
+#[test]
+fn functions_have_names_of_other_libraries() {
+    let x = [1.0_f32, -2.0, 3.0, 4.0];
+    let block =
+        |x: &[f32]| x.iter().map(|v| f64::from((2.0 * v * (x[0] + x[1])).max(0.0) * 3.0)).collect::<Vec<_>>();
+    let expected = x.chunks(2).flat_map(block).collect();
+    let bindings = &[("B", Binding::Const(2))];
+    check_vectors(calling_by_use::called_by_use::ir(), bindings, &x, expected, 0.0, |x, y| {
+        calling_by_use::called_by_use::<2>(x, y).launch()
+    });
+}

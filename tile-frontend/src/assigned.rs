@@ -3,7 +3,7 @@
 use crate::exits::{self, Exit};
 use std::collections::BTreeSet;
 use syn::visit::{self, Visit};
-use syn::{BinOp, Expr, ExprAssign, ExprBinary, Member, Stmt};
+use syn::{BinOp, Expr, ExprAssign, ExprBinary, Macro, Member, Stmt};
 
 /// What a piece of syntax changes outside of it.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +60,10 @@ impl<'ast> Visit<'ast> for Names {
             self.target(&binary.left);
         }
         visit::visit_expr_binary(self, binary);
+    }
+
+    fn visit_macro(&mut self, called: &'ast Macro) {
+        crate::rewrite::expressions(called).iter().for_each(|value| self.visit_expr(value));
     }
 }
 

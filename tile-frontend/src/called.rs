@@ -2,9 +2,9 @@
 
 use crate::helpers::{Helpers, is_free, path_text};
 use crate::lower::names;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use syn::visit::{self, Visit};
-use syn::{Expr, ExprCall, ItemFn, Macro, PatIdent, Path};
+use syn::{Arm, Block, Expr, ExprCall, ExprClosure, ExprForLoop, ItemFn, Local, Macro, PatIdent, Path};
 
 /// The paths that a function, and what it calls of its own module, call functions of other modules by. `seen` is
 /// what its module lets it see.
@@ -33,43 +33,88 @@ impl Search<'_> {
                 continue;
             }
             let last = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
-            let is_local = path
-                .get_ident()
-                .is_some_and(|name| calls.bound.contains(&name.to_string()) || self.entered.contains(&last));
+            let is_local = path.get_ident().is_some() && self.entered.contains(&last);
             let is_new = !self.found.iter().any(|known| path_text(known) == path_text(&path));
-            if !is_local && is_new && is_free(&path) && !names::is_function(&last) {
+            if !is_local
+                && is_new
+                && is_free(&path)
+                && !names::is_known(&path)
+                && !names::is_standard_macro(&path)
+            {
                 self.found.push(path);
             }
         }
     }
 }
 
-/// The paths that are called, without generic arguments, and the names that are bound.
+/// The paths that are called, without generic arguments, but for those of variables: a variable's own initialiser
+/// doesn't see it, and nothing does after its block.
 #[derive(Default)]
 struct Calls {
     called: Vec<Path>,
-    bound: BTreeSet<String>,
+    /// The names bound in each block entered, the innermost last.
+    bound: Vec<HashSet<String>>,
+}
+
+impl Calls {
+    fn scope(&mut self, visit: impl FnOnce(&mut Self)) {
+        self.bound.push(HashSet::new());
+        visit(self);
+        self.bound.pop();
+    }
 }
 
 impl<'ast> Visit<'ast> for Calls {
+    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
+        self.scope(|calls| visit::visit_item_fn(calls, function));
+    }
+
+    fn visit_block(&mut self, block: &'ast Block) {
+        self.scope(|calls| visit::visit_block(calls, block));
+    }
+
+    fn visit_expr_closure(&mut self, closure: &'ast ExprClosure) {
+        self.scope(|calls| visit::visit_expr_closure(calls, closure));
+    }
+
+    fn visit_arm(&mut self, arm: &'ast Arm) {
+        self.scope(|calls| visit::visit_arm(calls, arm));
+    }
+
+    fn visit_expr_for_loop(&mut self, counted: &'ast ExprForLoop) {
+        self.visit_expr(&counted.expr);
+        self.scope(|calls| {
+            calls.visit_pat(&counted.pat);
+            calls.visit_block(&counted.body);
+        });
+    }
+
+    fn visit_local(&mut self, local: &'ast Local) {
+        if let Some(init) = &local.init {
+            visit::visit_local_init(self, init);
+        }
+        self.visit_pat(&local.pat);
+    }
+
     fn visit_expr_call(&mut self, call: &'ast ExprCall) {
         if let Expr::Path(function) = &*call.func {
-            self.called.push(crate::helpers::plain(&function.path));
+            let variable = function.path.get_ident().map(ToString::to_string);
+            if !variable.is_some_and(|name| self.bound.iter().any(|names| names.contains(&name))) {
+                self.called.push(crate::helpers::plain(&function.path));
+            }
         }
         visit::visit_expr_call(self, call);
     }
 
     fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
-        self.bound.insert(pattern.ident.to_string());
+        if let Some(names) = self.bound.last_mut() {
+            names.insert(pattern.ident.to_string());
+        }
         visit::visit_pat_ident(self, pattern);
     }
 
     fn visit_macro(&mut self, called: &'ast Macro) {
-        for value in crate::rewrite::expressions(called) {
-            let mut inner = Calls::default();
-            inner.visit_expr(&value);
-            self.called.extend(inner.called);
-        }
+        crate::rewrite::expressions(called).iter().for_each(|value| self.visit_expr(value));
     }
 }
 
@@ -96,5 +141,24 @@ mod tests {
         let found = called_elsewhere(&function, &Helpers::of(&items));
         let found: Vec<String> = found.iter().map(path_text).collect();
         assert_eq!(found, ["crate::a::checked", "far", "super::other"]);
+    }
+
+    #[test]
+    fn a_variable_hides_a_function_after_its_value_and_in_its_block() {
+        let function = parse_quote! {
+            fn f(x: Tile<f32, 1>, given: f32) -> Tile<f32, 1> {
+                let norm = norm(x);
+                {
+                    let inner = |inner: f32| inner(given(norm(x)));
+                }
+                for index in index(x) {
+                    index(x);
+                }
+                line(inner(norm)) + math::line(x)
+            }
+        };
+        let found = called_elsewhere(&function, &Helpers::default());
+        let found: Vec<String> = found.iter().map(path_text).collect();
+        assert_eq!(found, ["norm", "index", "inner", "math::line"]);
     }
 }

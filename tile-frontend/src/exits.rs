@@ -3,7 +3,7 @@
 use syn::visit::{self, Visit};
 use syn::{
     Block, Expr, ExprBlock, ExprBreak, ExprClosure, ExprContinue, ExprForLoop, ExprLoop, ExprReturn,
-    ExprWhile, Label, Pat, Stmt,
+    ExprWhile, Label, Macro, Pat, Stmt,
 };
 
 /// An exit, by what it names.
@@ -143,6 +143,10 @@ impl<'ast> Visit<'ast> for Exits {
     }
 
     fn visit_expr_closure(&mut self, _: &'ast ExprClosure) {}
+
+    fn visit_macro(&mut self, called: &'ast Macro) {
+        crate::rewrite::expressions(called).iter().for_each(|value| self.visit_expr(value));
+    }
 }
 
 #[cfg(test)]
@@ -200,7 +204,9 @@ mod tests {
             }),
         ];
         assert!(fine.iter().all(|expression| in_the_middle(expression).is_none()));
-        let wrong: [Expr; 3] = [
+        let wrong: [Expr; 5] = [
+            parse_quote!(dbg!(if a { return } else { x })),
+            parse_quote!(tile_println!("{}", { continue })),
             parse_quote!(y.store_masked(if a { return } else { x })),
             parse_quote!(x += if a { continue } else { 1 }),
             parse_quote!(if (if a { return } else { b }) {

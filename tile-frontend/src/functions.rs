@@ -5,7 +5,10 @@
 //! element, and wrap integer scalars, as a kernel's do.
 
 use crate::assigned::is_compound_assignment;
+use crate::conditional;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::lower::names;
+use crate::messages;
 use crate::rewrite::{bare, debugged, predicate};
 use crate::span::Spanned;
 use proc_macro2::Span;
@@ -39,7 +42,14 @@ pub fn function(mut function: ItemFn) -> Result<ItemFn, Diagnostics> {
 
 fn refused(function: &ItemFn) -> Vec<Diagnostic> {
     let signature = &function.sig;
-    let mut errors = Vec::new();
+    let mut errors = conditional::inside(function);
+    let name = signature.ident.to_string();
+    if names::is_function(&name) {
+        let message =
+            format!("`{name}` is a function that every kernel has, and a call of it would be that one");
+        let help = format!("give this function another name, such as `my_{name}`");
+        errors.push(Diagnostic::new(signature.ident.span(), message).help(help));
+    }
     let words = [
         signature.asyncness.map(|token| (token.span(), "async")),
         signature.abi.as_ref().map(|abi| (abi.span(), "extern")),
@@ -134,6 +144,9 @@ impl VisitMut for Rewrite {
         if let Some(mut value) = debugged(called) {
             self.visit_expr_mut(&mut value);
             called.tokens = value.to_token_stream();
+        } else if let Some(Ok(mut call)) = messages::read(called) {
+            call.rewrite(self);
+            called.tokens = call.tokens();
         }
     }
 

@@ -11,6 +11,7 @@
 mod assigned;
 mod attribute;
 mod called;
+mod conditional;
 mod diagnostic;
 mod elements;
 mod exits;
@@ -95,6 +96,10 @@ pub fn lower_with(
     helpers: &Helpers,
     file: &str,
 ) -> Result<Lowered, Diagnostics> {
+    let conditions = conditional::inside(&function);
+    if !conditions.is_empty() {
+        return Err(Diagnostics::new(conditions));
+    }
     let attribute = attribute::parse(attribute)?;
     let mut signature = signature::parse(&function, &attribute.conditions, helpers, file)?;
     if let Some(grid) = &attribute.grid {

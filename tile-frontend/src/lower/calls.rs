@@ -2,6 +2,7 @@
 
 use super::{Lowered, Lowering, names};
 use crate::diagnostic::Diagnostic;
+use crate::helpers::is_free;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::punctuated::Punctuated;
@@ -65,8 +66,9 @@ impl Lowering {
         }
         match owner.as_deref() {
             Some("Tile") => self.constructor(&name, path, call),
-            Some(owner) if name == "of" => self.element_of(owner, call),
-            _ => self.function(&name, path, call),
+            Some(owner) if name == "of" && !is_free(path) => self.element_of(owner, call),
+            _ if names::is_known(path) => self.function(&name, path, call),
+            _ => self.unknown_function(&name, path, call),
         }
     }
 
@@ -121,13 +123,22 @@ impl Lowering {
 
     fn unknown_function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
         let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
-        let near = names::help_of_function(owner.as_deref(), name);
+        let near = names::help_of_function(name);
         if names::is_foreign(owner.as_deref(), name) {
             let help = near.as_deref().unwrap_or("the functions of kernels are those of `tile::prelude`");
             return self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), help);
         }
+        if names::is_standard_macro(path) {
+            let help = near.unwrap_or_else(|| format!("`{name}` is a macro of Rust; a function of yours with this name is called by its path, `module::{name}(…)`"));
+            return self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), &help);
+        }
         let general = "kernels call the functions of `tile::prelude`, and functions with `#[tile_fn]`";
-        let help = near.map_or_else(|| general.to_owned(), |near| format!("{near} {general}"));
+        let help = near.map_or_else(
+            || general.to_owned(),
+            |near| {
+                if near.ends_with('?') { format!("{near} {general}") } else { format!("{near}; {general}") }
+            },
+        );
         let message = format!("`{name}` isn't a function that this kernel sees");
         let mut diagnostic = Diagnostic::new(call.func.span(), message).help(help);
         // What a function of another module calls is not to be found from here.
@@ -194,7 +205,7 @@ impl Lowering {
                 return self.error(
                     span,
                     "`of` takes a float literal",
-                    "write `T::of(2.0)`; convert other values with `.cast()`",
+                    "write `T::of(2.0)`; of another value `k`, `Tile::full([1], k).cast::<T>()` is a tile of T",
                 );
             }
         };

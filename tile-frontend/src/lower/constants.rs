@@ -2,6 +2,7 @@
 
 use super::ranges::known;
 use super::{Lowered, Lowering};
+use crate::conditional;
 use crate::rewrite::place;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
@@ -33,6 +34,9 @@ impl Lowering {
 
     /// A `const` item of the module around the kernel.
     pub(super) fn module_constant(&mut self, item: &ItemConst) -> Lowered<Val> {
+        if let Some(refusal) = conditional::on_item(&item.attrs) {
+            return self.report(refusal);
+        }
         let outer = self.scopes.isolate();
         let errors = self.errors.len();
         let value = self.expression(&item.expr).and_then(|value| self.constant_value(item, &value));

@@ -3,9 +3,11 @@
 
 use super::exits::Frame;
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
+use crate::conditional;
 use crate::diagnostic::Diagnostic;
 use crate::exits;
 use crate::helpers::{Helper, Helpers};
+use crate::rewrite::{Place, place};
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
@@ -21,9 +23,9 @@ pub(crate) struct Call {
     pub(super) name: String,
     /// Where.
     pub(super) span: Span,
-    /// Line and column of a function's name, and whether in another file: functions of two modules may share a
-    /// name. `None` for a closure, which can't name itself.
-    defined: Option<(usize, usize, bool)>,
+    /// Where a function's name stands: functions of two modules may share a name. `None` for a closure, which
+    /// can't name itself.
+    defined: Option<(String, Place)>,
     /// Whether the called body stands in another file.
     pub(super) foreign: bool,
     /// Whether the called body stands in another module.
@@ -81,10 +83,16 @@ impl Lowering {
 
     pub(super) fn call_function(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<Val> {
         let function = &helper.function;
+        // rustc has decided on functions of other modules.
+        if helper.own.is_none()
+            && let Some(refusal) = conditional::on_item(&function.attrs)
+        {
+            return self.report(refusal);
+        }
         let name = function.sig.ident.to_string();
-        let start = function.sig.ident.span().start();
-        let defined = (start.line, start.column, helper.foreign);
-        let is_same = |call: &Call| call.name == name && call.defined == Some(defined);
+        let at = function.sig.ident.span();
+        let defined = Some((at.file(), place(at.start())));
+        let is_same = |call: &Call| call.name == name && call.defined == defined;
         if let Some(first) = self.calls.iter().position(is_same) {
             let cycle = self.calls[first + 1..].iter().map(|call| format!(" calls `{}`, which", call.name));
             let message = format!(
@@ -101,7 +109,7 @@ impl Lowering {
         let parameters: Vec<Parameter<'_>> = inputs.collect();
         self.check_count(&name, &parameters, arguments.len(), call.span())?;
         let mut site = Call::of_closure(&name, call.func.span());
-        site.defined = Some(defined);
+        site.defined = defined;
         site.foreign = helper.foreign;
         site.elsewhere = helper.own.is_some();
         self.bind_generics(&mut site, helper, call)?;

@@ -23,6 +23,7 @@ mod generics;
 mod grid;
 mod hints;
 mod lines;
+mod logical;
 mod loops;
 mod matches;
 mod messages;

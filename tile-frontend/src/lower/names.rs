@@ -13,102 +13,184 @@ const LISTED: usize = 12;
 /// A kind of methods.
 type Kind = (&'static str, Vec<String>);
 
+/// Who names a function so.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Named {
+    /// No one but the other language: a call of it is a habit.
+    OnlyThere,
+    /// Users as well: a call may be of a function of theirs.
+    Anywhere,
+}
+use Named::{Anywhere, OnlyThere};
+
 /// What people call by the names of other languages and libraries, and what it is here.
-const FOREIGN: &[(&str, &str)] = &[
-    ("T", "write `.t()`"),
-    ("abs_diff", "write `(a - b).abs()`"),
-    ("add", "write `a + b`"),
-    ("amax", "write `x.max(axis)`"),
-    ("amin", "write `x.min(axis)`"),
-    ("arange", "write `Tile::arange([N], start, step)`, or `Tile::iota([N], 0)` for 0, 1, 2, …"),
-    ("as_type", "write `x.cast::<f32>()`"),
-    ("astype", "write `x.cast::<f32>()`"),
-    ("bid", "write `block_id(axis)`"),
-    ("broadcast_to", "write `x.broadcast([M, N])`"),
-    ("cdiv", "write `m.div_ceil(BM)`"),
-    ("clamp", "write `min(max(x, low), high)`"),
-    ("clip", "write `min(max(x, low), high)`"),
-    ("clone", "tiles are `Copy`; leave the call out"),
-    ("concatenate", "write `cat([a, b], axis)`"),
-    ("copy", "tiles are `Copy`; leave the call out"),
-    ("div", "write `a / b`"),
-    ("dot", "write `mma(a, b, acc)`"),
-    ("dtype", "name the element type in the signature, as in `Tensor<f32, m, n>`"),
-    ("expand_dims", "write `x.unsqueeze(axis)`"),
-    ("flatten", "write `x.reshape([M * N])`"),
-    ("float", "write `x.cast::<f32>()`"),
-    ("full", "write `Tile::full([M, N], value)`"),
-    ("full_like", "write `Tile::full([M, N], value)`, with the extents of the other tile"),
+const FOREIGN: &[(&str, Named, &str)] = &[
+    ("T", OnlyThere, "write `.t()`"),
+    ("abs_diff", Anywhere, "write `(a - b).abs()`"),
+    ("add", Anywhere, "write `a + b`"),
+    ("amax", Anywhere, "write `x.max(axis)`"),
+    ("amin", Anywhere, "write `x.min(axis)`"),
+    ("arange", OnlyThere, "write `Tile::arange([N], start, step)`, or `Tile::iota([N], 0)` for 0, 1, 2, …"),
+    ("as_type", OnlyThere, "write `x.cast::<f32>()`"),
+    ("astype", OnlyThere, "write `x.cast::<f32>()`"),
+    ("bid", OnlyThere, "write `block_id(axis)`"),
+    ("broadcast_to", OnlyThere, "write `x.broadcast([M, N])`"),
+    ("cdiv", Anywhere, "write `m.div_ceil(BM)`"),
+    ("clamp", Anywhere, "write `min(max(x, low), high)`"),
+    ("clip", Anywhere, "write `min(max(x, low), high)`"),
+    ("clone", Anywhere, "tiles are `Copy`; leave the call out"),
+    ("concat", OnlyThere, "write `cat([a, b], axis)`"),
+    ("concatenate", Anywhere, "write `cat([a, b], axis)`"),
+    ("copy", Anywhere, "tiles are `Copy`; leave the call out"),
+    ("div", Anywhere, "write `a / b`"),
+    ("dot", Anywhere, "write `mma(a, b, acc)`"),
+    ("dtype", OnlyThere, "name the element type in the signature, as in `Tensor<f32, m, n>`"),
+    ("expand_dims", OnlyThere, "write `x.unsqueeze(axis)`"),
+    ("flatten", Anywhere, "write `x.reshape([M * N])`"),
+    ("float", Anywhere, "write `x.cast::<f32>()`"),
+    ("full", OnlyThere, "write `Tile::full([M, N], value)`"),
+    ("full_like", OnlyThere, "write `Tile::full([M, N], value)`, with the extents of the other tile"),
     (
         "get",
+        Anywhere,
         "tiles have no element access; `x.take(index, axis)` is a slice, `x.gather(indices, axis)` looks up",
     ),
-    ("half", "write `x.cast::<f16>()`"),
-    ("into", "write `x.cast::<f32>()` of a tile, `x as f32` of a scalar"),
-    ("iter", "a tile has no iterator: operators and functions work on all its elements"),
+    ("half", Anywhere, "write `x.cast::<f16>()`"),
+    ("into", Anywhere, "write `x.cast::<f32>()` of a tile, `x as f32` of a scalar"),
+    ("iter", Anywhere, "a tile has no iterator: operators and functions work on all its elements"),
     (
         "len",
+        Anywhere,
         "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)` and `.tiles(axis)`",
     ),
-    ("ln", "write `x.log()`"),
-    ("map", "operators and functions work on all elements; `select(condition, a, b)` chooses by element"),
-    ("matmul", "write `mma(a, b, acc)`"),
-    ("mul", "write `a * b`"),
-    ("ndim", "the rank is that of the type: `Tile<f32, 2>`"),
-    ("norm", "write `(x * x).sum(axis).sqrt()`"),
-    ("num_programs", "write `block_count(axis)`"),
-    ("num_tiles", "write `x.tiles(axis)` of a partition view"),
-    ("ones", "write `Tile::ones([M, N])`"),
-    ("ones_like", "write `Tile::ones([M, N])`, with the extents of the other tile"),
-    ("pow", "write `powf(x, y)` of floats, `x * x` of integers"),
-    ("powi", "write `powf(x, 3.0)`, or a product"),
-    ("program_id", "write `block_id(axis)`"),
-    ("relu", "write `max(x, 0.0)`"),
+    ("ln", Anywhere, "write `x.log()`"),
+    (
+        "map",
+        Anywhere,
+        "operators and functions work on all elements; `select(condition, a, b)` chooses by element",
+    ),
+    ("matmul", Anywhere, "write `mma(a, b, acc)`"),
+    ("mul", Anywhere, "write `a * b`"),
+    ("ndim", OnlyThere, "the rank is that of the type: `Tile<f32, 2>`"),
+    ("norm", Anywhere, "write `(x * x).sum(axis).sqrt()`"),
+    ("num_programs", OnlyThere, "write `block_count(axis)`"),
+    ("num_tiles", OnlyThere, "write `x.tiles(axis)` of a partition view"),
+    ("ones", OnlyThere, "write `Tile::ones([M, N])`"),
+    ("ones_like", OnlyThere, "write `Tile::ones([M, N])`, with the extents of the other tile"),
+    ("pow", Anywhere, "write `powf(x, y)` of floats, `x * x` of integers"),
+    ("powi", Anywhere, "write `powf(x, 3.0)`, or a product"),
+    ("program_id", OnlyThere, "write `block_id(axis)`"),
+    ("relu", Anywhere, "write `max(x, 0.0)`"),
     (
         "shape",
+        Anywhere,
         "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
     ),
     (
         "size",
+        Anywhere,
         "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
     ),
-    ("softmax", "write `exp(x - x.max(1))`, divided by its `.sum(1)`"),
-    ("sqr", "write `x * x`"),
-    ("square", "write `x * x`"),
-    ("sub", "write `a - b`"),
-    ("tile", "write `x.repeat([2, 2])`"),
-    ("to", "write `x.cast::<f32>()`"),
+    ("softmax", Anywhere, "write `exp(x - x.max(1))`, divided by its `.sum(1)`"),
+    ("sqr", Anywhere, "write `x * x`"),
+    ("square", Anywhere, "write `x * x`"),
+    ("sub", Anywhere, "write `a - b`"),
+    ("tile", Anywhere, "write `x.repeat([2, 2])`"),
+    ("to", Anywhere, "write `x.cast::<f32>()`"),
     (
         "to_vec",
+        OnlyThere,
         "a tile stays in the kernel: store it in an output, or print it with `tile_println!(\"{x}\")`",
     ),
-    ("transpose", "write `.t()`, or `.permute([1, 0])`"),
-    ("unwrap", "values of kernels are always there; leave the call out"),
-    ("view", "write `x.reshape([M, N])`"),
-    ("where_", "write `select(condition, a, b)`"),
-    ("zeros", "write `Tile::zeros([M, N])`"),
-    ("zeros_like", "write `Tile::zeros([M, N])`, with the extents of the other tile"),
+    ("transpose", Anywhere, "write `.t()`, or `.permute([1, 0])`"),
+    ("unwrap", OnlyThere, "values of kernels are always there; leave the call out"),
+    ("view", Anywhere, "write `x.reshape([M, N])`"),
+    ("where_", OnlyThere, "write `select(condition, a, b)`"),
+    ("zeros", OnlyThere, "write `Tile::zeros([M, N])`"),
+    ("zeros_like", OnlyThere, "write `Tile::zeros([M, N])`, with the extents of the other tile"),
 ];
 
 /// Modules of other languages, whose functions are none of the user's.
 const FOREIGN_MODULES: &[&str] =
     &["tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jnp", "wgpu", "cuda"];
 
+/// The modules of this crate that have the functions of kernels.
+const OWN_MODULES: &[&str] = &["tile", "kernel", "prelude"];
+
+/// Macros that Rust has without `use`: nothing else can be found out by calling a function's macro of the name.
+const STANDARD_MACROS: &[&str] = &[
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "cfg",
+    "column",
+    "compile_error",
+    "concat",
+    "dbg",
+    "debug_assert",
+    "debug_assert_eq",
+    "debug_assert_ne",
+    "env",
+    "eprint",
+    "eprintln",
+    "file",
+    "format",
+    "format_args",
+    "include",
+    "include_bytes",
+    "include_str",
+    "line",
+    "matches",
+    "module_path",
+    "option_env",
+    "panic",
+    "print",
+    "println",
+    "stringify",
+    "thread_local",
+    "todo",
+    "unimplemented",
+    "unreachable",
+    "vec",
+    "write",
+    "writeln",
+];
+
 /// Whether a kernel knows a function by this name.
 pub(crate) fn is_function(name: &str) -> bool {
     functions().iter().any(|known| known == name)
 }
 
-/// Whether a name is one of another language's. By a path of its own, any name may be of a user's function.
+/// Whether a method or function of this name computes element by element.
+pub(super) fn is_of_elements(name: &str) -> bool {
+    UnaryOp::from_name(name).is_some()
+        || BinaryOp::from_name(name).is_some()
+        || Classification::from_name(name).is_some()
+        || Predicate::from_name(name).is_some()
+}
+
+/// Whether a path is that of a function that kernels know: its bare name, or its name in a module of this crate.
+pub(crate) fn is_known(path: &syn::Path) -> bool {
+    let Some(last) = path.segments.last() else { return false };
+    let is_own = |owner: &syn::PathSegment| OWN_MODULES.iter().any(|own| owner.ident == own);
+    path.segments.iter().nth_back(1).is_none_or(is_own) && is_function(&last.ident.to_string())
+}
+
+/// Whether a bare name calls a macro of Rust.
+pub(crate) fn is_standard_macro(path: &syn::Path) -> bool {
+    path.get_ident().is_some_and(|name| STANDARD_MACROS.iter().any(|known| name == known))
+}
+
+/// Whether a name is one of another language's alone, by its module or by itself.
 pub(super) fn is_foreign(owner: Option<&str>, name: &str) -> bool {
     match owner {
         Some(owner) => FOREIGN_MODULES.contains(&owner),
-        None => foreign(name).is_some(),
+        None => FOREIGN.iter().any(|&(known, named, _)| known == name && named == OnlyThere),
     }
 }
 
 fn foreign(name: &str) -> Option<&'static str> {
-    FOREIGN.iter().find(|(known, _)| *known == name).map(|(_, help)| *help)
+    FOREIGN.iter().find(|(known, ..)| *known == name).map(|&(.., help)| help)
 }
 
 fn functions() -> Vec<String> {
@@ -212,12 +294,9 @@ pub(super) fn help_of_field(name: &str) -> &'static str {
 }
 
 /// What to write instead of a function that kernels don't have; `None` where nothing is near.
-pub(super) fn help_of_function(owner: Option<&str>, name: &str) -> Option<String> {
+pub(super) fn help_of_function(name: &str) -> Option<String> {
     if let Some(known) = foreign(name) {
-        return Some(match owner {
-            Some(_) => known.to_owned(),
-            None => format!("{known}; a function of yours is called by its path: `super::{name}(…)`"),
-        });
+        return Some(known.to_owned());
     }
     let all = functions();
     let near = nearest(name, &all);
@@ -296,8 +375,8 @@ mod tests {
                 help_of_tile(slip)
             );
         }
-        assert_eq!(help_of_function(None, "expp").as_deref(), Some("did you mean `exp` or `exp2`?"));
-        assert_eq!(help_of_function(None, "frobnicate"), None);
+        assert_eq!(help_of_function("expp").as_deref(), Some("did you mean `exp` or `exp2`?"));
+        assert_eq!(help_of_function("frobnicate"), None);
     }
 
     #[test]
@@ -309,10 +388,11 @@ mod tests {
 
     #[test]
     fn foreign_names_are_unknown_here() {
-        for (name, _) in FOREIGN {
+        for (name, ..) in FOREIGN {
             let known = tile_methods().iter().any(|(_, names)| names.iter().any(|known| known == name));
             assert!(!known && !is_function(name), "{name}");
         }
-        assert!(FOREIGN.is_sorted());
+        assert!(FOREIGN.is_sorted_by_key(|(name, ..)| name));
+        assert!(STANDARD_MACROS.is_sorted());
     }
 }

@@ -1,5 +1,6 @@
 //! Binary operators: arithmetic on known extents, elementwise ops with broadcasting, comparisons.
 
+use super::logical::Connective;
 use super::{Lowered, Lowering, Reported};
 use crate::diagnostic::Diagnostic;
 use crate::rewrite::{place, predicate};
@@ -29,6 +30,9 @@ fn arithmetic(op: &BinOp) -> Option<BinaryOp> {
 
 impl Lowering {
     pub(super) fn binary_operator(&mut self, binary: &ExprBinary) -> Lowered<Val> {
+        if let Some(connective) = Connective::of(&binary.op) {
+            return self.logical(connective, binary);
+        }
         let (left, right) = (self.expression(&binary.left), self.expression(&binary.right));
         let (left, right) = (left?, right?);
         let span = binary.op.span();
@@ -48,7 +52,11 @@ impl Lowering {
             }
             return Ok(Val::Data(result));
         }
-        self.logical(&binary.op, &left, &right, span, operands)
+        self.error(
+            span,
+            "this operator isn't supported in a kernel",
+            "use arithmetic, bit or comparison operators",
+        )
     }
 
     fn is_scalar(&self, value: &Val) -> bool {
@@ -63,37 +71,6 @@ impl Lowering {
         {
             self.scalar_arithmetic.push((place(operator.start()), function, *value));
         }
-    }
-
-    fn logical(
-        &mut self,
-        op: &BinOp,
-        left: &Val,
-        right: &Val,
-        span: Span,
-        operands: [Span; 2],
-    ) -> Lowered<Val> {
-        let (op, symbol) = match op {
-            BinOp::And(_) => (BinaryOp::And, "&"),
-            BinOp::Or(_) => (BinaryOp::Or, "|"),
-            _ => {
-                return self.error(
-                    span,
-                    "this operator isn't supported in a kernel",
-                    "use arithmetic, bit or comparison operators",
-                );
-            }
-        };
-        let a = self.data(left, "an operand", operands[0])?;
-        let b = self.data(right, "an operand", operands[1])?;
-        if self.shape(a).is_some() || self.shape(b).is_some() {
-            let help = format!("write `{symbol}`, which works element by element");
-            return self.error(span, format!("`{symbol}{symbol}` needs scalar conditions, not tiles"), &help);
-        }
-        for (value, place) in [(a, operands[0]), (b, operands[1])] {
-            self.require_elem(value, &DType::Bool.into(), "a condition", place)?;
-        }
-        self.emit_one(Op::Binary(op), &[a, b], span, &operands).map(Val::Data)
     }
 
     /// A leaf op of two operands, as an operator or a function.

@@ -7,7 +7,7 @@ use crate::rewrite::debugged;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::{Block, Expr, ExprAssign, ExprBinary, Local, Pat, Stmt};
+use syn::{Block, Expr, ExprAssign, ExprBinary, ExprMacro, Local, Pat, Stmt};
 use tile_ir::Elem;
 
 impl Lowering {
@@ -45,7 +45,11 @@ impl Lowering {
                 "a kernel has no items of its own but `const`",
                 "move it out of the kernel",
             ),
-            Stmt::Macro(statement) => self.called_macro(&statement.mac),
+            Stmt::Macro(statement) => {
+                let called = ExprMacro { attrs: Vec::new(), mac: statement.mac.clone() };
+                self.check_exits(&Expr::Macro(called))?;
+                self.called_macro(&statement.mac)
+            }
         }
     }
 
