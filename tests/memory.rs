@@ -84,8 +84,38 @@ mod kernels {
     }
 }
 
+#[tile_kernel]
+fn persistent<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    for mut tile in y.tiles_persistent(RowMajor) {
+        let mut y = x.load_masked(tile.index()) * 2.0;
+        y += 1.0;
+        tile.store_masked(y);
+    }
+}
+
+/// One test, since what another one allocates would count.
 #[test]
 fn a_turn_frees_what_the_one_before_it_made() {
+    a_loop_needs_the_memory_of_one_turn();
+    a_block_of_many_tiles_needs_the_memory_of_one();
+}
+
+fn a_block_of_many_tiles_needs_the_memory_of_one() {
+    const B: usize = 512;
+    const TILES: usize = 200;
+    let device = Device::reference();
+    let x = Tensor::from_slice(&device, &[3.0; B * TILES], [B * TILES]).unwrap();
+    let mut y = Tensor::zeros(&device, [B * TILES]).unwrap();
+    let (launched, bytes) = peak(|| persistent::<B>(&x, &mut y).blocks(1).launch());
+    launched.unwrap();
+    assert_eq!(y.to_vec().unwrap(), [7.0; B * TILES]);
+    // 200 turns of 3 tiles would be 600, beside the tensors.
+    assert!(bytes < 300 * B * 8, "{} tiles", bytes / (B * 8));
+}
+
+fn a_loop_needs_the_memory_of_one_turn() {
     const N: usize = 64;
     // An element of a tile is held in 8 bytes.
     const TILE: usize = N * N * 8;

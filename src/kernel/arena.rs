@@ -111,7 +111,7 @@ pub(super) fn read(handle: Handle) -> Rc<Array> {
         let position = block.values.binary_search_by_key(&handle.index, |(index, _)| *index).ok()?;
         Some(block.values[position].1.clone())
     });
-    value.expect("a tile was used after its block had ended; a tile can't be kept from one block to another")
+    value.expect("a tile was used after its block or the turn of its loop had ended; keep it in a variable that the loop assigns")
 }
 
 #[cfg(test)]

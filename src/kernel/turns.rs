@@ -2,7 +2,7 @@
 //! `#[tile_fn]` write the calls; there is no other reason to.
 //!
 //! ```
-//! use tile::kernel::turns::{HasTiles, Kept, NoTiles, Turns};
+//! use tile::kernel::turns::{HasTiles, Kept, UnknownTiles, Turns};
 //! use tile::prelude::*;
 //!
 //! let mut sum = Tile::<f32, 1>::zeros([4]);
@@ -34,22 +34,26 @@ impl Turns {
     pub fn begin(&mut self, kept: &[Tiles]) {
         match self.first {
             None => self.first = Some(arena::made()),
-            Some(first) => arena::free(first, kept.iter().flat_map(|tiles| tiles.0.iter().copied())),
+            Some(first) => {
+                let kept: Option<Vec<_>> = kept.iter().map(|tiles| tiles.0.as_deref()).collect();
+                if let Some(kept) = kept {
+                    arena::free(first, kept.into_iter().flatten().copied());
+                }
+            }
         }
     }
 }
 
-/// The tiles that a variable holds.
-#[derive(Default)]
-pub struct Tiles(Vec<Handle>);
+/// The tiles that a variable holds, if they are known.
+pub struct Tiles(Option<Vec<Handle>>);
 
 impl Tiles {
     pub(super) fn add(&mut self, tile: Handle) {
-        self.0.push(tile);
+        self.0.get_or_insert_default().push(tile);
     }
 }
 
-/// A variable whose tiles live on. A scalar of a type parameter isn't known to be a [`TileValue`], and holds none:
+/// A variable whose tiles live on. In code that is generic over `V` it need not be known to be a [`TileValue`]:
 /// method resolution tries [`HasTiles`] first.
 #[derive(Debug)]
 pub struct Kept<'v, V>(pub &'v V);
@@ -62,20 +66,58 @@ pub trait HasTiles {
 
 impl<V: TileValue> HasTiles for Kept<'_, V> {
     fn tiles(&self) -> Tiles {
-        let mut tiles = Tiles::default();
+        let mut tiles = Tiles(Some(Vec::new()));
         self.0.add_tiles(&mut tiles);
         tiles
     }
 }
 
-/// What holds no tiles.
-pub trait NoTiles {
-    /// None.
+/// What may hold any tiles: a loop that assigns it frees nothing.
+pub trait UnknownTiles {
+    /// Any.
     fn tiles(&self) -> Tiles;
 }
 
-impl<V> NoTiles for &Kept<'_, V> {
+impl<V> UnknownTiles for &Kept<'_, V> {
     fn tiles(&self) -> Tiles {
-        Tiles::default()
+        Tiles(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Tile;
+
+    /// A loop whose state isn't known to be a value of a kernel.
+    fn often<V>(mut state: V, step: impl Fn(&V) -> V) -> V {
+        let mut turns = Turns::new();
+        for _ in 0..4 {
+            turns.begin(&[(&Kept(&state)).tiles()]);
+            state = step(&state);
+        }
+        state
+    }
+
+    #[test]
+    fn what_may_hold_any_tiles_keeps_all() {
+        let (factor, sum) =
+            often((1.0, Tile::<f32, 1>::full([2], 1.0)), |state| (state.0 * 2.0, state.1 + 1.0));
+        assert_eq!((factor, sum.to_vec()), (16.0, vec![5.0; 2]));
+    }
+
+    #[test]
+    fn what_a_turn_made_is_gone_and_what_is_kept_is_not() {
+        let mut sum = Tile::<f32, 1>::full([2], 1.0);
+        let mut last = Vec::new();
+        let mut turns = Turns::new();
+        for _ in 0..4 {
+            turns.begin(&[(&Kept(&sum)).tiles()]);
+            last.push(sum * 2.0);
+            sum += 1.0;
+        }
+        assert_eq!(sum.to_vec(), [5.0; 2]);
+        assert_eq!(last[3].to_vec(), [8.0; 2]);
+        assert!(std::panic::catch_unwind(|| last[2].to_vec()).is_err());
     }
 }

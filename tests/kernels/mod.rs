@@ -29,6 +29,7 @@ mod reductions;
 mod scatter;
 mod schedules;
 mod structs;
+mod turns;
 
 use tile::ir::array::Elements;
 use tile::ir::{Array, Binding, VerifiedKernel, interp, specialize};

@@ -1,14 +1,16 @@
 //! Turns of loops on the reference device: what a turn made and nothing keeps is freed before the next.
 //!
 //! Tiles are `Copy`, so Rust drops none of them. A turn begins with a call that names the variables from around the
-//! loop that the loop assigns: a tile that the loop made lives on in one of these, or not at all.
+//! loop that the loop assigns: a tile that the loop made lives on in one of these, or not at all. A loop that assigns
+//! a variable whose `let` gave it no value frees nothing, since the variable may not be read yet.
 
 use crate::assigned;
 use proc_macro2::Span;
 use std::collections::BTreeSet;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    Block, Expr, ExprBlock, ExprClosure, FnArg, Ident, ItemFn, Local, PatIdent, Stmt, parse_quote_spanned,
+    Arm, Block, Expr, ExprBlock, ExprClosure, ExprForLoop, FnArg, Ident, ItemFn, Local, PatIdent, Stmt,
+    parse_quote_spanned,
 };
 
 /// Adds the beginnings of turns to the loops of a body that sees its function's arguments.
@@ -23,8 +25,14 @@ pub(crate) fn mark(function: &mut ItemFn) {
 }
 
 struct Marks {
-    /// The names that are bound, by block.
-    visible: Vec<Vec<Ident>>,
+    /// The names that are bound, by scope.
+    visible: Vec<Vec<Bound>>,
+}
+
+/// A name, and whether it has a value from the beginning.
+struct Bound {
+    name: Ident,
+    has_value: bool,
 }
 
 impl Marks {
@@ -34,12 +42,13 @@ impl Marks {
         self.visible.pop();
     }
 
-    /// The variables from around a loop that it assigns.
-    fn kept(&self, repeated: &Expr) -> Vec<Ident> {
+    /// The variables from around a loop that it assigns, if each has a value when the loop begins.
+    fn kept(&self, repeated: &Expr) -> Option<Vec<Ident>> {
         let mut names: BTreeSet<String> = assigned::by_expression(repeated).names;
         let visible = self.visible.iter().rev().flat_map(|scope| scope.iter().rev());
         // The innermost variable of each name.
-        visible.filter(|name| names.remove(&name.to_string())).cloned().collect()
+        let kept = visible.filter(|bound| names.remove(&bound.name.to_string()));
+        kept.map(|bound| bound.has_value.then(|| bound.name.clone())).collect()
     }
 
     /// Puts the beginning of a turn before a loop's statements.
@@ -63,11 +72,28 @@ impl VisitMut for Marks {
             self.visit_expr_mut(&mut init.expr);
         }
         self.visit_pat_mut(&mut local.pat);
+        if local.init.is_none()
+            && let Some(bound) = self.visible.last_mut().and_then(|scope| scope.last_mut())
+        {
+            bound.has_value = false;
+        }
+    }
+
+    fn visit_arm_mut(&mut self, arm: &mut Arm) {
+        self.in_scope(|marks| visit_mut::visit_arm_mut(marks, arm));
+    }
+
+    fn visit_expr_for_loop_mut(&mut self, repeated: &mut ExprForLoop) {
+        self.visit_expr_mut(&mut repeated.expr);
+        self.in_scope(|marks| {
+            marks.visit_pat_mut(&mut repeated.pat);
+            marks.visit_block_mut(&mut repeated.body);
+        });
     }
 
     fn visit_pat_ident_mut(&mut self, pattern: &mut PatIdent) {
         if let Some(scope) = self.visible.last_mut() {
-            scope.push(pattern.ident.clone());
+            scope.push(Bound { name: pattern.ident.clone(), has_value: true });
         }
     }
 
@@ -79,9 +105,10 @@ impl VisitMut for Marks {
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
         let kept = match expression {
             Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_) => self.kept(expression),
-            _ => Vec::new(),
+            _ => None,
         };
         self.in_scope(|marks| visit_mut::visit_expr_mut(marks, expression));
+        let Some(kept) = kept else { return };
         let body = match expression {
             Expr::ForLoop(repeated) => &mut repeated.body,
             Expr::While(repeated) => &mut repeated.body,
@@ -92,7 +119,7 @@ impl VisitMut for Marks {
         let span = Span::mixed_site();
         let mut block: Block = parse_quote_spanned!(span=> {
             #[allow(unused_imports)]
-            use ::tile::kernel::turns::{HasTiles as _, NoTiles as _};
+            use ::tile::kernel::turns::{HasTiles as _, UnknownTiles as _};
             let mut #turns = ::tile::kernel::turns::Turns::new();
         });
         let repeated = std::mem::replace(expression, Expr::Verbatim(Default::default()));
@@ -107,9 +134,21 @@ mod tests {
     use quote::ToTokens;
     use syn::parse_quote;
 
+    /// The variables that each loop keeps.
+    fn kept(mut function: ItemFn) -> Vec<Vec<String>> {
+        mark(&mut function);
+        let text = function.to_token_stream().to_string().replace(' ', "");
+        let begins = text.split("turns.begin(&[").skip(1).filter_map(|rest| rest.split("]);").next());
+        let names = |begin: &str| {
+            let parts = begin.split("Kept(&").skip(1).filter_map(|part| part.split(')').next());
+            parts.map(str::to_owned).collect()
+        };
+        begins.map(names).collect()
+    }
+
     #[test]
     fn a_turn_keeps_what_the_loop_assigns_of_what_is_around() {
-        let mut function: ItemFn = parse_quote! {
+        let function = parse_quote! {
             fn f(mut total: Tile<f32, 1>, x: Tile<f32, 1>) {
                 let (mut a, b) = (x, x);
                 for i in 0..4 {
@@ -123,13 +162,44 @@ mod tests {
                 }
             }
         };
-        mark(&mut function);
-        let text = function.to_token_stream().to_string().replace(' ', "");
-        let kept = |name: &str| format!("(&::tile::kernel::turns::Kept(&{name})).tiles()");
-        let begins: Vec<&str> =
-            text.split("turns.begin(&[").skip(1).filter_map(|rest| rest.split("]);").next()).collect();
-        let expected =
-            [format!("{},{}", kept("a"), kept("total")), format!("{},{}", kept("inner"), kept("total"))];
-        assert_eq!(begins, expected);
+        let expected = vec![vec!["a", "total"], vec!["inner", "total"]];
+        assert_eq!(kept(function), expected);
+    }
+
+    #[test]
+    fn a_turn_borrows_neither_the_loops_own_names_nor_those_of_other_arms() {
+        let function = parse_quote! {
+            fn f(x: Tile<f32, 1>, t: PartitionView<f32, 1>, p: i32) {
+                let mut acc = x;
+                match p {
+                    v if v > 3 => acc = acc * 2.0,
+                    _ => {
+                        for _ in 0..4 {
+                            let mut v = x * 2.0;
+                            let mut t = v;
+                            (v, t) = (v + acc, t);
+                            acc = v;
+                        }
+                    }
+                }
+            }
+        };
+        assert_eq!(kept(function), [["acc"]]);
+    }
+
+    #[test]
+    fn a_loop_that_gives_a_variable_its_first_value_frees_nothing() {
+        let function = parse_quote! {
+            fn f(x: Tile<f32, 1>) {
+                let mut acc = x;
+                let found;
+                loop {
+                    acc += x;
+                    found = acc;
+                    break;
+                }
+            }
+        };
+        assert_eq!(kept(function), Vec::<Vec<String>>::new());
     }
 }

@@ -1,0 +1,127 @@
+//! What loops keep from turn to turn where it takes looking twice: states with scalars of a type parameter, and
+//! names that a loop shares with what is around it.
+
+use super::{Case, array, check_exact, numbers, widen};
+use tile::ir::Binding;
+use tile::prelude::*;
+
+#[derive(TileStruct)]
+struct State<T> {
+    scale: T,
+    sum: Tile<T, 1>,
+}
+
+/// A tuple of a scalar and a tile, then a struct and an array of them.
+#[tile_kernel]
+fn generic_state<T: Float, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let x = x.load_masked(y.index());
+    let mut pair = (T::ONE, x);
+    let mut state = State { scale: T::ONE, sum: x };
+    let mut parts = [(T::ONE, x), (T::ONE, x)];
+    for _ in 0..4 {
+        pair = (pair.0 * T::of(2.0), pair.1 + x);
+        state.sum += x;
+        state.scale = state.scale + T::ONE;
+        parts = [(parts[1].0, parts[1].1 + x), (parts[0].0 + T::ONE, parts[0].1)];
+    }
+    let last = parts[0].0 * parts[0].1 + parts[1].0 * parts[1].1;
+    y.store_masked(pair.0 * pair.1 + state.scale * state.sum + last);
+}
+
+#[test]
+fn a_state_of_a_generic_scalar_and_a_tile_is_kept() {
+    let x = numbers::<f32>(11, 1);
+    Case {
+        ir: generic_state::ir(),
+        bindings: &[("T", Binding::Elem(tile::ir::DType::F32)), ("B", Binding::Const(4))],
+        arguments: vec![array(&x, &[11]), array(&[0f32; 11], &[11])],
+        output: 1,
+        // 16 · 5x + 5 · 5x + (3 · 3x + 3 · 3x)
+        expected: x.iter().map(|&x| f64::from(x) * (80.0 + 25.0 + 18.0)).collect(),
+        tolerance: 1e-6,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [11])?;
+            let mut y = Tensor::zeros(device, [11])?;
+            generic_state::<f32, 4>(&x, &mut y).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+/// A loop's own `v`, where another arm binds one.
+#[tile_kernel]
+fn arms<const B: usize>(x: &Tensor<f32, n>, p: &Tensor<i32, 1>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let p = p.partition_view([1]).load_masked([0]).item();
+    let x = x.load_masked(y.index());
+    let mut acc = x;
+    match p {
+        v if v > 3 => acc = acc * 2.0,
+        _ => {
+            for _ in 0..4 {
+                let mut v = x * 2.0;
+                v += acc;
+                acc = v;
+            }
+        }
+    }
+    y.store_masked(acc);
+}
+
+#[test]
+fn a_loops_own_variable_is_not_that_of_another_arm() {
+    let x = [1f32, -2.0, 3.5, 0.25, 7.0];
+    for (p, factor) in [(3, 9.0), (4, 2.0)] {
+        check_exact!(arms<B = 2>(x: x, [5]; p: [p], [1]) -> f32, [5] => x.map(|x| x * factor));
+    }
+}
+
+/// A loop's own `t`, where a view of this name was given away.
+#[tile_kernel]
+fn moved<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let t = x.partition_view([B]);
+    let x = t.latency(3);
+    let mut y = y.partition_view_mut([B]);
+    let mut acc = x.load_masked(y.index());
+    for _ in 0..4 {
+        let mut t = acc * 2.0;
+        t += 1.0;
+        acc = t;
+    }
+    y.store_masked(acc);
+}
+
+#[test]
+fn a_loops_own_variable_is_not_the_view_around_it() {
+    let x = [1f32, -2.0, 3.5, 0.25, 7.0];
+    check_exact!(moved<B = 2>(x: x, [5]) -> f32, [5] => x.map(|x| x * 16.0 + 15.0));
+}
+
+/// The accumulator has the name of the view whose tiles the blocks share.
+#[tile_kernel]
+fn product<const B: usize>(a: &Tensor<f32, m, k>, b: &Tensor<f32, k, n>, c: &mut Tensor<f32, m, n>) {
+    let a = a.partition_view([B, B]);
+    let b = b.partition_view([B, B]);
+    let mut c = c.partition_view_mut([B, B]);
+    for mut tile in c.tiles_persistent(Grouped(2)) {
+        let [i, j] = tile.index();
+        let mut c = Tile::zeros([B, B]);
+        for p in 0..a.tiles(1) {
+            c = mma(a.load_masked([i, p]), b.load_masked([p, j]), c);
+        }
+        tile.store_masked(c);
+    }
+}
+
+#[test]
+fn an_accumulator_may_have_the_name_of_the_view_around() {
+    let (m, n, k) = (7, 5, 6);
+    let (a, b) = (numbers::<f32>(m * k, 2), numbers::<f32>(k * n, 3));
+    let dot = |i: usize, j: usize| (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum::<f32>();
+    let expected: Vec<f32> = (0..m * n).map(|at| dot(at / n, at % n)).collect();
+    check_exact!(product<B = 4>(a: a.clone(), [m, k]; b: b.clone(), [k, n]) -> f32, [m, n] => expected);
+}
