@@ -92,6 +92,11 @@ impl Ranges {
         (least <= low && high <= greatest).then_some((low, high))
     }
 
+    /// [`Ranges::interval`] where the analysis is.
+    pub(super) fn operand_interval(&self, kernel: &Kernel, value: ValueId) -> Option<(i128, i128)> {
+        self.as_stored(kernel, value, &self.operand(kernel, value))
+    }
+
     /// What is known of the sizes.
     pub(super) fn facts(&self) -> &Facts {
         &self.facts

@@ -183,19 +183,29 @@ fn term(kernel: &Kernel, ranges: &Ranges, sum: ValueId, bounds: &Range) -> Optio
         Op::Extent(dim) => dim.as_const()?,
         _ => return None,
     };
-    let range = ranges.operand(kernel, term);
-    let is_settled = range.is_known() && range.min.iter().any(Dim::is_natural) && range.requires.is_empty();
     let number = match data.op {
         Op::Binary(BinaryOp::Add) if number >= 0 => number,
-        // A difference that has wrapped is above every bound.
         Op::Binary(BinaryOp::Sub) if number >= 0 && !bounds.max.is_empty() => -number,
         _ => return None,
     };
-    if !is_settled || !bounds.requires.is_empty() {
+    let is_natural = ranges.operand(kernel, term).min.iter().any(Dim::is_natural);
+    if !is_natural || !is_whole(kernel, ranges, term, number) || !bounds.requires.is_empty() {
         return None;
     }
     let moved = |bounds: &[Dim]| bounds.iter().map(|bound| bound.clone() - Dim::from(number)).collect();
     Some((term, Range { min: moved(&bounds.min), max: moved(&bounds.max), ..bounds.clone() }))
+}
+
+/// Whether a comparison of the sum of a value and a number speaks of the integer that the sum is.
+fn is_whole(kernel: &Kernel, ranges: &Ranges, term: ValueId, number: i64) -> bool {
+    let (Some(dtype), Some((low, high))) = (integer(kernel, term), ranges.operand_interval(kernel, term))
+    else {
+        return false;
+    };
+    let (least, greatest) = dtype.int_range();
+    // A difference of unsigned numbers that has wrapped is above every bound.
+    let least = if dtype.is_signed() { least } else { -(greatest / 2) };
+    least <= low + i128::from(number) && high + i128::from(number) <= greatest
 }
 
 #[cfg(test)]
@@ -301,6 +311,35 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// `i + C` that wraps below 0 says nothing of `i`.
+    #[test]
+    fn sums_that_wrap_say_nothing_of_their_terms() {
+        for (dtype, number) in [("i32", 2147483640i64), ("i64", i64::MAX - 2)] {
+            let source = format!(
+                "kernel @k(%y: mut tensor<n x f32>) {{
+  %v = partition %y [4] : mut partition<n x f32, [4]>
+  %zero = constant 0 : index
+  %ten = constant 10 : index
+  %z = constant 0 : {dtype}
+  %big = constant {number} : {dtype}
+  for %p = %zero to %ten {{
+    %j = cast %p : {dtype}
+    %s = add %j, %big : {dtype}
+    %c = lt %s, %z : bool
+    if %c {{
+      %d = lt %j, %z : bool
+      print 0 \"{{0}}\" %d
+    }}
+  }}
+}}
+"
+            );
+            let instance = specialize(&verify(text::parse(&source).unwrap()).unwrap(), &[]).unwrap();
+            let optimized = text::print(&crate::passes::optimize(instance));
+            assert!(!optimized.contains("constant true"), "{optimized}");
+        }
     }
 
     /// Guards that don't keep reads inside: launches that would read outside are refused.
