@@ -142,7 +142,7 @@ fn compared(kernel: &Kernel, ranges: &Ranges, value: ValueId, sides: &[(Predicat
             Predicate::Ne if is_zero && !dtype.is_signed() => 1,
             _ => continue,
         };
-        let mut below = ranges.operand(kernel, other);
+        let mut below = ranges.stored(kernel, other);
         if own.is_known() && !below.requires.is_empty() {
             continue;
         }
@@ -163,7 +163,7 @@ fn ceiling(kernel: &Kernel, ranges: &Ranges, predicate: Predicate, other: ValueI
         _ => {}
     }
     let signed = integer(kernel, other).is_some_and(|dtype| dtype.is_signed());
-    let mut range = ranges.operand(kernel, other);
+    let mut range = ranges.stored(kernel, other);
     let natural = range.min.iter().any(Dim::is_natural);
     if range.max.is_empty() || needless && (!range.requires.is_empty() || !signed && !natural) {
         return Range::default();
