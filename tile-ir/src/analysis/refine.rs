@@ -14,7 +14,7 @@ use super::ranges::{Ranges, integer};
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, ValueId};
 use crate::ops::{BinaryOp, Literal, Op, Predicate, UnaryOp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How deep expressions are compared.
 const DEPTH: usize = 8;
@@ -23,18 +23,29 @@ type Comparison = (ValueId, Predicate, ValueId);
 
 /// The comparisons that hold where a condition does, or where it doesn't.
 pub(super) fn implied(kernel: &Kernel, condition: ValueId, holds: bool) -> Vec<Comparison> {
-    let Some(data) = kernel.definition(condition) else { return Vec::new() };
-    let both = || data.operands.iter().flat_map(|&side| implied(kernel, side, holds)).collect();
-    match &data.op {
-        Op::Compare(predicate) if integer(kernel, data.operands[0]).is_some() => {
-            let predicate = if holds { *predicate } else { predicate.negated() };
-            vec![(data.operands[0], predicate, data.operands[1])]
+    let (mut comparisons, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut open = vec![(condition, holds)];
+    while let Some((condition, holds)) = open.pop() {
+        // One condition may be part of another in many ways.
+        let Some(data) = kernel.definition(condition).filter(|_| seen.insert((condition, holds))) else {
+            continue;
+        };
+        match &data.op {
+            Op::Compare(predicate) if integer(kernel, data.operands[0]).is_some() => {
+                let predicate = if holds { *predicate } else { predicate.negated() };
+                comparisons.push((data.operands[0], predicate, data.operands[1]));
+            }
+            Op::Binary(BinaryOp::And) if holds => {
+                open.extend(data.operands.iter().rev().map(|&side| (side, true)))
+            }
+            Op::Binary(BinaryOp::Or) if !holds => {
+                open.extend(data.operands.iter().rev().map(|&side| (side, false)))
+            }
+            Op::Unary(UnaryOp::Not) => open.push((data.operands[0], !holds)),
+            _ => {}
         }
-        Op::Binary(BinaryOp::And) if holds => both(),
-        Op::Binary(BinaryOp::Or) if !holds => both(),
-        Op::Unary(UnaryOp::Not) => implied(kernel, data.operands[0], !holds),
-        _ => Vec::new(),
     }
+    comparisons
 }
 
 /// The comparisons that hold at the beginning of every turn of a `while`: the first condition says them of the
@@ -311,6 +322,18 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// The parts of a condition are looked at once each, however often they meet.
+    #[test]
+    fn a_condition_of_a_condition_twice_is_no_more_work() {
+        for (op, branches) in [("and", "{\nuse %s\n}"), ("or", "{\n} else {\nuse %s\n}")] {
+            let compare = if op == "and" { "lt" } else { "ge" };
+            let first = format!("%c0 = {compare} %s, %tiles : bool\n");
+            let chain = (0..64).map(|i| format!("%c{} = {op} %c{i}, %c{i} : bool\n", i + 1));
+            let lines = format!("{first}{}if %c64 {branches}", chain.collect::<String>());
+            assert_eq!(accepted(&lines), (30, 30), "{op}");
+        }
     }
 
     /// `i + C` that wraps below 0 says nothing of `i`.
