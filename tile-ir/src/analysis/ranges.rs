@@ -351,7 +351,8 @@ mod tests {
     /// What an optimised kernel prints is what the kernel prints, although what it computes with has wrapped.
     #[test]
     fn what_may_have_wrapped_has_no_lower_bound() {
-        let quarter = "%a = add %i, %one : index\n%k = constant 4611686018427387904 : index\n%b = mul %a, %k : index";
+        let quarter =
+            "%a = add %i, %one : index\n%k = constant 4611686018427387904 : index\n%b = mul %a, %k : index";
         let unsigned = |lines: &str| format!("{quarter}\n{lines}");
         for lines in [
             unsigned("%q = div %b, %k : index\n%c = ge %q, %one : bool\nprint 0 \"{0} {1}\" %q, %c"),
