@@ -38,7 +38,8 @@ impl Instance {
     }
 
     /// What a launch must check of the sizes, so that the loads and stores of the kernel as written stay inside. No
-    /// pass adds to it: what a pass leaves may show less of why an index is inside, but is no other index.
+    /// pass adds to it: what a pass leaves may show less of why an index is inside, but an access has the same index
+    /// and runs only where it ran before, unless it is inside for all sizes.
     pub fn checks(&self) -> &[Check] {
         &self.checks
     }

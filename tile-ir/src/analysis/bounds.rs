@@ -236,6 +236,30 @@ mod tests {
         bounds(&kernel, &Ranges::of(&kernel), op)
     }
 
+    /// `4294967296*m′` times itself is no bound, `m*m` is.
+    #[test]
+    fn a_bound_that_conditions_make_too_large_is_checked_without_them() {
+        let source =
+            "kernel @k(%x: tensor<m x f32>, %y: mut tensor<n x f32>) where \"a\": rem(m, 4294967296) eq 0 {
+  %v = partition %x [4] : partition<m x f32, [4]>
+  %w = partition %y [4] : mut partition<n x f32, [4]>
+  %zero = constant 0 : index
+  %zeros = constant 0.0 : f32
+  %tile = splat %zeros : tile<4 x f32>
+  %end = extent m : index
+  for %p = %zero to %end {
+    for %q = %zero to %end {
+      %r = mul %p, %q : index
+      %t = load %v[%r] : tile<4 x f32>
+    }
+  }
+  store_masked %w, %tile
+}
+";
+        let kernel = crate::verify(parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        assert_eq!(crate::specialize(&kernel, &[]).unwrap().checks().len(), 1);
+    }
+
     fn violation(lines: &str, m: i64, n: i64) -> Option<String> {
         let lookup = move |name: &str| match name {
             "m" => Some(m),

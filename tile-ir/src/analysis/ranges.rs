@@ -92,6 +92,11 @@ impl Ranges {
         (least <= low && high <= greatest).then_some((low, high))
     }
 
+    /// [`Ranges::interval`] where the analysis is.
+    pub(super) fn operand_interval(&self, kernel: &Kernel, value: ValueId) -> Option<(i128, i128)> {
+        self.as_stored(kernel, value, &self.operand(kernel, value))
+    }
+
     /// What is known of the sizes.
     pub(super) fn facts(&self) -> &Facts {
         &self.facts
@@ -146,7 +151,8 @@ impl Ranges {
 
     fn refined(&self, kernel: &Kernel, value: ValueId, bounds: Range) -> Option<Range> {
         let dtype = integer(kernel, value)?;
-        let base = self.operand(kernel, value);
+        // A condition speaks of the value as it is stored.
+        let base = self.stored(kernel, value);
         let (min, max) = ([bounds.min.clone(), base.min.clone()], [bounds.max.clone(), base.max.clone()]);
         let mut range = Range::joined(&base, &bounds, min.concat(), max.concat());
         if !range.is_known() || !fits(dtype, &range) {
@@ -218,8 +224,31 @@ impl Ranges {
         self.known(self.current, value).cloned().unwrap_or_else(unknown)
     }
 
+    /// What is known of an operand as it is stored, which what has wrapped in its format isn't. Of an unsigned number
+    /// that may have wrapped the upper bound is left; a signed one relies on bounds that have a value.
+    pub(super) fn stored(&self, kernel: &Kernel, value: ValueId) -> Range {
+        let range = self.operand(kernel, value);
+        let Some(dtype) = integer(kernel, value) else { return range };
+        let (least, greatest) = dtype.int_range();
+        let intervals = |bounds: &[Dim], fits: &dyn Fn((i128, i128)) -> bool| {
+            bounds.iter().filter_map(|bound| self.facts.interval(bound)).any(fits)
+        };
+        let above = !dtype.is_signed() || intervals(&range.min, &|(low, _)| low >= least);
+        if range.max.is_empty() || above && intervals(&range.max, &|(_, high)| high <= greatest) {
+            return range;
+        }
+        let mut range = range.settled();
+        if dtype.is_signed() {
+            range.requires.extend(range.max.first().cloned());
+        } else {
+            range.min = vec![Dim::from(0)];
+        }
+        range
+    }
+
     fn value(&self, kernel: &Kernel, data: &OpData) -> Range {
         let operand = |i: usize| self.operand(kernel, data.operands[i]);
+        let stored = |i: usize| self.stored(kernel, data.operands[i]);
         match &data.op {
             Op::Constant { value: Literal::Int(value), .. } => i64::try_from(*value)
                 .map_or_else(|_| Range::default(), |value| Range::exact(Dim::from(value))),
@@ -227,15 +256,15 @@ impl Ranges {
             Op::Binary(BinaryOp::Add) => operand(0).add(&operand(1)),
             Op::Binary(BinaryOp::Sub) => operand(0).sub(&operand(1)),
             Op::Binary(BinaryOp::Mul) => operand(0).mul(operand(1)),
-            Op::Binary(BinaryOp::Div) => operand(0).div(operand(1)),
-            Op::Binary(BinaryOp::Rem) => operand(0).rem(operand(1)),
+            Op::Binary(BinaryOp::Div) => stored(0).div(stored(1)),
+            Op::Binary(BinaryOp::Rem) => stored(0).rem(stored(1)),
             Op::Binary(BinaryOp::Shr) => match power_of_two(&operand(1), kernel, data.results[0]) {
-                Some(divisor) => operand(0).div(divisor),
+                Some(divisor) => stored(0).div(divisor),
                 None => Range::default(),
             },
             Op::Binary(BinaryOp::And) => operand(0).masked(operand(1)),
-            Op::Binary(BinaryOp::Min) => operand(0).minimum(operand(1)),
-            Op::Binary(BinaryOp::Max) => operand(0).maximum(operand(1)),
+            Op::Binary(BinaryOp::Min) => stored(0).minimum(stored(1)),
+            Op::Binary(BinaryOp::Max) => stored(0).maximum(stored(1)),
             Op::Select => operand(1).either(operand(2)),
             Op::Cast(_) => match integer(kernel, data.operands[0]) {
                 // What has wrapped in a narrow format is another number in a wider one.
@@ -253,14 +282,14 @@ impl Ranges {
         else {
             return;
         };
-        let start = self.operand(kernel, *start).settled();
+        let start = self.stored(kernel, *start).settled();
         let before = |dim: &Dim| dim.clone() - Dim::from(1);
         // An extent that is negative reads as 0, and either way the loop runs over nothing.
         let end = match kernel.definition(*end).map(|data| &data.op) {
             Some(Op::Extent(dim)) => {
                 Range { min: vec![Dim::from(0)], max: vec![self.facts.apply(dim)], ..Range::default() }
             }
-            _ => self.operand(kernel, *end).settled(),
+            _ => self.stored(kernel, *end).settled(),
         };
         let (min, max) = (start.min.clone(), end.max.iter().map(before).collect());
         let mut range = Range::joined(&start, &end, min, max);
@@ -317,6 +346,77 @@ mod tests {
 "
         );
         verify(parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}")).into_inner()
+    }
+
+    /// What an optimised kernel prints is what the kernel prints, although what it computes with has wrapped.
+    #[test]
+    fn what_may_have_wrapped_has_no_lower_bound() {
+        let quarter =
+            "%a = add %i, %one : index\n%k = constant 4611686018427387904 : index\n%b = mul %a, %k : index";
+        let unsigned = |lines: &str| format!("{quarter}\n{lines}");
+        for lines in [
+            unsigned("%q = div %b, %k : index\n%c = ge %q, %one : bool\nprint 0 \"{0} {1}\" %q, %c"),
+            unsigned("%q = div %b, %k : index\n%c = le %q, %a : bool\nprint 0 \"{0} {1}\" %q, %c"),
+            unsigned("%q = min %b, %k : index\nprint 0 \"{0}\" %q"),
+            unsigned("%q = max %b, %one : index\n%c = ge %q, %k : bool\nprint 0 \"{0} {1}\" %q, %c"),
+            unsigned("%c = lt %b, %one : bool\nif %c {\n%d = ge %b, %one : bool\nprint 0 \"{0}\" %d\n}"),
+            unsigned("%c = ge %i, %b : bool\nif %c {\n%d = ge %i, %k : bool\nprint 0 \"{0}\" %d\n}"),
+            unsigned("%e = constant 6 : index\nfor %p = %b to %e {\n%c = ge %p, %one : bool\nprint 0 \"{0}\" %c\n}"),
+            String::from(
+                "%a = add %i, %one : index\n%k = constant 6364136223846793005 : index\n%b = mul %a, %k : index
+%s = constant 60 : index\n%five = constant 5 : index\n%q = shr %b, %s : index\n%c = lt %q, %five : bool
+print 0 \"{0} {1}\" %q, %c",
+            ),
+            String::from(
+                "%k = constant 4611686018427387904 : i64\n%z = constant 0 : i64\n%j = cast %i : i64
+%b = mul %j, %k : i64\n%q = div %b, %k : i64\n%c = lt %q, %z : bool\n%r = rem %b, %k : i64\n%d = lt %b, %z : bool
+%e = max %b, %z : i64\nprint 0 \"{0} {1} {2} {3} {4}\" %q, %c, %r, %d, %e",
+            ),
+        ] {
+            let source = format!(
+                "kernel @k(%y: mut tensor<n x f32>) {{
+  %v = partition %y [4] : mut partition<n x f32, [4]>
+  %i = block_index %v : index
+  %one = constant 1 : index
+{lines}
+}}
+"
+            );
+            let kernel = verify(parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
+            let instance = crate::specialize(&kernel, &[]).unwrap();
+            let printed = |instance: &crate::Instance| {
+                let y = crate::array::Array::full(DType::F32, &[24], Literal::Float(0.0));
+                let events = crate::interp::run_logged(instance, &mut [y]).unwrap();
+                let values = events.iter().flat_map(|event| event.values.iter().map(|value| value.get(0)));
+                values.collect::<Vec<_>>()
+            };
+            let expected = printed(&instance);
+            let optimized = crate::passes::optimize(instance);
+            assert!(!expected.is_empty(), "{source}");
+            assert_eq!(printed(&optimized), expected, "{}", crate::text::print(&optimized));
+        }
+    }
+
+    /// A launch that reads outside, because what its index is computed of has wrapped, is refused.
+    #[test]
+    fn a_launch_checks_what_may_have_wrapped() {
+        let source = "kernel @k(%x: tensor<m x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [4] : partition<m x f32, [4]>
+  %vy = partition %y [4] : mut partition<n x f32, [4]>
+  %i = block_index %vy : index
+  %one = constant 1 : index
+  %k = constant 4611686018427387904 : index
+  %a = add %i, %one : index
+  %b = mul %a, %k : index
+  %q = div %b, %k : index
+  %r = sub %q, %one : index
+  %t = load %vx[%r] : tile<4 x f32>
+  store_masked %vy, %t
+}
+";
+        let instance = crate::specialize(&verify(parse(source).unwrap()).unwrap(), &[]).unwrap();
+        let abi = crate::abi::KernelAbi::of(&instance);
+        assert!(abi.bind(&[&[16], &[16]]).is_err());
     }
 
     #[test]

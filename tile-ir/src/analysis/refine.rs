@@ -14,7 +14,7 @@ use super::ranges::{Ranges, integer};
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, ValueId};
 use crate::ops::{BinaryOp, Literal, Op, Predicate, UnaryOp};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How deep expressions are compared.
 const DEPTH: usize = 8;
@@ -23,18 +23,29 @@ type Comparison = (ValueId, Predicate, ValueId);
 
 /// The comparisons that hold where a condition does, or where it doesn't.
 pub(super) fn implied(kernel: &Kernel, condition: ValueId, holds: bool) -> Vec<Comparison> {
-    let Some(data) = kernel.definition(condition) else { return Vec::new() };
-    let both = || data.operands.iter().flat_map(|&side| implied(kernel, side, holds)).collect();
-    match &data.op {
-        Op::Compare(predicate) if integer(kernel, data.operands[0]).is_some() => {
-            let predicate = if holds { *predicate } else { predicate.negated() };
-            vec![(data.operands[0], predicate, data.operands[1])]
+    let (mut comparisons, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut open = vec![(condition, holds)];
+    while let Some((condition, holds)) = open.pop() {
+        // One condition may be part of another in many ways.
+        let Some(data) = kernel.definition(condition).filter(|_| seen.insert((condition, holds))) else {
+            continue;
+        };
+        match &data.op {
+            Op::Compare(predicate) if integer(kernel, data.operands[0]).is_some() => {
+                let predicate = if holds { *predicate } else { predicate.negated() };
+                comparisons.push((data.operands[0], predicate, data.operands[1]));
+            }
+            Op::Binary(BinaryOp::And) if holds => {
+                open.extend(data.operands.iter().rev().map(|&side| (side, true)))
+            }
+            Op::Binary(BinaryOp::Or) if !holds => {
+                open.extend(data.operands.iter().rev().map(|&side| (side, false)))
+            }
+            Op::Unary(UnaryOp::Not) => open.push((data.operands[0], !holds)),
+            _ => {}
         }
-        Op::Binary(BinaryOp::And) if holds => both(),
-        Op::Binary(BinaryOp::Or) if !holds => both(),
-        Op::Unary(UnaryOp::Not) => implied(kernel, data.operands[0], !holds),
-        _ => Vec::new(),
     }
+    comparisons
 }
 
 /// The comparisons that hold at the beginning of every turn of a `while`: the first condition says them of the
@@ -142,7 +153,7 @@ fn compared(kernel: &Kernel, ranges: &Ranges, value: ValueId, sides: &[(Predicat
             Predicate::Ne if is_zero && !dtype.is_signed() => 1,
             _ => continue,
         };
-        let mut below = ranges.operand(kernel, other);
+        let mut below = ranges.stored(kernel, other);
         if own.is_known() && !below.requires.is_empty() {
             continue;
         }
@@ -163,7 +174,7 @@ fn ceiling(kernel: &Kernel, ranges: &Ranges, predicate: Predicate, other: ValueI
         _ => {}
     }
     let signed = integer(kernel, other).is_some_and(|dtype| dtype.is_signed());
-    let mut range = ranges.operand(kernel, other);
+    let mut range = ranges.stored(kernel, other);
     let natural = range.min.iter().any(Dim::is_natural);
     if range.max.is_empty() || needless && (!range.requires.is_empty() || !signed && !natural) {
         return Range::default();
@@ -183,19 +194,29 @@ fn term(kernel: &Kernel, ranges: &Ranges, sum: ValueId, bounds: &Range) -> Optio
         Op::Extent(dim) => dim.as_const()?,
         _ => return None,
     };
-    let range = ranges.operand(kernel, term);
-    let is_settled = range.is_known() && range.min.iter().any(Dim::is_natural) && range.requires.is_empty();
     let number = match data.op {
         Op::Binary(BinaryOp::Add) if number >= 0 => number,
-        // A difference that has wrapped is above every bound.
         Op::Binary(BinaryOp::Sub) if number >= 0 && !bounds.max.is_empty() => -number,
         _ => return None,
     };
-    if !is_settled || !bounds.requires.is_empty() {
+    let is_natural = ranges.operand(kernel, term).min.iter().any(Dim::is_natural);
+    if !is_natural || !is_whole(kernel, ranges, term, number) || !bounds.requires.is_empty() {
         return None;
     }
     let moved = |bounds: &[Dim]| bounds.iter().map(|bound| bound.clone() - Dim::from(number)).collect();
     Some((term, Range { min: moved(&bounds.min), max: moved(&bounds.max), ..bounds.clone() }))
+}
+
+/// Whether a comparison of the sum of a value and a number speaks of the integer that the sum is.
+fn is_whole(kernel: &Kernel, ranges: &Ranges, term: ValueId, number: i64) -> bool {
+    let (Some(dtype), Some((low, high))) = (integer(kernel, term), ranges.operand_interval(kernel, term))
+    else {
+        return false;
+    };
+    let (least, greatest) = dtype.int_range();
+    // A difference of unsigned numbers that has wrapped is above every bound.
+    let least = if dtype.is_signed() { least } else { -(greatest / 2) };
+    least <= low + i128::from(number) && high + i128::from(number) <= greatest
 }
 
 #[cfg(test)]
@@ -301,6 +322,47 @@ mod tests {
             }
         }
         assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    /// The parts of a condition are looked at once each, however often they meet.
+    #[test]
+    fn a_condition_of_a_condition_twice_is_no_more_work() {
+        for (op, branches) in [("and", "{\nuse %s\n}"), ("or", "{\n} else {\nuse %s\n}")] {
+            let compare = if op == "and" { "lt" } else { "ge" };
+            let first = format!("%c0 = {compare} %s, %tiles : bool\n");
+            let chain = (0..64).map(|i| format!("%c{} = {op} %c{i}, %c{i} : bool\n", i + 1));
+            let lines = format!("{first}{}if %c64 {branches}", chain.collect::<String>());
+            assert_eq!(accepted(&lines), (30, 30), "{op}");
+        }
+    }
+
+    /// `i + C` that wraps below 0 says nothing of `i`.
+    #[test]
+    fn sums_that_wrap_say_nothing_of_their_terms() {
+        for (dtype, number) in [("i32", 2147483640i64), ("i64", i64::MAX - 2)] {
+            let source = format!(
+                "kernel @k(%y: mut tensor<n x f32>) {{
+  %v = partition %y [4] : mut partition<n x f32, [4]>
+  %zero = constant 0 : index
+  %ten = constant 10 : index
+  %z = constant 0 : {dtype}
+  %big = constant {number} : {dtype}
+  for %p = %zero to %ten {{
+    %j = cast %p : {dtype}
+    %s = add %j, %big : {dtype}
+    %c = lt %s, %z : bool
+    if %c {{
+      %d = lt %j, %z : bool
+      print 0 \"{{0}}\" %d
+    }}
+  }}
+}}
+"
+            );
+            let instance = specialize(&verify(text::parse(&source).unwrap()).unwrap(), &[]).unwrap();
+            let optimized = text::print(&crate::passes::optimize(instance));
+            assert!(!optimized.contains("constant true"), "{optimized}");
+        }
     }
 
     /// Guards that don't keep reads inside: launches that would read outside are refused.

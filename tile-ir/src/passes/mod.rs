@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn the_loop_over_tiles_keeps_its_tile_and_gives_up_what_does_not_change() {
         let source = "\
-kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
-  %vx = partition %x [4] : partition<n x f32, [4]>
+kernel @k(%x: tensor<64 x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [4] : partition<64 x f32, [4]>
   %vy = partition %y [4] : mut partition<n x f32, [4]>
   tiles %vy row_major {
     %0 = constant 0 : index
