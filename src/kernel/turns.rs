@@ -112,7 +112,7 @@ mod tests {
         let mut last = Vec::new();
         let mut turns = Turns::new();
         for _ in 0..4 {
-            turns.begin(&[(&Kept(&sum)).tiles()]);
+            turns.begin(&[Kept(&sum).tiles()]);
             last.push(sum * 2.0);
             sum += 1.0;
         }

@@ -142,6 +142,7 @@ fn short_circuit<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
     let mut seen = 0;
     let next = block + 1 < x.tiles(0) && {
         seen += 1;
+        // SAFETY: the left side says that there is a tile after this one.
         unsafe { x.load_unchecked([block + 1]) }.sum(0).item() > 0
     };
     let first = block == 0 || {
@@ -156,7 +157,7 @@ fn short_circuit<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
         turns += 1;
     }
     let answers = select(next, 1000, 0) + select(first, 2000, 0);
-    y.store_masked(x.load_masked([block]) * 0 + seen + answers);
+    y.store_masked(Tile::full([B], seen + answers));
 }
 
 #[test]
@@ -190,30 +191,30 @@ fn the_right_side_of_a_condition_is_not_always_reached() {
 }
 
 /// Variables that arguments of macros assign are those of the loop and the branch around.
-#[tile_kernel]
-fn assigned_in_macros<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
-    let x = x.partition_view([B]);
-    let mut y = y.partition_view_mut([B]);
-    let x = x.load_masked(y.index());
-    let mut sum = x;
-    for _ in 0..n {
-        let _ = dbg!({
-            sum += x;
-            sum
-        });
-    }
-    let mut count = 0;
-    if n > 2 {
-        tile_assert!({
-            count += 3;
-            count == 3
-        });
-    }
-    y.store_masked(sum + count as f32);
-}
-
 #[test]
 fn arguments_of_macros_assign() {
+    #[tile_kernel]
+    fn assigned_in_macros<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        let x = x.load_masked(y.index());
+        let mut sum = x;
+        for _ in 0..n {
+            let _ = dbg!({
+                sum += x;
+                sum
+            });
+        }
+        let mut count = 0;
+        if n > 2 {
+            tile_assert!({
+                count += 3;
+                count == 3
+            });
+        }
+        y.store_masked(sum + count as f32);
+    }
+
     let x = [1.0_f32, 2.0, 3.0];
     let expected = x.iter().map(|&x| f64::from(4.0 * x + 3.0)).collect();
     check_vectors(assigned_in_macros::ir(), &[("B", Binding::Const(2))], &x, expected, 0.0, |x, y| {

@@ -60,7 +60,7 @@ fn arms<const B: usize>(x: &Tensor<f32, n>, p: &Tensor<i32, 1>, y: &mut Tensor<f
     let x = x.load_masked(y.index());
     let mut acc = x;
     match p {
-        v if v > 3 => acc = acc * 2.0,
+        v if v > 3 => acc *= 2.0,
         _ => {
             for _ in 0..4 {
                 let mut v = x * 2.0;
