@@ -1,10 +1,10 @@
 //! GPU kernels run on the host, thread by thread, to prove the generated code without a GPU.
 //!
-//! The LLVM module that the back end of a GPU gets is rewritten for the host ([`host_module`]): its intrinsics
-//! become calls of [`runtime`], and every access to shared and global memory is judged before it is made.
-//! Each GPU thread is a coroutine ([`block`]); they take turns in a fixed order, so that a run is reproducible.
-//! [`shadow`] knows for every byte who touched it since the last barrier, so a missing barrier is found
-//! whatever order the threads had; [`global`] does the same among blocks. A [`Fault`] names the thread, the line
+//! The LLVM module that the back end of a GPU gets is rewritten for the host (`host_module`): its intrinsics
+//! become calls of `runtime`, and every access to shared and global memory is judged before it is made.
+//! Each GPU thread is a coroutine (`block`); they take turns in a fixed order, so that a run is reproducible.
+//! `shadow` knows for every byte who touched it since the last barrier, so a missing barrier is found
+//! whatever order the threads had; `global` does the same among blocks. A [`Fault`] names the thread, the line
 //! of the kernel's source, and the other party.
 //!
 //! What isn't proved: LLVM's own passes for the target, instruction selection, registers, and what devices

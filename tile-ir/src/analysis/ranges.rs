@@ -1,5 +1,5 @@
 //! The ranges of a kernel's integer scalars: [`Range`]s where values are defined, and tighter ones inside branches
-//! and loops whose condition compares them ([`super::refine`]), so that a range belongs to a value and to the op
+//! and loops whose condition compares them (`refine`), so that a range belongs to a value and to the op
 //! that uses it ([`Ranges::at`]).
 
 use super::facts::Facts;
