@@ -436,6 +436,7 @@ impl Evaluation<'_> {
             Op::Histogram(bins) => operand(0).histogram(extents(std::slice::from_ref(bins))[0]),
             Op::Mma => Array::mma(operand(0), operand(1), operand(2)),
             Op::Item => operand(0).reshape(&[]),
+            Op::ConvertLayout => operand(0).clone(),
             Op::ReduceWith { .. }
             | Op::ScanWith { .. }
             | Op::Sort { .. }

@@ -51,6 +51,7 @@ pub mod builder;
 pub mod condition;
 pub mod dim;
 pub mod dtype;
+pub mod gpu;
 pub mod grid;
 pub mod interp;
 pub mod kernel;

@@ -137,7 +137,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Gather { axis } => self.gathered_element(data, *axis, index),
             Op::LoadMasked | Op::Load { .. } => self.stream_element(data.results[0], index),
             Op::GatherLoad => self.gather_loaded(data, index),
-            Op::Reshape(_) => self.reshaped(operands[0], data.results[0], index),
+            Op::Reshape(_) | Op::ConvertLayout => self.reshaped(operands[0], data.results[0], index),
             _ => unreachable!("`{}` isn't computed by element", data.op.name()),
         }
     }

@@ -216,7 +216,7 @@ fn is_leaf(op: &Op) -> bool {
 fn keeps_place(op: &Op, operand: usize) -> bool {
     match op {
         op if is_leaf(op) => true,
-        Op::Reshape(_) => true,
+        Op::Reshape(_) | Op::ConvertLayout => true,
         Op::Mma => operand == 2,
         Op::Gather { .. } => operand == 1,
         Op::Scatter { .. } | Op::Movement(Movement::Insert { .. }) => operand == 0,

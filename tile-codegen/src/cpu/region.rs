@@ -165,7 +165,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let value = self.compute(data, &[]);
             self.scalars.insert(result, value);
         } else if let Some(buffer) = self.buffer(result) {
-            let moved = matches!(data.op, Op::Reshape(_))
+            let moved = matches!(data.op, Op::Reshape(_) | Op::ConvertLayout)
                 && self.buffer(data.operands[0]).is_some_and(|source| Buffers::same(&source, &buffer));
             if !moved {
                 let shape = self.loop_shape(data, &self.shape(result));

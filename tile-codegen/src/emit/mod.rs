@@ -11,6 +11,7 @@ pub(crate) mod ir;
 pub(crate) mod leaf;
 mod log;
 pub(crate) mod math;
+mod group;
 mod order;
 mod philox;
 pub(crate) mod place;

@@ -5,16 +5,26 @@
 //! keeps the order of one.
 
 use super::fragment::Fragment;
+use super::exchange;
 use super::region::Emitter;
+use super::shared::Request;
 use crate::emit::Value;
 use crate::emit::atomic::Site;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{Atomic, Order};
 use tile_ir::view::Source;
-use tile_ir::{DType, Type};
+use tile_ir::{DType, OpId, Type, ValueId};
+
+/// The shared memory that the op needs: its result, where threads hold copies of what one of them does.
+pub(super) fn requests(scheduled: &Scheduled, data: &OpData, atomic: Atomic) -> Vec<Request> {
+    let result = data.results.first().filter(|_| atomic.kind.has_result());
+    let copied = result.filter(|&&result| scheduled.distribution(result).copies() != 0);
+    copied.map(|&result| exchange::request(scheduled, result)).into_iter().collect()
+}
 
 impl<'c> Emitter<'_, 'c> {
-    pub(super) fn atomic(&mut self, data: &OpData, atomic: Atomic) {
+    pub(super) fn atomic(&mut self, op: OpId, data: &OpData, atomic: Atomic) {
         let scope = self.dialect.scope(atomic.scope);
         if atomic.order.releases() {
             self.sync();
@@ -26,8 +36,19 @@ impl<'c> Emitter<'_, 'c> {
             self.sync();
         }
         if let (Some(&result), Some(old)) = (data.results.first(), old) {
+            let old = self.told(op, result, old);
             self.set_tile(result, old);
         }
+    }
+
+    /// What one thread found is told to those that hold copies of the element.
+    fn told(&mut self, op: OpId, result: ValueId, old: Fragment<'c>) -> Fragment<'c> {
+        let Some(&buffer) = self.plan.buffers(op).first() else { return old };
+        self.reserve(&[buffer]);
+        self.share(buffer, &old, &self.mapping(result));
+        self.sync();
+        self.pending.read(buffer);
+        self.take(buffer, result)
     }
 
     fn atomic_elements(&self, data: &OpData, atomic: Atomic) -> Option<Fragment<'c>> {
@@ -40,16 +61,16 @@ impl<'c> Emitter<'_, 'c> {
         let dtype = ty.elem.known().expect("an instance has no dtype parameters");
         let site =
             Site { kind: atomic.kind, order: Order::Relaxed, scope: scope.name, direct: scope.updates };
-        let mapping = self.mapping(&self.shape(data.operands[1]));
+        let mapping = self.mapping(data.operands[1]);
         let zero = ir.compute_type(dtype).const_zero();
         let one = |slot| -> Vec<Value<'c>> {
-            let element = |&tile: &_| (self.get(self.tile(tile), self.dtype(tile), slot), self.dtype(tile));
+            let element = |&tile: &_| (self.tile(tile).get(slot), self.dtype(tile));
             let elements: Vec<(Value<'c>, DType)> = data.operands[1..].iter().map(element).collect();
             let (indices, rest) = elements.split_at(extents.len());
             let (values, mask) = rest.split_at(atomic.kind.values());
             let (position, exists) = ir.gather_place(&place, &extents, indices);
             let conditions =
-                mask.iter().map(|(mask, _)| mask.into_int_value()).chain(mapping.is_element(ir, slot));
+                mask.iter().map(|(mask, _)| mask.into_int_value()).chain(mapping.answers(ir, slot));
             let on = conditions.fold(exists, |on, condition| ir.and(on, condition));
             let values: Vec<Value<'c>> = values.iter().map(|&(value, _)| value).collect();
             let address = ir.offset(ir.storage_type(dtype), base, position);
@@ -59,11 +80,10 @@ impl<'c> Emitter<'_, 'c> {
                 || if atomic.kind.has_result() { vec![zero] } else { Vec::new() },
             )
         };
-        let elements = self.elements(data.operands[1]);
         if atomic.kind.has_result() {
-            return Some(self.map(elements, dtype, |slot| one(slot)[0]));
+            return Some(self.map(data.operands[1], |slot| one(slot)[0]));
         }
-        self.each(elements, |slot| drop(one(slot)));
+        (0..mapping.slots()).for_each(|slot| drop(one(slot)));
         None
     }
 }

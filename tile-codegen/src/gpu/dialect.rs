@@ -10,10 +10,8 @@ use inkwell::module::Linkage;
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
 use tile_ir::abi::{Argument, KernelAbi};
+use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::ops::Scope;
-
-/// Alignment of a tensor's first element that kernels rely on, in bytes. Device allocators give 256.
-const TENSOR_ALIGNMENT: u64 = 16;
 
 /// Alignment of a block's shared memory, in bytes.
 pub(super) const SHARED_ALIGNMENT: u32 = 128;
@@ -62,6 +60,14 @@ enum SharedMemory {
     Static,
 }
 
+/// How a lane reads another lane's register.
+enum Shuffle {
+    /// By the bits in which the lanes' numbers differ; the intrinsic takes the mask of the lanes that take part.
+    Butterfly(&'static str),
+    /// By the other lane's number, times 4.
+    Permute(&'static str),
+}
+
 /// How memory is brought into the L2 cache before it is read: instructions of one address, and of an address and a
 /// number of bytes. They are assembly because LLVM selects its intrinsics for the newer targets alone.
 struct Prefetch {
@@ -84,6 +90,8 @@ pub(super) struct Device {
     /// The inline assembly constraint of a register for a number that differs between threads (i32), and
     /// for one that doesn't (i64).
     registers: [&'static str; 2],
+    /// How lanes give each other values.
+    shuffle: Shuffle,
     /// The intrinsic that gives all threads of a wave the value of the first one, where branches need it.
     first_lane: Option<&'static str>,
     /// The scopes of atomic operations, from a block to the system.
@@ -109,6 +117,7 @@ pub(super) const NVPTX: Device = Device {
     fence: None,
     shared: SharedMemory::Dynamic,
     registers: ["r", "l"],
+    shuffle: Shuffle::Butterfly("llvm.nvvm.shfl.sync.bfly.i32"),
     first_lane: None,
     // Of an update in one instruction LLVM drops the scope: it has that of the device.
     scopes: [
@@ -134,6 +143,7 @@ pub(super) const AMDGPU: Device = Device {
     fence: Some("workgroup"),
     shared: SharedMemory::Static,
     registers: ["v", "s"],
+    shuffle: Shuffle::Permute("llvm.amdgcn.ds.bpermute"),
     first_lane: Some("llvm.amdgcn.readfirstlane"),
     scopes: [
         ScopeName { name: "workgroup", updates: true },
@@ -341,6 +351,32 @@ impl Device {
         } else {
             first.into()
         }
+    }
+
+    /// A value of the lane whose number differs in the bits of `distance`; every one of the `threads` of the block
+    /// takes part.
+    pub(super) fn shuffle<'c>(
+        &self,
+        ir: &Ir<'c>,
+        threads: u64,
+        thread: IntValue<'c>,
+        value: Value<'c>,
+        distance: u64,
+    ) -> Value<'c> {
+        let i32 = |value: u64| ir.context.i32_type().const_int(value, false);
+        let word = |word: IntValue<'c>| match self.shuffle {
+            Shuffle::Butterfly(intrinsic) => {
+                let lanes = if threads < 32 { (1 << threads) - 1 } else { u64::from(u32::MAX) };
+                let operands = [i32(lanes), word, i32(distance), i32(31)].map(Value::from);
+                ir.intrinsic(intrinsic, &[], &operands)
+            }
+            Shuffle::Permute(intrinsic) => {
+                let address = ir.shl(ir.xor(thread, i32(distance)), i32(2));
+                ir.intrinsic(intrinsic, &[], &[address.into(), word.into()])
+            }
+        };
+        let word = |bits| word(bits).expect("a shuffle has a result").into_int_value();
+        ir.by_words(value, word)
     }
 
     fn order(&self, ir: &Ir<'_>, ordering: LLVMAtomicOrdering) {

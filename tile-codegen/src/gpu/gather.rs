@@ -4,28 +4,25 @@
 //! round: each element of the result looks through its line of the indices, in order, for those that name it. That
 //! costs as many reads per element as the indices have positions along the axis, and is the same on every run.
 
-use super::distribution::{Distribution, extents};
+use super::exchange;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use crate::emit::positions::Positions;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{BinaryOp, ScatterMode};
-use tile_ir::{Instance, Op, OpId, ValueId};
+use tile_ir::{Op, OpId, ValueId};
 
 /// The shared memory that the op needs: the tile that is gathered, or the indices and values that are scattered.
-pub(super) fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> Vec<Request> {
+pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
     let shared = match data.op {
         Op::Gather { .. } => &data.operands[..1],
         _ => &data.operands[1..],
     };
-    let request = |&value: &ValueId| Request {
-        dtype: instance.ty(value).elem().known().expect("an instance has no dtype parameters"),
-        elements: distribution.padded(extents(instance, value).iter().product()),
-    };
-    shared.iter().map(request).collect()
+    shared.iter().map(|&tile| exchange::request(scheduled, tile)).collect()
 }
 
 impl<'c> Emitter<'_, 'c> {
@@ -50,16 +47,16 @@ impl<'c> Emitter<'_, 'c> {
         let buffer = self.share_all(op, &[tile])[0];
         self.pending.read(buffer);
         let (shape, ir) = (self.extents_of(tile), self.ir);
-        let mapping = self.mapping(&self.shape(indices));
+        let mapping = self.mapping(indices);
         let extent = ir.i64(shape[axis] as i64);
         let source = self.tile(indices).clone();
-        let fragment = self.map(self.elements(indices), self.dtype(tile), |slot| {
-            let index = self.wide(self.get(&source, self.dtype(indices), slot), indices);
+        let fragment = self.map(indices, |slot| {
+            let index = self.wide(source.get(slot), indices);
             let inside = ir.icmp(IntPredicate::ULT, index, extent);
-            let coordinates = mapping.coordinates(ir, slot).into_iter();
-            let mut from: Vec<_> = coordinates.map(|coordinate| coordinate.value(ir)).collect();
+            let mut from = mapping.index(ir, slot);
             from[axis] = ir.select_int(inside, ir.resize(index, 32, false), self.i32(0));
-            let value = self.read_shared(buffer, self.i32_positions().linear(&from, &shape));
+            let place = mapping.or_zero(ir, slot, self.i32_positions().linear(&from, &shape));
+            let value = self.read_shared(buffer, place);
             ir.select(inside, value, fill)
         });
         self.set_tile(data.results[0], fragment);
@@ -72,12 +69,12 @@ impl<'c> Emitter<'_, 'c> {
         let buffers = self.share_all(op, &[indices, values]);
         buffers.iter().for_each(|&buffer| self.pending.read(buffer));
         let line = Line { indices, buffers: [buffers[0], buffers[1]], shape: self.extents_of(indices), axis };
-        let mapping = self.mapping(&self.shape(tile));
+        let mapping = self.mapping(tile);
         let (before, dtype) = (self.tile(tile).clone(), self.dtype(tile));
-        let fragment = self.map(self.elements(tile), dtype, |slot| {
-            let coordinates = mapping.coordinates(self.ir, slot).into_iter();
-            let index: Vec<_> = coordinates.map(|coordinate| coordinate.value(self.ir)).collect();
-            let value = self.get(&before, dtype, slot);
+        let fragment = self.map(tile, |slot| {
+            let inside = |place| mapping.or_zero(self.ir, slot, place);
+            let index: Vec<_> = mapping.index(self.ir, slot).into_iter().map(inside).collect();
+            let value = before.get(slot);
             match mode {
                 ScatterMode::Write => self.last_of(&line, &index, value),
                 ScatterMode::Add => {

@@ -3,18 +3,18 @@
 //! One thread holds the element; the others read it from shared memory. A scalar may decide a branch, so the
 //! target is told that it is the same in all threads.
 
-use super::distribution::Distribution;
+use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::Request;
 use crate::emit::Value;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
-use tile_ir::{Instance, OpId};
+use tile_ir::{OpId, ValueId};
 
 /// The shared memory that the op needs.
-pub(super) fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> Vec<Request> {
-    let dtype = instance.ty(data.results[0]).elem().known().expect("an instance has no dtype parameters");
-    vec![Request { dtype, elements: distribution.padded(1) }]
+pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
+    vec![exchange::request(scheduled, data.operands[0])]
 }
 
 impl<'c> Emitter<'_, 'c> {
@@ -27,11 +27,10 @@ impl<'c> Emitter<'_, 'c> {
         self.set_scalar(result, value);
     }
 
-    fn shared_item(&mut self, op: OpId, source: tile_ir::ValueId, fragment: &Fragment<'c>) -> Value<'c> {
+    fn shared_item(&mut self, op: OpId, source: ValueId, fragment: &Fragment<'c>) -> Value<'c> {
         let buffer = self.plan.buffers(op)[0];
-        let dtype = self.dtype(source);
         self.reserve(&[buffer]);
-        self.share(buffer, fragment, 1, dtype);
+        self.share(buffer, fragment, &self.mapping(source));
         self.sync();
         self.pending.read(buffer);
         let value = self.read_shared(buffer, self.i32(0));

@@ -5,7 +5,8 @@
 //! element with its line, `extent²` comparisons per line, and writes it by its rank. A histogram gives each bin to
 //! a thread, which reads the whole tile. Nothing depends on the order in which threads run.
 
-use super::distribution::{Distribution, extents, quotient, remainder, strides};
+use super::coordinates::{quotient, remainder};
+use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
@@ -13,9 +14,10 @@ use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use std::collections::HashMap;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{ReduceOp, ScanMode};
-use tile_ir::{DType, Instance, Op, OpId, RegionId, ValueId};
+use tile_ir::{DType, Op, OpId, RegionId, ValueId};
 
 /// The lines of a tile along an axis.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +46,8 @@ impl Lines {
 }
 
 /// The shared memory that the op needs.
-pub(super) fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> Vec<Request> {
-    let request = |value: ValueId| Request {
-        dtype: instance.ty(value).elem().known().expect("an instance has no dtype parameters"),
-        elements: distribution.padded(extents(instance, value).iter().product()),
-    };
+pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
+    let request = |value: ValueId| exchange::request(scheduled, value);
     match data.op {
         Op::ReduceWith { .. } | Op::ScanWith { .. } => {
             data.operands[..data.operands.len() / 2].iter().map(|&tile| request(tile)).collect()
@@ -99,7 +98,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn fold(&mut self, op: OpId, data: &OpData, axis: usize, mode: Option<ScanMode>) {
         let (tiles, starts) = data.operands.split_at(data.operands.len() / 2);
         let buffers = self.share_all(op, tiles);
-        let results = {
+        let fragments = {
             let fold = Fold {
                 lines: Lines::of(&self.shape(tiles[0]), axis),
                 buffers: buffers.clone(),
@@ -108,14 +107,14 @@ impl<'c> Emitter<'_, 'c> {
                 combine: &|values| self.leaf_region(data.regions[0], values),
             };
             match mode {
-                None => Some(self.fold_lines(&fold)),
+                None => Some(self.fold_lines(&fold, &data.results)),
                 Some(mode) => {
                     self.scan_lines(&fold, mode);
                     None
                 }
             }
         };
-        match results {
+        match fragments {
             Some(fragments) => {
                 data.results.iter().zip(fragments).for_each(|(&result, it)| self.set_tile(result, it));
             }
@@ -145,11 +144,7 @@ impl<'c> Emitter<'_, 'c> {
     fn take_from(&mut self, buffers: &[Buffer], tiles: &[ValueId]) {
         self.sync();
         for (&buffer, &tile) in buffers.iter().zip(tiles) {
-            let elements = self.elements(tile);
-            let mapping = self.mapping(&[elements]);
-            let fragment = self.map(elements, self.dtype(tile), |slot| {
-                self.read_shared(buffer, mapping.element(self.ir, slot))
-            });
+            let fragment = self.take(buffer, tile);
             self.set_tile(tile, fragment);
         }
     }
@@ -186,63 +181,59 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// Every line's result, each in the thread that holds it.
-    fn fold_lines(&self, fold: &Fold<'_, 'c>) -> Vec<Fragment<'c>> {
-        let mapping = self.mapping(&[fold.lines.count()]);
-        self.map_all(fold.lines.count(), &fold.formats, |slot| {
-            self.along_line(fold, mapping.element(self.ir, slot), false, &|_, _, _| ())
-        })
+    /// Every line's results, each in the threads that hold it.
+    fn fold_lines(&self, fold: &Fold<'_, 'c>, results: &[ValueId]) -> Vec<Fragment<'c>> {
+        let mapping = self.mapping(results[0]);
+        let mut fragments = vec![Vec::new(); results.len()];
+        for slot in 0..mapping.slots() {
+            let line = mapping.or_zero(self.ir, slot, mapping.element(self.ir, slot).value(self.ir));
+            let folded = self.along_line(fold, line, false, &|_, _, _| ());
+            fragments.iter_mut().zip(folded).for_each(|(fragment, value)| fragment.push(value));
+        }
+        fragments.into_iter().map(Fragment::Slots).collect()
+    }
+
+    /// Does something to numbers `0..count`, each in one thread.
+    fn deal(&self, count: u64, mut action: impl FnMut(IntValue<'c>)) {
+        let bounds = (self.running_thread(), self.i32(count), self.i32(self.thread_count()));
+        self.ir.for_loop(bounds, &[], |number, _| {
+            action(number);
+            Vec::new()
+        });
     }
 
     /// Replaces every line in shared memory by its partial results.
     fn scan_lines(&self, fold: &Fold<'_, 'c>, mode: ScanMode) {
         let ir = self.ir;
-        let mapping = self.mapping(&[fold.lines.count()]);
         let keep = |place: IntValue<'c>, before: &[Value<'c>], with: &[Value<'c>]| {
             let kept = if mode.exclusive { before } else { with };
             for ((&buffer, &format), &value) in fold.buffers.iter().zip(&fold.formats).zip(kept) {
                 self.write_shared(buffer, place, ir.cast(format, buffer.dtype, value));
             }
         };
-        self.each(fold.lines.count(), |slot| {
-            let scan = || drop(self.along_line(fold, mapping.element(ir, slot), mode.reverse, &keep));
-            // Padding stands for the last line, which only one thread may write.
-            match mapping.is_element(ir, slot) {
-                Some(is_line) => ir.if_then(is_line, scan),
-                None => scan(),
-            }
-        });
+        self.deal(fold.lines.count(), |line| drop(self.along_line(fold, line, mode.reverse, &keep)));
     }
 
     /// Op [`Op::Sort`].
     pub(super) fn sort(&mut self, op: OpId, data: &OpData, axis: usize, descending: bool) {
         let (ir, tile) = (self.ir, data.operands[0]);
-        let (shape, kept, dtype) = (self.shape(tile), self.shape(data.results[0]), self.dtype(tile));
+        let (shape, kept) = (self.shape(tile), self.shape(data.results[0]));
         let lines = Lines::of(&shape, axis);
         let buffers = self.share_all(op, &[tile]);
         let [source, values, positions] = buffers[..] else { unreachable!("a sort asks for three buffers") };
-        let (fragment, mapping) = (self.tile(tile).clone(), self.mapping(&shape));
-        self.each(lines.elements(), |slot| {
-            let place: Vec<IntValue<'c>> =
-                mapping.coordinates(ir, slot).into_iter().map(|coordinate| coordinate.value(ir)).collect();
-            let write = || {
-                let own = (self.get(&fragment, dtype, slot), place[axis]);
-                let mut start = place.clone();
-                start[axis] = self.i32(0);
-                let start = self.linear(&start, &shape);
-                let rank = self.rank(source, (start, lines), own, descending);
-                ir.if_then(ir.icmp(IntPredicate::ULT, rank, self.i32(kept[axis])), || {
-                    let mut place = place.clone();
-                    place[axis] = rank;
-                    let index = self.linear(&place, &kept);
-                    self.write_shared(values, index, own.0);
-                    self.write_shared(positions, index, own.1.into());
-                });
-            };
-            match mapping.is_element(ir, slot) {
-                Some(is_element) => ir.if_then(is_element, write),
-                None => write(),
-            }
+        let shorter = Lines { extent: kept[axis], ..lines };
+        self.deal(lines.elements(), |element| {
+            let at = remainder(ir, quotient(ir, element, lines.inner), lines.extent);
+            let outer = quotient(ir, element, lines.inner * lines.extent);
+            let line = ir.add(ir.mul(outer, self.i32(lines.inner)), remainder(ir, element, lines.inner));
+            let own = self.read_shared(source, element);
+            let rank = self.rank(source, (self.line_start(lines, line), lines), (own, at), descending);
+            ir.if_then(ir.icmp(IntPredicate::ULT, rank, self.i32(kept[axis])), || {
+                let start = self.line_start(shorter, line);
+                let index = ir.add(start, ir.mul(rank, self.i32(lines.inner)));
+                self.write_shared(values, index, own);
+                self.write_shared(positions, index, at.into());
+            });
         });
         self.take_from(&[values, positions], &data.results);
         [values, positions].into_iter().for_each(|buffer| self.pending.read(buffer));
@@ -267,23 +258,16 @@ impl<'c> Emitter<'_, 'c> {
         rank[0].into_int_value()
     }
 
-    /// The row-major number of an index.
-    fn linear(&self, index: &[IntValue<'c>], shape: &[u64]) -> IntValue<'c> {
-        let ir = self.ir;
-        let terms = index.iter().zip(strides(shape)).map(|(&i, stride)| ir.mul(i, self.i32(stride)));
-        terms.reduce(|a, b| ir.add(a, b)).unwrap_or_else(|| self.i32(0))
-    }
-
     /// Op [`Op::Histogram`].
     pub(super) fn histogram(&mut self, op: OpId, data: &OpData) {
         let (ir, tile, result) = (self.ir, data.operands[0], data.results[0]);
-        let (elements, bins, dtype) = (self.elements(tile), self.elements(result), self.dtype(tile));
+        let (elements, dtype) = (self.elements(tile), self.dtype(tile));
         let source = self.share_all(op, &data.operands)[0];
         // Wide enough for every bin and every element: a negative one is equal to no bin.
         let bits = dtype.bits().max(32);
-        let mapping = self.mapping(&[bins]);
-        let fragment = self.map(bins, DType::I32, |slot| {
-            let bin = ir.resize(mapping.element(ir, slot), bits, false);
+        let mapping = self.mapping(result);
+        let fragment = self.map(result, |slot| {
+            let bin = ir.resize(mapping.element(ir, slot).value(ir), bits, false);
             let bounds = (self.i32(0), self.i32(elements), self.i32(1));
             let count = ir.for_loop(bounds, &[self.i32(0).into()], |i, count| {
                 let element = self.read_shared(source, i).into_int_value();

@@ -3,23 +3,23 @@
 //!
 //! Whether an assertion fails is the same in all threads, so that they all go to the barriers of its record.
 
-use super::distribution::Distribution;
-use super::fragment::{Fragment, local_array};
+use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Pending, Request};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::log::Site;
-use tile_ir::{DType, Instance, OpId, Type, ValueId};
+use tile_ir::{DType, OpId, Type, ValueId};
 
 /// The shared memory that the op needs: the record's place, and for a tile as condition the first position that
 /// is false in each thread.
-pub(super) fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> Vec<Request> {
-    let site = Site::of(instance, data).expect("the op says something");
+pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
+    let site = Site::of(scheduled, data).expect("the op says something");
     let condition = data.operands.first().filter(|_| site.condition.is_some());
-    let is_tile = condition.is_some_and(|&value| matches!(instance.ty(value), Type::Tile(_)));
-    let positions = is_tile.then_some(Request { dtype: DType::U32, elements: distribution.threads });
+    let is_tile = condition.is_some_and(|&value| matches!(scheduled.ty(value), Type::Tile(_)));
+    let positions = is_tile.then_some(Request { dtype: DType::U32, elements: scheduled.threads().count() });
     [Request { dtype: DType::U64, elements: 1 }].into_iter().chain(positions).collect()
 }
 
@@ -56,19 +56,14 @@ impl<'c> Emitter<'_, 'c> {
 
     /// The first position that is false among the running thread's elements; the number of elements where none is.
     fn own_first_false(&self, condition: ValueId, fragment: &Fragment<'c>) -> IntValue<'c> {
-        let (ir, elements) = (self.ir, self.elements(condition));
-        let (mapping, i32) = (self.mapping(&self.shape(condition)), ir.context.i32_type());
-        let first = local_array(ir, i32.into(), 1);
-        ir.store(first, self.i32(elements).into());
-        self.each(elements, |slot| {
-            let fails = ir.xor(self.get(fragment, DType::Bool, slot).into_int_value(), ir.bool(true));
+        let (ir, mapping) = (self.ir, self.mapping(condition));
+        (0..mapping.slots()).fold(self.i32(self.elements(condition)), |before, slot| {
+            let fails = ir.xor(fragment.get(slot).into_int_value(), ir.bool(true));
             let fails = mapping.is_element(ir, slot).map_or(fails, |inside| ir.and(inside, fails));
-            let before = ir.load(i32.into(), first).into_int_value();
-            let here = mapping.element(ir, slot);
+            let here = mapping.element(ir, slot).value(ir);
             let earlier = ir.and(fails, ir.icmp(IntPredicate::ULT, here, before));
-            ir.store(first, ir.select(earlier, here.into(), before.into()));
-        });
-        ir.load(i32.into(), first).into_int_value()
+            ir.select_int(earlier, here, before)
+        })
     }
 
     /// The least of one number per thread, in every thread.
@@ -78,7 +73,7 @@ impl<'c> Emitter<'_, 'c> {
         self.write_shared(buffer, self.thread, own.into());
         self.sync();
         self.pending.read(buffer);
-        let range = (self.i32(0), self.i32(self.distribution.threads), self.i32(1));
+        let range = (self.i32(0), self.i32(self.thread_count()), self.i32(1));
         let least = ir.for_loop(range, &[most.into()], |thread, least| {
             let (other, least) = (self.read_shared(buffer, thread), least[0]);
             let smaller = ir.icmp(IntPredicate::ULT, other.into_int_value(), least.into_int_value());
@@ -126,18 +121,16 @@ impl<'c> Emitter<'_, 'c> {
     /// Writes the running thread's elements of a tile that begins at word `first` of a record.
     fn write_tile(&self, record: IntValue<'c>, tile: ValueId, first: i64) {
         let (ir, log) = (self.ir, self.log.expect("a kernel that says something has a log"));
-        let (mapping, fragment) = (self.mapping(&self.shape(tile)), self.tile(tile));
+        let (mapping, fragment) = (self.mapping(tile), self.tile(tile));
         let dtype = self.dtype(tile);
-        self.each(self.elements(tile), |slot| {
+        for slot in 0..mapping.slots() {
             let write = || {
-                let at = ir.add(ir.i64(first), ir.resize(mapping.element(ir, slot), 64, false));
-                log.write(ir, record, at, (self.get(fragment, dtype, slot), dtype));
+                let element = mapping.element(ir, slot).value(ir);
+                let at = ir.add(ir.i64(first), ir.resize(element, 64, false));
+                log.write(ir, record, at, (fragment.get(slot), dtype));
             };
-            match mapping.is_element(ir, slot) {
-                Some(inside) => ir.if_then(inside, write),
-                None => write(),
-            }
-        });
+            self.where_it_holds(mapping.answers(ir, slot), write);
+        }
     }
 }
 

@@ -1,23 +1,27 @@
-//! `mma`: both operands go to shared memory, and each thread adds products to its own slots of the
+//! `mma` by multiply-adds: both operands go to shared memory, and each thread adds products to its own slots of the
 //! accumulator, in a loop along K.
 //!
-//! With fewer columns than threads a thread's slots lie in one column, so one element of `b` serves all of
-//! them, and `a` is read along K in vectors that the whole warp shares. f16 accumulators are kept in f32 over
-//! the loop and rounded once.
+//! A thread's slots are a block of rows and columns, so that each element that it reads of `a` serves all its columns
+//! and each of `b` all its rows. `a` is read in vectors along K, `b` in vectors along its rows. f16 accumulators are
+//! kept in f32 over the loop and rounded once.
 
-use super::distribution::{Coordinate, Distribution, Slot, extents};
+use super::coordinates::Coordinate;
+use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
-use inkwell::types::BasicTypeEnum;
-use inkwell::values::{IntValue, PointerValue};
+use inkwell::values::IntValue;
 use std::collections::HashMap;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
-use tile_ir::{DType, Instance, OpId};
+use tile_ir::{DType, OpId, ValueId};
 
 /// Elements along K that one step takes, where K is a multiple.
 const STEP: u64 = 4;
+
+/// The widest access of a thread, in bytes.
+const WIDEST: u64 = 16;
 
 /// Operands and extents of one `mma`.
 struct Product {
@@ -27,19 +31,15 @@ struct Product {
     n: u64,
     k: u64,
     step: u64,
+    /// Neighbouring columns that a thread has.
+    width: u64,
     /// The accumulator's format.
     dtype: DType,
 }
 
 /// The shared memory that the op needs: both operands.
-pub(super) fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> Vec<Request> {
-    let operands = data.operands[..2].iter();
-    operands
-        .map(|&value| Request {
-            dtype: instance.ty(value).elem().known().expect("an instance has no dtype parameters"),
-            elements: distribution.padded(extents(instance, value).iter().product()),
-        })
-        .collect()
+pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
+    data.operands[..2].iter().map(|&value| exchange::request(scheduled, value)).collect()
 }
 
 impl<'c> Emitter<'_, 'c> {
@@ -48,160 +48,92 @@ impl<'c> Emitter<'_, 'c> {
             unreachable!("verified: `mma` has three operands")
         };
         let result = data.results[0];
-        let buffers = self.plan.buffers(op);
+        let buffers = self.share_all(op, &[a, b]);
         let (shape, dtype) = (self.shape(result), self.dtype(result));
         let [.., m, n] = shape[..] else { unreachable!("verified: `mma` has matrices") };
         let k = *self.shape(a).last().expect("verified: `mma` has matrices");
         let step = [STEP, 2, 1].into_iter().find(|&step| k.is_multiple_of(step)).unwrap_or(1);
-        let product = Product { a: buffers[0], b: buffers[1], m, n, k, step, dtype };
-        self.reserve(&buffers);
-        for (&operand, &buffer) in [a, b].iter().zip(&buffers) {
-            self.share(buffer, self.tile(operand), self.elements(operand), self.dtype(operand));
-        }
-        self.sync();
+        let most = (WIDEST / self.dtype(b).bytes() as u64).min(1 << n.trailing_zeros());
+        let width = self.scheduled.distribution(result).neighbours(shape.len() - 1).min(most);
+        let product = Product { a: buffers[0], b: buffers[1], m, n, k, step, width, dtype };
         self.pending.read(product.a);
         self.pending.read(product.b);
-        let accumulator = self.tile(accumulator).clone();
-        let fragment = self.accumulate(&product, &shape, &accumulator);
-        self.set_tile(result, fragment);
-    }
-
-    fn accumulate(&self, product: &Product, shape: &[u64], accumulator: &Fragment<'c>) -> Fragment<'c> {
-        let (ir, dtype) = (self.ir, product.dtype);
-        let (mapping, elements) = (self.mapping(shape), shape.iter().product());
-        let flat = self.flatten(accumulator.clone(), elements, dtype);
+        let initial = self.tile(accumulator).values(self.slots(accumulator));
+        let sums = self.sum_along_k(&product, result, &initial).into_iter();
         let round = |sum: Value<'c>| match sum {
-            Value::FloatValue(sum) => ir.round_to(sum, dtype).into(),
+            Value::FloatValue(sum) => self.ir.round_to(sum, dtype).into(),
             sum => sum,
         };
-        match self.unflatten(&mut flat.into_iter(), elements) {
-            Fragment::Registers(initial) => {
-                let slots = 0..initial.len() as u64;
-                let place =
-                    |slot| self.row_and_column(product, shape, mapping.coordinates(ir, Slot::Fixed(slot)));
-                let places: Vec<_> = slots.map(place).collect();
-                let sums = self.sum_along_k(product, &places, &initial);
-                Fragment::Registers(sums.into_iter().map(round).collect())
+        self.set_tile(result, Fragment::Slots(sums.map(round).collect()));
+    }
+
+    /// For every slot, its row among those of all matrices of `a`; and for each group of neighbours its column with the
+    /// first element of its matrix of `b`. Padding stands for what comes first.
+    fn product_places(&self, product: &Product, result: ValueId) -> Vec<[Coordinate<'c>; 2]> {
+        let (ir, mapping) = (self.ir, self.mapping(result));
+        let shape = mapping.distribution().shape().to_vec();
+        let place = |slot: u64| {
+            let index = mapping.coordinates(ir, slot);
+            let [batch @ .., row, column] = index.as_slice() else {
+                unreachable!("verified: `mma` has matrices")
+            };
+            let none = Coordinate { varying: None, fixed: 0 };
+            let matrix = batch.iter().zip(&shape).fold(none, |matrix, (&i, &extent)| matrix.then(ir, extent, i));
+            let places =
+                [matrix.then(ir, product.m, *row), matrix.then(ir, product.k * product.n, *column)];
+            match mapping.is_element(ir, slot) {
+                None => places,
+                Some(_) => places.map(|place| {
+                    let varying = mapping.or_zero(ir, slot, place.value(ir));
+                    Coordinate { varying: Some(varying), fixed: 0 }
+                }),
             }
-            array => self.map(elements, dtype, |slot| {
-                let places = [self.row_and_column(product, shape, mapping.coordinates(ir, slot))];
-                round(self.sum_along_k(product, &places, &[self.get(&array, dtype, slot)])[0])
-            }),
-        }
-    }
-
-    /// A slot's row among those of all matrices of `a`, and its column with the first element of its matrix of `b`.
-    fn row_and_column(
-        &self,
-        product: &Product,
-        shape: &[u64],
-        index: Vec<Coordinate<'c>>,
-    ) -> [Coordinate<'c>; 2] {
-        let [batch @ .., row, column] = index.as_slice() else {
-            unreachable!("verified: `mma` has matrices")
         };
-        let none = Coordinate { varying: None, fixed: 0 };
-        let matrix =
-            batch.iter().zip(shape).fold(none, |matrix, (&i, &extent)| self.after(matrix, extent, i));
-        [self.after(matrix, product.m, *row), self.after(matrix, product.k * product.n, *column)]
+        (0..mapping.slots()).map(place).collect()
     }
 
-    /// `outer·extent + inner`.
-    fn after(&self, outer: Coordinate<'c>, extent: u64, inner: Coordinate<'c>) -> Coordinate<'c> {
-        let scaled = outer.varying.map(|outer| self.ir.mul(outer, self.i32(extent)));
-        let varying = match (scaled, inner.varying) {
-            (Some(outer), Some(inner)) => Some(self.ir.add(outer, inner)),
-            (outer, inner) => outer.or(inner),
-        };
-        Coordinate { varying, fixed: outer.fixed * extent + inner.fixed }
-    }
-
-    fn sum_along_k(
-        &self,
-        product: &Product,
-        places: &[[Coordinate<'c>; 2]],
-        initial: &[Value<'c>],
-    ) -> Vec<Value<'c>> {
+    fn sum_along_k(&self, product: &Product, result: ValueId, initial: &[Value<'c>]) -> Vec<Value<'c>> {
+        let places = self.product_places(product, result);
         let bounds = (self.i32(0), self.i32(product.k), self.i32(product.step));
         self.ir.for_loop(bounds, initial, |k, sums| {
             // Rows of `a` and columns of `b` that several slots share are read once.
             let (mut rows, mut columns) = (HashMap::new(), HashMap::new());
-            let key = |place: Coordinate<'c>| (place.varying, place.fixed);
-            places
-                .iter()
-                .zip(sums)
-                .map(|(place, &sum)| {
-                    let a = rows.entry(key(place[0])).or_insert_with(|| self.row(product, place[0], k));
-                    let b = columns.entry(key(place[1])).or_insert_with(|| self.column(product, place[1], k));
-                    a.iter().zip(b.iter()).fold(sum, |sum, (&a, &b)| self.multiply_add(a, b, sum))
-                })
-                .collect()
+            let sum = |(slot, &sum): (usize, &Value<'c>)| {
+                let first = slot - slot % product.width as usize;
+                let (row, column) = (places[slot][0], places[first][1]);
+                let a = rows.entry(row).or_insert_with(|| self.row(product, row, k));
+                let b = columns.entry(column).or_insert_with(|| self.columns(product, column, k));
+                let terms = a.iter().zip(b.iter().map(|columns| columns[slot - first]));
+                terms.fold(sum, |sum, (&a, b)| self.multiply_add(a, b, sum))
+            };
+            sums.iter().enumerate().map(sum).collect()
         })
     }
 
-    /// Elements `[row, k..k + step]` of `a`, read as one vector.
+    /// Elements `[row, k..k + step]` of `a`. Buffers are aligned, and `row · K + k` is a multiple of the step.
     fn row(&self, product: &Product, row: Coordinate<'c>, k: IntValue<'c>) -> Vec<Value<'c>> {
-        let (ir, dtype) = (self.ir, product.a.dtype);
-        let mut index = k;
-        if let Some(varying) = row.varying {
-            index = ir.add(index, ir.mul(varying, self.i32(product.k)));
-        }
-        let element = ir.storage_type(dtype);
-        let address = self.shared_pointer(product.a, index);
-        let address = ir.element(element, address, self.i32(row.fixed * product.k));
-        let bytes = product.step * dtype.bytes() as u64;
-        // Buffers are aligned, and `row · K + k` is a multiple of the step.
-        let stored = match element {
-            BasicTypeEnum::IntType(ty) if bytes <= 8 => {
-                self.load_packed(address, ty.get_bit_width(), product.step)
-            }
-            element => self.load_vector(address, element, product.step),
+        let dtype = product.a.dtype;
+        let counted = Coordinate { varying: Some(k), fixed: 0 };
+        let address = self.shared_place(product.a, row.then(self.ir, product.k, counted));
+        let most = (WIDEST / dtype.bytes() as u64).min(product.step);
+        let part = |i: u64| {
+            let address = self.ir.element(self.ir.storage_type(dtype), address, self.i32(i * most));
+            self.ir.load_group(address, dtype, most)
         };
-        let widened = |value| self.widened(ir.value_from_storage(value, dtype), product, dtype);
-        stored.into_iter().map(widened).collect()
+        let values = (0..product.step / most).flat_map(part);
+        values.map(|value| self.widened(value, product, dtype)).collect()
     }
 
-    /// Small integers, read as one word: LLVM would split a vector of them into single loads.
-    fn load_packed(&self, address: PointerValue<'c>, bits: u32, count: u64) -> Vec<Value<'c>> {
-        let ir = self.ir;
-        let ty = ir.int_type(bits * count as u32);
-        let word = ir.load(ty.into(), address).into_int_value();
-        let part = |i: u64| ir.lshr(word, ty.const_int(i * u64::from(bits), false));
-        (0..count).map(|i| ir.resize(part(i), bits, false).into()).collect()
-    }
-
-    fn load_vector(
-        &self,
-        address: PointerValue<'c>,
-        element: BasicTypeEnum<'c>,
-        count: u64,
-    ) -> Vec<Value<'c>> {
-        let ir = self.ir;
-        let ty: BasicTypeEnum<'c> = match element {
-            BasicTypeEnum::FloatType(ty) => ty.vec_type(count as u32).into(),
-            BasicTypeEnum::IntType(ty) => ty.vec_type(count as u32).into(),
-            _ => unreachable!("elements are integers or floats"),
-        };
-        let vector = ir.load(ty, address).into_vector_value();
-        let element = |i: u64| ir.builder.build_extract_element(vector, self.i32(i), "");
-        (0..count).map(|i| element(i).expect("the builder is positioned")).collect()
-    }
-
-    /// Elements `[k..k + step, column]` of `b`.
-    fn column(&self, product: &Product, column: Coordinate<'c>, k: IntValue<'c>) -> Vec<Value<'c>> {
+    /// Elements `[k..k + step, column..column + width]` of `b`, row by row.
+    fn columns(&self, product: &Product, column: Coordinate<'c>, k: IntValue<'c>) -> Vec<Vec<Value<'c>>> {
         let (ir, dtype) = (self.ir, product.b.dtype);
-        let mut index = ir.mul(k, self.i32(product.n));
-        if let Some(varying) = column.varying {
-            index = ir.add(index, varying);
-        }
-        let base = self.shared_pointer(product.b, index);
-        let element = ir.storage_type(dtype);
-        (0..product.step)
-            .map(|i| {
-                let address = ir.element(element, base, self.i32(i * product.n + column.fixed));
-                self.widened(ir.load_value(address, dtype), product, dtype)
-            })
-            .collect()
+        let first = Coordinate { varying: Some(k), fixed: 0 }.then(ir, product.n, column);
+        let row = |i: u64| {
+            let place = Coordinate { fixed: first.fixed + i * product.n, ..first };
+            let values = ir.load_group(self.shared_place(product.b, place), dtype, product.width);
+            values.into_iter().map(|value| self.widened(value, product, dtype)).collect()
+        };
+        (0..product.step).map(row).collect()
     }
 
     /// Integers in the accumulator's width; floats are in the accumulator's compute type already.

@@ -1,13 +1,15 @@
 //! GPU targets: each thread of a block holds its share of every tile.
 //!
-//! [`distribution`] says which thread holds what, [`fragment`] how; [`shared`] plans the memory through which
-//! threads exchange elements; the emitter ([`region`] and one file per kind of op) writes one thread's
-//! program; [`dialect`] says how a target spells the few things that targets don't agree on. Refusals come
-//! before LLVM is asked.
+//! [`tile_ir::gpu`] says which thread holds what; [`coordinates`] is that as code, and a [`fragment`] what a thread
+//! holds; [`shared`] plans the memory through which threads [`exchange`] elements; the emitter ([`region`] and one
+//! file per kind of op) writes one thread's program; [`dialect`] says how a target spells the few things that targets
+//! don't agree on. Refusals come before LLVM is asked.
 
 mod atomics;
+mod convert;
+mod coordinates;
 mod dialect;
-mod distribution;
+mod exchange;
 mod fragment;
 mod gather;
 mod hsaco;
@@ -21,7 +23,9 @@ mod places;
 mod prefetch;
 mod reduce;
 mod region;
+mod registers;
 mod shared;
+mod window;
 
 use crate::artifact::{Artifact, Code};
 use crate::emit::{Features, Ir};
@@ -29,13 +33,13 @@ use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
 use dialect::{Device, Resources};
-use distribution::Distribution;
 use inkwell::context::Context;
 use inkwell::targets::FileType;
 use places::SourcePlaces;
 use region::Emitter;
 use shared::SharedPlan;
 use tile_ir::abi::{KernelAbi, Launch};
+use tile_ir::gpu::{Scheduled, schedule};
 use tile_ir::target::Family;
 use tile_ir::{Instance, TargetDesc};
 
@@ -93,19 +97,15 @@ impl<'c> Module<'c> {
         threads: Option<u32>,
         places: Places,
     ) -> Result<Module<'c>, Error> {
-        let mut distribution = Distribution::of(instance, target);
-        distribution.check(instance, target)?;
-        if let Some(threads) = threads {
-            assert!(threads.is_power_of_two(), "a block has a power of two of threads");
-            distribution.threads = u64::from(threads);
-        }
-        let plan = SharedPlan::of(instance, distribution, target)?;
+        let scheduled = schedule(instance.clone(), target, threads);
+        registers::check(&scheduled, target)?;
+        let plan = SharedPlan::of(&scheduled, target)?;
         let backend = backend(target.family);
         let machine = (backend.machine)(target.name)?;
         let ir = Ir::new(context, &instance.name, FEATURES);
         machine.prepare(&ir.module);
-        emit(&ir, instance, (&backend.device, target), symbol, distribution, &plan, places);
-        let (threads, shared_bytes) = (distribution.threads as u32, plan.bytes());
+        emit(&ir, &scheduled, (&backend.device, target), symbol, &plan, places);
+        let (threads, shared_bytes) = (scheduled.threads().count() as u32, plan.bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
         let launch = Launch { threads, shared_bytes: dynamic, scratch_bytes: 0 };
         Ok(Module { ir, launch, shared_bytes, machine, backend })
@@ -128,19 +128,18 @@ pub(crate) fn compile(
 /// Emits the kernel.
 fn emit(
     ir: &Ir<'_>,
-    instance: &Instance,
+    scheduled: &Scheduled,
     (device, target): (&Device, &TargetDesc),
     symbol: &str,
-    distribution: Distribution,
     plan: &SharedPlan,
     places: Places,
 ) {
-    let resources = Resources { threads: distribution.threads as u32, shared_bytes: plan.bytes() as u32 };
-    let entry = device.entry(ir, symbol, &KernelAbi::of(instance), resources);
-    let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &instance.file));
-    let mut emitter =
-        Emitter::new(ir, instance, (device, target), distribution, plan, entry, source.as_ref());
-    emitter.ops(instance.body());
+    let threads = scheduled.threads().count() as u32;
+    let resources = Resources { threads, shared_bytes: plan.bytes() as u32 };
+    let entry = device.entry(ir, symbol, &KernelAbi::of(scheduled), resources);
+    let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &scheduled.file));
+    let mut emitter = Emitter::new(ir, scheduled, (device, target), plan, entry, source.as_ref());
+    emitter.ops(scheduled.body());
     ir.return_void();
     if let Some(source) = &source {
         source.finish(ir);

@@ -1,35 +1,34 @@
-//! Ops whose result is made of elements of their operands at places that are known: `broadcast`, `permute` and the
-//! movement ops, as pieces ([`tile_ir::ops::movement`]).
+//! Ops whose result is made of elements of their operands at places that are known: `broadcast`, `permute`,
+//! `reshape` and the movement ops, as pieces ([`tile_ir::ops::movement`]).
 //!
 //! Where each thread already holds the elements of a piece that it needs, slots are renamed. Otherwise the piece's
 //! operand goes through shared memory. A slot whose elements lie in boxes of several pieces chooses.
 
-use super::distribution::{Distribution, Mapping, Slot, extents, strides};
-use super::fragment::{Fragment, REGISTER_SLOTS};
+use super::coordinates::Mapping;
+use super::exchange;
+use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use crate::emit::positions::Positions;
 use inkwell::values::IntValue;
+use std::collections::HashMap;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::movement::{Numbers, Piece};
-use tile_ir::{DType, Instance, Op, OpId, Type, ValueId};
+use tile_ir::{OpId, Type, ValueId};
+use tile_layout::linear::Distribution;
 
 /// A movement op and how threads come by its elements.
 struct Movement {
-    dtype: DType,
     shape: Vec<usize>,
-    slots: usize,
     parts: Vec<Part>,
-    /// Elements of each operand; of a scalar, none.
-    operand_elements: Vec<u64>,
 }
 
 /// A piece, seen from the threads.
 struct Part {
     piece: Piece,
-    dtype: DType,
-    /// Extents of the operand.
+    /// Extents of the operand; none of a scalar.
     operand: Vec<usize>,
     /// For each slot of the result that has elements in the box, the operand's slot that every thread holds them
     /// in; `None` where threads hold elements of each other.
@@ -45,146 +44,114 @@ enum Coverage {
     Everything,
 }
 
-impl Movement {
-    fn of(instance: &Instance, distribution: Distribution, data: &OpData, op: &Op) -> Option<Movement> {
-        let shape_of = |value: ValueId| -> Vec<usize> {
-            match instance.ty(value) {
-                Type::Tile(_) => extents(instance, value).iter().map(|&extent| extent as usize).collect(),
-                _ => Vec::new(),
-            }
-        };
-        let operands: Vec<Vec<usize>> = data.operands.iter().map(|&value| shape_of(value)).collect();
-        let shape = data.results.first().map(|&result| shape_of(result))?;
-        let pieces = op.pieces(&operands, &shape)?;
-        let elements = shape.iter().product::<usize>() as u64;
-        let dtype = instance.ty(data.results[0]).elem().known().expect("an instance has no dtype parameters");
-        let part = |piece: Piece| Part::of(piece, dtype, &operands, &shape, distribution);
-        Some(Movement {
-            dtype,
-            parts: pieces.into_iter().map(part).collect(),
-            slots: distribution.slots(elements),
-            operand_elements: operands
-                .iter()
-                .map(|shape| if shape.is_empty() { 0 } else { shape.iter().product::<usize>() as u64 })
-                .collect(),
-            shape,
-        })
+fn extents_of(scheduled: &Scheduled, value: ValueId) -> Vec<usize> {
+    match scheduled.ty(value) {
+        Type::Tile(_) => scheduled.distribution(value).shape().iter().map(|&extent| extent as usize).collect(),
+        _ => Vec::new(),
     }
+}
 
-    fn elements(&self) -> u64 {
-        self.shape.iter().product::<usize>() as u64
+impl Movement {
+    fn of(scheduled: &Scheduled, data: &OpData) -> Option<Movement> {
+        let result = *data.results.first()?;
+        let operands: Vec<Vec<usize>> =
+            data.operands.iter().map(|&value| extents_of(scheduled, value)).collect();
+        let shape = extents_of(scheduled, result);
+        let pieces = data.op.pieces(&operands, &shape)?;
+        let to = scheduled.distribution(result);
+        let part = |piece: Piece| {
+            let operand = data.operands[piece.operand];
+            let from = matches!(scheduled.ty(operand), Type::Tile(_)).then(|| scheduled.distribution(operand));
+            Part::of(piece, from, to)
+        };
+        Some(Movement { parts: pieces.into_iter().map(part).collect(), shape })
     }
 
     /// Whether an operand goes through shared memory.
     fn is_shared(&self, operand: usize) -> bool {
         let mut parts = self.parts.iter().filter(|part| part.piece.operand == operand);
-        self.operand_elements[operand] > 0 && parts.any(|part| part.renamed.is_none())
-    }
-
-    fn shared_operands(&self) -> impl Iterator<Item = usize> {
-        (0..self.operand_elements.len()).filter(|&operand| self.is_shared(operand))
+        parts.any(|part| part.renamed.is_none())
     }
 }
 
 impl Part {
-    fn of(
-        piece: Piece,
-        dtype: DType,
-        operands: &[Vec<usize>],
-        shape: &[usize],
-        distribution: Distribution,
-    ) -> Part {
-        let (threads, elements) = (distribution.threads, shape.iter().product::<usize>() as u64);
-        let operand = &operands[piece.operand];
-        let mut reach = Reach::of(&piece, operand, shape);
-        let slots = distribution.slots(elements);
+    fn of(piece: Piece, from: Option<&Distribution>, to: &Distribution) -> Part {
+        let mut renaming = from.map(Renaming::of);
         let (mut renamed, mut coverage) = (Some(Vec::new()), Vec::new());
-        for slot in 0..slots as u64 {
-            let (mut inside, mut from, mut local) = (0, None, true);
-            let last = ((slot + 1) * threads).min(elements);
-            for element in slot * threads..last {
-                let Some(source) = reach.source(element) else { continue };
+        for slot in 0..to.slots() {
+            let (mut inside, mut elements, mut held) = (0, 0, None);
+            for thread in 0..to.threads() {
+                let place = to.place(slot, thread);
+                if place.iter().zip(to.shape()).any(|(place, extent)| place >= extent) {
+                    continue;
+                }
+                elements += 1;
+                let Some(source) = source(&piece, &place) else { continue };
                 inside += 1;
-                let slot = *from.get_or_insert(source / threads);
-                local &= source == slot * threads + element % threads;
+                let Some(renaming) = renaming.as_mut().filter(|_| renamed.is_some()) else { continue };
+                let found = renaming.slot(&source, thread, held);
+                match found {
+                    Some(found) => held = Some(found),
+                    None => renamed = None,
+                }
             }
             coverage.push(match inside {
                 0 => Coverage::Nothing,
-                n if n == last - slot * threads => Coverage::Everything,
+                inside if inside == elements => Coverage::Everything,
                 _ => Coverage::Some,
             });
-            match &mut renamed {
-                Some(slots) if local => slots.push(from),
-                _ => renamed = None,
+            if let Some(slots) = &mut renamed {
+                slots.push(held);
             }
         }
-        // A loop over slots reads the slot that it writes.
-        let in_registers = slots <= REGISTER_SLOTS;
-        let operand_slots = distribution.slots(operand.iter().product::<usize>() as u64);
-        let stays = |slots: &Vec<Option<u64>>| {
-            let mut own = slots.iter().enumerate();
-            own.all(|(slot, from)| from.is_none_or(|from| from == slot as u64))
-        };
-        let is_scalar = operand.is_empty();
-        let renamed =
-            renamed.filter(|from| in_registers || is_scalar || operand_slots == slots && stays(from));
-        Part { piece, dtype, operand: operand.clone(), renamed, coverage }
+        let operand = from.map_or_else(Vec::new, |from| from.shape().iter().map(|&e| e as usize).collect());
+        Part { piece, operand, renamed, coverage }
     }
 
-    fn coverage(&self, slot: Slot<'_>) -> Coverage {
-        match slot {
-            Slot::Fixed(slot) => self.coverage[slot as usize],
-            Slot::Varying(_) if self.coverage.iter().all(|&c| c == Coverage::Everything) => {
-                Coverage::Everything
-            }
-            Slot::Varying(_) => Coverage::Some,
-        }
+    fn coverage(&self, slot: u64) -> Coverage {
+        self.coverage[slot as usize]
     }
 }
 
-/// Where the elements of a box come from, by number.
-struct Reach<'a> {
-    piece: &'a Piece,
-    shape: &'a [usize],
-    strides: Vec<u64>,
-    index: Vec<usize>,
+/// Where a thread holds elements of a tile.
+struct Renaming<'d> {
+    from: &'d Distribution,
+    /// The slots of thread 0 and of others that were asked for.
+    slots: HashMap<u64, HashMap<Vec<u64>, u64>>,
 }
 
-impl<'a> Reach<'a> {
-    fn of(piece: &'a Piece, operand: &[usize], shape: &'a [usize]) -> Self {
-        let operand: Vec<u64> = operand.iter().map(|&extent| extent as u64).collect();
-        Reach { piece, shape, strides: strides(&operand), index: vec![0; shape.len()] }
+impl<'d> Renaming<'d> {
+    fn of(from: &'d Distribution) -> Self {
+        Renaming { from, slots: HashMap::new() }
     }
 
-    /// The operand's element that an element of the result is; `None` outside the box.
-    fn source(&mut self, element: u64) -> Option<u64> {
-        let mut rest = element as usize;
-        for axis in (0..self.shape.len()).rev() {
-            let position = (rest % self.shape[axis]).checked_sub(self.piece.start[axis])?;
-            rest /= self.shape[axis];
-            if position >= self.piece.extents[axis] {
-                return None;
-            }
-            self.index[axis] = position;
+    /// The slot in which a thread holds an element, which must be the one given, if one is.
+    fn slot(&mut self, element: &[u64], thread: u64, expected: Option<u64>) -> Option<u64> {
+        if let Some(slot) = expected {
+            return (self.from.place(slot, thread) == element).then_some(slot);
         }
-        let sources = self.piece.sources.iter().zip(&self.strides);
-        Some(sources.map(|(source, stride)| source.position(&Numbers, &self.index) as u64 * stride).sum())
+        let from = self.from;
+        let slots = self.slots.entry(thread).or_insert_with(|| {
+            (0..from.slots()).map(|slot| (from.place(slot, thread), slot)).collect()
+        });
+        slots.get(element).copied()
     }
+}
+
+/// The operand's element that an element of the result is; `None` outside the piece's box.
+fn source(piece: &Piece, place: &[u64]) -> Option<Vec<u64>> {
+    let within = place.iter().zip(&piece.start).zip(&piece.extents).map(|((&place, &start), &extent)| {
+        (place as usize).checked_sub(start).filter(|&position| position < extent)
+    });
+    let index: Vec<usize> = within.collect::<Option<_>>()?;
+    Some(piece.sources.iter().map(|source| source.position(&Numbers, &index) as u64).collect())
 }
 
 /// The shared memory that the op needs.
-pub(super) fn requests(
-    instance: &Instance,
-    distribution: Distribution,
-    data: &OpData,
-    op: &Op,
-) -> Vec<Request> {
-    let Some(movement) = Movement::of(instance, distribution, data, op) else { return Vec::new() };
-    let request = |operand: usize| {
-        let elements = distribution.padded(movement.operand_elements[operand]);
-        Request { dtype: movement.dtype, elements }
-    };
-    movement.shared_operands().map(request).collect()
+pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
+    let Some(movement) = Movement::of(scheduled, data) else { return Vec::new() };
+    let shared = (0..data.operands.len()).filter(|&operand| movement.is_shared(operand));
+    shared.map(|operand| exchange::request(scheduled, data.operands[operand])).collect()
 }
 
 /// Where the elements of an operand are.
@@ -196,20 +163,13 @@ enum Place<'c> {
 
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn movement(&mut self, op: OpId, data: &OpData) {
-        let movement = Movement::of(self.instance, self.distribution, data, &data.op)
-            .expect("an op that moves elements");
+        let movement = Movement::of(self.scheduled, data).expect("an op that moves elements");
         let places = self.places(op, data, &movement);
         let result = data.results[0];
         let whole = movement.parts.last().filter(|part| part.piece.covers(&movement.shape));
-        let fragment = match whole.map(|part| (part, &places[part.piece.operand])) {
-            Some((_, Place::Held(Fragment::Uniform(value)))) => Fragment::Uniform(*value),
-            // Only the identity is a renaming of arrays.
-            Some((part, Place::Held(same @ Fragment::Local(_))))
-                if part.renamed.is_some() && movement.slots > REGISTER_SLOTS =>
-            {
-                same.clone()
-            }
-            _ => self.assembled(&movement, &places),
+        let fragment = match whole.map(|part| &places[part.piece.operand]) {
+            Some(Place::Held(Fragment::Uniform(value))) => Fragment::Uniform(*value),
+            _ => self.assembled(&movement, &places, result),
         };
         self.set_tile(result, fragment);
     }
@@ -226,8 +186,8 @@ impl<'c> Emitter<'_, 'c> {
             };
             let buffer = if movement.is_shared(i) { buffers.next() } else { None };
             places.push(match buffer {
-                Some(buffer) if !matches!(fragment, Fragment::Uniform(_)) => {
-                    shared.push((buffer, fragment, movement.operand_elements[i]));
+                Some(buffer) if fragment.uniform().is_none() => {
+                    shared.push((buffer, fragment, operand));
                     Place::Shared(buffer)
                 }
                 _ => Place::Held(fragment),
@@ -238,18 +198,17 @@ impl<'c> Emitter<'_, 'c> {
         }
         let buffers: Vec<Buffer> = shared.iter().map(|&(buffer, ..)| buffer).collect();
         self.reserve(&buffers);
-        for (buffer, fragment, elements) in &shared {
-            self.share(*buffer, fragment, *elements, movement.dtype);
+        for (buffer, fragment, operand) in &shared {
+            self.share(*buffer, fragment, &self.mapping(*operand));
         }
         self.sync();
         buffers.into_iter().for_each(|buffer| self.pending.read(buffer));
         places
     }
 
-    fn assembled(&self, movement: &Movement, places: &[Place<'c>]) -> Fragment<'c> {
-        let shape: Vec<u64> = movement.shape.iter().map(|&extent| extent as u64).collect();
-        let mapping = self.mapping(&shape);
-        self.map(movement.elements(), movement.dtype, |slot| {
+    fn assembled(&self, movement: &Movement, places: &[Place<'c>], result: ValueId) -> Fragment<'c> {
+        let mapping = self.mapping(result);
+        self.map(result, |slot| {
             let covers = |part: &Part| part.coverage(slot) == Coverage::Everything;
             let first = movement.parts.iter().rposition(covers).unwrap_or(0);
             let parts = movement.parts[first..].iter().filter(|p| p.coverage(slot) != Coverage::Nothing);
@@ -260,7 +219,8 @@ impl<'c> Emitter<'_, 'c> {
                     _ => value,
                 })
             });
-            value.expect("verified: pieces cover the result")
+            // A slot that is padding in every thread is in no box.
+            value.unwrap_or_else(|| self.ir.compute_type(self.dtype(result)).const_zero())
         })
     }
 
@@ -270,32 +230,67 @@ impl<'c> Emitter<'_, 'c> {
         &self,
         part: &Part,
         places: &[Place<'c>],
-        (mapping, slot): (&Mapping<'c>, Slot<'c>),
+        (mapping, slot): (&Mapping<'c>, u64),
         shape: &[usize],
     ) -> (Value<'c>, Option<IntValue<'c>>) {
         let ir = self.ir;
         let positions = Positions { ir, ty: ir.context.i32_type() };
-        let coordinates = mapping.coordinates(ir, slot).into_iter();
-        let index: Vec<_> = coordinates.map(|coordinate| coordinate.value(ir)).collect();
-        let index = positions.in_box(&part.piece, &index);
+        let index = positions.in_box(&part.piece, &mapping.index(ir, slot));
         let certain = part.coverage(slot) == Coverage::Everything;
         let inside = if certain { None } else { positions.is_inside(&part.piece, &index, shape) };
-        let value = match (&places[part.piece.operand], slot, &part.renamed) {
-            (
-                Place::Held(fragment @ (Fragment::Registers(_) | Fragment::Local(_))),
-                Slot::Fixed(i),
-                Some(slots),
-            ) => {
-                let from = slots[i as usize].expect("the slot has elements in the box");
-                self.get(fragment, part.dtype, Slot::Fixed(from))
+        let value = match (&places[part.piece.operand], &part.renamed) {
+            (Place::Held(fragment @ Fragment::Slots(_)), Some(slots)) => {
+                fragment.get(slots[slot as usize].expect("the slot has elements in the box"))
             }
-            (Place::Held(fragment), ..) => self.get(fragment, part.dtype, slot),
-            (Place::Shared(buffer), ..) => {
+            (Place::Held(fragment), _) => fragment.get(slot),
+            (Place::Shared(buffer), _) => {
                 let source = positions.linear(&part.piece.source(&positions, &index), &part.operand);
                 let safe = inside.map_or(source, |inside| ir.select_int(inside, source, self.i32(0)));
-                self.read_shared(*buffer, safe)
+                self.read_shared(*buffer, mapping.or_zero(ir, slot, safe))
             }
         };
         (value, inside)
     }
+
+    /// Op [`tile_ir::Op::Reshape`] of a tile whose elements change threads or slots.
+    pub(super) fn reshape(&mut self, op: OpId, data: &OpData) {
+        let (operand, result) = (data.operands[0], data.results[0]);
+        let fragment = match self.tile(operand).uniform() {
+            Some(value) => Fragment::Uniform(value),
+            None => match reshaped(self.scheduled, data) {
+                Some(slots) => {
+                    let source = self.tile(operand);
+                    Fragment::Slots(slots.into_iter().map(|slot| source.get(slot)).collect())
+                }
+                None => {
+                    let buffer = self.share_all(op, &[operand])[0];
+                    self.pending.read(buffer);
+                    self.take(buffer, result)
+                }
+            },
+        };
+        self.set_tile(result, fragment);
+    }
+}
+
+/// The shared memory that a reshape needs.
+pub(super) fn reshape_requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
+    match reshaped(scheduled, data) {
+        Some(_) => Vec::new(),
+        None => vec![exchange::request(scheduled, data.operands[0])],
+    }
+}
+
+/// The operand's slot of every slot of a reshaped tile, where each thread holds what it wants.
+fn reshaped(scheduled: &Scheduled, data: &OpData) -> Option<Vec<u64>> {
+    let (from, to) = (scheduled.distribution(data.operands[0]), scheduled.distribution(data.results[0]));
+    if from.reshaped(to.shape()).as_ref() != Some(to) {
+        return None;
+    }
+    let number = |place: &[u64], shape: &[u64]| {
+        place.iter().zip(shape).fold(0, |number, (place, extent)| number * extent + place)
+    };
+    let slots: HashMap<u64, u64> =
+        (0..from.slots()).map(|slot| (number(&from.place(slot, 0), from.shape()), slot)).collect();
+    (0..to.slots()).map(|slot| slots.get(&number(&to.place(slot, 0), to.shape())).copied()).collect()
 }

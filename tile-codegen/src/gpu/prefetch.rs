@@ -1,7 +1,7 @@
 //! Prefetches: the lines of a tile's rows are dealt to the threads of a block; or the rows, where its view asks for
 //! copies of whole rows and the target has them.
 
-use super::distribution::{quotient, remainder};
+use super::coordinates::{quotient, remainder};
 use super::region::Emitter;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
@@ -23,9 +23,8 @@ impl<'c> Emitter<'_, 'c> {
         if i32::try_from(count).is_err() {
             return;
         }
-        let mask = self.i32(self.distribution.threads - 1);
-        let thread = self.in_loop(self.thread, false, |thread| ir.and(thread, mask));
-        ir.for_loop((thread, self.i32(count), self.i32(self.distribution.threads)), &[], |piece, _| {
+        let bounds = (self.running_thread(), self.i32(count), self.i32(self.thread_count()));
+        ir.for_loop(bounds, &[], |piece, _| {
             let row = self.row_index(quotient(ir, piece, pieces), &space);
             let range = rows.range(ir, &row);
             if whole_rows {

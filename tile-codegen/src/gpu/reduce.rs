@@ -1,246 +1,185 @@
-//! Reductions along one axis: first within each thread, then across the threads that hold the rest.
+//! Reductions along one axis: first within each thread, then between the lanes of a warp, then between warps.
 //!
-//! A tile is seen as `[outer, extent, inner]` around the reduced axis. Where the axis runs over whole slots,
-//! a thread joins its own slots; what remains is a tile `[outer, rest, inner]` held like any other. If `rest`
-//! isn't 1, that goes to shared memory, where a group of threads per result joins it: each thread every
-//! `group`-th element, then pairs of partial results. Sums and products of f16 and bf16 are kept in f32 and rounded
-//! once.
+//! Lanes give each other partial results by shuffles, in halves: afterwards all lanes that differ along the axis have
+//! the same result, bit by bit, because what joins two partial results is commutative. Warps that differ along the
+//! axis write theirs to shared memory, and every thread joins those of its results. Sums and products of f16 and bf16
+//! are kept in f32 and rounded once.
 
-use super::distribution::{Distribution, Slot, extents, quotient, remainder};
+use super::coordinates::{Coordinate, Linear};
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
+use std::collections::HashMap;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::ReduceOp;
-use tile_ir::{DType, Instance, OpId};
+use tile_ir::{DType, OpId};
+use tile_layout::linear::Distribution;
 
-/// A reduction's extents and how it is split.
-#[derive(Clone, Copy, Debug)]
-struct Reduction {
+/// A reduction and which bits of a thread's number differ along its axis.
+struct Reduction<'s> {
     op: ReduceOp,
+    axis: usize,
     /// The format in which elements are joined.
     dtype: DType,
-    outer: u64,
-    inner: u64,
-    /// Extent of the axis after each thread has joined its slots.
-    rest: u64,
-    /// Slots `[_, joined, stride]` of the operand that a thread joins.
-    joined: u64,
-    slot_stride: u64,
-    /// Threads per result that join the rest; 1 where a thread joins whole results.
-    group: u64,
+    operand: &'s Distribution,
+    result: &'s Distribution,
+    /// Bits of the lane's number.
+    lanes: Vec<u32>,
+    /// Bits of the thread's number that are the warp's.
+    warps: Vec<u32>,
 }
 
-impl Reduction {
-    fn of(
-        instance: &Instance,
-        distribution: Distribution,
-        data: &OpData,
-        op: ReduceOp,
-        axis: usize,
-    ) -> Reduction {
-        let shape = extents(instance, data.operands[0]);
-        let dtype =
-            instance.ty(data.operands[0]).elem().known().expect("an instance has no dtype parameters");
-        let (outer, extent) = (shape[..axis].iter().product::<u64>(), shape[axis]);
-        let inner = shape[axis + 1..].iter().product::<u64>();
-        let threads = distribution.threads;
-        let (rest, slot_stride) = if inner.is_multiple_of(threads) {
-            (1, inner / threads)
-        } else if threads.is_multiple_of(inner) && extent.is_multiple_of(threads / inner) {
-            (threads / inner, 1)
-        } else {
-            (extent, 1)
+impl<'s> Reduction<'s> {
+    fn of(scheduled: &'s Scheduled, data: &OpData, op: ReduceOp, axis: usize) -> Reduction<'s> {
+        let (operand, result) =
+            (scheduled.distribution(data.operands[0]), scheduled.distribution(data.results[0]));
+        let dtype = scheduled.ty(data.operands[0]).elem().known().expect("an instance has no dtype parameters");
+        let copies = operand.copies();
+        let along = operand.thread_bits().enumerate().filter(|(_, position)| position[axis] != 0);
+        let bits = along.map(|(bit, _)| bit as u32).filter(|bit| copies >> bit & 1 == 0);
+        let lane_bits = operand.lane_count().ilog2();
+        let (lanes, warps) = bits.partition(|&bit| bit < lane_bits);
+        Reduction { op, axis, dtype: op.partial(dtype), operand, result, lanes, warps }
+    }
+
+    /// The slots of the operand that each slot of the result joins.
+    fn members(&self) -> Vec<Vec<u64>> {
+        let key = |distribution: &Distribution, slot: u64| {
+            let (mut start, mut within) = distribution.slot(slot);
+            (start[self.axis], within[self.axis]) = (0, 0);
+            (start, within)
         };
-        let results = outer * inner;
-        let floor = |n: u64| 1 << n.ilog2();
-        let group = if results < threads { floor(threads / results).min(floor(rest)) } else { 1 };
-        Reduction {
-            op,
-            dtype: op.partial(dtype),
-            outer,
-            inner,
-            rest,
-            joined: extent / rest,
-            slot_stride,
-            group,
+        let slots = (0..self.result.slots()).map(|slot| (key(self.result, slot), slot as usize));
+        let slots: HashMap<_, _> = slots.collect();
+        let mut members = vec![Vec::new(); slots.len()];
+        for slot in 0..self.operand.slots() {
+            members[slots[&key(self.operand, slot)]].push(slot);
         }
+        members
     }
 
     fn results(&self) -> u64 {
-        self.outer * self.inner
+        self.result.shape().iter().product()
     }
 }
 
-/// The shared memory that the op needs: the tile that threads can't reduce on their own, and a partial result
-/// per thread.
-pub(super) fn requests(
-    instance: &Instance,
-    distribution: Distribution,
-    data: &OpData,
-    op: ReduceOp,
-    axis: usize,
-) -> Vec<Request> {
-    let reduction = Reduction::of(instance, distribution, data, op, axis);
-    let request = |elements| Request { dtype: reduction.dtype, elements };
-    match (reduction.rest, reduction.group) {
-        (1, _) => Vec::new(),
-        (rest, 1) => vec![request(distribution.padded(reduction.results() * rest))],
-        (rest, _) => {
-            vec![request(distribution.padded(reduction.results() * rest)), request(distribution.threads)]
-        }
+/// The shared memory that the op needs: a partial result for each warp along the axis.
+pub(super) fn requests(scheduled: &Scheduled, data: &OpData, op: ReduceOp, axis: usize) -> Vec<Request> {
+    let reduction = Reduction::of(scheduled, data, op, axis);
+    if reduction.warps.is_empty() {
+        return Vec::new();
     }
+    vec![Request { dtype: reduction.dtype, elements: reduction.results() << reduction.warps.len() }]
 }
 
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn reduce(&mut self, op: OpId, data: &OpData, kind: ReduceOp, axis: usize) {
-        let reduction = Reduction::of(self.instance, self.distribution, data, kind, axis);
+        let reduction = Reduction::of(self.scheduled, data, kind, axis);
         let (operand, result) = (data.operands[0], data.results[0]);
-        let source = self.tile(operand).clone();
-        let mut fragment = self.within_threads(&reduction, &source, self.dtype(operand));
-        if reduction.rest > 1 {
-            fragment = self.across_threads(&reduction, &self.plan.buffers(op), &fragment);
+        let members = self.own_elements(&reduction, operand);
+        let mut partial: Vec<Value<'c>> =
+            members.into_iter().map(|values| self.join_all(&reduction, values)).collect();
+        for &lane in &reduction.lanes {
+            for value in &mut partial {
+                let other = self.dialect.shuffle(self.ir, self.thread_count(), self.thread, *value, 1 << lane);
+                *value = self.join(&reduction, *value, other);
+            }
+        }
+        if let Some(&buffer) = self.plan.buffers(op).first() {
+            partial = self.across_warps(&reduction, buffer, result, &partial);
         }
         let dtype = self.dtype(result);
         if dtype != reduction.dtype {
-            fragment = self.map(reduction.results(), dtype, |slot| {
-                let sum = self.get(&fragment, reduction.dtype, slot).into_float_value();
-                self.ir.round_to(sum, dtype).into()
-            });
+            partial.iter_mut().for_each(|sum| *sum = self.ir.round_to(sum.into_float_value(), dtype).into());
         }
-        self.set_tile(result, fragment);
+        self.set_tile(result, Fragment::Slots(partial));
     }
 
-    fn join(&self, reduction: &Reduction, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+    fn join(&self, reduction: &Reduction<'_>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         self.ir.binary(reduction.op.combine(), reduction.dtype, a, b)
     }
 
-    /// The tile `[outer, rest, inner]`.
-    fn within_threads(&self, reduction: &Reduction, source: &Fragment<'c>, dtype: DType) -> Fragment<'c> {
-        if reduction.joined == 1 {
-            return source.clone();
-        }
-        let &Reduction { joined, slot_stride: stride, .. } = reduction;
-        let elements = reduction.results() * reduction.rest;
-        self.map(elements, reduction.dtype, |slot| {
-            let first = match slot {
-                Slot::Fixed(slot) => Slot::Fixed(slot / stride * stride * joined + slot % stride),
-                Slot::Varying(slot) => {
-                    let outer = self.ir.mul(quotient(self.ir, slot, stride), self.i32(stride * joined));
-                    Slot::Varying(self.ir.add(outer, remainder(self.ir, slot, stride)))
-                }
-            };
-            self.join_slots(reduction, source, dtype, first)
-        })
-    }
-
-    fn join_slots(
-        &self,
-        reduction: &Reduction,
-        source: &Fragment<'c>,
-        dtype: DType,
-        first: Slot<'c>,
-    ) -> Value<'c> {
-        let ir = self.ir;
-        let initial = self.get(source, dtype, first);
-        if let (Slot::Fixed(first), false) = (first, matches!(source, Fragment::Local(_))) {
-            let slots = (1..reduction.joined).map(|i| Slot::Fixed(first + i * reduction.slot_stride));
-            return slots.fold(initial, |sum, slot| self.join(reduction, sum, self.get(source, dtype, slot)));
-        }
-        let first = match first {
-            Slot::Fixed(slot) => self.i32(slot),
-            Slot::Varying(slot) => slot,
-        };
-        let bounds = (self.i32(1), self.i32(reduction.joined), self.i32(1));
-        let sums = ir.for_loop(bounds, &[initial], |i, sums| {
-            let slot = ir.add(first, ir.mul(i, self.i32(reduction.slot_stride)));
-            vec![self.join(reduction, sums[0], self.get(source, dtype, Slot::Varying(slot)))]
-        });
-        sums[0]
-    }
-
-    fn across_threads(
-        &mut self,
-        reduction: &Reduction,
-        buffers: &[Buffer],
-        fragment: &Fragment<'c>,
-    ) -> Fragment<'c> {
-        let tile = buffers[0];
-        self.reserve(buffers);
-        self.share(tile, fragment, reduction.results() * reduction.rest, reduction.dtype);
-        self.sync();
-        self.pending.read(tile);
-        match buffers.get(1) {
-            None => self.join_alone(reduction, tile),
-            Some(&partial) => self.join_in_groups(reduction, tile, partial),
-        }
-    }
-
-    /// Where in the tile `[outer, rest, inner]` the elements of a result start; they are `inner` apart.
-    fn line(&self, reduction: &Reduction, result: IntValue<'c>) -> IntValue<'c> {
-        let ir = self.ir;
-        let outer = quotient(ir, result, reduction.inner);
-        let inner = remainder(ir, result, reduction.inner);
-        ir.add(ir.mul(outer, self.i32(reduction.rest * reduction.inner)), inner)
-    }
-
-    /// Joins elements `first, first + step, …` of a line.
-    fn join_line(
-        &self,
-        reduction: &Reduction,
-        tile: Buffer,
-        line: IntValue<'c>,
-        (first, step): (IntValue<'c>, u64),
-    ) -> Value<'c> {
-        let ir = self.ir;
-        let read =
-            |i: IntValue<'c>| self.read_shared(tile, ir.add(line, ir.mul(i, self.i32(reduction.inner))));
-        let step = self.i32(step);
-        let bounds = (ir.add(first, step), self.i32(reduction.rest), step);
-        let sums =
-            ir.for_loop(bounds, &[read(first)], |i, sums| vec![self.join(reduction, sums[0], read(i))]);
-        sums[0]
-    }
-
-    fn join_alone(&self, reduction: &Reduction, tile: Buffer) -> Fragment<'c> {
-        let mapping = self.mapping(&[reduction.results()]);
-        self.map(reduction.results(), reduction.dtype, |slot| {
-            let line = self.line(reduction, mapping.element(self.ir, slot));
-            self.join_line(reduction, tile, line, (self.i32(0), 1))
-        })
-    }
-
-    /// Thread `result · group + member` joins its share; then halves of the group are joined. Threads beyond
-    /// the last group repeat its work on partial results of their own.
-    fn join_in_groups(&mut self, reduction: &Reduction, tile: Buffer, partial: Buffer) -> Fragment<'c> {
-        let (ir, group) = (self.ir, reduction.group);
-        let last = self.i32(reduction.results() - 1);
-        let result = quotient(ir, self.thread, group);
-        let result = ir.select_int(ir.icmp(IntPredicate::ULT, result, last), result, last);
-        let member = remainder(ir, self.thread, group);
-        let line = self.line(reduction, result);
-        let own = self.join_line(reduction, tile, line, (member, group));
-        self.write_shared(partial, self.thread, own);
-        let mut half = group / 2;
-        while half > 0 {
-            self.sync();
-            let joins = ir.icmp(IntPredicate::ULT, member, self.i32(half));
-            ir.if_then(joins, || {
-                let other = self.read_shared(partial, ir.add(self.thread, self.i32(half)));
-                let sum = self.join(reduction, self.read_shared(partial, self.thread), other);
-                self.write_shared(partial, self.thread, sum);
+    /// Joins neighbours until one value is left: steps that wait for each other are few.
+    fn join_all(&self, reduction: &Reduction<'_>, mut values: Vec<Value<'c>>) -> Value<'c> {
+        while values.len() > 1 {
+            let pairs = values.chunks(2).map(|pair| match *pair {
+                [a, b] => self.join(reduction, a, b),
+                _ => pair[0],
             });
-            half /= 2;
+            values = pairs.collect();
+        }
+        values[0]
+    }
+
+    /// The running thread's elements of each result; in place of padding, what changes nothing.
+    fn own_elements(&self, reduction: &Reduction<'_>, operand: tile_ir::ValueId) -> Vec<Vec<Value<'c>>> {
+        let (ir, source, mapping) = (self.ir, self.tile(operand), self.mapping(operand));
+        let identity = ir.literal(reduction.op.identity(reduction.dtype), reduction.dtype);
+        let element = |slot: u64| {
+            let value = source.get(slot);
+            let inside = if reduction.operand.is_padded(reduction.axis) {
+                mapping.is_element(ir, slot)
+            } else {
+                None
+            };
+            inside.map_or(value, |inside| ir.select(inside, value, identity))
+        };
+        let members = reduction.members().into_iter();
+        members.map(|slots| slots.into_iter().map(element).collect()).collect()
+    }
+
+    fn across_warps(
+        &mut self,
+        reduction: &Reduction<'_>,
+        buffer: Buffer,
+        result: tile_ir::ValueId,
+        partial: &[Value<'c>],
+    ) -> Vec<Value<'c>> {
+        let (ir, mapping) = (self.ir, self.mapping(result));
+        let count = 1u64 << reduction.warps.len();
+        self.reserve(&[buffer]);
+        // The warp's place along the axis, as a number of partial results.
+        let mut places = vec![0; self.thread_count().ilog2() as usize];
+        for (i, &bit) in reduction.warps.iter().enumerate() {
+            places[bit as usize] = 1 << i;
+        }
+        let own = Linear::of(ir, self.running_thread(), &places).at(ir, 0, 0);
+        let answers = self.answers_along(reduction, &mapping);
+        for (slot, &value) in partial.iter().enumerate() {
+            let place = mapping.element(ir, slot as u64).then(ir, count, own);
+            let write = || self.write_shared(buffer, place.value(ir), value);
+            let inside = mapping.is_element(ir, slot as u64);
+            self.where_it_holds(super::coordinates::both(ir, inside, answers), write);
         }
         self.sync();
-        self.pending.read(partial);
-        let mapping = self.mapping(&[reduction.results()]);
-        self.map(reduction.results(), reduction.dtype, |slot| {
-            let result = mapping.element(ir, slot);
-            self.read_shared(partial, ir.mul(result, self.i32(group)))
+        self.pending.read(buffer);
+        let join = |slot: u64| {
+            let element = mapping.element(ir, slot);
+            let first = mapping.or_zero(ir, slot, element.then(ir, count, ZERO).value(ir));
+            let read = |i| self.read_shared(buffer, ir.add(first, self.i32(i)));
+            self.join_all(reduction, (0..count).map(read).collect())
+        };
+        (0..mapping.slots()).map(join).collect()
+    }
+
+    /// Whether the running thread answers for its warp's partial results: it does but for copies of what other
+    /// threads of the warp have, and copies of the warp.
+    fn answers_along(
+        &self,
+        reduction: &Reduction<'_>,
+        mapping: &super::coordinates::Mapping<'c>,
+    ) -> Option<IntValue<'c>> {
+        let warps = reduction.warps.iter().fold(0, |all, bit| all | 1 << bit);
+        let others = mapping.distribution().copies() & !warps;
+        (others != 0).then(|| {
+            let bits = self.ir.and(self.running_thread(), self.i32(others));
+            self.ir.icmp(IntPredicate::EQ, bits, self.i32(0))
         })
     }
 }
+
+const ZERO: Coordinate<'static> = Coordinate { varying: None, fixed: 0 };

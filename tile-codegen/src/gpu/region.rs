@@ -5,15 +5,16 @@
 //! stand anywhere in them.
 
 use super::dialect::{Device, Entry};
-use super::distribution::{Distribution, Mapping, extents, i32_const};
-use super::fragment::{Fragment, REGISTER_SLOTS, local_array};
+use super::coordinates::{Mapping, i32_const};
+use super::fragment::Fragment;
 use super::places::SourcePlaces;
 use super::shared::{Pending, SharedPlan};
 use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use tile_ir::abi::KernelAbi;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::schedule::TileOrder;
 use tile_ir::types::TensorType;
@@ -24,9 +25,9 @@ use tile_ir::{DType, Dim, Instance, Op, OpId, RegionId, TargetDesc, Type, ValueI
 pub(super) struct Emitter<'a, 'c> {
     pub(super) ir: &'a Ir<'c>,
     pub(super) instance: &'a Instance,
+    pub(super) scheduled: &'a Scheduled,
     pub(super) dialect: &'a Device,
     pub(super) target: &'a TargetDesc,
-    pub(super) distribution: Distribution,
     pub(super) plan: &'a SharedPlan,
     /// The running thread's number in its block, an i32.
     pub(super) thread: IntValue<'c>,
@@ -55,13 +56,13 @@ pub(super) struct Emitter<'a, 'c> {
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn new(
         ir: &'a Ir<'c>,
-        instance: &'a Instance,
+        scheduled: &'a Scheduled,
         (dialect, target): (&'a Device, &'a TargetDesc),
-        distribution: Distribution,
         plan: &'a SharedPlan,
         entry: Entry<'c>,
         places: Option<&'a SourcePlaces<'c>>,
     ) -> Self {
+        let instance: &Instance = scheduled;
         let abi = KernelAbi::of(instance);
         let sizes: HashMap<_, _> = abi.sizes.iter().cloned().zip(entry.sizes).collect();
         let space: Vec<_> = abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
@@ -71,9 +72,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Emitter {
             ir,
             instance,
+            scheduled,
             dialect,
             target,
-            distribution,
             plan,
             thread: entry.thread,
             shared: entry.shared,
@@ -104,7 +105,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn shape(&self, value: ValueId) -> Vec<u64> {
-        extents(self.instance, value)
+        self.scheduled.distribution(value).shape().to_vec()
     }
 
     pub(super) fn elements(&self, value: ValueId) -> u64 {
@@ -147,12 +148,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.place(tensor, source, &names)
     }
 
-    /// The element indices of the running thread's slots in a tile of this shape.
-    pub(super) fn mapping(&self, shape: &[u64]) -> Mapping<'c> {
+    /// The positions of the running thread's slots in a tile.
+    pub(super) fn mapping(&self, tile: ValueId) -> Mapping<'c> {
+        Mapping::new(self.ir, self.scheduled.distribution(tile), self.running_thread())
+    }
+
+    /// The threads of a block.
+    pub(super) fn thread_count(&self) -> u64 {
+        self.scheduled.threads().count()
+    }
+
+    /// The running thread's number, an i32, from which nothing leaves the innermost loop.
+    pub(super) fn running_thread(&self) -> IntValue<'c> {
         // The mask says again what the opaque number hides: its range.
-        let mask = self.i32(self.distribution.threads - 1);
-        let thread = self.in_loop(self.thread, false, |thread| self.ir.and(thread, mask));
-        Mapping::new(self.ir, self.distribution, thread, shape)
+        let mask = self.i32(self.thread_count() - 1);
+        self.in_loop(self.thread, false, |thread| self.ir.and(thread, mask))
     }
 
     /// A number that what is computed from it doesn't leave the innermost loop.
@@ -189,10 +199,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     data.results.iter().copied().zip(self.tile_index.iter().map(|&index| index.into()));
                 self.scalars.extend(axes);
             }
-            Op::LoadMasked | Op::Load { .. } => self.load(data),
+            Op::LoadMasked | Op::Load { .. } => self.load(op, data),
             Op::GatherLoad => self.gather_load(data),
-            Op::StoreMasked | Op::Store => self.store(data),
-            Op::Atomic(atomic) => self.atomic(data, *atomic),
+            Op::StoreMasked | Op::Store => self.store(op, data),
+            Op::Atomic(atomic) => self.atomic(op, data, *atomic),
             Op::For => self.for_loop(data),
             Op::While => self.while_loop(data),
             Op::Tiles(order) => self.tile_loop(data, order),
@@ -208,10 +218,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Gather { axis } => self.gather(op, data, *axis),
             Op::Scatter { axis, mode } => self.scatter(op, data, *axis, *mode),
             Op::Item => self.item(op, data),
-            Op::Reshape(_) => {
-                let same = self.tile(data.operands[0]).clone();
-                self.set_tile(data.results[0], same);
-            }
+            Op::Reshape(_) => self.reshape(op, data),
+            Op::ConvertLayout => self.convert_layout(op, data),
             Op::Splat(_) => {
                 let value = self.scalar(data.operands[0]);
                 self.set_tile(data.results[0], Fragment::Uniform(value));
@@ -225,9 +233,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn iota(&mut self, data: &OpData, axis: usize) {
         let result = data.results[0];
-        let (shape, dtype) = (self.shape(result), self.dtype(result));
-        let mapping = self.mapping(&shape);
-        let fragment = self.map(self.elements(result), dtype, |slot| {
+        let (mapping, dtype) = (self.mapping(result), self.dtype(result));
+        let fragment = self.map(result, |slot| {
             let position = mapping.coordinates(self.ir, slot)[axis].value(self.ir);
             self.ir.cast(DType::U32, dtype, position.into())
         });
@@ -242,20 +249,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.scalars.insert(result, value);
             return;
         }
-        let operands: Vec<_> =
-            data.operands.iter().map(|&value| (self.tile(value), self.dtype(value))).collect();
-        let uniform: Option<Vec<_>> = operands
-            .iter()
-            .map(|(fragment, _)| match fragment {
-                Fragment::Uniform(value) => Some(*value),
-                _ => None,
-            })
-            .collect();
+        let operands: Vec<_> = data.operands.iter().map(|&value| self.tile(value)).collect();
+        let uniform: Option<Vec<_>> = operands.iter().map(|fragment| fragment.uniform()).collect();
         let fragment = match uniform {
             Some(operands) => Fragment::Uniform(self.leaf(data, &operands)),
-            None => self.map(self.elements(result), self.dtype(result), |slot| {
-                let values: Vec<_> =
-                    operands.iter().map(|&(fragment, dtype)| self.get(fragment, dtype, slot)).collect();
+            None => self.map(result, |slot| {
+                let values: Vec<_> = operands.iter().map(|fragment| fragment.get(slot)).collect();
                 self.leaf(data, &values)
             }),
         };
@@ -293,22 +292,44 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn for_loop(&mut self, data: &'a OpData) {
-        let (start, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
+        let bounds = (self.index(data.operands[0]), self.index(data.operands[1]), self.ir.i64(1));
         let region = data.regions[0];
         let (&counter, params) =
             self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
-        let homes: Vec<_> = params.iter().map(|&param| self.home(param)).collect();
-        let initial = self.carry(&data.operands[2..], &homes);
-        let ir = self.ir;
-        // What the last iteration read isn't known to the next one.
+        let begin = |emitter: &mut Self, i: IntValue<'c>| emitter.set_scalar(counter, i.into());
+        self.counted_loop(data, bounds, (&data.operands[2..], params), begin);
+    }
+
+    fn tile_loop(&mut self, data: &'a OpData, order: &TileOrder<Dim>) {
+        let shared = self.shared_tiles.expect("a persistent kernel's launch says how tiles are shared");
+        let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
+        let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
+        let params = &self.instance.region(data.regions[0]).params;
+        let begin = |emitter: &mut Self, number: IntValue<'c>| {
+            emitter.tile_index = emitter.ir.tile_index(order, &space, number);
+        };
+        let bounds = (self.block[0], shared.tiles, shared.blocks);
+        self.counted_loop(data, bounds, (&data.operands[1..], params), begin);
+    }
+
+    /// A loop whose turns are counted; `begin` is told the number of each.
+    fn counted_loop(
+        &mut self,
+        data: &'a OpData,
+        bounds: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        (initial, params): (&[ValueId], &'a [ValueId]),
+        begin: impl FnOnce(&mut Self, IntValue<'c>),
+    ) {
+        let (initial, ir) = (self.flat_all(initial), self.ir);
+        // What the last turn read isn't known to the next one.
         self.pending = Pending::unknown();
-        let finals = ir.for_loop((start, end, ir.i64(1)), &initial, |i, carried| {
-            self.scalars.insert(counter, i.into());
+        let finals = ir.for_loop(bounds, &initial, |number, carried| {
+            begin(self, number);
             self.bind(params, carried);
             self.depth += 1;
-            let yielded = self.ops(region);
+            let yielded = self.ops(data.regions[0]);
             self.depth -= 1;
-            self.carry(yielded, &homes)
+            self.flat_all(yielded)
         });
         self.pending = Pending::unknown();
         self.bind(&data.results, &finals);
@@ -319,9 +340,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             data.operands.split_first().expect("verified: `while` has a first condition");
         let region = data.regions[0];
         let params = &self.instance.region(region).params;
-        let homes: Vec<_> = params.iter().map(|&param| self.home(param)).collect();
-        let (first, initial, ir) = (self.index(condition), self.carry(initial, &homes), self.ir);
-        // What the last iteration read isn't known to the next one.
+        let (first, initial, ir) = (self.index(condition), self.flat_all(initial), self.ir);
+        // What the last turn read isn't known to the next one.
         self.pending = Pending::unknown();
         let finals = ir.while_loop(first, &initial, |carried| {
             self.bind(params, carried);
@@ -329,78 +349,28 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (&again, next) =
                 self.ops(region).split_first().expect("verified: `while` yields its condition first");
             self.depth -= 1;
-            (self.index(again), self.carry(next, &homes))
+            (self.index(again), self.flat_all(next))
         });
         self.pending = Pending::unknown();
         self.bind(&data.results, &finals);
     }
 
-    fn tile_loop(&mut self, data: &'a OpData, order: &TileOrder<Dim>) {
-        let shared = self.shared_tiles.expect("a persistent kernel's launch says how tiles are shared");
-        let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
-        let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
-        let region = data.regions[0];
-        let params = &self.instance.region(region).params;
-        let homes: Vec<_> = params.iter().map(|&param| self.home(param)).collect();
-        let (initial, ir) = (self.carry(&data.operands[1..], &homes), self.ir);
-        // What was read for the last tile isn't known to the next one.
-        self.pending = Pending::unknown();
-        let finals =
-            ir.for_loop((self.block[0], shared.tiles, shared.blocks), &initial, |number, carried| {
-                self.tile_index = ir.tile_index(order, &space, number);
-                self.bind(params, carried);
-                self.depth += 1;
-                let yielded = self.ops(region);
-                self.depth -= 1;
-                self.carry(yielded, &homes)
-            });
-        self.pending = Pending::unknown();
-        self.bind(&data.results, &finals);
-    }
-
-    /// The array that a carried tile lives in, if it lives in one.
-    fn home(&self, value: ValueId) -> Option<PointerValue<'c>> {
-        let slots = if self.is_tile(value) { self.distribution.slots(self.elements(value)) } else { 0 };
-        let in_memory = slots > REGISTER_SLOTS;
-        in_memory.then(|| local_array(self.ir, self.ir.compute_type(self.dtype(value)), slots))
-    }
-
-    /// The values that a loop carries: registers as they are, arrays copied to their homes.
-    fn carry(&self, values: &[ValueId], homes: &[Option<PointerValue<'c>>]) -> Vec<Value<'c>> {
-        let flat: Vec<Vec<Value<'c>>> = values.iter().map(|&value| self.flat(value)).collect();
-        let mut copies: BTreeMap<usize, Vec<_>> = BTreeMap::new();
-        let mut carried = Vec::new();
-        for ((&value, flat), home) in values.iter().zip(flat).zip(homes) {
-            match home {
-                None => carried.extend(flat),
-                Some(home) => {
-                    let slots = self.distribution.slots(self.elements(value));
-                    let copy = (flat[0].into_pointer_value(), *home, self.dtype(value));
-                    copies.entry(slots).or_default().push(copy);
-                    carried.push((*home).into());
-                }
-            }
-        }
-        for (slots, copies) in copies {
-            self.copy_arrays(slots, &copies);
-        }
-        carried
+    /// Values as LLVM values that a phi can join: one per slot of a tile.
+    fn flat_all(&self, values: &[ValueId]) -> Vec<Value<'c>> {
+        values.iter().flat_map(|&value| self.flat(value)).collect()
     }
 
     fn flat(&self, value: ValueId) -> Vec<Value<'c>> {
-        if !self.is_tile(value) {
-            return vec![self.scalar(value)];
-        }
-        self.flatten(self.tile(value).clone(), self.elements(value), self.dtype(value))
+        if self.is_tile(value) { self.tile(value).values(self.slots(value)) } else { vec![self.scalar(value)] }
     }
 
-    /// Defines values from what [`Self::flat`] gave for values of the same types.
+    /// Defines values from what [`Self::flat_all`] gave for values of the same types.
     fn bind(&mut self, values: &[ValueId], flat: &[Value<'c>]) {
         let mut flat = flat.iter().copied();
         for &value in values {
             if self.is_tile(value) {
-                let fragment = self.unflatten(&mut flat, self.elements(value));
-                self.set_tile(value, fragment);
+                let slots = flat.by_ref().take(self.slots(value) as usize).collect();
+                self.set_tile(value, Fragment::Slots(slots));
             } else {
                 let scalar = flat.next().expect("values are flattened and restored alike");
                 self.scalars.insert(value, scalar);
@@ -417,7 +387,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let mut emitter = this.borrow_mut();
             emitter.pending = before.clone();
             let yielded = emitter.ops(region);
-            yielded.iter().flat_map(|&value| emitter.flat(value)).collect::<Vec<_>>()
+            emitter.flat_all(yielded)
         };
         let values = ir.if_else(condition, || run(data.regions[0]), || run(data.regions[1]));
         self.pending = Pending::unknown();

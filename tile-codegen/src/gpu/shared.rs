@@ -7,12 +7,12 @@
 //! no barrier of its own for that.
 
 use super::dialect::SHARED_ALIGNMENT;
-use super::distribution::Distribution;
-use super::{gather, item, lines, messages, mma, movement, reduce};
+use super::{atomics, convert, gather, item, lines, messages, mma, movement, reduce};
 use crate::error::Error;
 use std::collections::HashMap;
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
-use tile_ir::{DType, Instance, Loc, Op, OpId, TargetDesc};
+use tile_ir::{DType, Loc, Op, OpId, TargetDesc};
 
 /// The ring is at least this large where the kernel's largest op needs less: room for two small ops.
 const SMALL_RING: u64 = 8 * 1024;
@@ -48,24 +48,23 @@ pub(super) struct SharedPlan {
 }
 
 impl SharedPlan {
-    /// Plans the buffers of an instance.
+    /// Plans the buffers of a scheduled kernel.
     ///
     /// # Errors
     /// [`Error::SharedMemory`] where one op needs more than the target has.
     pub(super) fn of(
-        instance: &Instance,
-        distribution: Distribution,
+        scheduled: &Scheduled,
         target: &TargetDesc,
     ) -> Result<SharedPlan, Error> {
-        let ops = instance.walk();
+        let ops = scheduled.walk();
         let requests: Vec<_> =
-            ops.iter().map(|&op| (op, requests(instance, distribution, instance.op(op)))).collect();
+            ops.iter().map(|&op| (op, requests(scheduled, scheduled.op(op)))).collect();
         let total = |requests: &[Request]| requests.iter().map(|request| request.bytes()).sum::<u64>();
-        let largest = requests.iter().map(|(op, requests)| (total(requests), instance.op(*op).loc));
+        let largest = requests.iter().map(|(op, requests)| (total(requests), scheduled.op(*op).loc));
         let (largest, loc) = largest.max_by_key(|&(bytes, _)| bytes).unwrap_or((0, Loc::UNKNOWN));
         let available = u64::from(target.shared_bytes);
         if largest > available {
-            let (kernel, target) = (instance.name.clone(), target.name.to_owned());
+            let (kernel, target) = (scheduled.name.clone(), target.name.to_owned());
             return Err(Error::SharedMemory { kernel, target, needed: largest, available, loc });
         }
         let ring = largest.max(SMALL_RING.min(available));
@@ -100,19 +99,22 @@ impl SharedPlan {
     }
 }
 
-fn requests(instance: &Instance, distribution: Distribution, data: &OpData) -> Vec<Request> {
+fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
     match &data.op {
-        Op::Mma => mma::requests(instance, distribution, data),
-        Op::Reduce { op, axis } => reduce::requests(instance, distribution, data, *op, *axis),
+        Op::Mma => mma::requests(scheduled, data),
+        Op::ConvertLayout => convert::requests(scheduled, data),
+        Op::Reduce { op, axis } => reduce::requests(scheduled, data, *op, *axis),
         Op::ReduceWith { .. }
         | Op::ScanWith { .. }
         | Op::Scan { .. }
         | Op::Sort { .. }
-        | Op::Histogram(_) => lines::requests(instance, distribution, data),
-        Op::Gather { .. } | Op::Scatter { .. } => gather::requests(instance, distribution, data),
-        Op::Item => item::requests(instance, distribution, data),
-        Op::Print { .. } | Op::Assert { .. } => messages::requests(instance, distribution, data),
-        op => movement::requests(instance, distribution, data, op),
+        | Op::Histogram(_) => lines::requests(scheduled, data),
+        Op::Gather { .. } | Op::Scatter { .. } => gather::requests(scheduled, data),
+        Op::Item => item::requests(scheduled, data),
+        Op::Print { .. } | Op::Assert { .. } => messages::requests(scheduled, data),
+        Op::Reshape(_) => movement::reshape_requests(scheduled, data),
+        Op::Atomic(atomic) => atomics::requests(scheduled, data, *atomic),
+        _ => movement::requests(scheduled, data),
     }
 }
 

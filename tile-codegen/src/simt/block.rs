@@ -25,6 +25,7 @@ enum State {
     AtBarrier(Loc),
     /// Waits for the other lanes of its warp, with its operand.
     AtCollective(Loc, u64),
+    AtExchange(Loc, u64),
     Ended,
 }
 
@@ -99,6 +100,13 @@ pub(super) fn barrier(place: Loc) {
 /// Waits for every lane of the warp; gives the first lane's value, which must be every lane's.
 pub(super) fn first_lane(value: u64, place: Loc) -> u64 {
     current(|block| block.arrive(State::AtCollective(place, value)));
+    give_up_turn();
+    current(|block| block.results[block.running as usize])
+}
+
+/// Waits for every lane of the warp; gives the low word of the lane that the high word names.
+pub(super) fn exchange(value: u64, place: Loc) -> u64 {
+    current(|block| block.arrive(State::AtExchange(place, value)));
     give_up_turn();
     current(|block| block.results[block.running as usize])
 }
@@ -185,6 +193,20 @@ impl Block<'_> {
         match state {
             State::AtBarrier(_) => self.open_barrier(),
             State::AtCollective(place, _) => self.finish_collective(place),
+            State::AtExchange(..) => {
+                let warp = (self.running / self.geometry.warp * self.geometry.warp) as usize;
+                let end = (warp + self.geometry.warp as usize).min(self.states.len());
+                let operand = |state: &State| match *state {
+                    State::AtExchange(_, operand) => Some(operand),
+                    _ => None,
+                };
+                if let Some(all) = self.states[warp..end].iter().map(operand).collect::<Option<Vec<_>>>() {
+                    for (i, one) in all.iter().enumerate() {
+                        self.results[warp + i] = all[(one >> 32) as usize] & 0xffff_ffff;
+                    }
+                    self.states[warp..end].fill(State::Ready);
+                }
+            }
             State::Ready | State::Ended => {}
         }
     }
@@ -222,6 +244,7 @@ impl Block<'_> {
             let what = match *state {
                 State::Ready => continue,
                 State::AtBarrier(at) => format!("at the barrier{}", place(at)),
+                State::AtExchange(at, _) => format!("for a shuffle{}", place(at)),
                 State::AtCollective(at, _) => format!("for the other lanes of its warp{}", place(at)),
                 State::Ended => "has ended".to_owned(),
             };
@@ -239,7 +262,7 @@ impl Block<'_> {
         let thread = self.states.iter().position(|state| *state != State::Ended).unwrap_or(0);
         self.running = thread as u32;
         let place = match self.states[thread] {
-            State::AtBarrier(place) | State::AtCollective(place, _) => place,
+            State::AtBarrier(place) | State::AtCollective(place, _) | State::AtExchange(place, _) => place,
             State::Ready | State::Ended => Loc::UNKNOWN,
         };
         self.fail(place, Problem::Stuck(waiting));

@@ -59,6 +59,8 @@ pub(super) fn binding(instruction: &str) -> Option<Binding> {
         "llvm.amdgcn.readfirstlane.i64" => {
             waits("tile_simt_first_lane_i64", tile_simt_first_lane_i64 as *const () as usize, 1)
         }
+        "llvm.nvvm.shfl.sync.bfly.i32" => waits("tile_simt_bfly", tile_simt_bfly as *const () as usize, 4),
+        "llvm.amdgcn.ds.bpermute" => waits("tile_simt_bpermute", tile_simt_bpermute as *const () as usize, 2),
         "prefetch.global.L2 [$0];" => {
             hints("tile_simt_prefetch_line", tile_simt_prefetch_line as *const () as usize, 1)
         }
@@ -135,6 +137,16 @@ extern "C" fn tile_simt_first_lane_i32(value: u32, place: u64) -> u32 {
 
 extern "C" fn tile_simt_first_lane_i64(value: u64, place: u64) -> u64 {
     block::first_lane(value, unpack_place(place))
+}
+
+extern "C" fn tile_simt_bfly(_mask: u32, value: u32, distance: u32, _clamp: u32, place: u64) -> u32 {
+    let lane = current(|block| block.running % block.geometry.warp);
+    block::exchange(u64::from(lane ^ distance) << 32 | u64::from(value), unpack_place(place)) as u32
+}
+
+extern "C" fn tile_simt_bpermute(address: u32, value: u32, place: u64) -> u32 {
+    let warp = current(|block| block.geometry.warp);
+    block::exchange(u64::from(address / 4 % warp) << 32 | u64::from(value), unpack_place(place)) as u32
 }
 
 extern "C" fn tile_simt_shared() -> *mut u8 {

@@ -1,6 +1,7 @@
 //! Runs a kernel's native code on arrays, and compares with the evaluator.
 
-use tile_codegen::{Options, jit, simt};
+use tile_codegen::simt::SimtKernel;
+use tile_codegen::{Error, Options, jit, simt};
 use tile_ir::abi::{KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::round::{decode, encode};
@@ -124,6 +125,16 @@ pub(crate) fn run_simt(instance: &Instance, arguments: &[Array], threads: Option
     run_simt_as(if threads.is_none() { "sm_90a" } else { "gfx942" }, instance, arguments, threads)
 }
 
+/// The kernel in blocks of `threads` threads if given, or as many more as its tiles need registers of.
+fn compile_simt(instance: &Instance, target: &TargetDesc, mut threads: Option<u32>) -> SimtKernel {
+    loop {
+        match (simt::compile(instance, target, threads), threads) {
+            (Err(Error::Registers { .. }), Some(few)) if few < target.max_threads => threads = Some(2 * few),
+            (result, _) => return result.unwrap_or_else(|error| panic!("{error}")),
+        }
+    }
+}
+
 /// The arguments after running every block as this GPU would, in blocks of `threads` threads if given.
 pub(crate) fn run_simt_as(
     target: &str,
@@ -132,7 +143,7 @@ pub(crate) fn run_simt_as(
     threads: Option<u32>,
 ) -> Vec<Array> {
     let target = TargetDesc::named(target).unwrap();
-    let kernel = simt::compile(instance, target, threads).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = compile_simt(instance, target, threads);
     let memory = Memory::of(instance, arguments);
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
     let result = unsafe { kernel.run(&memory.slots, memory.blocks) };

@@ -243,7 +243,7 @@ fn integers(kernel: &Kernel, value: ValueId) -> Option<DType> {
 }
 
 /// What divides every value of a form.
-fn form_divisor(dim: &Dim) -> u64 {
+pub(crate) fn form_divisor(dim: &Dim) -> u64 {
     dim.terms().fold(0, |divisor, (factors, coefficient)| {
         let term = factors.iter().fold(coefficient.unsigned_abs(), |term, atom| match atom {
             Atom::Rem(a, b) => product(term, common(form_divisor(a), form_divisor(b))),

@@ -278,6 +278,8 @@ pub enum Op {
     /// }
     /// ```
     Tiles(TileOrder<Dim>) = "tiles",
+    /// `tile → tile` with the same elements, in other threads of a block: see [`mod@crate::gpu`], which adds it.
+    ConvertLayout = "convert_layout",
 }
 }
 

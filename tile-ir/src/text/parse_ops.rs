@@ -130,6 +130,7 @@ impl Parser {
                 Ok(Head { op: HeadOp::While { carried }, operands })
             }
             "item" => ready(Op::Item, self.values()?),
+            "convert_layout" => ready(Op::ConvertLayout, self.values()?),
             "tiles" => {
                 let mut operands = vec![self.value()?];
                 let order = self.tile_order()?;

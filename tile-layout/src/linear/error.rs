@@ -20,6 +20,8 @@ use crate::{LayoutError, Swizzle};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LinearError {
+    /// A tile has an axis of extent 0.
+    EmptyTile,
     /// One side has more bits than fit.
     TooManyBits {
         /// Bits asked for.
@@ -242,6 +244,7 @@ impl fmt::Display for LinearError {
                 )
             }
             Self::UnsupportedFragment { instruction, reason } => write!(f, "{instruction}: {reason}"),
+            Self::EmptyTile => f.write_str("a tile without elements lies nowhere"),
             Self::ElementNotHeld { dim, bit } => {
                 write!(
                     f,

@@ -12,12 +12,13 @@
 //! | what does lane 9 hold in register 3? | [`LinearLayout::apply`] |
 //! | who holds element (5, 6)? | [`LinearLayout::pseudo_invert`] |
 //! | which copies need not be stored? | [`LinearLayout::free_mask`] |
+//! | how does a tile of any extents lie in a block's threads? | [`Distribution`] |
 //! | how do registers of one layout become another's? | [`Conversion`] |
 //! | how wide may a load be? | [`vector_width`] |
 //! | how often do banks of shared memory conflict? | [`linear_wavefronts`] |
 //! | which permutation of shared memory avoids that? | [`search_swizzle`], [`optimal_layout`] |
 //!
-//! The price is that every extent is a power of two. [`LinearLayout::from_modes`] and
+//! The price is that every extent is a power of two, but in a [`Distribution`], which repeats a linear piece. [`LinearLayout::from_modes`] and
 //! [`LinearLayout::to_modes`] cross between the two models exactly where both describe the same function, and
 //! say why where they don't: padded rows, whose offsets carry, belong to the integer model, swizzles to this one.
 //!
@@ -37,6 +38,7 @@
 
 mod banks;
 mod convert;
+mod distribution;
 mod error;
 mod fragments;
 mod layout;
@@ -49,6 +51,7 @@ mod vector;
 
 pub use banks::{Wavefronts, linear_wavefronts, wavefronts};
 pub use convert::{Conversion, Place, Route, ShufflePlan, ShuffleRound, Transfer};
+pub use distribution::Distribution;
 pub use error::LinearError;
 pub use fragments::{
     Major, MatrixMove, MatrixShape, Operand, SharedOperand, SwizzleWidth, WgmmaSlabs, WmmaGeneration, mfma,

@@ -126,6 +126,10 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Assert { message, .. } => messages::assert(op, message, operands).map(|()| Vec::new()),
         Op::Prefetch => memory::prefetch(op, operands).map(|()| Vec::new()),
         Op::Tiles(order) => control::tiles(op, order, operands),
+        Op::ConvertLayout => {
+            count(op, operands, 1)?;
+            tile_operand(op, operands, 0).map(|tile| vec![Type::Tile(tile.clone())])
+        }
     }
 }
 

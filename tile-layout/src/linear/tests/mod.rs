@@ -6,6 +6,7 @@
 
 mod banks;
 mod convert;
+mod distribution;
 mod fragments;
 mod layout;
 mod matrix;

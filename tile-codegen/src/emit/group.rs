@@ -1,0 +1,129 @@
+//! Elements that lie next to each other in memory, moved by one instruction.
+//!
+//! Elements of fewer than 32 bits are packed into words: LLVM would split a vector of them into single accesses.
+
+use super::{Ir, Value};
+use inkwell::types::{BasicType, BasicTypeEnum};
+use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
+use tile_ir::DType;
+
+const WORD: u32 = 32;
+
+impl<'c> Ir<'c> {
+    /// Reads `count` elements, a power of two of at most 16 bytes in all, from an address that is as aligned.
+    pub(crate) fn load_group(&self, address: PointerValue<'c>, dtype: DType, count: u64) -> Vec<Value<'c>> {
+        let storage = self.storage_type(dtype);
+        let stored = match storage {
+            _ if count == 1 => vec![self.load(storage, address)],
+            BasicTypeEnum::IntType(ty) if ty.get_bit_width() < WORD => {
+                self.load_packed(address, ty.get_bit_width(), count as u32)
+            }
+            storage => self.elements(self.load(self.vector_type(storage, count as u32), address), count as u32),
+        };
+        stored.into_iter().map(|value| self.value_from_storage(value, dtype)).collect()
+    }
+
+    /// Writes elements, as [`Self::load_group`] reads them.
+    pub(crate) fn store_group(&self, address: PointerValue<'c>, dtype: DType, values: &[Value<'c>]) {
+        let stored: Vec<Value<'c>> = values.iter().map(|&value| self.value_to_storage(value, dtype)).collect();
+        let value = match (stored.as_slice(), self.storage_type(dtype)) {
+            (&[value], _) => value,
+            (values, BasicTypeEnum::IntType(ty)) if ty.get_bit_width() < WORD => {
+                self.packed(values, ty.get_bit_width())
+            }
+            (values, storage) => self.vector(values, storage).into(),
+        };
+        self.store(address, value);
+    }
+
+    /// A value, each of whose words of 32 bits goes through a function; a shorter value is the low bits of one.
+    pub(crate) fn by_words(
+        &self,
+        value: Value<'c>,
+        word: impl Fn(IntValue<'c>) -> IntValue<'c>,
+    ) -> Value<'c> {
+        let number = match value {
+            Value::FloatValue(float) => self.bits(float),
+            value => value.into_int_value(),
+        };
+        let bits = number.get_type().get_bit_width();
+        let number = if bits <= WORD {
+            self.resize(word(self.resize(number, WORD, false)), bits, false)
+        } else {
+            let amount = |i: u32| number.get_type().const_int((i * WORD).into(), false);
+            let moved = (0..bits / WORD).map(|i| {
+                let low = self.resize(self.lshr(number, amount(i)), WORD, false);
+                self.shl(self.resize(word(low), bits, false), amount(i))
+            });
+            moved.reduce(|a, b| self.or(a, b)).expect("a value has bits")
+        };
+        match value {
+            Value::FloatValue(float) => self.float_of_bits(number, float.get_type()).into(),
+            _ => number.into(),
+        }
+    }
+
+    fn vector_type(&self, element: BasicTypeEnum<'c>, count: u32) -> BasicTypeEnum<'c> {
+        match element {
+            BasicTypeEnum::FloatType(ty) => ty.vec_type(count).into(),
+            BasicTypeEnum::IntType(ty) => ty.vec_type(count).into(),
+            _ => unreachable!("elements are integers or floats"),
+        }
+    }
+
+    fn elements(&self, vector: Value<'c>, count: u32) -> Vec<Value<'c>> {
+        let vector = vector.into_vector_value();
+        let index = |i: u32| self.context.i32_type().const_int(i.into(), false);
+        let element = |i| self.builder.build_extract_element(vector, index(i), "");
+        (0..count).map(|i| element(i).expect("the builder is positioned")).collect()
+    }
+
+    /// A vector of elements of this type.
+    fn vector(&self, values: &[Value<'c>], element: BasicTypeEnum<'c>) -> VectorValue<'c> {
+        let ty = self.vector_type(element, values.len() as u32).into_vector_type();
+        let insert = |vector: VectorValue<'c>, (i, &value): (usize, &BasicValueEnum<'c>)| {
+            let index = self.context.i32_type().const_int(i as u64, false);
+            self.builder.build_insert_element(vector, value, index, "").expect("the builder is positioned")
+        };
+        values.iter().enumerate().fold(ty.get_poison(), insert)
+    }
+
+    /// Small integers, read as words of up to 32 bits.
+    fn load_packed(&self, address: PointerValue<'c>, bits: u32, count: u32) -> Vec<Value<'c>> {
+        let all = bits * count;
+        let words = if all <= WORD {
+            vec![self.load(self.int_type(all).as_basic_type_enum(), address)]
+        } else {
+            let count = all / WORD;
+            self.elements(self.load(self.vector_type(self.int_type(WORD).into(), count), address), count)
+        };
+        let parts = |word: Value<'c>| {
+            let word = word.into_int_value();
+            let width = word.get_type().get_bit_width();
+            let part = move |i: u32| {
+                let shifted = self.lshr(word, word.get_type().const_int((i * bits).into(), false));
+                Value::from(self.resize(shifted, bits, false))
+            };
+            (0..width / bits).map(part).collect::<Vec<_>>()
+        };
+        words.into_iter().flat_map(parts).collect()
+    }
+
+    fn packed(&self, values: &[Value<'c>], bits: u32) -> Value<'c> {
+        let width = WORD.min(bits * values.len() as u32);
+        let word = |parts: &[Value<'c>]| -> IntValue<'c> {
+            let ty = self.int_type(width);
+            let shifted = parts.iter().enumerate().map(|(i, part)| {
+                let part = self.resize(part.into_int_value(), width, false);
+                if i == 0 { part } else { self.shl(part, ty.const_int(i as u64 * u64::from(bits), false)) }
+            });
+            shifted.reduce(|a, b| self.or(a, b)).expect("a word has parts")
+        };
+        let words: Vec<Value<'c>> =
+            values.chunks((width / bits) as usize).map(|parts| word(parts).into()).collect();
+        match words.as_slice() {
+            [word] => *word,
+            words => self.vector(words, self.int_type(width).into()).into(),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Elements that threads of a block give each other through shared memory: written row-major, and read after a
+//! barrier.
+
+use super::coordinates::{Coordinate, Mapping};
+use super::fragment::Fragment;
+use super::region::Emitter;
+use super::shared::{Buffer, Request};
+use crate::emit::Value;
+use inkwell::values::{IntValue, PointerValue};
+use tile_ir::{DType, OpId, ValueId};
+use tile_ir::gpu::Scheduled;
+
+/// The widest access of a thread, in bytes.
+const WIDEST: u64 = 16;
+
+/// Shared memory for all of a tile.
+pub(super) fn request(scheduled: &Scheduled, tile: ValueId) -> Request {
+    let dtype = scheduled.ty(tile).elem().known().expect("an instance has no dtype parameters");
+    Request { dtype, elements: scheduled.distribution(tile).shape().iter().product() }
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// Waits for the block.
+    pub(super) fn sync(&mut self) {
+        self.dialect.barrier(self.ir);
+        self.pending.clear();
+    }
+
+    /// Makes sure that nobody still reads what lay in these buffers.
+    pub(super) fn reserve(&mut self, buffers: &[Buffer]) {
+        if buffers.iter().any(|&buffer| self.pending.conflicts(buffer)) {
+            self.sync();
+        }
+    }
+
+    /// How many neighbours along the last axis go to or come from a row-major buffer at once.
+    fn row_width(mapping: &Mapping<'c>, dtype: DType) -> u64 {
+        let distribution = mapping.distribution();
+        let Some(last) = distribution.shape().len().checked_sub(1) else { return 1 };
+        let extent = distribution.shape()[last];
+        let most = (WIDEST / dtype.bytes() as u64).min(1 << extent.trailing_zeros());
+        distribution.neighbours(last).min(most)
+    }
+
+    /// Writes a tile's fragment to a buffer, row-major.
+    pub(super) fn share(&self, buffer: Buffer, fragment: &Fragment<'c>, mapping: &Mapping<'c>) {
+        let ir = self.ir;
+        let width = Self::row_width(mapping, buffer.dtype);
+        for slot in (0..mapping.slots()).step_by(width as usize) {
+            let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
+            let address = self.shared_place(buffer, mapping.element(ir, slot));
+            let write = || ir.store_group(address, buffer.dtype, &values);
+            self.where_it_holds(mapping.answers(ir, slot), write);
+        }
+    }
+
+    /// Puts an op's tiles into its buffers, where all threads can read them.
+    pub(super) fn share_all(&mut self, op: OpId, tiles: &[ValueId]) -> Vec<Buffer> {
+        let buffers = self.plan.buffers(op);
+        self.reserve(&buffers);
+        for (&tile, &buffer) in tiles.iter().zip(&buffers) {
+            self.share(buffer, self.tile(tile), &self.mapping(tile));
+        }
+        self.sync();
+        buffers
+    }
+
+    /// Reads a tile from where it lies row-major.
+    pub(super) fn take(&self, buffer: Buffer, tile: ValueId) -> Fragment<'c> {
+        let (ir, mapping) = (self.ir, self.mapping(tile));
+        let width = Self::row_width(&mapping, buffer.dtype);
+        let groups = (0..mapping.slots()).step_by(width as usize);
+        let values = groups.flat_map(|slot| {
+            let element = mapping.element(ir, slot);
+            let address = match mapping.is_element(ir, slot) {
+                None => self.shared_place(buffer, element),
+                Some(_) => self.shared_pointer(buffer, mapping.or_zero(ir, slot, element.value(ir))),
+            };
+            ir.load_group(address, buffer.dtype, width)
+        });
+        Fragment::Slots(values.collect())
+    }
+
+    /// The address of an element of a buffer.
+    pub(super) fn shared_place(&self, buffer: Buffer, element: Coordinate<'c>) -> PointerValue<'c> {
+        let (ir, storage) = (self.ir, self.ir.storage_type(buffer.dtype));
+        let base = self.shared_base(buffer);
+        let own = element.varying.map_or(base, |varying| ir.element(storage, base, varying));
+        if element.fixed == 0 { own } else { ir.element(storage, own, self.i32(element.fixed)) }
+    }
+
+    fn shared_base(&self, buffer: Buffer) -> PointerValue<'c> {
+        let ir = self.ir;
+        ir.element(ir.int_type(8).into(), self.shared, ir.i64(buffer.offset as i64))
+    }
+
+    /// The address of an element of a buffer; `index` is an i32.
+    pub(super) fn shared_pointer(&self, buffer: Buffer, index: IntValue<'c>) -> PointerValue<'c> {
+        self.ir.element(self.ir.storage_type(buffer.dtype), self.shared_base(buffer), index)
+    }
+
+    pub(super) fn write_shared(&self, buffer: Buffer, index: IntValue<'c>, value: Value<'c>) {
+        let stored = self.ir.value_to_storage(value, buffer.dtype);
+        self.ir.store(self.shared_pointer(buffer, index), stored);
+    }
+
+    pub(super) fn read_shared(&self, buffer: Buffer, index: IntValue<'c>) -> Value<'c> {
+        self.ir.load_value(self.shared_pointer(buffer, index), buffer.dtype)
+    }
+}

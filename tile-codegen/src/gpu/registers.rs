@@ -1,0 +1,37 @@
+//! How many registers a tile may take: code is unrolled over the slots of a thread, so this bounds it too.
+
+use crate::error::Error;
+use tile_ir::gpu::Scheduled;
+use tile_ir::{Loc, TargetDesc, ValueId};
+
+/// 32-bit registers per thread of the largest tile: a tile that takes more than this fills the register file of a
+/// whole multiprocessor on its own.
+const MAX_WORDS: usize = 256;
+
+/// Refuses tiles that no thread could hold.
+pub(super) fn check(scheduled: &Scheduled, target: &TargetDesc) -> Result<(), Error> {
+    for op in scheduled.walk() {
+        let data = scheduled.op(op);
+        for &result in &data.results {
+            check_tile(scheduled, target, result, data.loc)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_tile(scheduled: &Scheduled, target: &TargetDesc, value: ValueId, loc: Loc) -> Result<(), Error> {
+    let Some(tile) = scheduled.ty(value).as_tile() else { return Ok(()) };
+    let dtype = tile.elem.known().expect("an instance has no dtype parameters");
+    let needed = scheduled.distribution(value).slots() as usize * dtype.bytes().div_ceil(4);
+    if needed <= MAX_WORDS {
+        return Ok(());
+    }
+    Err(Error::Registers {
+        kernel: scheduled.name.clone(),
+        target: target.name.to_owned(),
+        tile: tile.to_string(),
+        needed,
+        available: MAX_WORDS,
+        loc,
+    })
+}

@@ -1,0 +1,252 @@
+//! Where a tile lies in its tensor: the address of every slot's element, and whether it exists.
+
+use super::coordinates::{Coordinate, Mapping, both};
+use super::region::Emitter;
+use crate::emit::prefetch::Rows;
+use crate::emit::{Ir, Place};
+use inkwell::IntPredicate;
+use inkwell::values::{IntValue, PointerValue};
+use std::collections::HashMap;
+use tile_ir::kernel::OpData;
+use tile_ir::{DType, Dim, ValueId};
+
+/// Where a tile lies in its tensor.
+pub(super) struct Window<'c> {
+    /// The address of the tile's first element, which may not exist.
+    pub(super) first: PointerValue<'c>,
+    pub(super) dtype: DType,
+    /// Whether the block writes it, so that a thread may read the elements that it owns and no others.
+    pub(super) mutable: bool,
+    /// Strides of the tensor, i64.
+    strides: Vec<IntValue<'c>>,
+    /// What a mask hides; `None` where every element is known to exist.
+    pub(super) mask: Option<Mask<'c>>,
+    tile: Vec<u64>,
+}
+
+/// The elements of a tile that exist.
+pub(super) struct Mask<'c> {
+    /// The places along each axis, i32: from the first, where some are missing before it, to the last.
+    begin: Vec<Option<IntValue<'c>>>,
+    end: Vec<IntValue<'c>>,
+    /// The address of an element that exists, if [`Self::any`].
+    pub(super) safe: PointerValue<'c>,
+    /// Whether any element exists.
+    pub(super) any: IntValue<'c>,
+    /// Whether all do.
+    pub(super) whole: IntValue<'c>,
+}
+
+impl<'c> Window<'c> {
+    /// A number of elements along an axis as a number of elements in memory.
+    fn scaled(&self, ir: &Ir<'c>, axis: usize, count: IntValue<'c>) -> IntValue<'c> {
+        let stride = self.strides[axis];
+        if stride == ir.i64(1) { count } else { ir.mul(count, stride) }
+    }
+}
+
+/// Where the previous slot's element is, on one straight piece of code. Going from slot to slot keeps the
+/// address arithmetic short.
+#[derive(Default)]
+pub(super) struct Cursor<'c> {
+    last: Option<(Vec<Coordinate<'c>>, PointerValue<'c>)>,
+    /// Steps along the axes → elements in memory.
+    steps: HashMap<Vec<i64>, IntValue<'c>>,
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// The window of a view's tile at an index.
+    pub(super) fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
+        let ir = self.ir;
+        let ty = self.instance.ty(view).as_partition().expect("verified: a view");
+        let number = |dim: &Dim| dim.as_const().expect("an instance's tile extents are numbers");
+        let tile: Vec<u64> = ty.tile.iter().map(|dim| number(dim) as u64).collect();
+        let extents: Vec<IntValue<'c>> = ty.tensor.extents.iter().map(|dim| self.dim(dim)).collect();
+        let source = self.source_of(view);
+        let moved = ty.tensor.layout.is_some() || !source.selections.is_empty();
+        let place = moved.then(|| self.place(&ty.tensor, &source));
+        let strides = match &place {
+            Some(place) => place.strides.iter().map(|&stride| self.loop_stride(stride)).collect(),
+            None => self.dense_strides(&extents),
+        };
+        let mut first = place.as_ref().map_or_else(|| ir.i64(0), |place| place.offset);
+        let start = index.iter().zip(&ty.steps).map(|(&index, step)| ir.mul(index, ir.i64(number(step))));
+        let start: Vec<IntValue<'c>> = start.collect();
+        for (&start, &stride) in start.iter().zip(&strides) {
+            first = ir.add(first, ir.mul(start, stride));
+        }
+        let dtype = ty.tensor.elem.known().expect("an instance has no dtype parameters");
+        // Not an in-bounds address where no element lies inside, so it mustn't be emitted as one.
+        let base = self.scalar(source.argument).into_pointer_value();
+        let first = ir.offset(ir.storage_type(dtype), base, first);
+        let mutable = ty.tensor.mutable;
+        let mut window = Window { first, dtype, mutable, strides, mask: None, tile };
+        if masked {
+            let steps: Vec<i64> = ty.steps.iter().map(number).collect();
+            let mask = self.mask(&window, &extents, (index, &start), &steps, place.as_ref());
+            window.mask = Some(mask);
+        }
+        window
+    }
+
+    fn mask(
+        &self,
+        window: &Window<'c>,
+        extents: &[IntValue<'c>],
+        (index, start): (&[IntValue<'c>], &[IntValue<'c>]),
+        steps: &[i64],
+        place: Option<&Place<'c>>,
+    ) -> Mask<'c> {
+        let ir = self.ir;
+        let (mut any, mut whole) = (ir.bool(true), ir.bool(true));
+        let (mut begin, mut end, mut safe) = (Vec::new(), Vec::new(), None);
+        for axis in 0..window.tile.len() {
+            let size = ir.i64(window.tile[axis] as i64);
+            let inside = self.inside(extents[axis], (index[axis], start[axis]), size, ir.i64(steps[axis]));
+            let windows = place.map_or(&[][..], |place| &place.windows[axis]);
+            let (from, to) = if windows.is_empty() {
+                any = ir.and(any, ir.icmp(IntPredicate::NE, inside, ir.i64(0)));
+                (None, inside)
+            } else {
+                let (from, to) = ir.trim(start[axis], inside, windows);
+                any = ir.and(any, ir.icmp(IntPredicate::SLT, from, to));
+                whole = ir.and(whole, ir.icmp(IntPredicate::EQ, from, ir.i64(0)));
+                let skipped = window.scaled(ir, axis, from);
+                safe = Some(safe.map_or(skipped, |before| ir.add(before, skipped)));
+                (Some(from), to)
+            };
+            whole = ir.and(whole, ir.icmp(IntPredicate::EQ, to, size));
+            begin.push(from.map(|from| ir.resize(from, 32, false)));
+            end.push(ir.resize(to, 32, false));
+        }
+        if let Some(exists) = place.and_then(|place| place.exists) {
+            (any, whole) = (ir.and(any, exists), ir.and(whole, exists));
+        }
+        let storage = ir.storage_type(window.dtype);
+        let safe = safe.map_or(window.first, |skipped| ir.offset(storage, window.first, skipped));
+        Mask { begin, end, safe, any, whole }
+    }
+
+    fn dense_strides(&self, extents: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
+        let ir = self.ir;
+        let mut strides = vec![ir.i64(1); extents.len()];
+        for axis in (1..extents.len()).rev() {
+            let inner = strides[axis];
+            let stride = if axis + 1 == extents.len() { extents[axis] } else { ir.mul(inner, extents[axis]) };
+            strides[axis - 1] = self.loop_stride(stride);
+        }
+        strides
+    }
+
+    fn loop_stride(&self, stride: IntValue<'c>) -> IntValue<'c> {
+        if stride.is_const() { stride } else { self.in_loop(stride, true, |stride| stride) }
+    }
+
+    /// How many elements of tile `index` lie inside along an axis: none, if the index is beyond the space.
+    fn inside(
+        &self,
+        extent: IntValue<'c>,
+        (index, start): (IntValue<'c>, IntValue<'c>),
+        size: IntValue<'c>,
+        step: IntValue<'c>,
+    ) -> IntValue<'c> {
+        let ir = self.ir;
+        let one = ir.i64(1);
+        let last = ir.udiv(ir.sub(extent, one), step);
+        let nonempty = ir.icmp(IntPredicate::NE, extent, ir.i64(0));
+        let exists = ir.and(nonempty, ir.icmp(IntPredicate::ULE, index, last));
+        let rest = ir.sub(extent, start);
+        let inside = ir.select_int(ir.icmp(IntPredicate::ULT, rest, size), rest, size);
+        ir.select_int(exists, inside, ir.i64(0))
+    }
+
+    /// The address of the slot's element; and whether it is one and lies inside, which is `None` where it always does.
+    pub(super) fn locate(
+        &self,
+        window: &Window<'c>,
+        mapping: &Mapping<'c>,
+        cursor: &mut Cursor<'c>,
+        slot: u64,
+        mask: Option<&Mask<'c>>,
+    ) -> (PointerValue<'c>, Option<IntValue<'c>>) {
+        let ir = self.ir;
+        let places = mapping.coordinates(ir, slot);
+        // A mask ends where the tile does.
+        let mut inside = if mask.is_some() { None } else { mapping.is_element(ir, slot) };
+        let axes = places.iter().enumerate().filter(|&(axis, _)| window.tile[axis] > 1);
+        for (mask, (axis, &place)) in axes.filter_map(|axis| Some((mask?, axis))) {
+            let mut here = ir.icmp(IntPredicate::ULT, place.value(ir), mask.end[axis]);
+            if let Some(begin) = mask.begin[axis] {
+                here = ir.and(here, ir.icmp(IntPredicate::UGE, place.value(ir), begin));
+            }
+            inside = both(ir, inside, Some(here));
+        }
+        let pointer = self.advance(window, cursor, &places);
+        cursor.last = Some((places, pointer));
+        (pointer, inside)
+    }
+
+    /// The address of a place: one addition to the last one's, where threads differ alike.
+    fn advance(
+        &self,
+        window: &Window<'c>,
+        cursor: &mut Cursor<'c>,
+        places: &[Coordinate<'c>],
+    ) -> PointerValue<'c> {
+        let ir = self.ir;
+        let (start, from): (_, Vec<u64>) = match &cursor.last {
+            Some((last, pointer)) if last.iter().zip(places).all(|(a, b)| a.varying == b.varying) => {
+                (*pointer, last.iter().map(|place| place.fixed).collect())
+            }
+            _ => (self.varying_address(window, places), vec![0; places.len()]),
+        };
+        let step: Vec<i64> =
+            places.iter().zip(&from).map(|(to, &from)| to.fixed as i64 - from as i64).collect();
+        if step.iter().all(|&step| step == 0) {
+            return start;
+        }
+        let offset = *cursor.steps.entry(step).or_insert_with_key(|step| {
+            let axes = step.iter().enumerate().filter(|&(_, &step)| step != 0);
+            axes.fold(ir.i64(0), |sum, (axis, &step)| ir.add(sum, window.scaled(ir, axis, ir.i64(step))))
+        });
+        ir.offset(ir.storage_type(window.dtype), start, offset)
+    }
+
+    fn varying_address(&self, window: &Window<'c>, places: &[Coordinate<'c>]) -> PointerValue<'c> {
+        let ir = self.ir;
+        let mut position = ir.i64(0);
+        for (axis, place) in places.iter().enumerate() {
+            if let Some(varying) = place.varying {
+                position = ir.add(position, window.scaled(ir, axis, ir.resize(varying, 64, false)));
+            }
+        }
+        ir.offset(ir.storage_type(window.dtype), window.first, position)
+    }
+
+    /// The index of the tile that an op names; the block's own where it names none.
+    pub(super) fn tile_at(&self, index: &[ValueId]) -> Vec<IntValue<'c>> {
+        match index {
+            [] => self.tile_index.clone(),
+            indices => indices.iter().map(|&value| self.index(value)).collect(),
+        }
+    }
+
+    /// The rows of the tile that an op asks for.
+    pub(super) fn rows(&self, data: &OpData) -> Rows<'c> {
+        let ir = self.ir;
+        let index = self.tile_at(&data.operands[1..]);
+        let window = self.window(data.operands[0], &index, true);
+        let mask = window.mask.expect("a mask was asked for");
+        let wide = |place| ir.resize(place, 64, false);
+        let mut end: Vec<IntValue<'c>> = mask.end.into_iter().map(wide).collect();
+        end[0] = ir.select_int(mask.any, end[0], ir.i64(0));
+        Rows {
+            first: window.first,
+            dtype: window.dtype,
+            tile: window.tile,
+            strides: window.strides,
+            begin: mask.begin.into_iter().map(|begin| begin.map(wide)).collect(),
+            end,
+        }
+    }
+}

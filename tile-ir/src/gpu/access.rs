@@ -1,0 +1,117 @@
+//! How a load or store of a tile reaches memory best: along which axes neighbours lie next to each other, and how
+//! many of them one instruction may move.
+//!
+//! A tensor begins at a multiple of 16 bytes ([`TENSOR_ALIGNMENT`]), which the runtime keeps. So a run of elements
+//! along the axis of stride 1 is as aligned as what is added to its first element's number: the tile's first
+//! position, and steps along the other axes.
+
+use crate::analysis::divisibility::{Divisors, form_divisor};
+use crate::analysis::facts::Facts;
+use crate::dim::Dim;
+use crate::kernel::{Kernel, OpId, ValueId};
+use crate::ops::Op;
+use crate::types::PartitionType;
+use crate::view::{Source, Strided};
+use std::cmp::Reverse;
+
+/// Alignment of a tensor's first element that kernels rely on, in bytes (device allocators give 256); the widest access of a thread is as long.
+pub const TENSOR_ALIGNMENT: u64 = 16;
+
+/// How a tile lies in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The axes, that whose neighbours lie next to each other first.
+    pub order: Vec<usize>,
+    /// How many neighbours along the first axis begin at a multiple of their size together, and all exist or none
+    /// does: a power of two.
+    pub vector: u64,
+}
+
+impl Access {
+    /// The access of a load or store of a verified instance.
+    pub(super) fn of(kernel: &Kernel, divisors: &Divisors, op: OpId) -> Access {
+        let data = kernel.op(op);
+        let (view, index, masked) = match data.load() {
+            Some(load) => (load.view, load.index, load.pad.is_some()),
+            None => (data.operands[0], &[][..], data.op == Op::StoreMasked),
+        };
+        let ty = kernel.ty(view).as_partition().expect("verified: a view");
+        let strided = ty.tensor.strided();
+        let order = order(&strided, ty);
+        let facts = Facts::of(kernel);
+        let alignment = Alignment { kernel, divisors, facts: &facts, ty, strided: &strided };
+        let vector = alignment.vector(order.first().copied(), (view, index), masked);
+        Access { order, vector }
+    }
+}
+
+/// Axes of known small strides first, then of those that are products of fewer sizes; of equal ones the last. What
+/// has one element in the tile, or repeats one, comes at the end.
+fn order(strided: &Strided, ty: &PartitionType) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..ty.tile.len()).collect();
+    let rank = |&axis: &usize| {
+        let stride = &strided.strides[axis];
+        let idle = ty.tile[axis].as_const() == Some(1) || stride.as_const() == Some(0);
+        let degree = stride.terms().map(|(factors, _)| factors.len()).max().unwrap_or(0);
+        (idle, degree, stride.as_const().map_or(0, i64::unsigned_abs), Reverse(axis))
+    };
+    order.sort_by_key(rank);
+    order
+}
+
+struct Alignment<'a> {
+    kernel: &'a Kernel,
+    divisors: &'a Divisors,
+    facts: &'a Facts,
+    ty: &'a PartitionType,
+    strided: &'a Strided,
+}
+
+impl Alignment<'_> {
+    fn vector(&self, axis: Option<usize>, (view, index): (ValueId, &[ValueId]), masked: bool) -> u64 {
+        let Some(axis) = axis.filter(|&axis| self.strided.strides[axis].as_const() == Some(1)) else { return 1 };
+        let bytes = self.ty.tensor.elem.known().expect("an instance has no dtype parameters").bytes() as u64;
+        let tile = self.ty.tile[axis].as_const().expect("an instance's tile extents are numbers") as u64;
+        let mut all = common(TENSOR_ALIGNMENT / bytes, tile);
+        if masked {
+            if !self.strided.windows[axis].is_empty() {
+                return 1;
+            }
+            all = common(all, self.divisor(&self.ty.tensor.extents[axis]));
+        }
+        all = common(all, self.divisor(&self.strided.offset));
+        for i in 0..self.ty.tile.len() {
+            let stride = self.divisor(&self.strided.strides[i]);
+            let index = index.get(i).map_or(1, |&index| self.divisors.divisor(index));
+            all = common(all, product(product(stride, self.divisor(&self.ty.steps[i])), index));
+            if i != axis && self.ty.tile[i].as_const() != Some(1) {
+                all = common(all, stride);
+            }
+        }
+        self.selections(view).fold(all, common)
+    }
+
+    /// What divides the displacements by axes that were selected at run time.
+    fn selections(&self, view: ValueId) -> impl Iterator<Item = u64> {
+        let tensor = self.kernel.definition(view).map(|cut| cut.operands[0]);
+        let source = Source::of(self.kernel, tensor.expect("verified: a view is made by `partition`"));
+        source.selections.into_iter().map(|selection| {
+            let stride = self.divisor(&selection.from.strided().strides[selection.axis]);
+            product(stride, self.divisors.divisor(selection.index))
+        })
+    }
+
+    fn divisor(&self, dim: &Dim) -> u64 {
+        form_divisor(&self.facts.apply(dim))
+    }
+}
+
+/// The largest power of two that divides `a`, itself one, and `b`.
+fn common(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { a.min(1 << b.trailing_zeros()) }
+}
+
+/// A divisor of a product; what is too large is divided by its power of two.
+fn product(a: u64, b: u64) -> u64 {
+    a.checked_mul(b).unwrap_or(1 << (a.trailing_zeros() + b.trailing_zeros()).min(63))
+}

@@ -1,0 +1,130 @@
+//! What loads, stores and matrix products want.
+
+use super::{Access, Layouts, Threads, shape_of};
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::view::Source;
+use std::collections::HashMap;
+use tile_layout::linear::Distribution;
+
+/// What a warp writes next to each other before memory is written in whole sectors, in bytes.
+const SECTOR_BYTES: u64 = 32;
+
+/// Neighbours along the columns of a product that a thread has, and along its rows.
+const PRODUCT_BLOCK: [u64; 2] = [4, 4];
+
+/// Neighbours that one instruction may move, by a tile's extents and the axis along which it is contiguous: as many
+/// as the access that can move most, as long as every thread has some.
+pub(super) fn vectors(
+    kernel: &Kernel,
+    threads: Threads,
+    accesses: &HashMap<OpId, Access>,
+) -> HashMap<(Vec<u64>, usize), u64> {
+    let mut vectors = HashMap::new();
+    for (&op, access) in accesses {
+        let data = kernel.op(op);
+        let tile = data.results.first().copied().unwrap_or_else(|| data.operands[1]);
+        let shape = shape_of(kernel, tile).expect("verified: a tile");
+        let Some(&axis) = access.order.first() else { continue };
+        let share = (shape.iter().product::<u64>() / threads.count()).max(1);
+        let vector = access.vector.min(1 << share.ilog2());
+        let most = vectors.entry((shape, axis)).or_insert(1);
+        *most = vector.max(*most);
+    }
+    vectors
+}
+
+impl Layouts<'_> {
+    /// Neighbours in memory in neighbouring threads.
+    pub(super) fn coalesced(&self, op: OpId, tile: ValueId) -> Distribution {
+        self.blocked(&self.shape(tile), &self.accesses[&op].order)
+    }
+
+    /// The distribution where nothing speaks for another: neighbours along the last axis in neighbouring threads.
+    pub(super) fn usual(&self, shape: &[u64]) -> Distribution {
+        let mut order: Vec<usize> = (0..shape.len()).rev().collect();
+        order.sort_by_key(|&axis| shape[axis] == 1);
+        self.blocked(shape, &order)
+    }
+
+    fn blocked(&self, shape: &[u64], order: &[usize]) -> Distribution {
+        let vector = order.first().and_then(|&axis| self.vectors.get(&(shape.to_vec(), axis)));
+        let Threads { lanes, warps } = self.threads;
+        Distribution::blocked(shape, order, vector.copied().unwrap_or(1), lanes, warps)
+            .expect("extents and threads are powers of two, and there are elements")
+    }
+
+    /// A tile is stored from where it lies if that writes whole sectors; otherwise as it lies in memory. What is also
+    /// read, or stored elsewhere, always goes the latter way: each thread then meets its own elements alone.
+    pub(super) fn store(&mut self, op: OpId, data: &OpData) {
+        let wanted = self.coalesced(op, data.operands[1]);
+        let known = self.found.get(&data.operands[1]);
+        if known.is_some_and(|known| self.writes_sectors(op, data, known) && self.is_only_access(op)) {
+            return;
+        }
+        self.want(op, 1, &wanted);
+    }
+
+    fn writes_sectors(&self, op: OpId, data: &OpData, tile: &Distribution) -> bool {
+        let elem = self.kernel.ty(data.operands[1]).elem();
+        let bytes = elem.known().expect("an instance has no dtype parameters").bytes() as u64;
+        let Some(&axis) = self.accesses[&op].order.first() else { return true };
+        let neighbours = tile.neighbours(axis);
+        let lanes = tile.thread_bits().take(tile.lane_count().ilog2() as usize);
+        let along = |position: &&[u64]| position.iter().enumerate().all(|(i, &place)| i == axis || place == 0);
+        let reached = lanes.filter(along).fold(neighbours - 1, |reached, position| reached | position[axis]);
+        // The neighbours from the first on that the warp reaches at once.
+        let run = 1 << reached.trailing_ones();
+        run * bytes >= SECTOR_BYTES.min(tile.shape()[axis] * bytes)
+    }
+
+    /// Whether no other op reads or writes what this one stores to.
+    fn is_only_access(&self, op: OpId) -> bool {
+        let argument = |op: OpId| {
+            let cut = self.kernel.definition(self.kernel.op(op).operands[0]);
+            cut.map(|cut| Source::of(self.kernel, cut.operands[0]).argument)
+        };
+        let written = argument(op);
+        self.accesses.keys().filter(|&&other| argument(other) == written).count() == 1
+    }
+
+    /// The accumulators of a product of matrices by multiply-adds: a block of rows and columns a thread, so that an
+    /// element of a factor serves several of them.
+    pub(super) fn accumulator(&self, shape: &[u64]) -> Distribution {
+        let rank = shape.len();
+        let (rows, columns) = (rank - 2, rank - 1);
+        let share = (shape.iter().product::<u64>() / self.threads.count()).max(1);
+        let mut bits = Bits { shape, taken: vec![1; rank] };
+        let width = PRODUCT_BLOCK[0].min(1 << share.ilog2());
+        let height = PRODUCT_BLOCK[1].min(1 << (share / width).max(1).ilog2());
+        let mut registers = bits.take(width.ilog2(), &[columns]);
+        registers.extend(bits.take(height.ilog2(), &[rows]));
+        let lane_bits = self.threads.lanes.ilog2();
+        let all: Vec<usize> = [columns, rows].into_iter().chain(0..rank - 2).collect();
+        let mut lanes = bits.take(lane_bits.min(3), &all);
+        let downwards: Vec<usize> = [rows, columns].into_iter().chain(0..rank - 2).collect();
+        lanes.extend(bits.take(lane_bits - lane_bits.min(3), &downwards));
+        let warps = bits.take(self.threads.warps.ilog2(), &downwards);
+        Distribution::new(shape, registers, lanes, warps).expect("every axis is reached or repeated")
+    }
+}
+
+/// Bits that are given to axes, the lowest first.
+struct Bits<'s> {
+    shape: &'s [u64],
+    taken: Vec<u64>,
+}
+
+impl Bits<'_> {
+    /// So many bits, each for the first of the axes that has elements left; for none if none has.
+    fn take(&mut self, bits: u32, axes: &[usize]) -> Vec<Vec<u64>> {
+        let next = |_| {
+            let mut position = vec![0; self.shape.len()];
+            if let Some(&axis) = axes.iter().find(|&&axis| self.taken[axis] < self.shape[axis]) {
+                position[axis] = self.taken[axis];
+                self.taken[axis] *= 2;
+            }
+            position
+        };
+        (0..bits).map(next).collect()
+    }
+}

@@ -1,0 +1,250 @@
+//! Gives every tile of a kernel a distribution, and converts where one isn't what an op asks for.
+//!
+//! Ops are read in order. Some are **anchors**, which know what they want: loads and stores want neighbours in memory
+//! in neighbouring threads, a matrix product its accumulators in blocks ([`anchors`]). From there distributions
+//! follow the elements: through elementwise ops, reductions, loops and branches. What can be had in any distribution
+//! (a constant, a broadcast, what is read from shared memory) has none until somebody wants one ([`demand`]).
+//!
+//! Loops are read once: what they carry lies as it does before the loop, or, where that leaves a choice, as the
+//! first op in the loop wants it.
+
+mod anchors;
+mod demand;
+
+use super::{Access, Threads, shape_of};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
+use crate::ops::Op;
+use std::collections::HashMap;
+use tile_layout::linear::Distribution;
+
+/// Where a loop's carried values stand: in its operands, its region's parameters, and what the region yields.
+#[derive(Clone, Copy)]
+struct Carried {
+    initial: usize,
+    param: usize,
+    yielded: usize,
+}
+
+/// Distributions in the making.
+pub(super) struct Layouts<'k> {
+    kernel: &'k mut Kernel,
+    threads: Threads,
+    accesses: &'k HashMap<OpId, Access>,
+    /// By a tile's extents and the axis along which it is contiguous: neighbours that one instruction may move.
+    vectors: HashMap<(Vec<u64>, usize), u64>,
+    found: HashMap<ValueId, Distribution>,
+    definitions: HashMap<ValueId, OpId>,
+    /// The region of every op, and of every region parameter.
+    homes: HashMap<OpId, RegionId>,
+    params: HashMap<ValueId, RegionId>,
+    /// The same elements in another distribution.
+    copies: HashMap<(ValueId, Distribution), ValueId>,
+    /// What a copy is a copy of.
+    origins: HashMap<ValueId, ValueId>,
+}
+
+impl<'k> Layouts<'k> {
+    /// Distributions of all tiles of a kernel.
+    pub(super) fn assign(
+        kernel: &'k mut Kernel,
+        threads: Threads,
+        accesses: &'k HashMap<OpId, Access>,
+    ) -> HashMap<ValueId, Distribution> {
+        let mut layouts = Layouts {
+            vectors: anchors::vectors(kernel, threads, accesses),
+            kernel,
+            threads,
+            accesses,
+            found: HashMap::new(),
+            definitions: HashMap::new(),
+            homes: HashMap::new(),
+            params: HashMap::new(),
+            copies: HashMap::new(),
+            origins: HashMap::new(),
+        };
+        let body = layouts.kernel.body();
+        layouts.read_definitions(body);
+        layouts.region(body);
+        for value in layouts.kernel.value_ids() {
+            if layouts.is_defined(value) && layouts.is_tile(value) {
+                layouts.ensure(value);
+            }
+        }
+        layouts.found
+    }
+
+    fn read_definitions(&mut self, region: RegionId) {
+        let data = self.kernel.region(region).clone();
+        self.params.extend(data.params.iter().map(|&param| (param, region)));
+        for op in data.ops {
+            self.homes.insert(op, region);
+            let OpData { results, regions, .. } = self.kernel.op(op).clone();
+            self.definitions.extend(results.into_iter().map(|result| (result, op)));
+            for inner in regions {
+                self.read_definitions(inner);
+            }
+        }
+    }
+
+    fn region(&mut self, region: RegionId) {
+        for op in self.kernel.region(region).ops.clone() {
+            self.op(op);
+        }
+    }
+
+    fn is_defined(&self, value: ValueId) -> bool {
+        self.definitions.contains_key(&value) || self.params.contains_key(&value)
+    }
+
+    fn shape(&self, tile: ValueId) -> Vec<u64> {
+        shape_of(self.kernel, tile).expect("verified: a tile")
+    }
+
+    fn is_tile(&self, value: ValueId) -> bool {
+        shape_of(self.kernel, value).is_some()
+    }
+
+    /// Those of the values that are tiles, with their positions.
+    fn tiles_of(&self, values: &[ValueId]) -> Vec<(usize, ValueId)> {
+        values.iter().copied().enumerate().filter(|&(_, value)| self.is_tile(value)).collect()
+    }
+
+    fn set(&mut self, tile: ValueId, distribution: Distribution) {
+        let before = self.found.insert(tile, distribution);
+        debug_assert!(before.is_none(), "a tile gets its distribution once");
+    }
+
+    /// Makes an operand a tile of this distribution.
+    fn want(&mut self, op: OpId, operand: usize, distribution: &Distribution) {
+        let value = self.kernel.op(op).operands[operand];
+        let placed = self.resolve(value, distribution);
+        self.kernel.op_mut(op).operands[operand] = placed;
+    }
+
+    fn op(&mut self, op: OpId) {
+        let data = self.kernel.op(op).clone();
+        match &data.op {
+            Op::LoadMasked | Op::Load { .. } => {
+                let distribution = self.coalesced(op, data.results[0]);
+                self.set(data.results[0], distribution);
+            }
+            Op::StoreMasked | Op::Store => self.store(op, &data),
+            Op::Reduce { axis, .. } => self.reduce(&data, *axis),
+            Op::Mma => self.mma(op, &data),
+            Op::For => self.carried(op, &data, Carried { initial: 2, param: 1, yielded: 0 }),
+            Op::While => self.carried(op, &data, Carried { initial: 1, param: 0, yielded: 1 }),
+            Op::Tiles(_) => self.carried(op, &data, Carried { initial: 1, param: 0, yielded: 0 }),
+            Op::If => self.branches(&data),
+            Op::Permute(permutation) => self.permute(&data, permutation),
+            Op::Reshape(_) => self.reshape(&data),
+            Op::Gather { .. } => self.like_operand(&data, 1),
+            Op::Scatter { .. } => self.like_operand(&data, 0),
+            Op::GatherLoad | Op::Atomic(_) => self.alike(op, &data, true),
+            // Had in any distribution when it is wanted, from its operand in the one that follows.
+            Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) | Op::Yield => {}
+            leaf if leaf.is_leaf() => self.alike(op, &data, false),
+            // Through shared memory: from any distribution to any.
+            _ => self.ensure_all(&data.operands),
+        }
+    }
+
+    fn ensure_all(&mut self, operands: &[ValueId]) {
+        for (_, tile) in self.tiles_of(operands) {
+            self.ensure(tile);
+        }
+    }
+
+    /// An elementwise op: as its first operand that has a distribution, or, if `now`, as is usual for its extents.
+    fn alike(&mut self, op: OpId, data: &OpData, now: bool) {
+        let tiles = self.tiles_of(&data.operands);
+        let known = tiles.iter().find_map(|(_, tile)| self.found.get(tile).cloned());
+        let usual = || Some(self.usual(&self.shape(tiles.first()?.1)));
+        let Some(distribution) = known.or_else(|| if now { usual() } else { None }) else { return };
+        for (operand, _) in tiles {
+            self.want(op, operand, &distribution);
+        }
+        for &result in &data.results {
+            self.set(result, distribution.clone());
+        }
+    }
+
+    /// The result lies as an operand does; the other operands anywhere.
+    fn like_operand(&mut self, data: &OpData, operand: usize) {
+        self.ensure_all(&data.operands);
+        let distribution = self.found[&data.operands[operand]].clone();
+        self.set(data.results[0], distribution);
+    }
+
+    fn reduce(&mut self, data: &OpData, axis: usize) {
+        let distribution = self.ensure(data.operands[0]);
+        let reduced = distribution.without_axis(axis).expect("a part of a distribution is one");
+        self.set(data.results[0], reduced);
+    }
+
+    fn permute(&mut self, data: &OpData, permutation: &[usize]) {
+        if let Some(distribution) = self.found.get(&data.operands[0]) {
+            let moved = distribution.permuted(permutation).expect("axes in another order are a distribution");
+            self.set(data.results[0], moved);
+        }
+    }
+
+    /// A reshaped tile stays where it is if the new extents allow that; otherwise it goes through shared memory.
+    fn reshape(&mut self, data: &OpData) {
+        let shape = self.shape(data.results[0]);
+        if let Some(moved) = self.found.get(&data.operands[0]).and_then(|tile| tile.reshaped(&shape)) {
+            self.set(data.results[0], moved);
+        }
+    }
+
+    fn mma(&mut self, op: OpId, data: &OpData) {
+        let distribution = self.accumulator(&self.shape(data.results[0]));
+        self.ensure_all(&data.operands[..2]);
+        self.want(op, 2, &distribution);
+        self.set(data.results[0], distribution);
+    }
+
+    fn carried(&mut self, op: OpId, data: &OpData, at: Carried) {
+        let region = data.regions[0];
+        let params: Vec<ValueId> = self.kernel.region(region).params[at.param..].to_vec();
+        for (&param, &initial) in params.iter().zip(&data.operands[at.initial..]) {
+            if let Some(distribution) = self.found.get(&initial).cloned() {
+                self.set(param, distribution);
+            }
+        }
+        self.region(region);
+        let end = self.last_op(region);
+        for (i, param) in self.tiles_of(&params) {
+            let yielded = end.map(|end| self.kernel.op(end).operands[at.yielded + i]);
+            if !self.found.contains_key(&param) {
+                let next = yielded.and_then(|yielded| self.found.get(&yielded).cloned());
+                let distribution = next.unwrap_or_else(|| self.usual(&self.shape(param)));
+                self.set(param, distribution);
+            }
+            let distribution = self.found[&param].clone();
+            self.want(op, at.initial + i, &distribution);
+            if let Some(end) = end {
+                self.want(end, at.yielded + i, &distribution);
+            }
+            self.set(data.results[i], distribution);
+        }
+    }
+
+    fn branches(&mut self, data: &OpData) {
+        data.regions.iter().for_each(|&region| self.region(region));
+        let ends: Vec<OpId> = data.regions.iter().filter_map(|&region| self.last_op(region)).collect();
+        for (i, result) in self.tiles_of(&data.results) {
+            let known = ends.iter().find_map(|&end| self.found.get(&self.kernel.op(end).operands[i]).cloned());
+            let distribution = known.unwrap_or_else(|| self.usual(&self.shape(result)));
+            for &end in &ends {
+                self.want(end, i, &distribution);
+            }
+            self.set(result, distribution);
+        }
+    }
+
+    /// The `yield` of a region, which gives what the region's op does.
+    fn last_op(&self, region: RegionId) -> Option<OpId> {
+        let last = *self.kernel.region(region).ops.last()?;
+        (self.kernel.op(last).op == Op::Yield).then_some(last)
+    }
+}

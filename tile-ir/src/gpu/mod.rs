@@ -1,0 +1,139 @@
+//! The schedule of a kernel for a GPU: what every thread of a block does and holds. No LLVM, and no vendor: what
+//! differs between targets is data of [`TargetDesc`].
+//!
+//! [`schedule`] is a list of steps from an optimized instance to a [`Scheduled`] one, whose IR has a
+//! [`Distribution`] for every tile, and [`Op::ConvertLayout`](crate::Op::ConvertLayout) where a tile is wanted in
+//! another than it has.
+//!
+//! Invariants of what is scheduled: every tile has a distribution over the threads of the block; the operands and
+//! results of an elementwise op have the same one; a reduction's result has its operand's without the axis; a
+//! broadcast's operand has its result's without the axes that it repeats; the permuted tile lies where its operand
+//! does. Ops that exchange elements through shared memory take and give any.
+
+mod access;
+mod layouts;
+mod print;
+
+pub use access::{Access, TENSOR_ALIGNMENT};
+pub use print::print;
+
+use crate::analysis::divisibility::Divisors;
+use crate::kernel::{Kernel, OpId, ValueId};
+use crate::specialize::Instance;
+use crate::target::TargetDesc;
+use crate::types::Type;
+use layouts::Layouts;
+use std::collections::HashMap;
+use tile_layout::linear::Distribution;
+
+/// Tiles of more elements than this get the larger block.
+const SMALL_TILE: u64 = 1024;
+
+/// Threads of a block that has a larger tile, and of one that hasn't.
+const THREADS: [u64; 2] = [256, 128];
+
+/// The threads of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Threads {
+    /// Lanes that execute in lock-step: a power of two.
+    pub lanes: u64,
+    /// Warps: a power of two.
+    pub warps: u64,
+}
+
+impl Threads {
+    /// All of them.
+    pub fn count(self) -> u64 {
+        self.lanes * self.warps
+    }
+
+    /// So many threads in warps of a target; fewer than a warp are its first lanes.
+    ///
+    /// # Panics
+    /// If the number isn't a power of two.
+    pub fn of(count: u64, target: &TargetDesc) -> Threads {
+        assert!(count.is_power_of_two(), "a block has a power of two of threads, not {count}");
+        let lanes = count.min(u64::from(target.warp));
+        Threads { lanes, warps: count / lanes }
+    }
+
+    /// As many as a kernel's largest tile asks for.
+    fn chosen(kernel: &Kernel, target: &TargetDesc) -> Threads {
+        let largest = kernel.value_ids().filter_map(|value| Some(shape_of(kernel, value)?.iter().product()));
+        let [large, small] = THREADS;
+        let count = if largest.max().unwrap_or(0) > SMALL_TILE { large } else { small };
+        Threads::of(count.min(u64::from(target.max_threads)), target)
+    }
+}
+
+/// Extents of a tile of an instance as numbers; `None` for what isn't a tile.
+fn shape_of(kernel: &Kernel, value: ValueId) -> Option<Vec<u64>> {
+    let Type::Tile(tile) = kernel.ty(value) else { return None };
+    let extent = |dim: &crate::Dim| dim.as_const().expect("an instance's tile extents are numbers") as u64;
+    Some(tile.shape.iter().map(extent).collect())
+}
+
+/// An instance with what every thread does and holds. Only [`schedule`] makes one.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    instance: Instance,
+    threads: Threads,
+    distributions: HashMap<ValueId, Distribution>,
+    accesses: HashMap<OpId, Access>,
+}
+
+impl std::ops::Deref for Scheduled {
+    type Target = Instance;
+    fn deref(&self) -> &Instance {
+        &self.instance
+    }
+}
+
+impl Scheduled {
+    /// The threads of a block.
+    pub fn threads(&self) -> Threads {
+        self.threads
+    }
+
+    /// How the elements of a tile lie in the threads.
+    ///
+    /// # Panics
+    /// If the value isn't a tile.
+    pub fn distribution(&self, tile: ValueId) -> &Distribution {
+        self.distributions.get(&tile).expect("scheduled: every tile has a distribution")
+    }
+
+    /// How an op that loads or stores a tile reaches memory.
+    ///
+    /// # Panics
+    /// If the op isn't a load or store of a partition view.
+    pub fn access(&self, op: OpId) -> &Access {
+        self.accesses.get(&op).expect("scheduled: every load and store has an access")
+    }
+}
+
+/// Schedules an optimized instance for a target, in blocks of `threads` threads if that is given.
+///
+/// # Panics
+/// If `threads` isn't a power of two.
+pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
+    let threads = match threads {
+        Some(count) => Threads::of(u64::from(count), target),
+        None => Threads::chosen(&instance, target),
+    };
+    let accesses = accesses(&instance);
+    let mut distributions = HashMap::new();
+    let instance = instance.rewrite("layouts", |kernel| {
+        distributions = Layouts::assign(kernel, threads, &accesses);
+    });
+    Scheduled { instance, threads, distributions, accesses }
+}
+
+fn accesses(kernel: &Kernel) -> HashMap<OpId, Access> {
+    let divisors = Divisors::of(kernel);
+    let ops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_load() || kernel.op(op).op.is_store());
+    ops.map(|op| (op, Access::of(kernel, &divisors, op))).collect()
+}
+
+#[cfg(test)]
+mod tests;
