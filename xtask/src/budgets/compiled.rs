@@ -1,7 +1,7 @@
 //! The machine code that is measured: what `tile-codegen`'s example `budgets` writes, and its list of it.
 
 use crate::steps::{cargo, output, root, run, target};
-use crate::test::EXAMPLES;
+use crate::test::{EXAMPLES, FEATURES};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,7 +33,8 @@ pub(super) struct List {
 
 /// Compiles the kernels of the examples and those of the list, for every GPU target.
 pub(super) fn compile() -> Result<List, String> {
-    let build = ["build", "--package", "tile-codegen", "--example", "budgets"];
+    // As the tests build it, so that nothing is built twice.
+    let build = ["build", "--workspace", "--features", FEATURES, "--example", "budgets"];
     run("building the compiler", &mut cargo(&build))?;
     let folder = target().join("budgets");
     let mut command = Command::new(target().join("debug").join("examples").join("budgets"));
