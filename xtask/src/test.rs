@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 /// The features that the tests need: kernels compiled at run time, and every optional conversion.
-pub(crate) const FEATURES: &str = "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray,tile-layout/serde";
+pub(crate) const FEATURES: &str =
+    "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray,tile-layout/serde";
 /// The packages under `examples`.
 pub(crate) const EXAMPLES: [&str; 4] = ["vector_add", "softmax", "matmul", "digits"];
 
