@@ -1,12 +1,9 @@
 //! Which names a loop or branch assigns to, and how it may be left: those variables become carried values.
 
+use crate::bindings::{self, Bound};
 use crate::exits::{self, Exit};
 use std::collections::BTreeSet;
-use syn::visit::{self, Visit};
-use syn::{
-    Arm, BinOp, Block, Expr, ExprAssign, ExprBinary, ExprClosure, ExprForLoop, Local, Macro, Member,
-    PatIdent, Stmt,
-};
+use syn::{BinOp, Expr, Member, Stmt};
 
 /// What a piece of syntax changes outside of it.
 #[derive(Clone, Debug, Default)]
@@ -19,106 +16,44 @@ pub(crate) struct Assigned {
 
 /// What an expression changes.
 pub(crate) fn by_expression(expression: &Expr) -> Assigned {
-    let mut names = Names::default();
-    names.visit_expr(expression);
-    Assigned { names: names.assigned, exits: exits::of_expression(expression) }
+    let mut names = BTreeSet::new();
+    bindings::of_expression(expression, &mut |inner, bound| assign(inner, bound, &mut names));
+    Assigned { names, exits: exits::of_expression(expression) }
 }
 
 /// What statements change.
 pub(crate) fn by_statements(statements: &[Stmt]) -> Assigned {
-    let mut names = Names::default();
-    names.in_scope(|names| statements.iter().for_each(|statement| names.visit_stmt(statement)));
-    Assigned { names: names.assigned, exits: exits::of_statements(statements) }
+    let mut names = BTreeSet::new();
+    bindings::of_statements(statements, &mut |inner, bound| assign(inner, bound, &mut names));
+    Assigned { names, exits: exits::of_statements(statements) }
 }
 
-#[derive(Default)]
-struct Names {
-    assigned: BTreeSet<String>,
-    /// The names that are bound inside so far, by scope.
-    bound: Vec<BTreeSet<String>>,
+/// Adds the names that an expression assigns to itself, but for those that are bound there.
+fn assign(expression: &Expr, bound: &Bound, names: &mut BTreeSet<String>) {
+    let target = match expression {
+        Expr::Assign(assign) => &assign.left,
+        Expr::Binary(binary) if is_compound_assignment(&binary.op) => &binary.left,
+        _ => return,
+    };
+    each_variable(target, &mut |name| {
+        if !bound.contains(&name) {
+            names.insert(name);
+        }
+    });
 }
 
-impl Names {
-    fn in_scope(&mut self, visit: impl FnOnce(&mut Self)) {
-        self.bound.push(BTreeSet::new());
-        visit(self);
-        self.bound.pop();
-    }
-
-    fn assign(&mut self, name: String) {
-        if !self.bound.iter().any(|scope| scope.contains(&name)) {
-            self.assigned.insert(name);
-        }
-    }
-
-    /// The variables that an assignment to this target changes.
-    fn target(&mut self, target: &Expr) {
-        match target {
-            Expr::Path(path) => {
-                path.path.get_ident().into_iter().for_each(|name| self.assign(name.to_string()))
-            }
-            Expr::Paren(inner) => self.target(&inner.expr),
-            Expr::Group(inner) => self.target(&inner.expr),
-            Expr::Index(index) => self.target(&index.expr),
-            Expr::Field(field) => self.target(&field.base),
-            Expr::Tuple(tuple) => tuple.elems.iter().for_each(|part| self.target(part)),
-            Expr::Array(array) => array.elems.iter().for_each(|part| self.target(part)),
-            Expr::Struct(record) => record.fields.iter().for_each(|field| self.target(&field.expr)),
-            _ => {}
-        }
-    }
-}
-
-impl<'ast> Visit<'ast> for Names {
-    fn visit_block(&mut self, block: &'ast Block) {
-        self.in_scope(|names| visit::visit_block(names, block));
-    }
-
-    fn visit_arm(&mut self, arm: &'ast Arm) {
-        self.in_scope(|names| visit::visit_arm(names, arm));
-    }
-
-    fn visit_expr_closure(&mut self, closure: &'ast ExprClosure) {
-        self.in_scope(|names| visit::visit_expr_closure(names, closure));
-    }
-
-    fn visit_expr_for_loop(&mut self, repeated: &'ast ExprForLoop) {
-        self.visit_expr(&repeated.expr);
-        self.in_scope(|names| {
-            names.visit_pat(&repeated.pat);
-            names.visit_block(&repeated.body);
-        });
-    }
-
-    fn visit_local(&mut self, local: &'ast Local) {
-        // The value doesn't see the names.
-        if let Some(init) = &local.init {
-            self.visit_expr(&init.expr);
-        }
-        self.visit_pat(&local.pat);
-    }
-
-    fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
-        if let Some(scope) = self.bound.last_mut() {
-            scope.insert(pattern.ident.to_string());
-        }
-        visit::visit_pat_ident(self, pattern);
-    }
-
-    fn visit_expr_assign(&mut self, assign: &'ast ExprAssign) {
-        self.target(&assign.left);
-        visit::visit_expr_assign(self, assign);
-    }
-
-    fn visit_expr_binary(&mut self, binary: &'ast ExprBinary) {
-        if is_compound_assignment(&binary.op) {
-            self.target(&binary.left);
-        }
-        visit::visit_expr_binary(self, binary);
-    }
-
-    fn visit_macro(&mut self, called: &'ast Macro) {
-        crate::rewrite::expressions(called).iter().for_each(|value| self.visit_expr(value));
+/// The variables that an assignment to this target changes.
+fn each_variable(target: &Expr, found: &mut dyn FnMut(String)) {
+    match target {
+        Expr::Path(path) => path.path.get_ident().into_iter().for_each(|name| found(name.to_string())),
+        Expr::Paren(inner) => each_variable(&inner.expr, found),
+        Expr::Group(inner) => each_variable(&inner.expr, found),
+        Expr::Index(index) => each_variable(&index.expr, found),
+        Expr::Field(field) => each_variable(&field.base, found),
+        Expr::Tuple(tuple) => tuple.elems.iter().for_each(|part| each_variable(part, found)),
+        Expr::Array(array) => array.elems.iter().for_each(|part| each_variable(part, found)),
+        Expr::Struct(record) => record.fields.iter().for_each(|field| each_variable(&field.expr, found)),
+        _ => {}
     }
 }
 
@@ -150,7 +85,7 @@ pub(crate) fn member_name(member: &Member) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syn::parse_quote;
+    use syn::{Block, parse_quote};
 
     fn assigned(block: Block) -> Vec<String> {
         by_statements(&block.stmts).names.into_iter().collect()

@@ -1,10 +1,10 @@
 //! Which functions of other modules a function calls, read off its syntax: it is expanded before it is lowered.
 
+use crate::bindings;
 use crate::helpers::{Helpers, is_free, path_text};
 use crate::lower::names;
 use std::collections::HashSet;
-use syn::visit::{self, Visit};
-use syn::{Arm, Block, Expr, ExprCall, ExprClosure, ExprForLoop, ItemFn, Local, Macro, PatIdent, Path};
+use syn::{Expr, ItemFn, Path};
 
 /// The paths that a function, and what it calls of its own module, call functions of other modules by. `seen` is
 /// what its module lets it see.
@@ -25,9 +25,7 @@ impl Search<'_> {
         if !self.entered.insert(function.sig.ident.to_string()) {
             return;
         }
-        let mut calls = Calls::default();
-        calls.visit_item_fn(function);
-        for path in calls.called {
+        for path in calls(function) {
             if let Some(helper) = self.seen.function(&path) {
                 self.function(&helper.function.clone());
                 continue;
@@ -47,75 +45,19 @@ impl Search<'_> {
     }
 }
 
-/// The paths that are called, without generic arguments, but for those of variables: a variable's own initialiser
-/// doesn't see it, and nothing does after its block.
-#[derive(Default)]
-struct Calls {
-    called: Vec<Path>,
-    /// The names bound in each block entered, the innermost last.
-    bound: Vec<HashSet<String>>,
-}
-
-impl Calls {
-    fn scope(&mut self, visit: impl FnOnce(&mut Self)) {
-        self.bound.push(HashSet::new());
-        visit(self);
-        self.bound.pop();
-    }
-}
-
-impl<'ast> Visit<'ast> for Calls {
-    fn visit_item_fn(&mut self, function: &'ast ItemFn) {
-        self.scope(|calls| visit::visit_item_fn(calls, function));
-    }
-
-    fn visit_block(&mut self, block: &'ast Block) {
-        self.scope(|calls| visit::visit_block(calls, block));
-    }
-
-    fn visit_expr_closure(&mut self, closure: &'ast ExprClosure) {
-        self.scope(|calls| visit::visit_expr_closure(calls, closure));
-    }
-
-    fn visit_arm(&mut self, arm: &'ast Arm) {
-        self.scope(|calls| visit::visit_arm(calls, arm));
-    }
-
-    fn visit_expr_for_loop(&mut self, counted: &'ast ExprForLoop) {
-        self.visit_expr(&counted.expr);
-        self.scope(|calls| {
-            calls.visit_pat(&counted.pat);
-            calls.visit_block(&counted.body);
-        });
-    }
-
-    fn visit_local(&mut self, local: &'ast Local) {
-        if let Some(init) = &local.init {
-            visit::visit_local_init(self, init);
+/// The paths that a function calls, without generic arguments, but for those of variables: a variable's own
+/// initialiser doesn't see it, and nothing does after its block.
+fn calls(function: &ItemFn) -> Vec<Path> {
+    let mut called = Vec::new();
+    bindings::of_function(function, &mut |expression, bound| {
+        let Expr::Call(call) = expression else { return };
+        let Expr::Path(function) = &*call.func else { return };
+        let variable = function.path.get_ident().map(ToString::to_string);
+        if !variable.is_some_and(|name| bound.contains(&name)) {
+            called.push(crate::helpers::plain(&function.path));
         }
-        self.visit_pat(&local.pat);
-    }
-
-    fn visit_expr_call(&mut self, call: &'ast ExprCall) {
-        if let Expr::Path(function) = &*call.func {
-            let variable = function.path.get_ident().map(ToString::to_string);
-            if !variable.is_some_and(|name| self.bound.iter().any(|names| names.contains(&name))) {
-                self.called.push(crate::helpers::plain(&function.path));
-            }
-        }
-        visit::visit_expr_call(self, call);
-    }
-
-    fn visit_pat_ident(&mut self, pattern: &'ast PatIdent) {
-        if let Some(names) = self.bound.last_mut() {
-            names.insert(pattern.ident.to_string());
-        }
-        visit::visit_pat_ident(self, pattern);
-    }
-
-    fn visit_macro(&mut self, called: &'ast Macro) {
-        crate::rewrite::expressions(called).iter().for_each(|value| self.visit_expr(value));
-    }
+    });
+    called
 }
 
 #[cfg(test)]

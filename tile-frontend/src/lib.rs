@@ -10,6 +10,7 @@
 
 mod assigned;
 mod attribute;
+mod bindings;
 mod called;
 mod conditional;
 mod diagnostic;

@@ -33,7 +33,8 @@ pub struct TargetDesc {
 const KIB: u32 = 1024;
 
 /// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
-/// Capability" (163 KiB on 8.0, 227 KiB on 9.0); AMD CDNA3 and RDNA3 ISA manuals (64 KiB LDS).
+/// Capability" (163 KiB on 8.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and RDNA4 ISA
+/// manuals (64 KiB for a work-group) and of CDNA4's (160 KiB).
 pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "cpu",
@@ -60,6 +61,22 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: true,
     },
     TargetDesc {
+        name: "sm_100a",
+        family: Family::Nvptx,
+        warp: 32,
+        shared_bytes: 227 * KIB,
+        max_threads: 1024,
+        bulk_prefetch: true,
+    },
+    TargetDesc {
+        name: "gfx90a",
+        family: Family::Amdgpu,
+        warp: 64,
+        shared_bytes: 64 * KIB,
+        max_threads: 1024,
+        bulk_prefetch: false,
+    },
+    TargetDesc {
         name: "gfx942",
         family: Family::Amdgpu,
         warp: 64,
@@ -68,7 +85,23 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
     },
     TargetDesc {
+        name: "gfx950",
+        family: Family::Amdgpu,
+        warp: 64,
+        shared_bytes: 160 * KIB,
+        max_threads: 1024,
+        bulk_prefetch: false,
+    },
+    TargetDesc {
         name: "gfx1100",
+        family: Family::Amdgpu,
+        warp: 32,
+        shared_bytes: 64 * KIB,
+        max_threads: 1024,
+        bulk_prefetch: false,
+    },
+    TargetDesc {
+        name: "gfx1201",
         family: Family::Amdgpu,
         warp: 32,
         shared_bytes: 64 * KIB,
@@ -122,7 +155,8 @@ mod tests {
         let error = TargetDesc::named("sm_70").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "unknown target `sm_70`; the targets are cpu, sm_80, sm_90a, gfx942, gfx1100"
+            "unknown target `sm_70`; the targets are cpu, sm_80, sm_90a, sm_100a, gfx90a, gfx942, gfx950, \
+             gfx1100, gfx1201"
         );
         assert_eq!(TargetDesc::cpu().family, Family::Cpu);
     }

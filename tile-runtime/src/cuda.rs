@@ -24,6 +24,28 @@ pub(crate) struct Context {
     functions: Mutex<HashMap<(usize, String), usize>>,
 }
 
+/// What the name of an NVIDIA target says: `sm_80` is for compute capability 8.0 and every later one, `sm_90a` for
+/// 9.0 alone. The greater of two that run on a GPU makes more of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Architecture {
+    capability: (i32, i32),
+    exact: bool,
+}
+
+impl Architecture {
+    /// The architecture of a target; `None` for a target of another vendor.
+    pub(crate) fn named(target: &str) -> Option<Architecture> {
+        let name = target.strip_prefix("sm_")?;
+        let (number, exact) = name.strip_suffix('a').map_or((name, false), |number| (number, true));
+        let number: i32 = number.parse().ok()?;
+        Some(Architecture { capability: (number / 10, number % 10), exact })
+    }
+
+    fn runs_on(self, capability: (i32, i32)) -> bool {
+        if self.exact { self.capability == capability } else { self.capability <= capability }
+    }
+}
+
 /// Device memory.
 pub(crate) struct Buffer {
     slice: CudaSlice<u8>,
@@ -79,15 +101,9 @@ impl Context {
         self.multiprocessors
     }
 
-    /// Whether code for a target such as `sm_80` or `sm_90a` runs here. PTX runs on later GPUs too, unless
-    /// its name ends in `a`: then on exactly this one.
+    /// Whether code for a target such as `sm_80` or `sm_90a` runs here.
     pub(crate) fn runs(&self, target: &str) -> bool {
-        let (major, minor) = self.capability;
-        let Some(number) = target.strip_prefix("sm_") else { return false };
-        match number.strip_suffix('a') {
-            Some(exact) => exact.parse() == Ok(major * 10 + minor),
-            None => number.parse::<i32>().is_ok_and(|least| least <= major * 10 + minor),
-        }
+        Architecture::named(target).is_some_and(|architecture| architecture.runs_on(self.capability))
     }
 
     fn error(&self, action: impl Into<String>, error: &DriverError) -> Error {
@@ -203,5 +219,27 @@ impl Context {
         }
         functions.insert(key, function as usize);
         Ok(function as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn best(targets: &[&'static str], capability: (i32, i32)) -> Option<&'static str> {
+        let runs = |target: &&&str| Architecture::named(target).is_some_and(|a| a.runs_on(capability));
+        targets.iter().filter(runs).max_by_key(|target| Architecture::named(target)).copied()
+    }
+
+    #[test]
+    fn a_gpu_gets_the_latest_code_that_it_runs() {
+        let targets = ["cpu", "sm_80", "sm_90a", "sm_100a", "gfx942"];
+        assert_eq!(best(&targets, (7, 5)), None);
+        assert_eq!(best(&targets, (8, 6)), Some("sm_80"));
+        assert_eq!(best(&targets, (9, 0)), Some("sm_90a"));
+        assert_eq!(best(&targets, (10, 0)), Some("sm_100a"));
+        // Code for exactly one GPU doesn't run on a later one.
+        assert_eq!(best(&targets, (10, 3)), Some("sm_80"));
+        assert_eq!(best(&targets, (12, 0)), Some("sm_80"));
     }
 }

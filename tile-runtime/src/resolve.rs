@@ -128,7 +128,7 @@ impl Prepared {
     /// The embedded PTX for the latest target that the GPU runs.
     fn embedded_ptx(&self, kernel: &KernelDef, context: &cuda::Context) -> Option<PtxCode> {
         let candidates = self.embedded(kernel).filter(|embedded| context.runs(embedded.target));
-        let latest = candidates.max_by_key(|embedded| embedded.target)?;
+        let latest = candidates.max_by_key(|embedded| cuda::Architecture::named(embedded.target))?;
         match latest.code {
             EmbeddedCode::Ptx(text) => {
                 Some(PtxCode { text, symbol: latest.symbol.to_owned(), launch: latest.launch })
@@ -142,8 +142,9 @@ impl Prepared {
         use tile_ir::target::{Family, TARGETS};
         let targets =
             TARGETS.iter().filter(|target| target.family == Family::Nvptx && context.runs(target.name));
-        let target =
-            targets.max_by_key(|target| target.name).ok_or_else(|| self.missing(kernel, context.name()))?;
+        let target = targets
+            .max_by_key(|target| cuda::Architecture::named(target.name))
+            .ok_or_else(|| self.missing(kernel, context.name()))?;
         let compiled = tile_codegen::compile(&self.instance, target, &tile_codegen::Options::default());
         let artifact = compiled.map_err(|error| compile_error(kernel, &error))?;
         match artifact.code {

@@ -1,8 +1,9 @@
-//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `docs`, `fuzz`, `gallery`, `passes`, `setup`.
+//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `budgets`, `docs`, `fuzz`, `gallery`, `passes`, `setup`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
 
 mod bench;
+mod budgets;
 mod demo;
 mod devices;
 mod docs;
@@ -13,6 +14,7 @@ mod passes;
 mod setup;
 mod steps;
 mod test;
+mod tools;
 mod uses;
 
 use std::process::ExitCode;
@@ -24,11 +26,12 @@ cargo xtask <command>
   test           everything that CI checks: format, lints, tests, examples, device code
   bench compile  how long check, expansion and code generation take
   bench layout   how long single operations of the layout library take
+  budgets        write docs/codegen-budgets.md, what machine code GPU kernels become; --check: fail where it differs
   docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
   fuzz [MINUTES] random kernels on every executor against the evaluator, 10 minutes if not said
   gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
   passes FILE.tir [NAME=VALUE…]  a kernel's IR after every pass, and what is known of its index values
-  setup          only install what is missing (LLVM 22, ptxas)
+  setup          only install what is missing (LLVM 22, ptxas, nvdisasm)
 
 Environment: TILE_DEVICE=cpu|reference|cuda:0 chooses the device of the demo.
 ";
@@ -41,6 +44,8 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["bench", "compile"] => bench::compile::run(),
         ["bench", "layout"] => bench::layout::run(),
+        ["budgets"] => budgets::write(),
+        ["budgets", "--check"] => budgets::check(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["fuzz"] => fuzz::run_for(None),
@@ -48,7 +53,7 @@ fn main() -> ExitCode {
         ["gallery"] => gallery::write(),
         ["gallery", "--check"] => gallery::check(),
         ["passes", file, parameters @ ..] => passes::print(file, parameters),
-        ["setup"] => setup::llvm().and_then(|()| setup::ptxas().map(drop)),
+        ["setup"] => setup::all(),
         [] | ["help" | "-h" | "--help"] => {
             print!("{HELP}");
             Ok(())

@@ -1,13 +1,15 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, run as run_step, target};
-use crate::{devices, docs, gallery, setup};
+use crate::{budgets, devices, docs, gallery, setup, tools};
 use std::path::Path;
 use std::process::Command;
 
 /// The features that the tests need: kernels compiled at run time, and every optional conversion.
-const FEATURES: &str = "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray,tile-layout/serde";
-const EXAMPLES: [&str; 4] = ["vector_add", "softmax", "matmul", "digits"];
+pub(crate) const FEATURES: &str =
+    "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray,tile-layout/serde";
+/// The packages under `examples`.
+pub(crate) const EXAMPLES: [&str; 4] = ["vector_add", "softmax", "matmul", "digits"];
 
 /// What a run has shown.
 #[derive(Default)]
@@ -19,7 +21,7 @@ struct Passed {
 /// Runs every step; the first that fails ends the run.
 fn run_all() -> Result<Passed, String> {
     setup::llvm()?;
-    let ptxas = setup::ptxas()?;
+    let ptxas = tools::PTXAS.installed()?;
     let mut passed = Passed::default();
     let mut step = |name: &str, command: &mut Command| {
         let output = run_step(name, command)?;
@@ -48,7 +50,8 @@ fn run_all() -> Result<Passed, String> {
     }
     gallery::check()?;
     docs::check()?;
-    passed.steps += 2;
+    budgets::check()?;
+    passed.steps += 3;
     passed.steps += devices::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
 }

@@ -36,7 +36,8 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// The targets, by name: `cpu`, `sm_80`, `sm_90a`, `gfx942`, `gfx1100`. Without this call, `cpu`.
+    /// The targets, by their names in [`tile_ir::target::TARGETS`]: `cpu`, `sm_90a`, `gfx942`. Without this call,
+    /// `cpu`.
     #[must_use]
     pub fn targets<Name: Into<String>>(mut self, names: impl IntoIterator<Item = Name>) -> Kernels {
         self.targets = names.into_iter().map(Into::into).collect();

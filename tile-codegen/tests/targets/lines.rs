@@ -93,8 +93,14 @@ fn edges(dtype: DType, shape: &[usize], seed: usize) -> Array {
 
 /// The targets that a kernel is compiled for: one of each vendor, in turn.
 fn compiled(wanted: bool, turn: usize) -> &'static [&'static str] {
-    const PAIRS: [&[&str]; 2] = [&["sm_80", "gfx1100"], &["sm_90a", "gfx942"]];
-    if wanted { PAIRS[turn % 2] } else { &[] }
+    const PAIRS: [&[&str]; 5] = [
+        &["sm_80", "gfx1100"],
+        &["sm_90a", "gfx942"],
+        &["sm_100a", "gfx1201"],
+        &["sm_80", "gfx90a"],
+        &["sm_90a", "gfx950"],
+    ];
+    if wanted { PAIRS[turn % PAIRS.len()] } else { &[] }
 }
 
 pub(crate) fn mode_words(mode: ScanMode) -> String {

@@ -411,6 +411,10 @@ fn every_op_compiles_for_every_gpu() {
         (DType::F64, "gfx942"),
         (DType::U8, "gfx1100"),
         (DType::Bool, "sm_80"),
+        (DType::F16, "sm_100a"),
+        (DType::F32, "gfx90a"),
+        (DType::BF16, "gfx950"),
+        (DType::I32, "gfx1201"),
     ] {
         for (body, from, to) in SINGLES {
             if dtype == DType::Bool && body.starts_with("scatter_add")

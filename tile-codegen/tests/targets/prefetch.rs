@@ -183,12 +183,13 @@ fn the_instructions_are_those_of_the_target() {
         let text = ptx(hints, target);
         (text.contains(line), text.contains(range))
     };
-    for target in ["sm_80", "sm_90a"] {
+    for target in ["sm_80", "sm_90a", "sm_100a"] {
         assert_eq!(has("", target), (false, false));
         assert_eq!(has(" latency 2", target), (true, false));
         assert_eq!(has(" latency 2 bulk_copy false", target), (true, false));
     }
     assert_eq!(has(" latency 2 bulk_copy true", "sm_80"), (true, false));
     assert_eq!(has(" latency 2 bulk_copy true", "sm_90a"), (true, true));
+    assert_eq!(has(" latency 2 bulk_copy true", "sm_100a"), (true, true));
     gpu::check(&instance(&sums(" latency 2 bulk_copy true"), &[]));
 }

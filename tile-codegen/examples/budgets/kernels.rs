@@ -1,0 +1,142 @@
+//! The kernels whose machine code `docs/codegen-budgets.md` records, beside those of the examples: one per pattern
+//! that code generation treats in its own way. Read as text, as a build script reads a crate's kernels.
+//!
+//! Their sizes are such that no element is masked; the examples' kernels are masked.
+
+use tile::prelude::*;
+
+/// y = a + b.
+#[tile_kernel(where(n % B == 0), instances(B = 1024))]
+fn add<const B: usize>(a: &Tensor<f32, n>, b: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let a = a.partition_view([B]);
+    let b = b.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    y.store_masked(a.load_masked([i]) + b.load_masked([i]));
+}
+
+/// y = gelu(a + b)·c of bf16, computed in f32.
+#[tile_kernel(where(n % B == 0), instances(B = 2048))]
+fn gelu_fused<const B: usize>(
+    a: &Tensor<bf16, n>,
+    b: &Tensor<bf16, n>,
+    c: &Tensor<bf16, n>,
+    y: &mut Tensor<bf16, n>,
+) {
+    let a = a.partition_view([B]);
+    let b = b.partition_view([B]);
+    let c = c.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let sum = a.load_masked([i]).cast::<f32>() + b.load_masked([i]).cast::<f32>();
+    y.store_masked((gelu(sum) * c.load_masked([i]).cast::<f32>()).cast::<bf16>());
+}
+
+/// Softmax of rows, one per block.
+#[tile_kernel(instances(W = 4096))]
+fn softmax_row<const W: usize>(x: &Tensor<f32, m, W>, y: &mut Tensor<f32, m, W>) {
+    let x = x.partition_view([1, W]);
+    let mut y = y.partition_view_mut([1, W]);
+    let row = x.load_masked(y.index());
+    let scaled = exp(row - row.max(1));
+    y.store_masked(scaled / scaled.sum(1));
+}
+
+/// y = x / √(mean(x²) + 10⁻⁶) · weight, one row per block.
+#[tile_kernel(instances(W = 4096))]
+fn rmsnorm_row<const W: usize>(
+    x: &Tensor<bf16, m, W>,
+    weight: &Tensor<bf16, 1, W>,
+    y: &mut Tensor<bf16, m, W>,
+) {
+    let x = x.partition_view([1, W]);
+    let weight = weight.partition_view([1, W]);
+    let mut y = y.partition_view_mut([1, W]);
+    let row = x.load_masked(y.index()).cast::<f32>();
+    let scale = rsqrt((row * row).mean(1) + 1e-6);
+    y.store_masked((row * scale * weight.load_masked([0, 0]).cast::<f32>()).cast::<bf16>());
+}
+
+/// The sum of each row, read in pieces of `B` elements.
+#[tile_kernel(where(n % B == 0), instances(B = 2048))]
+fn sum_rows<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, 1>) {
+    let x = x.partition_view([1, B]);
+    let mut y = y.partition_view_mut([1, 1]);
+    let [i, _] = y.index();
+    let mut sums = Tile::zeros([1, B]);
+    for p in 0..x.tiles(1) {
+        sums += x.load_masked([i, p]);
+    }
+    y.store_masked(sums.sum(1));
+}
+
+/// y = xᵀ.
+#[tile_kernel(where(m % B == 0, n % B == 0), instances(B = 64))]
+fn transpose<const B: usize>(x: &Tensor<bf16, m, n>, y: &mut Tensor<bf16, n, m>) {
+    let x = x.partition_view([B, B]);
+    let mut y = y.partition_view_mut([B, B]);
+    let [i, j] = y.index();
+    y.store_masked(x.load_masked([j, i]).t());
+}
+
+/// C = A·B, summed in f32.
+#[tile_kernel(
+    where(m % BM == 0, n % BN == 0, k % BK == 0),
+    instances(
+        T = f32, BM = 64, BN = 64, BK = 16;
+        T = bf16, BM = 128, BN = 128, BK = 64;
+        T = bf16, BM = 128, BN = 256, BK = 64;
+        T = f16, BM = 64, BN = 64, BK = 32
+    )
+)]
+fn gemm<T: Float + MmaOperand<f32>, const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<T, m, k>,
+    b: &Tensor<T, k, n>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let a = a.partition_view([BM, BK]);
+    let b = b.partition_view([BK, BN]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        acc = mma(a.load_masked([i, p]), b.load_masked([p, j]), acc);
+    }
+    c.store_masked(acc);
+}
+
+/// Causal attention with heads of 128 elements: each block has `BM` queries and goes through the keys and values up to
+/// its own in pieces of `BN`.
+#[tile_kernel(where(s % BM == 0, BM % BN == 0), instances(BM = 128, BN = 64))]
+fn attention<const BM: usize, const BN: usize>(
+    q: &Tensor<bf16, h, s, 128>,
+    k: &Tensor<bf16, h, s, 128>,
+    v: &Tensor<bf16, h, s, 128>,
+    o: &mut Tensor<bf16, h, s, 128>,
+) {
+    let q = q.partition_view([1, BM, 128]);
+    let k = k.partition_view([1, BN, 128]);
+    let v = v.partition_view([1, BN, 128]);
+    let mut o = o.partition_view_mut([1, BM, 128]);
+    let [head, i, _] = o.index();
+    let query = q.load_masked([head, i, 0]).reshape([BM, 128]);
+    let row = Tile::<i32, 2>::iota([BM, 1], 0) + (i * BM) as i32;
+    let mut most = Tile::full([BM, 1], f32::NEG_INFINITY);
+    let mut sum = Tile::zeros([BM, 1]);
+    let mut acc = Tile::zeros([BM, 128]);
+    for j in 0..(i + 1) * (BM / BN) {
+        let key = k.load_masked([head, j, 0]).reshape([BN, 128]);
+        let value = v.load_masked([head, j, 0]).reshape([BN, 128]);
+        let column = Tile::<i32, 2>::iota([1, BN], 1) + (j * BN) as i32;
+        // log₂(e)/√128: powers of two are what processors have.
+        let scores = mma(query, key.t(), Tile::zeros([BM, BN])) * 0.12751743;
+        let scores = select(column <= row, scores, f32::NEG_INFINITY);
+        let larger = max(most, scores.max(1));
+        let weights = exp2(scores - larger);
+        let shrink = exp2(most - larger);
+        sum = sum * shrink + weights.sum(1);
+        acc = mma(weights.cast::<bf16>(), value, acc * shrink);
+        most = larger;
+    }
+    o.store_masked((acc / sum).cast::<bf16>().reshape([1, BM, 128]));
+}

@@ -1,0 +1,83 @@
+//! Names in extents and formats: each is a parameter of the kernel or a size that a launch binds.
+
+use super::Verifier;
+use crate::dim::Dim;
+use crate::kernel::{GenericKind, OpId};
+use crate::loc::Loc;
+use crate::ops::Op;
+use crate::schedule::TileOrder;
+use crate::types::{Elem, Type};
+use std::collections::BTreeSet;
+
+impl Verifier<'_> {
+    pub(super) fn generics(&mut self) {
+        let mut names = BTreeSet::new();
+        for generic in &self.kernel.generics {
+            if !names.insert(&generic.name) {
+                self.error(Loc::UNKNOWN, format!("parameter `{}` is declared twice", generic.name));
+            }
+        }
+    }
+
+    pub(super) fn attribute_names(&mut self, op: OpId) {
+        let data = self.kernel.op(op);
+        if let Op::Extent(dim) = &data.op {
+            self.dim_is_bound(dim, data.loc);
+        }
+        if let Op::Partition(cut) = &data.op {
+            cut.hints.latency.iter().for_each(|dim| self.dim_is_bound(dim, data.loc));
+        }
+        if let Op::Tiles(TileOrder::Grouped(rows)) = &data.op {
+            self.dim_is_bound(rows, data.loc);
+        }
+        if let Op::Movement(movement) = &data.op {
+            movement.dims().into_iter().for_each(|dim| self.dim_is_bound(dim, data.loc));
+        }
+        for &result in &data.results {
+            self.names_are_bound(self.kernel.ty(result), data.loc);
+        }
+    }
+
+    pub(super) fn names_are_bound(&mut self, ty: &Type, loc: Loc) {
+        let (dims, elem) = match ty {
+            Type::Scalar(elem) => (Vec::new(), elem),
+            Type::Tile(tile) => (tile.shape.iter().collect(), &tile.elem),
+            Type::Tensor(tensor) => (tensor.dims().collect(), &tensor.elem),
+            Type::Partition(view) => {
+                (view.tensor.dims().chain(&view.tile).chain(&view.steps).collect(), &view.tensor.elem)
+            }
+        };
+        for dim in dims {
+            self.dim_is_bound(dim, loc);
+        }
+        if let Elem::Param(name) = elem {
+            let declared =
+                self.kernel.generics.iter().any(|g| g.name == *name && g.kind != GenericKind::Const);
+            if !declared {
+                self.error(loc, format!("`{name}` is not an element type parameter of the kernel"));
+            }
+        }
+    }
+
+    pub(super) fn dim_is_bound(&mut self, dim: &Dim, loc: Loc) {
+        let (mut params, mut sizes) = (BTreeSet::new(), BTreeSet::new());
+        dim.collect_names(&mut params, &mut sizes);
+        for param in params {
+            let declared =
+                self.kernel.generics.iter().any(|g| g.name == param && g.kind == GenericKind::Const);
+            if !declared {
+                self.error(loc, format!("`{param}` is not a const parameter of the kernel"));
+            }
+        }
+        let bound = self.kernel.sizes();
+        for size in sizes {
+            if !bound.contains(&size) {
+                self.error_with_help(
+                    loc,
+                    format!("nothing binds the run-time size `{size}`"),
+                    "a run-time size must be the whole extent of some argument's axis",
+                );
+            }
+        }
+    }
+}

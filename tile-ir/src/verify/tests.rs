@@ -1,0 +1,132 @@
+//! Each invariant, broken, and what is said of it.
+
+use super::*;
+use crate::text::parse;
+
+/// A kernel around the given lines, with a view `%v` of the output and a tile `%t`.
+fn errors(lines: &str) -> Vec<String> {
+    let text = format!(
+        "kernel @k<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{\n%v = partition %y [B] : mut \
+         partition<n x f32, [B]>\n%0 = constant 0.0 : f32\n%t = splat %0 : tile<B x f32>\n{lines}\n}}"
+    );
+    let kernel = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    verify(kernel).err().unwrap_or_default().into_iter().map(|error| error.message).collect()
+}
+
+#[test]
+fn a_good_kernel_passes() {
+    assert_eq!(errors("store_masked %v, %t"), Vec::<String>::new());
+}
+
+#[test]
+fn every_invariant_has_its_message() {
+    let cases = [
+        ("%a = add %t, %0 : tile<B x f32>", "`+` mixes tile<B x f32> and f32"),
+        ("%a = neg %t : tile<B x f16>", "`neg` gives (tile<B x f32>), not (tile<B x f16>)"),
+        ("%a = not %t : tile<B x f32>", "`!` needs an integer or bool, not f32"),
+        (
+            "%a = splat %0 : tile<n x f32>",
+            "the extent `n` of a tile made by `splat` is known only at run time",
+        ),
+        ("%a = splat %0 : tile<0 x f32>", "the tile extent `0` is not positive"),
+        (
+            "%a = splat %0 : tile<8192 x 8192 x f32>",
+            "tile<8192 x 8192 x f32> has more than 16777216 elements",
+        ),
+        ("%a = broadcast %t : tile<4 x f32>", "shape [B] can't be broadcast to [4]"),
+        (
+            "%a = reshape %t : tile<B x 2 x f32>",
+            "[B] has B elements and can't be reshaped to [B, 2], which has 2*B",
+        ),
+        ("%a = permute %t [1] : tile<B x f32>", "[1] is not a permutation of the axes of [B]"),
+        ("%a = reduce sum %t axis 1 : tile<1 x f32>", "axis 1 of `sum` is out of range: the tile has rank 1"),
+        ("%a = mma %t, %t, %t : tile<B x f32>", "`mma` needs tiles of rank 2 or more, not [B]"),
+        (
+            "%w = partition %x [B, B] : partition<n x f32, [B, B]>",
+            "tile [B, B] has rank 2, but the tensor [n] has rank 1",
+        ),
+        (
+            "%w = partition %y [B] : mut partition<n x f32, [B]>",
+            "`y` has two mutable partition views; a block owns one tile of it",
+        ),
+        ("%a = extent q : index", "nothing binds the run-time size `q`"),
+        ("%a = constant 300 : u8", "300 doesn't fit u8"),
+        ("if %0 {\n}", "the condition of `if` is f32, not a bool"),
+        ("for %p = %0 to %0 {\n}", "a loop bound is `usize`, not f32"),
+        ("yield %t", "`yield` may only end a region"),
+        ("while %0 {\nyield %0\n}", "the condition of `while` is f32, not a bool"),
+        (
+            "%c = constant true : bool\n%a = while %c carry (%s = %t) : tile<B x f32> {\nyield %t\n}",
+            "a region of `while` yields (tile<B x f32>), but it must yield (bool, tile<B x f32>)",
+        ),
+        (
+            "%c = constant true : bool\nwhile %c {\n}",
+            "a region of `while` yields (), but it must yield (bool)",
+        ),
+        (
+            "%p = splat %0 : tile<1 x 3 x f32>\n%a = item %p : f32",
+            "`item` needs a tile of one element, not of shape [1, 3]",
+        ),
+        ("%a = item %0 : f32", "`item` needs a tile, not f32"),
+        (
+            "%e = extent n : index\n%a = for %p = %e to %e carry (%s = %t) : tile<B x f32> {\nyield %0\n}",
+            "a region of `for` yields (f32), but its results are (tile<B x f32>)",
+        ),
+        (
+            "%e = extent n : index\nfor %p = %e to %e {\n%w = partition %x [B] : partition<n x f32, [B]>\n}",
+            "a partition view is made at the top level of a kernel, not in a loop or branch",
+        ),
+        (
+            "%a = reduce_with %t from %0 axis 0 with (%p, %q) : tile<1 x f32> {\nyield %t\n}",
+            "a region of `reduce_with` yields (tile<B x f32>), but it must yield (f32)",
+        ),
+        (
+            "%a = reduce_with %t from %0 axis 0 with (%p, %q) : tile<1 x f32> {\n\
+             %u = neg %t : tile<B x f32>\nyield %p\n}",
+            "a region of `reduce_with` computes with scalars, not with tile<B x f32>",
+        ),
+        (
+            "%a = scan_with %t from %0 axis 0 with (%p, %q) : tile<B x f32> {\nstore_masked %v, %t\nyield %p\n}",
+            "`store_masked` stands in a region of `scan_with`, which has leaf ops only",
+        ),
+        (
+            "%e = extent n : index\n%a = scan_with %t from %e axis 0 with (%p, %q) : tile<B x f32> {\nyield %p\n}",
+            "`scan` of a tile of f32 starts from index",
+        ),
+        (
+            "%a, %b = reduce_with %t, %0 from %0, %0 axis 0 with (%p, %q, %r, %s) : tile<1 x f32>, tile<1 x f32> {\n\
+             yield %p, %q\n}",
+            "`reduce` needs a tile, not f32",
+        ),
+        ("%a = scan any %t axis 0 : tile<B x f32>", "`any` has no scan"),
+        (
+            "%a = scan sum %t axis 1 : tile<B x f32>",
+            "axis 1 of `cumsum` is out of range: the tile has rank 1",
+        ),
+        ("%a = histogram %t : tile<4 x i32>", "`histogram` needs an integer, not f32"),
+        (
+            "%c = splat %0 : tile<4 x f32>\n%a, %b = sort %c axis 0 : tile<5 x f32>, tile<5 x i32>",
+            "the first 5 elements are taken along axis 0 of [4], which has 4",
+        ),
+        ("store_masked %v, %0", "`store_masked` needs a tile, not f32"),
+        ("%h = cast %t : tile<B x f16>\nstore_masked %v, %h", "a tile of f16 is stored to a view of f32"),
+    ];
+    for (lines, expected) in cases {
+        let found = errors(lines);
+        assert_eq!(found.first().map(String::as_str), Some(expected), "{lines}: {found:?}");
+    }
+}
+
+#[test]
+fn a_kernel_needs_an_output() {
+    let errors = verify(parse("kernel @k(%x: tensor<n x f32>) {\n}").unwrap()).unwrap_err();
+    assert_eq!(errors[0].message, "kernel `k` has no output");
+}
+
+#[test]
+fn values_of_an_inner_region_stay_inside() {
+    let found = errors(
+        "%e = extent n : index\nfor %p = %e to %e {\n%u = neg %t : tile<B x f32>\n}\nstore_masked %v, %u",
+    );
+    assert_eq!(found, ["`u` is used by `store_masked` before it is defined"]);
+}
