@@ -63,6 +63,61 @@ impl<'c> Ir<'c> {
         }
     }
 
+    /// Elements as words of 32 bits, the first in the lowest bits.
+    pub(crate) fn words(&self, values: &[Value<'c>], dtype: DType) -> Vec<Value<'c>> {
+        let stored: Vec<Value<'c>> = values.iter().map(|&value| self.value_to_storage(value, dtype)).collect();
+        let bits = dtype.bytes() as u32 * 8;
+        stored.chunks((WORD / bits) as usize).map(|chunk| self.packed(chunk, bits)).collect()
+    }
+
+    /// Elements as one integer of at most 64 bits, or as a vector of words.
+    pub(crate) fn packed_words(&self, values: &[Value<'c>], dtype: DType) -> Value<'c> {
+        let words = self.words(values, dtype);
+        let number = |word: Value<'c>| self.resize(word.into_int_value(), 64, false);
+        match words.as_slice() {
+            [word] => *word,
+            &[low, high] => {
+                let high = self.shl(number(high), self.i64(i64::from(WORD)));
+                self.or(number(low), high).into()
+            }
+            words => self.vector(words, self.int_type(WORD).into()).into(),
+        }
+    }
+
+    /// Elements as one vector of a type of the format's width; a single element as it is.
+    pub(crate) fn gathered(
+        &self,
+        values: &[Value<'c>],
+        dtype: DType,
+        element: BasicTypeEnum<'c>,
+    ) -> Value<'c> {
+        let stored = values.iter().map(|&value| self.reinterpret(self.value_to_storage(value, dtype), element));
+        match stored.collect::<Vec<_>>().as_slice() {
+            &[value] => value,
+            values => self.vector(values, element).into(),
+        }
+    }
+
+    /// The same bits as another type.
+    pub(crate) fn reinterpret(&self, value: Value<'c>, ty: BasicTypeEnum<'c>) -> Value<'c> {
+        if value.get_type() == ty {
+            return value;
+        }
+        self.builder.build_bit_cast(value, ty, "").expect("the builder is positioned")
+    }
+
+    /// The elements of a vector or a structure; a single element is one.
+    pub(crate) fn parts(&self, all: Value<'c>, count: u32) -> Vec<Value<'c>> {
+        match all {
+            Value::VectorValue(_) => self.elements(all, count),
+            Value::StructValue(all) => {
+                let part = |i| self.builder.build_extract_value(all, i, "").expect("the builder is positioned");
+                (0..count).map(part).collect()
+            }
+            one => vec![one],
+        }
+    }
+
     fn vector_type(&self, element: BasicTypeEnum<'c>, count: u32) -> BasicTypeEnum<'c> {
         match element {
             BasicTypeEnum::FloatType(ty) => ty.vec_type(count).into(),

@@ -15,6 +15,7 @@ mod gather;
 mod hsaco;
 mod item;
 mod lines;
+mod matrix;
 mod memory;
 mod messages;
 mod mma;

@@ -208,7 +208,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Tiles(order) => self.tile_loop(data, order),
             Op::If => self.branch(data),
             Op::Reduce { op: reduction, axis } => self.reduce(op, data, *reduction, *axis),
-            Op::Mma => self.mma(op, data),
+            Op::Mma => match self.scheduled.product(op) {
+                Some(product) => self.matrix_product(data, product),
+                None => self.mma(op, data),
+            },
             Op::ReduceWith { axis } => self.fold(op, data, *axis, None),
             Op::ScanWith { axis, mode } => self.fold(op, data, *axis, Some(*mode)),
             Op::Scan { op: kind, axis, mode } => self.scan(op, data, *kind, (*axis, *mode)),

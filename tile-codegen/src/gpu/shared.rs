@@ -11,7 +11,6 @@ use super::{atomics, convert, gather, item, lines, messages, mma, movement, redu
 use crate::error::Error;
 use std::collections::HashMap;
 use tile_ir::gpu::Scheduled;
-use tile_ir::kernel::OpData;
 use tile_ir::{DType, Loc, Op, OpId, TargetDesc};
 
 /// The ring is at least this large where the kernel's largest op needs less: room for two small ops.
@@ -58,7 +57,7 @@ impl SharedPlan {
     ) -> Result<SharedPlan, Error> {
         let ops = scheduled.walk();
         let requests: Vec<_> =
-            ops.iter().map(|&op| (op, requests(scheduled, scheduled.op(op)))).collect();
+            ops.iter().map(|&op| (op, requests(scheduled, op))).collect();
         let total = |requests: &[Request]| requests.iter().map(|request| request.bytes()).sum::<u64>();
         let largest = requests.iter().map(|(op, requests)| (total(requests), scheduled.op(*op).loc));
         let (largest, loc) = largest.max_by_key(|&(bytes, _)| bytes).unwrap_or((0, Loc::UNKNOWN));
@@ -99,8 +98,10 @@ impl SharedPlan {
     }
 }
 
-fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
+fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
+    let data = scheduled.op(op);
     match &data.op {
+        Op::Mma if scheduled.product(op).is_some() => Vec::new(),
         Op::Mma => mma::requests(scheduled, data),
         Op::ConvertLayout => convert::requests(scheduled, data),
         Op::Reduce { op, axis } => reduce::requests(scheduled, data, *op, *axis),

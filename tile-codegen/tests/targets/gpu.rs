@@ -231,7 +231,7 @@ fn every_op_of_every_format() {
         check_for(&instance(&every_op(dtype, &[6, 80]), &[]), some);
         check_for(&instance(&every_op(dtype, &[130]), &[]), others);
     }
-    // Slots in a loop.
+    // Many slots.
     check_for(&instance(&every_op(DType::Bool, &[128, 130]), &[]), &["sm_90a", "gfx1100"]);
     check_for(&instance(&every_op(DType::BF16, &[128, 130]), &[]), &["sm_90a"]);
 }
@@ -241,7 +241,7 @@ fn tiles_that_do_not_fit_are_refused_with_numbers() {
     let message = |instance: &Instance, target| build(instance, target).unwrap_err().to_string();
     assert_eq!(
         message(&instance(CONTROL, &[("B", 150)]), "gfx942"),
-        "kernel `control` needs 91136 bytes of shared memory per block, but gfx942 has 65536; use smaller tiles"
+        "kernel `control` needs 90112 bytes of shared memory per block, but gfx942 has 65536; use smaller tiles"
     );
     assert_eq!(
         message(&instance(SOFTMAX, &[("B", 64), ("W", 4096)]), "sm_90a"),

@@ -179,3 +179,31 @@ kernel @twice<B>(%y: mut tensor<n x i32>) {
         agree(source, &[("B", b)], &[sample(DType::I32, &[n], 1)], 0.0);
     }
 }
+
+#[test]
+fn tiles_change_threads_where_their_layouts_differ() {
+    for (dtype, m, n) in [
+        (DType::F32, 64, 64),
+        (DType::I8, 16, 128),
+        (DType::F16, 32, 8),
+        (DType::F64, 8, 64),
+        (DType::BF16, 12, 40),
+        (DType::F32, 5, 3),
+    ] {
+        let source = format!(
+            "kernel @transposed(%x: tensor<{m} x {n} x {dtype}>, %y: mut tensor<{n} x {m} x {dtype}>) {{
+  %vx = partition %x [{m}, {n}] : partition<{m} x {n} x {dtype}, [{m}, {n}]>
+  %vy = partition %y [{n}, {m}] : mut partition<{n} x {m} x {dtype}, [{n}, {m}]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%j, %i] : tile<{m} x {n} x {dtype}>
+  %r = permute %t [1, 0] : tile<{n} x {m} x {dtype}>
+  %s = reshape %r : tile<{m} x {n} x {dtype}>
+  %sum = add %s, %t : tile<{m} x {n} x {dtype}>
+  %back = reshape %sum : tile<{n} x {m} x {dtype}>
+  store %vy, %back
+}}
+"
+        );
+        agree(&source, &[], &[sample(dtype, &[m, n], 1), sample(dtype, &[n, m], 2)], 0.0);
+    }
+}

@@ -13,12 +13,15 @@
 mod access;
 mod layouts;
 mod print;
+mod products;
 
 pub use access::{Access, TENSOR_ALIGNMENT};
 pub use print::print;
+pub use products::Product;
 
 use crate::analysis::divisibility::Divisors;
 use crate::kernel::{Kernel, OpId, ValueId};
+use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::target::TargetDesc;
 use crate::types::Type;
@@ -80,6 +83,7 @@ pub struct Scheduled {
     threads: Threads,
     distributions: HashMap<ValueId, Distribution>,
     accesses: HashMap<OpId, Access>,
+    products: HashMap<OpId, Product>,
 }
 
 impl std::ops::Deref for Scheduled {
@@ -103,6 +107,11 @@ impl Scheduled {
         self.distributions.get(&tile).expect("scheduled: every tile has a distribution")
     }
 
+    /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.
+    pub fn product(&self, op: OpId) -> Option<&Product> {
+        self.products.get(&op)
+    }
+
     /// How an op that loads or stores a tile reaches memory.
     ///
     /// # Panics
@@ -121,18 +130,23 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
         Some(count) => Threads::of(u64::from(count), target),
         None => Threads::chosen(&instance, target),
     };
-    let accesses = accesses(&instance);
+    let (accesses, products) = (accesses(&instance), products(&instance, target, threads));
     let mut distributions = HashMap::new();
     let instance = instance.rewrite("layouts", |kernel| {
-        distributions = Layouts::assign(kernel, threads, &accesses);
+        distributions = Layouts::assign(kernel, threads, (&accesses, &products));
     });
-    Scheduled { instance, threads, distributions, accesses }
+    Scheduled { instance, threads, distributions, accesses, products }
 }
 
 fn accesses(kernel: &Kernel) -> HashMap<OpId, Access> {
     let divisors = Divisors::of(kernel);
     let ops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_load() || kernel.op(op).op.is_store());
     ops.map(|op| (op, Access::of(kernel, &divisors, op))).collect()
+}
+
+fn products(kernel: &Kernel, target: &TargetDesc, threads: Threads) -> HashMap<OpId, Product> {
+    let ops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
+    ops.filter_map(|op| Some((op, Product::of(kernel, kernel.op(op), target, threads)?))).collect()
 }
 
 #[cfg(test)]

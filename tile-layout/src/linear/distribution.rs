@@ -119,7 +119,8 @@ impl Distribution {
     }
 
     /// A matrix fragment `(register, lane[, warp]) → (row, column)` repeated over the last two axes of a tile: next
-    /// to each other in `warps`, each given by the axis it counts along, then in registers.
+    /// to each other in `warps`, the bits of whose number each count along rows (0), columns (1) or nothing, then in
+    /// registers.
     ///
     /// # Errors
     /// As [`Distribution::new`].
@@ -127,7 +128,7 @@ impl Distribution {
     /// ```
     /// use tile_layout::linear::{Distribution, MatrixShape, Operand, mma_sync};
     /// let sum = mma_sync(MatrixShape { m: 16, n: 8, k: 16 }, 16, Operand::Accumulator)?;
-    /// let tile = Distribution::of_fragment(&[32, 16], &sum, &[0])?;
+    /// let tile = Distribution::of_fragment(&[32, 16], &sum, &[Some(0)])?;
     /// assert_eq!((tile.slots(), tile.threads()), (8, 64));
     /// assert_eq!(tile.place(4, 32), [16, 8]);
     /// # Ok::<(), tile_layout::linear::LinearError>(())
@@ -135,7 +136,7 @@ impl Distribution {
     pub fn of_fragment(
         shape: &[u64],
         fragment: &LinearLayout,
-        warps: &[usize],
+        warps: &[Option<usize>],
     ) -> Result<Distribution, LinearError> {
         let outer = shape.len().saturating_sub(2);
         let position = |flat: u64| -> Position {
@@ -148,8 +149,10 @@ impl Distribution {
         let mut all_warps = positions(Dim::Warp);
         for &axis in warps {
             let mut position = vec![0; shape.len()];
-            position[outer + axis] = extents[axis];
-            extents[axis] *= 2;
+            if let Some(axis) = axis {
+                position[outer + axis] = extents[axis];
+                extents[axis] *= 2;
+            }
             all_warps.push(position);
         }
         Distribution::new(shape, positions(Dim::Register), positions(Dim::Lane), all_warps)

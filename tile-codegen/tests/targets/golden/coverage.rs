@@ -53,6 +53,11 @@ const ELSEWHERE: &[Elsewhere] = &[
         why: "the masked store's numbers",
         test: (VIEWS, "loads_and_stores_without_masks"),
     },
+    Elsewhere {
+        op: "convert_layout",
+        why: "no numbers of its own",
+        test: (SIMT, "tiles_change_threads_where_their_layouts_differ"),
+    },
     Elsewhere { op: "gather_load", why: "memory, not numbers", test: (VIEWS, "gathers_of_every_integer") },
     Elsewhere { op: "for", why: "no numbers of its own", test: (SIMT, "loops_branches_and_movement") },
     Elsewhere { op: "if", why: "no numbers of its own", test: (SIMT, "loops_branches_and_movement") },

@@ -11,11 +11,11 @@
 mod anchors;
 mod demand;
 
-use super::{Access, Threads, shape_of};
+use super::{Access, Product, Threads, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use std::collections::HashMap;
-use tile_layout::linear::Distribution;
+use tile_layout::linear::{Distribution, Operand};
 
 /// Where a loop's carried values stand: in its operands, its region's parameters, and what the region yields.
 #[derive(Clone, Copy)]
@@ -30,6 +30,7 @@ pub(super) struct Layouts<'k> {
     kernel: &'k mut Kernel,
     threads: Threads,
     accesses: &'k HashMap<OpId, Access>,
+    products: &'k HashMap<OpId, Product>,
     /// By a tile's extents and the axis along which it is contiguous: neighbours that one instruction may move.
     vectors: HashMap<(Vec<u64>, usize), u64>,
     found: HashMap<ValueId, Distribution>,
@@ -48,13 +49,14 @@ impl<'k> Layouts<'k> {
     pub(super) fn assign(
         kernel: &'k mut Kernel,
         threads: Threads,
-        accesses: &'k HashMap<OpId, Access>,
+        (accesses, products): (&'k HashMap<OpId, Access>, &'k HashMap<OpId, Product>),
     ) -> HashMap<ValueId, Distribution> {
         let mut layouts = Layouts {
             vectors: anchors::vectors(kernel, threads, accesses),
             kernel,
             threads,
             accesses,
+            products,
             found: HashMap::new(),
             definitions: HashMap::new(),
             homes: HashMap::new(),
@@ -197,8 +199,20 @@ impl<'k> Layouts<'k> {
     }
 
     fn mma(&mut self, op: OpId, data: &OpData) {
-        let distribution = self.accumulator(&self.shape(data.results[0]));
-        self.ensure_all(&data.operands[..2]);
+        let shape = self.shape(data.results[0]);
+        let distribution = match self.products.get(&op) {
+            Some(product) => {
+                for (i, operand) in [Operand::A, Operand::B].into_iter().enumerate() {
+                    let factor = product.distribution(&self.shape(data.operands[i]), operand);
+                    self.want(op, i, &factor);
+                }
+                product.distribution(&shape, Operand::Accumulator)
+            }
+            None => {
+                self.ensure_all(&data.operands[..2]);
+                self.accumulator(&shape)
+            }
+        };
         self.want(op, 2, &distribution);
         self.set(data.results[0], distribution);
     }

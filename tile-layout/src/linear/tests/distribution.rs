@@ -124,10 +124,10 @@ fn axes_that_are_no_powers_of_two_are_padded_at_the_end() {
 fn fragments_repeat_over_warps_and_registers() {
     let shape = MatrixShape { m: 16, n: 8, k: 16 };
     let sum = mma_sync(shape, 16, Operand::Accumulator).unwrap();
-    let tile = Distribution::of_fragment(&[64, 48], &sum, &[0, 0]).unwrap();
+    let tile = Distribution::of_fragment(&[64, 48], &sum, &[Some(0), Some(0)]).unwrap();
     check(&tile);
     assert_eq!((tile.slots(), tile.pieces()), (24, vec![1, 6]));
-    let small = Distribution::of_fragment(&[8, 8], &sum, &[1]).unwrap();
+    let small = Distribution::of_fragment(&[8, 8], &sum, &[Some(1)]).unwrap();
     check(&small);
     assert_eq!((small.slots(), small.copies()), (2, 32));
 }

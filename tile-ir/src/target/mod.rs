@@ -1,5 +1,9 @@
 //! Targets as data. No pass and no emitter asks for a target by name: it reads these fields.
 
+mod matrix;
+
+pub use matrix::{Fragments, MatrixInstruction, Passing, Trailing};
+
 use std::fmt;
 
 /// The machine family that code is generated for.
@@ -28,6 +32,8 @@ pub struct TargetDesc {
     pub max_threads: u32,
     /// Whether one instruction asks for a range of memory to be brought into the L2 cache.
     pub bulk_prefetch: bool,
+    /// Its matrix instructions; of those that fit, the first is taken.
+    pub matrix: &'static [MatrixInstruction],
 }
 
 const KIB: u32 = 1024;
@@ -43,6 +49,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 0,
         max_threads: 1,
         bulk_prefetch: false,
+        matrix: &[],
     },
     TargetDesc {
         name: "sm_80",
@@ -51,6 +58,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 163 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix: matrix::AMPERE,
     },
     TargetDesc {
         name: "sm_90a",
@@ -59,6 +67,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 227 * KIB,
         max_threads: 1024,
         bulk_prefetch: true,
+        matrix: matrix::AMPERE,
     },
     TargetDesc {
         name: "sm_100a",
@@ -67,6 +76,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 227 * KIB,
         max_threads: 1024,
         bulk_prefetch: true,
+        matrix: matrix::AMPERE,
     },
     TargetDesc {
         name: "gfx90a",
@@ -75,6 +85,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 64 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix: matrix::CDNA2,
     },
     TargetDesc {
         name: "gfx942",
@@ -83,6 +94,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 64 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix: matrix::CDNA3,
     },
     TargetDesc {
         name: "gfx950",
@@ -91,6 +103,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 160 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix: matrix::CDNA4,
     },
     TargetDesc {
         name: "gfx1100",
@@ -99,6 +112,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 64 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix: matrix::RDNA3,
     },
     TargetDesc {
         name: "gfx1201",
@@ -107,6 +121,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 64 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix: matrix::RDNA4,
     },
 ];
 

@@ -1,0 +1,205 @@
+//! The matrix instructions of targets as data: which formats and extents each multiplies, what it is called, and how
+//! its operands lie in the lanes of a warp.
+
+use crate::dtype::DType;
+use tile_layout::linear::{LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mma_sync, wmma};
+
+/// How the operands of an instruction lie in the lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fragments {
+    /// As NVIDIA's `mma.sync` has them.
+    MmaSync,
+    /// As AMD's `V_MFMA` has them.
+    Mfma,
+    /// As AMD's `V_WMMA` has them, which differ between generations.
+    Wmma(WmmaGeneration),
+}
+
+/// How a lane passes its elements of the factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Passing {
+    /// In words of 32 bits, each an operand; elements as integers.
+    Words,
+    /// In words of 32 bits, each an operand: pairs of f16.
+    Pairs,
+    /// In one vector of elements; a single element as it is.
+    Vector,
+    /// In one vector of elements, as integers of their width.
+    IntegerVector,
+    /// In one integer, or a vector of words where that would be longer than 64 bits.
+    Packed,
+    /// As [`Passing::Packed`], each factor after a flag that says that it is signed.
+    SignedPacked,
+}
+
+/// What follows the operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Trailing {
+    /// Nothing.
+    Nothing,
+    /// Three modifiers that are 0.
+    Modifiers,
+    /// A flag that says that sums don't saturate.
+    NoClamp,
+}
+
+/// An instruction that multiplies matrices in a warp: `a·b + c`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MatrixInstruction {
+    /// LLVM's name for it.
+    pub intrinsic: &'static str,
+    /// The format of both factors.
+    pub factor: DType,
+    /// The format in which it adds.
+    pub sum: DType,
+    /// Rows, columns and depth.
+    pub shape: MatrixShape,
+    /// How operands lie in the lanes.
+    pub fragments: Fragments,
+    /// How a lane passes its elements.
+    pub passing: Passing,
+    /// What follows the operands.
+    pub trailing: Trailing,
+}
+
+impl MatrixInstruction {
+    /// How an operand lies in the registers and lanes of a warp.
+    ///
+    /// ```
+    /// use tile_ir::TargetDesc;
+    /// use tile_layout::linear::{Dim, Operand};
+    /// let instruction = TargetDesc::named("sm_80")?.matrix[0];
+    /// assert_eq!(instruction.fragment(Operand::Accumulator).input_bits(Dim::Lane), 5);
+    /// # Ok::<(), tile_ir::target::UnknownTarget>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the table has an instruction whose fragments aren't known, which a test rules out.
+    pub fn fragment(&self, operand: Operand) -> LinearLayout {
+        let bits = self.factor.bits();
+        let fragment = match self.fragments {
+            Fragments::MmaSync => mma_sync(self.shape, bits, operand),
+            Fragments::Mfma => mfma(self.shape, bits, operand),
+            Fragments::Wmma(generation) => wmma(generation, bits, operand),
+        };
+        fragment.unwrap_or_else(|error| panic!("{}: {error}", self.intrinsic))
+    }
+}
+
+const fn shape(m: u32, n: u32, k: u32) -> MatrixShape {
+    MatrixShape { m, n, k }
+}
+
+const fn warp_mma(intrinsic: &'static str, factor: DType, sum: DType, k: u32, passing: Passing) -> MatrixInstruction {
+    let (shape, fragments, trailing) = (shape(16, 8, k), Fragments::MmaSync, Trailing::Nothing);
+    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
+}
+
+const fn matrix_fma(
+    intrinsic: &'static str,
+    (factor, sum): (DType, DType),
+    shape: MatrixShape,
+    passing: Passing,
+) -> MatrixInstruction {
+    let (fragments, trailing) = (Fragments::Mfma, Trailing::Modifiers);
+    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
+}
+
+const fn wave_mma(
+    generation: WmmaGeneration,
+    intrinsic: &'static str,
+    (factor, sum): (DType, DType),
+    passing: Passing,
+) -> MatrixInstruction {
+    let trailing = if matches!(passing, Passing::SignedPacked) { Trailing::NoClamp } else { Trailing::Nothing };
+    let (shape, fragments) = (shape(16, 16, 16), Fragments::Wmma(generation));
+    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
+}
+
+use DType::{BF16, F16, F32, I8, I32, U8};
+
+/// `mma.sync` of compute capability 8.0 on: PTX ISA, "Matrix Multiply-Accumulate Operation Using mma Instruction".
+pub(super) const AMPERE: &[MatrixInstruction] = &[
+    warp_mma("llvm.nvvm.mma.m16n8k16.row.col.f32.f32", F16, F32, 16, Passing::Pairs),
+    warp_mma("llvm.nvvm.mma.m16n8k8.row.col.f32.f32", F16, F32, 8, Passing::Pairs),
+    warp_mma("llvm.nvvm.mma.m16n8k16.row.col.bf16", BF16, F32, 16, Passing::Words),
+    warp_mma("llvm.nvvm.mma.m16n8k8.row.col.bf16", BF16, F32, 8, Passing::Words),
+    warp_mma("llvm.nvvm.mma.m16n8k32.row.col.s8", I8, I32, 32, Passing::Words),
+    warp_mma("llvm.nvvm.mma.m16n8k16.row.col.s8", I8, I32, 16, Passing::Words),
+    warp_mma("llvm.nvvm.mma.m16n8k32.row.col.u8", U8, I32, 32, Passing::Words),
+    warp_mma("llvm.nvvm.mma.m16n8k16.row.col.u8", U8, I32, 16, Passing::Words),
+];
+
+/// `V_MFMA` of gfx90a: CDNA2 ISA, "Matrix Arithmetic Instructions".
+pub(super) const CDNA2: &[MatrixInstruction] = &[
+    matrix_fma("llvm.amdgcn.mfma.f32.32x32x8f16", (F16, F32), shape(32, 32, 8), Passing::Vector),
+    matrix_fma("llvm.amdgcn.mfma.f32.16x16x16f16", (F16, F32), shape(16, 16, 16), Passing::Vector),
+    matrix_fma("llvm.amdgcn.mfma.f32.32x32x8bf16.1k", (BF16, F32), shape(32, 32, 8), Passing::IntegerVector),
+    matrix_fma("llvm.amdgcn.mfma.f32.16x16x16bf16.1k", (BF16, F32), shape(16, 16, 16), Passing::IntegerVector),
+    matrix_fma("llvm.amdgcn.mfma.f32.32x32x2f32", (F32, F32), shape(32, 32, 2), Passing::Vector),
+    matrix_fma("llvm.amdgcn.mfma.f32.16x16x4f32", (F32, F32), shape(16, 16, 4), Passing::Vector),
+    matrix_fma("llvm.amdgcn.mfma.i32.32x32x8i8", (I8, I32), shape(32, 32, 8), Passing::Packed),
+    matrix_fma("llvm.amdgcn.mfma.i32.16x16x16i8", (I8, I32), shape(16, 16, 16), Passing::Packed),
+];
+
+/// `V_MFMA` of gfx942: CDNA3 ISA, "Matrix Arithmetic Instructions".
+pub(super) const CDNA3: &[MatrixInstruction] = &[
+    CDNA2[0],
+    CDNA2[1],
+    CDNA2[2],
+    CDNA2[3],
+    CDNA2[4],
+    CDNA2[5],
+    matrix_fma("llvm.amdgcn.mfma.i32.32x32x16.i8", (I8, I32), shape(32, 32, 16), Passing::Packed),
+    matrix_fma("llvm.amdgcn.mfma.i32.16x16x32.i8", (I8, I32), shape(16, 16, 32), Passing::Packed),
+];
+
+/// `V_MFMA` of gfx950: CDNA4 ISA, "Matrix Arithmetic Instructions".
+pub(super) const CDNA4: &[MatrixInstruction] = &[
+    matrix_fma("llvm.amdgcn.mfma.f32.32x32x16.f16", (F16, F32), shape(32, 32, 16), Passing::Vector),
+    matrix_fma("llvm.amdgcn.mfma.f32.16x16x32.f16", (F16, F32), shape(16, 16, 32), Passing::Vector),
+    CDNA2[0],
+    CDNA2[1],
+    matrix_fma("llvm.amdgcn.mfma.f32.32x32x16.bf16", (BF16, F32), shape(32, 32, 16), Passing::Vector),
+    matrix_fma("llvm.amdgcn.mfma.f32.16x16x32.bf16", (BF16, F32), shape(16, 16, 32), Passing::Vector),
+    CDNA2[2],
+    CDNA2[3],
+    CDNA2[4],
+    CDNA2[5],
+    CDNA3[6],
+    CDNA3[7],
+];
+
+/// `V_WMMA` of gfx11: RDNA3 ISA, "Wave Matrix Multiply Accumulate".
+pub(super) const RDNA3: &[MatrixInstruction] = &[
+    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.f32.16x16x16.f16", (F16, F32), Passing::Vector),
+    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.f32.16x16x16.bf16", (BF16, F32), Passing::IntegerVector),
+    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedPacked),
+    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedPacked),
+];
+
+/// `V_WMMA` of gfx12: RDNA4 ISA, "Wave Matrix Multiply Accumulate".
+pub(super) const RDNA4: &[MatrixInstruction] = &[
+    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.f32.16x16x16.f16", (F16, F32), Passing::Vector),
+    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.f32.16x16x16.bf16", (BF16, F32), Passing::IntegerVector),
+    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedPacked),
+    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedPacked),
+];
+
+#[cfg(test)]
+mod tests {
+    use crate::target::TARGETS;
+    use tile_layout::linear::{Dim, Operand};
+
+    #[test]
+    fn every_instruction_has_fragments_for_the_lanes_of_its_target() {
+        for target in TARGETS {
+            for instruction in target.matrix {
+                for operand in [Operand::A, Operand::B, Operand::Accumulator] {
+                    let fragment = instruction.fragment(operand);
+                    assert_eq!(1 << fragment.input_bits(Dim::Lane), target.warp, "{}", instruction.intrinsic);
+                }
+            }
+        }
+    }
+}
