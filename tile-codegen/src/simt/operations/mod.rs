@@ -10,16 +10,19 @@ mod shuffle;
 
 use super::host_module::Gpu;
 use super::instruction::Operation;
+use super::matrix;
 
 /// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
 pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("llvm.nvvm.") {
-        let families: [fn(&str) -> Option<Operation>; 3] = [hints::nvidia, barriers::nvidia, shuffle::find];
+        let families: [fn(&str) -> Option<Operation>; 4] =
+            [hints::nvidia, barriers::nvidia, shuffle::find, matrix::nvidia::find];
         return families.iter().find_map(|find| find(name));
     }
     if let Some(name) = name.strip_prefix("llvm.amdgcn.") {
         let families: [fn(&str) -> Option<Operation>; 2] = [hints::amd, barriers::amd];
-        return families.iter().find_map(|find| find(name)).or_else(|| lanes::find(name, gpu));
+        let found = families.iter().find_map(|find| find(name));
+        return found.or_else(|| lanes::find(name, gpu)).or_else(|| matrix::amd::find(name, gpu));
     }
     hints::assembly(name)
 }

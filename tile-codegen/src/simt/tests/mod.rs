@@ -4,6 +4,7 @@
 mod barriers;
 mod harness;
 mod lanes;
+mod matrices;
 mod orders;
 mod refusals;
 mod removed;
