@@ -1,5 +1,7 @@
 //! What the executor reports: what went wrong, which thread did it, and where in the user's Rust.
 
+use super::flight::Flight;
+use super::shadow::Conflict;
 use std::fmt;
 use tile_ir::Loc;
 
@@ -22,6 +24,8 @@ pub struct Fault {
 pub enum Memory {
     /// Shared memory of the block.
     Shared,
+    /// The tensors of the arguments.
+    Arguments,
     /// The tensor of this argument.
     Tensor(String),
 }
@@ -29,12 +33,25 @@ pub enum Memory {
 /// An earlier access, by a thread of the same block or by another block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Earlier {
-    /// The thread; `None` for a whole block.
+    /// The thread; `None` for what runs beside the threads, such as a copy.
     pub thread: Option<u32>,
     /// The block, where it isn't the one that faults.
     pub block: Option<u64>,
     /// Whether it wrote.
     pub wrote: bool,
+    /// Its op.
+    pub place: Loc,
+}
+
+/// An asynchronous operation in flight.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// The instruction.
+    pub name: String,
+    /// Whether it writes the bytes in question.
+    pub writes: bool,
+    /// The thread that issued it.
+    pub thread: u32,
     /// Its op.
     pub place: Loc,
 }
@@ -93,8 +110,53 @@ pub enum Problem {
         /// The lane's.
         other: u64,
     },
+    /// An access of bytes that an asynchronous operation still works on.
+    InFlight {
+        /// The memory.
+        memory: Memory,
+        /// Bytes from its start.
+        offset: usize,
+        /// Whether the access that faults writes.
+        writes: bool,
+        /// The operation.
+        operation: Operation,
+    },
+    /// An asynchronous operation that reads what a thread wrote, with no proxy fence in between.
+    Unfenced {
+        /// The memory.
+        memory: Memory,
+        /// Bytes from its start.
+        offset: usize,
+        /// The write.
+        earlier: Earlier,
+    },
+    /// An instruction used as its manual forbids.
+    Misuse(String),
+    /// A thread that goes round and round while nobody does anything it could wait for.
+    Spins,
     /// Nobody can run: a list of what threads wait for.
     Stuck(String),
+}
+
+impl Problem {
+    /// What stands against an access of a byte.
+    pub(super) fn of_conflict(
+        conflict: Conflict,
+        memory: Memory,
+        offset: usize,
+        writes: bool,
+        flights: &[Flight],
+    ) -> Problem {
+        match conflict {
+            Conflict::Race(earlier) => Problem::Race { memory, offset, writes, earlier },
+            Conflict::Unwritten => Problem::Uninitialized { offset },
+            Conflict::Proxy(earlier) => Problem::Unfenced { memory, offset, earlier },
+            Conflict::Flight { number, writer } => {
+                let operation = flights[number as usize - 1].describe(writer);
+                Problem::InFlight { memory, offset, writes, operation }
+            }
+        }
+    }
 }
 
 /// A place, where it is known.
@@ -110,6 +172,7 @@ impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Memory::Shared => f.write_str("shared memory"),
+            Memory::Arguments => f.write_str("the arguments"),
             Memory::Tensor(name) => write!(f, "`{name}`"),
         }
     }
@@ -118,9 +181,10 @@ impl fmt::Display for Memory {
 impl fmt::Display for Earlier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.block, self.thread) {
-            (Some(block), _) => write!(f, "block {block}")?,
+            (Some(block), Some(thread)) => write!(f, "thread {thread} of block {block}")?,
+            (Some(block), None) => write!(f, "an asynchronous operation of block {block}")?,
             (None, Some(thread)) => write!(f, "thread {thread}")?,
-            (None, None) => f.write_str("several threads")?,
+            (None, None) => f.write_str("an asynchronous operation")?,
         }
         write!(f, " {}{}", if self.wrote { "wrote" } else { "read" }, At(self.place))
     }
@@ -159,6 +223,23 @@ impl fmt::Display for Problem {
                 f,
                 "has {other:#x} where the first lane of its warp has {first:#x}, but all lanes must agree"
             ),
+            Problem::InFlight { memory, offset, writes, operation } => {
+                let access = if *writes { "writes" } else { "reads" };
+                let still = if operation.writes { "writes" } else { "reads" };
+                let Operation { name, thread, place, .. } = operation;
+                let place = At(*place);
+                write!(
+                    f,
+                    "{access} byte {offset} of {memory}, which `{name}` of thread {thread}{place} still {still}"
+                )
+            }
+            Problem::Unfenced { memory, offset, earlier } => write!(
+                f,
+                "reads byte {offset} of {memory} through the asynchronous proxy, which {earlier}, with no proxy fence \
+                 between them"
+            ),
+            Problem::Misuse(what) => f.write_str(what),
+            Problem::Spins => f.write_str("goes round and round, and nobody does what it may wait for"),
             Problem::Stuck(waiting) => write!(f, "no thread can go on: {waiting}"),
         }
     }

@@ -1,126 +1,129 @@
-//! Global memory: where the arguments lie, what blocks did to them, and what atomics order.
+//! Global memory: where the arguments lie, what blocks did to them, and what atomic writes publish.
 //!
 //! Blocks run one after the other here, but on a device in any order. What a block wrote is seen by another
-//! only if it *released* it, by an atomic write with that order or behind a fence, and the other *acquired*
-//! it from the same address.
+//! only if a thread *released* it, by an atomic write with that order or behind a fence, and one of the other
+//! *acquired* it from the same address, both at a scope that holds both blocks.
 
-use super::fault::{Earlier, Memory, Problem};
-use super::shadow::{Access, GridCell, Stamp};
+use super::fault::{Memory, Problem};
+use super::flight::Flight;
+use super::order::{Clock, Ordering, Snapshot};
+use super::shadow::{Access, Cell};
 use std::collections::HashMap;
+use std::ops::Range;
 use tile_ir::abi::{Argument, KernelAbi};
 
 /// A tensor in memory.
-struct Region {
-    name: String,
-    start: u64,
-    bytes: usize,
-    mutable: bool,
-    /// One per byte, made at the first write.
-    cells: Vec<GridCell>,
+pub(super) struct Region {
+    pub(super) name: String,
+    pub(super) start: u64,
+    pub(super) bytes: usize,
+    pub(super) mutable: bool,
+    /// One per byte, made at the first access.
+    cells: Vec<Cell>,
 }
 
-/// What an atomic access does to the order of other accesses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ordering {
-    pub(super) acquires: bool,
-    pub(super) releases: bool,
+impl Region {
+    pub(super) fn new(name: &str, start: u64, bytes: usize, mutable: bool) -> Region {
+        Region { name: name.to_owned(), start, bytes, mutable, cells: Vec::new() }
+    }
+
+    fn holds(&self, address: u64, bytes: usize) -> bool {
+        address.checked_sub(self.start).is_some_and(|offset| {
+            usize::try_from(offset).is_ok_and(|offset| offset.saturating_add(bytes) <= self.bytes)
+        })
+    }
 }
+
+/// What atomic writes of an address publish: a release sequence.
+#[derive(Default)]
+struct Published(Vec<Snapshot>);
 
 /// The memory of one launch.
 pub(super) struct Global {
     regions: Vec<Region>,
-    block: u64,
-    /// How often the running block released its writes.
-    releases: u32,
-    /// The releases that the running block knows of, per block: one more than the last one's number.
-    seen: HashMap<u64, u32>,
-    /// The same, from atomic reads that no fence has followed yet.
-    pending: HashMap<u64, u32>,
-    /// What the running block released by a fence and so publishes by any atomic write.
-    fenced: Option<HashMap<u64, u32>>,
-    /// What an address publishes.
-    published: HashMap<u64, HashMap<u64, u32>>,
+    published: HashMap<u64, Published>,
     /// What was asked to be brought near: addresses of lines, and of copies with their bytes.
     pub(super) prefetched: Vec<(u64, Option<u64>)>,
 }
 
-fn merge(into: &mut HashMap<u64, u32>, from: &HashMap<u64, u32>) {
-    for (&block, &releases) in from {
-        let known = into.entry(block).or_default();
-        *known = releases.max(*known);
-    }
+/// The tensors among a kernel's slots.
+pub(super) fn tensors(abi: &KernelAbi, slots: &[u64]) -> Vec<Region> {
+    let sizes = &slots[abi.arguments.len()..];
+    let size = |name: &str| {
+        let position = abi.sizes.iter().position(|size| size == name)?;
+        sizes.get(position).and_then(|&size| i64::try_from(size).ok())
+    };
+    let region = |(argument, &start): (&Argument, &u64)| match argument {
+        Argument::Scalar { .. } => None,
+        Argument::Tensor { name, dtype, extents, mutable, .. } => {
+            let elements: usize = extents.iter().map(|extent| extent.evaluate(&size).unwrap_or(0)).product();
+            Some(Region::new(name, start, elements * dtype.bytes(), *mutable))
+        }
+    };
+    abi.arguments.iter().zip(slots).filter_map(region).collect()
 }
 
 impl Global {
-    /// The memory of a launch with these slots.
-    pub(super) fn of(abi: &KernelAbi, slots: &[u64]) -> Global {
-        let sizes = &slots[abi.arguments.len()..];
-        let size = |name: &str| {
-            let position = abi.sizes.iter().position(|size| size == name)?;
-            sizes.get(position).and_then(|&size| i64::try_from(size).ok())
-        };
-        let region = |(argument, &start): (&Argument, &u64)| match argument {
-            Argument::Scalar { .. } => None,
-            Argument::Tensor { name, dtype, extents, mutable, .. } => {
-                let elements: usize =
-                    extents.iter().map(|extent| extent.evaluate(&size).unwrap_or(0)).product();
-                let bytes = elements * dtype.bytes();
-                Some(Region { name: name.clone(), start, bytes, mutable: *mutable, cells: Vec::new() })
-            }
-        };
-        Global {
-            regions: abi.arguments.iter().zip(slots).filter_map(region).collect(),
-            block: 0,
-            releases: 0,
-            seen: HashMap::new(),
-            pending: HashMap::new(),
-            fenced: None,
-            published: HashMap::new(),
-            prefetched: Vec::new(),
-        }
+    pub(super) fn new(regions: Vec<Region>) -> Global {
+        Global { regions, published: HashMap::new(), prefetched: Vec::new() }
     }
 
-    /// Adds memory that every block writes atomically, such as the log.
-    pub(super) fn add(&mut self, name: &str, start: u64, bytes: usize) {
-        let region = Region { name: name.to_owned(), start, bytes, mutable: true, cells: Vec::new() };
-        self.regions.push(region);
+    /// Whether these bytes belong to an argument.
+    pub(super) fn holds(&self, address: u64, bytes: usize) -> bool {
+        self.regions.iter().any(|region| region.holds(address, bytes))
     }
 
-    /// The next block begins.
-    pub(super) fn enter(&mut self, block: u64) {
-        (self.block, self.releases) = (block, 0);
-        self.seen.clear();
-        self.pending.clear();
-        self.fenced = None;
-    }
-
-    /// Notes an access.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub(super) fn access(&mut self, address: u64, bytes: usize, access: Access) -> Result<(), Problem> {
+    /// The region of some bytes, and which of its bytes they are.
+    fn find(&self, address: u64, bytes: usize) -> Result<(usize, Range<usize>), Problem> {
         let Some(found) = self.regions.iter().position(|region| region.holds(address, bytes)) else {
             return Err(self.outside(address, bytes));
         };
-        let stamp = Stamp { block: self.block, releases: self.releases };
-        let (seen, region) = (&self.seen, &mut self.regions[found]);
+        let first = (address - self.regions[found].start) as usize;
+        Ok((found, first..first + bytes))
+    }
+
+    /// Notes an access by the thread of the clock.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn access(
+        &mut self,
+        address: u64,
+        bytes: usize,
+        access: Access,
+        clock: &Clock,
+        flights: &[Flight],
+    ) -> Result<(), Problem> {
+        let (found, range) = self.find(address, bytes)?;
+        let region = &mut self.regions[found];
         if !region.mutable {
             let argument = region.name.clone();
             return if access.writes { Err(Problem::WritesInput { argument }) } else { Ok(()) };
         }
-        if region.cells.is_empty() {
-            region.cells = vec![GridCell::default(); region.bytes];
-        }
-        let ordered = |other: Stamp| seen.get(&other.block).is_some_and(|&known| other.releases < known);
-        let first = (address - region.start) as usize;
-        for offset in first..first + bytes {
-            let noted = region.cells[offset].note(access, stamp, &ordered);
-            noted.map_err(|earlier: Earlier| Problem::Race {
-                memory: Memory::Tensor(region.name.clone()),
-                offset,
-                writes: access.writes,
-                earlier,
+        for offset in range {
+            let noted = region.cell(offset).note(access, clock, false);
+            noted.map_err(|conflict| {
+                let memory = Memory::Tensor(region.name.clone());
+                Problem::of_conflict(conflict, memory, offset, access.writes, flights)
             })?;
+        }
+        Ok(())
+    }
+
+    /// Does something to the cell of every byte. Inputs have none.
+    ///
+    /// # Errors
+    /// If the bytes aren't an argument's.
+    pub(super) fn each_cell(
+        &mut self,
+        address: u64,
+        bytes: usize,
+        action: &mut dyn FnMut(&mut Cell),
+    ) -> Result<(), Problem> {
+        let (found, range) = self.find(address, bytes)?;
+        let region = &mut self.regions[found];
+        if region.mutable {
+            range.for_each(|offset| action(region.cell(offset)));
         }
         Ok(())
     }
@@ -136,43 +139,43 @@ impl Global {
         Problem::OutsideArguments { bytes, nearest }
     }
 
-    /// What an atomic access orders.
-    pub(super) fn synchronize(&mut self, address: u64, reads: bool, writes: bool, order: Ordering) {
+    /// What an atomic access of an address orders.
+    pub(super) fn synchronize(
+        &mut self,
+        address: u64,
+        [reads, writes]: [bool; 2],
+        order: Ordering,
+        clock: &mut Clock,
+    ) {
         if reads && let Some(published) = self.published.get(&address) {
-            merge(if order.acquires { &mut self.seen } else { &mut self.pending }, published);
+            published.0.iter().for_each(|snapshot| clock.observe(snapshot, order));
         }
         if !writes {
             return;
         }
-        let released = if order.releases { Some(self.release()) } else { self.fenced.clone() };
-        if let Some(released) = released {
-            merge(self.published.entry(address).or_default(), &released);
+        let released = clock.published(order);
+        let published = self.published.entry(address).or_default();
+        match &released {
+            _ if !reads => published.0.clear(),
+            Some(released) => {
+                published.0.retain(|other| other.scope > released.scope || !other.is_known(clock))
+            }
+            None => {}
         }
+        published.0.extend(released);
     }
 
-    /// A fence.
-    pub(super) fn fence(&mut self, order: Ordering) {
-        if order.acquires {
-            merge(&mut self.seen, &self.pending);
-        }
-        if order.releases {
-            self.fenced = Some(self.release());
-        }
-    }
-
-    /// Everything that the running block did and knows so far.
-    fn release(&mut self) -> HashMap<u64, u32> {
-        self.releases += 1;
-        let mut known = self.seen.clone();
-        known.insert(self.block, self.releases);
-        known
+    /// Forgets what addresses of this range published.
+    pub(super) fn forget(&mut self, range: &Range<u64>) {
+        self.published.retain(|address, _| !range.contains(address));
     }
 }
 
 impl Region {
-    fn holds(&self, address: u64, bytes: usize) -> bool {
-        address.checked_sub(self.start).is_some_and(|offset| {
-            usize::try_from(offset).is_ok_and(|offset| offset.saturating_add(bytes) <= self.bytes)
-        })
+    fn cell(&mut self, offset: usize) -> &mut Cell {
+        if self.cells.is_empty() {
+            self.cells = vec![Cell::default(); self.bytes];
+        }
+        &mut self.cells[offset]
     }
 }

@@ -1,25 +1,39 @@
 //! GPU kernels run on the host, thread by thread, to prove the generated code without a GPU.
 //!
 //! The LLVM module that the back end of a GPU gets is rewritten for the host (`host_module`): its intrinsics
-//! become calls of `runtime`, and every access to shared and global memory is judged before it is made.
-//! Each GPU thread is a coroutine (`block`); they take turns in a fixed order, so that a run is reproducible.
-//! `shadow` knows for every byte who touched it since the last barrier, so a missing barrier is found
-//! whatever order the threads had; `global` does the same among blocks. A [`Fault`] names the thread, the line
-//! of the kernel's source, and the other party.
+//! become calls of `runtime`, which carries out `operations`, and every access to shared and global memory is judged
+//! before it is made. Each GPU thread is a coroutine (`block`); they take turns in a fixed order, so that a run is
+//! reproducible. `order` knows what happens before what, `shadow` for every byte who touched it, so a missing
+//! barrier is found whatever order the threads had; `global` holds the same of arguments, across blocks.
+//! Asynchronous operations are in `flight` and land when somebody waits for them, as `groups` and `mbarrier` say. A
+//! [`Fault`] names the thread, the line of the kernel's source, and the other party.
 //!
 //! What isn't proved: LLVM's own passes for the target, instruction selection, registers, and what devices
 //! reorder beyond the model.
 
+mod agents;
+mod barrier;
 mod block;
+mod collective;
 mod fault;
+mod flight;
+mod format;
 mod global;
+mod groups;
 mod host_module;
+mod instruction;
+mod matrix;
+mod mbarrier;
+mod operations;
+mod order;
 mod runtime;
 mod shadow;
+mod stack;
 #[cfg(test)]
 mod tests;
 
-pub use fault::{Earlier, Fault, Memory, Problem};
+pub use fault::{Earlier, Fault, Memory, Operation, Problem};
+pub use flight::Timing;
 
 use crate::emit::Ir;
 use crate::error::Error;
@@ -27,23 +41,20 @@ use crate::gpu;
 use crate::llvm::Machine;
 use crate::options::CpuLevel;
 use block::{Geometry, Start, ThreadEntry};
-use global::Global;
+use global::{Global, Region};
+use host_module::{Gpu, Rewritten};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::execution_engine::ExecutionEngine;
+use instruction::Instruction;
 use std::ptr;
 use tile_ir::abi::KernelAbi;
 use tile_ir::{Instance, TargetDesc, log, passes};
 
 /// A GPU kernel in this process.
 pub struct SimtKernel {
-    entry: ThreadEntry,
-    /// What the entry's code lies in.
-    _code: Code,
+    code: Code,
     abi: KernelAbi,
-    threads: u32,
-    warp: u32,
-    shared_bytes: usize,
 }
 
 /// What a run did besides changing memory.
@@ -54,14 +65,18 @@ pub struct Trace {
     pub prefetched: Vec<(u64, Option<u64>)>,
 }
 
-/// Code in memory. The order of the fields is that in which they may be dropped.
+/// A kernel's code in memory, and what a block of it is. The order of the fields is that in which they may be dropped.
 struct Code {
+    entry: ThreadEntry,
     _engine: ExecutionEngine<'static>,
-    _module: gpu::Module<'static>,
+    _ir: Ir<'static>,
     _context: Box<Context>,
+    program: Vec<Instruction>,
+    geometry: Geometry,
+    shared_bytes: usize,
 }
 
-/// Alignment of a block's shared memory: what the largest swizzle needs.
+/// Alignment of a block's shared memory. The pattern of the 128-byte swizzle, in rows of 128 bytes, repeats every 1024.
 const SHARED_ALIGNMENT: usize = 1024;
 const KERNEL: &str = "tile_simt_kernel";
 const ENTRY: &str = "tile_simt_entry";
@@ -91,43 +106,79 @@ fn compile_changed(
     let module = gpu::Module::of(lent, &instance, target, KERNEL, threads, gpu::Places::Source)?;
     change(&module.ir);
     let refused = |message: String| Error::Llvm { kernel: instance.name.clone(), message };
-    module.ir.module.verify().map_err(|message| refused(message.to_string()))?;
-    let host = Machine::host(CpuLevel::Host)?;
-    let kernel = module.ir.module.get_function(KERNEL).expect("the module has the kernel");
-    let imports = host_module::rewrite(&module.ir, kernel, ENTRY, &host).map_err(refused)?;
-    module.ir.module.verify().map_err(|message| refused(message.to_string()))?;
-    let engine = module
-        .ir
-        .module
-        .create_jit_execution_engine(OptimizationLevel::None)
-        .map_err(|message| refused(message.to_string()))?;
-    for (symbol, address) in imports {
-        if let Some(function) = module.ir.module.get_function(symbol) {
-            engine.add_global_mapping(&function, address);
-        }
-    }
-    let address = engine.get_function_address(ENTRY).map_err(|error| refused(error.to_string()))?;
     let (threads, shared_bytes) = (module.launch.threads, module.shared_bytes as usize);
-    let code = Code { _engine: engine, _module: module, _context: context };
-    // SAFETY: the address is that of the function `host_module` added, with the signature of `ThreadEntry`.
-    let entry = unsafe { std::mem::transmute::<usize, ThreadEntry>(address) };
-    Ok(SimtKernel {
-        entry,
-        _code: code,
-        abi: KernelAbi::of(&instance),
-        threads,
-        warp: target.warp,
-        shared_bytes,
-    })
+    let gpu = Gpu { name: target.name, warp: target.warp };
+    let code = Code::of(context, module.ir, gpu, threads, shared_bytes).map_err(refused)?;
+    Ok(SimtKernel { code, abi: KernelAbi::of(&instance) })
+}
+
+impl Code {
+    /// The code of a module's kernel.
+    fn of(
+        context: Box<Context>,
+        ir: Ir<'static>,
+        gpu: Gpu<'_>,
+        threads: u32,
+        shared_bytes: usize,
+    ) -> Result<Code, String> {
+        ir.module.verify().map_err(|message| message.to_string())?;
+        let host = Machine::host(CpuLevel::Host).map_err(|error| error.to_string())?;
+        let kernel = ir.module.get_function(KERNEL).expect("the module has the kernel");
+        let Rewritten { program, stack } = host_module::rewrite(&ir, kernel, ENTRY, gpu, &host)?;
+        ir.module.verify().map_err(|message| message.to_string())?;
+        let engine = ir.module.create_jit_execution_engine(OptimizationLevel::None);
+        let engine = engine.map_err(|message| message.to_string())?;
+        for (symbol, address) in runtime::functions() {
+            if let Some(function) = ir.module.get_function(symbol) {
+                engine.add_global_mapping(&function, address);
+            }
+        }
+        let address = engine.get_function_address(ENTRY).map_err(|error| error.to_string())?;
+        // SAFETY: the address is that of the function `host_module` added, with the signature of `ThreadEntry`.
+        let entry = unsafe { std::mem::transmute::<usize, ThreadEntry>(address) };
+        let geometry = Geometry { threads, warp: gpu.warp, stack };
+        Ok(Code { entry, _engine: engine, _ir: ir, _context: context, program, geometry, shared_bytes })
+    }
+
+    /// Runs blocks `0..blocks`, one after the other, with arguments that lie in these regions.
+    ///
+    /// # Safety
+    /// The slots are what the kernel's parameters are loaded from, and the regions are memory.
+    unsafe fn run(
+        &self,
+        slots: &[u64],
+        regions: Vec<Region>,
+        blocks: u64,
+        timing: Timing,
+    ) -> Result<Trace, Fault> {
+        let mut global = Global::new(regions);
+        for number in 0..blocks {
+            // Bytes that a kernel forgets to write are not conveniently zero.
+            let mut memory = vec![0xa5u8; self.shared_bytes + SHARED_ALIGNMENT];
+            let offset = memory.as_ptr().align_offset(SHARED_ALIGNMENT);
+            let start = Start {
+                number,
+                geometry: self.geometry,
+                timing,
+                program: &self.program,
+                shared_address: memory[offset..].as_mut_ptr(),
+                shared_bytes: self.shared_bytes,
+                global: &mut global,
+            };
+            // SAFETY: the code is that of `of`, and the caller vouches for the slots.
+            unsafe { block::run(self.entry, slots.as_ptr(), start) }?;
+        }
+        Ok(Trace { prefetched: global.prefetched })
+    }
 }
 
 impl SimtKernel {
     /// Threads per block.
     pub fn threads(&self) -> u32 {
-        self.threads
+        self.code.geometry.threads
     }
 
-    /// Runs blocks `0..blocks`, one after the other.
+    /// Runs blocks `0..blocks`, one after the other, with asynchronous operations as late as they may be.
     ///
     /// # Safety
     /// The slots are as [`tile_ir::abi`] says for the kernel's instance, and tensors are as large as their
@@ -136,26 +187,27 @@ impl SimtKernel {
     /// # Errors
     /// The first fault.
     pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, Fault> {
-        let mut global = Global::of(&self.abi, slots);
+        // SAFETY: the caller vouches for the slots.
+        unsafe { self.run_timed(slots, blocks, Timing::Late) }
+    }
+
+    /// [`SimtKernel::run`] with asynchronous operations at this time.
+    ///
+    /// # Safety
+    /// As for [`SimtKernel::run`].
+    ///
+    /// # Errors
+    /// The first fault.
+    pub unsafe fn run_timed(&self, slots: &[u64], blocks: u64, timing: Timing) -> Result<Trace, Fault> {
+        let mut regions = global::tensors(&self.abi, slots);
         if self.abi.logs {
             let start = slots[self.abi.log_slot()];
             // SAFETY: the caller vouches for the slots, and a log begins with its header.
             let capacity = unsafe { *(start as *const u64).add(log::CAPACITY) } as usize;
-            global.add("the log", start, (log::HEADER_WORDS + capacity) * size_of::<u64>());
+            let bytes = (log::HEADER_WORDS + capacity) * size_of::<u64>();
+            regions.push(Region::new("the log", start, bytes, true));
         }
-        // Bytes that a kernel forgets to write are not conveniently zero.
-        let mut memory = vec![0xa5u8; self.shared_bytes + SHARED_ALIGNMENT];
-        let offset = memory.as_ptr().align_offset(SHARED_ALIGNMENT);
-        let shared_address = memory[offset..].as_mut_ptr();
-        let geometry = Geometry { threads: self.threads, warp: self.warp, blocks };
-        let mut epoch = 1;
-        for number in 0..blocks {
-            global.enter(number);
-            let (shared_bytes, global) = (self.shared_bytes, &mut global);
-            let start = Start { number, geometry, shared_address, shared_bytes, global, epoch };
-            // SAFETY: the code is that of `compile`, and the caller vouches for the slots.
-            epoch = unsafe { block::run(self.entry, slots.as_ptr(), start) }?;
-        }
-        Ok(Trace { prefetched: global.prefetched })
+        // SAFETY: the slots are as the ABI says, and so are the regions.
+        unsafe { self.code.run(slots, regions, blocks, timing) }
     }
 }

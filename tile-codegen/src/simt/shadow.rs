@@ -1,195 +1,379 @@
 //! Shadow memory: what is known of every byte, and the rules that an access must keep.
 //!
-//! Two accesses of a byte by different threads of a block, one of them a write, need a barrier between them,
-//! whichever order they happened to have here. The same goes for blocks, whose order nothing but atomics
-//! with release and acquire gives. Two atomic accesses don't conflict.
+//! Two accesses of a byte, one of them a write, need an order ([`super::order`]) unless both are atomic and reach
+//! each other. A byte that an asynchronous operation writes may not be touched before somebody waited for it, and one
+//! that it reads may not be written.
 //!
-//! Knows numbers of threads and blocks; nothing of code or schedules.
+//! Knows moments; nothing of code or schedules.
 
 use super::fault::Earlier;
+use super::order::{Clock, Moment, Scope};
 use tile_ir::Loc;
 
-/// One access of some bytes.
+/// One access of some bytes. A read-modify-write both reads and writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Access {
-    /// The thread in its block.
-    pub(super) thread: u32,
-    /// A number that every barrier, and every block, changes.
-    pub(super) epoch: u32,
-    /// Whether it writes.
+    pub(super) moment: Moment,
+    pub(super) reads: bool,
     pub(super) writes: bool,
-    /// Whether it is atomic.
-    pub(super) atomic: bool,
+    /// The reach of an atomic access.
+    pub(super) atomic: Option<Scope>,
     /// The op.
     pub(super) place: Loc,
 }
 
-/// Who touched a byte last.
+/// An access that a later one may conflict with.
 #[derive(Clone, Copy, Debug)]
-struct Touch {
-    thread: u32,
-    atomic: bool,
+struct Entry {
+    moment: Moment,
     place: Loc,
+    writes: bool,
+    scope: Option<Scope>,
 }
 
-/// What the threads of one block did to a byte since the last barrier.
+impl Entry {
+    fn is_of_thread(&self, moment: Moment) -> bool {
+        (self.moment.block, self.moment.thread) == (moment.block, moment.thread)
+    }
+
+    /// Whether whatever conflicts with an earlier access conflicts with this one too.
+    fn stands_for(&self, earlier: &Entry, clock: &Clock) -> bool {
+        clock.knows(earlier.moment) && (self.writes || !earlier.writes) && self.scope <= earlier.scope
+    }
+}
+
+/// Accesses that nothing orders among each other.
+#[derive(Clone, Debug, Default)]
+struct Entries {
+    first: Option<Entry>,
+    more: Vec<Entry>,
+}
+
+impl Entries {
+    fn iter(&self) -> impl Iterator<Item = &Entry> {
+        self.first.iter().chain(&self.more)
+    }
+
+    fn clear(&mut self) {
+        self.first = None;
+        self.more.clear();
+    }
+
+    /// Adds an access; those that it stands for needn't be remembered.
+    fn add(&mut self, entry: Entry, clock: &Clock) {
+        let Some(first) = self.first.as_mut().filter(|_| !self.more.is_empty()) else {
+            match self.first.replace(entry) {
+                Some(first) if !entry.stands_for(&first, clock) => self.more.push(first),
+                _ => {}
+            }
+            return;
+        };
+        if entry.stands_for(first, clock) {
+            self.more.retain(|other| !entry.stands_for(other, clock));
+            *first = entry;
+            return;
+        }
+        let mut own = self.more.iter_mut().filter(|other| other.is_of_thread(entry.moment));
+        match own.find(|other| entry.stands_for(other, clock)) {
+            Some(other) => *other = entry,
+            None => self.more.push(entry),
+        }
+    }
+}
+
+/// What an asynchronous operation does to a byte, by its number; 0 where there is none.
 #[derive(Clone, Copy, Debug, Default)]
+struct Flights {
+    writer: u32,
+    /// The last one that reads, and how many do.
+    reader: u32,
+    readers: u32,
+}
+
+/// What was done to a byte.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Cell {
-    epoch: u32,
     written: bool,
-    writer: Option<Touch>,
-    reader: Option<Touch>,
-    many_readers: bool,
+    writer: Option<Entry>,
+    readers: Entries,
+    atomics: Entries,
+    flights: Flights,
+    /// The last write through the generic proxy.
+    generic: Option<(Moment, Loc)>,
+}
+
+/// What stands against an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Conflict {
+    /// An earlier access that nothing orders before it.
+    Race(Earlier),
+    /// An asynchronous operation in flight, by its number, and whether it writes the byte.
+    Flight { number: u32, writer: bool },
+    /// A read of what nobody wrote.
+    Unwritten,
+    /// An asynchronous operation that reads what the generic proxy wrote, with no proxy fence in between.
+    Proxy(Earlier),
+}
+
+fn earlier(entry: &Entry, wrote: bool, block: u32) -> Earlier {
+    let other = entry.moment.block;
+    Earlier {
+        thread: entry.moment.by_thread(),
+        block: (other != block).then_some(u64::from(other)),
+        wrote,
+        place: entry.place,
+    }
 }
 
 impl Cell {
-    /// Whether anybody ever wrote it.
-    pub(super) fn is_written(&self) -> bool {
-        self.written
-    }
-
-    /// Notes an access.
+    /// Notes an access by the thread of the clock; `checked`: a read of what nobody wrote is wrong.
     ///
     /// # Errors
     /// What it conflicts with.
-    pub(super) fn note(&mut self, access: Access) -> Result<(), Earlier> {
-        if self.epoch != access.epoch {
-            *self = Cell { written: self.written, epoch: access.epoch, ..Cell::default() };
+    pub(super) fn note(&mut self, access: Access, clock: &Clock, checked: bool) -> Result<(), Conflict> {
+        if self.flights.writer != 0 {
+            return Err(Conflict::Flight { number: self.flights.writer, writer: true });
         }
-        let conflicts = |touch: &Touch| touch.thread != access.thread && !(touch.atomic && access.atomic);
-        let earlier = |touch: &Touch, wrote| Earlier {
-            thread: (wrote || !self.many_readers).then_some(touch.thread),
-            block: None,
-            wrote,
-            place: touch.place,
-        };
-        if let Some(writer) = self.writer.as_ref().filter(|writer| conflicts(writer)) {
-            return Err(earlier(writer, true));
+        if access.writes && self.flights.readers != 0 {
+            return Err(Conflict::Flight { number: self.flights.reader, writer: false });
         }
-        let touch = Touch { thread: access.thread, atomic: access.atomic, place: access.place };
-        if !access.writes {
-            self.many_readers |= self.reader.is_some_and(|reader| reader.thread != access.thread);
-            self.reader = Some(touch);
-            return Ok(());
+        if let Some((entry, wrote)) = self.conflict(access, clock) {
+            return Err(Conflict::Race(earlier(&entry, wrote, access.moment.block)));
         }
-        if let Some(reader) =
-            self.reader.as_ref().filter(|reader| conflicts(reader) || (self.many_readers && !access.atomic))
-        {
-            return Err(earlier(reader, false));
+        if checked && access.reads && !self.written {
+            return Err(Conflict::Unwritten);
         }
-        (self.written, self.writer) = (true, Some(touch));
-        Ok(())
-    }
-}
-
-/// A block and how often it had released its writes when it made an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    /// The block.
-    pub(super) block: u64,
-    /// Its releases before the access.
-    pub(super) releases: u32,
-}
-
-/// What the blocks of a grid did to a byte of global memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct GridCell {
-    within: Cell,
-    writer: Option<(Stamp, bool, Loc)>,
-    reader: Option<(Stamp, bool, Loc)>,
-}
-
-impl GridCell {
-    /// Notes an access; `ordered` says whether what a block did up to a stamp comes before it.
-    ///
-    /// # Errors
-    /// What it conflicts with.
-    pub(super) fn note(
-        &mut self,
-        access: Access,
-        stamp: Stamp,
-        ordered: &dyn Fn(Stamp) -> bool,
-    ) -> Result<(), Earlier> {
-        let conflicts = |&&(other, atomic, _): &&(Stamp, bool, Loc)| {
-            other.block != stamp.block && !(atomic && access.atomic) && !ordered(other)
-        };
-        let earlier = |&(other, _, place): &(Stamp, bool, Loc), wrote| Earlier {
-            thread: None,
-            block: Some(other.block),
-            wrote,
-            place,
-        };
-        if let Some(writer) = self.writer.as_ref().filter(conflicts) {
-            return Err(earlier(writer, true));
-        }
-        if let Some(reader) = self.reader.as_ref().filter(|_| access.writes).filter(conflicts) {
-            return Err(earlier(reader, false));
-        }
-        self.within.note(access)?;
-        let touch = Some((stamp, access.atomic, access.place));
+        let entry =
+            Entry { moment: access.moment, place: access.place, writes: access.writes, scope: access.atomic };
+        self.written |= access.writes;
         if access.writes {
-            self.writer = touch;
+            self.generic = Some((access.moment, access.place));
+        }
+        if access.atomic.is_some() {
+            self.atomics.add(entry, clock);
+        } else if access.writes {
+            self.writer = Some(entry);
+            self.readers.clear();
+            self.atomics.clear();
         } else {
-            self.reader = touch;
+            self.readers.add(entry, clock);
         }
         Ok(())
+    }
+
+    /// The earlier access that this one conflicts with, and whether it wrote.
+    fn conflict(&self, access: Access, clock: &Clock) -> Option<(Entry, bool)> {
+        let unordered = |entry: &&Entry| !clock.knows(entry.moment);
+        if let Some(writer) = self.writer.as_ref().filter(unordered) {
+            return Some((*writer, true));
+        }
+        let reader = self.readers.iter().filter(|_| access.writes).find(unordered);
+        if let Some(reader) = reader {
+            return Some((*reader, false));
+        }
+        let apart = |entry: &Entry| match (entry.scope, access.atomic) {
+            (Some(one), Some(other)) => {
+                let needed =
+                    if entry.moment.block == access.moment.block { Scope::Block } else { Scope::Device };
+                one.min(other) < needed
+            }
+            _ => true,
+        };
+        let conflicts = |entry: &&Entry| (entry.writes || access.writes) && apart(entry) && unordered(entry);
+        self.atomics.iter().find(conflicts).map(|entry| (*entry, entry.writes))
+    }
+
+    /// An asynchronous operation begins to read: it is in flight from now on.
+    pub(super) fn begin_read(&mut self, flight: u32) {
+        self.flights.reader = flight;
+        self.flights.readers += 1;
+    }
+
+    /// An asynchronous operation begins to write.
+    pub(super) fn begin_write(&mut self, flight: u32) {
+        self.flights.writer = flight;
+    }
+
+    /// An asynchronous operation has read, at a moment.
+    pub(super) fn end_read(&mut self, moment: Moment, place: Loc, clock: &Clock) {
+        self.flights.readers = self.flights.readers.saturating_sub(1);
+        self.readers.add(Entry { moment, place, writes: false, scope: None }, clock);
+    }
+
+    /// An asynchronous operation has written, at a moment; `generic`: through the generic proxy.
+    pub(super) fn end_write(&mut self, moment: Moment, place: Loc, generic: bool) {
+        self.flights.writer = 0;
+        self.written = true;
+        self.writer = Some(Entry { moment, place, writes: true, scope: None });
+        self.readers.clear();
+        self.atomics.clear();
+        self.generic = generic.then_some((moment, place));
+    }
+
+    /// Whether the asynchronous proxy sees what this byte holds, for an operation that the clock's thread issues.
+    ///
+    /// # Errors
+    /// The write that it may miss.
+    pub(super) fn check_proxy(&self, clock: &Clock) -> Result<(), Conflict> {
+        match self.generic {
+            Some((moment, place)) if !clock.proxied(moment) => {
+                let entry = Entry { moment, place, writes: true, scope: None };
+                Err(Conflict::Proxy(earlier(&entry, true, clock.block())))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simt::order::Joined;
 
-    const WRITES: bool = true;
-    const READS: bool = false;
+    const READS: [bool; 2] = [true, false];
+    const WRITES: [bool; 2] = [false, true];
+    const UPDATES: [bool; 2] = [true, true];
 
-    /// What the last of these accesses conflicts with: thread, epoch, whether it writes.
-    fn last(accesses: &[(u32, u32, bool)]) -> Option<Earlier> {
-        let mut cell = Cell::default();
-        let note = |&(thread, epoch, writes): &(u32, u32, bool)| {
-            cell.note(Access { thread, epoch, writes, atomic: false, place: Loc::UNKNOWN }).err()
-        };
-        accesses.iter().map(note).last().flatten()
+    /// A byte, and threads that touch it.
+    struct Scene {
+        cell: Cell,
+        clocks: Vec<Clock>,
+    }
+
+    impl Scene {
+        fn new() -> Scene {
+            Scene { cell: Cell::default(), clocks: Clock::of_block(0, 4) }
+        }
+
+        fn access(
+            &mut self,
+            thread: usize,
+            [reads, writes]: [bool; 2],
+            atomic: Option<Scope>,
+        ) -> Option<Conflict> {
+            let clock = &self.clocks[thread];
+            let access = Access { moment: clock.moment(), reads, writes, atomic, place: Loc::UNKNOWN };
+            self.cell.note(access, clock, false).err()
+        }
+
+        fn plain(&mut self, thread: usize, kind: [bool; 2]) -> Option<Conflict> {
+            self.access(thread, kind, None)
+        }
+
+        fn barrier(&mut self) {
+            let snapshots: Vec<_> = self.clocks.iter_mut().map(|clock| clock.release(Scope::Block)).collect();
+            let joined = Joined::of(&snapshots).unwrap();
+            self.clocks.iter_mut().for_each(|clock| clock.absorb(&joined));
+        }
+    }
+
+    /// The thread that the access conflicts with.
+    fn against(conflict: Option<Conflict>) -> Option<u32> {
+        match conflict {
+            Some(Conflict::Race(earlier)) => earlier.thread,
+            _ => None,
+        }
     }
 
     #[test]
     fn barriers_order_what_threads_do() {
-        assert_eq!(last(&[(0, 0, WRITES), (0, 0, READS), (0, 0, WRITES)]), None);
-        assert_eq!(last(&[(0, 0, WRITES), (1, 1, READS), (2, 1, READS), (1, 2, WRITES)]), None);
+        let mut scene = Scene::new();
+        for kind in [WRITES, READS, WRITES] {
+            assert_eq!(scene.plain(0, kind), None);
+        }
+        scene.barrier();
+        assert_eq!(scene.plain(1, READS), None);
+        assert_eq!(scene.plain(2, READS), None);
+        scene.barrier();
+        assert_eq!(scene.plain(1, WRITES), None);
     }
 
     #[test]
     fn without_a_barrier_a_write_conflicts() {
-        let thread = |accesses: &[_]| last(accesses).expect("a race").thread;
-        assert_eq!(thread(&[(0, 0, WRITES), (1, 0, READS)]), Some(0));
-        assert_eq!(thread(&[(0, 0, WRITES), (1, 0, WRITES)]), Some(0));
-        assert_eq!(thread(&[(0, 0, WRITES), (1, 1, READS), (0, 1, WRITES)]), Some(1));
-        assert_eq!(thread(&[(0, 0, WRITES), (0, 1, READS), (1, 1, READS), (1, 1, WRITES)]), None);
+        let mut scene = Scene::new();
+        scene.plain(0, WRITES);
+        assert_eq!(against(scene.plain(1, READS)), Some(0));
+        assert_eq!(against(scene.plain(1, WRITES)), Some(0));
+        scene.barrier();
+        scene.plain(1, READS);
+        assert_eq!(against(scene.plain(0, WRITES)), Some(1));
+    }
+
+    #[test]
+    fn every_reader_is_remembered() {
+        for last in 0..3 {
+            let mut scene = Scene::new();
+            let order = [(last + 1) % 3, (last + 2) % 3, last];
+            for thread in order {
+                assert_eq!(scene.plain(thread, READS), None);
+            }
+            assert!(against(scene.plain(order[2], WRITES)).is_some(), "{order:?}");
+        }
+    }
+
+    #[test]
+    fn an_update_does_not_hide_a_plain_reader() {
+        let mut scene = Scene::new();
+        scene.plain(0, READS);
+        let conflict = scene.access(1, UPDATES, Some(Scope::Block));
+        assert_eq!(against(conflict), Some(0));
+        let mut scene = Scene::new();
+        scene.access(1, READS, Some(Scope::Block));
+        scene.plain(0, READS);
+        scene.access(1, READS, Some(Scope::Block));
+        assert_eq!(against(scene.access(2, UPDATES, Some(Scope::Block))), Some(0));
     }
 
     #[test]
     fn atomics_conflict_with_plain_accesses_alone() {
-        let mut cell = Cell::default();
-        let mut note = |thread, atomic| {
-            cell.note(Access { thread, epoch: 0, writes: true, atomic, place: Loc::UNKNOWN }).is_ok()
-        };
-        assert!(note(0, true) && note(1, true));
-        assert!(!note(2, false));
+        let mut scene = Scene::new();
+        assert_eq!(scene.access(0, UPDATES, Some(Scope::Block)), None);
+        assert_eq!(scene.access(1, UPDATES, Some(Scope::Block)), None);
+        assert!(against(scene.plain(2, READS)).is_some());
+        assert!(against(scene.plain(2, WRITES)).is_some());
+        let mut scene = Scene::new();
+        scene.access(0, READS, Some(Scope::Device));
+        assert_eq!(scene.plain(1, READS), None);
+        assert!(against(scene.plain(1, WRITES)).is_some());
     }
 
     #[test]
-    fn blocks_are_ordered_by_release_and_acquire_alone() {
-        let access = |writes| Access { thread: 0, epoch: 0, writes, atomic: false, place: Loc::UNKNOWN };
-        let stamp = |block| Stamp { block, releases: 0 };
-        let mut cell = GridCell::default();
-        cell.note(access(WRITES), stamp(0), &|_| false).unwrap();
-        assert!(cell.clone().note(access(READS), stamp(0), &|_| false).is_ok());
-        let race = cell.clone().note(access(READS), stamp(1), &|_| false).unwrap_err();
-        assert_eq!((race.block, race.wrote), (Some(0), true));
-        assert!(cell.clone().note(access(READS), stamp(1), &|other| other == stamp(0)).is_ok());
-        let mut read = GridCell::default();
-        read.note(access(READS), stamp(3), &|_| false).unwrap();
-        assert!(read.clone().note(access(READS), stamp(4), &|_| false).is_ok());
-        assert!(read.note(access(WRITES), stamp(4), &|_| false).is_err());
+    fn an_atomic_read_is_no_write_because_its_thread_wrote_before() {
+        let mut scene = Scene::new();
+        scene.access(0, UPDATES, Some(Scope::Block));
+        scene.barrier();
+        scene.access(0, READS, Some(Scope::Block));
+        assert_eq!(scene.plain(1, READS), None);
+    }
+
+    #[test]
+    fn atomics_of_a_scope_too_small_conflict() {
+        let mut cell = Cell::default();
+        let mut note = |block, scope| {
+            let clock = &Clock::of_block(block, 1)[0];
+            let atomic = Some(scope);
+            let (reads, writes) = (true, true);
+            let access = Access { moment: clock.moment(), reads, writes, atomic, place: Loc::UNKNOWN };
+            cell.note(access, clock, false).is_ok()
+        };
+        assert!(note(0, Scope::Device) && note(1, Scope::Device));
+        assert!(!note(2, Scope::Block));
+    }
+
+    #[test]
+    fn what_is_in_flight_is_nobodys() {
+        let mut scene = Scene::new();
+        scene.plain(0, WRITES);
+        scene.cell.begin_read(7);
+        assert_eq!(scene.plain(0, READS), None);
+        assert_eq!(scene.plain(0, WRITES), Some(Conflict::Flight { number: 7, writer: false }));
+        let moment = scene.clocks[0].moment();
+        scene.cell.end_read(moment, Loc::UNKNOWN, &scene.clocks[0]);
+        scene.cell.begin_write(8);
+        assert_eq!(scene.plain(0, READS), Some(Conflict::Flight { number: 8, writer: true }));
+        let moment = scene.clocks[0].moment();
+        scene.cell.end_write(moment, Loc::UNKNOWN, false);
+        assert_eq!(scene.plain(0, READS), None);
+        assert_eq!(against(scene.plain(1, READS)), Some(0));
     }
 }

@@ -1,6 +1,6 @@
 //! What is taken away from right code makes a fault that names the place.
 
-use super::*;
+use crate::simt::*;
 use inkwell::values::{CallSiteValue, FunctionValue, InstructionValue};
 use tile_ir::{Binding, Loc, specialize, text, verify};
 

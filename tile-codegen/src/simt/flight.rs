@@ -1,0 +1,216 @@
+//! Asynchronous copies: what is in flight, and what happens when it lands.
+//!
+//! A copy is issued, reads its source, and writes its destination, each as late as the rules allow or, in the other
+//! [`Timing`], at once. Whatever the timing, its bytes stay marked in shadow memory until somebody waited for it.
+
+use super::block::Block;
+use super::fault::{self, Problem};
+use super::order::Moment;
+use super::shadow::Access;
+use tile_ir::Loc;
+
+/// When asynchronous operations do their work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timing {
+    /// When somebody waits for them.
+    #[default]
+    Late,
+    /// When they are issued.
+    Early,
+}
+
+/// Bytes that move together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// Where they come from; `None` for zeros.
+    pub(super) from: Option<u64>,
+    /// Where they go; `None` for an operation that only reads.
+    pub(super) to: Option<u64>,
+    pub(super) bytes: usize,
+}
+
+/// The proxy through which an operation reaches memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Proxy {
+    Generic,
+    Asynchronous,
+}
+
+/// What becomes of the destination's bytes (first) with those that arrive.
+pub(super) type Combine = fn(&mut [u8], &[u8]);
+
+/// What an instruction asks to be done asynchronously.
+pub(super) struct Order {
+    pub(super) name: String,
+    pub(super) thread: u32,
+    pub(super) place: Loc,
+    pub(super) proxy: Proxy,
+    pub(super) pieces: Vec<Piece>,
+    pub(super) combine: Option<Combine>,
+    /// When its accesses are said to be made: a time of the queue it is in.
+    pub(super) moment: Moment,
+}
+
+/// An operation in flight, or landed.
+pub(super) struct Flight {
+    order: Order,
+    data: Option<Vec<u8>>,
+    delivered: bool,
+    read: bool,
+    landed: bool,
+}
+
+impl Flight {
+    pub(super) fn describe(&self, writes: bool) -> fault::Operation {
+        let Order { name, thread, place, .. } = &self.order;
+        fault::Operation { name: name.clone(), writes, thread: *thread, place: *place }
+    }
+
+    /// The moment of its accesses.
+    pub(super) fn moment(&self) -> Moment {
+        self.order.moment
+    }
+}
+
+impl Block<'_> {
+    /// Begins an operation; gives its number.
+    ///
+    /// # Errors
+    /// If it conflicts with what was done before.
+    pub(super) fn issue(&mut self, order: Order) -> Result<u32, Problem> {
+        let flight = self.flights.len() as u32 + 1;
+        let clock_moment = self.threads[order.thread as usize].clock.moment();
+        let access = |writes: bool| Access {
+            moment: clock_moment,
+            reads: !writes,
+            writes,
+            atomic: None,
+            place: order.place,
+        };
+        for piece in &order.pieces {
+            if let Some(from) = piece.from {
+                self.note(order.thread, from, piece.bytes, access(false))?;
+                if order.proxy == Proxy::Asynchronous {
+                    self.check_proxy(order.thread, from, piece.bytes)?;
+                }
+            }
+            if let Some(to) = piece.to {
+                self.note(order.thread, to, piece.bytes, access(true))?;
+            }
+        }
+        for piece in &order.pieces {
+            if let Some(from) = piece.from {
+                self.each_cell(from, piece.bytes, &mut |cell| cell.begin_read(flight))?;
+            }
+            if let Some(to) = piece.to {
+                self.each_cell(to, piece.bytes, &mut |cell| cell.begin_write(flight))?;
+            }
+        }
+        self.flights.push(Flight { order, data: None, delivered: false, read: false, landed: false });
+        if self.timing == Timing::Early {
+            self.fetch(flight);
+            self.deliver(flight);
+        }
+        Ok(flight)
+    }
+
+    /// Reads the source, once.
+    fn fetch(&mut self, flight: u32) {
+        let flight = &mut self.flights[flight as usize - 1];
+        if flight.data.is_some() || flight.delivered {
+            return;
+        }
+        let mut data = Vec::new();
+        for piece in flight.order.pieces.iter().filter(|piece| piece.to.is_some()) {
+            let end = data.len() + piece.bytes;
+            match piece.from {
+                // SAFETY: the bytes are an argument's or shared memory's, which `issue` found out.
+                Some(from) => data
+                    .extend_from_slice(unsafe { std::slice::from_raw_parts(from as *const u8, piece.bytes) }),
+                None => data.resize(end, 0),
+            }
+        }
+        flight.data = Some(data);
+    }
+
+    /// Writes the destination, once.
+    fn deliver(&mut self, flight: u32) {
+        let flight = &mut self.flights[flight as usize - 1];
+        let Some(data) = flight.data.take().filter(|_| !flight.delivered) else { return };
+        flight.delivered = true;
+        let mut data = data.as_slice();
+        for piece in &flight.order.pieces {
+            let Some(to) = piece.to else { continue };
+            let (bytes, rest) = data.split_at(piece.bytes);
+            data = rest;
+            // SAFETY: as in `fetch`.
+            let target = unsafe { std::slice::from_raw_parts_mut(to as *mut u8, piece.bytes) };
+            match flight.order.combine {
+                Some(combine) => combine(target, bytes),
+                None => target.copy_from_slice(bytes),
+            }
+        }
+    }
+
+    /// The data reach their destination, which nobody may look at yet.
+    pub(super) fn arrive_in_memory(&mut self, flight: u32) {
+        self.fetch(flight);
+        self.deliver(flight);
+    }
+
+    /// The operation has read its source: this thread waited for it.
+    pub(super) fn finish_reading(&mut self, number: u32, waiter: u32) {
+        self.fetch(number);
+        let flight = &mut self.flights[number as usize - 1];
+        let Order { pieces, moment, place, .. } = &flight.order;
+        let (moment, place) = (*moment, *place);
+        if !std::mem::replace(&mut flight.read, true) {
+            let clock = self.threads[waiter as usize].clock.clone();
+            let sources: Vec<_> =
+                pieces.iter().filter_map(|piece| Some((piece.from?, piece.bytes))).collect();
+            for (from, bytes) in sources {
+                let ended = self.each_cell(from, bytes, &mut |cell| cell.end_read(moment, place, &clock));
+                ended.expect("verified: `issue` found the bytes");
+            }
+        }
+        self.threads[waiter as usize].clock.learn(moment);
+    }
+
+    /// The operation is over: this thread waited for it.
+    pub(super) fn land(&mut self, number: u32, waiter: u32) {
+        self.finish_reading(number, waiter);
+        self.deliver(number);
+        let flight = &mut self.flights[number as usize - 1];
+        let Order { pieces, moment, place, proxy, .. } = &flight.order;
+        let (moment, place, generic) = (*moment, *place, *proxy == Proxy::Generic);
+        if std::mem::replace(&mut flight.landed, true) {
+            return;
+        }
+        let targets: Vec<_> = pieces.iter().filter_map(|piece| Some((piece.to?, piece.bytes))).collect();
+        for (to, bytes) in targets {
+            let ended = self.each_cell(to, bytes, &mut |cell| cell.end_write(moment, place, generic));
+            ended.expect("verified: `issue` found the bytes");
+        }
+    }
+
+    /// Whatever is still under way when the block ends reaches its end, too; an operation that still reads shared
+    /// memory may find another block's.
+    ///
+    /// # Errors
+    /// Such an operation, with its thread.
+    pub(super) fn land_all(&mut self) -> Result<(), (u32, Loc, Problem)> {
+        for number in 1..=self.flights.len() as u32 {
+            let flight = &self.flights[number as usize - 1];
+            let Order { thread, place, pieces, name, .. } = &flight.order;
+            let thread = *thread;
+            let from_shared = |piece: &Piece| piece.from.is_some_and(|from| self.is_shared(from));
+            if !flight.read && pieces.iter().any(from_shared) {
+                let what =
+                    format!("`{name}` still reads shared memory when the block ends: nobody waited for it");
+                return Err((thread, *place, Problem::Misuse(what)));
+            }
+            self.land(number, thread);
+        }
+        Ok(())
+    }
+}

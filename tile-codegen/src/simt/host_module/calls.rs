@@ -1,0 +1,204 @@
+//! Calls: the target's intrinsics become the executor's instructions; those of LLVM itself stay where they touch no
+//! memory, and are watched or refused where they do.
+
+use super::watch::watched_space;
+use super::{Rewriter, place};
+use crate::simt::block::AccessKind;
+use crate::simt::instruction::{Instruction, Slot};
+use crate::simt::operations;
+use crate::simt::runtime::{EXECUTE, pack_access};
+use inkwell::llvm_sys::core::*;
+use inkwell::llvm_sys::prelude::{LLVMTypeRef, LLVMValueRef};
+use inkwell::llvm_sys::{LLVMAttributeFunctionIndex, LLVMTypeKind};
+use inkwell::types::AsTypeRef;
+use std::ffi::CStr;
+
+/// Intrinsics of LLVM that have effects, none of them on what is watched.
+const HARMLESS: [&str; 6] = [
+    "llvm.assume",
+    "llvm.donothing",
+    "llvm.experimental.noalias.scope.decl",
+    "llvm.lifetime.",
+    "llvm.prefetch",
+    "llvm.sideeffect",
+];
+
+// SAFETY of the blocks below: as in the parent module.
+impl Rewriter<'_, '_> {
+    pub(super) fn call(&mut self, call: LLVMValueRef) -> Result<(), String> {
+        // SAFETY: as said above.
+        unsafe {
+            let callee = LLVMGetCalledValue(call);
+            if !LLVMIsAInlineAsm(callee).is_null() {
+                return self.assembly(call, callee);
+            }
+            let mut length = 0;
+            let name = LLVMGetValueName2(callee, &raw mut length);
+            let name = CStr::from_ptr(name).to_string_lossy().into_owned();
+            if let Some(operation) = operations::find(&name, self.gpu) {
+                return self.bind(call, name, operation);
+            }
+            let of_target = ["llvm.nvvm.", "llvm.amdgcn."].iter().any(|start| name.starts_with(start));
+            if !name.starts_with("llvm.") || of_target {
+                return Err(format!("the executor of GPU code has no `{name}`"));
+            }
+            self.generic_intrinsic(call, callee, &name)
+        }
+    }
+
+    unsafe fn generic_intrinsic(
+        &self,
+        call: LLVMValueRef,
+        callee: LLVMValueRef,
+        name: &str,
+    ) -> Result<(), String> {
+        // SAFETY: the callee is a function, and the kinds of operands are those of the named intrinsics.
+        unsafe {
+            let kind = LLVMGetEnumAttributeKindForName(c"memory".as_ptr(), 6);
+            let memory = LLVMGetEnumAttributeAtIndex(callee, LLVMAttributeFunctionIndex, kind);
+            let pure = !memory.is_null() && LLVMGetEnumAttributeValue(memory) == 0;
+            if pure || HARMLESS.iter().any(|harmless| name.starts_with(harmless)) {
+                return Ok(());
+            }
+            let copies = ["llvm.memcpy.", "llvm.memmove."].iter().any(|start| name.starts_with(start));
+            if copies {
+                self.watch_range(call, 1, false);
+            }
+            if copies || name.starts_with("llvm.memset.") {
+                self.watch_range(call, 0, true);
+                return Ok(());
+            }
+            Err(format!("the executor of GPU code can't watch what `{name}` does to memory"))
+        }
+    }
+
+    /// Watches the bytes from an operand on, as many as the third operand says.
+    unsafe fn watch_range(&self, call: LLVMValueRef, operand: u32, writes: bool) {
+        // SAFETY: the operands are a pointer and a number.
+        unsafe {
+            let address = LLVMGetOperand(call, operand);
+            let Some(space) = watched_space(address) else { return };
+            let kind = AccessKind { bytes: 0, alignment: 1, space, reads: !writes, writes, atomic: None };
+            let builder = self.before(call);
+            let bytes = LLVMBuildIntCast2(builder, LLVMGetOperand(call, 2), self.word(), 0, c"".as_ptr());
+            let bytes = LLVMBuildShl(builder, bytes, self.constant(32), c"".as_ptr());
+            let kind = LLVMBuildOr(builder, bytes, self.constant(pack_access(kind)), c"".as_ptr());
+            self.judge(call, address, kind);
+        }
+    }
+
+    /// An empty statement gives its operand; others are instructions whose name is their text.
+    unsafe fn assembly(&mut self, call: LLVMValueRef, callee: LLVMValueRef) -> Result<(), String> {
+        // SAFETY: as said above.
+        unsafe {
+            let mut length = 0;
+            let text = LLVMGetInlineAsmAsmString(callee, &raw mut length);
+            if length != 0 {
+                let text = std::slice::from_raw_parts(text.cast::<u8>(), length);
+                let text = String::from_utf8_lossy(text).into_owned();
+                let Some(operation) = operations::find(&text, self.gpu) else {
+                    return Err(format!("the executor of GPU code can't run the assembly `{text}`"));
+                };
+                return self.bind(call, text, operation);
+            }
+            if LLVMGetTypeKind(LLVMTypeOf(call)) != LLVMTypeKind::LLVMVoidTypeKind {
+                LLVMReplaceAllUsesWith(call, LLVMGetOperand(call, 0));
+            }
+            LLVMInstructionEraseFromParent(call);
+            Ok(())
+        }
+    }
+
+    /// Puts in place of a call that of the executor's instruction.
+    unsafe fn bind(
+        &mut self,
+        call: LLVMValueRef,
+        name: String,
+        operation: crate::simt::instruction::Operation,
+    ) -> Result<(), String> {
+        // SAFETY: as said above.
+        unsafe {
+            let operands: Vec<_> =
+                (0..LLVMGetNumArgOperands(call)).map(|i| LLVMGetOperand(call, i)).collect();
+            let types: Vec<_> = operands.iter().map(|&operand| LLVMTypeOf(operand)).collect();
+            let results = self.elements(LLVMTypeOf(call));
+            let number = self.constant(self.program.len() as u64);
+            let instruction = Instruction {
+                name,
+                place: place(call),
+                operation,
+                operands: self.slots(&types, 0),
+                results: self.slots(&results, 1),
+            };
+            let builder = self.before(call);
+            for (&operand, slot) in operands.iter().zip(&instruction.operands) {
+                LLVMSetAlignment(LLVMBuildStore(builder, operand, self.part(0, *slot)), 8);
+            }
+            self.call_runtime(EXECUTE, &[number, self.buffers[0], self.buffers[1]], None);
+            if !results.is_empty() {
+                let result = self.result(LLVMTypeOf(call), &results, &instruction.results);
+                LLVMReplaceAllUsesWith(call, result);
+            }
+            LLVMInstructionEraseFromParent(call);
+            self.program.push(instruction);
+            Ok(())
+        }
+    }
+
+    /// The types of a result's elements; none of no result.
+    unsafe fn elements(&self, ty: LLVMTypeRef) -> Vec<LLVMTypeRef> {
+        // SAFETY: the kind of the type is asked first.
+        unsafe {
+            match LLVMGetTypeKind(ty) {
+                LLVMTypeKind::LLVMVoidTypeKind => Vec::new(),
+                LLVMTypeKind::LLVMStructTypeKind => {
+                    (0..LLVMCountStructElementTypes(ty)).map(|i| LLVMStructGetTypeAtIndex(ty, i)).collect()
+                }
+                _ => vec![ty],
+            }
+        }
+    }
+
+    fn slots(&mut self, types: &[LLVMTypeRef], buffer: usize) -> Vec<Slot> {
+        let mut offset = 0;
+        let slot = |&ty: &LLVMTypeRef| {
+            let slot = Slot { offset, bytes: self.store_size(ty) };
+            offset = (offset + slot.bytes).next_multiple_of(8);
+            slot
+        };
+        let slots = types.iter().map(slot).collect();
+        self.needed[buffer] = self.needed[buffer].max(offset);
+        slots
+    }
+
+    unsafe fn part(&self, buffer: usize, slot: Slot) -> LLVMValueRef {
+        let byte = self.ir.context.i8_type().as_type_ref();
+        let mut index = [self.constant(slot.offset as u64)];
+        // SAFETY: the builder is positioned, and the buffer is an allocation.
+        unsafe {
+            let builder = self.ir.builder.as_mut_ptr();
+            LLVMBuildGEP2(builder, byte, self.buffers[buffer], index.as_mut_ptr(), 1, c"".as_ptr())
+        }
+    }
+
+    /// The result, read from its buffer.
+    unsafe fn result(&self, ty: LLVMTypeRef, elements: &[LLVMTypeRef], slots: &[Slot]) -> LLVMValueRef {
+        let builder = self.ir.builder.as_mut_ptr();
+        // SAFETY: the elements are those of the type.
+        unsafe {
+            let load = |(&element, slot): (&LLVMTypeRef, &Slot)| {
+                let loaded = LLVMBuildLoad2(builder, element, self.part(1, *slot), c"".as_ptr());
+                LLVMSetAlignment(loaded, 8);
+                loaded
+            };
+            let values = elements.iter().zip(slots).map(load);
+            if LLVMGetTypeKind(ty) != LLVMTypeKind::LLVMStructTypeKind {
+                return values.last().expect("the result has an element");
+            }
+            let whole = LLVMGetPoison(ty);
+            values.enumerate().fold(whole, |whole, (i, value)| {
+                LLVMBuildInsertValue(builder, whole, value, i as u32, c"".as_ptr())
+            })
+        }
+    }
+}

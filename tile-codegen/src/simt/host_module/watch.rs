@@ -1,0 +1,138 @@
+//! Accesses and fences: before each of them the runtime is told.
+
+use super::{GENERIC, GLOBAL, Rewriter, SHARED_SPACE, place};
+use crate::simt::block::{AccessKind, Space};
+use crate::simt::order::{Ordering, Scope};
+use crate::simt::runtime::{ACCESS, FENCE, pack_access, pack_order, pack_place};
+use inkwell::llvm_sys::LLVMAtomicOrdering as Order;
+use inkwell::llvm_sys::LLVMOpcode;
+use inkwell::llvm_sys::core::*;
+use inkwell::llvm_sys::prelude::{LLVMTypeRef, LLVMValueRef};
+
+/// The names of scopes on both vendors' targets (NVPTX and AMDGPU usage guides of LLVM, "Memory Scopes"), and the
+/// scope of what has no name.
+const SCOPES: [(&str, Scope); 15] = [
+    ("", Scope::System),
+    ("device", Scope::Device),
+    ("agent", Scope::Device),
+    ("cluster", Scope::Cluster),
+    ("block", Scope::Block),
+    ("workgroup", Scope::Block),
+    ("wavefront", Scope::Warp),
+    ("singlethread", Scope::Thread),
+    ("one-as", Scope::System),
+    ("agent-one-as", Scope::Device),
+    ("cluster-one-as", Scope::Cluster),
+    ("workgroup-one-as", Scope::Block),
+    ("wavefront-one-as", Scope::Warp),
+    ("singlethread-one-as", Scope::Thread),
+    ("system", Scope::System),
+];
+
+// SAFETY of the blocks below: as in the parent module.
+impl Rewriter<'_, '_> {
+    /// Puts the call that judges an access before it.
+    pub(super) unsafe fn watch(
+        &self,
+        instruction: LLVMValueRef,
+        operand: u32,
+        ty: LLVMTypeRef,
+        [reads, writes]: [bool; 2],
+    ) {
+        // SAFETY: the caller names the operand that is the address.
+        unsafe {
+            let address = LLVMGetOperand(instruction, operand);
+            let Some(space) = watched_space(address) else { return };
+            let order = match LLVMGetInstructionOpcode(instruction) {
+                LLVMOpcode::LLVMAtomicCmpXchg => LLVMGetCmpXchgSuccessOrdering(instruction),
+                _ => LLVMGetOrdering(instruction),
+            };
+            let atomic = order != Order::LLVMAtomicOrderingNotAtomic;
+            let kind = AccessKind {
+                bytes: self.store_size(ty) as u64,
+                alignment: u64::from(LLVMGetAlignment(instruction)).max(1),
+                space,
+                reads,
+                writes,
+                atomic: atomic.then(|| self.ordering(instruction, order)),
+            };
+            self.before(instruction);
+            self.judge(instruction, address, self.constant(pack_access(kind)));
+        }
+    }
+
+    /// Calls the judge of an access where the builder is.
+    pub(super) unsafe fn judge(&self, instruction: LLVMValueRef, address: LLVMValueRef, kind: LLVMValueRef) {
+        let builder = self.ir.builder.as_mut_ptr();
+        // SAFETY: the address is a pointer, the kind a word.
+        unsafe {
+            let number = LLVMBuildPtrToInt(builder, address, self.word(), c"".as_ptr());
+            let place = self.constant(pack_place(place(instruction)));
+            self.call_runtime(ACCESS, &[number, kind, place], None);
+        }
+    }
+
+    pub(super) unsafe fn fence(&self, fence: LLVMValueRef) {
+        // SAFETY: as said above.
+        unsafe {
+            let order = self.ordering(fence, LLVMGetOrdering(fence));
+            self.before(fence);
+            self.call_runtime(FENCE, &[self.constant(pack_order(order))], None);
+        }
+    }
+
+    fn ordering(&self, instruction: LLVMValueRef, order: Order) -> Ordering {
+        let (acquires, releases) = acquires_and_releases(order);
+        // SAFETY: the context is alive, the names are given with their lengths, and the instruction is atomic.
+        let scope = unsafe {
+            let id = LLVMGetAtomicSyncScopeID(instruction);
+            let named = SCOPES.iter().find(|(name, _)| {
+                LLVMGetSyncScopeID(self.ir.context.raw(), name.as_ptr().cast(), name.len()) == id
+            });
+            named.map_or(Scope::Thread, |&(_, scope)| scope)
+        };
+        Ordering { acquires, releases, scope }
+    }
+}
+
+/// The space of an address that is watched.
+pub(super) unsafe fn watched_space(address: LLVMValueRef) -> Option<Space> {
+    // SAFETY: the address is a pointer.
+    unsafe {
+        match LLVMGetPointerAddressSpace(LLVMTypeOf(address)) {
+            GLOBAL => Some(Space::Global),
+            SHARED_SPACE => Some(Space::Shared),
+            GENERIC if !is_own_memory(address) => Some(Space::Generic),
+            _ => None,
+        }
+    }
+}
+
+/// Whether an address is that of the thread's own variable.
+unsafe fn is_own_memory(mut address: LLVMValueRef) -> bool {
+    // SAFETY: the kind of each value is asked first.
+    unsafe {
+        loop {
+            if !LLVMIsAAllocaInst(address).is_null() {
+                return true;
+            }
+            let derived =
+                !LLVMIsAGetElementPtrInst(address).is_null() || !LLVMIsAAddrSpaceCastInst(address).is_null();
+            if !derived {
+                return false;
+            }
+            address = LLVMGetOperand(address, 0);
+        }
+    }
+}
+
+fn acquires_and_releases(order: Order) -> (bool, bool) {
+    match order {
+        Order::LLVMAtomicOrderingAcquire => (true, false),
+        Order::LLVMAtomicOrderingRelease => (false, true),
+        Order::LLVMAtomicOrderingAcquireRelease | Order::LLVMAtomicOrderingSequentiallyConsistent => {
+            (true, true)
+        }
+        _ => (false, false),
+    }
+}

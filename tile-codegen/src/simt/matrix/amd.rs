@@ -1,0 +1,203 @@
+//! `V_MFMA_*` of CDNA and `V_WMMA_*` of RDNA (the ISA manuals of CDNA 3 and 4, "Matrix Arithmetic Instructions", and of
+//! RDNA 3 and 4, "Wave Matrix Multiply Accumulate").
+
+use super::{Matrix, Sum, multiply};
+use crate::simt::fault::Problem;
+use crate::simt::format::{E4M3, E4M3FNUZ, E5M2, E5M2FNUZ, Format};
+use crate::simt::host_module::Gpu;
+use crate::simt::instruction::{Call, LaneProblem, Operation, Party};
+
+pub(in crate::simt) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
+    if let Some(name) = name.strip_prefix("mfma.") {
+        let product = mfma(name, gpu)?;
+        return Operation::together(Party::Warp, move |_, calls| product.run(calls));
+    }
+    let product = wmma(name.strip_prefix("wmma.")?, gpu)?;
+    Operation::together(Party::Warp, move |_, calls| product.run(calls))
+}
+
+/// A product of CDNA, by a wave of 64 lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mfma {
+    /// Rows of A, columns of B.
+    size: usize,
+    depth: usize,
+    a: Format,
+    b: Format,
+    result: Format,
+    sum: Sum,
+}
+
+/// The sizes and formats of a name such as `f32.32x32x8f16` or `f32.16x16x32.fp8.bf8`.
+fn mfma(name: &str, gpu: Gpu<'_>) -> Option<Mfma> {
+    let (result, name) = name.split_once('.')?;
+    let (size, rest) = [("16x16x", 16), ("32x32x", 32)]
+        .into_iter()
+        .find_map(|(prefix, size)| Some((size, name.strip_prefix(prefix)?)))?;
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let depth = rest[..digits].parse().ok()?;
+    let (result, sum) = match result {
+        "f32" => (Format::F32, Sum::F32),
+        "f64" => (Format::F64, Sum::F64),
+        "i32" => (Format::I32, Sum::I32 { saturates: false }),
+        _ => return None,
+    };
+    let formats = rest[digits..].trim_start_matches('.');
+    let (a, b) = match formats {
+        "f16" => (Format::F16, Format::F16),
+        "bf16" | "bf16.1k" => (Format::Bf16, Format::Bf16),
+        "f32" => (Format::F32, Format::F32),
+        "f64" => (Format::F64, Format::F64),
+        "i8" => (Format::S8, Format::S8),
+        _ => {
+            let (a, b) = formats.split_once('.')?;
+            (float8(a, gpu)?, float8(b, gpu)?)
+        }
+    };
+    // The depths of products with one block; others of these sizes have several.
+    let depths: &[usize] = match (a.bytes(), size) {
+        (8, 16) => &[4],
+        (4, 16) => &[4],
+        (4, 32) => &[2],
+        (2, 16) => &[8, 16, 32],
+        (2, 32) => &[4, 8, 16],
+        (1, 16) => &[16, 32, 64],
+        (1, 32) => &[8, 16, 32],
+        _ => &[],
+    };
+    // Of 16-bit formats the shortest depth has one block only for bf16 without `1k`.
+    let several = [(16, 8), (32, 4)].contains(&(size, depth)) && formats != "bf16" && a.bytes() == 2;
+    (depths.contains(&depth) && !several).then_some(Mfma { size, depth, a, b, result, sum })
+}
+
+fn float8(name: &str, gpu: Gpu<'_>) -> Option<Format> {
+    let old = gpu.name.starts_with("gfx94");
+    match name {
+        "fp8" => Some(if old { E4M3FNUZ } else { E4M3 }),
+        "bf8" => Some(if old { E5M2FNUZ } else { E5M2 }),
+        _ => None,
+    }
+}
+
+impl Mfma {
+    fn run(self, calls: &[Call<'_>]) -> Result<(), LaneProblem> {
+        check_wave(calls, 64)?;
+        // `cbsz`, `abid` and `blgp` exchange what lanes hold.
+        if let Some(call) = calls.iter().find(|call| (3..6).any(|operand| call.word(operand) != 0)) {
+            let what = "a matrix product with broadcasts among lanes isn't modelled".to_owned();
+            return Err((call.thread, Problem::Misuse(what)));
+        }
+        let Mfma { size, depth, a, b, result, sum } = self;
+        // Lanes that hold the same row follow each other in k.
+        let held = depth * size / 64;
+        let of_a = |lane: usize, i: usize| [lane % size, lane / size * held + i];
+        let of_b = |lane: usize, i: usize| [lane / size * held + i, lane % size];
+        let of_c = move |lane: usize, i: usize| {
+            let group = lane / size;
+            let row =
+                if result == Format::F64 { 4 * i + group } else { i / 4 * (256 / size) + 4 * group + i % 4 };
+            [row, lane % size]
+        };
+        let a = Matrix::gather([size, depth], a, &operand(calls, 0), &of_a);
+        let b = Matrix::gather([depth, size], b, &operand(calls, 1), &of_b);
+        let c = Matrix::gather([size, size], result, &operand(calls, 2), &of_c);
+        multiply(&a, &b, &c, sum).scatter(result, calls, &of_c);
+        Ok(())
+    }
+}
+
+fn operand(calls: &[Call<'_>], operand: usize) -> Vec<Vec<u8>> {
+    calls.iter().map(|call| call.bytes(operand).to_vec()).collect()
+}
+
+fn check_wave(calls: &[Call<'_>], lanes: usize) -> Result<(), LaneProblem> {
+    if calls.len() == lanes {
+        return Ok(());
+    }
+    Err((
+        calls[0].thread,
+        Problem::Misuse(format!("a matrix product needs {lanes} lanes, not {}", calls.len())),
+    ))
+}
+
+/// A product of RDNA, 16 by 16 by 16, by a wave of 32 lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wmma {
+    format: Element,
+    result: Format,
+    /// Whether both halves of the wave hold the same, as on RDNA 3.
+    twice: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Element {
+    Of(Format, Format),
+    /// Bytes whose signs are operands.
+    Byte,
+}
+
+const SIZE: usize = 16;
+
+fn wmma(name: &str, gpu: Gpu<'_>) -> Option<Wmma> {
+    let twice = gpu.name.starts_with("gfx11");
+    if !twice && !gpu.name.starts_with("gfx120") {
+        return None;
+    }
+    let mut parts = name.split('.');
+    let (result, shape, a) = (parts.next()?, parts.next()?, parts.next()?);
+    if shape != "16x16x16" {
+        return None;
+    }
+    let (format, result) = match (result, a) {
+        ("f32", "f16") => (Element::Of(Format::F16, Format::F16), Format::F32),
+        ("f32", "bf16") => (Element::Of(Format::Bf16, Format::Bf16), Format::F32),
+        ("i32", "iu8") => (Element::Byte, Format::I32),
+        ("f32", "fp8" | "bf8") if !twice => {
+            (Element::Of(float8(a, gpu)?, float8(parts.next()?, gpu)?), Format::F32)
+        }
+        _ => return None,
+    };
+    Some(Wmma { format, result, twice })
+}
+
+impl Wmma {
+    fn run(self, calls: &[Call<'_>]) -> Result<(), LaneProblem> {
+        check_wave(calls, 32)?;
+        let sign = |operand| if calls[0].flag(operand) { Format::S8 } else { Format::U8 };
+        let (a, b, [at_a, at_b, at_c], sum) = match self.format {
+            Element::Of(a, b) => (a, b, [0, 1, 2], Sum::F32),
+            Element::Byte => (sign(0), sign(2), [1, 3, 4], Sum::I32 { saturates: calls[0].flag(5) }),
+        };
+        if self.twice {
+            for at in [at_a, at_b] {
+                check_twice(calls, at)?;
+            }
+        }
+        let held = if self.twice { 0 } else { 8 };
+        let of_a = |lane: usize, i: usize| [lane % SIZE, lane / SIZE * held + i];
+        let of_b = |lane: usize, i: usize| [lane / SIZE * held + i, lane % SIZE];
+        let twice = self.twice;
+        let of_c = move |lane: usize, i: usize| {
+            let half = lane / SIZE;
+            [if twice { 2 * i + half } else { 8 * half + i }, lane % SIZE]
+        };
+        let a = Matrix::gather([SIZE; 2], a, &operand(calls, at_a), &of_a);
+        let b = Matrix::gather([SIZE; 2], b, &operand(calls, at_b), &of_b);
+        let c = Matrix::gather([SIZE; 2], self.result, &operand(calls, at_c), &of_c);
+        multiply(&a, &b, &c, sum).scatter(self.result, calls, &of_c);
+        Ok(())
+    }
+}
+
+/// Both halves of the wave must hold the same.
+fn check_twice(calls: &[Call<'_>], operand: usize) -> Result<(), LaneProblem> {
+    let (first, second) = calls.split_at(SIZE);
+    let differs = |(one, other): &(&Call<'_>, &Call<'_>)| one.bytes(operand) != other.bytes(operand);
+    match first.iter().zip(second).find(differs) {
+        Some((one, other)) => {
+            let what = format!("holds another part of operand {operand} than thread {}", one.thread);
+            Err((other.thread, Problem::Misuse(what)))
+        }
+        None => Ok(()),
+    }
+}

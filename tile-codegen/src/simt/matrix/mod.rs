@@ -1,0 +1,88 @@
+//! Matrix products that a warp carries out: which element each lane holds, and the sum.
+
+pub(super) mod amd;
+pub(super) mod nvidia;
+
+use super::format::Format;
+use super::instruction::Call;
+
+/// Where the elements of a matrix are among lanes: for a lane and the number of an element there, its row and column.
+pub(super) type Fragment<'f> = dyn Fn(usize, usize) -> [usize; 2] + 'f;
+
+/// A matrix, row by row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Matrix {
+    pub(super) columns: usize,
+    pub(super) elements: Vec<f64>,
+}
+
+impl Matrix {
+    pub(super) fn zero(rows: usize, columns: usize) -> Matrix {
+        Matrix { columns, elements: vec![0.0; rows * columns] }
+    }
+
+    pub(super) fn at(&mut self, [row, column]: [usize; 2]) -> &mut f64 {
+        &mut self.elements[row * self.columns + column]
+    }
+
+    /// The matrix that lanes hold in these bytes.
+    pub(super) fn gather(
+        size: [usize; 2],
+        format: Format,
+        lanes: &[Vec<u8>],
+        fragment: &Fragment<'_>,
+    ) -> Matrix {
+        let mut matrix = Matrix::zero(size[0], size[1]);
+        for (lane, bytes) in lanes.iter().enumerate() {
+            for (i, element) in bytes.chunks_exact(format.bytes()).enumerate() {
+                *matrix.at(fragment(lane, i)) = format.decode(element);
+            }
+        }
+        matrix
+    }
+
+    /// Gives lanes what they hold of the matrix.
+    pub(super) fn scatter(mut self, format: Format, calls: &[Call<'_>], fragment: &Fragment<'_>) {
+        for (lane, call) in calls.iter().enumerate() {
+            let bytes: usize = call.instruction.results.iter().map(|slot| slot.bytes).sum();
+            let count = bytes / format.bytes();
+            let held = (0..count).flat_map(|i| format.encode(*self.at(fragment(lane, i))));
+            call.give_all(&held.collect::<Vec<u8>>());
+        }
+    }
+}
+
+/// How products are added up, in the order of k.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sum {
+    /// In f32, each product rounded once with its addition.
+    F32,
+    F64,
+    /// In i32; `saturates`: at its limits rather than around them.
+    I32 {
+        saturates: bool,
+    },
+}
+
+/// `a b + c`.
+pub(super) fn multiply(a: &Matrix, b: &Matrix, c: &Matrix, sum: Sum) -> Matrix {
+    let (depth, columns) = (a.columns, b.columns);
+    let mut result = c.clone();
+    for (i, element) in result.elements.iter_mut().enumerate() {
+        let (row, column) = (i / columns, i % columns);
+        let products = (0..depth).map(|k| (a.elements[row * depth + k], b.elements[k * columns + column]));
+        *element = match sum {
+            Sum::F32 => {
+                let add = |sum: f32, (a, b): (f64, f64)| (a as f32).mul_add(b as f32, sum);
+                f64::from(products.fold(*element as f32, add))
+            }
+            Sum::F64 => products.fold(*element, |sum, (a, b)| a.mul_add(b, sum)),
+            Sum::I32 { saturates } => {
+                let exact = products.fold(*element as i64, |sum, (a, b)| sum + a as i64 * b as i64);
+                let limited = exact.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+                f64::from(if saturates { limited } else { exact as i32 })
+            }
+        };
+    }
+    result
+}

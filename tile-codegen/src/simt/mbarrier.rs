@@ -1,0 +1,349 @@
+//! mbarriers: objects in shared memory that count arrivals and bytes, phase by phase (PTX ISA, "mbarrier").
+//!
+//! A phase is over when as many arrivals came as the object was made for and no bytes are outstanding. Asynchronous
+//! operations attach themselves; in [`Timing::Late`] they do nothing before somebody waits and nobody else can run.
+
+use super::agents::Agent;
+use super::block::{Block, State};
+use super::fault::Problem;
+use super::flight::{Order, Piece, Proxy, Timing};
+use super::instruction::{Call, Then};
+use super::order::{Joined, Moment, Scope, Snapshot};
+use std::collections::BTreeMap;
+
+/// The largest count of arrivals and of outstanding bytes (PTX ISA, "Contents of the mbarrier object").
+const MOST: i64 = (1 << 20) - 1;
+
+/// Bytes of the object, and their alignment.
+const OBJECT_BYTES: usize = 8;
+
+/// What an asynchronous operation does to an mbarrier at its end.
+#[derive(Clone, Debug)]
+pub(super) enum Attached {
+    /// A copy whose bytes are counted.
+    Copy { flight: u32, bytes: i64 },
+    /// An arrival once these copies of the thread have ended.
+    Arrival { flights: Vec<u32>, snapshot: Snapshot },
+}
+
+#[derive(Debug)]
+struct Mbarrier {
+    expected: i64,
+    pending: i64,
+    bytes: i64,
+    /// How many phases are over.
+    phase: u32,
+    /// What the arrivals of this phase hand on.
+    arrivals: Vec<Snapshot>,
+    attached: Vec<Attached>,
+    /// Operations that ended in this phase.
+    ended: Vec<u32>,
+    /// What the last phase handed on.
+    joined: Option<Joined>,
+    /// Operations of phases that are over.
+    over: Vec<u32>,
+    /// The last of their moments.
+    last: Option<Moment>,
+    /// When it was made.
+    made: Moment,
+    /// The operation that stands for it in shadow memory.
+    object: u32,
+    /// Whether asynchronous operations see it.
+    visible: bool,
+}
+
+/// The mbarriers of a block, by address.
+#[derive(Default)]
+pub(super) struct Mbarriers(BTreeMap<u64, Mbarrier>);
+
+/// An arrival.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrival {
+    pub(super) count: u32,
+    /// Bytes that the phase waits for besides.
+    pub(super) bytes: u32,
+    /// Whether it hands on what the thread did.
+    pub(super) releases: bool,
+}
+
+/// What a wait is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// The end of the phase of this parity.
+    Parity(u32),
+    /// The end of the phase in which an arrival gave this state.
+    State(u64),
+}
+
+/// How a thread waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    pub(super) awaited: Awaited,
+    /// Whether what was handed on comes before what follows.
+    pub(super) acquires: bool,
+    /// Whether the instruction itself waits for a while.
+    pub(super) blocks: bool,
+}
+
+impl Block<'_> {
+    fn mbarrier(&mut self, call: &Call<'_>, address: u64) -> Result<&mut Mbarrier, Problem> {
+        let offset = address.wrapping_sub(self.shared_address() as u64).cast_signed();
+        let clock = &self.threads[call.thread as usize].clock;
+        match self.mbarriers.0.get_mut(&address) {
+            None => Err(Problem::Misuse(format!("there is no mbarrier at byte {offset} of shared memory"))),
+            Some(barrier) if !clock.knows(barrier.made) => Err(Problem::Misuse(format!(
+                "uses the mbarrier at byte {offset} of shared memory, which thread {} initialises with no barrier \
+                 between them",
+                barrier.made.thread
+            ))),
+            Some(barrier) => Ok(barrier),
+        }
+    }
+
+    /// `mbarrier.init`.
+    pub(super) fn make_mbarrier(&mut self, call: &Call<'_>, address: u64, count: u32) -> Result<(), Problem> {
+        if count == 0 || i64::from(count) > MOST {
+            return Err(Problem::Misuse(format!("an mbarrier is for 1 to {MOST} arrivals, not for {count}")));
+        }
+        if !self.is_shared(address) {
+            return Err(Problem::Misuse("an mbarrier lies in shared memory".to_owned()));
+        }
+        self.check_plain(call, address, [OBJECT_BYTES; 2], true)?;
+        let made = self.threads[call.thread as usize].clock.tick();
+        let object = self.issue(Order {
+            name: call.instruction.name.clone(),
+            thread: call.thread,
+            place: call.place(),
+            proxy: Proxy::Generic,
+            pieces: vec![Piece { from: None, to: Some(address), bytes: OBJECT_BYTES }],
+            combine: None,
+            moment: made,
+        })?;
+        let expected = i64::from(count);
+        let barrier = Mbarrier {
+            expected,
+            pending: expected,
+            bytes: 0,
+            phase: 0,
+            arrivals: Vec::new(),
+            attached: Vec::new(),
+            ended: Vec::new(),
+            joined: None,
+            over: Vec::new(),
+            last: None,
+            made,
+            object,
+            visible: false,
+        };
+        self.mbarriers.0.insert(address, barrier);
+        Ok(())
+    }
+
+    /// `mbarrier.inval`: the bytes are memory again.
+    pub(super) fn unmake_mbarrier(&mut self, call: &Call<'_>, address: u64) -> Result<(), Problem> {
+        let barrier = self.mbarrier(call, address)?;
+        let (object, busy) = (barrier.object, !barrier.attached.is_empty());
+        if busy {
+            return Err(Problem::Misuse("ends an mbarrier that asynchronous operations will use".to_owned()));
+        }
+        self.mbarriers.0.remove(&address);
+        self.land(object, call.thread);
+        Ok(())
+    }
+
+    /// The fence that makes new mbarriers visible to asynchronous operations: those of the thread, or with `known` all
+    /// that were made before.
+    pub(super) fn fence_mbarriers(&mut self, thread: u32, known: bool) {
+        let clock = &self.threads[thread as usize].clock;
+        for barrier in self.mbarriers.0.values_mut() {
+            barrier.visible |=
+                if known { clock.knows(barrier.made) } else { barrier.made.by_thread() == Some(thread) };
+        }
+    }
+
+    /// An arrival of the calling thread; gives the state of the phase.
+    pub(super) fn arrive_at(
+        &mut self,
+        call: &Call<'_>,
+        address: u64,
+        arrival: Arrival,
+    ) -> Result<u64, Problem> {
+        self.mbarrier(call, address)?;
+        let snapshot =
+            arrival.releases.then(|| self.threads[call.thread as usize].clock.release(Scope::Block));
+        let barrier = self.mbarrier(call, address)?;
+        let state = u64::from(barrier.phase);
+        barrier.arrivals.extend(snapshot);
+        barrier.bytes += i64::from(arrival.bytes);
+        barrier.pending -= i64::from(arrival.count);
+        self.after_change(address)?;
+        Ok(state)
+    }
+
+    /// Bytes that the phase waits for, or with a negative number that it needn't wait for any more.
+    pub(super) fn expect_bytes(&mut self, call: &Call<'_>, address: u64, bytes: i64) -> Result<(), Problem> {
+        self.mbarrier(call, address)?.bytes += bytes;
+        self.after_change(address)
+    }
+
+    /// The arrival of a thread that waits for its copies, as one that is expected besides.
+    pub(super) fn expect_arrival(&mut self, call: &Call<'_>, address: u64) -> Result<(), Problem> {
+        self.mbarrier(call, address)?.pending += 1;
+        Ok(())
+    }
+
+    /// Whether asynchronous operations may use the mbarrier.
+    pub(super) fn check_mbarrier(&mut self, call: &Call<'_>, address: u64) -> Result<(), Problem> {
+        if self.mbarrier(call, address)?.visible {
+            return Ok(());
+        }
+        Err(Problem::Misuse(
+            "uses an mbarrier that no `fence.mbarrier_init` or `fence.proxy.async` made visible to asynchronous \
+             operations"
+                .to_owned(),
+        ))
+    }
+
+    /// Adds an asynchronous operation.
+    pub(super) fn attach(
+        &mut self,
+        call: &Call<'_>,
+        address: u64,
+        attached: Attached,
+    ) -> Result<(), Problem> {
+        self.mbarrier(call, address)?.attached.push(attached);
+        if self.timing == Timing::Early { self.finish_attached(address) } else { Ok(()) }
+    }
+
+    /// The next time of what completes on an mbarrier.
+    pub(super) fn moment_on(&mut self, address: u64) -> Moment {
+        self.agents.next(self.number, Agent::Barrier(address))
+    }
+
+    /// Everything attached to an mbarrier comes to its end.
+    fn finish_attached(&mut self, address: u64) -> Result<(), Problem> {
+        let Some(barrier) = self.mbarriers.0.get_mut(&address) else { return Ok(()) };
+        for attached in std::mem::take(&mut barrier.attached) {
+            let flights = match &attached {
+                Attached::Copy { flight, .. } => vec![*flight],
+                Attached::Arrival { flights, .. } => flights.clone(),
+            };
+            flights.iter().for_each(|&flight| self.arrive_in_memory(flight));
+            let barrier = self.mbarriers.0.get_mut(&address).expect("verified: it was there");
+            barrier.ended.extend(&flights);
+            match attached {
+                Attached::Copy { bytes, .. } => barrier.bytes -= bytes,
+                Attached::Arrival { snapshot, .. } => {
+                    barrier.arrivals.push(snapshot);
+                    barrier.pending -= 1;
+                }
+            }
+            self.after_change(address)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the phase if everything came.
+    fn after_change(&mut self, address: u64) -> Result<(), Problem> {
+        let offset = address - self.shared_address() as u64;
+        let Some(barrier) = self.mbarriers.0.get_mut(&address) else { return Ok(()) };
+        if barrier.pending < 0 {
+            return Err(Problem::Misuse(format!(
+                "arrives at the mbarrier at byte {offset} of shared memory more often than the {} times it is for",
+                barrier.expected
+            )));
+        }
+        if barrier.bytes.abs() > MOST {
+            let what = format!("an mbarrier counts up to {MOST} bytes, not {}", barrier.bytes);
+            return Err(Problem::Misuse(what));
+        }
+        if barrier.pending != 0 || barrier.bytes != 0 {
+            return Ok(());
+        }
+        barrier.phase += 1;
+        barrier.pending = barrier.expected;
+        barrier.joined = Joined::of(&std::mem::take(&mut barrier.arrivals));
+        let ended = std::mem::take(&mut barrier.ended);
+        let last = ended.iter().map(|&flight| self.flights[flight as usize - 1].moment()).next_back();
+        barrier.last = last.or(barrier.last);
+        barrier.over.extend(ended);
+        let parity = barrier.phase & 1;
+        for thread in &mut self.threads {
+            if matches!(thread.state, State::AtPhase(at, awaited) if at == address && awaited != parity) {
+                thread.state = State::Ready;
+            }
+        }
+        self.progress();
+        Ok(())
+    }
+
+    /// A wait of the calling thread; gives whether the phase is over.
+    pub(super) fn wait_for(&mut self, call: &Call<'_>, address: u64, wait: Wait) -> Result<Then, Problem> {
+        let timing = self.timing;
+        let barrier = self.mbarrier(call, address)?;
+        let parity = match wait.awaited {
+            Awaited::Parity(parity) => parity & 1,
+            Awaited::State(state) => state as u32 & 1,
+        };
+        if barrier.phase & 1 != parity {
+            let (joined, last) = (barrier.joined.clone(), barrier.last);
+            let over = std::mem::take(&mut barrier.over);
+            over.iter().for_each(|&flight| self.land(flight, call.thread));
+            let clock = &mut self.threads[call.thread as usize].clock;
+            if let Some(joined) = joined.filter(|_| wait.acquires) {
+                clock.absorb(&joined);
+            }
+            last.into_iter().for_each(|moment| clock.learn(moment));
+            call.give_word(0, 1);
+            return Ok(Then::GoOn);
+        }
+        call.give_word(0, 0);
+        if wait.blocks {
+            self.threads[call.thread as usize].state = State::AtPhase(address, parity);
+            // A device may let the instruction's time run out: it says no, and the kernel must ask again.
+            return Ok(if timing == Timing::Late { Then::Wait } else { Then::Retry });
+        }
+        self.polls_phase(call, address, parity)?;
+        Ok(Then::Wait)
+    }
+
+    /// A thread asks again and again: what would only happen if it waited happens after a while.
+    fn polls_phase(&mut self, call: &Call<'_>, address: u64, parity: u32) -> Result<(), Problem> {
+        if self.turns_idled() > 2 * self.geometry.threads {
+            self.finish_attached(address)?;
+        }
+        let what = self.describe_phase(address, parity);
+        self.idles_for(call.place(), Some(format!("thread {} {what}", call.thread)));
+        Ok(())
+    }
+
+    /// Nobody can run: what somebody waits for goes on. Says whether anything did.
+    pub(super) fn advance_awaited(&mut self) -> bool {
+        for thread in 0..self.threads.len() {
+            let State::AtPhase(address, _) = self.threads[thread].state else { continue };
+            if self.mbarriers.0.get(&address).is_none_or(|barrier| barrier.attached.is_empty()) {
+                continue;
+            }
+            if let Err(problem) = self.finish_attached(address) {
+                self.fail(thread as u32, self.place_of(thread as u32), problem);
+                return false;
+            }
+            if self.threads.iter().any(|thread| thread.state == State::Ready) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What a thread at an mbarrier waits for, in words.
+    pub(super) fn describe_phase(&self, address: u64, parity: u32) -> String {
+        let offset = address - self.shared_address() as u64;
+        let name = format!("the mbarrier at byte {offset} of shared memory");
+        let Some(barrier) = self.mbarriers.0.get(&address) else { return format!("waits for {name}") };
+        let Mbarrier { pending, expected, bytes, .. } = barrier;
+        format!(
+            "waits for the phase of parity {parity} of {name}, which misses {pending} of {expected} arrivals and \
+             {bytes} bytes"
+        )
+    }
+}

@@ -1,0 +1,106 @@
+//! Barriers of a block and of a warp, and fences that are intrinsics.
+
+use crate::simt::barrier::{Reduction, Request};
+use crate::simt::instruction::{Call, Operation, Party, Then};
+use crate::simt::order::{Joined, Ordering, Scope};
+
+fn give_all(calls: &[Call<'_>], word: u64) {
+    calls.iter().for_each(|call| call.give_word(0, word));
+}
+
+/// The predicate of a reducing barrier is its last operand.
+fn predicates(calls: &[Call<'_>]) -> usize {
+    calls.iter().filter(|call| call.flag(call.operands() - 1)).count()
+}
+
+/// NVIDIA's (PTX ISA, "barrier{.cta}", "bar.warp.sync", "membar/fence").
+pub(super) fn nvidia(name: &str) -> Option<Operation> {
+    match name {
+        "bar.warp.sync" => return warp(),
+        "membar.cta" => return fence(Scope::Block),
+        "membar.gl" => return fence(Scope::Device),
+        "membar.sys" => return fence(Scope::System),
+        "fence.mbarrier_init.release.cluster" => {
+            return Operation::alone(|block, call| {
+                block.fence_mbarriers(call.thread, false);
+                Ok(Then::GoOn)
+            });
+        }
+        "fence.proxy.async"
+        | "fence.proxy.async.global"
+        | "fence.proxy.async.shared_cta"
+        | "fence.proxy.async.shared_cluster" => {
+            return Operation::alone(|block, call| {
+                block.threads[call.thread as usize].clock.fence_proxy();
+                block.fence_mbarriers(call.thread, true);
+                Ok(Then::GoOn)
+            });
+        }
+        _ => {}
+    }
+    let name = name.strip_prefix("barrier.cta.")?;
+    let (operation, rest) = ["sync", "arrive", "red.popc", "red.and", "red.or"]
+        .into_iter()
+        .find_map(|operation| Some((operation, name.strip_prefix(operation)?)))?;
+    let (aligned, all) = match rest {
+        ".aligned.all" => (true, true),
+        ".aligned.count" => (true, false),
+        ".all" => (false, true),
+        ".count" => (false, false),
+        _ => return None,
+    };
+    let waits = operation != "arrive";
+    let reduction: Option<Reduction> = match operation {
+        "red.popc" => Some(|calls| give_all(calls, predicates(calls) as u64)),
+        "red.and" => Some(|calls| give_all(calls, u64::from(predicates(calls) == calls.len()))),
+        "red.or" => Some(|calls| give_all(calls, u64::from(predicates(calls) > 0))),
+        _ => None,
+    };
+    Operation::alone(move |block, call| {
+        let count = (!all).then(|| call.number(1));
+        let request = Request { barrier: call.number(0), count, waits, aligned, orders: true };
+        block.arrive(call, request, reduction)
+    })
+}
+
+/// AMD's: execution waits, and memory is ordered by the fences around it (LLVM's AMDGPU usage guide, "Memory Model").
+pub(super) fn amd(name: &str) -> Option<Operation> {
+    match name {
+        "s.barrier" => Operation::alone(|block, call| {
+            let request = Request { barrier: 0, count: None, waits: true, aligned: true, orders: false };
+            block.arrive(call, request, None)
+        }),
+        "wave.barrier" => Operation::together(Party::Warp, |block, calls| {
+            let of = |call: &Call<'_>| block.threads[call.thread as usize].clock.last_fence(Scope::Warp);
+            let snapshots: Vec<_> = calls.iter().filter_map(of).collect();
+            if let Some(joined) = Joined::of(&snapshots) {
+                for call in calls {
+                    block.threads[call.thread as usize].clock.bring(&joined, Scope::Block);
+                }
+            }
+            Ok(())
+        }),
+        _ => None,
+    }
+}
+
+/// Orders the memory of the lanes of a mask.
+fn warp() -> Option<Operation> {
+    Operation::together(Party::Mask(0), |block, calls| {
+        let mut clock = |call: &Call<'_>| block.threads[call.thread as usize].clock.release(Scope::Block);
+        let snapshots: Vec<_> = calls.iter().map(&mut clock).collect();
+        let joined = Joined::of(&snapshots).expect("a mask has a lane");
+        for call in calls {
+            block.threads[call.thread as usize].clock.absorb(&joined);
+        }
+        Ok(())
+    })
+}
+
+fn fence(scope: Scope) -> Option<Operation> {
+    Operation::alone(move |block, call| {
+        let order = Ordering { acquires: true, releases: true, scope };
+        block.threads[call.thread as usize].clock.fence(order);
+        Ok(Then::GoOn)
+    })
+}

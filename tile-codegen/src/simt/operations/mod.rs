@@ -1,0 +1,38 @@
+//! What each instruction does, by the name that it has in LLVM. What isn't found here is refused when a kernel is
+//! compiled for the executor.
+//!
+//! Written from the vendors' manuals alone: it is the second opinion on what the emitter believes of them.
+
+mod barriers;
+mod hints;
+mod lanes;
+mod shuffle;
+
+use super::host_module::Gpu;
+use super::instruction::Operation;
+use super::matrix;
+
+/// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
+pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
+    if let Some(name) = name.strip_prefix("llvm.nvvm.") {
+        let families: [fn(&str) -> Option<Operation>; 4] =
+            [hints::nvidia, barriers::nvidia, shuffle::find, matrix::nvidia::find];
+        return families.iter().find_map(|find| find(name));
+    }
+    if let Some(name) = name.strip_prefix("llvm.amdgcn.") {
+        let families: [fn(&str) -> Option<Operation>; 2] = [hints::amd, barriers::amd];
+        let found = families.iter().find_map(|find| find(name));
+        return found.or_else(|| lanes::find(name, gpu)).or_else(|| matrix::amd::find(name, gpu));
+    }
+    hints::assembly(name)
+}
+
+/// Whether a name is that of an intrinsic, with or without the types that it is made for.
+fn is(name: &str, intrinsic: &str) -> bool {
+    name.strip_prefix(intrinsic).is_some_and(|types| {
+        let of_type = |part: &str| {
+            part.starts_with(['i', 'f', 'p', 'v', 'b']) && part.ends_with(|c: char| c.is_ascii_digit())
+        };
+        types.is_empty() || types.strip_prefix('.').is_some_and(|types| types.split('.').all(of_type))
+    })
+}

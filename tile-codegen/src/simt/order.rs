@@ -1,0 +1,458 @@
+//! What happens before what: vector clocks of threads, and the knowledge that synchronisation hands on.
+//!
+//! A thread's time goes up whenever it hands on what it did. A thread knows of every other one the time up to which
+//! that one's accesses come before its own next access. What nobody handed on is unordered, whatever the order was
+//! in this run.
+//!
+//! Knows numbers of blocks and threads; nothing of memory or instructions.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use std::rc::Rc;
+
+/// Agents are numbered from here, where no thread's number is.
+const AGENTS: u32 = 1 << 16;
+
+/// When something was done: by whom, at which time of theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) block: u32,
+    /// A thread or an agent.
+    pub(super) thread: u32,
+    pub(super) time: NonZeroU32,
+}
+
+impl Moment {
+    /// The time of an agent.
+    pub(super) fn of_agent(block: u32, agent: u32, time: NonZeroU32) -> Moment {
+        Moment { block, thread: AGENTS + agent, time }
+    }
+
+    /// The thread; `None` for an agent.
+    pub(super) fn by_thread(self) -> Option<u32> {
+        (self.thread < AGENTS).then_some(self.thread)
+    }
+}
+
+/// How far an atomic access or a fence reaches, from the thread itself to the whole system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scope {
+    Thread,
+    Warp,
+    Block,
+    Cluster,
+    Device,
+    System,
+}
+
+/// What an atomic access or a fence does to the order of other accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ordering {
+    pub(super) acquires: bool,
+    pub(super) releases: bool,
+    pub(super) scope: Scope,
+}
+
+/// Per thread and agent of a block, the last time that is known of.
+#[derive(Clone, Debug, Default)]
+struct Times {
+    threads: Vec<u32>,
+    agents: Vec<u32>,
+}
+
+impl Times {
+    fn knows(&self, moment: Moment) -> bool {
+        let known = match moment.thread.checked_sub(AGENTS) {
+            None => self.threads.get(moment.thread as usize),
+            Some(agent) => self.agents.get(agent as usize),
+        };
+        known.is_some_and(|&known| known >= moment.time.get())
+    }
+
+    fn note(&mut self, moment: Moment) {
+        let known = match moment.thread.checked_sub(AGENTS) {
+            None => &mut self.threads[moment.thread as usize],
+            Some(agent) => {
+                let agent = agent as usize;
+                if self.agents.len() <= agent {
+                    self.agents.resize(agent + 1, 0);
+                }
+                &mut self.agents[agent]
+            }
+        };
+        *known = moment.time.get().max(*known);
+    }
+
+    fn merge(&mut self, other: &Times) {
+        maximum(&mut self.threads, &other.threads);
+        maximum(&mut self.agents, &other.agents);
+    }
+}
+
+/// What is known of this block and of others.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    own: Times,
+    foreign: BTreeMap<u32, Rc<Times>>,
+    /// Per thread, the last time whose writes a proxy fence made visible to the asynchronous proxy.
+    proxied: Rc<Vec<u32>>,
+}
+
+fn maximum(into: &mut Vec<u32>, from: &[u32]) {
+    if into.len() < from.len() {
+        into.resize(from.len(), 0);
+    }
+    for (into, &from) in into.iter_mut().zip(from) {
+        *into = from.max(*into);
+    }
+}
+
+impl Known {
+    fn merge(&mut self, other: &Known) {
+        self.own.merge(&other.own);
+        for (&block, times) in &other.foreign {
+            self.merge_foreign(block, times);
+        }
+        if !Rc::ptr_eq(&self.proxied, &other.proxied) && !other.proxied.is_empty() {
+            maximum(Rc::make_mut(&mut self.proxied), &other.proxied);
+        }
+    }
+
+    fn merge_foreign(&mut self, block: u32, times: &Rc<Times>) {
+        let known = self.foreign.entry(block).or_insert_with(|| times.clone());
+        if !Rc::ptr_eq(known, times) {
+            Rc::make_mut(known).merge(times);
+        }
+    }
+}
+
+/// What a thread hands on at a moment.
+#[derive(Clone, Debug)]
+pub(super) struct Snapshot {
+    moment: Moment,
+    base: Rc<Known>,
+    pub(super) scope: Scope,
+}
+
+/// What several threads of a block handed on.
+#[derive(Clone, Debug)]
+pub(super) struct Joined {
+    known: Rc<Known>,
+    /// Knowledge that is part of it.
+    covers: Rc<Known>,
+}
+
+impl Joined {
+    /// What threads of one block handed on; `None` if nobody did.
+    pub(super) fn of(snapshots: &[Snapshot]) -> Option<Joined> {
+        let covers = snapshots.first()?.base.clone();
+        let mut known = Known::clone(&covers);
+        let mut last = &covers;
+        for snapshot in snapshots {
+            if !Rc::ptr_eq(&snapshot.base, &covers) && !Rc::ptr_eq(&snapshot.base, last) {
+                known.merge(&snapshot.base);
+                last = &snapshot.base;
+            }
+            known.own.note(snapshot.moment);
+        }
+        Some(Joined { known: Rc::new(known), covers })
+    }
+}
+
+/// A thread's time and what it knows.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    moment: Moment,
+    base: Rc<Known>,
+    /// What a release fence handed to later atomic writes.
+    fenced: Option<Snapshot>,
+    /// What atomic reads and barriers brought, for an acquire fence to make use of.
+    pending: Vec<(Brought, Scope)>,
+}
+
+#[derive(Clone, Debug)]
+enum Brought {
+    One(Snapshot),
+    Many(Joined),
+}
+
+impl Clock {
+    /// The clocks of a block's threads, which know nothing.
+    pub(super) fn of_block(block: u32, threads: u32) -> Vec<Clock> {
+        let base = Rc::new(Known {
+            own: Times { threads: vec![0; threads as usize], agents: Vec::new() },
+            ..Known::default()
+        });
+        let clock = |thread| Clock {
+            moment: Moment { block, thread, time: NonZeroU32::MIN },
+            base: base.clone(),
+            fenced: None,
+            pending: Vec::new(),
+        };
+        (0..threads).map(clock).collect()
+    }
+
+    /// Now.
+    pub(super) fn moment(&self) -> Moment {
+        self.moment
+    }
+
+    /// Whether what was done at a moment comes before what this thread does now.
+    pub(super) fn knows(&self, moment: Moment) -> bool {
+        if moment.block == self.moment.block {
+            moment.thread == self.moment.thread || self.base.own.knows(moment)
+        } else {
+            self.base.foreign.get(&moment.block).is_some_and(|times| times.knows(moment))
+        }
+    }
+
+    /// Whether a write at a moment was made visible to the asynchronous proxy before now.
+    pub(super) fn proxied(&self, moment: Moment) -> bool {
+        moment.block != self.moment.block
+            || self.base.proxied.get(moment.thread as usize).is_some_and(|&known| known >= moment.time.get())
+    }
+
+    /// Later accesses get a time of their own; gives that of the earlier ones.
+    pub(super) fn tick(&mut self) -> Moment {
+        let before = self.moment;
+        self.moment.time = before.time.checked_add(1).expect("verified: the step limit comes first");
+        before
+    }
+
+    /// Hands on everything that the thread did and knows.
+    pub(super) fn release(&mut self, scope: Scope) -> Snapshot {
+        Snapshot { moment: self.tick(), base: self.base.clone(), scope }
+    }
+
+    /// What was handed on comes before what this thread does from now on.
+    pub(super) fn acquire(&mut self, snapshot: &Snapshot) {
+        let known = Rc::make_mut(&mut self.base);
+        if snapshot.moment.block == self.moment.block {
+            known.merge(&snapshot.base);
+            known.own.note(snapshot.moment);
+        } else {
+            let mut times = snapshot.base.own.clone();
+            times.note(snapshot.moment);
+            known.merge_foreign(snapshot.moment.block, &Rc::new(times));
+            for (&block, times) in
+                snapshot.base.foreign.iter().filter(|(block, _)| **block != self.moment.block)
+            {
+                known.merge_foreign(block, times);
+            }
+        }
+    }
+
+    /// What was done at a moment of this block comes before what this thread does from now on.
+    pub(super) fn learn(&mut self, moment: Moment) {
+        if !self.knows(moment) {
+            Rc::make_mut(&mut self.base).own.note(moment);
+        }
+    }
+
+    /// The same of what several threads of this block handed on.
+    pub(super) fn absorb(&mut self, joined: &Joined) {
+        if Rc::ptr_eq(&self.base, &joined.covers) {
+            self.base = joined.known.clone();
+        } else if !Rc::ptr_eq(&self.base, &joined.known) {
+            Rc::make_mut(&mut self.base).merge(&joined.known);
+        }
+    }
+
+    /// A fence.
+    pub(super) fn fence(&mut self, order: Ordering) {
+        if order.acquires {
+            for (brought, scope) in std::mem::take(&mut self.pending) {
+                match brought {
+                    _ if !self.reaches(&brought, scope.min(order.scope)) => {
+                        self.pending.push((brought, scope))
+                    }
+                    Brought::One(snapshot) => self.acquire(&snapshot),
+                    Brought::Many(joined) => self.absorb(&joined),
+                }
+            }
+        }
+        if order.releases {
+            self.fenced = Some(self.release(order.scope));
+        }
+    }
+
+    fn reaches(&self, brought: &Brought, scope: Scope) -> bool {
+        match brought {
+            Brought::One(snapshot) => self.is_reached(snapshot, scope),
+            Brought::Many(_) => scope >= Scope::Block,
+        }
+    }
+
+    /// Whether two parties with this scope in common are in each other's reach.
+    fn is_reached(&self, snapshot: &Snapshot, scope: Scope) -> bool {
+        let needed = if snapshot.moment.block == self.moment.block { Scope::Block } else { Scope::Device };
+        scope >= needed
+            || (snapshot.moment.block, snapshot.moment.thread) == (self.moment.block, self.moment.thread)
+    }
+
+    /// What an atomic write of this order hands on: everything so far, or what the last release fence did.
+    pub(super) fn published(&mut self, order: Ordering) -> Option<Snapshot> {
+        if order.releases {
+            return Some(self.release(order.scope));
+        }
+        let fenced = self.fenced.clone()?;
+        Some(Snapshot { scope: fenced.scope.min(order.scope), ..fenced })
+    }
+
+    /// An atomic read of this order saw what was handed on.
+    pub(super) fn observe(&mut self, snapshot: &Snapshot, order: Ordering) {
+        let scope = snapshot.scope.min(order.scope);
+        if !self.is_reached(snapshot, scope) {
+            return;
+        }
+        if order.acquires {
+            self.acquire(snapshot);
+        } else {
+            self.pending.push((Brought::One(snapshot.clone()), scope));
+        }
+    }
+
+    /// What the last release fence of at least this scope handed on.
+    pub(super) fn last_fence(&self, scope: Scope) -> Option<Snapshot> {
+        self.fenced.clone().filter(|fenced| fenced.scope >= scope)
+    }
+
+    /// What came through an execution barrier, which an acquire fence will make use of.
+    pub(super) fn bring(&mut self, joined: &Joined, scope: Scope) {
+        self.pending.push((Brought::Many(joined.clone()), scope));
+    }
+
+    /// Everything that comes before now is visible to the asynchronous proxy.
+    pub(super) fn fence_proxy(&mut self) {
+        let before = self.tick();
+        let known = Rc::make_mut(&mut self.base);
+        let mut threads = known.own.threads.clone();
+        threads[before.thread as usize] = before.time.get();
+        maximum(Rc::make_mut(&mut known.proxied), &threads);
+    }
+
+    /// The block of the thread.
+    pub(super) fn block(&self) -> u32 {
+        self.moment.block
+    }
+}
+
+impl Snapshot {
+    /// Whether whoever knows what a clock knows knows what was handed on here.
+    pub(super) fn is_known(&self, clock: &Clock) -> bool {
+        clock.knows(self.moment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RELAXED: Ordering = Ordering { acquires: false, releases: false, scope: Scope::Device };
+    const ACQUIRE: Ordering = Ordering { acquires: true, ..RELAXED };
+    const RELEASE: Ordering = Ordering { releases: true, ..RELAXED };
+
+    fn pair() -> (Clock, Clock) {
+        let mut clocks = Clock::of_block(0, 2);
+        let second = clocks.pop().unwrap();
+        (clocks.pop().unwrap(), second)
+    }
+
+    #[test]
+    fn only_what_was_handed_on_is_known() {
+        let (mut a, mut b) = pair();
+        let before = a.moment();
+        assert!(!b.knows(before));
+        let snapshot = a.release(Scope::Block);
+        let after = a.moment();
+        b.acquire(&snapshot);
+        assert!(b.knows(before) && !b.knows(after) && !a.knows(b.moment()));
+    }
+
+    #[test]
+    fn knowledge_is_passed_along() {
+        let mut clocks = Clock::of_block(0, 3);
+        let first = clocks[0].moment();
+        let snapshot = clocks[0].release(Scope::Block);
+        clocks[1].acquire(&snapshot);
+        let snapshot = clocks[1].release(Scope::Block);
+        clocks[2].acquire(&snapshot);
+        assert!(clocks[2].knows(first));
+    }
+
+    #[test]
+    fn a_barrier_joins_whatever_was_known_before() {
+        let mut clocks = Clock::of_block(0, 4);
+        for round in 0..3 {
+            let before: Vec<Moment> = clocks.iter().map(Clock::moment).collect();
+            // In the second round thread 3 stays away.
+            let present = if round == 1 { 3 } else { 4 };
+            let snapshots: Vec<_> =
+                clocks[..present].iter_mut().map(|clock| clock.release(Scope::Block)).collect();
+            let joined = Joined::of(&snapshots).unwrap();
+            clocks[..present].iter_mut().for_each(|clock| clock.absorb(&joined));
+            for (i, clock) in clocks.iter().enumerate() {
+                for (j, &moment) in before.iter().enumerate() {
+                    assert_eq!(
+                        clock.knows(moment),
+                        i == j || (i < present && j < present),
+                        "{round} {i} {j}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn fences_lend_their_order_to_relaxed_accesses() {
+        let (mut a, mut b) = pair();
+        let before = a.moment();
+        a.fence(RELEASE);
+        let published = a.published(RELAXED).unwrap();
+        b.observe(&published, RELAXED);
+        assert!(!b.knows(before));
+        b.fence(ACQUIRE);
+        assert!(b.knows(before));
+    }
+
+    #[test]
+    fn a_scope_reaches_no_further() {
+        let (mut a, mut b) = pair();
+        let mut other = Clock::of_block(1, 2).remove(0);
+        let before = a.moment();
+        let block = a.published(Ordering { scope: Scope::Block, ..RELEASE }).unwrap();
+        other.observe(&block, ACQUIRE);
+        assert!(!other.knows(before));
+        b.observe(&block, ACQUIRE);
+        assert!(b.knows(before));
+        let device = a.published(RELEASE).unwrap();
+        other.observe(&device, Ordering { scope: Scope::Block, ..ACQUIRE });
+        assert!(!other.knows(before));
+        other.observe(&device, ACQUIRE);
+        assert!(other.knows(before));
+    }
+
+    #[test]
+    fn agents_are_known_by_whoever_waited() {
+        let (mut a, b) = pair();
+        let time = |n| NonZeroU32::new(n).unwrap();
+        let (first, second) = (Moment::of_agent(0, 3, time(1)), Moment::of_agent(0, 3, time(2)));
+        a.learn(first);
+        assert!(a.knows(first) && !a.knows(second) && !b.knows(first));
+        let mut other = Clock::of_block(5, 1).remove(0);
+        other.observe(&a.published(RELEASE).unwrap(), ACQUIRE);
+        assert!(other.knows(first) && !other.knows(second));
+    }
+
+    #[test]
+    fn a_proxy_fence_covers_what_came_before_it() {
+        let (mut a, mut b) = pair();
+        let written = a.moment();
+        assert!(!a.proxied(written));
+        a.fence_proxy();
+        assert!(a.proxied(written) && !a.proxied(a.moment()) && !b.proxied(written));
+        let snapshot = a.release(Scope::Block);
+        b.acquire(&snapshot);
+        assert!(b.proxied(written));
+    }
+}

@@ -1,0 +1,40 @@
+//! Stacks of threads. Blocks use them one after the other: mapping and touching one costs more than most threads' work.
+
+use corosensei::stack::{DefaultStack, Stack};
+use std::cell::RefCell;
+
+/// The least that a thread gets, in bytes; only what is touched becomes memory.
+pub(super) const LEAST_BYTES: usize = 512 * 1024;
+
+/// The most, in bytes.
+pub(super) const MOST_BYTES: usize = 256 * 1024 * 1024;
+
+thread_local! {
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
+}
+
+fn bytes_of(stack: &DefaultStack) -> usize {
+    stack.base().get() - stack.limit().get()
+}
+
+/// A stack of at least so many bytes.
+pub(super) fn take(bytes: usize) -> DefaultStack {
+    let kept = STACKS.with_borrow_mut(|stacks| {
+        let found = stacks.iter().rposition(|stack| bytes_of(stack) >= bytes)?;
+        Some(stacks.swap_remove(found))
+    });
+    kept.unwrap_or_else(|| DefaultStack::new(bytes).expect("the host has address space"))
+}
+
+/// Keeps a stack for the next block.
+pub(super) fn give_back(stack: DefaultStack) {
+    if bytes_of(&stack) <= 2 * LEAST_BYTES {
+        STACKS.with_borrow_mut(|stacks| stacks.push(stack));
+    }
+}
+
+/// Whether an address lies near the running thread's frame, within a stack of so many bytes.
+pub(super) fn holds(address: u64, bytes: usize) -> bool {
+    let here = std::ptr::from_ref(&address) as u64;
+    here.abs_diff(address) < bytes as u64
+}

@@ -1,0 +1,191 @@
+//! Kernels written in LLVM's text: their arguments are arrays of 32-bit words in global memory.
+
+use crate::emit::{Features, Ir};
+use crate::simt::host_module::Gpu;
+use crate::simt::{Code, Fault, KERNEL, Problem, Region, Timing, Trace};
+use inkwell::context::Context;
+use inkwell::memory_buffer::MemoryBuffer;
+use std::fmt::Write;
+use std::ptr;
+
+/// A hand-written kernel.
+pub(super) struct Kernel {
+    code: Code,
+}
+
+/// Bytes of the shared array `@shared`.
+pub(super) const SHARED_BYTES: usize = 32 * 1024;
+
+/// Types of intrinsics by name, so that bodies needn't declare what they call: `result (operands)`.
+fn declarations(body: &str) -> String {
+    let mut declared = Vec::new();
+    let mut text = String::new();
+    for line in body.lines() {
+        let Some((_, call)) = line.split_once("call ") else { continue };
+        let (Some(at), Some(end)) = (call.find('@'), call.find('(').filter(|_| true)) else { continue };
+        // A result may be a structure, whose type has no parenthesis.
+        let name = &call[at..end.max(at)];
+        if declared.contains(&name) {
+            continue;
+        }
+        declared.push(name);
+        let types: Vec<String> = split(&call[end + 1..call.rfind(')').expect("a call ends")])
+            .iter()
+            .map(|operand| operand_type(operand))
+            .collect();
+        writeln!(text, "declare {}{name}({})", &call[..at], types.join(", ")).expect("a string grows");
+    }
+    text
+}
+
+/// Operands between commas that aren't within brackets.
+fn split(operands: &str) -> Vec<String> {
+    let (mut found, mut depth) = (vec![String::new()], 0);
+    for c in operands.chars() {
+        match c {
+            '<' | '{' | '[' | '(' => depth += 1,
+            '>' | '}' | ']' | ')' => depth -= 1,
+            ',' if depth == 0 => {
+                found.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        found.last_mut().expect("there is one").push(c);
+    }
+    found.retain(|operand| !operand.trim().is_empty());
+    found
+}
+
+/// The type of an operand, which ends before its value.
+fn operand_type(operand: &str) -> String {
+    let operand = operand.trim();
+    let immediate = ["immarg"].iter().any(|word| operand.contains(word));
+    assert!(!immediate, "attributes aren't for calls");
+    for value in [" %", " @", " zeroinitializer", " true", " false", " null", " undef", " poison"] {
+        if let Some(at) = operand.rfind(value) {
+            return operand[..at].to_owned();
+        }
+    }
+    operand.rsplit_once(' ').expect("an operand has a type and a value").0.to_owned()
+}
+
+impl Kernel {
+    /// A kernel for blocks of so many threads. Its parameters are `%a`, `%b`, `%c` in global memory; `%tid` and
+    /// `%lane` are there, and what is called is declared.
+    pub(super) fn new(gpu: &str, threads: u32, body: &str) -> Kernel {
+        Kernel::with_parameters(
+            gpu,
+            threads,
+            "ptr addrspace(1) %a, ptr addrspace(1) %b, ptr addrspace(1) %c",
+            body,
+        )
+    }
+
+    pub(super) fn with_parameters(gpu: &str, threads: u32, parameters: &str, body: &str) -> Kernel {
+        Kernel::compile(gpu, threads, parameters, body).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub(super) fn compile(gpu: &str, threads: u32, parameters: &str, body: &str) -> Result<Kernel, String> {
+        let warp = if gpu.starts_with("gfx9") { 64 } else { 32 };
+        let nvidia = gpu.starts_with("sm_");
+        let tid = if nvidia { "llvm.nvvm.read.ptx.sreg.tid.x" } else { "llvm.amdgcn.workitem.id.x" };
+        let body = format!("  %tid = call i32 @{tid}()\n  %lane = urem i32 %tid, {warp}\n{body}");
+        let triple = if nvidia { "nvptx64-nvidia-cuda" } else { "amdgcn-amd-amdhsa" };
+        let text = format!(
+            "target triple = \"{triple}\"\n\
+             @shared = internal addrspace(3) global [{SHARED_BYTES} x i8] undef, align 1024\n\
+             {}\ndefine void @{KERNEL}({parameters}) {{\n{body}\n  ret void\n}}\n",
+            declarations(&body)
+        );
+        let context = Box::new(Context::create());
+        // SAFETY: the code drops the context after everything that borrows it.
+        let lent: &'static Context = unsafe { &*ptr::from_ref(context.as_ref()) };
+        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
+        let module = lent
+            .create_module_from_ir(buffer)
+            .unwrap_or_else(|error| panic!("{}\n{text}", error.to_string()));
+        let features = Features { half_conversion: true, fma: true };
+        let ir = Ir { context: lent, module, builder: lent.create_builder(), features };
+        let gpu = Gpu { name: gpu, warp };
+        Ok(Kernel { code: Code::of(context, ir, gpu, threads, SHARED_BYTES)? })
+    }
+
+    /// Runs blocks on arrays, named after the parameters.
+    pub(super) fn run_blocks(
+        &self,
+        arrays: &mut [Vec<u32>],
+        blocks: u64,
+        timing: Timing,
+    ) -> Result<Trace, Fault> {
+        let mut slots: Vec<u64> = arrays.iter_mut().map(|array| array.as_mut_ptr() as u64).collect();
+        let names = ["a", "b", "c", "d"];
+        let regions = arrays
+            .iter()
+            .zip(names)
+            .zip(&slots)
+            .map(|((array, name), &start)| Region::new(name, start, array.len() * 4, true));
+        let regions = regions.collect();
+        slots.resize(8, 0);
+        // SAFETY: there is a slot for each parameter, and the arrays are memory.
+        unsafe { self.code.run(&slots, regions, blocks, timing) }
+    }
+
+    pub(super) fn run(&self, arrays: &mut [Vec<u32>]) -> Result<Trace, Fault> {
+        self.run_blocks(arrays, 1, Timing::Late)
+    }
+}
+
+/// Runs one block that must be right; gives the arrays.
+pub(super) fn results<const N: usize>(
+    gpu: &str,
+    threads: u32,
+    body: &str,
+    mut arrays: [Vec<u32>; N],
+) -> [Vec<u32>; N] {
+    let result = Kernel::new(gpu, threads, body).run(&mut arrays);
+    result.unwrap_or_else(|fault| panic!("{fault}"));
+    arrays
+}
+
+/// What is wrong with one block, whose arrays are of a thousand words.
+pub(super) fn problem(gpu: &str, threads: u32, body: &str) -> Problem {
+    let fault = fault(gpu, threads, body);
+    fault.problem
+}
+
+pub(super) fn fault(gpu: &str, threads: u32, body: &str) -> Fault {
+    let mut arrays = [vec![0; 1000], vec![0; 1000], vec![0; 1000]];
+    Kernel::new(gpu, threads, body).run(&mut arrays).expect_err("something is wrong")
+}
+
+/// Whether one block of a kernel is right, with arrays of a thousand words.
+pub(super) fn is_right(gpu: &str, threads: u32, body: &str) {
+    results(gpu, threads, body, [vec![0; 1000], vec![0; 1000], vec![0; 1000]]);
+}
+
+/// Stores word `value` of each thread into `%b`.
+pub(super) fn store_result(value: &str) -> String {
+    format!(
+        "  %result.at = getelementptr i32, ptr addrspace(1) %b, i32 %tid\n  \
+         store i32 {value}, ptr addrspace(1) %result.at\n"
+    )
+}
+
+/// Loads each thread's word of `%a` as `%x`.
+pub(super) const LOAD: &str = "\
+  %input.at = getelementptr i32, ptr addrspace(1) %a, i32 %tid
+  %x = load i32, ptr addrspace(1) %input.at
+";
+
+/// Words that look random.
+pub(super) fn words(count: usize, seed: u32) -> Vec<u32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state
+    };
+    (0..count).map(|_| next()).collect()
+}

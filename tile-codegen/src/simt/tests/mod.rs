@@ -1,0 +1,11 @@
+//! The executor is held against kernels that are right and against the same with something wrong: those of the emitter
+//! ([`removed`]), and hand-written ones for every instruction ([`harness`]).
+
+mod barriers;
+mod harness;
+mod lanes;
+mod matrices;
+mod orders;
+mod refusals;
+mod removed;
+mod shuffles;
