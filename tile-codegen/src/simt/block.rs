@@ -153,13 +153,6 @@ pub(super) fn execute(number: u32, buffers: [*mut u8; 2]) {
     }
 }
 
-/// Waits for every lane of the warp; gives the low word of the lane that the high word names.
-pub(super) fn exchange(value: u64, place: Loc) -> u64 {
-    current(|block| block.arrive(State::AtExchange(place, value)));
-    give_up_turn();
-    current(|block| block.results[block.running as usize])
-}
-
 /// Notes an access; one that is wrong is never made.
 pub(super) fn access(touch: Touch) {
     if current(|block| block.polls(&touch)) {

@@ -76,16 +76,6 @@ extern "C" fn tile_simt_fence(order: u64) {
     block::fence(unpack_order(order));
 }
 
-extern "C" fn tile_simt_bfly(_mask: u32, value: u32, distance: u32, _clamp: u32, place: u64) -> u32 {
-    let lane = current(|block| block.running % block.geometry.warp);
-    block::exchange(u64::from(lane ^ distance) << 32 | u64::from(value), unpack_place(place)) as u32
-}
-
-extern "C" fn tile_simt_bpermute(address: u32, value: u32, place: u64) -> u32 {
-    let warp = current(|block| block.geometry.warp);
-    block::exchange(u64::from(address / 4 % warp) << 32 | u64::from(value), unpack_place(place)) as u32
-}
-
 extern "C" fn tile_simt_shared() -> *mut u8 {
     current(|block| block.shared_address())
 }
