@@ -70,6 +70,17 @@ impl<'c> Ir<'c> {
         stored.chunks((WORD / bits) as usize).map(|chunk| self.packed(chunk, bits)).collect()
     }
 
+    /// The elements of a word, of which it has `count`.
+    pub(crate) fn unpacked(&self, word: Value<'c>, dtype: DType, count: u64) -> Vec<Value<'c>> {
+        let (word, bits) = (word.into_int_value(), WORD / count as u32);
+        let element = |i: u32| {
+            let shifted = self.lshr(word, word.get_type().const_int((i * bits).into(), false));
+            let stored = self.resize(shifted, bits, false).into();
+            self.value_from_storage(self.reinterpret(stored, self.storage_type(dtype)), dtype)
+        };
+        (0..count as u32).map(element).collect()
+    }
+
     /// Elements as one integer of at most 64 bits, or as a vector of words.
     pub(crate) fn packed_words(&self, values: &[Value<'c>], dtype: DType) -> Value<'c> {
         let words = self.words(values, dtype);

@@ -8,19 +8,12 @@ use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
+use super::swizzled::{MatrixLoad, Read, Swizzled};
 use crate::emit::Value;
+use tile_ir::OpId;
 use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
-use tile_ir::{DType, OpId};
-use tile_layout::linear::{
-    Access, Conversion, Dim, Distribution, LinearLayout, Place, Route, SharedMemory, optimal_layout,
-};
-
-/// Banks of 4 bytes that shared memory has, on every target.
-const BANKS: u32 = 32;
-
-/// The widest access of a thread, in bytes.
-const WIDEST: u64 = 16;
+use tile_layout::linear::{Conversion, Distribution, Place, Route};
 
 /// The shared memory that the op needs.
 pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
@@ -51,36 +44,6 @@ fn renaming(from: &Distribution, to: &Distribution) -> Option<Vec<u64>> {
     (0..to.slots()).map(|register| source(Place { register, ..Place::default() })).collect()
 }
 
-/// Where a tile's elements go in shared memory, and how many neighbours of a thread stay neighbours there.
-struct Swizzled {
-    layout: LinearLayout,
-    width: u64,
-}
-
-impl Swizzled {
-    fn of(from: &Distribution, to: &Distribution, dtype: DType) -> Option<Swizzled> {
-        let bytes = dtype.bytes() as u64;
-        let common = from.registers().iter().zip(to.registers()).take_while(|(a, b)| a == b).count() as u32;
-        let (source, target) = (from.linear()?, to.linear()?);
-        let shared = SharedMemory { element_bytes: bytes as u32, banks: BANKS };
-        // Neighbours that both have in the same order may move together, if the algebra can keep them together.
-        let widths = (0..=common.min((WIDEST / bytes).ilog2())).rev().map(|bits| 1 << bits);
-        widths.into_iter().find_map(|width: u64| {
-            let access = |layout| Access { layout, width: (width * bytes) as u32 };
-            let chosen = optimal_layout(shared, access(&source), access(&target)).ok()?;
-            Some(Swizzled { layout: chosen.layout, width })
-        })
-    }
-
-    /// The offset of a position, in elements.
-    fn offset(&self, position: &[u64]) -> u64 {
-        let axes: Vec<(Dim, u64)> =
-            position.iter().enumerate().map(|(axis, &place)| (Dim::Axis(axis as u8), place)).collect();
-        let flat = self.layout.flat_input(&axes).expect("a position of the tile");
-        self.layout.apply_flat(flat).expect("a position of the tile")
-    }
-}
-
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn convert_layout(&mut self, op: OpId, data: &OpData) {
         let (operand, result) = (data.operands[0], data.results[0]);
@@ -98,7 +61,7 @@ impl<'c> Emitter<'_, 'c> {
         let (operand, result) = (data.operands[0], data.results[0]);
         let (from, to) = ends(self.scheduled, data);
         let buffer = self.plan.buffers(op)[0];
-        let swizzled = Swizzled::of(from, to, buffer.dtype);
+        let swizzled = Swizzled::of((from, to), buffer.dtype, self.target);
         self.reserve(&[buffer]);
         let mapping = self.mapping(operand);
         match &swizzled {
@@ -108,21 +71,25 @@ impl<'c> Emitter<'_, 'c> {
         self.sync();
         self.pending.read(buffer);
         match &swizzled {
-            Some(swizzled) => self.gather_swizzled(buffer, &self.mapping(result), swizzled),
+            Some(swizzled) => self.gather_swizzled(buffer, to, swizzled),
             None => self.take(buffer, result),
         }
     }
 
-    /// The places of all groups of slots in a swizzled buffer.
-    fn swizzled_places(&self, mapping: &Mapping<'c>, swizzled: &Swizzled) -> Vec<(u64, Coordinate<'c>)> {
-        let distribution = mapping.distribution();
+    /// The places of groups of `width` slots in a swizzled buffer.
+    fn swizzled_places(
+        &self,
+        distribution: &Distribution,
+        swizzled: &Swizzled,
+        width: u64,
+    ) -> Vec<(u64, Coordinate<'c>)> {
         let offsets: Vec<u64> = distribution.thread_bits().map(|position| swizzled.offset(position)).collect();
         let own = Linear::of(self.ir, self.running_thread(), &offsets);
         let place = |slot| {
             let (_, within) = distribution.slot(slot);
             (slot, own.at(self.ir, swizzled.offset(&within), 0))
         };
-        (0..mapping.slots()).step_by(swizzled.width as usize).map(place).collect()
+        (0..distribution.slots()).step_by(width as usize).map(place).collect()
     }
 
     fn scatter_swizzled(
@@ -133,20 +100,35 @@ impl<'c> Emitter<'_, 'c> {
         swizzled: &Swizzled,
     ) {
         let write = || {
-            for (slot, place) in self.swizzled_places(mapping, swizzled) {
+            for (slot, place) in self.swizzled_places(mapping.distribution(), swizzled, swizzled.write) {
                 let values: Vec<Value<'c>> =
-                    (slot..slot + swizzled.width).map(|slot| source.get(slot)).collect();
+                    (slot..slot + swizzled.write).map(|slot| source.get(slot)).collect();
                 self.ir.store_group(self.shared_place(buffer, place), buffer.dtype, &values);
             }
         };
         self.where_it_holds(mapping.is_owner(), write);
     }
 
-    fn gather_swizzled(&self, buffer: Buffer, mapping: &Mapping<'c>, swizzled: &Swizzled) -> Fragment<'c> {
-        let places = self.swizzled_places(mapping, swizzled).into_iter();
-        let values = places.flat_map(|(_, place)| {
-            self.ir.load_group(self.shared_place(buffer, place), buffer.dtype, swizzled.width)
+    fn gather_swizzled(&self, buffer: Buffer, to: &Distribution, swizzled: &Swizzled) -> Fragment<'c> {
+        let values: Vec<Value<'c>> = match &swizzled.read {
+            &Read::Slots(width) => {
+                let places = self.swizzled_places(to, swizzled, width).into_iter();
+                let load = |(_, place)| self.ir.load_group(self.shared_place(buffer, place), buffer.dtype, width);
+                places.flat_map(load).collect()
+            }
+            Read::Matrices(load) => self.load_matrices(buffer, swizzled, load),
+        };
+        Fragment::Slots(values)
+    }
+
+    /// Each instruction's slots follow those of the one before.
+    fn load_matrices(&self, buffer: Buffer, swizzled: &Swizzled, load: &MatrixLoad) -> Vec<Value<'c>> {
+        let row = 16 / buffer.dtype.bytes() as u64;
+        let places = self.swizzled_places(load.rows(), swizzled, row).into_iter();
+        let words = places.flat_map(|(_, place)| {
+            let address = self.shared_place(buffer, place);
+            self.dialect.load_matrices(self.ir, address, load.matrices, load.transposed)
         });
-        Fragment::Slots(values.collect())
+        words.flat_map(|word| self.ir.unpacked(word, buffer.dtype, load.word)).collect()
     }
 }

@@ -379,6 +379,21 @@ impl Device {
         ir.by_words(value, word)
     }
 
+    /// Matrices of 8 rows of 16 bytes, each lane giving the address of a row: one word of each matrix. Only on targets
+    /// with [`tile_ir::TargetDesc::matrix_loads`].
+    pub(super) fn load_matrices<'c>(
+        &self,
+        ir: &Ir<'c>,
+        row: PointerValue<'c>,
+        matrices: u64,
+        transposed: bool,
+    ) -> Vec<Value<'c>> {
+        let way = if transposed { ".trans" } else { "" };
+        let name = format!("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{matrices}{way}.b16");
+        let words = ir.intrinsic(&name, &[row.get_type().into()], &[row.into()]);
+        ir.parts(words.expect("a load has a result"), matrices as u32)
+    }
+
     fn order(&self, ir: &Ir<'_>, ordering: LLVMAtomicOrdering) {
         let Some(scope) = self.fence else { return };
         // SAFETY: the context and the positioned builder are alive, and the scope's name is given with its

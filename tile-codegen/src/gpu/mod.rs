@@ -26,6 +26,7 @@ mod reduce;
 mod region;
 mod registers;
 mod shared;
+mod swizzled;
 mod window;
 
 use crate::artifact::{Artifact, Code};

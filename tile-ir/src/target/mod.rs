@@ -32,6 +32,9 @@ pub struct TargetDesc {
     pub max_threads: u32,
     /// Whether one instruction asks for a range of memory to be brought into the L2 cache.
     pub bulk_prefetch: bool,
+    /// Whether a warp loads matrices of 8 rows of 16 bytes from shared memory into the fragments of its matrix
+    /// instructions, whichever way they lie.
+    pub matrix_loads: bool,
     /// Its matrix instructions; of those that fit, the first is taken.
     pub matrix: &'static [MatrixInstruction],
 }
@@ -49,6 +52,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 0,
         max_threads: 1,
         bulk_prefetch: false,
+        matrix_loads: false,
         matrix: &[],
     },
     TargetDesc {
@@ -58,6 +62,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 163 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix_loads: true,
         matrix: matrix::AMPERE,
     },
     TargetDesc {
@@ -67,6 +72,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 227 * KIB,
         max_threads: 1024,
         bulk_prefetch: true,
+        matrix_loads: true,
         matrix: matrix::AMPERE,
     },
     TargetDesc {
@@ -76,6 +82,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 227 * KIB,
         max_threads: 1024,
         bulk_prefetch: true,
+        matrix_loads: true,
         matrix: matrix::AMPERE,
     },
     TargetDesc {
@@ -85,6 +92,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 64 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix_loads: false,
         matrix: matrix::CDNA2,
     },
     TargetDesc {
@@ -94,6 +102,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 64 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix_loads: false,
         matrix: matrix::CDNA3,
     },
     TargetDesc {
@@ -103,6 +112,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 160 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix_loads: false,
         matrix: matrix::CDNA4,
     },
     TargetDesc {
@@ -112,6 +122,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 64 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix_loads: false,
         matrix: matrix::RDNA3,
     },
     TargetDesc {
@@ -121,6 +132,7 @@ pub const TARGETS: &[TargetDesc] = &[
         shared_bytes: 64 * KIB,
         max_threads: 1024,
         bulk_prefetch: false,
+        matrix_loads: false,
         matrix: matrix::RDNA4,
     },
 ];

@@ -1,0 +1,165 @@
+//! How a tile goes through shared memory from one distribution to another: where its elements lie there, how many a
+//! thread writes at once, and how they are read.
+//!
+//! What a warp writes or reads at once should lie in different banks. `tile_layout` finds the layout of shared memory
+//! for that; here it is asked about the instructions that the target has. Where it has matrix loads, a lane gets
+//! elements of rows that other lanes give the addresses of: to banks that is eight lanes that read 16 bytes each.
+
+use tile_ir::{DType, TargetDesc};
+use tile_layout::linear::{
+    Access, Dim, Distribution, LinearLayout, SharedMemory, optimal_layout,
+};
+
+/// Banks of 4 bytes that shared memory has, on every target.
+const BANKS: u32 = 32;
+
+/// The widest access of a thread, and what a row of a matrix load takes, in bytes.
+const WIDEST: u64 = 16;
+
+/// Bits of a lane's number that a matrix load takes the rows of one matrix from.
+const ROW_BITS: usize = 3;
+
+/// The most matrices that an instruction loads, as bits.
+const MATRIX_BITS: usize = 2;
+
+/// A tile in shared memory between two distributions.
+pub(super) struct Swizzled {
+    layout: LinearLayout,
+    /// Neighbouring slots of the source that are written at once.
+    pub(super) write: u64,
+    pub(super) read: Read,
+}
+
+/// How the target's slots are read.
+pub(super) enum Read {
+    /// So many neighbouring ones at once.
+    Slots(u64),
+    /// By matrix loads.
+    Matrices(MatrixLoad),
+}
+
+/// A matrix load: which elements each lane gives the address of, and which it gets.
+pub(super) struct MatrixLoad {
+    /// Whether a lane gets elements of a column of the rows in memory.
+    pub(super) transposed: bool,
+    /// Matrices of one instruction: 1, 2 or 4.
+    pub(super) matrices: u64,
+    /// Slots in a word.
+    pub(super) word: u64,
+    /// The elements that a lane gives the address of, and those that follow in memory, as a distribution.
+    rows: Distribution,
+}
+
+impl MatrixLoad {
+    /// The loads that give a warp a tile in a distribution, straight and transposed.
+    fn all(to: &Distribution, dtype: DType) -> Vec<MatrixLoad> {
+        let bytes = dtype.bytes();
+        let lanes: Vec<Vec<u64>> =
+            to.thread_bits().take(to.lane_count().ilog2() as usize).map(<[u64]>::to_vec).collect();
+        let word_bits = (4 / bytes.min(4)).ilog2() as usize;
+        if lanes.len() != 5 || bytes > 4 || to.registers().len() < word_bits {
+            return Vec::new();
+        }
+        let (word, rest) = to.registers().split_at(word_bits);
+        let straight = ([word, &lanes[..2]].concat(), lanes[2..].to_vec());
+        let transposed = (lanes[2..].to_vec(), [word, &lanes[..2]].concat());
+        let forms = [(false, straight), (true, transposed)].into_iter();
+        // Elements of two bytes alone change places.
+        let forms = forms.filter(|(is_transposed, _)| !is_transposed || bytes == 2);
+        forms.filter_map(|(transposed, (row, rows))| Self::of(to, transposed, (row, rows, rest), word_bits)).collect()
+    }
+
+    fn of(
+        to: &Distribution,
+        transposed: bool,
+        (row, mut lanes, rest): (Vec<Vec<u64>>, Vec<Vec<u64>>, &[Vec<u64>]),
+        word_bits: usize,
+    ) -> Option<MatrixLoad> {
+        let is_run = |axis: usize| {
+            row.iter().enumerate().all(|(bit, position)| {
+                position.iter().enumerate().all(|(i, &place)| place == if i == axis { 1 << bit } else { 0 })
+            })
+        };
+        if lanes.len() != ROW_BITS || !(0..to.shape().len()).any(is_run) {
+            return None;
+        }
+        let matrix_bits = rest.len().min(MATRIX_BITS);
+        let (matrices, others) = rest.split_at(matrix_bits);
+        lanes.extend(matrices.to_vec());
+        lanes.resize(ROW_BITS + MATRIX_BITS, vec![0; to.shape().len()]);
+        let warps = to.thread_bits().skip(lanes.len()).map(<[u64]>::to_vec).collect();
+        let registers = [row.as_slice(), others].concat();
+        let rows = Distribution::new(to.shape(), registers.clone(), lanes, warps).ok()?;
+        // A register that repeats another would have been dropped.
+        (rows.registers() == registers.as_slice()).then_some(MatrixLoad {
+            transposed,
+            matrices: 1 << matrix_bits,
+            word: 1 << word_bits,
+            rows,
+        })
+    }
+}
+
+impl Swizzled {
+    /// The way of a tile; `None` where a distribution isn't linear.
+    pub(super) fn of(
+        (from, to): (&Distribution, &Distribution),
+        dtype: DType,
+        target: &TargetDesc,
+    ) -> Option<Swizzled> {
+        let loads = if target.matrix_loads { MatrixLoad::all(to, dtype) } else { Vec::new() };
+        let by_matrices = loads.into_iter().filter_map(|load| Self::by_matrices(from, load, dtype));
+        // Of two ways the one whose writes are longer; of equals the first.
+        let best = by_matrices.reduce(|best, other| if other.write > best.write { other } else { best });
+        best.or_else(|| Self::by_slots(from, to, dtype))
+    }
+
+    fn by_matrices(from: &Distribution, load: MatrixLoad, dtype: DType) -> Option<Swizzled> {
+        let most = (WIDEST / dtype.bytes() as u64).ilog2();
+        let write = 1 << common(from, &load.rows).min(most);
+        let layout = layout_for((from, write), (&load.rows, 1 << most), dtype)?;
+        Some(Swizzled { layout, write, read: Read::Matrices(load) })
+    }
+
+    fn by_slots(from: &Distribution, to: &Distribution, dtype: DType) -> Option<Swizzled> {
+        // Neighbours that both have in the same order may move together, if the algebra can keep them together.
+        let most = common(from, to).min((WIDEST / dtype.bytes() as u64).ilog2());
+        (0..=most).rev().map(|bits| 1 << bits).find_map(|width| {
+            let layout = layout_for((from, width), (to, width), dtype)?;
+            Some(Swizzled { layout, write: width, read: Read::Slots(width) })
+        })
+    }
+
+    /// The offset of a position, in elements.
+    pub(super) fn offset(&self, position: &[u64]) -> u64 {
+        let axes: Vec<(Dim, u64)> =
+            position.iter().enumerate().map(|(axis, &place)| (Dim::Axis(axis as u8), place)).collect();
+        let flat = self.layout.flat_input(&axes).expect("a position of the tile");
+        self.layout.apply_flat(flat).expect("a position of the tile")
+    }
+}
+
+impl MatrixLoad {
+    /// The elements that lanes give the addresses of.
+    pub(super) fn rows(&self) -> &Distribution {
+        &self.rows
+    }
+}
+
+/// How many bits of their registers two distributions have in common, from the lowest on.
+fn common(a: &Distribution, b: &Distribution) -> u32 {
+    a.registers().iter().zip(b.registers()).take_while(|(a, b)| a == b).count() as u32
+}
+
+/// The layout of shared memory for a write and a read of so many elements at once.
+fn layout_for(
+    (from, write): (&Distribution, u64),
+    (to, read): (&Distribution, u64),
+    dtype: DType,
+) -> Option<LinearLayout> {
+    let (source, target) = (from.linear()?, to.linear()?);
+    let bytes = dtype.bytes() as u64;
+    let shared = SharedMemory { element_bytes: bytes as u32, banks: BANKS };
+    let access = |layout, width: u64| Access { layout, width: (width * bytes) as u32 };
+    optimal_layout(shared, access(&source, write), access(&target, read)).ok().map(|chosen| chosen.layout)
+}
