@@ -21,7 +21,6 @@ pub use products::Product;
 
 use crate::analysis::divisibility::Divisors;
 use crate::kernel::{Kernel, OpId, ValueId};
-use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::target::TargetDesc;
 use crate::types::Type;
@@ -130,7 +129,7 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
         Some(count) => Threads::of(u64::from(count), target),
         None => Threads::chosen(&instance, target),
     };
-    let (accesses, products) = (accesses(&instance), products(&instance, target, threads));
+    let (accesses, products) = (accesses(&instance), products::products(&instance, target, threads));
     let mut distributions = HashMap::new();
     let instance = instance.rewrite("layouts", |kernel| {
         distributions = Layouts::assign(kernel, threads, (&accesses, &products));
@@ -142,11 +141,6 @@ fn accesses(kernel: &Kernel) -> HashMap<OpId, Access> {
     let divisors = Divisors::of(kernel);
     let ops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_load() || kernel.op(op).op.is_store());
     ops.map(|op| (op, Access::of(kernel, &divisors, op))).collect()
-}
-
-fn products(kernel: &Kernel, target: &TargetDesc, threads: Threads) -> HashMap<OpId, Product> {
-    let ops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
-    ops.filter_map(|op| Some((op, Product::of(kernel, kernel.op(op), target, threads)?))).collect()
 }
 
 #[cfg(test)]

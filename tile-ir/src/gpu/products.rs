@@ -2,8 +2,11 @@
 
 use super::Threads;
 use crate::dtype::DType;
-use crate::kernel::{Kernel, OpData, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::ops::Op;
 use crate::target::{MatrixInstruction, TargetDesc};
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 use tile_layout::linear::{Distribution, MatrixShape, Operand};
 
 /// A product by matrix instructions.
@@ -16,9 +19,48 @@ pub struct Product {
     warps: Vec<Option<usize>>,
 }
 
+/// The products of a verified instance that a target has instructions for.
+pub(super) fn products(kernel: &Kernel, target: &TargetDesc, threads: Threads) -> HashMap<OpId, Product> {
+    let ops: Vec<OpId> = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma).collect();
+    let by_rows = ops.iter().any(|&op| goes_on_by_rows(kernel, op));
+    let product = |op| Some((op, Product::of(kernel, kernel.op(op), target, (threads, by_rows))?));
+    ops.into_iter().filter_map(product).collect()
+}
+
+/// Whether what becomes of a product, element by element, is reduced along its rows or is the left factor of another:
+/// a warp that has whole rows then needs nothing of other warps.
+fn goes_on_by_rows(kernel: &Kernel, product: OpId) -> bool {
+    let mut reached: HashSet<ValueId> = kernel.op(product).results.iter().copied().collect();
+    // Uses follow definitions in the walk.
+    kernel.walk().into_iter().filter(|&op| op != product).any(|op| {
+        let data = kernel.op(op);
+        let uses = |operand: &ValueId| reached.contains(operand);
+        match &data.op {
+            Op::Reduce { axis, .. } => {
+                uses(&data.operands[0]) && *axis + 1 == rank(kernel, data.operands[0])
+            }
+            Op::Mma => uses(&data.operands[0]),
+            leaf if leaf.is_leaf() && data.operands.iter().any(uses) => {
+                reached.extend(&data.results);
+                false
+            }
+            _ => false,
+        }
+    })
+}
+
+fn rank(kernel: &Kernel, tile: ValueId) -> usize {
+    super::shape_of(kernel, tile).map_or(0, |shape| shape.len())
+}
+
 impl Product {
     /// The first instruction of the target that an `mma` of a verified instance can be cut into.
-    pub(super) fn of(kernel: &Kernel, data: &OpData, target: &TargetDesc, threads: Threads) -> Option<Product> {
+    fn of(
+        kernel: &Kernel,
+        data: &OpData,
+        target: &TargetDesc,
+        (threads, by_rows): (Threads, bool),
+    ) -> Option<Product> {
         if threads.lanes != u64::from(target.warp) {
             return None;
         }
@@ -31,7 +73,7 @@ impl Product {
                 && shape.iter().zip(steps(instruction.shape)).all(|(extent, step)| extent.is_multiple_of(step))
         };
         let instruction = *target.matrix.iter().find(fits)?;
-        Some(Product { instruction, warps: shared_by(threads.warps, [shape[0], shape[1]], instruction.shape) })
+        Some(Product { instruction, warps: shared_by(threads.warps, [shape[0], shape[1]], instruction.shape, by_rows) })
     }
 
     /// How a tile that is one of the operands lies in the block.
@@ -67,13 +109,19 @@ fn steps(shape: MatrixShape) -> [u64; 3] {
     [shape.m, shape.n, shape.k].map(u64::from)
 }
 
-/// What each bit of a warp's number counts along, so that a warp's part is as square as can be: it reads the factors
-/// of its rows and of its columns.
-fn shared_by(warps: u64, mut part: [u64; 2], instruction: MatrixShape) -> Vec<Option<usize>> {
+/// What each bit of a warp's number counts along: so that a warp's part is as square as can be, because it reads the
+/// factors of its rows and of its columns; or rows first.
+fn shared_by(
+    warps: u64,
+    mut part: [u64; 2],
+    instruction: MatrixShape,
+    by_rows: bool,
+) -> Vec<Option<usize>> {
     let steps = [u64::from(instruction.m), u64::from(instruction.n)];
     let next = |_| {
         let splits = |&axis: &usize| part[axis].is_multiple_of(2 * steps[axis]);
-        let axis = [0, 1].into_iter().filter(splits).max_by_key(|&axis| (part[axis], std::cmp::Reverse(axis)))?;
+        let rank = |&axis: &usize| (by_rows && axis == 0, part[axis], Reverse(axis));
+        let axis = [0, 1].into_iter().filter(splits).max_by_key(rank)?;
         part[axis] /= 2;
         Some(axis)
     };
