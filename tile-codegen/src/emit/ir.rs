@@ -23,6 +23,8 @@ pub(crate) struct Features {
     pub(crate) half_conversion: bool,
     /// A fused multiply-add is an instruction.
     pub(crate) fma: bool,
+    /// `2ˣ` of f32 is an instruction, within 2 ulp, and within 1 for `|x| <= ½`.
+    pub(crate) exp2: bool,
 }
 
 /// The module that is emitted and the place in it.

@@ -17,8 +17,7 @@ fn taylor(degree: u32) -> Vec<f64> {
     (2..=degree).scan(1.0, next).collect()
 }
 
-/// `e^r · 2^n` for `|r| <= ln 2 / 2`: the Taylor series, whose remainder is below a tenth of an ulp, and a
-/// scaling in two steps, so that neither factor leaves the normal range.
+/// `e^r · 2^n` for `|r| <= ln 2 / 2`: the Taylor series, whose remainder is below a tenth of an ulp.
 pub(super) fn exp_reduced<'c>(
     ir: &Ir<'c>,
     p: &Precision<'c>,
@@ -28,9 +27,14 @@ pub(super) fn exp_reduced<'c>(
     let square = ir.fmul(r, r);
     let high = ir.fmul(square, polynomial(ir, p, r, &taylor(if p.wide { 13 } else { 7 })));
     let series = ir.fadd(p.float(1.0), ir.fadd(r, high));
+    scaled(ir, p, series, n)
+}
+
+/// `x · 2^n` in two steps, so that neither factor leaves the normal range.
+fn scaled<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, n: IntValue<'c>) -> FloatValue<'c> {
     let half = ir.ashr(n, p.int(ir, 1));
-    let scaled = ir.fmul(series, power_of_two(ir, p, half));
-    ir.fmul(scaled, power_of_two(ir, p, ir.sub(n, half)))
+    let once = ir.fmul(x, power_of_two(ir, p, half));
+    ir.fmul(once, power_of_two(ir, p, ir.sub(n, half)))
 }
 
 /// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`, and `r` to twice the precision.
@@ -45,7 +49,19 @@ pub(in crate::emit) fn exp<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c>
     let p = Precision::of(ir, x);
     let x = if p.wide { clamp(ir, &p, x, -746.0, 710.0) } else { clamp(ir, &p, x, -105.0, 89.0) };
     let (r, n) = reduce(ir, &p, x);
+    if has_instruction(ir, &p) {
+        let part = exp2_instruction(ir, ir.fmul(r.head, p.float(LOG2_E)));
+        return scaled(ir, &p, part, n);
+    }
     exp_reduced(ir, &p, r.head, n)
+}
+
+fn has_instruction(ir: &Ir<'_>, p: &Precision<'_>) -> bool {
+    ir.features.exp2 && !p.wide
+}
+
+fn exp2_instruction<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    ir.float_intrinsic("llvm.exp2", &[x])
 }
 
 /// `eˣ · 2^shift`, for `x` that is clamped to where the result is normal or overflows by little.
@@ -73,6 +89,9 @@ pub(super) fn exp_of_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: Double<'c>) -
 /// `2ˣ`.
 pub(in crate::emit) fn exp2<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
+    if has_instruction(ir, &p) {
+        return exp2_instruction(ir, x);
+    }
     let x = if p.wide { clamp(ir, &p, x, -1076.0, 1024.0) } else { clamp(ir, &p, x, -151.0, 128.0) };
     let (whole, n) = round(ir, &p, x);
     let r = ir.fmul(ir.fsub(x, whole), p.float(LN_2));

@@ -105,7 +105,7 @@ impl Kernel {
         let module = lent
             .create_module_from_ir(buffer)
             .unwrap_or_else(|error| panic!("{}\n{text}", error.to_string()));
-        let features = Features { half_conversion: true, fma: true };
+        let features = Features { half_conversion: true, fma: true, exp2: true };
         let ir = Ir { context: lent, module, builder: lent.create_builder(), features };
         let gpu = Gpu { name: gpu, warp };
         Ok(Kernel { code: Code::of(context, ir, gpu, threads, SHARED_BYTES)? })
