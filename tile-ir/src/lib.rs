@@ -67,6 +67,7 @@ pub mod specialize;
 pub mod target;
 pub mod text;
 pub mod types;
+pub mod variant;
 pub mod verify;
 pub mod view;
 
@@ -83,4 +84,5 @@ pub use round::Rounding;
 pub use specialize::{Binding, Bindings, Instance, specialize};
 pub use target::TargetDesc;
 pub use types::{Elem, Type};
+pub use variant::Variant;
 pub use verify::{VerifiedKernel, verify};

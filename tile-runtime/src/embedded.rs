@@ -1,6 +1,7 @@
 //! Code that the build script compiled, as the executable holds it.
 
 use tile_ir::abi::{CpuEntry, Launch};
+pub use tile_ir::Variant;
 pub use tile_ir::specialize::Binding;
 
 /// One instance of a kernel for one target.
@@ -10,6 +11,8 @@ pub struct Embedded {
     pub target: &'static str,
     /// What the compile-time parameters were bound to, in the order of the kernel's generics.
     pub bindings: &'static [(&'static str, Binding)],
+    /// What the code relies on.
+    pub variant: Variant,
     /// The code.
     pub code: EmbeddedCode,
     /// The entry's symbol.

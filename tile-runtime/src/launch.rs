@@ -228,7 +228,7 @@ impl<'a> Launch<'a> {
         timed: bool,
         sink: &mut Option<Sink<'_>>,
     ) -> Result<Duration> {
-        let code = prepared.ptx(self.kernel, context)?;
+        let code = prepared.ptx(self.kernel, bound, context)?;
         let mut slots = self.slots(bound);
         let launch = |slots: &mut Vec<u64>| {
             context.launch(code.text, &code.symbol, code.launch, bound.blocks(), slots, timed)

@@ -8,8 +8,8 @@ use crate::launch::KernelDef;
 use crate::messages::Sites;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tile_ir::Instance;
-use tile_ir::abi::{CpuEntry, KernelAbi, Launch};
+use tile_ir::{Instance, Variant};
+use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
 use tile_ir::specialize::{Binding, Bindings, specialize};
 
 /// An instance of a kernel that was launched before, with the code found for it.
@@ -18,7 +18,7 @@ pub(crate) struct Prepared {
     abi: KernelAbi,
     sites: Sites,
     cpu: Mutex<Option<CpuCode>>,
-    ptx: Mutex<HashMap<String, PtxCode>>,
+    ptx: Mutex<HashMap<(String, Variant), PtxCode>>,
 }
 
 /// Native code.
@@ -110,24 +110,30 @@ impl Prepared {
         Err(self.missing(kernel, "cpu"))
     }
 
-    /// PTX for a GPU.
-    pub(crate) fn ptx(&self, kernel: &KernelDef, context: &cuda::Context) -> Result<PtxCode> {
+    /// PTX for a GPU, for a launch of these sizes.
+    pub(crate) fn ptx(&self, kernel: &KernelDef, bound: &Bound, context: &cuda::Context) -> Result<PtxCode> {
         let mut known = self.ptx.lock().unwrap_or_else(PoisonError::into_inner);
-        let device = format!("cuda:{}", context.ordinal());
-        if let Some(code) = known.get(&device) {
+        let variant = Variant::ALL.into_iter().find(|variant| variant.fits(&self.abi, bound));
+        let variant = variant.unwrap_or(Variant::General);
+        let key = (format!("cuda:{}", context.ordinal()), variant);
+        if let Some(code) = known.get(&key) {
             return Ok(code.clone());
         }
-        let code = match self.embedded_ptx(kernel, context) {
+        let embedded = self.embedded_ptx(kernel, variant, context);
+        // Where a variant is no different, there is none.
+        let code = match embedded.or_else(|| self.embedded_ptx(kernel, Variant::General, context)) {
             Some(code) => code,
-            None => self.compile_ptx(kernel, context)?,
+            None => self.compile_ptx(kernel, variant, context)?,
         };
-        known.insert(device, code.clone());
+        known.insert(key, code.clone());
         Ok(code)
     }
 
-    /// The embedded PTX for the latest target that the GPU runs.
-    fn embedded_ptx(&self, kernel: &KernelDef, context: &cuda::Context) -> Option<PtxCode> {
-        let candidates = self.embedded(kernel).filter(|embedded| context.runs(embedded.target));
+    /// The embedded PTX of a variant for the latest target that the GPU runs.
+    fn embedded_ptx(&self, kernel: &KernelDef, variant: Variant, context: &cuda::Context) -> Option<PtxCode> {
+        let candidates = self
+            .embedded(kernel)
+            .filter(|embedded| embedded.variant == variant && context.runs(embedded.target));
         let latest = candidates.max_by_key(|embedded| cuda::Architecture::named(embedded.target))?;
         match latest.code {
             EmbeddedCode::Ptx(text) => {
@@ -138,14 +144,15 @@ impl Prepared {
     }
 
     #[cfg(feature = "jit")]
-    fn compile_ptx(&self, kernel: &KernelDef, context: &cuda::Context) -> Result<PtxCode> {
+    fn compile_ptx(&self, kernel: &KernelDef, variant: Variant, context: &cuda::Context) -> Result<PtxCode> {
         use tile_ir::target::{Family, TARGETS};
         let targets =
             TARGETS.iter().filter(|target| target.family == Family::Nvptx && context.runs(target.name));
         let target = targets
             .max_by_key(|target| cuda::Architecture::named(target.name))
             .ok_or_else(|| self.missing(kernel, context.name()))?;
-        let compiled = tile_codegen::compile(&self.instance, target, &tile_codegen::Options::default());
+        let instance = variant.of(&self.instance).unwrap_or_else(|| self.instance.clone());
+        let compiled = tile_codegen::compile(&instance, target, &tile_codegen::Options::default());
         let artifact = compiled.map_err(|error| compile_error(kernel, &error))?;
         match artifact.code {
             // Compiled once per instance and GPU, for as long as the process lives.
@@ -157,7 +164,7 @@ impl Prepared {
     }
 
     #[cfg(not(feature = "jit"))]
-    fn compile_ptx(&self, kernel: &KernelDef, context: &cuda::Context) -> Result<PtxCode> {
+    fn compile_ptx(&self, kernel: &KernelDef, _: Variant, context: &cuda::Context) -> Result<PtxCode> {
         Err(self.missing(kernel, context.name()))
     }
 

@@ -40,9 +40,9 @@ pub(super) fn expression(
         let _ = writeln!(
             entries,
             "        ::tile::embedded::Embedded {{\n            target: {:?},\n            bindings: &[{bindings}],\n            \
-             code: ::tile::embedded::EmbeddedCode::{code},\n            symbol: {:?},\n            launch: \
+             variant: ::tile::embedded::Variant::{:?},\n            code: ::tile::embedded::EmbeddedCode::{code},\n            symbol: {:?},\n            launch: \
              ::tile::embedded::launch({}, {}, {}),\n        }},",
-            artifact.target, artifact.symbol, launch.threads, launch.shared_bytes, launch.scratch_bytes
+            artifact.target, compiled.variant, artifact.symbol, launch.threads, launch.shared_bytes, launch.scratch_bytes
         );
     }
     Ok(format!(

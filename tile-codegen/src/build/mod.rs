@@ -21,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tile_ir::specialize::Binding;
 use tile_ir::target::Family;
-use tile_ir::{Bindings, Instance, TargetDesc, passes, specialize, text};
+use tile_ir::{Bindings, Instance, TargetDesc, Variant, passes, specialize, text};
 
 /// The kernels of the crate whose build script calls this.
 pub fn kernels() -> Kernels {
@@ -171,6 +171,7 @@ struct Output<'e> {
 struct Compiled {
     artifact: Artifact,
     bindings: Bindings,
+    variant: Variant,
     /// The instruction set, of CPU code.
     level: Option<CpuLevel>,
 }
@@ -185,39 +186,45 @@ impl Output<'_> {
         write(&folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())
     }
 
-    /// Compiles an instance for a target; for the CPU at every level.
+    /// Compiles an instance for a target: for the CPU at every level, for a GPU every variant.
     fn compile(
         &mut self,
         place: &str,
         instance: &Instance,
         target: &TargetDesc,
     ) -> Result<Vec<Compiled>, String> {
-        let levels: Vec<Option<CpuLevel>> = match target.family {
-            Family::Cpu => CpuLevel::EMBEDDED.iter().copied().map(Some).collect(),
-            Family::Nvptx | Family::Amdgpu => vec![None],
+        let ways: Vec<(Variant, Option<CpuLevel>)> = match target.family {
+            Family::Cpu => CpuLevel::EMBEDDED.iter().map(|&level| (Variant::General, Some(level))).collect(),
+            Family::Nvptx | Family::Amdgpu => Variant::ALL.iter().map(|&variant| (variant, None)).collect(),
         };
-        levels.into_iter().map(|level| self.compile_level(place, instance, target, level)).collect()
+        let instances = ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));
+        instances
+            .map(|(instance, variant, level)| self.compile_way(place, &instance, target, (variant, level)))
+            .collect()
     }
 
-    fn compile_level(
+    fn compile_way(
         &mut self,
         place: &str,
         instance: &Instance,
         target: &TargetDesc,
-        level: Option<CpuLevel>,
+        (variant, level): (Variant, Option<CpuLevel>),
     ) -> Result<Compiled, String> {
-        let name = instance_name(instance.bindings());
+        let mut name = instance_name(instance.bindings());
+        if variant != Variant::General {
+            name = format!("{name}-{}", variant.name());
+        }
         let symbol = level.map(|level| cpu_symbol(instance, &name, level));
         let options = Options { symbol, cpu: level.unwrap_or_default(), ..Options::default() };
         let cache = Cache::new(self.environment.target_folder().join("tile").join("cache"));
         let cached =
             cache.compile(instance, target, &options).map_err(|error| format!("{place}: {error}"))?;
         self.warnings.extend(cached.warning);
-        let compiled = Compiled { artifact: cached.artifact, bindings: instance.bindings().clone(), level };
+        let compiled = Compiled { artifact: cached.artifact, bindings: instance.bindings().clone(), variant, level };
         let folder = self.environment.readable_folder().join(&instance.name);
-        let variant = level.map_or(target.name, CpuLevel::name);
+        let code_for = level.map_or(target.name, CpuLevel::name);
         let extension = compiled.artifact.code.extension();
-        write(&folder.join(format!("{name}.{variant}.{extension}")), compiled.artifact.code.bytes())?;
+        write(&folder.join(format!("{name}.{code_for}.{extension}")), compiled.artifact.code.bytes())?;
         if level.is_some() {
             self.objects
                 .push((format!("{}.o", compiled.artifact.symbol), compiled.artifact.code.bytes().to_vec()));

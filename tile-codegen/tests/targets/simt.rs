@@ -207,3 +207,33 @@ fn tiles_change_threads_where_their_layouts_differ() {
         agree(&source, &[], &[sample(dtype, &[m, n], 1), sample(dtype, &[n, m], 2)], 0.0);
     }
 }
+
+#[test]
+fn aligned_rows_are_moved_in_vectors() {
+    for (dtype, m, n) in [(DType::F32, 5, 96), (DType::BF16, 7, 80), (DType::I8, 3, 112), (DType::F64, 4, 48)] {
+        let (name, shape) = (dtype.name(), [m, n]);
+        let arguments = [sample(dtype, &shape, 1), sample(dtype, &shape, 2), sample(dtype, &shape, 3)];
+        let source = format!(
+            "kernel @sum(%a: tensor<m x n x {name}>, %b: tensor<m x n x {name}>, %c: mut tensor<m x n x {name}>) {{
+  %va = partition %a [4, 64] : partition<m x n x {name}, [4, 64]>
+  %vb = partition %b [4, 64] : partition<m x n x {name}, [4, 64]>
+  %vc = partition %c [4, 64] : mut partition<m x n x {name}, [4, 64]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant {} : {name}
+  %ta = load_masked %va[%i, %j] pad %pad : tile<4 x 64 x {name}>
+  %tb = load_masked %vb[%i, %j] pad %pad : tile<4 x 64 x {name}>
+  %sum = add %ta, %tb : tile<4 x 64 x {name}>
+  store_masked %vc, %sum
+  %again = load_masked %vc pad %pad : tile<4 x 64 x {name}>
+  %twice = add %again, %tb : tile<4 x 64 x {name}>
+  store_masked %vc, %twice
+}}
+",
+            if dtype.is_float() { "0.0" } else { "0" }
+        );
+        agree(&source, &[], &arguments, 0.0);
+    }
+    check_matmul(DType::BF16, DType::F32, (48, 80, 64), [32, 64, 32], 0.0);
+    check_matmul(DType::F16, DType::F16, (32, 48, 96), [16, 32, 32], 0.0);
+    check_matmul(DType::I8, DType::I32, (64, 96, 64), [32, 32, 64], 0.0);
+}

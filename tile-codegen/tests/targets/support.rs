@@ -2,10 +2,10 @@
 
 use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Error, Options, jit, simt};
-use tile_ir::abi::{KernelAbi, REFERENCE_BLOCKS, Sharing};
+use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::round::{decode, encode};
-use tile_ir::{Array, Binding, DType, Instance, TargetDesc, Type, interp, specialize, text, verify};
+use tile_ir::{Array, Binding, DType, Instance, TargetDesc, Type, Variant, interp, specialize, text, verify};
 
 /// The instance of a kernel text with const parameters bound.
 pub(crate) fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
@@ -55,6 +55,7 @@ pub(crate) struct Memory {
     arguments: Vec<Vec<u64>>,
     pub(crate) slots: Vec<u64>,
     pub(crate) blocks: u64,
+    pub(crate) bound: Bound,
 }
 
 /// Words before and after every argument that a kernel must not touch: NaN as f64, as f32 and as bf16.
@@ -85,7 +86,7 @@ impl Memory {
         };
         let mut slots: Vec<u64> = (0..arguments.len()).map(slot).collect();
         slots.extend(bound.slots());
-        Memory { arguments: memory, slots, blocks: bound.blocks() as u64 }
+        Memory { arguments: memory, slots, blocks: bound.blocks() as u64, bound }
     }
 
     /// What the kernel left, as arrays like these.
@@ -135,7 +136,8 @@ fn compile_simt(instance: &Instance, target: &TargetDesc, mut threads: Option<u3
     }
 }
 
-/// The arguments after running every block as this GPU would, in blocks of `threads` threads if given.
+/// The arguments after running every block as this GPU would, in blocks of `threads` threads if given; of the variant
+/// that a launch takes.
 pub(crate) fn run_simt_as(
     target: &str,
     instance: &Instance,
@@ -143,8 +145,10 @@ pub(crate) fn run_simt_as(
     threads: Option<u32>,
 ) -> Vec<Array> {
     let target = TargetDesc::named(target).unwrap();
-    let kernel = compile_simt(instance, target, threads);
     let memory = Memory::of(instance, arguments);
+    let variant = Variant::ALL.into_iter().find(|variant| variant.fits(&KernelAbi::of(instance), &memory.bound));
+    let variant = variant.and_then(|variant| variant.of(instance));
+    let kernel = compile_simt(variant.as_ref().unwrap_or(instance), target, threads);
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
     let result = unsafe { kernel.run(&memory.slots, memory.blocks) };
     result.unwrap_or_else(|error| panic!("{error} ({threads:?} threads) in {}", instance.name));
