@@ -81,7 +81,7 @@ impl<'c> Ir<'c> {
         (0..count as u32).map(element).collect()
     }
 
-    /// Elements as one integer of at most 64 bits, or as a vector of words.
+    /// Elements as one integer of at most 64 bits.
     pub(crate) fn packed_words(&self, values: &[Value<'c>], dtype: DType) -> Value<'c> {
         let words = self.words(values, dtype);
         let number = |word: Value<'c>| self.resize(word.into_int_value(), 64, false);
@@ -91,7 +91,7 @@ impl<'c> Ir<'c> {
                 let high = self.shl(number(high), self.i64(i64::from(WORD)));
                 self.or(number(low), high).into()
             }
-            words => self.vector(words, self.int_type(WORD).into()).into(),
+            words => unreachable!("{} words aren't 64 bits", words.len()),
         }
     }
 
@@ -107,6 +107,11 @@ impl<'c> Ir<'c> {
             &[value] => value,
             values => self.vector(values, element).into(),
         }
+    }
+
+    /// Elements as a vector of words.
+    pub(crate) fn word_vector(&self, values: &[Value<'c>], dtype: DType) -> Value<'c> {
+        self.vector(&self.words(values, dtype), self.int_type(WORD).into()).into()
     }
 
     /// The same bits as another type.

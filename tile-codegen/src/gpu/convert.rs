@@ -1,79 +1,92 @@
 //! `convert_layout`: elements that threads hold, given to the threads that want them.
 //!
-//! Where each thread has what it wants, slots are renamed. Otherwise elements go through shared memory, which the
-//! schedule's algebra lays out so that neither the writes nor the reads of a warp meet in a bank, if that can be.
+//! How is the schedule's to say ([`Way`]). What goes through shared memory is written in groups of neighbours, and read
+//! in groups after a barrier: at once, or part by part by the product that it is staged for.
 
 use super::coordinates::{Coordinate, Linear, Mapping};
 use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
-use super::swizzled::{MatrixLoad, Read, Swizzled};
 use crate::emit::Value;
-use tile_ir::OpId;
-use tile_ir::gpu::Scheduled;
+use std::collections::HashMap;
+use tile_ir::gpu::{Read, Scheduled, Swizzled, Way};
 use tile_ir::kernel::OpData;
-use tile_layout::linear::{Conversion, Distribution, Place, Route};
+use tile_ir::{OpId, ValueId};
+use tile_layout::linear::Distribution;
+
+/// What a row of a matrix load takes, in bytes.
+const ROW_BYTES: u64 = 16;
 
 /// The shared memory that the op needs.
-pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
-    let (from, to) = ends(scheduled, data);
-    if renaming(from, to).is_some() { Vec::new() } else { vec![exchange::request(scheduled, data.results[0])] }
+pub(super) fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
+    match scheduled.way(op) {
+        Way::Renamed(_) => Vec::new(),
+        _ => vec![exchange::request(scheduled, scheduled.op(op).results[0])],
+    }
 }
 
-fn ends<'s>(scheduled: &'s Scheduled, data: &OpData) -> (&'s Distribution, &'s Distribution) {
-    (scheduled.distribution(data.operands[0]), scheduled.distribution(data.results[0]))
+/// A tile in shared memory, of which groups of slots are read as they are needed.
+pub(super) struct Staged<'a, 'c> {
+    buffer: Buffer,
+    swizzled: &'a Swizzled,
+    /// The places of all groups.
+    places: Vec<Coordinate<'c>>,
+    groups: HashMap<u64, Vec<Value<'c>>>,
 }
 
-/// For each slot of the target, the source's slot that every thread has the element in; `None` where threads lack
-/// elements, or have them in different slots.
-fn renaming(from: &Distribution, to: &Distribution) -> Option<Vec<u64>> {
-    if from == to {
-        return Some((0..to.slots()).collect());
+impl<'a, 'c> Staged<'a, 'c> {
+    /// A tile that lies in a buffer.
+    pub(super) fn of(emitter: &Emitter<'a, 'c>, buffer: Buffer, swizzled: &'a Swizzled, to: &Distribution) -> Self {
+        let row = ROW_BYTES / buffer.dtype.bytes() as u64;
+        let places = match &swizzled.read {
+            &Read::Slots(width) => emitter.swizzled_places(to, swizzled, width),
+            Read::Matrices(load) => emitter.swizzled_places(load.rows(), swizzled, row),
+        };
+        let places = places.into_iter().map(|(_, place)| place).collect();
+        Staged { buffer, swizzled, places, groups: HashMap::new() }
     }
-    let conversion = Conversion::between(&from.linear()?, &to.linear()?).ok()?;
-    if !matches!(conversion.route(), Route::Identity | Route::Registers) {
-        return None;
+
+    /// A slot's value, read with its group if no other slot of that was asked for before.
+    pub(super) fn get(&mut self, emitter: &Emitter<'a, 'c>, slot: u64) -> Value<'c> {
+        let width = self.swizzled.read_width();
+        let (buffer, read, place) = (self.buffer, &self.swizzled.read, self.places[(slot / width) as usize]);
+        let group = self.groups.entry(slot / width).or_insert_with(|| emitter.read_group(buffer, read, place));
+        group[(slot % width) as usize]
     }
-    let source = |place: Place| conversion.source_of(place).ok().map(|source| source.register);
-    let lanes = (0..to.lane_count().ilog2()).map(|bit| Place { lane: 1 << bit, ..Place::default() });
-    let warps = (0..to.warp_count().ilog2()).map(|bit| Place { warp: 1 << bit, ..Place::default() });
-    if lanes.chain(warps).any(|place| source(place) != Some(0)) {
-        return None;
-    }
-    (0..to.slots()).map(|register| source(Place { register, ..Place::default() })).collect()
 }
 
-impl<'c> Emitter<'_, 'c> {
+impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn convert_layout(&mut self, op: OpId, data: &OpData) {
         let (operand, result) = (data.operands[0], data.results[0]);
-        let (from, to) = ends(self.scheduled, data);
-        let source = self.tile(operand).clone();
-        let fragment = match (source.uniform(), renaming(from, to)) {
-            (Some(_), _) => source,
-            (None, Some(slots)) => Fragment::Slots(slots.into_iter().map(|slot| source.get(slot)).collect()),
-            (None, None) => self.exchanged(op, data, &source),
+        let (source, scheduled) = (self.tile(operand).clone(), self.scheduled);
+        let fragment = match scheduled.way(op) {
+            _ if source.uniform().is_some() => source,
+            Way::Renamed(slots) => Fragment::Slots(slots.iter().map(|&slot| source.get(slot)).collect()),
+            Way::RowMajor => {
+                let buffer = self.share_all(op, &[operand])[0];
+                self.pending.read(buffer);
+                self.take(buffer, result)
+            }
+            Way::Swizzled(swizzled) => {
+                let buffer = self.share_swizzled(op, (operand, &source), swizzled);
+                if scheduled.staged_for(op).is_some() {
+                    self.staged.insert(result, (buffer, swizzled));
+                    return;
+                }
+                self.pending.read(buffer);
+                let mut staged = Staged::of(self, buffer, swizzled, scheduled.distribution(result));
+                Fragment::Slots((0..self.slots(result)).map(|slot| staged.get(self, slot)).collect())
+            }
         };
         self.set_tile(result, fragment);
     }
 
-    fn exchanged(&mut self, op: OpId, data: &OpData, source: &Fragment<'c>) -> Fragment<'c> {
-        let (operand, result) = (data.operands[0], data.results[0]);
-        let (from, to) = ends(self.scheduled, data);
-        let buffer = self.plan.buffers(op)[0];
-        let swizzled = Swizzled::of((from, to), buffer.dtype, self.target);
-        self.reserve(&[buffer]);
-        let mapping = self.mapping(operand);
-        match &swizzled {
-            Some(swizzled) => self.scatter_swizzled(buffer, source, &mapping, swizzled),
-            None => self.share(buffer, source, &mapping),
-        }
-        self.sync();
+    /// What is staged for a product, to be read now.
+    pub(super) fn staged(&mut self, tile: ValueId) -> Option<Staged<'a, 'c>> {
+        let (buffer, swizzled) = *self.staged.get(&tile)?;
         self.pending.read(buffer);
-        match &swizzled {
-            Some(swizzled) => self.gather_swizzled(buffer, to, swizzled),
-            None => self.take(buffer, result),
-        }
+        Some(Staged::of(self, buffer, swizzled, self.scheduled.distribution(tile)))
     }
 
     /// The places of groups of `width` slots in a swizzled buffer.
@@ -92,43 +105,41 @@ impl<'c> Emitter<'_, 'c> {
         (0..distribution.slots()).step_by(width as usize).map(place).collect()
     }
 
-    fn scatter_swizzled(
+    /// Writes a tile to its buffer and waits for the block.
+    fn share_swizzled(
+        &mut self,
+        op: OpId,
+        (tile, source): (ValueId, &Fragment<'c>),
+        swizzled: &Swizzled,
+    ) -> Buffer {
+        let (buffer, mapping) = (self.plan.buffers(op)[0], self.mapping(tile));
+        self.reserve(&[buffer]);
+        self.where_it_holds(mapping.is_owner(), || self.write_swizzled(buffer, source, &mapping, swizzled));
+        self.sync();
+        buffer
+    }
+
+    fn write_swizzled(
         &self,
         buffer: Buffer,
         source: &Fragment<'c>,
         mapping: &Mapping<'c>,
         swizzled: &Swizzled,
     ) {
-        let write = || {
-            for (slot, place) in self.swizzled_places(mapping.distribution(), swizzled, swizzled.write) {
-                let values: Vec<Value<'c>> =
-                    (slot..slot + swizzled.write).map(|slot| source.get(slot)).collect();
-                self.ir.store_group(self.shared_place(buffer, place), buffer.dtype, &values);
-            }
-        };
-        self.where_it_holds(mapping.is_owner(), write);
+        for (slot, place) in self.swizzled_places(mapping.distribution(), swizzled, swizzled.write) {
+            let values: Vec<Value<'c>> = (slot..slot + swizzled.write).map(|slot| source.get(slot)).collect();
+            self.ir.store_group(self.shared_place(buffer, place), buffer.dtype, &values);
+        }
     }
 
-    fn gather_swizzled(&self, buffer: Buffer, to: &Distribution, swizzled: &Swizzled) -> Fragment<'c> {
-        let values: Vec<Value<'c>> = match &swizzled.read {
-            &Read::Slots(width) => {
-                let places = self.swizzled_places(to, swizzled, width).into_iter();
-                let load = |(_, place)| self.ir.load_group(self.shared_place(buffer, place), buffer.dtype, width);
-                places.flat_map(load).collect()
+    fn read_group(&self, buffer: Buffer, read: &Read, place: Coordinate<'c>) -> Vec<Value<'c>> {
+        let (ir, address) = (self.ir, self.shared_place(buffer, place));
+        match read {
+            &Read::Slots(width) => ir.load_group(address, buffer.dtype, width),
+            Read::Matrices(load) => {
+                let words = self.dialect.load_matrices(ir, address, load.matrices, load.transposed);
+                words.into_iter().flat_map(|word| ir.unpacked(word, buffer.dtype, load.word)).collect()
             }
-            Read::Matrices(load) => self.load_matrices(buffer, swizzled, load),
-        };
-        Fragment::Slots(values)
-    }
-
-    /// Each instruction's slots follow those of the one before.
-    fn load_matrices(&self, buffer: Buffer, swizzled: &Swizzled, load: &MatrixLoad) -> Vec<Value<'c>> {
-        let row = 16 / buffer.dtype.bytes() as u64;
-        let places = self.swizzled_places(load.rows(), swizzled, row).into_iter();
-        let words = places.flat_map(|(_, place)| {
-            let address = self.shared_place(buffer, place);
-            self.dialect.load_matrices(self.ir, address, load.matrices, load.transposed)
-        });
-        words.flat_map(|word| self.ir.unpacked(word, buffer.dtype, load.word)).collect()
+        }
     }
 }

@@ -1,49 +1,67 @@
 //! `mma` by matrix instructions: the fragments of the operands are cut into what one instruction takes, and their sums
 //! are added up along K.
 
+use super::convert::Staged;
 use super::fragment::Fragment;
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::types::{BasicType, BasicTypeEnum};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use tile_ir::gpu::Product;
 use tile_ir::kernel::OpData;
 use tile_ir::target::{MatrixInstruction, Passing, Trailing};
 use tile_ir::{DType, ValueId};
 use tile_layout::linear::{Dim, Operand};
 
-/// Where a part of a tile begins, for thread 0; and the first of its slots.
-type Parts = BTreeMap<Vec<u64>, u64>;
+/// A factor of a product.
+enum Factor<'a, 'c> {
+    Held(Fragment<'c>),
+    /// In shared memory.
+    Staged(Staged<'a, 'c>),
+}
 
-impl<'c> Emitter<'_, 'c> {
+/// The parts of a tile that one instruction takes each: where each begins, for thread 0, and its first slot.
+struct Parts {
+    starts: Vec<(Vec<u64>, u64)>,
+    /// Slots of a part.
+    held: u64,
+}
+
+impl Parts {
+    /// The first slot of the part that begins at a position.
+    fn at(&self, position: &[u64]) -> u64 {
+        let part = self.starts.iter().find(|(start, _)| start == position);
+        part.expect("a product's operands are cut alike").1
+    }
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn matrix_product(&mut self, data: &OpData, product: &Product) {
         let instruction = &product.instruction;
-        let ([a, b, accumulator], result) = (
-            [0, 1, 2].map(|operand| data.operands[operand]),
-            data.results[0],
-        );
-        let (dtype, held) = (self.dtype(result), registers(instruction, Operand::Accumulator));
+        let ([a, b, accumulator], result) = ([0, 1, 2].map(|operand| data.operands[operand]), data.results[0]);
         let mut sums = self.tile(accumulator).values(self.slots(accumulator));
-        let rows = self.parts(a, registers(instruction, Operand::A));
-        let columns = self.parts(b, registers(instruction, Operand::B));
-        let results = self.parts(result, held);
-        let factor = |tile: ValueId, first: u64, operand| {
-            let slots = first..first + registers(instruction, operand);
-            slots.map(|slot| self.tile(tile).get(slot)).collect::<Vec<_>>()
-        };
-        for (at, &row) in &rows {
-            let [batch @ .., m, k] = at.as_slice() else { unreachable!("verified: `mma` has matrices") };
-            let own = self.passed(instruction, factor(a, row, Operand::A));
-            let of_row = results.iter().filter(|(at, _)| at.starts_with(&[batch, &[*m]].concat()));
-            for (at, &first) in of_row {
-                let n = at[at.len() - 1];
-                let column = columns[&[batch, &[*k, n]].concat()];
-                let other = self.passed(instruction, factor(b, column, Operand::B));
-                let sum = first as usize..(first + held) as usize;
-                let next = self.multiply(instruction, &own, &other, &sums[sum.clone()]);
-                sums[sum].copy_from_slice(&next);
+        let rows = self.parts(a, instruction, Operand::A);
+        let columns = self.parts(b, instruction, Operand::B);
+        let results = self.parts(result, instruction, Operand::Accumulator);
+        let (mut left, mut right) = (self.factor(a), self.factor(b));
+        let depths: BTreeSet<u64> = rows.starts.iter().filter_map(|(start, _)| start.last().copied()).collect();
+        // One slice along K after the other, so that few parts of the factors are at hand at a time.
+        for k in depths {
+            for (start, row) in rows.starts.iter().filter(|(start, _)| start.last() == Some(&k)) {
+                let matrix_and_row = &start[..start.len() - 1];
+                let own = self.part(&mut left, *row, rows.held);
+                let own = self.passed(instruction, own);
+                for (at, first) in results.starts.iter().filter(|(at, _)| at.starts_with(matrix_and_row)) {
+                    let [batch @ .., _, n] = at.as_slice() else { unreachable!("verified: `mma` has matrices") };
+                    let other = self.part(&mut right, columns.at(&[batch, &[k, *n]].concat()), columns.held);
+                    let other = self.passed(instruction, other);
+                    let sum = *first as usize..(first + results.held) as usize;
+                    let next = self.multiply(instruction, &own, &other, &sums[sum.clone()]);
+                    sums[sum].copy_from_slice(&next);
+                }
             }
         }
+        let dtype = self.dtype(result);
         let round = |sum: Value<'c>| match sum {
             Value::FloatValue(sum) => self.ir.round_to(sum, dtype).into(),
             sum => sum,
@@ -51,10 +69,26 @@ impl<'c> Emitter<'_, 'c> {
         self.set_tile(result, Fragment::Slots(sums.into_iter().map(round).collect()));
     }
 
-    /// The parts of a tile that one instruction takes, of so many slots each.
-    fn parts(&self, tile: ValueId, held: u64) -> Parts {
+    fn factor(&mut self, tile: ValueId) -> Factor<'a, 'c> {
+        match self.staged(tile) {
+            Some(staged) => Factor::Staged(staged),
+            None => Factor::Held(self.tile(tile).clone()),
+        }
+    }
+
+    fn part(&self, factor: &mut Factor<'a, 'c>, first: u64, count: u64) -> Vec<Value<'c>> {
+        let slots = first..first + count;
+        match factor {
+            Factor::Held(fragment) => slots.map(|slot| fragment.get(slot)).collect(),
+            Factor::Staged(staged) => slots.map(|slot| staged.get(self, slot)).collect(),
+        }
+    }
+
+    fn parts(&self, tile: ValueId, instruction: &MatrixInstruction, operand: Operand) -> Parts {
         let distribution = self.scheduled.distribution(tile);
-        (0..distribution.slots()).step_by(held as usize).map(|slot| (distribution.place(slot, 0), slot)).collect()
+        let held = 1 << instruction.fragment(operand).input_bits(Dim::Register);
+        let starts = (0..distribution.slots()).step_by(held as usize);
+        Parts { starts: starts.map(|slot| (distribution.place(slot, 0), slot)).collect(), held }
     }
 
     /// A lane's elements of a factor as the instruction takes them.
@@ -78,7 +112,7 @@ impl<'c> Emitter<'_, 'c> {
                 vec![ir.gathered(&values, dtype, element)]
             }
             Passing::Packed => vec![ir.packed_words(&values, dtype)],
-            Passing::SignedPacked => vec![signed.into(), ir.packed_words(&values, dtype)],
+            Passing::SignedWords => vec![signed.into(), ir.word_vector(&values, dtype)],
         }
     }
 
@@ -122,9 +156,4 @@ impl<'c> Emitter<'_, 'c> {
             Vec::new()
         }
     }
-}
-
-/// How many elements of an operand a lane has.
-fn registers(instruction: &MatrixInstruction, operand: Operand) -> u64 {
-    1 << instruction.fragment(operand).input_bits(Dim::Register)
 }

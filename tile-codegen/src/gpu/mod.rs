@@ -26,7 +26,6 @@ mod reduce;
 mod region;
 mod registers;
 mod shared;
-mod swizzled;
 mod window;
 
 use crate::artifact::{Artifact, Code};

@@ -8,13 +8,13 @@ use super::dialect::{Device, Entry};
 use super::coordinates::{Mapping, i32_const};
 use super::fragment::Fragment;
 use super::places::SourcePlaces;
-use super::shared::{Pending, SharedPlan};
+use super::shared::{Buffer, Pending, SharedPlan};
 use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use tile_ir::abi::KernelAbi;
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::{Scheduled, Swizzled};
 use tile_ir::kernel::OpData;
 use tile_ir::schedule::TileOrder;
 use tile_ir::types::TensorType;
@@ -49,6 +49,8 @@ pub(super) struct Emitter<'a, 'c> {
     /// Tensor addresses and scalars.
     scalars: HashMap<ValueId, Value<'c>>,
     tiles: HashMap<ValueId, Fragment<'c>>,
+    /// Tiles that products read from shared memory.
+    pub(super) staged: HashMap<ValueId, (Buffer, &'a Swizzled)>,
     /// The tensor that each partition view cuts.
     tensors: HashMap<ValueId, ValueId>,
 }
@@ -88,6 +90,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             sizes,
             scalars: instance.params().iter().copied().zip(entry.arguments).collect(),
             tiles: HashMap::new(),
+            staged: HashMap::new(),
             tensors: views.map(|data| (data.results[0], data.operands[0])).collect(),
         }
     }

@@ -1,9 +1,9 @@
 //! Shared memory of a block: where each op's buffers lie, decided before anything is emitted, and where
 //! barriers are needed.
 //!
-//! An op that moves data between threads writes buffers, waits, and reads them; nothing in shared memory
-//! outlives the op. So buffers are handed out round a ring, and memory that was read since the last barrier
-//! must not be written before the next one: with a ring a following op usually writes elsewhere and needs
+//! An op that moves data between threads writes buffers, waits, and reads them; only what is staged for a product
+//! outlives its op, until the product. So buffers are handed out round a ring, and memory that was read since the last
+//! barrier must not be written before the next one: with a ring a following op usually writes elsewhere and needs
 //! no barrier of its own for that.
 
 use super::dialect::SHARED_ALIGNMENT;
@@ -11,7 +11,7 @@ use super::{atomics, convert, gather, item, lines, messages, mma, movement, redu
 use crate::error::Error;
 use std::collections::HashMap;
 use tile_ir::gpu::Scheduled;
-use tile_ir::{DType, Loc, Op, OpId, TargetDesc};
+use tile_ir::{DType, Op, OpId, TargetDesc};
 
 /// The ring is at least this large where the kernel's largest op needs less: room for two small ops.
 const SMALL_RING: u64 = 8 * 1024;
@@ -50,41 +50,32 @@ impl SharedPlan {
     /// Plans the buffers of a scheduled kernel.
     ///
     /// # Errors
-    /// [`Error::SharedMemory`] where one op needs more than the target has.
-    pub(super) fn of(
-        scheduled: &Scheduled,
-        target: &TargetDesc,
-    ) -> Result<SharedPlan, Error> {
-        let ops = scheduled.walk();
-        let requests: Vec<_> =
-            ops.iter().map(|&op| (op, requests(scheduled, op))).collect();
-        let total = |requests: &[Request]| requests.iter().map(|request| request.bytes()).sum::<u64>();
-        let largest = requests.iter().map(|(op, requests)| (total(requests), scheduled.op(*op).loc));
-        let (largest, loc) = largest.max_by_key(|&(bytes, _)| bytes).unwrap_or((0, Loc::UNKNOWN));
+    /// [`Error::SharedMemory`] where what is needed at a time is more than the target has.
+    pub(super) fn of(scheduled: &Scheduled, target: &TargetDesc) -> Result<SharedPlan, Error> {
         let available = u64::from(target.shared_bytes);
-        if largest > available {
-            let (kernel, target) = (scheduled.name.clone(), target.name.to_owned());
-            return Err(Error::SharedMemory { kernel, target, needed: largest, available, loc });
-        }
-        let ring = largest.max(SMALL_RING.min(available));
+        let ops = scheduled.walk();
+        let positions: HashMap<OpId, usize> = ops.iter().enumerate().map(|(i, &op)| (op, i)).collect();
+        let all: Vec<(OpId, Vec<Request>)> = ops.iter().map(|&op| (op, requests(scheduled, op))).collect();
+        let total = |requests: &[Request]| requests.iter().map(|request| request.bytes()).sum::<u64>();
+        let largest = all.iter().map(|(_, requests)| total(requests)).max().unwrap_or(0);
+        let mut ring = Ring { bytes: largest.max(SMALL_RING.min(available)), next: 0, live: Vec::new() };
         let mut plan = SharedPlan { buffers: HashMap::new(), bytes: 0 };
-        let mut next = 0;
-        for (op, requests) in requests {
-            if next + total(&requests) > ring {
-                next = 0;
+        for (position, (op, requests)) in all.iter().enumerate() {
+            ring.live.retain(|live| live.until >= position);
+            let until = scheduled.staged_for(*op).map_or(position, |reader| positions[&reader]);
+            for request in requests {
+                let offset = ring.place(request.bytes(), until);
+                let buffer = Buffer { offset, bytes: request.bytes(), dtype: request.dtype };
+                plan.bytes = plan.bytes.max(offset + buffer.bytes);
+                plan.buffers.entry(*op).or_default().push(buffer);
             }
-            plan.place(op, &requests, &mut next);
+            if plan.bytes > available {
+                let (kernel, target) = (scheduled.name.clone(), target.name.to_owned());
+                let loc = scheduled.op(*op).loc;
+                return Err(Error::SharedMemory { kernel, target, needed: plan.bytes, available, loc });
+            }
         }
         Ok(plan)
-    }
-
-    fn place(&mut self, op: OpId, requests: &[Request], next: &mut u64) {
-        for request in requests {
-            let buffer = Buffer { offset: *next, bytes: request.bytes(), dtype: request.dtype };
-            *next += buffer.bytes;
-            self.bytes = self.bytes.max(*next);
-            self.buffers.entry(op).or_default().push(buffer);
-        }
     }
 
     /// The op's buffers, in the order of its requests.
@@ -98,12 +89,42 @@ impl SharedPlan {
     }
 }
 
+/// Memory that is handed out in turn, round and round.
+struct Ring {
+    bytes: u64,
+    next: u64,
+    live: Vec<Live>,
+}
+
+/// A buffer until the last op that reads it, by its position.
+struct Live {
+    start: u64,
+    end: u64,
+    until: usize,
+}
+
+impl Ring {
+    /// Hands out memory: what comes next, or from the beginning, or where there is none left beyond the ring's end.
+    fn place(&mut self, bytes: u64, until: usize) -> u64 {
+        let starts = || [self.next, 0].into_iter().chain(self.live.iter().map(|live| live.end));
+        let is_free = |&start: &u64| {
+            self.live.iter().all(|live| start + bytes <= live.start || live.end <= start)
+        };
+        let within = starts().filter(is_free).find(|start| start + bytes <= self.bytes);
+        let start = within.or_else(|| starts().filter(is_free).min()).unwrap_or(0);
+        self.bytes = self.bytes.max(start + bytes);
+        self.next = start + bytes;
+        self.live.push(Live { start, end: start + bytes, until });
+        start
+    }
+}
+
 fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
     let data = scheduled.op(op);
     match &data.op {
         Op::Mma if scheduled.product(op).is_some() => Vec::new(),
         Op::Mma => mma::requests(scheduled, data),
-        Op::ConvertLayout => convert::requests(scheduled, data),
+        Op::ConvertLayout => convert::requests(scheduled, op),
         Op::Reduce { op, axis } => reduce::requests(scheduled, data, *op, *axis),
         Op::ReduceWith { .. }
         | Op::ScanWith { .. }

@@ -14,10 +14,14 @@ mod access;
 mod layouts;
 mod print;
 mod products;
+mod swizzled;
+mod ways;
 
 pub use access::{Access, TENSOR_ALIGNMENT};
 pub use print::print;
 pub use products::Product;
+pub use swizzled::{MatrixLoad, Read, Swizzled};
+pub use ways::Way;
 
 use crate::analysis::divisibility::Divisors;
 use crate::kernel::{Kernel, OpId, ValueId};
@@ -83,6 +87,8 @@ pub struct Scheduled {
     distributions: HashMap<ValueId, Distribution>,
     accesses: HashMap<OpId, Access>,
     products: HashMap<OpId, Product>,
+    ways: HashMap<OpId, Way>,
+    staged: HashMap<OpId, OpId>,
 }
 
 impl std::ops::Deref for Scheduled {
@@ -111,6 +117,19 @@ impl Scheduled {
         self.products.get(&op)
     }
 
+    /// How the elements of a `convert_layout` get where they are wanted.
+    ///
+    /// # Panics
+    /// If the op is another.
+    pub fn way(&self, op: OpId) -> &Way {
+        self.ways.get(&op).expect("scheduled: every conversion has a way")
+    }
+
+    /// The product that reads what a `convert_layout` leaves in shared memory; `None` where registers get it at once.
+    pub fn staged_for(&self, op: OpId) -> Option<OpId> {
+        self.staged.get(&op).copied()
+    }
+
     /// How an op that loads or stores a tile reaches memory.
     ///
     /// # Panics
@@ -134,7 +153,9 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
     let instance = instance.rewrite("layouts", |kernel| {
         distributions = Layouts::assign(kernel, threads, (&accesses, &products));
     });
-    Scheduled { instance, threads, distributions, accesses, products }
+    let ways = ways::ways(&instance, &distributions, target);
+    let staged = ways::staged(&instance, &ways, &products);
+    Scheduled { instance, threads, distributions, accesses, products, ways, staged }
 }
 
 fn accesses(kernel: &Kernel) -> HashMap<OpId, Access> {

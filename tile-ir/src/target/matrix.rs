@@ -26,10 +26,10 @@ pub enum Passing {
     Vector,
     /// In one vector of elements, as integers of their width.
     IntegerVector,
-    /// In one integer, or a vector of words where that would be longer than 64 bits.
+    /// In one integer.
     Packed,
-    /// As [`Passing::Packed`], each factor after a flag that says that it is signed.
-    SignedPacked,
+    /// In a vector of words of 32 bits, after a flag that says whether elements are signed.
+    SignedWords,
 }
 
 /// What follows the operands.
@@ -111,7 +111,7 @@ const fn wave_mma(
     (factor, sum): (DType, DType),
     passing: Passing,
 ) -> MatrixInstruction {
-    let trailing = if matches!(passing, Passing::SignedPacked) { Trailing::NoClamp } else { Trailing::Nothing };
+    let trailing = if matches!(passing, Passing::SignedWords) { Trailing::NoClamp } else { Trailing::Nothing };
     let (shape, fragments) = (shape(16, 16, 16), Fragments::Wmma(generation));
     MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
 }
@@ -174,16 +174,16 @@ pub(super) const CDNA4: &[MatrixInstruction] = &[
 pub(super) const RDNA3: &[MatrixInstruction] = &[
     wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.f32.16x16x16.f16", (F16, F32), Passing::Vector),
     wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.f32.16x16x16.bf16", (BF16, F32), Passing::IntegerVector),
-    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedPacked),
-    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedPacked),
+    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedWords),
+    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedWords),
 ];
 
 /// `V_WMMA` of gfx12: RDNA4 ISA, "Wave Matrix Multiply Accumulate".
 pub(super) const RDNA4: &[MatrixInstruction] = &[
     wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.f32.16x16x16.f16", (F16, F32), Passing::Vector),
     wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.f32.16x16x16.bf16", (BF16, F32), Passing::IntegerVector),
-    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedPacked),
-    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedPacked),
+    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedWords),
+    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedWords),
 ];
 
 #[cfg(test)]

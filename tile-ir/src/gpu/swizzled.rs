@@ -5,7 +5,8 @@
 //! for that; here it is asked about the instructions that the target has. Where it has matrix loads, a lane gets
 //! elements of rows that other lanes give the addresses of: to banks that is eight lanes that read 16 bytes each.
 
-use tile_ir::{DType, TargetDesc};
+use crate::dtype::DType;
+use crate::target::TargetDesc;
 use tile_layout::linear::{
     Access, Dim, Distribution, LinearLayout, SharedMemory, optimal_layout,
 };
@@ -23,15 +24,18 @@ const ROW_BITS: usize = 3;
 const MATRIX_BITS: usize = 2;
 
 /// A tile in shared memory between two distributions.
-pub(super) struct Swizzled {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swizzled {
     layout: LinearLayout,
     /// Neighbouring slots of the source that are written at once.
-    pub(super) write: u64,
-    pub(super) read: Read,
+    pub write: u64,
+    /// How the target's slots are read.
+    pub read: Read,
 }
 
 /// How the target's slots are read.
-pub(super) enum Read {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
     /// So many neighbouring ones at once.
     Slots(u64),
     /// By matrix loads.
@@ -39,13 +43,14 @@ pub(super) enum Read {
 }
 
 /// A matrix load: which elements each lane gives the address of, and which it gets.
-pub(super) struct MatrixLoad {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatrixLoad {
     /// Whether a lane gets elements of a column of the rows in memory.
-    pub(super) transposed: bool,
+    pub transposed: bool,
     /// Matrices of one instruction: 1, 2 or 4.
-    pub(super) matrices: u64,
+    pub matrices: u64,
     /// Slots in a word.
-    pub(super) word: u64,
+    pub word: u64,
     /// The elements that a lane gives the address of, and those that follow in memory, as a distribution.
     rows: Distribution,
 }
@@ -130,8 +135,19 @@ impl Swizzled {
         })
     }
 
+    /// How many slots of the target one instruction reads.
+    pub fn read_width(&self) -> u64 {
+        match &self.read {
+            &Read::Slots(width) => width,
+            Read::Matrices(load) => load.matrices * load.word,
+        }
+    }
+
     /// The offset of a position, in elements.
-    pub(super) fn offset(&self, position: &[u64]) -> u64 {
+    ///
+    /// # Panics
+    /// If the position is outside the tile.
+    pub fn offset(&self, position: &[u64]) -> u64 {
         let axes: Vec<(Dim, u64)> =
             position.iter().enumerate().map(|(axis, &place)| (Dim::Axis(axis as u8), place)).collect();
         let flat = self.layout.flat_input(&axes).expect("a position of the tile");
@@ -141,7 +157,7 @@ impl Swizzled {
 
 impl MatrixLoad {
     /// The elements that lanes give the addresses of.
-    pub(super) fn rows(&self) -> &Distribution {
+    pub fn rows(&self) -> &Distribution {
         &self.rows
     }
 }

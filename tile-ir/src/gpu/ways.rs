@@ -1,0 +1,92 @@
+//! How the elements of a tile get from one distribution to another, for every `convert_layout`.
+//!
+//! Where each thread has what it wants, slots are renamed. Otherwise elements go through shared memory. What is then a
+//! factor of one product in the same region stays there until the product reads it, part by part: registers hold only
+//! the parts at hand.
+
+use super::{Product, Swizzled};
+use crate::kernel::{Kernel, OpId, ValueId};
+use crate::ops::Op;
+use crate::target::TargetDesc;
+use std::collections::HashMap;
+use tile_layout::linear::{Conversion, Distribution, Place, Route};
+
+/// How a tile changes its distribution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// For each slot of the target, the source's slot that every thread has the element in.
+    Renamed(Vec<u64>),
+    /// Through shared memory, in a layout for this pair of distributions.
+    Swizzled(Swizzled),
+    /// Through shared memory, row-major.
+    RowMajor,
+}
+
+impl Way {
+    fn of(kernel: &Kernel, op: OpId, found: &HashMap<ValueId, Distribution>, target: &TargetDesc) -> Way {
+        let data = kernel.op(op);
+        let (from, to) = (&found[&data.operands[0]], &found[&data.results[0]]);
+        if let Some(slots) = renaming(from, to) {
+            return Way::Renamed(slots);
+        }
+        let dtype = kernel.ty(data.results[0]).elem().known().expect("an instance has no dtype parameters");
+        Swizzled::of((from, to), dtype, target).map_or(Way::RowMajor, Way::Swizzled)
+    }
+}
+
+/// The ways of a kernel's conversions.
+pub(super) fn ways(
+    kernel: &Kernel,
+    found: &HashMap<ValueId, Distribution>,
+    target: &TargetDesc,
+) -> HashMap<OpId, Way> {
+    let ops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::ConvertLayout);
+    ops.map(|op| (op, Way::of(kernel, op, found, target))).collect()
+}
+
+/// The conversions whose result stays in shared memory, each with the product that reads it.
+pub(super) fn staged(
+    kernel: &Kernel,
+    ways: &HashMap<OpId, Way>,
+    products: &HashMap<OpId, Product>,
+) -> HashMap<OpId, OpId> {
+    let ops = kernel.walk();
+    let region_of = |op: OpId| {
+        let regions = std::iter::once(kernel.body())
+            .chain(ops.iter().flat_map(|&op| kernel.op(op).regions.iter().copied()));
+        regions.into_iter().find(|&region| kernel.region(region).ops.contains(&op))
+    };
+    let reader = |&op: &OpId| {
+        let result = kernel.op(op).results[0];
+        let mut users = ops.iter().filter(|&&user| kernel.op(user).operands.contains(&result));
+        let (&user, others) = (users.next()?, users.next());
+        let is_factor = kernel.op(user).operands[..2].iter().filter(|&&operand| operand == result).count() == 1;
+        let stays = products.contains_key(&user)
+            && others.is_none()
+            && is_factor
+            && kernel.op(user).operands[2] != result
+            && region_of(op) == region_of(user);
+        stays.then_some((op, user))
+    };
+    let swizzled = ways.iter().filter(|(_, way)| matches!(way, Way::Swizzled(_))).map(|(op, _)| op);
+    swizzled.filter_map(reader).collect()
+}
+
+/// For each slot of the target, the source's slot that every thread has the element in; `None` where threads lack
+/// elements, or have them in different slots.
+fn renaming(from: &Distribution, to: &Distribution) -> Option<Vec<u64>> {
+    if from == to {
+        return Some((0..to.slots()).collect());
+    }
+    let conversion = Conversion::between(&from.linear()?, &to.linear()?).ok()?;
+    if !matches!(conversion.route(), Route::Identity | Route::Registers) {
+        return None;
+    }
+    let source = |place: Place| conversion.source_of(place).ok().map(|source| source.register);
+    let lanes = (0..to.lane_count().ilog2()).map(|bit| Place { lane: 1 << bit, ..Place::default() });
+    let warps = (0..to.warp_count().ilog2()).map(|bit| Place { warp: 1 << bit, ..Place::default() });
+    if lanes.chain(warps).any(|place| source(place) != Some(0)) {
+        return None;
+    }
+    (0..to.slots()).map(|register| source(Place { register, ..Place::default() })).collect()
+}
