@@ -9,6 +9,8 @@ mod support;
 mod accuracy;
 #[path = "targets/atomics.rs"]
 mod atomics;
+#[path = "targets/budgets.rs"]
+mod budgets;
 #[path = "targets/contract.rs"]
 mod contract;
 #[path = "targets/control.rs"]

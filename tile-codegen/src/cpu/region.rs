@@ -177,17 +177,33 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn for_loop(&mut self, data: &'a OpData) {
-        let (start, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
-        let region = data.regions[0];
-        let (&counter, params) =
-            self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
-        self.copy_tiles(&data.operands[2..], params);
-        let initial = self.scalars_of(&data.operands[2..]);
-        let ir = self.ir;
-        let finals = ir.for_loop((start, end, ir.i64(1)), &initial, |i, carried| {
-            self.scalars.insert(counter, i.into());
+        let range = (self.index(data.operands[0]), self.index(data.operands[1]), self.ir.i64(1));
+        let (&counter, params) = self
+            .instance
+            .region(data.regions[0])
+            .params
+            .split_first()
+            .expect("verified: `for` has a counter");
+        self.counted_loop(data, range, (&data.operands[2..], params), |emitter, i| {
+            emitter.scalars.insert(counter, i.into());
+        });
+    }
+
+    /// Runs an op's region for every number of a range, from and to and by what. `carried` are the values that the
+    /// first turn is given and the parameters that hold them; `begin` says what else a number means to its turn.
+    fn counted_loop(
+        &mut self,
+        data: &'a OpData,
+        range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        (initial, params): (&[ValueId], &[ValueId]),
+        mut begin: impl FnMut(&mut Self, IntValue<'c>),
+    ) {
+        self.copy_tiles(initial, params);
+        let (scalars, ir) = (self.scalars_of(initial), self.ir);
+        let finals = ir.for_loop(range, &scalars, |i, carried| {
+            begin(self, i);
             self.set_scalars(params, carried);
-            let yielded = self.ops(region);
+            let yielded = self.ops(data.regions[0]);
             self.copy_tiles(yielded, params);
             self.scalars_of(yielded)
         });
@@ -220,19 +236,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let space = view.index_space();
         let space: Vec<_> = space.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect();
-        let (region, initial) = (data.regions[0], &data.operands[1..]);
-        let params = &self.instance.region(region).params;
-        self.copy_tiles(initial, params);
-        let finals =
-            ir.for_loop((self.block[0], tiles, blocks), &self.scalars_of(initial), |number, carried| {
-                self.tile = ir.tile_index(order, &space, number);
-                self.set_scalars(params, carried);
-                let yielded = self.ops(region);
-                self.copy_tiles(yielded, params);
-                self.scalars_of(yielded)
-            });
-        self.copy_tiles(params, &data.results);
-        self.set_scalars(&data.results, &finals);
+        let params = &self.instance.region(data.regions[0]).params;
+        let range = (self.block[0], tiles, blocks);
+        self.counted_loop(data, range, (&data.operands[1..], params), |emitter, number| {
+            emitter.tile = ir.tile_index(order, &space, number);
+        });
     }
 
     /// The scalars among values, in order.

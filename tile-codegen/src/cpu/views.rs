@@ -127,21 +127,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn loaded_window(&self, data: &OpData) -> Window<'c> {
         let load = data.load().expect("a load");
-        let index: Vec<IntValue<'c>> = match load.index {
-            [] => self.tile.clone(),
-            indices => indices.iter().map(|&value| self.index(value)).collect(),
-        };
-        self.window(load.view, &index, load.pad.is_some())
+        self.window(load.view, &self.tile_index(load.index), load.pad.is_some())
+    }
+
+    /// The index of the tile that an op is given indices of; without any, of the block's own.
+    fn tile_index(&self, indices: &[ValueId]) -> Vec<IntValue<'c>> {
+        if indices.is_empty() {
+            return self.tile.clone();
+        }
+        indices.iter().map(|&value| self.index(value)).collect()
     }
 
     /// The rows of the tile that an op asks for.
     pub(super) fn rows(&self, data: &OpData) -> Rows<'c> {
         let ir = self.ir;
-        let index: Vec<IntValue<'c>> = match &data.operands[1..] {
-            [] => self.tile.clone(),
-            indices => indices.iter().map(|&value| self.index(value)).collect(),
-        };
-        let window = self.window(data.operands[0], &index, true);
+        let window = self.window(data.operands[0], &self.tile_index(&data.operands[1..]), true);
         let dense = || {
             let mut strides = vec![ir.i64(1); window.tile.len()];
             for axis in (1..strides.len()).rev() {

@@ -1,6 +1,6 @@
 //! Folds, scans, sorts and histograms: native code, GPU code thread by thread, and the GPU compilers.
 
-use crate::gpu::{TARGETS, check_for};
+use crate::gpu::{check_for, targets};
 use crate::support::{close, instance, run_native, run_simt, sample};
 use tile_codegen::{CpuLevel, Options};
 use tile_ir::array::{Elements, round_float};
@@ -194,7 +194,7 @@ fn folds_of_truth_values() {
     yield %odd
   }";
     let arguments = [sample(DType::Bool, &[9, 40], 3), sample(DType::Bool, &[9, 1], 1)];
-    check(&kernel(DType::Bool, &[9, 40], &[(DType::Bool, &[9, 1])], body), &arguments, &TARGETS);
+    check(&kernel(DType::Bool, &[9, 40], &[(DType::Bool, &[9, 1])], body), &arguments, &targets());
 }
 
 #[test]
@@ -271,5 +271,5 @@ fn lines_that_are_computed_where_they_are_used() {
   }";
     let shape: &[usize] = &[6, 20];
     let arguments = [sample(DType::F32, shape, 1), sample(DType::F32, shape, 2)];
-    check(&kernel(DType::F32, shape, &[(DType::F32, shape)], body), &arguments, &TARGETS);
+    check(&kernel(DType::F32, shape, &[(DType::F32, shape)], body), &arguments, &targets());
 }

@@ -2,7 +2,7 @@
 //! carry values, shared memory and scratch memory from one tile to the next.
 
 use crate::gpu;
-use crate::support::{Memory, close, instance, run_blocks, run_native, run_simt, sample};
+use crate::support::{Memory, close, instance, run_blocks, run_native, run_simt, run_simt_as, sample};
 use tile_codegen::{Options, jit, simt};
 use tile_ir::abi::Sharing;
 use tile_ir::ops::Literal;
@@ -170,7 +170,7 @@ fn matmul_arguments(m: usize, n: usize, k: usize) -> [Array; 4] {
 }
 
 #[test]
-fn memory_is_reused_from_tile_to_tile() {
+fn products_and_what_they_carry_are_those_of_plain_loops() {
     for (order, tiles, (m, n, k)) in [
         ("row_major", [16, 32, 8], (33, 70, 20)),
         ("grouped(2)", [8, 4, 3], (50, 23, 7)),
@@ -193,6 +193,43 @@ fn memory_is_reused_from_tile_to_tile() {
         check(&run_native(&instance, &arguments, &Options::default()), "cpu");
         for threads in [None, Some(32), Some(4)] {
             check(&run_simt(&instance, &arguments, threads), &format!("{threads:?} threads"));
+        }
+    }
+}
+
+/// Transposes through shared memory, once in each turn: nothing but a barrier between two turns keeps threads of the
+/// next from writing what others still read.
+const TURNED: &str = "\
+kernel @turned<B>(%x: tensor<n x m x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [B, B] : partition<n x m x f32, [B, B]>
+  %vy = partition %y [B, B] : mut partition<m x n x f32, [B, B]>
+  %0 = constant 0.0 : f32
+  tiles %vy row_major {
+    %i, %j = block_index %vy : index, index
+    %t = load_masked %vx[%j, %i] pad %0 : tile<B x B x f32>
+    %turned = permute %t [1, 0] : tile<B x B x f32>
+    store_masked %vy, %turned
+  }
+}
+";
+
+#[test]
+fn memory_is_reused_from_tile_to_tile() {
+    let instance = instance(TURNED, &[("B", 16)]);
+    let [n, m] = [64, 80];
+    let arguments = [sample(DType::F32, &[n, m], 1), sample(DType::F32, &[m, n], 2)];
+    let check = |found: &[Array], what: &str| {
+        for at in 0..n * m {
+            let (i, j) = (at / n, at % n);
+            assert_eq!(found[1].get_f64(at), arguments[0].get_f64(j * m + i), "[{i}, {j}] of {what}");
+        }
+    };
+    check(&run_native(&instance, &arguments, &Options::default()), "cpu");
+    // Each of the 4 blocks has 5 turns, and threads of several warps or waves take part in each.
+    for target in ["sm_90a", "gfx942"] {
+        for threads in [64, 128, 256] {
+            let what = format!("{threads} threads of {target}");
+            check(&run_simt_as(target, &instance, &arguments, Some(threads)), &what);
         }
     }
 }
