@@ -108,7 +108,10 @@ mod tests {
         assert_eq!(fits(16, 40, 16), Variant::General);
         assert_eq!(fits(16, 48, 17), Variant::General);
         let aligned = Variant::Aligned.of(&instance).unwrap();
-        assert!(text::print(&aligned).contains("where \"k % 16 == 0\": rem(k, 16) eq 0, \"n % 16 == 0\": rem(n, 16) eq 0"));
+        assert!(
+            text::print(&aligned)
+                .contains("where \"k % 16 == 0\": rem(k, 16) eq 0, \"n % 16 == 0\": rem(n, 16) eq 0")
+        );
     }
 
     #[test]

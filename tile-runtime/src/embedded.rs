@@ -1,7 +1,7 @@
 //! Code that the build script compiled, as the executable holds it.
 
-use tile_ir::abi::{CpuEntry, Launch};
 pub use tile_ir::Variant;
+use tile_ir::abi::{CpuEntry, Launch};
 pub use tile_ir::specialize::Binding;
 
 /// One instance of a kernel for one target.

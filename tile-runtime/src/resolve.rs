@@ -8,9 +8,9 @@ use crate::launch::KernelDef;
 use crate::messages::Sites;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tile_ir::{Instance, Variant};
 use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
 use tile_ir::specialize::{Binding, Bindings, specialize};
+use tile_ir::{Instance, Variant};
 
 /// An instance of a kernel that was launched before, with the code found for it.
 pub(crate) struct Prepared {

@@ -42,7 +42,12 @@ pub(super) fn expression(
             "        ::tile::embedded::Embedded {{\n            target: {:?},\n            bindings: &[{bindings}],\n            \
              variant: ::tile::embedded::Variant::{:?},\n            code: ::tile::embedded::EmbeddedCode::{code},\n            symbol: {:?},\n            launch: \
              ::tile::embedded::launch({}, {}, {}),\n        }},",
-            artifact.target, compiled.variant, artifact.symbol, launch.threads, launch.shared_bytes, launch.scratch_bytes
+            artifact.target,
+            compiled.variant,
+            artifact.symbol,
+            launch.threads,
+            launch.shared_bytes,
+            launch.scratch_bytes
         );
     }
     Ok(format!(

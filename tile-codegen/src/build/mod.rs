@@ -197,7 +197,8 @@ impl Output<'_> {
             Family::Cpu => CpuLevel::EMBEDDED.iter().map(|&level| (Variant::General, Some(level))).collect(),
             Family::Nvptx | Family::Amdgpu => Variant::ALL.iter().map(|&variant| (variant, None)).collect(),
         };
-        let instances = ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));
+        let instances =
+            ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));
         instances
             .map(|(instance, variant, level)| self.compile_way(place, &instance, target, (variant, level)))
             .collect()
@@ -220,7 +221,8 @@ impl Output<'_> {
         let cached =
             cache.compile(instance, target, &options).map_err(|error| format!("{place}: {error}"))?;
         self.warnings.extend(cached.warning);
-        let compiled = Compiled { artifact: cached.artifact, bindings: instance.bindings().clone(), variant, level };
+        let compiled =
+            Compiled { artifact: cached.artifact, bindings: instance.bindings().clone(), variant, level };
         let folder = self.environment.readable_folder().join(&instance.name);
         let code_for = level.map_or(target.name, CpuLevel::name);
         let extension = compiled.artifact.code.extension();

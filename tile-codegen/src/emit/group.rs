@@ -18,14 +18,17 @@ impl<'c> Ir<'c> {
             BasicTypeEnum::IntType(ty) if ty.get_bit_width() < WORD => {
                 self.load_packed(address, ty.get_bit_width(), count as u32)
             }
-            storage => self.elements(self.load(self.vector_type(storage, count as u32), address), count as u32),
+            storage => {
+                self.elements(self.load(self.vector_type(storage, count as u32), address), count as u32)
+            }
         };
         stored.into_iter().map(|value| self.value_from_storage(value, dtype)).collect()
     }
 
     /// Writes elements, as [`Self::load_group`] reads them.
     pub(crate) fn store_group(&self, address: PointerValue<'c>, dtype: DType, values: &[Value<'c>]) {
-        let stored: Vec<Value<'c>> = values.iter().map(|&value| self.value_to_storage(value, dtype)).collect();
+        let stored: Vec<Value<'c>> =
+            values.iter().map(|&value| self.value_to_storage(value, dtype)).collect();
         let value = match (stored.as_slice(), self.storage_type(dtype)) {
             (&[value], _) => value,
             (values, BasicTypeEnum::IntType(ty)) if ty.get_bit_width() < WORD => {
@@ -65,7 +68,8 @@ impl<'c> Ir<'c> {
 
     /// Elements as words of 32 bits, the first in the lowest bits.
     pub(crate) fn words(&self, values: &[Value<'c>], dtype: DType) -> Vec<Value<'c>> {
-        let stored: Vec<Value<'c>> = values.iter().map(|&value| self.value_to_storage(value, dtype)).collect();
+        let stored: Vec<Value<'c>> =
+            values.iter().map(|&value| self.value_to_storage(value, dtype)).collect();
         let bits = dtype.bytes() as u32 * 8;
         stored.chunks((WORD / bits) as usize).map(|chunk| self.packed(chunk, bits)).collect()
     }
@@ -102,7 +106,8 @@ impl<'c> Ir<'c> {
         dtype: DType,
         element: BasicTypeEnum<'c>,
     ) -> Value<'c> {
-        let stored = values.iter().map(|&value| self.reinterpret(self.value_to_storage(value, dtype), element));
+        let stored =
+            values.iter().map(|&value| self.reinterpret(self.value_to_storage(value, dtype), element));
         match stored.collect::<Vec<_>>().as_slice() {
             &[value] => value,
             values => self.vector(values, element).into(),
@@ -127,7 +132,8 @@ impl<'c> Ir<'c> {
         match all {
             Value::VectorValue(_) => self.elements(all, count),
             Value::StructValue(all) => {
-                let part = |i| self.builder.build_extract_value(all, i, "").expect("the builder is positioned");
+                let part =
+                    |i| self.builder.build_extract_value(all, i, "").expect("the builder is positioned");
                 (0..count).map(part).collect()
             }
             one => vec![one],

@@ -4,8 +4,8 @@
 //! accesses by a fence. An acquire is the same backwards. The instructions themselves are relaxed: not every target
 //! keeps the order of one.
 
-use super::fragment::Fragment;
 use super::exchange;
+use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::Request;
 use crate::emit::Value;

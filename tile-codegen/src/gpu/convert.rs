@@ -37,7 +37,12 @@ pub(super) struct Staged<'a, 'c> {
 
 impl<'a, 'c> Staged<'a, 'c> {
     /// A tile that lies in a buffer.
-    pub(super) fn of(emitter: &Emitter<'a, 'c>, buffer: Buffer, swizzled: &'a Swizzled, to: &Distribution) -> Self {
+    pub(super) fn of(
+        emitter: &Emitter<'a, 'c>,
+        buffer: Buffer,
+        swizzled: &'a Swizzled,
+        to: &Distribution,
+    ) -> Self {
         let row = ROW_BYTES / buffer.dtype.bytes() as u64;
         let places = match &swizzled.read {
             &Read::Slots(width) => emitter.swizzled_places(to, swizzled, width),
@@ -51,7 +56,8 @@ impl<'a, 'c> Staged<'a, 'c> {
     pub(super) fn get(&mut self, emitter: &Emitter<'a, 'c>, slot: u64) -> Value<'c> {
         let width = self.swizzled.read_width();
         let (buffer, read, place) = (self.buffer, &self.swizzled.read, self.places[(slot / width) as usize]);
-        let group = self.groups.entry(slot / width).or_insert_with(|| emitter.read_group(buffer, read, place));
+        let group =
+            self.groups.entry(slot / width).or_insert_with(|| emitter.read_group(buffer, read, place));
         group[(slot % width) as usize]
     }
 }
@@ -96,7 +102,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         swizzled: &Swizzled,
         width: u64,
     ) -> Vec<(u64, Coordinate<'c>)> {
-        let offsets: Vec<u64> = distribution.thread_bits().map(|position| swizzled.offset(position)).collect();
+        let offsets: Vec<u64> =
+            distribution.thread_bits().map(|position| swizzled.offset(position)).collect();
         let own = Linear::of(self.ir, self.running_thread(), &offsets);
         let place = |slot| {
             let (_, within) = distribution.slot(slot);

@@ -176,9 +176,9 @@ impl<'c> Mapping<'c> {
         let (shape, piece) = (self.distribution.shape(), self.distribution.piece());
         let reaches_out = |&axis: &usize| start[axis] + piece[axis] > shape[axis];
         let coordinates = self.coordinates(ir, slot);
-        let inside = (0..shape.len()).filter(reaches_out).map(|axis| {
-            ir.icmp(IntPredicate::ULT, coordinates[axis].value(ir), i32_const(ir, shape[axis]))
-        });
+        let inside = (0..shape.len())
+            .filter(reaches_out)
+            .map(|axis| ir.icmp(IntPredicate::ULT, coordinates[axis].value(ir), i32_const(ir, shape[axis])));
         inside.reduce(|a, b| ir.and(a, b))
     }
 
@@ -202,7 +202,11 @@ impl<'c> Mapping<'c> {
 }
 
 /// Conditions of which those that are `None` hold.
-pub(super) fn both<'c>(ir: &Ir<'c>, a: Option<IntValue<'c>>, b: Option<IntValue<'c>>) -> Option<IntValue<'c>> {
+pub(super) fn both<'c>(
+    ir: &Ir<'c>,
+    a: Option<IntValue<'c>>,
+    b: Option<IntValue<'c>>,
+) -> Option<IntValue<'c>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(ir.and(a, b)),
         (a, b) => a.or(b),

@@ -7,8 +7,8 @@ use super::region::Emitter;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::{DType, OpId, ValueId};
 use tile_ir::gpu::Scheduled;
+use tile_ir::{DType, OpId, ValueId};
 
 /// The widest access of a thread, in bytes.
 const WIDEST: u64 = 16;

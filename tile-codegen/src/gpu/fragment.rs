@@ -6,7 +6,7 @@
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::values::IntValue;
-use tile_ir::ValueId;
+use tile_ir::{DType, ValueId};
 
 /// The running thread's part of a tile.
 #[derive(Clone, Debug)]
@@ -51,6 +51,41 @@ impl<'c> Emitter<'_, 'c> {
         Fragment::Slots((0..self.slots(tile)).map(value).collect())
     }
 
+    /// A tile's fragment as LLVM values that a phi can join: small elements go in words, which is how they come from
+    /// memory, so that one register holds several.
+    pub(super) fn flatten(&self, tile: ValueId, fragment: &Fragment<'c>) -> Vec<Value<'c>> {
+        let values = fragment.values(self.slots(tile));
+        match self.joined_in_words(tile) {
+            Some(_) => self.ir.words(&values, self.dtype(tile)),
+            None => values,
+        }
+    }
+
+    /// The fragment that [`Self::flatten`] gave these values for.
+    pub(super) fn unflatten(
+        &self,
+        tile: ValueId,
+        flat: &mut impl Iterator<Item = Value<'c>>,
+    ) -> Fragment<'c> {
+        let slots = self.slots(tile);
+        let values = match self.joined_in_words(tile) {
+            Some(count) => {
+                let words = flat.take((slots / count) as usize);
+                words.flat_map(|word| self.ir.unpacked(word, self.dtype(tile), count)).collect()
+            }
+            None => flat.take(slots as usize).collect(),
+        };
+        Fragment::Slots(values)
+    }
+
+    /// How many slots go in a word, if the format is kept so at no cost.
+    fn joined_in_words(&self, tile: ValueId) -> Option<u64> {
+        let dtype = self.dtype(tile);
+        let is_free = dtype.is_int() || matches!(dtype, DType::F16 | DType::BF16);
+        let count = 4 / dtype.bytes().min(4) as u64;
+        (is_free && count > 1 && self.slots(tile).is_multiple_of(count)).then_some(count)
+    }
+
     /// A tile's fragment from one of two branches.
     pub(super) fn choose(
         &self,
@@ -59,8 +94,8 @@ impl<'c> Emitter<'_, 'c> {
         then: impl FnOnce() -> Fragment<'c>,
         otherwise: impl FnOnce() -> Fragment<'c>,
     ) -> Fragment<'c> {
-        let slots = self.slots(tile);
-        let values = self.ir.if_else(condition, || then().values(slots), || otherwise().values(slots));
-        Fragment::Slots(values)
+        let then = || self.flatten(tile, &then());
+        let values = self.ir.if_else(condition, then, || self.flatten(tile, &otherwise()));
+        self.unflatten(tile, &mut values.into_iter())
     }
 }

@@ -38,13 +38,15 @@ impl Parts {
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn matrix_product(&mut self, data: &OpData, product: &Product) {
         let instruction = &product.instruction;
-        let ([a, b, accumulator], result) = ([0, 1, 2].map(|operand| data.operands[operand]), data.results[0]);
+        let ([a, b, accumulator], result) =
+            ([0, 1, 2].map(|operand| data.operands[operand]), data.results[0]);
         let mut sums = self.tile(accumulator).values(self.slots(accumulator));
         let rows = self.parts(a, instruction, Operand::A);
         let columns = self.parts(b, instruction, Operand::B);
         let results = self.parts(result, instruction, Operand::Accumulator);
         let (mut left, mut right) = (self.factor(a), self.factor(b));
-        let depths: BTreeSet<u64> = rows.starts.iter().filter_map(|(start, _)| start.last().copied()).collect();
+        let depths: BTreeSet<u64> =
+            rows.starts.iter().filter_map(|(start, _)| start.last().copied()).collect();
         // One slice along K after the other, so that few parts of the factors are at hand at a time.
         for k in depths {
             for (start, row) in rows.starts.iter().filter(|(start, _)| start.last() == Some(&k)) {
@@ -52,7 +54,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let own = self.part(&mut left, *row, rows.held);
                 let own = self.passed(instruction, own);
                 for (at, first) in results.starts.iter().filter(|(at, _)| at.starts_with(matrix_and_row)) {
-                    let [batch @ .., _, n] = at.as_slice() else { unreachable!("verified: `mma` has matrices") };
+                    let [batch @ .., _, n] = at.as_slice() else {
+                        unreachable!("verified: `mma` has matrices")
+                    };
                     let other = self.part(&mut right, columns.at(&[batch, &[k, *n]].concat()), columns.held);
                     let other = self.passed(instruction, other);
                     let sum = *first as usize..(first + results.held) as usize;

@@ -27,9 +27,8 @@ impl<'c> Emitter<'_, 'c> {
         let read = |masked: Option<(&Mask<'c>, Value<'c>)>| {
             let mut cursor = Cursor::default();
             let groups = (0..mapping.slots()).step_by(width as usize);
-            let values = groups.flat_map(|slot| {
-                self.load_slots(&window, &mapping, &mut cursor, (slot, width), masked)
-            });
+            let values = groups
+                .flat_map(|slot| self.load_slots(&window, &mapping, &mut cursor, (slot, width), masked));
             Fragment::Slots(values.collect())
         };
         let fragment = match (&window.mask, load.pad) {

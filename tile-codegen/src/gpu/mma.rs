@@ -78,9 +78,9 @@ impl<'c> Emitter<'_, 'c> {
                 unreachable!("verified: `mma` has matrices")
             };
             let none = Coordinate { varying: None, fixed: 0 };
-            let matrix = batch.iter().zip(&shape).fold(none, |matrix, (&i, &extent)| matrix.then(ir, extent, i));
-            let places =
-                [matrix.then(ir, product.m, *row), matrix.then(ir, product.k * product.n, *column)];
+            let matrix =
+                batch.iter().zip(&shape).fold(none, |matrix, (&i, &extent)| matrix.then(ir, extent, i));
+            let places = [matrix.then(ir, product.m, *row), matrix.then(ir, product.k * product.n, *column)];
             match mapping.is_element(ir, slot) {
                 None => places,
                 Some(_) => places.map(|place| {

@@ -46,7 +46,9 @@ enum Coverage {
 
 fn extents_of(scheduled: &Scheduled, value: ValueId) -> Vec<usize> {
     match scheduled.ty(value) {
-        Type::Tile(_) => scheduled.distribution(value).shape().iter().map(|&extent| extent as usize).collect(),
+        Type::Tile(_) => {
+            scheduled.distribution(value).shape().iter().map(|&extent| extent as usize).collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -61,7 +63,8 @@ impl Movement {
         let to = scheduled.distribution(result);
         let part = |piece: Piece| {
             let operand = data.operands[piece.operand];
-            let from = matches!(scheduled.ty(operand), Type::Tile(_)).then(|| scheduled.distribution(operand));
+            let from =
+                matches!(scheduled.ty(operand), Type::Tile(_)).then(|| scheduled.distribution(operand));
             Part::of(piece, from, to)
         };
         Some(Movement { parts: pieces.into_iter().map(part).collect(), shape })
@@ -131,9 +134,10 @@ impl<'d> Renaming<'d> {
             return (self.from.place(slot, thread) == element).then_some(slot);
         }
         let from = self.from;
-        let slots = self.slots.entry(thread).or_insert_with(|| {
-            (0..from.slots()).map(|slot| (from.place(slot, thread), slot)).collect()
-        });
+        let slots = self
+            .slots
+            .entry(thread)
+            .or_insert_with(|| (0..from.slots()).map(|slot| (from.place(slot, thread), slot)).collect());
         slots.get(element).copied()
     }
 }

@@ -37,7 +37,8 @@ impl<'s> Reduction<'s> {
     fn of(scheduled: &'s Scheduled, data: &OpData, op: ReduceOp, axis: usize) -> Reduction<'s> {
         let (operand, result) =
             (scheduled.distribution(data.operands[0]), scheduled.distribution(data.results[0]));
-        let dtype = scheduled.ty(data.operands[0]).elem().known().expect("an instance has no dtype parameters");
+        let dtype =
+            scheduled.ty(data.operands[0]).elem().known().expect("an instance has no dtype parameters");
         let copies = operand.copies();
         let along = operand.thread_bits().enumerate().filter(|(_, position)| position[axis] != 0);
         let bits = along.map(|(bit, _)| bit as u32).filter(|bit| copies >> bit & 1 == 0);
@@ -85,7 +86,8 @@ impl<'c> Emitter<'_, 'c> {
             members.into_iter().map(|values| self.join_all(&reduction, values)).collect();
         for &lane in &reduction.lanes {
             for value in &mut partial {
-                let other = self.dialect.shuffle(self.ir, self.thread_count(), self.thread, *value, 1 << lane);
+                let other =
+                    self.dialect.shuffle(self.ir, self.thread_count(), self.thread, *value, 1 << lane);
                 *value = self.join(&reduction, *value, other);
             }
         }
@@ -121,11 +123,8 @@ impl<'c> Emitter<'_, 'c> {
         let identity = ir.literal(reduction.op.identity(reduction.dtype), reduction.dtype);
         let element = |slot: u64| {
             let value = source.get(slot);
-            let inside = if reduction.operand.is_padded(reduction.axis) {
-                mapping.is_element(ir, slot)
-            } else {
-                None
-            };
+            let inside =
+                if reduction.operand.is_padded(reduction.axis) { mapping.is_element(ir, slot) } else { None };
             inside.map_or(value, |inside| ir.select(inside, value, identity))
         };
         let members = reduction.members().into_iter();

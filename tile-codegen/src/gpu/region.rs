@@ -4,8 +4,8 @@
 //! all threads alike. So all threads of a block take the same path through loops and branches: barriers may
 //! stand anywhere in them.
 
-use super::dialect::{Device, Entry};
 use super::coordinates::{Mapping, i32_const};
+use super::dialect::{Device, Entry};
 use super::fragment::Fragment;
 use super::places::SourcePlaces;
 use super::shared::{Buffer, Pending, SharedPlan};
@@ -367,7 +367,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn flat(&self, value: ValueId) -> Vec<Value<'c>> {
-        if self.is_tile(value) { self.tile(value).values(self.slots(value)) } else { vec![self.scalar(value)] }
+        if self.is_tile(value) { self.flatten(value, self.tile(value)) } else { vec![self.scalar(value)] }
     }
 
     /// Defines values from what [`Self::flat_all`] gave for values of the same types.
@@ -375,8 +375,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let mut flat = flat.iter().copied();
         for &value in values {
             if self.is_tile(value) {
-                let slots = flat.by_ref().take(self.slots(value) as usize).collect();
-                self.set_tile(value, Fragment::Slots(slots));
+                let fragment = self.unflatten(value, &mut flat);
+                self.set_tile(value, fragment);
             } else {
                 let scalar = flat.next().expect("values are flattened and restored alike");
                 self.scalars.insert(value, scalar);

@@ -107,9 +107,8 @@ impl Ring {
     /// Hands out memory: what comes next, or from the beginning, or where there is none left beyond the ring's end.
     fn place(&mut self, bytes: u64, until: usize) -> u64 {
         let starts = || [self.next, 0].into_iter().chain(self.live.iter().map(|live| live.end));
-        let is_free = |&start: &u64| {
-            self.live.iter().all(|live| start + bytes <= live.start || live.end <= start)
-        };
+        let is_free =
+            |&start: &u64| self.live.iter().all(|live| start + bytes <= live.start || live.end <= start);
         let within = starts().filter(is_free).find(|start| start + bytes <= self.bytes);
         let start = within.or_else(|| starts().filter(is_free).min()).unwrap_or(0);
         self.bytes = self.bytes.max(start + bytes);

@@ -210,7 +210,8 @@ fn tiles_change_threads_where_their_layouts_differ() {
 
 #[test]
 fn aligned_rows_are_moved_in_vectors() {
-    for (dtype, m, n) in [(DType::F32, 5, 96), (DType::BF16, 7, 80), (DType::I8, 3, 112), (DType::F64, 4, 48)] {
+    for (dtype, m, n) in [(DType::F32, 5, 96), (DType::BF16, 7, 80), (DType::I8, 3, 112), (DType::F64, 4, 48)]
+    {
         let (name, shape) = (dtype.name(), [m, n]);
         let arguments = [sample(dtype, &shape, 1), sample(dtype, &shape, 2), sample(dtype, &shape, 3)];
         let source = format!(

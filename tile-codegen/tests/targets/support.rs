@@ -146,7 +146,8 @@ pub(crate) fn run_simt_as(
 ) -> Vec<Array> {
     let target = TargetDesc::named(target).unwrap();
     let memory = Memory::of(instance, arguments);
-    let variant = Variant::ALL.into_iter().find(|variant| variant.fits(&KernelAbi::of(instance), &memory.bound));
+    let variant =
+        Variant::ALL.into_iter().find(|variant| variant.fits(&KernelAbi::of(instance), &memory.bound));
     let variant = variant.and_then(|variant| variant.of(instance));
     let kernel = compile_simt(variant.as_ref().unwrap_or(instance), target, threads);
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.

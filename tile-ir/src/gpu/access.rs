@@ -69,7 +69,9 @@ struct Alignment<'a> {
 
 impl Alignment<'_> {
     fn vector(&self, axis: Option<usize>, (view, index): (ValueId, &[ValueId]), masked: bool) -> u64 {
-        let Some(axis) = axis.filter(|&axis| self.strided.strides[axis].as_const() == Some(1)) else { return 1 };
+        let Some(axis) = axis.filter(|&axis| self.strided.strides[axis].as_const() == Some(1)) else {
+            return 1;
+        };
         let bytes = self.ty.tensor.elem.known().expect("an instance has no dtype parameters").bytes() as u64;
         let tile = self.ty.tile[axis].as_const().expect("an instance's tile extents are numbers") as u64;
         let mut all = common(TENSOR_ALIGNMENT / bytes, tile);

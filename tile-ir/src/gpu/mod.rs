@@ -11,6 +11,7 @@
 //! does. Ops that exchange elements through shared memory take and give any.
 
 mod access;
+mod ahead;
 mod layouts;
 mod print;
 mod products;
@@ -148,6 +149,7 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
         Some(count) => Threads::of(u64::from(count), target),
         None => Threads::chosen(&instance, target),
     };
+    let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads));
     let (accesses, products) = (accesses(&instance), products::products(&instance, target, threads));
     let mut distributions = HashMap::new();
     let instance = instance.rewrite("layouts", |kernel| {
@@ -160,7 +162,8 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
 
 fn accesses(kernel: &Kernel) -> HashMap<OpId, Access> {
     let divisors = Divisors::of(kernel);
-    let ops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_load() || kernel.op(op).op.is_store());
+    let ops =
+        kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_load() || kernel.op(op).op.is_store());
     ops.map(|op| (op, Access::of(kernel, &divisors, op))).collect()
 }
 

@@ -36,9 +36,7 @@ fn goes_on_by_rows(kernel: &Kernel, product: OpId) -> bool {
         let data = kernel.op(op);
         let uses = |operand: &ValueId| reached.contains(operand);
         match &data.op {
-            Op::Reduce { axis, .. } => {
-                uses(&data.operands[0]) && *axis + 1 == rank(kernel, data.operands[0])
-            }
+            Op::Reduce { axis, .. } => uses(&data.operands[0]) && *axis + 1 == rank(kernel, data.operands[0]),
             Op::Mma => uses(&data.operands[0]),
             leaf if leaf.is_leaf() && data.operands.iter().any(uses) => {
                 reached.extend(&data.results);
@@ -64,16 +62,23 @@ impl Product {
         if threads.lanes != u64::from(target.warp) {
             return None;
         }
-        let dtype = |value: ValueId| kernel.ty(value).elem().known().expect("an instance has no dtype parameters");
+        let dtype =
+            |value: ValueId| kernel.ty(value).elem().known().expect("an instance has no dtype parameters");
         let (a, b, sum) = (dtype(data.operands[0]), dtype(data.operands[1]), dtype(data.results[0]));
         let shape = extents(kernel, data);
         let fits = |instruction: &&MatrixInstruction| {
             (a, b) == (instruction.factor, instruction.factor)
                 && adds(instruction.sum, sum)
-                && shape.iter().zip(steps(instruction.shape)).all(|(extent, step)| extent.is_multiple_of(step))
+                && shape
+                    .iter()
+                    .zip(steps(instruction.shape))
+                    .all(|(extent, step)| extent.is_multiple_of(step))
         };
         let instruction = *target.matrix.iter().find(fits)?;
-        Some(Product { instruction, warps: shared_by(threads.warps, [shape[0], shape[1]], instruction.shape, by_rows) })
+        Some(Product {
+            instruction,
+            warps: shared_by(threads.warps, [shape[0], shape[1]], instruction.shape, by_rows),
+        })
     }
 
     /// How a tile that is one of the operands lies in the block.
@@ -111,12 +116,7 @@ fn steps(shape: MatrixShape) -> [u64; 3] {
 
 /// What each bit of a warp's number counts along: so that a warp's part is as square as can be, because it reads the
 /// factors of its rows and of its columns; or rows first.
-fn shared_by(
-    warps: u64,
-    mut part: [u64; 2],
-    instruction: MatrixShape,
-    by_rows: bool,
-) -> Vec<Option<usize>> {
+fn shared_by(warps: u64, mut part: [u64; 2], instruction: MatrixShape, by_rows: bool) -> Vec<Option<usize>> {
     let steps = [u64::from(instruction.m), u64::from(instruction.n)];
     let next = |_| {
         let splits = |&axis: &usize| part[axis].is_multiple_of(2 * steps[axis]);

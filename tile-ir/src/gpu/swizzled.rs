@@ -7,9 +7,7 @@
 
 use crate::dtype::DType;
 use crate::target::TargetDesc;
-use tile_layout::linear::{
-    Access, Dim, Distribution, LinearLayout, SharedMemory, optimal_layout,
-};
+use tile_layout::linear::{Access, Dim, Distribution, LinearLayout, SharedMemory, optimal_layout};
 
 /// Banks of 4 bytes that shared memory has, on every target.
 const BANKS: u32 = 32;
@@ -71,7 +69,9 @@ impl MatrixLoad {
         let forms = [(false, straight), (true, transposed)].into_iter();
         // Elements of two bytes alone change places.
         let forms = forms.filter(|(is_transposed, _)| !is_transposed || bytes == 2);
-        forms.filter_map(|(transposed, (row, rows))| Self::of(to, transposed, (row, rows, rest), word_bits)).collect()
+        forms
+            .filter_map(|(transposed, (row, rows))| Self::of(to, transposed, (row, rows, rest), word_bits))
+            .collect()
     }
 
     fn of(

@@ -60,7 +60,8 @@ pub(super) fn staged(
         let result = kernel.op(op).results[0];
         let mut users = ops.iter().filter(|&&user| kernel.op(user).operands.contains(&result));
         let (&user, others) = (users.next()?, users.next());
-        let is_factor = kernel.op(user).operands[..2].iter().filter(|&&operand| operand == result).count() == 1;
+        let is_factor =
+            kernel.op(user).operands[..2].iter().filter(|&&operand| operand == result).count() == 1;
         let stays = products.contains_key(&user)
             && others.is_none()
             && is_factor

@@ -90,7 +90,13 @@ const fn shape(m: u32, n: u32, k: u32) -> MatrixShape {
     MatrixShape { m, n, k }
 }
 
-const fn warp_mma(intrinsic: &'static str, factor: DType, sum: DType, k: u32, passing: Passing) -> MatrixInstruction {
+const fn warp_mma(
+    intrinsic: &'static str,
+    factor: DType,
+    sum: DType,
+    k: u32,
+    passing: Passing,
+) -> MatrixInstruction {
     let (shape, fragments, trailing) = (shape(16, 8, k), Fragments::MmaSync, Trailing::Nothing);
     MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
 }
@@ -111,7 +117,8 @@ const fn wave_mma(
     (factor, sum): (DType, DType),
     passing: Passing,
 ) -> MatrixInstruction {
-    let trailing = if matches!(passing, Passing::SignedWords) { Trailing::NoClamp } else { Trailing::Nothing };
+    let trailing =
+        if matches!(passing, Passing::SignedWords) { Trailing::NoClamp } else { Trailing::Nothing };
     let (shape, fragments) = (shape(16, 16, 16), Fragments::Wmma(generation));
     MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
 }
@@ -135,7 +142,12 @@ pub(super) const CDNA2: &[MatrixInstruction] = &[
     matrix_fma("llvm.amdgcn.mfma.f32.32x32x8f16", (F16, F32), shape(32, 32, 8), Passing::Vector),
     matrix_fma("llvm.amdgcn.mfma.f32.16x16x16f16", (F16, F32), shape(16, 16, 16), Passing::Vector),
     matrix_fma("llvm.amdgcn.mfma.f32.32x32x8bf16.1k", (BF16, F32), shape(32, 32, 8), Passing::IntegerVector),
-    matrix_fma("llvm.amdgcn.mfma.f32.16x16x16bf16.1k", (BF16, F32), shape(16, 16, 16), Passing::IntegerVector),
+    matrix_fma(
+        "llvm.amdgcn.mfma.f32.16x16x16bf16.1k",
+        (BF16, F32),
+        shape(16, 16, 16),
+        Passing::IntegerVector,
+    ),
     matrix_fma("llvm.amdgcn.mfma.f32.32x32x2f32", (F32, F32), shape(32, 32, 2), Passing::Vector),
     matrix_fma("llvm.amdgcn.mfma.f32.16x16x4f32", (F32, F32), shape(16, 16, 4), Passing::Vector),
     matrix_fma("llvm.amdgcn.mfma.i32.32x32x8i8", (I8, I32), shape(32, 32, 8), Passing::Packed),
@@ -173,7 +185,12 @@ pub(super) const CDNA4: &[MatrixInstruction] = &[
 /// `V_WMMA` of gfx11: RDNA3 ISA, "Wave Matrix Multiply Accumulate".
 pub(super) const RDNA3: &[MatrixInstruction] = &[
     wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.f32.16x16x16.f16", (F16, F32), Passing::Vector),
-    wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.f32.16x16x16.bf16", (BF16, F32), Passing::IntegerVector),
+    wave_mma(
+        WmmaGeneration::Gfx11,
+        "llvm.amdgcn.wmma.f32.16x16x16.bf16",
+        (BF16, F32),
+        Passing::IntegerVector,
+    ),
     wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedWords),
     wave_mma(WmmaGeneration::Gfx11, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedWords),
 ];
@@ -181,7 +198,12 @@ pub(super) const RDNA3: &[MatrixInstruction] = &[
 /// `V_WMMA` of gfx12: RDNA4 ISA, "Wave Matrix Multiply Accumulate".
 pub(super) const RDNA4: &[MatrixInstruction] = &[
     wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.f32.16x16x16.f16", (F16, F32), Passing::Vector),
-    wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.f32.16x16x16.bf16", (BF16, F32), Passing::IntegerVector),
+    wave_mma(
+        WmmaGeneration::Gfx12,
+        "llvm.amdgcn.wmma.f32.16x16x16.bf16",
+        (BF16, F32),
+        Passing::IntegerVector,
+    ),
     wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedWords),
     wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedWords),
 ];

@@ -143,8 +143,9 @@ impl Distribution {
             let matrix = (0..2).map(|axis| fragment.output_coordinate(flat, Dim::Axis(axis)));
             vec![0; outer].into_iter().chain(matrix).collect()
         };
-        let positions =
-            |dim: Dim| -> Vec<Position> { fragment.columns(dim).iter().map(|&flat| position(flat)).collect() };
+        let positions = |dim: Dim| -> Vec<Position> {
+            fragment.columns(dim).iter().map(|&flat| position(flat)).collect()
+        };
         let mut extents: Vec<u64> = (0..2).map(|axis| 1 << fragment.output_bits(Dim::Axis(axis))).collect();
         let mut all_warps = positions(Dim::Warp);
         for &axis in warps {
@@ -376,7 +377,8 @@ impl Distribution {
     /// # Errors
     /// As [`Distribution::new`].
     pub fn permuted(&self, permutation: &[usize]) -> Result<Distribution, LinearError> {
-        let permute = |position: &[u64]| -> Vec<u64> { permutation.iter().map(|&axis| position[axis]).collect() };
+        let permute =
+            |position: &[u64]| -> Vec<u64> { permutation.iter().map(|&axis| position[axis]).collect() };
         self.on(&permute(&self.shape), permute)
     }
 
@@ -394,7 +396,8 @@ impl Distribution {
         if is_linear(&self.shape) && is_linear(shape) {
             return self.on(shape, |position| split(self.flat(position), shape)).ok();
         }
-        let long = |shape: &[u64]| -> Vec<usize> { (0..shape.len()).filter(|&axis| shape[axis] > 1).collect() };
+        let long =
+            |shape: &[u64]| -> Vec<usize> { (0..shape.len()).filter(|&axis| shape[axis] > 1).collect() };
         let (from, to) = (long(&self.shape), long(shape));
         let alike = from.len() == to.len() && from.iter().zip(&to).all(|(&a, &b)| self.shape[a] == shape[b]);
         let moved = |position: &[u64]| {
@@ -416,8 +419,11 @@ impl Distribution {
             return None;
         }
         let group = |dim, bits: &[Position]| Group { dim, bits: bits.len() as u32 };
-        let inputs =
-            [group(Dim::Register, &self.registers), group(Dim::Lane, &self.lanes), group(Dim::Warp, &self.warps)];
+        let inputs = [
+            group(Dim::Register, &self.registers),
+            group(Dim::Lane, &self.lanes),
+            group(Dim::Warp, &self.warps),
+        ];
         // The first output dimension has the lowest bits, as the last axis does here.
         let axes = self.piece.iter().enumerate().rev();
         let outputs: Vec<Group> =

@@ -70,7 +70,8 @@ impl Layouts<'_> {
         let Some(&axis) = self.accesses[&op].order.first() else { return true };
         let neighbours = tile.neighbours(axis);
         let lanes = tile.thread_bits().take(tile.lane_count().ilog2() as usize);
-        let along = |position: &&[u64]| position.iter().enumerate().all(|(i, &place)| i == axis || place == 0);
+        let along =
+            |position: &&[u64]| position.iter().enumerate().all(|(i, &place)| i == axis || place == 0);
         let reached = lanes.filter(along).fold(neighbours - 1, |reached, position| reached | position[axis]);
         // The neighbours from the first on that the warp reaches at once.
         let run = 1 << reached.trailing_ones();

@@ -84,9 +84,10 @@ impl Layouts<'_> {
         match &data.op {
             Op::Splat(_) | Op::Iota { .. } => true,
             Op::Broadcast(_) => 2 * elements(data.operands[0]) <= elements(tile),
-            Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Cast(_) if depth > 0 => {
-                data.operands.iter().all(|&operand| !self.is_tile(operand) || self.is_cheap(operand, depth - 1))
-            }
+            Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Cast(_) if depth > 0 => data
+                .operands
+                .iter()
+                .all(|&operand| !self.is_tile(operand) || self.is_cheap(operand, depth - 1)),
             _ => false,
         }
     }

@@ -247,7 +247,8 @@ impl<'k> Layouts<'k> {
         data.regions.iter().for_each(|&region| self.region(region));
         let ends: Vec<OpId> = data.regions.iter().filter_map(|&region| self.last_op(region)).collect();
         for (i, result) in self.tiles_of(&data.results) {
-            let known = ends.iter().find_map(|&end| self.found.get(&self.kernel.op(end).operands[i]).cloned());
+            let known =
+                ends.iter().find_map(|&end| self.found.get(&self.kernel.op(end).operands[i]).cloned());
             let distribution = known.unwrap_or_else(|| self.usual(&self.shape(result)));
             for &end in &ends {
                 self.want(end, i, &distribution);

@@ -1,0 +1,276 @@
+//! Loops over products load the tiles of the next turn while they compute this one's.
+//!
+//! A load whose index follows the loop's counter becomes a value that the loop carries: it is loaded once before the
+//! loop, and in every turn for the next one, just before the first product. Memory answers while matrices are
+//! multiplied, at the price of the registers for a second tile. Where there is no next turn nothing is loaded.
+
+use super::Threads;
+use crate::dtype::DType;
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
+use crate::loc::Loc;
+use crate::ops::{BinaryOp, Literal, Op, Predicate};
+use crate::types::{Elem, Type};
+use std::collections::HashSet;
+
+/// 32-bit registers of a thread that tiles of the next turn may take.
+const MOST_REGISTERS: u64 = 64;
+
+/// Rewrites every loop that multiplies matrices of tiles that it loads.
+pub(super) fn run(kernel: &mut Kernel, threads: Threads) {
+    for op in kernel.walk() {
+        if kernel.op(op).op == Op::For {
+            load_ahead(kernel, op, threads);
+        }
+    }
+}
+
+fn load_ahead(kernel: &mut Kernel, for_op: OpId, threads: Threads) {
+    let region = kernel.op(for_op).regions[0];
+    let ops = kernel.region(region).ops.clone();
+    let Some(product) = ops.iter().position(|&op| kernel.op(op).op == Op::Mma) else { return };
+    let Some(home) = home_of(kernel, for_op) else { return };
+    let inside = defined_in(kernel, region);
+    let ops: Vec<OpId> =
+        ops[..product].iter().copied().filter(|&op| follows_counter(kernel, op, region, &inside)).collect();
+    let loads: Vec<OpData> = ops.iter().map(|&op| kernel.op(op).clone()).collect();
+    let registers: u64 = loads.iter().map(|load| registers(kernel, load.results[0], threads)).sum();
+    if loads.is_empty() || registers > MOST_REGISTERS {
+        return;
+    }
+    let (start, end) = (kernel.op(for_op).operands[0], kernel.op(for_op).operands[1]);
+    let mut before = Inserter::new(kernel, home, position(kernel, home, for_op));
+    let first = turn(&mut before, start, end, &loads, region, None);
+    let mut body = Inserter::new(kernel, region, 0);
+    let counter = body.kernel.region(region).params[0];
+    let current: Vec<ValueId> = ops.into_iter().map(|op| body.carry(for_op, region, op)).collect();
+    // The loads are gone from before the product.
+    body.at = position_of_product(body.kernel, region);
+    let one = body.emit(
+        Op::Constant { value: Literal::Int(1), elem: Elem::Known(DType::Index) },
+        vec![],
+        Type::INDEX,
+    );
+    let next = body.emit(Op::Binary(BinaryOp::Add), vec![counter, one], Type::INDEX);
+    let loaded = turn(&mut body, next, end, &loads, region, Some(&current));
+    let last = *kernel.region(region).ops.last().expect("verified: a loop's region yields");
+    kernel.op_mut(last).operands.extend(loaded);
+    kernel.op_mut(for_op).operands.extend(first);
+}
+
+/// The tiles of a turn, if there is such a turn; otherwise those given, or zeros.
+fn turn(
+    place: &mut Inserter<'_>,
+    counter: ValueId,
+    end: ValueId,
+    loads: &[OpData],
+    region: RegionId,
+    otherwise: Option<&[ValueId]>,
+) -> Vec<ValueId> {
+    let exists = place.emit(Op::Compare(Predicate::Lt), vec![counter, end], Type::BOOL);
+    let own = place.kernel.region(region).params[0];
+    let regions = [place.kernel.new_region(), place.kernel.new_region()];
+    let results: Vec<ValueId> = loads
+        .iter()
+        .map(|load| {
+            let ty = place.kernel.ty(load.results[0]).clone();
+            place.kernel.new_value(ty, None)
+        })
+        .collect();
+    let mut then = Inserter::new(place.kernel, regions[0], 0);
+    let loaded = loads.iter().map(|load| then.again(load, own, counter)).collect();
+    then.finish(loaded);
+    let mut rest = Inserter::new(place.kernel, regions[1], 0);
+    let values = match otherwise {
+        Some(values) => values.to_vec(),
+        None => results.iter().map(|&result| rest.zeros(result)).collect(),
+    };
+    rest.finish(values);
+    let loc = loads[0].loc;
+    let data = OpData {
+        op: Op::If,
+        operands: vec![exists],
+        results: results.clone(),
+        regions: regions.to_vec(),
+        loc,
+    };
+    place.insert(data);
+    results
+}
+
+/// Whether an op of a loop loads a tile whose index is the counter or doesn't change, of a tensor that nobody writes.
+fn follows_counter(kernel: &Kernel, op: OpId, region: RegionId, inside: &HashSet<ValueId>) -> bool {
+    let data = kernel.op(op);
+    let Some(load) = data.load() else { return false };
+    let counter = kernel.region(region).params[0];
+    let view = kernel.ty(load.view).as_partition().expect("verified: a view");
+    let outside = |value: &ValueId| !inside.contains(value);
+    !view.tensor.mutable
+        && outside(&load.view)
+        && load.pad.is_none_or(|pad| outside(&pad))
+        && load.index.contains(&counter)
+        && load.index.iter().all(|index| *index == counter || outside(index))
+}
+
+/// Everything that a region defines, in nested ones too.
+fn defined_in(kernel: &Kernel, region: RegionId) -> HashSet<ValueId> {
+    let mut regions = vec![region];
+    let mut defined = HashSet::new();
+    while let Some(region) = regions.pop() {
+        let data = kernel.region(region);
+        defined.extend(data.params.iter().copied());
+        for &op in &data.ops {
+            defined.extend(kernel.op(op).results.iter().copied());
+            regions.extend(kernel.op(op).regions.iter().copied());
+        }
+    }
+    defined
+}
+
+fn registers(kernel: &Kernel, tile: ValueId, threads: Threads) -> u64 {
+    let elements: u64 = super::shape_of(kernel, tile).expect("verified: a tile").iter().product();
+    let bytes = kernel.ty(tile).elem().known().expect("an instance has no dtype parameters").bytes() as u64;
+    (elements * bytes).div_ceil(4 * threads.count())
+}
+
+/// The region that an op stands in.
+fn home_of(kernel: &Kernel, op: OpId) -> Option<RegionId> {
+    let nested = kernel.walk().into_iter().flat_map(|op| kernel.op(op).regions.clone());
+    std::iter::once(kernel.body()).chain(nested).find(|&region| kernel.region(region).ops.contains(&op))
+}
+
+fn position(kernel: &Kernel, region: RegionId, op: OpId) -> usize {
+    let ops = &kernel.region(region).ops;
+    ops.iter().position(|&other| other == op).expect("the op stands in the region")
+}
+
+fn position_of_product(kernel: &Kernel, region: RegionId) -> usize {
+    let ops = &kernel.region(region).ops;
+    ops.iter().position(|&op| kernel.op(op).op == Op::Mma).expect("the region has a product")
+}
+
+/// A place in a region where ops are added, one after the other.
+struct Inserter<'k> {
+    kernel: &'k mut Kernel,
+    region: RegionId,
+    at: usize,
+}
+
+impl<'k> Inserter<'k> {
+    fn new(kernel: &'k mut Kernel, region: RegionId, at: usize) -> Self {
+        Inserter { kernel, region, at }
+    }
+
+    fn insert(&mut self, data: OpData) {
+        let op = self.kernel.new_op(data);
+        self.kernel.region_mut(self.region).ops.insert(self.at, op);
+        self.at += 1;
+    }
+
+    fn emit(&mut self, op: Op, operands: Vec<ValueId>, ty: Type) -> ValueId {
+        let result = self.kernel.new_value(ty, None);
+        self.insert(OpData { op, operands, results: vec![result], regions: Vec::new(), loc: Loc::UNKNOWN });
+        result
+    }
+
+    fn finish(&mut self, values: Vec<ValueId>) {
+        let (results, regions) = (Vec::new(), Vec::new());
+        self.insert(OpData { op: Op::Yield, operands: values, results, regions, loc: Loc::UNKNOWN });
+    }
+
+    /// The load once more, at another count.
+    fn again(&mut self, load: &OpData, counter: ValueId, count: ValueId) -> ValueId {
+        let mut data = load.clone();
+        data.operands.iter_mut().filter(|operand| **operand == counter).for_each(|operand| *operand = count);
+        let ty = self.kernel.ty(data.results[0]).clone();
+        data.results = vec![self.kernel.new_value(ty, None)];
+        let result = data.results[0];
+        self.insert(data);
+        result
+    }
+
+    fn zeros(&mut self, like: ValueId) -> ValueId {
+        let ty = self.kernel.ty(like).clone();
+        let elem = ty.elem().clone();
+        let float = elem.known().is_some_and(DType::is_float);
+        let value = if float { Literal::Float(0.0) } else { Literal::Int(0) };
+        let zero = self.emit(Op::Constant { value, elem: elem.clone() }, vec![], Type::scalar(elem));
+        let shape = ty.as_tile().expect("a load gives a tile").shape.clone();
+        self.emit(Op::Splat(shape), vec![zero], ty)
+    }
+
+    /// Makes what a load gives a value that the loop carries; the load goes.
+    fn carry(&mut self, for_op: OpId, region: RegionId, load: OpId) -> ValueId {
+        let loaded = self.kernel.op(load).results[0];
+        let ty = self.kernel.ty(loaded).clone();
+        let result = self.kernel.new_value(ty.clone(), None);
+        self.kernel.op_mut(for_op).results.push(result);
+        let ops = &mut self.kernel.region_mut(region).ops;
+        ops.retain(|&op| op != load);
+        // The load's result is now the parameter: its uses stay.
+        self.kernel.op_mut(load).results.clear();
+        self.kernel.region_mut(region).params.push(loaded);
+        loaded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Array, Binding, Instance, TargetDesc, interp, specialize, text, verify};
+
+    const MATMUL: &str = "\
+kernel @matmul<B>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>) {
+  %va = partition %a [B, B] : partition<m x k x f32, [B, B]>
+  %vb = partition %b [B, B] : partition<k x n x f32, [B, B]>
+  %vc = partition %c [B, B] : mut partition<m x n x f32, [B, B]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : f32
+  %zero = splat %pad : tile<B x B x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, B) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<B x B x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<B x B x f32>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<B x B x f32>
+    %next = mma %ta, %tb, %acc : tile<B x B x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+    fn rewritten(tile: usize) -> (Instance, Instance) {
+        let kernel = verify(text::parse(MATMUL).unwrap()).unwrap();
+        let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(tile))]).unwrap();
+        let threads = Threads::of(128, TargetDesc::named("sm_80").unwrap());
+        let ahead = instance.clone().rewrite("ahead", |kernel| run(kernel, threads));
+        (instance, ahead)
+    }
+
+    #[test]
+    fn tiles_of_the_next_turn_are_loaded_before_the_product() {
+        insta::assert_snapshot!(text::print(&rewritten(16).1));
+    }
+
+    #[test]
+    fn the_product_is_the_same_for_any_number_of_turns() {
+        let (plain, ahead) = rewritten(4);
+        for k in [0, 1, 4, 5, 12] {
+            let number = |seed: usize| move |i: usize| ((i * 7 + seed * 5) % 11) as f64 - 5.0;
+            let array = |shape: [usize; 2], seed| {
+                let values = (0..shape[0] * shape[1]).map(number(seed)).collect();
+                Array::new(DType::F32, shape.to_vec(), crate::array::Elements::Float(values))
+            };
+            let mut expected = vec![array([6, k], 1), array([k, 5], 2), array([6, 5], 3)];
+            let mut found = expected.clone();
+            interp::run(&plain, &mut expected).unwrap();
+            interp::run(&ahead, &mut found).unwrap();
+            assert_eq!(found, expected, "k = {k}");
+        }
+    }
+
+    #[test]
+    fn tiles_that_would_take_too_many_registers_are_loaded_when_they_are_needed() {
+        let (plain, ahead) = rewritten(128);
+        assert_eq!(text::print(&plain), text::print(&ahead));
+    }
+}
