@@ -1,23 +1,56 @@
-//! The text of a scheduled kernel: its IR, with every tile's distribution beside its definition.
+//! The text of a scheduled kernel: its IR, and beside the definition of every tile where it lies and how it gets there.
+//! Distributions are numbered in the order in which they appear, and told before the kernel.
 
-use super::Scheduled;
-use crate::kernel::ValueId;
+use super::{Read, Scheduled, Way};
+use crate::kernel::{OpId, ValueId};
 use crate::text::print_with_notes;
 use std::collections::HashMap;
+use std::fmt::Write;
+use tile_layout::linear::Distribution;
 
 /// The kernel's text, with the number of threads and what they hold.
 pub fn print(scheduled: &Scheduled) -> String {
+    let mut numbers: HashMap<&Distribution, usize> = HashMap::new();
     let threads = scheduled.threads();
-    let vectors: HashMap<ValueId, u64> = scheduled
-        .accesses
-        .iter()
-        .flat_map(|(&op, access)| scheduled.op(op).results.iter().map(|&result| (result, access.vector)))
-        .collect();
-    let note = |value| {
-        let distribution = scheduled.distributions.get(&value)?;
-        let vector = vectors.get(&value).map_or_else(String::new, |vector| format!("vector {vector}, "));
-        Some(format!("{vector}{distribution}"))
+    let mut text = format!("; {} warps of {} lanes\n", threads.warps, threads.lanes);
+    for tile in scheduled.value_ids() {
+        let Some(distribution) = scheduled.distributions.get(&tile) else { continue };
+        let next = numbers.len();
+        if *numbers.entry(distribution).or_insert(next) == next {
+            let _ = writeln!(text, "; #{next} {distribution}");
+        }
+    }
+    let ops = scheduled.walk();
+    let definitions: HashMap<ValueId, OpId> =
+        ops.iter().flat_map(|&op| scheduled.op(op).results.iter().map(move |&result| (result, op))).collect();
+    let note = |value: ValueId| {
+        let number = numbers[scheduled.distributions.get(&value)?];
+        let how = definitions.get(&value).and_then(|&op| how(scheduled, op));
+        Some(how.map_or_else(|| format!("#{number}"), |how| format!("#{number} {how}")))
     };
-    let text = print_with_notes(scheduled, &note);
-    format!("; {} warps of {} lanes\n{text}", threads.warps, threads.lanes)
+    text + &print_with_notes(scheduled, &note)
+}
+
+/// How an op's result gets where it lies, in words.
+fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
+    if let Some(access) = scheduled.accesses.get(&op) {
+        return Some(format!("by {}", access.vector));
+    }
+    if let Some(product) = scheduled.products.get(&op) {
+        return Some(product.instruction.shape.to_string());
+    }
+    let way = match scheduled.ways.get(&op)? {
+        Way::Renamed(_) => "renamed".to_owned(),
+        Way::RowMajor => "through shared memory".to_owned(),
+        Way::Swizzled(swizzled) => {
+            let read = match &swizzled.read {
+                Read::Slots(width) => format!("read by {width}"),
+                Read::Matrices(load) if load.transposed => format!("{} transposed matrices", load.matrices),
+                Read::Matrices(load) => format!("{} matrices", load.matrices),
+            };
+            format!("through shared memory, written by {}, {read}", swizzled.write)
+        }
+    };
+    let staged = if scheduled.staged.contains_key(&op) { ", staged" } else { "" };
+    Some(format!("{way}{staged}"))
 }

@@ -73,3 +73,51 @@ kernel @matmul<B>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tens
 ";
     insta::assert_snapshot!(print(&scheduled(source, &[("B", 64)], "gfx942")));
 }
+
+const ATTENTION: &str = "\
+kernel @attention(%q: tensor<s x 64 x bf16>, %k: tensor<t x 64 x bf16>, %v: tensor<t x 64 x bf16>, %o: mut tensor<s x 64 x f32>) {
+  %vq = partition %q [64, 64] : partition<s x 64 x bf16, [64, 64]>
+  %vk = partition %k [32, 64] : partition<t x 64 x bf16, [32, 64]>
+  %vv = partition %v [32, 64] : partition<t x 64 x bf16, [32, 64]>
+  %vo = partition %o [64, 64] : mut partition<s x 64 x f32, [64, 64]>
+  %i, %j = block_index %vo : index, index
+  %pad = constant 0.0 : bf16
+  %zero = constant 0.0 : f32
+  %0 = constant 0 : index
+  %query = load_masked %vq[%i, %0] pad %pad : tile<64 x 64 x bf16>
+  %none = splat %zero : tile<64 x 64 x f32>
+  %end = extent ceil_div(t, 32) : index
+  %sum = for %p = %0 to %end carry (%acc = %none) : tile<64 x 64 x f32> {
+    %key = load_masked %vk[%p, %0] pad %pad : tile<32 x 64 x bf16>
+    %value = load_masked %vv[%p, %0] pad %pad : tile<32 x 64 x bf16>
+    %turned = permute %key [1, 0] : tile<64 x 32 x bf16>
+    %start = splat %zero : tile<64 x 32 x f32>
+    %scores = mma %query, %turned, %start : tile<64 x 32 x f32>
+    %most = reduce max %scores axis 1 : tile<64 x 1 x f32>
+    %all = broadcast %most : tile<64 x 32 x f32>
+    %less = sub %scores, %all : tile<64 x 32 x f32>
+    %weights = exp2 %less : tile<64 x 32 x f32>
+    %narrow = cast %weights : tile<64 x 32 x bf16>
+    %next = mma %narrow, %value, %acc : tile<64 x 64 x f32>
+    yield %next
+  }
+  store_masked %vo, %sum
+}
+";
+
+#[test]
+fn what_follows_a_product_by_rows_stays_in_its_threads() {
+    insta::assert_snapshot!(print(&scheduled(ATTENTION, &[], "sm_80")));
+}
+
+#[test]
+fn a_target_without_a_matching_instruction_multiplies_and_adds() {
+    let text = print(&scheduled(ATTENTION, &[], "gfx942"));
+    assert!(text.contains("m32n32k8"), "{text}");
+    let kernel = ATTENTION.replace("bf16", "f64").replace("f32", "f64").replace(
+        "%narrow = cast %weights : tile<64 x 32 x f64>",
+        "%narrow = neg %weights : tile<64 x 32 x f64>",
+    );
+    let text = print(&scheduled(&kernel, &[], "sm_80"));
+    assert!(text.contains("mma") && !text.contains("m16n8k"), "{text}");
+}

@@ -60,14 +60,9 @@ pub(super) fn staged(
         let result = kernel.op(op).results[0];
         let mut users = ops.iter().filter(|&&user| kernel.op(user).operands.contains(&result));
         let (&user, others) = (users.next()?, users.next());
-        let is_factor =
-            kernel.op(user).operands[..2].iter().filter(|&&operand| operand == result).count() == 1;
-        let stays = products.contains_key(&user)
-            && others.is_none()
-            && is_factor
-            && kernel.op(user).operands[2] != result
-            && region_of(op) == region_of(user);
-        stays.then_some((op, user))
+        let [a, b, _] = kernel.op(user).operands[..] else { return None };
+        let is_one_factor = products.contains_key(&user) && (a == result) != (b == result);
+        (is_one_factor && others.is_none() && region_of(op) == region_of(user)).then_some((op, user))
     };
     let swizzled = ways.iter().filter(|(_, way)| matches!(way, Way::Swizzled(_))).map(|(op, _)| op);
     swizzled.filter_map(reader).collect()
