@@ -11,6 +11,7 @@ use super::global::Global;
 use super::groups::Queues;
 use super::instruction::{Call, Instruction, Operation, Then};
 use super::mbarrier::Mbarriers;
+use super::operations::Resource;
 use super::order::{Clock, Ordering};
 use super::shadow::{Access, Cell};
 use super::stack;
@@ -114,6 +115,8 @@ pub(super) struct Block<'g> {
     pub(super) mbarriers: Mbarriers,
     pub(super) agents: Agents,
     pub(super) flights: Vec<Flight>,
+    /// The buffer resources that kernels of AMD's made.
+    pub(super) resources: Vec<Resource>,
     /// Turns given up since anybody got anywhere.
     idle_turns: u32,
     /// Accesses since the turn began.
@@ -463,6 +466,7 @@ impl<'g> Block<'g> {
             mbarriers: Mbarriers::default(),
             agents: Agents::default(),
             flights: Vec::new(),
+            resources: Vec::new(),
             idle_turns: 0,
             accesses: 0,
             fault: None,

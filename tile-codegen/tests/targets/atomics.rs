@@ -88,7 +88,9 @@ fn every_operation_agrees_with_the_evaluator() {
             [7, 40, 40].into_iter().enumerate().map(|(seed, n)| sample(dtype, &[n], seed)).collect();
         let mut expected = arguments.clone();
         interp::run(&instance, &mut expected).unwrap();
-        let simt = |threads| run_simt(&instance, &arguments, threads);
+        // Blocks share the elements, so a GPU's needs the scope of the device where one is said for a block.
+        let on_gpu = crate::support::instance(&source.replace(" block %c", " device %c"), &[]);
+        let simt = |threads| run_simt(&on_gpu, &arguments, threads);
         for found in [run_native(&instance, &arguments, &Options::default()), simt(None), simt(Some(4))] {
             for (found, expected) in found.iter().zip(&expected) {
                 close(found, expected, 0.0, &source);

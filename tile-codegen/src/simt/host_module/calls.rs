@@ -2,14 +2,14 @@
 //! memory, and are watched or refused where they do.
 
 use super::watch::watched_space;
-use super::{Rewriter, place};
+use super::{Rewriter, instructions, place};
 use crate::simt::block::AccessKind;
 use crate::simt::instruction::{Instruction, Slot};
 use crate::simt::operations;
 use crate::simt::runtime::{EXECUTE, pack_access};
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::prelude::{LLVMTypeRef, LLVMValueRef};
-use inkwell::llvm_sys::{LLVMAttributeFunctionIndex, LLVMTypeKind};
+use inkwell::llvm_sys::{LLVMAttributeFunctionIndex, LLVMOpcode, LLVMTypeKind};
 use inkwell::types::AsTypeRef;
 use std::ffi::CStr;
 
@@ -38,12 +38,40 @@ impl Rewriter<'_, '_> {
             if let Some(operation) = operations::find(&name, self.gpu) {
                 return self.bind(call, name, operation);
             }
+            if LLVMIsDeclaration(callee) == 0 {
+                return self.check_function(callee, &name);
+            }
             let of_target = ["llvm.nvvm.", "llvm.amdgcn."].iter().any(|start| name.starts_with(start));
             if !name.starts_with("llvm.") || of_target {
                 return Err(format!("the executor of GPU code has no `{name}`"));
             }
             self.generic_intrinsic(call, callee, &name)
         }
+    }
+
+    /// A function of the module may stay as it is if it touches nobody's memory.
+    unsafe fn check_function(&self, function: LLVMValueRef, name: &str) -> Result<(), String> {
+        let refused = || Err(format!("the executor of GPU code can't watch what the function `{name}` does"));
+        // SAFETY: the callee has a body, and the kinds of values are asked first.
+        unsafe {
+            for instruction in instructions(function) {
+                let address = match LLVMGetInstructionOpcode(instruction) {
+                    LLVMOpcode::LLVMLoad | LLVMOpcode::LLVMAtomicRMW | LLVMOpcode::LLVMAtomicCmpXchg => 0,
+                    LLVMOpcode::LLVMStore => 1,
+                    LLVMOpcode::LLVMFence => return refused(),
+                    LLVMOpcode::LLVMCall => {
+                        let callee = LLVMGetCalledValue(instruction);
+                        let pure = LLVMIsAInlineAsm(callee).is_null() && touches_nothing(callee);
+                        if pure { continue } else { return refused() }
+                    }
+                    _ => continue,
+                };
+                if watched_space(LLVMGetOperand(instruction, address)).is_some() {
+                    return refused();
+                }
+            }
+        }
+        Ok(())
     }
 
     unsafe fn generic_intrinsic(
@@ -54,10 +82,7 @@ impl Rewriter<'_, '_> {
     ) -> Result<(), String> {
         // SAFETY: the callee is a function, and the kinds of operands are those of the named intrinsics.
         unsafe {
-            let kind = LLVMGetEnumAttributeKindForName(c"memory".as_ptr(), 6);
-            let memory = LLVMGetEnumAttributeAtIndex(callee, LLVMAttributeFunctionIndex, kind);
-            let pure = !memory.is_null() && LLVMGetEnumAttributeValue(memory) == 0;
-            if pure || HARMLESS.iter().any(|harmless| name.starts_with(harmless)) {
+            if touches_nothing(callee) || HARMLESS.iter().any(|harmless| name.starts_with(harmless)) {
                 return Ok(());
             }
             let copies = ["llvm.memcpy.", "llvm.memmove."].iter().any(|start| name.starts_with(start));
@@ -200,5 +225,15 @@ impl Rewriter<'_, '_> {
                 LLVMBuildInsertValue(builder, whole, value, i as u32, c"".as_ptr())
             })
         }
+    }
+}
+
+/// Whether a function's attributes say that it touches no memory.
+unsafe fn touches_nothing(function: LLVMValueRef) -> bool {
+    // SAFETY: the value is a function.
+    unsafe {
+        let kind = LLVMGetEnumAttributeKindForName(c"memory".as_ptr(), 6);
+        let memory = LLVMGetEnumAttributeAtIndex(function, LLVMAttributeFunctionIndex, kind);
+        !memory.is_null() && LLVMGetEnumAttributeValue(memory) == 0
     }
 }

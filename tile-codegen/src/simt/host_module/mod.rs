@@ -69,7 +69,7 @@ pub(super) fn rewrite<'c>(
         // What a launch copies into the kernel's parameters stays where the caller has it.
         kernel.remove_enum_attribute(AttributeLoc::Param(parameter), by_value);
     }
-    let own = instructions(kernel);
+    let own = instructions(kernel.as_value_ref());
     let mut rewriter = Rewriter::new(ir, kernel, gpu, host.layout());
     rewriter.replace_shared_memory(kernel)?;
     for instruction in own {
@@ -101,11 +101,11 @@ fn add_entry<'c>(ir: &Ir<'c>, kernel: FunctionValue<'c>, name: &str) {
     ir.return_void();
 }
 
-fn instructions(function: FunctionValue<'_>) -> Vec<LLVMValueRef> {
+fn instructions(function: LLVMValueRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     // SAFETY: the function is alive, and nothing is changed while its lists are walked.
     unsafe {
-        let mut block = LLVMGetFirstBasicBlock(function.as_value_ref());
+        let mut block = LLVMGetFirstBasicBlock(function);
         while !block.is_null() {
             let mut instruction = LLVMGetFirstInstruction(block);
             while !instruction.is_null() {
@@ -203,7 +203,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
     fn stack_bytes(&self, kernel: FunctionValue<'_>) -> Result<usize, String> {
         const FORMS: usize = 4;
         let mut bytes = 0usize;
-        for instruction in instructions(kernel) {
+        for instruction in instructions(kernel.as_value_ref()) {
             // SAFETY: as said above.
             let own = unsafe {
                 match LLVMGetInstructionOpcode(instruction) {

@@ -4,9 +4,14 @@
 //! Written from the vendors' manuals alone: it is the second opinion on what the emitter believes of them.
 
 mod barriers;
+mod buffers;
+mod copies;
 mod hints;
 mod lanes;
+mod mbarriers;
 mod shuffle;
+
+pub(super) use buffers::Resource;
 
 use super::host_module::Gpu;
 use super::instruction::Operation;
@@ -15,12 +20,18 @@ use super::matrix;
 /// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
 pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("llvm.nvvm.") {
-        let families: [fn(&str) -> Option<Operation>; 4] =
-            [hints::nvidia, barriers::nvidia, shuffle::find, matrix::nvidia::find];
+        let families: [fn(&str) -> Option<Operation>; 6] = [
+            hints::nvidia,
+            barriers::nvidia,
+            shuffle::find,
+            matrix::nvidia::find,
+            copies::find,
+            mbarriers::find,
+        ];
         return families.iter().find_map(|find| find(name));
     }
     if let Some(name) = name.strip_prefix("llvm.amdgcn.") {
-        let families: [fn(&str) -> Option<Operation>; 2] = [hints::amd, barriers::amd];
+        let families: [fn(&str) -> Option<Operation>; 3] = [hints::amd, barriers::amd, buffers::find];
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| lanes::find(name, gpu)).or_else(|| matrix::amd::find(name, gpu));
     }

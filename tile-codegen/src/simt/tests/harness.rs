@@ -22,9 +22,9 @@ fn declarations(body: &str) -> String {
     let mut text = String::new();
     for line in body.lines() {
         let Some((_, call)) = line.split_once("call ") else { continue };
-        let (Some(at), Some(end)) = (call.find('@'), call.find('(').filter(|_| true)) else { continue };
-        // A result may be a structure, whose type has no parenthesis.
-        let name = &call[at..end.max(at)];
+        let Some(at) = call.find('@') else { continue };
+        let end = at + call[at..].find('(').expect("a call has operands");
+        let name = &call[at..end];
         if declared.contains(&name) {
             continue;
         }

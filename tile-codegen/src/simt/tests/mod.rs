@@ -2,6 +2,8 @@
 //! ([`removed`]), and hand-written ones for every instruction ([`harness`]).
 
 mod barriers;
+mod buffers;
+mod copies;
 mod harness;
 mod lanes;
 mod matrices;
