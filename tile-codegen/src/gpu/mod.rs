@@ -6,6 +6,7 @@
 //! before LLVM is asked.
 
 mod atomics;
+mod declared;
 mod dialect;
 mod distribution;
 mod fragment;
@@ -148,6 +149,7 @@ fn emit(
 }
 
 fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
+    declared::expand(ir).map_err(|message| Error::Llvm { kernel: kernel.to_owned(), message })?;
     let text = machine.emit(kernel, &ir.module, FileType::Assembly)?;
     let text = String::from_utf8(text)
         .map_err(|error| Error::Llvm { kernel: kernel.to_owned(), message: error.to_string() })?;

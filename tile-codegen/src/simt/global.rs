@@ -68,11 +68,6 @@ impl Global {
         Global { regions, published: HashMap::new(), prefetched: Vec::new() }
     }
 
-    /// Whether these bytes belong to an argument.
-    pub(super) fn holds(&self, address: u64, bytes: usize) -> bool {
-        self.regions.iter().any(|region| region.holds(address, bytes))
-    }
-
     /// The region of some bytes, and which of its bytes they are.
     fn find(&self, address: u64, bytes: usize) -> Result<(usize, Range<usize>), Problem> {
         let Some(found) = self.regions.iter().position(|region| region.holds(address, bytes)) else {

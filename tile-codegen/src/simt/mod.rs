@@ -29,11 +29,13 @@ mod order;
 mod runtime;
 mod shadow;
 mod stack;
+mod tensor_map;
 #[cfg(test)]
 mod tests;
 
 pub use fault::{Earlier, Fault, Memory, Operation, Problem};
 pub use flight::Timing;
+pub use tensor_map::{Swizzle, TENSOR_MAP_BYTES, TensorElement, TensorMap};
 
 use crate::emit::Ir;
 use crate::error::Error;

@@ -8,6 +8,8 @@ mod calls;
 mod shared;
 mod watch;
 
+pub(super) use shared::WINDOW;
+
 use super::instruction::Instruction;
 use super::runtime::SHARED;
 use super::stack;

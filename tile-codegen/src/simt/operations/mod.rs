@@ -10,6 +10,7 @@ mod hints;
 mod lanes;
 mod mbarriers;
 mod shuffle;
+mod tensors;
 
 pub(super) use buffers::Resource;
 
@@ -20,13 +21,15 @@ use super::matrix;
 /// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
 pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("llvm.nvvm.") {
-        let families: [fn(&str) -> Option<Operation>; 6] = [
+        let families: [fn(&str) -> Option<Operation>; 8] = [
             hints::nvidia,
             barriers::nvidia,
             shuffle::find,
             matrix::nvidia::find,
             copies::find,
             mbarriers::find,
+            tensors::find,
+            matrix::wgmma::find_intrinsic,
         ];
         return families.iter().find_map(|find| find(name));
     }
@@ -35,7 +38,7 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| lanes::find(name, gpu)).or_else(|| matrix::amd::find(name, gpu));
     }
-    hints::assembly(name)
+    hints::assembly(name).or_else(|| matrix::wgmma::find(name))
 }
 
 /// Whether a name is that of an intrinsic, with or without the types that it is made for.

@@ -212,7 +212,8 @@ fn a_wait_that_nobody_can_end_is_told() {
 #[test]
 fn misuses_of_mbarriers() {
     let misuse = |problem: &Problem| matches!(problem, Problem::Misuse(_));
-    let many = "  %s = call i64 @llvm.nvvm.mbarrier.arrive.scope.cta.space.cta(ptr addrspace(3) %bar, i32 65)\n";
+    let many =
+        "  %s = call i64 @llvm.nvvm.mbarrier.arrive.scope.cta.space.cta(ptr addrspace(3) %bar, i32 65)\n";
     fails(&mbarrier(64, many), misuse);
     fails(&mbarrier(0, ARRIVE), misuse);
     fails(&mbarrier(64, ARRIVE).replace(BARRIER, ""), misuse);

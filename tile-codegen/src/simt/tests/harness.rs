@@ -2,7 +2,7 @@
 
 use crate::emit::{Features, Ir};
 use crate::simt::host_module::Gpu;
-use crate::simt::{Code, Fault, KERNEL, Problem, Region, Timing, Trace};
+use crate::simt::{Code, Fault, KERNEL, Problem, Region, TENSOR_MAP_BYTES, TensorMap, Timing, Trace};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use std::fmt::Write;
@@ -118,6 +118,17 @@ impl Kernel {
         blocks: u64,
         timing: Timing,
     ) -> Result<Trace, Fault> {
+        self.run_with_maps(arrays, &|_| Vec::new(), blocks, timing)
+    }
+
+    /// Runs blocks on arrays and then on tensor maps, which know where the arrays are.
+    pub(super) fn run_with_maps(
+        &self,
+        arrays: &mut [Vec<u32>],
+        maps: &dyn Fn(&[u64]) -> Vec<TensorMap>,
+        blocks: u64,
+        timing: Timing,
+    ) -> Result<Trace, Fault> {
         let mut slots: Vec<u64> = arrays.iter_mut().map(|array| array.as_mut_ptr() as u64).collect();
         let names = ["a", "b", "c", "d"];
         let regions = arrays
@@ -126,6 +137,9 @@ impl Kernel {
             .zip(&slots)
             .map(|((array, name), &start)| Region::new(name, start, array.len() * 4, true));
         let regions = regions.collect();
+        let maps = maps(&slots).into_iter().map(|map| Aligned(map.encode().expect("a legal map")));
+        let maps: Vec<Aligned> = maps.collect();
+        slots.extend(maps.iter().map(|map| map.0.as_ptr() as u64));
         slots.resize(8, 0);
         // SAFETY: there is a slot for each parameter, and the arrays are memory.
         unsafe { self.code.run(&slots, regions, blocks, timing) }
@@ -133,6 +147,23 @@ impl Kernel {
 
     pub(super) fn run(&self, arrays: &mut [Vec<u32>]) -> Result<Trace, Fault> {
         self.run_blocks(arrays, 1, Timing::Late)
+    }
+}
+
+/// A tensor map as a kernel's parameter.
+#[repr(align(64))]
+struct Aligned([u8; TENSOR_MAP_BYTES]);
+
+/// Words whose first lies at a multiple of 16 bytes, as tensors' do.
+pub(super) fn aligned(words: &[u32]) -> Vec<u32> {
+    // Such an allocation comes at the latest after a few tries, which are kept till then.
+    let mut kept = Vec::new();
+    loop {
+        let array = words.to_vec();
+        if array.as_ptr().addr().is_multiple_of(16) {
+            return array;
+        }
+        kept.push((array, vec![0u8; kept.len() + 1]));
     }
 }
 

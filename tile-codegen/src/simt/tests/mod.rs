@@ -11,3 +11,5 @@ mod orders;
 mod refusals;
 mod removed;
 mod shuffles;
+mod tensors;
+mod wgmma;
