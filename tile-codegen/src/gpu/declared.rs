@@ -14,6 +14,10 @@ use inkwell::values::{
     BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue,
 };
 
+/// The declarations that bring memory near.
+pub(super) const PREFETCH_LINE: &str = "tile.prefetch.line";
+pub(super) const PREFETCH_RANGE: &str = "tile.prefetch.range";
+
 /// What becomes of a call.
 struct Assembly {
     text: String,
@@ -23,22 +27,22 @@ struct Assembly {
 }
 
 /// LLVM's `memory(inaccessiblemem: readwrite)`: loads and stores may move past it, and it stays.
-const INACCESSIBLE_MEMORY: u64 = 0b1100;
+pub(super) const INACCESSIBLE_MEMORY: u64 = 0b1100;
 
 /// Puts inline PTX in place of every call of a declaration above.
 ///
 /// # Errors
 /// A call of a `tile.` declaration that isn't one of them, in words.
 pub(crate) fn expand(ir: &Ir<'_>) -> Result<(), String> {
-    let declared = |function: &FunctionValue<'_>| {
+    let (defined, declarations): (Vec<_>, Vec<_>) =
+        ir.module.get_functions().partition(|function| function.count_basic_blocks() > 0);
+    for function in declarations {
         let name = function.get_name().to_string_lossy().into_owned();
-        (name.starts_with("tile.") && function.count_basic_blocks() == 0).then_some(name)
-    };
-    let functions: Vec<_> = ir.module.get_functions().collect();
-    for function in functions.iter().copied() {
-        let Some(name) = declared(&function) else { continue };
+        if !name.starts_with("tile.") {
+            continue;
+        }
         let assembly = assembly(&name).ok_or_else(|| format!("no PTX instruction is called `{name}`"))?;
-        for call in calls(&functions, function) {
+        for call in calls(&defined, function) {
             replace(ir, function.get_type(), call, &assembly);
         }
         // SAFETY: nothing calls it any more.
@@ -47,15 +51,12 @@ pub(crate) fn expand(ir: &Ir<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The calls of a function among the module's.
+/// The calls of a function in others.
 fn calls<'c>(
     functions: &[FunctionValue<'c>],
     callee: FunctionValue<'c>,
 ) -> Vec<(InstructionValue<'c>, CallSiteValue<'c>)> {
-    let blocks = functions
-        .iter()
-        .filter(|function| **function != callee)
-        .flat_map(|function| function.get_basic_blocks());
+    let blocks = functions.iter().flat_map(|function| function.get_basic_blocks());
     let instructions = blocks.flat_map(|block| block.get_instructions().collect::<Vec<_>>());
     instructions
         .filter_map(|instruction| {
@@ -111,8 +112,8 @@ fn assembly(name: &str) -> Option<Assembly> {
         Some(Assembly { text: text.to_owned(), constraints: constraints.to_owned(), convergent: false })
     };
     match name {
-        "tile.prefetch.line" => statement("prefetch.global.L2 [$0];", "l"),
-        "tile.prefetch.range" => statement("cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"),
+        PREFETCH_LINE => statement("prefetch.global.L2 [$0];", "l"),
+        PREFETCH_RANGE => statement("cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"),
         _ => wgmma(name.strip_prefix("tile.wgmma.")?),
     }
 }
@@ -243,7 +244,7 @@ mod tests {
             ("tile.wgmma.m64n64k16.f32.bf16.bf16.rs.nb", &A_IN_REGISTERS, "float", 64),
             ("tile.wgmma.m64n24k8.f32.tf32.tf32.ss.ka.kb", &BOTH_SHARED, "float", 24),
             ("tile.wgmma.m64n32k32.f32.e4m3.e5m2.rs.kb", &A_IN_REGISTERS, "float", 32),
-            ("tile.wgmma.m64n96k32.s32.s8.u8.ss.ka.kb", &BOTH_SHARED, "i32", 96),
+            ("tile.wgmma.m64n96k32.s32.u8.u8.ss.ka.kb", &BOTH_SHARED, "i32", 96),
         ]
     }
 

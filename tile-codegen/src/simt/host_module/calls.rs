@@ -112,19 +112,16 @@ impl Rewriter<'_, '_> {
         }
     }
 
-    /// An empty statement gives its operand; others are instructions whose name is their text.
-    unsafe fn assembly(&mut self, call: LLVMValueRef, callee: LLVMValueRef) -> Result<(), String> {
+    /// An empty statement gives its operand.
+    unsafe fn assembly(&self, call: LLVMValueRef, statement: LLVMValueRef) -> Result<(), String> {
         // SAFETY: as said above.
         unsafe {
             let mut length = 0;
-            let text = LLVMGetInlineAsmAsmString(callee, &raw mut length);
+            let text = LLVMGetInlineAsmAsmString(statement, &raw mut length);
             if length != 0 {
                 let text = std::slice::from_raw_parts(text.cast::<u8>(), length);
-                let text = String::from_utf8_lossy(text).into_owned();
-                let Some(operation) = operations::find(&text, self.gpu) else {
-                    return Err(format!("the executor of GPU code can't run the assembly `{text}`"));
-                };
-                return self.bind(call, text, operation);
+                let text = String::from_utf8_lossy(text);
+                return Err(format!("the executor of GPU code can't run the assembly `{text}`"));
             }
             if LLVMGetTypeKind(LLVMTypeOf(call)) != LLVMTypeKind::LLVMVoidTypeKind {
                 LLVMReplaceAllUsesWith(call, LLVMGetOperand(call, 0));

@@ -46,19 +46,17 @@ pub(super) fn amd(name: &str) -> Option<Operation> {
     }
 }
 
-/// Statements of assembly that bring memory near, and the declarations that become them.
-pub(super) fn assembly(text: &str) -> Option<Operation> {
-    match text {
-        "prefetch.global.L2 [$0];" | "tile.prefetch.line" => Operation::alone(|block, call| {
+/// The declarations that bring memory near.
+pub(super) fn declared(name: &str) -> Option<Operation> {
+    match name {
+        "tile.prefetch.line" => Operation::alone(|block, call| {
             block.global.prefetched.push((call.word(0), None));
             Ok(Then::GoOn)
         }),
-        "cp.async.bulk.prefetch.L2.global [$0], $1;" | "tile.prefetch.range" => {
-            Operation::alone(|block, call| {
-                block.global.prefetched.push((call.word(0), Some(call.word(1))));
-                Ok(Then::GoOn)
-            })
-        }
+        "tile.prefetch.range" => Operation::alone(|block, call| {
+            block.global.prefetched.push((call.word(0), Some(call.word(1))));
+            Ok(Then::GoOn)
+        }),
         _ => None,
     }
 }
