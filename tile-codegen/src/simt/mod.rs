@@ -24,6 +24,7 @@ mod host_module;
 mod instruction;
 mod matrix;
 mod mbarrier;
+mod memory;
 mod operations;
 mod order;
 mod runtime;

@@ -173,7 +173,8 @@ pub(super) struct Clock {
 #[derive(Clone, Debug)]
 enum Brought {
     One(Snapshot),
-    Many(Joined),
+    /// With the least scope that holds all of them.
+    Many(Joined, Scope),
 }
 
 impl Clock {
@@ -267,7 +268,7 @@ impl Clock {
                         self.pending.push((brought, scope))
                     }
                     Brought::One(snapshot) => self.acquire(&snapshot),
-                    Brought::Many(joined) => self.absorb(&joined),
+                    Brought::Many(joined, _) => self.absorb(&joined),
                 }
             }
         }
@@ -279,7 +280,7 @@ impl Clock {
     fn reaches(&self, brought: &Brought, scope: Scope) -> bool {
         match brought {
             Brought::One(snapshot) => self.is_reached(snapshot, scope),
-            Brought::Many(_) => scope >= Scope::Block,
+            Brought::Many(_, needed) => scope >= *needed,
         }
     }
 
@@ -317,9 +318,9 @@ impl Clock {
         self.fenced.clone().filter(|fenced| fenced.scope >= scope)
     }
 
-    /// What came through an execution barrier, which an acquire fence will make use of.
-    pub(super) fn bring(&mut self, joined: &Joined, scope: Scope) {
-        self.pending.push((Brought::Many(joined.clone()), scope));
+    /// What came through an execution barrier, which an acquire fence will make use of that has at least this scope.
+    pub(super) fn bring(&mut self, joined: &Joined, needed: Scope) {
+        self.pending.push((Brought::Many(joined.clone(), needed), Scope::System));
     }
 
     /// Everything that comes before now is visible to the asynchronous proxy.

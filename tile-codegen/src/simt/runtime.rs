@@ -1,6 +1,7 @@
 //! The functions that rewritten code calls, and how numbers are packed into their arguments.
 
-use super::block::{self, AccessKind, Space, Touch, current};
+use super::block::{self, current};
+use super::memory::{AccessKind, Space, Touch};
 use super::order::{Ordering, Scope};
 use tile_ir::Loc;
 

@@ -3,8 +3,8 @@
 
 use super::watch::watched_space;
 use super::{Rewriter, instructions, place};
-use crate::simt::block::AccessKind;
 use crate::simt::instruction::{Instruction, Slot};
+use crate::simt::memory::AccessKind;
 use crate::simt::operations;
 use crate::simt::runtime::{EXECUTE, pack_access};
 use inkwell::llvm_sys::core::*;

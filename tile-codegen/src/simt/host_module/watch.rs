@@ -1,7 +1,7 @@
 //! Accesses and fences: before each of them the runtime is told.
 
 use super::{GENERIC, GLOBAL, Rewriter, SHARED_SPACE, place};
-use crate::simt::block::{AccessKind, Space};
+use crate::simt::memory::{AccessKind, Space};
 use crate::simt::order::{Ordering, Scope};
 use crate::simt::runtime::{ACCESS, FENCE, pack_access, pack_order, pack_place};
 use inkwell::llvm_sys::LLVMAtomicOrdering as Order;

@@ -10,6 +10,7 @@ mod matrices;
 mod orders;
 mod refusals;
 mod removed;
+mod rows;
 mod shuffles;
 mod tensors;
 mod wgmma;
