@@ -9,7 +9,7 @@ use super::fault::{Fault, Problem};
 use super::flight::{Flight, Timing};
 use super::global::Global;
 use super::groups::Queues;
-use super::instruction::{Call, Instruction, Operation, Then};
+use super::instruction::{Call, Instruction, Operation, Program, Then};
 use super::mbarrier::Mbarriers;
 use super::memory::Touch;
 use super::operations::Resource;
@@ -76,7 +76,7 @@ pub(super) struct Block<'g> {
     /// The thread that runs.
     pub(super) running: u32,
     pub(super) threads: Vec<Thread>,
-    program: &'g [Instruction],
+    pub(super) program: &'g Program,
     /// What is known of shared memory's bytes.
     pub(super) shared: Vec<Cell>,
     shared_address: *mut u8,
@@ -133,7 +133,7 @@ pub(super) fn access(touch: Touch) {
     }
     let problem = current(|block| block.touch(touch).err());
     if let Some(problem) = problem {
-        current(|block| block.fail(block.running, touch.place, problem));
+        current(|block| block.fail(block.running, block.place_of_access(touch), problem));
         give_up_turn();
         unreachable!("a block that failed isn't resumed");
     }
@@ -166,9 +166,12 @@ impl Block<'_> {
 
     fn execute(&mut self, number: u32, buffers: [*mut u8; 2]) -> Then {
         let (thread, program) = (self.running, self.program);
-        let instruction = &program[number as usize];
+        let instruction = &program.instructions[number as usize];
         let state = &mut self.threads[thread as usize];
         (state.buffers, state.last_atomic, state.at) = (buffers, None, Some(number));
+        if let Some(recorder) = &mut self.global.recorder {
+            recorder.instruction(number);
+        }
         // SAFETY: the code that calls gives buffers of its stack frame, and stays in the call meanwhile.
         let call = unsafe { Call::new(thread, number, instruction, buffers) };
         let result = match &instruction.operation {
@@ -186,16 +189,17 @@ impl Block<'_> {
 
     /// The call that a waiting thread is in.
     pub(super) fn call_of(&self, thread: u32, number: u32) -> Call<'static> {
-        let program: &[Instruction] = self.program;
+        let program: &Program = self.program;
         // SAFETY: the program outlives the block, and calls are used within it alone.
-        let instruction: &'static Instruction = unsafe { &*ptr::from_ref(&program[number as usize]) };
+        let instruction: &'static Instruction =
+            unsafe { &*ptr::from_ref(&program.instructions[number as usize]) };
         // SAFETY: a thread that waits in an instruction keeps the frame with its buffers.
         unsafe { Call::new(thread, number, instruction, self.threads[thread as usize].buffers) }
     }
 
     /// The instruction of a number.
     pub(super) fn instruction(&self, number: u32) -> &Instruction {
-        &self.program[number as usize]
+        &self.program.instructions[number as usize]
     }
 
     /// A thread that reads the same address atomically once more may wait for another one: that one's turn comes.
@@ -205,7 +209,7 @@ impl Block<'_> {
         let polls = atomic.is_some() && thread.last_atomic == atomic;
         thread.last_atomic = atomic;
         if polls {
-            self.idles_for(touch.place, None);
+            self.idles_for(self.place_of_access(*touch), None);
         }
         polls
     }
@@ -234,7 +238,7 @@ pub(super) struct Start<'g> {
     pub(super) number: u64,
     pub(super) geometry: Geometry,
     pub(super) timing: Timing,
-    pub(super) program: &'g [Instruction],
+    pub(super) program: &'g Program,
     pub(super) shared_address: *mut u8,
     pub(super) shared_bytes: usize,
     pub(super) global: &'g mut Global,

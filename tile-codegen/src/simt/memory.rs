@@ -2,6 +2,7 @@
 //! memory knows.
 
 use super::block::Block;
+use super::counters::Site;
 use super::fault::{Memory, Problem};
 use super::instruction::Call;
 use super::order::Ordering;
@@ -19,7 +20,8 @@ const ACCESSES_PER_TURN: u32 = 1 << 27;
 pub(super) struct Touch {
     pub(super) address: u64,
     pub(super) kind: AccessKind,
-    pub(super) place: Loc,
+    /// Its number among the code's accesses.
+    pub(super) number: u32,
 }
 
 /// An address space that is watched.
@@ -45,7 +47,8 @@ pub(super) struct AccessKind {
 
 impl Block<'_> {
     pub(super) fn touch(&mut self, touch: Touch) -> Result<(), Problem> {
-        let Touch { address, kind, place } = touch;
+        let Touch { address, kind, number } = touch;
+        let place = self.place_of_access(touch);
         let excess = address % kind.alignment;
         if excess != 0 {
             return Err(Problem::Misaligned { alignment: kind.alignment, excess });
@@ -68,6 +71,7 @@ impl Block<'_> {
         let (running, atomic) = (self.running, kind.atomic.map(|order| order.scope));
         let moment = self.threads[running as usize].clock.moment();
         let access = Access { moment, reads: kind.reads, writes: kind.writes, atomic, place };
+        self.record(Site::Code(number), running, shared, [address, kind.bytes]);
         if shared {
             self.note_shared(running, address, bytes, access)?;
         } else {
@@ -78,6 +82,18 @@ impl Block<'_> {
             self.global.synchronize(address, [kind.reads, kind.writes], order, clock);
         }
         Ok(())
+    }
+
+    /// The op of an access.
+    pub(super) fn place_of_access(&self, touch: Touch) -> Loc {
+        self.program.accesses[touch.number as usize].1
+    }
+
+    fn record(&mut self, site: Site, thread: u32, shared: bool, access: [u64; 2]) {
+        let warp = self.geometry.warp;
+        if let Some(recorder) = &mut self.global.recorder {
+            recorder.access(site, thread, warp, shared, access);
+        }
     }
 
     /// Notes an access of a thread to shared or global memory.
@@ -182,6 +198,12 @@ impl Block<'_> {
         if excess != 0 {
             return Err(Problem::Misaligned { alignment: alignment as u64, excess });
         }
+        self.record(
+            Site::Instruction(call.number),
+            call.thread,
+            self.is_shared(address),
+            [address, bytes as u64],
+        );
         let moment = self.threads[call.thread as usize].clock.moment();
         let access = Access { moment, reads: !writes, writes, atomic: None, place: call.place() };
         self.note(call.thread, address, bytes, access)

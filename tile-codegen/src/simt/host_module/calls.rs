@@ -75,7 +75,7 @@ impl Rewriter<'_, '_> {
     }
 
     unsafe fn generic_intrinsic(
-        &self,
+        &mut self,
         call: LLVMValueRef,
         callee: LLVMValueRef,
         name: &str,
@@ -98,7 +98,7 @@ impl Rewriter<'_, '_> {
     }
 
     /// Watches the bytes from an operand on, as many as the third operand says.
-    unsafe fn watch_range(&self, call: LLVMValueRef, operand: u32, writes: bool) {
+    unsafe fn watch_range(&mut self, call: LLVMValueRef, operand: u32, writes: bool) {
         // SAFETY: the operands are a pointer and a number.
         unsafe {
             let address = LLVMGetOperand(call, operand);
@@ -108,7 +108,7 @@ impl Rewriter<'_, '_> {
             let bytes = LLVMBuildIntCast2(builder, LLVMGetOperand(call, 2), self.word(), 0, c"".as_ptr());
             let bytes = LLVMBuildShl(builder, bytes, self.constant(32), c"".as_ptr());
             let kind = LLVMBuildOr(builder, bytes, self.constant(pack_access(kind)), c"".as_ptr());
-            self.judge(call, address, kind);
+            self.judge(call, address, kind, "copy");
         }
     }
 
@@ -144,7 +144,7 @@ impl Rewriter<'_, '_> {
                 (0..LLVMGetNumArgOperands(call)).map(|i| LLVMGetOperand(call, i)).collect();
             let types: Vec<_> = operands.iter().map(|&operand| LLVMTypeOf(operand)).collect();
             let results = self.elements(LLVMTypeOf(call));
-            let number = self.constant(self.program.len() as u64);
+            let number = self.constant(self.program.instructions.len() as u64);
             let instruction = Instruction {
                 name,
                 place: place(call),
@@ -162,7 +162,7 @@ impl Rewriter<'_, '_> {
                 LLVMReplaceAllUsesWith(call, result);
             }
             LLVMInstructionEraseFromParent(call);
-            self.program.push(instruction);
+            self.program.instructions.push(instruction);
             Ok(())
         }
     }

@@ -10,7 +10,7 @@ mod watch;
 
 pub(super) use shared::WINDOW;
 
-use super::instruction::Instruction;
+use super::instruction::Program;
 use super::runtime::SHARED;
 use super::stack;
 use crate::emit::Ir;
@@ -35,8 +35,8 @@ const SHARED_SPACE: u32 = 3;
 
 /// What becomes of a module.
 pub(super) struct Rewritten {
-    /// What the executor carries out itself, by the numbers that the code has.
-    pub(super) program: Vec<Instruction>,
+    /// What the code refers to by numbers.
+    pub(super) program: Program,
     /// Bytes of stack that a thread needs.
     pub(super) stack: usize,
 }
@@ -134,7 +134,7 @@ struct Rewriter<'a, 'c> {
     ir: &'a Ir<'c>,
     gpu: Gpu<'a>,
     layout: TargetData,
-    program: Vec<Instruction>,
+    program: Program,
     /// The address of shared memory, which the kernel asks for first.
     base: LLVMValueRef,
     /// Places for the buffers of operands and results, and the bytes that they need.
@@ -147,8 +147,15 @@ struct Rewriter<'a, 'c> {
 impl<'a, 'c> Rewriter<'a, 'c> {
     fn new(ir: &'a Ir<'c>, kernel: FunctionValue<'c>, gpu: Gpu<'a>, layout: TargetData) -> Rewriter<'a, 'c> {
         let null = std::ptr::null_mut();
-        let mut rewriter =
-            Rewriter { ir, gpu, layout, program: Vec::new(), base: null, buffers: [null; 2], needed: [0; 2] };
+        let mut rewriter = Rewriter {
+            ir,
+            gpu,
+            layout,
+            program: Program::default(),
+            base: null,
+            buffers: [null; 2],
+            needed: [0; 2],
+        };
         // SAFETY: as said above.
         unsafe {
             let first = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(kernel.as_value_ref()));

@@ -2,7 +2,7 @@
 
 use crate::emit::{Features, Ir};
 use crate::simt::host_module::Gpu;
-use crate::simt::{Code, Fault, KERNEL, Problem, Region, TENSOR_MAP_BYTES, TensorMap, Timing, Trace};
+use crate::simt::{Code, Fault, KERNEL, Mode, Problem, Region, TENSOR_MAP_BYTES, TensorMap, Timing, Trace};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use std::fmt::Write;
@@ -142,7 +142,7 @@ impl Kernel {
         slots.extend(maps.iter().map(|map| map.0.as_ptr() as u64));
         slots.resize(8, 0);
         // SAFETY: there is a slot for each parameter, and the arrays are memory.
-        unsafe { self.code.run(&slots, regions, blocks, timing) }
+        unsafe { self.code.run(&slots, regions, blocks, Mode { timing, counted: true }) }
     }
 
     pub(super) fn run(&self, arrays: &mut [Vec<u32>]) -> Result<Trace, Fault> {

@@ -4,6 +4,7 @@
 mod barriers;
 mod buffers;
 mod copies;
+mod costs;
 mod harness;
 mod lanes;
 mod matrices;
