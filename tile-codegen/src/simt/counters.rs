@@ -4,7 +4,7 @@
 //! Lanes of a warp that access memory at the same instruction for the same time in a row count as one access of the
 //! warp. Shared memory has 32 banks of four bytes; an access is carried out in parts of up to 128 bytes, and a part
 //! takes as many turns as the fullest bank has different words. Global memory is read and written in sectors of 32
-//! bytes.
+//! bytes. Asynchronous copies aren't counted as accesses.
 
 use super::instruction::Program;
 use std::collections::{BTreeMap, HashMap};
@@ -50,13 +50,16 @@ pub(super) enum Site {
     Instruction(u32),
 }
 
+/// Addresses and bytes that the lanes of a warp access together.
+type Lanes = Vec<(u64, u64)>;
+
 /// Accesses as they are made.
 #[derive(Default)]
 pub(super) struct Recorder {
     /// How often a thread came to a site.
     times: HashMap<(Site, u32), u32>,
     /// What the lanes of a warp accessed, per site, kind of memory, and time in a row.
-    warps: BTreeMap<(Site, bool), BTreeMap<(u32, u32), Vec<(u64, u64)>>>,
+    warps: BTreeMap<(Site, bool), BTreeMap<(u32, u32), Lanes>>,
     accesses: BTreeMap<(Site, bool), [u64; 4]>,
     instructions: BTreeMap<u32, u64>,
 }

@@ -157,7 +157,7 @@ impl TensorMap {
                 self.strides.len()
             ));
         }
-        if self.address % 16 != 0 || self.strides.iter().any(|stride| stride % 16 != 0) {
+        if !self.address.is_multiple_of(16) || self.strides.iter().any(|stride| !stride.is_multiple_of(16)) {
             return Err(format!(
                 "address {:#x} and strides {:?} are to be multiples of 16 bytes",
                 self.address, self.strides
@@ -167,7 +167,7 @@ impl TensorMap {
             return Err(format!("a box has 1 to 256 elements per dimension, not {extent}"));
         }
         let inner = u64::from(self.tile[0]) * self.element.bytes() as u64;
-        if inner % 16 != 0 {
+        if !inner.is_multiple_of(16) {
             return Err(format!("the first extent of a box is to be a multiple of 16 bytes, not {inner}"));
         }
         match self.swizzle.span() {

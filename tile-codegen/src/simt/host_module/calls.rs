@@ -213,9 +213,9 @@ impl Rewriter<'_, '_> {
                 LLVMSetAlignment(loaded, 8);
                 loaded
             };
-            let values = elements.iter().zip(slots).map(load);
+            let mut values = elements.iter().zip(slots).map(load);
             if LLVMGetTypeKind(ty) != LLVMTypeKind::LLVMStructTypeKind {
-                return values.last().expect("the result has an element");
+                return values.next().expect("the result has an element");
             }
             let whole = LLVMGetPoison(ty);
             values.enumerate().fold(whole, |whole, (i, value)| {

@@ -62,7 +62,7 @@ pub(super) fn find(name: &str) -> Option<Operation> {
 
 fn map_of(call: &Call<'_>, operand: usize, rank: usize) -> Result<TensorMap, Problem> {
     let address = call.word(operand);
-    if address % 64 != 0 {
+    if !address.is_multiple_of(64) {
         return Err(Problem::Misaligned { alignment: 64, excess: address % 64 });
     }
     // SAFETY: the address is that of a kernel's parameter of so many bytes, for which the caller of the kernel vouches.
@@ -116,14 +116,14 @@ fn pieces(
 /// The address of the tensor's first element on a line of the box; `None` if the line is outside.
 fn line_address(map: &TensorMap, coordinates: &[i64], mut line: usize) -> Option<u64> {
     let mut address = map.address;
-    for dimension in 1..map.extents.len() {
-        let extent = map.tile[dimension] as usize;
-        let coordinate = coordinates[dimension] + (line % extent) as i64;
-        line /= extent;
-        if !(0..map.extents[dimension] as i64).contains(&coordinate) {
+    let outer = coordinates.iter().zip(&map.tile).zip(&map.extents).skip(1).zip(&map.strides);
+    for (((first, tile), extent), stride) in outer {
+        let coordinate = first + (line % *tile as usize) as i64;
+        line /= *tile as usize;
+        if !(0..*extent as i64).contains(&coordinate) {
             return None;
         }
-        address += coordinate as u64 * map.strides[dimension - 1];
+        address += coordinate as u64 * stride;
     }
     Some(address)
 }

@@ -111,6 +111,23 @@ fn a_buffer_is_not_copied_to_while_others_read_it() {
 }
 
 #[test]
+fn copies_of_every_size() {
+    for size in [4, 8, 16] {
+        let body = copy(&format!("{COMMIT}{WAIT}{BARRIER}{}", read_other()))
+            .replace("cg.shared.global.16", &format!("ca.shared.global.{size}"));
+        for timing in BOTH {
+            let [input, result] = run(&body, timing).unwrap_or_else(|fault| panic!("{fault}"));
+            assert_eq!(result, (0..64).map(|thread| input[(thread + 33) % 64 * 4]).collect::<Vec<_>>());
+        }
+        let whole =
+            "  %all = load <4 x i32>, ptr addrspace(3) %other\n  %r = extractelement <4 x i32> %all, i32 3\n";
+        let beyond = body.replace("  %r = load i32, ptr addrspace(3) %other\n", whole);
+        let result = Kernel::new("sm_90a", 64, &beyond).run(&mut [words(256, 3), vec![0; 80]]);
+        assert_eq!(result.is_ok(), size == 16, "only {size} bytes came");
+    }
+}
+
+#[test]
 fn bytes_that_do_not_exist_are_zero() {
     let body = format!(
         "  %bytes = mul i32 %tid, 16\n  %from = getelementptr i8, ptr addrspace(1) %a, i32 %bytes\n  \

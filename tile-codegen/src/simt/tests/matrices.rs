@@ -284,6 +284,19 @@ fn products_of_tf32() {
 }
 
 #[test]
+fn products_of_eight_bits_of_half_the_depth() {
+    let a = |ty| {
+        operand(&I4[..2], ty, 8, |lane, i| {
+            (if i < 4 { lane >> 2 } else { (lane >> 2) + 8 }, lane % 4 * 4 + (i & 3))
+        })
+    };
+    let b = |ty| operand(&I4[..1], ty, 4, |lane, i| (lane % 4 * 4 + i, lane >> 2));
+    nvidia("llvm.nvvm.mma.m16n8k16.row.col.s8", 16, a(Ty::S8), b(Ty::S8), accumulators(&I4, Ty::I32)).check();
+    let name = "llvm.nvvm.mma.m16n8k16.row.col.satfinite.u8.s8";
+    nvidia(name, 16, a(Ty::U8), b(Ty::S8), accumulators(&I4, Ty::I32)).check();
+}
+
+#[test]
 fn products_of_eight_bits() {
     let a = |ty| {
         operand(&I4, ty, 16, |lane, i| {
@@ -357,6 +370,11 @@ fn products_of_cdna_with_eight_bits_and_of_gfx950() {
     mfma("gfx950", "llvm.amdgcn.mfma.i32.16x16x64.i8", [16, 64], ("<4 x i32>", Ty::S8, Ty::S8), i4).check();
     mfma("gfx950", "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", [16, 32], ("i64", Ty::E4m3, Ty::E5m2), f4)
         .check();
+    mfma("gfx950", "llvm.amdgcn.mfma.i32.32x32x32.i8", [32, 32], ("<4 x i32>", Ty::S8, Ty::S8), i16s).check();
+    mfma("gfx950", "llvm.amdgcn.mfma.f32.32x32x16.bf8.fp8", [32, 16], ("i64", Ty::E5m2, Ty::E4m3), f16s)
+        .check();
+    mfma("gfx90a", "llvm.amdgcn.mfma.i32.16x16x16i8", [16, 16], ("i32", Ty::S8, Ty::S8), i4).check();
+    mfma("gfx90a", "llvm.amdgcn.mfma.i32.32x32x8i8", [32, 8], ("i32", Ty::S8, Ty::S8), i16s).check();
     let fnuz = ("i64", Ty::E4m3Fnuz, Ty::E4m3Fnuz);
     mfma("gfx942", "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", [16, 32], fnuz, f4).check();
 }
@@ -415,6 +433,8 @@ fn products_of_rdna() {
         none,
     )
     .check();
+    let name = "llvm.amdgcn.wmma.f32.16x16x16.fp8.fp8.v8f32.v2i32";
+    wmma("gfx1201", name, ["<2 x i32>", f8], [Ty::E4m3, Ty::F32], none).check();
     for (sign, ty) in [("i1 true", Ty::S8), ("i1 false", Ty::U8)] {
         let signs = [sign, sign, "i1 false"];
         let i8s = "<8 x i32>";

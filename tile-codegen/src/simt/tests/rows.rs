@@ -80,8 +80,5 @@ fn rows_must_be_aligned_written_and_ordered() {
         Problem::Uninitialized { .. }
     ));
     let late = FILL.rsplit_once("  call").expect("a barrier").0;
-    assert!(matches!(
-        problem("sm_90a", 32, &load("xor i32 %bytes, 16", &late.replace("%to, align", "%to, align"))),
-        Problem::Race { .. }
-    ));
+    assert!(matches!(problem("sm_90a", 32, &load("xor i32 %bytes, 16", late)), Problem::Race { .. }));
 }

@@ -187,6 +187,62 @@ fn the_form_for_clusters_copies_to_the_own_block() {
     assert_eq!(arrays[1][32..64], input[48 + 4..48 + 36]);
 }
 
+/// Boxes of one, three and five dimensions, each a little beyond the tensor, against loops over coordinates.
+#[test]
+fn boxes_of_every_rank() {
+    let extents = [16u64, 5, 4, 3, 2];
+    let tile = [8u32, 4, 2, 2, 2];
+    let first = [-3i64, 2, 3, 1, 1];
+    for rank in [1, 3, 4, 5] {
+        let strides: Vec<u64> =
+            (1..rank).map(|dimension| 4 * extents[..dimension].iter().product::<u64>()).collect();
+        let map = |slots: &[u64]| {
+            vec![TensorMap {
+                address: slots[0],
+                element: TensorElement::U32,
+                extents: extents[..rank].to_vec(),
+                strides: strides.clone(),
+                tile: tile[..rank].to_vec(),
+                swizzle: Swizzle::None,
+            }]
+        };
+        let elements: u32 = tile[..rank].iter().product();
+        let coordinates: Vec<String> = first[..rank].iter().map(|at| format!("i32 {at}")).collect();
+        let issue = format!(
+            "{}  call void @llvm.nvvm.cp.async.bulk.tensor.g2s.cta.tile.{rank}d(ptr addrspace(3) %box, \
+             ptr addrspace(3) %bar, ptr %map, {}, i64 0, i1 false)\n",
+            expect(4 * elements),
+            coordinates.join(", ")
+        );
+        let prefetch = "  call void @llvm.nvvm.prefetch.tensormap.p0(ptr %map)\n";
+        let threads = elements / 8;
+        let body = format!(
+            "{}{}{BARRIER}{}{WAIT}  %some = icmp ult i32 %tid, {threads}\n  br i1 %some, label %read, label %done\n\
+             read:\n{READ}  br label %done\ndone:\n",
+            start(),
+            leader("init", &format!("{prefetch}{INIT}{FENCE}")),
+            leader("issue", &issue)
+        );
+        let input = words(extents.iter().product::<u64>() as usize, 8);
+        for timing in BOTH {
+            let mut arrays = [aligned(&input), vec![0; 256]];
+            run(&body, &mut arrays, &map, timing).unwrap_or_else(|fault| panic!("{rank}: {fault}"));
+            for (i, &found) in arrays[1][..elements as usize].iter().enumerate() {
+                let (mut rest, mut at, mut stride, mut inside) = (i, 0, 1, true);
+                for dimension in 0..rank {
+                    let coordinate = first[dimension] + (rest % tile[dimension] as usize) as i64;
+                    rest /= tile[dimension] as usize;
+                    inside &= (0..extents[dimension] as i64).contains(&coordinate);
+                    at += coordinate * stride;
+                    stride *= extents[dimension] as i64;
+                }
+                let expected = if inside { input[at as usize] } else { 0 };
+                assert_eq!(found, expected, "element {i} of {rank} dimensions");
+            }
+        }
+    }
+}
+
 /// Writes words of `%a` to the box, 32 bytes per thread.
 const WRITE: &str = "\
   %bytes = mul i32 %tid, 32

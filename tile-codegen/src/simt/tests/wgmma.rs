@@ -36,8 +36,8 @@ impl Place {
         let (per_piece, span) = (16 / self.bytes, self.swizzle);
         let moved = |row: usize, piece: usize| match span {
             0 => piece,
-            32 => piece ^ row / 4,
-            64 => piece ^ row / 2,
+            32 => piece ^ (row / 4),
+            64 => piece ^ (row / 2),
             _ => piece ^ row,
         };
         let within = |i: usize| i % per_piece * self.bytes;
