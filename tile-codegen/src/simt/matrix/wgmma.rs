@@ -328,6 +328,22 @@ mod tests {
         }
     }
 
+    /// The pattern of the swizzle may begin at any 128-byte row: the base offset is that row's number modulo eight.
+    #[test]
+    fn a_pattern_may_begin_anywhere() {
+        for base in 0..8u64 {
+            let start = 4096 + base * 128;
+            let tile = Descriptor { start, base, ..descriptor(128, 16, 1024) };
+            for row in 0..8 {
+                for piece in 0..8 {
+                    let expected = start + row * 128 + (piece ^ row) * 16;
+                    // Pieces change places within rows of 128 bytes of memory.
+                    assert_eq!(tile.address(Major::K, row, piece * 8, 2), expected);
+                }
+            }
+        }
+    }
+
     #[test]
     fn names_say_what_is_legal() {
         assert!(product("128k16.f32.bf16.bf16.ss.ka.nb").is_some());

@@ -9,6 +9,7 @@ mod harness;
 mod lanes;
 mod matrices;
 mod orders;
+mod pipelines;
 mod refusals;
 mod removed;
 mod rows;
