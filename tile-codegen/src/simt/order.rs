@@ -94,8 +94,8 @@ impl Times {
 struct Known {
     own: Times,
     foreign: BTreeMap<u32, Rc<Times>>,
-    /// Per thread, the last time whose writes a proxy fence made visible to the asynchronous proxy.
-    proxied: Rc<Vec<u32>>,
+    /// Of this block, the last times whose writes a proxy fence made visible to the asynchronous proxy.
+    proxied: Rc<Times>,
 }
 
 fn maximum(into: &mut Vec<u32>, from: &[u32]) {
@@ -113,8 +113,8 @@ impl Known {
         for (&block, times) in &other.foreign {
             self.merge_foreign(block, times);
         }
-        if !Rc::ptr_eq(&self.proxied, &other.proxied) && !other.proxied.is_empty() {
-            maximum(Rc::make_mut(&mut self.proxied), &other.proxied);
+        if !Rc::ptr_eq(&self.proxied, &other.proxied) && !other.proxied.threads.is_empty() {
+            Rc::make_mut(&mut self.proxied).merge(&other.proxied);
         }
     }
 
@@ -209,8 +209,7 @@ impl Clock {
 
     /// Whether a write at a moment was made visible to the asynchronous proxy before now.
     pub(super) fn proxied(&self, moment: Moment) -> bool {
-        moment.block != self.moment.block
-            || self.base.proxied.get(moment.thread as usize).is_some_and(|&known| known >= moment.time.get())
+        moment.block != self.moment.block || self.base.proxied.knows(moment)
     }
 
     /// Later accesses get a time of their own; gives that of the earlier ones.
@@ -327,9 +326,9 @@ impl Clock {
     pub(super) fn fence_proxy(&mut self) {
         let before = self.tick();
         let known = Rc::make_mut(&mut self.base);
-        let mut threads = known.own.threads.clone();
-        threads[before.thread as usize] = before.time.get();
-        maximum(Rc::make_mut(&mut known.proxied), &threads);
+        let mut times = known.own.clone();
+        times.note(before);
+        Rc::make_mut(&mut known.proxied).merge(&times);
     }
 
     /// The block of the thread.

@@ -96,6 +96,14 @@ fn a_named_barrier_is_for_its_own_threads() {
     assert!(what.contains("multiple of 32"), "{what}");
 }
 
+#[test]
+fn warps_come_to_a_barrier_whole() {
+    let body = "  %early = icmp ult i32 %lane, 16\n  br i1 %early, label %go, label %end\ngo:\n  \
+                call void @llvm.nvvm.barrier.cta.sync.aligned.count(i32 1, i32 32)\n  br label %end\nend:";
+    let Problem::Misuse(what) = problem("sm_90a", 64, body) else { panic!("misuse") };
+    assert!(what.contains("only some lanes of warp"), "{what}");
+}
+
 /// The first warp writes and arrives; the second waits and reads.
 fn producer(arrive: &str) -> String {
     format!(

@@ -188,8 +188,19 @@ fn arrivals_and_waits_order_threads() {
     fails(&mbarrier(64, &exchange(ARRIVE)), race);
     let relaxed = "  %s = call i64 @llvm.nvvm.mbarrier.arrive.relaxed.scope.cta.space.cta(ptr addrspace(3) %bar, i32 1)\n";
     fails(&mbarrier(64, &exchange(&format!("{relaxed}{}", wait(0, "try.wait")))), race);
+    let unordered = wait(0, "try.wait").replace(".parity.scope", ".parity.relaxed.scope");
+    fails(&mbarrier(64, &exchange(&format!("{ARRIVE}{unordered}"))), race);
     // The phase of parity 1 seems to be over before the first is: so the wait is for nothing.
     fails(&mbarrier(64, &exchange(&format!("{ARRIVE}{}", wait(1, "try.wait")))), race);
+}
+
+/// The time of a wait may run out, which kernels must ask for again.
+#[test]
+fn a_wait_that_is_not_repeated_is_found() {
+    let once = "  %w = call i1 @llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta(ptr addrspace(3) %bar, i32 0)\n";
+    let body = mbarrier(64, &exchange(&format!("{ARRIVE}{once}")));
+    let fault = run(&body, Timing::Late).expect_err("a loop is missing");
+    assert!(matches!(fault.problem, Problem::Race { .. } | Problem::Uninitialized { .. }), "{fault}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(super) struct Kernel {
 pub(super) const SHARED_BYTES: usize = 32 * 1024;
 
 /// Types of intrinsics by name, so that bodies needn't declare what they call: `result (operands)`.
-fn declarations(body: &str) -> String {
+fn declarations(body: &str, defined: &str) -> String {
     let mut declared = Vec::new();
     let mut text = String::new();
     for line in body.lines() {
@@ -25,7 +25,7 @@ fn declarations(body: &str) -> String {
         let Some(at) = call.find('@') else { continue };
         let end = at + call[at..].find('(').expect("a call has operands");
         let name = &call[at..end];
-        if declared.contains(&name) {
+        if declared.contains(&name) || defined.contains(&format!("{name}(")) {
             continue;
         }
         declared.push(name);
@@ -87,6 +87,17 @@ impl Kernel {
     }
 
     pub(super) fn compile(gpu: &str, threads: u32, parameters: &str, body: &str) -> Result<Kernel, String> {
+        Kernel::compile_with("", gpu, threads, parameters, body)
+    }
+
+    /// A kernel that calls these functions, which aren't declared besides.
+    pub(super) fn compile_with(
+        functions: &str,
+        gpu: &str,
+        threads: u32,
+        parameters: &str,
+        body: &str,
+    ) -> Result<Kernel, String> {
         let warp = if gpu.starts_with("gfx9") { 64 } else { 32 };
         let nvidia = gpu.starts_with("sm_");
         let tid = if nvidia { "llvm.nvvm.read.ptx.sreg.tid.x" } else { "llvm.amdgcn.workitem.id.x" };
@@ -95,8 +106,8 @@ impl Kernel {
         let text = format!(
             "target triple = \"{triple}\"\n\
              @shared = internal addrspace(3) global [{SHARED_BYTES} x i8] undef, align 1024\n\
-             {}\ndefine void @{KERNEL}({parameters}) {{\n{body}\n  ret void\n}}\n",
-            declarations(&body)
+             {functions}{}\ndefine void @{KERNEL}({parameters}) {{\n{body}\n  ret void\n}}\n",
+            declarations(&body, functions)
         );
         let context = Box::new(Context::create());
         // SAFETY: the code drops the context after everything that borrows it.

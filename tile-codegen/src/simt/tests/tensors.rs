@@ -293,6 +293,41 @@ fn boxes_go_back_without_what_is_outside() {
     }
 }
 
+/// `cp.async` writes as threads do, so a bulk copy from there needs the fence, too.
+#[test]
+fn copies_after_each_other_need_a_proxy_fence() {
+    let issue = format!("{}{COMMIT}{READ_OVER}", copy_out("s2g", 0, 0));
+    let body = |fence: &str| {
+        format!(
+            "{}  %bytes = mul i32 %tid, 32\n  %from = getelementptr i8, ptr addrspace(1) %a, i32 %bytes\n  \
+             %to = getelementptr i8, ptr addrspace(3) %box, i32 %bytes\n  \
+             %from2 = getelementptr i8, ptr addrspace(1) %from, i32 16\n  \
+             %to2 = getelementptr i8, ptr addrspace(3) %to, i32 16\n  \
+             call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %to, ptr addrspace(1) %from)\n  \
+             call void @llvm.nvvm.cp.async.cg.shared.global.16(ptr addrspace(3) %to2, ptr addrspace(1) %from2)\n  \
+             call void @llvm.nvvm.cp.async.wait.all()\n{fence}{BARRIER}{}",
+            start(),
+            leader("issue", &issue)
+        )
+    };
+    for timing in BOTH {
+        let mut arrays = [aligned(&words(256, 7)), aligned(&[9; ROWS * COLUMNS / 2])];
+        run(&body(PROXY), &mut arrays, &map(1, 64, Swizzle::None), timing)
+            .unwrap_or_else(|fault| panic!("{fault}"));
+        assert_eq!(arrays[1][..32], arrays[0][..32]);
+        let fault =
+            run(&body(""), &mut arrays, &map(1, 64, Swizzle::None), timing).expect_err("a fence is missing");
+        assert!(matches!(fault.problem, Problem::Unfenced { .. }), "{fault}");
+    }
+}
+
+#[test]
+fn boxes_narrower_than_their_swizzle_are_not_modelled() {
+    let mut arrays = [aligned(&words(ROWS * COLUMNS / 2, 6)), vec![0; 256]];
+    let fault = run(&load(32, 0, 0), &mut arrays, &map(0, 32, Swizzle::Bytes128), Timing::Late);
+    assert!(matches!(fault.expect_err("a refusal").problem, Problem::Misuse(_)));
+}
+
 #[test]
 fn additions_to_global_memory() {
     let sums = |slots: &[u64]| {
