@@ -1,6 +1,7 @@
 //! What differs between GPU targets, as a description: how a kernel is declared, who the running thread is,
 //! how a block synchronises, where shared memory is. No emitter asks for a vendor.
 
+use super::declared::{INACCESSIBLE_MEMORY, PREFETCH_LINE, PREFETCH_RANGE};
 use crate::emit::{Ir, Shared, Value};
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -69,7 +70,8 @@ enum Shuffle {
 }
 
 /// How memory is brought into the L2 cache before it is read: instructions of one address, and of an address and a
-/// number of bytes. They are assembly because LLVM selects its intrinsics for the newer targets alone.
+/// number of bytes. They are declarations ([`super::declared`]) because LLVM selects its intrinsics for the newer
+/// targets alone.
 struct Prefetch {
     line_bytes: u64,
     line: &'static str,
@@ -101,9 +103,6 @@ pub(super) struct Device {
     attributes: &'static [(&'static str, &'static str)],
 }
 
-/// LLVM's `memory(inaccessiblemem: readwrite)`: loads and stores may move past it, and it stays.
-const INACCESSIBLE_MEMORY: u64 = 0b1100;
-
 const GLOBAL: u16 = 1;
 const SHARED: u16 = 3;
 
@@ -125,11 +124,7 @@ pub(super) const NVPTX: Device = Device {
         ScopeName { name: "device", updates: true },
         ScopeName { name: "", updates: false },
     ],
-    prefetch: Some(Prefetch {
-        line_bytes: 128,
-        line: "prefetch.global.L2 [$0];",
-        range: "cp.async.bulk.prefetch.L2.global [$0], $1;",
-    }),
+    prefetch: Some(Prefetch { line_bytes: 128, line: PREFETCH_LINE, range: PREFETCH_RANGE }),
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
@@ -314,28 +309,17 @@ impl Device {
     /// instruction for if it says so, and both of which are multiples of 16.
     pub(super) fn prefetch<'c>(&self, ir: &Ir<'c>, address: PointerValue<'c>, bytes: Option<IntValue<'c>>) {
         let prefetch = self.prefetch.as_ref().expect("asked for where there is a line");
-        let (text, constraints) =
-            if bytes.is_some() { (prefetch.range, "l,r") } else { (prefetch.line, "l") };
+        let name = if bytes.is_some() { prefetch.range } else { prefetch.line };
         let arguments: Vec<Value<'c>> =
             std::iter::once(address.into()).chain(bytes.map(Value::from)).collect();
-        let types: Vec<_> = arguments.iter().map(|argument| argument.get_type().into()).collect();
-        let function = ir.context.void_type().fn_type(&types, false);
-        let assembly = ir.context.create_inline_asm(
-            function,
-            text.to_owned(),
-            constraints.to_owned(),
-            true,
-            false,
-            None,
-            false,
-        );
-        let arguments: Vec<_> = arguments.into_iter().map(Into::into).collect();
-        let call = ir.builder.build_indirect_call(function, assembly, &arguments, "");
-        let call = call.expect("the builder is positioned");
-        for (name, value) in [("nounwind", 0), ("memory", INACCESSIBLE_MEMORY)] {
-            let kind = Attribute::get_named_enum_kind_id(name);
-            call.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
-        }
+        let function = ir.module.get_function(name).unwrap_or_else(|| {
+            let types: Vec<_> = arguments.iter().map(|argument| argument.get_type().into()).collect();
+            let function = ir.module.add_function(name, ir.context.void_type().fn_type(&types, false), None);
+            enum_attribute(ir, function, AttributeLoc::Function, "nounwind", 0);
+            enum_attribute(ir, function, AttributeLoc::Function, "memory", INACCESSIBLE_MEMORY);
+            function
+        });
+        ir.call(function, &arguments);
     }
 
     /// A value that all threads have alike, said to the target where it can make use of that.

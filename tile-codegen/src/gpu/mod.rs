@@ -8,6 +8,7 @@
 mod atomics;
 mod convert;
 mod coordinates;
+mod declared;
 mod dialect;
 mod exchange;
 mod fragment;
@@ -149,6 +150,7 @@ fn emit(
 }
 
 fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
+    declared::expand(ir).map_err(|message| Error::Llvm { kernel: kernel.to_owned(), message })?;
     let text = machine.emit(kernel, &ir.module, FileType::Assembly)?;
     let text = String::from_utf8(text)
         .map_err(|error| Error::Llvm { kernel: kernel.to_owned(), message: error.to_string() })?;

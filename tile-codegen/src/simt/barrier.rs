@@ -41,7 +41,12 @@ struct Barrier {
 
 /// The barriers of a block, by number.
 #[derive(Default)]
-pub(super) struct Barriers(BTreeMap<u32, Barrier>);
+pub(super) struct Barriers {
+    /// Those that somebody is at.
+    closed: BTreeMap<u32, Barrier>,
+    /// The threads that arrived without waiting at those that opened, and what was handed on there.
+    opened: BTreeMap<(u32, u32), Option<Joined>>,
+}
 
 /// What the threads that waited are given, from the calls of all that were there.
 pub(super) type Reduction = fn(&[Call<'_>]);
@@ -72,7 +77,7 @@ impl Block<'_> {
         let arrival =
             Arrival { thread: call.thread, instruction: call.number, waits: request.waits, snapshot };
         self.check_arrival(&arrival, request, expected)?;
-        let barrier = self.barriers.0.entry(request.barrier).or_default();
+        let barrier = self.barriers.closed.entry(request.barrier).or_default();
         barrier.expected = expected;
         barrier.arrivals.push(arrival);
         let complete = barrier.arrivals.len() as u32 >= expected;
@@ -86,7 +91,7 @@ impl Block<'_> {
     }
 
     fn check_arrival(&self, arrival: &Arrival, request: Request, expected: u32) -> Result<(), Problem> {
-        let Some(barrier) = self.barriers.0.get(&request.barrier) else { return Ok(()) };
+        let Some(barrier) = self.barriers.closed.get(&request.barrier) else { return Ok(()) };
         let Some(first) = barrier.arrivals.first() else { return Ok(()) };
         let at = |arrival: &Arrival| {
             let place = self.instruction(arrival.instruction).place;
@@ -122,7 +127,7 @@ impl Block<'_> {
     }
 
     fn open(&mut self, request: Request, reduction: Option<Reduction>) -> Result<(), Problem> {
-        let barrier = self.barriers.0.remove(&request.barrier).expect("verified: somebody arrived");
+        let barrier = self.barriers.closed.remove(&request.barrier).expect("verified: somebody arrived");
         if let Some(odd) = self.incomplete_warp(&barrier).filter(|_| request.aligned) {
             return Err(Problem::Misuse(format!(
                 "completes barrier {}, but only some lanes of warp {odd} are there",
@@ -148,7 +153,32 @@ impl Block<'_> {
                 None => {}
             }
         }
+        let signals = barrier.arrivals.iter().filter(|arrival| !arrival.waits);
+        for arrival in signals.filter(|_| !request.orders) {
+            self.barriers.opened.insert((request.barrier, arrival.thread), joined.clone());
+        }
         Ok(())
+    }
+
+    /// The calling thread waits for the barrier at which it arrived before.
+    ///
+    /// # Errors
+    /// If it didn't.
+    pub(super) fn wait_at(&mut self, call: &Call<'_>, number: u32) -> Result<Then, Problem> {
+        if let Some(joined) = self.barriers.opened.remove(&(number, call.thread)) {
+            let clock = &mut self.threads[call.thread as usize].clock;
+            joined.iter().for_each(|joined| clock.bring(joined, Scope::Block));
+            return Ok(Then::GoOn);
+        }
+        let barrier = self.barriers.closed.get_mut(&number);
+        let arrival = barrier
+            .and_then(|barrier| barrier.arrivals.iter_mut().find(|arrival| arrival.thread == call.thread));
+        let Some(arrival) = arrival else {
+            return Err(Problem::Misuse("waits for a barrier at which it didn't arrive".to_owned()));
+        };
+        arrival.waits = true;
+        self.threads[call.thread as usize].state = State::AtBarrier(number);
+        Ok(Then::Wait)
     }
 
     /// A warp of which only some lanes are there.
@@ -162,7 +192,7 @@ impl Block<'_> {
 
     /// Who is at a barrier, in words.
     pub(super) fn describe_barrier(&self, number: u32) -> String {
-        let Some(barrier) = self.barriers.0.get(&number) else { return format!("at barrier {number}") };
+        let Some(barrier) = self.barriers.closed.get(&number) else { return format!("at barrier {number}") };
         let place = barrier.arrivals.first().map(|first| self.instruction(first.instruction).place);
         let place = place.filter(|place| place.is_known()).map(|place| format!(" at {place}"));
         let name = if number == 0 { "the barrier".to_owned() } else { format!("barrier {number}") };

@@ -5,14 +5,16 @@
 
 use super::agents::Agents;
 use super::barrier::Barriers;
-use super::fault::{Fault, Memory, Problem};
+use super::fault::{Fault, Problem};
 use super::flight::{Flight, Timing};
 use super::global::Global;
 use super::groups::Queues;
-use super::instruction::{Call, Instruction, Operation, Then};
+use super::instruction::{Call, Instruction, Operation, Program, Then};
 use super::mbarrier::Mbarriers;
+use super::memory::Touch;
+use super::operations::Resource;
 use super::order::{Clock, Ordering};
-use super::shadow::{Access, Cell};
+use super::shadow::Cell;
 use super::stack;
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
@@ -27,9 +29,6 @@ pub(super) type ThreadEntry = unsafe extern "C" fn(*const u64);
 /// for nothing.
 const IDLE_TURNS: u32 = 2000;
 
-/// Accesses that a thread makes within one turn before it is said to go round and round.
-const ACCESSES_PER_TURN: u32 = 1 << 27;
-
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
@@ -41,35 +40,6 @@ pub(super) enum State {
     /// Waits for the mbarrier at this address, until its phase isn't of this parity.
     AtPhase(u64, u32),
     Ended,
-}
-
-/// An instruction's access to memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Touch {
-    pub(super) address: u64,
-    pub(super) kind: AccessKind,
-    pub(super) place: Loc,
-}
-
-/// An address space that is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Space {
-    Global,
-    Shared,
-    /// Whichever the address lies in; a thread's own memory isn't watched.
-    Generic,
-}
-
-/// An access but for its address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct AccessKind {
-    pub(super) bytes: u64,
-    pub(super) alignment: u64,
-    pub(super) space: Space,
-    pub(super) reads: bool,
-    pub(super) writes: bool,
-    /// The order of an atomic access.
-    pub(super) atomic: Option<Ordering>,
 }
 
 /// The extent of a block.
@@ -106,18 +76,21 @@ pub(super) struct Block<'g> {
     /// The thread that runs.
     pub(super) running: u32,
     pub(super) threads: Vec<Thread>,
-    program: &'g [Instruction],
-    shared: Vec<Cell>,
+    pub(super) program: &'g Program,
+    /// What is known of shared memory's bytes.
+    pub(super) shared: Vec<Cell>,
     shared_address: *mut u8,
     pub(super) global: &'g mut Global,
     pub(super) barriers: Barriers,
     pub(super) mbarriers: Mbarriers,
     pub(super) agents: Agents,
     pub(super) flights: Vec<Flight>,
+    /// The buffer resources that kernels of AMD's made.
+    pub(super) resources: Vec<Resource>,
     /// Turns given up since anybody got anywhere.
     idle_turns: u32,
     /// Accesses since the turn began.
-    accesses: u32,
+    pub(super) accesses: u32,
     fault: Option<Fault>,
 }
 
@@ -160,7 +133,7 @@ pub(super) fn access(touch: Touch) {
     }
     let problem = current(|block| block.touch(touch).err());
     if let Some(problem) = problem {
-        current(|block| block.fail(block.running, touch.place, problem));
+        current(|block| block.fail(block.running, block.place_of_access(touch), problem));
         give_up_turn();
         unreachable!("a block that failed isn't resumed");
     }
@@ -193,9 +166,12 @@ impl Block<'_> {
 
     fn execute(&mut self, number: u32, buffers: [*mut u8; 2]) -> Then {
         let (thread, program) = (self.running, self.program);
-        let instruction = &program[number as usize];
+        let instruction = &program.instructions[number as usize];
         let state = &mut self.threads[thread as usize];
         (state.buffers, state.last_atomic, state.at) = (buffers, None, Some(number));
+        if let Some(recorder) = &mut self.global.recorder {
+            recorder.instruction(number);
+        }
         // SAFETY: the code that calls gives buffers of its stack frame, and stays in the call meanwhile.
         let call = unsafe { Call::new(thread, number, instruction, buffers) };
         let result = match &instruction.operation {
@@ -213,16 +189,17 @@ impl Block<'_> {
 
     /// The call that a waiting thread is in.
     pub(super) fn call_of(&self, thread: u32, number: u32) -> Call<'static> {
-        let program: &[Instruction] = self.program;
+        let program: &Program = self.program;
         // SAFETY: the program outlives the block, and calls are used within it alone.
-        let instruction: &'static Instruction = unsafe { &*ptr::from_ref(&program[number as usize]) };
+        let instruction: &'static Instruction =
+            unsafe { &*ptr::from_ref(&program.instructions[number as usize]) };
         // SAFETY: a thread that waits in an instruction keeps the frame with its buffers.
         unsafe { Call::new(thread, number, instruction, self.threads[thread as usize].buffers) }
     }
 
     /// The instruction of a number.
     pub(super) fn instruction(&self, number: u32) -> &Instruction {
-        &self.program[number as usize]
+        &self.program.instructions[number as usize]
     }
 
     /// A thread that reads the same address atomically once more may wait for another one: that one's turn comes.
@@ -232,7 +209,7 @@ impl Block<'_> {
         let polls = atomic.is_some() && thread.last_atomic == atomic;
         thread.last_atomic = atomic;
         if polls {
-            self.idles_for(touch.place, None);
+            self.idles_for(self.place_of_access(*touch), None);
         }
         polls
     }
@@ -254,176 +231,6 @@ impl Block<'_> {
     pub(super) fn place_of(&self, thread: u32) -> Loc {
         self.threads[thread as usize].at.map_or(Loc::UNKNOWN, |number| self.instruction(number).place)
     }
-
-    fn touch(&mut self, touch: Touch) -> Result<(), Problem> {
-        let Touch { address, kind, place } = touch;
-        let excess = address % kind.alignment;
-        if excess != 0 {
-            return Err(Problem::Misaligned { alignment: kind.alignment, excess });
-        }
-        self.accesses += 1;
-        if self.accesses > ACCESSES_PER_TURN {
-            return Err(Problem::Spins);
-        }
-        if kind.writes && (kind.atomic.is_none() || !kind.reads) {
-            self.progress();
-        }
-        let bytes = kind.bytes as usize;
-        let shared = match kind.space {
-            Space::Shared => true,
-            Space::Global => false,
-            Space::Generic if self.is_shared(address) => true,
-            Space::Generic if stack::holds(address, self.geometry.stack) => return Ok(()),
-            Space::Generic => false,
-        };
-        let (running, atomic) = (self.running, kind.atomic.map(|order| order.scope));
-        let moment = self.threads[running as usize].clock.moment();
-        let access = Access { moment, reads: kind.reads, writes: kind.writes, atomic, place };
-        if shared {
-            self.note_shared(running, address, bytes, access)?;
-        } else {
-            self.note_global(running, address, bytes, access)?;
-        }
-        if let Some(order) = kind.atomic {
-            let clock = &mut self.threads[running as usize].clock;
-            self.global.synchronize(address, [kind.reads, kind.writes], order, clock);
-        }
-        Ok(())
-    }
-
-    /// Notes an access of a thread to shared or global memory.
-    pub(super) fn note(
-        &mut self,
-        thread: u32,
-        address: u64,
-        bytes: usize,
-        access: Access,
-    ) -> Result<(), Problem> {
-        if self.is_shared(address) {
-            self.note_shared(thread, address, bytes, access)
-        } else {
-            self.note_global(thread, address, bytes, access)
-        }
-    }
-
-    fn note_global(
-        &mut self,
-        thread: u32,
-        address: u64,
-        bytes: usize,
-        access: Access,
-    ) -> Result<(), Problem> {
-        let clock = &self.threads[thread as usize].clock;
-        self.global.access(address, bytes, access, clock, &self.flights)
-    }
-
-    fn note_shared(
-        &mut self,
-        thread: u32,
-        address: u64,
-        bytes: usize,
-        access: Access,
-    ) -> Result<(), Problem> {
-        let range = self.shared_range(address, bytes)?;
-        let (clock, flights) = (&self.threads[thread as usize].clock, &self.flights);
-        for offset in range {
-            self.shared[offset].note(access, clock, true).map_err(|conflict| {
-                Problem::of_conflict(conflict, Memory::Shared, offset, access.writes, flights)
-            })?;
-        }
-        Ok(())
-    }
-
-    fn shared_range(&self, address: u64, bytes: usize) -> Result<std::ops::Range<usize>, Problem> {
-        let first = address.wrapping_sub(self.shared_address as u64);
-        let available = self.shared.len();
-        let range = usize::try_from(first).ok().and_then(|first| Some(first..first.checked_add(bytes)?));
-        let outside = Problem::OutsideShared { offset: first.cast_signed(), bytes, available };
-        range.filter(|range| range.end <= available).ok_or(outside)
-    }
-
-    /// Does something to the shadow of every byte.
-    ///
-    /// # Errors
-    /// If the bytes are nobody's.
-    pub(super) fn each_cell(
-        &mut self,
-        address: u64,
-        bytes: usize,
-        action: &mut dyn FnMut(&mut Cell),
-    ) -> Result<(), Problem> {
-        if self.is_shared(address) {
-            let range = self.shared_range(address, bytes)?;
-            self.shared[range].iter_mut().for_each(action);
-            Ok(())
-        } else {
-            self.global.each_cell(address, bytes, action)
-        }
-    }
-
-    /// Whether an asynchronous operation of a thread sees what these bytes hold.
-    ///
-    /// # Errors
-    /// If a thread wrote them and no proxy fence followed.
-    pub(super) fn check_proxy(&mut self, thread: u32, address: u64, bytes: usize) -> Result<(), Problem> {
-        let clock = self.threads[thread as usize].clock.clone();
-        let base = self.shared_address as u64;
-        let (mut found, mut offset) = (None, 0);
-        self.each_cell(address, bytes, &mut |cell| {
-            if found.is_none() {
-                found = cell.check_proxy(&clock).err().map(|conflict| (offset, conflict));
-            }
-            offset += 1;
-        })?;
-        let Some((offset, conflict)) = found else { return Ok(()) };
-        let shared = self.is_shared(address);
-        let (memory, start) = if shared { (Memory::Shared, address - base) } else { (Memory::Arguments, 0) };
-        Err(Problem::of_conflict(conflict, memory, start as usize + offset, false, &self.flights))
-    }
-
-    /// A plain access of a thread that an instruction makes, and its right to make it.
-    pub(super) fn check_plain(
-        &mut self,
-        call: &Call<'_>,
-        address: u64,
-        [bytes, alignment]: [usize; 2],
-        writes: bool,
-    ) -> Result<(), Problem> {
-        let excess = address % alignment as u64;
-        if excess != 0 {
-            return Err(Problem::Misaligned { alignment: alignment as u64, excess });
-        }
-        let moment = self.threads[call.thread as usize].clock.moment();
-        let access = Access { moment, reads: !writes, writes, atomic: None, place: call.place() };
-        self.note(call.thread, address, bytes, access)
-    }
-
-    /// Reads memory as a thread's instruction does.
-    pub(super) fn load(
-        &mut self,
-        call: &Call<'_>,
-        address: u64,
-        bytes: usize,
-        alignment: usize,
-    ) -> Result<Vec<u8>, Problem> {
-        self.check_plain(call, address, [bytes, alignment], false)?;
-        // SAFETY: the check found that the bytes are shared memory's or an argument's.
-        Ok(unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }.to_vec())
-    }
-
-    /// Writes memory as a thread's instruction does.
-    pub(super) fn store(
-        &mut self,
-        call: &Call<'_>,
-        address: u64,
-        bytes: &[u8],
-        alignment: usize,
-    ) -> Result<(), Problem> {
-        self.check_plain(call, address, [bytes.len(), alignment], true)?;
-        // SAFETY: as in `load`; what is written isn't an input.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
-        Ok(())
-    }
 }
 
 /// What a block begins with.
@@ -431,7 +238,7 @@ pub(super) struct Start<'g> {
     pub(super) number: u64,
     pub(super) geometry: Geometry,
     pub(super) timing: Timing,
-    pub(super) program: &'g [Instruction],
+    pub(super) program: &'g Program,
     pub(super) shared_address: *mut u8,
     pub(super) shared_bytes: usize,
     pub(super) global: &'g mut Global,
@@ -463,6 +270,7 @@ impl<'g> Block<'g> {
             mbarriers: Mbarriers::default(),
             agents: Agents::default(),
             flights: Vec::new(),
+            resources: Vec::new(),
             idle_turns: 0,
             accesses: 0,
             fault: None,

@@ -4,6 +4,7 @@
 //! only if a thread *released* it, by an atomic write with that order or behind a fence, and one of the other
 //! *acquired* it from the same address, both at a scope that holds both blocks.
 
+use super::counters::Recorder;
 use super::fault::{Memory, Problem};
 use super::flight::Flight;
 use super::order::{Clock, Ordering, Snapshot};
@@ -44,6 +45,8 @@ pub(super) struct Global {
     published: HashMap<u64, Published>,
     /// What was asked to be brought near: addresses of lines, and of copies with their bytes.
     pub(super) prefetched: Vec<(u64, Option<u64>)>,
+    /// The accesses, where they are counted.
+    pub(super) recorder: Option<Recorder>,
 }
 
 /// The tensors among a kernel's slots.
@@ -65,12 +68,7 @@ pub(super) fn tensors(abi: &KernelAbi, slots: &[u64]) -> Vec<Region> {
 
 impl Global {
     pub(super) fn new(regions: Vec<Region>) -> Global {
-        Global { regions, published: HashMap::new(), prefetched: Vec::new() }
-    }
-
-    /// Whether these bytes belong to an argument.
-    pub(super) fn holds(&self, address: u64, bytes: usize) -> bool {
-        self.regions.iter().any(|region| region.holds(address, bytes))
+        Global { regions, published: HashMap::new(), prefetched: Vec::new(), recorder: None }
     }
 
     /// The region of some bytes, and which of its bytes they are.

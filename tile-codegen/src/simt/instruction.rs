@@ -69,6 +69,15 @@ impl Operation {
     }
 }
 
+/// What a kernel's code refers to by number.
+#[derive(Default)]
+pub(super) struct Program {
+    /// What the executor carries out itself.
+    pub(super) instructions: Vec<Instruction>,
+    /// The accesses of the code: what they are, and their op.
+    pub(super) accesses: Vec<(String, Loc)>,
+}
+
 /// An instruction of a kernel.
 pub(super) struct Instruction {
     /// Its name in LLVM.

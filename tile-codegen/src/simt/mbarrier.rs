@@ -23,7 +23,7 @@ pub(super) enum Attached {
     /// A copy whose bytes are counted.
     Copy { flight: u32, bytes: i64 },
     /// An arrival once these copies of the thread have ended.
-    Arrival { flights: Vec<u32>, snapshot: Snapshot },
+    Arrival { flights: Vec<u32> },
 }
 
 #[derive(Debug)]
@@ -42,8 +42,8 @@ struct Mbarrier {
     joined: Option<Joined>,
     /// Operations of phases that are over.
     over: Vec<u32>,
-    /// The last of their moments.
-    last: Option<Moment>,
+    /// The last moment of each agent that they are of.
+    moments: BTreeMap<u32, Moment>,
     /// When it was made.
     made: Moment,
     /// The operation that stands for it in shadow memory.
@@ -130,7 +130,7 @@ impl Block<'_> {
             ended: Vec::new(),
             joined: None,
             over: Vec::new(),
-            last: None,
+            moments: BTreeMap::new(),
             made,
             object,
             visible: false,
@@ -226,17 +226,14 @@ impl Block<'_> {
         for attached in std::mem::take(&mut barrier.attached) {
             let flights = match &attached {
                 Attached::Copy { flight, .. } => vec![*flight],
-                Attached::Arrival { flights, .. } => flights.clone(),
+                Attached::Arrival { flights } => flights.clone(),
             };
             flights.iter().for_each(|&flight| self.arrive_in_memory(flight));
             let barrier = self.mbarriers.0.get_mut(&address).expect("verified: it was there");
             barrier.ended.extend(&flights);
             match attached {
                 Attached::Copy { bytes, .. } => barrier.bytes -= bytes,
-                Attached::Arrival { snapshot, .. } => {
-                    barrier.arrivals.push(snapshot);
-                    barrier.pending -= 1;
-                }
+                Attached::Arrival { .. } => barrier.pending -= 1,
             }
             self.after_change(address)?;
         }
@@ -264,8 +261,10 @@ impl Block<'_> {
         barrier.pending = barrier.expected;
         barrier.joined = Joined::of(&std::mem::take(&mut barrier.arrivals));
         let ended = std::mem::take(&mut barrier.ended);
-        let last = ended.iter().map(|&flight| self.flights[flight as usize - 1].moment()).next_back();
-        barrier.last = last.or(barrier.last);
+        for &flight in &ended {
+            let moment = self.flights[flight as usize - 1].moment();
+            barrier.moments.insert(moment.thread, moment);
+        }
         barrier.over.extend(ended);
         let parity = barrier.phase & 1;
         for thread in &mut self.threads {
@@ -286,14 +285,14 @@ impl Block<'_> {
             Awaited::State(state) => state as u32 & 1,
         };
         if barrier.phase & 1 != parity {
-            let (joined, last) = (barrier.joined.clone(), barrier.last);
+            let (joined, moments) = (barrier.joined.clone(), barrier.moments.clone());
             let over = std::mem::take(&mut barrier.over);
             over.iter().for_each(|&flight| self.land(flight, call.thread));
             let clock = &mut self.threads[call.thread as usize].clock;
             if let Some(joined) = joined.filter(|_| wait.acquires) {
                 clock.absorb(&joined);
             }
-            last.into_iter().for_each(|moment| clock.learn(moment));
+            moments.into_values().for_each(|moment| clock.learn(moment));
             call.give_word(0, 1);
             return Ok(Then::GoOn);
         }

@@ -15,6 +15,7 @@ mod agents;
 mod barrier;
 mod block;
 mod collective;
+mod counters;
 mod fault;
 mod flight;
 mod format;
@@ -24,16 +25,20 @@ mod host_module;
 mod instruction;
 mod matrix;
 mod mbarrier;
+mod memory;
 mod operations;
 mod order;
 mod runtime;
 mod shadow;
 mod stack;
+mod tensor_map;
 #[cfg(test)]
 mod tests;
 
+pub use counters::{AccessCount, Counters};
 pub use fault::{Earlier, Fault, Memory, Operation, Problem};
 pub use flight::Timing;
+pub use tensor_map::{Swizzle, TENSOR_MAP_BYTES, TensorElement, TensorMap};
 
 use crate::emit::Ir;
 use crate::error::Error;
@@ -41,12 +46,13 @@ use crate::gpu;
 use crate::llvm::Machine;
 use crate::options::CpuLevel;
 use block::{Geometry, Start, ThreadEntry};
+use counters::Recorder;
 use global::{Global, Region};
 use host_module::{Gpu, Rewritten};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::execution_engine::ExecutionEngine;
-use instruction::Instruction;
+use instruction::Program;
 use std::ptr;
 use tile_ir::abi::KernelAbi;
 use tile_ir::{Instance, TargetDesc, log, passes};
@@ -63,6 +69,17 @@ pub struct Trace {
     /// What blocks asked to be brought near, in the order of the run: the addresses of lines, and those of copies with
     /// their bytes.
     pub prefetched: Vec<(u64, Option<u64>)>,
+    /// What the instructions cost, if that was asked for.
+    pub counters: Option<Counters>,
+}
+
+/// How a kernel is run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mode {
+    /// When asynchronous operations do their work.
+    pub timing: Timing,
+    /// Whether the trace says what instructions cost.
+    pub counted: bool,
 }
 
 /// A kernel's code in memory, and what a block of it is. The order of the fields is that in which they may be dropped.
@@ -71,7 +88,7 @@ struct Code {
     _engine: ExecutionEngine<'static>,
     _ir: Ir<'static>,
     _context: Box<Context>,
-    program: Vec<Instruction>,
+    program: Program,
     geometry: Geometry,
     shared_bytes: usize,
 }
@@ -149,9 +166,10 @@ impl Code {
         slots: &[u64],
         regions: Vec<Region>,
         blocks: u64,
-        timing: Timing,
+        Mode { timing, counted }: Mode,
     ) -> Result<Trace, Fault> {
         let mut global = Global::new(regions);
+        global.recorder = counted.then(Recorder::default);
         for number in 0..blocks {
             // Bytes that a kernel forgets to write are not conveniently zero.
             let mut memory = vec![0xa5u8; self.shared_bytes + SHARED_ALIGNMENT];
@@ -167,8 +185,10 @@ impl Code {
             };
             // SAFETY: the code is that of `of`, and the caller vouches for the slots.
             unsafe { block::run(self.entry, slots.as_ptr(), start) }?;
+            global.recorder.iter_mut().for_each(Recorder::finish_block);
         }
-        Ok(Trace { prefetched: global.prefetched })
+        let counters = global.recorder.map(|recorder| recorder.counters(&self.program));
+        Ok(Trace { prefetched: global.prefetched, counters })
     }
 }
 
@@ -188,17 +208,17 @@ impl SimtKernel {
     /// The first fault.
     pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, Fault> {
         // SAFETY: the caller vouches for the slots.
-        unsafe { self.run_timed(slots, blocks, Timing::Late) }
+        unsafe { self.run_as(slots, blocks, Mode::default()) }
     }
 
-    /// [`SimtKernel::run`] with asynchronous operations at this time.
+    /// [`SimtKernel::run`] in another mode.
     ///
     /// # Safety
     /// As for [`SimtKernel::run`].
     ///
     /// # Errors
     /// The first fault.
-    pub unsafe fn run_timed(&self, slots: &[u64], blocks: u64, timing: Timing) -> Result<Trace, Fault> {
+    pub unsafe fn run_as(&self, slots: &[u64], blocks: u64, mode: Mode) -> Result<Trace, Fault> {
         let mut regions = global::tensors(&self.abi, slots);
         if self.abi.logs {
             let start = slots[self.abi.log_slot()];
@@ -208,6 +228,6 @@ impl SimtKernel {
             regions.push(Region::new("the log", start, bytes, true));
         }
         // SAFETY: the slots are as the ABI says, and so are the regions.
-        unsafe { self.code.run(slots, regions, blocks, timing) }
+        unsafe { self.code.run(slots, regions, blocks, mode) }
     }
 }

@@ -94,8 +94,8 @@ impl Times {
 struct Known {
     own: Times,
     foreign: BTreeMap<u32, Rc<Times>>,
-    /// Per thread, the last time whose writes a proxy fence made visible to the asynchronous proxy.
-    proxied: Rc<Vec<u32>>,
+    /// Of this block, the last times whose writes a proxy fence made visible to the asynchronous proxy.
+    proxied: Rc<Times>,
 }
 
 fn maximum(into: &mut Vec<u32>, from: &[u32]) {
@@ -113,8 +113,8 @@ impl Known {
         for (&block, times) in &other.foreign {
             self.merge_foreign(block, times);
         }
-        if !Rc::ptr_eq(&self.proxied, &other.proxied) && !other.proxied.is_empty() {
-            maximum(Rc::make_mut(&mut self.proxied), &other.proxied);
+        if !Rc::ptr_eq(&self.proxied, &other.proxied) && !other.proxied.threads.is_empty() {
+            Rc::make_mut(&mut self.proxied).merge(&other.proxied);
         }
     }
 
@@ -173,7 +173,8 @@ pub(super) struct Clock {
 #[derive(Clone, Debug)]
 enum Brought {
     One(Snapshot),
-    Many(Joined),
+    /// With the least scope that holds all of them.
+    Many(Joined, Scope),
 }
 
 impl Clock {
@@ -208,8 +209,7 @@ impl Clock {
 
     /// Whether a write at a moment was made visible to the asynchronous proxy before now.
     pub(super) fn proxied(&self, moment: Moment) -> bool {
-        moment.block != self.moment.block
-            || self.base.proxied.get(moment.thread as usize).is_some_and(|&known| known >= moment.time.get())
+        moment.block != self.moment.block || self.base.proxied.knows(moment)
     }
 
     /// Later accesses get a time of their own; gives that of the earlier ones.
@@ -267,7 +267,7 @@ impl Clock {
                         self.pending.push((brought, scope))
                     }
                     Brought::One(snapshot) => self.acquire(&snapshot),
-                    Brought::Many(joined) => self.absorb(&joined),
+                    Brought::Many(joined, _) => self.absorb(&joined),
                 }
             }
         }
@@ -279,7 +279,7 @@ impl Clock {
     fn reaches(&self, brought: &Brought, scope: Scope) -> bool {
         match brought {
             Brought::One(snapshot) => self.is_reached(snapshot, scope),
-            Brought::Many(_) => scope >= Scope::Block,
+            Brought::Many(_, needed) => scope >= *needed,
         }
     }
 
@@ -317,18 +317,18 @@ impl Clock {
         self.fenced.clone().filter(|fenced| fenced.scope >= scope)
     }
 
-    /// What came through an execution barrier, which an acquire fence will make use of.
-    pub(super) fn bring(&mut self, joined: &Joined, scope: Scope) {
-        self.pending.push((Brought::Many(joined.clone()), scope));
+    /// What came through an execution barrier, which an acquire fence will make use of that has at least this scope.
+    pub(super) fn bring(&mut self, joined: &Joined, needed: Scope) {
+        self.pending.push((Brought::Many(joined.clone(), needed), Scope::System));
     }
 
     /// Everything that comes before now is visible to the asynchronous proxy.
     pub(super) fn fence_proxy(&mut self) {
         let before = self.tick();
         let known = Rc::make_mut(&mut self.base);
-        let mut threads = known.own.threads.clone();
-        threads[before.thread as usize] = before.time.get();
-        maximum(Rc::make_mut(&mut known.proxied), &threads);
+        let mut times = known.own.clone();
+        times.note(before);
+        Rc::make_mut(&mut known.proxied).merge(&times);
     }
 
     /// The block of the thread.

@@ -1,10 +1,10 @@
 //! The functions that rewritten code calls, and how numbers are packed into their arguments.
 
-use super::block::{self, AccessKind, Space, Touch, current};
+use super::block::{self, current};
+use super::memory::{AccessKind, Space, Touch};
 use super::order::{Ordering, Scope};
-use tile_ir::Loc;
 
-/// Judges an access: its address, its kind, its place.
+/// Judges an access: its address, its kind, its number.
 pub(super) const ACCESS: &str = "tile_simt_access";
 /// A fence of an order.
 pub(super) const FENCE: &str = "tile_simt_fence";
@@ -21,15 +21,6 @@ pub(super) fn functions() -> [(&'static str, usize); 4] {
         (SHARED, tile_simt_shared as *const () as usize),
         (EXECUTE, tile_simt_execute as *const () as usize),
     ]
-}
-
-/// A place as one word.
-pub(super) fn pack_place(place: Loc) -> u64 {
-    u64::from(place.line) << 32 | u64::from(place.column)
-}
-
-fn unpack_place(place: u64) -> Loc {
-    Loc::new((place >> 32) as u32, place as u32)
 }
 
 const SCOPES: [Scope; 6] =
@@ -68,8 +59,8 @@ fn unpack_access(word: u64) -> AccessKind {
     }
 }
 
-extern "C" fn tile_simt_access(address: u64, kind: u64, place: u64) {
-    block::access(Touch { address, kind: unpack_access(kind), place: unpack_place(place) });
+extern "C" fn tile_simt_access(address: u64, kind: u64, number: u64) {
+    block::access(Touch { address, kind: unpack_access(kind), number: number as u32 });
 }
 
 extern "C" fn tile_simt_fence(order: u64) {
@@ -103,6 +94,5 @@ mod tests {
             };
             assert_eq!(unpack_access(pack_access(kind)), kind);
         }
-        assert_eq!(unpack_place(pack_place(Loc::new(70_000, 13))), Loc::new(70_000, 13));
     }
 }

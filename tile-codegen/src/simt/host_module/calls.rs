@@ -2,14 +2,14 @@
 //! memory, and are watched or refused where they do.
 
 use super::watch::watched_space;
-use super::{Rewriter, place};
-use crate::simt::block::AccessKind;
+use super::{Rewriter, instructions, place};
 use crate::simt::instruction::{Instruction, Slot};
+use crate::simt::memory::AccessKind;
 use crate::simt::operations;
 use crate::simt::runtime::{EXECUTE, pack_access};
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::prelude::{LLVMTypeRef, LLVMValueRef};
-use inkwell::llvm_sys::{LLVMAttributeFunctionIndex, LLVMTypeKind};
+use inkwell::llvm_sys::{LLVMAttributeFunctionIndex, LLVMOpcode, LLVMTypeKind};
 use inkwell::types::AsTypeRef;
 use std::ffi::CStr;
 
@@ -38,11 +38,10 @@ impl Rewriter<'_, '_> {
             if let Some(operation) = operations::find(&name, self.gpu) {
                 return self.bind(call, name, operation);
             }
-            let of_target = ["llvm.nvvm.", "llvm.amdgcn."].iter().any(|start| name.starts_with(start));
-            let is_own = LLVMCountBasicBlocks(callee) > 0;
-            if is_own {
-                return Ok(());
+            if LLVMIsDeclaration(callee) == 0 {
+                return self.check_function(callee, &name);
             }
+            let of_target = ["llvm.nvvm.", "llvm.amdgcn."].iter().any(|start| name.starts_with(start));
             if !name.starts_with("llvm.") || of_target {
                 return Err(format!("the executor of GPU code has no `{name}`"));
             }
@@ -50,18 +49,40 @@ impl Rewriter<'_, '_> {
         }
     }
 
+    /// A function of the module may stay as it is if it touches nobody's memory.
+    unsafe fn check_function(&self, function: LLVMValueRef, name: &str) -> Result<(), String> {
+        let refused = || Err(format!("the executor of GPU code can't watch what the function `{name}` does"));
+        // SAFETY: the callee has a body, and the kinds of values are asked first.
+        unsafe {
+            for instruction in instructions(function) {
+                let address = match LLVMGetInstructionOpcode(instruction) {
+                    LLVMOpcode::LLVMLoad | LLVMOpcode::LLVMAtomicRMW | LLVMOpcode::LLVMAtomicCmpXchg => 0,
+                    LLVMOpcode::LLVMStore => 1,
+                    LLVMOpcode::LLVMFence => return refused(),
+                    LLVMOpcode::LLVMCall => {
+                        let callee = LLVMGetCalledValue(instruction);
+                        let pure = LLVMIsAInlineAsm(callee).is_null() && touches_nothing(callee);
+                        if pure { continue } else { return refused() }
+                    }
+                    _ => continue,
+                };
+                if watched_space(LLVMGetOperand(instruction, address)).is_some() {
+                    return refused();
+                }
+            }
+        }
+        Ok(())
+    }
+
     unsafe fn generic_intrinsic(
-        &self,
+        &mut self,
         call: LLVMValueRef,
         callee: LLVMValueRef,
         name: &str,
     ) -> Result<(), String> {
         // SAFETY: the callee is a function, and the kinds of operands are those of the named intrinsics.
         unsafe {
-            let kind = LLVMGetEnumAttributeKindForName(c"memory".as_ptr(), 6);
-            let memory = LLVMGetEnumAttributeAtIndex(callee, LLVMAttributeFunctionIndex, kind);
-            let pure = !memory.is_null() && LLVMGetEnumAttributeValue(memory) == 0;
-            if pure || HARMLESS.iter().any(|harmless| name.starts_with(harmless)) {
+            if touches_nothing(callee) || HARMLESS.iter().any(|harmless| name.starts_with(harmless)) {
                 return Ok(());
             }
             let copies = ["llvm.memcpy.", "llvm.memmove."].iter().any(|start| name.starts_with(start));
@@ -77,7 +98,7 @@ impl Rewriter<'_, '_> {
     }
 
     /// Watches the bytes from an operand on, as many as the third operand says.
-    unsafe fn watch_range(&self, call: LLVMValueRef, operand: u32, writes: bool) {
+    unsafe fn watch_range(&mut self, call: LLVMValueRef, operand: u32, writes: bool) {
         // SAFETY: the operands are a pointer and a number.
         unsafe {
             let address = LLVMGetOperand(call, operand);
@@ -87,23 +108,20 @@ impl Rewriter<'_, '_> {
             let bytes = LLVMBuildIntCast2(builder, LLVMGetOperand(call, 2), self.word(), 0, c"".as_ptr());
             let bytes = LLVMBuildShl(builder, bytes, self.constant(32), c"".as_ptr());
             let kind = LLVMBuildOr(builder, bytes, self.constant(pack_access(kind)), c"".as_ptr());
-            self.judge(call, address, kind);
+            self.judge(call, address, kind, "copy");
         }
     }
 
-    /// An empty statement gives its operand; others are instructions whose name is their text.
-    unsafe fn assembly(&mut self, call: LLVMValueRef, callee: LLVMValueRef) -> Result<(), String> {
+    /// An empty statement gives its operand.
+    unsafe fn assembly(&self, call: LLVMValueRef, statement: LLVMValueRef) -> Result<(), String> {
         // SAFETY: as said above.
         unsafe {
             let mut length = 0;
-            let text = LLVMGetInlineAsmAsmString(callee, &raw mut length);
+            let text = LLVMGetInlineAsmAsmString(statement, &raw mut length);
             if length != 0 {
                 let text = std::slice::from_raw_parts(text.cast::<u8>(), length);
-                let text = String::from_utf8_lossy(text).into_owned();
-                let Some(operation) = operations::find(&text, self.gpu) else {
-                    return Err(format!("the executor of GPU code can't run the assembly `{text}`"));
-                };
-                return self.bind(call, text, operation);
+                let text = String::from_utf8_lossy(text);
+                return Err(format!("the executor of GPU code can't run the assembly `{text}`"));
             }
             if LLVMGetTypeKind(LLVMTypeOf(call)) != LLVMTypeKind::LLVMVoidTypeKind {
                 LLVMReplaceAllUsesWith(call, LLVMGetOperand(call, 0));
@@ -126,7 +144,7 @@ impl Rewriter<'_, '_> {
                 (0..LLVMGetNumArgOperands(call)).map(|i| LLVMGetOperand(call, i)).collect();
             let types: Vec<_> = operands.iter().map(|&operand| LLVMTypeOf(operand)).collect();
             let results = self.elements(LLVMTypeOf(call));
-            let number = self.constant(self.program.len() as u64);
+            let number = self.constant(self.program.instructions.len() as u64);
             let instruction = Instruction {
                 name,
                 place: place(call),
@@ -144,7 +162,7 @@ impl Rewriter<'_, '_> {
                 LLVMReplaceAllUsesWith(call, result);
             }
             LLVMInstructionEraseFromParent(call);
-            self.program.push(instruction);
+            self.program.instructions.push(instruction);
             Ok(())
         }
     }
@@ -195,14 +213,24 @@ impl Rewriter<'_, '_> {
                 LLVMSetAlignment(loaded, 8);
                 loaded
             };
-            let values = elements.iter().zip(slots).map(load);
+            let mut values = elements.iter().zip(slots).map(load);
             if LLVMGetTypeKind(ty) != LLVMTypeKind::LLVMStructTypeKind {
-                return values.last().expect("the result has an element");
+                return values.next().expect("the result has an element");
             }
             let whole = LLVMGetPoison(ty);
             values.enumerate().fold(whole, |whole, (i, value)| {
                 LLVMBuildInsertValue(builder, whole, value, i as u32, c"".as_ptr())
             })
         }
+    }
+}
+
+/// Whether a function's attributes say that it touches no memory.
+unsafe fn touches_nothing(function: LLVMValueRef) -> bool {
+    // SAFETY: the value is a function.
+    unsafe {
+        let kind = LLVMGetEnumAttributeKindForName(c"memory".as_ptr(), 6);
+        let memory = LLVMGetEnumAttributeAtIndex(function, LLVMAttributeFunctionIndex, kind);
+        !memory.is_null() && LLVMGetEnumAttributeValue(memory) == 0
     }
 }

@@ -8,7 +8,9 @@ mod calls;
 mod shared;
 mod watch;
 
-use super::instruction::Instruction;
+pub(super) use shared::WINDOW;
+
+use super::instruction::Program;
 use super::runtime::SHARED;
 use super::stack;
 use crate::emit::Ir;
@@ -33,8 +35,8 @@ const SHARED_SPACE: u32 = 3;
 
 /// What becomes of a module.
 pub(super) struct Rewritten {
-    /// What the executor carries out itself, by the numbers that the code has.
-    pub(super) program: Vec<Instruction>,
+    /// What the code refers to by numbers.
+    pub(super) program: Program,
     /// Bytes of stack that a thread needs.
     pub(super) stack: usize,
 }
@@ -69,7 +71,7 @@ pub(super) fn rewrite<'c>(
         // What a launch copies into the kernel's parameters stays where the caller has it.
         kernel.remove_enum_attribute(AttributeLoc::Param(parameter), by_value);
     }
-    let own = instructions(kernel);
+    let own = instructions(kernel.as_value_ref());
     let mut rewriter = Rewriter::new(ir, kernel, gpu, host.layout());
     rewriter.replace_shared_memory(kernel)?;
     for instruction in own {
@@ -101,11 +103,11 @@ fn add_entry<'c>(ir: &Ir<'c>, kernel: FunctionValue<'c>, name: &str) {
     ir.return_void();
 }
 
-fn instructions(function: FunctionValue<'_>) -> Vec<LLVMValueRef> {
+fn instructions(function: LLVMValueRef) -> Vec<LLVMValueRef> {
     let mut found = Vec::new();
     // SAFETY: the function is alive, and nothing is changed while its lists are walked.
     unsafe {
-        let mut block = LLVMGetFirstBasicBlock(function.as_value_ref());
+        let mut block = LLVMGetFirstBasicBlock(function);
         while !block.is_null() {
             let mut instruction = LLVMGetFirstInstruction(block);
             while !instruction.is_null() {
@@ -132,7 +134,7 @@ struct Rewriter<'a, 'c> {
     ir: &'a Ir<'c>,
     gpu: Gpu<'a>,
     layout: TargetData,
-    program: Vec<Instruction>,
+    program: Program,
     /// The address of shared memory, which the kernel asks for first.
     base: LLVMValueRef,
     /// Places for the buffers of operands and results, and the bytes that they need.
@@ -145,8 +147,15 @@ struct Rewriter<'a, 'c> {
 impl<'a, 'c> Rewriter<'a, 'c> {
     fn new(ir: &'a Ir<'c>, kernel: FunctionValue<'c>, gpu: Gpu<'a>, layout: TargetData) -> Rewriter<'a, 'c> {
         let null = std::ptr::null_mut();
-        let mut rewriter =
-            Rewriter { ir, gpu, layout, program: Vec::new(), base: null, buffers: [null; 2], needed: [0; 2] };
+        let mut rewriter = Rewriter {
+            ir,
+            gpu,
+            layout,
+            program: Program::default(),
+            base: null,
+            buffers: [null; 2],
+            needed: [0; 2],
+        };
         // SAFETY: as said above.
         unsafe {
             let first = LLVMGetFirstInstruction(LLVMGetEntryBasicBlock(kernel.as_value_ref()));
@@ -203,7 +212,7 @@ impl<'a, 'c> Rewriter<'a, 'c> {
     fn stack_bytes(&self, kernel: FunctionValue<'_>) -> Result<usize, String> {
         const FORMS: usize = 4;
         let mut bytes = 0usize;
-        for instruction in instructions(kernel) {
+        for instruction in instructions(kernel.as_value_ref()) {
             // SAFETY: as said above.
             let own = unsafe {
                 match LLVMGetInstructionOpcode(instruction) {

@@ -26,7 +26,7 @@ impl Rewriter<'_, '_> {
             };
         };
         let array = array.as_value_ref();
-        let users = instructions(kernel);
+        let users = instructions(kernel.as_value_ref());
         // SAFETY: as said above.
         unsafe {
             for user in users {

@@ -1,9 +1,9 @@
 //! Accesses and fences: before each of them the runtime is told.
 
 use super::{GENERIC, GLOBAL, Rewriter, SHARED_SPACE, place};
-use crate::simt::block::{AccessKind, Space};
+use crate::simt::memory::{AccessKind, Space};
 use crate::simt::order::{Ordering, Scope};
-use crate::simt::runtime::{ACCESS, FENCE, pack_access, pack_order, pack_place};
+use crate::simt::runtime::{ACCESS, FENCE, pack_access, pack_order};
 use inkwell::llvm_sys::LLVMAtomicOrdering as Order;
 use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::llvm_sys::core::*;
@@ -33,7 +33,7 @@ const SCOPES: [(&str, Scope); 15] = [
 impl Rewriter<'_, '_> {
     /// Puts the call that judges an access before it.
     pub(super) unsafe fn watch(
-        &self,
+        &mut self,
         instruction: LLVMValueRef,
         operand: u32,
         ty: LLVMTypeRef,
@@ -57,18 +57,30 @@ impl Rewriter<'_, '_> {
                 atomic: atomic.then(|| self.ordering(instruction, order)),
             };
             self.before(instruction);
-            self.judge(instruction, address, self.constant(pack_access(kind)));
+            let name = match [reads, writes] {
+                [true, true] => "update",
+                [_, true] => "store",
+                _ => "load",
+            };
+            self.judge(instruction, address, self.constant(pack_access(kind)), name);
         }
     }
 
     /// Calls the judge of an access where the builder is.
-    pub(super) unsafe fn judge(&self, instruction: LLVMValueRef, address: LLVMValueRef, kind: LLVMValueRef) {
+    pub(super) unsafe fn judge(
+        &mut self,
+        instruction: LLVMValueRef,
+        address: LLVMValueRef,
+        kind: LLVMValueRef,
+        name: &str,
+    ) {
         let builder = self.ir.builder.as_mut_ptr();
+        let access = self.constant(self.program.accesses.len() as u64);
+        self.program.accesses.push((name.to_owned(), place(instruction)));
         // SAFETY: the address is a pointer, the kind a word.
         unsafe {
             let number = LLVMBuildPtrToInt(builder, address, self.word(), c"".as_ptr());
-            let place = self.constant(pack_place(place(instruction)));
-            self.call_runtime(ACCESS, &[number, kind, place], None);
+            self.call_runtime(ACCESS, &[number, kind, access], None);
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub(super) mod amd;
 pub(super) mod nvidia;
+pub(super) mod wgmma;
 
 use super::format::Format;
 use super::instruction::Call;

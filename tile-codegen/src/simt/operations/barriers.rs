@@ -1,6 +1,7 @@
 //! Barriers of a block and of a warp, and fences that are intrinsics.
 
 use crate::simt::barrier::{Reduction, Request};
+use crate::simt::fault::Problem;
 use crate::simt::instruction::{Call, Operation, Party, Then};
 use crate::simt::order::{Joined, Ordering, Scope};
 
@@ -70,18 +71,39 @@ pub(super) fn amd(name: &str) -> Option<Operation> {
             let request = Request { barrier: 0, count: None, waits: true, aligned: true, orders: false };
             block.arrive(call, request, None)
         }),
+        "s.barrier.signal" => Operation::alone(|block, call| {
+            check_whole(call)?;
+            let request = Request { barrier: SPLIT, count: None, waits: false, aligned: true, orders: false };
+            block.arrive(call, request, None)
+        }),
+        "s.barrier.wait" => Operation::alone(|block, call| {
+            check_whole(call)?;
+            block.wait_at(call, SPLIT)
+        }),
         "wave.barrier" => Operation::together(Party::Warp, |block, calls| {
             let of = |call: &Call<'_>| block.threads[call.thread as usize].clock.last_fence(Scope::Warp);
             let snapshots: Vec<_> = calls.iter().filter_map(of).collect();
             if let Some(joined) = Joined::of(&snapshots) {
                 for call in calls {
-                    block.threads[call.thread as usize].clock.bring(&joined, Scope::Block);
+                    block.threads[call.thread as usize].clock.bring(&joined, Scope::Warp);
                 }
             }
             Ok(())
         }),
         _ => None,
     }
+}
+
+/// The number that the executor has for the barrier in two parts, apart from that in one.
+const SPLIT: u32 = 1 << 16;
+
+/// The barrier of the whole block is called -1.
+fn check_whole(call: &Call<'_>) -> Result<(), Problem> {
+    let bits = 8 * call.bytes(0).len();
+    if call.word(0) == u64::MAX >> (64 - bits) {
+        return Ok(());
+    }
+    Err(Problem::Misuse("a barrier of a part of the block isn't modelled".to_owned()))
 }
 
 /// Orders the memory of the lanes of a mask.

@@ -1,8 +1,7 @@
 //! Who a thread is, and instructions that change no result.
 
 use super::is;
-use crate::simt::fault::Problem;
-use crate::simt::instruction::{Call, Operation, Then};
+use crate::simt::instruction::{Operation, Then};
 
 fn number(of: fn(&crate::simt::block::Block<'_>) -> u64) -> Option<Operation> {
     Operation::alone(move |block, call| {
@@ -21,21 +20,11 @@ pub(super) fn nvidia(name: &str) -> Option<Operation> {
         "read.ptx.sreg.tid.y" | "read.ptx.sreg.tid.z" | "read.ptx.sreg.cluster.ctarank" => number(|_| 0),
         "prefetch.global.L1" | "prefetch.global.L2" | "prefetch.L1" | "prefetch.L2" => Operation::nothing(),
         "griddepcontrol.wait" | "griddepcontrol.launch.dependents" => Operation::nothing(),
-        "setmaxnreg.inc.sync.aligned.u32" | "setmaxnreg.dec.sync.aligned.u32" => {
-            Operation::alone(|_, call| registers(call).map(|()| Then::GoOn))
-        }
+        // LLVM itself refuses counts that aren't legal.
+        "setmaxnreg.inc.sync.aligned.u32" | "setmaxnreg.dec.sync.aligned.u32" => Operation::nothing(),
         _ if is(name, "prefetch.tensormap") => Operation::nothing(),
         _ => None,
     }
-}
-
-fn registers(call: &Call<'_>) -> Result<(), Problem> {
-    let count = call.number(0);
-    if (24..=256).contains(&count) && count.is_multiple_of(8) {
-        return Ok(());
-    }
-    let what = format!("a thread has 24 to 256 registers, a multiple of 8, not {count}");
-    Err(Problem::Misuse(what))
 }
 
 /// AMD's (LLVM's AMDGPU usage guide, "LLVM IR Intrinsics").
@@ -57,19 +46,17 @@ pub(super) fn amd(name: &str) -> Option<Operation> {
     }
 }
 
-/// Statements of assembly that bring memory near, and the declarations that become them.
-pub(super) fn assembly(text: &str) -> Option<Operation> {
-    match text {
-        "prefetch.global.L2 [$0];" | "tile.prefetch.line" => Operation::alone(|block, call| {
+/// The declarations that bring memory near.
+pub(super) fn declared(name: &str) -> Option<Operation> {
+    match name {
+        "tile.prefetch.line" => Operation::alone(|block, call| {
             block.global.prefetched.push((call.word(0), None));
             Ok(Then::GoOn)
         }),
-        "cp.async.bulk.prefetch.L2.global [$0], $1;" | "tile.prefetch.range" => {
-            Operation::alone(|block, call| {
-                block.global.prefetched.push((call.word(0), Some(call.word(1))));
-                Ok(Then::GoOn)
-            })
-        }
+        "tile.prefetch.range" => Operation::alone(|block, call| {
+            block.global.prefetched.push((call.word(0), Some(call.word(1))));
+            Ok(Then::GoOn)
+        }),
         _ => None,
     }
 }

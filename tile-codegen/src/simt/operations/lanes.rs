@@ -113,7 +113,7 @@ fn permlane16(calls: &[Call<'_>], other_row: usize) -> Result<(), LaneProblem> {
     for (lane, call) in calls.iter().enumerate() {
         let selects = call.word(2) & 0xffff_ffff | call.word(3) << 32;
         let select = (selects >> (4 * (lane % 16)) & 15) as usize;
-        let from = (lane / 16 * 16 ^ other_row) + select;
+        let from = ((lane / 16 * 16) ^ other_row) + select;
         let Some(source) = calls.get(from) else {
             return Err((call.thread, Problem::Misuse("the wave isn't full".to_owned())));
         };

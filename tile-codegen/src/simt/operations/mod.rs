@@ -4,9 +4,15 @@
 //! Written from the vendors' manuals alone: it is the second opinion on what the emitter believes of them.
 
 mod barriers;
+mod buffers;
+mod copies;
 mod hints;
 mod lanes;
+mod mbarriers;
 mod shuffle;
+mod tensors;
+
+pub(super) use buffers::Resource;
 
 use super::host_module::Gpu;
 use super::instruction::Operation;
@@ -15,16 +21,24 @@ use super::matrix;
 /// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
 pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("llvm.nvvm.") {
-        let families: [fn(&str) -> Option<Operation>; 4] =
-            [hints::nvidia, barriers::nvidia, shuffle::find, matrix::nvidia::find];
+        let families: [fn(&str) -> Option<Operation>; 8] = [
+            hints::nvidia,
+            barriers::nvidia,
+            shuffle::find,
+            matrix::nvidia::find,
+            copies::find,
+            mbarriers::find,
+            tensors::find,
+            matrix::wgmma::find_intrinsic,
+        ];
         return families.iter().find_map(|find| find(name));
     }
     if let Some(name) = name.strip_prefix("llvm.amdgcn.") {
-        let families: [fn(&str) -> Option<Operation>; 2] = [hints::amd, barriers::amd];
+        let families: [fn(&str) -> Option<Operation>; 3] = [hints::amd, barriers::amd, buffers::find];
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| lanes::find(name, gpu)).or_else(|| matrix::amd::find(name, gpu));
     }
-    hints::assembly(name)
+    hints::declared(name).or_else(|| matrix::wgmma::find(name))
 }
 
 /// Whether a name is that of an intrinsic, with or without the types that it is made for.

@@ -49,6 +49,38 @@ fn the_barrier_of_amd_needs_its_fences() {
 }
 
 #[test]
+fn a_barrier_in_two_parts() {
+    let body = |signal: &str, after: &str| {
+        neighbours(&format!(
+            "  fence syncscope(\"workgroup\") release\n{signal}  call void @llvm.amdgcn.s.barrier.wait(i16 -1)\n{after}"
+        ))
+    };
+    let signal = "  call void @llvm.amdgcn.s.barrier.signal(i32 -1)\n";
+    let acquire = "  fence syncscope(\"workgroup\") acquire\n";
+    let [_, result] = results("gfx1201", 64, &body(signal, acquire), [vec![0; 64], vec![0; 64]]);
+    assert_eq!(result, (0..64).map(|thread| thread ^ 1).collect::<Vec<_>>());
+    assert!(is_race(&problem("gfx1201", 64, &body(signal, ""))));
+    assert!(matches!(problem("gfx1201", 64, &body("", acquire)), Problem::Misuse(_)));
+    // Half of the block doesn't arrive.
+    let half = format!(
+        "  %early = icmp ult i32 %tid, 32\n  br i1 %early, label %go, label %end\ngo:\n{signal}  \
+         call void @llvm.amdgcn.s.barrier.wait(i16 -1)\n  br label %end\nend:"
+    );
+    assert!(matches!(problem("gfx1201", 64, &half), Problem::Stuck(_)));
+}
+
+#[test]
+fn a_wave_orders_its_lanes_by_fences() {
+    let body = |release: &str| {
+        neighbours(&format!(
+            "{release}  call void @llvm.amdgcn.wave.barrier()\n  fence syncscope(\"wavefront\") acquire\n"
+        ))
+    };
+    is_right("gfx1100", 64, &body("  fence syncscope(\"wavefront\") release\n"));
+    assert!(is_race(&problem("gfx1100", 64, &body(""))));
+}
+
+#[test]
 fn a_named_barrier_is_for_its_own_threads() {
     // Each half of the block has a barrier of its own.
     let body = |count: u32| {
@@ -62,6 +94,14 @@ fn a_named_barrier_is_for_its_own_threads() {
     assert!(what.contains("barrier 1 (64 of 96 are there)"), "{what}");
     let Problem::Misuse(what) = problem("sm_90a", 128, &body(63)) else { panic!("misuse") };
     assert!(what.contains("multiple of 32"), "{what}");
+}
+
+#[test]
+fn warps_come_to_a_barrier_whole() {
+    let body = "  %early = icmp ult i32 %lane, 16\n  br i1 %early, label %go, label %end\ngo:\n  \
+                call void @llvm.nvvm.barrier.cta.sync.aligned.count(i32 1, i32 32)\n  br label %end\nend:";
+    let Problem::Misuse(what) = problem("sm_90a", 64, body) else { panic!("misuse") };
+    assert!(what.contains("only some lanes of warp"), "{what}");
 }
 
 /// The first warp writes and arrives; the second waits and reads.

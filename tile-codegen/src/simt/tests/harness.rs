@@ -2,7 +2,7 @@
 
 use crate::emit::{Features, Ir};
 use crate::simt::host_module::Gpu;
-use crate::simt::{Code, Fault, KERNEL, Problem, Region, Timing, Trace};
+use crate::simt::{Code, Fault, KERNEL, Mode, Problem, Region, TENSOR_MAP_BYTES, TensorMap, Timing, Trace};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use std::fmt::Write;
@@ -17,15 +17,15 @@ pub(super) struct Kernel {
 pub(super) const SHARED_BYTES: usize = 32 * 1024;
 
 /// Types of intrinsics by name, so that bodies needn't declare what they call: `result (operands)`.
-fn declarations(body: &str) -> String {
+fn declarations(body: &str, defined: &str) -> String {
     let mut declared = Vec::new();
     let mut text = String::new();
     for line in body.lines() {
         let Some((_, call)) = line.split_once("call ") else { continue };
-        let (Some(at), Some(end)) = (call.find('@'), call.find('(').filter(|_| true)) else { continue };
-        // A result may be a structure, whose type has no parenthesis.
-        let name = &call[at..end.max(at)];
-        if declared.contains(&name) {
+        let Some(at) = call.find('@') else { continue };
+        let end = at + call[at..].find('(').expect("a call has operands");
+        let name = &call[at..end];
+        if declared.contains(&name) || defined.contains(&format!("{name}(")) {
             continue;
         }
         declared.push(name);
@@ -87,6 +87,17 @@ impl Kernel {
     }
 
     pub(super) fn compile(gpu: &str, threads: u32, parameters: &str, body: &str) -> Result<Kernel, String> {
+        Kernel::compile_with("", gpu, threads, parameters, body)
+    }
+
+    /// A kernel that calls these functions, which aren't declared besides.
+    pub(super) fn compile_with(
+        functions: &str,
+        gpu: &str,
+        threads: u32,
+        parameters: &str,
+        body: &str,
+    ) -> Result<Kernel, String> {
         let warp = if gpu.starts_with("gfx9") { 64 } else { 32 };
         let nvidia = gpu.starts_with("sm_");
         let tid = if nvidia { "llvm.nvvm.read.ptx.sreg.tid.x" } else { "llvm.amdgcn.workitem.id.x" };
@@ -95,8 +106,8 @@ impl Kernel {
         let text = format!(
             "target triple = \"{triple}\"\n\
              @shared = internal addrspace(3) global [{SHARED_BYTES} x i8] undef, align 1024\n\
-             {}\ndefine void @{KERNEL}({parameters}) {{\n{body}\n  ret void\n}}\n",
-            declarations(&body)
+             {functions}{}\ndefine void @{KERNEL}({parameters}) {{\n{body}\n  ret void\n}}\n",
+            declarations(&body, functions)
         );
         let context = Box::new(Context::create());
         // SAFETY: the code drops the context after everything that borrows it.
@@ -118,6 +129,17 @@ impl Kernel {
         blocks: u64,
         timing: Timing,
     ) -> Result<Trace, Fault> {
+        self.run_with_maps(arrays, &|_| Vec::new(), blocks, timing)
+    }
+
+    /// Runs blocks on arrays and then on tensor maps, which know where the arrays are.
+    pub(super) fn run_with_maps(
+        &self,
+        arrays: &mut [Vec<u32>],
+        maps: &dyn Fn(&[u64]) -> Vec<TensorMap>,
+        blocks: u64,
+        timing: Timing,
+    ) -> Result<Trace, Fault> {
         let mut slots: Vec<u64> = arrays.iter_mut().map(|array| array.as_mut_ptr() as u64).collect();
         let names = ["a", "b", "c", "d"];
         let regions = arrays
@@ -126,13 +148,33 @@ impl Kernel {
             .zip(&slots)
             .map(|((array, name), &start)| Region::new(name, start, array.len() * 4, true));
         let regions = regions.collect();
+        let maps = maps(&slots).into_iter().map(|map| Aligned(map.encode().expect("a legal map")));
+        let maps: Vec<Aligned> = maps.collect();
+        slots.extend(maps.iter().map(|map| map.0.as_ptr() as u64));
         slots.resize(8, 0);
         // SAFETY: there is a slot for each parameter, and the arrays are memory.
-        unsafe { self.code.run(&slots, regions, blocks, timing) }
+        unsafe { self.code.run(&slots, regions, blocks, Mode { timing, counted: true }) }
     }
 
     pub(super) fn run(&self, arrays: &mut [Vec<u32>]) -> Result<Trace, Fault> {
         self.run_blocks(arrays, 1, Timing::Late)
+    }
+}
+
+/// A tensor map as a kernel's parameter.
+#[repr(align(64))]
+struct Aligned([u8; TENSOR_MAP_BYTES]);
+
+/// Words whose first lies at a multiple of 16 bytes, as tensors' do.
+pub(super) fn aligned(words: &[u32]) -> Vec<u32> {
+    // Such an allocation comes at the latest after a few tries, which are kept till then.
+    let mut kept = Vec::new();
+    loop {
+        let array = words.to_vec();
+        if array.as_ptr().addr().is_multiple_of(16) {
+            return array;
+        }
+        kept.push((array, vec![0u8; kept.len() + 1]));
     }
 }
 

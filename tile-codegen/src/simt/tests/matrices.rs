@@ -2,7 +2,7 @@
 //!
 //! The formulas here are those of the manuals' tables, element by element, not the executor's.
 
-use super::harness::{Kernel, problem, store_result, words};
+use super::harness::{Kernel, problem, words};
 use crate::simt::Problem;
 use half::{bf16, f16};
 
@@ -284,6 +284,19 @@ fn products_of_tf32() {
 }
 
 #[test]
+fn products_of_eight_bits_of_half_the_depth() {
+    let a = |ty| {
+        operand(&I4[..2], ty, 8, |lane, i| {
+            (if i < 4 { lane >> 2 } else { (lane >> 2) + 8 }, lane % 4 * 4 + (i & 3))
+        })
+    };
+    let b = |ty| operand(&I4[..1], ty, 4, |lane, i| (lane % 4 * 4 + i, lane >> 2));
+    nvidia("llvm.nvvm.mma.m16n8k16.row.col.s8", 16, a(Ty::S8), b(Ty::S8), accumulators(&I4, Ty::I32)).check();
+    let name = "llvm.nvvm.mma.m16n8k16.row.col.satfinite.u8.s8";
+    nvidia(name, 16, a(Ty::U8), b(Ty::S8), accumulators(&I4, Ty::I32)).check();
+}
+
+#[test]
 fn products_of_eight_bits() {
     let a = |ty| {
         operand(&I4, ty, 16, |lane, i| {
@@ -357,6 +370,11 @@ fn products_of_cdna_with_eight_bits_and_of_gfx950() {
     mfma("gfx950", "llvm.amdgcn.mfma.i32.16x16x64.i8", [16, 64], ("<4 x i32>", Ty::S8, Ty::S8), i4).check();
     mfma("gfx950", "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", [16, 32], ("i64", Ty::E4m3, Ty::E5m2), f4)
         .check();
+    mfma("gfx950", "llvm.amdgcn.mfma.i32.32x32x32.i8", [32, 32], ("<4 x i32>", Ty::S8, Ty::S8), i16s).check();
+    mfma("gfx950", "llvm.amdgcn.mfma.f32.32x32x16.bf8.fp8", [32, 16], ("i64", Ty::E5m2, Ty::E4m3), f16s)
+        .check();
+    mfma("gfx90a", "llvm.amdgcn.mfma.i32.16x16x16i8", [16, 16], ("i32", Ty::S8, Ty::S8), i4).check();
+    mfma("gfx90a", "llvm.amdgcn.mfma.i32.32x32x8i8", [32, 8], ("i32", Ty::S8, Ty::S8), i16s).check();
     let fnuz = ("i64", Ty::E4m3Fnuz, Ty::E4m3Fnuz);
     mfma("gfx942", "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", [16, 32], fnuz, f4).check();
 }
@@ -415,6 +433,8 @@ fn products_of_rdna() {
         none,
     )
     .check();
+    let name = "llvm.amdgcn.wmma.f32.16x16x16.fp8.fp8.v8f32.v2i32";
+    wmma("gfx1201", name, ["<2 x i32>", f8], [Ty::E4m3, Ty::F32], none).check();
     for (sign, ty) in [("i1 true", Ty::S8), ("i1 false", Ty::U8)] {
         let signs = [sign, sign, "i1 false"];
         let i8s = "<8 x i32>";
@@ -448,87 +468,4 @@ fn halves_of_a_wave_that_differ_are_told() {
     let cbsz = "  %d = call <4 x float> @llvm.amdgcn.mfma.f32.16x16x4f32(float 0.0, float 0.0, \
                 <4 x float> zeroinitializer, i32 1, i32 0, i32 0)\n";
     assert!(matches!(problem("gfx942", 64, cbsz), Problem::Misuse(_)));
-}
-
-/// Fills shared memory with the words of `%a`, 16 bytes per thread, then a barrier.
-const FILL: &str = "\
-  %bytes = mul i32 %tid, 16
-  %from = getelementptr i8, ptr addrspace(1) %a, i32 %bytes
-  %row = load <4 x i32>, ptr addrspace(1) %from
-  %to = getelementptr i8, ptr addrspace(3) @shared, i32 %bytes
-  store <4 x i32> %row, ptr addrspace(3) %to
-  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
-";
-
-#[test]
-fn matrices_are_loaded_by_rows() {
-    let elements: Vec<u16> = (0..256).collect();
-    let input: Vec<u32> =
-        elements.chunks(2).map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16).collect();
-    for (transposed, name) in [(false, "x4.b16"), (true, "x4.trans.b16")] {
-        // Thread t has the address of row 31 - t.
-        let body = format!(
-            "{FILL}  %back = sub i32 496, %bytes\n  %at = getelementptr i8, ptr addrspace(3) @shared, i32 %back\n  \
-             %d = call {{ i32, i32, i32, i32 }} @llvm.nvvm.ldmatrix.sync.aligned.m8n8.{name}.p3(ptr addrspace(3) %at)\n  \
-             %r = extractvalue {{ i32, i32, i32, i32 }} %d, 2\n{}",
-            store_result("%r")
-        );
-        let mut arrays = [input.clone(), vec![0; 32]];
-        Kernel::new("sm_90a", 32, &body).run(&mut arrays).unwrap_or_else(|fault| panic!("{fault}"));
-        for (lane, word) in arrays[1].iter().enumerate() {
-            for i in 0..2 {
-                let (row, column) = (lane / 4, 2 * (lane % 4) + i);
-                let (row, column) = if transposed { (column, row) } else { (row, column) };
-                // Matrix 2 has the rows of threads 16 to 23.
-                let expected = elements[(31 - (16 + row)) * 8 + column];
-                assert_eq!((word >> (16 * i)) as u16, expected, "{name} lane {lane}");
-            }
-        }
-    }
-}
-
-#[test]
-fn matrices_are_stored_as_they_are_loaded() {
-    for name in ["x2.b16", "x2.trans.b16"] {
-        let load = format!("llvm.nvvm.ldmatrix.sync.aligned.m8n8.{name}.p3");
-        let store = format!("llvm.nvvm.stmatrix.sync.aligned.m8n8.{name}.p3");
-        let body = format!(
-            "{FILL}  %at = getelementptr i8, ptr addrspace(3) @shared, i32 %bytes\n  \
-             %d = call {{ i32, i32 }} @{load}(ptr addrspace(3) %at)\n  \
-             %d0 = extractvalue {{ i32, i32 }} %d, 0\n  %d1 = extractvalue {{ i32, i32 }} %d, 1\n  \
-             %shifted = add i32 %bytes, 1024\n  \
-             %other = getelementptr i8, ptr addrspace(3) @shared, i32 %shifted\n  \
-             call void @{store}(ptr addrspace(3) %other, i32 %d0, i32 %d1)\n  \
-             call void @llvm.nvvm.bar.warp.sync(i32 -1)\n  \
-             %words = mul i32 %tid, 4\n  %w = add i32 %words, 1024\n  \
-             %read = getelementptr i8, ptr addrspace(3) @shared, i32 %w\n  \
-             %r = load i32, ptr addrspace(3) %read\n{}",
-            store_result("%r")
-        );
-        let input = words(128, 5);
-        let mut arrays = [input.clone(), vec![0; 32]];
-        Kernel::new("sm_90a", 32, &body).run(&mut arrays).unwrap_or_else(|fault| panic!("{fault}"));
-        assert_eq!(arrays[1], input[..32], "{name}");
-    }
-}
-
-#[test]
-fn rows_must_be_aligned_written_and_ordered() {
-    let load = |address: &str, fill: &str| {
-        format!(
-            "{fill}  %off = {address}\n  %at = getelementptr i8, ptr addrspace(3) @shared, i32 %off\n  \
-             %d = call i32 @llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.b16.p3(ptr addrspace(3) %at)\n"
-        )
-    };
-    let aligned = problem("sm_90a", 32, &load("add i32 %bytes, 8", FILL));
-    assert_eq!(aligned, Problem::Misaligned { alignment: 16, excess: 8 });
-    assert!(matches!(
-        problem("sm_90a", 32, &load("add i32 %bytes, 512", FILL)),
-        Problem::Uninitialized { .. }
-    ));
-    let late = FILL.rsplit_once("  call").expect("a barrier").0;
-    assert!(matches!(
-        problem("sm_90a", 32, &load("xor i32 %bytes, 16", &late.replace("%to, align", "%to, align"))),
-        Problem::Race { .. }
-    ));
 }

@@ -2,10 +2,17 @@
 //! ([`removed`]), and hand-written ones for every instruction ([`harness`]).
 
 mod barriers;
+mod buffers;
+mod copies;
+mod costs;
 mod harness;
 mod lanes;
 mod matrices;
 mod orders;
+mod pipelines;
 mod refusals;
 mod removed;
+mod rows;
 mod shuffles;
+mod tensors;
+mod wgmma;

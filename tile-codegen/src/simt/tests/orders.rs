@@ -39,6 +39,28 @@ fn release_and_acquire_order_blocks() {
     assert!(is_race(&hand_over(RELEASE, "")));
 }
 
+/// What is read then wasn't released.
+#[test]
+fn a_relaxed_store_replaces_what_was_published() {
+    assert!(is_race(&hand_over(&format!("{RELEASE}{RELAXED_STORE}"), ACQUIRE)));
+    let fenced = format!("  fence syncscope(\"device\") release\n{RELAXED_STORE}");
+    hand_over(&format!("{RELEASE}{fenced}"), ACQUIRE).unwrap();
+}
+
+/// Shared memory is another one in each block, though it may lie at the same address here.
+#[test]
+fn nothing_is_published_through_shared_memory_of_another_block() {
+    let body = "  %block = call i32 @llvm.nvvm.read.ptx.sreg.ctaid.x()\n  %first = icmp eq i32 %block, 0\n  \
+                store i32 0, ptr addrspace(3) @shared\n  br i1 %first, label %write, label %read\n\
+                write:\n  store i32 7, ptr addrspace(1) %a\n  \
+                store atomic i32 1, ptr addrspace(3) @shared syncscope(\"device\") release, align 4\n  br label %end\n\
+                read:\n  %f = load atomic i32, ptr addrspace(3) @shared syncscope(\"device\") acquire, align 4\n  \
+                %r = load i32, ptr addrspace(1) %a\n  br label %end\nend:";
+    let mut arrays = [vec![0], vec![0], vec![0]];
+    let result = Kernel::new("sm_90a", 1, body).run_blocks(&mut arrays, 4, Timing::Late).map(|_| ());
+    assert!(is_race(&result));
+}
+
 #[test]
 fn updates_order_as_they_say() {
     let update = |order: &str| {

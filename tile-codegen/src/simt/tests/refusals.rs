@@ -31,6 +31,32 @@ fn what_cannot_be_watched_is_refused() {
 }
 
 #[test]
+fn functions_of_the_module_may_compute_alone() {
+    let compile = |function: &str| {
+        Kernel::compile_with(
+            function,
+            "sm_90a",
+            32,
+            "ptr addrspace(1) %a",
+            "  %r = call i32 @f(ptr addrspace(1) %a)\n",
+        )
+    };
+    let function =
+        |code: &str| format!("define internal i32 @f(ptr addrspace(1) %p) {{\n{code}  ret i32 %v\n}}\n");
+    assert!(compile(&function("  %v = add i32 1, 2\n")).is_ok());
+    for code in [
+        "  %v = load i32, ptr addrspace(1) %p\n",
+        "  %v = add i32 1, 2\n  store i32 %v, ptr addrspace(1) %p\n",
+        "  %v = add i32 1, 2\n  fence syncscope(\"device\") acquire\n",
+        "  %v = atomicrmw add ptr addrspace(1) %p, i32 1 monotonic\n",
+        "  %v = call i32 @f(ptr addrspace(1) %p)\n",
+    ] {
+        let error = compile(&function(code)).err().expect("a refusal");
+        assert!(error.contains("what the function `f` does"), "{error}");
+    }
+}
+
+#[test]
 fn stacks_too_large_are_refused() {
     let large = format!("  %p = alloca [{} x i8]\n  store i8 0, ptr %p\n", 1 << 29);
     assert!(refusal(&large).contains("bytes of stack"));

@@ -124,6 +124,11 @@ fn misuses_of_masks() {
     assert!(misuse(32, &outside).contains("reads lane 16, which isn't in the mask"));
     let own = format!("{LOAD}  %r = {}\n", "call i32 @llvm.nvvm.redux.sync.add(i32 %x, i32 1)");
     assert!(misuse(32, &own).contains("lane 1 isn't in its own mask"));
+    let differing = format!(
+        "{LOAD}  %six = icmp eq i32 %lane, 6\n  %mask = select i1 %six, i32 2147483647, i32 -1\n  \
+         %r = call i32 @llvm.nvvm.redux.sync.add(i32 %x, i32 %mask)\n"
+    );
+    assert!(misuse(32, &differing).contains("has the mask 0x7fffffff"));
     let whole = format!("{LOAD}  %r = {}\n", "call i32 @llvm.nvvm.redux.sync.add(i32 %x, i32 -1)");
     assert!(misuse(16, &whole).contains("has lane 31, but the block ends before it"));
 }

@@ -1,0 +1,300 @@
+//! Instructions of NVIDIA's that LLVM has no intrinsic for: the emitter calls a declaration whose name says which, and
+//! the last step before the back end makes inline PTX of it. The executor binds the same names.
+//!
+//! * `tile.wgmma.m64n{N}k{K}.{f32|s32}.{A}.{B}.ss.{ka|ma}.{kb|nb}`: (i64 descriptor of A, i64 descriptor of B, i32
+//!   whether to add, N/2 accumulators) → N/2 accumulators; `….rs.{kb|nb}` has four i32 with A's elements in place of
+//!   A's descriptor (PTX ISA, "wgmma.mma_async").
+//! * `tile.prefetch.line`: (ptr); `tile.prefetch.range`: (ptr, i32 bytes) (PTX ISA, "prefetch",
+//!   "cp.async.bulk.prefetch").
+
+use crate::emit::Ir;
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::types::FunctionType;
+use inkwell::values::{
+    BasicMetadataValueEnum, BasicValue, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue,
+};
+
+/// The declarations that bring memory near.
+pub(super) const PREFETCH_LINE: &str = "tile.prefetch.line";
+pub(super) const PREFETCH_RANGE: &str = "tile.prefetch.range";
+
+/// What becomes of a call.
+struct Assembly {
+    text: String,
+    constraints: String,
+    /// Whether all threads of a warp must come to it together.
+    convergent: bool,
+}
+
+/// LLVM's `memory(inaccessiblemem: readwrite)`: loads and stores may move past it, and it stays.
+pub(super) const INACCESSIBLE_MEMORY: u64 = 0b1100;
+
+/// Puts inline PTX in place of every call of a declaration above.
+///
+/// # Errors
+/// A call of a `tile.` declaration that isn't one of them, in words.
+pub(crate) fn expand(ir: &Ir<'_>) -> Result<(), String> {
+    let (defined, declarations): (Vec<_>, Vec<_>) =
+        ir.module.get_functions().partition(|function| function.count_basic_blocks() > 0);
+    for function in declarations {
+        let name = function.get_name().to_string_lossy().into_owned();
+        if !name.starts_with("tile.") {
+            continue;
+        }
+        let assembly = assembly(&name).ok_or_else(|| format!("no PTX instruction is called `{name}`"))?;
+        for call in calls(&defined, function) {
+            replace(ir, function.get_type(), call, &assembly);
+        }
+        // SAFETY: nothing calls it any more.
+        unsafe { function.delete() };
+    }
+    Ok(())
+}
+
+/// The calls of a function in others.
+fn calls<'c>(
+    functions: &[FunctionValue<'c>],
+    callee: FunctionValue<'c>,
+) -> Vec<(InstructionValue<'c>, CallSiteValue<'c>)> {
+    let blocks = functions.iter().flat_map(|function| function.get_basic_blocks());
+    let instructions = blocks.flat_map(|block| block.get_instructions().collect::<Vec<_>>());
+    instructions
+        .filter_map(|instruction| {
+            let call = CallSiteValue::try_from(instruction).ok()?;
+            (call.get_called_fn_value() == Some(callee)).then_some((instruction, call))
+        })
+        .collect()
+}
+
+fn replace<'c>(
+    ir: &Ir<'c>,
+    ty: FunctionType<'c>,
+    (instruction, call): (InstructionValue<'c>, CallSiteValue<'c>),
+    assembly: &Assembly,
+) {
+    ir.builder.position_before(&instruction);
+    let arguments: Vec<BasicMetadataValueEnum<'c>> = (0..call.count_arguments())
+        .map(|i| {
+            let operand = instruction.get_operand(i).expect("a call has its arguments");
+            operand.expect_value("an argument is a value").into()
+        })
+        .collect();
+    let statement = ir.context.create_inline_asm(
+        ty,
+        assembly.text.clone(),
+        assembly.constraints.clone(),
+        true,
+        false,
+        None,
+        false,
+    );
+    let replaced = ir.builder.build_indirect_call(ty, statement, &arguments, "");
+    let replaced = replaced.expect("the builder is positioned");
+    let mut attributes = vec![("nounwind", 0)];
+    attributes.push(if assembly.convergent { ("convergent", 0) } else { ("memory", INACCESSIBLE_MEMORY) });
+    for (name, value) in attributes {
+        let kind = Attribute::get_named_enum_kind_id(name);
+        replaced.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
+    }
+    if let Some(result) = replaced.try_as_basic_value().basic() {
+        replace_uses(instruction, result);
+    }
+    instruction.erase_from_basic_block();
+}
+
+fn replace_uses<'c>(instruction: InstructionValue<'c>, result: BasicValueEnum<'c>) {
+    let result = result.as_instruction_value().expect("a call is an instruction");
+    instruction.replace_all_uses_with(&result);
+}
+
+fn assembly(name: &str) -> Option<Assembly> {
+    let statement = |text: &str, constraints: &str| {
+        Some(Assembly { text: text.to_owned(), constraints: constraints.to_owned(), convergent: false })
+    };
+    match name {
+        PREFETCH_LINE => statement("prefetch.global.L2 [$0];", "l"),
+        PREFETCH_RANGE => statement("cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"),
+        _ => wgmma(name.strip_prefix("tile.wgmma.")?),
+    }
+}
+
+/// The statement of a product: its accumulators are results that occupy the registers of operands.
+fn wgmma(name: &str) -> Option<Assembly> {
+    let parts: Vec<&str> = name.split('.').collect();
+    let [shape, result, a, b, from, majors @ ..] = parts.as_slice() else { return None };
+    let columns: usize = shape.strip_prefix("m64n")?.split('k').next()?.parse().ok()?;
+    if !columns.is_multiple_of(8) || !(8..=256).contains(&columns) {
+        return None;
+    }
+    let (in_registers, a_major, b_major) = match (*from, majors) {
+        ("ss", [a_major, b_major]) => (false, *a_major, *b_major),
+        ("rs", [b_major]) => (true, "ka", *b_major),
+        _ => return None,
+    };
+    let transposed = |major: &str| match major {
+        "ka" | "kb" => Some(0),
+        "ma" | "nb" => Some(1),
+        _ => None,
+    };
+    let (a_major, b_major) = (transposed(a_major)?, transposed(b_major)?);
+    let count = columns / 2;
+    let list = |range: std::ops::Range<usize>| range.map(|i| format!("${i}")).collect::<Vec<_>>().join(", ");
+    let register_operands = if in_registers { 4 } else { 1 };
+    let first_b = count + register_operands;
+    let a_text = if in_registers { format!("{{{}}}", list(count..first_b)) } else { format!("${count}") };
+    let is_integer = *result == "s32";
+    // Scales of A and B, then whether they are transposed, which only 16-bit elements can be.
+    let modifiers = match (is_integer, ["f16", "bf16"].contains(a), in_registers) {
+        (true, ..) => String::new(),
+        (false, true, false) => format!(", 1, 1, {a_major}, {b_major}"),
+        (false, true, true) => format!(", 1, 1, {b_major}"),
+        (false, false, _) => ", 1, 1".to_owned(),
+    };
+    if !["f16", "bf16"].contains(a) && a_major + b_major != 0 {
+        return None;
+    }
+    let text = format!(
+        "{{ .reg .pred p; setp.ne.b32 p, ${}, 0; wgmma.mma_async.sync.aligned.{shape}.{result}{} {{{}}}, {a_text}, \
+         ${first_b}, p{modifiers}; }}",
+        first_b + 1,
+        format_args!(".{a}.{b}"),
+        list(0..count)
+    );
+    let register = if is_integer { "r" } else { "f" };
+    let mut constraints = vec![format!("={register}"); count];
+    constraints.extend(vec![if in_registers { "r" } else { "l" }.to_owned(); register_operands]);
+    constraints.extend(["l".to_owned(), "r".to_owned()]);
+    constraints.extend((0..count).map(|i| i.to_string()));
+    Some(Assembly { text, constraints: constraints.join(","), convergent: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::emit::Features;
+    use crate::llvm::Machine;
+    use inkwell::context::Context;
+    use inkwell::memory_buffer::MemoryBuffer;
+    use inkwell::targets::FileType;
+    use std::process::Command;
+
+    /// A kernel that calls a declaration once and stores what it gives.
+    fn kernel(name: &str, operands: &[&str], accumulator: &str, columns: usize) -> String {
+        let count = columns / 2;
+        let ty = format!("{{ {} }}", vec![accumulator; count].join(", "));
+        let mut types = operands.to_vec();
+        types.extend(vec![accumulator; count]);
+        let zero = if accumulator == "i32" { "0" } else { "0.0" };
+        let mut values: Vec<String> =
+            operands.iter().enumerate().map(|(i, ty)| format!("{ty} %p{i}")).collect();
+        values.extend(vec![format!("{accumulator} {zero}"); count]);
+        let parameters: Vec<String> =
+            operands.iter().enumerate().map(|(i, ty)| format!("{ty} %p{i}")).collect();
+        let stores: String = (0..count)
+            .map(|i| {
+                format!(
+                    "  %d{i} = extractvalue {ty} %d, {i}\n  \
+                     %at{i} = getelementptr i32, ptr addrspace(1) %out, i32 {i}\n  \
+                     store {accumulator} %d{i}, ptr addrspace(1) %at{i}\n"
+                )
+            })
+            .collect();
+        format!(
+            "declare void @tile.prefetch.line(ptr addrspace(1))\n\
+             declare void @tile.prefetch.range(ptr addrspace(1), i32)\n\
+             declare void @llvm.nvvm.wgmma.fence.sync.aligned()\n\
+             declare void @llvm.nvvm.wgmma.commit_group.sync.aligned()\n\
+             declare void @llvm.nvvm.wgmma.wait_group.sync.aligned(i64)\n\
+             declare {ty} @{name}({})\n\
+             define ptx_kernel void @k({}, ptr addrspace(1) %out) \"nvvm.reqntid\"=\"128,1,1\" {{\n  \
+             call void @tile.prefetch.line(ptr addrspace(1) %out)\n  \
+             call void @tile.prefetch.range(ptr addrspace(1) %out, i32 64)\n  \
+             call void @llvm.nvvm.wgmma.fence.sync.aligned()\n  %d = call {ty} @{name}({})\n  \
+             call void @llvm.nvvm.wgmma.commit_group.sync.aligned()\n  \
+             call void @llvm.nvvm.wgmma.wait_group.sync.aligned(i64 0)\n{stores}  ret void\n}}\n",
+            types.join(", "),
+            parameters.join(", "),
+            values.join(", ")
+        )
+    }
+
+    fn ptx(text: &str) -> Result<String, String> {
+        let context = Context::create();
+        let machine = Machine::nvptx("sm_90a").unwrap();
+        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
+        let module = context.create_module_from_ir(buffer).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let features = Features { half_conversion: true, fma: true, exp2: true };
+        let ir = Ir { context: &context, module, builder: context.create_builder(), features };
+        machine.prepare(&ir.module);
+        expand(&ir)?;
+        machine.optimize("k", &ir.module).unwrap();
+        let text = machine.emit("k", &ir.module, FileType::Assembly).unwrap();
+        Ok(String::from_utf8(text).unwrap())
+    }
+
+    const BOTH_SHARED: [&str; 3] = ["i64", "i64", "i32"];
+    const A_IN_REGISTERS: [&str; 6] = ["i32", "i32", "i32", "i32", "i64", "i32"];
+
+    /// Shapes of every kind, with the operands besides accumulators.
+    fn shapes() -> Vec<(&'static str, &'static [&'static str], &'static str, usize)> {
+        vec![
+            ("tile.wgmma.m64n8k16.f32.bf16.bf16.ss.ka.kb", &BOTH_SHARED, "float", 8),
+            ("tile.wgmma.m64n128k16.f32.bf16.bf16.ss.ma.nb", &BOTH_SHARED, "float", 128),
+            ("tile.wgmma.m64n256k16.f32.f16.f16.ss.ka.nb", &BOTH_SHARED, "float", 256),
+            ("tile.wgmma.m64n64k16.f32.bf16.bf16.rs.nb", &A_IN_REGISTERS, "float", 64),
+            ("tile.wgmma.m64n24k8.f32.tf32.tf32.ss.ka.kb", &BOTH_SHARED, "float", 24),
+            ("tile.wgmma.m64n32k32.f32.e4m3.e5m2.rs.kb", &A_IN_REGISTERS, "float", 32),
+            ("tile.wgmma.m64n96k32.s32.u8.u8.ss.ka.kb", &BOTH_SHARED, "i32", 96),
+        ]
+    }
+
+    #[test]
+    fn declarations_become_instructions() {
+        for (name, operands, accumulator, columns) in shapes() {
+            let text = ptx(&kernel(name, operands, accumulator, columns)).unwrap();
+            let shape = name.strip_prefix("tile.wgmma.").unwrap();
+            let end = shape.find(".ss").or_else(|| shape.find(".rs")).unwrap();
+            let instruction = format!("wgmma.mma_async.sync.aligned.{}", &shape[..end]);
+            assert_eq!(text.matches(&instruction).count(), 1, "{text}");
+            assert!(
+                text.contains("prefetch.global.L2") && text.contains("cp.async.bulk.prefetch.L2"),
+                "{text}"
+            );
+            assert!(!text.contains("tile."), "{text}");
+        }
+    }
+
+    /// With the assembler whose path `TILE_PTXAS` is; elsewhere the check says that it did nothing.
+    #[test]
+    fn the_assembler_takes_them() {
+        let Some(assembler) = std::env::var_os("TILE_PTXAS") else {
+            println!("TILE_PTXAS isn't set: nothing is assembled");
+            return;
+        };
+        let folder = std::env::temp_dir().join(format!("tile-declared-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for (i, (name, operands, accumulator, columns)) in shapes().into_iter().enumerate() {
+            let source = folder.join(format!("{i}.ptx"));
+            std::fs::write(&source, ptx(&kernel(name, operands, accumulator, columns)).unwrap()).unwrap();
+            let output = Command::new(&assembler)
+                .args(["-arch=sm_90a", "-o"])
+                .arg(folder.join(format!("{i}.cubin")))
+                .arg(&source)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn unknown_names_are_refused() {
+        for name in [
+            "tile.wgmma.m64n12k16.f32.bf16.bf16.ss.ka.kb",
+            "tile.wgmma.m64n8k8.f32.tf32.tf32.ss.ma.kb",
+            "tile.wgmma.m64n8k16.f32.bf16.bf16.sr.ka.kb",
+        ] {
+            assert!(ptx(&kernel(name, &BOTH_SHARED, "float", 8)).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! What a run's instructions cost, counted from their addresses: bank conflicts in shared memory, sectors of global
+//! memory, and how often each instruction is carried out.
+//!
+//! Lanes of a warp that access memory at the same instruction for the same time in a row count as one access of the
+//! warp. Shared memory has 32 banks of four bytes; an access is carried out in parts of up to 128 bytes, and a part
+//! takes as many turns as the fullest bank has different words. Global memory is read and written in sectors of 32
+//! bytes. Asynchronous copies aren't counted as accesses.
+
+use super::instruction::Program;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use tile_ir::Loc;
+
+const BANKS: u64 = 32;
+const BANK_BYTES: u64 = 4;
+const SECTOR_BYTES: u64 = 32;
+
+/// The costs of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Of each instruction that accessed memory, in the order of the code.
+    pub accesses: Vec<AccessCount>,
+    /// How often threads carried out the target's own instructions, by name.
+    pub instructions: BTreeMap<String, u64>,
+}
+
+/// The costs of one instruction that accesses memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessCount {
+    /// What it is: `load`, `store`, `update`, or the name of an intrinsic.
+    pub name: String,
+    /// The op.
+    pub place: Loc,
+    /// Whether it accesses shared memory, rather than global.
+    pub shared: bool,
+    /// Bytes per lane.
+    pub bytes: u64,
+    /// How often warps carried it out.
+    pub warps: u64,
+    /// The turns of shared memory, or the sectors of global memory, that these took in all.
+    pub parts: u64,
+    /// The least that so many bytes could take.
+    pub least: u64,
+}
+
+/// An instruction that accesses memory: of the code itself, or one that the executor carries out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Site {
+    Code(u32),
+    Instruction(u32),
+}
+
+/// Addresses and bytes that the lanes of a warp access together.
+type Lanes = Vec<(u64, u64)>;
+
+/// Accesses as they are made.
+#[derive(Default)]
+pub(super) struct Recorder {
+    /// How often a thread came to a site.
+    times: HashMap<(Site, u32), u32>,
+    /// What the lanes of a warp accessed, per site, kind of memory, and time in a row.
+    warps: BTreeMap<(Site, bool), BTreeMap<(u32, u32), Lanes>>,
+    accesses: BTreeMap<(Site, bool), [u64; 4]>,
+    instructions: BTreeMap<u32, u64>,
+}
+
+impl Recorder {
+    /// A thread's access.
+    pub(super) fn access(
+        &mut self,
+        site: Site,
+        thread: u32,
+        warp: u32,
+        shared: bool,
+        [address, bytes]: [u64; 2],
+    ) {
+        let time = self.times.entry((site, thread)).or_default();
+        *time += 1;
+        let lanes = self.warps.entry((site, shared)).or_default().entry((thread / warp, *time)).or_default();
+        lanes.push((address, bytes));
+    }
+
+    /// A thread carries out an instruction.
+    pub(super) fn instruction(&mut self, number: u32) {
+        *self.instructions.entry(number).or_default() += 1;
+    }
+
+    /// A block is over: its accesses are added up.
+    pub(super) fn finish_block(&mut self) {
+        self.times.clear();
+        for ((site, shared), warps) in std::mem::take(&mut self.warps) {
+            let count = self.accesses.entry((site, shared)).or_default();
+            for lanes in warps.into_values() {
+                let bytes: u64 = lanes.iter().map(|&(_, bytes)| bytes).sum();
+                let (parts, unit) = if shared {
+                    (turns(&lanes), BANKS * BANK_BYTES)
+                } else {
+                    (sectors(&lanes), SECTOR_BYTES)
+                };
+                count[0] = lanes[0].1;
+                count[1] += 1;
+                count[2] += parts;
+                count[3] += bytes.div_ceil(unit).min(parts);
+            }
+        }
+    }
+
+    /// The costs so far, with what the program says of its instructions.
+    pub(super) fn counters(&self, program: &Program) -> Counters {
+        let access = |(&(site, shared), &[bytes, warps, parts, least]): (&(Site, bool), &[u64; 4])| {
+            let (name, place) = match site {
+                Site::Code(number) => program.accesses[number as usize].clone(),
+                Site::Instruction(number) => {
+                    let instruction = &program.instructions[number as usize];
+                    (instruction.name.clone(), instruction.place)
+                }
+            };
+            AccessCount { name, place, shared, bytes, warps, parts, least }
+        };
+        let mut instructions = BTreeMap::new();
+        for (&number, &count) in &self.instructions {
+            let name = &program.instructions[number as usize].name;
+            *instructions.entry(name.clone()).or_default() += count;
+        }
+        Counters { accesses: self.accesses.iter().map(access).collect(), instructions }
+    }
+}
+
+/// Turns that shared memory takes for the lanes of a warp.
+fn turns(lanes: &[(u64, u64)]) -> u64 {
+    let bytes = lanes.iter().map(|&(_, bytes)| bytes).max().unwrap_or(1).max(BANK_BYTES);
+    let together = (BANKS * BANK_BYTES / bytes).max(1) as usize;
+    let of_part = |part: &[(u64, u64)]| {
+        let mut words: Vec<u64> = part
+            .iter()
+            .flat_map(|&(address, bytes)| address / BANK_BYTES..(address + bytes).div_ceil(BANK_BYTES))
+            .collect();
+        words.sort_unstable();
+        words.dedup();
+        let mut banks = [0; BANKS as usize];
+        words.iter().for_each(|word| banks[(word % BANKS) as usize] += 1);
+        banks.into_iter().max().unwrap_or(0)
+    };
+    lanes.chunks(together).map(of_part).sum()
+}
+
+/// Sectors of global memory that the lanes of a warp touch.
+fn sectors(lanes: &[(u64, u64)]) -> u64 {
+    let mut sectors: Vec<u64> = lanes
+        .iter()
+        .flat_map(|&(address, bytes)| address / SECTOR_BYTES..(address + bytes).div_ceil(SECTOR_BYTES))
+        .collect();
+    sectors.sort_unstable();
+    sectors.dedup();
+    sectors.len() as u64
+}
+
+impl fmt::Display for Counters {
+    /// Two tables: accesses with what they took per warp, and instructions.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:>10} {:>6} {:>10} {:>10} {:>6}  access", "warps", "bytes", "parts", "least", "ratio")?;
+        for access in &self.accesses {
+            let AccessCount { name, place, shared, bytes, warps, parts, least } = access;
+            let ratio = *parts as f64 / (*least).max(1) as f64;
+            let (memory, unit) = if *shared { ("shared", "turns") } else { ("global", "sectors") };
+            write!(
+                f,
+                "{warps:>10} {bytes:>6} {parts:>10} {least:>10} {ratio:>6.2}  {name}, {memory}, {unit}"
+            )?;
+            if place.is_known() {
+                write!(f, ", at {place}")?;
+            }
+            writeln!(f)?;
+        }
+        for (name, count) in &self.instructions {
+            writeln!(f, "{count:>10}  {name}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{sectors, turns};
+
+    fn lanes(count: u64, bytes: u64, address: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
+        (0..count).map(|lane| (address(lane), bytes)).collect()
+    }
+
+    #[test]
+    fn bank_conflicts() {
+        assert_eq!(turns(&lanes(32, 4, |lane| 4 * lane)), 1);
+        assert_eq!(turns(&lanes(32, 4, |_| 64)), 1);
+        assert_eq!(turns(&lanes(32, 4, |lane| 8 * lane)), 2);
+        assert_eq!(turns(&lanes(32, 4, |lane| 128 * lane)), 32);
+        assert_eq!(turns(&lanes(32, 4, |lane| 132 * lane)), 1);
+        // Sixteen bytes per lane go in four parts of eight lanes.
+        assert_eq!(turns(&lanes(32, 16, |lane| 16 * lane)), 4);
+        assert_eq!(turns(&lanes(32, 16, |lane| 128 * lane)), 32);
+        assert_eq!(turns(&lanes(32, 2, |lane| 2 * lane)), 1);
+    }
+
+    #[test]
+    fn sectors_of_lines() {
+        assert_eq!(sectors(&lanes(32, 4, |lane| 4 * lane)), 4);
+        assert_eq!(sectors(&lanes(32, 4, |lane| 4 * lane + 16)), 5);
+        assert_eq!(sectors(&lanes(32, 4, |lane| 64 * lane)), 32);
+        assert_eq!(sectors(&lanes(32, 4, |_| 0)), 1);
+    }
+}

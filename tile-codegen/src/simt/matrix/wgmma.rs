@@ -1,0 +1,364 @@
+//! `wgmma`: products of a warpgroup whose operands lie in shared memory, asynchronous (PTX ISA, "Asynchronous Warpgroup
+//! Level Matrix Instructions").
+//!
+//! The product has no intrinsic: the emitter calls a declaration, `tile.wgmma.m64n{N}k{K}.{f32|s32}.{A}.{B}` and
+//! then `.ss.{ka|ma}.{kb|nb}` or, with A in registers, `.rs.{kb|nb}`. What it gives is computed at once, since nobody
+//! may write its operands before somebody waited: they stay in flight till then.
+
+use super::{Matrix, Sum, multiply};
+use crate::simt::agents::Agent;
+use crate::simt::block::Block;
+use crate::simt::collective::WARPGROUP;
+use crate::simt::fault::Problem;
+use crate::simt::flight::{Order, Piece, Proxy};
+use crate::simt::format::{E4M3, E5M2, Format};
+use crate::simt::host_module::WINDOW;
+use crate::simt::instruction::{Call, LaneProblem, Operation, Party, Then};
+
+const ROWS: usize = 64;
+
+/// What a declaration's name says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Product {
+    columns: usize,
+    depth: usize,
+    a: Format,
+    b: Format,
+    integer: bool,
+    /// How A lies in shared memory; `None` for registers.
+    a_major: Option<Major>,
+    b_major: Major,
+}
+
+/// The dimension whose elements follow each other in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Major {
+    K,
+    /// Rows of A, columns of B.
+    Other,
+}
+
+/// What the fence and the groups are called among the intrinsics.
+pub(in crate::simt) fn find_intrinsic(name: &str) -> Option<Operation> {
+    match name {
+        "wgmma.fence.sync.aligned" => Operation::alone(|block, call| {
+            block.threads[call.thread as usize].queues.fenced = true;
+            Ok(Then::GoOn)
+        }),
+        "wgmma.commit_group.sync.aligned" => Operation::alone(|block, call| {
+            block.threads[call.thread as usize].queues.products.commit();
+            Ok(Then::GoOn)
+        }),
+        "wgmma.wait_group.sync.aligned" => Operation::alone(|block, call| {
+            let over = block.threads[call.thread as usize].queues.products.wait(call.number(0) as usize);
+            over.into_iter().for_each(|flight| block.land(flight, call.thread));
+            Ok(Then::GoOn)
+        }),
+        _ => None,
+    }
+}
+
+/// The declarations.
+pub(in crate::simt) fn find(name: &str) -> Option<Operation> {
+    let product = product(name.strip_prefix("tile.wgmma.m64n")?)?;
+    Operation::together(Party::Warpgroup, move |block, calls| product.run(block, calls))
+}
+
+fn format(name: &str) -> Option<Format> {
+    Some(match name {
+        "f16" => Format::F16,
+        "bf16" => Format::Bf16,
+        "tf32" => Format::Tf32,
+        "e4m3" => E4M3,
+        "e5m2" => E5M2,
+        "s8" => Format::S8,
+        "u8" => Format::U8,
+        _ => return None,
+    })
+}
+
+/// The product of a name after `tile.wgmma.m64n`.
+fn product(name: &str) -> Option<Product> {
+    let parts: Vec<&str> = name.split('.').collect();
+    let [shape, result, a, b, places @ ..] = parts.as_slice() else { return None };
+    let (columns, depth) = shape.split_once('k')?;
+    let (columns, depth): (usize, usize) = (columns.parse().ok()?, depth.parse().ok()?);
+    let (a_format, b_format) = (format(a)?, format(b)?);
+    let integer = *result == "s32";
+    let major = |place: &str, other: &str, k: &str| match place {
+        _ if place == k => Some(Major::K),
+        _ if place == other && a_format.bytes() == 2 => Some(Major::Other),
+        _ => None,
+    };
+    let (a_major, b_major) = match places {
+        ["ss", a, b] => (Some(major(a, "ma", "ka")?), major(b, "nb", "kb")?),
+        ["rs", b] => (None, major(b, "nb", "kb")?),
+        _ => return None,
+    };
+    let is_byte = |format| matches!(format, Format::S8 | Format::U8);
+    let mixes = is_byte(a_format) && is_byte(b_format)
+        || matches!((a_format, b_format), (Format::Float8(_), Format::Float8(_)));
+    let legal = (a_format == b_format || mixes)
+        && depth * a_format.bytes() == 32
+        && columns.is_multiple_of(8)
+        && (8..=256).contains(&columns)
+        && integer == is_byte(a_format)
+        && (integer || *result == "f32");
+    legal.then_some(Product { columns, depth, a: a_format, b: b_format, integer, a_major, b_major })
+}
+
+/// A matrix in shared memory (PTX ISA, "Matrix Descriptor Format").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Descriptor {
+    start: u64,
+    leading: u64,
+    stride: u64,
+    base: u64,
+    /// Bytes of the swizzle; 0 for none.
+    swizzle: u64,
+}
+
+impl Descriptor {
+    fn decode(bits: u64) -> Descriptor {
+        let field = |first: u32| (bits >> first & 0x3fff) << 4;
+        let swizzle = [0, 128, 64, 32][(bits >> 62) as usize];
+        Descriptor { start: field(0), leading: field(16), stride: field(32), base: bits >> 49 & 7, swizzle }
+    }
+
+    /// The address of the 16 bytes that begin with an element, in the window: of row or column `other`, and `k`, for
+    /// elements of so many bytes (PTX ISA, "Canonical Layouts").
+    fn address(self, major: Major, other: u64, k: u64, bytes: u64) -> u64 {
+        let per_piece = 16 / bytes;
+        let (leading, stride, span) = (self.leading, self.stride, self.swizzle);
+        let offset = match (major, span) {
+            (Major::K, 0) => other % 8 * 16 + other / 8 * stride + k / per_piece * leading,
+            (Major::K, _) => other % 8 * span + other / 8 * stride + k / per_piece * 16,
+            (Major::Other, 0) => other / per_piece * stride + k % 8 * 16 + k / 8 * leading,
+            (Major::Other, _) => {
+                let piece = other / per_piece;
+                let pieces = span / 16;
+                piece % pieces * 16 + piece / pieces * leading + k % 8 * span + k / 8 * stride
+            }
+        };
+        let address = self.start + offset;
+        let rows = if span == 0 { 0 } else { span / 16 - 1 };
+        address ^ (((address >> 7).wrapping_sub(self.base) & rows) << 4)
+    }
+}
+
+impl Product {
+    fn run(self, block: &mut Block<'_>, calls: &[Call<'_>]) -> Result<(), LaneProblem> {
+        let first = if self.a_major.is_some() { 1 } else { 4 };
+        check_uniform(calls, first)?;
+        let leader = calls[0];
+        let fail = |problem| (leader.thread, problem);
+        if let Some(call) = calls.iter().find(|call| !block.threads[call.thread as usize].queues.fenced) {
+            let what = "multiplies before any `wgmma.fence` ordered its registers".to_owned();
+            return Err((call.thread, Problem::Misuse(what)));
+        }
+        let mut reads = Vec::new();
+        let a_pieces = self.a_major.map(|major| {
+            pieces(block, Descriptor::decode(leader.word(0)), major, [ROWS, self.depth], self.a)
+        });
+        let b_pieces = pieces(
+            block,
+            Descriptor::decode(leader.word(first)),
+            self.b_major,
+            [self.columns, self.depth],
+            self.b,
+        );
+        for pieces in a_pieces.iter().chain([&b_pieces]) {
+            reads.extend(pieces.iter().map(|piece| Piece { from: Some(piece.address), to: None, bytes: 16 }));
+        }
+        let group = leader.thread / WARPGROUP;
+        let flight = issue(block, &leader, group, reads).map_err(fail)?;
+        for call in calls {
+            block.threads[call.thread as usize].queues.products.add(flight);
+        }
+        let a = match a_pieces {
+            Some(pieces) => gather(&pieces, [ROWS, self.depth], self.a, false),
+            None => self.registers(calls),
+        };
+        let b = gather(&b_pieces, [self.depth, self.columns], self.b, true);
+        let (result, sum) =
+            if self.integer { (Format::I32, Sum::I32 { saturates: false }) } else { (Format::F32, Sum::F32) };
+        let c = if leader.number(first + 1) == 0 {
+            Matrix::zero(ROWS, self.columns)
+        } else {
+            let lanes: Vec<Vec<u8>> =
+                calls.iter().map(|call| call.all_bytes(first + 2..call.operands())).collect();
+            Matrix::gather([ROWS, self.columns], result, &lanes, &of_result)
+        };
+        multiply(&a, &b, &c, sum).scatter(result, calls, &of_result);
+        Ok(())
+    }
+
+    /// A in registers: of each warp as in `mma`, 16 rows.
+    fn registers(self, calls: &[Call<'_>]) -> Matrix {
+        let held = 4 / self.a.bytes();
+        let fragment = move |thread: usize, i: usize| {
+            let (warp, lane) = (thread / 32, thread % 32);
+            let (register, element) = (i / held, i % held);
+            let row = 16 * warp + lane / 4 + 8 * (register % 2);
+            [row, lane % 4 * held + element + register / 2 * 4 * held]
+        };
+        let lanes: Vec<Vec<u8>> = calls.iter().map(|call| call.all_bytes(0..4)).collect();
+        Matrix::gather([ROWS, self.depth], self.a, &lanes, &fragment)
+    }
+}
+
+/// The row and column of an accumulator (PTX ISA, "WGMMA .m64nNk16 register fragment layout for matrix D").
+fn of_result(thread: usize, i: usize) -> [usize; 2] {
+    let (warp, lane) = (thread / 32, thread % 32);
+    [16 * warp + lane / 4 + 8 * (i / 2 % 2), 8 * (i / 4) + lane % 4 * 2 + i % 2]
+}
+
+/// The descriptors and whether to add, which follow `first` registers of A or none, are every thread's.
+fn check_uniform(calls: &[Call<'_>], first: usize) -> Result<(), LaneProblem> {
+    let operands = if first == 1 { 0..3 } else { first..first + 2 };
+    for operand in operands {
+        let expected = calls[0].word(operand);
+        if let Some(other) = calls.iter().find(|call| call.word(operand) != expected) {
+            let problem = Problem::NotUniform { first: expected, other: other.word(operand) };
+            return Err((other.thread, problem));
+        }
+    }
+    Ok(())
+}
+
+/// Sixteen bytes of a matrix: where they are, and which elements they hold.
+struct Held {
+    address: u64,
+    other: usize,
+    k: usize,
+    along: Major,
+}
+
+fn pieces(
+    block: &Block<'_>,
+    descriptor: Descriptor,
+    major: Major,
+    [others, depth]: [usize; 2],
+    format: Format,
+) -> Vec<Held> {
+    let per_piece = 16 / format.bytes();
+    let steps = if major == Major::K { [1, per_piece] } else { [per_piece, 1] };
+    let mut found = Vec::new();
+    for other in (0..others).step_by(steps[0]) {
+        for k in (0..depth).step_by(steps[1]) {
+            let place = descriptor.address(major, other as u64, k as u64, format.bytes() as u64);
+            let address = (block.shared_address() as u64).wrapping_add(place).wrapping_sub(WINDOW);
+            found.push(Held { address, other, k, along: major });
+        }
+    }
+    found
+}
+
+/// The matrix that pieces hold; `transposed`: k counts its rows.
+fn gather(pieces: &[Held], [rows, columns]: [usize; 2], format: Format, transposed: bool) -> Matrix {
+    let mut matrix = Matrix::zero(rows, columns);
+    for piece in pieces {
+        // SAFETY: the operation that reads these bytes was issued, which found that they are shared memory.
+        let bytes = unsafe { std::slice::from_raw_parts(piece.address as *const u8, 16) };
+        for (i, element) in bytes.chunks_exact(format.bytes()).enumerate() {
+            let (other, k) = match piece.along {
+                Major::K => (piece.other, piece.k + i),
+                Major::Other => (piece.other + i, piece.k),
+            };
+            *matrix.at(if transposed { [k, other] } else { [other, k] }) = format.decode(element);
+        }
+    }
+    matrix
+}
+
+fn issue(block: &mut Block<'_>, leader: &Call<'_>, group: u32, reads: Vec<Piece>) -> Result<u32, Problem> {
+    if let Some(outside) = reads.iter().filter_map(|piece| piece.from).find(|&from| !block.is_shared(from)) {
+        let offset = outside.wrapping_sub(block.shared_address() as u64).cast_signed();
+        return Err(Problem::Misuse(format!(
+            "its descriptor leads to byte {offset} of shared memory, outside it"
+        )));
+    }
+    let moment = block.agents.next(block.number, Agent::Warpgroup(group));
+    block.issue(Order {
+        name: leader.instruction.name.clone(),
+        thread: leader.thread,
+        place: leader.place(),
+        proxy: Proxy::Asynchronous,
+        pieces: reads,
+        combine: None,
+        moment,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn descriptor(swizzle: u64, leading: u64, stride: u64) -> Descriptor {
+        let mode = [0, 128, 64, 32].iter().position(|&bytes| bytes == swizzle).unwrap() as u64;
+        Descriptor::decode(leading >> 4 << 16 | stride >> 4 << 32 | mode << 62)
+    }
+
+    /// The worked examples of the manual's section, before the swizzle, element by element.
+    #[test]
+    fn canonical_layouts_of_the_manual() {
+        // K-major, no swizzle, tf32: ((8,2),(4,4)):((4,32),(1,64)).
+        let plain = descriptor(0, 64 * 4, 32 * 4);
+        for (other, k) in [(0, 0), (3, 4), (9, 8), (15, 12)] {
+            let expected = other % 8 * 4 + other / 8 * 32 + k / 4 * 64;
+            assert_eq!(plain.address(Major::K, other, k, 4), expected * 4);
+        }
+        // K-major, 32 bytes, tf32: ((8,2),(4,4)):((8,64),(1,4)).
+        let narrow = descriptor(32, 16, 64 * 4);
+        for (other, k) in [(0, 0), (3, 4), (9, 4), (12, 0)] {
+            let linear = (other % 8 * 8 + other / 8 * 64 + k) * 4;
+            assert_eq!(narrow.address(Major::K, other, k, 4), linear ^ (linear >> 7 & 1) << 4);
+        }
+        // MN-major, no swizzle, bf16: ((8,1,2),(8,2)):((1,8,64),(8,128)).
+        let plain = descriptor(0, 128 * 2, 64 * 2);
+        for (other, k) in [(0, 0), (8, 3), (0, 9), (8, 15)] {
+            let expected = other / 8 * 64 + k % 8 * 8 + k / 8 * 128;
+            assert_eq!(plain.address(Major::Other, other, k, 2), expected * 2);
+        }
+        // MN-major, 64 bytes, bf16: ((8,4,2),(8,2)):((1,8,256),(32,512)).
+        let wide = descriptor(64, 256 * 2, 512 * 2);
+        for (other, k) in [(0, 0), (24, 3), (32, 9), (56, 15)] {
+            let linear = (other / 8 % 4 * 8 + other / 32 * 256 + k % 8 * 32 + k / 8 * 512) * 2;
+            assert_eq!(wide.address(Major::Other, other, k, 2), linear ^ (linear >> 7 & 3) << 4);
+        }
+    }
+
+    /// The pattern of the swizzle may begin at any 128-byte row: the base offset is that row's number modulo eight.
+    #[test]
+    fn a_pattern_may_begin_anywhere() {
+        for base in 0..8u64 {
+            let start = 4096 + base * 128;
+            let tile = Descriptor { start, base, ..descriptor(128, 16, 1024) };
+            for row in 0..8 {
+                for piece in 0..8 {
+                    let expected = start + row * 128 + (piece ^ row) * 16;
+                    // Pieces change places within rows of 128 bytes of memory.
+                    assert_eq!(tile.address(Major::K, row, piece * 8, 2), expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_say_what_is_legal() {
+        assert!(product("128k16.f32.bf16.bf16.ss.ka.nb").is_some());
+        assert!(product("8k32.s32.s8.u8.rs.kb").is_some());
+        assert!(product("256k32.f32.e4m3.e5m2.ss.ka.kb").is_some());
+        for wrong in [
+            "12k16.f32.bf16.bf16.ss.ka.kb",
+            "264k16.f32.bf16.bf16.ss.ka.kb",
+            "64k8.f32.bf16.bf16.ss.ka.kb",
+            "64k8.f32.tf32.tf32.ss.ka.nb",
+            "64k16.f32.bf16.f16.ss.ka.kb",
+            "64k32.f32.s8.s8.ss.ka.kb",
+            "64k16.f32.bf16.bf16.rs.ka.kb",
+        ] {
+            assert_eq!(product(wrong), None, "{wrong}");
+        }
+    }
+}
