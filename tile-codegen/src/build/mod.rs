@@ -21,7 +21,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tile_ir::specialize::Binding;
 use tile_ir::target::Family;
-use tile_ir::{Bindings, Instance, TargetDesc, Variant, passes, specialize, text};
+use tile_ir::{Bindings, Instance, TargetDesc, Variant, gpu, passes, specialize, text};
 
 /// The kernels of the crate whose build script calls this.
 pub fn kernels() -> Kernels {
@@ -79,7 +79,7 @@ impl Kernels {
                 let instance = specialize(&kernel.kernel, bindings)
                     .map_err(|error| format!("{}: {error}", kernel.place))?;
                 instances += 1;
-                output.explain(&instance)?;
+                output.explain(&kernel.place, &instance, &targets)?;
                 for target in &targets {
                     compiled.extend(output.compile(&kernel.place, &instance, target)?);
                 }
@@ -177,13 +177,25 @@ struct Compiled {
 }
 
 impl Output<'_> {
-    /// Writes an instance's IR for people: as code is made of it, and after every pass that changed it.
-    fn explain(&self, instance: &Instance) -> Result<(), String> {
+    /// Writes an instance's IR for people: as code is made of it, after every pass that changed it, and as each GPU's
+    /// threads share it. Warns of what is slower than it might be.
+    fn explain(&mut self, place: &str, instance: &Instance, targets: &[&TargetDesc]) -> Result<(), String> {
         let folder = self.environment.readable_folder().join(&instance.name);
         let name = instance_name(instance.bindings());
         let optimized = passes::optimize(instance.clone());
         write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
-        write(&folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())
+        write(&folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())?;
+        for target in targets.iter().filter(|target| target.family != Family::Cpu) {
+            let aligned = Variant::Aligned.of(instance).map_or_else(|| optimized.clone(), passes::optimize);
+            let scheduled = gpu::schedule(aligned, target, None);
+            let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
+            write(&path, gpu::print(&scheduled).as_bytes())?;
+            self.warnings.extend(scheduled.remarks().iter().map(|remark| match remark.loc.is_known() {
+                true => format!("{place}, line {}: {}", remark.loc.line, remark.message),
+                false => format!("{place}: {}", remark.message),
+            }));
+        }
+        Ok(())
     }
 
     /// Compiles an instance for a target: for the CPU at every level, for a GPU every variant.

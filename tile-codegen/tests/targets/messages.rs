@@ -1,8 +1,8 @@
 //! What kernels print and assert, on every target: the log that native code and threads leave against what the
 //! evaluator saw, and through every GPU back end.
 
-use crate::support::{Memory, close, instance, sample};
-use tile_codegen::{Options, jit, simt};
+use crate::support::{Memory, close, compile_simt, instance, sample};
+use tile_codegen::{Options, jit};
 use tile_ir::array::Elements;
 use tile_ir::log::{self, Contents, Event, HEADER_WORDS};
 use tile_ir::{Array, DType, Instance, TargetDesc, interp};
@@ -82,7 +82,7 @@ fn threads(
     threads: Option<u32>,
 ) -> (Contents, Vec<Array>) {
     let target = TargetDesc::named("sm_90a").unwrap();
-    let kernel = simt::compile(instance, target, threads).unwrap_or_else(|error| panic!("{error}"));
+    let kernel = compile_simt(instance, target, threads);
     logged(instance, arguments, words, |memory| {
         // SAFETY: the slots are as the instance's ABI says, with the log last.
         let result = unsafe { kernel.run(&memory.slots, memory.blocks) };

@@ -127,7 +127,7 @@ pub(crate) fn run_simt(instance: &Instance, arguments: &[Array], threads: Option
 }
 
 /// The kernel in blocks of `threads` threads if given, or as many more as its tiles need registers of.
-fn compile_simt(instance: &Instance, target: &TargetDesc, mut threads: Option<u32>) -> SimtKernel {
+pub(crate) fn compile_simt(instance: &Instance, target: &TargetDesc, mut threads: Option<u32>) -> SimtKernel {
     loop {
         match (simt::compile(instance, target, threads), threads) {
             (Err(Error::Registers { .. }), Some(few)) if few < target.max_threads => threads = Some(2 * few),

@@ -26,6 +26,8 @@ pub use ways::Way;
 
 use crate::analysis::divisibility::Divisors;
 use crate::kernel::{Kernel, OpId, ValueId};
+use crate::loc::Loc;
+use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::target::TargetDesc;
 use crate::types::Type;
@@ -64,12 +66,13 @@ impl Threads {
         Threads { lanes, warps: count / lanes }
     }
 
-    /// As many as a kernel's largest tile asks for.
+    /// As many as a kernel's largest tile asks for, and no more than have work in its products.
     fn chosen(kernel: &Kernel, target: &TargetDesc) -> Threads {
         let largest = kernel.value_ids().filter_map(|value| Some(shape_of(kernel, value)?.iter().product()));
         let [large, small] = THREADS;
         let count = if largest.max().unwrap_or(0) > SMALL_TILE { large } else { small };
-        Threads::of(count.min(u64::from(target.max_threads)), target)
+        let most = products::most_warps(kernel, target).map_or(count, |warps| warps * u64::from(target.warp));
+        Threads::of(count.min(most).min(u64::from(target.max_threads)), target)
     }
 }
 
@@ -78,6 +81,15 @@ fn shape_of(kernel: &Kernel, value: ValueId) -> Option<Vec<u64>> {
     let Type::Tile(tile) = kernel.ty(value) else { return None };
     let extent = |dim: &crate::Dim| dim.as_const().expect("an instance's tile extents are numbers") as u64;
     Some(tile.shape.iter().map(extent).collect())
+}
+
+/// What a person should know of a schedule: why it isn't what they may expect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The op.
+    pub loc: Loc,
+    /// The reason, and what to do about it.
+    pub message: String,
 }
 
 /// An instance with what every thread does and holds. Only [`schedule`] makes one.
@@ -90,6 +102,7 @@ pub struct Scheduled {
     products: HashMap<OpId, Product>,
     ways: HashMap<OpId, Way>,
     staged: HashMap<OpId, OpId>,
+    remarks: Vec<Remark>,
 }
 
 impl std::ops::Deref for Scheduled {
@@ -116,6 +129,11 @@ impl Scheduled {
     /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.
     pub fn product(&self, op: OpId) -> Option<&Product> {
         self.products.get(&op)
+    }
+
+    /// What a person should know of it.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.remarks
     }
 
     /// How the elements of a `convert_layout` get where they are wanted.
@@ -157,7 +175,14 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
     });
     let ways = ways::ways(&instance, &distributions, target);
     let staged = ways::staged(&instance, &ways, &products);
-    Scheduled { instance, threads, distributions, accesses, products, ways, staged }
+    let remarks = remarks(&instance, target, &products);
+    Scheduled { instance, threads, distributions, accesses, products, ways, staged, remarks }
+}
+
+fn remarks(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Product>) -> Vec<Remark> {
+    let slow = |op: &OpId| kernel.op(*op).op == Op::Mma && !products.contains_key(op);
+    let slow = kernel.walk().into_iter().filter(slow).filter(|_| !target.matrix.is_empty());
+    slow.map(|op| products::remark(kernel, kernel.op(op), target)).collect()
 }
 
 fn accesses(kernel: &Kernel) -> HashMap<OpId, Access> {

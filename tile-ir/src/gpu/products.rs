@@ -1,6 +1,6 @@
 //! Which matrix instruction does a product, and how the block's warps share it.
 
-use super::Threads;
+use super::{Remark, Threads};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
@@ -62,23 +62,10 @@ impl Product {
         if threads.lanes != u64::from(target.warp) {
             return None;
         }
-        let dtype =
-            |value: ValueId| kernel.ty(value).elem().known().expect("an instance has no dtype parameters");
-        let (a, b, sum) = (dtype(data.operands[0]), dtype(data.operands[1]), dtype(data.results[0]));
         let shape = extents(kernel, data);
-        let fits = |instruction: &&MatrixInstruction| {
-            (a, b) == (instruction.factor, instruction.factor)
-                && adds(instruction.sum, sum)
-                && shape
-                    .iter()
-                    .zip(steps(instruction.shape))
-                    .all(|(extent, step)| extent.is_multiple_of(step))
-        };
-        let instruction = *target.matrix.iter().find(fits)?;
-        Some(Product {
-            instruction,
-            warps: shared_by(threads.warps, [shape[0], shape[1]], instruction.shape, by_rows),
-        })
+        let instruction = *suited(kernel, data, target).find(|it| cuts(it, shape))?;
+        let warps = shared_by(threads.warps, [shape[0], shape[1]], instruction.shape, by_rows);
+        Some(Product { instruction, warps })
     }
 
     /// How a tile that is one of the operands lies in the block.
@@ -95,6 +82,58 @@ impl Product {
             .collect();
         Distribution::of_fragment(tile, &fragment, &warps).expect("a fragment covers its tile")
     }
+}
+
+/// The target's instructions for the formats of an `mma`.
+fn suited<'t>(
+    kernel: &Kernel,
+    data: &OpData,
+    target: &'t TargetDesc,
+) -> impl Iterator<Item = &'t MatrixInstruction> + use<'t> {
+    let [a, b, sum] = formats(kernel, data);
+    let suits = move |it: &&MatrixInstruction| (a, b) == (it.factor, it.factor) && adds(it.sum, sum);
+    target.matrix.iter().filter(suits)
+}
+
+/// The formats of the factors and of the result.
+fn formats(kernel: &Kernel, data: &OpData) -> [DType; 3] {
+    let dtype = |value: ValueId| kernel.ty(value).elem().known().expect("an instance has no dtype parameters");
+    [dtype(data.operands[0]), dtype(data.operands[1]), dtype(data.results[0])]
+}
+
+/// Whether a product can be cut into an instruction's.
+fn cuts(instruction: &MatrixInstruction, extents: [u64; 3]) -> bool {
+    extents.into_iter().zip(steps(instruction.shape)).all(|(extent, step)| extent.is_multiple_of(step))
+}
+
+/// Why an `mma` isn't done by matrix instructions of a target that has some.
+pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Remark {
+    let ([m, n, k], [a, b, sum]) = (extents(kernel, data), formats(kernel, data));
+    let shapes: Vec<String> = suited(kernel, data, target).map(|it| it.shape.to_string()).collect();
+    let (reason, advice) = if shapes.is_empty() {
+        let mut known: Vec<String> =
+            target.matrix.iter().map(|it| format!("{} summed in {}", it.factor, it.sum)).collect();
+        known.dedup();
+        let factors = if a == b { a.to_string() } else { format!("{a} with {b}") };
+        let reason = format!("{target} has none for {factors} summed in {sum}");
+        (reason, format!("it has them for {}", known.join(", ")))
+    } else {
+        let reason = format!("{m} rows, {n} columns and a depth of {k} aren't multiples of any of their extents");
+        (reason, format!("choose extents that are multiples of {}", shapes.join(" or ")))
+    };
+    Remark { loc: data.loc, message: format!("a product is computed without matrix instructions: {reason}; {advice}") }
+}
+
+/// The most warps that have rows of their own in every product that goes on by rows; `None` where none does.
+pub(super) fn most_warps(kernel: &Kernel, target: &TargetDesc) -> Option<u64> {
+    let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
+    let by_rows = products.filter(|&op| goes_on_by_rows(kernel, op));
+    let warps = by_rows.filter_map(|op| {
+        let shape = extents(kernel, kernel.op(op));
+        let instruction = suited(kernel, kernel.op(op), target).find(|it| cuts(it, shape))?;
+        Some(1 << (shape[0] / u64::from(instruction.shape.m)).ilog2())
+    });
+    warps.min()
 }
 
 /// Whether sums in a format serve an accumulator of another: narrow floats are rounded once at the end.

@@ -118,6 +118,24 @@ fn a_target_without_a_matching_instruction_multiplies_and_adds() {
         "%narrow = cast %weights : tile<64 x 32 x f64>",
         "%narrow = neg %weights : tile<64 x 32 x f64>",
     );
-    let text = print(&scheduled(&kernel, &[], "sm_80"));
-    assert!(text.contains("mma") && !text.contains("m16n8k"), "{text}");
+    let scheduled = scheduled(&kernel, &[], "sm_80");
+    assert!(!print(&scheduled).contains("m16n8k"));
+    assert_eq!(
+        scheduled.remarks()[0].message,
+        "a product is computed without matrix instructions: sm_80 has none for f64 summed in f64; it has them for \
+         f16 summed in f32, bf16 summed in f32, i8 summed in i32, u8 summed in i32"
+    );
+}
+
+#[test]
+fn a_product_of_odd_extents_is_remarked_upon() {
+    let kernel = ATTENTION.replace("t x 64", "t x 24").replace("64 x 64", "64 x 24").replace("s x 64", "s x 24");
+    let kernel = kernel.replace("[32, 64]", "[32, 24]").replace("[64, 64]", "[64, 24]").replace("32 x 64", "32 x 24");
+    let kernel = kernel.replace("tile<64 x 32 x bf16>\n    %start", "tile<24 x 32 x bf16>\n    %start");
+    let remarks = scheduled(&kernel, &[], "gfx942").remarks().to_vec();
+    assert_eq!(
+        remarks[0].message,
+        "a product is computed without matrix instructions: 64 rows, 24 columns and a depth of 32 aren't multiples of \
+         any of their extents; choose extents that are multiples of m32n32k8 or m16n16k16"
+    );
 }

@@ -99,22 +99,10 @@ impl Distribution {
                 return Err(LinearError::NotPowerOfTwo { what, value });
             }
         }
-        let mut taken = vec![1; shape.len()];
-        let mut take = |bits: u32, order: &[usize], repeat: bool| -> Vec<Position> {
-            let next = |_| {
-                let axis = order.iter().copied().find(|&axis| taken[axis] < shape[axis]);
-                let mut position = vec![0; shape.len()];
-                if let Some(axis) = axis {
-                    position[axis] = taken[axis];
-                    taken[axis] *= 2;
-                }
-                (axis.is_some() || repeat).then_some(position)
-            };
-            (0..bits).filter_map(next).collect()
-        };
-        let registers = take(vector.ilog2(), &order[..order.len().min(1)], false);
-        let lanes = take(lanes.ilog2(), order, true);
-        let warps = take(warps.ilog2(), order, true);
+        let mut deal = Deal::new(shape);
+        let first = &order[..order.len().min(1)];
+        let registers = deal.take(vector.ilog2(), first);
+        let (lanes, warps) = (deal.take(lanes.ilog2(), order), deal.take(warps.ilog2(), order));
         Distribution::new(shape, registers, lanes, warps)
     }
 
@@ -431,6 +419,49 @@ impl Distribution {
         let columns: Vec<u64> = self.positions().map(|position| self.flat(position)).collect();
         let matrix = BitMatrix::new(self.piece_bits(), &columns).ok()?;
         LinearLayout::from_matrix(&inputs, &outputs, matrix).ok()
+    }
+}
+
+/// Bits of registers, lanes and warps that are dealt to the axes of a tile, the lowest first.
+///
+/// ```
+/// use tile_layout::linear::Deal;
+/// let mut deal = Deal::new(&[4, 150]);
+/// // Pieces of 64 would leave a fifth of their places empty.
+/// let lanes = deal.take(6, &[1, 0]);
+/// assert_eq!(lanes, [[0, 1], [0, 2], [0, 4], [0, 8], [0, 16], [1, 0]]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Deal<'s> {
+    shape: &'s [u64],
+    taken: Vec<u64>,
+}
+
+impl<'s> Deal<'s> {
+    /// Nothing is dealt yet.
+    pub fn new(shape: &'s [u64]) -> Deal<'s> {
+        Deal { shape, taken: vec![1; shape.len()] }
+    }
+
+    /// So many bits, each for the first of the axes where a longer piece leaves few places empty; or else for the first
+    /// that isn't dealt out; or else for none, which makes copies.
+    pub fn take(&mut self, bits: u32, axes: &[usize]) -> Vec<Vec<u64>> {
+        (0..bits).map(|_| self.next(axes)).collect()
+    }
+
+    fn next(&mut self, axes: &[usize]) -> Position {
+        let mut position = vec![0; self.shape.len()];
+        let left = |&&axis: &&usize| self.taken[axis] < self.shape[axis];
+        let fits = |&&axis: &&usize| {
+            let covered = self.shape[axis].next_multiple_of(2 * self.taken[axis]);
+            4 * covered <= 5 * self.shape[axis]
+        };
+        let axis = axes.iter().filter(left).find(fits).or_else(|| axes.iter().find(left));
+        if let Some(&axis) = axis {
+            position[axis] = self.taken[axis];
+            self.taken[axis] *= 2;
+        }
+        position
     }
 }
 

@@ -51,7 +51,7 @@ mod vector;
 
 pub use banks::{Wavefronts, linear_wavefronts, wavefronts};
 pub use convert::{Conversion, Place, Route, ShufflePlan, ShuffleRound, Transfer};
-pub use distribution::Distribution;
+pub use distribution::{Deal, Distribution};
 pub use error::LinearError;
 pub use fragments::{
     Major, MatrixMove, MatrixShape, Operand, SharedOperand, SwizzleWidth, WgmmaSlabs, WmmaGeneration, mfma,

@@ -174,6 +174,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("block_id", "the outputs make the grid"),
     ("block_count", "the outputs make the grid"),
     ("load_unchecked", "nobody vouches for random indices"),
+    ("convert_layout", "schedules add it"),
 ];
 
 #[test]

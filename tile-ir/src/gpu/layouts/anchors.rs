@@ -4,7 +4,7 @@ use super::{Access, Layouts, Threads, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::view::Source;
 use std::collections::HashMap;
-use tile_layout::linear::Distribution;
+use tile_layout::linear::{Deal, Distribution};
 
 /// What a warp writes next to each other before memory is written in whole sectors, in bytes.
 const SECTOR_BYTES: u64 = 32;
@@ -94,7 +94,7 @@ impl Layouts<'_> {
         let rank = shape.len();
         let (rows, columns) = (rank - 2, rank - 1);
         let share = (shape.iter().product::<u64>() / self.threads.count()).max(1);
-        let mut bits = Bits { shape, taken: vec![1; rank] };
+        let mut bits = Deal::new(shape);
         let width = PRODUCT_BLOCK[0].min(1 << share.ilog2());
         let height = PRODUCT_BLOCK[1].min(1 << (share / width).max(1).ilog2());
         let mut registers = bits.take(width.ilog2(), &[columns]);
@@ -106,26 +106,5 @@ impl Layouts<'_> {
         lanes.extend(bits.take(lane_bits - lane_bits.min(3), &downwards));
         let warps = bits.take(self.threads.warps.ilog2(), &downwards);
         Distribution::new(shape, registers, lanes, warps).expect("every axis is reached or repeated")
-    }
-}
-
-/// Bits that are given to axes, the lowest first.
-struct Bits<'s> {
-    shape: &'s [u64],
-    taken: Vec<u64>,
-}
-
-impl Bits<'_> {
-    /// So many bits, each for the first of the axes that has elements left; for none if none has.
-    fn take(&mut self, bits: u32, axes: &[usize]) -> Vec<Vec<u64>> {
-        let next = |_| {
-            let mut position = vec![0; self.shape.len()];
-            if let Some(&axis) = axes.iter().find(|&&axis| self.taken[axis] < self.shape[axis]) {
-                position[axis] = self.taken[axis];
-                self.taken[axis] *= 2;
-            }
-            position
-        };
-        (0..bits).map(next).collect()
     }
 }
