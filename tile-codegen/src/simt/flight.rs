@@ -194,19 +194,24 @@ impl Block<'_> {
     }
 
     /// Whatever is still under way when the block ends reaches its end, too; an operation that still reads shared
-    /// memory may find another block's.
+    /// memory, or a bulk copy that still writes it, may find another block's.
     ///
     /// # Errors
     /// Such an operation, with its thread.
     pub(super) fn land_all(&mut self) -> Result<(), (u32, Loc, Problem)> {
         for number in 1..=self.flights.len() as u32 {
             let flight = &self.flights[number as usize - 1];
-            let Order { thread, place, pieces, name, .. } = &flight.order;
+            let Order { thread, place, pieces, name, proxy, .. } = &flight.order;
             let thread = *thread;
             let from_shared = |piece: &Piece| piece.from.is_some_and(|from| self.is_shared(from));
-            if !flight.read && pieces.iter().any(from_shared) {
+            let to_shared = |piece: &Piece| piece.to.is_some_and(|to| self.is_shared(to));
+            let reads = !flight.read && pieces.iter().any(from_shared);
+            let bulk = *proxy == Proxy::Asynchronous;
+            let writes = !flight.landed && bulk && pieces.iter().any(to_shared);
+            if reads || writes {
+                let does = if reads { "reads" } else { "writes" };
                 let what =
-                    format!("`{name}` still reads shared memory when the block ends: nobody waited for it");
+                    format!("`{name}` still {does} shared memory when the block ends: nobody waited for it");
                 return Err((thread, *place, Problem::Misuse(what)));
             }
             self.land(number, thread);

@@ -95,11 +95,11 @@ struct Flights {
 pub(super) struct Cell {
     written: bool,
     writer: Option<Entry>,
-    readers: Entries,
-    atomics: Entries,
+    /// Whether the last plain write came through the generic proxy.
+    generic: bool,
+    /// Plain reads and atomic accesses since the last plain write.
+    others: Entries,
     flights: Flights,
-    /// The last write through the generic proxy.
-    generic: Option<(Moment, Loc)>,
 }
 
 /// What stands against an access.
@@ -146,17 +146,11 @@ impl Cell {
         let entry =
             Entry { moment: access.moment, place: access.place, writes: access.writes, scope: access.atomic };
         self.written |= access.writes;
-        if access.writes {
-            self.generic = Some((access.moment, access.place));
-        }
-        if access.atomic.is_some() {
-            self.atomics.add(entry, clock);
-        } else if access.writes {
-            self.writer = Some(entry);
-            self.readers.clear();
-            self.atomics.clear();
+        if access.writes && access.atomic.is_none() {
+            (self.writer, self.generic) = (Some(entry), true);
+            self.others.clear();
         } else {
-            self.readers.add(entry, clock);
+            self.others.add(entry, clock);
         }
         Ok(())
     }
@@ -167,10 +161,6 @@ impl Cell {
         if let Some(writer) = self.writer.as_ref().filter(unordered) {
             return Some((*writer, true));
         }
-        let reader = self.readers.iter().filter(|_| access.writes).find(unordered);
-        if let Some(reader) = reader {
-            return Some((*reader, false));
-        }
         let apart = |entry: &Entry| match (entry.scope, access.atomic) {
             (Some(one), Some(other)) => {
                 let needed =
@@ -180,7 +170,7 @@ impl Cell {
             _ => true,
         };
         let conflicts = |entry: &&Entry| (entry.writes || access.writes) && apart(entry) && unordered(entry);
-        self.atomics.iter().find(conflicts).map(|entry| (*entry, entry.writes))
+        self.others.iter().find(conflicts).map(|entry| (*entry, entry.writes))
     }
 
     /// An asynchronous operation begins to read: it is in flight from now on.
@@ -197,7 +187,7 @@ impl Cell {
     /// An asynchronous operation has read, at a moment.
     pub(super) fn end_read(&mut self, moment: Moment, place: Loc, clock: &Clock) {
         self.flights.readers = self.flights.readers.saturating_sub(1);
-        self.readers.add(Entry { moment, place, writes: false, scope: None }, clock);
+        self.others.add(Entry { moment, place, writes: false, scope: None }, clock);
     }
 
     /// An asynchronous operation has written, at a moment; `generic`: through the generic proxy.
@@ -205,9 +195,8 @@ impl Cell {
         self.flights.writer = 0;
         self.written = true;
         self.writer = Some(Entry { moment, place, writes: true, scope: None });
-        self.readers.clear();
-        self.atomics.clear();
-        self.generic = generic.then_some((moment, place));
+        self.others.clear();
+        self.generic = generic;
     }
 
     /// Whether the asynchronous proxy sees what this byte holds, for an operation that the clock's thread issues.
@@ -215,12 +204,11 @@ impl Cell {
     /// # Errors
     /// The write that it may miss.
     pub(super) fn check_proxy(&self, clock: &Clock) -> Result<(), Conflict> {
-        match self.generic {
-            Some((moment, place)) if !clock.proxied(moment) => {
-                let entry = Entry { moment, place, writes: true, scope: None };
-                Err(Conflict::Proxy(earlier(&entry, true, clock.block())))
-            }
-            _ => Ok(()),
+        let plain = self.writer.iter().filter(|_| self.generic);
+        let atomic = self.others.iter().filter(|other| other.writes);
+        match plain.chain(atomic).find(|write| !clock.proxied(write.moment)) {
+            Some(write) => Err(Conflict::Proxy(earlier(write, true, clock.block()))),
+            None => Ok(()),
         }
     }
 }

@@ -39,6 +39,9 @@ pub enum Swizzle {
 
 /// A tensor in global memory, and the box of it that one copy moves. Dimension 0 is the one whose elements follow each
 /// other in memory. Elements of a box outside the tensor are read as zero, and aren't written.
+///
+/// A kernel has it as a parameter of 128 bytes that a launch copies (`byval`); the executor's slot of that parameter is
+/// the address of [`TensorMap::encode`]'s bytes, a multiple of 64.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorMap {
     /// Address of the first element.

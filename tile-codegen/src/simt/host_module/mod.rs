@@ -83,7 +83,8 @@ pub(super) fn rewrite<'c>(
     Ok(Rewritten { program: rewriter.program, stack })
 }
 
-/// The function that loads a kernel's parameters from slots.
+/// The function that loads a kernel's parameters from slots. The slot of a parameter that a launch would copy, such as a
+/// tensor map, is its address.
 fn add_entry<'c>(ir: &Ir<'c>, kernel: FunctionValue<'c>, name: &str) {
     let pointer = ir.context.ptr_type(AddressSpace::default());
     let function =

@@ -69,9 +69,9 @@ mod specialized {
     fn produce(step: usize) -> String {
         let stage = step % 2;
         let mut text = if step >= 2 { wait_empty(step) } else { String::new() };
-        write!(
+        writeln!(
             text,
-            "  %x{step} = call i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3) %full{stage}, i32 {STEP_BYTES})\n"
+            "  %x{step} = call i64 @llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta(ptr addrspace(3) %full{stage}, i32 {STEP_BYTES})"
         )
         .unwrap();
         for (target, map) in [("a", "ma"), ("b", "mb")] {

@@ -151,6 +151,8 @@ fn loads_that_are_wrong() {
         64,
         |problem| matches!(problem, Problem::InFlight { memory: Memory::Shared, operation, .. } if operation.name.contains("g2s")),
     );
+    let unread = load(64, 0, 0).replace(WAIT, "");
+    fails(&unread, 64, |problem| matches!(problem, Problem::Misuse(what) if what.contains("still writes")));
     let wrong_bytes = right.replace(&expect(1024), &expect(1040));
     fails(
         &wrong_bytes,
