@@ -97,7 +97,8 @@ fn suited<'t>(
 
 /// The formats of the factors and of the result.
 fn formats(kernel: &Kernel, data: &OpData) -> [DType; 3] {
-    let dtype = |value: ValueId| kernel.ty(value).elem().known().expect("an instance has no dtype parameters");
+    let dtype =
+        |value: ValueId| kernel.ty(value).elem().known().expect("an instance has no dtype parameters");
     [dtype(data.operands[0]), dtype(data.operands[1]), dtype(data.results[0])]
 }
 
@@ -118,10 +119,14 @@ pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Rem
         let reason = format!("{target} has none for {factors} summed in {sum}");
         (reason, format!("it has them for {}", known.join(", ")))
     } else {
-        let reason = format!("{m} rows, {n} columns and a depth of {k} aren't multiples of any of their extents");
+        let reason =
+            format!("{m} rows, {n} columns and a depth of {k} aren't multiples of any of their extents");
         (reason, format!("choose extents that are multiples of {}", shapes.join(" or ")))
     };
-    Remark { loc: data.loc, message: format!("a product is computed without matrix instructions: {reason}; {advice}") }
+    Remark {
+        loc: data.loc,
+        message: format!("a product is computed without matrix instructions: {reason}; {advice}"),
+    }
 }
 
 /// The most warps that have rows of their own in every product that goes on by rows; `None` where none does.

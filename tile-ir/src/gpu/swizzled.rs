@@ -40,6 +40,9 @@ pub enum Read {
     Matrices(MatrixLoad),
 }
 
+/// Where bits of a number lead, lowest first.
+type Positions = Vec<Vec<u64>>;
+
 /// A matrix load: which elements each lane gives the address of, and which it gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatrixLoad {
@@ -77,7 +80,7 @@ impl MatrixLoad {
     fn of(
         to: &Distribution,
         transposed: bool,
-        (row, mut lanes, rest): (Vec<Vec<u64>>, Vec<Vec<u64>>, &[Vec<u64>]),
+        (row, mut lanes, rest): (Positions, Positions, &[Vec<u64>]),
         word_bits: usize,
     ) -> Option<MatrixLoad> {
         let is_run = |axis: usize| {

@@ -129,8 +129,10 @@ fn a_target_without_a_matching_instruction_multiplies_and_adds() {
 
 #[test]
 fn a_product_of_odd_extents_is_remarked_upon() {
-    let kernel = ATTENTION.replace("t x 64", "t x 24").replace("64 x 64", "64 x 24").replace("s x 64", "s x 24");
-    let kernel = kernel.replace("[32, 64]", "[32, 24]").replace("[64, 64]", "[64, 24]").replace("32 x 64", "32 x 24");
+    let kernel =
+        ATTENTION.replace("t x 64", "t x 24").replace("64 x 64", "64 x 24").replace("s x 64", "s x 24");
+    let kernel =
+        kernel.replace("[32, 64]", "[32, 24]").replace("[64, 64]", "[64, 24]").replace("32 x 64", "32 x 24");
     let kernel = kernel.replace("tile<64 x 32 x bf16>\n    %start", "tile<24 x 32 x bf16>\n    %start");
     let remarks = scheduled(&kernel, &[], "gfx942").remarks().to_vec();
     assert_eq!(

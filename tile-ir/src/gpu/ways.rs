@@ -17,7 +17,7 @@ pub enum Way {
     /// For each slot of the target, the source's slot that every thread has the element in.
     Renamed(Vec<u64>),
     /// Through shared memory, in a layout for this pair of distributions.
-    Swizzled(Swizzled),
+    Swizzled(Box<Swizzled>),
     /// Through shared memory, row-major.
     RowMajor,
 }
@@ -30,7 +30,8 @@ impl Way {
             return Way::Renamed(slots);
         }
         let dtype = kernel.ty(data.results[0]).elem().known().expect("an instance has no dtype parameters");
-        Swizzled::of((from, to), dtype, target).map_or(Way::RowMajor, Way::Swizzled)
+        Swizzled::of((from, to), dtype, target)
+            .map_or(Way::RowMajor, |swizzled| Way::Swizzled(Box::new(swizzled)))
     }
 }
 
