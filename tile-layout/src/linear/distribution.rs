@@ -218,51 +218,121 @@ impl Distribution {
     }
 
     /// Extents of the tile.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.shape(), [3, 64]);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
 
     /// Extents of a piece: powers of two.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.piece(), [1, 64]);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn piece(&self) -> &[u64] {
         &self.piece
     }
 
     /// How many pieces lie along each axis: 1 where its extent is a power of two.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.pieces(), [3, 1]);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn pieces(&self) -> Vec<u64> {
         self.shape.iter().zip(&self.piece).map(|(extent, piece)| extent.div_ceil(*piece)).collect()
     }
 
     /// Slots of a piece.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.piece_slots(), 4);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn piece_slots(&self) -> u64 {
         1 << self.registers.len()
     }
 
     /// Slots of a thread.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.slots(), 12);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn slots(&self) -> u64 {
         self.pieces().iter().product::<u64>() << self.registers.len()
     }
 
     /// Lanes of a warp.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.lane_count(), 8);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn lane_count(&self) -> u64 {
         1 << self.lanes.len()
     }
 
     /// Warps of the block.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.warp_count(), 2);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn warp_count(&self) -> u64 {
         1 << self.warps.len()
     }
 
     /// Threads of the block; their numbers count lanes, then warps.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.threads(), 16);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn threads(&self) -> u64 {
         self.lane_count() * self.warp_count()
     }
 
     /// Where the bits of a register's number lead within a piece, lowest first.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.registers(), [[0, 1], [0, 2]]);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn registers(&self) -> &[Vec<u64>] {
         &self.registers
     }
 
     /// Where the bits of a thread's number lead, lowest first: lanes, then warps.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.thread_bits().last(), Some(&[0, 32][..]));
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn thread_bits(&self) -> impl Iterator<Item = &[u64]> {
         self.lanes.iter().chain(&self.warps).map(Vec::as_slice)
     }
@@ -271,6 +341,13 @@ impl Distribution {
     ///
     /// # Panics
     /// If there is no such slot.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.slot(9), (vec![2, 0], vec![0, 1]));
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn slot(&self, slot: u64) -> (Vec<u64>, Vec<u64>) {
         assert!(slot < self.slots(), "slot {slot} of {}", self.slots());
         let (mut rest, register) = (slot >> self.registers.len(), slot & (self.piece_slots() - 1));
@@ -301,6 +378,13 @@ impl Distribution {
     }
 
     /// Whether some places along an axis hold no element.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert!(!tile.is_padded(0) && !tile.is_padded(1));
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn is_padded(&self, axis: usize) -> bool {
         !self.shape[axis].is_multiple_of(self.piece[axis])
     }
@@ -364,6 +448,13 @@ impl Distribution {
     ///
     /// # Errors
     /// As [`Distribution::new`].
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert_eq!(tile.permuted(&[1, 0])?.place(1, 0), [1, 0]);
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn permuted(&self, permutation: &[usize]) -> Result<Distribution, LinearError> {
         let permute =
             |position: &[u64]| -> Vec<u64> { permutation.iter().map(|&axis| position[axis]).collect() };
@@ -402,6 +493,14 @@ impl Distribution {
     }
 
     /// The distribution as a linear layout `(register, lane, warp) → axes`; `None` where it has more than one piece.
+    ///
+    /// ```
+    /// use tile_layout::linear::Distribution;
+    /// let tile = Distribution::blocked(&[3, 64], &[1, 0], 4, 8, 2)?;
+    /// assert!(tile.linear().is_none());
+    /// assert!(Distribution::blocked(&[4, 64], &[1, 0], 4, 8, 2)?.linear().is_some());
+    /// # Ok::<(), tile_layout::linear::LinearError>(())
+    /// ```
     pub fn linear(&self) -> Option<LinearLayout> {
         if self.shape != self.piece {
             return None;
@@ -439,12 +538,21 @@ pub struct Deal<'s> {
 
 impl<'s> Deal<'s> {
     /// Nothing is dealt yet.
+    ///
+    /// ```
+    /// assert_eq!(tile_layout::linear::Deal::new(&[4]).take(1, &[0]), [[1]]);
+    /// ```
     pub fn new(shape: &'s [u64]) -> Deal<'s> {
         Deal { shape, taken: vec![1; shape.len()] }
     }
 
     /// So many bits, each for the first of the axes where a longer piece leaves few places empty; or else for the first
     /// that isn't dealt out; or else for none, which makes copies.
+    ///
+    /// ```
+    /// let mut deal = tile_layout::linear::Deal::new(&[2]);
+    /// assert_eq!(deal.take(3, &[0]), [[1], [0], [0]]);
+    /// ```
     pub fn take(&mut self, bits: u32, axes: &[usize]) -> Vec<Vec<u64>> {
         (0..bits).map(|_| self.next(axes)).collect()
     }
