@@ -77,9 +77,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Way::Swizzled(swizzled) => {
                 let buffer = self.share_swizzled(op, (operand, &source), swizzled);
                 if scheduled.staged_for(op).is_some() {
+                    // The product waits, once for both of its factors.
+                    self.pending.write(buffer);
                     self.staged.insert(result, (buffer, swizzled));
                     return;
                 }
+                self.sync();
                 self.pending.read(buffer);
                 let mut staged = Staged::of(self, buffer, swizzled, scheduled.distribution(result));
                 Fragment::Slots((0..self.slots(result)).map(|slot| staged.get(self, slot)).collect())
@@ -91,6 +94,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// What is staged for a product, to be read now.
     pub(super) fn staged(&mut self, tile: ValueId) -> Option<Staged<'a, 'c>> {
         let (buffer, swizzled) = *self.staged.get(&tile)?;
+        if self.pending.is_unseen(buffer) {
+            self.sync();
+        }
         self.pending.read(buffer);
         Some(Staged::of(self, buffer, swizzled, self.scheduled.distribution(tile)))
     }
@@ -112,7 +118,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (0..distribution.slots()).step_by(width as usize).map(place).collect()
     }
 
-    /// Writes a tile to its buffer and waits for the block.
+    /// Writes a tile to its buffer, which nobody may read before the next barrier.
     fn share_swizzled(
         &mut self,
         op: OpId,
@@ -122,7 +128,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (buffer, mapping) = (self.plan.buffers(op)[0], self.mapping(tile));
         self.reserve(&[buffer]);
         self.where_it_holds(mapping.is_owner(), || self.write_swizzled(buffer, source, &mapping, swizzled));
-        self.sync();
         buffer
     }
 

@@ -139,16 +139,27 @@ fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
     }
 }
 
-/// What was read from shared memory since the last barrier.
+/// What was read from shared memory since the last barrier, and what was written to be read after the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pending {
     reads: Vec<(u64, u64)>,
+    writes: Vec<(u64, u64)>,
 }
 
 impl Pending {
-    /// Anything may have been read: the state where control flow joins.
+    /// Anything may have been read and written: the state where control flow joins.
     pub(super) fn unknown() -> Pending {
-        Pending { reads: vec![(0, u64::MAX)] }
+        Pending { reads: vec![(0, u64::MAX)], writes: vec![(0, u64::MAX)] }
+    }
+
+    /// Notes that a buffer is written, for whoever waits before it is read.
+    pub(super) fn write(&mut self, buffer: Buffer) {
+        self.writes.push((buffer.offset, buffer.offset + buffer.bytes));
+    }
+
+    /// Whether a barrier must come before the buffer is read.
+    pub(super) fn is_unseen(&self, buffer: Buffer) -> bool {
+        overlaps(&self.writes, buffer)
     }
 
     /// Notes that a buffer is read.
@@ -158,13 +169,18 @@ impl Pending {
 
     /// Whether a barrier must come before the buffer is written.
     pub(super) fn conflicts(&self, buffer: Buffer) -> bool {
-        self.reads.iter().any(|&(start, end)| start < buffer.offset + buffer.bytes && buffer.offset < end)
+        overlaps(&self.reads, buffer)
     }
 
     /// Notes a barrier.
     pub(super) fn clear(&mut self) {
         self.reads.clear();
+        self.writes.clear();
     }
+}
+
+fn overlaps(ranges: &[(u64, u64)], buffer: Buffer) -> bool {
+    ranges.iter().any(|&(start, end)| start < buffer.offset + buffer.bytes && buffer.offset < end)
 }
 
 #[cfg(test)]

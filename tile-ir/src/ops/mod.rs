@@ -278,7 +278,7 @@ pub enum Op {
     /// }
     /// ```
     Tiles(TileOrder<Dim>) = "tiles",
-    /// `tile → tile` with the same elements, in other threads of a block: see [`mod@crate::gpu`], which adds it.
+    /// `tile → tile` with the same elements, in other threads of a block. Schedules for GPUs add it; kernels have none.
     ConvertLayout = "convert_layout",
 }
 }

@@ -40,9 +40,8 @@ impl Layouts<'_> {
         }
         let op = match self.definitions.get(&tile).map(|&op| self.kernel.op(op).clone()) {
             Some(data) if self.is_cheap(tile, CHEAP_DEPTH) => OpData { results: Vec::new(), ..data },
-            data => {
-                let loc = data.map_or(crate::Loc::UNKNOWN, |data| data.loc);
-                let (operands, regions) = (vec![tile], Vec::new());
+            _ => {
+                let (operands, regions, loc) = (vec![tile], Vec::new(), self.wanted_at);
                 OpData { op: Op::ConvertLayout, operands, results: Vec::new(), regions, loc }
             }
         };

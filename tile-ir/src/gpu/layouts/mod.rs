@@ -13,6 +13,7 @@ mod demand;
 
 use super::{Access, Product, Threads, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
+use crate::loc::Loc;
 use crate::ops::Op;
 use std::collections::HashMap;
 use tile_layout::linear::{Distribution, Operand};
@@ -40,6 +41,8 @@ pub(super) struct Layouts<'k> {
     params: HashMap<ValueId, RegionId>,
     /// The same elements in another distribution.
     copies: HashMap<(ValueId, Distribution), ValueId>,
+    /// The place of the op that wanted a tile last: a conversion is there for its sake.
+    wanted_at: Loc,
     /// What a copy is a copy of.
     origins: HashMap<ValueId, ValueId>,
 }
@@ -62,6 +65,7 @@ impl<'k> Layouts<'k> {
             homes: HashMap::new(),
             params: HashMap::new(),
             copies: HashMap::new(),
+            wanted_at: Loc::UNKNOWN,
             origins: HashMap::new(),
         };
         let body = layouts.kernel.body();
@@ -119,6 +123,7 @@ impl<'k> Layouts<'k> {
     /// Makes an operand a tile of this distribution.
     fn want(&mut self, op: OpId, operand: usize, distribution: &Distribution) {
         let value = self.kernel.op(op).operands[operand];
+        self.wanted_at = self.kernel.op(op).loc;
         let placed = self.resolve(value, distribution);
         self.kernel.op_mut(op).operands[operand] = placed;
     }
