@@ -2,7 +2,7 @@
 //! differs between targets is data of [`TargetDesc`].
 //!
 //! [`schedule`] is a list of steps from an optimized instance to a [`Scheduled`] one, whose IR has a
-//! [`Distribution`] for every tile, and [`Op::ConvertLayout`](crate::Op::ConvertLayout) where a tile is wanted in
+//! [`Distribution`] for every tile, and [`Op::ConvertLayout`] where a tile is wanted in
 //! another than it has.
 //!
 //! Invariants of what is scheduled: every tile has a distribution over the threads of the block; the operands and
