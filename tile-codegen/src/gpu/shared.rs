@@ -63,10 +63,11 @@ impl SharedPlan {
         for (position, (op, requests)) in all.iter().enumerate() {
             ring.live.retain(|live| live.until >= position);
             let until = scheduled.staged_for(*op).map_or(position, |reader| positions[&reader]);
+            let mut offset = ring.place(total(requests), until);
+            plan.bytes = plan.bytes.max(offset + total(requests));
             for request in requests {
-                let offset = ring.place(request.bytes(), until);
                 let buffer = Buffer { offset, bytes: request.bytes(), dtype: request.dtype };
-                plan.bytes = plan.bytes.max(offset + buffer.bytes);
+                offset += buffer.bytes;
                 plan.buffers.entry(*op).or_default().push(buffer);
             }
             if plan.bytes > available {
@@ -105,7 +106,11 @@ struct Live {
 
 impl Ring {
     /// Hands out memory: what comes next, or from the beginning, or where there is none left beyond the ring's end.
+    /// The buffers of one op follow each other, so that none of them splits what is free.
     fn place(&mut self, bytes: u64, until: usize) -> u64 {
+        if bytes == 0 {
+            return self.next;
+        }
         let starts = || [self.next, 0].into_iter().chain(self.live.iter().map(|live| live.end));
         let is_free =
             |&start: &u64| self.live.iter().all(|live| start + bytes <= live.start || live.end <= start);
@@ -186,6 +191,14 @@ fn overlaps(ranges: &[(u64, u64)], buffer: Buffer) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_op_that_fills_the_ring_begins_where_it_does() {
+        let mut ring = Ring { bytes: 1024, next: 0, live: Vec::new() };
+        assert_eq!(ring.place(256, 0), 0);
+        ring.live.clear();
+        assert_eq!((ring.place(1024, 1), ring.bytes), (0, 1024));
+    }
 
     #[test]
     fn a_write_waits_only_for_reads_of_the_same_bytes() {
