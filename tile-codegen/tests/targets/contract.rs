@@ -73,6 +73,12 @@ fn stacks_of_matrices() {
     }
 }
 
+/// Its factors fill the shared memory of AMD's blocks.
+#[test]
+fn factors_that_leave_little_shared_memory() {
+    check(DType::I64, DType::I64, DType::I64, [3, 4, 127, 17], 0.0);
+}
+
 #[test]
 fn factors_of_two_formats() {
     for shape in [[1, 8, 8, 16], [2, 5, 3, 7]] {
