@@ -36,8 +36,7 @@ impl<'s> Reduction<'s> {
     fn of(scheduled: &'s Scheduled, data: &OpData, op: ReduceOp, axis: usize) -> Reduction<'s> {
         let (operand, result) =
             (scheduled.distribution(data.operands[0]), scheduled.distribution(data.results[0]));
-        let dtype =
-            scheduled.ty(data.operands[0]).elem().known().expect("an instance has no dtype parameters");
+        let dtype = scheduled.dtype(data.operands[0]);
         let copies = operand.copies();
         let along = operand.thread_bits().enumerate().filter(|(_, position)| position[axis] != 0);
         let bits = along.map(|(bit, _)| bit as u32).filter(|bit| copies >> bit & 1 == 0);
