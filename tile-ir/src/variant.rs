@@ -41,7 +41,7 @@ impl Variant {
     /// The instance as this variant; `None` where a variant that relies on less is the same.
     pub fn of(self, instance: &Instance) -> Option<Instance> {
         let abi = KernelAbi::of(instance);
-        let sizes = self.sizes(&abi);
+        let sizes: BTreeSet<&str> = self.sizes(&abi).collect();
         match self {
             Variant::General => Some(instance.clone()),
             Variant::Aligned if sizes.is_empty() => None,
@@ -51,22 +51,23 @@ impl Variant {
 
     /// Whether the sizes of a launch meet its demands.
     pub fn fits(self, abi: &KernelAbi, bound: &Bound) -> bool {
-        let sizes = self.sizes(abi);
         let mut values = abi.sizes.iter().zip(&bound.sizes);
-        values.all(|(name, value)| !sizes.contains(name.as_str()) || value.is_multiple_of(MULTIPLE))
+        values.all(|(name, value)| value.is_multiple_of(MULTIPLE) || self.sizes(abi).all(|size| size != name))
     }
 
-    /// The sizes that it makes demands of: of every tensor those of all axes but the first, of one axis that one.
-    fn sizes(self, abi: &KernelAbi) -> BTreeSet<&str> {
-        let extents = abi.arguments.iter().map(|argument| match argument {
+    /// The sizes that it makes demands of, some more than once: of every tensor those of all axes but the first, of one
+    /// axis that one.
+    fn sizes(self, abi: &KernelAbi) -> impl Iterator<Item = &str> {
+        let arguments = match self {
+            Variant::General => &[],
+            Variant::Aligned => abi.arguments.as_slice(),
+        };
+        let extents = arguments.iter().map(|argument| match argument {
             Argument::Tensor { extents, .. } => extents.as_slice(),
             Argument::Scalar { .. } => &[],
         });
         let rows = extents.flat_map(|extents| if extents.len() > 1 { &extents[1..] } else { extents });
-        match self {
-            Variant::General => BTreeSet::new(),
-            Variant::Aligned => rows.filter_map(Dim::as_size).collect(),
-        }
+        rows.filter_map(Dim::as_size)
     }
 }
 

@@ -16,6 +16,7 @@ mod scan;
 
 use crate::cache::Cache;
 use crate::{Artifact, CpuLevel, Options};
+use std::cell::LazyCell;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -185,9 +186,11 @@ impl Output<'_> {
         let optimized = passes::optimize(instance.clone());
         write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
         write(&folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())?;
+        let aligned = LazyCell::new(|| {
+            Variant::Aligned.of(instance).map_or_else(|| optimized.clone(), passes::optimize)
+        });
         for target in targets.iter().filter(|target| target.family != Family::Cpu) {
-            let aligned = Variant::Aligned.of(instance).map_or_else(|| optimized.clone(), passes::optimize);
-            let scheduled = gpu::schedule(aligned, target, None);
+            let scheduled = gpu::schedule(Instance::clone(&aligned), target, None);
             let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
             write(&path, gpu::print(&scheduled).as_bytes())?;
             self.warnings.extend(scheduled.remarks().iter().map(|remark| match remark.loc.is_known() {

@@ -135,10 +135,7 @@ impl<'c> Mapping<'c> {
         let axes = (0..distribution.shape().len()).map(|axis| Linear::of(ir, thread, &places(axis)));
         let axes = axes.collect();
         let copies = distribution.copies();
-        let owner = (copies != 0).then(|| {
-            let bits = ir.and(thread, i32_const(ir, copies));
-            ir.icmp(IntPredicate::EQ, bits, i32_const(ir, 0))
-        });
+        let owner = (copies != 0).then(|| has_none(ir, thread, copies));
         Mapping { distribution: distribution.clone(), axes, owner }
     }
 
@@ -199,6 +196,12 @@ impl<'c> Mapping<'c> {
             None => value,
         }
     }
+}
+
+/// Whether a thread's number has none of these bits: of threads that differ in nothing else, one answers.
+pub(super) fn has_none<'c>(ir: &Ir<'c>, thread: IntValue<'c>, bits: u64) -> IntValue<'c> {
+    let bits = ir.and(thread, i32_const(ir, bits));
+    ir.icmp(IntPredicate::EQ, bits, i32_const(ir, 0))
 }
 
 /// Conditions of which those that are `None` hold.

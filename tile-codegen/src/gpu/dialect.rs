@@ -99,6 +99,8 @@ pub(super) struct Device {
     /// The scopes of atomic operations, from a block to the system.
     scopes: [ScopeName; 3],
     prefetch: Option<Prefetch>,
+    /// The intrinsics that load matrices, and that load them transposed; `{}` stands for how many.
+    load_matrices: Option<[&'static str; 2]>,
     /// Function attributes; `{}` stands for the number of threads.
     attributes: &'static [(&'static str, &'static str)],
 }
@@ -125,6 +127,10 @@ pub(super) const NVPTX: Device = Device {
         ScopeName { name: "", updates: false },
     ],
     prefetch: Some(Prefetch { line_bytes: 128, line: PREFETCH_LINE, range: PREFETCH_RANGE }),
+    load_matrices: Some([
+        "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{}.b16",
+        "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{}.trans.b16",
+    ]),
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
@@ -146,6 +152,7 @@ pub(super) const AMDGPU: Device = Device {
         ScopeName { name: "", updates: true },
     ],
     prefetch: None,
+    load_matrices: None,
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),
@@ -372,8 +379,8 @@ impl Device {
         matrices: u64,
         transposed: bool,
     ) -> Vec<Value<'c>> {
-        let way = if transposed { ".trans" } else { "" };
-        let name = format!("llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{matrices}{way}.b16");
+        let names = self.load_matrices.expect("asked for where the target has such loads");
+        let name = names[usize::from(transposed)].replace("{}", &matrices.to_string());
         let words = ir.intrinsic(&name, &[row.get_type().into()], &[row.into()]);
         ir.parts(words.expect("a load has a result"), matrices as u32)
     }

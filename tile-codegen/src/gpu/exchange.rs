@@ -15,7 +15,7 @@ const WIDEST: u64 = 16;
 
 /// Shared memory for all of a tile.
 pub(super) fn request(scheduled: &Scheduled, tile: ValueId) -> Request {
-    let dtype = scheduled.ty(tile).elem().known().expect("an instance has no dtype parameters");
+    let dtype = scheduled.dtype(tile);
     Request { dtype, elements: scheduled.distribution(tile).shape().iter().product() }
 }
 

@@ -46,6 +46,17 @@ impl<'c> Emitter<'_, 'c> {
         self.scheduled.distribution(tile).slots()
     }
 
+    /// Sets a tile to sums in their compute type, rounded to its format.
+    pub(super) fn set_sums(&mut self, tile: ValueId, mut sums: Vec<Value<'c>>) {
+        let dtype = self.dtype(tile);
+        for sum in &mut sums {
+            if let Value::FloatValue(float) = *sum {
+                *sum = self.ir.round_to(float, dtype).into();
+            }
+        }
+        self.set_tile(tile, Fragment::Slots(sums));
+    }
+
     /// A tile's fragment, slot by slot.
     pub(super) fn map(&self, tile: ValueId, value: impl FnMut(u64) -> Value<'c>) -> Fragment<'c> {
         Fragment::Slots((0..self.slots(tile)).map(value).collect())

@@ -65,12 +65,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 }
             }
         }
-        let dtype = self.dtype(result);
-        let round = |sum: Value<'c>| match sum {
-            Value::FloatValue(sum) => self.ir.round_to(sum, dtype).into(),
-            sum => sum,
-        };
-        self.set_tile(result, Fragment::Slots(sums.into_iter().map(round).collect()));
+        self.set_sums(result, sums);
     }
 
     fn factor(&mut self, tile: ValueId) -> Factor<'a, 'c> {

@@ -7,7 +7,6 @@
 
 use super::coordinates::Coordinate;
 use super::exchange;
-use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
@@ -59,12 +58,8 @@ impl<'c> Emitter<'_, 'c> {
         self.pending.read(product.a);
         self.pending.read(product.b);
         let initial = self.tile(accumulator).values(self.slots(accumulator));
-        let sums = self.sum_along_k(&product, result, &initial).into_iter();
-        let round = |sum: Value<'c>| match sum {
-            Value::FloatValue(sum) => self.ir.round_to(sum, dtype).into(),
-            sum => sum,
-        };
-        self.set_tile(result, Fragment::Slots(sums.map(round).collect()));
+        let sums = self.sum_along_k(&product, result, &initial);
+        self.set_sums(result, sums);
     }
 
     /// For every slot, its row among those of all matrices of `a`; and for each group of neighbours its column with the

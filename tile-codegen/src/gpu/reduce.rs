@@ -5,18 +5,17 @@
 //! axis write theirs to shared memory, and every thread joins those of its results. Sums and products of f16 and bf16
 //! are kept in f32 and rounded once.
 
-use super::coordinates::{Coordinate, Linear};
+use super::coordinates::{Coordinate, Linear, Mapping, both, has_none};
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
-use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::ReduceOp;
-use tile_ir::{DType, OpId};
+use tile_ir::{DType, OpId, ValueId};
 use tile_layout::linear::Distribution;
 
 /// A reduction and which bits of a thread's number differ along its axis.
@@ -37,8 +36,7 @@ impl<'s> Reduction<'s> {
     fn of(scheduled: &'s Scheduled, data: &OpData, op: ReduceOp, axis: usize) -> Reduction<'s> {
         let (operand, result) =
             (scheduled.distribution(data.operands[0]), scheduled.distribution(data.results[0]));
-        let dtype =
-            scheduled.ty(data.operands[0]).elem().known().expect("an instance has no dtype parameters");
+        let dtype = scheduled.dtype(data.operands[0]);
         let copies = operand.copies();
         let along = operand.thread_bits().enumerate().filter(|(_, position)| position[axis] != 0);
         let bits = along.map(|(bit, _)| bit as u32).filter(|bit| copies >> bit & 1 == 0);
@@ -118,7 +116,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// The running thread's elements of each result; in place of padding, what changes nothing.
-    fn own_elements(&self, reduction: &Reduction<'_>, operand: tile_ir::ValueId) -> Vec<Vec<Value<'c>>> {
+    fn own_elements(&self, reduction: &Reduction<'_>, operand: ValueId) -> Vec<Vec<Value<'c>>> {
         let (ir, source, mapping) = (self.ir, self.tile(operand), self.mapping(operand));
         let identity = ir.literal(reduction.op.identity(reduction.dtype), reduction.dtype);
         let element = |slot: u64| {
@@ -135,7 +133,7 @@ impl<'c> Emitter<'_, 'c> {
         &mut self,
         reduction: &Reduction<'_>,
         buffer: Buffer,
-        result: tile_ir::ValueId,
+        result: ValueId,
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, mapping) = (self.ir, self.mapping(result));
@@ -152,7 +150,7 @@ impl<'c> Emitter<'_, 'c> {
             let place = mapping.element(ir, slot as u64).then(ir, count, own);
             let write = || self.write_shared(buffer, place.value(ir), value);
             let inside = mapping.is_element(ir, slot as u64);
-            self.where_it_holds(super::coordinates::both(ir, inside, answers), write);
+            self.where_it_holds(both(ir, inside, answers), write);
         }
         self.sync();
         self.pending.read(buffer);
@@ -167,17 +165,10 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Whether the running thread answers for its warp's partial results: it does but for copies of what other
     /// threads of the warp have, and copies of the warp.
-    fn answers_along(
-        &self,
-        reduction: &Reduction<'_>,
-        mapping: &super::coordinates::Mapping<'c>,
-    ) -> Option<IntValue<'c>> {
+    fn answers_along(&self, reduction: &Reduction<'_>, mapping: &Mapping<'c>) -> Option<IntValue<'c>> {
         let warps = reduction.warps.iter().fold(0, |all, bit| all | 1 << bit);
         let others = mapping.distribution().copies() & !warps;
-        (others != 0).then(|| {
-            let bits = self.ir.and(self.running_thread(), self.i32(others));
-            self.ir.icmp(IntPredicate::EQ, bits, self.i32(0))
-        })
+        (others != 0).then(|| has_none(self.ir, self.running_thread(), others))
     }
 }
 

@@ -100,7 +100,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn dtype(&self, value: ValueId) -> DType {
-        self.instance.ty(value).elem().known().expect("an instance has no dtype parameters")
+        self.scheduled.dtype(value)
     }
 
     pub(super) fn is_tile(&self, value: ValueId) -> bool {

@@ -21,7 +21,7 @@ pub(super) fn check(scheduled: &Scheduled, target: &TargetDesc) -> Result<(), Er
 
 fn check_tile(scheduled: &Scheduled, target: &TargetDesc, value: ValueId, loc: Loc) -> Result<(), Error> {
     let Some(tile) = scheduled.ty(value).as_tile() else { return Ok(()) };
-    let dtype = tile.elem.known().expect("an instance has no dtype parameters");
+    let dtype = scheduled.dtype(value);
     let needed = scheduled.distribution(value).slots() as usize * dtype.bytes().div_ceil(4);
     if needed <= MAX_WORDS {
         return Ok(());

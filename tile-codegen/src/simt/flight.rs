@@ -5,6 +5,7 @@
 
 use super::block::Block;
 use super::fault::{self, Problem};
+use super::instruction::Call;
 use super::order::Moment;
 use super::shadow::Access;
 use tile_ir::Loc;
@@ -49,6 +50,15 @@ pub(super) struct Order {
     pub(super) combine: Option<Combine>,
     /// When its accesses are said to be made: a time of the queue it is in.
     pub(super) moment: Moment,
+}
+
+impl Order {
+    /// What a thread's call asks for, of which the bytes that arrive replace the destination's.
+    pub(super) fn of(call: &Call<'_>, proxy: Proxy, pieces: Vec<Piece>, moment: Moment) -> Order {
+        let Call { thread, instruction, .. } = call;
+        let (name, place) = (instruction.name.clone(), instruction.place);
+        Order { name, thread: *thread, place, proxy, pieces, combine: None, moment }
+    }
 }
 
 /// An operation in flight, or landed.
@@ -191,6 +201,11 @@ impl Block<'_> {
             let ended = self.each_cell(to, bytes, &mut |cell| cell.end_write(moment, place, generic));
             ended.expect("verified: `issue` found the bytes");
         }
+    }
+
+    /// Operations are over: this thread waited for them.
+    pub(super) fn land_each(&mut self, over: impl IntoIterator<Item = u32>, waiter: u32) {
+        over.into_iter().for_each(|flight| self.land(flight, waiter));
     }
 
     /// Whatever is still under way when the block ends reaches its end, too; an operation that still reads shared

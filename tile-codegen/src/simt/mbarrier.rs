@@ -110,15 +110,8 @@ impl Block<'_> {
         }
         self.check_plain(call, address, [OBJECT_BYTES; 2], true)?;
         let made = self.threads[call.thread as usize].clock.tick();
-        let object = self.issue(Order {
-            name: call.instruction.name.clone(),
-            thread: call.thread,
-            place: call.place(),
-            proxy: Proxy::Generic,
-            pieces: vec![Piece { from: None, to: Some(address), bytes: OBJECT_BYTES }],
-            combine: None,
-            moment: made,
-        })?;
+        let object = vec![Piece { from: None, to: Some(address), bytes: OBJECT_BYTES }];
+        let object = self.issue(Order::of(call, Proxy::Generic, object, made))?;
         let expected = i64::from(count);
         let barrier = Mbarrier {
             expected,
@@ -287,7 +280,7 @@ impl Block<'_> {
         if barrier.phase & 1 != parity {
             let (joined, moments) = (barrier.joined.clone(), barrier.moments.clone());
             let over = std::mem::take(&mut barrier.over);
-            over.iter().for_each(|&flight| self.land(flight, call.thread));
+            self.land_each(over, call.thread);
             let clock = &mut self.threads[call.thread as usize].clock;
             if let Some(joined) = joined.filter(|_| wait.acquires) {
                 clock.absorb(&joined);

@@ -5,6 +5,7 @@
 //! along the axis of stride 1 is as aligned as what is added to its first element's number: the tile's first
 //! position, and steps along the other axes.
 
+use super::dtype_of;
 use crate::analysis::divisibility::{Divisors, form_divisor};
 use crate::analysis::facts::Facts;
 use crate::dim::Dim;
@@ -14,7 +15,8 @@ use crate::types::PartitionType;
 use crate::view::{Source, Strided};
 use std::cmp::Reverse;
 
-/// Alignment of a tensor's first element that kernels rely on, in bytes (device allocators give 256); the widest access of a thread is as long.
+/// Alignment of a tensor's first element that kernels rely on, in bytes (device allocators give 256); the widest access
+/// of a thread is as long.
 pub const TENSOR_ALIGNMENT: u64 = 16;
 
 /// How a tile lies in memory.
@@ -29,7 +31,7 @@ pub struct Access {
 
 impl Access {
     /// The access of a load or store of a verified instance.
-    pub(super) fn of(kernel: &Kernel, divisors: &Divisors, op: OpId) -> Access {
+    pub(super) fn of(kernel: &Kernel, (divisors, facts): (&Divisors, &Facts), op: OpId) -> Access {
         let data = kernel.op(op);
         let (view, index, masked) = match data.load() {
             Some(load) => (load.view, load.index, load.pad.is_some()),
@@ -38,8 +40,7 @@ impl Access {
         let ty = kernel.ty(view).as_partition().expect("verified: a view");
         let strided = ty.tensor.strided();
         let order = order(&strided, ty);
-        let facts = Facts::of(kernel);
-        let alignment = Alignment { kernel, divisors, facts: &facts, ty, strided: &strided };
+        let alignment = Alignment { kernel, divisors, facts, ty, strided: &strided };
         let vector = alignment.vector(order.first().copied(), (view, index), masked);
         Access { order, vector }
     }
@@ -72,7 +73,7 @@ impl Alignment<'_> {
         let Some(axis) = axis.filter(|&axis| self.strided.strides[axis].as_const() == Some(1)) else {
             return 1;
         };
-        let bytes = self.ty.tensor.elem.known().expect("an instance has no dtype parameters").bytes() as u64;
+        let bytes = dtype_of(self.kernel, view).bytes() as u64;
         let tile = self.ty.tile[axis].as_const().expect("an instance's tile extents are numbers") as u64;
         let mut all = common(TENSOR_ALIGNMENT / bytes, tile);
         if masked {

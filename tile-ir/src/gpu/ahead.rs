@@ -128,7 +128,7 @@ fn defined_in(kernel: &Kernel, region: RegionId) -> HashSet<ValueId> {
 
 fn registers(kernel: &Kernel, tile: ValueId, threads: Threads) -> u64 {
     let elements: u64 = super::shape_of(kernel, tile).expect("verified: a tile").iter().product();
-    let bytes = kernel.ty(tile).elem().known().expect("an instance has no dtype parameters").bytes() as u64;
+    let bytes = super::dtype_of(kernel, tile).bytes() as u64;
     (elements * bytes).div_ceil(4 * threads.count())
 }
 

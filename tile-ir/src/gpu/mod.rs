@@ -25,6 +25,8 @@ pub use swizzled::{MatrixLoad, Read, Swizzled};
 pub use ways::Way;
 
 use crate::analysis::divisibility::Divisors;
+use crate::analysis::facts::Facts;
+use crate::dtype::DType;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
@@ -83,6 +85,11 @@ fn shape_of(kernel: &Kernel, value: ValueId) -> Option<Vec<u64>> {
     Some(tile.shape.iter().map(extent).collect())
 }
 
+/// The format of an instance's value.
+fn dtype_of(kernel: &Kernel, value: ValueId) -> DType {
+    kernel.ty(value).elem().known().expect("an instance has no dtype parameters")
+}
+
 /// What a person should know of a schedule: why it isn't what they may expect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
@@ -124,6 +131,11 @@ impl Scheduled {
     /// If the value isn't a tile.
     pub fn distribution(&self, tile: ValueId) -> &Distribution {
         self.distributions.get(&tile).expect("scheduled: every tile has a distribution")
+    }
+
+    /// The format of a value.
+    pub fn dtype(&self, value: ValueId) -> DType {
+        dtype_of(self, value)
     }
 
     /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.
@@ -186,10 +198,10 @@ fn remarks(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Produc
 }
 
 fn accesses(kernel: &Kernel) -> HashMap<OpId, Access> {
-    let divisors = Divisors::of(kernel);
+    let (divisors, facts) = (Divisors::of(kernel), Facts::of(kernel));
     let ops =
         kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_load() || kernel.op(op).op.is_store());
-    ops.map(|op| (op, Access::of(kernel, &divisors, op))).collect()
+    ops.map(|op| (op, Access::of(kernel, (&divisors, &facts), op))).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Which matrix instruction does a product, and how the block's warps share it.
 
-use super::{Remark, Threads};
+use super::{Remark, Threads, dtype_of};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
@@ -97,8 +97,7 @@ fn suited<'t>(
 
 /// The formats of the factors and of the result.
 fn formats(kernel: &Kernel, data: &OpData) -> [DType; 3] {
-    let dtype =
-        |value: ValueId| kernel.ty(value).elem().known().expect("an instance has no dtype parameters");
+    let dtype = |value| dtype_of(kernel, value);
     [dtype(data.operands[0]), dtype(data.operands[1]), dtype(data.results[0])]
 }
 

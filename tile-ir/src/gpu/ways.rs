@@ -4,7 +4,7 @@
 //! factor of one product in the same region stays there until the product reads it, part by part: registers hold only
 //! the parts at hand.
 
-use super::{Product, Swizzled};
+use super::{Product, Swizzled, dtype_of};
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
@@ -29,7 +29,7 @@ impl Way {
         if let Some(slots) = renaming(from, to) {
             return Way::Renamed(slots);
         }
-        let dtype = kernel.ty(data.results[0]).elem().known().expect("an instance has no dtype parameters");
+        let dtype = dtype_of(kernel, data.results[0]);
         Swizzled::of((from, to), dtype, target)
             .map_or(Way::RowMajor, |swizzled| Way::Swizzled(Box::new(swizzled)))
     }

@@ -56,55 +56,49 @@ fn base(name: &str) -> &str {
     name.strip_suffix("_b32").unwrap_or(name)
 }
 
-const fn column(
-    head: &'static str,
-    meaning: &'static str,
-    wanted: Wanted,
-    of: fn(&Measured) -> u64,
-) -> Column<Measured> {
-    Column { head, meaning, wanted, of }
-}
-
 /// The columns of AMD's GPUs.
 pub(super) const COLUMNS: &[Column<Measured>] = &[
-    column("threads", "threads of a block", Wanted::Any, |m| m.threads),
-    column("VGPRs", "vector registers of a thread", Wanted::Few, |m| m.notes.vgprs),
-    column("AGPRs", "accumulation registers of a thread", Wanted::Any, |m| m.notes.agprs),
-    column("SGPRs", "scalar registers of a wave", Wanted::Few, |m| m.notes.sgprs),
-    column("VGPR spills", "vector registers that are spilled", Wanted::Few, |m| m.notes.spilled_vgprs),
-    column("SGPR spills", "scalar registers that are spilled", Wanted::Few, |m| m.notes.spilled_sgprs),
-    column("scratch", "bytes of a thread's scratch memory", Wanted::Few, |m| m.notes.scratch),
-    column("LDS", "bytes of a block's shared memory", Wanted::Few, |m| m.notes.lds),
-    column("code", "instructions", Wanted::Few, |m| m.code.all()),
-    column("MFMA", "`v_mfma`, `v_smfmac`, `v_wmma`, `v_swmmac`", Wanted::Present, |m| {
+    Column::new("threads", "threads of a block", Wanted::Any, |m| m.threads),
+    Column::new("VGPRs", "vector registers of a thread", Wanted::Few, |m| m.notes.vgprs),
+    Column::new("AGPRs", "accumulation registers of a thread", Wanted::Any, |m| m.notes.agprs),
+    Column::new("SGPRs", "scalar registers of a wave", Wanted::Few, |m| m.notes.sgprs),
+    Column::new("VGPR spills", "vector registers that are spilled", Wanted::Few, |m| m.notes.spilled_vgprs),
+    Column::new("SGPR spills", "scalar registers that are spilled", Wanted::Few, |m| m.notes.spilled_sgprs),
+    Column::new("scratch", "bytes of a thread's scratch memory", Wanted::Few, |m| m.notes.scratch),
+    Column::new("LDS", "bytes of a block's shared memory", Wanted::Few, |m| m.notes.lds),
+    Column::new("code", "instructions", Wanted::Few, |m| m.code.all()),
+    Column::new("MFMA", "`v_mfma`, `v_smfmac`, `v_wmma`, `v_swmmac`", Wanted::Present, |m| {
         m.code.starting(&["v_mfma", "v_smfmac", "v_wmma", "v_swmmac"])
     }),
-    column("load 128", "`global_load`, `buffer_load`, `flat_load` of 16 bytes", Wanted::Present, |m| {
+    Column::new("load 128", "`global_load`, `buffer_load`, `flat_load` of 16 bytes", Wanted::Present, |m| {
         wide(m, &GLOBAL_LOADS)
     }),
-    column("load <", "narrower ones", Wanted::Few, |m| narrow(m, &GLOBAL_LOADS)),
-    column("store 128", "`global_store`, `buffer_store`, `flat_store` of 16 bytes", Wanted::Present, |m| {
-        wide(m, &GLOBAL_STORES)
-    }),
-    column("store <", "narrower ones", Wanted::Few, |m| narrow(m, &GLOBAL_STORES)),
-    column("ds_read 128", "loads from shared memory of 16 bytes, or of twice 8", Wanted::Present, |m| {
+    Column::new("load <", "narrower ones", Wanted::Few, |m| narrow(m, &GLOBAL_LOADS)),
+    Column::new(
+        "store 128",
+        "`global_store`, `buffer_store`, `flat_store` of 16 bytes",
+        Wanted::Present,
+        |m| wide(m, &GLOBAL_STORES),
+    ),
+    Column::new("store <", "narrower ones", Wanted::Few, |m| narrow(m, &GLOBAL_STORES)),
+    Column::new("ds_read 128", "loads from shared memory of 16 bytes, or of twice 8", Wanted::Present, |m| {
         wide(m, &LDS_LOADS)
     }),
-    column("ds_read <", "narrower ones", Wanted::Few, |m| narrow(m, &LDS_LOADS)),
-    column("ds_write 128", "stores to shared memory of 16 bytes, or of twice 8", Wanted::Present, |m| {
+    Column::new("ds_read <", "narrower ones", Wanted::Few, |m| narrow(m, &LDS_LOADS)),
+    Column::new("ds_write 128", "stores to shared memory of 16 bytes, or of twice 8", Wanted::Present, |m| {
         wide(m, &LDS_STORES)
     }),
-    column("ds_write <", "narrower ones", Wanted::Few, |m| narrow(m, &LDS_STORES)),
-    column(
+    Column::new("ds_write <", "narrower ones", Wanted::Few, |m| narrow(m, &LDS_STORES)),
+    Column::new(
         "lanes",
         "DPP, `permlane`, `ds_bpermute`, `ds_swizzle`: values from other lanes",
         Wanted::Any,
         |m| m.code.count(crosses_lanes),
     ),
-    column("barriers", "`s_barrier`, or its wait where that is of its own", Wanted::Few, |m| {
+    Column::new("barriers", "`s_barrier`, or its wait where that is of its own", Wanted::Few, |m| {
         m.code.count(|name| name == "s_barrier" || name == "s_barrier_wait")
     }),
-    column(
+    Column::new(
         "scratch_",
         "loads from and stores to scratch memory; those of gfx90a are `buffer_` instructions and count there",
         Wanted::Few,

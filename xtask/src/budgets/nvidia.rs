@@ -40,28 +40,19 @@ fn narrow(measured: &Measured, start: &str) -> u64 {
     measured.sass.count(|name| name.starts_with(start) && !is_wide(name))
 }
 
-const fn column(
-    head: &'static str,
-    meaning: &'static str,
-    wanted: Wanted,
-    of: fn(&Measured) -> u64,
-) -> Column<Measured> {
-    Column { head, meaning, wanted, of }
-}
-
 /// The columns of NVIDIA's GPUs. `LDG.` with its dot is no `LDGSTS`.
 pub(super) const COLUMNS: &[Column<Measured>] = &[
-    column("threads", "threads of a block", Wanted::Any, |m| m.threads),
-    column("registers", "registers of a thread", Wanted::Few, |m| m.ptxas.registers),
-    column("spill st", "bytes that a thread spills", Wanted::Few, |m| m.ptxas.spill_stores),
-    column("spill ld", "bytes of spills that it reads", Wanted::Few, |m| m.ptxas.spill_loads),
-    column("stack", "bytes of a thread's stack", Wanted::Few, |m| m.ptxas.stack),
-    column("shared", "bytes of a block's shared memory, static and dynamic", Wanted::Few, |m| {
+    Column::new("threads", "threads of a block", Wanted::Any, |m| m.threads),
+    Column::new("registers", "registers of a thread", Wanted::Few, |m| m.ptxas.registers),
+    Column::new("spill st", "bytes that a thread spills", Wanted::Few, |m| m.ptxas.spill_stores),
+    Column::new("spill ld", "bytes of spills that it reads", Wanted::Few, |m| m.ptxas.spill_loads),
+    Column::new("stack", "bytes of a thread's stack", Wanted::Few, |m| m.ptxas.stack),
+    Column::new("shared", "bytes of a block's shared memory, static and dynamic", Wanted::Few, |m| {
         m.ptxas.static_shared + m.dynamic_shared
     }),
-    column("barriers", "hardware barriers of a block", Wanted::Any, |m| m.ptxas.barriers),
-    column("SASS", "instructions", Wanted::Few, |m| m.sass.all()),
-    column(
+    Column::new("barriers", "hardware barriers of a block", Wanted::Any, |m| m.ptxas.barriers),
+    Column::new("SASS", "instructions", Wanted::Few, |m| m.sass.all()),
+    Column::new(
         "GMMA",
         "`wgmma` and `tcgen05.mma`: HGMMA and its kin, UTCHMMA and its kin",
         Wanted::Present,
@@ -72,20 +63,24 @@ pub(super) const COLUMNS: &[Column<Measured>] = &[
             })
         },
     ),
-    column("MMA", "`mma.sync`: HMMA, IMMA, DMMA, QMMA, OMMA", Wanted::Present, |m| {
+    Column::new("MMA", "`mma.sync`: HMMA, IMMA, DMMA, QMMA, OMMA", Wanted::Present, |m| {
         m.sass.starting(&["HMMA", "IMMA", "DMMA", "QMMA", "OMMA"])
     }),
-    column("UTMALDG", "tensor-map loads", Wanted::Present, |m| m.sass.starting(&["UTMALDG"])),
-    column("UTMASTG", "tensor-map stores", Wanted::Present, |m| m.sass.starting(&["UTMASTG"])),
-    column("LDGSTS", "`cp.async`", Wanted::Present, |m| m.sass.starting(&["LDGSTS"])),
-    column("LDSM", "`ldmatrix`", Wanted::Present, |m| m.sass.starting(&["LDSM"])),
-    column("LDG 128", "loads from global memory of 16 bytes or more", Wanted::Present, |m| wide(m, "LDG.")),
-    column("LDG <", "narrower ones", Wanted::Few, |m| narrow(m, "LDG.")),
-    column("STG 128", "stores to global memory of 16 bytes or more", Wanted::Present, |m| wide(m, "STG.")),
-    column("STG <", "narrower ones", Wanted::Few, |m| narrow(m, "STG.")),
-    column("SHFL", "shuffles within a warp", Wanted::Any, |m| m.sass.starting(&["SHFL"])),
-    column("BAR", "barriers of a block", Wanted::Few, |m| m.sass.starting(&["BAR."])),
-    column("LDL/STL", "loads from and stores to local memory", Wanted::Few, |m| {
+    Column::new("UTMALDG", "tensor-map loads", Wanted::Present, |m| m.sass.starting(&["UTMALDG"])),
+    Column::new("UTMASTG", "tensor-map stores", Wanted::Present, |m| m.sass.starting(&["UTMASTG"])),
+    Column::new("LDGSTS", "`cp.async`", Wanted::Present, |m| m.sass.starting(&["LDGSTS"])),
+    Column::new("LDSM", "`ldmatrix`", Wanted::Present, |m| m.sass.starting(&["LDSM"])),
+    Column::new("LDG 128", "loads from global memory of 16 bytes or more", Wanted::Present, |m| {
+        wide(m, "LDG.")
+    }),
+    Column::new("LDG <", "narrower ones", Wanted::Few, |m| narrow(m, "LDG.")),
+    Column::new("STG 128", "stores to global memory of 16 bytes or more", Wanted::Present, |m| {
+        wide(m, "STG.")
+    }),
+    Column::new("STG <", "narrower ones", Wanted::Few, |m| narrow(m, "STG.")),
+    Column::new("SHFL", "shuffles within a warp", Wanted::Any, |m| m.sass.starting(&["SHFL"])),
+    Column::new("BAR", "barriers of a block", Wanted::Few, |m| m.sass.starting(&["BAR."])),
+    Column::new("LDL/STL", "loads from and stores to local memory", Wanted::Few, |m| {
         m.sass.starting(&["LDL", "STL"])
     }),
 ];

@@ -22,6 +22,18 @@ pub(super) struct Column<M> {
     pub(super) of: fn(&M) -> u64,
 }
 
+impl<M> Column<M> {
+    /// A column, of a table that is constant.
+    pub(super) const fn new(
+        head: &'static str,
+        meaning: &'static str,
+        wanted: Wanted,
+        of: fn(&M) -> u64,
+    ) -> Column<M> {
+        Column { head, meaning, wanted, of }
+    }
+}
+
 /// One instance on one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {

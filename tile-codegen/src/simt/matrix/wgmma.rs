@@ -51,7 +51,7 @@ pub(in crate::simt) fn find_intrinsic(name: &str) -> Option<Operation> {
         }),
         "wgmma.wait_group.sync.aligned" => Operation::alone(|block, call| {
             let over = block.threads[call.thread as usize].queues.products.wait(call.number(0) as usize);
-            over.into_iter().for_each(|flight| block.land(flight, call.thread));
+            block.land_each(over, call.thread);
             Ok(Then::GoOn)
         }),
         _ => None,
@@ -279,15 +279,7 @@ fn issue(block: &mut Block<'_>, leader: &Call<'_>, group: u32, reads: Vec<Piece>
         )));
     }
     let moment = block.agents.next(block.number, Agent::Warpgroup(group));
-    block.issue(Order {
-        name: leader.instruction.name.clone(),
-        thread: leader.thread,
-        place: leader.place(),
-        proxy: Proxy::Asynchronous,
-        pieces: reads,
-        combine: None,
-        moment,
-    })
+    block.issue(Order::of(leader, Proxy::Asynchronous, reads, moment))
 }
 
 #[cfg(test)]

@@ -16,12 +16,12 @@ pub(super) fn find(name: &str) -> Option<Operation> {
         }),
         "wait.group" => Operation::alone(|block, call| {
             let over = block.threads[call.thread as usize].queues.copies.wait(call.number(0) as usize);
-            over.into_iter().for_each(|flight| block.land(flight, call.thread));
+            block.land_each(over, call.thread);
             Ok(Then::GoOn)
         }),
         "wait.all" => Operation::alone(|block, call| {
             let over = block.threads[call.thread as usize].queues.copies.wait_all();
-            over.into_iter().for_each(|flight| block.land(flight, call.thread));
+            block.land_each(over, call.thread);
             Ok(Then::GoOn)
         }),
         "mbarrier.arrive" | "mbarrier.arrive.shared" => arrival(true),
@@ -57,15 +57,8 @@ fn copy(block: &mut Block<'_>, call: &Call<'_>, bytes: usize, sized: bool) -> Re
         Piece { from: None, to: Some(to + exist as u64), bytes: bytes - exist },
     ];
     let moment = block.agents.next(block.number, Agent::Copies(call.thread));
-    let flight = block.issue(Order {
-        name: call.instruction.name.clone(),
-        thread: call.thread,
-        place: call.place(),
-        proxy: Proxy::Generic,
-        pieces: pieces.into_iter().filter(|piece| piece.bytes > 0).collect(),
-        combine: None,
-        moment,
-    })?;
+    let pieces = pieces.into_iter().filter(|piece| piece.bytes > 0).collect();
+    let flight = block.issue(Order::of(call, Proxy::Generic, pieces, moment))?;
     block.threads[call.thread as usize].queues.copies.add(flight);
     Ok(Then::GoOn)
 }

@@ -25,7 +25,7 @@ pub(super) fn find(name: &str) -> Option<Operation> {
         "wait.group" => {
             return Operation::alone(|block, call| {
                 let over = block.threads[call.thread as usize].queues.bulk.wait(call.number(0) as usize);
-                over.into_iter().for_each(|flight| block.land(flight, call.thread));
+                block.land_each(over, call.thread);
                 Ok(Then::GoOn)
             });
         }
@@ -162,15 +162,7 @@ fn to_shared(block: &mut Block<'_>, call: &Call<'_>, rank: usize) -> Result<Then
     let pieces = pieces(block, &map, to, &coordinates(call, 3, rank));
     let pieces = pieces.into_iter().map(|(from, to, bytes)| Piece { from, to: Some(to), bytes });
     let moment = block.moment_on(barrier);
-    let flight = block.issue(Order {
-        name: call.instruction.name.clone(),
-        thread: call.thread,
-        place: call.place(),
-        proxy: Proxy::Asynchronous,
-        pieces: pieces.collect(),
-        combine: None,
-        moment,
-    })?;
+    let flight = block.issue(Order::of(call, Proxy::Asynchronous, pieces.collect(), moment))?;
     block.attach(call, barrier, Attached::Copy { flight, bytes: map.box_bytes() as i64 })?;
     Ok(Then::GoOn)
 }
@@ -186,15 +178,8 @@ fn to_global(block: &mut Block<'_>, call: &Call<'_>, rank: usize, adds: bool) ->
         .filter_map(|(global, shared, bytes)| Some(Piece { from: Some(shared), to: Some(global?), bytes }));
     let combine = if adds { Some(addition(map.element)?) } else { None };
     let moment = block.agents.next(block.number, Agent::Bulk(call.thread));
-    let flight = block.issue(Order {
-        name: call.instruction.name.clone(),
-        thread: call.thread,
-        place: call.place(),
-        proxy: Proxy::Asynchronous,
-        pieces: inside.collect(),
-        combine,
-        moment,
-    })?;
+    let order = Order::of(call, Proxy::Asynchronous, inside.collect(), moment);
+    let flight = block.issue(Order { combine, ..order })?;
     block.threads[call.thread as usize].queues.bulk.add(flight);
     Ok(Then::GoOn)
 }

@@ -1,6 +1,7 @@
 //! What loads, stores and matrix products want.
 
 use super::{Access, Layouts, Threads, shape_of};
+use crate::gpu::dtype_of;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::view::Source;
 use std::collections::HashMap;
@@ -65,8 +66,7 @@ impl Layouts<'_> {
     }
 
     fn writes_sectors(&self, op: OpId, data: &OpData, tile: &Distribution) -> bool {
-        let elem = self.kernel.ty(data.operands[1]).elem();
-        let bytes = elem.known().expect("an instance has no dtype parameters").bytes() as u64;
+        let bytes = dtype_of(self.kernel, data.operands[1]).bytes() as u64;
         let Some(&axis) = self.accesses[&op].order.first() else { return true };
         let neighbours = tile.neighbours(axis);
         let lanes = tile.thread_bits().take(tile.lane_count().ilog2() as usize);
