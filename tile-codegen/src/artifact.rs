@@ -1,6 +1,7 @@
 //! What compilation gives.
 
 use tile_ir::abi::Launch;
+use tile_ir::tensor_map::TensorMap;
 
 /// Compiled code of one instance for one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Artifact {
     pub code: Code,
     /// What a launch needs to know.
     pub launch: Launch,
+    /// What a launch makes the kernel's last parameters but that of the log of; none on a CPU.
+    pub tensor_maps: Vec<TensorMap>,
 }
 
 /// Code in the form that its device loads.

@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tile_ir::abi::Launch;
+use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc, text};
 
 const MAGIC: &[u8; 8] = b"tile-art";
@@ -95,17 +96,23 @@ fn encode(key: &str, artifact: &Artifact) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     let fields =
         [key.as_bytes(), artifact.target.as_bytes(), artifact.symbol.as_bytes(), artifact.code.bytes()];
-    for field in fields {
-        bytes.extend((field.len() as u64).to_le_bytes());
-        bytes.extend(field);
-    }
+    fields.into_iter().for_each(|field| add_field(&mut bytes, field));
     bytes.push(kind);
     bytes.extend(artifact.launch.threads.to_le_bytes());
     bytes.extend(artifact.launch.shared_bytes.to_le_bytes());
     bytes.extend(artifact.launch.scratch_bytes.to_le_bytes());
+    bytes.extend((artifact.tensor_maps.len() as u64).to_le_bytes());
+    for map in artifact.tensor_maps.iter().map(ToString::to_string) {
+        add_field(&mut bytes, map.as_bytes());
+    }
     let sum = checksum(&bytes);
     bytes.extend(sum.to_le_bytes());
     bytes
+}
+
+fn add_field(bytes: &mut Vec<u8>, field: &[u8]) {
+    bytes.extend((field.len() as u64).to_le_bytes());
+    bytes.extend(field);
 }
 
 /// Reads a file; `None` where there is none or it is of another key with the same hash.
@@ -139,7 +146,9 @@ fn decode(body: &[u8], key: &str) -> Result<Option<Artifact>, String> {
         shared_bytes: u32::from_le_bytes(reader.array()?),
         scratch_bytes: u64::from_le_bytes(reader.array()?),
     };
-    Ok(Some(Artifact { target, symbol, code, launch }))
+    let maps = u64::from_le_bytes(reader.array()?);
+    let tensor_maps = (0..maps).map(|_| reader.tensor_map()).collect::<Result<_, _>>()?;
+    Ok(Some(Artifact { target, symbol, code, launch, tensor_maps }))
 }
 
 struct Reader<'b> {
@@ -158,6 +167,10 @@ impl<'b> Reader<'b> {
         let (field, rest) = self.rest.split_at_checked(length).ok_or("it ends early")?;
         self.rest = rest;
         Ok(field)
+    }
+
+    fn tensor_map(&mut self) -> Result<TensorMap, String> {
+        text::parse_tensor_map(&self.text()?).map_err(|error| format!("of a tensor map in it, {error}"))
     }
 
     fn text(&mut self) -> Result<String, String> {

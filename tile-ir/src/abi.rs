@@ -5,11 +5,13 @@
 //! A compiled kernel receives **slots**, 8 bytes each: first one per argument in order (the address of a
 //! tensor's first element, or a scalar in the low bytes), then one `u64` per run-time size in the order of
 //! [`KernelAbi::sizes`], then, of a persistent kernel, the number of tiles that are handled and the number of blocks
-//! that share them, then the address of the [log](mod@crate::log) if [`KernelAbi::logs`]. Tensors are dense and row-major, so extents say everything about their layout. Code
-//! relies on [`KernelAbi::checks`]: views whose elements lie inside, loads and stores without masks.
-//! A mutable tensor overlaps no other argument; code is optimised on that.
+//! that share them, then the address of the [log](mod@crate::log) if [`KernelAbi::logs`]. Tensors are dense and
+//! row-major, so extents say everything about their layout. Code relies on [`KernelAbi::checks`]: views whose elements
+//! lie inside, loads and stores without masks. A mutable tensor overlaps no other argument; code is optimised on that.
 //!
-//! * On a GPU each slot is one kernel parameter and each block runs one tile; the grid is one-dimensional.
+//! * On a GPU each slot is one kernel parameter and each block runs one tile; the grid is one-dimensional. Code
+//!   with [tensor maps](crate::tensor_map) has a parameter of 128 bytes, aligned to 64, for each of them, in their
+//!   order. They precede that of the log, which is the last one because optimisation may leave nothing of it.
 //! * On the CPU the entry is a [`CpuEntry`], which runs a range of blocks on one thread.
 //!
 //! Blocks are numbered row-major over the grid, which is the index space of the outputs or the kernel's own: the

@@ -40,7 +40,7 @@
 //! | [`passes`] | target-free rewrites of an [`Instance`] |
 //! | [`mod@array`], [`interp`] | the reference evaluator, the oracle of every target |
 //! | [`mod@message`], [`log`] | what kernels print and assert, and how it reaches the host |
-//! | [`abi`], [`target`] | what code generation promises and the runtime relies on |
+//! | [`abi`], [`tensor_map`], [`target`] | what code generation promises and the runtime relies on |
 //!
 //! This crate never sees Rust syntax, LLVM or a device.
 
@@ -65,6 +65,7 @@ pub mod round;
 pub mod schedule;
 pub mod specialize;
 pub mod target;
+pub mod tensor_map;
 pub mod text;
 pub mod types;
 pub mod variant;

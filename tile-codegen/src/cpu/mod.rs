@@ -45,7 +45,13 @@ pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact
     let symbol = options.symbol_of(&instance.name);
     let (module, launch) = emit(&context, instance, &machine, &symbol)?;
     let object = machine.emit(&instance.name, &module, FileType::Object)?;
-    Ok(Artifact { target: "cpu".to_owned(), symbol, code: Code::Object(object), launch })
+    Ok(Artifact {
+        target: "cpu".to_owned(),
+        symbol,
+        code: Code::Object(object),
+        launch,
+        tensor_maps: Vec::new(),
+    })
 }
 
 /// Emits and optimises the module of an instance.

@@ -8,11 +8,12 @@ use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::llvm_sys::LLVMAtomicOrdering;
 use inkwell::llvm_sys::core::{LLVMBuildFenceSyncScope, LLVMGetSyncScopeID};
 use inkwell::module::Linkage;
-use inkwell::types::BasicMetadataTypeEnum;
+use inkwell::types::{AnyType, BasicMetadataTypeEnum};
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
 use tile_ir::abi::{Argument, KernelAbi};
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::ops::Scope;
+use tile_ir::tensor_map::{TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES};
 
 /// Alignment of a block's shared memory, in bytes.
 pub(super) const SHARED_ALIGNMENT: u32 = 128;
@@ -34,6 +35,9 @@ pub(super) struct Entry<'c> {
     pub(super) sizes: Vec<IntValue<'c>>,
     /// How blocks share tiles, in a persistent kernel.
     pub(super) tiles: Option<Shared<'c>>,
+    /// The addresses of the tensor maps, in any address space.
+    #[cfg_attr(not(test), expect(dead_code, reason = "schedules have no tensor maps so far"))]
+    pub(super) maps: Vec<PointerValue<'c>>,
     /// The address of the log, of a kernel that has one.
     pub(super) log: Option<PointerValue<'c>>,
     /// The running thread's number in its block, an i32.
@@ -166,7 +170,14 @@ impl Device {
         matches!(self.shared, SharedMemory::Dynamic)
     }
 
-    fn declare<'c>(&self, ir: &Ir<'c>, symbol: &str, abi: &KernelAbi, threads: u32) -> FunctionValue<'c> {
+    fn declare<'c>(
+        &self,
+        ir: &Ir<'c>,
+        symbol: &str,
+        abi: &KernelAbi,
+        maps: usize,
+        threads: u32,
+    ) -> FunctionValue<'c> {
         let tensor: BasicMetadataTypeEnum<'c> = ir.context.ptr_type(AddressSpace::from(GLOBAL)).into();
         let mut types: Vec<BasicMetadataTypeEnum<'c>> = abi
             .arguments
@@ -178,6 +189,8 @@ impl Device {
             .collect();
         let numbers = abi.log_slot() - abi.arguments.len();
         types.extend((0..numbers).map(|_| BasicMetadataTypeEnum::from(ir.context.i64_type())));
+        let map: BasicMetadataTypeEnum<'c> = ir.context.ptr_type(AddressSpace::default()).into();
+        types.extend((0..maps).map(|_| map));
         types.extend(abi.logs.then_some(tensor));
         let function = ir.module.add_function(symbol, ir.context.void_type().fn_type(&types, false), None);
         function.set_call_conventions(self.calling_convention);
@@ -186,6 +199,7 @@ impl Device {
                 tensor_attributes(ir, function, i as u32, *mutable, *atomic);
             }
         }
+        (0..maps).for_each(|i| map_attributes(ir, function, (abi.log_slot() + i) as u32));
         for (key, value) in self.attributes {
             let value = value.replace("{}", &threads.to_string());
             function.add_attribute(AttributeLoc::Function, ir.context.create_string_attribute(key, &value));
@@ -234,16 +248,28 @@ fn tensor_attributes(ir: &Ir<'_>, function: FunctionValue<'_>, parameter: u32, m
     }
 }
 
+/// A parameter in memory that a launch fills and the kernel doesn't change. Only with `nvvm.grid_constant` is the
+/// kernel's address of it one in the parameters themselves, which tensor copies demand, and not that of a copy.
+fn map_attributes(ir: &Ir<'_>, function: FunctionValue<'_>, parameter: u32) {
+    let place = AttributeLoc::Param(parameter);
+    let bytes = ir.context.i8_type().array_type(TENSOR_MAP_BYTES as u32).as_any_type_enum();
+    let by_value = Attribute::get_named_enum_kind_id("byval");
+    function.add_attribute(place, ir.context.create_type_attribute(by_value, bytes));
+    enum_attribute(ir, function, place, "align", TENSOR_MAP_ALIGNMENT as u64);
+    function.add_attribute(place, ir.context.create_string_attribute("nvvm.grid_constant", ""));
+}
+
 impl Device {
-    /// Declares the kernel and leaves the builder in its first block.
+    /// Declares the kernel, with so many tensor maps, and leaves the builder in its first block.
     pub(super) fn entry<'c>(
         &self,
         ir: &Ir<'c>,
         symbol: &str,
         abi: &KernelAbi,
+        maps: usize,
         resources: Resources,
     ) -> Entry<'c> {
-        let function = self.declare(ir, symbol, abi, resources.threads);
+        let function = self.declare(ir, symbol, abi, maps, resources.threads);
         ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
         let param = |i: usize| function.get_nth_param(i as u32).expect("a parameter per slot");
         let arguments = abi.arguments.iter().enumerate().map(|(i, argument)| match argument {
@@ -255,11 +281,14 @@ impl Device {
         let sizes = (0..abi.sizes.len()).map(|i| number(abi.arguments.len() + i)).collect();
         let tiles = abi.shared_slot();
         let tiles = abi.persistent.then(|| Shared { tiles: number(tiles), blocks: number(tiles + 1) });
-        let log = abi.logs.then(|| param(abi.log_slot()).into_pointer_value());
+        let pointer = |i: usize| param(abi.log_slot() + i).into_pointer_value();
+        let log = abi.logs.then(|| pointer(maps));
+        let maps = (0..maps).map(pointer).collect();
         Entry {
             arguments,
             sizes,
             tiles,
+            maps,
             log,
             thread: self.number(ir, self.thread),
             block: ir.resize(self.number(ir, self.block), 64, false),
@@ -395,3 +424,6 @@ impl Device {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

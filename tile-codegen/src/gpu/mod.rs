@@ -43,6 +43,7 @@ use shared::SharedPlan;
 use tile_ir::abi::{KernelAbi, Launch};
 use tile_ir::gpu::{Scheduled, schedule};
 use tile_ir::target::Family;
+use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc};
 
 /// Everything GPUs have as an instruction. Errors of `2ˣ`: PTX ISA, `ex2.approx`, 2 ulp, and 1 ulp of `expf` in the CUDA
@@ -80,6 +81,8 @@ pub(crate) struct Module<'c> {
     pub(crate) launch: Launch,
     /// Shared memory of a block, in bytes, whoever declares it.
     pub(crate) shared_bytes: u64,
+    /// What the parameters for tensor maps are made of.
+    pub(crate) tensor_maps: Vec<TensorMap>,
     machine: Machine,
     backend: Backend,
 }
@@ -111,7 +114,8 @@ impl<'c> Module<'c> {
         let (threads, shared_bytes) = (scheduled.threads().count() as u32, plan.bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
         let launch = Launch { threads, shared_bytes: dynamic, scratch_bytes: 0 };
-        Ok(Module { ir, launch, shared_bytes, machine, backend })
+        let tensor_maps = scheduled.tensor_maps().to_vec();
+        Ok(Module { ir, launch, shared_bytes, tensor_maps, machine, backend })
     }
 }
 
@@ -125,7 +129,8 @@ pub(crate) fn compile(
     let module = Module::of(&context, instance, target, &symbol, None, Places::Unknown)?;
     module.machine.optimize(&instance.name, &module.ir.module)?;
     let code = (module.backend.package)(&module.machine, &instance.name, &module.ir)?;
-    Ok(Artifact { target: target.name.to_owned(), symbol, code, launch: module.launch })
+    let Module { launch, tensor_maps, .. } = module;
+    Ok(Artifact { target: target.name.to_owned(), symbol, code, launch, tensor_maps })
 }
 
 /// Emits the kernel.
@@ -139,7 +144,8 @@ fn emit(
 ) {
     let threads = scheduled.threads().count() as u32;
     let resources = Resources { threads, shared_bytes: plan.bytes() as u32 };
-    let entry = device.entry(ir, symbol, &KernelAbi::of(scheduled), resources);
+    let maps = scheduled.tensor_maps().len();
+    let entry = device.entry(ir, symbol, &KernelAbi::of(scheduled), maps, resources);
     let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &scheduled.file));
     let mut emitter = Emitter::new(ir, scheduled, (device, target), plan, entry, source.as_ref());
     emitter.ops(scheduled.body());

@@ -32,6 +32,7 @@ use crate::loc::Loc;
 use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::target::TargetDesc;
+use crate::tensor_map::TensorMap;
 use crate::types::Type;
 use layouts::Layouts;
 use std::collections::HashMap;
@@ -109,6 +110,7 @@ pub struct Scheduled {
     products: HashMap<OpId, Product>,
     ways: HashMap<OpId, Way>,
     staged: HashMap<OpId, OpId>,
+    tensor_maps: Vec<TensorMap>,
     remarks: Vec<Remark>,
 }
 
@@ -141,6 +143,11 @@ impl Scheduled {
     /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.
     pub fn product(&self, op: OpId) -> Option<&Product> {
         self.products.get(&op)
+    }
+
+    /// The tensors of which boxes are copied, in the order of the kernel's parameters for them.
+    pub fn tensor_maps(&self) -> &[TensorMap] {
+        &self.tensor_maps
     }
 
     /// What a person should know of it.
@@ -188,7 +195,8 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
     let ways = ways::ways(&instance, &distributions, target);
     let staged = ways::staged(&instance, &ways, &products);
     let remarks = remarks(&instance, target, &products);
-    Scheduled { instance, threads, distributions, accesses, products, ways, staged, remarks }
+    let tensor_maps = Vec::new();
+    Scheduled { instance, threads, distributions, accesses, products, ways, staged, tensor_maps, remarks }
 }
 
 fn remarks(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Product>) -> Vec<Remark> {

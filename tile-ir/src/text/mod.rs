@@ -3,11 +3,13 @@
 mod lexer;
 mod parse;
 mod parse_ops;
+mod parse_tensor_map;
 mod parse_types;
 mod parse_views;
 mod print;
 
 pub use parse::{ParseError, parse};
+pub use parse_tensor_map::parse_tensor_map;
 pub use print::{print, print_with_locations, print_with_notes};
 
 use crate::kernel::Kernel;

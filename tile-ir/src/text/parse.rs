@@ -32,13 +32,7 @@ const MAX_DEPTH: usize = 64;
 /// # Errors
 /// [`ParseError`] at the first token that doesn't fit. The result is not verified.
 pub fn parse(text: &str) -> Parsed<Kernel> {
-    let mut parser = Parser {
-        tokens: tokens(text)?,
-        position: 0,
-        kernel: Kernel::new("", Vec::new()),
-        values: HashMap::new(),
-        depth: 0,
-    };
+    let mut parser = Parser::of(text)?;
     parser.kernel()?;
     Ok(parser.kernel)
 }
@@ -52,6 +46,17 @@ pub(super) struct Parser {
 }
 
 impl Parser {
+    /// A parser at the first token of a text, of a kernel without generics yet.
+    pub(super) fn of(text: &str) -> Parsed<Parser> {
+        Ok(Parser {
+            tokens: tokens(text)?,
+            position: 0,
+            kernel: Kernel::new("", Vec::new()),
+            values: HashMap::new(),
+            depth: 0,
+        })
+    }
+
     pub(super) fn peek(&self) -> &Token {
         &self.tokens[self.position].token
     }
