@@ -11,7 +11,10 @@ use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, FloatType, IntType};
 use inkwell::values::{BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue, PointerValue};
-use inkwell::{FloatPredicate, IntPredicate};
+use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
+
+/// The address space of a cluster's shared memory.
+const SHARED_CLUSTER: u16 = 7;
 
 /// An LLVM value in a register.
 pub(crate) type Value<'c> = BasicValueEnum<'c>;
@@ -228,6 +231,20 @@ impl<'c> Ir<'c> {
     ) -> PointerValue<'c> {
         // SAFETY: inkwell marks GEP unsafe because it may poison; emitters index within the object they allocated.
         built(unsafe { self.builder.build_in_bounds_gep(ty, base, &[index], "") })
+    }
+
+    /// A pointer as an i64: in an address space of its own, from where that begins.
+    pub(crate) fn address(&self, pointer: PointerValue<'c>) -> IntValue<'c> {
+        self.builder.build_ptr_to_int(pointer, self.context.i64_type(), "").expect("the builder is positioned")
+    }
+
+    /// A pointer into the shared memory of a block as one into that of its cluster.
+    pub(crate) fn in_cluster(&self, pointer: PointerValue<'c>) -> PointerValue<'c> {
+        let cast = |pointer, space: u16| {
+            let ty = self.context.ptr_type(AddressSpace::from(space));
+            self.builder.build_address_space_cast(pointer, ty, "").expect("the builder is positioned")
+        };
+        cast(cast(pointer, 0), SHARED_CLUSTER)
     }
 
     pub(crate) fn load(&self, ty: BasicTypeEnum<'c>, pointer: PointerValue<'c>) -> Value<'c> {

@@ -4,10 +4,12 @@
 //! * `tile.wgmma.m64n{N}k{K}.{f32|s32}.{A}.{B}.ss.{ka|ma}.{kb|nb}`: (i64 descriptor of A, i64 descriptor of B, i32
 //!   whether to add, N/2 accumulators) → N/2 accumulators; `….rs.{kb|nb}` has four i32 with A's elements in place of
 //!   A's descriptor (PTX ISA, "wgmma.mma_async").
+//! * `tile.wgmma.wait.{f32|s32}.{N}`: (N accumulators) → N accumulators, when all products of the warp are complete
+//!   (PTX ISA, "wgmma.wait_group").
 //! * `tile.prefetch.line`: (ptr); `tile.prefetch.range`: (ptr, i32 bytes) (PTX ISA, "prefetch",
 //!   "cp.async.bulk.prefetch").
 
-use crate::emit::Ir;
+use crate::emit::{Ir, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::types::FunctionType;
 use inkwell::values::{
@@ -17,6 +19,27 @@ use inkwell::values::{
 /// The declarations that bring memory near.
 pub(super) const PREFETCH_LINE: &str = "tile.prefetch.line";
 pub(super) const PREFETCH_RANGE: &str = "tile.prefetch.range";
+
+/// The declaration that waits for products and gives so many of their sums.
+pub(super) fn wait_name(is_float: bool, count: usize) -> String {
+    format!("tile.wgmma.wait.{}.{count}", if is_float { "f32" } else { "s32" })
+}
+
+/// Calls a declaration whose last `results` operands it gives back changed.
+pub(super) fn call<'c>(ir: &Ir<'c>, name: &str, operands: &[Value<'c>], results: usize) -> Vec<Value<'c>> {
+    let function = ir.module.get_function(name).unwrap_or_else(|| {
+        let types: Vec<_> = operands.iter().map(|operand| operand.get_type()).collect();
+        let given = ir.context.struct_type(&types[types.len() - results..], false);
+        let types: Vec<_> = types.into_iter().map(Into::into).collect();
+        let function = ir.module.add_function(name, given.fn_type(&types, false), None);
+        for attribute in ["convergent", "nounwind"] {
+            let kind = Attribute::get_named_enum_kind_id(attribute);
+            function.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, 0));
+        }
+        function
+    });
+    ir.parts(ir.call(function, operands).expect("it has results"), results as u32)
+}
 
 /// What becomes of a call.
 struct Assembly {
@@ -114,8 +137,29 @@ fn assembly(name: &str) -> Option<Assembly> {
     match name {
         PREFETCH_LINE => statement("prefetch.global.L2 [$0];", "l"),
         PREFETCH_RANGE => statement("cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"),
-        _ => wgmma(name.strip_prefix("tile.wgmma.")?),
+        _ => {
+            let name = name.strip_prefix("tile.wgmma.")?;
+            match name.strip_prefix("wait.") {
+                Some(sums) => wait(sums),
+                None => wgmma(name),
+            }
+        }
     }
+}
+
+/// The statement that waits, through which the sums go.
+fn wait(sums: &str) -> Option<Assembly> {
+    let (format, count) = sums.split_once('.')?;
+    let count: usize = count.parse().ok().filter(|&count| count > 0)?;
+    let register = match format {
+        "f32" => "f",
+        "s32" => "r",
+        _ => return None,
+    };
+    let mut constraints = vec![format!("={register}"); count];
+    constraints.extend((0..count).map(|i| i.to_string()));
+    let text = "wgmma.wait_group.sync.aligned 0;".to_owned();
+    Some(Assembly { text, constraints: constraints.join(","), convergent: true })
 }
 
 /// The statement of a product: its accumulators are results that occupy the registers of operands.

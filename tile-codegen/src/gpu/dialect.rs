@@ -15,7 +15,7 @@ use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::ops::Scope;
 use tile_ir::tensor_map::{TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES};
 
-/// Alignment of a block's shared memory, in bytes.
+/// Alignment of buffers in a block's shared memory, in bytes.
 pub(super) const SHARED_ALIGNMENT: u32 = 128;
 
 /// What a kernel asks of a block.
@@ -25,9 +25,12 @@ pub(super) struct Resources {
     pub(super) threads: u32,
     /// Shared memory per block, in bytes.
     pub(super) shared_bytes: u32,
+    /// What it begins at a multiple of, in bytes.
+    pub(super) shared_alignment: u32,
 }
 
 /// The values that a kernel starts with.
+#[derive(Clone)]
 pub(super) struct Entry<'c> {
     /// Per argument: a tensor's address, or a scalar in its compute type.
     pub(super) arguments: Vec<Value<'c>>,
@@ -36,7 +39,6 @@ pub(super) struct Entry<'c> {
     /// How blocks share tiles, in a persistent kernel.
     pub(super) tiles: Option<Shared<'c>>,
     /// The addresses of the tensor maps, in any address space.
-    #[cfg_attr(not(test), expect(dead_code, reason = "schedules have no tensor maps so far"))]
     pub(super) maps: Vec<PointerValue<'c>>,
     /// The address of the log, of a kernel that has one.
     pub(super) log: Option<PointerValue<'c>>,
@@ -90,6 +92,8 @@ pub(super) struct Device {
     barrier: &'static str,
     /// The operand of the barrier intrinsic, where it has one.
     barrier_number: Option<u64>,
+    /// The intrinsic by which so many threads of a block wait for each other, at a barrier of a number.
+    part_barrier: Option<&'static str>,
     /// The scope at which memory is ordered around the barrier, where the barrier alone doesn't.
     fence: Option<&'static str>,
     shared: SharedMemory,
@@ -109,6 +113,9 @@ pub(super) struct Device {
     attributes: &'static [(&'static str, &'static str)],
 }
 
+/// The number of the barrier of a part of a block; that of the whole block has 0.
+const PART_BARRIER: u64 = 1;
+
 const GLOBAL: u16 = 1;
 const SHARED: u16 = 3;
 
@@ -119,6 +126,7 @@ pub(super) const NVPTX: Device = Device {
     block: "llvm.nvvm.read.ptx.sreg.ctaid.x",
     barrier: "llvm.nvvm.barrier.cta.sync.aligned.all",
     barrier_number: Some(0),
+    part_barrier: Some("llvm.nvvm.barrier.cta.sync.aligned.count"),
     fence: None,
     shared: SharedMemory::Dynamic,
     registers: ["r", "l"],
@@ -145,6 +153,7 @@ pub(super) const AMDGPU: Device = Device {
     block: "llvm.amdgcn.workgroup.id.x",
     barrier: "llvm.amdgcn.s.barrier",
     barrier_number: None,
+    part_barrier: None,
     fence: Some("workgroup"),
     shared: SharedMemory::Static,
     registers: ["v", "s"],
@@ -208,15 +217,15 @@ impl Device {
         function
     }
 
-    fn shared_memory<'c>(&self, ir: &Ir<'c>, symbol: &str, bytes: u32) -> PointerValue<'c> {
+    fn shared_memory<'c>(&self, ir: &Ir<'c>, symbol: &str, resources: Resources) -> PointerValue<'c> {
         let space = AddressSpace::from(SHARED);
         let (name, size) = match self.shared {
             SharedMemory::Dynamic => ("tile_shared".to_owned(), 0),
-            SharedMemory::Static => (format!("{symbol}_shared"), bytes),
+            SharedMemory::Static => (format!("{symbol}_shared"), resources.shared_bytes),
         };
         let ty = ir.context.i8_type().array_type(size);
         let array = ir.module.add_global(ty, Some(space), &name);
-        array.set_alignment(SHARED_ALIGNMENT);
+        array.set_alignment(resources.shared_alignment);
         if size > 0 {
             array.set_linkage(Linkage::Internal);
             array.set_initializer(&ty.get_undef());
@@ -292,7 +301,7 @@ impl Device {
             log,
             thread: self.number(ir, self.thread),
             block: ir.resize(self.number(ir, self.block), 64, false),
-            shared: self.shared_memory(ir, symbol, resources.shared_bytes),
+            shared: self.shared_memory(ir, symbol, resources),
         }
     }
 
@@ -304,6 +313,14 @@ impl Device {
         let none = ir.intrinsic(self.barrier, &[], &number);
         debug_assert!(none.is_none(), "a barrier has no result");
         self.order(ir, LLVMAtomicOrdering::LLVMAtomicOrderingAcquire);
+    }
+
+    /// [`Self::barrier`] of the first so many threads of a block, whole warps, on targets that have that.
+    pub(super) fn part_barrier<'c>(&self, ir: &Ir<'c>, threads: u64) {
+        let intrinsic = self.part_barrier.expect("only where blocks have parts");
+        let number = |number: u64| ir.context.i32_type().const_int(number, false).into();
+        let none = ir.intrinsic(intrinsic, &[], &[number(PART_BARRIER), number(threads)]);
+        debug_assert!(none.is_none(), "a barrier has no result");
     }
 
     /// How a scope of atomic operations is called.

@@ -4,6 +4,7 @@
 use super::coordinates::{Coordinate, Mapping};
 use super::fragment::Fragment;
 use super::region::Emitter;
+use super::roles::Role;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::values::{IntValue, PointerValue};
@@ -20,9 +21,12 @@ pub(super) fn request(scheduled: &Scheduled, tile: ValueId) -> Request {
 }
 
 impl<'c> Emitter<'_, 'c> {
-    /// Waits for the block.
+    /// Waits for the threads that hold tiles.
     pub(super) fn sync(&mut self) {
-        self.dialect.barrier(self.ir);
+        match self.role {
+            Role::Consumer => self.dialect.part_barrier(self.ir, self.thread_count()),
+            Role::All | Role::Producer => self.dialect.barrier(self.ir),
+        }
         self.pending.clear();
     }
 

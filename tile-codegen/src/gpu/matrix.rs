@@ -21,15 +21,15 @@ enum Factor<'a, 'c> {
 }
 
 /// The parts of a tile that one instruction takes each: where each begins, for thread 0, and its first slot.
-struct Parts {
-    starts: Vec<(Vec<u64>, u64)>,
+pub(super) struct Parts {
+    pub(super) starts: Vec<(Vec<u64>, u64)>,
     /// Slots of a part.
-    held: u64,
+    pub(super) held: u64,
 }
 
 impl Parts {
     /// The first slot of the part that begins at a position.
-    fn at(&self, position: &[u64]) -> u64 {
+    pub(super) fn at(&self, position: &[u64]) -> u64 {
         let part = self.starts.iter().find(|(start, _)| start == position);
         part.expect("a product's operands are cut alike").1
     }
@@ -83,7 +83,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn parts(&self, tile: ValueId, instruction: &MatrixInstruction, operand: Operand) -> Parts {
+    pub(super) fn parts(&self, tile: ValueId, instruction: &MatrixInstruction, operand: Operand) -> Parts {
         let distribution = self.scheduled.distribution(tile);
         let held = 1 << instruction.fragment(operand).input_bits(Dim::Register);
         let starts = (0..distribution.slots()).step_by(held as usize);
@@ -91,7 +91,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// A lane's elements of a factor as the instruction takes them.
-    fn passed(&self, instruction: &MatrixInstruction, values: Vec<Value<'c>>) -> Vec<Value<'c>> {
+    pub(super) fn passed(&self, instruction: &MatrixInstruction, values: Vec<Value<'c>>) -> Vec<Value<'c>> {
         let (ir, dtype) = (self.ir, instruction.factor);
         let half = ir.context.f16_type();
         let signed = ir.bool(dtype.is_signed());

@@ -17,6 +17,7 @@ mod hsaco;
 mod item;
 mod lines;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod messages;
 mod mma;
@@ -26,7 +27,10 @@ mod prefetch;
 mod reduce;
 mod region;
 mod registers;
+mod ring;
+mod roles;
 mod shared;
+mod warpgroup;
 mod window;
 
 use crate::artifact::{Artifact, Code};
@@ -39,6 +43,7 @@ use inkwell::context::Context;
 use inkwell::targets::FileType;
 use places::SourcePlaces;
 use region::Emitter;
+use roles::Role;
 use shared::SharedPlan;
 use tile_ir::abi::{KernelAbi, Launch};
 use tile_ir::gpu::{Scheduled, schedule};
@@ -111,7 +116,7 @@ impl<'c> Module<'c> {
         let ir = Ir::new(context, &instance.name, FEATURES);
         machine.prepare(&ir.module);
         emit(&ir, &scheduled, (&backend.device, target), symbol, &plan, places);
-        let (threads, shared_bytes) = (scheduled.threads().count() as u32, plan.bytes());
+        let (threads, shared_bytes) = (scheduled.block_threads() as u32, plan.bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
         let launch = Launch { threads, shared_bytes: dynamic, scratch_bytes: 0 };
         let tensor_maps = scheduled.tensor_maps().to_vec();
@@ -142,13 +147,21 @@ fn emit(
     plan: &SharedPlan,
     places: Places,
 ) {
-    let threads = scheduled.threads().count() as u32;
-    let resources = Resources { threads, shared_bytes: plan.bytes() as u32 };
+    let resources = Resources {
+        threads: scheduled.block_threads() as u32,
+        shared_bytes: plan.bytes() as u32,
+        shared_alignment: plan.alignment(),
+    };
     let maps = scheduled.tensor_maps().len();
     let entry = device.entry(ir, symbol, &KernelAbi::of(scheduled), maps, resources);
     let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &scheduled.file));
-    let mut emitter = Emitter::new(ir, scheduled, (device, target), plan, entry, source.as_ref());
-    emitter.ops(scheduled.body());
+    let emitter =
+        |role| Emitter::new(ir, scheduled, (device, target), plan, (entry.clone(), role), source.as_ref());
+    if scheduled.pipelines().is_empty() {
+        emitter(Role::All).ops(scheduled.body());
+    } else {
+        roles::emit(emitter);
+    }
     ir.return_void();
     if let Some(source) = &source {
         source.finish(ir);

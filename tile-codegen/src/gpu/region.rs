@@ -8,8 +8,11 @@ use super::coordinates::{Mapping, i32_const};
 use super::dialect::{Device, Entry};
 use super::fragment::Fragment;
 use super::places::SourcePlaces;
+use super::ring::RingState;
+use super::roles::Role;
 use super::shared::{Buffer, Pending, SharedPlan};
 use crate::emit::{Ir, Log, Names, Place, Shared, Value};
+use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -42,6 +45,14 @@ pub(super) struct Emitter<'a, 'c> {
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     pub(super) pending: Pending,
+    /// What the threads do that the program is for.
+    pub(super) role: Role,
+    /// The addresses of the tensor maps.
+    pub(super) maps: Vec<PointerValue<'c>>,
+    /// Pipelines that have begun.
+    pub(super) rings: HashMap<OpId, RingState<'c>>,
+    /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
+    pub(super) warpgroup: IntValue<'c>,
     places: Option<&'a SourcePlaces<'c>>,
     /// How many loops are around what is emitted.
     depth: u32,
@@ -61,7 +72,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         scheduled: &'a Scheduled,
         (dialect, target): (&'a Device, &'a TargetDesc),
         plan: &'a SharedPlan,
-        entry: Entry<'c>,
+        (entry, role): (Entry<'c>, Role),
         places: Option<&'a SourcePlaces<'c>>,
     ) -> Self {
         let instance: &Instance = scheduled;
@@ -85,6 +96,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shared_tiles: entry.tiles,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             pending: Pending::default(),
+            role,
+            maps: entry.maps,
+            warpgroup: i32_const(ir, 0),
+            rings: HashMap::new(),
             places,
             depth: 0,
             sizes,
@@ -186,9 +201,26 @@ impl<'a, 'c> Emitter<'a, 'c> {
             if data.op == Op::Yield {
                 return &data.operands;
             }
-            self.op(op, data);
+            if self.does(op, data) {
+                self.op(op, data);
+            }
         }
         &[]
+    }
+
+    /// Whether an op is for threads of this role.
+    fn does(&self, op: OpId, data: &OpData) -> bool {
+        let pipelines = self.scheduled.pipelines();
+        match self.role {
+            Role::All => true,
+            Role::Producer => pipelines.slice().executes(op),
+            Role::Consumer => !pipelines.replace(data),
+        }
+    }
+
+    /// Whether threads of this role have what a loop carries.
+    fn has(&self, value: ValueId) -> bool {
+        self.role != Role::Producer || self.scheduled.pipelines().slice().has(value)
     }
 
     fn op(&mut self, op: OpId, data: &'a OpData) {
@@ -202,18 +234,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     data.results.iter().copied().zip(self.tile_index.iter().map(|&index| index.into()));
                 self.scalars.extend(axes);
             }
+            Op::LoadMasked | Op::Load { .. } if self.role == Role::Producer => self.copy_ahead(op),
             Op::LoadMasked | Op::Load { .. } => self.load(op, data),
             Op::GatherLoad => self.gather_load(data),
             Op::StoreMasked | Op::Store => self.store(op, data),
             Op::Atomic(atomic) => self.atomic(op, data, *atomic),
-            Op::For => self.for_loop(data),
+            Op::For => self.for_loop(op, data),
             Op::While => self.while_loop(data),
-            Op::Tiles(order) => self.tile_loop(data, order),
+            Op::Tiles(order) => self.tile_loop((op, data), order),
             Op::If => self.branch(data),
             Op::Reduce { op: reduction, axis } => self.reduce(op, data, *reduction, *axis),
-            Op::Mma => match self.scheduled.product(op) {
-                Some(product) => self.matrix_product(data, product),
-                None => self.mma(op, data),
+            Op::Mma => match (self.scheduled.product(op), self.scheduled.pipelines().factors(op)) {
+                (Some(product), Some(factors)) => self.warpgroup_product(op, data, product, factors),
+                (Some(product), None) => self.matrix_product(data, product),
+                (None, _) => self.mma(op, data),
             },
             Op::ReduceWith { axis } => self.fold(op, data, *axis, None),
             Op::ScanWith { axis, mode } => self.fold(op, data, *axis, Some(*mode)),
@@ -297,16 +331,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn for_loop(&mut self, data: &'a OpData) {
+    fn for_loop(&mut self, op: OpId, data: &'a OpData) {
         let bounds = (self.index(data.operands[0]), self.index(data.operands[1]), self.ir.i64(1));
         let region = data.regions[0];
         let (&counter, params) =
             self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
         let begin = |emitter: &mut Self, i: IntValue<'c>| emitter.set_scalar(counter, i.into());
-        self.counted_loop(data, bounds, (&data.operands[2..], params), begin);
+        self.counted_loop((op, data), bounds, (&data.operands[2..], params), begin);
     }
 
-    fn tile_loop(&mut self, data: &'a OpData, order: &TileOrder<Dim>) {
+    fn tile_loop(&mut self, (op, data): (OpId, &'a OpData), order: &TileOrder<Dim>) {
         let shared = self.shared_tiles.expect("a persistent kernel's launch says how tiles are shared");
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
         let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
@@ -315,30 +349,61 @@ impl<'a, 'c> Emitter<'a, 'c> {
             emitter.tile_index = emitter.ir.tile_index(order, &space, number);
         };
         let bounds = (self.block[0], shared.tiles, shared.blocks);
-        self.counted_loop(data, bounds, (&data.operands[1..], params), begin);
+        self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);
     }
 
-    /// A loop whose turns are counted; `begin` is told the number of each.
+    /// A loop whose turns are counted; `begin` is told the number of each. Besides what the kernel says it carries
+    /// the states of rings.
     fn counted_loop(
         &mut self,
-        data: &'a OpData,
+        (op, data): (OpId, &'a OpData),
         bounds: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
         (initial, params): (&[ValueId], &'a [ValueId]),
         begin: impl FnOnce(&mut Self, IntValue<'c>),
     ) {
-        let (initial, ir) = (self.flat_all(initial), self.ir);
+        let carried: Vec<usize> = (0..params.len()).filter(|&i| self.has(params[i])).collect();
+        let of = |values: &[ValueId]| carried.iter().map(|&i| values[i]).collect::<Vec<_>>();
+        let rings = self.rings_of(op);
+        let mut initial = self.flat_all(&of(initial));
+        initial.extend(self.ring_values(&rings));
+        let ir = self.ir;
         // What the last turn read isn't known to the next one.
         self.pending = Pending::unknown();
-        let finals = ir.for_loop(bounds, &initial, |number, carried| {
-            begin(self, number);
-            self.bind(params, carried);
-            self.depth += 1;
-            let yielded = self.ops(data.regions[0]);
-            self.depth -= 1;
-            self.flat_all(yielded)
-        });
+        let turns = |emitter: &mut Self, initial: &[Value<'c>]| {
+            ir.for_loop(bounds, initial, |number, values| {
+                begin(emitter, number);
+                let states = emitter.bind(&of(params), values);
+                emitter.set_rings(&rings, states);
+                emitter.depth += 1;
+                let yielded = emitter.ops(data.regions[0]);
+                emitter.depth -= 1;
+                emitter.next_stage(op);
+                let mut values = emitter.flat_all(&of(yielded));
+                values.extend(emitter.ring_values(&rings));
+                values
+            })
+        };
+        let results = of(&data.results);
+        let finals = match self.running_product(op, data) {
+            None => turns(self, &initial),
+            Some(running) => {
+                // Where there are no turns no instruction may be waited for: that of a sum that it didn't define.
+                let exists = ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
+                let then = || {
+                    let finals = turns(self, &initial);
+                    let states = self.bind(&results, &finals);
+                    self.set_rings(&rings, states);
+                    self.finish_product(op, running);
+                    let mut finals = self.flat_all(&results);
+                    finals.extend(self.ring_values(&rings));
+                    finals
+                };
+                ir.if_else(exists, then, || initial.clone())
+            }
+        };
         self.pending = Pending::unknown();
-        self.bind(&data.results, &finals);
+        let states = self.bind(&results, &finals);
+        self.set_rings(&rings, states);
     }
 
     fn while_loop(&mut self, data: &'a OpData) {
@@ -370,18 +435,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if self.is_tile(value) { self.flatten(value, self.tile(value)) } else { vec![self.scalar(value)] }
     }
 
-    /// Defines values from what [`Self::flat_all`] gave for values of the same types.
-    fn bind(&mut self, values: &[ValueId], flat: &[Value<'c>]) {
-        let mut flat = flat.iter().copied();
+    /// Defines values from what [`Self::flat_all`] gave for values of the same types; gives what follows that.
+    fn bind<'f>(&mut self, values: &[ValueId], flat: &'f [Value<'c>]) -> &'f [Value<'c>] {
+        let mut rest = flat.iter().copied();
         for &value in values {
             if self.is_tile(value) {
-                let fragment = self.unflatten(value, &mut flat);
+                let fragment = self.unflatten(value, &mut rest);
                 self.set_tile(value, fragment);
             } else {
-                let scalar = flat.next().expect("values are flattened and restored alike");
+                let scalar = rest.next().expect("values are flattened and restored alike");
                 self.scalars.insert(value, scalar);
             }
         }
+        &flat[flat.len() - rest.len()..]
     }
 
     fn branch(&mut self, data: &'a OpData) {

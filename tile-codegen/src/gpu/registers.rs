@@ -8,11 +8,12 @@ use tile_ir::{Loc, TargetDesc, ValueId};
 /// whole multiprocessor on its own.
 const MAX_WORDS: usize = 256;
 
-/// Refuses tiles that no thread could hold. What stays in shared memory for a product isn't held.
+/// Refuses tiles that no thread could hold. What lies in shared memory for a product isn't held.
 pub(super) fn check(scheduled: &Scheduled, target: &TargetDesc) -> Result<(), Error> {
     for op in scheduled.walk().into_iter().filter(|&op| scheduled.staged_for(op).is_none()) {
         let data = scheduled.op(op);
-        for &result in &data.results {
+        let held = data.results.iter().filter(|&&result| !scheduled.pipelines().holds(result));
+        for &result in held {
             check_tile(scheduled, target, result, data.loc)?;
         }
     }

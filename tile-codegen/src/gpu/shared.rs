@@ -13,6 +13,9 @@ use std::collections::HashMap;
 use tile_ir::gpu::Scheduled;
 use tile_ir::{DType, Op, OpId, TargetDesc};
 
+/// What rings of copied tiles begin at a multiple of: the pattern of their swizzle repeats so often, in bytes.
+const RING_ALIGNMENT: u32 = 1024;
+
 /// The ring is at least this large where the kernel's largest op needs less: room for two small ops.
 const SMALL_RING: u64 = 8 * 1024;
 
@@ -44,6 +47,8 @@ impl Request {
 pub(super) struct SharedPlan {
     buffers: HashMap<OpId, Vec<Buffer>>,
     bytes: u64,
+    /// Whether pipelines have rings in it.
+    has_rings: bool,
 }
 
 impl SharedPlan {
@@ -52,6 +57,7 @@ impl SharedPlan {
     /// # Errors
     /// [`Error::SharedMemory`] where what is needed at a time is more than the target has.
     pub(super) fn of(scheduled: &Scheduled, target: &TargetDesc) -> Result<SharedPlan, Error> {
+        let base = scheduled.pipelines().bytes().next_multiple_of(u64::from(SHARED_ALIGNMENT));
         let available = u64::from(target.shared_bytes);
         let ops = scheduled.walk();
         let positions: HashMap<OpId, usize> = ops.iter().enumerate().map(|(i, &op)| (op, i)).collect();
@@ -59,18 +65,19 @@ impl SharedPlan {
         let total = |requests: &[Request]| requests.iter().map(|request| request.bytes()).sum::<u64>();
         let largest = all.iter().map(|(_, requests)| total(requests)).max().unwrap_or(0);
         let mut ring = Ring { bytes: largest.max(SMALL_RING.min(available)), next: 0, live: Vec::new() };
-        let mut plan = SharedPlan { buffers: HashMap::new(), bytes: 0 };
+        let mut plan =
+            SharedPlan { buffers: HashMap::new(), bytes: base, has_rings: !scheduled.pipelines().is_empty() };
         for (position, (op, requests)) in all.iter().enumerate() {
             ring.live.retain(|live| live.until >= position);
             let until = scheduled.staged_for(*op).map_or(position, |reader| positions[&reader]);
-            let mut offset = ring.place(total(requests), until);
+            let mut offset = base + ring.place(total(requests), until);
             plan.bytes = plan.bytes.max(offset + total(requests));
             for request in requests {
                 let buffer = Buffer { offset, bytes: request.bytes(), dtype: request.dtype };
                 offset += buffer.bytes;
                 plan.buffers.entry(*op).or_default().push(buffer);
             }
-            if plan.bytes > available {
+            if plan.bytes > available && !requests.is_empty() {
                 let (kernel, target) = (scheduled.name.clone(), target.name.to_owned());
                 let loc = scheduled.op(*op).loc;
                 return Err(Error::SharedMemory { kernel, target, needed: plan.bytes, available, loc });
@@ -82,6 +89,11 @@ impl SharedPlan {
     /// The op's buffers, in the order of its requests.
     pub(super) fn buffers(&self, op: OpId) -> Vec<Buffer> {
         self.buffers.get(&op).cloned().unwrap_or_default()
+    }
+
+    /// What shared memory begins at a multiple of, in bytes.
+    pub(super) fn alignment(&self) -> u32 {
+        if self.has_rings { RING_ALIGNMENT } else { SHARED_ALIGNMENT }
     }
 
     /// Shared memory of a block, in bytes.
@@ -126,6 +138,7 @@ impl Ring {
 fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
     let data = scheduled.op(op);
     match &data.op {
+        _ if scheduled.pipelines().replace(data) => Vec::new(),
         Op::Mma if scheduled.product(op).is_some() => Vec::new(),
         Op::Mma => mma::requests(scheduled, data),
         Op::ConvertLayout => convert::requests(scheduled, op),

@@ -4,7 +4,7 @@
 //! loop, and in every turn for the next one, just before the first product. Memory answers while matrices are
 //! multiplied, at the price of the registers for a second tile. Where there is no next turn nothing is loaded.
 
-use super::Threads;
+use super::{Pipelines, Threads};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
@@ -15,10 +15,10 @@ use std::collections::HashSet;
 /// 32-bit registers of a thread that tiles of the next turn may take.
 const MOST_REGISTERS: u64 = 64;
 
-/// Rewrites every loop that multiplies matrices of tiles that it loads.
-pub(super) fn run(kernel: &mut Kernel, threads: Threads) {
+/// Rewrites every loop that multiplies matrices of tiles that it loads, if no producer does that.
+pub(super) fn run(kernel: &mut Kernel, threads: Threads, pipelines: &Pipelines) {
     for op in kernel.walk() {
-        if kernel.op(op).op == Op::For {
+        if kernel.op(op).op == Op::For && pipelines.of_loop(op).is_none() {
             load_ahead(kernel, op, threads);
         }
     }
@@ -242,7 +242,7 @@ kernel @matmul<B>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tens
         let kernel = verify(text::parse(MATMUL).unwrap()).unwrap();
         let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(tile))]).unwrap();
         let threads = Threads::of(128, TargetDesc::named("sm_80").unwrap());
-        let ahead = instance.clone().rewrite("ahead", |kernel| run(kernel, threads));
+        let ahead = instance.clone().rewrite("ahead", |kernel| run(kernel, threads, &Pipelines::default()));
         (instance, ahead)
     }
 

@@ -5,7 +5,7 @@
 //! [`Distribution`] for every tile, and [`Op::ConvertLayout`] where a tile is wanted in
 //! another than it has.
 //!
-//! Invariants of what is scheduled: every tile has a distribution over the threads of the block; the operands and
+//! Invariants of what is scheduled: every tile that isn't in a ring ([`pipeline`]) has a distribution over the threads of the block; the operands and
 //! results of an elementwise op have the same one; a reduction's result has its operand's without the axis; a
 //! broadcast's operand has its result's without the axes that it repeats; the permuted tile lies where its operand
 //! does. Ops that exchange elements through shared memory take and give any.
@@ -13,12 +13,14 @@
 mod access;
 mod ahead;
 mod layouts;
+pub mod pipeline;
 mod print;
 mod products;
 mod swizzled;
 mod ways;
 
 pub use access::{Access, TENSOR_ALIGNMENT};
+pub use pipeline::{Pipeline, Pipelines};
 pub use print::print;
 pub use products::Product;
 pub use swizzled::{MatrixLoad, Read, Swizzled};
@@ -110,7 +112,7 @@ pub struct Scheduled {
     products: HashMap<OpId, Product>,
     ways: HashMap<OpId, Way>,
     staged: HashMap<OpId, OpId>,
-    tensor_maps: Vec<TensorMap>,
+    pipelines: Pipelines,
     remarks: Vec<Remark>,
 }
 
@@ -122,17 +124,27 @@ impl std::ops::Deref for Scheduled {
 }
 
 impl Scheduled {
-    /// The threads of a block.
+    /// The threads of a block that hold tiles.
     pub fn threads(&self) -> Threads {
         self.threads
+    }
+
+    /// All threads of a block: those that hold tiles, and then those that copy them to shared memory.
+    pub fn block_threads(&self) -> u64 {
+        self.threads.count() + self.pipelines.producers()
+    }
+
+    /// The loops whose tiles are copied ahead.
+    pub fn pipelines(&self) -> &Pipelines {
+        &self.pipelines
     }
 
     /// How the elements of a tile lie in the threads.
     ///
     /// # Panics
-    /// If the value isn't a tile.
+    /// If the value isn't a tile, or lies in a ring.
     pub fn distribution(&self, tile: ValueId) -> &Distribution {
-        self.distributions.get(&tile).expect("scheduled: every tile has a distribution")
+        self.distributions.get(&tile).expect("scheduled: a tile in threads has a distribution")
     }
 
     /// The format of a value.
@@ -147,7 +159,7 @@ impl Scheduled {
 
     /// The tensors of which boxes are copied, in the order of the kernel's parameters for them.
     pub fn tensor_maps(&self) -> &[TensorMap] {
-        &self.tensor_maps
+        self.pipelines.maps()
     }
 
     /// What a person should know of it.
@@ -182,21 +194,25 @@ impl Scheduled {
 /// # Panics
 /// If `threads` isn't a power of two.
 pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
+    let threads = threads.map(|count| Threads::of(u64::from(count), target));
+    let pipelines = Pipelines::of(&instance, target, threads);
     let threads = match threads {
-        Some(count) => Threads::of(u64::from(count), target),
+        Some(threads) => threads,
+        None if !pipelines.is_empty() => {
+            Threads::of(pipelines.consumers() * u64::from(target.warp), target)
+        }
         None => Threads::chosen(&instance, target),
     };
-    let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads));
-    let (accesses, products) = (accesses(&instance), products::products(&instance, target, threads));
+    let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads, &pipelines));
+    let (accesses, products) = (accesses(&instance), products::products(&instance, target, threads, &pipelines));
     let mut distributions = HashMap::new();
     let instance = instance.rewrite("layouts", |kernel| {
-        distributions = Layouts::assign(kernel, threads, (&accesses, &products));
+        distributions = Layouts::assign(kernel, threads, (&accesses, &products, &pipelines));
     });
     let ways = ways::ways(&instance, &distributions, target);
     let staged = ways::staged(&instance, &ways, &products);
     let remarks = remarks(&instance, target, &products);
-    let tensor_maps = Vec::new();
-    Scheduled { instance, threads, distributions, accesses, products, ways, staged, tensor_maps, remarks }
+    Scheduled { instance, threads, distributions, accesses, products, ways, staged, pipelines, remarks }
 }
 
 fn remarks(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Product>) -> Vec<Remark> {

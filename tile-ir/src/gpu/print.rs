@@ -1,7 +1,8 @@
 //! The text of a scheduled kernel: its IR, and beside the definition of every tile where it lies and how it gets there.
 //! Distributions are numbered in the order in which they appear, and told before the kernel.
 
-use super::{Read, Scheduled, Way};
+use super::pipeline::TileCopy;
+use super::{Pipeline, Read, Scheduled, Way};
 use crate::kernel::{OpId, ValueId};
 use crate::text::print_with_notes;
 use std::collections::HashMap;
@@ -23,12 +24,40 @@ pub fn print(scheduled: &Scheduled) -> String {
     let ops = scheduled.walk();
     let definitions: HashMap<ValueId, OpId> =
         ops.iter().flat_map(|&op| scheduled.op(op).results.iter().map(move |&result| (result, op))).collect();
+    for (_, pipeline) in scheduled.pipelines.loops() {
+        let fills = pipeline.fills.len();
+        let _ = writeln!(
+            text,
+            "; a ring of {} stages of {} bytes, {fills} fills in each, for {} threads that copy",
+            pipeline.stages,
+            pipeline.stage_bytes,
+            scheduled.pipelines.producers()
+        );
+    }
     let note = |value: ValueId| {
+        if scheduled.pipelines.holds(value) {
+            let copy = definitions.get(&value).and_then(|&op| scheduled.pipelines.copy(op));
+            return copy.map(|(pipeline, fill, copy)| in_ring(pipeline, fill, copy));
+        }
         let number = numbers[scheduled.distributions.get(&value)?];
         let how = definitions.get(&value).and_then(|&op| how(scheduled, op));
         Some(how.map_or_else(|| format!("#{number}"), |how| format!("#{number} {how}")))
     };
     text + &print_with_notes(scheduled, &note)
+}
+
+/// Where a copied tile lies.
+fn in_ring(pipeline: &Pipeline, fill: usize, copy: &TileCopy) -> String {
+    let tile = copy.tile;
+    format!(
+        "in the ring at {}: {} panels of {} rows of {} bytes, map {}, fill {fill}{}",
+        copy.offset,
+        tile.panels,
+        tile.rows,
+        tile.swizzle.bytes(),
+        copy.map,
+        if pipeline.fills[fill].keeps_running { " of a product that keeps running" } else { "" }
+    )
 }
 
 /// How an op's result gets where it lies, in words.

@@ -1,13 +1,13 @@
 //! Which matrix instruction does a product, and how the block's warps share it.
 
-use super::{Remark, Threads, dtype_of};
+use super::{Pipelines, Remark, Threads, dtype_of};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::{MatrixInstruction, TargetDesc};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use tile_layout::linear::{Distribution, MatrixShape, Operand};
+use tile_layout::linear::{Dim, Distribution, MatrixShape, Operand};
 
 /// A product by matrix instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,10 +20,22 @@ pub struct Product {
 }
 
 /// The products of a verified instance that a target has instructions for.
-pub(super) fn products(kernel: &Kernel, target: &TargetDesc, threads: Threads) -> HashMap<OpId, Product> {
+pub(super) fn products(
+    kernel: &Kernel,
+    target: &TargetDesc,
+    threads: Threads,
+    pipelines: &Pipelines,
+) -> HashMap<OpId, Product> {
     let ops: Vec<OpId> = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma).collect();
     let by_rows = ops.iter().any(|&op| goes_on_by_rows(kernel, op));
-    let product = |op| Some((op, Product::of(kernel, kernel.op(op), target, (threads, by_rows))?));
+    let product = |op| {
+        let data = kernel.op(op);
+        let product = match pipelines.factors(op) {
+            Some(_) => Product::of_warpgroups(kernel, data, target, threads),
+            None => Product::of(kernel, data, target, (threads, by_rows)),
+        };
+        Some((op, product?))
+    };
     ops.into_iter().filter_map(product).collect()
 }
 
@@ -63,9 +75,17 @@ impl Product {
             return None;
         }
         let shape = extents(kernel, data);
-        let instruction = *suited(kernel, data, target).find(|it| cuts(it, shape))?;
+        let instruction = *suited(kernel, data, target.matrix).find(|it| cuts(it, shape))?;
         let warps = shared_by(threads.warps, [shape[0], shape[1]], instruction.shape, by_rows);
         Some(Product { instruction, warps })
+    }
+
+    /// A product whose rows are shared by warpgroups.
+    fn of_warpgroups(kernel: &Kernel, data: &OpData, target: &TargetDesc, threads: Threads) -> Option<Product> {
+        let instruction = *suited(kernel, data, target.warpgroup_matrix).next()?;
+        let fragment = instruction.fragment(Operand::Accumulator);
+        let warpgroup_bits = threads.warps.ilog2().saturating_sub(fragment.input_bits(Dim::Warp));
+        Some(Product { instruction, warps: vec![Some(0); warpgroup_bits as usize] })
     }
 
     /// How a tile that is one of the operands lies in the block.
@@ -84,15 +104,15 @@ impl Product {
     }
 }
 
-/// The target's instructions for the formats of an `mma`.
-fn suited<'t>(
+/// Those of a target's instructions that are for the formats of an `mma`.
+pub(super) fn suited<'t>(
     kernel: &Kernel,
     data: &OpData,
-    target: &'t TargetDesc,
+    table: &'t [MatrixInstruction],
 ) -> impl Iterator<Item = &'t MatrixInstruction> + use<'t> {
     let [a, b, sum] = formats(kernel, data);
     let suits = move |it: &&MatrixInstruction| (a, b) == (it.factor, it.factor) && adds(it.sum, sum);
-    target.matrix.iter().filter(suits)
+    table.iter().filter(suits)
 }
 
 /// The formats of the factors and of the result.
@@ -102,14 +122,14 @@ fn formats(kernel: &Kernel, data: &OpData) -> [DType; 3] {
 }
 
 /// Whether a product can be cut into an instruction's.
-fn cuts(instruction: &MatrixInstruction, extents: [u64; 3]) -> bool {
+pub(super) fn cuts(instruction: &MatrixInstruction, extents: [u64; 3]) -> bool {
     extents.into_iter().zip(steps(instruction.shape)).all(|(extent, step)| extent.is_multiple_of(step))
 }
 
 /// Why an `mma` isn't done by matrix instructions of a target that has some.
 pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Remark {
     let ([m, n, k], [a, b, sum]) = (extents(kernel, data), formats(kernel, data));
-    let shapes: Vec<String> = suited(kernel, data, target).map(|it| it.shape.to_string()).collect();
+    let shapes: Vec<String> = suited(kernel, data, target.matrix).map(|it| it.shape.to_string()).collect();
     let (reason, advice) = if shapes.is_empty() {
         let mut known: Vec<String> =
             target.matrix.iter().map(|it| format!("{} summed in {}", it.factor, it.sum)).collect();
@@ -134,7 +154,7 @@ pub(super) fn most_warps(kernel: &Kernel, target: &TargetDesc) -> Option<u64> {
     let by_rows = products.filter(|&op| goes_on_by_rows(kernel, op));
     let warps = by_rows.filter_map(|op| {
         let shape = extents(kernel, kernel.op(op));
-        let instruction = suited(kernel, kernel.op(op), target).find(|it| cuts(it, shape))?;
+        let instruction = suited(kernel, kernel.op(op), target.matrix).find(|it| cuts(it, shape))?;
         Some(1 << (shape[0] / u64::from(instruction.shape.m)).ilog2())
     });
     warps.min()
@@ -146,7 +166,7 @@ fn adds(sum: DType, accumulator: DType) -> bool {
 }
 
 /// Rows, columns and depth of a product.
-fn extents(kernel: &Kernel, data: &OpData) -> [u64; 3] {
+pub(super) fn extents(kernel: &Kernel, data: &OpData) -> [u64; 3] {
     let shape = |value| super::shape_of(kernel, value).expect("verified: a tile");
     let (a, result) = (shape(data.operands[0]), shape(data.results[0]));
     let rank = result.len();

@@ -2,13 +2,18 @@
 //! its operands lie in the lanes of a warp.
 
 use crate::dtype::DType;
-use tile_layout::linear::{LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mma_sync, wmma};
+use tile_layout::linear::{
+    LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mma_sync, wgmma_accumulator,
+    wgmma_register_operand, wmma,
+};
 
 /// How the operands of an instruction lie in the lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fragments {
     /// As NVIDIA's `mma.sync` has them.
     MmaSync,
+    /// As NVIDIA's `wgmma` has them, in the four warps of a warpgroup. The right factor lies in shared memory.
+    Wgmma,
     /// As AMD's `V_MFMA` has them.
     Mfma,
     /// As AMD's `V_WMMA` has them, which differ between generations.
@@ -43,16 +48,16 @@ pub enum Trailing {
     NoClamp,
 }
 
-/// An instruction that multiplies matrices in a warp: `a·b + c`.
+/// An instruction that multiplies matrices in a warp, or in a warpgroup: `a·b + c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MatrixInstruction {
-    /// LLVM's name for it.
+    /// LLVM's name for it; of a warpgroup's, which has none, the formats of sums and factors in PTX.
     pub intrinsic: &'static str,
     /// The format of both factors.
     pub factor: DType,
     /// The format in which it adds.
     pub sum: DType,
-    /// Rows, columns and depth.
+    /// Rows, columns and depth; of a warpgroup's, which takes any multiple of so many columns, the fewest.
     pub shape: MatrixShape,
     /// How operands lie in the lanes.
     pub fragments: Fragments,
@@ -74,11 +79,17 @@ impl MatrixInstruction {
     /// ```
     ///
     /// # Panics
-    /// If the table has an instruction whose fragments aren't known, which a test rules out.
+    /// If the operand is the right factor of a warpgroup's instruction; or if the table has an instruction whose
+    /// fragments aren't known, which a test rules out.
     pub fn fragment(&self, operand: Operand) -> LinearLayout {
         let bits = self.factor.bits();
         let fragment = match self.fragments {
             Fragments::MmaSync => mma_sync(self.shape, bits, operand),
+            Fragments::Wgmma => match operand {
+                Operand::A => wgmma_register_operand(bits),
+                Operand::Accumulator => wgmma_accumulator(self.shape.n),
+                Operand::B => unreachable!("the right factor of a warpgroup lies in shared memory"),
+            },
             Fragments::Mfma => mfma(self.shape, bits, operand),
             Fragments::Wmma(generation) => wmma(generation, bits, operand),
         };
@@ -99,6 +110,12 @@ const fn warp_mma(
 ) -> MatrixInstruction {
     let (shape, fragments, trailing) = (shape(16, 8, k), Fragments::MmaSync, Trailing::Nothing);
     MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
+}
+
+const fn warpgroup_mma(formats: &'static str, factor: DType, sum: DType, k: u32) -> MatrixInstruction {
+    let (shape, fragments) = (shape(64, 8, k), Fragments::Wgmma);
+    let (passing, trailing) = (Passing::Words, Trailing::Nothing);
+    MatrixInstruction { intrinsic: formats, factor, sum, shape, fragments, passing, trailing }
 }
 
 const fn matrix_fma(
@@ -135,6 +152,14 @@ pub(super) const AMPERE: &[MatrixInstruction] = &[
     warp_mma("llvm.nvvm.mma.m16n8k16.row.col.s8", I8, I32, 16, Passing::Words),
     warp_mma("llvm.nvvm.mma.m16n8k32.row.col.u8", U8, I32, 32, Passing::Words),
     warp_mma("llvm.nvvm.mma.m16n8k16.row.col.u8", U8, I32, 16, Passing::Words),
+];
+
+/// `wgmma.mma_async` of compute capability 9.0: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
+pub(super) const HOPPER: &[MatrixInstruction] = &[
+    warpgroup_mma("f32.f16.f16", F16, F32, 16),
+    warpgroup_mma("f32.bf16.bf16", BF16, F32, 16),
+    warpgroup_mma("s32.s8.s8", I8, I32, 32),
+    warpgroup_mma("s32.u8.u8", U8, I32, 32),
 ];
 
 /// `V_MFMA` of gfx90a: CDNA2 ISA, "Matrix Arithmetic Instructions".

@@ -37,6 +37,8 @@ pub struct TargetDesc {
     pub matrix_loads: bool,
     /// Its matrix instructions; of those that fit, the first is taken.
     pub matrix: &'static [MatrixInstruction],
+    /// Those of four warps together, whose factors lie in shared memory, where tiles are copied by tensor maps.
+    pub warpgroup_matrix: &'static [MatrixInstruction],
 }
 
 const KIB: u32 = 1024;
@@ -54,6 +56,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         matrix: &[],
+        warpgroup_matrix: &[],
     },
     TargetDesc {
         name: "sm_80",
@@ -64,6 +67,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: true,
         matrix: matrix::AMPERE,
+        warpgroup_matrix: &[],
     },
     TargetDesc {
         name: "sm_90a",
@@ -74,6 +78,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: true,
         matrix_loads: true,
         matrix: matrix::AMPERE,
+        warpgroup_matrix: matrix::HOPPER,
     },
     TargetDesc {
         name: "sm_100a",
@@ -84,6 +89,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: true,
         matrix_loads: true,
         matrix: matrix::AMPERE,
+        warpgroup_matrix: &[],
     },
     TargetDesc {
         name: "gfx90a",
@@ -94,6 +100,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         matrix: matrix::CDNA2,
+        warpgroup_matrix: &[],
     },
     TargetDesc {
         name: "gfx942",
@@ -104,6 +111,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         matrix: matrix::CDNA3,
+        warpgroup_matrix: &[],
     },
     TargetDesc {
         name: "gfx950",
@@ -114,6 +122,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         matrix: matrix::CDNA4,
+        warpgroup_matrix: &[],
     },
     TargetDesc {
         name: "gfx1100",
@@ -124,6 +133,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         matrix: matrix::RDNA3,
+        warpgroup_matrix: &[],
     },
     TargetDesc {
         name: "gfx1201",
@@ -134,6 +144,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         matrix: matrix::RDNA4,
+        warpgroup_matrix: &[],
     },
 ];
 

@@ -11,7 +11,7 @@
 mod anchors;
 mod demand;
 
-use super::{Access, Product, Threads, shape_of};
+use super::{Access, Pipelines, Product, Threads, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
@@ -32,6 +32,7 @@ pub(super) struct Layouts<'k> {
     threads: Threads,
     accesses: &'k HashMap<OpId, Access>,
     products: &'k HashMap<OpId, Product>,
+    pipelines: &'k Pipelines,
     /// By a tile's extents and the axis along which it is contiguous: neighbours that one instruction may move.
     vectors: HashMap<(Vec<u64>, usize), u64>,
     found: HashMap<ValueId, Distribution>,
@@ -52,7 +53,11 @@ impl<'k> Layouts<'k> {
     pub(super) fn assign(
         kernel: &'k mut Kernel,
         threads: Threads,
-        (accesses, products): (&'k HashMap<OpId, Access>, &'k HashMap<OpId, Product>),
+        (accesses, products, pipelines): (
+            &'k HashMap<OpId, Access>,
+            &'k HashMap<OpId, Product>,
+            &'k Pipelines,
+        ),
     ) -> HashMap<ValueId, Distribution> {
         let mut layouts = Layouts {
             vectors: anchors::vectors(kernel, threads, accesses),
@@ -60,6 +65,7 @@ impl<'k> Layouts<'k> {
             threads,
             accesses,
             products,
+            pipelines,
             found: HashMap::new(),
             definitions: HashMap::new(),
             homes: HashMap::new(),
@@ -72,7 +78,7 @@ impl<'k> Layouts<'k> {
         layouts.read_definitions(body);
         layouts.region(body);
         for value in layouts.kernel.value_ids() {
-            if layouts.is_defined(value) && layouts.is_tile(value) {
+            if layouts.is_defined(value) && layouts.is_tile(value) && !pipelines.holds(value) {
                 layouts.ensure(value);
             }
         }
@@ -130,6 +136,9 @@ impl<'k> Layouts<'k> {
 
     fn op(&mut self, op: OpId) {
         let data = self.kernel.op(op).clone();
+        if self.pipelines.replace(&data) {
+            return;
+        }
         match &data.op {
             Op::LoadMasked | Op::Load { .. } => {
                 let distribution = self.coalesced(op, data.results[0]);
@@ -208,6 +217,9 @@ impl<'k> Layouts<'k> {
         let distribution = match self.products.get(&op) {
             Some(product) => {
                 for (i, operand) in [Operand::A, Operand::B].into_iter().enumerate() {
+                    if self.pipelines.holds(data.operands[i]) {
+                        continue;
+                    }
                     let factor = product.distribution(&self.shape(data.operands[i]), operand);
                     self.want(op, i, &factor);
                 }

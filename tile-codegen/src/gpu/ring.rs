@@ -1,0 +1,213 @@
+//! Rings of stages in shared memory: the producer's copies, and how producer and consumers wait for each other.
+//!
+//! Both count the turns of a pipeline's loop: which stage comes next, and the parity of the round through the ring. What
+//! is around the loop carries these on, so that the producer copies for the next tile of a persistent kernel while
+//! the consumers are busy with this one.
+
+use super::mbarrier;
+use super::region::Emitter;
+use super::roles::Role;
+use crate::emit::Value;
+use inkwell::IntPredicate;
+use inkwell::values::{IntValue, PointerValue};
+use tile_ir::gpu::Pipeline;
+use tile_ir::gpu::pipeline::{RingFactor, TileCopy};
+use tile_ir::kernel::OpData;
+use tile_ir::{OpId, ValueId};
+
+/// The largest coordinate that a copy takes.
+const MOST_COORDINATE: i64 = i32::MAX as i64;
+
+/// Where the next turn of a pipeline finds its tiles.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RingState<'c> {
+    /// The stage, an i32.
+    pub(super) stage: IntValue<'c>,
+    /// Whether the rounds through the ring before were odd, an i32.
+    pub(super) parity: IntValue<'c>,
+    /// Whether the product of the turn before may go on still: its stage isn't left.
+    pub(super) running: IntValue<'c>,
+}
+
+/// How many values a state is.
+const STATE_VALUES: usize = 3;
+
+impl<'c> RingState<'c> {
+    fn values(self) -> [Value<'c>; STATE_VALUES] {
+        [self.stage.into(), self.parity.into(), self.running.into()]
+    }
+
+    fn of_values(values: &[Value<'c>]) -> RingState<'c> {
+        let [stage, parity, running] = values else { unreachable!("a state is so many values") };
+        RingState {
+            stage: stage.into_int_value(),
+            parity: parity.into_int_value(),
+            running: running.into_int_value(),
+        }
+    }
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    pub(super) fn pipeline(&self, op: OpId) -> &'a Pipeline {
+        self.scheduled.pipelines().of_loop(op).expect("the loop is a pipeline")
+    }
+
+    /// The pipelines that are a loop, or stand in it.
+    pub(super) fn rings_of(&self, op: OpId) -> Vec<OpId> {
+        if self.role == Role::All {
+            return Vec::new();
+        }
+        let inside = self.instance.walk_in(self.instance.op(op).regions[0]);
+        let loops = self.scheduled.pipelines().loops().map(|(pipeline, _)| pipeline);
+        loops.filter(|pipeline| *pipeline == op || inside.contains(pipeline)).collect()
+    }
+
+    /// The state of a ring; before the first turn that of an empty one.
+    pub(super) fn ring(&self, pipeline: OpId) -> RingState<'c> {
+        let first = RingState { stage: self.i32(0), parity: self.i32(0), running: self.ir.bool(false) };
+        self.rings.get(&pipeline).copied().unwrap_or(first)
+    }
+
+    /// The states of rings, for what carries them on.
+    pub(super) fn ring_values(&self, pipelines: &[OpId]) -> Vec<Value<'c>> {
+        pipelines.iter().flat_map(|&pipeline| self.ring(pipeline).values()).collect()
+    }
+
+    /// Restores what [`Self::ring_values`] gave.
+    pub(super) fn set_rings(&mut self, pipelines: &[OpId], values: &[Value<'c>]) {
+        for (&pipeline, values) in pipelines.iter().zip(values.chunks(STATE_VALUES)) {
+            self.rings.insert(pipeline, RingState::of_values(values));
+        }
+    }
+
+    /// Goes on to the next stage, at the end of a pipeline's turn.
+    pub(super) fn next_stage(&mut self, op: OpId) {
+        let ir = self.ir;
+        if self.scheduled.pipelines().of_loop(op).is_none() || self.role == Role::All {
+            return;
+        }
+        let (ring, stages) = (self.ring(op), self.pipeline(op).stages);
+        let next = ir.add(ring.stage, self.i32(1));
+        let wraps = ir.icmp(IntPredicate::EQ, next, self.i32(stages));
+        let turned = ir.xor(ring.parity, self.i32(1));
+        let state = RingState {
+            stage: ir.select_int(wraps, self.i32(0), next),
+            parity: ir.select_int(wraps, turned, ring.parity),
+            running: ring.running,
+        };
+        self.rings.insert(op, state);
+    }
+
+    /// The stage before a ring's next one.
+    fn stage_before(&self, pipeline: &Pipeline, stage: IntValue<'c>) -> IntValue<'c> {
+        let ir = self.ir;
+        let is_first = ir.icmp(IntPredicate::EQ, stage, self.i32(0));
+        ir.select_int(is_first, self.i32(pipeline.stages - 1), ir.sub(stage, self.i32(1)))
+    }
+
+    /// The first byte of a tile in a stage, from the beginning of shared memory, an i32.
+    pub(super) fn tile_in_ring(&self, pipeline: &Pipeline, copy: &TileCopy, stage: IntValue<'c>) -> IntValue<'c> {
+        let ir = self.ir;
+        let stage = ir.mul(stage, self.i32(pipeline.stage_bytes));
+        ir.add(stage, self.i32(pipeline.ring + copy.offset))
+    }
+
+    /// Waits until a factor's tile is there.
+    pub(super) fn await_fill(&self, factor: &RingFactor) {
+        let (pipeline, ring) = (self.pipeline(factor.pipeline), self.ring(factor.pipeline));
+        let barrier = self.barrier_of_stage(pipeline.full(factor.fill), ring.stage);
+        mbarrier::wait(self.ir, barrier, ring.parity);
+    }
+
+    /// Says that a stage of a fill was read, in every warp.
+    fn leave(&self, barrier: PointerValue<'c>) {
+        let ir = self.ir;
+        let lane = ir.and(self.thread, self.i32(self.scheduled.threads().lanes - 1));
+        let speaks = ir.icmp(IntPredicate::EQ, lane, self.i32(0));
+        ir.if_then(speaks, || mbarrier::arrive(ir, barrier));
+    }
+
+    /// Leaves this turn's stage of a fill.
+    pub(super) fn leave_stage(&self, factor: &RingFactor) {
+        let (pipeline, ring) = (self.pipeline(factor.pipeline), self.ring(factor.pipeline));
+        self.leave(self.barrier_of_stage(pipeline.empty(factor.fill), ring.stage));
+    }
+
+    /// Leaves the stage of the turn before, if there was one whose product went on.
+    pub(super) fn leave_stage_before(&self, pipeline: OpId, fill: usize) {
+        let (ring, pipeline) = (self.ring(pipeline), self.pipeline(pipeline));
+        let before = self.stage_before(pipeline, ring.stage);
+        let barrier = self.barrier_of_stage(pipeline.empty(fill), before);
+        self.ir.if_then(ring.running, || self.leave(barrier));
+    }
+
+    /// Notes whether the product of the turn before goes on.
+    pub(super) fn goes_on(&mut self, pipeline: OpId, running: bool) {
+        let running = self.ir.bool(running);
+        self.rings.insert(pipeline, RingState { running, ..self.ring(pipeline) });
+    }
+
+    /// What the producer does of a load: the last one of a fill copies all its tiles.
+    pub(super) fn copy_ahead(&mut self, op: OpId) {
+        let pipelines = self.scheduled.pipelines();
+        let loops = pipelines.loops().flat_map(|(at, pipeline)| {
+            pipeline.fills.iter().enumerate().map(move |(number, fill)| (at, number, fill))
+        });
+        let mut own = loops.filter(|(.., fill)| fill.copies.iter().any(|copy| copy.load == op));
+        let (at, number, fill) = own.next().expect("the producer executes no other loads");
+        let body = &self.instance.region(self.instance.op(at).regions[0]).ops;
+        let place = |load: OpId| body.iter().position(|&other| other == load);
+        if fill.copies.iter().any(|copy| place(copy.load) > place(op)) {
+            return;
+        }
+        let (ir, pipeline, ring) = (self.ir, self.pipeline(at), self.ring(at));
+        let left = ir.xor(ring.parity, self.i32(1));
+        mbarrier::wait(ir, self.barrier_of_stage(pipeline.empty(number), ring.stage), left);
+        let full = self.barrier_of_stage(pipeline.full(number), ring.stage);
+        mbarrier::arrive_expecting(ir, full, fill.bytes());
+        for copy in &fill.copies {
+            self.copy_tile(pipeline, copy, ring.stage, full);
+        }
+    }
+
+    fn copy_tile(&self, pipeline: &Pipeline, copy: &TileCopy, stage: IntValue<'c>, full: PointerValue<'c>) {
+        let (ir, tile) = (self.ir, copy.tile);
+        let data = self.instance.op(copy.load);
+        let place = self.tile_in_ring(pipeline, copy, stage);
+        let first = ir.element(ir.int_type(8).into(), self.shared, place);
+        let start = self.first_element(data);
+        let name = format!("llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{}d", copy.axes.len());
+        for panel in 0..tile.panels {
+            let offset = self.i32(panel * tile.panel_bytes());
+            let mut operands: Vec<Value<'c>> = vec![
+                ir.in_cluster(ir.element(ir.int_type(8).into(), first, offset)).into(),
+                full.into(),
+                self.maps[copy.map].into(),
+            ];
+            let coordinates = copy.axes.iter().enumerate().map(|(i, &axis)| {
+                let skipped = if i == 0 { panel * tile.panel_columns() } else { 0 };
+                Value::from(ir.add(start[axis], self.i32(skipped)))
+            });
+            operands.extend(coordinates);
+            // Neither a mask of blocks nor a hint for the cache; no pair of blocks.
+            let (mask, hint, no) = (ir.int_type(16).const_zero(), ir.i64(0), ir.bool(false));
+            operands.extend([mask, hint, no, no, self.i32(0)].map(Value::from));
+            ir.intrinsic(&name, &[], &operands);
+        }
+    }
+
+    /// The position of a load's first element along each axis, an i32; of tiles far outside, one that is outside.
+    fn first_element(&self, data: &OpData) -> Vec<IntValue<'c>> {
+        let ir = self.ir;
+        let load = data.load().expect("a copy stands for a load");
+        let view = self.instance.ty(load.view).as_partition().expect("verified: a view");
+        let most = ir.i64(MOST_COORDINATE);
+        let least = |number| ir.select_int(ir.icmp(IntPredicate::ULT, number, most), number, most);
+        let position = |(&index, step): (&ValueId, &tile_ir::Dim)| {
+            let step = step.as_const().expect("an instance's steps are numbers");
+            let start = least(ir.mul(least(self.index(index)), ir.i64(step)));
+            ir.resize(start, 32, false)
+        };
+        load.index.iter().zip(&view.steps).map(position).collect()
+    }
+}

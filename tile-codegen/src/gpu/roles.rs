@@ -1,0 +1,133 @@
+//! Blocks whose threads have different roles: consumers hold tiles and compute, producers copy what consumers read.
+//!
+//! Both run the kernel: consumers without its copies, the producer nothing but these and the numbers that they need.
+//! Consumers are the first warps of the block, so that their distributions are as ever; they wait for each other at
+//! a barrier of their own. A producer needs few registers, and gives the others to the consumers.
+
+use super::mbarrier;
+use super::region::Emitter;
+use inkwell::IntPredicate;
+use inkwell::values::PointerValue;
+
+/// What the threads that a program is for do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Everything.
+    All,
+    /// They copy tiles to shared memory.
+    Producer,
+    /// They do everything else.
+    Consumer,
+}
+
+/// Threads that change their registers together.
+const WARPGROUP: u64 = 128;
+
+/// Registers of a multiprocessor.
+const REGISTERS: u64 = 64 * 1024;
+
+/// Registers that a producer keeps.
+const PRODUCER_REGISTERS: u64 = 40;
+
+/// Registers besides those of products: addresses, counters, and what is stored at a time.
+const WORKING_REGISTERS: u64 = 64;
+
+/// The most registers that a thread can name.
+const MOST_REGISTERS: u64 = 255;
+
+/// Registers are given and taken in such portions (PTX ISA, "setmaxnreg").
+const REGISTER_STEP: u64 = 8;
+
+/// Emits the programs of both roles.
+pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
+    let (producer, mut consumer) = (emitter(Role::Producer), emitter(Role::Consumer));
+    let ir = consumer.ir;
+    consumer.prepare_barriers();
+    let is_producer =
+        ir.icmp(IntPredicate::UGE, consumer.thread, consumer.i32(consumer.thread_count()));
+    let begins = |emitter: &Emitter<'a, 'c>| ir.icmp(
+        IntPredicate::EQ,
+        emitter.thread,
+        emitter.i32(emitter.thread_count()),
+    );
+    let produce = || {
+        producer.resize_registers();
+        // One thread issues copies; the others of its warpgroup have nothing to do.
+        ir.if_then(begins(&producer), || run(producer));
+        Vec::new()
+    };
+    let consume = || {
+        consumer.resize_registers();
+        consumer.find_warpgroup();
+        run(consumer);
+        Vec::new()
+    };
+    ir.if_else(is_producer, produce, consume);
+}
+
+fn run(mut emitter: Emitter<'_, '_>) {
+    let body = emitter.scheduled.body();
+    emitter.ops(body);
+}
+
+impl<'c> Emitter<'_, 'c> {
+    /// One thread prepares the barriers of all rings, before any thread uses them.
+    fn prepare_barriers(&self) {
+        let ir = self.ir;
+        let first = ir.icmp(IntPredicate::EQ, self.thread, self.i32(0));
+        ir.if_then(first, || {
+            for (_, pipeline) in self.scheduled.pipelines().loops() {
+                for fill in 0..pipeline.fills.len() {
+                    for stage in 0..pipeline.stages {
+                        let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
+                        mbarrier::init(ir, at(pipeline.full(fill)), 1);
+                        mbarrier::init(ir, at(pipeline.empty(fill)), self.scheduled.threads().warps);
+                    }
+                }
+            }
+            mbarrier::fence_init(ir);
+        });
+        self.dialect.barrier(ir);
+    }
+
+    /// The address of a stage's barrier; `first` is where that of stage 0 is.
+    pub(super) fn barrier_of_stage(
+        &self,
+        first: u64,
+        stage: inkwell::values::IntValue<'c>,
+    ) -> PointerValue<'c> {
+        let ir = self.ir;
+        let barriers = ir.element(ir.int_type(8).into(), self.shared, ir.i64(first as i64));
+        ir.element(ir.int_type(64).into(), barriers, stage)
+    }
+
+    /// Registers go from producers to consumers, if what all have alike is too little for these.
+    fn resize_registers(&self) {
+        let consumers = self.thread_count();
+        let alike = REGISTERS / self.scheduled.block_threads();
+        if alike >= MOST_REGISTERS.min(self.words_of_products() + WORKING_REGISTERS) {
+            return;
+        }
+        let left = (REGISTERS - PRODUCER_REGISTERS * WARPGROUP) / consumers;
+        let (direction, registers) = match self.role {
+            Role::Producer => ("dec", PRODUCER_REGISTERS),
+            Role::All | Role::Consumer => {
+                ("inc", left.min(MOST_REGISTERS) / REGISTER_STEP * REGISTER_STEP)
+            }
+        };
+        let name = format!("llvm.nvvm.setmaxnreg.{direction}.sync.aligned.u32");
+        self.ir.intrinsic(&name, &[], &[self.i32(registers).into()]);
+    }
+
+    /// The registers of a thread that sums and left factors of products take together.
+    fn words_of_products(&self) -> u64 {
+        let pipelines = self.scheduled.pipelines();
+        let products = self.instance.walk().into_iter().filter(|&op| pipelines.factors(op).is_some());
+        let tiles = products.flat_map(|op| {
+            let data = self.instance.op(op);
+            [data.operands[0], data.results[0]]
+        });
+        let held = tiles.filter(|&tile| !pipelines.holds(tile));
+        held.map(|tile| (self.slots(tile) * self.dtype(tile).bytes() as u64).div_ceil(4)).sum()
+    }
+}

@@ -1,0 +1,136 @@
+//! The factors of a loop's products that can lie in a ring: tiles that the loop loads for one product alone.
+
+use super::super::products::{self, extents};
+use super::super::shape_of;
+use super::shared_tile::{Copyable, Major, Numbers};
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::ops::Op;
+use crate::target::TargetDesc;
+use std::collections::HashMap;
+
+/// The most columns of a warpgroup's product (PTX ISA, "wgmma.mma_async").
+const MOST_COLUMNS: u64 = 256;
+
+/// Bytes of the elements that a warpgroup takes from columns as from rows.
+const TRANSPOSED_BYTES: usize = 2;
+
+/// A factor that a load gives.
+pub(super) struct Factor {
+    pub(super) product: OpId,
+    /// Its number among the product's operands.
+    pub(super) operand: usize,
+    pub(super) load: OpId,
+    pub(super) copyable: Copyable,
+    pub(super) major: Major,
+    /// What the load gives, and what that is called on the way.
+    pub(super) values: Vec<ValueId>,
+    /// How many times the product has the rows of an instruction.
+    pub(super) blocks: u64,
+}
+
+/// Who uses what.
+pub(super) struct Uses(HashMap<ValueId, Vec<OpId>>);
+
+impl Uses {
+    pub(super) fn of(kernel: &Kernel) -> Uses {
+        let mut uses: HashMap<ValueId, Vec<OpId>> = HashMap::new();
+        for op in kernel.walk() {
+            for &operand in &kernel.op(op).operands {
+                uses.entry(operand).or_default().push(op);
+            }
+        }
+        Uses(uses)
+    }
+
+    /// Whether a value is used once, by this op.
+    fn is_only(&self, value: ValueId, op: OpId) -> bool {
+        self.0.get(&value).is_some_and(|users| users.as_slice() == [op])
+    }
+
+    /// Whether what a loop's product adds to is nothing but the sums of the turn before, which only it needs.
+    pub(super) fn carries_sums(&self, kernel: &Kernel, for_op: OpId, product: OpId) -> bool {
+        let region = kernel.region(kernel.op(for_op).regions[0]);
+        let data = kernel.op(product);
+        let (before, after) = (data.operands[2], data.results[0]);
+        let (Some(param), Some(&end)) = (region.params.iter().position(|&param| param == before), region.ops.last())
+        else {
+            return false;
+        };
+        self.is_only(before, product)
+            && self.is_only(after, end)
+            && kernel.op(end).operands.get(param - 1) == Some(&after)
+    }
+}
+
+/// The factors of a loop's products that can lie in a ring, of products whose right factor does.
+pub(super) fn of_loop(
+    (numbers, uses): (&Numbers<'_>, &Uses),
+    for_op: OpId,
+    target: &TargetDesc,
+) -> Vec<Factor> {
+    let kernel = numbers.kernel;
+    let body = &kernel.region(kernel.op(for_op).regions[0]).ops;
+    let products = body.iter().filter(|&&op| kernel.op(op).op == Op::Mma);
+    let factors = products.flat_map(|&product| {
+        let data = kernel.op(product);
+        let Some(blocks) = blocks(kernel, data, target) else { return Vec::new() };
+        let factor = |operand| {
+            let (load, values, axes) = origin(kernel, uses, (product, operand))?;
+            let copyable = body.contains(&load).then(|| numbers.copyable(load))??;
+            let depth = axes[if operand == 0 { 1 } else { 0 }];
+            let major = if copyable.inner == depth { Major::Depth } else { Major::Other };
+            let is_straight = major == Major::Depth || copyable.tile.element == TRANSPOSED_BYTES as u64;
+            let is_whole = axes.iter().all(|&axis| axis == copyable.inner || axis == copyable.outer);
+            (is_straight && is_whole)
+                .then_some(Factor { product, operand, load, copyable, major, values, blocks })
+        };
+        match (factor(0), factor(1)) {
+            (left, Some(right)) => left.into_iter().chain([right]).collect(),
+            _ => Vec::new(),
+        }
+    });
+    factors.collect()
+}
+
+/// How many times a product has the rows of a warpgroup's instruction; `None` where it can't be cut into one.
+fn blocks(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Option<u64> {
+    let instruction = products::suited(kernel, data, target.warpgroup_matrix).next()?;
+    let extents = extents(kernel, data);
+    let rank = shape_of(kernel, data.results[0])?.len();
+    let fits = rank == 2 && extents[1] <= MOST_COLUMNS && products::cuts(instruction, extents);
+    fits.then_some(extents[0] / u64::from(instruction.shape.m))
+}
+
+/// The load that a factor comes from, by ways that move nothing and that nobody else goes; with the tiles on the way
+/// and, for each of the factor's axes, the loaded tile's.
+fn origin(
+    kernel: &Kernel,
+    uses: &Uses,
+    (product, operand): (OpId, usize),
+) -> Option<(OpId, Vec<ValueId>, [usize; 2])> {
+    let (mut value, mut user) = (kernel.op(product).operands[operand], product);
+    let (mut axes, mut values) = ([0, 1], Vec::new());
+    loop {
+        if !uses.is_only(value, user) {
+            return None;
+        }
+        values.push(value);
+        let op = kernel.walk().into_iter().find(|&op| kernel.op(op).results.contains(&value))?;
+        let data = kernel.op(op);
+        match &data.op {
+            Op::Permute(permutation) => axes = axes.map(|axis| permutation[axis]),
+            Op::Reshape(_) => {
+                let (from, to) = (shape_of(kernel, data.operands[0])?, shape_of(kernel, value)?);
+                let long = |shape: &[u64]| (0..shape.len()).filter(|&axis| shape[axis] > 1).collect::<Vec<_>>();
+                let (before, after) = (long(&from), long(&to));
+                if before.iter().map(|&axis| from[axis]).ne(after.iter().map(|&axis| to[axis])) {
+                    return None;
+                }
+                let place = |axis: usize| Some(before[after.iter().position(|&other| other == axis)?]);
+                axes = [place(axes[0])?, place(axes[1])?];
+            }
+            _ => return data.load().map(|_| (op, values, axes)),
+        }
+        (value, user) = (data.operands[0], op);
+    }
+}

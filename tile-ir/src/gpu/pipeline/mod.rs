@@ -1,0 +1,305 @@
+//! Loops over products of tiles that a producer copies to shared memory, some turns ahead of the consumers.
+//!
+//! A tile that a loop loads for one product alone needn't pass through registers: an instruction copies it to shared
+//! memory by a tensor map, and a warpgroup multiplies it from there. Shared memory has room for the tiles of several
+//! turns, a *ring* of stages. Threads of their own, the *producer*, wait for a stage to be empty and copy to it; the
+//! *consumers* wait for it to be full, and say when they have read it.
+//!
+//! A [`Pipeline`] says which loads of a loop are done that way, what their tiles look like in shared memory
+//! ([`SharedTile`]), and where. What the producer executes of the kernel besides is a [`Slice`]: the numbers that
+//! its copies need. A loop whose producer would need an element of a tile is none.
+
+mod factor;
+mod shared_tile;
+mod slice;
+
+pub use shared_tile::{Major, SharedTile};
+pub use slice::Slice;
+
+use super::Threads;
+use crate::analysis::divisibility::Divisors;
+use crate::analysis::facts::Facts;
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::ops::Op;
+use crate::target::TargetDesc;
+use crate::tensor_map::TensorMap;
+use factor::{Factor, Uses};
+use shared_tile::{Copyable, Numbers};
+use std::collections::{HashMap, HashSet};
+
+/// Shared memory that is left for what consumers exchange, in bytes.
+const SCRATCH_BYTES: u64 = 33 * 1024;
+
+/// Fewer stages are none: a copy must go on while a tile is read.
+const LEAST_STAGES: u64 = 2;
+
+/// The most stages: what hides the way to memory and back.
+const MOST_STAGES: u64 = 6;
+
+/// Alignment of a tile in shared memory: the pattern of the widest swizzle repeats so often.
+const TILE_ALIGNMENT: u64 = 1024;
+
+/// Threads of a warpgroup, of which the producer is one.
+const WARPGROUP: u64 = 128;
+
+/// The most warpgroups of consumers.
+const MOST_CONSUMERS: u64 = 2;
+
+/// Bytes of an mbarrier.
+const BARRIER_BYTES: u64 = 8;
+
+/// A loop whose tiles are copied ahead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pipeline {
+    /// Turns whose tiles there is room for.
+    pub stages: u64,
+    /// What is copied in a turn, by the product that reads it.
+    pub fills: Vec<Fill>,
+    /// Where the first stage begins, and how long each is, in bytes.
+    pub ring: u64,
+    /// Bytes of a stage.
+    pub stage_bytes: u64,
+    /// Where its mbarriers begin.
+    pub barriers: u64,
+}
+
+/// The tiles that one product reads of a stage: they are waited for, and left, together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// The product.
+    pub reader: OpId,
+    /// The tiles.
+    pub copies: Vec<TileCopy>,
+    /// Whether the product goes on while the next turn's begins: nothing but that needs its sums, and both factors lie in
+    /// the ring.
+    pub keeps_running: bool,
+}
+
+/// The copy of a tile to shared memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileCopy {
+    /// The load that it stands for.
+    pub load: OpId,
+    /// Its tensor map, by its number among the kernel's.
+    pub map: usize,
+    /// The axis of the view that each axis of the map is.
+    pub axes: Vec<usize>,
+    /// The tile in shared memory.
+    pub tile: SharedTile,
+    /// Where it begins in a stage, in bytes.
+    pub offset: u64,
+}
+
+/// A factor of a product that lies in a ring.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RingFactor {
+    /// The loop.
+    pub pipeline: OpId,
+    /// The fill, by its number.
+    pub fill: usize,
+    /// The copy, by its number in the fill.
+    pub copy: usize,
+    /// The direction in which its elements follow each other.
+    pub major: Major,
+}
+
+impl Fill {
+    /// Bytes that are copied.
+    pub fn bytes(&self) -> u64 {
+        self.copies.iter().map(|copy| copy.tile.bytes()).sum()
+    }
+}
+
+impl Pipeline {
+    /// Where the mbarrier is that a fill of stage 0 completes; those of later stages follow it.
+    pub fn full(&self, fill: usize) -> u64 {
+        self.barriers + 2 * fill as u64 * self.stages * BARRIER_BYTES
+    }
+
+    /// Where the mbarrier is at which consumers leave a fill of stage 0; those of later stages follow it.
+    pub fn empty(&self, fill: usize) -> u64 {
+        self.full(fill) + self.stages * BARRIER_BYTES
+    }
+
+    /// The end of its shared memory.
+    fn end(&self) -> u64 {
+        self.barriers + 2 * self.fills.len() as u64 * self.stages * BARRIER_BYTES
+    }
+}
+
+/// The pipelines of a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pipelines {
+    /// By the loop.
+    loops: HashMap<OpId, Pipeline>,
+    /// The order of the loops.
+    order: Vec<OpId>,
+    /// By the product: its left factor, if that lies in a ring, and its right one.
+    factors: HashMap<OpId, [Option<RingFactor>; 2]>,
+    /// Tiles that no thread holds.
+    in_rings: HashSet<ValueId>,
+    /// The tensor maps.
+    maps: Vec<TensorMap>,
+    /// What the producer executes.
+    slice: Slice,
+    /// Warps of the consumers.
+    consumers: u64,
+}
+
+impl Pipelines {
+    /// The pipelines of an optimized instance's kernel, in blocks of so many consumers if that is given.
+    pub(super) fn of(kernel: &Kernel, target: &TargetDesc, threads: Option<Threads>) -> Pipelines {
+        Pipelines::found(kernel, target, threads).unwrap_or_default()
+    }
+
+    fn found(kernel: &Kernel, target: &TargetDesc, threads: Option<Threads>) -> Option<Pipelines> {
+        let ops = kernel.walk();
+        if target.warpgroup_matrix.is_empty() || ops.iter().any(|&op| kernel.op(op).op == Op::While) {
+            return None;
+        }
+        let facts = Facts::of(kernel);
+        let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts };
+        let uses = Uses::of(kernel);
+        let loops = ops.into_iter().filter(|&op| kernel.op(op).op == Op::For);
+        let loops: Vec<(OpId, Vec<Factor>)> =
+            loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target))).collect();
+        let consumers = consumers(loops.iter().flat_map(|(_, factors)| factors), threads)?;
+        let mut found = Pipelines { consumers, ..Pipelines::default() };
+        for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
+            let keeps_running = |product| uses.carries_sums(kernel, for_op, product);
+            found.add(for_op, &factors, u64::from(target.shared_bytes), &keeps_running);
+        }
+        if found.is_empty() {
+            return None;
+        }
+        let fills = found.loops.values().flat_map(|pipeline| &pipeline.fills);
+        let loads = fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect();
+        Some(Pipelines { slice: Slice::of(kernel, loads)?, ..found })
+    }
+
+    /// Adds a loop's pipeline, if there is room for one.
+    fn add(
+        &mut self,
+        for_op: OpId,
+        factors: &[Factor],
+        shared_bytes: u64,
+        keeps_running: &dyn Fn(OpId) -> bool,
+    ) {
+        let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
+        let stage_bytes: u64 = factors.iter().map(tile_bytes).sum();
+        let ring = self.bytes().next_multiple_of(TILE_ALIGNMENT);
+        let stages = (shared_bytes.saturating_sub(ring + SCRATCH_BYTES) / stage_bytes).min(MOST_STAGES);
+        if stages < LEAST_STAGES {
+            return;
+        }
+        let (mut fills, mut offset): (Vec<Fill>, u64) = (Vec::new(), 0);
+        for factor in factors {
+            let (reader, Copyable { tile, axes, map, .. }) = (factor.product, &factor.copyable);
+            let fill = fills.iter().position(|fill| fill.reader == reader).unwrap_or(fills.len());
+            if fill == fills.len() {
+                let alone = factors.len() == 2 && factors.iter().all(|other| other.product == reader);
+                let keeps_running = alone && keeps_running(reader);
+                fills.push(Fill { reader, copies: Vec::new(), keeps_running });
+            }
+            let (copies, map) = (&mut fills[fill].copies, self.map(map));
+            let place = RingFactor { pipeline: for_op, fill, copy: copies.len(), major: factor.major };
+            self.factors.entry(reader).or_default()[factor.operand] = Some(place);
+            copies.push(TileCopy { load: factor.load, map, axes: axes.clone(), tile: *tile, offset });
+            self.in_rings.extend(&factor.values);
+            offset += tile_bytes(factor);
+        }
+        let barriers = ring + stages * stage_bytes;
+        self.loops.insert(for_op, Pipeline { stages, fills, ring, stage_bytes, barriers });
+        self.order.push(for_op);
+    }
+
+    /// The number of a map, which copies of the same kind share.
+    fn map(&mut self, map: &TensorMap) -> usize {
+        self.maps.iter().position(|other| other == map).unwrap_or_else(|| {
+            self.maps.push(map.clone());
+            self.maps.len() - 1
+        })
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.loops.is_empty()
+    }
+
+    /// The pipeline of a loop.
+    pub fn of_loop(&self, op: OpId) -> Option<&Pipeline> {
+        self.loops.get(&op)
+    }
+
+    /// The loops, in the order in which they stand.
+    pub fn loops(&self) -> impl Iterator<Item = (OpId, &Pipeline)> {
+        self.order.iter().map(|&op| (op, &self.loops[&op]))
+    }
+
+    /// The factors of a product that lie in rings, if the right one does.
+    pub fn factors(&self, product: OpId) -> Option<&[Option<RingFactor>; 2]> {
+        self.factors.get(&product)
+    }
+
+    /// The copy that a load stands for, with its pipeline and the number of its fill.
+    pub fn copy(&self, load: OpId) -> Option<(&Pipeline, usize, &TileCopy)> {
+        let fills = self.loops.values().flat_map(|pipeline| {
+            pipeline.fills.iter().enumerate().map(move |(number, fill)| (pipeline, number, fill))
+        });
+        let copies = fills.flat_map(|(pipeline, number, fill)| {
+            fill.copies.iter().map(move |copy| (pipeline, number, copy))
+        });
+        copies.into_iter().find(|(.., copy)| copy.load == load)
+    }
+
+    /// Whether a tile lies in a ring, so that no thread holds it.
+    pub fn holds(&self, tile: ValueId) -> bool {
+        self.in_rings.contains(&tile)
+    }
+
+    /// Whether copies do what an op says: its tile lies in a ring.
+    pub fn replace(&self, data: &OpData) -> bool {
+        data.results.iter().any(|&result| self.holds(result))
+    }
+
+    /// The tensor maps that a launch makes.
+    pub fn maps(&self) -> &[TensorMap] {
+        &self.maps
+    }
+
+    /// What the producer executes.
+    pub fn slice(&self) -> &Slice {
+        &self.slice
+    }
+
+    /// The consumers, in warps.
+    pub fn consumers(&self) -> u64 {
+        self.consumers
+    }
+
+    /// Threads of the producer.
+    pub fn producers(&self) -> u64 {
+        if self.is_empty() { 0 } else { WARPGROUP }
+    }
+
+    /// Shared memory that all of them take, from its beginning.
+    pub fn bytes(&self) -> u64 {
+        self.loops.values().map(Pipeline::end).max().unwrap_or(0)
+    }
+}
+
+/// How many warps consume: warpgroups, each with rows of every product.
+fn consumers<'f>(factors: impl Iterator<Item = &'f Factor>, threads: Option<Threads>) -> Option<u64> {
+    let most = factors.map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
+    let most = MOST_CONSUMERS.min(most);
+    match threads {
+        None => Some(4 * most),
+        Some(threads) => {
+            let groups = threads.count() / WARPGROUP;
+            (threads.count().is_multiple_of(WARPGROUP) && (1..=most).contains(&groups)).then_some(4 * groups)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

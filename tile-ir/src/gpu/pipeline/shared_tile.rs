@@ -1,0 +1,197 @@
+//! A tile in shared memory as tensor copies leave it and warpgroups read it: rows of 32, 64 or 128 bytes whose 16-byte
+//! pieces are swizzled; a tile with longer rows is several of these side by side, *panels*.
+
+use super::super::access::Access;
+use crate::analysis::divisibility::{Divisors, form_divisor};
+use crate::analysis::facts::Facts;
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::kernel::{Kernel, OpId, ValueId};
+use crate::ops::{Literal, Op};
+use crate::tensor_map::{MOST_AXES, MapAxis, Swizzle, TensorMap};
+use crate::types::PartitionType;
+use crate::view::Source;
+
+/// What strides of a tensor map are multiples of, in bytes (CUDA Driver API, `cuTensorMapEncodeTiled`).
+const STRIDE_BYTES: u64 = 16;
+
+/// The longest box of a copy, in elements along an axis (the same).
+const MOST_ROWS: u64 = 256;
+
+/// The rows in which the pattern of a swizzle repeats.
+const PATTERN_ROWS: u64 = 8;
+
+/// The direction of a factor whose elements follow each other in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Major {
+    /// Along the depth of the product.
+    Depth,
+    /// Along its rows or columns.
+    Other,
+}
+
+/// A tile in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedTile {
+    /// Rows of every panel: places along the axis that isn't contiguous.
+    pub rows: u64,
+    /// Panels side by side.
+    pub panels: u64,
+    /// How pieces of a row change places; a row is as long as the swizzle.
+    pub swizzle: Swizzle,
+    /// Bytes of an element.
+    pub element: u64,
+}
+
+impl SharedTile {
+    fn of(rows: u64, columns: u64, element: u64) -> Option<SharedTile> {
+        let swizzles = [Swizzle::Bytes128, Swizzle::Bytes64, Swizzle::Bytes32];
+        let swizzle = swizzles.into_iter().find(|swizzle| (columns * element).is_multiple_of(swizzle.bytes()))?;
+        let fits = rows.is_multiple_of(PATTERN_ROWS) && rows <= MOST_ROWS;
+        fits.then_some(SharedTile { rows, panels: columns * element / swizzle.bytes(), swizzle, element })
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> u64 {
+        self.panels * self.panel_bytes()
+    }
+
+    /// The bytes of a panel.
+    pub fn panel_bytes(&self) -> u64 {
+        self.rows * self.swizzle.bytes()
+    }
+
+    /// The elements of a row of a panel.
+    pub fn panel_columns(&self) -> u64 {
+        self.swizzle.bytes() / self.element
+    }
+
+    /// The bytes in which the pattern of the swizzle repeats, down the rows.
+    pub fn pattern_bytes(&self) -> u64 {
+        PATTERN_ROWS * self.swizzle.bytes()
+    }
+
+    /// Where the part that begins at a row and a column begins, in bytes: at a row that begins a pattern, or at one that
+    /// a warpgroup counts from there.
+    pub fn offset(&self, row: u64, column: u64) -> u64 {
+        let panel = column / self.panel_columns();
+        panel * self.panel_bytes()
+            + row * self.swizzle.bytes()
+            + column % self.panel_columns() * self.element
+    }
+}
+
+/// A load that an instruction can do by a tensor map.
+pub(super) struct Copyable {
+    pub(super) tile: SharedTile,
+    /// Axes of the tile that are longer than 1: that whose elements follow each other, and the other.
+    pub(super) inner: usize,
+    pub(super) outer: usize,
+    /// The axis of the view that each axis of the map is.
+    pub(super) axes: Vec<usize>,
+    pub(super) map: TensorMap,
+}
+
+/// What is known of a kernel's numbers.
+pub(super) struct Numbers<'k> {
+    pub(super) kernel: &'k Kernel,
+    pub(super) divisors: Divisors,
+    pub(super) facts: Facts,
+}
+
+impl Numbers<'_> {
+    /// A load as a copy; `None` where an instruction can't do it, or where what lies outside isn't zero.
+    pub(super) fn copyable(&self, op: OpId) -> Option<Copyable> {
+        let load = self.kernel.op(op).load()?;
+        let view = self.kernel.ty(load.view).as_partition().expect("verified: a view");
+        let source = Source::of(self.kernel, self.kernel.definition(load.view)?.operands[0]);
+        let argument = self.kernel.params().iter().position(|&param| param == source.argument)?;
+        if view.tensor.mutable || !source.selections.is_empty() || !load.pad.is_none_or(|pad| self.is_zero(pad)) {
+            return None;
+        }
+        let extents: Vec<u64> =
+            view.tile.iter().map(|dim| dim.as_const().expect("an instance's tile extents are numbers") as u64).collect();
+        let inner = *Access::of(self.kernel, (&self.divisors, &self.facts), op).order.first()?;
+        let mut long = (0..extents.len()).filter(|&axis| extents[axis] > 1 && axis != inner);
+        let (outer, None) = (long.next()?, long.next()) else { return None };
+        let elem = super::super::dtype_of(self.kernel, self.kernel.op(op).results[0]);
+        let tile = SharedTile::of(extents[outer], extents[inner], elem.bytes() as u64)?;
+        let others = (0..extents.len()).filter(|&axis| axis != inner).rev();
+        let axes: Vec<usize> = std::iter::once(inner).chain(others).collect();
+        let map = self.map(view, (argument, elem), &axes, (outer, &tile))?;
+        Some(Copyable { tile, inner, outer, axes, map })
+    }
+
+    /// The tensor map of a view; `None` where its tensor has none that is known to be right.
+    fn map(
+        &self,
+        view: &PartitionType,
+        (argument, elem): (usize, DType),
+        axes: &[usize],
+        (outer, tile): (usize, &SharedTile),
+    ) -> Option<TensorMap> {
+        let strided = view.tensor.strided();
+        let is_aligned = |dim: &Dim| {
+            let elements = form_divisor(&self.facts.apply(dim));
+            elements == 0 || (elements * elem.bytes() as u64).is_multiple_of(STRIDE_BYTES)
+        };
+        let runs = |(i, &axis): (usize, &usize)| {
+            let stride = &strided.strides[axis];
+            match stride.as_const() {
+                Some(stride) if i == 0 => stride == 1,
+                _ if i == 0 => false,
+                Some(stride) if stride <= 0 => false,
+                _ => is_aligned(stride),
+            }
+        };
+        let is_plain = axes.len() <= MOST_AXES
+            && strided.windows.iter().all(Vec::is_empty)
+            && is_aligned(&strided.offset)
+            && axes.iter().enumerate().all(runs);
+        let axis = |(i, &axis): (usize, &usize)| MapAxis {
+            extent: view.tensor.extents[axis].clone(),
+            stride: strided.strides[axis].clone(),
+            tile: match axis {
+                _ if i == 0 => tile.panel_columns() as u32,
+                axis if axis == outer => tile.rows as u32,
+                _ => 1,
+            },
+        };
+        is_plain.then(|| TensorMap {
+            argument,
+            elem,
+            offset: strided.offset.clone(),
+            axes: axes.iter().enumerate().map(axis).collect(),
+            swizzle: tile.swizzle,
+        })
+    }
+
+    fn is_zero(&self, value: ValueId) -> bool {
+        let data = self.kernel.definition(value);
+        data.is_some_and(|data| match data.op {
+            Op::Constant { value: Literal::Int(value), .. } => value == 0,
+            Op::Constant { value: Literal::Float(value), .. } => value.to_bits() == 0,
+            _ => false,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_rows_are_panels_of_128_bytes() {
+        let tile = SharedTile::of(64, 256, 2).unwrap();
+        assert_eq!((tile.panels, tile.panel_columns(), tile.bytes()), (4, 64, 32 * 1024));
+        assert_eq!(tile.offset(16, 0), 2048);
+        assert_eq!(tile.offset(0, 80), 8192 + 32);
+    }
+
+    #[test]
+    fn short_rows_have_a_narrower_swizzle() {
+        assert_eq!(SharedTile::of(64, 32, 2).unwrap().swizzle, Swizzle::Bytes64);
+        assert_eq!(SharedTile::of(64, 48, 2).unwrap().panels, 3);
+        assert!(SharedTile::of(64, 8, 2).is_none() && SharedTile::of(12, 64, 2).is_none());
+    }
+}

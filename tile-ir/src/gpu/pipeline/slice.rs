@@ -1,0 +1,151 @@
+//! What the producer of a kernel's pipelines executes: the copies, the loops around them, and the numbers that these
+//! need. Nothing of it needs an element of a tile.
+
+use crate::kernel::{Kernel, OpId, RegionId, ValueId};
+use crate::ops::Op;
+use std::collections::{HashMap, HashSet};
+
+/// A part of a kernel that can be executed alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Slice {
+    ops: HashSet<OpId>,
+    values: HashSet<ValueId>,
+}
+
+/// Where what a loop carries stands among its operands, its region's parameters, and what the region yields.
+struct Carried {
+    operand: usize,
+    param: usize,
+}
+
+impl Carried {
+    fn of(op: &Op) -> Option<Carried> {
+        match op {
+            Op::For => Some(Carried { operand: 2, param: 1 }),
+            Op::Tiles(_) => Some(Carried { operand: 1, param: 0 }),
+            _ => None,
+        }
+    }
+}
+
+struct Search<'k> {
+    kernel: &'k Kernel,
+    definitions: HashMap<ValueId, OpId>,
+    /// The op whose region an op stands in, or a parameter belongs to.
+    owners: HashMap<RegionId, OpId>,
+    homes: HashMap<OpId, RegionId>,
+    params: HashMap<ValueId, RegionId>,
+    found: Slice,
+}
+
+impl Slice {
+    /// What is executed for these loads; `None` where that needs more than numbers, or stands in a branch.
+    pub(super) fn of(kernel: &Kernel, loads: Vec<OpId>) -> Option<Slice> {
+        let mut search = Search {
+            kernel,
+            definitions: HashMap::new(),
+            owners: HashMap::new(),
+            homes: HashMap::new(),
+            params: HashMap::new(),
+            found: Slice::default(),
+        };
+        search.read(kernel.body());
+        loads.into_iter().try_for_each(|load| search.copy(load))?;
+        Some(search.found)
+    }
+
+    /// Whether the producer executes an op.
+    pub fn executes(&self, op: OpId) -> bool {
+        self.ops.contains(&op)
+    }
+
+    /// Whether the producer has a number.
+    pub fn has(&self, value: ValueId) -> bool {
+        self.values.contains(&value)
+    }
+}
+
+impl Search<'_> {
+    fn read(&mut self, region: RegionId) {
+        let data = self.kernel.region(region);
+        self.params.extend(data.params.iter().map(|&param| (param, region)));
+        for &op in &data.ops {
+            self.homes.insert(op, region);
+            self.definitions.extend(self.kernel.op(op).results.iter().map(|&result| (result, op)));
+            for &inner in &self.kernel.op(op).regions {
+                self.owners.insert(inner, op);
+                self.read(inner);
+            }
+        }
+    }
+
+    /// A load whose tile is copied: its index, and where it stands. The view is an address and numbers.
+    fn copy(&mut self, load: OpId) -> Option<()> {
+        self.found.ops.insert(load);
+        self.around(load)?;
+        let index = self.kernel.op(load).load().expect("a load").index;
+        index.iter().try_for_each(|&index| self.number(index))
+    }
+
+    /// The loops around an op, with their bounds.
+    fn around(&mut self, op: OpId) -> Option<()> {
+        let Some(&owner) = self.owners.get(&self.homes[&op]) else { return Some(()) };
+        if !self.found.ops.insert(owner) {
+            return Some(());
+        }
+        let data = self.kernel.op(owner);
+        let bounds = match data.op {
+            Op::For => &data.operands[..2],
+            Op::Tiles(_) => &[],
+            _ => return None,
+        };
+        bounds.iter().try_for_each(|&bound| self.number(bound))?;
+        self.around(owner)
+    }
+
+    fn number(&mut self, value: ValueId) -> Option<()> {
+        if !self.found.values.insert(value) || self.kernel.params().contains(&value) {
+            return Some(());
+        }
+        match self.definitions.get(&value).copied() {
+            Some(op) => self.defined(value, op),
+            None => self.carried(value),
+        }
+    }
+
+    /// A number that an op gives.
+    fn defined(&mut self, value: ValueId, op: OpId) -> Option<()> {
+        let data = self.kernel.op(op);
+        self.around(op)?;
+        if let Some(carried) = Carried::of(&data.op) {
+            let result = data.results.iter().position(|&result| result == value).expect("the op gives it");
+            let param = self.kernel.region(data.regions[0]).params[carried.param + result];
+            self.found.ops.insert(op);
+            if let Op::For = data.op {
+                data.operands[..2].iter().try_for_each(|&bound| self.number(bound))?;
+            }
+            return self.number(param);
+        }
+        self.found.ops.insert(op);
+        self.found.values.extend(&data.results);
+        match &data.op {
+            leaf if leaf.is_leaf() => data.operands.iter().try_for_each(|&operand| self.number(operand)),
+            Op::BlockIndex | Op::BlockId { .. } | Op::BlockCount { .. } => Some(()),
+            _ => None,
+        }
+    }
+
+    /// A parameter of a loop: its counter, or what it carries.
+    fn carried(&mut self, param: ValueId) -> Option<()> {
+        let region = *self.params.get(&param)?;
+        let owner = *self.owners.get(&region)?;
+        let data = self.kernel.op(owner);
+        let carried = Carried::of(&data.op)?;
+        let position = self.kernel.region(region).params.iter().position(|&other| other == param);
+        let Some(i) = position.expect("the region has it").checked_sub(carried.param) else { return Some(()) };
+        let end = *self.kernel.region(region).ops.last().expect("verified: a loop's region yields");
+        self.found.values.insert(data.results[i]);
+        self.number(data.operands[carried.operand + i])?;
+        self.number(self.kernel.op(end).operands[i])
+    }
+}
