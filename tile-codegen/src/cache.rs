@@ -206,6 +206,25 @@ mod tests {
     }
 
     #[test]
+    fn tensor_maps_are_kept() {
+        let map = |text| text::parse_tensor_map(text).unwrap();
+        let artifact = Artifact {
+            target: "sm_90a".to_owned(),
+            symbol: "k".to_owned(),
+            code: Code::Ptx("text".to_owned()),
+            launch: Launch { threads: 128, shared_bytes: 64, scratch_bytes: 0 },
+            tensor_maps: vec![
+                map("argument 0 : bf16 offset 0 [k stride 1 tile 64, m stride k tile 128] swizzle 128"),
+                map("argument 2 : f32 offset n - 8 [8 stride 1 tile 8] swizzle 0"),
+            ],
+        };
+        let bytes = encode("key", &artifact);
+        let body = bytes.split_last_chunk::<8>().unwrap().0;
+        assert_eq!(decode(body, "key"), Ok(Some(artifact)));
+        assert_eq!(decode(&body[..body.len() - 3], "key"), Err("it ends early".to_owned()));
+    }
+
+    #[test]
     fn damaged_files_are_reported_and_made_anew() {
         let (cache, options) = (cache("damage"), Options::default());
         let good = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap().artifact;
