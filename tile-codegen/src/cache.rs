@@ -13,7 +13,8 @@ use tile_ir::abi::Launch;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc, text};
 
-const MAGIC: &[u8; 8] = b"tile-art";
+/// What a file begins with, and its key as well: where files take another form, those of the old one aren't found.
+const MAGIC: &str = "tile-art-2";
 
 /// A folder of artifacts.
 #[derive(Clone, Debug)]
@@ -77,7 +78,7 @@ impl Cache {
 /// Everything that the code depends on.
 fn key(instance: &Instance, target: &TargetDesc, options: &Options) -> String {
     let host = if options.cpu == crate::CpuLevel::Host { crate::llvm::host_name() } else { String::new() };
-    format!("{}\n{target} {options:?} {host}\n{}", compiler_version(), text::print(instance))
+    format!("{MAGIC} {}\n{target} {options:?} {host}\n{}", compiler_version(), text::print(instance))
 }
 
 /// FNV-1a, 64 bits: it finds damage, not malice.
@@ -93,7 +94,7 @@ fn encode(key: &str, artifact: &Artifact) -> Vec<u8> {
         Code::Ptx(_) => 1,
         Code::Hsaco(_) => 2,
     };
-    let mut bytes = MAGIC.to_vec();
+    let mut bytes = MAGIC.as_bytes().to_vec();
     let fields =
         [key.as_bytes(), artifact.target.as_bytes(), artifact.symbol.as_bytes(), artifact.code.bytes()];
     fields.into_iter().for_each(|field| add_field(&mut bytes, field));
@@ -130,7 +131,7 @@ fn read(path: &Path, key: &str) -> Result<Option<Artifact>, String> {
 }
 
 fn decode(body: &[u8], key: &str) -> Result<Option<Artifact>, String> {
-    let mut reader = Reader { rest: body.strip_prefix(MAGIC).ok_or("it isn't an artifact")? };
+    let mut reader = Reader { rest: body.strip_prefix(MAGIC.as_bytes()).ok_or("it isn't an artifact")? };
     if reader.field()? != key.as_bytes() {
         return Ok(None);
     }
@@ -203,6 +204,25 @@ mod tests {
         assert_eq!(first.artifact, second.artifact);
         let other = Options { symbol: Some("other".into()), ..options };
         assert!(!cache.compile(&instance(), TargetDesc::cpu(), &other).unwrap().hit);
+    }
+
+    #[test]
+    fn tensor_maps_are_kept() {
+        let map = |text| text::parse_tensor_map(text).unwrap();
+        let artifact = Artifact {
+            target: "sm_90a".to_owned(),
+            symbol: "k".to_owned(),
+            code: Code::Ptx("text".to_owned()),
+            launch: Launch { threads: 128, shared_bytes: 64, scratch_bytes: 0 },
+            tensor_maps: vec![
+                map("argument 0 : bf16 offset 0 [k stride 1 tile 64, m stride k tile 128] swizzle 128"),
+                map("argument 2 : f32 offset n - 8 [8 stride 1 tile 8] swizzle 0"),
+            ],
+        };
+        let bytes = encode("key", &artifact);
+        let body = bytes.split_last_chunk::<8>().unwrap().0;
+        assert_eq!(decode(body, "key"), Ok(Some(artifact)));
+        assert_eq!(decode(&body[..body.len() - 3], "key"), Err("it ends early".to_owned()));
     }
 
     #[test]

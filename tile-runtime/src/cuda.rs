@@ -3,14 +3,18 @@
 //! cudarc loads `libcuda` lazily and panics where it is missing, so every use goes through [`Context::new`],
 //! which asks first. Work is enqueued on one stream per context, in order; reads of results wait for it.
 
+mod tensor_maps;
+
 use crate::error::{Error, Result};
+use crate::resolve::PtxCode;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, result, sys};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tile_ir::abi::Launch;
+use tensor_maps::Encoded;
+use tile_ir::tensor_map::BoundMap;
 
 /// A GPU and its stream.
 pub(crate) struct Context {
@@ -22,6 +26,17 @@ pub(crate) struct Context {
     stream: Arc<CudaStream>,
     /// Loaded functions by the address of their PTX text and their symbol. Modules live as long as the context.
     functions: Mutex<HashMap<(usize, String), usize>>,
+    tensor_maps: Mutex<Encoded>,
+}
+
+/// The parameters of a launch, as [`tile_ir::abi`] orders them.
+pub(crate) struct Parameters<'p> {
+    /// All slots but that of the log.
+    pub(crate) slots: &'p [u64],
+    /// What is made tensor maps of.
+    pub(crate) maps: &'p [BoundMap],
+    /// The slot of the log.
+    pub(crate) log: Option<u64>,
 }
 
 /// What the name of an NVIDIA target says: `sm_80` is for compute capability 8.0 and every later one, `sm_90a` for
@@ -85,6 +100,7 @@ impl Context {
             context,
             stream,
             functions: Mutex::default(),
+            tensor_maps: Mutex::default(),
         }))
     }
 
@@ -152,33 +168,34 @@ impl Context {
     /// Enqueues a kernel. Gives the time that it took if `timed`, which waits for it.
     pub(crate) fn launch(
         &self,
-        ptx: &'static str,
-        symbol: &str,
-        launch: Launch,
+        code: &PtxCode,
         blocks: usize,
-        slots: &mut [u64],
+        parameters: &Parameters<'_>,
         timed: bool,
     ) -> Result<Duration> {
+        let PtxCode { text, symbol, launch, .. } = code;
         let action = || format!("launching `{symbol}`");
         let blocks =
             u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32).ok_or_else(|| {
                 Error::Launch {
-                    kernel: symbol.to_owned(),
+                    kernel: symbol.clone(),
                     problem: format!("a grid of {blocks} blocks exceeds 2³¹ − 1; use larger tiles"),
                 }
             })?;
         // Every thread that launches needs the context, also where the function is known already.
         self.context.bind_to_thread().map_err(|error| self.error(action(), &error))?;
-        let function = self.function(ptx, symbol, launch.shared_bytes)?;
+        let function = self.function(text, symbol, launch.shared_bytes)?;
+        let maps = self.encoded(parameters.maps)?;
+        let slots = parameters.slots.iter().map(address_of);
         let mut parameters: Vec<*mut c_void> =
-            slots.iter_mut().map(|slot| std::ptr::from_mut(slot).cast()).collect();
+            slots.chain(maps.iter().map(address_of)).chain(parameters.log.iter().map(address_of)).collect();
         let failed = |error: DriverError| self.error(action(), &error);
         if timed {
             self.stream.synchronize().map_err(failed)?;
         }
         let start = Instant::now();
         // SAFETY: the function is alive as long as the context; the parameters are those of its calling
-        // convention (checked against the kernel's ABI by `Launch`), each slot outlives the call, which copies it.
+        // convention (checked against the kernel's ABI by `Launch`), each outlives the call, which copies it.
         unsafe {
             result::launch_kernel(
                 function as sys::CUfunction,
@@ -194,6 +211,23 @@ impl Context {
             self.stream.synchronize().map_err(failed)?;
         }
         Ok(start.elapsed())
+    }
+
+    /// Tensor maps in the driver's form.
+    fn encoded(&self, maps: &[BoundMap]) -> Result<Vec<sys::CUtensorMap>> {
+        if !maps.is_empty() && !tensor_maps::are_known() {
+            return Err(Error::Driver {
+                device: format!("{self:?}"),
+                action: "describing a tensor".to_owned(),
+                message: "the NVIDIA driver is older than that of CUDA 12; update it".to_owned(),
+            });
+        }
+        let mut known = self.tensor_maps.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = |map: &BoundMap, error: DriverError| self.error(format!("describing {map:?}"), &error);
+        let mut encoded = |map: &BoundMap| {
+            known.get(map, |map| tensor_maps::encode(map).map_err(|error| refused(map, error)))
+        };
+        maps.iter().map(&mut encoded).collect()
     }
 
     /// The function of a PTX text, loaded once.
@@ -220,6 +254,11 @@ impl Context {
         functions.insert(key, function as usize);
         Ok(function as usize)
     }
+}
+
+/// Where a launch finds a parameter, which it only reads.
+fn address_of<T>(parameter: &T) -> *mut c_void {
+    std::ptr::from_ref(parameter).cast_mut().cast()
 }
 
 #[cfg(test)]

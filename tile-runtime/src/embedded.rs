@@ -19,6 +19,8 @@ pub struct Embedded {
     pub symbol: &'static str,
     /// What a launch needs to know.
     pub launch: Launch,
+    /// What a launch makes tensor maps of, as [`tile_ir::text::parse_tensor_map`] reads it.
+    pub tensor_maps: &'static [&'static str],
 }
 
 /// Code in the form that its device takes.

@@ -1,6 +1,7 @@
 //! Everything that can go wrong between a kernel's call and its results.
 
 use tile_ir::abi::BindError;
+use tile_ir::tensor_map::MapError;
 
 /// What a fallible call of the runtime gives.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -60,6 +61,9 @@ pub enum Error {
     /// Shapes that don't fit the kernel.
     #[error(transparent)]
     Arguments(#[from] BindError),
+    /// A tensor that the kernel's code can't be told of.
+    #[error(transparent)]
+    TensorMap(#[from] MapError),
     /// A launch that wasn't made by the kernel's own function.
     #[error("the launch of `{kernel}` doesn't fit its kernel: {problem}; launch it through its own function")]
     Launch {

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::specialize::{Binding, Bindings};
-use tile_ir::{DType, VerifiedKernel, text, verify};
+use tile_ir::{DType, VerifiedKernel, tensor_map, text, verify};
 
 /// A kernel of the program: its IR and the code that the build script compiled. `#[tile_kernel]` makes one.
 #[derive(Debug)]
@@ -229,18 +229,19 @@ impl<'a> Launch<'a> {
         sink: &mut Option<Sink<'_>>,
     ) -> Result<Duration> {
         let code = prepared.ptx(self.kernel, bound, context)?;
-        let mut slots = self.slots(bound);
-        let launch = |slots: &mut Vec<u64>| {
-            context.launch(code.text, &code.symbol, code.launch, bound.blocks(), slots, timed)
+        let slots = self.slots(bound);
+        let maps = tensor_map::bind(&code.tensor_maps, prepared.abi(), &slots)?;
+        let launch = |log: Option<u64>| {
+            let parameters = cuda::Parameters { slots: &slots, maps: &maps, log };
+            context.launch(&code, bound.blocks(), &parameters, timed)
         };
         if !prepared.abi().logs {
-            return launch(&mut slots);
+            return launch(None);
         }
         let mut bytes = messages::to_bytes(&messages::empty(self.log_bytes));
         let mut log = context.zeroed(bytes.len())?;
         context.upload(&bytes, &mut log)?;
-        slots.push(context.address_mut(&mut log));
-        let time = launch(&mut slots)?;
+        let time = launch(Some(context.address_mut(&mut log)))?;
         context.download(&log, &mut bytes)?;
         let words = messages::from_bytes(&bytes);
         messages::report(self.kernel.name, prepared.sites(), &bound.grid, &words, sink)?;

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
 use tile_ir::specialize::{Binding, Bindings, specialize};
+use tile_ir::tensor_map::TensorMap;
+use tile_ir::text::{ParseError, parse_tensor_map};
 use tile_ir::{Instance, Variant};
 
 /// An instance of a kernel that was launched before, with the code found for it.
@@ -34,6 +36,8 @@ pub(crate) struct PtxCode {
     pub(crate) text: &'static str,
     pub(crate) symbol: String,
     pub(crate) launch: Launch,
+    /// What its parameters for tensor maps are made of.
+    pub(crate) tensor_maps: Arc<[TensorMap]>,
 }
 
 /// Kernels are told apart by the address of their definition, which is a `static`.
@@ -119,10 +123,10 @@ impl Prepared {
         if let Some(code) = known.get(&key) {
             return Ok(code.clone());
         }
-        let embedded = self.embedded_ptx(kernel, variant, context);
         // Where a variant is no different, there is none.
+        let embedded = self.embedded_ptx(kernel, variant, context);
         let code = match embedded.or_else(|| self.embedded_ptx(kernel, Variant::General, context)) {
-            Some(code) => code,
+            Some(code) => code?,
             None => self.compile_ptx(kernel, variant, context)?,
         };
         known.insert(key, code.clone());
@@ -130,17 +134,20 @@ impl Prepared {
     }
 
     /// The embedded PTX of a variant for the latest target that the GPU runs.
-    fn embedded_ptx(&self, kernel: &KernelDef, variant: Variant, context: &cuda::Context) -> Option<PtxCode> {
+    fn embedded_ptx(
+        &self,
+        kernel: &KernelDef,
+        variant: Variant,
+        context: &cuda::Context,
+    ) -> Option<Result<PtxCode>> {
         let candidates = self
             .embedded(kernel)
             .filter(|embedded| embedded.variant == variant && context.runs(embedded.target));
         let latest = candidates.max_by_key(|embedded| cuda::Architecture::named(embedded.target))?;
-        match latest.code {
-            EmbeddedCode::Ptx(text) => {
-                Some(PtxCode { text, symbol: latest.symbol.to_owned(), launch: latest.launch })
-            }
-            _ => None,
-        }
+        let EmbeddedCode::Ptx(text) = latest.code else { return None };
+        let (symbol, launch) = (latest.symbol.to_owned(), latest.launch);
+        let tensor_maps = tensor_maps(kernel.name(), latest.tensor_maps);
+        Some(tensor_maps.map(|tensor_maps| PtxCode { text, symbol, launch, tensor_maps }))
     }
 
     #[cfg(feature = "jit")]
@@ -156,9 +163,12 @@ impl Prepared {
         let artifact = compiled.map_err(|error| compile_error(kernel, &error))?;
         match artifact.code {
             // Compiled once per instance and GPU, for as long as the process lives.
-            tile_codegen::Code::Ptx(text) => {
-                Ok(PtxCode { text: text.leak(), symbol: artifact.symbol, launch: artifact.launch })
-            }
+            tile_codegen::Code::Ptx(text) => Ok(PtxCode {
+                text: text.leak(),
+                symbol: artifact.symbol,
+                launch: artifact.launch,
+                tensor_maps: artifact.tensor_maps.into(),
+            }),
             _ => Err(self.missing(kernel, target.name)),
         }
     }
@@ -197,6 +207,12 @@ impl Prepared {
     }
 }
 
+/// The tensor maps of embedded code.
+fn tensor_maps(kernel: &str, texts: &[&str]) -> Result<Arc<[TensorMap]>> {
+    let damaged = |error: ParseError| Error::Ir { kernel: kernel.to_owned(), problem: error.to_string() };
+    texts.iter().map(|text| parse_tensor_map(text).map_err(damaged)).collect()
+}
+
 #[cfg(feature = "jit")]
 fn compile_error(kernel: &KernelDef, error: &tile_codegen::Error) -> Error {
     Error::Compile { kernel: kernel.name().to_owned(), message: error.to_string() }
@@ -211,4 +227,26 @@ fn display_bindings<'b>(bindings: impl Iterator<Item = (&'b str, Binding)>) -> S
         })
         .collect();
     texts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::tensor_map::{MapAxis, Swizzle};
+    use tile_ir::{DType, Dim};
+
+    #[test]
+    fn embedded_tensor_maps_are_read() {
+        let text = "argument 2 : f32 offset 0 [n stride 1 tile 32] swizzle 128";
+        let axes = vec![MapAxis { extent: Dim::size("n"), stride: Dim::from(1), tile: 32 }];
+        let swizzle = Swizzle::Bytes128;
+        let map = TensorMap { argument: 2, elem: DType::F32, offset: Dim::from(0), axes, swizzle };
+        assert_eq!(*tensor_maps("k", &[text, text]).unwrap(), [map.clone(), map]);
+        assert!(tensor_maps("k", &[]).unwrap().is_empty());
+        assert_eq!(
+            tensor_maps("k", &["argument 2"]).unwrap_err().to_string(),
+            "the IR of kernel `k` in this executable is damaged (1:11: expected `:`, found the end of the text); \
+             rebuild the program"
+        );
+    }
 }

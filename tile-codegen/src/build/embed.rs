@@ -41,13 +41,14 @@ pub(super) fn expression(
             entries,
             "        ::tile::embedded::Embedded {{\n            target: {:?},\n            bindings: &[{bindings}],\n            \
              variant: ::tile::embedded::Variant::{:?},\n            code: ::tile::embedded::EmbeddedCode::{code},\n            symbol: {:?},\n            launch: \
-             ::tile::embedded::launch({}, {}, {}),\n        }},",
+             ::tile::embedded::launch({}, {}, {}),\n            tensor_maps: &[{}],\n        }},",
             artifact.target,
             compiled.variant,
             artifact.symbol,
             launch.threads,
             launch.shared_bytes,
-            launch.scratch_bytes
+            launch.scratch_bytes,
+            artifact.tensor_maps.iter().map(|map| format!("{:?}, ", map.to_string())).collect::<String>()
         );
     }
     Ok(format!(
@@ -62,5 +63,41 @@ fn binding(name: &str, value: Binding) -> String {
         Binding::Elem(dtype) => {
             format!("({name:?}, ::tile::embedded::Binding::Elem(::tile::ir::DType::{dtype:?})), ")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Artifact;
+    use tile_ir::abi::Launch;
+    use tile_ir::tensor_map::TensorMap;
+    use tile_ir::{Variant, text};
+
+    fn embedded(tensor_maps: Vec<TensorMap>) -> String {
+        let artifact = Artifact {
+            target: "sm_90a".to_owned(),
+            symbol: "k".to_owned(),
+            code: Code::Ptx(String::new()),
+            launch: Launch { threads: 128, shared_bytes: 64, scratch_bytes: 0 },
+            tensor_maps,
+        };
+        let compiled = Compiled { artifact, bindings: Vec::new(), variant: Variant::General, level: None };
+        expression(&[compiled], |_, _| Ok(PathBuf::from("k.ptx"))).unwrap()
+    }
+
+    #[test]
+    fn tensor_maps_are_texts() {
+        let maps = [
+            "argument 0 : bf16 offset 0 [k stride 1 tile 64, m stride k tile 128] swizzle 128",
+            "argument 2 : f32 offset n - 8 [8 stride 1 tile 8] swizzle 0",
+        ];
+        let expression = embedded(maps.iter().map(|map| text::parse_tensor_map(map).unwrap()).collect());
+        let expected = format!(
+            "launch: ::tile::embedded::launch(128, 64, 0),\n            tensor_maps: &[{:?}, {:?}, ],",
+            maps[0], maps[1]
+        );
+        assert!(expression.contains(&expected), "{expression}");
+        assert!(embedded(Vec::new()).contains("tensor_maps: &[],"));
     }
 }

@@ -38,7 +38,6 @@ mod tests;
 pub use counters::{AccessCount, Counters};
 pub use fault::{Earlier, Fault, Memory, Operation, Problem};
 pub use flight::Timing;
-pub use tensor_map::{Swizzle, TENSOR_MAP_BYTES, TensorElement, TensorMap};
 
 use crate::emit::Ir;
 use crate::error::Error;
@@ -54,13 +53,16 @@ use inkwell::context::Context;
 use inkwell::execution_engine::ExecutionEngine;
 use instruction::Program;
 use std::ptr;
+use tensor_map::Encoded;
 use tile_ir::abi::KernelAbi;
+use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc, log, passes};
 
 /// A GPU kernel in this process.
 pub struct SimtKernel {
     code: Code,
     abi: KernelAbi,
+    tensor_maps: Vec<TensorMap>,
 }
 
 /// What a run did besides changing memory.
@@ -126,7 +128,7 @@ fn compile_changed(
     let (threads, shared_bytes) = (module.launch.threads, module.shared_bytes as usize);
     let gpu = Gpu { name: target.name, warp: target.warp };
     let code = Code::of(context, module.ir, gpu, threads, shared_bytes).map_err(refused)?;
-    Ok(SimtKernel { code, abi: KernelAbi::of(&instance) })
+    Ok(SimtKernel { code, abi: KernelAbi::of(&instance), tensor_maps: module.tensor_maps })
 }
 
 impl Code {
@@ -198,7 +200,8 @@ impl SimtKernel {
         self.code.geometry.threads
     }
 
-    /// Runs blocks `0..blocks`, one after the other, with asynchronous operations as late as they may be.
+    /// Runs blocks `0..blocks`, one after the other, with asynchronous operations as late as they may be. Tensor maps
+    /// are made here.
     ///
     /// # Safety
     /// The slots are as [`tile_ir::abi`] says for the kernel's instance, and tensors are as large as their
@@ -206,6 +209,9 @@ impl SimtKernel {
     ///
     /// # Errors
     /// The first fault.
+    ///
+    /// # Panics
+    /// If a driver would refuse a tensor map.
     pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, Fault> {
         // SAFETY: the caller vouches for the slots.
         unsafe { self.run_as(slots, blocks, Mode::default()) }
@@ -218,6 +224,9 @@ impl SimtKernel {
     ///
     /// # Errors
     /// The first fault.
+    ///
+    /// # Panics
+    /// As [`SimtKernel::run`].
     pub unsafe fn run_as(&self, slots: &[u64], blocks: u64, mode: Mode) -> Result<Trace, Fault> {
         let mut regions = global::tensors(&self.abi, slots);
         if self.abi.logs {
@@ -227,7 +236,18 @@ impl SimtKernel {
             let bytes = (log::HEADER_WORDS + capacity) * size_of::<u64>();
             regions.push(Region::new("the log", start, bytes, true));
         }
+        let maps = self.maps(slots);
+        let (before, log) = slots.split_at(self.abi.log_slot());
+        let addresses = maps.iter().map(Encoded::address);
+        let slots: Vec<u64> = before.iter().copied().chain(addresses).chain(log.iter().copied()).collect();
         // SAFETY: the slots are as the ABI says, and so are the regions.
-        unsafe { self.code.run(slots, regions, blocks, mode) }
+        unsafe { self.code.run(&slots, regions, blocks, mode) }
+    }
+
+    /// The tensor maps of a run, as a launch has a driver make them.
+    fn maps(&self, slots: &[u64]) -> Vec<Encoded> {
+        let bound = tile_ir::tensor_map::bind(&self.tensor_maps, &self.abi, slots);
+        let bound = bound.unwrap_or_else(|error| panic!("{error}"));
+        bound.iter().map(|map| Encoded::of(map).expect("verified: a bound map is checked")).collect()
     }
 }

@@ -8,7 +8,9 @@ use crate::simt::flight::{Combine, Order, Piece, Proxy};
 use crate::simt::host_module::WINDOW;
 use crate::simt::instruction::{Call, Operation, Then};
 use crate::simt::mbarrier::Attached;
-use crate::simt::tensor_map::{TENSOR_MAP_BYTES, TensorElement, TensorMap};
+use crate::simt::tensor_map::{decode, place};
+use tile_ir::DType;
+use tile_ir::tensor_map::{BoundMap, TENSOR_MAP_BYTES};
 
 /// Alignment of a box in shared memory.
 const BOX_ALIGNMENT: u64 = 128;
@@ -60,14 +62,14 @@ pub(super) fn find(name: &str) -> Option<Operation> {
     }
 }
 
-fn map_of(call: &Call<'_>, operand: usize, rank: usize) -> Result<TensorMap, Problem> {
+fn map_of(call: &Call<'_>, operand: usize, rank: usize) -> Result<BoundMap, Problem> {
     let address = call.word(operand);
     if !address.is_multiple_of(64) {
         return Err(Problem::Misaligned { alignment: 64, excess: address % 64 });
     }
     // SAFETY: the address is that of a kernel's parameter of so many bytes, for which the caller of the kernel vouches.
     let bytes = unsafe { &*(address as *const [u8; TENSOR_MAP_BYTES]) };
-    match TensorMap::decode(bytes) {
+    match decode(bytes) {
         Some(map) if map.extents.len() == rank => Ok(map),
         Some(map) => {
             Err(Problem::Misuse(format!("copies a tensor of rank {} as one of {rank}", map.extents.len())))
@@ -79,11 +81,11 @@ fn map_of(call: &Call<'_>, operand: usize, rank: usize) -> Result<TensorMap, Pro
 /// The pieces of a box at coordinates: from the address in the tensor, `None` outside it, to that in shared memory.
 fn pieces(
     block: &Block<'_>,
-    map: &TensorMap,
+    map: &BoundMap,
     shared: u64,
     coordinates: &[i64],
 ) -> Vec<(Option<u64>, u64, usize)> {
-    let element = map.element.bytes();
+    let element = map.elem.bytes();
     let inner = map.tile[0] as usize;
     let base = block.shared_address() as u64;
     let mut found = Vec::new();
@@ -93,7 +95,7 @@ fn pieces(
         for first in (0..inner * element).step_by(16) {
             // Within the 18-bit window the swizzle goes by addresses.
             let linear = shared - base + WINDOW + (line * inner * element + first) as u64;
-            let to = map.swizzle.place(linear) - WINDOW + base;
+            let to = place(map.swizzle, linear) - WINDOW + base;
             let inside = |byte: usize| {
                 let column = coordinates[0] + (byte / element) as i64;
                 row.filter(|_| (0..map.extents[0] as i64).contains(&column))
@@ -114,7 +116,7 @@ fn pieces(
 }
 
 /// The address of the tensor's first element on a line of the box; `None` if the line is outside.
-fn line_address(map: &TensorMap, coordinates: &[i64], mut line: usize) -> Option<u64> {
+fn line_address(map: &BoundMap, coordinates: &[i64], mut line: usize) -> Option<u64> {
     let mut address = map.address;
     let outer = coordinates.iter().zip(&map.tile).zip(&map.extents).skip(1).zip(&map.strides);
     for (((first, tile), extent), stride) in outer {
@@ -143,14 +145,15 @@ fn check_box(block: &Block<'_>, address: u64) -> Result<(), Problem> {
 }
 
 /// Where boxes narrower than their swizzle lie isn't said; the executor knows those that are as wide.
-fn check_width(map: &TensorMap) -> Result<(), Problem> {
-    let inner = u64::from(map.tile[0]) * map.element.bytes() as u64;
-    match map.swizzle.span() {
-        Some(span) if inner != span && map.box_bytes() as u64 != inner => Err(Problem::Misuse(format!(
-            "a box {inner} bytes wide with a swizzle of {span} isn't modelled: make it as wide as the swizzle"
-        ))),
-        _ => Ok(()),
+fn check_width(map: &BoundMap) -> Result<(), Problem> {
+    let inner = u64::from(map.tile[0]) * map.elem.bytes() as u64;
+    let span = map.swizzle.bytes();
+    if span == 0 || inner == span || map.box_bytes() as u64 == inner {
+        return Ok(());
     }
+    Err(Problem::Misuse(format!(
+        "a box {inner} bytes wide with a swizzle of {span} isn't modelled: make it as wide as the swizzle"
+    )))
 }
 
 fn to_shared(block: &mut Block<'_>, call: &Call<'_>, rank: usize) -> Result<Then, Problem> {
@@ -176,7 +179,7 @@ fn to_global(block: &mut Block<'_>, call: &Call<'_>, rank: usize, adds: bool) ->
     let inside = pieces
         .into_iter()
         .filter_map(|(global, shared, bytes)| Some(Piece { from: Some(shared), to: Some(global?), bytes }));
-    let combine = if adds { Some(addition(map.element)?) } else { None };
+    let combine = if adds { Some(addition(map.elem)?) } else { None };
     let moment = block.agents.next(block.number, Agent::Bulk(call.thread));
     let order = Order::of(call, Proxy::Asynchronous, inside.collect(), moment);
     let flight = block.issue(Order { combine, ..order })?;
@@ -184,15 +187,15 @@ fn to_global(block: &mut Block<'_>, call: &Call<'_>, rank: usize, adds: bool) ->
     Ok(Then::GoOn)
 }
 
-fn addition(element: TensorElement) -> Result<Combine, Problem> {
+fn addition(element: DType) -> Result<Combine, Problem> {
     match element {
-        TensorElement::U32 | TensorElement::I32 => Ok(|into, from| {
+        DType::U32 | DType::I32 => Ok(|into, from| {
             each(into, from, |a, b| u32::from_le_bytes(a).wrapping_add(u32::from_le_bytes(b)).to_le_bytes());
         }),
-        TensorElement::U64 => Ok(|into, from| {
+        DType::U64 => Ok(|into, from| {
             each(into, from, |a, b| u64::from_le_bytes(a).wrapping_add(u64::from_le_bytes(b)).to_le_bytes());
         }),
-        TensorElement::F32 => Ok(|into, from| {
+        DType::F32 => Ok(|into, from| {
             each(into, from, |a, b| (f32::from_le_bytes(a) + f32::from_le_bytes(b)).to_le_bytes());
         }),
         other => Err(Problem::Misuse(format!("adding to elements of type {other:?} isn't modelled"))),

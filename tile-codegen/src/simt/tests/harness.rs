@@ -2,11 +2,14 @@
 
 use crate::emit::{Features, Ir};
 use crate::simt::host_module::Gpu;
-use crate::simt::{Code, Fault, KERNEL, Mode, Problem, Region, TENSOR_MAP_BYTES, TensorMap, Timing, Trace};
+use crate::simt::tensor_map::Encoded;
+use crate::simt::{Code, Fault, KERNEL, Mode, Problem, Region, SimtKernel, Timing, Trace};
 use inkwell::context::Context;
 use inkwell::memory_buffer::MemoryBuffer;
 use std::fmt::Write;
 use std::ptr;
+use tile_ir::abi::KernelAbi;
+use tile_ir::tensor_map::{BoundMap, TensorMap};
 
 /// A hand-written kernel.
 pub(super) struct Kernel {
@@ -122,6 +125,11 @@ impl Kernel {
         Ok(Kernel { code: Code::of(context, ir, gpu, threads, SHARED_BYTES)? })
     }
 
+    /// The kernel as if it were emitted for an instance with this contract.
+    pub(super) fn emitted(self, abi: KernelAbi, tensor_maps: Vec<TensorMap>) -> SimtKernel {
+        SimtKernel { code: self.code, abi, tensor_maps }
+    }
+
     /// Runs blocks on arrays, named after the parameters.
     pub(super) fn run_blocks(
         &self,
@@ -136,7 +144,7 @@ impl Kernel {
     pub(super) fn run_with_maps(
         &self,
         arrays: &mut [Vec<u32>],
-        maps: &dyn Fn(&[u64]) -> Vec<TensorMap>,
+        maps: &dyn Fn(&[u64]) -> Vec<BoundMap>,
         blocks: u64,
         timing: Timing,
     ) -> Result<Trace, Fault> {
@@ -148,9 +156,9 @@ impl Kernel {
             .zip(&slots)
             .map(|((array, name), &start)| Region::new(name, start, array.len() * 4, true));
         let regions = regions.collect();
-        let maps = maps(&slots).into_iter().map(|map| Aligned(map.encode().expect("a legal map")));
-        let maps: Vec<Aligned> = maps.collect();
-        slots.extend(maps.iter().map(|map| map.0.as_ptr() as u64));
+        let maps: Vec<Encoded> =
+            maps(&slots).iter().map(|map| Encoded::of(map).expect("a legal map")).collect();
+        slots.extend(maps.iter().map(Encoded::address));
         slots.resize(8, 0);
         // SAFETY: there is a slot for each parameter, and the arrays are memory.
         unsafe { self.code.run(&slots, regions, blocks, Mode { timing, counted: true }) }
@@ -160,10 +168,6 @@ impl Kernel {
         self.run_blocks(arrays, 1, Timing::Late)
     }
 }
-
-/// A tensor map as a kernel's parameter.
-#[repr(align(64))]
-struct Aligned([u8; TENSOR_MAP_BYTES]);
 
 /// Words whose first lies at a multiple of 16 bytes, as tensors' do.
 pub(super) fn aligned(words: &[u32]) -> Vec<u32> {

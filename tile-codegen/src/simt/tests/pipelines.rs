@@ -2,9 +2,11 @@
 //! copies as late and as early as may be; without any one of their waits or arrivals they are not.
 
 use super::harness::{Kernel, aligned, words};
-use crate::simt::{Fault, Problem, Swizzle, TensorElement, TensorMap, Timing};
+use crate::simt::{Fault, Problem, Timing};
 use half::bf16;
 use std::fmt::Write;
+use tile_ir::DType;
+use tile_ir::tensor_map::{BoundMap, Swizzle};
 
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
 
@@ -161,9 +163,9 @@ mod specialized {
         let (a, a_words) = matrix(64, DEPTH, 31);
         let (b, b_words) = matrix(COLUMNS, DEPTH, 32);
         let mut arrays = [aligned(&a_words), aligned(&b_words), vec![0; 64 * COLUMNS]];
-        let map = |address: u64, rows: usize| TensorMap {
+        let map = |address: u64, rows: usize| BoundMap {
             address,
-            element: TensorElement::BF16,
+            elem: DType::BF16,
             extents: vec![DEPTH as u64, rows as u64],
             strides: vec![2 * DEPTH as u64],
             tile: vec![64, rows as u32],

@@ -1,7 +1,10 @@
 //! Bulk copies of tensors: boxes, swizzles, edges, mbarriers and groups.
 
 use super::harness::{Kernel, aligned, words};
-use crate::simt::{Fault, Memory, Problem, Swizzle, TensorElement, TensorMap, Timing};
+use crate::simt::{Fault, Memory, Problem, Timing};
+use tile_ir::abi::KernelAbi;
+use tile_ir::tensor_map::{BoundMap, MapAxis, Swizzle, TensorMap};
+use tile_ir::{DType, Dim, log, specialize, text, verify};
 
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
 const BARRIER: &str = "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)\n";
@@ -10,11 +13,11 @@ const COLUMNS: usize = 96;
 const ROWS: usize = 20;
 
 /// A matrix of 16-bit elements in the array of this number, in boxes of 8 rows.
-fn map(array: usize, width: u32, swizzle: Swizzle) -> impl Fn(&[u64]) -> Vec<TensorMap> {
+fn map(array: usize, width: u32, swizzle: Swizzle) -> impl Fn(&[u64]) -> Vec<BoundMap> {
     move |slots| {
-        vec![TensorMap {
+        vec![BoundMap {
             address: slots[array],
-            element: TensorElement::U16,
+            elem: DType::U16,
             extents: vec![COLUMNS as u64, ROWS as u64],
             strides: vec![COLUMNS as u64 * 2],
             tile: vec![width, 8],
@@ -77,7 +80,7 @@ fn load(width: u32, x: i32, y: i32) -> String {
 fn run(
     body: &str,
     arrays: &mut [Vec<u32>],
-    maps: &dyn Fn(&[u64]) -> Vec<TensorMap>,
+    maps: &dyn Fn(&[u64]) -> Vec<BoundMap>,
     timing: Timing,
 ) -> Result<(), Fault> {
     let threads = 32;
@@ -130,6 +133,49 @@ fn boxes_come_swizzled_and_zero_outside() {
             }
         }
     }
+}
+
+/// A kernel whose schedule has a map: columns 8.. of `%x`. Slots have no word of it.
+#[test]
+fn maps_are_made_of_the_schedules_and_the_arguments() {
+    let source = "kernel @k(%x: tensor<m x n x u16>, %y: mut tensor<m x n x u32>) {
+  %v = partition %y [4, 8] : mut partition<m x n x u32, [4, 8]>
+  %0 = constant 1 : i32
+  print 0 \"{0}\" %0
+}";
+    let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
+    let (abi, n) = (KernelAbi::of(&instance), Dim::size("n"));
+    assert_eq!(abi.sizes, ["m", "n"]);
+    let axes = vec![
+        MapAxis { extent: n.clone() - Dim::from(8), stride: Dim::from(1), tile: 64 },
+        MapAxis { extent: Dim::size("m"), stride: n, tile: 8 },
+    ];
+    let offset = Dim::from(8);
+    let map = TensorMap { argument: 0, elem: DType::U16, offset, axes, swizzle: Swizzle::None };
+    let parameters = "ptr addrspace(1) %x, ptr addrspace(1) %b, i64 %m, i64 %n, \
+                      ptr byval([128 x i8]) align 64 %map, ptr addrspace(1) %log";
+    let note = format!(
+        "  %note = getelementptr i64, ptr addrspace(1) %log, i32 {}\n  store i64 7, ptr addrspace(1) %note\n",
+        log::HEADER_WORDS
+    );
+    let body = format!("{}{READ}{}", load(64, 16, 15), leader("noting", &note));
+    let kernel = Kernel::with_parameters("sm_90a", 32, parameters, &body).emitted(abi, vec![map]);
+
+    let input = aligned(&words(ROWS * COLUMNS / 2, 6));
+    let (mut output, mut messages) = (vec![0u32; ROWS * COLUMNS], vec![0u64; log::HEADER_WORDS + 1]);
+    messages[log::CAPACITY] = 1;
+    let addresses = [input.as_ptr() as u64, output.as_mut_ptr() as u64];
+    let slots = [&addresses[..], &[ROWS as u64, COLUMNS as u64, messages.as_mut_ptr() as u64]].concat();
+    // SAFETY: the slots are those of the contract: two tensors of their shapes, two sizes and a log.
+    unsafe { kernel.run(&slots, 1) }.unwrap_or_else(|fault| panic!("{fault}"));
+
+    let (input, output) = (halves(&input), halves(&output));
+    for (row, column) in (0..8).flat_map(|row| (0..64).map(move |column| (row, column))) {
+        let inside = 15 + row < ROWS && 8 + 16 + column < COLUMNS;
+        let expected = if inside { input[(15 + row) * COLUMNS + 8 + 16 + column] } else { 0 };
+        assert_eq!(output[row * 64 + column], expected, "[{row}, {column}]");
+    }
+    assert_eq!(messages[log::HEADER_WORDS], 7);
 }
 
 fn fails(body: &str, width: u32, is_expected: impl Fn(&Problem) -> bool) {
@@ -199,9 +245,9 @@ fn boxes_of_every_rank() {
         let strides: Vec<u64> =
             (1..rank).map(|dimension| 4 * extents[..dimension].iter().product::<u64>()).collect();
         let map = |slots: &[u64]| {
-            vec![TensorMap {
+            vec![BoundMap {
                 address: slots[0],
-                element: TensorElement::U32,
+                elem: DType::U32,
                 extents: extents[..rank].to_vec(),
                 strides: strides.clone(),
                 tile: tile[..rank].to_vec(),
@@ -333,9 +379,9 @@ fn boxes_narrower_than_their_swizzle_are_not_modelled() {
 #[test]
 fn additions_to_global_memory() {
     let sums = |slots: &[u64]| {
-        vec![TensorMap {
+        vec![BoundMap {
             address: slots[1],
-            element: TensorElement::F32,
+            elem: DType::F32,
             extents: vec![16, 16],
             strides: vec![64],
             tile: vec![16, 16],
