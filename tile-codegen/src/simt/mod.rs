@@ -12,6 +12,7 @@
 //! reorder beyond the model.
 
 mod agents;
+mod arrays;
 mod barrier;
 mod block;
 mod collective;
@@ -35,6 +36,7 @@ mod tensor_map;
 #[cfg(test)]
 mod tests;
 
+pub use arrays::{Outcome, RunError};
 pub use counters::{AccessCount, Counters};
 pub use fault::{Earlier, Fault, Memory, Operation, Problem};
 pub use flight::Timing;
@@ -55,12 +57,15 @@ use inkwell::execution_engine::ExecutionEngine;
 use instruction::Program;
 use std::ptr;
 use tile_ir::abi::KernelAbi;
+use tile_ir::log::Site;
 use tile_ir::{Instance, TargetDesc, log, passes};
 
 /// A GPU kernel in this process.
 pub struct SimtKernel {
     code: Code,
     abi: KernelAbi,
+    /// What it prints and asserts.
+    sites: Vec<Site>,
 }
 
 /// What a run did besides changing memory.
@@ -126,7 +131,7 @@ fn compile_changed(
     let (threads, shared_bytes) = (module.launch.threads, module.shared_bytes as usize);
     let gpu = Gpu { name: target.name, warp: target.warp };
     let code = Code::of(context, module.ir, gpu, threads, shared_bytes).map_err(refused)?;
-    Ok(SimtKernel { code, abi: KernelAbi::of(&instance) })
+    Ok(SimtKernel { code, abi: KernelAbi::of(&instance), sites: log::sites(&instance) })
 }
 
 impl Code {
