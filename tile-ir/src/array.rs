@@ -5,6 +5,7 @@
 //! violation is a panic that names the invariant.
 
 mod lines;
+mod memory;
 mod movement;
 
 pub use lines::Combine;

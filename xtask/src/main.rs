@@ -1,4 +1,5 @@
-//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `budgets`, `docs`, `fuzz`, `gallery`, `passes`, `setup`.
+//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `budgets`, `docs`, `fuzz`, `gallery`, `passes`, `setup`,
+//! `sim`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
 
@@ -12,6 +13,7 @@ mod gallery;
 mod ops_page;
 mod passes;
 mod setup;
+mod sim;
 mod steps;
 mod test;
 mod tools;
@@ -32,6 +34,9 @@ cargo xtask <command>
   gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
   passes FILE.tir [NAME=VALUE…]  a kernel's IR after every pass, and what is known of its index values
   setup          only install what is missing (LLVM 22, ptxas, nvdisasm)
+  sim KERNEL [--target sm_90a] [--size m=128,n=64] [--early]  a kernel of the budgets' list, run thread by thread on
+                 the host as a GPU would, beside the evaluator: errors, bank conflicts, sectors of global memory,
+                 instructions; --early: asynchronous copies do their work at once
 
 Environment: TILE_DEVICE=cpu|reference|cuda:0 chooses the device of the demo.
 ";
@@ -54,6 +59,7 @@ fn main() -> ExitCode {
         ["gallery", "--check"] => gallery::check(),
         ["passes", file, parameters @ ..] => passes::print(file, parameters),
         ["setup"] => setup::all(),
+        ["sim", words @ ..] => sim::run(words),
         [] | ["help" | "-h" | "--help"] => {
             print!("{HELP}");
             Ok(())

@@ -141,11 +141,14 @@ mod tests {
         page().unwrap();
     }
 
+    /// Ops that schedules add and no kernel has.
+    const SCHEDULED: &[&str] = &["convert_layout"];
+
     #[test]
     fn every_op_has_a_use() {
         let listed: Vec<&str> = GROUPS.iter().flat_map(|group| group.right).map(|(op, _)| *op).collect();
-        let missing: Vec<String> =
-            kinds().map(|(name, _)| name).filter(|name| !listed.contains(&name.as_str())).collect();
+        let is_missing = |name: &String| ![&listed, SCHEDULED].concat().contains(&name.as_str());
+        let missing: Vec<String> = kinds().map(|(name, _)| name).filter(is_missing).collect();
         assert_eq!(missing, [""; 0]);
     }
 }

@@ -6,50 +6,28 @@
 //! instance, the target, and either the file's name, threads per block and bytes of shared memory that a launch
 //! gives, or `refused` and the reason.
 
+mod instances;
+
+use instances::label;
 use std::error::Error;
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tile_codegen::{Options, compile, compiler_version};
 use tile_ir::target::{Family, TARGETS};
-use tile_ir::{Binding, Instance, TargetDesc, specialize};
-
-/// The kernels beside those of the files.
-const KERNELS: &str = include_str!("kernels.rs");
+use tile_ir::{Instance, TargetDesc};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let folder = arguments.next().ok_or("usage: budgets FOLDER FILE.rs…")?;
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
-    let mut instances = Vec::new();
-    for file in arguments {
-        instances.extend(instances_of(&std::fs::read_to_string(&file)?, &file)?);
-    }
-    instances.extend(instances_of(KERNELS, "kernels.rs")?);
+    let instances = instances::all(arguments)?;
     println!("{}", compiler_version());
     for line in compile_all(&instances, folder) {
         println!("{}", line?);
     }
     Ok(())
-}
-
-/// The instances of the kernels at the top of a file.
-fn instances_of(source: &str, file: &str) -> Result<Vec<Instance>, Box<dyn Error>> {
-    let mut instances = Vec::new();
-    for item in syn::parse_file(source).map_err(|error| format!("{file}: {error}"))?.items {
-        let syn::Item::Fn(mut function) = item else { continue };
-        let Some(place) = function.attrs.iter().position(tile_frontend::is_kernel) else { continue };
-        let attribute = function.attrs.remove(place);
-        let tokens = attribute.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
-        let lowered =
-            tile_frontend::lower(tokens, function, file).map_err(|errors| format!("{file}: {errors}"))?;
-        for bindings in &lowered.instances {
-            instances.push(specialize(&lowered.kernel, bindings)?);
-        }
-    }
-    Ok(instances)
 }
 
 /// What the program says of every instance and target, in order; compiled by as many threads as there are processors.
@@ -93,17 +71,4 @@ fn compile_one(
     std::fs::write(&path, artifact.code.bytes()).map_err(|error| format!("{}: {error}", path.display()))?;
     let launch = artifact.launch;
     Ok(format!("{start}\t{file}\t{}\t{}", launch.threads, launch.shared_bytes))
-}
-
-/// `gemm(T=bf16, BM=128, BN=128, BK=64)`.
-fn label(instance: &Instance) -> String {
-    let mut label = format!("{}(", instance.name);
-    for (i, (name, value)) in instance.bindings().iter().enumerate() {
-        let separator = if i > 0 { ", " } else { "" };
-        let _ = match value {
-            Binding::Const(value) => write!(label, "{separator}{name}={value}"),
-            Binding::Elem(dtype) => write!(label, "{separator}{name}={dtype}"),
-        };
-    }
-    label + ")"
 }

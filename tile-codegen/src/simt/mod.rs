@@ -12,6 +12,7 @@
 //! reorder beyond the model.
 
 mod agents;
+mod arrays;
 mod barrier;
 mod block;
 mod collective;
@@ -35,6 +36,7 @@ mod tensor_map;
 #[cfg(test)]
 mod tests;
 
+pub use arrays::{Outcome, RunError};
 pub use counters::{AccessCount, Counters};
 pub use fault::{Earlier, Fault, Memory, Operation, Problem};
 pub use flight::Timing;
@@ -55,6 +57,7 @@ use instruction::Program;
 use std::ptr;
 use tensor_map::Encoded;
 use tile_ir::abi::KernelAbi;
+use tile_ir::log::Site;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc, log, passes};
 
@@ -62,6 +65,8 @@ use tile_ir::{Instance, TargetDesc, log, passes};
 pub struct SimtKernel {
     code: Code,
     abi: KernelAbi,
+    /// What it prints and asserts.
+    sites: Vec<Site>,
     tensor_maps: Vec<TensorMap>,
 }
 
@@ -128,6 +133,7 @@ fn compile_changed(
     let (threads, shared_bytes) = (module.launch.threads, module.shared_bytes as usize);
     let gpu = Gpu { name: target.name, warp: target.warp };
     let code = Code::of(context, module.ir, gpu, threads, shared_bytes).map_err(refused)?;
+    Ok(SimtKernel { code, abi: KernelAbi::of(&instance), sites: log::sites(&instance) })
     Ok(SimtKernel { code, abi: KernelAbi::of(&instance), tensor_maps: module.tensor_maps })
 }
 

@@ -2,7 +2,9 @@
 //! evaluator saw, and through every GPU back end.
 
 use crate::support::{Memory, close, compile_simt, instance, sample};
+use tile_codegen::simt::{Mode, RunError};
 use tile_codegen::{Options, jit};
+use tile_ir::abi::BindError;
 use tile_ir::array::Elements;
 use tile_ir::log::{self, Contents, Event, HEADER_WORDS};
 use tile_ir::{Array, DType, Instance, TargetDesc, interp};
@@ -117,6 +119,21 @@ fn says(b: usize) -> [Array; 3] {
     let x = Array::new(DType::F32, vec![n], Elements::Float(numbers.collect()));
     let h = Array::new(DType::F16, Vec::new(), Elements::Float(vec![-0.375]));
     [x, h, sample(DType::F32, &[n], 2)]
+}
+
+#[test]
+fn threads_run_on_arrays_as_the_evaluator_does() {
+    let instance = instance(SAYS, &[("B", 3)]);
+    let kernel = compile_simt(&instance, TargetDesc::named("gfx942").unwrap(), None);
+    let (mut expected, mut found) = (says(3), says(3));
+    let events = interp::run_logged(&instance, &mut expected).unwrap();
+    let outcome = kernel.run_on(&mut found, Mode::default()).unwrap();
+    assert_eq!((outcome.log.events, outcome.log.lost_words), (events, 0));
+    assert_eq!(found, expected);
+    let mut wrong = says(3);
+    wrong[2] = sample(DType::F32, &[5], 2);
+    let error = kernel.run_on(&mut wrong, Mode::default()).unwrap_err();
+    assert!(matches!(error, RunError::Bind(BindError::Conflict { .. })), "{error}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! any extents.
 
 use crate::gpu::check_for;
-use crate::support::{close, from_bytes, instance, run_native, run_simt, sample, to_bytes};
+use crate::support::{close, instance, run_native, run_simt, sample};
 use proptest::prelude::*;
 use std::fmt::Write;
 use tile_codegen::Options;
@@ -500,5 +500,5 @@ kernel @words(%seed: u64, %x: tensor<n x u64>, %y: mut tensor<n x u64>) {
     interp::run(&instance, &mut expected).unwrap();
     assert_eq!(run_native(&instance, &arguments, &Options::default())[2], expected[2]);
     assert_eq!(run_simt(&instance, &arguments, None)[2], expected[2]);
-    assert_eq!(from_bytes(DType::U64, &[n], &to_bytes(&expected[2])), expected[2]);
+    assert_eq!(Array::from_bytes(DType::U64, &[n], &expected[2].to_bytes()), expected[2]);
 }

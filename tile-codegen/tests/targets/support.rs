@@ -4,7 +4,6 @@ use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Error, Options, jit, simt};
 use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
-use tile_ir::round::{decode, encode};
 use tile_ir::{Array, Binding, DType, Instance, TargetDesc, Type, Variant, interp, specialize, text, verify};
 
 /// The instance of a kernel text with const parameters bound.
@@ -14,40 +13,6 @@ pub(crate) fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
     let kernel = text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
     specialize(&kernel, &bindings).unwrap_or_else(|error| panic!("{error}\n{source}"))
-}
-
-/// An array as it lies in memory.
-pub(crate) fn to_bytes(array: &Array) -> Vec<u8> {
-    let dtype = array.dtype();
-    match array.elements() {
-        Elements::Int(values) => {
-            values.iter().flat_map(|v| v.to_le_bytes()[..dtype.bytes()].to_vec()).collect()
-        }
-        Elements::Float(values) => {
-            values.iter().flat_map(|&v| encode(dtype, v).to_le_bytes()[..dtype.bytes()].to_vec()).collect()
-        }
-    }
-}
-
-/// The array that lies in memory.
-pub(crate) fn from_bytes(dtype: DType, shape: &[usize], bytes: &[u8]) -> Array {
-    let words = bytes.chunks_exact(dtype.bytes());
-    let int = |word: &[u8]| {
-        let mut wide = [0u8; 16];
-        wide[..word.len()].copy_from_slice(word);
-        tile_ir::array::wrap_int(dtype, i128::from_le_bytes(wide))
-    };
-    let float = |word: &[u8]| {
-        let mut wide = [0u8; 8];
-        wide[..word.len()].copy_from_slice(word);
-        decode(dtype, u64::from_le_bytes(wide))
-    };
-    let elements = if dtype.is_float() {
-        Elements::Float(words.map(float).collect())
-    } else {
-        Elements::Int(words.map(int).collect())
-    };
-    Array::new(dtype, shape.to_vec(), elements)
 }
 
 /// Arguments in memory as the ABI has them, between guard words.
@@ -69,7 +34,7 @@ impl Memory {
     /// For a launch that says how blocks share tiles.
     pub(crate) fn shared(instance: &Instance, arguments: &[Array], sharing: Sharing) -> Memory {
         let words = |array: &Array| -> Vec<u64> {
-            let mut bytes = to_bytes(array);
+            let mut bytes = array.to_bytes();
             bytes.resize(bytes.len().next_multiple_of(8).max(8), 0xff);
             let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
             GUARD.into_iter().chain(words).chain(GUARD).collect()
@@ -96,7 +61,7 @@ impl Memory {
             let (words, after) = rest.split_at(rest.len() - GUARD.len());
             assert!(before == GUARD && after == GUARD, "the kernel wrote outside its arguments");
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            from_bytes(array.dtype(), array.shape(), &bytes[..array.len() * array.dtype().bytes()])
+            Array::from_bytes(array.dtype(), array.shape(), &bytes[..array.len() * array.dtype().bytes()])
         };
         like.iter().zip(&self.arguments).map(read).collect()
     }

@@ -198,13 +198,12 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
     let pipelines = Pipelines::of(&instance, target, threads);
     let threads = match threads {
         Some(threads) => threads,
-        None if !pipelines.is_empty() => {
-            Threads::of(pipelines.consumers() * u64::from(target.warp), target)
-        }
+        None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
         None => Threads::chosen(&instance, target),
     };
     let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads, &pipelines));
-    let (accesses, products) = (accesses(&instance), products::products(&instance, target, threads, &pipelines));
+    let (accesses, products) =
+        (accesses(&instance), products::products(&instance, target, threads, &pipelines));
     let mut distributions = HashMap::new();
     let instance = instance.rewrite("layouts", |kernel| {
         distributions = Layouts::assign(kernel, threads, (&accesses, &products, &pipelines));

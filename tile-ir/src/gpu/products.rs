@@ -81,7 +81,12 @@ impl Product {
     }
 
     /// A product whose rows are shared by warpgroups.
-    fn of_warpgroups(kernel: &Kernel, data: &OpData, target: &TargetDesc, threads: Threads) -> Option<Product> {
+    fn of_warpgroups(
+        kernel: &Kernel,
+        data: &OpData,
+        target: &TargetDesc,
+        threads: Threads,
+    ) -> Option<Product> {
         let instruction = *suited(kernel, data, target.warpgroup_matrix).next()?;
         let fragment = instruction.fragment(Operand::Accumulator);
         let warpgroup_bits = threads.warps.ilog2().saturating_sub(fragment.input_bits(Dim::Warp));

@@ -44,7 +44,7 @@ pub(super) fn compile() -> Result<List, String> {
 }
 
 /// The sources of the examples, by their names in the workspace.
-fn sources() -> Result<Vec<PathBuf>, String> {
+pub(crate) fn sources() -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for example in EXAMPLES {
         let folder = Path::new("examples").join(example).join("src");

@@ -2,7 +2,8 @@
 //! Level Matrix Instructions").
 //!
 //! The product has no intrinsic: the emitter calls a declaration, `tile.wgmma.m64n{N}k{K}.{f32|s32}.{A}.{B}` and
-//! then `.ss.{ka|ma}.{kb|nb}` or, with A in registers, `.rs.{kb|nb}`. What it gives is computed at once, since nobody
+//! then `.ss.{ka|ma}.{kb|nb}` or, with A in registers, `.rs.{kb|nb}`; so is the wait that passes sums on,
+//! `tile.wgmma.wait.{f32|s32}.{N}`. What it gives is computed at once, since nobody
 //! may write its operands before somebody waited: they stay in flight till then.
 
 use super::{Matrix, Sum, multiply};
@@ -60,6 +61,15 @@ pub(in crate::simt) fn find_intrinsic(name: &str) -> Option<Operation> {
 
 /// The declarations.
 pub(in crate::simt) fn find(name: &str) -> Option<Operation> {
+    if let Some(sums) = name.strip_prefix("tile.wgmma.wait.") {
+        let count: usize = sums.split_once('.')?.1.parse().ok()?;
+        return Operation::alone(move |block, call| {
+            let over = block.threads[call.thread as usize].queues.products.wait(0);
+            block.land_each(over, call.thread);
+            (0..count).for_each(|sum| call.give_word(sum, call.word(sum)));
+            Ok(Then::GoOn)
+        });
+    }
     let product = product(name.strip_prefix("tile.wgmma.m64n")?)?;
     Operation::together(Party::Warpgroup, move |block, calls| product.run(block, calls))
 }

@@ -5,7 +5,7 @@ mod coverage;
 
 use crate::accuracy::{BOUNDS, PAIR_BOUNDS};
 use crate::kernels::{elementwise, reduction};
-use crate::support::{from_bytes, instance, run_native, run_simt};
+use crate::support::{instance, run_native, run_simt};
 use coverage::{Covered, covered_by};
 use serde_json::Value;
 use tile_codegen::Options;
@@ -25,7 +25,7 @@ fn numbers(value: &Value) -> Vec<u64> {
 fn array(dtype: DType, shape: &[usize], bits: &Value) -> Array {
     let bytes: Vec<u8> =
         numbers(bits).iter().flat_map(|bits| bits.to_le_bytes()[..dtype.bytes()].to_vec()).collect();
-    from_bytes(dtype, shape, &bytes)
+    Array::from_bytes(dtype, shape, &bytes)
 }
 
 /// What the evaluator, the native code and simulated threads make of the arguments.

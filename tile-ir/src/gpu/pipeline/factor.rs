@@ -52,7 +52,8 @@ impl Uses {
         let region = kernel.region(kernel.op(for_op).regions[0]);
         let data = kernel.op(product);
         let (before, after) = (data.operands[2], data.results[0]);
-        let (Some(param), Some(&end)) = (region.params.iter().position(|&param| param == before), region.ops.last())
+        let (Some(param), Some(&end)) =
+            (region.params.iter().position(|&param| param == before), region.ops.last())
         else {
             return false;
         };
@@ -81,8 +82,15 @@ pub(super) fn of_loop(
             let major = if copyable.inner == depth { Major::Depth } else { Major::Other };
             let is_straight = major == Major::Depth || copyable.tile.element == TRANSPOSED_BYTES as u64;
             let is_whole = axes.iter().all(|&axis| axis == copyable.inner || axis == copyable.outer);
-            (is_straight && is_whole)
-                .then_some(Factor { product, operand, load, copyable, major, values, blocks })
+            (is_straight && is_whole).then_some(Factor {
+                product,
+                operand,
+                load,
+                copyable,
+                major,
+                values,
+                blocks,
+            })
         };
         match (factor(0), factor(1)) {
             (left, Some(right)) => left.into_iter().chain([right]).collect(),
@@ -121,7 +129,8 @@ fn origin(
             Op::Permute(permutation) => axes = axes.map(|axis| permutation[axis]),
             Op::Reshape(_) => {
                 let (from, to) = (shape_of(kernel, data.operands[0])?, shape_of(kernel, value)?);
-                let long = |shape: &[u64]| (0..shape.len()).filter(|&axis| shape[axis] > 1).collect::<Vec<_>>();
+                let long =
+                    |shape: &[u64]| (0..shape.len()).filter(|&axis| shape[axis] > 1).collect::<Vec<_>>();
                 let (before, after) = (long(&from), long(&to));
                 if before.iter().map(|&axis| from[axis]).ne(after.iter().map(|&axis| to[axis])) {
                     return None;

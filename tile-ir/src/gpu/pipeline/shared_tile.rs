@@ -46,7 +46,8 @@ pub struct SharedTile {
 impl SharedTile {
     fn of(rows: u64, columns: u64, element: u64) -> Option<SharedTile> {
         let swizzles = [Swizzle::Bytes128, Swizzle::Bytes64, Swizzle::Bytes32];
-        let swizzle = swizzles.into_iter().find(|swizzle| (columns * element).is_multiple_of(swizzle.bytes()))?;
+        let swizzle =
+            swizzles.into_iter().find(|swizzle| (columns * element).is_multiple_of(swizzle.bytes()))?;
         let fits = rows.is_multiple_of(PATTERN_ROWS) && rows <= MOST_ROWS;
         fits.then_some(SharedTile { rows, panels: columns * element / swizzle.bytes(), swizzle, element })
     }
@@ -75,9 +76,7 @@ impl SharedTile {
     /// a warpgroup counts from there.
     pub fn offset(&self, row: u64, column: u64) -> u64 {
         let panel = column / self.panel_columns();
-        panel * self.panel_bytes()
-            + row * self.swizzle.bytes()
-            + column % self.panel_columns() * self.element
+        panel * self.panel_bytes() + row * self.swizzle.bytes() + column % self.panel_columns() * self.element
     }
 }
 
@@ -106,11 +105,17 @@ impl Numbers<'_> {
         let view = self.kernel.ty(load.view).as_partition().expect("verified: a view");
         let source = Source::of(self.kernel, self.kernel.definition(load.view)?.operands[0]);
         let argument = self.kernel.params().iter().position(|&param| param == source.argument)?;
-        if view.tensor.mutable || !source.selections.is_empty() || !load.pad.is_none_or(|pad| self.is_zero(pad)) {
+        if view.tensor.mutable
+            || !source.selections.is_empty()
+            || !load.pad.is_none_or(|pad| self.is_zero(pad))
+        {
             return None;
         }
-        let extents: Vec<u64> =
-            view.tile.iter().map(|dim| dim.as_const().expect("an instance's tile extents are numbers") as u64).collect();
+        let extents: Vec<u64> = view
+            .tile
+            .iter()
+            .map(|dim| dim.as_const().expect("an instance's tile extents are numbers") as u64)
+            .collect();
         let inner = *Access::of(self.kernel, (&self.divisors, &self.facts), op).order.first()?;
         let mut long = (0..extents.len()).filter(|&axis| extents[axis] > 1 && axis != inner);
         let (outer, None) = (long.next()?, long.next()) else { return None };

@@ -142,7 +142,9 @@ impl Search<'_> {
         let data = self.kernel.op(owner);
         let carried = Carried::of(&data.op)?;
         let position = self.kernel.region(region).params.iter().position(|&other| other == param);
-        let Some(i) = position.expect("the region has it").checked_sub(carried.param) else { return Some(()) };
+        let Some(i) = position.expect("the region has it").checked_sub(carried.param) else {
+            return Some(());
+        };
         let end = *self.kernel.region(region).ops.last().expect("verified: a loop's region yields");
         self.found.values.insert(data.results[i]);
         self.number(data.operands[carried.operand + i])?;

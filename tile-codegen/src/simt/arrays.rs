@@ -1,0 +1,97 @@
+//! Kernels run on arrays, as the evaluator runs them: the arguments are laid out in memory, and read back.
+
+use super::{Fault, Mode, SimtKernel, Trace};
+use tile_ir::Array;
+use tile_ir::abi::{Argument, BindError};
+use tile_ir::gpu::TENSOR_ALIGNMENT;
+use tile_ir::log::{self, Contents};
+
+/// Words of the log of a kernel that prints or asserts.
+const LOG_WORDS: usize = 1 << 16;
+
+/// What a run on arrays gives, besides what it leaves in them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// What the run did besides changing memory.
+    pub trace: Trace,
+    /// What the kernel said.
+    pub log: Contents,
+}
+
+/// Why a run on arrays isn't one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The arrays don't fit the kernel.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The kernel did something that it mustn't.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
+/// A tensor begins at a multiple of so many bytes, as those of device allocators do: what is counted of accesses doesn't
+/// depend on the host's allocator.
+const LINE_BYTES: usize = 256;
+
+/// Bytes of a tensor.
+#[derive(Clone, Copy)]
+#[repr(align(256))]
+struct Line([u8; LINE_BYTES]);
+
+const _: () = assert!(align_of::<Line>() == LINE_BYTES && LINE_BYTES as u64 >= TENSOR_ALIGNMENT);
+
+fn lines(array: &Array) -> Vec<Line> {
+    let line = |chunk: &[u8]| {
+        let mut line = Line([0xff; LINE_BYTES]);
+        line.0[..chunk.len()].copy_from_slice(chunk);
+        line
+    };
+    array.to_bytes().chunks(LINE_BYTES).map(line).collect()
+}
+
+impl SimtKernel {
+    /// Runs every block on arrays, one per argument (scalars have rank 0); mutable tensors are updated in place.
+    ///
+    /// # Errors
+    /// Where the shapes don't fit, and the first fault, which leaves the arrays as they were.
+    ///
+    /// # Panics
+    /// If an argument's format isn't the declared one, or there are too few.
+    pub fn run_on(&self, arguments: &mut [Array], mode: Mode) -> Result<Outcome, RunError> {
+        let declared = &self.abi.arguments;
+        assert_eq!(arguments.len(), declared.len(), "every argument is given");
+        for (argument, declared) in arguments.iter().zip(declared) {
+            let (Argument::Tensor { dtype, .. } | Argument::Scalar { dtype, .. }) = declared;
+            assert_eq!(argument.dtype(), *dtype, "arguments have the declared formats");
+        }
+        let is_tensor = |argument: &Argument| matches!(argument, Argument::Tensor { .. });
+        let tensors = arguments.iter().zip(declared).filter(|(_, declared)| is_tensor(declared));
+        let shapes: Vec<&[usize]> = tensors.map(|(array, _)| array.shape()).collect();
+        let bound = self.abi.bind(&shapes)?;
+        let mut memory: Vec<Vec<Line>> = arguments.iter().map(lines).collect();
+        let slot = |(lines, declared): (&mut Vec<Line>, &Argument)| match declared {
+            Argument::Tensor { .. } => lines.as_mut_ptr() as u64,
+            Argument::Scalar { .. } => word(&lines[0]),
+        };
+        let mut slots: Vec<u64> = memory.iter_mut().zip(declared).map(slot).collect();
+        slots.extend(bound.slots());
+        let mut log = if self.abi.logs { log::empty(LOG_WORDS) } else { Vec::new() };
+        slots.extend(self.abi.logs.then_some(log.as_mut_ptr() as u64));
+        // SAFETY: there is a slot for everything that the ABI lists, and tensors have the shapes that are bound.
+        let trace = unsafe { self.run_as(&slots, bound.blocks() as u64, mode) }?;
+        for ((array, lines), declared) in arguments.iter_mut().zip(&memory).zip(declared) {
+            if let Argument::Tensor { mutable: true, .. } = declared {
+                let bytes: Vec<u8> = lines.iter().flat_map(|line| line.0).collect();
+                let bytes = &bytes[..array.len() * array.dtype().bytes()];
+                *array = Array::from_bytes(array.dtype(), array.shape(), bytes);
+            }
+        }
+        Ok(Outcome { trace, log: log::decode(&self.sites, &log) })
+    }
+}
+
+/// A scalar's slot.
+fn word(line: &Line) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = line.0;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
+}
