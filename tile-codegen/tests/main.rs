@@ -33,6 +33,8 @@ mod lines;
 mod messages;
 #[path = "targets/movement.rs"]
 mod movement;
+#[path = "targets/pipelines.rs"]
+mod pipelines;
 #[path = "targets/prefetch.rs"]
 mod prefetch;
 #[path = "targets/random/mod.rs"]

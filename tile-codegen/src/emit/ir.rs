@@ -235,7 +235,9 @@ impl<'c> Ir<'c> {
 
     /// A pointer as an i64: in an address space of its own, from where that begins.
     pub(crate) fn address(&self, pointer: PointerValue<'c>) -> IntValue<'c> {
-        self.builder.build_ptr_to_int(pointer, self.context.i64_type(), "").expect("the builder is positioned")
+        self.builder
+            .build_ptr_to_int(pointer, self.context.i64_type(), "")
+            .expect("the builder is positioned")
     }
 
     /// A pointer into the shared memory of a block as one into that of its cluster.

@@ -106,7 +106,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The first byte of a tile in a stage, from the beginning of shared memory, an i32.
-    pub(super) fn tile_in_ring(&self, pipeline: &Pipeline, copy: &TileCopy, stage: IntValue<'c>) -> IntValue<'c> {
+    pub(super) fn tile_in_ring(
+        &self,
+        pipeline: &Pipeline,
+        copy: &TileCopy,
+        stage: IntValue<'c>,
+    ) -> IntValue<'c> {
         let ir = self.ir;
         let stage = ir.mul(stage, self.i32(pipeline.stage_bytes));
         ir.add(stage, self.i32(pipeline.ring + copy.offset))

@@ -43,13 +43,10 @@ pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
     let (producer, mut consumer) = (emitter(Role::Producer), emitter(Role::Consumer));
     let ir = consumer.ir;
     consumer.prepare_barriers();
-    let is_producer =
-        ir.icmp(IntPredicate::UGE, consumer.thread, consumer.i32(consumer.thread_count()));
-    let begins = |emitter: &Emitter<'a, 'c>| ir.icmp(
-        IntPredicate::EQ,
-        emitter.thread,
-        emitter.i32(emitter.thread_count()),
-    );
+    let is_producer = ir.icmp(IntPredicate::UGE, consumer.thread, consumer.i32(consumer.thread_count()));
+    let begins = |emitter: &Emitter<'a, 'c>| {
+        ir.icmp(IntPredicate::EQ, emitter.thread, emitter.i32(emitter.thread_count()))
+    };
     let produce = || {
         producer.resize_registers();
         // One thread issues copies; the others of its warpgroup have nothing to do.
@@ -111,9 +108,7 @@ impl<'c> Emitter<'_, 'c> {
         let left = (REGISTERS - PRODUCER_REGISTERS * WARPGROUP) / consumers;
         let (direction, registers) = match self.role {
             Role::Producer => ("dec", PRODUCER_REGISTERS),
-            Role::All | Role::Consumer => {
-                ("inc", left.min(MOST_REGISTERS) / REGISTER_STEP * REGISTER_STEP)
-            }
+            Role::All | Role::Consumer => ("inc", left.min(MOST_REGISTERS) / REGISTER_STEP * REGISTER_STEP),
         };
         let name = format!("llvm.nvvm.setmaxnreg.{direction}.sync.aligned.u32");
         self.ir.intrinsic(&name, &[], &[self.i32(registers).into()]);

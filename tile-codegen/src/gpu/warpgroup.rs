@@ -15,8 +15,8 @@ use inkwell::values::IntValue;
 use tile_ir::gpu::Product;
 use tile_ir::gpu::pipeline::{Major, RingFactor, SharedTile};
 use tile_ir::kernel::OpData;
-use tile_ir::tensor_map::Swizzle;
 use tile_ir::target::MatrixInstruction;
+use tile_ir::tensor_map::Swizzle;
 use tile_ir::{OpId, ValueId};
 use tile_layout::linear::Operand;
 
@@ -112,7 +112,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let end = self.instance.region(data.regions[0]).ops.last();
         let end = self.instance.op(*end.expect("verified: a loop's region yields"));
         let place = end.operands.iter().position(|&operand| operand == sum);
-        Some(Running { fill, product, result: data.results[place.expect("scheduled: the loop yields the sums")] })
+        Some(Running {
+            fill,
+            product,
+            result: data.results[place.expect("scheduled: the loop yields the sums")],
+        })
     }
 
     /// Waits for a product that went on to the end of its loop.

@@ -133,8 +133,8 @@ fn compile_changed(
     let (threads, shared_bytes) = (module.launch.threads, module.shared_bytes as usize);
     let gpu = Gpu { name: target.name, warp: target.warp };
     let code = Code::of(context, module.ir, gpu, threads, shared_bytes).map_err(refused)?;
-    Ok(SimtKernel { code, abi: KernelAbi::of(&instance), sites: log::sites(&instance) })
-    Ok(SimtKernel { code, abi: KernelAbi::of(&instance), tensor_maps: module.tensor_maps })
+    let (abi, sites) = (KernelAbi::of(&instance), log::sites(&instance));
+    Ok(SimtKernel { code, abi, sites, tensor_maps: module.tensor_maps })
 }
 
 impl Code {

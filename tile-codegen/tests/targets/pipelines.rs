@@ -1,0 +1,131 @@
+//! Loops whose tiles are copied ahead of warpgroups that multiply them, on simulated threads: every way in which a factor
+//! may lie in memory, edges that are masked, fewer turns than stages and more, in both orders of asynchronous work.
+
+use crate::support::{Memory, close, instance, sample};
+use tile_codegen::simt::{self, Mode, Timing};
+use tile_ir::gpu::schedule;
+use tile_ir::{Array, DType, Instance, TargetDesc, interp, passes};
+
+/// The arguments after a run on simulated threads of sm_90a; `threads` is how many threads a block must have.
+fn run(instance: &Instance, arguments: &[Array], threads: u32, timing: Timing) -> Vec<Array> {
+    let target = TargetDesc::named("sm_90a").unwrap();
+    let scheduled = schedule(passes::optimize(instance.clone()), target, None);
+    assert!(!scheduled.pipelines().is_empty(), "{} has no pipeline", instance.name);
+    let kernel = simt::compile(instance, target, None).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(kernel.threads(), threads, "threads of a block of {}", instance.name);
+    let memory = Memory::of(instance, arguments);
+    let mode = Mode { timing, counted: false };
+    // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
+    let result = unsafe { kernel.run_as(&memory.slots, memory.blocks, mode) };
+    result.unwrap_or_else(|error| panic!("{error} in {} ({timing:?})", instance.name));
+    memory.arrays(arguments)
+}
+
+fn check(source: &str, constants: &[(&str, usize)], arguments: &[Array], threads: u32, tolerance: f64) {
+    let instance = instance(source, constants);
+    let mut expected = arguments.to_vec();
+    interp::run(&instance, &mut expected).unwrap();
+    for timing in [Timing::Late, Timing::Early] {
+        let actual = run(&instance, arguments, threads, timing);
+        for (actual, expected) in actual.iter().zip(&expected) {
+            close(actual, expected, tolerance, &format!("{timing:?} {source}"));
+        }
+    }
+}
+
+/// c = a·b, with views of the factors that make matrices of them.
+fn matmul([dtype, sum]: [DType; 2], a: &str, b: &str, [m, n, k]: [usize; 3]) -> String {
+    let zero = |dtype: DType| if dtype.is_float() { "0.0" } else { "0" };
+    let step = 16 / dtype.bytes();
+    format!(
+        "kernel @matmul(%a: tensor<{a_type} x {dtype}>, %b: tensor<{b_type} x {dtype}>, %c: mut tensor<m x n x {sum}>) \
+         where \"m % {step} == 0\": rem(m, {step}) eq 0, \"n % {step} == 0\": rem(n, {step}) eq 0, \
+         \"k % {step} == 0\": rem(k, {step}) eq 0 {{
+  %va = partition %a [{a_tile}] : partition<{a_type} x {dtype}, [{a_tile}]>
+  %vb = partition %b [{b_tile}] : partition<{b_type} x {dtype}, [{b_tile}]>
+  %vc = partition %c [{m}, {n}] : mut partition<m x n x {sum}, [{m}, {n}]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant {pad} : {dtype}
+  %none = constant {none} : {sum}
+  %zero = splat %none : tile<{m} x {n} x {sum}>
+  %0 = constant 0 : index
+  %end = extent ceil_div(k, {k}) : index
+  %sum = for %p = %0 to %end carry (%acc = %zero) : tile<{m} x {n} x {sum}> {{
+    %la = load_masked %va[{a_index}] pad %pad : tile<{a_loaded} x {dtype}>
+    %lb = load_masked %vb[{b_index}] pad %pad : tile<{b_loaded} x {dtype}>
+{turns}    %next = mma {ta}, {tb}, %acc : tile<{m} x {n} x {sum}>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+",
+        a_type = if a == "mk" { "m x k" } else { "k x m" },
+        b_type = if b == "kn" { "k x n" } else { "n x k" },
+        a_tile = if a == "mk" { format!("{m}, {k}") } else { format!("{k}, {m}") },
+        b_tile = if b == "kn" { format!("{k}, {n}") } else { format!("{n}, {k}") },
+        a_loaded = if a == "mk" { format!("{m} x {k}") } else { format!("{k} x {m}") },
+        b_loaded = if b == "kn" { format!("{k} x {n}") } else { format!("{n} x {k}") },
+        a_index = if a == "mk" { "%i, %p" } else { "%p, %i" },
+        b_index = if b == "kn" { "%p, %j" } else { "%j, %p" },
+        turns = [
+            if a == "mk" { String::new() } else { format!("    %ta = permute %la [1, 0] : tile<{m} x {k} x {dtype}>\n") },
+            if b == "kn" { String::new() } else { format!("    %tb = permute %lb [1, 0] : tile<{k} x {n} x {dtype}>\n") },
+        ]
+        .concat(),
+        ta = if a == "mk" { "%la" } else { "%ta" },
+        tb = if b == "kn" { "%lb" } else { "%tb" },
+        pad = zero(dtype),
+        none = zero(sum),
+    )
+}
+
+fn product(
+    [dtype, sum]: [DType; 2],
+    a: &str,
+    b: &str,
+    tile: [usize; 3],
+    [m, n, k]: [usize; 3],
+    threads: u32,
+) {
+    let source = matmul([dtype, sum], a, b, tile);
+    let a_shape = if a == "mk" { [m, k] } else { [k, m] };
+    let b_shape = if b == "kn" { [k, n] } else { [n, k] };
+    let arguments = [sample(dtype, &a_shape, 1), sample(dtype, &b_shape, 2), sample(sum, &[m, n], 3)];
+    check(&source, &[], &arguments, threads, 0.0);
+}
+
+const HALF: [DType; 2] = [DType::BF16, DType::F32];
+
+#[test]
+fn factors_of_either_direction() {
+    for a in ["mk", "km"] {
+        for b in ["kn", "nk"] {
+            product(HALF, a, b, [64, 64, 64], [72, 136, 200], 256);
+        }
+    }
+}
+
+#[test]
+fn rows_shorter_and_longer_than_a_swizzle() {
+    product(HALF, "mk", "kn", [64, 32, 32], [64, 40, 96], 256);
+    product(HALF, "mk", "nk", [64, 16, 16], [64, 16, 80], 256);
+    product([DType::F16, DType::F32], "km", "kn", [128, 128, 32], [136, 128, 64], 384);
+    product(HALF, "mk", "kn", [64, 96, 64], [64, 96, 128], 256);
+}
+
+#[test]
+fn two_warpgroups_share_the_rows() {
+    product(HALF, "mk", "kn", [128, 128, 64], [136, 136, 584], 384);
+    product(HALF, "km", "nk", [256, 64, 32], [264, 64, 64], 384);
+}
+
+#[test]
+fn integers_by_their_rows() {
+    product([DType::I8, DType::I32], "mk", "nk", [64, 32, 64], [80, 48, 144], 256);
+    product([DType::U8, DType::I32], "mk", "nk", [128, 64, 128], [128, 64, 128], 384);
+}
+
+#[test]
+fn no_turns_at_all() {
+    product(HALF, "mk", "kn", [64, 64, 64], [64, 64, 0], 256);
+}
