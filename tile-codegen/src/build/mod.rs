@@ -190,7 +190,7 @@ impl Output<'_> {
             Variant::Aligned.of(instance).map_or_else(|| optimized.clone(), passes::optimize)
         });
         for target in targets.iter().filter(|target| target.family != Family::Cpu) {
-            let scheduled = gpu::schedule(Instance::clone(&aligned), target, None);
+            let scheduled = crate::gpu::scheduled(&aligned, target);
             let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
             write(&path, gpu::print(&scheduled).as_bytes())?;
             self.warnings.extend(scheduled.remarks().iter().map(|remark| match remark.loc.is_known() {

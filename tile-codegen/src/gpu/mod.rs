@@ -46,7 +46,7 @@ use region::Emitter;
 use roles::Role;
 use shared::SharedPlan;
 use tile_ir::abi::{KernelAbi, Launch};
-use tile_ir::gpu::{Scheduled, schedule};
+use tile_ir::gpu::{Scheduled, schedule, schedule_leaving};
 use tile_ir::target::Family;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc};
@@ -108,9 +108,7 @@ impl<'c> Module<'c> {
         threads: Option<u32>,
         places: Places,
     ) -> Result<Module<'c>, Error> {
-        let scheduled = schedule(instance.clone(), target, threads);
-        registers::check(&scheduled, target)?;
-        let plan = SharedPlan::of(&scheduled, target)?;
+        let (scheduled, plan) = planned(instance, target, threads)?;
         let backend = backend(target.family);
         let machine = (backend.machine)(target.name)?;
         let ir = Ir::new(context, &instance.name, FEATURES);
@@ -122,6 +120,35 @@ impl<'c> Module<'c> {
         let tensor_maps = scheduled.tensor_maps().to_vec();
         Ok(Module { ir, launch, shared_bytes, tensor_maps, machine, backend })
     }
+}
+
+/// The schedule of an instance, and what lies where in shared memory. Pipelines take what nothing else needs: where
+/// they don't leave enough they are made smaller, or not at all.
+///
+/// # Errors
+/// Where the instance doesn't fit the target without any pipeline.
+fn planned(
+    instance: &Instance,
+    target: &TargetDesc,
+    threads: Option<u32>,
+) -> Result<(Scheduled, SharedPlan), Error> {
+    let mut scheduled = schedule(instance.clone(), target, threads);
+    loop {
+        let plan = registers::check(&scheduled, target).and_then(|()| SharedPlan::of(&scheduled, target));
+        let scratch_bytes = match plan {
+            Ok(plan) => return Ok((scheduled, plan)),
+            Err(error) if scheduled.pipelines().is_empty() => return Err(error),
+            Err(Error::SharedMemory { needed, .. }) => needed - scheduled.pipelines().bytes(),
+            Err(_) => u64::MAX,
+        };
+        scheduled = schedule_leaving(instance.clone(), target, threads, scratch_bytes);
+    }
+}
+
+/// The schedule that an instance is compiled with; of one that doesn't fit, that which doesn't.
+pub(crate) fn scheduled(instance: &Instance, target: &TargetDesc) -> Scheduled {
+    let planned = planned(instance, target, None);
+    planned.map_or_else(|_| schedule(instance.clone(), target, None), |(scheduled, _)| scheduled)
 }
 
 /// Compiles an instance for a GPU.

@@ -76,18 +76,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let mut sums = self.tile(data.operands[2]).values(self.slots(result));
         let starts_at_zero = self.tile(data.operands[2]).uniform().is_some_and(is_zero);
         let blocks = self.blocks(result, instruction);
+        let steps = (0..depth).step_by(instruction.shape.k as usize);
+        let steps = steps.flat_map(|k| blocks.iter().map(move |block| (k, block)));
+        // Elements in registers are made before the fence: between instructions they would make these wait.
+        let steps: Vec<_> = steps
+            .map(|(k, block)| (k, block, self.left_operands(&left, instruction, (block.row, k))))
+            .collect();
         ir.intrinsic("llvm.nvvm.wgmma.fence.sync.aligned", &[], &[]);
-        for k in (0..depth).step_by(instruction.shape.k as usize) {
+        for (k, block, a) in steps {
             let adds = self.i32(u64::from(k != 0 || !starts_at_zero));
             let b = self.descriptor(&right_factor, 0, k);
-            for block in &blocks {
-                let a = self.left_operands(&left, instruction, (block.row, k));
-                let name = name_of(instruction, block.columns(), &left, right_factor.major);
-                let own: Vec<Value<'c>> = block.slots.iter().map(|&slot| sums[slot]).collect();
-                let operands = [a, vec![b.into(), adds.into()], own].concat();
-                let next = declared::call(ir, &name, &operands, block.slots.len());
-                block.slots.iter().zip(next).for_each(|(&slot, next)| sums[slot] = next);
-            }
+            let name = name_of(instruction, block.columns(), &left, right_factor.major);
+            let own: Vec<Value<'c>> = block.slots.iter().map(|&slot| sums[slot]).collect();
+            let operands = [a, vec![b.into(), adds.into()], own].concat();
+            let next = declared::call(ir, &name, &operands, block.slots.len());
+            block.slots.iter().zip(next).for_each(|(&slot, next)| sums[slot] = next);
         }
         ir.intrinsic("llvm.nvvm.wgmma.commit_group.sync.aligned", &[], &[]);
         let fill = &self.pipeline(right.pipeline).fills[right.fill];

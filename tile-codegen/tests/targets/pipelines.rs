@@ -129,3 +129,83 @@ fn integers_by_their_rows() {
 fn no_turns_at_all() {
     product(HALF, "mk", "kn", [64, 64, 64], [64, 64, 0], 256);
 }
+
+/// The sums change places through more shared memory than a pipeline leaves at first.
+#[test]
+fn a_pipeline_makes_room() {
+    let source = matmul(HALF, "mk", "nk", [128, 128, 64]);
+    let source = source.replace(
+        "  store_masked %vc, %sum\n",
+        "  %turned = permute %sum [1, 0] : tile<128 x 128 x f32>\n  %bits = flip %turned axis 1 : tile<128 x 128 x f32>\n  store_masked %vc, %bits\n",
+    );
+    let arguments = [
+        sample(DType::BF16, &[128, 200], 1),
+        sample(DType::BF16, &[128, 200], 2),
+        sample(DType::F32, &[128, 128], 3),
+    ];
+    check(&source, &[], &arguments, 384, 0.0);
+}
+
+/// Softmax without the division, so that what is compared doesn't depend on its rounding.
+const ATTENTION: &str = "\
+kernel @attention(%q: tensor<h x s x 64 x bf16>, %k: tensor<h x t x 64 x bf16>, %v: tensor<h x t x 64 x bf16>, %o: mut tensor<h x s x 64 x f32>) {
+  %vq = partition %q [1, 128, 64] : partition<h x s x 64 x bf16, [1, 128, 64]>
+  %vk = partition %k [1, 64, 64] : partition<h x t x 64 x bf16, [1, 64, 64]>
+  %vv = partition %v [1, 64, 64] : partition<h x t x 64 x bf16, [1, 64, 64]>
+  %vo = partition %o [1, 128, 64] : mut partition<h x s x 64 x f32, [1, 128, 64]>
+  %h, %i, %j = block_index %vo : index, index, index
+  %pad = constant 0.0 : bf16
+  %zero = constant 0.0 : f32
+  %0 = constant 0 : index
+  %tq = load_masked %vq[%h, %i, %0] pad %pad : tile<1 x 128 x 64 x bf16>
+  %query = reshape %tq : tile<128 x 64 x bf16>
+  %none = splat %zero : tile<128 x 64 x f32>
+  %end = extent ceil_div(t, 64) : index
+  %sum = for %p = %0 to %end carry (%acc = %none) : tile<128 x 64 x f32> {
+    %tk = load_masked %vk[%h, %p, %0] pad %pad : tile<1 x 64 x 64 x bf16>
+    %tv = load_masked %vv[%h, %p, %0] pad %pad : tile<1 x 64 x 64 x bf16>
+    %key = reshape %tk : tile<64 x 64 x bf16>
+    %value = reshape %tv : tile<64 x 64 x bf16>
+    %turned = permute %key [1, 0] : tile<64 x 64 x bf16>
+    %start = splat %zero : tile<128 x 64 x f32>
+    %scores = mma %query, %turned, %start : tile<128 x 64 x f32>
+    %most = reduce max %scores axis 1 : tile<128 x 1 x f32>
+    %all = broadcast %most : tile<128 x 64 x f32>
+    %less = sub %scores, %all : tile<128 x 64 x f32>
+    %weights = exp2 %less : tile<128 x 64 x f32>
+    %narrow = cast %weights : tile<128 x 64 x bf16>
+    %next = mma %narrow, %value, %acc : tile<128 x 64 x f32>
+    yield %next
+  }
+  %out = reshape %sum : tile<1 x 128 x 64 x f32>
+  store_masked %vo, %out
+}
+";
+
+#[test]
+fn weights_stay_in_registers() {
+    let [heads, queries, keys] = [2, 136, 200];
+    let arguments = [
+        sample(DType::BF16, &[heads, queries, 64], 1),
+        sample(DType::BF16, &[heads, keys, 64], 2),
+        sample(DType::BF16, &[heads, keys, 64], 3),
+        sample(DType::F32, &[heads, queries, 64], 4),
+    ];
+    check(ATTENTION, &[], &arguments, 384, 1e-2);
+}
+
+/// Blocks that go from tile to tile: the ring goes on where the tile before left it.
+#[test]
+fn tiles_of_one_block_share_a_ring() {
+    let source = matmul(HALF, "mk", "kn", [64, 64, 64]);
+    let (before, rest) = source.split_once("  %i, %j = block_index").unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    let body = rest.strip_suffix("}\n").unwrap();
+    let source = format!("{before}  tiles %vc row_major {{\n  %i, %j = block_index %vc : index, index\n{body}  }}\n}}\n");
+    let arguments = [
+        sample(DType::BF16, &[136, 328], 1),
+        sample(DType::BF16, &[328, 200], 2),
+        sample(DType::F32, &[136, 200], 3),
+    ];
+    check(&source, &[], &arguments, 256, 0.0);
+}

@@ -27,9 +27,6 @@ use factor::{Factor, Uses};
 use shared_tile::{Copyable, Numbers};
 use std::collections::{HashMap, HashSet};
 
-/// Shared memory that is left for what consumers exchange, in bytes.
-const SCRATCH_BYTES: u64 = 33 * 1024;
-
 /// Fewer stages are none: a copy must go on while a tile is read.
 const LEAST_STAGES: u64 = 2;
 
@@ -47,6 +44,9 @@ const MOST_CONSUMERS: u64 = 2;
 
 /// Bytes of an mbarrier.
 const BARRIER_BYTES: u64 = 8;
+
+/// Room for the mbarriers of a ring, in bytes.
+const BARRIERS_BYTES: u64 = 1024;
 
 /// A loop whose tiles are copied ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,12 +147,23 @@ pub struct Pipelines {
 }
 
 impl Pipelines {
-    /// The pipelines of an optimized instance's kernel, in blocks of so many consumers if that is given.
-    pub(super) fn of(kernel: &Kernel, target: &TargetDesc, threads: Option<Threads>) -> Pipelines {
-        Pipelines::found(kernel, target, threads).unwrap_or_default()
+    /// The pipelines of an optimized instance's kernel, in blocks of so many consumers if that is given, with so much
+    /// shared memory left for what consumers exchange.
+    pub(super) fn of(
+        kernel: &Kernel,
+        target: &TargetDesc,
+        threads: Option<Threads>,
+        scratch_bytes: u64,
+    ) -> Pipelines {
+        Pipelines::found(kernel, target, threads, scratch_bytes).unwrap_or_default()
     }
 
-    fn found(kernel: &Kernel, target: &TargetDesc, threads: Option<Threads>) -> Option<Pipelines> {
+    fn found(
+        kernel: &Kernel,
+        target: &TargetDesc,
+        threads: Option<Threads>,
+        scratch_bytes: u64,
+    ) -> Option<Pipelines> {
         let ops = kernel.walk();
         if target.warpgroup_matrix.is_empty() || ops.iter().any(|&op| kernel.op(op).op == Op::While) {
             return None;
@@ -164,10 +175,11 @@ impl Pipelines {
         let loops: Vec<(OpId, Vec<Factor>)> =
             loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target))).collect();
         let consumers = consumers(loops.iter().flat_map(|(_, factors)| factors), threads)?;
+        let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes);
         let mut found = Pipelines { consumers, ..Pipelines::default() };
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
             let keeps_running = |product| uses.carries_sums(kernel, for_op, product);
-            found.add(for_op, &factors, u64::from(target.shared_bytes), &keeps_running);
+            found.add(for_op, &factors, available, &keeps_running);
         }
         if found.is_empty() {
             return None;
@@ -182,13 +194,13 @@ impl Pipelines {
         &mut self,
         for_op: OpId,
         factors: &[Factor],
-        shared_bytes: u64,
+        available: u64,
         keeps_running: &dyn Fn(OpId) -> bool,
     ) {
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
         let stage_bytes: u64 = factors.iter().map(tile_bytes).sum();
         let ring = self.bytes().next_multiple_of(TILE_ALIGNMENT);
-        let stages = (shared_bytes.saturating_sub(ring + SCRATCH_BYTES) / stage_bytes).min(MOST_STAGES);
+        let stages = (available.saturating_sub(ring + BARRIERS_BYTES) / stage_bytes).min(MOST_STAGES);
         if stages < LEAST_STAGES {
             return;
         }
