@@ -12,7 +12,7 @@ use tile_ir::abi::{Argument, Bound, KernelAbi};
 use tile_ir::log::{Event, Site, sites};
 use tile_ir::{Array, Instance, Variant, interp};
 
-/// What a run has shown.
+/// What a run has shown. Costs are added up per op.
 pub(crate) struct Report {
     title: String,
     blocks: usize,
@@ -66,7 +66,7 @@ pub(crate) fn run(instance: &Instance, options: &Options) -> Result<Report, Stri
         times,
         outputs: compare(&abi, &found, &expected, tolerance(instance)),
         messages: Messages { sites: sites(instance), found: outcome.log.events, expected: events },
-        counters: outcome.trace.counters.unwrap_or_default(),
+        counters: outcome.trace.counters.unwrap_or_default().per_op(),
     })
 }
 
@@ -84,11 +84,12 @@ fn taken(instance: &Instance, abi: &KernelAbi, bound: &Bound) -> (Variant, Insta
     codes.next().unwrap_or_else(|| (Variant::General, instance.clone()))
 }
 
-/// `gemm(T=bf16, BM=128) on sm_90a, aligned, m = 256, n = 256`.
+/// `gemm(T=bf16, BM=128) of kernels.rs on sm_90a, aligned, m = 256, n = 256`.
 fn title(instance: &Instance, options: &Options, variant: Variant, sizes: &Sizes) -> String {
     let early = if options.timing == Timing::Early { ", early" } else { "" };
     let sizes: String = sizes.iter().map(|(name, size)| format!(", {name} = {size}")).collect();
-    format!("{} on {}, {}{early}{sizes}", label(instance), options.target, variant.name())
+    let (kernel, file, target) = (label(instance), &instance.file, options.target);
+    format!("{kernel} of {file} on {target}, {}{early}{sizes}", variant.name())
 }
 
 fn compare(abi: &KernelAbi, found: &[Array], expected: &[Array], tolerance: f64) -> Vec<Comparison> {

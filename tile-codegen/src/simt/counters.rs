@@ -155,6 +155,27 @@ fn sectors(lanes: &[(u64, u64)]) -> u64 {
     sectors.len() as u64
 }
 
+impl Counters {
+    /// The costs with instructions added up that are the same, of as many bytes, for the same op: an op on a tile is many.
+    #[must_use]
+    pub fn per_op(&self) -> Counters {
+        let mut accesses: Vec<AccessCount> = Vec::new();
+        for access in &self.accesses {
+            let key = |it: &AccessCount| (it.place, it.shared, it.bytes);
+            let same = |it: &&mut AccessCount| it.name == access.name && key(it) == key(access);
+            match accesses.iter_mut().find(same) {
+                None => accesses.push(access.clone()),
+                Some(sum) => {
+                    sum.warps += access.warps;
+                    sum.parts += access.parts;
+                    sum.least += access.least;
+                }
+            }
+        }
+        Counters { accesses, instructions: self.instructions.clone() }
+    }
+}
+
 impl fmt::Display for Counters {
     /// Two tables: accesses with what they took per warp, and instructions.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -181,7 +202,8 @@ impl fmt::Display for Counters {
 
 #[cfg(test)]
 mod tests {
-    use super::{sectors, turns};
+    use super::{AccessCount, Counters, sectors, turns};
+    use tile_ir::Loc;
 
     fn lanes(count: u64, bytes: u64, address: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
         (0..count).map(|lane| (address(lane), bytes)).collect()
@@ -198,6 +220,25 @@ mod tests {
         assert_eq!(turns(&lanes(32, 16, |lane| 16 * lane)), 4);
         assert_eq!(turns(&lanes(32, 16, |lane| 128 * lane)), 32);
         assert_eq!(turns(&lanes(32, 2, |lane| 2 * lane)), 1);
+    }
+
+    #[test]
+    fn instructions_of_an_op_are_added_up() {
+        let access = |name: &str, line, bytes, warps, parts| AccessCount {
+            name: name.to_owned(),
+            place: Loc { line, column: 1 },
+            shared: true,
+            bytes,
+            warps,
+            parts,
+            least: warps,
+        };
+        let accesses =
+            vec![access("load", 1, 4, 2, 3), access("store", 1, 4, 2, 2), access("load", 1, 4, 5, 9)];
+        let others = [access("load", 1, 8, 1, 1), access("load", 2, 4, 1, 1)];
+        let counters = Counters { accesses: [accesses, others.to_vec()].concat(), ..Counters::default() };
+        let expected = vec![access("load", 1, 4, 7, 12), access("store", 1, 4, 2, 2)];
+        assert_eq!(counters.per_op().accesses, [expected, others.to_vec()].concat());
     }
 
     #[test]
