@@ -46,6 +46,8 @@ pub(super) struct Entry<'c> {
     pub(super) thread: IntValue<'c>,
     /// The block's number, an i64.
     pub(super) block: IntValue<'c>,
+    /// How many blocks there are, an i64, on targets whose blocks share the places of a grid.
+    pub(super) blocks: Option<IntValue<'c>>,
     /// The first byte of shared memory.
     pub(super) shared: PointerValue<'c>,
 }
@@ -89,6 +91,8 @@ pub(super) struct Device {
     calling_convention: u32,
     thread: &'static str,
     block: &'static str,
+    /// How many blocks there are, where code asks for it.
+    blocks: Option<&'static str>,
     barrier: &'static str,
     /// The operand of the barrier intrinsic, where it has one.
     barrier_number: Option<u64>,
@@ -124,6 +128,7 @@ pub(super) const NVPTX: Device = Device {
     calling_convention: 71,
     thread: "llvm.nvvm.read.ptx.sreg.tid.x",
     block: "llvm.nvvm.read.ptx.sreg.ctaid.x",
+    blocks: Some("llvm.nvvm.read.ptx.sreg.nctaid.x"),
     barrier: "llvm.nvvm.barrier.cta.sync.aligned.all",
     barrier_number: Some(0),
     part_barrier: Some("llvm.nvvm.barrier.cta.sync.aligned.count"),
@@ -151,6 +156,7 @@ pub(super) const AMDGPU: Device = Device {
     calling_convention: 91,
     thread: "llvm.amdgcn.workitem.id.x",
     block: "llvm.amdgcn.workgroup.id.x",
+    blocks: None,
     barrier: "llvm.amdgcn.s.barrier",
     barrier_number: None,
     part_barrier: None,
@@ -301,6 +307,7 @@ impl Device {
             log,
             thread: self.number(ir, self.thread),
             block: ir.resize(self.number(ir, self.block), 64, false),
+            blocks: self.blocks.map(|blocks| ir.resize(self.number(ir, blocks), 64, false)),
             shared: self.shared_memory(ir, symbol, resources),
         }
     }

@@ -185,7 +185,7 @@ fn emit(
     let emitter =
         |role| Emitter::new(ir, scheduled, (device, target), plan, (entry.clone(), role), source.as_ref());
     if scheduled.pipelines().is_empty() {
-        emitter(Role::All).ops(scheduled.body());
+        emitter(Role::All).body();
     } else {
         roles::emit(emitter);
     }

@@ -42,6 +42,9 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) tile_index: Vec<IntValue<'c>>,
     /// How blocks share tiles, in a persistent kernel.
     shared_tiles: Option<Shared<'c>>,
+    /// The block's number and the number of blocks, where blocks share the places of the grid.
+    first_place: IntValue<'c>,
+    blocks: Option<IntValue<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     pub(super) pending: Pending,
@@ -94,6 +97,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             tile_index: block.clone(),
             block,
             shared_tiles: entry.tiles,
+            first_place: entry.block,
+            blocks: entry.blocks,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             pending: Pending::default(),
             role,
@@ -191,6 +196,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
         refine: impl FnOnce(IntValue<'c>) -> IntValue<'c>,
     ) -> IntValue<'c> {
         if self.depth == 0 { value } else { refine(self.dialect.opaque(self.ir, value, uniform)) }
+    }
+
+    /// Emits the kernel's body, for every place of the grid that the block has.
+    pub(super) fn body(&mut self) {
+        let body = self.scheduled.body();
+        let (Some(order), Some(blocks)) = (self.scheduled.order(), self.blocks) else {
+            self.ops(body);
+            return;
+        };
+        let space = self.instance.grid_space().expect("scheduled: a grid is shared");
+        let space: Vec<_> = space.iter().map(|dim| self.dim(dim)).collect();
+        let ir = self.ir;
+        let places = space.iter().fold(ir.i64(1), |places, &extent| ir.mul(places, extent));
+        let rings = self.rings();
+        let initial = self.ring_values(&rings);
+        self.pending = Pending::unknown();
+        ir.for_loop((self.first_place, places, blocks), &initial, |number, states| {
+            self.set_rings(&rings, states);
+            self.tile_index = ir.tile_index(order, &space, number);
+            self.block = self.tile_index.clone();
+            self.depth += 1;
+            self.ops(body);
+            self.depth -= 1;
+            self.ring_values(&rings)
+        });
     }
 
     /// Emits a region's ops; gives the operands of its `yield`.

@@ -52,13 +52,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.scheduled.pipelines().of_loop(op).expect("the loop is a pipeline")
     }
 
+    /// All pipelines.
+    pub(super) fn rings(&self) -> Vec<OpId> {
+        self.scheduled.pipelines().loops().map(|(pipeline, _)| pipeline).collect()
+    }
+
     /// The pipelines that are a loop, or stand in it.
     pub(super) fn rings_of(&self, op: OpId) -> Vec<OpId> {
         if self.role == Role::All {
             return Vec::new();
         }
         let inside = self.instance.walk_in(self.instance.op(op).regions[0]);
-        let loops = self.scheduled.pipelines().loops().map(|(pipeline, _)| pipeline);
+        let loops = self.rings().into_iter();
         loops.filter(|pipeline| *pipeline == op || inside.contains(pipeline)).collect()
     }
 

@@ -40,7 +40,7 @@ const REGISTER_STEP: u64 = 8;
 
 /// Emits the programs of both roles.
 pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
-    let (producer, mut consumer) = (emitter(Role::Producer), emitter(Role::Consumer));
+    let (mut producer, mut consumer) = (emitter(Role::Producer), emitter(Role::Consumer));
     let ir = consumer.ir;
     consumer.prepare_barriers();
     let is_producer = ir.icmp(IntPredicate::UGE, consumer.thread, consumer.i32(consumer.thread_count()));
@@ -50,21 +50,16 @@ pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
     let produce = || {
         producer.resize_registers();
         // One thread issues copies; the others of its warpgroup have nothing to do.
-        ir.if_then(begins(&producer), || run(producer));
+        ir.if_then(begins(&producer), || producer.body());
         Vec::new()
     };
     let consume = || {
         consumer.resize_registers();
         consumer.find_warpgroup();
-        run(consumer);
+        consumer.body();
         Vec::new()
     };
     ir.if_else(is_producer, produce, consume);
-}
-
-fn run(mut emitter: Emitter<'_, '_>) {
-    let body = emitter.scheduled.body();
-    emitter.ops(body);
 }
 
 impl<'c> Emitter<'_, 'c> {

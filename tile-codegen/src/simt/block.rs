@@ -71,6 +71,8 @@ pub(super) struct Thread {
 /// A block in progress.
 pub(super) struct Block<'g> {
     pub(super) number: u64,
+    /// How many blocks run.
+    pub(super) blocks: u64,
     pub(super) geometry: Geometry,
     pub(super) timing: Timing,
     /// The thread that runs.
@@ -236,6 +238,8 @@ impl Block<'_> {
 /// What a block begins with.
 pub(super) struct Start<'g> {
     pub(super) number: u64,
+    /// How many blocks run.
+    pub(super) blocks: u64,
     pub(super) geometry: Geometry,
     pub(super) timing: Timing,
     pub(super) program: &'g Program,
@@ -258,6 +262,7 @@ impl<'g> Block<'g> {
         let clocks = Clock::of_block(start.number as u32, start.geometry.threads);
         Block {
             number: start.number,
+            blocks: start.blocks,
             geometry: start.geometry,
             timing: start.timing,
             running: 0,

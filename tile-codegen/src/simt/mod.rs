@@ -184,6 +184,7 @@ impl Code {
             let offset = memory.as_ptr().align_offset(SHARED_ALIGNMENT);
             let start = Start {
                 number,
+                blocks,
                 geometry: self.geometry,
                 timing,
                 program: &self.program,

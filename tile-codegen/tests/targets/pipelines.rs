@@ -201,7 +201,9 @@ fn tiles_of_one_block_share_a_ring() {
     let (before, rest) = source.split_once("  %i, %j = block_index").unwrap();
     let (_, rest) = rest.split_once('\n').unwrap();
     let body = rest.strip_suffix("}\n").unwrap();
-    let source = format!("{before}  tiles %vc row_major {{\n  %i, %j = block_index %vc : index, index\n{body}  }}\n}}\n");
+    let source = format!(
+        "{before}  tiles %vc row_major {{\n  %i, %j = block_index %vc : index, index\n{body}  }}\n}}\n"
+    );
     let arguments = [
         sample(DType::BF16, &[136, 328], 1),
         sample(DType::BF16, &[328, 200], 2),

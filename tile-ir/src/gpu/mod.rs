@@ -16,6 +16,7 @@ mod layouts;
 pub mod pipeline;
 mod print;
 mod products;
+mod share;
 mod swizzled;
 mod ways;
 
@@ -28,10 +29,12 @@ pub use ways::Way;
 
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
+use crate::schedule::TileOrder;
 use crate::specialize::Instance;
 use crate::target::TargetDesc;
 use crate::tensor_map::TensorMap;
@@ -87,7 +90,7 @@ impl Threads {
 /// Extents of a tile of an instance as numbers; `None` for what isn't a tile.
 fn shape_of(kernel: &Kernel, value: ValueId) -> Option<Vec<u64>> {
     let Type::Tile(tile) = kernel.ty(value) else { return None };
-    let extent = |dim: &crate::Dim| dim.as_const().expect("an instance's tile extents are numbers") as u64;
+    let extent = |dim: &Dim| dim.as_const().expect("an instance's tile extents are numbers") as u64;
     Some(tile.shape.iter().map(extent).collect())
 }
 
@@ -116,6 +119,7 @@ pub struct Scheduled {
     ways: HashMap<OpId, Way>,
     staged: HashMap<OpId, OpId>,
     pipelines: Pipelines,
+    order: Option<TileOrder<Dim>>,
     remarks: Vec<Remark>,
 }
 
@@ -140,6 +144,11 @@ impl Scheduled {
     /// The loops whose tiles are copied ahead.
     pub fn pipelines(&self) -> &Pipelines {
         &self.pipelines
+    }
+
+    /// The order in which blocks share the places of the grid; `None` where each has one.
+    pub fn order(&self) -> Option<&TileOrder<Dim>> {
+        self.order.as_ref()
     }
 
     /// How the elements of a tile lie in the threads.
@@ -226,8 +235,20 @@ pub fn schedule_leaving(
     });
     let ways = ways::ways(&instance, &distributions, target);
     let staged = ways::staged(&instance, &ways, &products);
+    let order = share::order(&instance, &pipelines);
     let remarks = remarks(&instance, target, &products);
-    Scheduled { instance, threads, distributions, accesses, products, ways, staged, pipelines, remarks }
+    Scheduled {
+        instance,
+        threads,
+        distributions,
+        accesses,
+        products,
+        ways,
+        staged,
+        pipelines,
+        order,
+        remarks,
+    }
 }
 
 fn remarks(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Product>) -> Vec<Remark> {

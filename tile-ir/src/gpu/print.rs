@@ -34,6 +34,9 @@ pub fn print(scheduled: &Scheduled) -> String {
             scheduled.pipelines.producers()
         );
     }
+    if let Some(order) = scheduled.order() {
+        let _ = writeln!(text, "; blocks share the tiles, {order}");
+    }
     let note = |value: ValueId| {
         if scheduled.pipelines.holds(value) {
             let copy = definitions.get(&value).and_then(|&op| scheduled.pipelines.copy(op));

@@ -15,6 +15,7 @@ pub(super) fn nvidia(name: &str) -> Option<Operation> {
     match name {
         "read.ptx.sreg.tid.x" => number(|block| u64::from(block.running)),
         "read.ptx.sreg.ctaid.x" => number(|block| block.number),
+        "read.ptx.sreg.nctaid.x" => number(|block| block.blocks),
         "read.ptx.sreg.ntid.x" => number(|block| u64::from(block.geometry.threads)),
         "read.ptx.sreg.laneid" => number(|block| u64::from(block.running % block.geometry.warp)),
         "read.ptx.sreg.tid.y" | "read.ptx.sreg.tid.z" | "read.ptx.sreg.cluster.ctarank" => number(|_| 0),
