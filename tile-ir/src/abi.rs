@@ -143,6 +143,8 @@ pub struct Launch {
     pub shared_bytes: u32,
     /// Scratch memory per CPU thread, in bytes.
     pub scratch_bytes: u64,
+    /// Whether blocks go on to further places of the grid, so that no more are needed than run at once.
+    pub shares_grid: bool,
 }
 
 /// Arguments that don't fit a kernel.

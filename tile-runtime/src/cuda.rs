@@ -14,6 +14,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tensor_maps::Encoded;
+use tile_ir::abi::Launch;
 use tile_ir::tensor_map::BoundMap;
 
 /// A GPU and its stream.
@@ -25,7 +26,7 @@ pub(crate) struct Context {
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     /// Loaded functions by the address of their PTX text and their symbol. Modules live as long as the context.
-    functions: Mutex<HashMap<(usize, String), usize>>,
+    functions: Mutex<HashMap<(usize, String), Function>>,
     tensor_maps: Mutex<Encoded>,
 }
 
@@ -37,6 +38,15 @@ pub(crate) struct Parameters<'p> {
     pub(crate) maps: &'p [BoundMap],
     /// The slot of the log.
     pub(crate) log: Option<u64>,
+}
+
+/// A loaded function.
+#[derive(Clone, Copy)]
+struct Function {
+    /// The driver's handle, as a number.
+    handle: usize,
+    /// How many of its blocks run at once on the whole GPU.
+    blocks_at_once: u32,
 }
 
 /// What the name of an NVIDIA target says: `sm_80` is for compute capability 8.0 and every later one, `sm_90a` for
@@ -184,7 +194,8 @@ impl Context {
             })?;
         // Every thread that launches needs the context, also where the function is known already.
         self.context.bind_to_thread().map_err(|error| self.error(action(), &error))?;
-        let function = self.function(text, symbol, launch.shared_bytes)?;
+        let function = self.function(text, symbol, *launch)?;
+        let blocks = if launch.shares_grid { blocks.min(function.blocks_at_once) } else { blocks };
         let maps = self.encoded(parameters.maps)?;
         let slots = parameters.slots.iter().map(address_of);
         let mut parameters: Vec<*mut c_void> =
@@ -198,7 +209,7 @@ impl Context {
         // convention (checked against the kernel's ABI by `Launch`), each outlives the call, which copies it.
         unsafe {
             result::launch_kernel(
-                function as sys::CUfunction,
+                function.handle as sys::CUfunction,
                 (blocks, 1, 1),
                 (launch.threads, 1, 1),
                 launch.shared_bytes,
@@ -231,7 +242,7 @@ impl Context {
     }
 
     /// The function of a PTX text, loaded once.
-    fn function(&self, ptx: &'static str, symbol: &str, shared_bytes: u32) -> Result<usize> {
+    fn function(&self, ptx: &'static str, symbol: &str, launch: Launch) -> Result<Function> {
         let key = (ptx.as_ptr() as usize, symbol.to_owned());
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&function) = functions.get(&key) {
@@ -245,14 +256,23 @@ impl Context {
         let module = unsafe { result::module::load_data(text.as_ptr().cast()) }.map_err(failed)?;
         // SAFETY: the module was loaded above.
         let function = unsafe { result::module::get_function(module, name) }.map_err(failed)?;
-        if shared_bytes > 48 * 1024 {
+        if launch.shared_bytes > 48 * 1024 {
             let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: the function was found above. A block has 48 KiB unless it asks for more.
-            unsafe { result::function::set_function_attribute(function, attribute, shared_bytes as i32) }
-                .map_err(failed)?;
+            unsafe {
+                result::function::set_function_attribute(function, attribute, launch.shared_bytes as i32)
+            }
+            .map_err(failed)?;
         }
-        functions.insert(key, function as usize);
-        Ok(function as usize)
+        let (threads, bytes) = (launch.threads as i32, launch.shared_bytes as usize);
+        // SAFETY: the function was found above.
+        let occupancy =
+            unsafe { result::occupancy::max_active_block_per_multiprocessor(function, threads, bytes) };
+        let occupancy = usize::try_from(occupancy.map_err(failed)?).unwrap_or(1).max(1);
+        let blocks_at_once = u32::try_from(occupancy * self.multiprocessors).unwrap_or(u32::MAX);
+        let function = Function { handle: function as usize, blocks_at_once };
+        functions.insert(key, function);
+        Ok(function)
     }
 }
 

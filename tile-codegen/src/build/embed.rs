@@ -41,13 +41,14 @@ pub(super) fn expression(
             entries,
             "        ::tile::embedded::Embedded {{\n            target: {:?},\n            bindings: &[{bindings}],\n            \
              variant: ::tile::embedded::Variant::{:?},\n            code: ::tile::embedded::EmbeddedCode::{code},\n            symbol: {:?},\n            launch: \
-             ::tile::embedded::launch({}, {}, {}),\n            tensor_maps: &[{}],\n        }},",
+             ::tile::embedded::launch({}, {}, {}, {}),\n            tensor_maps: &[{}],\n        }},",
             artifact.target,
             compiled.variant,
             artifact.symbol,
             launch.threads,
             launch.shared_bytes,
             launch.scratch_bytes,
+            launch.shares_grid,
             artifact.tensor_maps.iter().map(|map| format!("{:?}, ", map.to_string())).collect::<String>()
         );
     }
@@ -79,7 +80,7 @@ mod tests {
             target: "sm_90a".to_owned(),
             symbol: "k".to_owned(),
             code: Code::Ptx(String::new()),
-            launch: Launch { threads: 128, shared_bytes: 64, scratch_bytes: 0 },
+            launch: Launch { threads: 128, shared_bytes: 64, scratch_bytes: 0, shares_grid: true },
             tensor_maps,
         };
         let compiled = Compiled { artifact, bindings: Vec::new(), variant: Variant::General, level: None };
@@ -94,7 +95,7 @@ mod tests {
         ];
         let expression = embedded(maps.iter().map(|map| text::parse_tensor_map(map).unwrap()).collect());
         let expected = format!(
-            "launch: ::tile::embedded::launch(128, 64, 0),\n            tensor_maps: &[{:?}, {:?}, ],",
+            "launch: ::tile::embedded::launch(128, 64, 0, true),\n            tensor_maps: &[{:?}, {:?}, ],",
             maps[0], maps[1]
         );
         assert!(expression.contains(&expected), "{expression}");

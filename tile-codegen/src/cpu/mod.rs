@@ -67,7 +67,10 @@ pub(crate) fn emit<'c>(
     let scratch = Scratch::of(instance, &fusion);
     entry(&ir, instance, (&fusion, &scratch), machine, symbol);
     machine.optimize(&instance.name, &ir.module)?;
-    Ok((ir.module, Launch { threads: 1, shared_bytes: 0, scratch_bytes: scratch.bytes() }))
+    Ok((
+        ir.module,
+        Launch { threads: 1, shared_bytes: 0, scratch_bytes: scratch.bytes(), shares_grid: false },
+    ))
 }
 
 fn entry(

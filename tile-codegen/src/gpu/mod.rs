@@ -116,7 +116,12 @@ impl<'c> Module<'c> {
         emit(&ir, &scheduled, (&backend.device, target), symbol, &plan, places);
         let (threads, shared_bytes) = (scheduled.block_threads() as u32, plan.bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
-        let launch = Launch { threads, shared_bytes: dynamic, scratch_bytes: 0 };
+        let launch = Launch {
+            threads,
+            shared_bytes: dynamic,
+            scratch_bytes: 0,
+            shares_grid: scheduled.order().is_some(),
+        };
         let tensor_maps = scheduled.tensor_maps().to_vec();
         Ok(Module { ir, launch, shared_bytes, tensor_maps, machine, backend })
     }
