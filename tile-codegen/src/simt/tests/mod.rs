@@ -8,6 +8,7 @@ mod costs;
 mod harness;
 mod lanes;
 mod matrices;
+mod mutations;
 mod orders;
 mod pipelines;
 mod refusals;

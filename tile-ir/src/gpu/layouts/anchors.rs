@@ -10,6 +10,10 @@ use tile_layout::linear::{Deal, Distribution};
 /// What a warp writes next to each other before memory is written in whole sectors, in bytes.
 const SECTOR_BYTES: u64 = 32;
 
+/// What is enough next to rings of tiles: halves of sectors meet in the cache, and to put them together first would take
+/// the shared memory of a stage.
+const HALF_SECTOR_BYTES: u64 = 16;
+
 /// Neighbours along the columns of a product that a thread has, and along its rows.
 const PRODUCT_BLOCK: [u64; 2] = [4, 4];
 
@@ -75,7 +79,8 @@ impl Layouts<'_> {
         let reached = lanes.filter(along).fold(neighbours - 1, |reached, position| reached | position[axis]);
         // The neighbours from the first on that the warp reaches at once.
         let run = 1 << reached.trailing_ones();
-        run * bytes >= SECTOR_BYTES.min(tile.shape()[axis] * bytes)
+        let enough = if self.pipelines.is_empty() { SECTOR_BYTES } else { HALF_SECTOR_BYTES };
+        run * bytes >= enough.min(tile.shape()[axis] * bytes)
     }
 
     /// Whether no other op reads or writes what this one stores to.
