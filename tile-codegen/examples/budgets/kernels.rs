@@ -138,5 +138,5 @@ fn attention<const BM: usize, const BN: usize>(
         acc = mma(weights.cast::<bf16>(), value, acc * shrink);
         most = larger;
     }
-    o.store_masked((acc / sum).cast::<bf16>().reshape([1, BM, 128]));
+    o.store_masked((acc * (1.0 / sum)).cast::<bf16>().reshape([1, BM, 128]));
 }

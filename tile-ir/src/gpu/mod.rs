@@ -18,6 +18,7 @@ mod print;
 mod products;
 mod share;
 mod swizzled;
+mod verify;
 mod ways;
 
 pub use access::{Access, TENSOR_ALIGNMENT};
@@ -25,6 +26,7 @@ pub use pipeline::{Pipeline, Pipelines};
 pub use print::print;
 pub use products::Product;
 pub use swizzled::{MatrixLoad, Read, Swizzled};
+pub use verify::{Broken, verify};
 pub use ways::Way;
 
 use crate::analysis::divisibility::Divisors;

@@ -1,0 +1,168 @@
+//! What holds of every schedule, checked: what emitters rely on without asking.
+
+use super::{Scheduled, shape_of};
+use crate::kernel::{OpData, OpId, ValueId};
+use crate::ops::Op;
+use std::fmt;
+use tile_layout::linear::Distribution;
+
+/// A schedule that breaks an invariant: a bug of a step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The op.
+    pub op: OpId,
+    /// What doesn't hold of it.
+    pub problem: String,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "of {:?}: {}", self.op, self.problem)
+    }
+}
+
+/// Checks the invariants of the module.
+///
+/// # Errors
+/// The first op of which one doesn't hold.
+pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
+    for op in scheduled.walk() {
+        let broken = |problem| Broken { op, problem };
+        check(scheduled, scheduled.op(op)).map_err(broken)?;
+    }
+    rings(scheduled)
+}
+
+fn is_tile(scheduled: &Scheduled, value: &ValueId) -> bool {
+    shape_of(scheduled, *value).is_some()
+}
+
+fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
+    let pipelines = scheduled.pipelines();
+    let tiles = data.operands.iter().chain(&data.results).copied().filter(|value| is_tile(scheduled, value));
+    for tile in tiles.clone() {
+        let shape = shape_of(scheduled, tile).expect("it is a tile");
+        match (scheduled.distributions.get(&tile), pipelines.holds(tile)) {
+            (None, false) => return Err("a tile lies nowhere".to_owned()),
+            (Some(_), true) => return Err("a tile lies in a ring and in threads".to_owned()),
+            (Some(found), false) if found.shape() != shape => {
+                return Err(format!("a distribution is of {:?}, its tile of {shape:?}", found.shape()));
+            }
+            _ => {}
+        }
+    }
+    if pipelines.replace(data) {
+        return Ok(());
+    }
+    let lies = |value: ValueId| scheduled.distribution(value);
+    let is_leaf = data.op.is_leaf() && data.results.iter().any(|result| is_tile(scheduled, result));
+    let same = |found: &Distribution, expected: &Distribution| match found == expected {
+        true => Ok(()),
+        false => Err(format!("a tile lies as {found}, where it is read as {expected}")),
+    };
+    match &data.op {
+        Op::Reduce { axis, .. } => {
+            let expected = lies(data.operands[0]).without_axis(*axis).map_err(|error| error.to_string())?;
+            same(lies(data.results[0]), &expected)
+        }
+        Op::Permute(permutation) => {
+            let expected = lies(data.operands[0]).permuted(permutation).map_err(|error| error.to_string())?;
+            same(lies(data.results[0]), &expected)
+        }
+        _ if is_leaf => {
+            let result = lies(data.results[0]);
+            let mut tiles = tiles.filter(|tile| !data.results.contains(tile));
+            tiles.try_for_each(|tile| same(lies(tile), result))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Stages hold what is copied to them, rings and barriers lie apart, and only the reader reads a copied tile.
+fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
+    let mut end = 0;
+    for (op, pipeline) in scheduled.pipelines().loops() {
+        let broken = |problem: &str| Err(Broken { op, problem: problem.to_owned() });
+        if pipeline.ring < end {
+            return broken("its ring overlaps the one before");
+        }
+        let mut used = 0;
+        for copy in pipeline.fills.iter().flat_map(|fill| &fill.copies) {
+            if copy.offset < used {
+                return broken("two copies of a stage overlap");
+            }
+            used = copy.offset + copy.tile.bytes();
+        }
+        if used > pipeline.stage_bytes || pipeline.stages < 2 {
+            return broken("a stage has no room for its copies, or there is one alone");
+        }
+        if pipeline.barriers < pipeline.ring + pipeline.stages * pipeline.stage_bytes {
+            return broken("its barriers overlap its stages");
+        }
+        end = pipeline.empty(pipeline.fills.len() - 1) + pipeline.stages * 8;
+    }
+    for op in scheduled.walk() {
+        let data = scheduled.op(op);
+        let reads = data.operands.iter().any(|&operand| scheduled.pipelines().holds(operand));
+        if reads && !scheduled.pipelines().replace(data) && scheduled.pipelines().factors(op).is_none() {
+            return Err(Broken { op, problem: "it reads a ring, and is no product".to_owned() });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Threads, schedule};
+    use super::*;
+    use crate::{TargetDesc, specialize, text};
+
+    const SUM: &str = "\
+kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
+  %vx = partition %x [4, 64] : partition<m x 64 x f32, [4, 64]>
+  %vy = partition %y [4, 1] : mut partition<m x 1 x f32, [4, 1]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<4 x 64 x f32>
+  %d = mul %t, %t : tile<4 x 64 x f32>
+  %s = reduce sum %d axis 1 : tile<4 x 1 x f32>
+  store_masked %vy, %s
+}
+";
+
+    /// A right schedule, and the tiles that its loads, products of elements and sums are.
+    fn scheduled() -> (Scheduled, Vec<ValueId>) {
+        let kernel = crate::verify(text::parse(SUM).unwrap()).unwrap();
+        let target = TargetDesc::named("sm_80").unwrap();
+        let scheduled = schedule(specialize(&kernel, &[]).unwrap(), target, None);
+        let tiles = scheduled.value_ids().filter(|&value| shape_of(&scheduled, value).is_some()).collect();
+        (scheduled, tiles)
+    }
+
+    #[test]
+    fn a_tile_that_lies_nowhere_is_found() {
+        let (mut scheduled, tiles) = scheduled();
+        assert_eq!(verify(&scheduled), Ok(()));
+        scheduled.distributions.remove(&tiles[0]);
+        assert_eq!(verify(&scheduled).unwrap_err().problem, "a tile lies nowhere");
+    }
+
+    #[test]
+    fn elements_in_other_threads_than_their_operands_are_found() {
+        let (mut scheduled, tiles) = scheduled();
+        let Threads { lanes, warps } = scheduled.threads();
+        let other = Distribution::blocked(&[4, 64], &[0, 1], 1, lanes, warps).unwrap();
+        scheduled.distributions.insert(tiles[0], other);
+        let problem = verify(&scheduled).unwrap_err().problem;
+        assert!(problem.contains("where it is read as"), "{problem}");
+    }
+
+    #[test]
+    fn a_distribution_of_other_extents_is_found() {
+        let (mut scheduled, tiles) = scheduled();
+        let sum = scheduled.distributions[&tiles[2]].clone();
+        scheduled.distributions.insert(tiles[0], sum);
+        let problem = verify(&scheduled).unwrap_err().problem;
+        assert_eq!(problem, "a distribution is of [4, 1], its tile of [4, 64]");
+    }
+}
