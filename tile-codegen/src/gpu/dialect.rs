@@ -324,9 +324,14 @@ impl Device {
 
     /// [`Self::barrier`] of the first so many threads of a block, whole warps, on targets that have that.
     pub(super) fn part_barrier<'c>(&self, ir: &Ir<'c>, threads: u64) {
+        self.barrier_of(ir, ir.context.i32_type().const_int(PART_BARRIER, false), threads);
+    }
+
+    /// Waits at the barrier of a number, an i32, for so many threads of a block, whole warps, on targets that have that.
+    pub(super) fn barrier_of<'c>(&self, ir: &Ir<'c>, number: IntValue<'c>, threads: u64) {
         let intrinsic = self.part_barrier.expect("only where blocks have parts");
-        let number = |number: u64| ir.context.i32_type().const_int(number, false).into();
-        let none = ir.intrinsic(intrinsic, &[], &[number(PART_BARRIER), number(threads)]);
+        let threads = ir.context.i32_type().const_int(threads, false);
+        let none = ir.intrinsic(intrinsic, &[], &[number.into(), threads.into()]);
         debug_assert!(none.is_none(), "a barrier has no result");
     }
 

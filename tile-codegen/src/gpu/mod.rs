@@ -30,6 +30,7 @@ mod registers;
 mod ring;
 mod roles;
 mod shared;
+mod tensor_store;
 mod warpgroup;
 mod window;
 

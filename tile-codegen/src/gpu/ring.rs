@@ -10,13 +10,10 @@ use super::roles::Role;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
+use tile_ir::OpId;
 use tile_ir::gpu::Pipeline;
 use tile_ir::gpu::pipeline::{RingFactor, TileCopy};
 use tile_ir::kernel::OpData;
-use tile_ir::{OpId, ValueId};
-
-/// The largest coordinate that a copy takes.
-const MOST_COORDINATE: i64 = i32::MAX as i64;
 
 /// Where the next turn of a pipeline finds its tiles.
 #[derive(Clone, Copy, Debug)]
@@ -206,18 +203,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// The position of a load's first element along each axis, an i32; of tiles far outside, one that is outside.
+    /// The position of a load's first element along each axis, an i32.
     fn first_element(&self, data: &OpData) -> Vec<IntValue<'c>> {
-        let ir = self.ir;
         let load = data.load().expect("a copy stands for a load");
         let view = self.instance.ty(load.view).as_partition().expect("verified: a view");
-        let most = ir.i64(MOST_COORDINATE);
-        let least = |number| ir.select_int(ir.icmp(IntPredicate::ULT, number, most), number, most);
-        let position = |(&index, step): (&ValueId, &tile_ir::Dim)| {
-            let step = step.as_const().expect("an instance's steps are numbers");
-            let start = least(ir.mul(least(self.index(index)), ir.i64(step)));
-            ir.resize(start, 32, false)
-        };
-        load.index.iter().zip(&view.steps).map(position).collect()
+        let index: Vec<IntValue<'c>> = load.index.iter().map(|&index| self.index(index)).collect();
+        self.first_position(&index, &view.steps)
     }
 }

@@ -213,3 +213,24 @@ fn tiles_of_one_block_share_a_ring() {
     ];
     check(&source, &[], &arguments, 256, 0.0);
 }
+
+/// Sums are rounded and stored through panels; the tile's rows and columns end within one.
+#[test]
+fn narrow_sums_are_stored_by_copies() {
+    for [m, n, k] in [[136, 192, 64], [256, 72, 16]] {
+        let source = matmul(HALF, "mk", "kn", [128, 128, 64]);
+        let source = source
+            .replace("%c: mut tensor<m x n x f32>", "%c: mut tensor<m x n x bf16>")
+            .replace("mut partition<m x n x f32", "mut partition<m x n x bf16")
+            .replace(
+                "  store_masked %vc, %sum\n",
+                "  %narrow = cast %sum : tile<128 x 128 x bf16>\n  store_masked %vc, %narrow\n",
+            );
+        let arguments = [
+            sample(DType::BF16, &[m, k], 1),
+            sample(DType::BF16, &[k, n], 2),
+            sample(DType::BF16, &[m, n], 3),
+        ];
+        check(&source, &[], &arguments, 384, 0.0);
+    }
+}

@@ -51,9 +51,6 @@ const SMALL_TILE: u64 = 1024;
 /// Threads of a block that has a larger tile, and of one that hasn't.
 const THREADS: [u64; 2] = [256, 128];
 
-/// Shared memory that is left for what threads exchange, in bytes, unless more is asked for.
-const SCRATCH_BYTES: u64 = 33 * 1024;
-
 /// The threads of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Threads {
@@ -208,7 +205,7 @@ impl Scheduled {
 /// # Panics
 /// If `threads` isn't a power of two.
 pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
-    schedule_leaving(instance, target, threads, SCRATCH_BYTES)
+    schedule_leaving(instance, target, threads, 0)
 }
 
 /// [`schedule`] whose pipelines leave so many bytes of shared memory for what threads exchange.
@@ -222,7 +219,7 @@ pub fn schedule_leaving(
     scratch_bytes: u64,
 ) -> Scheduled {
     let threads = threads.map(|count| Threads::of(u64::from(count), target));
-    let pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
+    let mut pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
     let threads = match threads {
         Some(threads) => threads,
         None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
@@ -234,6 +231,10 @@ pub fn schedule_leaving(
     let mut distributions = HashMap::new();
     let instance = instance.rewrite("layouts", |kernel| {
         distributions = Layouts::assign(kernel, threads, (&accesses, &products, &pipelines));
+    });
+    pipelines.keep_stores(|op, store| {
+        let tile = &distributions[&instance.op(op).operands[1]];
+        products.values().any(|product| store.takes(tile, product))
     });
     let ways = ways::ways(&instance, &distributions, target);
     let staged = ways::staged(&instance, &ways, &products);

@@ -34,6 +34,12 @@ pub fn print(scheduled: &Scheduled) -> String {
             scheduled.pipelines.producers()
         );
     }
+    for (op, store) in
+        scheduled.walk().into_iter().filter_map(|op| Some((op, scheduled.pipelines.store(op)?)))
+    {
+        let tensor = scheduled.tensor_name(scheduled.op(op).operands[0]);
+        let _ = writeln!(text, "; {tensor} is stored by copies of panels, map {}", store.map);
+    }
     if let Some(order) = scheduled.order() {
         let _ = writeln!(text, "; blocks share the tiles, {order}");
     }

@@ -63,10 +63,19 @@ impl Layouts<'_> {
     pub(super) fn store(&mut self, op: OpId, data: &OpData) {
         let wanted = self.coalesced(op, data.operands[1]);
         let known = self.found.get(&data.operands[1]);
+        if known.is_some_and(|known| self.is_copied(op, known)) {
+            return;
+        }
         if known.is_some_and(|known| self.writes_sectors(op, data, known) && self.is_only_access(op)) {
             return;
         }
         self.want(op, 1, &wanted);
+    }
+
+    /// Whether copies do a store of a tile that lies so.
+    fn is_copied(&self, op: OpId, tile: &Distribution) -> bool {
+        let store = self.pipelines.store(op).filter(|_| self.is_only_access(op));
+        store.is_some_and(|store| self.products.values().any(|product| store.takes(tile, product)))
     }
 
     fn writes_sectors(&self, op: OpId, data: &OpData, tile: &Distribution) -> bool {

@@ -12,9 +12,11 @@
 mod factor;
 mod shared_tile;
 mod slice;
+mod stores;
 
 pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
+pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
 use super::Threads;
 use crate::analysis::divisibility::Divisors;
@@ -138,6 +140,9 @@ pub struct Pipelines {
     factors: HashMap<OpId, [Option<RingFactor>; 2]>,
     /// Tiles that no thread holds.
     in_rings: HashSet<ValueId>,
+    /// The stores that copies do, and where their panels begin in shared memory.
+    stores: HashMap<OpId, TensorStore>,
+    panels: u64,
     /// The tensor maps.
     maps: Vec<TensorMap>,
     /// What the producer executes.
@@ -175,7 +180,9 @@ impl Pipelines {
         let loops: Vec<(OpId, Vec<Factor>)> =
             loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target))).collect();
         let consumers = consumers(loops.iter().flat_map(|(_, factors)| factors), threads)?;
-        let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes);
+        let stores = stores::candidates(&numbers);
+        let panel_bytes = if stores.is_empty() { 0 } else { consumers / 4 * WARPGROUP_BYTES };
+        let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes + panel_bytes);
         let mut found = Pipelines { consumers, ..Pipelines::default() };
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
             let keeps_running = |product| uses.carries_sums(kernel, for_op, product);
@@ -183,6 +190,11 @@ impl Pipelines {
         }
         if found.is_empty() {
             return None;
+        }
+        found.panels = found.rings_end().next_multiple_of(TILE_ALIGNMENT);
+        for (op, store, map) in stores {
+            let map = found.map(&map);
+            found.stores.insert(op, TensorStore { map, ..store });
         }
         let fills = found.loops.values().flat_map(|pipeline| &pipeline.fills);
         let loads = fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect();
@@ -199,7 +211,7 @@ impl Pipelines {
     ) {
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
         let stage_bytes: u64 = factors.iter().map(tile_bytes).sum();
-        let ring = self.bytes().next_multiple_of(TILE_ALIGNMENT);
+        let ring = self.rings_end().next_multiple_of(TILE_ALIGNMENT);
         let stages = (available.saturating_sub(ring + BARRIERS_BYTES) / stage_bytes).min(MOST_STAGES);
         if stages < LEAST_STAGES {
             return;
@@ -294,9 +306,35 @@ impl Pipelines {
         if self.is_empty() { 0 } else { WARPGROUP }
     }
 
+    /// The copy that a store is, if it is one.
+    pub fn store(&self, op: OpId) -> Option<&TensorStore> {
+        self.stores.get(&op)
+    }
+
+    /// Where the panels of stores begin in shared memory, a multiple of the pattern of their swizzle.
+    pub fn panels(&self) -> u64 {
+        self.panels
+    }
+
+    /// Keeps the stores that this holds of; threads do the others.
+    pub(super) fn keep_stores(&mut self, is_copy: impl Fn(OpId, &TensorStore) -> bool) {
+        self.stores.retain(|&op, store| is_copy(op, store));
+        let copies = self.loops.values().flat_map(|pipeline| &pipeline.fills).flat_map(|fill| &fill.copies);
+        let used = copies.map(|copy| copy.map).chain(self.stores.values().map(|store| store.map));
+        self.maps.truncate(used.max().map_or(0, |last| last + 1));
+    }
+
+    fn rings_end(&self) -> u64 {
+        self.loops.values().map(Pipeline::end).max().unwrap_or(0)
+    }
+
     /// Shared memory that all of them take, from its beginning.
     pub fn bytes(&self) -> u64 {
-        self.loops.values().map(Pipeline::end).max().unwrap_or(0)
+        if self.stores.is_empty() {
+            self.rings_end()
+        } else {
+            self.panels + self.consumers / 4 * WARPGROUP_BYTES
+        }
     }
 }
 

@@ -80,7 +80,7 @@ impl SharedTile {
     }
 }
 
-/// A load that an instruction can do by a tensor map.
+/// A load or store that an instruction can do by a tensor map.
 pub(super) struct Copyable {
     pub(super) tile: SharedTile,
     /// Axes of the tile that are longer than 1: that whose elements follow each other, and the other.
@@ -103,14 +103,18 @@ impl Numbers<'_> {
     pub(super) fn copyable(&self, op: OpId) -> Option<Copyable> {
         let load = self.kernel.op(op).load()?;
         let view = self.kernel.ty(load.view).as_partition().expect("verified: a view");
-        let source = Source::of(self.kernel, self.kernel.definition(load.view)?.operands[0]);
+        let is_plain = !view.tensor.mutable && load.pad.is_none_or(|pad| self.is_zero(pad));
+        is_plain.then(|| self.boxed(op, load.view))?
+    }
+
+    /// The tile of a load or store of a view as the boxes that an instruction copies.
+    pub(super) fn boxed(&self, op: OpId, view: ValueId) -> Option<Copyable> {
+        let source = Source::of(self.kernel, self.kernel.definition(view)?.operands[0]);
         let argument = self.kernel.params().iter().position(|&param| param == source.argument)?;
-        if view.tensor.mutable
-            || !source.selections.is_empty()
-            || !load.pad.is_none_or(|pad| self.is_zero(pad))
-        {
+        if !source.selections.is_empty() {
             return None;
         }
+        let view = self.kernel.ty(view).as_partition().expect("verified: a view");
         let extents: Vec<u64> = view
             .tile
             .iter()
@@ -119,7 +123,7 @@ impl Numbers<'_> {
         let inner = *Access::of(self.kernel, (&self.divisors, &self.facts), op).order.first()?;
         let mut long = (0..extents.len()).filter(|&axis| extents[axis] > 1 && axis != inner);
         let (outer, None) = (long.next()?, long.next()) else { return None };
-        let elem = super::super::dtype_of(self.kernel, self.kernel.op(op).results[0]);
+        let elem = view.tensor.elem.known().expect("an instance has no dtype parameters");
         let tile = SharedTile::of(extents[outer], extents[inner], elem.bytes() as u64)?;
         let others = (0..extents.len()).filter(|&axis| axis != inner).rev();
         let axes: Vec<usize> = std::iter::once(inner).chain(others).collect();

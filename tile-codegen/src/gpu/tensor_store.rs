@@ -1,0 +1,170 @@
+//! Stores of what warpgroups have summed, by copies: a warpgroup writes its rows to a panel in shared memory, and one of
+//! its threads has that copied while the next panel is written.
+//!
+//! A panel's lines are swizzled as the tensor map says, which also keeps the lanes of a warp in different banks.
+
+use super::coordinates::{Linear, Mapping};
+use super::region::Emitter;
+use crate::emit::Value;
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use tile_ir::Dim;
+use tile_ir::gpu::pipeline::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
+use tile_ir::kernel::OpData;
+
+/// Threads of a warpgroup.
+const WARPGROUP: u64 = 128;
+
+/// The number of the first warpgroup's barrier: 0 is the block's, 1 that of all consumers.
+const FIRST_BARRIER: u64 = 2;
+
+/// Pieces of a line that the swizzle moves, in bytes, and the lines after which it is the same.
+const PIECE: u64 = 16;
+const PATTERN_ROWS: u64 = 8;
+
+/// The largest coordinate that a copy takes.
+const MOST_COORDINATE: i64 = i32::MAX as i64;
+
+/// A panel of a tile: the first row in the first warpgroup, the first column, and its slots with their places in it.
+struct Panel {
+    row: u64,
+    column: u64,
+    slots: Vec<(u64, u64)>,
+}
+
+impl<'c> Emitter<'_, 'c> {
+    pub(super) fn tensor_store(&mut self, data: &OpData, store: &TensorStore) {
+        let (ir, tile) = (self.ir, data.operands[1]);
+        let mapping = self.mapping(tile);
+        let bytes = self.dtype(tile).bytes() as u64;
+        let place = |position: &[u64]| place_in_panel(position[store.rows], position[store.columns] * bytes);
+        let bits: Vec<u64> = mapping.distribution().thread_bits().map(place).collect();
+        let own = Linear::of(ir, self.running_thread(), &bits);
+        let first = self.first_element_stored(data);
+        for (number, panel) in panels(&mapping, store, bytes).iter().enumerate() {
+            let buffer = number as u64 % PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
+            self.where_it_leads(|| {
+                ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[self.i32(PANELS - 1).into()]);
+            });
+            self.meet_warpgroup();
+            self.write_panel((&own, buffer), panel, data);
+            ir.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[]);
+            self.meet_warpgroup();
+            self.where_it_leads(|| self.copy_panel(&first, panel, (buffer, store)));
+        }
+        // The panels are written again at the next place of the grid, and are gone when the block is.
+        self.where_it_leads(|| {
+            ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[self.i32(0).into()]);
+        });
+    }
+
+    /// Does something in one thread of each warpgroup.
+    fn where_it_leads(&self, action: impl FnOnce()) {
+        let ir = self.ir;
+        let number = ir.and(self.thread, self.i32(WARPGROUP - 1));
+        ir.if_then(ir.icmp(IntPredicate::EQ, number, self.i32(0)), action);
+    }
+
+    /// Waits for the warpgroup.
+    fn meet_warpgroup(&self) {
+        let barrier = self.ir.add(self.warpgroup, self.i32(FIRST_BARRIER));
+        self.dialect.barrier_of(self.ir, barrier, WARPGROUP);
+    }
+
+    fn write_panel(&self, (own, buffer): (&Linear<'c>, u64), panel: &Panel, data: &OpData) {
+        let (ir, dtype) = (self.ir, self.dtype(data.operands[1]));
+        let panels = self.scheduled.pipelines().panels();
+        let fragment = self.tile(data.operands[1]);
+        for pair in panel.slots.chunks(2) {
+            let place = own.at(ir, pair[0].1, panels + buffer).value(ir);
+            let address = ir.element(ir.int_type(8).into(), self.shared, place);
+            let values: Vec<Value<'c>> = pair.iter().map(|&(slot, _)| fragment.get(slot)).collect();
+            ir.store_group(address, dtype, &values);
+        }
+    }
+
+    fn copy_panel(&self, first: &[IntValue<'c>], panel: &Panel, (buffer, store): (u64, &TensorStore)) {
+        let ir = self.ir;
+        let panels = self.i32(self.scheduled.pipelines().panels() + buffer);
+        let place = ir.add(panels, ir.mul(self.warpgroup, self.i32(WARPGROUP_BYTES)));
+        let source = ir.element(ir.int_type(8).into(), self.shared, place);
+        let mut operands: Vec<Value<'c>> = vec![source.into(), self.maps[store.map].into()];
+        let row = ir.add(ir.mul(self.warpgroup, self.i32(PANEL_ROWS)), self.i32(panel.row));
+        operands.extend(store.axes.iter().map(|&axis| {
+            let within = match axis {
+                axis if axis == store.rows => row,
+                axis if axis == store.columns => self.i32(panel.column),
+                _ => self.i32(0),
+            };
+            Value::from(ir.add(first[axis], within))
+        }));
+        operands.extend([Value::from(ir.i64(0)), ir.bool(false).into()]);
+        let name = format!("llvm.nvvm.cp.async.bulk.tensor.s2g.tile.{}d", store.axes.len());
+        ir.intrinsic(&name, &[], &operands);
+        ir.intrinsic("llvm.nvvm.cp.async.bulk.commit.group", &[], &[]);
+    }
+
+    /// The position of the stored tile's first element along each axis, an i32; far outside, one that is outside.
+    fn first_element_stored(&self, data: &OpData) -> Vec<IntValue<'c>> {
+        let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
+        self.first_position(&self.tile_index, &view.steps)
+    }
+
+    /// The position of the first element of a tile with this index along each axis, an i32; of tiles far outside, one that
+    /// is outside.
+    pub(super) fn first_position(&self, index: &[IntValue<'c>], steps: &[Dim]) -> Vec<IntValue<'c>> {
+        let ir = self.ir;
+        let most = ir.i64(MOST_COORDINATE);
+        let least = |number| ir.select_int(ir.icmp(IntPredicate::ULT, number, most), number, most);
+        let position = |(&index, step): (&IntValue<'c>, &Dim)| {
+            let step = step.as_const().expect("an instance's steps are numbers");
+            ir.resize(least(ir.mul(least(index), ir.i64(step))), 32, false)
+        };
+        index.iter().zip(steps).map(position).collect()
+    }
+}
+
+/// The byte of a panel at which an element lies: of a row of the tile, and so many bytes into that. Rows beyond a
+/// panel's are the next warpgroup's, whose panels follow. Linear over GF(2) in the bits of both.
+fn place_in_panel(row: u64, bytes: u64) -> u64 {
+    let (warpgroup, row, bytes) = (row / PANEL_ROWS, row % PANEL_ROWS, bytes % PANEL_ROW_BYTES);
+    let swizzled = bytes ^ (row % PATTERN_ROWS * PIECE);
+    warpgroup * WARPGROUP_BYTES + row * PANEL_ROW_BYTES + swizzled
+}
+
+/// The panels of a tile whose elements lie as sums do: pairs of slots are neighbours in a row.
+fn panels(mapping: &Mapping<'_>, store: &TensorStore, bytes: u64) -> Vec<Panel> {
+    let columns = PANEL_ROW_BYTES / bytes;
+    let mut panels: Vec<Panel> = Vec::new();
+    for slot in 0..mapping.slots() {
+        let position = mapping.distribution().place(slot, 0);
+        let (row, column) = (position[store.rows], position[store.columns]);
+        let start = (row / PANEL_ROWS * PANEL_ROWS, column / columns * columns);
+        let place = (slot, place_in_panel(row % PANEL_ROWS, column * bytes));
+        match panels.iter_mut().find(|panel| (panel.row, panel.column) == start) {
+            Some(panel) => panel.slots.push(place),
+            None => panels.push(Panel { row: start.0, column: start.1, slots: vec![place] }),
+        }
+    }
+    panels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_a_panel_are_linear_and_all_different() {
+        let mut seen = vec![false; (PANEL_ROWS * PANEL_ROW_BYTES) as usize];
+        for row in 0..PANEL_ROWS {
+            for byte in 0..PANEL_ROW_BYTES {
+                let place = place_in_panel(row, byte);
+                assert_eq!(place, place_in_panel(row, 0) ^ place_in_panel(0, byte));
+                assert!(!std::mem::replace(&mut seen[place as usize], true));
+            }
+        }
+        // The second piece of row 3 lies where the third of an even one would (PTX ISA, "Swizzling modes").
+        assert_eq!(place_in_panel(3, 16), 3 * 128 + 32);
+        assert_eq!(place_in_panel(64 + 1, 0), WARPGROUP_BYTES + 128 + 16);
+    }
+}

@@ -1,0 +1,75 @@
+//! Stores that copies do: each warpgroup puts its rows into shared memory, a panel after the other, and one
+//! instruction copies a panel to the tensor while the next one is written.
+//!
+//! Sums lie in the threads of a warpgroup such that each row of a warp's is in four lanes. Written from there, memory
+//! gets pieces of 8 or 16 bytes; a panel is written in lines of 128 bytes, and what lies outside the tensor isn't.
+
+use super::super::products::Product;
+use super::shared_tile::Numbers;
+use crate::kernel::{OpId, RegionId};
+use crate::ops::Op;
+use crate::target::Fragments;
+use crate::tensor_map::{Swizzle, TensorMap};
+use tile_layout::linear::{Distribution, Operand};
+
+/// Rows of a panel: those that a warpgroup has of a product.
+pub const PANEL_ROWS: u64 = 64;
+
+/// Bytes of a row of a panel.
+pub const PANEL_ROW_BYTES: u64 = 128;
+
+/// Panels that a warpgroup has room for: one is written while another is copied.
+pub const PANELS: u64 = 2;
+
+/// Shared memory of a warpgroup for its panels, in bytes.
+pub const WARPGROUP_BYTES: u64 = PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
+
+/// A store that copies may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorStore {
+    /// The tensor map, by its number among the kernel's.
+    pub map: usize,
+    /// The axis of the view that each axis of the map is.
+    pub axes: Vec<usize>,
+    /// The axis of rows.
+    pub rows: usize,
+    /// The axis along which elements follow each other.
+    pub columns: usize,
+}
+
+impl TensorStore {
+    /// Whether a tile lies as sums of warpgroups do, its rows in order.
+    pub(in super::super) fn takes(&self, tile: &Distribution, product: &Product) -> bool {
+        if product.instruction.fragments != Fragments::Wgmma {
+            return false;
+        }
+        let shape = tile.shape();
+        let sums = product.distribution(&[shape[self.rows], shape[self.columns]], Operand::Accumulator);
+        self.rows < self.columns && sums.reshaped(shape).as_ref() == Some(tile)
+    }
+}
+
+/// The stores that copies may do, each with its tensor map: of whole lines, once for every tile.
+pub(super) fn candidates(numbers: &Numbers<'_>) -> Vec<(OpId, TensorStore, TensorMap)> {
+    let kernel = numbers.kernel;
+    let once: Vec<RegionId> = std::iter::once(kernel.body())
+        .chain(kernel.walk().into_iter().filter_map(|op| match kernel.op(op).op {
+            Op::Tiles(_) => Some(kernel.op(op).regions[0]),
+            _ => None,
+        }))
+        .collect();
+    let ops = once.into_iter().flat_map(|region| kernel.region(region).ops.clone());
+    let stores = ops.filter(|&op| kernel.op(op).op.is_store());
+    stores
+        .filter_map(|op| {
+            let boxed = numbers.boxed(op, kernel.op(op).operands[0])?;
+            let is_whole =
+                boxed.tile.swizzle == Swizzle::Bytes128 && boxed.tile.rows.is_multiple_of(PANEL_ROWS);
+            let rows = boxed.axes.iter().position(|&axis| axis == boxed.outer)?;
+            let mut map = boxed.map;
+            map.axes[rows].tile = PANEL_ROWS as u32;
+            let store = TensorStore { map: 0, axes: boxed.axes, rows: boxed.outer, columns: boxed.inner };
+            is_whole.then_some((op, store, map))
+        })
+        .collect()
+}
