@@ -11,11 +11,12 @@ use super::places::SourcePlaces;
 use super::ring::RingState;
 use super::roles::Role;
 use super::shared::{Buffer, Pending, SharedPlan};
+use super::warpgroup::undefined;
 use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tile_ir::abi::KernelAbi;
 use tile_ir::gpu::{Scheduled, Swizzled};
 use tile_ir::kernel::OpData;
@@ -54,6 +55,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) maps: Vec<PointerValue<'c>>,
     /// Pipelines that have begun.
     pub(super) rings: HashMap<OpId, RingState<'c>>,
+    /// Pipelines whose first product adds to nothing.
+    pub(super) fresh: HashSet<OpId>,
     /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
     pub(super) warpgroup: IntValue<'c>,
     places: Option<&'a SourcePlaces<'c>>,
@@ -105,6 +108,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             maps: entry.maps,
             warpgroup: i32_const(ir, 0),
             rings: HashMap::new(),
+            fresh: HashSet::new(),
             places,
             depth: 0,
             sizes,
@@ -399,9 +403,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let carried: Vec<usize> = (0..params.len()).filter(|&i| self.has(params[i])).collect();
         let of = |values: &[ValueId]| carried.iter().map(|&i| values[i]).collect::<Vec<_>>();
         let rings = self.rings_of(op);
-        let mut initial = self.flat_all(&of(initial));
-        initial.extend(self.ring_values(&rings));
         let ir = self.ir;
+        let running = self.running_product(op, data);
+        let fresh = running.as_ref().and_then(|running| running.fresh_sums(self, data, initial));
+        let mut first = self.flat_all(&of(initial));
+        first.extend(self.ring_values(&rings));
+        let initial: Vec<Value<'c>> = match fresh {
+            Some(sums) => {
+                self.fresh.insert(op);
+                let undefined = carried.iter().flat_map(|&i| {
+                    let flat = self.flat(initial[i]);
+                    if i == sums { flat.into_iter().map(undefined).collect() } else { flat }
+                });
+                undefined.chain(self.ring_values(&rings)).collect()
+            }
+            None => first.clone(),
+        };
         // What the last turn read isn't known to the next one.
         self.pending = Pending::unknown();
         let turns = |emitter: &mut Self, initial: &[Value<'c>]| {
@@ -419,7 +436,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             })
         };
         let results = of(&data.results);
-        let finals = match self.running_product(op, data) {
+        let finals = match running {
             None => turns(self, &initial),
             Some(running) => {
                 // Where there are no turns no instruction may be waited for: that of a sum that it didn't define.
@@ -433,7 +450,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     finals.extend(self.ring_values(&rings));
                     finals
                 };
-                ir.if_else(exists, then, || initial.clone())
+                ir.if_else(exists, then, || first)
             }
         };
         self.pending = Pending::unknown();

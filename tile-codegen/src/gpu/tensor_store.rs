@@ -41,21 +41,22 @@ impl<'c> Emitter<'_, 'c> {
         let bits: Vec<u64> = mapping.distribution().thread_bits().map(place).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
         let first = self.first_element_stored(data);
-        for (number, panel) in panels(&mapping, store, bytes).iter().enumerate() {
+        let panels = panels(&mapping, store, bytes);
+        for (number, panel) in panels.iter().enumerate() {
             let buffer = number as u64 % PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
-            self.where_it_leads(|| {
-                ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[self.i32(PANELS - 1).into()]);
-            });
+            // Of copies of panels so many may go on: not that of the panel that is written next, and at last none, because
+            // the panels are gone when the block is.
+            let going_on = if number + 1 < panels.len() { PANELS - 1 } else { 0 };
             self.meet_warpgroup();
             self.write_panel((&own, buffer), panel, data);
             ir.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[]);
             self.meet_warpgroup();
-            self.where_it_leads(|| self.copy_panel(&first, panel, (buffer, store)));
+            self.where_it_leads(|| {
+                self.copy_panel(&first, panel, (buffer, store));
+                let going_on = self.i32(going_on).into();
+                ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[going_on]);
+            });
         }
-        // The panels are written again at the next place of the grid, and are gone when the block is.
-        self.where_it_leads(|| {
-            ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[self.i32(0).into()]);
-        });
     }
 
     /// Does something in one thread of each warpgroup.

@@ -46,6 +46,28 @@ pub(super) struct Running {
     result: ValueId,
 }
 
+impl Running {
+    /// The number of the carried sums, if they are zero at first: the first product then adds to nothing.
+    pub(super) fn fresh_sums(
+        &self,
+        emitter: &Emitter<'_, '_>,
+        data: &OpData,
+        initial: &[ValueId],
+    ) -> Option<usize> {
+        let sums = data.results.iter().position(|&result| result == self.result)?;
+        emitter.tile(initial[sums]).uniform().is_some_and(is_zero).then_some(sums)
+    }
+}
+
+/// Any value of this one's type.
+pub(super) fn undefined(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::FloatValue(value) => value.get_type().get_undef().into(),
+        Value::IntValue(value) => value.get_type().get_undef().into(),
+        value => value,
+    }
+}
+
 /// Where an instruction finds the left factor.
 enum Left<'c> {
     Shared(Described<'c>),
@@ -84,7 +106,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             .collect();
         ir.intrinsic("llvm.nvvm.wgmma.fence.sync.aligned", &[], &[]);
         for (k, block, a) in steps {
-            let adds = self.i32(u64::from(k != 0 || !starts_at_zero));
+            let adds = match (k, starts_at_zero, self.fresh.contains(&right.pipeline)) {
+                (0, true, _) => self.i32(0),
+                (0, false, true) => ir.resize(self.ring(right.pipeline).running, 32, false),
+                _ => self.i32(1),
+            };
             let b = self.descriptor(&right_factor, 0, k);
             let name = name_of(instruction, block.columns(), &left, right_factor.major);
             let own: Vec<Value<'c>> = block.slots.iter().map(|&slot| sums[slot]).collect();
