@@ -42,19 +42,26 @@ impl<'c> Emitter<'_, 'c> {
         let own = Linear::of(ir, self.running_thread(), &bits);
         let first = self.first_element_stored(data);
         let panels = panels(&mapping, store, bytes);
-        for (number, panel) in panels.iter().enumerate() {
-            let buffer = number as u64 % PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
-            // Of copies of panels so many may go on: not that of the panel that is written next, and at last none, because
-            // the panels are gone when the block is.
-            let going_on = if number + 1 < panels.len() { PANELS - 1 } else { 0 };
-            self.meet_warpgroup();
+        for (number, panel) in (0..).zip(&panels) {
+            let buffer = number % PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
+            // The thread that waited for the copy of what lay here tells the others: of the place of the grid before, or
+            // of an earlier panel.
+            if number == 0 || number >= PANELS {
+                self.meet_warpgroup();
+            }
             self.write_panel((&own, buffer), panel, data);
             ir.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[]);
             self.meet_warpgroup();
+            // So many copies may go on: not that of the panel that is written next, and at last none, because the panels
+            // are gone when the block is.
+            let is_last = number + 1 == panels.len() as u64;
+            let going_on = if is_last { 0 } else { PANELS - 1 };
             self.where_it_leads(|| {
                 self.copy_panel(&first, panel, (buffer, store));
-                let going_on = self.i32(going_on).into();
-                ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[going_on]);
+                if number >= going_on {
+                    let going_on = self.i32(going_on).into();
+                    ir.intrinsic("llvm.nvvm.cp.async.bulk.wait.group.read", &[], &[going_on]);
+                }
             });
         }
     }
