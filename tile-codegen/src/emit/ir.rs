@@ -26,6 +26,8 @@ pub(crate) struct Features {
     pub(crate) half_conversion: bool,
     /// A fused multiply-add is an instruction.
     pub(crate) fma: bool,
+    /// The larger and the smaller of two floats are instructions, with −0 < +0, also where NaN is ignored.
+    pub(crate) extrema: bool,
     /// `2ˣ` of f32 is an instruction, within 2 ulp, and within 1 for `|x| <= ½`.
     pub(crate) exp2: bool,
 }
