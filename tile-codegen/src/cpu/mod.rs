@@ -65,7 +65,7 @@ pub(crate) fn emit<'c>(
         half_conversion: machine.has("f16c"),
         fma: machine.has("fma"),
         extrema: false,
-        exp2: false,
+        approximations: None,
     };
     let ir = Ir::new(context, &instance.name, features);
     let fusion = Fusion::of(instance);

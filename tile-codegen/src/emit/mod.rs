@@ -20,7 +20,7 @@ pub(crate) mod prefetch;
 mod schedule;
 
 pub(crate) use hint::LoopHint;
-pub(crate) use ir::{Features, Ir, Value};
+pub(crate) use ir::{Approximations, Features, Ir, Value};
 pub(crate) use log::Log;
 pub(crate) use place::{Names, Place};
 pub(crate) use schedule::Shared;

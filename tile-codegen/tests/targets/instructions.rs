@@ -1,11 +1,12 @@
 //! Elementwise ops that GPUs have instructions for: what they are in PTX, and their values on simulated threads, bit by
 //! bit where ops are exact.
 
+use crate::accuracy::{BOUNDS, ulps};
 use crate::kernels::{elementwise, reduction};
 use crate::support::{instance, run_simt};
 use tile_codegen::{Code, Options, compile};
 use tile_ir::array::Elements;
-use tile_ir::ops::{Literal, ReduceOp};
+use tile_ir::ops::{Literal, ReduceOp, UnaryOp};
 use tile_ir::{Array, DType, TargetDesc};
 
 /// The PTX of an op on two tiles of one element per thread.
@@ -88,4 +89,50 @@ fn the_larger_and_the_smaller_know_nan_and_signed_zeros() {
             }
         }
     }
+}
+
+/// Every function of one f32 on simulated threads, where instructions that may be off are exact: bit patterns of all
+/// exponents, and numbers near zero. A result of `exp2` below the smallest normal number may be 0.
+#[test]
+fn functions_keep_their_bounds() {
+    const STEP: u32 = 299_993;
+    let mut inputs: Vec<f64> = (0..=u32::MAX / STEP).map(|i| f64::from(f32::from_bits(i * STEP))).collect();
+    inputs.extend((-9_000..9_000).map(|i| f64::from(i as f32 * 0.011_7)));
+    let bends = [0.0, -0.0, 88.722_83, 88.722_84, -87.336_54, -103.972_1, -104.0, 128.0, -126.0, -149.0];
+    inputs.extend(bends.map(|x: f32| f64::from(x)));
+    for &(op, bound, _) in BOUNDS {
+        let found = results(DType::F32, DType::F32, &format!("{} %a", op.name()), &inputs, &inputs);
+        let mut worst = (0.0, 0.0, 0.0, 0.0);
+        for (array, (i, &x)) in
+            found.iter().flat_map(|array| inputs.iter().enumerate().map(move |x| (array, x)))
+        {
+            let (found, exact) = (array.get_f64(i), op.float()(x));
+            let vanishes = op == UnaryOp::Exp2 && found == 0.0 && exact < f64::from(f32::MIN_POSITIVE);
+            let error = if vanishes { 0.0 } else { ulps(DType::F32, found, exact) };
+            if error > worst.0 {
+                worst = (error, x, found, exact);
+            }
+        }
+        println!("{}: {:.3} ulp at {:?}", op.name(), worst.0, (worst.1, worst.2, worst.3));
+        assert!(
+            worst.0 <= bound,
+            "{} is off by {} ulp at {}: {} is {}",
+            op.name(),
+            worst.0,
+            worst.1,
+            worst.3,
+            worst.2
+        );
+    }
+}
+
+#[test]
+fn exponentials_are_short() {
+    let text = ptx(DType::F32, DType::F32, "exp2 %a");
+    assert!(count(&text, "ex2.approx.ftz.f32") > 0 && !text.contains("\tmul.rn.f32"), "{text}");
+    let text = ptx(DType::F32, DType::F32, "exp %a");
+    let arithmetic =
+        ["fma.rn.f32", "add.rn.f32", "mul.rn.f32", "shl.b32", "fma.rn.sat.f32", "ex2.approx.ftz.f32"];
+    assert_eq!(arithmetic.map(|name| count(&text, name)), [3, 1, 1, 1, 1, 1], "{text}");
+    assert!(!compares(&text), "{text}");
 }
