@@ -30,6 +30,16 @@ pub(crate) struct Features {
     pub(crate) extrema: bool,
     /// Instructions of f32 that are right but for the last place.
     pub(crate) approximations: Option<Approximations>,
+    /// Two f32 are rounded to a narrower format by one instruction.
+    pub(crate) pair_rounding: Option<PairRounding>,
+}
+
+/// Instructions that round two f32 to a narrower format, to nearest even: intrinsics that give the first operand in the
+/// upper half of a word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PairRounding {
+    pub(crate) f16: &'static str,
+    pub(crate) bf16: &'static str,
 }
 
 /// Instructions of f32 that are right but for the last place, by the names of their intrinsics.

@@ -1,6 +1,6 @@
 //! What the instruction sets of GPUs have, by family.
 
-use crate::emit::{Approximations, Features};
+use crate::emit::{Approximations, Features, PairRounding};
 
 /// NVIDIA's. `max` and `min` (PTX ISA, "max"): +0 is larger than −0, NaN is ignored, or propagated with `.NaN`. Errors of
 /// `2ˣ`: PTX ISA, `ex2.approx`, 2 ulp, and 1 ulp of `expf` in the CUDA C++ Programming Guide, which takes it of such
@@ -14,6 +14,7 @@ pub(crate) const NVPTX: Features = Features {
         reciprocal: "llvm.nvvm.rcp.approx.ftz.f",
         saturated_mul_add: Some("llvm.nvvm.fma.rn.sat.f"),
     }),
+    pair_rounding: Some(PairRounding { f16: "llvm.nvvm.ff2f16x2.rn", bf16: "llvm.nvvm.ff2bf16x2.rn" }),
 };
 
 /// AMD's. The errors of `V_EXP_F32` and `V_RCP_F32` are 1 ulp by the ISA manuals. That a result is kept from 0 to 1 is a
@@ -27,4 +28,5 @@ pub(crate) const AMDGPU: Features = Features {
         reciprocal: "llvm.amdgcn.rcp",
         saturated_mul_add: None,
     }),
+    pair_rounding: None,
 };

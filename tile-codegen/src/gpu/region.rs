@@ -323,6 +323,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let uniform: Option<Vec<_>> = operands.iter().map(|fragment| fragment.uniform()).collect();
         let fragment = match uniform {
             Some(operands) => Fragment::Uniform(self.leaf(data, &operands)),
+            None if self.narrows(data) => self.narrowed(result, operands[0]),
             None => self.map(result, |slot| {
                 let values: Vec<_> = operands.iter().map(|fragment| fragment.get(slot)).collect();
                 self.leaf(data, &values)

@@ -136,3 +136,83 @@ fn exponentials_are_short() {
     assert_eq!(arithmetic.map(|name| count(&text, name)), [3, 1, 1, 1, 1, 1], "{text}");
     assert!(!compares(&text), "{text}");
 }
+
+/// Numbers at which rounding to a narrower format is decided, with what comes of them in bf16 and in f16.
+fn roundings() -> Vec<(f64, f64, f64)> {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let power = |exponent: i32| 2f64.powi(exponent);
+    vec![
+        (0.0, 0.0, 0.0),
+        (-0.0, -0.0, -0.0),
+        (nan, nan, nan),
+        (inf, inf, inf),
+        (-inf, -inf, -inf),
+        // Ties, and numbers beside them.
+        (1.0 + power(-8), 1.0, 1.0 + power(-8)),
+        (1.0 + 3.0 * power(-8), 1.0 + power(-6), 1.0 + 3.0 * power(-8)),
+        (1.0 + power(-8) + power(-23), 1.0 + power(-7), 1.0 + power(-8)),
+        (-1.0 - power(-8) + power(-23), -1.0, -1.0 - power(-8)),
+        (1.0 + power(-11), 1.0, 1.0),
+        (1.0 + 3.0 * power(-11), 1.0, 1.0 + power(-9)),
+        (-1.0 - power(-11) - power(-23), -1.0, -1.0 - power(-10)),
+        // From where on the results are infinite.
+        (65519.996_093_75, 65536.0, 65504.0),
+        (65520.0, 65536.0, inf),
+        (power(128) - power(119), inf, inf),
+        (power(128) - power(119) - power(104), power(128) - power(120), inf),
+        (-(power(128) - power(104)), -inf, -inf),
+        // Subnormal results.
+        (power(-133), power(-133), 0.0),
+        (power(-134), 0.0, 0.0),
+        (3.0 * power(-134), power(-132), 0.0),
+        (-power(-134) - power(-149), -power(-133), -0.0),
+        (power(-126) - power(-149), power(-126), 0.0),
+        (power(-24), power(-24), power(-24)),
+        (power(-25), power(-25), 0.0),
+        (-3.0 * power(-25), -3.0 * power(-25), -power(-23)),
+        (power(-14) - power(-26), power(-14), power(-14)),
+    ]
+}
+
+#[test]
+fn casts_to_narrow_floats_round_to_nearest_even() {
+    let rows = roundings();
+    let inputs: Vec<f64> = rows.iter().map(|row| row.0).collect();
+    for to in [DType::BF16, DType::F16] {
+        for body in ["cast %a".to_owned(), "cast %b".to_owned()] {
+            for found in results(DType::F32, to, &body, &inputs, &inputs) {
+                for (i, &(x, bf16, f16)) in rows.iter().enumerate() {
+                    let expected = if to == DType::BF16 { bf16 } else { f16 };
+                    let found = found.get_f64(i);
+                    let same = found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+                    assert!(same, "{x:e} to {to} is {found:e}, not {expected:e}");
+                }
+            }
+        }
+    }
+}
+
+/// Between its load and its store, a tile of f32 that is stored in 16 bits is rounded by an instruction per pair.
+#[test]
+fn pairs_are_rounded_together() {
+    for (to, instruction) in [("bf16", "cvt.rn.bf16x2.f32"), ("f16", "cvt.rn.f16x2.f32")] {
+        let source = format!(
+            "kernel @narrow<B>(%x: tensor<n x B x f32>, %y: mut tensor<n x B x {to}>) {{
+  %vx = partition %x [1, B] : partition<n x B x f32, [1, B]>
+  %vy = partition %y [1, B] : mut partition<n x B x {to}, [1, B]>
+  %i, %j = block_index %vy : index, index
+  %a = load %vx[%i, %j] : tile<1 x B x f32>
+  %r = cast %a : tile<1 x B x {to}>
+  store %vy, %r
+}}
+"
+        );
+        let text = text_of(&source, &[("B", 1024)]);
+        assert_eq!(count(&text, instruction), 4, "{text}");
+        let (_, after_loads) = text.rsplit_once("ld.global").expect("the tile is read");
+        let (between, _) = after_loads.split_once("st.global").expect("the result is written");
+        // Words are `%r1`, addresses `%rd1`.
+        let mut words = between.lines().filter(|line| line.contains("\t%r") && !line.contains("\t%rd"));
+        assert!(words.all(|line| line.contains(instruction)), "{text}");
+    }
+}

@@ -11,7 +11,6 @@ pub(super) fn nvidia(name: &str) -> Option<Operation> {
         "fma.rn.sat.f" => {
             give(|call| saturate(float(call, 0).mul_add(float(call, 1), float(call, 2))).to_bits())
         }
-        "f2bf16.rn" => give(|call| u32::from(to_bf16(float(call, 0)))),
         "ff2bf16x2.rn" => give(|call| pair(to_bf16, call)),
         "ff2f16x2.rn" => give(|call| pair(to_f16, call)),
         _ if is(name, "ex2.approx.ftz") => function(f64::exp2),
