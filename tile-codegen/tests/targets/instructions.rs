@@ -156,7 +156,7 @@ fn roundings() -> Vec<(f64, f64, f64)> {
         (1.0 + 3.0 * power(-11), 1.0, 1.0 + power(-9)),
         (-1.0 - power(-11) - power(-23), -1.0, -1.0 - power(-10)),
         // From where on the results are infinite.
-        (65519.996_093_75, 65536.0, 65504.0),
+        (65_519.996_093_75, 65536.0, 65504.0),
         (65520.0, 65536.0, inf),
         (power(128) - power(119), inf, inf),
         (power(128) - power(119) - power(104), power(128) - power(120), inf),

@@ -88,7 +88,7 @@ fn to_f16(x: f32) -> u16 {
     let exponent = ((x.to_bits() >> 23 & 0xff) as i32 - 127).max(-14);
     let units = (magnitude / f64::powi(2.0, exponent - 10)).round_ties_even() as u16;
     // A normal number has from 1024 units on; 2048 are the first number of the next exponent.
-    sign | (((exponent + 14) as u16) << 10) + units
+    sign | ((((exponent + 14) as u16) << 10) + units)
 }
 
 #[cfg(test)]
