@@ -23,6 +23,8 @@ mod faults;
 mod golden;
 #[path = "targets/gpu.rs"]
 mod gpu;
+#[path = "targets/instructions.rs"]
+mod instructions;
 #[path = "targets/kernels.rs"]
 mod kernels;
 #[path = "targets/leaf.rs"]

@@ -105,6 +105,30 @@ fn gemm<T: Float + MmaOperand<f32>, const BM: usize, const BN: usize, const BK: 
     c.store_masked(acc);
 }
 
+/// C = gelu(A·B + bias), summed in f32 and rounded to bf16.
+#[tile_kernel(
+    where(m % BM == 0, n % BN == 0, k % BK == 0),
+    instances(BM = 128, BN = 128, BK = 64; BM = 128, BN = 256, BK = 64)
+)]
+fn linear_gelu<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<bf16, m, k>,
+    b: &Tensor<bf16, k, n>,
+    bias: &Tensor<bf16, 1, n>,
+    c: &mut Tensor<bf16, m, n>,
+) {
+    let a = a.partition_view([BM, BK]);
+    let b = b.partition_view([BK, BN]);
+    let bias = bias.partition_view([1, BN]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::<f32, 2>::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        acc = mma(a.load_masked([i, p]), b.load_masked([p, j]), acc);
+    }
+    let sum = acc + bias.load_masked([0, j]).cast::<f32>();
+    c.store_masked(gelu(sum).cast::<bf16>());
+}
+
 /// Causal attention with heads of 128 elements: each block has `BM` queries and goes through the keys and values up to
 /// its own in pieces of `BN`.
 #[tile_kernel(where(s % BM == 0, BM % BN == 0), instances(BM = 128, BN = 64))]

@@ -61,7 +61,13 @@ pub(crate) fn emit<'c>(
     machine: &Machine,
     symbol: &str,
 ) -> Result<(Module<'c>, Launch), Error> {
-    let features = Features { half_conversion: machine.has("f16c"), fma: machine.has("fma"), exp2: false };
+    let features = Features {
+        half_conversion: machine.has("f16c"),
+        fma: machine.has("fma"),
+        extrema: false,
+        approximations: None,
+        pair_rounding: None,
+    };
     let ir = Ir::new(context, &instance.name, features);
     let fusion = Fusion::of(instance);
     let scratch = Scratch::of(instance, &fusion);

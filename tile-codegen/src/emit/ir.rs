@@ -26,8 +26,31 @@ pub(crate) struct Features {
     pub(crate) half_conversion: bool,
     /// A fused multiply-add is an instruction.
     pub(crate) fma: bool,
-    /// `2ˣ` of f32 is an instruction, within 2 ulp, and within 1 for `|x| <= ½`.
-    pub(crate) exp2: bool,
+    /// The larger and the smaller of two floats are instructions, with −0 < +0, also where NaN is ignored.
+    pub(crate) extrema: bool,
+    /// Instructions of f32 that are right but for the last place.
+    pub(crate) approximations: Option<Approximations>,
+    /// Two f32 are rounded to a narrower format by one instruction.
+    pub(crate) pair_rounding: Option<PairRounding>,
+}
+
+/// Instructions that round two f32 to a narrower format, to nearest even: intrinsics that give the first operand in the
+/// upper half of a word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PairRounding {
+    pub(crate) f16: &'static str,
+    pub(crate) bf16: &'static str,
+}
+
+/// Instructions of f32 that are right but for the last place, by the names of their intrinsics.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Approximations {
+    /// `2ˣ` within 2 ulp, and within 1 for `|x| <= ½`. Results below the smallest normal number are 0.
+    pub(crate) exp2: &'static str,
+    /// `1/x` of normal numbers, within 1 ulp.
+    pub(crate) reciprocal: &'static str,
+    /// `a·b + c` rounded once and kept from 0 to 1, and 0 for NaN, where LLVM doesn't find the instruction itself.
+    pub(crate) saturated_mul_add: Option<&'static str>,
 }
 
 /// The module that is emitted and the place in it.
@@ -204,6 +227,14 @@ impl<'c> Ir<'c> {
         let values: Vec<Value<'c>> = args.iter().map(|&arg| arg.into()).collect();
         let result = self.intrinsic(name, &[args[0].get_type().into()], &values);
         result.expect("a float intrinsic has a result").into_float_value()
+    }
+
+    /// An instruction of f32 by its intrinsic, which may know f32 alone or other types as well.
+    pub(crate) fn f32_instruction(&self, name: &str, args: &[FloatValue<'c>]) -> FloatValue<'c> {
+        let overloaded = Intrinsic::find(name).is_some_and(|intrinsic| intrinsic.is_overloaded());
+        let overloads: &[BasicTypeEnum<'c>] = if overloaded { &[self.f32().into()] } else { &[] };
+        let values: Vec<Value<'c>> = args.iter().map(|&arg| arg.into()).collect();
+        self.intrinsic(name, overloads, &values).expect("it has a result").into_float_value()
     }
 
     /// An intrinsic of one integer type throughout.

@@ -14,6 +14,12 @@ use inkwell::{FloatPredicate, IntPredicate};
 use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, UnaryOp};
 use tile_ir::{DType, Rounding};
 
+/// Whether the result is one of the operands but for its sign, or NaN, so that it needs no rounding.
+fn gives_operand(op: BinaryOp) -> bool {
+    use BinaryOp::{CopySign, Max, Maximum, Min, Minimum};
+    matches!(op, Max | Min | Maximum | Minimum | CopySign)
+}
+
 impl<'c> Ir<'c> {
     /// The type of a value in registers.
     pub(crate) fn compute_type(&self, dtype: DType) -> BasicTypeEnum<'c> {
@@ -83,6 +89,9 @@ impl<'c> Ir<'c> {
     /// Op `unary`.
     pub(crate) fn unary(&self, op: UnaryOp, dtype: DType, x: Value<'c>) -> Value<'c> {
         match x {
+            Value::FloatValue(x) if matches!(op, UnaryOp::Neg | UnaryOp::Abs) => {
+                self.float_unary(op, x).into()
+            }
             Value::FloatValue(x) => self.round_to(self.float_unary(op, x), dtype).into(),
             _ => self.int_unary(op, x.into_int_value()).into(),
         }
@@ -176,7 +185,8 @@ impl<'c> Ir<'c> {
     pub(crate) fn binary(&self, op: BinaryOp, dtype: DType, a: Value<'c>, b: Value<'c>) -> Value<'c> {
         match (a, b) {
             (Value::FloatValue(a), Value::FloatValue(b)) => {
-                self.round_to(self.float_binary(op, a, b), dtype).into()
+                let result = self.float_binary(op, a, b);
+                if gives_operand(op) { result.into() } else { self.round_to(result, dtype).into() }
             }
             _ => self.int_binary(op, dtype.is_signed(), a.into_int_value(), b.into_int_value()).into(),
         }
@@ -212,9 +222,29 @@ impl<'c> Ir<'c> {
         }
     }
 
-    /// The larger or smaller operand with −0 < +0. Of equal operands only zeros differ in their bits, and
-    /// there `and` of the bits is +0, `or` is −0.
+    /// The larger or smaller operand with −0 < +0.
     fn extremum(
+        &self,
+        a: FloatValue<'c>,
+        b: FloatValue<'c>,
+        larger: bool,
+        ignore_nan: bool,
+    ) -> FloatValue<'c> {
+        if !self.features.extrema {
+            return self.selected_extremum(a, b, larger, ignore_nan);
+        }
+        let name = match (larger, ignore_nan) {
+            (true, true) => "llvm.maximumnum",
+            (false, true) => "llvm.minimumnum",
+            (true, false) => "llvm.maximum",
+            (false, false) => "llvm.minimum",
+        };
+        self.float_intrinsic(name, &[a, b])
+    }
+
+    /// [`Self::extremum`] from comparisons. Of equal operands only zeros differ in their bits, and there `and` of the
+    /// bits is +0, `or` is −0.
+    fn selected_extremum(
         &self,
         a: FloatValue<'c>,
         b: FloatValue<'c>,

@@ -17,10 +17,11 @@ mod philox;
 pub(crate) mod place;
 pub(crate) mod positions;
 pub(crate) mod prefetch;
+mod round;
 mod schedule;
 
 pub(crate) use hint::LoopHint;
-pub(crate) use ir::{Features, Ir, Value};
+pub(crate) use ir::{Approximations, Features, Ir, PairRounding, Value};
 pub(crate) use log::Log;
 pub(crate) use place::{Names, Place};
 pub(crate) use schedule::Shared;

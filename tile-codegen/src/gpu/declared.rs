@@ -215,7 +215,7 @@ fn wgmma(name: &str) -> Option<Assembly> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::emit::Features;
+    use crate::gpu::features;
     use crate::llvm::Machine;
     use inkwell::context::Context;
     use inkwell::memory_buffer::MemoryBuffer;
@@ -267,8 +267,8 @@ mod tests {
         let machine = Machine::nvptx("sm_90a").unwrap();
         let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
         let module = context.create_module_from_ir(buffer).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let features = Features { half_conversion: true, fma: true, exp2: true };
-        let ir = Ir { context: &context, module, builder: context.create_builder(), features };
+        let ir =
+            Ir { context: &context, module, builder: context.create_builder(), features: features::NVPTX };
         machine.prepare(&ir.module);
         expand(&ir)?;
         machine.optimize("k", &ir.module).unwrap();

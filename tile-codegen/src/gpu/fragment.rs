@@ -6,7 +6,8 @@
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::values::IntValue;
-use tile_ir::{DType, ValueId};
+use tile_ir::kernel::OpData;
+use tile_ir::{DType, Op, ValueId};
 
 /// The running thread's part of a tile.
 #[derive(Clone, Debug)]
@@ -47,14 +48,21 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Sets a tile to sums in their compute type, rounded to its format.
-    pub(super) fn set_sums(&mut self, tile: ValueId, mut sums: Vec<Value<'c>>) {
+    pub(super) fn set_sums(&mut self, tile: ValueId, sums: Vec<Value<'c>>) {
         let dtype = self.dtype(tile);
-        for sum in &mut sums {
-            if let Value::FloatValue(float) = *sum {
-                *sum = self.ir.round_to(float, dtype).into();
-            }
-        }
+        let sums = if dtype.is_float() { self.ir.round_all(&sums, dtype) } else { sums };
         self.set_tile(tile, Fragment::Slots(sums));
+    }
+
+    /// Whether an op makes a tile of a narrower format of one of f32.
+    pub(super) fn narrows(&self, data: &OpData) -> bool {
+        let to = self.dtype(data.results[0]);
+        matches!(data.op, Op::Cast(_)) && self.dtype(data.operands[0]) == DType::F32 && to.is_narrow_float()
+    }
+
+    /// A tile of f32 as one of a narrower format.
+    pub(super) fn narrowed(&self, tile: ValueId, operand: &Fragment<'c>) -> Fragment<'c> {
+        Fragment::Slots(self.ir.round_all(&operand.values(self.slots(tile)), self.dtype(tile)))
     }
 
     /// A tile's fragment, slot by slot.

@@ -11,6 +11,7 @@ mod coordinates;
 mod declared;
 mod dialect;
 mod exchange;
+pub(crate) mod features;
 mod fragment;
 mod gather;
 mod hsaco;
@@ -52,21 +53,28 @@ use tile_ir::target::Family;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc};
 
-/// Everything GPUs have as an instruction. Errors of `2ˣ`: PTX ISA, `ex2.approx`, 2 ulp, and 1 ulp of `expf` in the CUDA
-/// C++ Programming Guide, which takes it of `|x| <= ½`; `V_EXP_F32` of the ISA manuals of AMD, 1 ulp.
-const FEATURES: Features = Features { half_conversion: true, fma: true, exp2: true };
-
 /// How code gets from a module to its device.
 struct Backend {
     device: Device,
+    features: Features,
     machine: fn(&str) -> Result<Machine, Error>,
     package: fn(&Machine, &str, &Ir<'_>) -> Result<Code, Error>,
 }
 
 fn backend(family: Family) -> Backend {
     match family {
-        Family::Nvptx => Backend { device: dialect::NVPTX, machine: Machine::nvptx, package: ptx },
-        Family::Amdgpu => Backend { device: dialect::AMDGPU, machine: Machine::amdgpu, package: code_object },
+        Family::Nvptx => Backend {
+            device: dialect::NVPTX,
+            features: features::NVPTX,
+            machine: Machine::nvptx,
+            package: ptx,
+        },
+        Family::Amdgpu => Backend {
+            device: dialect::AMDGPU,
+            features: features::AMDGPU,
+            machine: Machine::amdgpu,
+            package: code_object,
+        },
         Family::Cpu => unreachable!("the CPU has an emitter of its own"),
     }
 }
@@ -112,7 +120,7 @@ impl<'c> Module<'c> {
         let (scheduled, plan) = planned(instance, target, threads)?;
         let backend = backend(target.family);
         let machine = (backend.machine)(target.name)?;
-        let ir = Ir::new(context, &instance.name, FEATURES);
+        let ir = Ir::new(context, &instance.name, backend.features);
         machine.prepare(&ir.module);
         emit(&ir, &scheduled, (&backend.device, target), symbol, &plan, places);
         let (threads, shared_bytes) = (scheduled.block_threads() as u32, plan.bytes());

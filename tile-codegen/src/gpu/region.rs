@@ -12,7 +12,7 @@ use super::ring::RingState;
 use super::roles::Role;
 use super::shared::{Buffer, Pending, SharedPlan};
 use super::warpgroup::undefined;
-use crate::emit::{Ir, Log, Names, Place, Shared, Value};
+use crate::emit::{Ir, Log, LoopHint, Names, Place, Shared, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
@@ -332,6 +332,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let uniform: Option<Vec<_>> = operands.iter().map(|fragment| fragment.uniform()).collect();
         let fragment = match uniform {
             Some(operands) => Fragment::Uniform(self.leaf(data, &operands)),
+            None if self.narrows(data) => self.narrowed(result, operands[0]),
             None => self.map(result, |slot| {
                 let values: Vec<_> = operands.iter().map(|fragment| fragment.get(slot)).collect();
                 self.leaf(data, &values)
@@ -421,8 +422,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         // What the last turn read isn't known to the next one.
         self.pending = Pending::unknown();
+        // A turn of a pipeline waits: two of them together gain nothing.
+        let hint = if rings.is_empty() { LoopHint::Free } else { LoopHint::Rolled };
         let turns = |emitter: &mut Self, initial: &[Value<'c>]| {
-            ir.for_loop(bounds, initial, |number, values| {
+            ir.hinted_loop(bounds, hint, initial, |number, values| {
                 begin(emitter, number);
                 let states = emitter.bind(&of(params), values);
                 emitter.set_rings(&rings, states);

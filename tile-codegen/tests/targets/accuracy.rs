@@ -59,7 +59,7 @@ fn results(body: &str, a: &Array, b: &Array, cpu: CpuLevel) -> Vec<f64> {
 }
 
 /// Distance in units of the last place of the format between a result and the exact value.
-fn ulps(dtype: DType, actual: f64, exact: f64) -> f64 {
+pub(crate) fn ulps(dtype: DType, actual: f64, exact: f64) -> f64 {
     let nearest = round_float(dtype, exact);
     if actual.is_nan() && exact.is_nan() || actual == exact {
         return 0.0;

@@ -136,7 +136,7 @@ leaf_ops! {
     Not "not" IntOrBool, int: |x, dtype| if dtype == DType::Bool { 1 - x } else { !x }, float: no_float, "Bitwise complement; logical for bool.";
     Abs "abs" SignedNumber, int: |x, _| x.abs(), float: f64::abs, "Absolute value; the smallest integer wraps to itself.";
     Exp "exp" Float, int: no_int, float: f64::exp, "eˣ, within 2 ulp.";
-    Exp2 "exp2" Float, int: no_int, float: f64::exp2, "2ˣ, within 2 ulp.";
+    Exp2 "exp2" Float, int: no_int, float: f64::exp2, "2ˣ, within 2 ulp; on GPUs a result of f32 below the smallest normal number may be 0.";
     Log "log" Float, int: no_int, float: f64::ln, "Natural logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
     Log2 "log2" Float, int: no_int, float: f64::log2, "Base-2 logarithm, within 2 ulp; NaN below zero, −∞ at zero.";
     Log10 "log10" Float, int: no_int, float: f64::log10, "Base-10 logarithm, within 2 ulp; NaN below zero, −∞ at zero.";

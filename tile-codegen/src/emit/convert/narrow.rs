@@ -119,6 +119,10 @@ fn round_off<'c>(ir: &Ir<'c>, bits: IntValue<'c>, spare: u32) -> IntValue<'c> {
 
 /// A NaN is made quiet, so that cutting its low bits can't make it an infinity.
 fn round_bf16<'c>(ir: &Ir<'c>, value: FloatValue<'c>) -> FloatValue<'c> {
+    if let Some(names) = ir.features.pair_rounding {
+        // With 0 for the lower half the word is the number as f32.
+        return ir.float_of_bits(ir.rounded_pair(names.bf16, value, ir.f32().const_zero()), ir.f32());
+    }
     let bits = ir.bits(value);
     let quiet = ir.or(bits, i32_const(ir, 0x0040_0000));
     let chosen = ir.select_int(ir.is_nan(value), quiet, round_off(ir, bits, 16));

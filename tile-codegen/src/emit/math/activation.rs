@@ -1,12 +1,12 @@
 //! The error function and activation functions. Each is one op, because it is more accurate than its parts: in
 //! the tails a composition overflows or cancels, and f16 and bf16 would be rounded after every part.
 
-use super::exponential::{exp_of_double, exp_shifted};
-use super::{Double, Precision, abs, clamp, polynomial, two_product};
+use super::exponential::{exp_of_finite, exp_shifted};
+use super::{Precision, abs, clamp, polynomial, reciprocal, two_product};
 use crate::emit::ir::Ir;
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
-use std::f64::consts::FRAC_1_SQRT_2;
+use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 /// `erf x / x − 1` in `x²`, for `x <= 1`; the error of erf is below 2e-9.
 const SMALL_F32: [f64; 7] = [
@@ -79,55 +79,70 @@ const TAIL_F64: [f64; 23] = [
     -3.981_076_982_219_032e-9,
 ];
 
-/// `e^(a²)·erfc a`, for `a >= 0`.
-fn scaled_erfc<'c>(ir: &Ir<'c>, p: &Precision<'c>, a: FloatValue<'c>) -> FloatValue<'c> {
-    // Beyond 30 erfc vanishes; the bound keeps ∞/∞ away.
-    let a = clamp(ir, p, a, 0.0, 30.0);
-    let three = p.float(3.0);
-    let s = ir.fdiv(ir.fsub(a, three), ir.fadd(a, three));
-    let series = if p.wide { polynomial(ir, p, s, &TAIL_F64) } else { polynomial(ir, p, s, &TAIL_F32) };
-    ir.fdiv(series, ir.fadd(p.float(1.0), ir.fadd(a, a)))
+/// `(1 + 2a)·e^(a²)·erfc a` for `a` from 0 to where erfc vanishes, of `a + 3`.
+fn tail_series<'c>(ir: &Ir<'c>, p: &Precision<'c>, a_plus_3: FloatValue<'c>) -> FloatValue<'c> {
+    let s = ir.mul_add(reciprocal(ir, p, a_plus_3), p.float(-6.0), p.float(1.0));
+    if p.wide { polynomial(ir, p, s, &TAIL_F64) } else { polynomial(ir, p, s, &TAIL_F32) }
 }
 
-/// `erf x`, for `|x| <= 1`.
-fn small_erf<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
-    let z = ir.fmul(x, x);
-    let series = if p.wide { polynomial(ir, p, z, &SMALL_F64) } else { polynomial(ir, p, z, &SMALL_F32) };
-    ir.fadd(x, ir.fmul(x, series))
+/// `|x|`, but at most the bound. Of NaN it is the bound.
+fn bounded_magnitude<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, bound: f64) -> FloatValue<'c> {
+    let (magnitude, bound) = (abs(ir, x), p.float(bound));
+    if ir.features.extrema {
+        return ir.float_intrinsic("llvm.minimumnum", &[magnitude, bound]);
+    }
+    ir.select_float(ir.fcmp(FloatPredicate::OLT, magnitude, bound), magnitude, bound)
+}
+
+/// `erf x / x − 1` of `x²`, for `|x| <= 1`.
+fn small_erf_series<'c>(ir: &Ir<'c>, p: &Precision<'c>, square: FloatValue<'c>) -> FloatValue<'c> {
+    if p.wide { polynomial(ir, p, square, &SMALL_F64) } else { polynomial(ir, p, square, &SMALL_F32) }
 }
 
 /// The error function: a polynomial up to 1, `1 − erfc |x|` above.
 pub(in crate::emit) fn erf<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
     let magnitude = abs(ir, x);
-    // The error of the square matters little: erfc is below 0.16.
+    // The error of the square matters little: erfc is below 0.16, and vanishes long before the bound.
     let exponential = super::exp(ir, ir.fneg(ir.fmul(x, x)));
-    let complement = ir.fmul(exponential, scaled_erfc(ir, &p, magnitude));
-    let large = ir.float_intrinsic("llvm.copysign", &[ir.fsub(p.float(1.0), complement), x]);
+    let a = bounded_magnitude(ir, &p, x, 30.0);
+    let series = tail_series(ir, &p, ir.fadd(a, p.float(3.0)));
+    let scaled = ir.fmul(series, reciprocal(ir, &p, ir.mul_add(a, p.float(2.0), p.float(1.0))));
+    let large = ir.fsub(p.float(1.0), ir.fmul(exponential, scaled));
+    let large = ir.float_intrinsic("llvm.copysign", &[large, x]);
     let is_small = ir.fcmp(FloatPredicate::OLT, magnitude, p.float(1.0));
-    ir.select_float(is_small, small_erf(ir, &p, x), large)
+    let small = ir.mul_add(x, small_erf_series(ir, &p, ir.fmul(x, x)), x);
+    ir.select_float(is_small, small, large)
 }
 
-/// `x·Φ(x)` with the distribution function of the normal distribution. `Φ(−|x|) = e^(−x²/2)·scaled_erfc/2`, where
-/// the exponent is exact: its error would be multiplied by itself. Near zero `Φ(x) = (1 + erf(x/√2))/2`.
+/// `x·Φ(x)` with the distribution function of the normal distribution. Near zero `Φ(x) = (1 + erf(x/√2))/2`.
 pub(in crate::emit) fn gelu<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
-    let square = two_product(ir, &p, x, x);
-    let half = |value| ir.fmul(value, p.float(-0.5));
-    let exponential = exp_of_double(ir, &p, Double { head: half(square.head), tail: half(square.tail) });
     let argument = ir.fmul(x, p.float(FRAC_1_SQRT_2));
-    let scaled = ir.fmul(p.float(0.5), scaled_erfc(ir, &p, abs(ir, argument)));
-    // The exponential last: it may be subnormal.
-    let negative = ir.fmul(ir.fmul(x, scaled), exponential);
-    let positive = ir.fmul(x, ir.fsub(p.float(1.0), ir.fmul(scaled, exponential)));
-    let is_negative = ir.fcmp(FloatPredicate::OLT, x, p.float(0.0));
-    let tail = ir.select_float(is_negative, negative, positive);
-    let erf = ir.fmul(p.float(0.5), small_erf(ir, &p, argument));
+    let half = ir.fmul(argument, p.float(0.5));
+    let square = ir.fmul(argument, argument);
+    let erf = ir.mul_add(half, small_erf_series(ir, &p, square), half);
     let middle = ir.fmul(x, ir.fadd(p.float(0.5), erf));
-    let is_small = ir.fcmp(FloatPredicate::OLT, abs(ir, argument), p.float(0.5));
-    let result = ir.select_float(is_small, middle, tail);
-    let lowest = ir.fcmp(FloatPredicate::OEQ, x, p.float(f64::NEG_INFINITY));
-    ir.select_float(lowest, p.float(-0.0), result)
+    // NaN isn't large: it comes out of the middle.
+    let is_large = ir.fcmp(FloatPredicate::OGE, abs(ir, argument), p.float(0.5));
+    ir.select_float(is_large, gelu_tail(ir, &p, x), middle)
+}
+
+/// `max(x, −0) − |x|·Φ(−|x|)`, with `Φ(−m) = e^(−m²/2)·series/(2 + 4a)` for `a = m/√2`. The exponent is exact: its error
+/// would be multiplied by itself. `m/(2 + 4a)` is `c·(1 − 1/(1 + √2·m))` with `c = 1/√8`, to which the error of the
+/// reciprocal adds little. The exponential comes last: it may be subnormal.
+fn gelu_tail<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    // Beyond the bound `Φ(−m)` vanishes.
+    let m = bounded_magnitude(ir, p, x, if p.wide { 40.0 } else { 15.0 });
+    let exponent = two_product(ir, p, ir.fmul(m, p.float(-0.5)), m);
+    let exponential = exp_of_finite(ir, p, exponent);
+    let series = tail_series(ir, p, ir.mul_add(m, p.float(FRAC_1_SQRT_2), p.float(3.0)));
+    let w = reciprocal(ir, p, ir.mul_add(m, p.float(SQRT_2), p.float(1.0)));
+    let c = 0.5 * FRAC_1_SQRT_2;
+    let factor = ir.fmul(series, ir.mul_add(w, p.float(-c), p.float(c)));
+    let is_negative = ir.fcmp(FloatPredicate::OLT, x, p.float(0.0));
+    let whole = ir.select_float(is_negative, p.float(-0.0), x);
+    ir.mul_add(ir.fneg(factor), exponential, whole)
 }
 
 /// `1 / (1 + e^−x)`, from `e^−|x|`, which doesn't overflow.

@@ -1,9 +1,10 @@
 //! Exponentials: `2^n` times the Taylor series of a remainder. The argument reduction is fdlibm's (e_exp.c).
 
 use super::{
-    Double, Precision, clamp, cut_constant, fast_two_sum, identity_near_zero, polynomial, power_of_two, round,
+    Double, Precision, approximations, clamp, cut_constant, fast_two_sum, identity_near_zero, polynomial,
+    power_of_two, round,
 };
-use crate::emit::ir::Ir;
+use crate::emit::ir::{Approximations, Ir};
 use inkwell::FloatPredicate;
 use inkwell::values::{FloatValue, IntValue};
 use std::f64::consts::{LN_2, LN_10, LOG2_10, LOG2_E, LOG10_2};
@@ -47,21 +48,57 @@ fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (Double<'c>,
 /// `eˣ`.
 pub(in crate::emit) fn exp<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
+    if let Some(with) = approximations(ir, &p) {
+        return exp_by_instruction(ir, &p, with, (x, None), 0);
+    }
     let x = if p.wide { clamp(ir, &p, x, -746.0, 710.0) } else { clamp(ir, &p, x, -105.0, 89.0) };
     let (r, n) = reduce(ir, &p, x);
-    if has_instruction(ir, &p) {
-        let part = exp2_instruction(ir, ir.fmul(r.head, p.float(LOG2_E)));
-        return scaled(ir, &p, part, n);
-    }
     exp_reduced(ir, &p, r.head, n)
 }
 
-fn has_instruction(ir: &Ir<'_>, p: &Precision<'_>) -> bool {
-    ir.features.exp2 && !p.wide
+/// The exponents of 2 that are normal numbers of f32.
+const LEAST_EXPONENT: f64 = -126.0;
+const EXPONENTS: f64 = 253.0;
+
+/// `e^(head + tail) · 2^shift` by the instruction for `2^r`, where `x·log₂e = n + r` with `|r| <= ½`: the result is `2^r`
+/// times `2^(n + shift)`.
+///
+/// `n + shift` is kept to the exponents of normal numbers by rounding it as a fraction of their range, and beyond them
+/// `r` grows instead: the product then overflows, or is subnormal and rounded once. Of ±∞ and NaN `r` is the same.
+fn exp_by_instruction<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    with: Approximations,
+    (head, tail): (FloatValue<'c>, Option<FloatValue<'c>>),
+    shift: i64,
+) -> FloatValue<'c> {
+    let least = LEAST_EXPONENT - shift as f64;
+    let fraction = p.float(LOG2_E / EXPONENTS);
+    let position = saturated_mul_add(ir, p, with, [head, fraction, p.float(-least / EXPONENTS)]);
+    // The sum's last bits are the exponent field of `2^(n + shift)`, which is 1 for the least.
+    let first = 1.5 * f64::powi(2.0, p.mantissa_bits as i32) + 1.0;
+    let field = ir.mul_add(position, p.float(EXPONENTS), p.float(first));
+    let n = ir.fsub(field, p.float(first - least));
+    let (log2_e, rest) = (p.float(LOG2_E), p.float(LOG2_E - f64::from(LOG2_E as f32)));
+    let r = ir.mul_add(head, log2_e, ir.fneg(n));
+    let r = ir.mul_add(head, rest, r);
+    let r = tail.map_or(r, |tail| ir.mul_add(tail, log2_e, r));
+    let scale = ir.float_of_bits(ir.shl(ir.bits(field), p.int(ir, p.mantissa_bits)), p.ty);
+    ir.fmul(ir.f32_instruction(with.exp2, &[r]), scale)
 }
 
-fn exp2_instruction<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
-    ir.float_intrinsic("llvm.exp2", &[x])
+/// `a·b + c`, kept from 0 to 1.
+fn saturated_mul_add<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    with: Approximations,
+    [a, b, c]: [FloatValue<'c>; 3],
+) -> FloatValue<'c> {
+    if let Some(name) = with.saturated_mul_add {
+        return ir.f32_instruction(name, &[a, b, c]);
+    }
+    let positive = ir.float_intrinsic("llvm.maximumnum", &[ir.mul_add(a, b, c), p.float(0.0)]);
+    ir.float_intrinsic("llvm.minimumnum", &[positive, p.float(1.0)])
 }
 
 /// `eˣ · 2^shift`, for `x` that is clamped to where the result is normal or overflows by little.
@@ -71,8 +108,19 @@ pub(super) fn exp_shifted<'c>(
     x: FloatValue<'c>,
     shift: i64,
 ) -> FloatValue<'c> {
+    if let Some(with) = approximations(ir, p) {
+        return exp_by_instruction(ir, p, with, (x, None), shift);
+    }
     let (r, n) = reduce(ir, p, x);
     exp_reduced(ir, p, r.head, ir.add(n, p.int(ir, shift)))
+}
+
+/// `e^(head + tail)` of finite numbers.
+pub(super) fn exp_of_finite<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: Double<'c>) -> FloatValue<'c> {
+    match approximations(ir, p) {
+        Some(with) => exp_by_instruction(ir, p, with, (x.head, Some(x.tail)), 0),
+        None => exp_of_double(ir, p, x),
+    }
 }
 
 /// `e^(head + tail)`.
@@ -89,8 +137,8 @@ pub(super) fn exp_of_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: Double<'c>) -
 /// `2ˣ`.
 pub(in crate::emit) fn exp2<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
-    if has_instruction(ir, &p) {
-        return exp2_instruction(ir, x);
+    if let Some(with) = approximations(ir, &p) {
+        return ir.f32_instruction(with.exp2, &[x]);
     }
     let x = if p.wide { clamp(ir, &p, x, -1076.0, 1024.0) } else { clamp(ir, &p, x, -151.0, 128.0) };
     let (whole, n) = round(ir, &p, x);

@@ -24,7 +24,7 @@ pub(super) use logarithm::{ln_1p, log, log2, log10};
 pub(super) use power::{cbrt, powf};
 pub(super) use trigonometry::{cos, sin, tan};
 
-use super::ir::{Ir, float_bits};
+use super::ir::{Approximations, Ir, float_bits};
 use inkwell::FloatPredicate;
 use inkwell::types::FloatType;
 use inkwell::values::{FloatValue, IntValue};
@@ -101,6 +101,19 @@ fn clamp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, low: f64, high: 
 
 fn abs<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     ir.float_intrinsic("llvm.fabs", &[x])
+}
+
+/// The instructions of f32 that are right but for the last place, where there are some and the precision is f32.
+fn approximations(ir: &Ir<'_>, p: &Precision<'_>) -> Option<Approximations> {
+    if p.wide { None } else { ir.features.approximations }
+}
+
+/// `1/x` of normal numbers, within 1 ulp.
+fn reciprocal<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    match approximations(ir, p) {
+        Some(with) => ir.f32_instruction(with.reciprocal, &[x]),
+        None => ir.fdiv(p.float(1.0), x),
+    }
 }
 
 /// `x` itself where it is so small that `f(x) = x` to half an ulp; keeps −0 and every bit of subnormals.

@@ -2,7 +2,7 @@
 
 use super::{Entry, NVPTX, Resources};
 use crate::emit::Ir;
-use crate::gpu::FEATURES;
+use crate::gpu::features;
 use crate::llvm::Machine;
 use inkwell::AddressSpace;
 use inkwell::attributes::AttributeLoc;
@@ -37,7 +37,7 @@ fn copy_box<'c>(ir: &Ir<'c>, entry: &Entry<'c>) {
 fn ptx(change: impl Fn(FunctionValue<'_>)) -> String {
     let context = Context::create();
     let machine = Machine::nvptx("sm_90a").unwrap();
-    let ir = Ir::new(&context, "k", FEATURES);
+    let ir = Ir::new(&context, "k", features::NVPTX);
     machine.prepare(&ir.module);
     let instance = specialize(&verify(text::parse(KERNEL).unwrap()).unwrap(), &[]).unwrap();
     let resources = Resources { threads: 32, shared_bytes: 2048, shared_alignment: 1024 };

@@ -6,6 +6,7 @@
 mod barriers;
 mod buffers;
 mod copies;
+mod floats;
 mod hints;
 mod lanes;
 mod mbarriers;
@@ -21,8 +22,9 @@ use super::matrix;
 /// The operation of this name on this GPU: an intrinsic, a declaration of [`crate::gpu`], or the text of assembly.
 pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if let Some(name) = name.strip_prefix("llvm.nvvm.") {
-        let families: [fn(&str) -> Option<Operation>; 8] = [
+        let families: [fn(&str) -> Option<Operation>; 9] = [
             hints::nvidia,
+            floats::nvidia,
             barriers::nvidia,
             shuffle::find,
             matrix::nvidia::find,
@@ -34,7 +36,8 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
         return families.iter().find_map(|find| find(name));
     }
     if let Some(name) = name.strip_prefix("llvm.amdgcn.") {
-        let families: [fn(&str) -> Option<Operation>; 3] = [hints::amd, barriers::amd, buffers::find];
+        let families: [fn(&str) -> Option<Operation>; 4] =
+            [hints::amd, floats::amd, barriers::amd, buffers::find];
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| lanes::find(name, gpu)).or_else(|| matrix::amd::find(name, gpu));
     }

@@ -1,6 +1,7 @@
 //! Kernels written in LLVM's text: their arguments are arrays of 32-bit words in global memory.
 
-use crate::emit::{Features, Ir};
+use crate::emit::Ir;
+use crate::gpu::features;
 use crate::simt::host_module::Gpu;
 use crate::simt::tensor_map::Encoded;
 use crate::simt::{Code, Fault, KERNEL, Mode, Problem, Region, SimtKernel, Timing, Trace};
@@ -119,8 +120,7 @@ impl Kernel {
         let module = lent
             .create_module_from_ir(buffer)
             .unwrap_or_else(|error| panic!("{}\n{text}", error.to_string()));
-        let features = Features { half_conversion: true, fma: true, exp2: true };
-        let ir = Ir { context: lent, module, builder: lent.create_builder(), features };
+        let ir = Ir { context: lent, module, builder: lent.create_builder(), features: features::NVPTX };
         let gpu = Gpu { name: gpu, warp };
         Ok(Kernel { code: Code::of(context, ir, gpu, threads, SHARED_BYTES)? })
     }

@@ -1,0 +1,32 @@
+//! What the instruction sets of GPUs have, by family.
+
+use crate::emit::{Approximations, Features, PairRounding};
+
+/// NVIDIA's. `max` and `min` (PTX ISA, "max"): +0 is larger than −0, NaN is ignored, or propagated with `.NaN`. Errors of
+/// `2ˣ`: PTX ISA, `ex2.approx`, 2 ulp, and 1 ulp of `expf` in the CUDA C++ Programming Guide, which takes it of such
+/// arguments; of `1/x`: PTX ISA, `rcp.approx.ftz`, 1 ulp.
+pub(crate) const NVPTX: Features = Features {
+    half_conversion: true,
+    fma: true,
+    extrema: true,
+    approximations: Some(Approximations {
+        exp2: "llvm.nvvm.ex2.approx.ftz",
+        reciprocal: "llvm.nvvm.rcp.approx.ftz.f",
+        saturated_mul_add: Some("llvm.nvvm.fma.rn.sat.f"),
+    }),
+    pair_rounding: Some(PairRounding { f16: "llvm.nvvm.ff2f16x2.rn", bf16: "llvm.nvvm.ff2bf16x2.rn" }),
+};
+
+/// AMD's. The errors of `V_EXP_F32` and `V_RCP_F32` are 1 ulp by the ISA manuals. That a result is kept from 0 to 1 is a
+/// modifier of instructions, which LLVM finds.
+pub(crate) const AMDGPU: Features = Features {
+    half_conversion: true,
+    fma: true,
+    extrema: true,
+    approximations: Some(Approximations {
+        exp2: "llvm.amdgcn.exp2",
+        reciprocal: "llvm.amdgcn.rcp",
+        saturated_mul_add: None,
+    }),
+    pair_rounding: None,
+};

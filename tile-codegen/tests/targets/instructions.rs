@@ -1,0 +1,218 @@
+//! Elementwise ops that GPUs have instructions for: what they are in PTX, and their values on simulated threads, bit by
+//! bit where ops are exact.
+
+use crate::accuracy::{BOUNDS, ulps};
+use crate::kernels::{elementwise, reduction};
+use crate::support::{instance, run_simt};
+use tile_codegen::{Code, Options, compile};
+use tile_ir::array::Elements;
+use tile_ir::ops::{Literal, ReduceOp, UnaryOp};
+use tile_ir::{Array, DType, TargetDesc};
+
+/// The PTX of an op on two tiles of one element per thread.
+fn ptx(dtype: DType, result: DType, body: &str) -> String {
+    text_of(&elementwise(dtype.name(), result.name(), body), &[("B", 128)])
+}
+
+fn text_of(source: &str, constants: &[(&str, usize)]) -> String {
+    let instance = instance(source, constants);
+    let artifact = compile(&instance, TargetDesc::named("sm_90a").unwrap(), &Options::default()).unwrap();
+    let Code::Ptx(text) = artifact.code else { panic!("PTX for NVIDIA's GPUs") };
+    text
+}
+
+fn count(text: &str, instruction: &str) -> usize {
+    text.matches(&format!("\t{instruction} ")).count()
+}
+
+/// Whether floats are compared.
+fn compares(text: &str) -> bool {
+    text.lines().any(|line| line.contains("\tsetp.") && line.contains(".f32"))
+}
+
+/// The results of an op on simulated threads of NVIDIA's and AMD's GPUs.
+fn results(dtype: DType, result: DType, body: &str, a: &[f64], b: &[f64]) -> [Array; 2] {
+    let instance = instance(&elementwise(dtype.name(), result.name(), body), &[("B", 512)]);
+    let operand = |values: &[f64]| Array::new(dtype, vec![values.len()], Elements::Float(values.to_vec()));
+    let arguments = [operand(a), operand(b), Array::full(result, &[a.len()], Literal::Int(0))];
+    [None, Some(64)].map(|threads| run_simt(&instance, &arguments, threads).pop().unwrap())
+}
+
+#[test]
+fn the_larger_and_the_smaller_are_one_instruction() {
+    for (op, instruction) in
+        [("max", "max.f32"), ("min", "min.f32"), ("maximum", "max.NaN.f32"), ("minimum", "min.NaN.f32")]
+    {
+        for dtype in [DType::F32, DType::BF16] {
+            let text = ptx(dtype, dtype, &format!("{op} %a, %b"));
+            assert_eq!(count(&text, instruction), 1, "{op} of {dtype}:\n{text}");
+            assert!(!compares(&text), "{op} of {dtype}:\n{text}");
+        }
+    }
+    let source = reduction(DType::F32, ReduceOp::Max, &[4, 256], 1);
+    let text = text_of(&source, &[]);
+    assert!(count(&text, "max.f32") > 0 && !compares(&text), "{text}");
+}
+
+/// The smaller and the larger of a pair: where NaN is ignored, and where it isn't.
+#[test]
+fn the_larger_and_the_smaller_know_nan_and_signed_zeros() {
+    let (nan, inf, tiny) = (f64::NAN, f64::INFINITY, 2f64.powi(-133));
+    let rows = [
+        (0.0, -0.0, [-0.0, 0.0], [-0.0, 0.0]),
+        (-0.0, 0.0, [-0.0, 0.0], [-0.0, 0.0]),
+        (-0.0, -0.0, [-0.0, -0.0], [-0.0, -0.0]),
+        (0.0, 0.0, [0.0, 0.0], [0.0, 0.0]),
+        (nan, 1.0, [1.0, 1.0], [nan, nan]),
+        (-2.0, nan, [-2.0, -2.0], [nan, nan]),
+        (nan, -0.0, [-0.0, -0.0], [nan, nan]),
+        (nan, -inf, [-inf, -inf], [nan, nan]),
+        (nan, nan, [nan, nan], [nan, nan]),
+        (inf, -inf, [-inf, inf], [-inf, inf]),
+        (tiny, -tiny, [-tiny, tiny], [-tiny, tiny]),
+        (tiny, 0.0, [0.0, tiny], [0.0, tiny]),
+        (-0.0, -tiny, [-tiny, -0.0], [-tiny, -0.0]),
+        (1.5, -3.0, [-3.0, 1.5], [-3.0, 1.5]),
+    ];
+    let (a, b): (Vec<f64>, Vec<f64>) = rows.iter().map(|row| (row.0, row.1)).unzip();
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        for (op, ignores_nan, which) in
+            [("min", true, 0), ("max", true, 1), ("minimum", false, 0), ("maximum", false, 1)]
+        {
+            for found in results(dtype, dtype, &format!("{op} %a, %b"), &a, &b) {
+                for (i, row) in rows.iter().enumerate() {
+                    let expected = if ignores_nan { row.2[which] } else { row.3[which] };
+                    let found = found.get_f64(i);
+                    let same = found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+                    assert!(same, "{op} of {dtype} {:?} is {found:?}, not {expected:?}", (row.0, row.1));
+                }
+            }
+        }
+    }
+}
+
+/// Every function of one f32 on simulated threads, where instructions that may be off are exact: bit patterns of all
+/// exponents, and numbers near zero. A result of `exp2` below the smallest normal number may be 0.
+#[test]
+fn functions_keep_their_bounds() {
+    const STEP: u32 = 299_993;
+    let mut inputs: Vec<f64> = (0..=u32::MAX / STEP).map(|i| f64::from(f32::from_bits(i * STEP))).collect();
+    inputs.extend((-9_000..9_000).map(|i| f64::from(i as f32 * 0.011_7)));
+    let bends = [0.0, -0.0, 88.722_83, 88.722_84, -87.336_54, -103.972_1, -104.0, 128.0, -126.0, -149.0];
+    inputs.extend(bends.map(|x: f32| f64::from(x)));
+    for &(op, bound, _) in BOUNDS {
+        let found = results(DType::F32, DType::F32, &format!("{} %a", op.name()), &inputs, &inputs);
+        let mut worst = (0.0, 0.0, 0.0, 0.0);
+        for (array, (i, &x)) in
+            found.iter().flat_map(|array| inputs.iter().enumerate().map(move |x| (array, x)))
+        {
+            let (found, exact) = (array.get_f64(i), op.float()(x));
+            let vanishes = op == UnaryOp::Exp2 && found == 0.0 && exact < f64::from(f32::MIN_POSITIVE);
+            let error = if vanishes { 0.0 } else { ulps(DType::F32, found, exact) };
+            if error > worst.0 {
+                worst = (error, x, found, exact);
+            }
+        }
+        println!("{}: {:.3} ulp at {:?}", op.name(), worst.0, (worst.1, worst.2, worst.3));
+        assert!(
+            worst.0 <= bound,
+            "{} is off by {} ulp at {}: {} is {}",
+            op.name(),
+            worst.0,
+            worst.1,
+            worst.3,
+            worst.2
+        );
+    }
+}
+
+#[test]
+fn exponentials_are_short() {
+    let text = ptx(DType::F32, DType::F32, "exp2 %a");
+    assert!(count(&text, "ex2.approx.ftz.f32") > 0 && !text.contains("\tmul.rn.f32"), "{text}");
+    let text = ptx(DType::F32, DType::F32, "exp %a");
+    let arithmetic =
+        ["fma.rn.f32", "add.rn.f32", "mul.rn.f32", "shl.b32", "fma.rn.sat.f32", "ex2.approx.ftz.f32"];
+    assert_eq!(arithmetic.map(|name| count(&text, name)), [3, 1, 1, 1, 1, 1], "{text}");
+    assert!(!compares(&text), "{text}");
+}
+
+/// Numbers at which rounding to a narrower format is decided, with what comes of them in bf16 and in f16.
+fn roundings() -> Vec<(f64, f64, f64)> {
+    let (nan, inf) = (f64::NAN, f64::INFINITY);
+    let power = |exponent: i32| 2f64.powi(exponent);
+    vec![
+        (0.0, 0.0, 0.0),
+        (-0.0, -0.0, -0.0),
+        (nan, nan, nan),
+        (inf, inf, inf),
+        (-inf, -inf, -inf),
+        // Ties, and numbers beside them.
+        (1.0 + power(-8), 1.0, 1.0 + power(-8)),
+        (1.0 + 3.0 * power(-8), 1.0 + power(-6), 1.0 + 3.0 * power(-8)),
+        (1.0 + power(-8) + power(-23), 1.0 + power(-7), 1.0 + power(-8)),
+        (-1.0 - power(-8) + power(-23), -1.0, -1.0 - power(-8)),
+        (1.0 + power(-11), 1.0, 1.0),
+        (1.0 + 3.0 * power(-11), 1.0, 1.0 + power(-9)),
+        (-1.0 - power(-11) - power(-23), -1.0, -1.0 - power(-10)),
+        // From where on the results are infinite.
+        (65_519.996_093_75, 65536.0, 65504.0),
+        (65520.0, 65536.0, inf),
+        (power(128) - power(119), inf, inf),
+        (power(128) - power(119) - power(104), power(128) - power(120), inf),
+        (-(power(128) - power(104)), -inf, -inf),
+        // Subnormal results.
+        (power(-133), power(-133), 0.0),
+        (power(-134), 0.0, 0.0),
+        (3.0 * power(-134), power(-132), 0.0),
+        (-power(-134) - power(-149), -power(-133), -0.0),
+        (power(-126) - power(-149), power(-126), 0.0),
+        (power(-24), power(-24), power(-24)),
+        (power(-25), power(-25), 0.0),
+        (-3.0 * power(-25), -3.0 * power(-25), -power(-23)),
+        (power(-14) - power(-26), power(-14), power(-14)),
+    ]
+}
+
+#[test]
+fn casts_to_narrow_floats_round_to_nearest_even() {
+    let rows = roundings();
+    let inputs: Vec<f64> = rows.iter().map(|row| row.0).collect();
+    for to in [DType::BF16, DType::F16] {
+        for body in ["cast %a".to_owned(), "cast %b".to_owned()] {
+            for found in results(DType::F32, to, &body, &inputs, &inputs) {
+                for (i, &(x, bf16, f16)) in rows.iter().enumerate() {
+                    let expected = if to == DType::BF16 { bf16 } else { f16 };
+                    let found = found.get_f64(i);
+                    let same = found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+                    assert!(same, "{x:e} to {to} is {found:e}, not {expected:e}");
+                }
+            }
+        }
+    }
+}
+
+/// Between its load and its store, a tile of f32 that is stored in 16 bits is rounded by an instruction per pair.
+#[test]
+fn pairs_are_rounded_together() {
+    for (to, instruction) in [("bf16", "cvt.rn.bf16x2.f32"), ("f16", "cvt.rn.f16x2.f32")] {
+        let source = format!(
+            "kernel @narrow<B>(%x: tensor<n x B x f32>, %y: mut tensor<n x B x {to}>) {{
+  %vx = partition %x [1, B] : partition<n x B x f32, [1, B]>
+  %vy = partition %y [1, B] : mut partition<n x B x {to}, [1, B]>
+  %i, %j = block_index %vy : index, index
+  %a = load %vx[%i, %j] : tile<1 x B x f32>
+  %r = cast %a : tile<1 x B x {to}>
+  store %vy, %r
+}}
+"
+        );
+        let text = text_of(&source, &[("B", 1024)]);
+        assert_eq!(count(&text, instruction), 4, "{text}");
+        let (_, after_loads) = text.rsplit_once("ld.global").expect("the tile is read");
+        let (between, _) = after_loads.split_once("st.global").expect("the result is written");
+        // Words are `%r1`, addresses `%rd1`.
+        let mut words = between.lines().filter(|line| line.contains("\t%r") && !line.contains("\t%rd"));
+        assert!(words.all(|line| line.contains(instruction)), "{text}");
+    }
+}
