@@ -152,12 +152,12 @@ fn attention<const BM: usize, const BN: usize>(
         let key = k.load_masked([head, j, 0]).reshape([BN, 128]);
         let value = v.load_masked([head, j, 0]).reshape([BN, 128]);
         let column = Tile::<i32, 2>::iota([1, BN], 1) + (j * BN) as i32;
-        // log₂(e)/√128: powers of two are what processors have.
-        let scores = mma(query, key.t(), Tile::zeros([BM, BN])) * 0.12751743;
+        let scores = mma(query, key.t(), Tile::zeros([BM, BN]));
         let scores = select(column <= row, scores, f32::NEG_INFINITY);
         let larger = max(most, scores.max(1));
-        let weights = exp2(scores - larger);
-        let shrink = exp2(most - larger);
+        // log₂(e)/√128: powers of two are what processors have.
+        let weights = exp2(scores.mul_add(0.12751743, larger * -0.12751743));
+        let shrink = exp2((most - larger) * 0.12751743);
         sum = sum * shrink + weights.sum(1);
         acc = mma(weights.cast::<bf16>(), value, acc * shrink);
         most = larger;

@@ -21,5 +21,7 @@ pub(super) fn order(kernel: &Kernel, pipelines: &Pipelines) -> Option<TileOrder<
     if pipelines.is_empty() || ops.iter().any(|&op| is_seen(&kernel.op(op).op)) {
         return None;
     }
-    kernel.grid_space().map(|_| TileOrder::Grouped(Dim::from(BAND)))
+    let space = kernel.grid_space()?;
+    let is_column = space.last().and_then(Dim::as_const) == Some(1);
+    Some(if is_column { TileOrder::RowMajor } else { TileOrder::Grouped(Dim::from(BAND)) })
 }

@@ -32,8 +32,12 @@ use std::collections::{HashMap, HashSet};
 /// Fewer stages are none: a copy must go on while a tile is read.
 const LEAST_STAGES: u64 = 2;
 
-/// The most stages: what hides the way to memory and back.
-const MOST_STAGES: u64 = 6;
+/// What should be on its way while one stage is read, in bytes: a multiprocessor's share of the bandwidth times the
+/// time that memory takes, with a margin.
+const BYTES_ON_THEIR_WAY: u64 = 128 * 1024;
+
+/// The most stages.
+const MOST_STAGES: u64 = 8;
 
 /// Alignment of a tile in shared memory: the pattern of the widest swizzle repeats so often.
 const TILE_ALIGNMENT: u64 = 1024;
@@ -212,7 +216,8 @@ impl Pipelines {
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
         let stage_bytes: u64 = factors.iter().map(tile_bytes).sum();
         let ring = self.rings_end().next_multiple_of(TILE_ALIGNMENT);
-        let stages = (available.saturating_sub(ring + BARRIERS_BYTES) / stage_bytes).min(MOST_STAGES);
+        let wanted = (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES);
+        let stages = (available.saturating_sub(ring + BARRIERS_BYTES) / stage_bytes).min(wanted);
         if stages < LEAST_STAGES {
             return;
         }
