@@ -3,15 +3,21 @@
 
 use crate::support::{Memory, close, instance, sample};
 use tile_codegen::simt::{self, Mode, Timing};
+use tile_codegen::{Options, compile};
 use tile_ir::gpu::schedule;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp, passes};
 
 /// What a loop should have copied: so many tiles in a turn.
 const BOTH: usize = 2;
 
-/// The arguments after a run on simulated threads of sm_80, if a loop has so many tiles copied.
-fn run(instance: &Instance, arguments: &[Array], copied: usize, timing: Timing) -> Vec<Array> {
-    let target = TargetDesc::named("sm_80").unwrap();
+/// The arguments after a run on simulated threads of a target, if a loop has so many tiles copied.
+fn run(
+    target: &TargetDesc,
+    instance: &Instance,
+    arguments: &[Array],
+    copied: usize,
+    timing: Timing,
+) -> Vec<Array> {
     let scheduled = schedule(passes::optimize(instance.clone()), target, None);
     let copies: usize = scheduled.copies().loops().map(|(_, copied)| copied.copies.len()).sum();
     assert_eq!(copies, copied, "copied tiles of {}", instance.name);
@@ -24,12 +30,16 @@ fn run(instance: &Instance, arguments: &[Array], copied: usize, timing: Timing) 
     memory.arrays(arguments)
 }
 
-fn check(source: &str, constants: &[(&str, usize)], arguments: &[Array], copied: usize, tolerance: f64) {
-    let instance = instance(source, constants);
+fn check(source: &str, arguments: &[Array], copied: usize, tolerance: f64) {
+    check_on("sm_80", source, arguments, copied, tolerance);
+}
+
+fn check_on(target: &str, source: &str, arguments: &[Array], copied: usize, tolerance: f64) {
+    let (target, instance) = (TargetDesc::named(target).unwrap(), instance(source, &[]));
     let mut expected = arguments.to_vec();
     interp::run(&instance, &mut expected).unwrap();
     for timing in [Timing::Late, Timing::Early] {
-        let actual = run(&instance, arguments, copied, timing);
+        let actual = run(target, &instance, arguments, copied, timing);
         for (actual, expected) in actual.iter().zip(&expected) {
             close(actual, expected, tolerance, &format!("{timing:?} {source}"));
         }
@@ -133,7 +143,7 @@ fn arguments(factors: Factors, [m, n, k]: [usize; 3]) -> [Array; 3] {
 }
 
 fn product(factors: Factors, tile: [usize; 3], extents: [usize; 3], copied: usize) {
-    check(&matmul(factors, tile, None), &[], &arguments(factors, extents), copied, 0.0);
+    check(&matmul(factors, tile, None), &arguments(factors, extents), copied, 0.0);
 }
 
 #[test]
@@ -188,7 +198,7 @@ fn shorter_groups() {
 #[test]
 fn other_pads_arent_copied() {
     let source = matmul(PLAIN, [64, 64, 32], None).replace("constant 0.0 : bf16", "constant 1.0 : bf16");
-    check(&source, &[], &arguments(PLAIN, [64, 64, 40]), 0, 0.0);
+    check(&source, &arguments(PLAIN, [64, 64, 40]), 0, 0.0);
 }
 
 /// What is also used otherwise stays in registers; the other factor is copied.
@@ -196,7 +206,7 @@ fn other_pads_arent_copied() {
 fn a_tile_with_two_uses_isnt_copied() {
     let source = matmul(PLAIN, [64, 64, 64], None)
         .replace("yield %next", "%more = cast %lb : tile<64 x 64 x f32>\n    %all = add %next, %more : tile<64 x 64 x f32>\n    yield %all");
-    check(&source, &[], &arguments(PLAIN, [64, 64, 200]), 1, 0.0);
+    check(&source, &arguments(PLAIN, [64, 64, 200]), 1, 0.0);
 }
 
 /// The sums change places through more shared memory than copies leave at first.
@@ -206,7 +216,10 @@ fn copies_make_room() {
         "    yield %next\n",
         "    %turned = permute %next [1, 0] : tile<128 x 128 x f32>\n    %bits = flip %turned axis 1 : tile<128 x 128 x f32>\n    yield %bits\n",
     );
-    check(&source, &[], &arguments(PLAIN, [128, 128, 200]), BOTH, 0.0);
+    check(&source, &arguments(PLAIN, [128, 128, 200]), BOTH, 0.0);
+    let artifact = compile(&instance(&source, &[]), TargetDesc::named("sm_80").unwrap(), &Options::default());
+    let text = String::from_utf8(artifact.unwrap().code.bytes().to_vec()).unwrap();
+    assert!(text.contains("cp.async.cg.shared.global"), "{text}");
 }
 
 /// Softmax without the division, so that what is compared doesn't depend on its rounding.
@@ -254,13 +267,22 @@ fn two_products_of_a_turn() {
         sample(DType::BF16, &[heads, keys, 64], 3),
         sample(DType::F32, &[heads, queries, 64], 4),
     ];
-    check(ATTENTION, &[], &arguments, BOTH, 1e-2);
+    check(ATTENTION, &arguments, BOTH, 1e-2);
 }
 
 /// A block that goes from tile to tile fills the same stages again.
 #[test]
 fn a_loop_in_a_loop() {
     let source = matmul(PLAIN, [64, 64, 64], Some("  tiles %vc row_major {\n"));
-    check(&source, &[], &arguments(PLAIN, [136, 200, 328]), BOTH, 0.0);
-    check(&source, &[], &arguments(PLAIN, [136, 200, 64]), BOTH, 0.0);
+    check(&source, &arguments(PLAIN, [136, 200, 328]), BOTH, 0.0);
+    check(&source, &arguments(PLAIN, [136, 200, 64]), BOTH, 0.0);
+}
+
+/// On targets with tensor maps, where a tile has too few rows for a warpgroup or there are no products of warpgroups.
+#[test]
+fn targets_that_have_other_ways() {
+    let few_rows = matmul(PLAIN, [32, 64, 32], None);
+    check_on("sm_90a", &few_rows, &arguments(PLAIN, [40, 72, 200]), BOTH, 0.0);
+    let many_rows = matmul(PLAIN, [128, 64, 64], None);
+    check_on("sm_100a", &many_rows, &arguments(PLAIN, [136, 72, 328]), BOTH, 0.0);
 }

@@ -240,7 +240,7 @@ impl Finder<'_> {
 }
 
 /// Whether all bits of a number are known to be zero.
-fn is_zero(kernel: &Kernel, value: ValueId) -> bool {
+pub(super) fn is_zero(kernel: &Kernel, value: ValueId) -> bool {
     kernel.definition(value).is_some_and(|data| match data.op {
         Op::Constant { value: Literal::Int(value), .. } => value == 0,
         Op::Constant { value: Literal::Float(value), .. } => value.to_bits() == 0,

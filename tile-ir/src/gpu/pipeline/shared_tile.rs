@@ -2,12 +2,12 @@
 //! pieces are swizzled; a tile with longer rows is several of these side by side, *panels*.
 
 use super::super::access::Access;
+use super::super::copies::is_zero;
 use crate::analysis::divisibility::{Divisors, form_divisor};
 use crate::analysis::facts::Facts;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::kernel::{Kernel, OpId, ValueId};
-use crate::ops::{Literal, Op};
+use crate::kernel::{Kernel, OpId};
 use crate::tensor_map::{MOST_AXES, MapAxis, Swizzle, TensorMap};
 use crate::types::PartitionType;
 use crate::view::Source;
@@ -107,7 +107,7 @@ impl Numbers<'_> {
         let argument = self.kernel.params().iter().position(|&param| param == source.argument)?;
         if view.tensor.mutable
             || !source.selections.is_empty()
-            || !load.pad.is_none_or(|pad| self.is_zero(pad))
+            || !load.pad.is_none_or(|pad| is_zero(self.kernel, pad))
         {
             return None;
         }
@@ -168,15 +168,6 @@ impl Numbers<'_> {
             offset: strided.offset.clone(),
             axes: axes.iter().enumerate().map(axis).collect(),
             swizzle: tile.swizzle,
-        })
-    }
-
-    fn is_zero(&self, value: ValueId) -> bool {
-        let data = self.kernel.definition(value);
-        data.is_some_and(|data| match data.op {
-            Op::Constant { value: Literal::Int(value), .. } => value == 0,
-            Op::Constant { value: Literal::Float(value), .. } => value.to_bits() == 0,
-            _ => false,
         })
     }
 }
