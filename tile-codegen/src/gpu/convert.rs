@@ -22,7 +22,6 @@ const ROW_BYTES: u64 = 16;
 /// The shared memory that the op needs.
 pub(super) fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
     match scheduled.way(op) {
-        _ if scheduled.copies().replace(op) => Vec::new(),
         Way::Renamed(_) => Vec::new(),
         _ => vec![exchange::request(scheduled, scheduled.op(op).results[0])],
     }

@@ -2,9 +2,9 @@
 //! barriers are needed.
 //!
 //! An op that moves data between threads writes buffers, waits, and reads them; only what is staged for a product
-//! outlives its op, until the product, and the stages of a loop its turns. So buffers are handed out round a ring, and memory that was read since the last
-//! barrier must not be written before the next one: with a ring a following op usually writes elsewhere and needs
-//! no barrier of its own for that.
+//! outlives its op, until the product, and the stages that a loop's tiles are copied to are the loop's. So buffers are
+//! handed out round a ring, and memory that was read since the last barrier must not be written before the next one:
+//! with a ring a following op usually writes elsewhere and needs no barrier of its own for that.
 
 use super::dialect::SHARED_ALIGNMENT;
 use super::{atomics, convert, copies, gather, item, lines, messages, mma, movement, reduce};
@@ -149,7 +149,7 @@ fn last_reader(scheduled: &Scheduled, op: OpId) -> OpId {
 fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
     let data = scheduled.op(op);
     match &data.op {
-        _ if scheduled.pipelines().replace(data) => Vec::new(),
+        _ if scheduled.pipelines().replace(data) || scheduled.copies().replace(op) => Vec::new(),
         Op::Mma if scheduled.product(op).is_some() => Vec::new(),
         Op::Mma => mma::requests(scheduled, data),
         Op::For => copies::requests(scheduled, op),

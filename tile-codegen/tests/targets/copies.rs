@@ -286,3 +286,29 @@ fn targets_that_have_other_ways() {
     let many_rows = matmul(PLAIN, [128, 64, 64], None);
     check_on("sm_100a", &many_rows, &arguments(PLAIN, [136, 72, 328]), BOTH, 0.0);
 }
+
+/// A turn of the outer loop waits for its own copies, whatever the inner one's did; a loop after another fills what
+/// that has read.
+#[test]
+fn loops_in_and_after_each_other() {
+    let extents = [72, 72, 168];
+    let turns = |counter: &str, sums: &str| {
+        format!(
+            "for %{counter} = %0 to %end carry (%{counter}acc = {sums}) : tile<64 x 64 x f32> {{
+    %{counter}a = load_masked %va[%i, %{counter}] pad %pad : tile<64 x 32 x bf16>
+    %{counter}b = load_masked %vb[%{counter}, %j] pad %pad : tile<32 x 64 x bf16>
+    %{counter}next = mma %{counter}a, %{counter}b, %{counter}acc : tile<64 x 64 x f32>
+    yield %{counter}next
+  }}
+"
+        )
+    };
+    let source = matmul(PLAIN, [64, 64, 32], None);
+    let inner = turns("q", "%next");
+    let inside = source.replace("    yield %next\n", &format!("    %all = {inner}    yield %all\n"));
+    check(&inside, &arguments(PLAIN, extents), 2 * BOTH, 0.0);
+    let second = turns("r", "%sum");
+    let after =
+        source.replace("  store_masked %vc, %sum", &format!("  %more = {second}  store_masked %vc, %more"));
+    check(&after, &arguments(PLAIN, extents), 2 * BOTH, 0.0);
+}
