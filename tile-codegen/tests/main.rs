@@ -15,6 +15,8 @@ mod budgets;
 mod contract;
 #[path = "targets/control.rs"]
 mod control;
+#[path = "targets/copies.rs"]
+mod copies;
 #[path = "targets/cpu.rs"]
 mod cpu;
 #[path = "targets/faults.rs"]

@@ -9,10 +9,11 @@ use super::fragment::Fragment;
 use super::region::Emitter;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
+use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::gpu::{Read, Scheduled, Swizzled, Way};
 use tile_ir::kernel::OpData;
-use tile_ir::{OpId, ValueId};
+use tile_ir::{DType, OpId, ValueId};
 use tile_layout::linear::Distribution;
 
 /// What a row of a matrix load takes, in bytes.
@@ -26,9 +27,19 @@ pub(super) fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
     }
 }
 
+/// A tile that products read from shared memory.
+#[derive(Clone, Copy)]
+pub(super) struct InShared<'a, 'c> {
+    buffer: Buffer,
+    swizzled: &'a Swizzled,
+    /// How many bytes after the buffer's first it begins, an i32, where it is in a ring.
+    stage: Option<IntValue<'c>>,
+}
+
 /// A tile in shared memory, of which groups of slots are read as they are needed.
 pub(super) struct Staged<'a, 'c> {
-    buffer: Buffer,
+    base: PointerValue<'c>,
+    dtype: DType,
     swizzled: &'a Swizzled,
     /// The places of all groups.
     places: Vec<Coordinate<'c>>,
@@ -36,28 +47,29 @@ pub(super) struct Staged<'a, 'c> {
 }
 
 impl<'a, 'c> Staged<'a, 'c> {
-    /// A tile that lies in a buffer.
-    pub(super) fn of(
-        emitter: &Emitter<'a, 'c>,
-        buffer: Buffer,
-        swizzled: &'a Swizzled,
-        to: &Distribution,
-    ) -> Self {
+    /// A tile that lies in shared memory.
+    fn of(emitter: &Emitter<'a, 'c>, tile: InShared<'a, 'c>, to: &Distribution) -> Self {
+        let InShared { buffer, swizzled, stage } = tile;
+        let base = match stage {
+            Some(stage) => emitter.shared_base_at(buffer, stage),
+            None => emitter.shared_base(buffer),
+        };
         let row = ROW_BYTES / buffer.dtype.bytes() as u64;
         let places = match &swizzled.read {
             &Read::Slots(width) => emitter.swizzled_places(to, swizzled, width),
             Read::Matrices(load) => emitter.swizzled_places(load.rows(), swizzled, row),
         };
         let places = places.into_iter().map(|(_, place)| place).collect();
-        Staged { buffer, swizzled, places, groups: HashMap::new() }
+        Staged { base, dtype: buffer.dtype, swizzled, places, groups: HashMap::new() }
     }
 
     /// A slot's value, read with its group if no other slot of that was asked for before.
     pub(super) fn get(&mut self, emitter: &Emitter<'a, 'c>, slot: u64) -> Value<'c> {
         let width = self.swizzled.read_width();
-        let (buffer, read, place) = (self.buffer, &self.swizzled.read, self.places[(slot / width) as usize]);
-        let group =
-            self.groups.entry(slot / width).or_insert_with(|| emitter.read_group(buffer, read, place));
+        let (read, place) = (&self.swizzled.read, self.places[(slot / width) as usize]);
+        let (base, dtype) = (self.base, self.dtype);
+        let read = || emitter.read_group(emitter.place_from(base, dtype, place), dtype, read);
+        let group = self.groups.entry(slot / width).or_insert_with(read);
         group[(slot % width) as usize]
     }
 }
@@ -79,12 +91,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 if scheduled.staged_for(op).is_some() {
                     // The product waits, once for both of its factors.
                     self.pending.write(buffer);
-                    self.staged.insert(result, (buffer, swizzled));
+                    self.staged.insert(result, InShared { buffer, swizzled, stage: None });
                     return;
                 }
                 self.sync();
                 self.pending.read(buffer);
-                let mut staged = Staged::of(self, buffer, swizzled, scheduled.distribution(result));
+                let tile = InShared { buffer, swizzled, stage: None };
+                let mut staged = Staged::of(self, tile, scheduled.distribution(result));
                 Fragment::Slots((0..self.slots(result)).map(|slot| staged.get(self, slot)).collect())
             }
         };
@@ -93,16 +106,27 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// What is staged for a product, to be read now.
     pub(super) fn staged(&mut self, tile: ValueId) -> Option<Staged<'a, 'c>> {
-        let (buffer, swizzled) = *self.staged.get(&tile)?;
-        if self.pending.is_unseen(buffer) {
+        let place = *self.staged.get(&tile)?;
+        if self.pending.is_unseen(place.buffer) {
             self.sync();
         }
-        self.pending.read(buffer);
-        Some(Staged::of(self, buffer, swizzled, self.scheduled.distribution(tile)))
+        self.pending.read(place.buffer);
+        Some(Staged::of(self, place, self.scheduled.distribution(tile)))
+    }
+
+    /// Notes that a tile that products read was copied to a buffer's stage.
+    pub(super) fn stage_copied(
+        &mut self,
+        tile: ValueId,
+        buffer: Buffer,
+        swizzled: &'a Swizzled,
+        stage: IntValue<'c>,
+    ) {
+        self.staged.insert(tile, InShared { buffer, swizzled, stage: Some(stage) });
     }
 
     /// The places of groups of `width` slots in a swizzled buffer.
-    fn swizzled_places(
+    pub(super) fn swizzled_places(
         &self,
         distribution: &Distribution,
         swizzled: &Swizzled,
@@ -144,13 +168,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn read_group(&self, buffer: Buffer, read: &Read, place: Coordinate<'c>) -> Vec<Value<'c>> {
-        let (ir, address) = (self.ir, self.shared_place(buffer, place));
+    fn read_group(&self, address: PointerValue<'c>, dtype: DType, read: &Read) -> Vec<Value<'c>> {
+        let ir = self.ir;
         match read {
-            &Read::Slots(width) => ir.load_group(address, buffer.dtype, width),
+            &Read::Slots(width) => ir.load_group(address, dtype, width),
             Read::Matrices(load) => {
                 let words = self.dialect.load_matrices(ir, address, load.matrices, load.transposed);
-                words.into_iter().flat_map(|word| ir.unpacked(word, buffer.dtype, load.word)).collect()
+                words.into_iter().flat_map(|word| ir.unpacked(word, dtype, load.word)).collect()
             }
         }
     }

@@ -87,15 +87,29 @@ impl<'c> Emitter<'_, 'c> {
 
     /// The address of an element of a buffer.
     pub(super) fn shared_place(&self, buffer: Buffer, element: Coordinate<'c>) -> PointerValue<'c> {
-        let (ir, storage) = (self.ir, self.ir.storage_type(buffer.dtype));
-        let base = self.shared_base(buffer);
+        self.place_from(self.shared_base(buffer), buffer.dtype, element)
+    }
+
+    /// The address of an element of a buffer that begins at an address.
+    pub(super) fn place_from(
+        &self,
+        base: PointerValue<'c>,
+        dtype: DType,
+        element: Coordinate<'c>,
+    ) -> PointerValue<'c> {
+        let (ir, storage) = (self.ir, self.ir.storage_type(dtype));
         let own = element.varying.map_or(base, |varying| ir.element(storage, base, varying));
         if element.fixed == 0 { own } else { ir.element(storage, own, self.i32(element.fixed)) }
     }
 
-    fn shared_base(&self, buffer: Buffer) -> PointerValue<'c> {
+    pub(super) fn shared_base(&self, buffer: Buffer) -> PointerValue<'c> {
         let ir = self.ir;
         ir.element(ir.int_type(8).into(), self.shared, ir.i64(buffer.offset as i64))
+    }
+
+    /// The address so many bytes from where a buffer begins, an i32.
+    pub(super) fn shared_base_at(&self, buffer: Buffer, bytes: IntValue<'c>) -> PointerValue<'c> {
+        self.ir.element(self.ir.int_type(8).into(), self.shared_base(buffer), bytes)
     }
 
     /// The address of an element of a buffer; `index` is an i32.

@@ -8,6 +8,7 @@
 mod atomics;
 mod convert;
 mod coordinates;
+mod copies;
 mod declared;
 mod dialect;
 mod exchange;
@@ -136,11 +137,11 @@ impl<'c> Module<'c> {
     }
 }
 
-/// The schedule of an instance, and what lies where in shared memory. Pipelines take what nothing else needs: where
-/// they don't leave enough they are made smaller, or not at all.
+/// The schedule of an instance, and what lies where in shared memory. Tiles that are copied ahead take what nothing
+/// else needs: where they don't leave enough they are copied fewer turns ahead, or not at all.
 ///
 /// # Errors
-/// Where the instance doesn't fit the target without any pipeline.
+/// Where the instance doesn't fit the target without any such tile.
 fn planned(
     instance: &Instance,
     target: &TargetDesc,
@@ -151,8 +152,8 @@ fn planned(
         let plan = registers::check(&scheduled, target).and_then(|()| SharedPlan::of(&scheduled, target));
         let scratch_bytes = match plan {
             Ok(plan) => return Ok((scheduled, plan)),
-            Err(error) if scheduled.pipelines().is_empty() => return Err(error),
-            Err(Error::SharedMemory { needed, .. }) => needed - scheduled.pipelines().bytes(),
+            Err(error) if scheduled.copied_bytes() == 0 => return Err(error),
+            Err(Error::SharedMemory { needed, .. }) => needed - scheduled.copied_bytes(),
             Err(_) => u64::MAX,
         };
         scheduled = schedule_leaving(instance.clone(), target, threads, scratch_bytes);

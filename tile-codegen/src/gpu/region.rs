@@ -4,13 +4,15 @@
 //! all threads alike. So all threads of a block take the same path through loops and branches: barriers may
 //! stand anywhere in them.
 
+use super::convert::InShared;
 use super::coordinates::{Mapping, i32_const};
+use super::copies::Copying;
 use super::dialect::{Device, Entry};
 use super::fragment::Fragment;
 use super::places::SourcePlaces;
 use super::ring::RingState;
 use super::roles::Role;
-use super::shared::{Buffer, Pending, SharedPlan};
+use super::shared::{Pending, SharedPlan};
 use super::warpgroup::undefined;
 use crate::emit::{Ir, Log, LoopHint, Names, Place, Shared, Value};
 use inkwell::IntPredicate;
@@ -18,7 +20,7 @@ use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use tile_ir::abi::KernelAbi;
-use tile_ir::gpu::{Scheduled, Swizzled};
+use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::schedule::TileOrder;
 use tile_ir::types::TensorType;
@@ -67,7 +69,9 @@ pub(super) struct Emitter<'a, 'c> {
     scalars: HashMap<ValueId, Value<'c>>,
     tiles: HashMap<ValueId, Fragment<'c>>,
     /// Tiles that products read from shared memory.
-    pub(super) staged: HashMap<ValueId, (Buffer, &'a Swizzled)>,
+    pub(super) staged: HashMap<ValueId, InShared<'a, 'c>>,
+    /// Loops whose tiles the running thread copies ahead.
+    pub(super) copying: HashMap<OpId, Copying<'a, 'c>>,
     /// The tensor that each partition view cuts.
     tensors: HashMap<ValueId, ValueId>,
 }
@@ -115,6 +119,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             scalars: instance.params().iter().copied().zip(entry.arguments).collect(),
             tiles: HashMap::new(),
             staged: HashMap::new(),
+            copying: HashMap::new(),
             tensors: views.map(|data| (data.results[0], data.operands[0])).collect(),
         }
     }
@@ -248,7 +253,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn does(&self, op: OpId, data: &OpData) -> bool {
         let pipelines = self.scheduled.pipelines();
         match self.role {
-            Role::All => true,
+            Role::All => !self.scheduled.copies().replace(op),
             Role::Producer => pipelines.slice().executes(op),
             Role::Consumer => !pipelines.replace(data),
         }
@@ -376,6 +381,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let region = data.regions[0];
         let (&counter, params) =
             self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
+        self.begin_copies(op, counter, (bounds.0, bounds.1));
         let begin = |emitter: &mut Self, i: IntValue<'c>| emitter.set_scalar(counter, i.into());
         self.counted_loop((op, data), bounds, (&data.operands[2..], params), begin);
     }
@@ -393,7 +399,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// A loop whose turns are counted; `begin` is told the number of each. Besides what the kernel says it carries
-    /// the states of rings.
+    /// the states of rings, and the stage of tiles that are copied ahead.
     fn counted_loop(
         &mut self,
         (op, data): (OpId, &'a OpData),
@@ -409,6 +415,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let fresh = running.as_ref().and_then(|running| running.fresh_sums(self, data, initial));
         let mut first = self.flat_all(&of(initial));
         first.extend(self.ring_values(&rings));
+        first.extend(self.copied_stage(op));
         let initial: Vec<Value<'c>> = match fresh {
             Some(sums) => {
                 self.fresh.insert(op);
@@ -416,7 +423,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     let flat = self.flat(initial[i]);
                     if i == sums { flat.into_iter().map(undefined).collect() } else { flat }
                 });
-                undefined.chain(self.ring_values(&rings)).collect()
+                undefined.chain(self.ring_values(&rings)).chain(self.copied_stage(op)).collect()
             }
             None => first.clone(),
         };
@@ -429,12 +436,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 begin(emitter, number);
                 let states = emitter.bind(&of(params), values);
                 emitter.set_rings(&rings, states);
+                emitter.begin_copied_turn(op, number, values);
                 emitter.depth += 1;
                 let yielded = emitter.ops(data.regions[0]);
                 emitter.depth -= 1;
                 emitter.next_stage(op);
                 let mut values = emitter.flat_all(&of(yielded));
                 values.extend(emitter.ring_values(&rings));
+                values.extend(emitter.next_copied_stage(op));
                 values
             })
         };

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use tile_ir::gpu::Scheduled;
-use tile_ir::{Loc, TargetDesc, ValueId};
+use tile_ir::{Loc, OpId, TargetDesc, ValueId};
 
 /// 32-bit registers per thread of the largest tile: a tile that takes more than this fills the register file of a
 /// whole multiprocessor on its own.
@@ -10,7 +10,7 @@ const MAX_WORDS: usize = 256;
 
 /// Refuses tiles that no thread could hold. What lies in shared memory for a product isn't held.
 pub(super) fn check(scheduled: &Scheduled, target: &TargetDesc) -> Result<(), Error> {
-    for op in scheduled.walk().into_iter().filter(|&op| scheduled.staged_for(op).is_none()) {
+    for op in scheduled.walk().into_iter().filter(|&op| is_held(scheduled, op)) {
         let data = scheduled.op(op);
         let held = data.results.iter().filter(|&&result| !scheduled.pipelines().holds(result));
         for &result in held {
@@ -18,6 +18,11 @@ pub(super) fn check(scheduled: &Scheduled, target: &TargetDesc) -> Result<(), Er
         }
     }
     Ok(())
+}
+
+/// Whether threads hold what an op gives.
+fn is_held(scheduled: &Scheduled, op: OpId) -> bool {
+    scheduled.staged_for(op).is_none() && !scheduled.copies().replace(op)
 }
 
 fn check_tile(scheduled: &Scheduled, target: &TargetDesc, value: ValueId, loc: Loc) -> Result<(), Error> {

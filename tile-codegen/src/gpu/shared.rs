@@ -2,12 +2,12 @@
 //! barriers are needed.
 //!
 //! An op that moves data between threads writes buffers, waits, and reads them; only what is staged for a product
-//! outlives its op, until the product. So buffers are handed out round a ring, and memory that was read since the last
-//! barrier must not be written before the next one: with a ring a following op usually writes elsewhere and needs
-//! no barrier of its own for that.
+//! outlives its op, until the product, and the stages that a loop's tiles are copied to are the loop's. So buffers are
+//! handed out round a ring, and memory that was read since the last barrier must not be written before the next one:
+//! with a ring a following op usually writes elsewhere and needs no barrier of its own for that.
 
 use super::dialect::SHARED_ALIGNMENT;
-use super::{atomics, convert, gather, item, lines, messages, mma, movement, reduce};
+use super::{atomics, convert, copies, gather, item, lines, messages, mma, movement, reduce};
 use crate::error::Error;
 use std::collections::HashMap;
 use tile_ir::gpu::Scheduled;
@@ -69,7 +69,7 @@ impl SharedPlan {
             SharedPlan { buffers: HashMap::new(), bytes: base, has_rings: !scheduled.pipelines().is_empty() };
         for (position, (op, requests)) in all.iter().enumerate() {
             ring.live.retain(|live| live.until >= position);
-            let until = scheduled.staged_for(*op).map_or(position, |reader| positions[&reader]);
+            let until = positions[&last_reader(scheduled, *op)];
             let mut offset = base + ring.place(total(requests), until);
             plan.bytes = plan.bytes.max(offset + total(requests));
             for request in requests {
@@ -135,12 +135,24 @@ impl Ring {
     }
 }
 
+/// The last op that reads an op's buffers.
+fn last_reader(scheduled: &Scheduled, op: OpId) -> OpId {
+    match scheduled.copies().of_loop(op) {
+        Some(_) => {
+            let inside = scheduled.walk_in(scheduled.op(op).regions[0]);
+            *inside.last().expect("verified: a loop's region yields")
+        }
+        None => scheduled.staged_for(op).unwrap_or(op),
+    }
+}
+
 fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
     let data = scheduled.op(op);
     match &data.op {
-        _ if scheduled.pipelines().replace(data) => Vec::new(),
+        _ if scheduled.pipelines().replace(data) || scheduled.copies().replace(op) => Vec::new(),
         Op::Mma if scheduled.product(op).is_some() => Vec::new(),
         Op::Mma => mma::requests(scheduled, data),
+        Op::For => copies::requests(scheduled, op),
         Op::ConvertLayout => convert::requests(scheduled, op),
         Op::Reduce { op, axis } => reduce::requests(scheduled, data, *op, *axis),
         Op::ReduceWith { .. }

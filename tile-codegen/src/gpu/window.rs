@@ -37,7 +37,41 @@ pub(super) struct Mask<'c> {
     pub(super) whole: IntValue<'c>,
 }
 
+/// A view from which tiles are read or written: what is the same for all of its tiles.
+pub(super) struct Sheet<'c> {
+    /// The address of the tensor's first element.
+    base: PointerValue<'c>,
+    dtype: DType,
+    mutable: bool,
+    extents: Vec<IntValue<'c>>,
+    strides: Vec<IntValue<'c>>,
+    /// Where the tensor is one that was moved.
+    place: Option<Place<'c>>,
+    tile: Vec<u64>,
+    /// Elements from one tile to the next along each axis.
+    steps: Vec<i64>,
+}
+
+impl Sheet<'_> {
+    /// The format of its elements.
+    pub(super) fn dtype(&self) -> DType {
+        self.dtype
+    }
+}
+
 impl<'c> Window<'c> {
+    /// The window so many elements further in memory, without a mask.
+    pub(super) fn moved(&self, ir: &Ir<'c>, elements: IntValue<'c>) -> Window<'c> {
+        let first = ir.offset(ir.storage_type(self.dtype), self.first, elements);
+        let (strides, tile) = (self.strides.clone(), self.tile.clone());
+        Window { first, strides, tile, mask: None, ..*self }
+    }
+
+    /// Elements in memory from one tile to the next along an axis.
+    pub(super) fn tile_step(&self, ir: &Ir<'c>, sheet: &Sheet<'c>, axis: usize) -> IntValue<'c> {
+        self.scaled(ir, axis, ir.i64(sheet.steps[axis]))
+    }
+
     /// A number of elements along an axis as a number of elements in memory.
     fn scaled(&self, ir: &Ir<'c>, axis: usize, count: IntValue<'c>) -> IntValue<'c> {
         let stride = self.strides[axis];
@@ -54,13 +88,26 @@ pub(super) struct Cursor<'c> {
     steps: HashMap<Vec<i64>, IntValue<'c>>,
 }
 
+impl<'c> Cursor<'c> {
+    /// A cursor at an element whose address is known.
+    pub(super) fn at(places: Vec<Coordinate<'c>>, pointer: PointerValue<'c>) -> Self {
+        Cursor { last: Some((places, pointer)), steps: HashMap::new() }
+    }
+}
+
 impl<'c> Emitter<'_, 'c> {
     /// The window of a view's tile at an index.
     pub(super) fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
-        let ir = self.ir;
+        let sheet = self.sheet(view);
+        let mut window = self.window_of(&sheet, index);
+        window.mask = masked.then(|| self.mask(&window, &sheet, index));
+        window
+    }
+
+    /// What is the same for all tiles of a view.
+    pub(super) fn sheet(&self, view: ValueId) -> Sheet<'c> {
         let ty = self.instance.ty(view).as_partition().expect("verified: a view");
         let number = |dim: &Dim| dim.as_const().expect("an instance's tile extents are numbers");
-        let tile: Vec<u64> = ty.tile.iter().map(|dim| number(dim) as u64).collect();
         let extents: Vec<IntValue<'c>> = ty.tensor.extents.iter().map(|dim| self.dim(dim)).collect();
         let source = self.source_of(view);
         let moved = ty.tensor.layout.is_some() || !source.selections.is_empty();
@@ -69,40 +116,48 @@ impl<'c> Emitter<'_, 'c> {
             Some(place) => place.strides.iter().map(|&stride| self.loop_stride(stride)).collect(),
             None => self.dense_strides(&extents),
         };
-        let mut first = place.as_ref().map_or_else(|| ir.i64(0), |place| place.offset);
-        let start = index.iter().zip(&ty.steps).map(|(&index, step)| ir.mul(index, ir.i64(number(step))));
-        let start: Vec<IntValue<'c>> = start.collect();
-        for (&start, &stride) in start.iter().zip(&strides) {
-            first = ir.add(first, ir.mul(start, stride));
+        Sheet {
+            base: self.scalar(source.argument).into_pointer_value(),
+            dtype: ty.tensor.elem.known().expect("an instance has no dtype parameters"),
+            mutable: ty.tensor.mutable,
+            extents,
+            strides,
+            place,
+            tile: ty.tile.iter().map(|dim| number(dim) as u64).collect(),
+            steps: ty.steps.iter().map(number).collect(),
         }
-        let dtype = ty.tensor.elem.known().expect("an instance has no dtype parameters");
-        // Not an in-bounds address where no element lies inside, so it mustn't be emitted as one.
-        let base = self.scalar(source.argument).into_pointer_value();
-        let first = ir.offset(ir.storage_type(dtype), base, first);
-        let mutable = ty.tensor.mutable;
-        let mut window = Window { first, dtype, mutable, strides, mask: None, tile };
-        if masked {
-            let steps: Vec<i64> = ty.steps.iter().map(number).collect();
-            let mask = self.mask(&window, &extents, (index, &start), &steps, place.as_ref());
-            window.mask = Some(mask);
-        }
-        window
     }
 
-    fn mask(
-        &self,
-        window: &Window<'c>,
-        extents: &[IntValue<'c>],
-        (index, start): (&[IntValue<'c>], &[IntValue<'c>]),
-        steps: &[i64],
-        place: Option<&Place<'c>>,
-    ) -> Mask<'c> {
+    /// The window of a tile at an index, without a mask.
+    pub(super) fn window_of(&self, sheet: &Sheet<'c>, index: &[IntValue<'c>]) -> Window<'c> {
+        let ir = self.ir;
+        let mut first = sheet.place.as_ref().map_or_else(|| ir.i64(0), |place| place.offset);
+        for (start, &stride) in self.starts(sheet, index).into_iter().zip(&sheet.strides) {
+            first = ir.add(first, ir.mul(start, stride));
+        }
+        // Not an in-bounds address where no element lies inside, so it mustn't be emitted as one.
+        let first = ir.offset(ir.storage_type(sheet.dtype), sheet.base, first);
+        let Sheet { dtype, mutable, .. } = *sheet;
+        let (strides, tile) = (sheet.strides.clone(), sheet.tile.clone());
+        Window { first, dtype, mutable, strides, mask: None, tile }
+    }
+
+    /// The position of a tile's first element along every axis.
+    fn starts(&self, sheet: &Sheet<'c>, index: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
+        let ir = self.ir;
+        index.iter().zip(&sheet.steps).map(|(&index, &step)| ir.mul(index, ir.i64(step))).collect()
+    }
+
+    /// The mask of the tile at an index whose window this is.
+    pub(super) fn mask(&self, window: &Window<'c>, sheet: &Sheet<'c>, index: &[IntValue<'c>]) -> Mask<'c> {
+        let (place, start) = (sheet.place.as_ref(), self.starts(sheet, index));
         let ir = self.ir;
         let (mut any, mut whole) = (ir.bool(true), ir.bool(true));
         let (mut begin, mut end, mut safe) = (Vec::new(), Vec::new(), None);
         for axis in 0..window.tile.len() {
             let size = ir.i64(window.tile[axis] as i64);
-            let inside = self.inside(extents[axis], (index[axis], start[axis]), size, ir.i64(steps[axis]));
+            let step = ir.i64(sheet.steps[axis]);
+            let inside = self.inside(sheet.extents[axis], (index[axis], start[axis]), size, step);
             let windows = place.map_or(&[][..], |place| &place.windows[axis]);
             let (from, to) = if windows.is_empty() {
                 any = ir.and(any, ir.icmp(IntPredicate::NE, inside, ir.i64(0)));

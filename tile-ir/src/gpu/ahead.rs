@@ -15,23 +15,23 @@ use std::collections::HashSet;
 /// 32-bit registers of a thread that tiles of the next turn may take.
 const MOST_REGISTERS: u64 = 64;
 
-/// Rewrites every loop that multiplies matrices of tiles that it loads, if no producer does that.
-pub(super) fn run(kernel: &mut Kernel, threads: Threads, pipelines: &Pipelines) {
+/// Rewrites every loop that multiplies matrices of tiles that it loads, if no producer does that; of the loads that are
+/// copies, none.
+pub(super) fn run(kernel: &mut Kernel, threads: Threads, pipelines: &Pipelines, copied: &HashSet<OpId>) {
     for op in kernel.walk() {
         if kernel.op(op).op == Op::For && pipelines.of_loop(op).is_none() {
-            load_ahead(kernel, op, threads);
+            load_ahead(kernel, op, threads, copied);
         }
     }
 }
 
-fn load_ahead(kernel: &mut Kernel, for_op: OpId, threads: Threads) {
+fn load_ahead(kernel: &mut Kernel, for_op: OpId, threads: Threads, copied: &HashSet<OpId>) {
     let region = kernel.op(for_op).regions[0];
     let ops = kernel.region(region).ops.clone();
     let Some(product) = ops.iter().position(|&op| kernel.op(op).op == Op::Mma) else { return };
     let Some(home) = home_of(kernel, for_op) else { return };
-    let inside = defined_in(kernel, region);
-    let ops: Vec<OpId> =
-        ops[..product].iter().copied().filter(|&op| follows_counter(kernel, op, region, &inside)).collect();
+    let ops: Vec<OpId> = followers(kernel, region).filter(|op| ops[..product].contains(op)).collect();
+    let ops: Vec<OpId> = ops.into_iter().filter(|op| !copied.contains(op)).collect();
     let loads: Vec<OpData> = ops.iter().map(|&op| kernel.op(op).clone()).collect();
     let registers: u64 = loads.iter().map(|load| registers(kernel, load.results[0], threads)).sum();
     if loads.is_empty() || registers > MOST_REGISTERS {
@@ -95,6 +95,22 @@ fn turn(
     };
     place.insert(data);
     results
+}
+
+/// Whether a loop multiplies matrices, and loads tiles that are known as soon as the turn's number is.
+pub(super) fn may_load(kernel: &Kernel) -> bool {
+    kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For).any(|op| {
+        let region = kernel.op(op).regions[0];
+        let multiplies = kernel.region(region).ops.iter().any(|&op| kernel.op(op).op == Op::Mma);
+        multiplies && followers(kernel, region).next().is_some()
+    })
+}
+
+/// The loads of a loop's region whose tiles are known as soon as the turn's number is.
+pub(super) fn followers(kernel: &Kernel, region: RegionId) -> impl Iterator<Item = OpId> {
+    let inside = defined_in(kernel, region);
+    let ops = kernel.region(region).ops.iter().copied();
+    ops.filter(move |&op| follows_counter(kernel, op, region, &inside))
 }
 
 /// Whether an op of a loop loads a tile whose index is the counter or doesn't change, of a tensor that nobody writes.
@@ -242,7 +258,9 @@ kernel @matmul<B>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tens
         let kernel = verify(text::parse(MATMUL).unwrap()).unwrap();
         let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(tile))]).unwrap();
         let threads = Threads::of(128, TargetDesc::named("sm_80").unwrap());
-        let ahead = instance.clone().rewrite("ahead", |kernel| run(kernel, threads, &Pipelines::default()));
+        let ahead = instance
+            .clone()
+            .rewrite("ahead", |kernel| run(kernel, threads, &Pipelines::default(), &HashSet::new()));
         (instance, ahead)
     }
 

@@ -12,6 +12,7 @@
 
 mod access;
 mod ahead;
+mod copies;
 mod layouts;
 pub mod pipeline;
 mod print;
@@ -22,6 +23,7 @@ mod verify;
 mod ways;
 
 pub use access::{Access, TENSOR_ALIGNMENT};
+pub use copies::{CopiedLoop, Copies, StageCopy};
 pub use pipeline::{Pipeline, Pipelines};
 pub use print::print;
 pub use products::Product;
@@ -42,7 +44,7 @@ use crate::target::TargetDesc;
 use crate::tensor_map::TensorMap;
 use crate::types::Type;
 use layouts::Layouts;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tile_layout::linear::Distribution;
 
 /// Tiles of more elements than this get the larger block.
@@ -107,17 +109,24 @@ pub struct Remark {
     pub message: String,
 }
 
-/// An instance with what every thread does and holds. Only [`schedule`] makes one.
+/// An instance whose tiles have distributions, and how they come to these.
 #[derive(Clone, Debug)]
-pub struct Scheduled {
+struct LaidOut {
     instance: Instance,
-    threads: Threads,
     distributions: HashMap<ValueId, Distribution>,
     accesses: HashMap<OpId, Access>,
     products: HashMap<OpId, Product>,
     ways: HashMap<OpId, Way>,
     staged: HashMap<OpId, OpId>,
+}
+
+/// An instance with what every thread does and holds. Only [`schedule`] makes one.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    laid_out: LaidOut,
+    threads: Threads,
     pipelines: Pipelines,
+    copies: Copies,
     order: Option<TileOrder<Dim>>,
     remarks: Vec<Remark>,
 }
@@ -125,7 +134,7 @@ pub struct Scheduled {
 impl std::ops::Deref for Scheduled {
     type Target = Instance;
     fn deref(&self) -> &Instance {
-        &self.instance
+        &self.laid_out.instance
     }
 }
 
@@ -140,9 +149,19 @@ impl Scheduled {
         self.threads.count() + self.pipelines.producers()
     }
 
-    /// The loops whose tiles are copied ahead.
+    /// The loops whose tiles a producer copies ahead.
     pub fn pipelines(&self) -> &Pipelines {
         &self.pipelines
+    }
+
+    /// The loops whose tiles the threads that hold the others copy ahead.
+    pub fn copies(&self) -> &Copies {
+        &self.copies
+    }
+
+    /// Shared memory of the tiles that are copied ahead, in bytes.
+    pub fn copied_bytes(&self) -> u64 {
+        self.pipelines.bytes() + self.copies.bytes()
     }
 
     /// The order in which blocks share the places of the grid; `None` where each has one.
@@ -155,7 +174,7 @@ impl Scheduled {
     /// # Panics
     /// If the value isn't a tile, or lies in a ring.
     pub fn distribution(&self, tile: ValueId) -> &Distribution {
-        self.distributions.get(&tile).expect("scheduled: a tile in threads has a distribution")
+        self.laid_out.distributions.get(&tile).expect("scheduled: a tile in threads has a distribution")
     }
 
     /// The format of a value.
@@ -165,7 +184,7 @@ impl Scheduled {
 
     /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.
     pub fn product(&self, op: OpId) -> Option<&Product> {
-        self.products.get(&op)
+        self.laid_out.products.get(&op)
     }
 
     /// The tensors of which boxes are copied, in the order of the kernel's parameters for them.
@@ -183,12 +202,12 @@ impl Scheduled {
     /// # Panics
     /// If the op is another.
     pub fn way(&self, op: OpId) -> &Way {
-        self.ways.get(&op).expect("scheduled: every conversion has a way")
+        self.laid_out.ways.get(&op).expect("scheduled: every conversion has a way")
     }
 
     /// The product that reads what a `convert_layout` leaves in shared memory; `None` where registers get it at once.
     pub fn staged_for(&self, op: OpId) -> Option<OpId> {
-        self.staged.get(&op).copied()
+        self.laid_out.staged.get(&op).copied()
     }
 
     /// How an op that loads or stores a tile reaches memory.
@@ -196,7 +215,7 @@ impl Scheduled {
     /// # Panics
     /// If the op isn't a load or store of a partition view.
     pub fn access(&self, op: OpId) -> &Access {
-        self.accesses.get(&op).expect("scheduled: every load and store has an access")
+        self.laid_out.accesses.get(&op).expect("scheduled: every load and store has an access")
     }
 }
 
@@ -208,7 +227,7 @@ pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -
     schedule_leaving(instance, target, threads, 0)
 }
 
-/// [`schedule`] whose pipelines leave so many bytes of shared memory for what threads exchange.
+/// [`schedule`] whose tiles that are copied ahead leave so many bytes of shared memory for what threads exchange.
 ///
 /// # Panics
 /// If `threads` isn't a power of two.
@@ -225,32 +244,41 @@ pub fn schedule_leaving(
         None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
         None => Threads::chosen(&instance, target),
     };
-    let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads, &pipelines));
-    let (accesses, products) =
-        (accesses(&instance), products::products(&instance, target, threads, &pipelines));
-    let mut distributions = HashMap::new();
-    let instance = instance.rewrite("layouts", |kernel| {
-        distributions = Layouts::assign(kernel, threads, (&accesses, &products, &pipelines));
-    });
+    let copies = |laid_out: &LaidOut| match pipelines.is_empty() {
+        true => Copies::of(laid_out, target, scratch_bytes),
+        false => Copies::default(),
+    };
+    // Whether a tile can be copied is known when all tiles have distributions, and what can't is loaded ahead, which
+    // comes before.
+    let copied = match target.asynchronous_copies && ahead::may_load(&instance) {
+        true => copies(&LaidOut::of(instance.clone(), target, threads, &pipelines)).into_replaced(),
+        false => HashSet::new(),
+    };
+    let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads, &pipelines, &copied));
+    let laid_out = LaidOut::of(instance, target, threads, &pipelines);
+    let copies = copies(&laid_out);
     pipelines.keep_stores(|op, store| {
-        let tile = &distributions[&instance.op(op).operands[1]];
-        products.values().any(|product| store.takes(tile, product))
+        let tile = &laid_out.distributions[&laid_out.instance.op(op).operands[1]];
+        laid_out.products.values().any(|product| store.takes(tile, product))
     });
-    let ways = ways::ways(&instance, &distributions, target);
-    let staged = ways::staged(&instance, &ways, &products);
-    let order = share::order(&instance, &pipelines);
-    let remarks = remarks(&instance, target, &products);
-    Scheduled {
-        instance,
-        threads,
-        distributions,
-        accesses,
-        products,
-        ways,
-        staged,
-        pipelines,
-        order,
-        remarks,
+    let order = share::order(&laid_out.instance, &pipelines);
+    let remarks = remarks(&laid_out.instance, target, &laid_out.products);
+    let scheduled = Scheduled { laid_out, threads, pipelines, copies, order, remarks };
+    debug_assert_eq!(verify(&scheduled), Ok(()), "{}", print(&scheduled));
+    scheduled
+}
+
+impl LaidOut {
+    fn of(instance: Instance, target: &TargetDesc, threads: Threads, pipelines: &Pipelines) -> LaidOut {
+        let (accesses, products) =
+            (accesses(&instance), products::products(&instance, target, threads, pipelines));
+        let mut distributions = HashMap::new();
+        let instance = instance.rewrite("layouts", |kernel| {
+            distributions = Layouts::assign(kernel, threads, (&accesses, &products, pipelines));
+        });
+        let ways = ways::ways(&instance, &distributions, target);
+        let staged = ways::staged(&instance, &ways, &products);
+        LaidOut { instance, distributions, accesses, products, ways, staged }
     }
 }
 

@@ -15,7 +15,7 @@ pub fn print(scheduled: &Scheduled) -> String {
     let threads = scheduled.threads();
     let mut text = format!("; {} warps of {} lanes\n", threads.warps, threads.lanes);
     for tile in scheduled.value_ids() {
-        let Some(distribution) = scheduled.distributions.get(&tile) else { continue };
+        let Some(distribution) = scheduled.laid_out.distributions.get(&tile) else { continue };
         let next = numbers.len();
         if *numbers.entry(distribution).or_insert(next) == next {
             let _ = writeln!(text, "; #{next} {distribution}");
@@ -34,6 +34,13 @@ pub fn print(scheduled: &Scheduled) -> String {
             scheduled.pipelines.producers()
         );
     }
+    for (_, copied) in scheduled.copies.loops() {
+        let _ = writeln!(
+            text,
+            "; a ring of {} stages of {} bytes, to which all threads copy",
+            copied.stages, copied.stage_bytes
+        );
+    }
     for (op, store) in
         scheduled.walk().into_iter().filter_map(|op| Some((op, scheduled.pipelines.store(op)?)))
     {
@@ -48,7 +55,7 @@ pub fn print(scheduled: &Scheduled) -> String {
             let copy = definitions.get(&value).and_then(|&op| scheduled.pipelines.copy(op));
             return copy.map(|(pipeline, fill, copy)| in_ring(pipeline, fill, copy));
         }
-        let number = numbers[scheduled.distributions.get(&value)?];
+        let number = numbers[scheduled.laid_out.distributions.get(&value)?];
         let how = definitions.get(&value).and_then(|&op| how(scheduled, op));
         Some(how.map_or_else(|| format!("#{number}"), |how| format!("#{number} {how}")))
     };
@@ -71,13 +78,16 @@ fn in_ring(pipeline: &Pipeline, fill: usize, copy: &TileCopy) -> String {
 
 /// How an op's result gets where it lies, in words.
 fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
-    if let Some(access) = scheduled.accesses.get(&op) {
+    if let Some((copied, copy)) = scheduled.copies.copy(op) {
+        return Some(format!("copied {} turns ahead to shared memory by {}", copied.stages - 1, copy.group));
+    }
+    if let Some(access) = scheduled.laid_out.accesses.get(&op) {
         return Some(format!("by {}", access.vector));
     }
-    if let Some(product) = scheduled.products.get(&op) {
+    if let Some(product) = scheduled.laid_out.products.get(&op) {
         return Some(product.instruction.shape.to_string());
     }
-    let way = match scheduled.ways.get(&op)? {
+    let way = match scheduled.laid_out.ways.get(&op)? {
         Way::Renamed(_) => "renamed".to_owned(),
         Way::RowMajor => "through shared memory".to_owned(),
         Way::Swizzled(swizzled) => {
@@ -89,6 +99,6 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
             format!("through shared memory, written by {}, {read}", swizzled.write)
         }
     };
-    let staged = if scheduled.staged.contains_key(&op) { ", staged" } else { "" };
+    let staged = if scheduled.laid_out.staged.contains_key(&op) { ", staged" } else { "" };
     Some(format!("{way}{staged}"))
 }

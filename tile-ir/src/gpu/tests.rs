@@ -141,3 +141,37 @@ fn a_product_of_odd_extents_is_remarked_upon() {
          any of their extents; choose extents that are multiples of m32n32k8 or m16n16k16"
     );
 }
+
+/// C = A·B in tiles of 128 by 128 elements, 64 deep; every row begins at a multiple of 16 bytes.
+const MATMUL: &str = "\
+kernel @matmul(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 8 == 0\": rem(k, 8) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
+  %va = partition %a [128, 64] : partition<m x k x bf16, [128, 64]>
+  %vb = partition %b [64, 128] : partition<k x n x bf16, [64, 128]>
+  %vc = partition %c [128, 128] : mut partition<m x n x f32, [128, 128]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : bf16
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<128 x 128 x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, 64) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<128 x 128 x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<128 x 64 x bf16>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 128 x bf16>
+    %next = mma %ta, %tb, %acc : tile<128 x 128 x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+#[test]
+fn tiles_of_a_product_are_copied_by_all_threads() {
+    insta::assert_snapshot!(print(&scheduled(MATMUL, &[], "sm_80")));
+}
+
+/// Rows of B may begin anywhere: its tiles are loaded a turn ahead.
+#[test]
+fn tiles_of_single_elements_are_not_copied() {
+    let kernel = MATMUL.replace(", \"n % 8 == 0\": rem(n, 8) eq 0", "");
+    insta::assert_snapshot!(print(&scheduled(&kernel, &[], "sm_80")));
+}

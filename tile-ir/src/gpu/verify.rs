@@ -42,7 +42,7 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
     let tiles = data.operands.iter().chain(&data.results).copied().filter(|value| is_tile(scheduled, value));
     for tile in tiles.clone() {
         let shape = shape_of(scheduled, tile).expect("it is a tile");
-        match (scheduled.distributions.get(&tile), pipelines.holds(tile)) {
+        match (scheduled.laid_out.distributions.get(&tile), pipelines.holds(tile)) {
             (None, false) => return Err("a tile lies nowhere".to_owned()),
             (Some(_), true) => return Err("a tile lies in a ring and in threads".to_owned()),
             (Some(found), false) if found.shape() != shape => {
@@ -143,7 +143,7 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
     fn a_tile_that_lies_nowhere_is_found() {
         let (mut scheduled, tiles) = scheduled();
         assert_eq!(verify(&scheduled), Ok(()));
-        scheduled.distributions.remove(&tiles[0]);
+        scheduled.laid_out.distributions.remove(&tiles[0]);
         assert_eq!(verify(&scheduled).unwrap_err().problem, "a tile lies nowhere");
     }
 
@@ -152,7 +152,7 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
         let (mut scheduled, tiles) = scheduled();
         let Threads { lanes, warps } = scheduled.threads();
         let other = Distribution::blocked(&[4, 64], &[0, 1], 1, lanes, warps).unwrap();
-        scheduled.distributions.insert(tiles[0], other);
+        scheduled.laid_out.distributions.insert(tiles[0], other);
         let problem = verify(&scheduled).unwrap_err().problem;
         assert!(problem.contains("where it is read as"), "{problem}");
     }
@@ -160,8 +160,8 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
     #[test]
     fn a_distribution_of_other_extents_is_found() {
         let (mut scheduled, tiles) = scheduled();
-        let sum = scheduled.distributions[&tiles[2]].clone();
-        scheduled.distributions.insert(tiles[0], sum);
+        let sum = scheduled.laid_out.distributions[&tiles[2]].clone();
+        scheduled.laid_out.distributions.insert(tiles[0], sum);
         let problem = verify(&scheduled).unwrap_err().problem;
         assert_eq!(problem, "a distribution is of [4, 1], its tile of [4, 64]");
     }

@@ -119,3 +119,69 @@ fn every_barrier_of_a_softmax_is_missed() {
 fn every_barrier_of_a_matrix_product_is_missed() {
     every_barrier_is_missed(MATMUL, 16, &[[20, 33], [33, 33], [20, 33]], &[Loc::new(6, 19)]);
 }
+
+/// Tiles are copied to shared memory some turns ahead.
+const COPIED: &str = "\
+kernel @copied(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 8 == 0\": rem(k, 8) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
+  %va = partition %a [32, 32] : partition<m x k x bf16, [32, 32]>
+  %vb = partition %b [32, 32] : partition<k x n x bf16, [32, 32]>
+  %vc = partition %c [32, 32] : mut partition<m x n x f32, [32, 32]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : bf16
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<32 x 32 x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, 32) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<32 x 32 x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<32 x 32 x bf16>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<32 x 32 x bf16>
+    %next = mma %ta, %tb, %acc : tile<32 x 32 x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+/// Runs [`COPIED`] for sm_80, through more turns than there are stages, without the call of this number of an intrinsic
+/// whose name has this part; tells whether there is such a call.
+fn without_call(part: &str, number: usize, timing: Timing) -> (bool, Result<Trace, Fault>) {
+    let instance = specialize(&verify(text::parse(COPIED).expect("a kernel")).expect("a right one"), &[]);
+    let instance = instance.expect("it has no parameters");
+    let target = TargetDesc::named("sm_80").expect("a target");
+    let mut found = false;
+    let mut change = |ir: &Ir<'_>| {
+        if let Some(call) = calls(ir, part).get(number) {
+            call.erase_from_basic_block();
+            found = true;
+        }
+    };
+    let kernel =
+        compile_changed(&instance, target, None, &mut change).unwrap_or_else(|error| panic!("{error}"));
+    let shapes: [&[usize]; 3] = [&[32, 256], &[256, 32], &[32, 32]];
+    // As aligned as kernels rely on.
+    let mut tensors: Vec<Vec<u128>> = shapes.map(|shape| vec![0; shape.iter().product::<usize>() / 4]).into();
+    let bound = KernelAbi::of(&instance).bind(&shapes).expect("shapes that fit");
+    let mut slots: Vec<u64> = tensors.iter_mut().map(|tensor| tensor.as_mut_ptr() as u64).collect();
+    slots.extend(&bound.sizes);
+    let mode = Mode { timing, counted: false };
+    // SAFETY: the slots are as the ABI says, and the tensors at least as large as their shapes.
+    let result = unsafe { kernel.run_as(&slots, bound.blocks() as u64, mode) };
+    (found, result)
+}
+
+/// Three prologues and the loop end groups, the loop waits for one, and there is one barrier.
+#[test]
+fn every_wait_of_copies_is_missed() {
+    for timing in [Timing::Late, Timing::Early] {
+        let (_, whole) = without_call("no such call", 0, timing);
+        whole.unwrap_or_else(|fault| panic!("{fault}"));
+    }
+    for (part, count) in [("cp.async.commit.group", 4), ("cp.async.wait.group", 1), ("barrier", 1)] {
+        for number in 0..count {
+            let results = [Timing::Late, Timing::Early].map(|timing| without_call(part, number, timing));
+            let is_missed = results.iter().any(|(found, result)| *found && result.is_err());
+            assert!(is_missed, "the kernel is right without call {number} of {part}");
+        }
+        assert!(!without_call(part, count, Timing::Late).0, "there are more calls of {part}");
+    }
+}

@@ -2,12 +2,12 @@
 //! pieces are swizzled; a tile with longer rows is several of these side by side, *panels*.
 
 use super::super::access::Access;
+use super::super::copies::is_zero;
 use crate::analysis::divisibility::{Divisors, form_divisor};
 use crate::analysis::facts::Facts;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpId, ValueId};
-use crate::ops::{Literal, Op};
 use crate::tensor_map::{MOST_AXES, MapAxis, Swizzle, TensorMap};
 use crate::types::PartitionType;
 use crate::view::Source;
@@ -103,7 +103,7 @@ impl Numbers<'_> {
     pub(super) fn copyable(&self, op: OpId) -> Option<Copyable> {
         let load = self.kernel.op(op).load()?;
         let view = self.kernel.ty(load.view).as_partition().expect("verified: a view");
-        let is_plain = !view.tensor.mutable && load.pad.is_none_or(|pad| self.is_zero(pad));
+        let is_plain = !view.tensor.mutable && load.pad.is_none_or(|pad| is_zero(self.kernel, pad));
         is_plain.then(|| self.boxed(op, load.view))?
     }
 
@@ -172,15 +172,6 @@ impl Numbers<'_> {
             offset: strided.offset.clone(),
             axes: axes.iter().enumerate().map(axis).collect(),
             swizzle: tile.swizzle,
-        })
-    }
-
-    fn is_zero(&self, value: ValueId) -> bool {
-        let data = self.kernel.definition(value);
-        data.is_some_and(|data| match data.op {
-            Op::Constant { value: Literal::Int(value), .. } => value == 0,
-            Op::Constant { value: Literal::Float(value), .. } => value.to_bits() == 0,
-            _ => false,
         })
     }
 }

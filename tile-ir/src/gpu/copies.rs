@@ -1,0 +1,249 @@
+//! Loops over products whose tiles every thread copies to shared memory, some turns ahead.
+//!
+//! A tile that goes from memory to a product by way of shared memory needn't pass through registers: an instruction
+//! copies a group of its elements to where they would be written, and the thread goes on. Shared memory has room for
+//! the tiles of several turns, a ring of stages: while one is read, the copies of the next ones are under way. Unlike
+//! in a [`Pipeline`](super::Pipeline) the threads that hold the sums copy too, and tiles lie as their `convert_layout`
+//! wants it ([`Swizzled`]).
+//!
+//! A load is copied where its thread would move a group of elements from one aligned place to another, unchanged:
+//! nothing but a staged conversion uses the tile, elements that don't exist are zeros, and the kernel doesn't write the
+//! tensor.
+
+use super::{LaidOut, Swizzled, Way, ahead, dtype_of, shape_of};
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::ops::{Literal, Op};
+use crate::target::TargetDesc;
+use std::collections::{HashMap, HashSet};
+use tile_layout::linear::Distribution;
+
+/// Fewer stages are none: copies must go on while a tile is read.
+const LEAST_STAGES: u64 = 2;
+
+/// The most stages: what hides the way to memory and back.
+const MOST_STAGES: u64 = 4;
+
+/// What one instruction copies, in bytes (PTX ISA, "cp.async").
+const GROUP_BYTES: [u64; 3] = [4, 8, 16];
+
+/// What a tile in a stage begins at a multiple of, in bytes: all banks.
+const TILE_ALIGNMENT: u64 = 128;
+
+/// A loop whose tiles are copied ahead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopiedLoop {
+    /// Turns whose tiles there is room for.
+    pub stages: u64,
+    /// Bytes of a stage.
+    pub stage_bytes: u64,
+    /// What is copied in a turn.
+    pub copies: Vec<StageCopy>,
+}
+
+impl CopiedLoop {
+    /// The shared memory of its stages, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.stages * self.stage_bytes
+    }
+}
+
+/// The copy of a tile to a stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageCopy {
+    /// The load that it stands for.
+    pub load: OpId,
+    /// The conversion whose shared memory it fills. Slot for slot its operand is the loaded tile.
+    pub convert: OpId,
+    /// Elements of a group: neighbouring slots, which lie next to each other in memory and in shared memory.
+    pub group: u64,
+    /// Where it begins in a stage, in bytes.
+    pub offset: u64,
+    /// What needn't be done: the load, the conversion, and what only gives the tile another shape in between.
+    replaced: Vec<OpId>,
+}
+
+/// The loops of a kernel whose tiles are copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Copies {
+    loops: HashMap<OpId, CopiedLoop>,
+    /// The loops, in the order in which they stand.
+    order: Vec<OpId>,
+    replaced: HashSet<OpId>,
+    bytes: u64,
+}
+
+impl Copies {
+    /// The copies of a kernel in blocks of a target, with so much shared memory left for what threads exchange.
+    pub(super) fn of(laid_out: &LaidOut, target: &TargetDesc, scratch_bytes: u64) -> Copies {
+        let mut copies = Copies::default();
+        if target.asynchronous_copies {
+            let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes);
+            let finder = Finder { laid_out, kernel: &laid_out.instance, users: users(&laid_out.instance) };
+            for op in finder.kernel.walk().into_iter().filter(|&op| finder.kernel.op(op).op == Op::For) {
+                copies.add(op, finder.copies(op), available - copies.around(finder.kernel, op));
+            }
+            copies.bytes = copies
+                .loops
+                .iter()
+                .map(|(&op, copied)| copied.bytes() + copies.around(finder.kernel, op))
+                .max()
+                .unwrap_or(0);
+        }
+        copies
+    }
+
+    fn add(&mut self, op: OpId, mut copies: Vec<(StageCopy, u64)>, available: u64) {
+        let mut stage_bytes = 0;
+        for (copy, bytes) in &mut copies {
+            copy.offset = stage_bytes;
+            stage_bytes += bytes.next_multiple_of(TILE_ALIGNMENT);
+        }
+        let stages = available.checked_div(stage_bytes).unwrap_or(0).min(MOST_STAGES);
+        if stages < LEAST_STAGES {
+            return;
+        }
+        let copies: Vec<StageCopy> = copies.into_iter().map(|(copy, _)| copy).collect();
+        self.replaced.extend(copies.iter().flat_map(|copy| &copy.replaced));
+        self.loops.insert(op, CopiedLoop { stages, stage_bytes, copies });
+        self.order.push(op);
+    }
+
+    /// Bytes of the stages of loops that an op stands in.
+    fn around(&self, kernel: &Kernel, op: OpId) -> u64 {
+        let holds = |outer: OpId| kernel.walk_in(kernel.op(outer).regions[0]).contains(&op);
+        self.loops.iter().filter(|&(&outer, _)| holds(outer)).map(|(_, copied)| copied.bytes()).sum()
+    }
+
+    /// Whether there are any.
+    pub fn is_empty(&self) -> bool {
+        self.loops.is_empty()
+    }
+
+    /// What is copied in the turns of a loop; `None` where nothing is.
+    pub fn of_loop(&self, op: OpId) -> Option<&CopiedLoop> {
+        self.loops.get(&op)
+    }
+
+    /// The loops, in the order in which they stand.
+    pub fn loops(&self) -> impl Iterator<Item = (OpId, &CopiedLoop)> {
+        self.order.iter().map(|&op| (op, &self.loops[&op]))
+    }
+
+    /// The copy that a load stands for, with its loop.
+    pub fn copy(&self, load: OpId) -> Option<(&CopiedLoop, &StageCopy)> {
+        let copies =
+            self.loops.values().flat_map(|copied| copied.copies.iter().map(move |copy| (copied, copy)));
+        copies.into_iter().find(|(_, copy)| copy.load == load)
+    }
+
+    /// Whether copies do what an op does.
+    pub fn replace(&self, op: OpId) -> bool {
+        self.replaced.contains(&op)
+    }
+
+    /// The ops that copies stand for.
+    pub(super) fn into_replaced(self) -> HashSet<OpId> {
+        self.replaced
+    }
+
+    /// The most shared memory that stages take at a time, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// Who uses what.
+fn users(kernel: &Kernel) -> HashMap<ValueId, Vec<OpId>> {
+    let mut users: HashMap<ValueId, Vec<OpId>> = HashMap::new();
+    for op in kernel.walk() {
+        for &operand in &kernel.op(op).operands {
+            users.entry(operand).or_default().push(op);
+        }
+    }
+    users
+}
+
+/// Finds what can be copied.
+struct Finder<'k> {
+    laid_out: &'k LaidOut,
+    kernel: &'k Kernel,
+    users: HashMap<ValueId, Vec<OpId>>,
+}
+
+impl Finder<'_> {
+    /// The copies of a loop's turn, each with the bytes of its tile.
+    fn copies(&self, for_op: OpId) -> Vec<(StageCopy, u64)> {
+        let region = self.kernel.op(for_op).regions[0];
+        let body = &self.kernel.region(region).ops;
+        let stays = |(copy, _): &(StageCopy, u64)| copy.replaced.iter().all(|op| body.contains(op));
+        let loads = ahead::followers(self.kernel, region);
+        loads.filter_map(|load| self.copy(load)).filter(stays).collect()
+    }
+
+    fn copy(&self, load: OpId) -> Option<(StageCopy, u64)> {
+        let operands = self.kernel.op(load).load()?;
+        if operands.pad.is_some_and(|pad| !is_zero(self.kernel, pad)) {
+            return None;
+        }
+        let tile = self.kernel.op(load).results[0];
+        let replaced = self.way_of(load, tile)?;
+        let convert = *replaced.last()?;
+        let swizzled = self.staged(convert)?;
+        let access = &self.laid_out.accesses[&load];
+        let neighbours = self.laid_out.distributions[&tile].neighbours(*access.order.first()?);
+        let element = dtype_of(self.kernel, tile).bytes() as u64;
+        let group = swizzled.write;
+        let fits = neighbours.min(access.vector) >= group && GROUP_BYTES.contains(&(group * element));
+        let bytes = shape_of(self.kernel, tile)?.iter().product::<u64>() * element;
+        fits.then_some((StageCopy { load, convert, group, offset: 0, replaced }, bytes))
+    }
+
+    /// The layout in shared memory of a conversion that a product reads from there.
+    fn staged(&self, convert: OpId) -> Option<&Swizzled> {
+        let is_staged = self.laid_out.staged.contains_key(&convert);
+        match self.laid_out.ways.get(&convert)? {
+            Way::Swizzled(swizzled) if is_staged => Some(swizzled),
+            _ => None,
+        }
+    }
+
+    /// The ops from a load to the conversion of its tile, by ways that move no element of a slot and that nobody else
+    /// goes.
+    fn way_of(&self, load: OpId, tile: ValueId) -> Option<Vec<OpId>> {
+        let (mut value, mut ops) = (tile, vec![load]);
+        loop {
+            let &[user] = self.users.get(&value)?.as_slice() else { return None };
+            let data = self.kernel.op(user);
+            ops.push(user);
+            match data.op {
+                Op::ConvertLayout => return Some(ops),
+                Op::Permute(_) => {}
+                Op::Reshape(_) if self.keeps_slots(data) => {}
+                _ => return None,
+            }
+            value = data.results[0];
+        }
+    }
+
+    /// Whether each slot of a reshaped tile is the operand's.
+    fn keeps_slots(&self, data: &OpData) -> bool {
+        let of = |value| &self.laid_out.distributions[&value];
+        let (from, to) = (of(data.operands[0]), of(data.results[0]));
+        let number = |distribution: &Distribution, slot| {
+            let place = distribution.place(slot, 0);
+            place.iter().zip(distribution.shape()).fold(0, |number, (place, extent)| number * extent + place)
+        };
+        from.reshaped(to.shape()).as_ref() == Some(to)
+            && from.slots() == to.slots()
+            && (0..from.slots()).all(|slot| number(from, slot) == number(to, slot))
+    }
+}
+
+/// Whether all bits of a number are known to be zero.
+pub(super) fn is_zero(kernel: &Kernel, value: ValueId) -> bool {
+    kernel.definition(value).is_some_and(|data| match data.op {
+        Op::Constant { value: Literal::Int(value), .. } => value == 0,
+        Op::Constant { value: Literal::Float(value), .. } => value.to_bits() == 0,
+        _ => false,
+    })
+}
