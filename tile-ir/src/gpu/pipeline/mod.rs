@@ -186,7 +186,8 @@ impl Pipelines {
         let consumers = consumers(loops.iter().flat_map(|(_, factors)| factors), threads)?;
         let stores = stores::candidates(&numbers);
         let panel_bytes = if stores.is_empty() { 0 } else { consumers / 4 * WARPGROUP_BYTES };
-        let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
+        let available =
+            u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
         let mut found = Pipelines { consumers, ..Pipelines::default() };
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
             let keeps_running = |product| uses.carries_sums(kernel, for_op, product);
