@@ -18,6 +18,7 @@ mod gather;
 mod hsaco;
 mod item;
 mod lines;
+mod loops;
 mod matrix;
 mod mbarrier;
 mod memory;

@@ -7,7 +7,7 @@
 use super::mbarrier;
 use super::region::Emitter;
 use inkwell::IntPredicate;
-use inkwell::values::PointerValue;
+use inkwell::values::{IntValue, PointerValue};
 
 /// What the threads that a program is for do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +83,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// The address of a stage's barrier; `first` is where that of stage 0 is.
-    pub(super) fn barrier_of_stage(
-        &self,
-        first: u64,
-        stage: inkwell::values::IntValue<'c>,
-    ) -> PointerValue<'c> {
+    pub(super) fn barrier_of_stage(&self, first: u64, stage: IntValue<'c>) -> PointerValue<'c> {
         let ir = self.ir;
         let barriers = ir.element(ir.int_type(8).into(), self.shared, ir.i64(first as i64));
         ir.element(ir.int_type(64).into(), barriers, stage)

@@ -1,6 +1,7 @@
 //! Loops whose tiles all threads copy to shared memory some turns ahead, on simulated threads: every way in which a factor
 //! may lie in memory, edges that are masked, fewer turns than stages and more, in both orders of asynchronous work.
 
+use crate::pipelines::ATTENTION;
 use crate::support::{Memory, close, instance, sample};
 use tile_codegen::simt::{self, Mode, Timing};
 use tile_codegen::{Options, compile};
@@ -221,42 +222,6 @@ fn copies_make_room() {
     let text = String::from_utf8(artifact.unwrap().code.bytes().to_vec()).unwrap();
     assert!(text.contains("cp.async.cg.shared.global"), "{text}");
 }
-
-/// Softmax without the division, so that what is compared doesn't depend on its rounding.
-const ATTENTION: &str = "\
-kernel @attention(%q: tensor<h x s x 64 x bf16>, %k: tensor<h x t x 64 x bf16>, %v: tensor<h x t x 64 x bf16>, %o: mut tensor<h x s x 64 x f32>) {
-  %vq = partition %q [1, 128, 64] : partition<h x s x 64 x bf16, [1, 128, 64]>
-  %vk = partition %k [1, 64, 64] : partition<h x t x 64 x bf16, [1, 64, 64]>
-  %vv = partition %v [1, 64, 64] : partition<h x t x 64 x bf16, [1, 64, 64]>
-  %vo = partition %o [1, 128, 64] : mut partition<h x s x 64 x f32, [1, 128, 64]>
-  %h, %i, %j = block_index %vo : index, index, index
-  %pad = constant 0.0 : bf16
-  %zero = constant 0.0 : f32
-  %0 = constant 0 : index
-  %tq = load_masked %vq[%h, %i, %0] pad %pad : tile<1 x 128 x 64 x bf16>
-  %query = reshape %tq : tile<128 x 64 x bf16>
-  %none = splat %zero : tile<128 x 64 x f32>
-  %end = extent ceil_div(t, 64) : index
-  %sum = for %p = %0 to %end carry (%acc = %none) : tile<128 x 64 x f32> {
-    %tk = load_masked %vk[%h, %p, %0] pad %pad : tile<1 x 64 x 64 x bf16>
-    %tv = load_masked %vv[%h, %p, %0] pad %pad : tile<1 x 64 x 64 x bf16>
-    %key = reshape %tk : tile<64 x 64 x bf16>
-    %value = reshape %tv : tile<64 x 64 x bf16>
-    %turned = permute %key [1, 0] : tile<64 x 64 x bf16>
-    %start = splat %zero : tile<128 x 64 x f32>
-    %scores = mma %query, %turned, %start : tile<128 x 64 x f32>
-    %most = reduce max %scores axis 1 : tile<128 x 1 x f32>
-    %all = broadcast %most : tile<128 x 64 x f32>
-    %less = sub %scores, %all : tile<128 x 64 x f32>
-    %weights = exp2 %less : tile<128 x 64 x f32>
-    %narrow = cast %weights : tile<128 x 64 x bf16>
-    %next = mma %narrow, %value, %acc : tile<128 x 64 x f32>
-    yield %next
-  }
-  %out = reshape %sum : tile<1 x 128 x 64 x f32>
-  store_masked %vo, %out
-}
-";
 
 #[test]
 fn two_products_of_a_turn() {

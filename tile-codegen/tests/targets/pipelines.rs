@@ -149,7 +149,7 @@ fn a_pipeline_makes_room() {
 }
 
 /// Softmax without the division, so that what is compared doesn't depend on its rounding.
-const ATTENTION: &str = "\
+pub(crate) const ATTENTION: &str = "\
 kernel @attention(%q: tensor<h x s x 64 x bf16>, %k: tensor<h x t x 64 x bf16>, %v: tensor<h x t x 64 x bf16>, %o: mut tensor<h x s x 64 x f32>) {
   %vq = partition %q [1, 128, 64] : partition<h x s x 64 x bf16, [1, 128, 64]>
   %vk = partition %k [1, 64, 64] : partition<h x t x 64 x bf16, [1, 64, 64]>

@@ -1,0 +1,161 @@
+//! Loops: those of the kernel, and the one in which a block takes its places of the grid. What they carry besides the
+//! kernel's values is the state of rings and of stages that threads copy to.
+
+use super::region::Emitter;
+use super::shared::Pending;
+use super::warpgroup::undefined;
+use crate::emit::{LoopHint, Value};
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use tile_ir::kernel::OpData;
+use tile_ir::schedule::TileOrder;
+use tile_ir::{Dim, OpId, ValueId};
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Emits the kernel's body, for every place of the grid that the block has.
+    pub(super) fn body(&mut self) {
+        let body = self.scheduled.body();
+        let (Some(order), Some(blocks)) = (self.scheduled.order(), self.blocks) else {
+            self.ops(body);
+            return;
+        };
+        let space = self.instance.grid_space().expect("scheduled: a grid is shared");
+        let ir = self.ir;
+        // A launch has fewer than 2³¹ places; divisions by what is known to be small are short.
+        let small = |number| ir.resize(ir.resize(number, 32, false), 64, false);
+        let space: Vec<_> = space.iter().map(|dim| small(self.dim(dim))).collect();
+        let places = space.iter().fold(ir.i64(1), |places, &extent| ir.mul(places, extent));
+        let rings = self.rings();
+        let initial = self.ring_values(&rings);
+        self.pending = Pending::unknown();
+        ir.for_loop((self.first_place, places, blocks), &initial, |number, states| {
+            self.set_rings(&rings, states);
+            self.tile_index = ir.tile_index(order, &space, small(number));
+            self.block = self.tile_index.clone();
+            self.depth += 1;
+            self.ops(body);
+            self.depth -= 1;
+            self.ring_values(&rings)
+        });
+    }
+
+    pub(super) fn for_loop(&mut self, op: OpId, data: &'a OpData) {
+        let bounds = (self.index(data.operands[0]), self.index(data.operands[1]), self.ir.i64(1));
+        let region = data.regions[0];
+        let (&counter, params) =
+            self.instance.region(region).params.split_first().expect("verified: `for` has a counter");
+        self.begin_copies(op, counter, (bounds.0, bounds.1));
+        let begin = |emitter: &mut Self, i: IntValue<'c>| emitter.set_scalar(counter, i.into());
+        self.counted_loop((op, data), bounds, (&data.operands[2..], params), begin);
+    }
+
+    pub(super) fn tile_loop(&mut self, (op, data): (OpId, &'a OpData), order: &TileOrder<Dim>) {
+        let shared = self.shared_tiles.expect("a persistent kernel's launch says how tiles are shared");
+        let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
+        let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
+        let params = &self.instance.region(data.regions[0]).params;
+        let begin = |emitter: &mut Self, number: IntValue<'c>| {
+            emitter.tile_index = emitter.ir.tile_index(order, &space, number);
+        };
+        let bounds = (self.block[0], shared.tiles, shared.blocks);
+        self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);
+    }
+
+    /// A loop whose turns are counted; `begin` is told the number of each. Besides what the kernel says it carries
+    /// the states of rings, and the stage of tiles that are copied ahead.
+    fn counted_loop(
+        &mut self,
+        (op, data): (OpId, &'a OpData),
+        bounds: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        (initial, params): (&[ValueId], &'a [ValueId]),
+        begin: impl FnOnce(&mut Self, IntValue<'c>),
+    ) {
+        let carried: Vec<usize> = (0..params.len()).filter(|&i| self.has(params[i])).collect();
+        let of = |values: &[ValueId]| carried.iter().map(|&i| values[i]).collect::<Vec<_>>();
+        let rings = self.rings_of(op);
+        let ir = self.ir;
+        let running = self.running_product(op, data);
+        let first = self.first_values(op, &of(initial), None);
+        let fresh = running.as_ref().and_then(|running| running.fresh_sums(self, data, initial));
+        let initial = match fresh {
+            Some(_) => {
+                self.fresh.insert(op);
+                self.first_values(op, initial, fresh)
+            }
+            None => first.clone(),
+        };
+        // What the last turn read isn't known to the next one.
+        self.pending = Pending::unknown();
+        // A turn of a pipeline waits: two of them together gain nothing.
+        let hint = if rings.is_empty() { LoopHint::Free } else { LoopHint::Rolled };
+        let turns = |emitter: &mut Self, initial: &[Value<'c>]| {
+            ir.hinted_loop(bounds, hint, initial, |number, values| {
+                begin(emitter, number);
+                let states = emitter.bind(&of(params), values);
+                emitter.set_rings(&rings, states);
+                emitter.begin_copied_turn(op, number, values);
+                emitter.depth += 1;
+                let yielded = emitter.ops(data.regions[0]);
+                emitter.depth -= 1;
+                emitter.next_stage(op);
+                let mut values = emitter.flat_all(&of(yielded));
+                values.extend(emitter.ring_values(&rings));
+                values.extend(emitter.next_copied_stage(op));
+                values
+            })
+        };
+        let results = of(&data.results);
+        let finals = match running {
+            None => turns(self, &initial),
+            Some(running) => {
+                // Where there are no turns no instruction may be waited for: that of a sum that it didn't define.
+                let exists = ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
+                let then = || {
+                    let finals = turns(self, &initial);
+                    let states = self.bind(&results, &finals);
+                    self.set_rings(&rings, states);
+                    self.finish_product(op, running);
+                    let mut finals = self.flat_all(&results);
+                    finals.extend(self.ring_values(&rings));
+                    finals
+                };
+                ir.if_else(exists, then, || first)
+            }
+        };
+        self.pending = Pending::unknown();
+        let states = self.bind(&results, &finals);
+        self.set_rings(&rings, states);
+    }
+
+    /// What a loop begins with; any numbers in place of the sums of this number, which its first product doesn't read.
+    fn first_values(&self, op: OpId, initial: &[ValueId], fresh: Option<usize>) -> Vec<Value<'c>> {
+        let values = initial.iter().enumerate().flat_map(|(i, &value)| {
+            let flat = self.flat(value);
+            if Some(i) == fresh { flat.into_iter().map(undefined).collect() } else { flat }
+        });
+        let mut values: Vec<Value<'c>> = values.collect();
+        values.extend(self.ring_values(&self.rings_of(op)));
+        values.extend(self.copied_stage(op));
+        values
+    }
+
+    pub(super) fn while_loop(&mut self, data: &'a OpData) {
+        let (&condition, initial) =
+            data.operands.split_first().expect("verified: `while` has a first condition");
+        let region = data.regions[0];
+        let params = &self.instance.region(region).params;
+        let (first, initial, ir) = (self.index(condition), self.flat_all(initial), self.ir);
+        // What the last turn read isn't known to the next one.
+        self.pending = Pending::unknown();
+        let finals = ir.while_loop(first, &initial, |carried| {
+            self.bind(params, carried);
+            self.depth += 1;
+            let (&again, next) =
+                self.ops(region).split_first().expect("verified: `while` yields its condition first");
+            self.depth -= 1;
+            (self.index(again), self.flat_all(next))
+        });
+        self.pending = Pending::unknown();
+        self.bind(&data.results, &finals);
+    }
+}
