@@ -10,6 +10,7 @@
 //! nothing but a staged conversion uses the tile, elements that don't exist are zeros, and the kernel doesn't write the
 //! tensor.
 
+use super::uses::Uses;
 use super::{LaidOut, Swizzled, Way, ahead, dtype_of, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Literal, Op};
@@ -78,7 +79,7 @@ impl Copies {
         let mut copies = Copies::default();
         if target.asynchronous_copies {
             let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes);
-            let finder = Finder { laid_out, kernel: &laid_out.instance, users: users(&laid_out.instance) };
+            let finder = Finder { laid_out, kernel: &laid_out.instance, uses: Uses::of(&laid_out.instance) };
             for op in finder.kernel.walk().into_iter().filter(|&op| finder.kernel.op(op).op == Op::For) {
                 copies.add(op, finder.copies(op), available - copies.around(finder.kernel, op));
             }
@@ -152,22 +153,11 @@ impl Copies {
     }
 }
 
-/// Who uses what.
-fn users(kernel: &Kernel) -> HashMap<ValueId, Vec<OpId>> {
-    let mut users: HashMap<ValueId, Vec<OpId>> = HashMap::new();
-    for op in kernel.walk() {
-        for &operand in &kernel.op(op).operands {
-            users.entry(operand).or_default().push(op);
-        }
-    }
-    users
-}
-
 /// Finds what can be copied.
 struct Finder<'k> {
     laid_out: &'k LaidOut,
     kernel: &'k Kernel,
-    users: HashMap<ValueId, Vec<OpId>>,
+    uses: Uses,
 }
 
 impl Finder<'_> {
@@ -212,7 +202,7 @@ impl Finder<'_> {
     fn way_of(&self, load: OpId, tile: ValueId) -> Option<Vec<OpId>> {
         let (mut value, mut ops) = (tile, vec![load]);
         loop {
-            let &[user] = self.users.get(&value)?.as_slice() else { return None };
+            let user = self.uses.only(value)?;
             let data = self.kernel.op(user);
             ops.push(user);
             match data.op {

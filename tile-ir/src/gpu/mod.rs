@@ -19,6 +19,7 @@ mod print;
 mod products;
 mod share;
 mod swizzled;
+mod uses;
 mod verify;
 mod ways;
 

@@ -2,11 +2,11 @@
 
 use super::super::products::{self, extents};
 use super::super::shape_of;
+use super::super::uses::Uses;
 use super::shared_tile::{Copyable, Major, Numbers};
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
-use std::collections::HashMap;
 
 /// The most columns of a warpgroup's product (PTX ISA, "wgmma.mma_async").
 const MOST_COLUMNS: u64 = 256;
@@ -28,39 +28,16 @@ pub(super) struct Factor {
     pub(super) blocks: u64,
 }
 
-/// Who uses what.
-pub(super) struct Uses(HashMap<ValueId, Vec<OpId>>);
-
-impl Uses {
-    pub(super) fn of(kernel: &Kernel) -> Uses {
-        let mut uses: HashMap<ValueId, Vec<OpId>> = HashMap::new();
-        for op in kernel.walk() {
-            for &operand in &kernel.op(op).operands {
-                uses.entry(operand).or_default().push(op);
-            }
-        }
-        Uses(uses)
-    }
-
-    /// Whether a value is used once, by this op.
-    fn is_only(&self, value: ValueId, op: OpId) -> bool {
-        self.0.get(&value).is_some_and(|users| users.as_slice() == [op])
-    }
-
-    /// Whether what a loop's product adds to is nothing but the sums of the turn before, which only it needs.
-    pub(super) fn carries_sums(&self, kernel: &Kernel, for_op: OpId, product: OpId) -> bool {
-        let region = kernel.region(kernel.op(for_op).regions[0]);
-        let data = kernel.op(product);
-        let (before, after) = (data.operands[2], data.results[0]);
-        let (Some(param), Some(&end)) =
-            (region.params.iter().position(|&param| param == before), region.ops.last())
-        else {
-            return false;
-        };
-        self.is_only(before, product)
-            && self.is_only(after, end)
-            && kernel.op(end).operands.get(param - 1) == Some(&after)
-    }
+/// Whether what a loop's product adds to is nothing but the sums of the turn before, which only it needs.
+pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (for_op, product): (OpId, OpId)) -> bool {
+    let region = kernel.region(kernel.op(for_op).regions[0]);
+    let data = kernel.op(product);
+    let (before, after) = (data.operands[2], data.results[0]);
+    let param = region.params.iter().position(|&param| param == before);
+    let (Some(param), Some(&end)) = (param, region.ops.last()) else { return false };
+    uses.only(before) == Some(product)
+        && uses.only(after) == Some(end)
+        && kernel.op(end).operands.get(param - 1) == Some(&after)
 }
 
 /// The factors of a loop's products that can lie in a ring, of products whose right factor does.
@@ -119,7 +96,7 @@ fn origin(
     let (mut value, mut user) = (kernel.op(product).operands[operand], product);
     let (mut axes, mut values) = ([0, 1], Vec::new());
     loop {
-        if !uses.is_only(value, user) {
+        if uses.only(value) != Some(user) {
             return None;
         }
         values.push(value);

@@ -19,13 +19,14 @@ pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
 use super::Threads;
+use super::uses::Uses;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
 use crate::tensor_map::TensorMap;
-use factor::{Factor, Uses};
+use factor::Factor;
 use shared_tile::{Copyable, Numbers};
 use std::collections::{HashMap, HashSet};
 
@@ -190,7 +191,7 @@ impl Pipelines {
             u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
         let mut found = Pipelines { consumers, ..Pipelines::default() };
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
-            let keeps_running = |product| uses.carries_sums(kernel, for_op, product);
+            let keeps_running = |product| factor::carries_sums(kernel, &uses, (for_op, product));
             found.add(for_op, &factors, available, &keeps_running);
         }
         if found.is_empty() {

@@ -1,0 +1,27 @@
+//! Who uses what in a kernel.
+
+use crate::kernel::{Kernel, OpId, ValueId};
+use std::collections::HashMap;
+
+/// The ops that have each value among their operands, as often as they have it.
+pub(super) struct Uses(HashMap<ValueId, Vec<OpId>>);
+
+impl Uses {
+    pub(super) fn of(kernel: &Kernel) -> Uses {
+        let mut uses: HashMap<ValueId, Vec<OpId>> = HashMap::new();
+        for op in kernel.walk() {
+            for &operand in &kernel.op(op).operands {
+                uses.entry(operand).or_default().push(op);
+            }
+        }
+        Uses(uses)
+    }
+
+    /// The op that alone uses a value, once.
+    pub(super) fn only(&self, value: ValueId) -> Option<OpId> {
+        match self.0.get(&value)?.as_slice() {
+            &[user] => Some(user),
+            _ => None,
+        }
+    }
+}
