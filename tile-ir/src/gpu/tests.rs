@@ -50,6 +50,27 @@ kernel @transpose(%x: tensor<64 x 64 x f32>, %y: mut tensor<64 x 64 x f32>) {
     insta::assert_snapshot!(print(&scheduled(source, &[], "sm_90a")));
 }
 
+/// One of two results is wanted where a product of elements lies, the other nowhere.
+#[test]
+fn results_of_one_fold_lie_alike() {
+    let source = "\
+kernel @fold(%x: tensor<m x n x i32>, %y: mut tensor<n x m x i32>) {
+  %vx = partition %x [4, 16] : partition<m x n x i32, [4, 16]>
+  %vy = partition %y [16, 4] : mut partition<n x m x i32, [16, 4]>
+  %i, %j = block_index %vy : index, index
+  %3 = constant 3 : i32
+  %t = load_masked %vx[%j, %i] pad %3 : tile<4 x 16 x i32>
+  %turned = permute %t [1, 0] : tile<16 x 4 x i32>
+  %a, %b = reduce_with %turned, %turned from %3, %3 axis 1 with (%p, %q, %r, %s) : tile<16 x 1 x i32>, tile<16 x 1 x i32> {
+    yield %3, %s
+  }
+  %wide = broadcast %b : tile<16 x 4 x i32>
+  store_masked %vy, %wide
+}
+";
+    insta::assert_snapshot!(print(&scheduled(source, &[], "gfx942")));
+}
+
 #[test]
 fn what_a_loop_carries_lies_as_its_body_wants_it() {
     let source = "\

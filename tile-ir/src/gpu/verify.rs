@@ -69,6 +69,10 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
             let expected = lies(data.operands[0]).permuted(permutation).map_err(|error| error.to_string())?;
             same(lies(data.results[0]), &expected)
         }
+        Op::ReduceWith { .. } => {
+            let first = lies(data.results[0]);
+            data.results.iter().try_for_each(|&result| same(lies(result), first))
+        }
         _ if is_leaf => {
             let result = lies(data.results[0]);
             let mut tiles = tiles.filter(|tile| !data.results.contains(tile));

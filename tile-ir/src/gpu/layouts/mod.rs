@@ -156,6 +156,7 @@ impl<'k> Layouts<'k> {
             Op::Gather { .. } => self.like_operand(&data, 1),
             Op::Scatter { .. } => self.like_operand(&data, 0),
             Op::GatherLoad | Op::Atomic(_) => self.alike(op, &data, true),
+            Op::ReduceWith { .. } if data.results.len() > 1 => self.folded_together(&data),
             // Had in any distribution when it is wanted, from its operand in the one that follows.
             Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) | Op::Yield => {}
             leaf if leaf.is_leaf() => self.alike(op, &data, false),
@@ -195,6 +196,15 @@ impl<'k> Layouts<'k> {
         let distribution = self.ensure(data.operands[0]);
         let reduced = distribution.without_axis(axis).expect("a part of a distribution is one");
         self.set(data.results[0], reduced);
+    }
+
+    /// A line's results are folded in one go, so that they lie alike.
+    fn folded_together(&mut self, data: &OpData) {
+        self.ensure_all(&data.operands);
+        let usual = self.usual(&self.shape(data.results[0]));
+        for &result in &data.results {
+            self.set(result, usual.clone());
+        }
     }
 
     fn permute(&mut self, data: &OpData, permutation: &[usize]) {
