@@ -279,6 +279,12 @@ impl Kernel {
         found
     }
 
+    /// The region that an op stands in; `None` for an op that was taken out.
+    pub fn region_of(&self, op: OpId) -> Option<RegionId> {
+        let nested = self.walk().into_iter().flat_map(|op| self.op(op).regions.clone());
+        std::iter::once(self.body()).chain(nested).find(|&region| self.region(region).ops.contains(&op))
+    }
+
     fn walk_region(&self, region: RegionId, found: &mut Vec<OpId>) {
         for &op in &self.region(region).ops {
             found.push(op);

@@ -11,13 +11,10 @@ use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
-use tile_ir::gpu::{Read, Scheduled, Swizzled, Way};
+use tile_ir::gpu::{Read, Scheduled, Swizzled, WIDEST, Way};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, OpId, ValueId};
 use tile_layout::linear::Distribution;
-
-/// What a row of a matrix load takes, in bytes.
-const ROW_BYTES: u64 = 16;
 
 /// The shared memory that the op needs.
 pub(super) fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
@@ -54,7 +51,7 @@ impl<'a, 'c> Staged<'a, 'c> {
             Some(stage) => emitter.shared_base_at(buffer, stage),
             None => emitter.shared_base(buffer),
         };
-        let row = ROW_BYTES / buffer.dtype.bytes() as u64;
+        let row = WIDEST / buffer.dtype.bytes() as u64;
         let places = match &swizzled.read {
             &Read::Slots(width) => emitter.swizzled_places(to, swizzled, width),
             Read::Matrices(load) => emitter.swizzled_places(load.rows(), swizzled, row),

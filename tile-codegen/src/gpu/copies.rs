@@ -16,11 +16,8 @@ use super::window::{Cursor, Sheet, Window};
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::gpu::{CopiedLoop, Scheduled, StageCopy, Swizzled, Way};
+use tile_ir::gpu::{CopiedLoop, Scheduled, StageCopy, Swizzled, WIDEST, Way};
 use tile_ir::{DType, OpId, ValueId};
-
-/// Bytes of the widest copy, which passes by the first level of caches.
-const WIDEST: u64 = 16;
 
 /// The shared memory that a loop needs: all stages.
 pub(super) fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {

@@ -8,11 +8,8 @@ use super::roles::Role;
 use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::{Scheduled, WIDEST};
 use tile_ir::{DType, OpId, ValueId};
-
-/// The widest access of a thread, in bytes.
-const WIDEST: u64 = 16;
 
 /// Shared memory for all of a tile.
 pub(super) fn request(scheduled: &Scheduled, tile: ValueId) -> Request {

@@ -9,7 +9,7 @@ use inkwell::types::{BasicType, BasicTypeEnum};
 use std::collections::BTreeSet;
 use tile_ir::gpu::Product;
 use tile_ir::kernel::OpData;
-use tile_ir::target::{MatrixInstruction, Passing, Trailing};
+use tile_ir::target::{Fragments, MatrixInstruction, Passing, Trailing};
 use tile_ir::{DType, ValueId};
 use tile_layout::linear::{Dim, Operand};
 
@@ -149,7 +149,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         factor: &[Value<'c>],
         sums: Value<'c>,
     ) -> Vec<BasicTypeEnum<'c>> {
-        if instruction.intrinsic.starts_with("llvm.amdgcn.wmma") {
+        if matches!(instruction.fragments, Fragments::Wmma(_)) {
             vec![sums.get_type(), factor[factor.len() - 1].get_type()]
         } else {
             Vec::new()

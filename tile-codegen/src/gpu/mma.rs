@@ -12,15 +12,12 @@ use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::values::IntValue;
 use std::collections::HashMap;
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::{Scheduled, WIDEST};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, OpId, ValueId};
 
 /// Elements along K that one step takes, where K is a multiple.
 const STEP: u64 = 4;
-
-/// The widest access of a thread, in bytes.
-const WIDEST: u64 = 16;
 
 /// Operands and extents of one `mma`.
 struct Product {

@@ -8,6 +8,7 @@ use super::mbarrier;
 use super::region::Emitter;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
+use tile_ir::gpu::pipeline::WARPGROUP;
 
 /// What the threads that a program is for do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,9 +20,6 @@ pub(super) enum Role {
     /// They do everything else.
     Consumer,
 }
-
-/// Threads that change their registers together.
-const WARPGROUP: u64 = 128;
 
 /// Registers of a multiprocessor.
 const REGISTERS: u64 = 64 * 1024;

@@ -9,11 +9,8 @@ use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::Dim;
-use tile_ir::gpu::pipeline::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
+use tile_ir::gpu::pipeline::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP, WARPGROUP_BYTES};
 use tile_ir::kernel::OpData;
-
-/// Threads of a warpgroup.
-const WARPGROUP: u64 = 128;
 
 /// The number of the first warpgroup's barrier: 0 is the block's, 1 that of all consumers.
 const FIRST_BARRIER: u64 = 2;

@@ -13,7 +13,7 @@ use super::roles::Role;
 use crate::emit::Value;
 use inkwell::values::IntValue;
 use tile_ir::gpu::Product;
-use tile_ir::gpu::pipeline::{Major, RingFactor, SharedTile};
+use tile_ir::gpu::pipeline::{Major, RingFactor, SharedTile, WARPGROUP};
 use tile_ir::kernel::OpData;
 use tile_ir::target::MatrixInstruction;
 use tile_ir::tensor_map::Swizzle;
@@ -25,9 +25,6 @@ const UNIT: u64 = 16;
 
 /// Bits of an address that a descriptor has room for.
 const ADDRESS_BITS: u64 = 0x3_ffff;
-
-/// Threads of a warpgroup, as bits of a thread's number.
-const WARPGROUP_BITS: u64 = 7;
 
 /// A factor in shared memory, as instructions find it.
 struct Described<'c> {
@@ -238,11 +235,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Finds the running thread's warpgroup, where there are several.
     pub(super) fn find_warpgroup(&mut self) {
-        if self.thread_count() >> WARPGROUP_BITS <= 1 {
+        if self.thread_count() <= WARPGROUP {
             return;
         }
         let ir = self.ir;
-        let own = ir.lshr(self.thread, self.i32(WARPGROUP_BITS));
+        let own = ir.lshr(self.thread, self.i32(WARPGROUP.ilog2().into()));
         let operands = [self.i32(u32::MAX.into()), own, self.i32(0), self.i32(31)].map(Value::from);
         let first = ir.intrinsic("llvm.nvvm.shfl.sync.idx.i32", &[], &operands);
         self.warpgroup = first.expect("a shuffle has a result").into_int_value();

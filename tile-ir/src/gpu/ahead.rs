@@ -29,9 +29,9 @@ fn load_ahead(kernel: &mut Kernel, for_op: OpId, threads: Threads, copied: &Hash
     let region = kernel.op(for_op).regions[0];
     let ops = kernel.region(region).ops.clone();
     let Some(product) = ops.iter().position(|&op| kernel.op(op).op == Op::Mma) else { return };
-    let Some(home) = home_of(kernel, for_op) else { return };
-    let ops: Vec<OpId> = followers(kernel, region).filter(|op| ops[..product].contains(op)).collect();
-    let ops: Vec<OpId> = ops.into_iter().filter(|op| !copied.contains(op)).collect();
+    let Some(home) = kernel.region_of(for_op) else { return };
+    let is_carried = |op: &OpId| ops[..product].contains(op) && !copied.contains(op);
+    let ops: Vec<OpId> = followers(kernel, region).filter(is_carried).collect();
     let loads: Vec<OpData> = ops.iter().map(|&op| kernel.op(op).clone()).collect();
     let registers: u64 = loads.iter().map(|load| registers(kernel, load.results[0], threads)).sum();
     if loads.is_empty() || registers > MOST_REGISTERS {
@@ -44,7 +44,7 @@ fn load_ahead(kernel: &mut Kernel, for_op: OpId, threads: Threads, copied: &Hash
     let counter = body.kernel.region(region).params[0];
     let current: Vec<ValueId> = ops.into_iter().map(|op| body.carry(for_op, region, op)).collect();
     // The loads are gone from before the product.
-    body.at = position_of_product(body.kernel, region);
+    body.at = product - loads.len();
     let one = body.emit(
         Op::Constant { value: Literal::Int(1), elem: Elem::Known(DType::Index) },
         vec![],
@@ -148,20 +148,9 @@ fn registers(kernel: &Kernel, tile: ValueId, threads: Threads) -> u64 {
     (elements * bytes).div_ceil(4 * threads.count())
 }
 
-/// The region that an op stands in.
-fn home_of(kernel: &Kernel, op: OpId) -> Option<RegionId> {
-    let nested = kernel.walk().into_iter().flat_map(|op| kernel.op(op).regions.clone());
-    std::iter::once(kernel.body()).chain(nested).find(|&region| kernel.region(region).ops.contains(&op))
-}
-
 fn position(kernel: &Kernel, region: RegionId, op: OpId) -> usize {
     let ops = &kernel.region(region).ops;
     ops.iter().position(|&other| other == op).expect("the op stands in the region")
-}
-
-fn position_of_product(kernel: &Kernel, region: RegionId) -> usize {
-    let ops = &kernel.region(region).ops;
-    ops.iter().position(|&op| kernel.op(op).op == Op::Mma).expect("the region has a product")
 }
 
 /// A place in a region where ops are added, one after the other.
@@ -231,28 +220,9 @@ impl<'k> Inserter<'k> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::MATMUL;
     use super::*;
     use crate::{Array, Binding, Instance, TargetDesc, interp, specialize, text, verify};
-
-    const MATMUL: &str = "\
-kernel @matmul<B>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>) {
-  %va = partition %a [B, B] : partition<m x k x f32, [B, B]>
-  %vb = partition %b [B, B] : partition<k x n x f32, [B, B]>
-  %vc = partition %c [B, B] : mut partition<m x n x f32, [B, B]>
-  %i, %j = block_index %vc : index, index
-  %pad = constant 0.0 : f32
-  %zero = splat %pad : tile<B x B x f32>
-  %1 = constant 0 : index
-  %2 = extent ceil_div(k, B) : index
-  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<B x B x f32> {
-    %ta = load_masked %va[%i, %p] pad %pad : tile<B x B x f32>
-    %tb = load_masked %vb[%p, %j] pad %pad : tile<B x B x f32>
-    %next = mma %ta, %tb, %acc : tile<B x B x f32>
-    yield %next
-  }
-  store_masked %vc, %sum
-}
-";
 
     fn rewritten(tile: usize) -> (Instance, Instance) {
         let kernel = verify(text::parse(MATMUL).unwrap()).unwrap();

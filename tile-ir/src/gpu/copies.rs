@@ -74,22 +74,16 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// The copies of a kernel in blocks of a target, with so much shared memory left for what threads exchange.
+    /// The copies of a kernel in blocks of a target that has asynchronous copies, with so much shared memory left for what threads exchange.
     pub(super) fn of(laid_out: &LaidOut, target: &TargetDesc, scratch_bytes: u64) -> Copies {
         let mut copies = Copies::default();
-        if target.asynchronous_copies {
-            let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes);
-            let finder = Finder { laid_out, kernel: &laid_out.instance, uses: Uses::of(&laid_out.instance) };
-            for op in finder.kernel.walk().into_iter().filter(|&op| finder.kernel.op(op).op == Op::For) {
-                copies.add(op, finder.copies(op), available - copies.around(finder.kernel, op));
-            }
-            copies.bytes = copies
-                .loops
-                .iter()
-                .map(|(&op, copied)| copied.bytes() + copies.around(finder.kernel, op))
-                .max()
-                .unwrap_or(0);
+        let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes);
+        let finder = Finder { laid_out, kernel: &laid_out.instance, uses: Uses::of(&laid_out.instance) };
+        for op in finder.kernel.walk().into_iter().filter(|&op| finder.kernel.op(op).op == Op::For) {
+            copies.add(op, finder.copies(op), available - copies.around(finder.kernel, op));
         }
+        let bytes = |(&op, copied): (&OpId, &CopiedLoop)| copied.bytes() + copies.around(finder.kernel, op);
+        copies.bytes = copies.loops.iter().map(bytes).max().unwrap_or(0);
         copies
     }
 

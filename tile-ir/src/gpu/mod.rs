@@ -28,7 +28,7 @@ pub use copies::{CopiedLoop, Copies, StageCopy};
 pub use pipeline::{Pipeline, Pipelines};
 pub use print::print;
 pub use products::Product;
-pub use swizzled::{MatrixLoad, Read, Swizzled};
+pub use swizzled::{MatrixLoad, Read, Swizzled, WIDEST};
 pub use verify::{Broken, verify};
 pub use ways::Way;
 
@@ -245,13 +245,14 @@ pub fn schedule_leaving(
         None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
         None => Threads::chosen(&instance, target),
     };
-    let copies = |laid_out: &LaidOut| match pipelines.is_empty() {
+    let may_copy = target.asynchronous_copies && pipelines.is_empty() && ahead::may_load(&instance);
+    let copies = |laid_out: &LaidOut| match may_copy {
         true => Copies::of(laid_out, target, scratch_bytes),
         false => Copies::default(),
     };
     // Whether a tile can be copied is known when all tiles have distributions, and what can't is loaded ahead, which
     // comes before.
-    let copied = match target.asynchronous_copies && ahead::may_load(&instance) {
+    let copied = match may_copy {
         true => copies(&LaidOut::of(instance.clone(), target, threads, &pipelines)).into_replaced(),
         false => HashSet::new(),
     };

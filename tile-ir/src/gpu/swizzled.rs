@@ -13,7 +13,7 @@ use tile_layout::linear::{Access, Dim, Distribution, LinearLayout, SharedMemory,
 const BANKS: u32 = 32;
 
 /// The widest access of a thread, and what a row of a matrix load takes, in bytes.
-const WIDEST: u64 = 16;
+pub const WIDEST: u64 = 16;
 
 /// Bits of a lane's number that a matrix load takes the rows of one matrix from.
 const ROW_BITS: usize = 3;

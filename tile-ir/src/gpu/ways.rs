@@ -4,6 +4,7 @@
 //! factor of one product in the same region stays there until the product reads it, part by part: registers hold only
 //! the parts at hand.
 
+use super::uses::Uses;
 use super::{Product, Swizzled, dtype_of};
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
@@ -51,19 +52,13 @@ pub(super) fn staged(
     ways: &HashMap<OpId, Way>,
     products: &HashMap<OpId, Product>,
 ) -> HashMap<OpId, OpId> {
-    let ops = kernel.walk();
-    let region_of = |op: OpId| {
-        let regions = std::iter::once(kernel.body())
-            .chain(ops.iter().flat_map(|&op| kernel.op(op).regions.iter().copied()));
-        regions.into_iter().find(|&region| kernel.region(region).ops.contains(&op))
-    };
+    let uses = Uses::of(kernel);
     let reader = |&op: &OpId| {
         let result = kernel.op(op).results[0];
-        let mut users = ops.iter().filter(|&&user| kernel.op(user).operands.contains(&result));
-        let (&user, others) = (users.next()?, users.next());
+        let user = uses.only(result)?;
         let [a, b, _] = kernel.op(user).operands[..] else { return None };
         let is_one_factor = products.contains_key(&user) && (a == result) != (b == result);
-        (is_one_factor && others.is_none() && region_of(op) == region_of(user)).then_some((op, user))
+        (is_one_factor && kernel.region_of(op) == kernel.region_of(user)).then_some((op, user))
     };
     let swizzled = ways.iter().filter(|(_, way)| matches!(way, Way::Swizzled(_))).map(|(op, _)| op);
     swizzled.filter_map(reader).collect()

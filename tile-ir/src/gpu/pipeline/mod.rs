@@ -44,7 +44,10 @@ const MOST_STAGES: u64 = 8;
 const TILE_ALIGNMENT: u64 = 1024;
 
 /// Threads of a warpgroup, of which the producer is one.
-const WARPGROUP: u64 = 128;
+pub const WARPGROUP: u64 = 128;
+
+/// Its warps.
+const WARPGROUP_WARPS: u64 = 4;
 
 /// The most warpgroups of consumers.
 const MOST_CONSUMERS: u64 = 2;
@@ -186,7 +189,7 @@ impl Pipelines {
             loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target))).collect();
         let consumers = consumers(loops.iter().flat_map(|(_, factors)| factors), threads)?;
         let stores = stores::candidates(&numbers);
-        let panel_bytes = if stores.is_empty() { 0 } else { consumers / 4 * WARPGROUP_BYTES };
+        let panel_bytes = if stores.is_empty() { 0 } else { panel_bytes(consumers) };
         let available =
             u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
         let mut found = Pipelines { consumers, ..Pipelines::default() };
@@ -337,12 +340,13 @@ impl Pipelines {
 
     /// Shared memory that all of them take, from its beginning.
     pub fn bytes(&self) -> u64 {
-        if self.stores.is_empty() {
-            self.rings_end()
-        } else {
-            self.panels + self.consumers / 4 * WARPGROUP_BYTES
-        }
+        if self.stores.is_empty() { self.rings_end() } else { self.panels + panel_bytes(self.consumers) }
     }
+}
+
+/// Shared memory for the panels of so many warps' stores.
+fn panel_bytes(consumers: u64) -> u64 {
+    consumers / WARPGROUP_WARPS * WARPGROUP_BYTES
 }
 
 /// How many warps consume: warpgroups, each with rows of every product.
@@ -350,10 +354,11 @@ fn consumers<'f>(factors: impl Iterator<Item = &'f Factor>, threads: Option<Thre
     let most = factors.map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
     let most = MOST_CONSUMERS.min(most);
     match threads {
-        None => Some(4 * most),
+        None => Some(WARPGROUP_WARPS * most),
         Some(threads) => {
             let groups = threads.count() / WARPGROUP;
-            (threads.count().is_multiple_of(WARPGROUP) && (1..=most).contains(&groups)).then_some(4 * groups)
+            (threads.count().is_multiple_of(WARPGROUP) && (1..=most).contains(&groups))
+                .then_some(WARPGROUP_WARPS * groups)
         }
     }
 }
