@@ -1,8 +1,9 @@
-//! `cargo xtask fuzz [minutes]`: random kernels, natively, thread by thread and after every pass, against the
-//! evaluator, until the time is over. A kernel that differs is shown, made as small as lines can be dropped.
+//! `cargo xtask fuzz [minutes]`: random kernels, and ops of random shapes, natively, thread by thread and after every
+//! pass, against the evaluator, until the time is over. A kernel that differs is shown, made as small as lines can be
+//! dropped, with the number that its batch began with.
 
 use crate::steps::{cargo, run};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Kernels that one process tries: their code is never unloaded.
 const BATCH: u32 = 400;
@@ -20,10 +21,12 @@ pub(crate) fn run_for(minutes: Option<&str>) -> Result<(), String> {
     let (start, limit) = (Instant::now(), Duration::from_secs(60 * minutes));
     let mut tried = 0;
     while start.elapsed() < limit {
-        let mut batch =
-            cargo(&["test", "--quiet", "--package", "tile-codegen", "--test", "main", "random::"]);
-        batch.env("TILE_FUZZ_CASES", BATCH.to_string());
-        run(&format!("kernels {tried} to {}", tried + BATCH), &mut batch)?;
+        let seed =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis()).to_string();
+        let mut batch = cargo(&["test", "--quiet", "--package", "tile-codegen", "--test", "main", "--"]);
+        batch.args(["random::", "_of_any_shape"]);
+        batch.env("TILE_FUZZ_CASES", BATCH.to_string()).env("PROPTEST_RNG_SEED", &seed);
+        run(&format!("kernels {tried} to {}, PROPTEST_RNG_SEED={seed}", tried + BATCH), &mut batch)?;
         tried += BATCH;
     }
     println!("{tried} random kernels agree");

@@ -4,30 +4,19 @@
 //! accesses by a fence. An acquire is the same backwards. The instructions themselves are relaxed: not every target
 //! keeps the order of one.
 
-use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
-use super::shared::Request;
 use crate::emit::Value;
 use crate::emit::atomic::Site;
-use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{Atomic, Order};
 use tile_ir::view::Source;
 use tile_ir::{DType, OpId, Type, ValueId};
 
-/// The shared memory that the op needs: its result, where threads hold copies of what one of them does.
-pub(super) fn requests(scheduled: &Scheduled, data: &OpData, atomic: Atomic) -> Vec<Request> {
-    let result = data.results.first().filter(|_| atomic.kind.has_result());
-    let copied = result.filter(|&&result| scheduled.distribution(result).copies() != 0);
-    copied.map(|&result| exchange::request(scheduled, result)).into_iter().collect()
-}
-
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn atomic(&mut self, op: OpId, data: &OpData, atomic: Atomic) {
         let scope = self.dialect.scope(atomic.scope);
         if atomic.order.releases() {
-            self.sync();
             self.ir.fence(Order::Release, scope.name);
         }
         let old = self.atomic_elements(data, atomic);
@@ -42,12 +31,10 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// What one thread found is told to those that hold copies of the element.
-    fn told(&mut self, op: OpId, result: ValueId, old: Fragment<'c>) -> Fragment<'c> {
-        let Some(&buffer) = self.plan.buffers(op).first() else { return old };
-        self.reserve(&[buffer]);
+    fn told(&self, op: OpId, result: ValueId, old: Fragment<'c>) -> Fragment<'c> {
+        let Some(&buffer) = self.scheduled.buffers(op).first() else { return old };
         self.share(buffer, &old, &self.mapping(result));
         self.sync();
-        self.pending.read(buffer);
         self.take(buffer, result)
     }
 

@@ -4,25 +4,15 @@
 //! in groups after a barrier: at once, or part by part by the product that it is staged for.
 
 use super::coordinates::{Coordinate, Linear, Mapping};
-use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
-use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
-use tile_ir::gpu::{Read, Scheduled, Swizzled, WIDEST, Way};
+use tile_ir::gpu::{Buffer, Read, Swizzled, WIDEST, Way};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, OpId, ValueId};
 use tile_layout::linear::Distribution;
-
-/// The shared memory that the op needs.
-pub(super) fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
-    match scheduled.way(op) {
-        Way::Renamed(_) => Vec::new(),
-        _ => vec![exchange::request(scheduled, scheduled.op(op).results[0])],
-    }
-}
 
 /// A tile that products read from shared memory.
 #[derive(Clone, Copy)]
@@ -80,19 +70,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Way::Renamed(slots) => Fragment::Slots(slots.iter().map(|&slot| source.get(slot)).collect()),
             Way::RowMajor => {
                 let buffer = self.share_all(op, &[operand])[0];
-                self.pending.read(buffer);
                 self.take(buffer, result)
             }
+            Way::InRounds { .. } => self.exchanged_in_rounds(op, (operand, result)),
             Way::Swizzled(swizzled) => {
                 let buffer = self.share_swizzled(op, (operand, &source), swizzled);
                 if scheduled.staged_for(op).is_some() {
                     // The product waits, once for both of its factors.
-                    self.pending.write(buffer);
                     self.staged.insert(result, InShared { buffer, swizzled, stage: None });
                     return;
                 }
                 self.sync();
-                self.pending.read(buffer);
                 let tile = InShared { buffer, swizzled, stage: None };
                 let mut staged = Staged::of(self, tile, scheduled.distribution(result));
                 Fragment::Slots((0..self.slots(result)).map(|slot| staged.get(self, slot)).collect())
@@ -102,12 +90,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// What is staged for a product, to be read now.
-    pub(super) fn staged(&mut self, tile: ValueId) -> Option<Staged<'a, 'c>> {
+    pub(super) fn staged(&self, tile: ValueId) -> Option<Staged<'a, 'c>> {
         let place = *self.staged.get(&tile)?;
-        if self.pending.is_unseen(place.buffer) {
-            self.sync();
-        }
-        self.pending.read(place.buffer);
         Some(Staged::of(self, place, self.scheduled.distribution(tile)))
     }
 
@@ -141,13 +125,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Writes a tile to its buffer, which nobody may read before the next barrier.
     fn share_swizzled(
-        &mut self,
+        &self,
         op: OpId,
         (tile, source): (ValueId, &Fragment<'c>),
         swizzled: &Swizzled,
     ) -> Buffer {
-        let (buffer, mapping) = (self.plan.buffers(op)[0], self.mapping(tile));
-        self.reserve(&[buffer]);
+        let (buffer, mapping) = (self.scheduled.buffers(op)[0], self.mapping(tile));
         self.where_it_holds(mapping.is_owner(), || self.write_swizzled(buffer, source, &mapping, swizzled));
         buffer
     }

@@ -11,19 +11,12 @@
 
 use super::coordinates::{Coordinate, Mapping};
 use super::region::Emitter;
-use super::shared::{Buffer, Request};
 use super::window::{Cursor, Sheet, Window};
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::gpu::{CopiedLoop, Scheduled, StageCopy, Swizzled, WIDEST, Way};
-use tile_ir::{DType, OpId, ValueId};
-
-/// The shared memory that a loop needs: all stages.
-pub(super) fn requests(scheduled: &Scheduled, op: OpId) -> Vec<Request> {
-    let copied = scheduled.copies().of_loop(op);
-    copied.map(|copied| Request { dtype: DType::U8, elements: copied.bytes() }).into_iter().collect()
-}
+use tile_ir::gpu::{Buffer, CopiedLoop, StageCopy, Swizzled, WIDEST, Way};
+use tile_ir::{OpId, ValueId};
 
 /// A loop whose tiles are copied ahead, while it runs.
 pub(super) struct Copying<'a, 'c> {
@@ -70,8 +63,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (start, end): (IntValue<'c>, IntValue<'c>),
     ) {
         let Some(copied) = self.scheduled.copies().of_loop(op) else { return };
-        let ring = self.plan.buffers(op)[0];
-        self.reserve(&[ring]);
+        let ring = self.scheduled.buffers(op)[0];
         let origins = copied.copies.iter().map(|copy| self.origin(copy, counter)).collect();
         let copying = Copying { copied, ring, end, origins, stage: self.i32(0) };
         for stage in 0..copied.stages - 1 {

@@ -15,9 +15,6 @@ use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::ops::Scope;
 use tile_ir::tensor_map::{TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES};
 
-/// Alignment of buffers in a block's shared memory, in bytes.
-pub(super) const SHARED_ALIGNMENT: u32 = 128;
-
 /// What a kernel asks of a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resources {

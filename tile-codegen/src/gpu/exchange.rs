@@ -1,36 +1,31 @@
 //! Elements that threads of a block give each other through shared memory: written row-major, and read after a
 //! barrier.
 
-use super::coordinates::{Coordinate, Mapping};
+use super::coordinates::{Coordinate, Mapping, both};
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::roles::Role;
-use super::shared::{Buffer, Request};
 use crate::emit::Value;
+use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::gpu::{Scheduled, WIDEST};
+use tile_ir::gpu::{Buffer, WIDEST};
 use tile_ir::{DType, OpId, ValueId};
 
-/// Shared memory for all of a tile.
-pub(super) fn request(scheduled: &Scheduled, tile: ValueId) -> Request {
-    let dtype = scheduled.dtype(tile);
-    Request { dtype, elements: scheduled.distribution(tile).shape().iter().product() }
+/// Elements of a tile, by their row-major numbers, that lie in a buffer at a time.
+#[derive(Clone, Copy)]
+struct Round {
+    buffer: Buffer,
+    first: u64,
+    /// A power of two.
+    room: u64,
 }
 
-impl<'c> Emitter<'_, 'c> {
+impl<'a, 'c> Emitter<'a, 'c> {
     /// Waits for the threads that hold tiles.
-    pub(super) fn sync(&mut self) {
+    pub(super) fn sync(&self) {
         match self.role {
             Role::Consumer => self.dialect.part_barrier(self.ir, self.thread_count()),
             Role::All | Role::Producer => self.dialect.barrier(self.ir),
-        }
-        self.pending.clear();
-    }
-
-    /// Makes sure that nobody still reads what lay in these buffers.
-    pub(super) fn reserve(&mut self, buffers: &[Buffer]) {
-        if buffers.iter().any(|&buffer| self.pending.conflicts(buffer)) {
-            self.sync();
         }
     }
 
@@ -56,10 +51,9 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Puts an op's tiles into its buffers, where all threads can read them.
-    pub(super) fn share_all(&mut self, op: OpId, tiles: &[ValueId]) -> Vec<Buffer> {
-        let buffers = self.plan.buffers(op);
-        self.reserve(&buffers);
-        for (&tile, &buffer) in tiles.iter().zip(&buffers) {
+    pub(super) fn share_all(&self, op: OpId, tiles: &[ValueId]) -> &'a [Buffer] {
+        let buffers = self.scheduled.buffers(op);
+        for (&tile, &buffer) in tiles.iter().zip(buffers) {
             self.share(buffer, self.tile(tile), &self.mapping(tile));
         }
         self.sync();
@@ -80,6 +74,59 @@ impl<'c> Emitter<'_, 'c> {
             ir.load_group(address, buffer.dtype, width)
         });
         Fragment::Slots(values.collect())
+    }
+
+    /// Puts a tile's elements where another distribution wants them, of each round as many as the op's buffer has room
+    /// for.
+    pub(super) fn exchanged_in_rounds(&self, op: OpId, (from, to): (ValueId, ValueId)) -> Fragment<'c> {
+        let buffer = self.scheduled.buffers(op)[0];
+        let room = buffer.bytes / buffer.dtype.bytes() as u64;
+        let rounds = (0..self.elements(to)).step_by(room as usize).map(|first| Round { buffer, first, room });
+        let zero = Fragment::Uniform(self.ir.compute_type(buffer.dtype).const_zero());
+        let (giving, taking) = (self.mapping(from), self.mapping(to));
+        rounds.fold(zero, |before, round| {
+            if round.first != 0 {
+                self.sync();
+            }
+            self.share_round(round, self.tile(from), &giving);
+            self.sync();
+            self.take_round(round, &before, &taking)
+        })
+    }
+
+    fn share_round(&self, round: Round, fragment: &Fragment<'c>, mapping: &Mapping<'c>) {
+        let ir = self.ir;
+        let width = Self::row_width(mapping, round.buffer.dtype);
+        for slot in (0..mapping.slots()).step_by(width as usize) {
+            let (place, inside) = self.place_in_round(round, mapping, slot);
+            let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
+            let address = self.shared_pointer(round.buffer, place);
+            let write = || ir.store_group(address, round.buffer.dtype, &values);
+            self.where_it_holds(both(ir, Some(inside), mapping.answers(ir, slot)), write);
+        }
+    }
+
+    fn take_round(&self, round: Round, before: &Fragment<'c>, mapping: &Mapping<'c>) -> Fragment<'c> {
+        let ir = self.ir;
+        let width = Self::row_width(mapping, round.buffer.dtype);
+        let groups = (0..mapping.slots()).step_by(width as usize);
+        let values = groups.flat_map(|slot| {
+            let (place, inside) = self.place_in_round(round, mapping, slot);
+            let safe = ir.select_int(inside, place, self.i32(0));
+            let group = ir.load_group(self.shared_pointer(round.buffer, safe), round.buffer.dtype, width);
+            let slots = (slot..).zip(group);
+            slots.map(move |(slot, value)| ir.select(inside, value, before.get(slot))).collect::<Vec<_>>()
+        });
+        Fragment::Slots(values.collect())
+    }
+
+    /// The place of a slot's group in the buffer, and whether it is in this round.
+    fn place_in_round(&self, round: Round, mapping: &Mapping<'c>, slot: u64) -> (IntValue<'c>, IntValue<'c>) {
+        let ir = self.ir;
+        let place = ir.sub(mapping.element(ir, slot).value(ir), self.i32(round.first));
+        let inside = ir.icmp(IntPredicate::ULT, place, self.i32(round.room));
+        let inside = both(ir, Some(inside), mapping.is_element(ir, slot));
+        (place, inside.expect("one of the conditions is there"))
     }
 
     /// The address of an element of a buffer.

@@ -4,26 +4,15 @@
 //! round: each element of the result looks through its line of the indices, in order, for those that name it. That
 //! costs as many reads per element as the indices have positions along the axis, and is the same on every run.
 
-use super::exchange;
 use super::region::Emitter;
-use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use crate::emit::positions::Positions;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::Buffer;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{BinaryOp, ScatterMode};
-use tile_ir::{Op, OpId, ValueId};
-
-/// The shared memory that the op needs: the tile that is gathered, or the indices and values that are scattered.
-pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
-    let shared = match data.op {
-        Op::Gather { .. } => &data.operands[..1],
-        _ => &data.operands[1..],
-    };
-    shared.iter().map(|&tile| exchange::request(scheduled, tile)).collect()
-}
+use tile_ir::{OpId, ValueId};
 
 impl<'c> Emitter<'_, 'c> {
     fn i32_positions(&self) -> Positions<'_, 'c> {
@@ -45,7 +34,6 @@ impl<'c> Emitter<'_, 'c> {
         };
         let fill = self.scalar(fill);
         let buffer = self.share_all(op, &[tile])[0];
-        self.pending.read(buffer);
         let (shape, ir) = (self.extents_of(tile), self.ir);
         let mapping = self.mapping(indices);
         let extent = ir.i64(shape[axis] as i64);
@@ -67,7 +55,6 @@ impl<'c> Emitter<'_, 'c> {
             unreachable!("verified: a scatter has three operands")
         };
         let buffers = self.share_all(op, &[indices, values]);
-        buffers.iter().for_each(|&buffer| self.pending.read(buffer));
         let line = Line { indices, buffers: [buffers[0], buffers[1]], shape: self.extents_of(indices), axis };
         let mapping = self.mapping(tile);
         let (before, dtype) = (self.tile(tile).clone(), self.dtype(tile));

@@ -3,19 +3,11 @@
 //! One thread holds the element; the others read it from shared memory. A scalar may decide a branch, so the
 //! target is told that it is the same in all threads.
 
-use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
-use super::shared::Request;
 use crate::emit::Value;
-use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::{OpId, ValueId};
-
-/// The shared memory that the op needs.
-pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
-    vec![exchange::request(scheduled, data.operands[0])]
-}
 
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn item(&mut self, op: OpId, data: &OpData) {
@@ -27,12 +19,10 @@ impl<'c> Emitter<'_, 'c> {
         self.set_scalar(result, value);
     }
 
-    fn shared_item(&mut self, op: OpId, source: ValueId, fragment: &Fragment<'c>) -> Value<'c> {
-        let buffer = self.plan.buffers(op)[0];
-        self.reserve(&[buffer]);
+    fn shared_item(&self, op: OpId, source: ValueId, fragment: &Fragment<'c>) -> Value<'c> {
+        let buffer = self.scheduled.buffers(op)[0];
         self.share(buffer, fragment, &self.mapping(source));
         self.sync();
-        self.pending.read(buffer);
         let value = self.read_shared(buffer, self.i32(0));
         self.dialect.uniform(self.ir, value)
     }

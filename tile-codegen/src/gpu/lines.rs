@@ -6,15 +6,13 @@
 //! a thread, which reads the whole tile. Nothing depends on the order in which threads run.
 
 use super::coordinates::{quotient, remainder};
-use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
-use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use std::collections::HashMap;
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::Buffer;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{ReduceOp, ScanMode};
 use tile_ir::{DType, Op, OpId, RegionId, ValueId};
@@ -45,19 +43,6 @@ impl Lines {
     }
 }
 
-/// The shared memory that the op needs.
-pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
-    let request = |value: ValueId| exchange::request(scheduled, value);
-    match data.op {
-        Op::ReduceWith { .. } | Op::ScanWith { .. } => {
-            data.operands[..data.operands.len() / 2].iter().map(|&tile| request(tile)).collect()
-        }
-        Op::Scan { .. } | Op::Histogram(_) => vec![request(data.operands[0])],
-        Op::Sort { .. } => data.operands.iter().chain(&data.results).map(|&tile| request(tile)).collect(),
-        _ => Vec::new(),
-    }
-}
-
 /// Is given an element's place, what was folded before it, and with it.
 type Visit<'f, 'c> = dyn Fn(IntValue<'c>, &[Value<'c>], &[Value<'c>]) + 'f;
 
@@ -65,7 +50,7 @@ type Visit<'f, 'c> = dyn Fn(IntValue<'c>, &[Value<'c>], &[Value<'c>]) + 'f;
 struct Fold<'f, 'c> {
     lines: Lines,
     /// One per operand, in the operand's format.
-    buffers: Vec<Buffer>,
+    buffers: &'f [Buffer],
     /// Per operand, the format of partial results.
     formats: Vec<DType>,
     starts: Vec<Value<'c>>,
@@ -101,7 +86,7 @@ impl<'c> Emitter<'_, 'c> {
         let fragments = {
             let fold = Fold {
                 lines: Lines::of(&self.shape(tiles[0]), axis),
-                buffers: buffers.clone(),
+                buffers,
                 formats: tiles.iter().map(|&tile| self.dtype(tile)).collect(),
                 starts: starts.iter().map(|&start| self.scalar(start)).collect(),
                 combine: &|values| self.leaf_region(data.regions[0], values),
@@ -118,9 +103,8 @@ impl<'c> Emitter<'_, 'c> {
             Some(fragments) => {
                 data.results.iter().zip(fragments).for_each(|(&result, it)| self.set_tile(result, it));
             }
-            None => self.take_from(&buffers, &data.results),
+            None => self.take_from(buffers, &data.results),
         }
-        buffers.iter().for_each(|&buffer| self.pending.read(buffer));
     }
 
     /// Op [`Op::Scan`].
@@ -130,14 +114,13 @@ impl<'c> Emitter<'_, 'c> {
         let buffers = self.share_all(op, &data.operands);
         let fold = Fold {
             lines: Lines::of(&self.shape(tile), axis),
-            buffers: buffers.clone(),
+            buffers,
             formats: vec![partial],
             starts: vec![self.ir.literal(kind.scan_start(partial, mode), partial)],
             combine: &|values| vec![self.ir.binary(kind.combine(), partial, values[0], values[1])],
         };
         self.scan_lines(&fold, mode);
-        self.take_from(&buffers, &data.results);
-        self.pending.read(buffers[0]);
+        self.take_from(buffers, &data.results);
     }
 
     /// Waits for the block, and reads tiles from where they were written row-major.
@@ -236,7 +219,6 @@ impl<'c> Emitter<'_, 'c> {
             });
         });
         self.take_from(&[values, positions], &data.results);
-        [values, positions].into_iter().for_each(|buffer| self.pending.read(buffer));
     }
 
     /// How many elements of a line stand before one of them, given with its position, in the sorted line.
@@ -277,7 +259,6 @@ impl<'c> Emitter<'_, 'c> {
             });
             count[0]
         });
-        self.pending.read(source);
         self.set_tile(result, fragment);
     }
 }

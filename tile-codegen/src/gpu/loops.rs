@@ -2,7 +2,6 @@
 //! kernel's values is the state of rings and of stages that threads copy to.
 
 use super::region::Emitter;
-use super::shared::Pending;
 use super::warpgroup::undefined;
 use crate::emit::{LoopHint, Value};
 use inkwell::IntPredicate;
@@ -27,7 +26,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let places = space.iter().fold(ir.i64(1), |places, &extent| ir.mul(places, extent));
         let rings = self.rings();
         let initial = self.ring_values(&rings);
-        self.pending = Pending::unknown();
         ir.for_loop((self.first_place, places, blocks), &initial, |number, states| {
             self.set_rings(&rings, states);
             self.tile_index = ir.tile_index(order, &space, small(number));
@@ -84,8 +82,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             None => first.clone(),
         };
-        // What the last turn read isn't known to the next one.
-        self.pending = Pending::unknown();
         // A turn of a pipeline waits: two of them together gain nothing.
         let hint = if rings.is_empty() { LoopHint::Free } else { LoopHint::Rolled };
         let turns = |emitter: &mut Self, initial: &[Value<'c>]| {
@@ -122,7 +118,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.if_else(exists, then, || first)
             }
         };
-        self.pending = Pending::unknown();
         let states = self.bind(&results, &finals);
         self.set_rings(&rings, states);
     }
@@ -145,8 +140,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let region = data.regions[0];
         let params = &self.instance.region(region).params;
         let (first, initial, ir) = (self.index(condition), self.flat_all(initial), self.ir);
-        // What the last turn read isn't known to the next one.
-        self.pending = Pending::unknown();
         let finals = ir.while_loop(first, &initial, |carried| {
             self.bind(params, carried);
             self.depth += 1;
@@ -155,7 +148,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.depth -= 1;
             (self.index(again), self.flat_all(next))
         });
-        self.pending = Pending::unknown();
         self.bind(&data.results, &finals);
     }
 }

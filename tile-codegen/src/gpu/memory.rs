@@ -21,9 +21,6 @@ impl<'c> Emitter<'_, 'c> {
         let (index, tile) = (self.tile_at(load.index), data.results[0]);
         let window = self.window(load.view, &index, load.pad.is_some());
         let (mapping, width) = (self.mapping(tile), self.group_width(op, tile));
-        if window.mutable && mapping.is_owner().is_some() {
-            self.sync();
-        }
         let read = |masked: Option<(&Mask<'c>, Value<'c>)>| {
             let mut cursor = Cursor::default();
             let groups = (0..mapping.slots()).step_by(width as usize);
@@ -77,9 +74,6 @@ impl<'c> Emitter<'_, 'c> {
         let (ir, tile) = (self.ir, data.operands[1]);
         let window = self.window(data.operands[0], &self.tile_index, data.op == Op::StoreMasked);
         let (mapping, width) = (self.mapping(tile), self.group_width(op, tile));
-        if mapping.is_owner().is_some() && self.is_read_back(data.operands[0]) {
-            self.sync();
-        }
         let fragment = self.tile(tile);
         let store = |mask: Option<&Mask<'c>>| {
             let mut cursor = Cursor::default();
@@ -97,13 +91,6 @@ impl<'c> Emitter<'_, 'c> {
                 ir.if_then(mask.any, || drop(ir.if_else(mask.whole, || store(None), || store(Some(mask)))));
             }
         }
-    }
-
-    /// Whether the kernel loads tiles of what a view stores to.
-    fn is_read_back(&self, view: ValueId) -> bool {
-        let written = self.source_of(view).argument;
-        let ops = self.instance.walk().into_iter().map(|op| self.instance.op(op));
-        ops.filter(|data| data.op.is_load()).any(|data| self.source_of(data.operands[0]).argument == written)
     }
 
     /// Does something where a condition holds; without one, everywhere.

@@ -5,26 +5,15 @@
 
 use super::fragment::Fragment;
 use super::region::Emitter;
-use super::shared::{Buffer, Pending, Request};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::Buffer;
 use tile_ir::kernel::OpData;
 use tile_ir::log::Site;
-use tile_ir::{DType, OpId, Type, ValueId};
-
-/// The shared memory that the op needs: the record's place, and for a tile as condition the first position that
-/// is false in each thread.
-pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
-    let site = Site::of(scheduled, data).expect("the op says something");
-    let condition = data.operands.first().filter(|_| site.condition.is_some());
-    let is_tile = condition.is_some_and(|&value| matches!(scheduled.ty(value), Type::Tile(_)));
-    let positions = is_tile.then_some(Request { dtype: DType::U32, elements: scheduled.threads().count() });
-    [Request { dtype: DType::U64, elements: 1 }].into_iter().chain(positions).collect()
-}
+use tile_ir::{OpId, ValueId};
 
 impl<'c> Emitter<'_, 'c> {
-    pub(super) fn say(&mut self, op: OpId, data: &OpData) {
+    pub(super) fn say(&self, op: OpId, data: &OpData) {
         let ir = self.ir;
         let site = Site::of(self.instance, data).expect("the op says something");
         if site.condition.is_none() {
@@ -34,11 +23,10 @@ impl<'c> Emitter<'_, 'c> {
             data.operands.split_first().expect("verified: an assertion has a condition");
         let (fails, position) = self.first_false(op, *condition);
         ir.if_then(fails, || self.record(op, &site, values, Some(position)));
-        self.pending = Pending::unknown();
     }
 
     /// Whether an element of a condition is false, and the position of the first.
-    fn first_false(&mut self, op: OpId, condition: ValueId) -> (IntValue<'c>, IntValue<'c>) {
+    fn first_false(&self, op: OpId, condition: ValueId) -> (IntValue<'c>, IntValue<'c>) {
         let ir = self.ir;
         let fragment = match self.is_tile(condition) {
             true => self.tile(condition).clone(),
@@ -49,7 +37,7 @@ impl<'c> Emitter<'_, 'c> {
         }
         let none = self.i32(self.elements(condition));
         let own = self.own_first_false(condition, &fragment);
-        let buffer = self.plan.buffers(op)[1];
+        let buffer = self.scheduled.buffers(op)[1];
         let first = self.least(buffer, own, none);
         (ir.icmp(IntPredicate::NE, first, none), ir.resize(first, 64, false))
     }
@@ -67,12 +55,10 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// The least of one number per thread, in every thread.
-    fn least(&mut self, buffer: Buffer, own: IntValue<'c>, most: IntValue<'c>) -> IntValue<'c> {
+    fn least(&self, buffer: Buffer, own: IntValue<'c>, most: IntValue<'c>) -> IntValue<'c> {
         let ir = self.ir;
-        self.reserve(&[buffer]);
         self.write_shared(buffer, self.thread, own.into());
         self.sync();
-        self.pending.read(buffer);
         let range = (self.i32(0), self.i32(self.thread_count()), self.i32(1));
         let least = ir.for_loop(range, &[most.into()], |thread, least| {
             let (other, least) = (self.read_shared(buffer, thread), least[0]);
@@ -82,14 +68,11 @@ impl<'c> Emitter<'_, 'c> {
         self.dialect.uniform(ir, least[0]).into_int_value()
     }
 
-    fn record(&mut self, op: OpId, site: &Site, values: &[ValueId], position: Option<IntValue<'c>>) {
+    fn record(&self, op: OpId, site: &Site, values: &[ValueId], position: Option<IntValue<'c>>) {
         let (ir, log) = (self.ir, self.log.expect("a kernel that says something has a log"));
-        let buffer = self.plan.buffers(op)[0];
+        let buffer = self.scheduled.buffers(op)[0];
         let placed = places(self, site, values);
         let has_tiles = values.iter().any(|&value| self.is_tile(value));
-        if has_tiles {
-            self.reserve(&[buffer]);
-        }
         let is_first = ir.icmp(IntPredicate::EQ, self.thread, self.i32(0));
         ir.if_then(is_first, || {
             if position.is_some() {
@@ -108,7 +91,6 @@ impl<'c> Emitter<'_, 'c> {
         });
         if has_tiles {
             self.sync();
-            self.pending.read(buffer);
             let record = self.read_shared(buffer, self.i32(0)).into_int_value();
             ir.if_then(log.fits(ir, record, site), || {
                 for &(tile, at) in placed.iter().filter(|&&(value, _)| self.is_tile(value)) {

@@ -6,13 +6,11 @@
 //! kept in f32 over the loop and rounded once.
 
 use super::coordinates::Coordinate;
-use super::exchange;
 use super::region::Emitter;
-use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::values::IntValue;
 use std::collections::HashMap;
-use tile_ir::gpu::{Scheduled, WIDEST};
+use tile_ir::gpu::{Buffer, WIDEST};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, OpId, ValueId};
 
@@ -33,11 +31,6 @@ struct Product {
     dtype: DType,
 }
 
-/// The shared memory that the op needs: both operands.
-pub(super) fn requests(scheduled: &Scheduled, data: &OpData) -> Vec<Request> {
-    data.operands[..2].iter().map(|&value| exchange::request(scheduled, value)).collect()
-}
-
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn mma(&mut self, op: OpId, data: &OpData) {
         let [a, b, accumulator] = data.operands[..] else {
@@ -52,8 +45,6 @@ impl<'c> Emitter<'_, 'c> {
         let most = (WIDEST / self.dtype(b).bytes() as u64).min(1 << n.trailing_zeros());
         let width = self.scheduled.distribution(result).neighbours(shape.len() - 1).min(most);
         let product = Product { a: buffers[0], b: buffers[1], m, n, k, step, width, dtype };
-        self.pending.read(product.a);
-        self.pending.read(product.b);
         let initial = self.tile(accumulator).values(self.slots(accumulator));
         let sums = self.sum_along_k(&product, result, &initial);
         self.set_sums(result, sums);

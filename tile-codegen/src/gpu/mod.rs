@@ -1,7 +1,7 @@
 //! GPU targets: each thread of a block holds its share of every tile.
 //!
 //! [`tile_ir::gpu`] says which thread holds what; [`coordinates`] is that as code, and a [`fragment`] what a thread
-//! holds; [`shared`] plans the memory through which threads [`exchange`] elements; the emitter ([`region`] and one
+//! holds, and through which memory they [`exchange`] elements; the emitter ([`region`] and one
 //! file per kind of op) writes one thread's program; [`dialect`] says how a target spells the few things that targets
 //! don't agree on. Refusals come before LLVM is asked.
 
@@ -32,7 +32,6 @@ mod region;
 mod registers;
 mod ring;
 mod roles;
-mod shared;
 mod tensor_store;
 mod warpgroup;
 mod window;
@@ -48,12 +47,14 @@ use inkwell::targets::FileType;
 use places::SourcePlaces;
 use region::Emitter;
 use roles::Role;
-use shared::SharedPlan;
 use tile_ir::abi::{KernelAbi, Launch};
-use tile_ir::gpu::{Scheduled, schedule, schedule_leaving};
+use tile_ir::gpu::{SCRATCH_ALIGNMENT, Scheduled, schedule, schedule_without_copies};
 use tile_ir::target::Family;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc};
+
+/// What rings of copied tiles begin at a multiple of: the pattern of their swizzle repeats so often, in bytes.
+const RING_ALIGNMENT: u32 = 1024;
 
 /// How code gets from a module to its device.
 struct Backend {
@@ -119,13 +120,13 @@ impl<'c> Module<'c> {
         threads: Option<u32>,
         places: Places,
     ) -> Result<Module<'c>, Error> {
-        let (scheduled, plan) = planned(instance, target, threads)?;
+        let scheduled = fitting(instance, target, threads)?;
         let backend = backend(target.family);
         let machine = (backend.machine)(target.name)?;
         let ir = Ir::new(context, &instance.name, backend.features);
         machine.prepare(&ir.module);
-        emit(&ir, &scheduled, (&backend.device, target), symbol, &plan, places);
-        let (threads, shared_bytes) = (scheduled.block_threads() as u32, plan.bytes());
+        emit(&ir, &scheduled, (&backend.device, target), symbol, places);
+        let (threads, shared_bytes) = (scheduled.block_threads() as u32, scheduled.shared_bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
         let launch = Launch {
             threads,
@@ -138,33 +139,37 @@ impl<'c> Module<'c> {
     }
 }
 
-/// The schedule of an instance, and what lies where in shared memory. Tiles that are copied ahead take what nothing
-/// else needs: where they don't leave enough they are copied fewer turns ahead, or not at all.
+/// The schedule of an instance that fits its target.
 ///
 /// # Errors
-/// Where the instance doesn't fit the target without any such tile.
-fn planned(
-    instance: &Instance,
-    target: &TargetDesc,
-    threads: Option<u32>,
-) -> Result<(Scheduled, SharedPlan), Error> {
-    let mut scheduled = schedule(instance.clone(), target, threads);
-    loop {
-        let plan = registers::check(&scheduled, target).and_then(|()| SharedPlan::of(&scheduled, target));
-        let scratch_bytes = match plan {
-            Ok(plan) => return Ok((scheduled, plan)),
-            Err(error) if scheduled.copied_bytes() == 0 => return Err(error),
-            Err(Error::SharedMemory { needed, .. }) => needed - scheduled.copied_bytes(),
-            Err(_) => u64::MAX,
-        };
-        scheduled = schedule_leaving(instance.clone(), target, threads, scratch_bytes);
+/// Where there is none.
+fn fitting(instance: &Instance, target: &TargetDesc, threads: Option<u32>) -> Result<Scheduled, Error> {
+    let scheduled = schedule(instance.clone(), target, threads);
+    match check(&scheduled, target) {
+        // What is copied ahead may lie in more registers than what isn't.
+        Err(_) if scheduled.copied_bytes() > 0 => {
+            let scheduled = schedule_without_copies(instance.clone(), target, threads);
+            check(&scheduled, target).map(|()| scheduled)
+        }
+        checked => checked.map(|()| scheduled),
     }
+}
+
+/// Refuses a schedule that asks for more than the target has.
+fn check(scheduled: &Scheduled, target: &TargetDesc) -> Result<(), Error> {
+    registers::check(scheduled, target)?;
+    let (needed, available) = (scheduled.shared_bytes(), u64::from(target.shared_bytes));
+    if needed <= available {
+        return Ok(());
+    }
+    let (kernel, target) = (scheduled.name.clone(), target.name.to_owned());
+    let loc = scheduled.needs_most_shared().map(|op| scheduled.op(op).loc).unwrap_or_default();
+    Err(Error::SharedMemory { kernel, target, needed, available, loc })
 }
 
 /// The schedule that an instance is compiled with; of one that doesn't fit, that which doesn't.
 pub(crate) fn scheduled(instance: &Instance, target: &TargetDesc) -> Scheduled {
-    let planned = planned(instance, target, None);
-    planned.map_or_else(|_| schedule(instance.clone(), target, None), |(scheduled, _)| scheduled)
+    fitting(instance, target, None).unwrap_or_else(|_| schedule(instance.clone(), target, None))
 }
 
 /// Compiles an instance for a GPU.
@@ -187,19 +192,22 @@ fn emit(
     scheduled: &Scheduled,
     (device, target): (&Device, &TargetDesc),
     symbol: &str,
-    plan: &SharedPlan,
     places: Places,
 ) {
     let resources = Resources {
         threads: scheduled.block_threads() as u32,
-        shared_bytes: plan.bytes() as u32,
-        shared_alignment: plan.alignment(),
+        shared_bytes: scheduled.shared_bytes() as u32,
+        shared_alignment: if scheduled.pipelines().is_empty() {
+            SCRATCH_ALIGNMENT as u32
+        } else {
+            RING_ALIGNMENT
+        },
     };
     let maps = scheduled.tensor_maps().len();
     let entry = device.entry(ir, symbol, &KernelAbi::of(scheduled), maps, resources);
     let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &scheduled.file));
     let emitter =
-        |role| Emitter::new(ir, scheduled, (device, target), plan, (entry.clone(), role), source.as_ref());
+        |role| Emitter::new(ir, scheduled, (device, target), (entry.clone(), role), source.as_ref());
     if scheduled.pipelines().is_empty() {
         emitter(Role::All).body();
     } else {

@@ -8,76 +8,15 @@
 use super::coordinates::{Coordinate, Linear, Mapping, both, has_none};
 use super::fragment::Fragment;
 use super::region::Emitter;
-use super::shared::{Buffer, Request};
 use crate::emit::Value;
 use inkwell::values::IntValue;
-use std::collections::HashMap;
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::{Buffer, Reduction};
 use tile_ir::kernel::OpData;
-use tile_ir::ops::ReduceOp;
-use tile_ir::{DType, OpId, ValueId};
-use tile_layout::linear::Distribution;
-
-/// A reduction and which bits of a thread's number differ along its axis.
-struct Reduction<'s> {
-    op: ReduceOp,
-    axis: usize,
-    /// The format in which elements are joined.
-    dtype: DType,
-    operand: &'s Distribution,
-    result: &'s Distribution,
-    /// Bits of the lane's number.
-    lanes: Vec<u32>,
-    /// Bits of the thread's number that are the warp's.
-    warps: Vec<u32>,
-}
-
-impl<'s> Reduction<'s> {
-    fn of(scheduled: &'s Scheduled, data: &OpData, op: ReduceOp, axis: usize) -> Reduction<'s> {
-        let (operand, result) =
-            (scheduled.distribution(data.operands[0]), scheduled.distribution(data.results[0]));
-        let dtype = scheduled.dtype(data.operands[0]);
-        let copies = operand.copies();
-        let along = operand.thread_bits().enumerate().filter(|(_, position)| position[axis] != 0);
-        let bits = along.map(|(bit, _)| bit as u32).filter(|bit| copies >> bit & 1 == 0);
-        let lane_bits = operand.lane_count().ilog2();
-        let (lanes, warps) = bits.partition(|&bit| bit < lane_bits);
-        Reduction { op, axis, dtype: op.partial(dtype), operand, result, lanes, warps }
-    }
-
-    /// The slots of the operand that each slot of the result joins.
-    fn members(&self) -> Vec<Vec<u64>> {
-        let key = |distribution: &Distribution, slot: u64| {
-            let (mut start, mut within) = distribution.slot(slot);
-            (start[self.axis], within[self.axis]) = (0, 0);
-            (start, within)
-        };
-        let slots = (0..self.result.slots()).map(|slot| (key(self.result, slot), slot as usize));
-        let slots: HashMap<_, _> = slots.collect();
-        let mut members = vec![Vec::new(); slots.len()];
-        for slot in 0..self.operand.slots() {
-            members[slots[&key(self.operand, slot)]].push(slot);
-        }
-        members
-    }
-
-    fn results(&self) -> u64 {
-        self.result.shape().iter().product()
-    }
-}
-
-/// The shared memory that the op needs: a partial result for each warp along the axis.
-pub(super) fn requests(scheduled: &Scheduled, data: &OpData, op: ReduceOp, axis: usize) -> Vec<Request> {
-    let reduction = Reduction::of(scheduled, data, op, axis);
-    if reduction.warps.is_empty() {
-        return Vec::new();
-    }
-    vec![Request { dtype: reduction.dtype, elements: reduction.results() << reduction.warps.len() }]
-}
+use tile_ir::{OpId, ValueId};
 
 impl<'c> Emitter<'_, 'c> {
-    pub(super) fn reduce(&mut self, op: OpId, data: &OpData, kind: ReduceOp, axis: usize) {
-        let reduction = Reduction::of(self.scheduled, data, kind, axis);
+    pub(super) fn reduce(&mut self, op: OpId, data: &OpData) {
+        let reduction = self.scheduled.reduction(data);
         let (operand, result) = (data.operands[0], data.results[0]);
         let members = self.own_elements(&reduction, operand);
         let mut partial: Vec<Value<'c>> =
@@ -89,7 +28,7 @@ impl<'c> Emitter<'_, 'c> {
                 *value = self.join(&reduction, *value, other);
             }
         }
-        if let Some(&buffer) = self.plan.buffers(op).first() {
+        if let Some(&buffer) = self.scheduled.buffers(op).first() {
             partial = self.across_warps(&reduction, buffer, result, &partial);
         }
         let dtype = self.dtype(result);
@@ -130,7 +69,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn across_warps(
-        &mut self,
+        &self,
         reduction: &Reduction<'_>,
         buffer: Buffer,
         result: ValueId,
@@ -138,7 +77,6 @@ impl<'c> Emitter<'_, 'c> {
     ) -> Vec<Value<'c>> {
         let (ir, mapping) = (self.ir, self.mapping(result));
         let count = 1u64 << reduction.warps.len();
-        self.reserve(&[buffer]);
         // The warp's place along the axis, as a number of partial results.
         let mut places = vec![0; self.thread_count().ilog2() as usize];
         for (i, &bit) in reduction.warps.iter().enumerate() {
@@ -153,7 +91,6 @@ impl<'c> Emitter<'_, 'c> {
             self.where_it_holds(both(ir, inside, answers), write);
         }
         self.sync();
-        self.pending.read(buffer);
         let join = |slot: u64| {
             let element = mapping.element(ir, slot);
             let first = mapping.or_zero(ir, slot, element.then(ir, count, ZERO).value(ir));

@@ -12,7 +12,6 @@ use super::fragment::Fragment;
 use super::places::SourcePlaces;
 use super::ring::RingState;
 use super::roles::Role;
-use super::shared::{Pending, SharedPlan};
 use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
@@ -31,7 +30,6 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) scheduled: &'a Scheduled,
     pub(super) dialect: &'a Device,
     pub(super) target: &'a TargetDesc,
-    pub(super) plan: &'a SharedPlan,
     /// The running thread's number in its block, an i32.
     pub(super) thread: IntValue<'c>,
     /// The first byte of shared memory.
@@ -47,7 +45,6 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) blocks: Option<IntValue<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
-    pub(super) pending: Pending,
     /// What the threads do that the program is for.
     pub(super) role: Role,
     /// The addresses of the tensor maps.
@@ -78,7 +75,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir: &'a Ir<'c>,
         scheduled: &'a Scheduled,
         (dialect, target): (&'a Device, &'a TargetDesc),
-        plan: &'a SharedPlan,
         (entry, role): (Entry<'c>, Role),
         places: Option<&'a SourcePlaces<'c>>,
     ) -> Self {
@@ -95,7 +91,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             scheduled,
             dialect,
             target,
-            plan,
             thread: entry.thread,
             shared: entry.shared,
             tile_index: block.clone(),
@@ -104,7 +99,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             first_place: entry.block,
             blocks: entry.blocks,
             log: entry.log.map(|address| Log { address, block: entry.block }),
-            pending: Pending::default(),
             role,
             maps: entry.maps,
             warpgroup: i32_const(ir, 0),
@@ -158,6 +152,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn set_tile(&mut self, value: ValueId, fragment: Fragment<'c>) {
+        debug_assert_eq!(fragment.uniform().is_some(), self.scheduled.is_uniform(value), "{value:?}");
         self.tiles.insert(value, fragment);
     }
 
@@ -238,6 +233,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if let Some(places) = self.places {
             places.at(self.ir, data.loc);
         }
+        if self.role != Role::Producer && self.scheduled.waits_before(op) {
+            self.sync();
+        }
         match &data.op {
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
@@ -257,7 +255,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::While => self.while_loop(data),
             Op::Tiles(order) => self.tile_loop((op, data), order),
             Op::If => self.branch(data),
-            Op::Reduce { op: reduction, axis } => self.reduce(op, data, *reduction, *axis),
+            Op::Reduce { .. } => self.reduce(op, data),
             Op::Mma => match (self.scheduled.product(op), self.scheduled.pipelines().factors(op)) {
                 (Some(product), Some(factors)) => self.warpgroup_product(op, data, product, factors),
                 (Some(product), None) => self.matrix_product(data, product),
@@ -372,17 +370,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn branch(&mut self, data: &'a OpData) {
         let condition = self.index(data.operands[0]);
-        let (ir, before) = (self.ir, self.pending.clone());
+        let ir = self.ir;
         // The two closures run one after the other; the cell lends the emitter to each in turn.
         let this = RefCell::new(&mut *self);
         let run = |region: RegionId| {
             let mut emitter = this.borrow_mut();
-            emitter.pending = before.clone();
             let yielded = emitter.ops(region);
             emitter.flat_all(yielded)
         };
         let values = ir.if_else(condition, || run(data.regions[0]), || run(data.regions[1]));
-        self.pending = Pending::unknown();
         self.bind(&data.results, &values);
     }
 }

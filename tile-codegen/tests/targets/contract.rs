@@ -73,6 +73,12 @@ fn stacks_of_matrices() {
     }
 }
 
+/// Its sums change threads before they are stored, and take more than the shared memory of AMD's blocks together.
+#[test]
+fn sums_that_change_threads_in_rounds() {
+    check(DType::I8, DType::I8, DType::I32, [3, 64, 127, 1], 0.0);
+}
+
 /// Its factors fill the shared memory of AMD's blocks.
 #[test]
 fn factors_that_leave_little_shared_memory() {

@@ -132,6 +132,45 @@ fn no_turns_at_all() {
     product(HALF, "mk", "kn", [64, 64, 64], [64, 64, 0], 256);
 }
 
+/// A tile of another tensor, in a format of its own, that is added to the sums: it is loaded to where they lie.
+#[test]
+fn a_residual_is_added() {
+    let source = matmul(HALF, "mk", "nk", [128, 64, 64])
+        .replace("%c: mut tensor", "%d: tensor<m x n x bf16>, %c: mut tensor")
+        .replace(
+            "  %i, %j = block_index",
+            "  %vd = partition %d [128, 64] : partition<m x n x bf16, [128, 64]>\n  %i, %j = block_index",
+        )
+        .replace(
+            "  store_masked %vc, %sum\n",
+            "  %td = load_masked %vd[%i, %j] pad %pad : tile<128 x 64 x bf16>
+  %wide = cast %td : tile<128 x 64 x f32>\n  %new = add %wide, %sum : tile<128 x 64 x f32>
+  store_masked %vc, %new\n",
+        );
+    let [m, n, k] = [136, 72, 200];
+    let arguments = [
+        sample(DType::BF16, &[m, k], 1),
+        sample(DType::BF16, &[n, k], 2),
+        sample(DType::BF16, &[m, n], 3),
+        sample(DType::F32, &[m, n], 4),
+    ];
+    check(&source, &[], &arguments, 384, 0.0);
+}
+
+/// What the kernel adds to changes threads in rounds, through what rings leave.
+#[test]
+fn what_was_there_is_added_in_rounds() {
+    let source = matmul(HALF, "mk", "nk", [128, 256, 64]).replace(
+        "  store_masked %vc, %sum\n",
+        "  %old = load_masked %vc pad %none : tile<128 x 256 x f32>
+  %new = add %old, %sum : tile<128 x 256 x f32>\n  store_masked %vc, %new\n",
+    );
+    let [m, n, k] = [136, 264, 72];
+    let arguments =
+        [sample(DType::BF16, &[m, k], 1), sample(DType::BF16, &[n, k], 2), sample(DType::F32, &[m, n], 3)];
+    check(&source, &[], &arguments, 384, 0.0);
+}
+
 /// The sums change places through more shared memory than a pipeline leaves at first.
 #[test]
 fn a_pipeline_makes_room() {

@@ -131,6 +131,12 @@ impl Copies {
         copies.into_iter().find(|(_, copy)| copy.load == load)
     }
 
+    /// The loop in whose turns a conversion's shared memory is filled by copies.
+    pub(super) fn loop_of(&self, convert: OpId) -> Option<OpId> {
+        let fills = |copied: &CopiedLoop| copied.copies.iter().any(|copy| copy.convert == convert);
+        self.loops.iter().find(|(_, copied)| fills(copied)).map(|(&op, _)| op)
+    }
+
     /// Whether copies do what an op does.
     pub fn replace(&self, op: OpId) -> bool {
         self.replaced.contains(&op)

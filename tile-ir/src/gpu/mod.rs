@@ -12,22 +12,32 @@
 
 mod access;
 mod ahead;
+mod barriers;
 mod copies;
 mod layouts;
+mod movement;
 pub mod pipeline;
 mod print;
 mod products;
+mod reduction;
+mod scheduled;
+mod scratch;
 mod share;
 mod swizzled;
+mod uniform;
 mod uses;
 mod verify;
 mod ways;
 
 pub use access::{Access, TENSOR_ALIGNMENT};
 pub use copies::{CopiedLoop, Copies, StageCopy};
+pub use movement::{Coverage, Movement, Part};
 pub use pipeline::{Pipeline, Pipelines};
 pub use print::print;
 pub use products::Product;
+pub use reduction::Reduction;
+pub use scheduled::Scheduled;
+pub use scratch::{Buffer, SCRATCH_ALIGNMENT};
 pub use swizzled::{MatrixLoad, Read, Swizzled, WIDEST};
 pub use verify::{Broken, verify};
 pub use ways::Way;
@@ -36,15 +46,16 @@ use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::kernel::{Kernel, OpId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
-use crate::schedule::TileOrder;
 use crate::specialize::Instance;
 use crate::target::TargetDesc;
-use crate::tensor_map::TensorMap;
 use crate::types::Type;
+use barriers::Barriers;
 use layouts::Layouts;
+use movement::Moves;
+use scratch::Scratch;
 use std::collections::{HashMap, HashSet};
 use tile_layout::linear::Distribution;
 
@@ -121,125 +132,98 @@ struct LaidOut {
     staged: HashMap<OpId, OpId>,
 }
 
-/// An instance with what every thread does and holds. Only [`schedule`] makes one.
-#[derive(Clone, Debug)]
-pub struct Scheduled {
-    laid_out: LaidOut,
+/// The parts of a schedule that say what goes through shared memory.
+struct Parts<'s> {
+    laid_out: &'s LaidOut,
+    moves: &'s Moves,
+    /// Tiles all of whose elements are one value.
+    uniform: &'s HashSet<ValueId>,
+    pipelines: &'s Pipelines,
+    copies: &'s Copies,
     threads: Threads,
-    pipelines: Pipelines,
-    copies: Copies,
-    order: Option<TileOrder<Dim>>,
-    remarks: Vec<Remark>,
+    /// Whether a block goes through the kernel several times.
+    is_shared: bool,
 }
 
-impl std::ops::Deref for Scheduled {
-    type Target = Instance;
-    fn deref(&self) -> &Instance {
+impl Parts<'_> {
+    fn kernel(&self) -> &Kernel {
         &self.laid_out.instance
     }
 }
 
-impl Scheduled {
-    /// The threads of a block that hold tiles.
-    pub fn threads(&self) -> Threads {
-        self.threads
-    }
+/// What a schedule leaves to what it doesn't place first, in bytes of shared memory.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// Left by tiles that are copied ahead for what threads exchange.
+    scratch: u64,
+    /// The most that a conversion takes at a time.
+    conversion: u64,
+}
 
-    /// All threads of a block: those that hold tiles, and then those that copy them to shared memory.
-    pub fn block_threads(&self) -> u64 {
-        self.threads.count() + self.pipelines.producers()
-    }
+impl Room {
+    const ALL: Room = Room { scratch: 0, conversion: u64::MAX };
 
-    /// The loops whose tiles a producer copies ahead.
-    pub fn pipelines(&self) -> &Pipelines {
-        &self.pipelines
-    }
+    /// What a conversion is given before fewer tiles are copied ahead.
+    const CONVERSION_BESIDE_COPIES: u64 = 16 * 1024;
 
-    /// The loops whose tiles the threads that hold the others copy ahead.
-    pub fn copies(&self) -> &Copies {
-        &self.copies
-    }
+    /// The least bytes that a conversion is given: fewer save nothing that matters.
+    const LEAST_CONVERSION: u64 = 4 * 1024;
 
-    /// Shared memory of the tiles that are copied ahead, in bytes.
-    pub fn copied_bytes(&self) -> u64 {
-        self.pipelines.bytes() + self.copies.bytes()
-    }
-
-    /// The order in which blocks share the places of the grid; `None` where each has one.
-    pub fn order(&self) -> Option<&TileOrder<Dim>> {
-        self.order.as_ref()
-    }
-
-    /// How the elements of a tile lie in the threads.
-    ///
-    /// # Panics
-    /// If the value isn't a tile, or lies in a ring.
-    pub fn distribution(&self, tile: ValueId) -> &Distribution {
-        self.laid_out.distributions.get(&tile).expect("scheduled: a tile in threads has a distribution")
-    }
-
-    /// The format of a value.
-    pub fn dtype(&self, value: ValueId) -> DType {
-        dtype_of(self, value)
-    }
-
-    /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.
-    pub fn product(&self, op: OpId) -> Option<&Product> {
-        self.laid_out.products.get(&op)
-    }
-
-    /// The tensors of which boxes are copied, in the order of the kernel's parameters for them.
-    pub fn tensor_maps(&self) -> &[TensorMap] {
-        self.pipelines.maps()
-    }
-
-    /// What a person should know of it.
-    pub fn remarks(&self) -> &[Remark] {
-        &self.remarks
-    }
-
-    /// How the elements of a `convert_layout` get where they are wanted.
-    ///
-    /// # Panics
-    /// If the op is another.
-    pub fn way(&self, op: OpId) -> &Way {
-        self.laid_out.ways.get(&op).expect("scheduled: every conversion has a way")
-    }
-
-    /// The product that reads what a `convert_layout` leaves in shared memory; `None` where registers get it at once.
-    pub fn staged_for(&self, op: OpId) -> Option<OpId> {
-        self.laid_out.staged.get(&op).copied()
-    }
-
-    /// How an op that loads or stores a tile reaches memory.
-    ///
-    /// # Panics
-    /// If the op isn't a load or store of a partition view.
-    pub fn access(&self, op: OpId) -> &Access {
-        self.laid_out.accesses.get(&op).expect("scheduled: every load and store has an access")
+    /// What to try where a schedule took too much: next to tiles that are copied ahead, large conversions go in rounds;
+    /// then such tiles are copied fewer turns ahead, or not at all; then conversions get less and less. `None` where
+    /// nothing is left to try.
+    fn tightened(self, scheduled: &Scheduled, target: &TargetDesc) -> Option<Room> {
+        let (needed, copied) = (scheduled.shared_bytes(), scheduled.copied_bytes());
+        if copied > 0 && self.conversion > Room::CONVERSION_BESIDE_COPIES {
+            return Some(Room { conversion: Room::CONVERSION_BESIDE_COPIES, ..self });
+        }
+        if copied > 0 {
+            return Some(Room { scratch: (needed - copied).max(self.scratch + 1), ..self });
+        }
+        let most = 1 << target.shared_bytes.ilog2();
+        let conversion = if self.conversion > most { most } else { self.conversion / 2 };
+        (conversion >= Room::LEAST_CONVERSION).then_some(Room { conversion, ..self })
     }
 }
 
-/// Schedules an optimized instance for a target, in blocks of `threads` threads if that is given.
+/// Schedules an optimized instance for a target, in blocks of `threads` threads if that is given. Where it needs more
+/// shared memory than the target has ([`Scheduled::shared_bytes`]), it does so however it is scheduled.
 ///
 /// # Panics
 /// If `threads` isn't a power of two.
 pub fn schedule(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
-    schedule_leaving(instance, target, threads, 0)
+    schedule_from(instance, (target, threads), Room::ALL)
 }
 
-/// [`schedule`] whose tiles that are copied ahead leave so many bytes of shared memory for what threads exchange.
+/// [`schedule`] that copies no tile ahead.
 ///
 /// # Panics
 /// If `threads` isn't a power of two.
-pub fn schedule_leaving(
+pub fn schedule_without_copies(instance: Instance, target: &TargetDesc, threads: Option<u32>) -> Scheduled {
+    schedule_from(instance, (target, threads), Room { scratch: u64::MAX, ..Room::ALL })
+}
+
+fn schedule_from(
     instance: Instance,
-    target: &TargetDesc,
-    threads: Option<u32>,
-    scratch_bytes: u64,
+    (target, threads): (&TargetDesc, Option<u32>),
+    mut room: Room,
 ) -> Scheduled {
+    loop {
+        let scheduled = schedule_in(instance.clone(), (target, threads), room);
+        if scheduled.shared_bytes() <= u64::from(target.shared_bytes) {
+            return scheduled;
+        }
+        match room.tightened(&scheduled, target) {
+            Some(tighter) => room = tighter,
+            None => return scheduled,
+        }
+    }
+}
+
+/// The steps of a schedule.
+fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>), room: Room) -> Scheduled {
     let threads = threads.map(|count| Threads::of(u64::from(count), target));
-    let mut pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
+    let mut pipelines = Pipelines::of(&instance, target, threads, room.scratch);
     let threads = match threads {
         Some(threads) => threads,
         None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
@@ -247,7 +231,7 @@ pub fn schedule_leaving(
     };
     let may_copy = target.asynchronous_copies && pipelines.is_empty() && ahead::may_load(&instance);
     let copies = |laid_out: &LaidOut| match may_copy {
-        true => Copies::of(laid_out, target, scratch_bytes),
+        true => Copies::of(laid_out, target, room.scratch),
         false => Copies::default(),
     };
     // Whether a tile can be copied is known when all tiles have distributions, and what can't is loaded ahead, which
@@ -257,15 +241,33 @@ pub fn schedule_leaving(
         false => HashSet::new(),
     };
     let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads, &pipelines, &copied));
-    let laid_out = LaidOut::of(instance, target, threads, &pipelines);
+    let mut laid_out = LaidOut::of(instance, target, threads, &pipelines);
     let copies = copies(&laid_out);
+    ways::in_rounds(&mut laid_out, room.conversion);
     pipelines.keep_stores(|op, store| {
         let tile = &laid_out.distributions[&laid_out.instance.op(op).operands[1]];
         laid_out.products.values().any(|product| store.takes(tile, product))
     });
     let order = share::order(&laid_out.instance, &pipelines);
+    let moves = Moves::of(&laid_out.instance, &laid_out.distributions);
+    let uniform = uniform::uniform(&laid_out, &moves);
+    let (scratch, barriers) = {
+        let parts = Parts {
+            laid_out: &laid_out,
+            moves: &moves,
+            uniform: &uniform,
+            pipelines: &pipelines,
+            copies: &copies,
+            threads,
+            is_shared: order.is_some(),
+        };
+        let scratch = Scratch::of(&parts, u64::from(target.shared_bytes));
+        let barriers = Barriers::of(&parts, &scratch);
+        (scratch, barriers)
+    };
     let remarks = remarks(&laid_out.instance, target, &laid_out.products);
-    let scheduled = Scheduled { laid_out, threads, pipelines, copies, order, remarks };
+    let scheduled =
+        Scheduled { laid_out, moves, uniform, threads, pipelines, copies, order, scratch, barriers, remarks };
     debug_assert_eq!(verify(&scheduled), Ok(()), "{}", print(&scheduled));
     scheduled
 }
@@ -281,6 +283,23 @@ impl LaidOut {
         let ways = ways::ways(&instance, &distributions, target);
         let staged = ways::staged(&instance, &ways, &products);
         LaidOut { instance, distributions, accesses, products, ways, staged }
+    }
+
+    fn dtype(&self, value: ValueId) -> DType {
+        dtype_of(&self.instance, value)
+    }
+
+    /// The bytes of a tile.
+    fn bytes(&self, tile: ValueId) -> u64 {
+        self.distributions[&tile].shape().iter().product::<u64>() * self.dtype(tile).bytes() as u64
+    }
+
+    /// How a [`Op::Reduce`] is done.
+    fn reduction(&self, data: &OpData) -> Reduction<'_> {
+        let Op::Reduce { op, axis } = data.op else { unreachable!("it is asked of reductions alone") };
+        let (operand, result) = (data.operands[0], data.results[0]);
+        let places = (&self.distributions[&operand], &self.distributions[&result]);
+        Reduction::of(places, self.dtype(operand), (op, axis))
     }
 }
 

@@ -47,6 +47,9 @@ pub fn print(scheduled: &Scheduled) -> String {
         let tensor = scheduled.tensor_name(scheduled.op(op).operands[0]);
         let _ = writeln!(text, "; {tensor} is stored by copies of panels, map {}", store.map);
     }
+    if scheduled.shared_bytes() > 0 {
+        let _ = writeln!(text, "; {} bytes of shared memory", scheduled.shared_bytes());
+    }
     if let Some(order) = scheduled.order() {
         let _ = writeln!(text, "; blocks share the tiles, {order}");
     }
@@ -55,11 +58,24 @@ pub fn print(scheduled: &Scheduled) -> String {
             let copy = definitions.get(&value).and_then(|&op| scheduled.pipelines.copy(op));
             return copy.map(|(pipeline, fill, copy)| in_ring(pipeline, fill, copy));
         }
-        let number = numbers[scheduled.laid_out.distributions.get(&value)?];
-        let how = definitions.get(&value).and_then(|&op| how(scheduled, op));
-        Some(how.map_or_else(|| format!("#{number}"), |how| format!("#{number} {how}")))
+        let place = scheduled.laid_out.distributions.get(&value).map(|place| format!("#{}", numbers[place]));
+        let op = definitions.get(&value).copied();
+        let notes = [place, op.and_then(|op| how(scheduled, op)), op.and_then(|op| exchange(scheduled, op))];
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
+        (!notes.is_empty()).then(|| notes.join(" "))
     };
     text + &print_with_notes(scheduled, &note)
+}
+
+/// The shared memory through which an op's threads exchange elements, and whether they wait before that.
+fn exchange(scheduled: &Scheduled, op: OpId) -> Option<String> {
+    let buffers = scheduled.buffers(op).iter();
+    let mut words: Vec<String> =
+        buffers.map(|buffer| format!("in {}..{}", buffer.offset, buffer.offset + buffer.bytes)).collect();
+    if scheduled.waits_before(op) {
+        words.push("after a barrier".to_owned());
+    }
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// Where a copied tile lies.
@@ -90,6 +106,7 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
     let way = match scheduled.laid_out.ways.get(&op)? {
         Way::Renamed(_) => "renamed".to_owned(),
         Way::RowMajor => "through shared memory".to_owned(),
+        Way::InRounds { bytes } => format!("through {bytes} bytes of shared memory, in rounds"),
         Way::Swizzled(swizzled) => {
             let read = match &swizzled.read {
                 Read::Slots(width) => format!("read by {width}"),

@@ -198,3 +198,83 @@ fn tiles_of_single_elements_are_not_copied() {
     let kernel = ALIGNED_MATMUL.replace(", \"n % 8 == 0\": rem(n, 8) eq 0", "");
     insta::assert_snapshot!(print(&scheduled(&kernel, &[], "sm_80")));
 }
+
+/// How often a kernel's tiles change threads.
+fn conversions(scheduled: &Scheduled) -> usize {
+    scheduled.walk().into_iter().filter(|&op| scheduled.op(op).op == Op::ConvertLayout).count()
+}
+
+/// D = A·B + C, C in a format of its own.
+fn matmul_beside(residual: &str) -> String {
+    let view = format!(
+        "  %vd = partition %d [128, 128] : partition<m x n x {residual}, [128, 128]>\n  %i, %j = block_index"
+    );
+    let sum = format!(
+        "  %none_d = constant 0.0 : {residual}
+  %td = load_masked %vd[%i, %j] pad %none_d : tile<128 x 128 x {residual}>
+  %wide = cast %td : tile<128 x 128 x f32>
+  %whole = add %wide, %sum : tile<128 x 128 x f32>
+  store_masked %vc, %whole"
+    );
+    ALIGNED_MATMUL
+        .replace("%c: mut", &format!("%d: tensor<m x n x {residual}>, %c: mut"))
+        .replace("  %i, %j = block_index", &view)
+        .replace("  store_masked %vc, %sum", &sum)
+}
+
+#[test]
+fn a_residual_is_loaded_to_where_the_sums_lie() {
+    for (target, residual) in [("sm_90a", "bf16"), ("sm_90a", "f16"), ("sm_80", "bf16"), ("gfx942", "bf16")] {
+        let [with, without] = [matmul_beside(residual), ALIGNED_MATMUL.to_owned()]
+            .map(|source| scheduled(&source, &[], target));
+        assert_eq!(conversions(&with), conversions(&without), "{target} {residual}");
+        assert_eq!(with.copied_bytes(), without.copied_bytes(), "{target} {residual}");
+    }
+}
+
+#[test]
+fn sums_that_a_loop_begins_with_are_loaded_to_where_they_are_added_to() {
+    let view = "  %vd = partition %d [128, 128] : partition<m x n x f32, [128, 128]>\n  %i, %j = block_index";
+    let source = ALIGNED_MATMUL
+        .replace("%c: mut", "%d: tensor<m x n x f32>, %c: mut")
+        .replace("  %i, %j = block_index", view)
+        .replace("%zero = splat %none :", "%zero = load_masked %vd[%i, %j] pad %none :");
+    for target in ["sm_90a", "sm_80", "gfx942"] {
+        let [with, without] = [&source, ALIGNED_MATMUL].map(|source| scheduled(source, &[], target));
+        assert_eq!(conversions(&with), conversions(&without), "{target}");
+    }
+}
+
+/// The sum of a tile and one that is loaded otherwise is no product's: neighbours in memory stay neighbours.
+#[test]
+fn a_load_of_what_is_used_elsewhere_stays_coalesced() {
+    let again = "  %whole = add %wide, %sum : tile<128 x 128 x f32>
+  %most = reduce max %wide axis 1 : tile<128 x 1 x f32>
+  %all = broadcast %most : tile<128 x 128 x f32>
+  %more = add %whole, %all : tile<128 x 128 x f32>
+  store_masked %vc, %more";
+    let source = matmul_beside("bf16")
+        .replace("  %whole = add %wide, %sum : tile<128 x 128 x f32>\n  store_masked %vc, %whole", again);
+    let scheduled = scheduled(&source, &[], "sm_80");
+    let load = scheduled.walk().into_iter().rfind(|&op| scheduled.op(op).op.is_load()).unwrap();
+    assert_eq!(scheduled.distribution(scheduled.op(load).results[0]).neighbours(1), 8);
+}
+
+/// What is added to, each thread must meet where it wrote it: 128 KiB change threads, more than rings leave.
+#[test]
+fn a_large_conversion_goes_in_rounds_before_fewer_tiles_are_copied_ahead() {
+    let wide = ALIGNED_MATMUL
+        .replace("[64, 128]", "[64, 256]")
+        .replace("[128, 128]", "[128, 256]")
+        .replace("tile<64 x 128", "tile<64 x 256")
+        .replace("tile<128 x 128", "tile<128 x 256");
+    let added = "  %old = load_masked %vc pad %none : tile<128 x 256 x f32>
+  %new = add %old, %sum : tile<128 x 256 x f32>\n  store_masked %vc, %new";
+    let added = wide.replace("  store_masked %vc, %sum", added);
+    let [straight, added] = [wide, added].map(|source| scheduled(&source, &[], "sm_90a"));
+    let stages = |scheduled: &Scheduled| scheduled.pipelines().loops().next().map(|(_, ring)| ring.stages);
+    assert_eq!(stages(&added), stages(&straight));
+    let rounds =
+        |op: &OpId| added.op(*op).op == Op::ConvertLayout && matches!(added.way(*op), Way::InRounds { .. });
+    assert!(added.walk().iter().any(rounds), "{}", print(&added));
+}

@@ -5,7 +5,7 @@
 //! the parts at hand.
 
 use super::uses::Uses;
-use super::{Product, Swizzled, dtype_of};
+use super::{LaidOut, Product, Swizzled, dtype_of};
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
@@ -21,6 +21,11 @@ pub enum Way {
     Swizzled(Box<Swizzled>),
     /// Through shared memory, row-major.
     RowMajor,
+    /// Through shared memory, row-major, so many bytes at a time.
+    InRounds {
+        /// A power of two.
+        bytes: u64,
+    },
 }
 
 impl Way {
@@ -62,6 +67,18 @@ pub(super) fn staged(
     };
     let swizzled = ways.iter().filter(|(_, way)| matches!(way, Way::Swizzled(_))).map(|(op, _)| op);
     swizzled.filter_map(reader).collect()
+}
+
+/// Has conversions of tiles of more bytes than this done in rounds of so many. What a product reads from shared memory
+/// must lie there as a whole.
+pub(super) fn in_rounds(laid_out: &mut LaidOut, bytes: u64) {
+    let is_large = |&(op, way): &(&OpId, &Way)| {
+        let result = laid_out.instance.op(*op).results[0];
+        let stays = matches!(way, Way::Renamed(_)) || laid_out.staged.contains_key(op);
+        !stays && laid_out.bytes(result) > bytes
+    };
+    let large: Vec<OpId> = laid_out.ways.iter().filter(is_large).map(|(&op, _)| op).collect();
+    laid_out.ways.extend(large.into_iter().map(|op| (op, Way::InRounds { bytes })));
 }
 
 /// For each slot of the target, the source's slot that every thread has the element in; `None` where threads lack

@@ -7,6 +7,7 @@ mod copies;
 mod costs;
 mod harness;
 mod lanes;
+mod masks;
 mod matrices;
 mod mutations;
 mod orders;

@@ -5,7 +5,7 @@ use crate::gpu::dtype_of;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::view::Source;
 use std::collections::HashMap;
-use tile_layout::linear::{Deal, Distribution};
+use tile_layout::linear::{Deal, Distribution, Operand};
 
 /// What a warp writes next to each other before memory is written in whole sectors, in bytes.
 const SECTOR_BYTES: u64 = 32;
@@ -44,6 +44,23 @@ impl Layouts<'_> {
         self.blocked(&self.shape(tile), &self.accesses[&op].order)
     }
 
+    /// Where a product's sums lie, for a load of a tile that meets them, if that reads what lies next to each other. What
+    /// the kernel writes each thread must meet where it wrote it.
+    pub(super) fn beside_sums(&self, op: OpId, tile: ValueId) -> Option<Distribution> {
+        let data = self.kernel.op(op);
+        let view = self.kernel.ty(data.operands[0]).as_partition()?;
+        let product = self.beside.get(&op).filter(|_| !view.tensor.mutable)?;
+        let sums = self.kernel.op(*product).results[0];
+        let distribution = self.place_of_sums(sums)?.reshaped(&self.shape(tile))?;
+        (self.run(op, tile, &distribution)? >= HALF_SECTOR_BYTES).then_some(distribution)
+    }
+
+    /// Where a tile lies that is sums of a product; `None` of another.
+    pub(super) fn place_of_sums(&self, tile: ValueId) -> Option<Distribution> {
+        let product = self.products.get(self.sums.get(&tile)?)?;
+        Some(product.distribution(&self.shape(tile), Operand::Accumulator))
+    }
+
     /// The distribution where nothing speaks for another: neighbours along the last axis in neighbouring threads.
     pub(super) fn usual(&self, shape: &[u64]) -> Distribution {
         let mut order: Vec<usize> = (0..shape.len()).rev().collect();
@@ -79,17 +96,25 @@ impl Layouts<'_> {
     }
 
     fn writes_sectors(&self, op: OpId, data: &OpData, tile: &Distribution) -> bool {
-        let bytes = dtype_of(self.kernel, data.operands[1]).bytes() as u64;
-        let Some(&axis) = self.accesses[&op].order.first() else { return true };
-        let neighbours = tile.neighbours(axis);
-        let lanes = tile.thread_bits().take(tile.lane_count().ilog2() as usize);
+        let Some(run) = self.run(op, data.operands[1], tile) else { return true };
+        let axis = self.accesses[&op].order[0];
+        let all = tile.shape()[axis] * dtype_of(self.kernel, data.operands[1]).bytes() as u64;
+        let enough = if self.pipelines.is_empty() { SECTOR_BYTES } else { HALF_SECTOR_BYTES };
+        run >= enough.min(all)
+    }
+
+    /// How many bytes of memory from its first on a warp reaches at once, of a tile that lies so; `None` where no axis is
+    /// contiguous.
+    fn run(&self, op: OpId, tile: ValueId, place: &Distribution) -> Option<u64> {
+        let bytes = dtype_of(self.kernel, tile).bytes() as u64;
+        let &axis = self.accesses[&op].order.first()?;
+        let lanes = place.thread_bits().take(place.lane_count().ilog2() as usize);
         let along =
             |position: &&[u64]| position.iter().enumerate().all(|(i, &place)| i == axis || place == 0);
-        let reached = lanes.filter(along).fold(neighbours - 1, |reached, position| reached | position[axis]);
-        // The neighbours from the first on that the warp reaches at once.
-        let run = 1 << reached.trailing_ones();
-        let enough = if self.pipelines.is_empty() { SECTOR_BYTES } else { HALF_SECTOR_BYTES };
-        run * bytes >= enough.min(tile.shape()[axis] * bytes)
+        let reached = lanes
+            .filter(along)
+            .fold(place.neighbours(axis) - 1, |reached, position| reached | position[axis]);
+        Some(bytes << reached.trailing_ones())
     }
 
     /// Whether no other op reads or writes what this one stores to.

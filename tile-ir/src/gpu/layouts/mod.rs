@@ -5,10 +5,11 @@
 //! follow the elements: through elementwise ops, reductions, loops and branches. What can be had in any distribution
 //! (a constant, a broadcast, what is read from shared memory) has none until somebody wants one ([`demand`]).
 //!
-//! Loops are read once: what they carry lies as it does before the loop, or, where that leaves a choice, as the
-//! first op in the loop wants it.
+//! Loops are read once: what they carry lies as the sums of a product do if it is such sums, and otherwise as it does
+//! before the loop, or, where that leaves a choice, as the first op in the loop wants it.
 
 mod anchors;
+mod beside;
 mod demand;
 
 use super::{Access, Pipelines, Product, Threads, shape_of};
@@ -33,6 +34,10 @@ pub(super) struct Layouts<'k> {
     accesses: &'k HashMap<OpId, Access>,
     products: &'k HashMap<OpId, Product>,
     pipelines: &'k Pipelines,
+    /// Tiles that are sums of a product, or made of them element by element.
+    sums: HashMap<ValueId, OpId>,
+    /// Loads of tiles that meet the sums of a product.
+    beside: HashMap<OpId, OpId>,
     /// By a tile's extents and the axis along which it is contiguous: neighbours that one instruction may move.
     vectors: HashMap<(Vec<u64>, usize), u64>,
     found: HashMap<ValueId, Distribution>,
@@ -59,8 +64,11 @@ impl<'k> Layouts<'k> {
             &'k Pipelines,
         ),
     ) -> HashMap<ValueId, Distribution> {
+        let sums = beside::sums(kernel, products);
         let mut layouts = Layouts {
             vectors: anchors::vectors(kernel, threads, accesses),
+            beside: beside::beside_sums(kernel, &sums),
+            sums,
             kernel,
             threads,
             accesses,
@@ -141,8 +149,9 @@ impl<'k> Layouts<'k> {
         }
         match &data.op {
             Op::LoadMasked | Op::Load { .. } => {
-                let distribution = self.coalesced(op, data.results[0]);
-                self.set(data.results[0], distribution);
+                let tile = data.results[0];
+                let distribution = self.beside_sums(op, tile).unwrap_or_else(|| self.coalesced(op, tile));
+                self.set(tile, distribution);
             }
             Op::StoreMasked | Op::Store => self.store(op, &data),
             Op::Reduce { axis, .. } => self.reduce(&data, *axis),
@@ -247,8 +256,9 @@ impl<'k> Layouts<'k> {
     fn carried(&mut self, op: OpId, data: &OpData, at: Carried) {
         let region = data.regions[0];
         let params: Vec<ValueId> = self.kernel.region(region).params[at.param..].to_vec();
-        for (&param, &initial) in params.iter().zip(&data.operands[at.initial..]) {
-            if let Some(distribution) = self.found.get(&initial).cloned() {
+        for (i, &param) in params.iter().enumerate() {
+            let initial = || self.found.get(&data.operands[at.initial + i]).cloned();
+            if let Some(distribution) = self.place_of_sums(data.results[i]).or_else(initial) {
                 self.set(param, distribution);
             }
         }

@@ -1,0 +1,343 @@
+//! Where the threads of a block wait for each other before an op: the least that what they exchange needs.
+//!
+//! An op that exchanges elements writes its buffers, waits, and reads them: that wait is its own. It waits before it
+//! writes, too, where a buffer lies over what may have been read since the last barrier; a product waits where what is
+//! staged for it was written since. What a loop reads in one turn is known to the next: its body is gone through until
+//! nothing new is found. Threads also wait where one may read from memory what another one of the block wrote.
+
+use super::scratch::Scratch;
+use super::{Buffer, Parts};
+use crate::kernel::{OpData, OpId, RegionId, ValueId};
+use crate::ops::Op;
+use crate::types::Type;
+use crate::view::Source;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// The ops of a kernel before which the threads that hold tiles wait for each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Barriers {
+    before: HashSet<OpId>,
+}
+
+impl Barriers {
+    pub(super) fn of(parts: &Parts<'_>, scratch: &Scratch) -> Barriers {
+        let kernel = parts.kernel();
+        let definitions = kernel
+            .walk()
+            .into_iter()
+            .flat_map(|op| kernel.op(op).results.iter().map(move |&result| (result, op)));
+        let mut placing =
+            Placing { parts, scratch, definitions: definitions.collect(), barriers: Barriers::default() };
+        let body = kernel.body();
+        match parts.is_shared {
+            true => drop(placing.turns(State::default(), |placing, state| placing.region(body, state))),
+            false => drop(placing.region(body, State::default())),
+        }
+        placing.barriers
+    }
+
+    /// Whether threads wait before the op.
+    pub(super) fn are_before(&self, op: OpId) -> bool {
+        self.before.contains(&op)
+    }
+}
+
+/// Bytes of shared memory.
+type Range = (u64, u64);
+
+/// What was read since the last barrier, and what was written to be read after the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct State {
+    reads: BTreeSet<Range>,
+    writes: BTreeSet<Range>,
+}
+
+impl State {
+    /// What may have happened on one of two ways.
+    fn or(mut self, other: State) -> State {
+        self.reads.extend(other.reads);
+        self.writes.extend(other.writes);
+        self
+    }
+
+    fn clear(&mut self) {
+        *self = State::default();
+    }
+}
+
+fn range(buffer: &Buffer) -> Range {
+    (buffer.offset, buffer.offset + buffer.bytes)
+}
+
+fn meet(ranges: &BTreeSet<Range>, buffer: &Buffer) -> bool {
+    ranges.iter().any(|&(start, end)| start < buffer.offset + buffer.bytes && buffer.offset < end)
+}
+
+struct Placing<'p> {
+    parts: &'p Parts<'p>,
+    scratch: &'p Scratch,
+    definitions: HashMap<ValueId, OpId>,
+    barriers: Barriers,
+}
+
+impl Placing<'_> {
+    fn region(&mut self, region: RegionId, mut state: State) -> State {
+        let parts = self.parts;
+        for &op in &parts.kernel().region(region).ops {
+            let data = parts.kernel().op(op);
+            if !parts.pipelines.replace(data) && !parts.copies.replace(op) {
+                state = self.op(op, data, state);
+            }
+        }
+        state
+    }
+
+    /// The state after an op, from that before it.
+    fn op(&mut self, op: OpId, data: &OpData, mut state: State) -> State {
+        match &data.op {
+            Op::For | Op::While | Op::Tiles(_) => return self.repeated(op, data, state),
+            Op::If => {
+                let [then, otherwise] = [0, 1].map(|i| self.region(data.regions[i], state.clone()));
+                return then.or(otherwise);
+            }
+            Op::Print { .. } | Op::Assert { .. } => return self.told(op, data, state),
+            Op::Atomic(atomic) => {
+                if atomic.order.releases() {
+                    self.wait(op, &mut state);
+                }
+                if atomic.order.acquires() {
+                    state.clear();
+                }
+                self.exchange(op, &mut state);
+            }
+            Op::Mma => self.product(op, data, &mut state),
+            Op::ConvertLayout if self.parts.laid_out.staged.contains_key(&op) => {
+                let buffers = self.reserved(op, &mut state);
+                state.writes.extend(buffers.iter().map(range));
+            }
+            _ if data.op.is_load() || data.op.is_store() => {
+                if self.is_seen_by_others(data) {
+                    self.wait(op, &mut state);
+                }
+            }
+            _ => self.exchange(op, &mut state),
+        }
+        state
+    }
+
+    /// A loop, which may have no turn.
+    fn repeated(&mut self, op: OpId, data: &OpData, mut state: State) -> State {
+        self.reserved(op, &mut state);
+        let region = data.regions[0];
+        let is_copied = self.parts.copies.of_loop(op).is_some();
+        let turn = |placing: &mut Self, mut state: State| {
+            if is_copied {
+                // Each turn waits for the copies of all threads.
+                state.clear();
+            }
+            placing.region(region, state)
+        };
+        self.turns(state, turn)
+    }
+
+    /// The state after any number of turns.
+    fn turns(&mut self, before: State, turn: impl Fn(&mut Self, State) -> State) -> State {
+        let mut state = before;
+        loop {
+            let known = self.barriers.before.len();
+            let next = state.clone().or(turn(self, state.clone()));
+            if next == state && known == self.barriers.before.len() {
+                return state;
+            }
+            state = next;
+        }
+    }
+
+    fn wait(&mut self, op: OpId, state: &mut State) {
+        self.barriers.before.insert(op);
+        state.clear();
+    }
+
+    /// The op's buffers, which nobody reads any more.
+    fn reserved(&mut self, op: OpId, state: &mut State) -> Vec<Buffer> {
+        let buffers = self.scratch.buffers(op).to_vec();
+        let is_read = buffers.iter().any(|buffer| meet(&state.reads, buffer));
+        if is_read || self.barriers.are_before(op) {
+            self.wait(op, state);
+        }
+        buffers
+    }
+
+    /// An op that writes its buffers, waits, and reads them.
+    fn exchange(&mut self, op: OpId, state: &mut State) {
+        let buffers = self.reserved(op, state);
+        if !buffers.is_empty() {
+            state.clear();
+            state.reads.extend(buffers.iter().map(range));
+        }
+    }
+
+    /// A message: threads find the first position of a condition that is false, if that is a tile, and where to write the
+    /// elements that they hold, if there are any. An assertion does the second where it fails.
+    fn told(&mut self, op: OpId, data: &OpData, mut state: State) -> State {
+        let buffers = self.reserved(op, &mut state);
+        let [record, positions @ ..] = buffers.as_slice() else { unreachable!("a message has a record") };
+        let (is_assertion, finds) = (matches!(data.op, Op::Assert { .. }), !positions.is_empty());
+        if finds {
+            state.clear();
+            state.reads.extend(positions.iter().map(range));
+        }
+        let mut values = data.operands.iter().skip(usize::from(is_assertion));
+        if !values.any(|value| self.parts.laid_out.distributions.contains_key(value)) {
+            return state;
+        }
+        let told = State { reads: BTreeSet::from([range(record)]), writes: BTreeSet::new() };
+        if is_assertion { state.or(told) } else { told }
+    }
+
+    fn product(&mut self, op: OpId, data: &OpData, state: &mut State) {
+        if !self.parts.laid_out.products.contains_key(&op) {
+            return self.exchange(op, state);
+        }
+        let factors: Vec<Buffer> =
+            data.operands[..2].iter().flat_map(|&factor| self.staged(factor)).collect();
+        let is_unseen = factors.iter().any(|buffer| meet(&state.writes, buffer));
+        if is_unseen || self.barriers.are_before(op) {
+            self.wait(op, state);
+        }
+        state.reads.extend(factors.iter().map(range));
+    }
+
+    /// Where a factor lies in shared memory: in the buffer of its conversion, or of the loop that it is copied for.
+    fn staged(&self, factor: ValueId) -> Vec<Buffer> {
+        let Some(op) = self.definitions.get(&factor) else { return Vec::new() };
+        match self.parts.copies.loop_of(*op) {
+            Some(copied) => self.scratch.buffers(copied).to_vec(),
+            None if self.parts.laid_out.staged.contains_key(op) => self.scratch.buffers(*op).to_vec(),
+            None => Vec::new(),
+        }
+    }
+
+    /// Whether threads that hold copies of elements may read from memory what one of them writes there.
+    fn is_seen_by_others(&self, data: &OpData) -> bool {
+        let kernel = self.parts.kernel();
+        let (view, tile) = match data.load() {
+            Some(load) => (load.view, data.results[0]),
+            None => (data.operands[0], data.operands[1]),
+        };
+        let is_copied = |tile| self.parts.laid_out.distributions.get(tile).is_some_and(|d| d.copies() != 0);
+        if !is_copied(&tile) {
+            return false;
+        }
+        let written = |view: ValueId| {
+            let partition = kernel.definition(view).expect("verified: a view is made by `partition`");
+            Source::of(kernel, partition.operands[0]).argument
+        };
+        match data.op.is_load() {
+            true => matches!(kernel.ty(view), Type::Partition(view) if view.tensor.mutable),
+            false => {
+                let mut loads =
+                    kernel.walk().into_iter().map(|op| kernel.op(op)).filter(|data| data.op.is_load());
+                loads.any(|data| written(data.operands[0]) == written(view))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Scheduled, schedule};
+    use crate::kernel::OpId;
+    use crate::ops::Op;
+    use crate::{TargetDesc, specialize, text, verify};
+
+    fn scheduled(body: &str) -> Scheduled {
+        let source = format!(
+            "kernel @rows(%x: tensor<m x 1024 x f32>, %y: mut tensor<m x 1024 x f32>) {{
+  %vx = partition %x [1, 1024] : partition<m x 1024 x f32, [1, 1024]>
+  %vy = partition %y [1, 1024] : mut partition<m x 1024 x f32, [1, 1024]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %j] : tile<1 x 1024 x f32>
+  %from = constant 0 : index
+  %to = constant 9 : index
+{body}  store %vy, %r
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap_or_else(|error| panic!("{error}"))).unwrap();
+        schedule(specialize(&kernel, &[]).unwrap(), TargetDesc::named("sm_80").unwrap(), None)
+    }
+
+    /// Which of the kernel's reductions threads wait before, in the order in which they stand.
+    fn waits(scheduled: &Scheduled) -> Vec<bool> {
+        let is_reduction = |op: &OpId| matches!(scheduled.op(*op).op, Op::Reduce { .. });
+        scheduled.walk().into_iter().filter(is_reduction).map(|op| scheduled.waits_before(op)).collect()
+    }
+
+    const SUM: &str = "%s = reduce sum %t axis 1 : tile<1 x 1 x f32>
+  %sb = broadcast %s : tile<1 x 1024 x f32>
+  %u = div %t, %sb : tile<1 x 1024 x f32>
+";
+
+    #[test]
+    fn what_lies_elsewhere_needs_no_barrier() {
+        let most = "%m = reduce max %u axis 1 : tile<1 x 1 x f32>
+  %mb = broadcast %m : tile<1 x 1024 x f32>
+  %r = div %u, %mb : tile<1 x 1024 x f32>
+";
+        let scheduled = scheduled(&format!("  {SUM}  {most}"));
+        assert_eq!(waits(&scheduled), [false, false]);
+        let buffers: Vec<_> = scheduled.walk().into_iter().flat_map(|op| scheduled.buffers(op)).collect();
+        // A partial sum of each warp in each buffer.
+        assert_eq!(buffers.iter().map(|buffer| buffer.offset).collect::<Vec<_>>(), [0, 128]);
+    }
+
+    /// Between two turns that write the same bytes nothing else makes threads wait.
+    #[test]
+    fn a_turn_waits_for_what_the_turn_before_read() {
+        let body = format!(
+            "  %r = for %p = %from to %to carry (%t = %t) : tile<1 x 1024 x f32> {{\n  {SUM}    yield %u\n  }}\n"
+        )
+        .replace("(%t = %t)", "(%c = %t)")
+        .replace("reduce sum %t", "reduce sum %c");
+        assert_eq!(waits(&scheduled(&body)), [true]);
+    }
+
+    /// When a thread writes the first buffer again all have read it: they have waited in between for the second.
+    #[test]
+    fn two_exchanges_of_a_turn_wait_for_each_other() {
+        let second = "%m = reduce max %u axis 1 : tile<1 x 1 x f32>
+  %mb = broadcast %m : tile<1 x 1024 x f32>
+  %w = div %u, %mb : tile<1 x 1024 x f32>
+";
+        let body = format!(
+            "  %r = for %p = %from to %to carry (%c = %t) : tile<1 x 1024 x f32> {{\n  {}  {second}    yield %w\n  }}\n",
+            SUM.replace("reduce sum %t", "reduce sum %c")
+        );
+        assert_eq!(waits(&scheduled(&body)), [false, false]);
+    }
+
+    /// One way through the branch exchanges nothing, so that the second reduction can't rely on its barrier.
+    #[test]
+    fn a_branch_counts_as_either_of_its_ways() {
+        let body = format!(
+            "  %flag = lt %i, %to : bool
+  %u2 = if %flag : tile<1 x 1024 x f32> {{
+  {SUM}    yield %u
+  }} else {{
+    yield %t
+  }}
+  %r = for %p = %from to %to carry (%c = %u2) : tile<1 x 1024 x f32> {{
+    %n = reduce max %c axis 1 : tile<1 x 1 x f32>
+    %nb = broadcast %n : tile<1 x 1024 x f32>
+    %w = div %c, %nb : tile<1 x 1024 x f32>
+    %o = reduce sum %w axis 1 : tile<1 x 1 x f32>
+    %ob = broadcast %o : tile<1 x 1024 x f32>
+    %v = div %w, %ob : tile<1 x 1024 x f32>
+    yield %v
+  }}
+"
+        );
+        assert_eq!(waits(&scheduled(&body)), [false, false, false]);
+    }
+}

@@ -1,0 +1,65 @@
+//! How threads join what a reduction along an axis joins: each its own elements, then lanes of a warp, then warps.
+
+use crate::dtype::DType;
+use crate::ops::ReduceOp;
+use std::collections::HashMap;
+use tile_layout::linear::Distribution;
+
+/// A reduction and which bits of a thread's number differ along its axis.
+pub struct Reduction<'s> {
+    /// What joins two elements.
+    pub op: ReduceOp,
+    /// The axis.
+    pub axis: usize,
+    /// The format in which elements are joined.
+    pub dtype: DType,
+    /// Where its operand lies.
+    pub operand: &'s Distribution,
+    /// Where its result lies.
+    pub result: &'s Distribution,
+    /// Bits of the lane's number.
+    pub lanes: Vec<u32>,
+    /// Bits of the thread's number that are the warp's.
+    pub warps: Vec<u32>,
+}
+
+impl<'s> Reduction<'s> {
+    /// The reduction of a tile of a format that lies in the first distribution, to one in the second.
+    pub(super) fn of(
+        (operand, result): (&'s Distribution, &'s Distribution),
+        dtype: DType,
+        (op, axis): (ReduceOp, usize),
+    ) -> Reduction<'s> {
+        let copies = operand.copies();
+        let along = operand.thread_bits().enumerate().filter(|(_, position)| position[axis] != 0);
+        let bits = along.map(|(bit, _)| bit as u32).filter(|bit| copies >> bit & 1 == 0);
+        let lane_bits = operand.lane_count().ilog2();
+        let (lanes, warps) = bits.partition(|&bit| bit < lane_bits);
+        Reduction { op, axis, dtype: op.partial(dtype), operand, result, lanes, warps }
+    }
+
+    /// The slots of the operand that each slot of the result joins.
+    pub fn members(&self) -> Vec<Vec<u64>> {
+        let key = |distribution: &Distribution, slot: u64| {
+            let (mut start, mut within) = distribution.slot(slot);
+            (start[self.axis], within[self.axis]) = (0, 0);
+            (start, within)
+        };
+        let slots = (0..self.result.slots()).map(|slot| (key(self.result, slot), slot as usize));
+        let slots: HashMap<_, _> = slots.collect();
+        let mut members = vec![Vec::new(); slots.len()];
+        for slot in 0..self.operand.slots() {
+            members[slots[&key(self.operand, slot)]].push(slot);
+        }
+        members
+    }
+
+    /// Partial results that warps give each other: for each result, of every warp along the axis.
+    pub fn exchanged(&self) -> u64 {
+        if self.warps.is_empty() {
+            0
+        } else {
+            self.result.shape().iter().product::<u64>() << self.warps.len()
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What every thread of a block does and holds.
+
+use super::barriers::Barriers;
+use super::movement::Moves;
+use super::scratch::Scratch;
+use super::{
+    Access, Buffer, Copies, LaidOut, Movement, Pipelines, Product, Reduction, Remark, Threads, Way, dtype_of,
+};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::kernel::{OpData, OpId, ValueId};
+use crate::schedule::TileOrder;
+use crate::specialize::Instance;
+use crate::tensor_map::TensorMap;
+use std::collections::HashSet;
+use tile_layout::linear::Distribution;
+
+/// An instance with what every thread does and holds. Only [`schedule`](super::schedule) makes one.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    pub(super) laid_out: LaidOut,
+    pub(super) moves: Moves,
+    /// Tiles all of whose elements are one value.
+    pub(super) uniform: HashSet<ValueId>,
+    pub(super) threads: Threads,
+    pub(super) pipelines: Pipelines,
+    pub(super) copies: Copies,
+    pub(super) order: Option<TileOrder<Dim>>,
+    pub(super) scratch: Scratch,
+    pub(super) barriers: Barriers,
+    pub(super) remarks: Vec<Remark>,
+}
+
+impl std::ops::Deref for Scheduled {
+    type Target = Instance;
+    fn deref(&self) -> &Instance {
+        &self.laid_out.instance
+    }
+}
+
+impl Scheduled {
+    /// The threads of a block that hold tiles.
+    pub fn threads(&self) -> Threads {
+        self.threads
+    }
+
+    /// All threads of a block: those that hold tiles, and then those that copy them to shared memory.
+    pub fn block_threads(&self) -> u64 {
+        self.threads.count() + self.pipelines.producers()
+    }
+
+    /// The loops whose tiles a producer copies ahead.
+    pub fn pipelines(&self) -> &Pipelines {
+        &self.pipelines
+    }
+
+    /// The loops whose tiles the threads that hold the others copy ahead.
+    pub fn copies(&self) -> &Copies {
+        &self.copies
+    }
+
+    /// Shared memory of the tiles that are copied ahead, in bytes.
+    pub fn copied_bytes(&self) -> u64 {
+        self.pipelines.bytes() + self.copies.bytes()
+    }
+
+    /// Shared memory of a block, in bytes: rings, and behind them what threads exchange.
+    pub fn shared_bytes(&self) -> u64 {
+        self.scratch.bytes()
+    }
+
+    /// The op whose buffers end last in shared memory.
+    pub fn needs_most_shared(&self) -> Option<OpId> {
+        self.scratch.largest()
+    }
+
+    /// The shared memory through which an op's threads exchange elements: the operands' that are exchanged, then the
+    /// results'.
+    pub fn buffers(&self, op: OpId) -> &[Buffer] {
+        self.scratch.buffers(op)
+    }
+
+    /// Whether the threads that hold tiles wait for each other before an op.
+    pub fn waits_before(&self, op: OpId) -> bool {
+        self.barriers.are_before(op)
+    }
+
+    /// Whether all elements of a tile are one value, which each thread has.
+    pub fn is_uniform(&self, tile: ValueId) -> bool {
+        self.uniform.contains(&tile)
+    }
+
+    /// How a movement op's threads come by its elements.
+    ///
+    /// # Panics
+    /// If the op is another.
+    pub fn movement(&self, op: OpId) -> &Movement {
+        self.moves.movement(op).expect("scheduled: an op that moves elements")
+    }
+
+    /// For every slot of a `reshape`'s result its operand's slot; `None` where threads exchange elements.
+    pub fn reshape(&self, op: OpId) -> Option<&[u64]> {
+        self.moves.reshape(op)
+    }
+
+    /// How the threads of a `reduce` join elements.
+    ///
+    /// # Panics
+    /// If the op is another.
+    pub fn reduction(&self, data: &OpData) -> Reduction<'_> {
+        self.laid_out.reduction(data)
+    }
+
+    /// The order in which blocks share the places of the grid; `None` where each has one.
+    pub fn order(&self) -> Option<&TileOrder<Dim>> {
+        self.order.as_ref()
+    }
+
+    /// How the elements of a tile lie in the threads.
+    ///
+    /// # Panics
+    /// If the value isn't a tile, or lies in a ring.
+    pub fn distribution(&self, tile: ValueId) -> &Distribution {
+        self.laid_out.distributions.get(&tile).expect("scheduled: a tile in threads has a distribution")
+    }
+
+    /// The format of a value.
+    pub fn dtype(&self, value: ValueId) -> DType {
+        dtype_of(self, value)
+    }
+
+    /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.
+    pub fn product(&self, op: OpId) -> Option<&Product> {
+        self.laid_out.products.get(&op)
+    }
+
+    /// The tensors of which boxes are copied, in the order of the kernel's parameters for them.
+    pub fn tensor_maps(&self) -> &[TensorMap] {
+        self.pipelines.maps()
+    }
+
+    /// What a person should know of it.
+    pub fn remarks(&self) -> &[Remark] {
+        &self.remarks
+    }
+
+    /// How the elements of a `convert_layout` get where they are wanted.
+    ///
+    /// # Panics
+    /// If the op is another.
+    pub fn way(&self, op: OpId) -> &Way {
+        self.laid_out.ways.get(&op).expect("scheduled: every conversion has a way")
+    }
+
+    /// The product that reads what a `convert_layout` leaves in shared memory; `None` where registers get it at once.
+    pub fn staged_for(&self, op: OpId) -> Option<OpId> {
+        self.laid_out.staged.get(&op).copied()
+    }
+
+    /// How an op that loads or stores a tile reaches memory.
+    ///
+    /// # Panics
+    /// If the op isn't a load or store of a partition view.
+    pub fn access(&self, op: OpId) -> &Access {
+        self.laid_out.accesses.get(&op).expect("scheduled: every load and store has an access")
+    }
+}

@@ -1,0 +1,102 @@
+//! Shared memory through which the threads of a block give each other elements: where each op's buffers lie.
+//!
+//! An op that moves elements between threads writes buffers, waits, and reads them; only what is staged for a product
+//! outlives its op, until the product, and the stages that a loop's tiles are copied to are the loop's. So buffers are
+//! handed out round a ring ([`ring`]), and memory that was read since the last barrier must not be written before the
+//! next one ([`super::barriers`]): with a ring a following op usually writes elsewhere and needs no barrier of its own
+//! for that.
+
+mod requests;
+mod ring;
+
+use super::Parts;
+use crate::dtype::DType;
+use crate::kernel::OpId;
+use requests::Request;
+use ring::Ring;
+use std::collections::HashMap;
+
+/// What buffers begin at a multiple of, in bytes: all banks.
+pub const SCRATCH_ALIGNMENT: u64 = 128;
+
+/// The ring is at least this large where the kernel's largest op needs less: room for two small ops.
+const SMALL_RING: u64 = 8 * 1024;
+
+/// A buffer of elements of one format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer {
+    /// Bytes from the start of shared memory.
+    pub offset: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The format of its elements, in their storage type.
+    pub dtype: DType,
+}
+
+impl Buffer {
+    /// Whether two buffers have bytes in common.
+    pub fn overlaps(&self, other: &Buffer) -> bool {
+        self.offset < other.offset + other.bytes && other.offset < self.offset + self.bytes
+    }
+}
+
+/// Every op's buffers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scratch {
+    buffers: HashMap<OpId, Vec<Buffer>>,
+    bytes: u64,
+    largest: Option<OpId>,
+}
+
+impl Scratch {
+    /// Hands out buffers behind the rings of pipelines, in a block that may have so much shared memory.
+    pub(super) fn of(parts: &Parts<'_>, available: u64) -> Scratch {
+        let base = parts.pipelines.bytes().next_multiple_of(SCRATCH_ALIGNMENT);
+        let ops = parts.kernel().walk();
+        let positions: HashMap<OpId, usize> = ops.iter().enumerate().map(|(i, &op)| (op, i)).collect();
+        let all: Vec<(OpId, Vec<Request>)> = ops.iter().map(|&op| (op, parts.requests(op))).collect();
+        let total = |requests: &[Request]| requests.iter().map(|request| request.bytes()).sum::<u64>();
+        let largest = all.iter().map(|(_, requests)| total(requests)).max().unwrap_or(0);
+        let mut ring = Ring::of(largest.max(SMALL_RING.min(available)));
+        let mut scratch = Scratch { bytes: base, ..Scratch::default() };
+        for (position, (op, requests)) in all.iter().enumerate().filter(|(_, (_, all))| !all.is_empty()) {
+            let bytes = total(requests);
+            let mut offset = base + ring.place(bytes, position..=positions[&last_reader(parts, *op)]);
+            if scratch.bytes < offset + bytes {
+                (scratch.bytes, scratch.largest) = (offset + bytes, Some(*op));
+            }
+            for request in requests {
+                let buffer = Buffer { offset, bytes: request.bytes(), dtype: request.dtype };
+                offset += buffer.bytes;
+                scratch.buffers.entry(*op).or_default().push(buffer);
+            }
+        }
+        scratch
+    }
+
+    /// The op's buffers, in the order of its requests.
+    pub(super) fn buffers(&self, op: OpId) -> &[Buffer] {
+        self.buffers.get(&op).map_or(&[], Vec::as_slice)
+    }
+
+    /// Shared memory of a block, rings among it, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The op whose buffers end last.
+    pub(super) fn largest(&self) -> Option<OpId> {
+        self.largest
+    }
+}
+
+/// The last op that reads an op's buffers.
+fn last_reader(parts: &Parts<'_>, op: OpId) -> OpId {
+    let kernel = parts.kernel();
+    match parts.copies.of_loop(op) {
+        Some(_) => {
+            *kernel.walk_in(kernel.op(op).regions[0]).last().expect("verified: a loop's region yields")
+        }
+        None => parts.laid_out.staged.get(&op).copied().unwrap_or(op),
+    }
+}

@@ -1,0 +1,110 @@
+//! The buffers that each op asks for: the table of what goes through shared memory.
+
+use super::super::{Parts, Way};
+use super::SCRATCH_ALIGNMENT;
+use crate::dtype::DType;
+use crate::kernel::{OpData, OpId, ValueId};
+use crate::log::Site;
+use crate::ops::Op;
+
+/// A buffer that an op asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) dtype: DType,
+    pub(super) elements: u64,
+}
+
+impl Request {
+    pub(super) fn bytes(self) -> u64 {
+        (self.elements * self.dtype.bytes() as u64).next_multiple_of(SCRATCH_ALIGNMENT)
+    }
+}
+
+impl Parts<'_> {
+    /// The buffers that an op needs, in the order in which its emitter has them.
+    pub(super) fn requests(&self, op: OpId) -> Vec<Request> {
+        let data = self.kernel().op(op);
+        match &data.op {
+            _ if self.pipelines.replace(data) || self.copies.replace(op) => Vec::new(),
+            Op::For => self.stages(op),
+            Op::ConvertLayout => self.converted(op, data),
+            Op::Reshape(_) if self.moves.reshape(op).is_some() => Vec::new(),
+            Op::Reshape(_) | Op::Item => self.varying(data.operands[0]),
+            Op::Reduce { .. } => self.joined_by_warps(data),
+            Op::Mma if self.laid_out.products.contains_key(&op) => Vec::new(),
+            Op::Mma => self.tiles(&data.operands[..2]),
+            Op::ReduceWith { .. } | Op::ScanWith { .. } => {
+                self.tiles(&data.operands[..data.operands.len() / 2])
+            }
+            Op::Scan { .. } | Op::Histogram(_) | Op::Gather { .. } => self.tiles(&data.operands[..1]),
+            Op::Scatter { .. } => self.tiles(&data.operands[1..]),
+            Op::Sort { .. } => [self.tiles(&data.operands), self.tiles(&data.results)].concat(),
+            Op::Print { .. } | Op::Assert { .. } => self.told(data),
+            Op::Atomic(atomic) if atomic.kind.has_result() => self.shared_results(data),
+            _ => self.moved(op, data),
+        }
+    }
+
+    fn tile(&self, tile: ValueId) -> Request {
+        let elements = self.laid_out.distributions[&tile].shape().iter().product();
+        Request { dtype: self.laid_out.dtype(tile), elements }
+    }
+
+    fn tiles(&self, tiles: &[ValueId]) -> Vec<Request> {
+        tiles.iter().map(|&tile| self.tile(tile)).collect()
+    }
+
+    /// A tile, unless all its elements are one value.
+    fn varying(&self, tile: ValueId) -> Vec<Request> {
+        if self.uniform.contains(&tile) { Vec::new() } else { vec![self.tile(tile)] }
+    }
+
+    fn converted(&self, op: OpId, data: &OpData) -> Vec<Request> {
+        match self.laid_out.ways[&op] {
+            _ if self.uniform.contains(&data.operands[0]) => Vec::new(),
+            Way::Renamed(_) => Vec::new(),
+            Way::Swizzled(_) | Way::RowMajor => self.tiles(&data.results),
+            Way::InRounds { bytes } => {
+                let dtype = self.laid_out.dtype(data.results[0]);
+                vec![Request { dtype, elements: bytes / dtype.bytes() as u64 }]
+            }
+        }
+    }
+
+    /// A partial result of each warp along the axis.
+    fn joined_by_warps(&self, data: &OpData) -> Vec<Request> {
+        let reduction = self.laid_out.reduction(data);
+        let elements = reduction.exchanged();
+        if elements == 0 { Vec::new() } else { vec![Request { dtype: reduction.dtype, elements }] }
+    }
+
+    fn moved(&self, op: OpId, data: &OpData) -> Vec<Request> {
+        let Some(movement) = self.moves.movement(op) else { return Vec::new() };
+        let exchanged = (0..data.operands.len()).filter(|&operand| movement.is_exchanged(operand));
+        exchanged.flat_map(|operand| self.varying(data.operands[operand])).collect()
+    }
+
+    /// What one thread found, where others hold copies of the element.
+    fn shared_results(&self, data: &OpData) -> Vec<Request> {
+        let copied = |result: &&ValueId| self.laid_out.distributions[*result].copies() != 0;
+        data.results.iter().filter(copied).map(|&result| self.tile(result)).collect()
+    }
+
+    /// The record's place, and for a tile as condition the first position that is false in each thread.
+    fn told(&self, data: &OpData) -> Vec<Request> {
+        let site = Site::of(&self.laid_out.instance, data).expect("the op says something");
+        let condition = data.operands.first().filter(|_| site.condition.is_some());
+        let differs =
+            |value| self.laid_out.distributions.contains_key(value) && !self.uniform.contains(value);
+        let positions = condition
+            .is_some_and(differs)
+            .then_some(Request { dtype: DType::U32, elements: self.threads.count() });
+        [Request { dtype: DType::U64, elements: 1 }].into_iter().chain(positions).collect()
+    }
+
+    /// All stages of the tiles that are copied ahead.
+    fn stages(&self, op: OpId) -> Vec<Request> {
+        let copied = self.copies.of_loop(op);
+        copied.map(|copied| Request { dtype: DType::U8, elements: copied.bytes() }).into_iter().collect()
+    }
+}
