@@ -223,3 +223,6 @@ fn code_object(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Err
     let object = machine.emit(kernel, &ir.module, FileType::Object)?;
     hsaco::link(kernel, &object).map(Code::Hsaco)
 }
+
+#[cfg(test)]
+mod tests;

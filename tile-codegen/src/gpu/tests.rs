@@ -1,0 +1,76 @@
+//! The instructions that kernels become on AMD's GPUs, in LLVM's text.
+
+use super::{Module, Places};
+use inkwell::context::Context;
+use inkwell::targets::FileType;
+use std::collections::HashMap;
+use tile_ir::{Binding, TargetDesc, passes, specialize, text, verify};
+
+/// How often each instruction stands in the code of a kernel.
+struct Instructions(HashMap<String, usize>);
+
+impl Instructions {
+    fn of(source: &str, constants: &[(&str, usize)], target: &str) -> Instructions {
+        let bindings: Vec<_> =
+            constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
+        let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &bindings).unwrap();
+        let instance = passes::optimize(instance);
+        let (context, target) = (Context::create(), TargetDesc::named(target).unwrap());
+        let module = Module::of(&context, &instance, target, "kernel", None, Places::Unknown).unwrap();
+        module.machine.optimize("kernel", &module.ir.module).unwrap();
+        let text = module.machine.emit("kernel", &module.ir.module, FileType::Assembly).unwrap();
+        let mut counts = HashMap::new();
+        for line in String::from_utf8(text).unwrap().lines() {
+            let Some(instruction) = line.strip_prefix('\t').filter(|line| !line.starts_with(['.', ';']))
+            else {
+                continue;
+            };
+            let name = instruction.split_whitespace().next().unwrap_or_default();
+            *counts.entry(name.to_owned()).or_insert(0) += 1;
+        }
+        Instructions(counts)
+    }
+
+    /// How many instructions begin with one of these.
+    fn count(&self, starts: &[&str]) -> usize {
+        let begins = |name: &str| starts.iter().any(|start| name.starts_with(start));
+        self.0.iter().filter(|(name, _)| begins(name)).map(|(_, count)| count).sum()
+    }
+}
+
+/// `c = a·b` in tiles that are whole.
+fn matmul(format: &str) -> String {
+    format!(
+        "kernel @matmul<BM, BN, BK>(%a: tensor<m x k x {format}>, %b: tensor<k x n x {format}>, %c: mut tensor<m x n x f32>) where \"whole\": rem(m, BM) eq 0, \"whole\": rem(n, BN) eq 0, \"whole\": rem(k, BK) eq 0 {{
+  %va = partition %a [BM, BK] : partition<m x k x {format}, [BM, BK]>
+  %vb = partition %b [BK, BN] : partition<k x n x {format}, [BK, BN]>
+  %vc = partition %c [BM, BN] : mut partition<m x n x f32, [BM, BN]>
+  %i, %j = block_index %vc : index, index
+  %z = constant 0.0 : f32
+  %zo = constant 0.0 : {format}
+  %zero = splat %z : tile<BM x BN x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, BK) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<BM x BN x f32> {{
+    %ta = load_masked %va[%i, %p] pad %zo : tile<BM x BK x {format}>
+    %tb = load_masked %vb[%p, %j] pad %zo : tile<BK x BN x {format}>
+    %next = mma %ta, %tb, %acc : tile<BM x BN x f32>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+"
+    )
+}
+
+const SQUARE: [(&str, usize); 3] = [("BM", 128), ("BN", 128), ("BK", 64)];
+
+/// A lane has four neighbours along the rows of a product, on gfx12 eight.
+#[test]
+fn sums_are_stored_in_vectors() {
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1201"] {
+        let code = Instructions::of(&matmul("bf16"), &SQUARE, target);
+        let wide = code.count(&["global_store_dwordx4", "global_store_b128"]);
+        assert_eq!((wide, code.count(&["global_store"])), (16, 16), "{target}");
+    }
+}

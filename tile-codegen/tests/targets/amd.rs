@@ -1,0 +1,49 @@
+//! Kernels on simulated threads of every AMD GPU, whose matrix instructions, waves and ways between lanes differ, against
+//! the evaluator.
+
+use crate::budgets;
+use crate::kernels::matmul;
+use crate::support::{close, instance, run_simt_as, sample};
+use tile_ir::{Array, DType, Instance, interp};
+
+const TARGETS: [&str; 5] = ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"];
+
+/// Runs on every AMD GPU with the usual number of threads.
+fn agree(instance: &Instance, arguments: &[Array], tolerance: f64) {
+    let mut expected = arguments.to_vec();
+    interp::run(instance, &mut expected).unwrap();
+    for target in TARGETS {
+        let found = run_simt_as(target, instance, arguments, None);
+        for (which, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            close(found, expected, tolerance, &format!("argument {which} of {} on {target}", instance.name));
+        }
+    }
+}
+
+fn product(format: DType, sum: DType, [m, n, k]: [usize; 3]) -> [Array; 3] {
+    [sample(format, &[m, k], 1), sample(format, &[k, n], 2), sample(sum, &[m, n], 3)]
+}
+
+/// Sums of small multiples of 1/64 are exact in any order.
+#[test]
+fn products_of_matrix_instructions() {
+    for format in [DType::BF16, DType::F16, DType::F32] {
+        for tile in [[64, 64, 32], [64, 128, 64], [16, 32, 32]] {
+            let [bm, bn, bk] = tile;
+            let kernel = budgets::instance("gemm", Some(format), &[("BM", bm), ("BN", bn), ("BK", bk)]);
+            agree(&kernel, &product(format, DType::F32, [2 * bm, bn, 3 * bk]), 0.0);
+        }
+    }
+    let kernel = instance(&matmul("i8", "i32"), &[("BM", 64), ("BN", 32), ("BK", 32)]);
+    agree(&kernel, &product(DType::I8, DType::I32, [70, 41, 50]), 0.0);
+    let kernel = instance(&matmul("bf16", "f32"), &[("BM", 32), ("BN", 64), ("BK", 32)]);
+    agree(&kernel, &product(DType::BF16, DType::F32, [33, 70, 47]), 0.0);
+}
+
+#[test]
+fn a_product_of_what_follows_a_product() {
+    let inputs = [1, 2, 3, 4].map(|seed| sample(DType::BF16, &[1, 256, 128], seed));
+    for constants in [[("BM", 64), ("BN", 32)], [("BM", 128), ("BN", 64)]] {
+        agree(&budgets::instance("attention", None, &constants), &inputs, 1.0 / 64.0);
+    }
+}
