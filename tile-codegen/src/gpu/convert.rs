@@ -3,7 +3,7 @@
 //! How is the schedule's to say ([`Way`]). What goes through shared memory is written in groups of neighbours, and read
 //! in groups after a barrier: at once, or part by part by the product that it is staged for.
 
-use super::coordinates::{Coordinate, Linear, Mapping};
+use super::coordinates::{Coordinate, Linear};
 use super::exchange;
 use super::fragment::Fragment;
 use super::region::Emitter;
@@ -148,19 +148,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) -> Buffer {
         let (buffer, mapping) = (self.plan.buffers(op)[0], self.mapping(tile));
         self.reserve(&[buffer]);
-        self.where_it_holds(mapping.is_owner(), || self.write_swizzled(buffer, source, &mapping, swizzled));
+        self.where_it_holds(mapping.is_owner(), || self.write_swizzled(buffer, source, swizzled));
         buffer
     }
 
-    fn write_swizzled(
-        &self,
-        buffer: Buffer,
-        source: &Fragment<'c>,
-        mapping: &Mapping<'c>,
-        swizzled: &Swizzled,
-    ) {
-        for (slot, place) in self.swizzled_places(mapping.distribution(), swizzled, swizzled.write) {
-            let values: Vec<Value<'c>> = (slot..slot + swizzled.write).map(|slot| source.get(slot)).collect();
+    fn write_swizzled(&self, buffer: Buffer, source: &Fragment<'c>, swizzled: &Swizzled) {
+        for (slot, place) in self.swizzled_places(swizzled.written(), swizzled, swizzled.write) {
+            let slots = (slot..slot + swizzled.write).map(|slot| swizzled.source_slot(slot));
+            let values: Vec<Value<'c>> = slots.map(|slot| source.get(slot)).collect();
             self.ir.store_group(self.shared_place(buffer, place), buffer.dtype, &values);
         }
     }

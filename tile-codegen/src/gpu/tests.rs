@@ -74,3 +74,15 @@ fn sums_are_stored_in_vectors() {
         assert_eq!((wide, code.count(&["global_store"])), (16, 16), "{target}");
     }
 }
+
+/// The right factor has its neighbours along rows, a lane's elements are neighbours along columns: no element goes to
+/// shared memory or comes from there alone.
+#[test]
+fn transposed_factors_are_read_in_vectors() {
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"] {
+        let code = Instructions::of(&matmul("bf16"), &SQUARE, target);
+        let alone = ["ds_read_u16", "ds_load_u16", "ds_write_b16", "ds_store_b16"];
+        assert_eq!(code.count(&alone), 0, "{target}");
+        assert_eq!(code.count(&["ds_write", "ds_store"]), 12, "{target}");
+    }
+}

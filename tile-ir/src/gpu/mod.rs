@@ -274,9 +274,10 @@ impl LaidOut {
     fn of(instance: Instance, target: &TargetDesc, threads: Threads, pipelines: &Pipelines) -> LaidOut {
         let (accesses, products) =
             (accesses(&instance), products::products(&instance, target, threads, pipelines));
+        let runs = layouts::runs(&instance, (threads, target), &accesses, &products, pipelines);
         let mut distributions = HashMap::new();
         let instance = instance.rewrite("layouts", |kernel| {
-            distributions = Layouts::assign(kernel, threads, (&accesses, &products, pipelines));
+            distributions = Layouts::assign(kernel, threads, (&accesses, &runs), (&products, pipelines));
         });
         let ways = ways::ways(&instance, &distributions, target);
         let staged = ways::staged(&instance, &ways, &products);
