@@ -156,7 +156,7 @@ impl<'c> Ir<'c> {
     }
 
     /// A vector of elements of this type.
-    fn vector(&self, values: &[Value<'c>], element: BasicTypeEnum<'c>) -> VectorValue<'c> {
+    pub(super) fn vector(&self, values: &[Value<'c>], element: BasicTypeEnum<'c>) -> VectorValue<'c> {
         let ty = self.vector_type(element, values.len() as u32).into_vector_type();
         let insert = |vector: VectorValue<'c>, (i, &value): (usize, &BasicValueEnum<'c>)| {
             let index = self.context.i32_type().const_int(i as u64, false);

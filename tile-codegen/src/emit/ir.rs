@@ -34,8 +34,8 @@ pub(crate) struct Features {
     pub(crate) pair_rounding: Option<PairRounding>,
 }
 
-/// Instructions that round two f32 to a narrower format, to nearest even: intrinsics that give the first operand in the
-/// upper half of a word.
+/// Instructions that round two f32 to a narrower format, to nearest even: intrinsics or declarations that give the first
+/// operand in the upper half of a word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairRounding {
     pub(crate) f16: &'static str,

@@ -32,6 +32,7 @@ mod region;
 mod registers;
 mod ring;
 mod roles;
+mod rounding;
 mod shared;
 mod tensor_store;
 mod warpgroup;
@@ -122,7 +123,7 @@ impl<'c> Module<'c> {
         let (scheduled, plan) = planned(instance, target, threads)?;
         let backend = backend(target.family);
         let machine = (backend.machine)(target.name)?;
-        let ir = Ir::new(context, &instance.name, backend.features);
+        let ir = Ir::new(context, &instance.name, backend.features.of_target(target));
         machine.prepare(&ir.module);
         emit(&ir, &scheduled, (&backend.device, target), symbol, &plan, places);
         let (threads, shared_bytes) = (scheduled.block_threads() as u32, plan.bytes());
@@ -220,6 +221,7 @@ fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
 }
 
 fn code_object(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
+    rounding::expand(ir);
     let object = machine.emit(kernel, &ir.module, FileType::Object)?;
     hsaco::link(kernel, &object).map(Code::Hsaco)
 }

@@ -1,6 +1,6 @@
 //! The instructions that kernels become on AMD's GPUs, in LLVM's text.
 
-use super::{Module, Places};
+use super::{Module, Places, rounding};
 use inkwell::context::Context;
 use inkwell::targets::FileType;
 use std::collections::HashMap;
@@ -18,6 +18,7 @@ impl Instructions {
         let (context, target) = (Context::create(), TargetDesc::named(target).unwrap());
         let module = Module::of(&context, &instance, target, "kernel", None, Places::Unknown).unwrap();
         module.machine.optimize("kernel", &module.ir.module).unwrap();
+        rounding::expand(&module.ir);
         let text = module.machine.emit("kernel", &module.ir.module, FileType::Assembly).unwrap();
         let mut counts = HashMap::new();
         for line in String::from_utf8(text).unwrap().lines() {
@@ -84,5 +85,30 @@ fn transposed_factors_are_read_in_vectors() {
         let alone = ["ds_read_u16", "ds_load_u16", "ds_write_b16", "ds_store_b16"];
         assert_eq!(code.count(&alone), 0, "{target}");
         assert_eq!(code.count(&["ds_write", "ds_store"]), 12, "{target}");
+    }
+}
+
+/// A tile of f32 cast to another format.
+fn narrow(format: &str) -> String {
+    format!(
+        "kernel @narrow<B>(%x: tensor<n x B x f32>, %y: mut tensor<n x B x {format}>) {{
+  %vx = partition %x [1, B] : partition<n x B x f32, [1, B]>
+  %vy = partition %y [1, B] : mut partition<n x B x {format}, [1, B]>
+  %i, %j = block_index %vy : index, index
+  %a = load %vx[%i, %j] : tile<1 x B x f32>
+  %r = cast %a : tile<1 x B x {format}>
+  store %vy, %r
+}}
+"
+    )
+}
+
+/// Eight elements a thread.
+#[test]
+fn pairs_are_rounded_together() {
+    for (format, instruction) in [("bf16", "v_cvt_pk_bf16_f32"), ("f16", "v_cvt_pk_f16_f32")] {
+        let code = Instructions::of(&narrow(format), &[("B", 1024)], "gfx950");
+        assert_eq!(code.count(&[instruction]), 4, "{format}");
+        assert_eq!(code.count(&["v_perm", "v_pack", "v_or"]), 0, "{format}: pairs are words as they are");
     }
 }

@@ -2,8 +2,10 @@
 //! the evaluator.
 
 use crate::budgets;
-use crate::kernels::matmul;
+use crate::kernels::{elementwise, matmul};
 use crate::support::{close, instance, run_simt_as, sample};
+use tile_ir::array::Elements;
+use tile_ir::ops::Literal;
 use tile_ir::{Array, DType, Instance, interp};
 
 const TARGETS: [&str; 5] = ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"];
@@ -45,5 +47,37 @@ fn a_product_of_what_follows_a_product() {
     let inputs = [1, 2, 3, 4].map(|seed| sample(DType::BF16, &[1, 256, 128], seed));
     for constants in [[("BM", 64), ("BN", 32)], [("BM", 128), ("BN", 64)]] {
         agree(&budgets::instance("attention", None, &constants), &inputs, 1.0 / 64.0);
+    }
+}
+
+/// f32 at which rounding to bf16 and to f16 is decided, with what comes of them.
+const ROUNDINGS: [(f32, f64, f64); 9] = [
+    (1.003_906_25, 1.0, 1.003_906_25),
+    (1.011_718_75, 1.015_625, 1.011_718_75),
+    (-1.003_906_4, -1.007_812_5, -1.003_906_25),
+    (1.000_488_3, 1.0, 1.0),
+    (65520.0, 65536.0, f64::INFINITY),
+    (f32::MAX, f64::INFINITY, f64::INFINITY),
+    (f32::NEG_INFINITY, f64::NEG_INFINITY, f64::NEG_INFINITY),
+    (f32::NAN, f64::NAN, f64::NAN),
+    (5.960_464_5e-8, 5.960_464_477_539_063e-8, 5.960_464_477_539_063e-8),
+];
+
+#[test]
+fn casts_round_to_nearest_even() {
+    let inputs: Vec<f64> = ROUNDINGS.iter().cycle().take(512).map(|row| f64::from(row.0)).collect();
+    let x = Array::new(DType::F32, vec![512], Elements::Float(inputs));
+    for format in [DType::BF16, DType::F16] {
+        let kernel = instance(&elementwise("f32", format.name(), "cast %a"), &[("B", 512)]);
+        let arguments = [x.clone(), x.clone(), Array::full(format, &[512], Literal::Int(0))];
+        for target in TARGETS {
+            let found = run_simt_as(target, &kernel, &arguments, None).pop().unwrap();
+            for (i, row) in ROUNDINGS.iter().cycle().take(512).enumerate() {
+                let expected = if format == DType::BF16 { row.1 } else { row.2 };
+                let found = found.get_f64(i);
+                let same = found == expected || found.is_nan() && expected.is_nan();
+                assert!(same, "{} to {format} is {found} on {target}, not {expected}", row.0);
+            }
+        }
     }
 }
