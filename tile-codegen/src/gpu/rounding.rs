@@ -1,6 +1,7 @@
 //! Two f32 rounded by one instruction of AMD's. LLVM has no intrinsic for it: it selects the instruction where a pair is
 //! truncated, which the host that runs the same code has no instruction for. So the emitter calls a declaration, which
-//! the executor binds and the last step before the back end replaces.
+//! the executor binds and the first step towards the back end replaces: calls of unknown functions would have LLVM keep
+//! registers for these.
 //!
 //! `tile.round.bf16x2`, `tile.round.f16x2`: (f32, f32) → i32, the first in the upper half, to nearest even (CDNA4 ISA,
 //! `V_CVT_PK_BF16_F32`, `V_CVT_PK_F16_F32`).

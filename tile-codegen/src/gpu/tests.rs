@@ -17,8 +17,8 @@ impl Instructions {
         let instance = passes::optimize(instance);
         let (context, target) = (Context::create(), TargetDesc::named(target).unwrap());
         let module = Module::of(&context, &instance, target, "kernel", None, Places::Unknown).unwrap();
-        module.machine.optimize("kernel", &module.ir.module).unwrap();
         rounding::expand(&module.ir);
+        module.machine.optimize("kernel", &module.ir.module).unwrap();
         let text = module.machine.emit("kernel", &module.ir.module, FileType::Assembly).unwrap();
         let mut counts = HashMap::new();
         for line in String::from_utf8(text).unwrap().lines() {
@@ -30,6 +30,12 @@ impl Instructions {
             *counts.entry(name.to_owned()).or_insert(0) += 1;
         }
         Instructions(counts)
+    }
+
+    /// How many instructions end with one of these.
+    fn ending(&self, ends: &[&str]) -> usize {
+        let matches = |name: &str| ends.iter().any(|end| name.ends_with(end));
+        self.0.iter().filter(|(name, _)| matches(name)).map(|(_, count)| count).sum()
     }
 
     /// How many instructions begin with one of these.
@@ -110,5 +116,34 @@ fn pairs_are_rounded_together() {
         let code = Instructions::of(&narrow(format), &[("B", 1024)], "gfx950");
         assert_eq!(code.count(&[instruction]), 4, "{format}");
         assert_eq!(code.count(&["v_perm", "v_pack", "v_or"]), 0, "{format}: pairs are words as they are");
+    }
+}
+
+/// The sum of every row, of which a block has one.
+const ROWS: &str = "\
+kernel @rows<B>(%x: tensor<m x B x f32>, %y: mut tensor<m x 1 x f32>) {
+  %vx = partition %x [1, B] : partition<m x B x f32, [1, B]>
+  %vy = partition %y [1, 1] : mut partition<m x 1 x f32, [1, 1]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %j] : tile<1 x B x f32>
+  %s = reduce sum %t axis 1 : tile<1 x 1 x f32>
+  store %vy, %s
+}
+";
+
+/// Rows of 16 lanes add by operands of the addition; what lies further apart comes by one instruction.
+#[test]
+fn lanes_add_what_other_lanes_have() {
+    for (target, added, others) in [
+        ("gfx90a", 5, ["ds_swizzle", "ds_bpermute"]),
+        ("gfx942", 5, ["ds_swizzle", "ds_bpermute"]),
+        ("gfx1100", 4, ["v_permlanex16", "ds_bpermute"]),
+        ("gfx1201", 4, ["v_permlanex16", "ds_bpermute"]),
+    ] {
+        let code = Instructions::of(ROWS, &[("B", 1024)], target);
+        let within_rows = code.ending(&["_dpp"]);
+        assert_eq!(within_rows, added, "{target}");
+        let further = others.map(|name| code.count(&[name]));
+        assert_eq!(further, if target.starts_with("gfx9") { [1, 1] } else { [1, 0] }, "{target}");
     }
 }
