@@ -30,6 +30,8 @@ pub(crate) struct Features {
     pub(crate) extrema: bool,
     /// Instructions of f32 that are right but for the last place.
     pub(crate) approximations: Option<Approximations>,
+    /// LLVM puts 16-bit elements into words best where they are elements of vectors, by instructions that permute bytes.
+    pub(crate) half_vectors: bool,
     /// Two f32 are rounded to a narrower format by one instruction.
     pub(crate) pair_rounding: Option<PairRounding>,
 }

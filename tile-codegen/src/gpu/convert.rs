@@ -53,8 +53,8 @@ impl<'a, 'c> Staged<'a, 'c> {
         };
         let row = WIDEST / buffer.dtype.bytes() as u64;
         let places = match &swizzled.read {
-            &Read::Slots(width) => emitter.swizzled_places(to, swizzled, width),
-            Read::Matrices(load) => emitter.swizzled_places(load.rows(), swizzled, row),
+            &Read::Slots(width) => emitter.swizzled_places((to, width), swizzled, buffer.dtype),
+            Read::Matrices(load) => emitter.swizzled_places((load.rows(), row), swizzled, buffer.dtype),
         };
         let places = places.into_iter().map(|(_, place)| place).collect();
         Staged { base, dtype: buffer.dtype, swizzled, places, groups: HashMap::new() }
@@ -65,7 +65,7 @@ impl<'a, 'c> Staged<'a, 'c> {
         let width = self.swizzled.read_width();
         let (read, place) = (&self.swizzled.read, self.places[(slot / width) as usize]);
         let (base, dtype) = (self.base, self.dtype);
-        let read = || emitter.read_group(emitter.place_from(base, dtype, place), dtype, read);
+        let read = || emitter.read_group(emitter.byte_from(base, place), dtype, read);
         let group = self.groups.entry(slot / width).or_insert_with(read);
         group[(slot % width) as usize]
     }
@@ -122,19 +122,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.staged.insert(tile, InShared { buffer, swizzled, stage: Some(stage) });
     }
 
-    /// The places of groups of `width` slots in a swizzled buffer.
+    /// The bytes of a swizzled buffer at which groups of so many slots begin.
     pub(super) fn swizzled_places(
         &self,
-        distribution: &Distribution,
+        (distribution, width): (&Distribution, u64),
         swizzled: &Swizzled,
-        width: u64,
+        dtype: DType,
     ) -> Vec<(u64, Coordinate<'c>)> {
-        let offsets: Vec<u64> =
-            distribution.thread_bits().map(|position| swizzled.offset(position)).collect();
-        let own = Linear::of(self.ir, self.running_thread(), &offsets);
+        let byte = |position: &[u64]| swizzled.offset(position) * dtype.bytes() as u64;
+        let bytes: Vec<u64> = distribution.thread_bits().map(byte).collect();
+        let own = Linear::of(self.ir, self.running_thread(), &bytes);
         let place = |slot| {
             let (_, within) = distribution.slot(slot);
-            (slot, own.at(self.ir, swizzled.offset(&within), 0))
+            (slot, own.at(self.ir, byte(&within), 0))
         };
         (0..distribution.slots()).step_by(width as usize).map(place).collect()
     }
@@ -153,10 +153,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn write_swizzled(&self, buffer: Buffer, source: &Fragment<'c>, swizzled: &Swizzled) {
-        for (slot, place) in self.swizzled_places(swizzled.written(), swizzled, swizzled.write) {
+        for (slot, place) in
+            self.swizzled_places((swizzled.written(), swizzled.write), swizzled, buffer.dtype)
+        {
             let slots = (slot..slot + swizzled.write).map(|slot| swizzled.source_slot(slot));
             let values: Vec<Value<'c>> = slots.map(|slot| source.get(slot)).collect();
-            self.ir.store_group(self.shared_place(buffer, place), buffer.dtype, &values);
+            let address = self.byte_from(self.shared_base(buffer), place);
+            self.ir.store_group(address, buffer.dtype, &values);
         }
     }
 

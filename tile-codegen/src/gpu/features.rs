@@ -23,6 +23,7 @@ pub(crate) const NVPTX: Features = Features {
         reciprocal: "llvm.nvvm.rcp.approx.ftz.f",
         saturated_mul_add: Some("llvm.nvvm.fma.rn.sat.f"),
     }),
+    half_vectors: false,
     pair_rounding: Some(PairRounding { f16: "llvm.nvvm.ff2f16x2.rn", bf16: "llvm.nvvm.ff2bf16x2.rn" }),
 };
 
@@ -37,5 +38,6 @@ pub(crate) const AMDGPU: Features = Features {
         reciprocal: "llvm.amdgcn.rcp",
         saturated_mul_add: None,
     }),
+    half_vectors: true,
     pair_rounding: Some(PairRounding { f16: rounding::F16, bf16: rounding::BF16 }),
 };
