@@ -2,10 +2,10 @@
 //! the evaluator.
 
 use crate::budgets;
-use crate::kernels::{elementwise, matmul};
+use crate::kernels::{elementwise, matmul, reduction};
 use crate::support::{close, instance, run_simt_as, sample};
 use tile_ir::array::Elements;
-use tile_ir::ops::Literal;
+use tile_ir::ops::{Literal, ReduceOp};
 use tile_ir::{Array, DType, Instance, interp};
 
 const TARGETS: [&str; 5] = ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"];
@@ -79,5 +79,33 @@ fn casts_round_to_nearest_even() {
                 assert!(same, "{} to {format} is {found} on {target}, not {expected}", row.0);
             }
         }
+    }
+}
+
+#[test]
+fn reductions_between_lanes() {
+    let formats = [
+        (DType::F32, ReduceOp::Sum, 1e-5),
+        (DType::F32, ReduceOp::Max, 0.0),
+        (DType::BF16, ReduceOp::Min, 0.0),
+        (DType::I64, ReduceOp::Sum, 0.0),
+        (DType::I8, ReduceOp::Max, 0.0),
+    ];
+    for (dtype, op, tolerance) in formats {
+        for (shape, axis) in [([4, 512], 1), ([512, 4], 0), ([2, 16], 1), ([16, 64], 0), ([64, 37], 1)] {
+            let kernel = instance(&reduction(dtype, op, &shape, axis), &[]);
+            let mut result = shape;
+            result[axis] = 1;
+            agree(&kernel, &[sample(dtype, &shape, 4), sample(dtype, &result, 5)], tolerance);
+        }
+    }
+}
+
+/// Grids of any extents: every block has a tile, and every tile a block.
+#[test]
+fn blocks_of_parts_have_all_tiles() {
+    for (m, n) in [(1, 1), (3, 5), (7, 3), (9, 4), (20, 1), (1, 17)] {
+        let kernel = budgets::instance("gemm", Some(DType::F16), &[("BM", 16), ("BN", 16), ("BK", 16)]);
+        agree(&kernel, &product(DType::F16, DType::F32, [16 * m, 16 * n, 16]), 0.0);
     }
 }

@@ -129,6 +129,7 @@ pub struct Scheduled {
     pipelines: Pipelines,
     copies: Copies,
     order: Option<TileOrder<Dim>>,
+    order_in_parts: Option<TileOrder<Dim>>,
     remarks: Vec<Remark>,
 }
 
@@ -168,6 +169,12 @@ impl Scheduled {
     /// The order in which blocks share the places of the grid; `None` where each has one.
     pub fn order(&self) -> Option<&TileOrder<Dim>> {
         self.order.as_ref()
+    }
+
+    /// The order of the places of the grid of which the blocks of a part of the device take successive ones; `None`
+    /// where the block's number is the place's.
+    pub fn order_in_parts(&self) -> Option<&TileOrder<Dim>> {
+        self.order_in_parts.as_ref()
     }
 
     /// How the elements of a tile lie in the threads.
@@ -264,8 +271,9 @@ pub fn schedule_leaving(
         laid_out.products.values().any(|product| store.takes(tile, product))
     });
     let order = share::order(&laid_out.instance, &pipelines);
+    let order_in_parts = share::order_in_parts(&laid_out.instance, target);
     let remarks = remarks(&laid_out.instance, target, &laid_out.products);
-    let scheduled = Scheduled { laid_out, threads, pipelines, copies, order, remarks };
+    let scheduled = Scheduled { laid_out, threads, pipelines, copies, order, order_in_parts, remarks };
     debug_assert_eq!(verify(&scheduled), Ok(()), "{}", print(&scheduled));
     scheduled
 }
