@@ -7,6 +7,8 @@ mod support;
 
 #[path = "targets/accuracy.rs"]
 mod accuracy;
+#[path = "targets/amd.rs"]
+mod amd;
 #[path = "targets/atomics.rs"]
 mod atomics;
 #[path = "targets/budgets.rs"]

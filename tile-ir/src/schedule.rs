@@ -174,6 +174,20 @@ pub fn index_of<A: Arithmetic>(
     index
 }
 
+/// The number of the tile that a block takes, where successive blocks go in turn to `parts` of a device, a power of two:
+/// so that those of one part have successive tiles. A bijection of `0..blocks`.
+pub fn tile_in_part<A: Arithmetic>(
+    a: &A,
+    parts: A::Number,
+    blocks: A::Number,
+    block: A::Number,
+) -> A::Number {
+    let (part, turn) = (a.rem(block, parts), a.div(block, parts));
+    // The first parts have one block more where the blocks aren't a multiple.
+    let before = a.add(a.mul(part, a.div(blocks, parts)), least(a, part, a.rem(blocks, parts)));
+    a.add(before, turn)
+}
+
 fn row_major<A: Arithmetic>(a: &A, extents: &[A::Number], number: A::Number) -> Vec<A::Number> {
     let mut rest = number;
     let mut index = vec![number; extents.len()];

@@ -66,6 +66,7 @@ pub(crate) fn emit<'c>(
         fma: machine.has("fma"),
         extrema: false,
         approximations: None,
+        half_vectors: false,
         pair_rounding: None,
     };
     let ir = Ir::new(context, &instance.name, features);

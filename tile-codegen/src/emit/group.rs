@@ -156,7 +156,7 @@ impl<'c> Ir<'c> {
     }
 
     /// A vector of elements of this type.
-    fn vector(&self, values: &[Value<'c>], element: BasicTypeEnum<'c>) -> VectorValue<'c> {
+    pub(super) fn vector(&self, values: &[Value<'c>], element: BasicTypeEnum<'c>) -> VectorValue<'c> {
         let ty = self.vector_type(element, values.len() as u32).into_vector_type();
         let insert = |vector: VectorValue<'c>, (i, &value): (usize, &BasicValueEnum<'c>)| {
             let index = self.context.i32_type().const_int(i as u64, false);
@@ -188,6 +188,11 @@ impl<'c> Ir<'c> {
 
     fn packed(&self, values: &[Value<'c>], bits: u32) -> Value<'c> {
         let width = WORD.min(bits * values.len() as u32);
+        if self.features.half_vectors && 2 * bits == WORD && values.len() > 1 {
+            let (words, word) = (values.len() as u32 / 2, self.int_type(WORD).into());
+            let ty = if words == 1 { word } else { self.vector_type(word, words) };
+            return self.reinterpret(self.vector(values, self.int_type(bits).into()).into(), ty);
+        }
         let word = |parts: &[Value<'c>]| -> IntValue<'c> {
             let ty = self.int_type(width);
             let shifted = parts.iter().enumerate().map(|(i, part)| {

@@ -30,12 +30,14 @@ pub(crate) struct Features {
     pub(crate) extrema: bool,
     /// Instructions of f32 that are right but for the last place.
     pub(crate) approximations: Option<Approximations>,
+    /// LLVM puts 16-bit elements into words best where they are elements of vectors, by instructions that permute bytes.
+    pub(crate) half_vectors: bool,
     /// Two f32 are rounded to a narrower format by one instruction.
     pub(crate) pair_rounding: Option<PairRounding>,
 }
 
-/// Instructions that round two f32 to a narrower format, to nearest even: intrinsics that give the first operand in the
-/// upper half of a word.
+/// Instructions that round two f32 to a narrower format, to nearest even: intrinsics or declarations that give the first
+/// operand in the upper half of a word.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairRounding {
     pub(crate) f16: &'static str,

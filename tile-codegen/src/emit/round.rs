@@ -4,7 +4,8 @@
 //! LLVM finds that it is the same one.
 
 use super::{Ir, Value};
-use inkwell::values::{FloatValue, IntValue};
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::values::{FloatValue, FunctionValue, IntValue, VectorValue};
 use tile_ir::DType;
 
 impl<'c> Ir<'c> {
@@ -27,10 +28,34 @@ impl<'c> Ir<'c> {
         }
     }
 
-    /// Two f32 rounded to halves of a word.
+    /// Two f32 rounded to halves of a word, by an intrinsic or a declaration.
     pub(super) fn rounded_pair(&self, name: &str, high: FloatValue<'c>, low: FloatValue<'c>) -> IntValue<'c> {
-        let pair = self.intrinsic(name, &[], &[high.into(), low.into()]).expect("a rounding has a result");
+        let operands = [high.into(), low.into()];
+        let pair = if name.starts_with("llvm.") {
+            self.intrinsic(name, &[], &operands)
+        } else {
+            self.call(self.pair_rounding_function(name), &operands)
+        };
+        let pair = pair.expect("a rounding has a result");
         let word = self.builder.build_bit_cast(pair, self.context.i32_type(), "");
         word.expect("a pair has 32 bits").into_int_value()
+    }
+
+    fn pair_rounding_function(&self, name: &str) -> FunctionValue<'c> {
+        self.module.get_function(name).unwrap_or_else(|| {
+            let ty = self.context.i32_type().fn_type(&[self.f32().into(); 2], false);
+            let function = self.module.add_function(name, ty, None);
+            // It computes: calls may be moved, merged and left out.
+            for attribute in ["nounwind", "willreturn", "speculatable", "memory"] {
+                let kind = Attribute::get_named_enum_kind_id(attribute);
+                function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
+            }
+            function
+        })
+    }
+
+    /// A vector of two f32.
+    pub(crate) fn pair_of_floats(&self, low: FloatValue<'c>, high: FloatValue<'c>) -> VectorValue<'c> {
+        self.vector(&[low.into(), high.into()], self.f32().into())
     }
 }

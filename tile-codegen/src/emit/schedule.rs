@@ -2,9 +2,10 @@
 
 use super::Ir;
 use inkwell::IntPredicate;
+use inkwell::types::IntType;
 use inkwell::values::IntValue;
 use tile_ir::Dim;
-use tile_ir::schedule::{Arithmetic, TileOrder, index_of};
+use tile_ir::schedule::{Arithmetic, TileOrder, index_of, tile_in_part};
 
 /// What code knows of the tiles that the blocks of a launch share, i64.
 #[derive(Clone, Copy, Debug)]
@@ -23,50 +24,87 @@ impl<'c> Ir<'c> {
         space: &[IntValue<'c>],
         number: IntValue<'c>,
     ) -> Vec<IntValue<'c>> {
-        let order =
-            order.map(|rows| self.i64(rows.as_const().expect("an instance's tile extents are numbers")));
-        index_of(self, &order, space, number)
+        let numbers = Numbers { ir: self, ty: self.context.i64_type() };
+        index_of(&numbers, &order.map(|rows| numbers.extent(rows)), space, number)
+    }
+
+    /// The index of the tile of a block, of which successive ones go in turn to the parts of a device. A launch has
+    /// fewer than 2³¹ blocks, so that 32 bits suffice.
+    pub(crate) fn tile_in_part(
+        &self,
+        order: &TileOrder<Dim>,
+        space: &[IntValue<'c>],
+        parts: u32,
+        block: IntValue<'c>,
+    ) -> Vec<IntValue<'c>> {
+        let numbers = Numbers { ir: self, ty: self.context.i32_type() };
+        let narrow = |number| self.resize(number, 32, false);
+        let space: Vec<_> = space.iter().map(|&extent| narrow(extent)).collect();
+        let blocks = space.iter().fold(numbers.number(1), |blocks, &extent| self.mul(blocks, extent));
+        let number = tile_in_part(&numbers, numbers.number(parts.into()), blocks, narrow(block));
+        let index = index_of(&numbers, &order.map(|rows| numbers.extent(rows)), &space, number);
+        index.into_iter().map(|place| self.resize(place, 64, false)).collect()
+    }
+
+    /// A number of places, of which a launch has fewer than 2³¹, as one that is known to be small: divisions by it are
+    /// short.
+    pub(crate) fn short(&self, number: IntValue<'c>) -> IntValue<'c> {
+        self.resize(self.resize(number, 32, false), 64, false)
     }
 }
 
-impl<'c> Arithmetic for Ir<'c> {
+/// Numbers of the same width, of which there are constants.
+#[derive(Clone, Copy)]
+struct Numbers<'a, 'c> {
+    ir: &'a Ir<'c>,
+    ty: IntType<'c>,
+}
+
+impl<'c> Numbers<'_, 'c> {
+    fn extent(&self, rows: &Dim) -> IntValue<'c> {
+        let rows = rows.as_const().expect("an instance's tile extents are numbers");
+        self.ty.const_int(rows as u64, true)
+    }
+}
+
+impl<'c> Arithmetic for Numbers<'_, 'c> {
     type Number = IntValue<'c>;
     type Truth = IntValue<'c>;
 
     fn number(&self, value: u64) -> IntValue<'c> {
-        self.context.i64_type().const_int(value, false)
+        self.ty.const_int(value, false)
     }
 
     fn add(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        Ir::add(self, a, b)
+        self.ir.add(a, b)
     }
 
     fn sub(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        Ir::sub(self, a, b)
+        self.ir.sub(a, b)
     }
 
     fn mul(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        Ir::mul(self, a, b)
+        self.ir.mul(a, b)
     }
 
     fn div(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        self.udiv(a, b)
+        self.ir.udiv(a, b)
     }
 
     fn rem(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        self.urem(a, b)
+        self.ir.urem(a, b)
     }
 
     fn below(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        self.icmp(IntPredicate::ULT, a, b)
+        self.ir.icmp(IntPredicate::ULT, a, b)
     }
 
     fn both(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        self.and(a, b)
+        self.ir.and(a, b)
     }
 
     fn choose(&self, condition: IntValue<'c>, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        self.select_int(condition, a, b)
+        self.ir.select_int(condition, a, b)
     }
 
     fn repeat<const N: usize>(
@@ -75,7 +113,7 @@ impl<'c> Arithmetic for Ir<'c> {
         goes_on: impl Fn(&[IntValue<'c>; N]) -> IntValue<'c>,
         step: impl Fn(&[IntValue<'c>; N]) -> [IntValue<'c>; N],
     ) -> [IntValue<'c>; N] {
-        let last = self.while_loop(goes_on(&state), &state.map(Into::into), |state| {
+        let last = self.ir.while_loop(goes_on(&state), &state.map(Into::into), |state| {
             let state = std::array::from_fn(|i| state[i].into_int_value());
             let next = step(&state);
             (goes_on(&next), next.map(Into::into).to_vec())

@@ -3,7 +3,7 @@
 //! How is the schedule's to say ([`Way`]). What goes through shared memory is written in groups of neighbours, and read
 //! in groups after a barrier: at once, or part by part by the product that it is staged for.
 
-use super::coordinates::{Coordinate, Linear, Mapping};
+use super::coordinates::{Coordinate, Linear};
 use super::fragment::Fragment;
 use super::region::Emitter;
 use crate::emit::Value;
@@ -43,8 +43,8 @@ impl<'a, 'c> Staged<'a, 'c> {
         };
         let row = WIDEST / buffer.dtype.bytes() as u64;
         let places = match &swizzled.read {
-            &Read::Slots(width) => emitter.swizzled_places(to, swizzled, width),
-            Read::Matrices(load) => emitter.swizzled_places(load.rows(), swizzled, row),
+            &Read::Slots(width) => emitter.swizzled_places((to, width), swizzled, buffer.dtype),
+            Read::Matrices(load) => emitter.swizzled_places((load.rows(), row), swizzled, buffer.dtype),
         };
         let places = places.into_iter().map(|(_, place)| place).collect();
         Staged { base, dtype: buffer.dtype, swizzled, places, groups: HashMap::new() }
@@ -55,7 +55,7 @@ impl<'a, 'c> Staged<'a, 'c> {
         let width = self.swizzled.read_width();
         let (read, place) = (&self.swizzled.read, self.places[(slot / width) as usize]);
         let (base, dtype) = (self.base, self.dtype);
-        let read = || emitter.read_group(emitter.place_from(base, dtype, place), dtype, read);
+        let read = || emitter.read_group(emitter.byte_from(base, place), dtype, read);
         let group = self.groups.entry(slot / width).or_insert_with(read);
         group[(slot % width) as usize]
     }
@@ -106,19 +106,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.staged.insert(tile, InShared { buffer, swizzled, stage: Some(stage) });
     }
 
-    /// The places of groups of `width` slots in a swizzled buffer.
+    /// The bytes of a swizzled buffer at which groups of so many slots begin.
     pub(super) fn swizzled_places(
         &self,
-        distribution: &Distribution,
+        (distribution, width): (&Distribution, u64),
         swizzled: &Swizzled,
-        width: u64,
+        dtype: DType,
     ) -> Vec<(u64, Coordinate<'c>)> {
-        let offsets: Vec<u64> =
-            distribution.thread_bits().map(|position| swizzled.offset(position)).collect();
-        let own = Linear::of(self.ir, self.running_thread(), &offsets);
+        let byte = |position: &[u64]| swizzled.offset(position) * dtype.bytes() as u64;
+        let bytes: Vec<u64> = distribution.thread_bits().map(byte).collect();
+        let own = Linear::of(self.ir, self.running_thread(), &bytes);
         let place = |slot| {
             let (_, within) = distribution.slot(slot);
-            (slot, own.at(self.ir, swizzled.offset(&within), 0))
+            (slot, own.at(self.ir, byte(&within), 0))
         };
         (0..distribution.slots()).step_by(width as usize).map(place).collect()
     }
@@ -131,20 +131,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         swizzled: &Swizzled,
     ) -> Buffer {
         let (buffer, mapping) = (self.scheduled.buffers(op)[0], self.mapping(tile));
-        self.where_it_holds(mapping.is_owner(), || self.write_swizzled(buffer, source, &mapping, swizzled));
+        self.where_it_holds(mapping.is_owner(), || self.write_swizzled(buffer, source, swizzled));
         buffer
     }
 
-    fn write_swizzled(
-        &self,
-        buffer: Buffer,
-        source: &Fragment<'c>,
-        mapping: &Mapping<'c>,
-        swizzled: &Swizzled,
-    ) {
-        for (slot, place) in self.swizzled_places(mapping.distribution(), swizzled, swizzled.write) {
-            let values: Vec<Value<'c>> = (slot..slot + swizzled.write).map(|slot| source.get(slot)).collect();
-            self.ir.store_group(self.shared_place(buffer, place), buffer.dtype, &values);
+    fn write_swizzled(&self, buffer: Buffer, source: &Fragment<'c>, swizzled: &Swizzled) {
+        for (slot, place) in
+            self.swizzled_places((swizzled.written(), swizzled.write), swizzled, buffer.dtype)
+        {
+            let slots = (slot..slot + swizzled.write).map(|slot| swizzled.source_slot(slot));
+            let values: Vec<Value<'c>> = slots.map(|slot| source.get(slot)).collect();
+            let address = self.byte_from(self.shared_base(buffer), place);
+            self.ir.store_group(address, buffer.dtype, &values);
         }
     }
 

@@ -124,7 +124,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let steps = (0..index.len()).filter(|&axis| index[axis].is_none());
         let step = steps.fold(ir.i64(0), |sum, axis| ir.add(sum, window.tile_step(ir, &sheet, axis)));
         let operand = self.instance.op(copy.convert).operands[0];
-        let places = self.swizzled_places(scheduled.distribution(operand), swizzled, copy.group);
+        let distribution = scheduled.distribution(operand);
+        let places = self.swizzled_places((distribution, copy.group), swizzled, sheet.dtype());
         let is_masked = load.pad.is_some();
         Origin { copy, swizzled, sheet, index, is_masked, mapping, window, first, step, places }
     }
@@ -165,7 +166,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 Some(inside) => ir.and(inside, mask.any),
                 None => mask.any,
             });
-            copy_group(ir, (self.place_from(to, dtype, place), from), bytes, exists);
+            copy_group(ir, (self.byte_from(to, place), from), bytes, exists);
         }
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn expand(ir: &Ir<'_>) -> Result<(), String> {
 }
 
 /// The calls of a function in others.
-fn calls<'c>(
+pub(super) fn calls<'c>(
     functions: &[FunctionValue<'c>],
     callee: FunctionValue<'c>,
 ) -> Vec<(InstructionValue<'c>, CallSiteValue<'c>)> {
@@ -125,8 +125,8 @@ fn replace<'c>(
     instruction.erase_from_basic_block();
 }
 
-fn replace_uses<'c>(instruction: InstructionValue<'c>, result: BasicValueEnum<'c>) {
-    let result = result.as_instruction_value().expect("a call is an instruction");
+pub(super) fn replace_uses<'c>(instruction: InstructionValue<'c>, result: BasicValueEnum<'c>) {
+    let result = result.as_instruction_value().expect("the result isn't a constant");
     instruction.replace_all_uses_with(&result);
 }
 

@@ -2,6 +2,7 @@
 //! how a block synchronises, where shared memory is. No emitter asks for a vendor.
 
 use super::declared::{INACCESSIBLE_MEMORY, PREFETCH_LINE, PREFETCH_RANGE};
+use super::lanes::Shuffle;
 use crate::emit::{Ir, Shared, Value};
 use inkwell::AddressSpace;
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -64,14 +65,6 @@ enum SharedMemory {
     Dynamic,
     /// A variable of the kernel.
     Static,
-}
-
-/// How a lane reads another lane's register.
-enum Shuffle {
-    /// By the bits in which the lanes' numbers differ; the intrinsic takes the mask of the lanes that take part.
-    Butterfly(&'static str),
-    /// By the other lane's number, times 4.
-    Permute(&'static str),
 }
 
 /// How memory is brought into the L2 cache before it is read: instructions of one address, and of an address and a
@@ -148,8 +141,11 @@ pub(super) const NVPTX: Device = Device {
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
-/// AMD GPUs. Their barrier orders execution only.
-pub(super) const AMDGPU: Device = Device {
+/// AMD GPUs whose waves have 32 lanes.
+pub(super) const RDNA: Device = Device { shuffle: Shuffle::Rdna, ..CDNA };
+
+/// AMD GPUs whose waves have 64 lanes. Their barrier orders execution only.
+pub(super) const CDNA: Device = Device {
     calling_convention: 91,
     thread: "llvm.amdgcn.workitem.id.x",
     block: "llvm.amdgcn.workgroup.id.x",
@@ -160,7 +156,7 @@ pub(super) const AMDGPU: Device = Device {
     fence: Some("workgroup"),
     shared: SharedMemory::Static,
     registers: ["v", "s"],
-    shuffle: Shuffle::Permute("llvm.amdgcn.ds.bpermute"),
+    shuffle: Shuffle::Cdna,
     first_lane: Some("llvm.amdgcn.readfirstlane"),
     scopes: [
         ScopeName { name: "workgroup", updates: true },
@@ -409,19 +405,7 @@ impl Device {
         value: Value<'c>,
         distance: u64,
     ) -> Value<'c> {
-        let i32 = |value: u64| ir.context.i32_type().const_int(value, false);
-        let word = |word: IntValue<'c>| match self.shuffle {
-            Shuffle::Butterfly(intrinsic) => {
-                let lanes = if threads < 32 { (1 << threads) - 1 } else { u64::from(u32::MAX) };
-                let operands = [i32(lanes), word, i32(distance), i32(31)].map(Value::from);
-                ir.intrinsic(intrinsic, &[], &operands)
-            }
-            Shuffle::Permute(intrinsic) => {
-                let address = ir.shl(ir.xor(thread, i32(distance)), i32(2));
-                ir.intrinsic(intrinsic, &[], &[address.into(), word.into()])
-            }
-        };
-        let word = |bits| word(bits).expect("a shuffle has a result").into_int_value();
+        let word = |word| self.shuffle.word(ir, (threads, thread), word, distance);
         ir.by_words(value, word)
     }
 

@@ -134,6 +134,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.place_from(self.shared_base(buffer), buffer.dtype, element)
     }
 
+    /// The address of a byte from another on.
+    pub(super) fn byte_from(&self, base: PointerValue<'c>, byte: Coordinate<'c>) -> PointerValue<'c> {
+        self.place_from(base, DType::U8, byte)
+    }
+
     /// The address of an element of a buffer that begins at an address.
     pub(super) fn place_from(
         &self,

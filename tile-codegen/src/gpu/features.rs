@@ -1,6 +1,15 @@
 //! What the instruction sets of GPUs have, by family.
 
+use super::rounding;
 use crate::emit::{Approximations, Features, PairRounding};
+use tile_ir::TargetDesc;
+
+impl Features {
+    /// Those of a family that one of its targets has.
+    pub(super) fn of_target(self, target: &TargetDesc) -> Features {
+        Features { pair_rounding: self.pair_rounding.filter(|_| target.rounds_pairs), ..self }
+    }
+}
 
 /// NVIDIA's. `max` and `min` (PTX ISA, "max"): +0 is larger than −0, NaN is ignored, or propagated with `.NaN`. Errors of
 /// `2ˣ`: PTX ISA, `ex2.approx`, 2 ulp, and 1 ulp of `expf` in the CUDA C++ Programming Guide, which takes it of such
@@ -14,6 +23,7 @@ pub(crate) const NVPTX: Features = Features {
         reciprocal: "llvm.nvvm.rcp.approx.ftz.f",
         saturated_mul_add: Some("llvm.nvvm.fma.rn.sat.f"),
     }),
+    half_vectors: false,
     pair_rounding: Some(PairRounding { f16: "llvm.nvvm.ff2f16x2.rn", bf16: "llvm.nvvm.ff2bf16x2.rn" }),
 };
 
@@ -28,5 +38,6 @@ pub(crate) const AMDGPU: Features = Features {
         reciprocal: "llvm.amdgcn.rcp",
         saturated_mul_add: None,
     }),
-    pair_rounding: None,
+    half_vectors: true,
+    pair_rounding: Some(PairRounding { f16: rounding::F16, bf16: rounding::BF16 }),
 };

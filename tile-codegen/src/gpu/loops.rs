@@ -20,15 +20,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let space = self.instance.grid_space().expect("scheduled: a grid is shared");
         let ir = self.ir;
-        // A launch has fewer than 2³¹ places; divisions by what is known to be small are short.
-        let small = |number| ir.resize(ir.resize(number, 32, false), 64, false);
-        let space: Vec<_> = space.iter().map(|dim| small(self.dim(dim))).collect();
+        let space: Vec<_> = space.iter().map(|dim| ir.short(self.dim(dim))).collect();
         let places = space.iter().fold(ir.i64(1), |places, &extent| ir.mul(places, extent));
         let rings = self.rings();
         let initial = self.ring_values(&rings);
         ir.for_loop((self.first_place, places, blocks), &initial, |number, states| {
             self.set_rings(&rings, states);
-            self.tile_index = ir.tile_index(order, &space, small(number));
+            self.tile_index = ir.tile_index(order, &space, ir.short(number));
             self.block = self.tile_index.clone();
             self.depth += 1;
             self.ops(body);

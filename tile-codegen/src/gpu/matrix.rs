@@ -125,7 +125,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let in_vectors = !matches!(instruction.passing, Passing::Words | Passing::Pairs);
         let sums_type = ir.compute_type(instruction.sum);
-        let mut operands = [a, b].concat();
+        let mut operands = if instruction.exchanged { [b, a].concat() } else { [a, b].concat() };
         if in_vectors {
             operands.push(ir.gathered(sums, instruction.sum, sums_type));
         } else {

@@ -17,6 +17,7 @@ mod fragment;
 mod gather;
 mod hsaco;
 mod item;
+mod lanes;
 mod lines;
 mod loops;
 mod matrix;
@@ -32,6 +33,7 @@ mod region;
 mod registers;
 mod ring;
 mod roles;
+mod rounding;
 mod tensor_store;
 mod warpgroup;
 mod window;
@@ -64,8 +66,8 @@ struct Backend {
     package: fn(&Machine, &str, &Ir<'_>) -> Result<Code, Error>,
 }
 
-fn backend(family: Family) -> Backend {
-    match family {
+fn backend(target: &TargetDesc) -> Backend {
+    match target.family {
         Family::Nvptx => Backend {
             device: dialect::NVPTX,
             features: features::NVPTX,
@@ -73,7 +75,7 @@ fn backend(family: Family) -> Backend {
             package: ptx,
         },
         Family::Amdgpu => Backend {
-            device: dialect::AMDGPU,
+            device: if target.warp == 32 { dialect::RDNA } else { dialect::CDNA },
             features: features::AMDGPU,
             machine: Machine::amdgpu,
             package: code_object,
@@ -121,9 +123,9 @@ impl<'c> Module<'c> {
         places: Places,
     ) -> Result<Module<'c>, Error> {
         let scheduled = fitting(instance, target, threads)?;
-        let backend = backend(target.family);
+        let backend = backend(target);
         let machine = (backend.machine)(target.name)?;
-        let ir = Ir::new(context, &instance.name, backend.features);
+        let ir = Ir::new(context, &instance.name, backend.features.of_target(target));
         machine.prepare(&ir.module);
         emit(&ir, &scheduled, (&backend.device, target), symbol, places);
         let (threads, shared_bytes) = (scheduled.block_threads() as u32, scheduled.shared_bytes());
@@ -180,6 +182,7 @@ pub(crate) fn compile(
 ) -> Result<Artifact, Error> {
     let (context, symbol) = (Context::create(), options.symbol_of(&instance.name));
     let module = Module::of(&context, instance, target, &symbol, None, Places::Unknown)?;
+    rounding::expand(&module.ir);
     module.machine.optimize(&instance.name, &module.ir.module)?;
     let code = (module.backend.package)(&module.machine, &instance.name, &module.ir)?;
     let Module { launch, tensor_maps, .. } = module;
@@ -231,3 +234,6 @@ fn code_object(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Err
     let object = machine.emit(kernel, &ir.module, FileType::Object)?;
     hsaco::link(kernel, &object).map(Code::Hsaco)
 }
+
+#[cfg(test)]
+mod tests;

@@ -82,7 +82,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let abi = KernelAbi::of(instance);
         let sizes: HashMap<_, _> = abi.sizes.iter().cloned().zip(entry.sizes).collect();
         let space: Vec<_> = abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
-        let block = if abi.persistent { vec![entry.block] } else { ir.delinearize(entry.block, &space) };
+        let block = match scheduled.order_in_parts() {
+            Some(order) => ir.tile_in_part(order, &space, target.parts, entry.block),
+            None if abi.persistent => vec![entry.block],
+            None => ir.delinearize(entry.block, &space),
+        };
         let views = instance.walk().into_iter().map(|op| instance.op(op));
         let views = views.filter(|data| matches!(data.op, Op::Partition(_)));
         Emitter {

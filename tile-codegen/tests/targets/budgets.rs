@@ -9,7 +9,7 @@ use tile_ir::{Array, Binding, DType, Instance, interp, specialize};
 const KERNELS: &str = include_str!("../../examples/budgets/kernels.rs");
 
 /// A kernel of the file, with these parameters.
-fn instance(name: &str, format: Option<DType>, constants: &[(&str, usize)]) -> Instance {
+pub(crate) fn instance(name: &str, format: Option<DType>, constants: &[(&str, usize)]) -> Instance {
     let items = syn::parse_file(KERNELS).unwrap().items;
     let functions = items.into_iter().filter_map(|item| match item {
         syn::Item::Fn(function) => Some(function),

@@ -192,7 +192,7 @@ impl Finder<'_> {
     fn staged(&self, convert: OpId) -> Option<&Swizzled> {
         let is_staged = self.laid_out.staged.contains_key(&convert);
         match self.laid_out.ways.get(&convert)? {
-            Way::Swizzled(swizzled) if is_staged => Some(swizzled),
+            Way::Swizzled(swizzled) if is_staged && swizzled.keeps_order() => Some(swizzled),
             _ => None,
         }
     }

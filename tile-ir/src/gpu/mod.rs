@@ -249,6 +249,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
         laid_out.products.values().any(|product| store.takes(tile, product))
     });
     let order = share::order(&laid_out.instance, &pipelines);
+    let order_in_parts = share::order_in_parts(&laid_out.instance, target);
     let moves = Moves::of(&laid_out.instance, &laid_out.distributions);
     let uniform = uniform::uniform(&laid_out, &moves);
     let (scratch, barriers) = {
@@ -266,8 +267,19 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
         (scratch, barriers)
     };
     let remarks = remarks(&laid_out.instance, target, &laid_out.products);
-    let scheduled =
-        Scheduled { laid_out, moves, uniform, threads, pipelines, copies, order, scratch, barriers, remarks };
+    let scheduled = Scheduled {
+        laid_out,
+        moves,
+        uniform,
+        threads,
+        pipelines,
+        copies,
+        order,
+        order_in_parts,
+        scratch,
+        barriers,
+        remarks,
+    };
     debug_assert_eq!(verify(&scheduled), Ok(()), "{}", print(&scheduled));
     scheduled
 }
@@ -276,9 +288,10 @@ impl LaidOut {
     fn of(instance: Instance, target: &TargetDesc, threads: Threads, pipelines: &Pipelines) -> LaidOut {
         let (accesses, products) =
             (accesses(&instance), products::products(&instance, target, threads, pipelines));
+        let runs = layouts::runs(&instance, (threads, target), &accesses, &products, pipelines);
         let mut distributions = HashMap::new();
         let instance = instance.rewrite("layouts", |kernel| {
-            distributions = Layouts::assign(kernel, threads, (&accesses, &products, pipelines));
+            distributions = Layouts::assign(kernel, threads, (&accesses, &runs), (&products, pipelines));
         });
         let ways = ways::ways(&instance, &distributions, target);
         let staged = ways::staged(&instance, &ways, &products);

@@ -76,6 +76,7 @@ impl Product {
         }
         let shape = extents(kernel, data);
         let instruction = *suited(kernel, data, target.matrix).find(|it| cuts(it, shape))?;
+        let instruction = with_rows_in_lanes(instruction, by_rows);
         let warps = shared_by(threads.warps, [shape[0], shape[1]], instruction.shape, by_rows);
         Some(Product { instruction, warps })
     }
@@ -107,6 +108,15 @@ impl Product {
             .collect();
         Distribution::of_fragment(tile, &fragment, &warps).expect("a fragment covers its tile")
     }
+}
+
+/// The instruction with its factors exchanged where a lane then has neighbours along the rows of the result, which it
+/// stores together and mostly reduces alone; or, if what follows goes `by_rows`, more of a row at least.
+fn with_rows_in_lanes(instruction: MatrixInstruction, by_rows: bool) -> MatrixInstruction {
+    let Some(exchanged) = instruction.with_factors_exchanged() else { return instruction };
+    let sums = exchanged.fragment(Operand::Accumulator);
+    let next = sums.columns(Dim::Register).first().map(|&flat| sums.output_coordinate(flat, Dim::Axis(1)));
+    if by_rows || next == Some(1) { exchanged } else { instruction }
 }
 
 /// Those of a target's instructions that are for the formats of an `mma`.

@@ -26,6 +26,7 @@ pub struct Scheduled {
     pub(super) pipelines: Pipelines,
     pub(super) copies: Copies,
     pub(super) order: Option<TileOrder<Dim>>,
+    pub(super) order_in_parts: Option<TileOrder<Dim>>,
     pub(super) scratch: Scratch,
     pub(super) barriers: Barriers,
     pub(super) remarks: Vec<Remark>,
@@ -114,6 +115,12 @@ impl Scheduled {
     /// The order in which blocks share the places of the grid; `None` where each has one.
     pub fn order(&self) -> Option<&TileOrder<Dim>> {
         self.order.as_ref()
+    }
+
+    /// The order of the places of the grid of which the blocks of a part of the device take successive ones; `None`
+    /// where the block's number is the place's.
+    pub fn order_in_parts(&self) -> Option<&TileOrder<Dim>> {
+        self.order_in_parts.as_ref()
     }
 
     /// How the elements of a tile lie in the threads.

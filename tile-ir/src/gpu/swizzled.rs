@@ -25,7 +25,11 @@ const MATRIX_BITS: usize = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Swizzled {
     layout: LinearLayout,
-    /// Neighbouring slots of the source that are written at once.
+    /// The source, its registers in the order in which they are written.
+    written: Distribution,
+    /// For each register bit of [`Self::written`], which one of the source's it is.
+    order: Vec<usize>,
+    /// Neighbouring slots of [`Self::written`] that are written at once.
     pub write: u64,
     /// How the target's slots are read.
     pub read: Read,
@@ -126,16 +130,36 @@ impl Swizzled {
         let most = (WIDEST / dtype.bytes() as u64).ilog2();
         let write = 1 << common(from, &load.rows).min(most);
         let layout = layout_for((from, write), (&load.rows, 1 << most), dtype)?;
-        Some(Swizzled { layout, write, read: Read::Matrices(load) })
+        let order = (0..from.registers().len()).collect();
+        Some(Swizzled { layout, written: from.clone(), order, write, read: Read::Matrices(load) })
     }
 
     fn by_slots(from: &Distribution, to: &Distribution, dtype: DType) -> Option<Swizzled> {
-        // Neighbours that both have in the same order may move together, if the algebra can keep them together.
-        let most = common(from, to).min((WIDEST / dtype.bytes() as u64).ilog2());
-        (0..=most).rev().map(|bits| 1 << bits).find_map(|width| {
-            let layout = layout_for((from, width), (to, width), dtype)?;
-            Some(Swizzled { layout, write: width, read: Read::Slots(width) })
-        })
+        // Neighbours that both have may move together, if the algebra can keep them together.
+        let (written, order) = led_by(from, to)?;
+        let most = common(&written, to).min((WIDEST / dtype.bytes() as u64).ilog2());
+        let (layout, width) = (0..=most).rev().map(|bits| 1 << bits).find_map(|width| {
+            let layout = layout_for((&written, width), (to, width), dtype)?;
+            Some((layout, width))
+        })?;
+        Some(Swizzled { layout, written, order, write: width, read: Read::Slots(width) })
+    }
+
+    /// The distribution that is written, in groups of [`Self::write`] neighbours: the source's, whose registers may
+    /// stand in another order.
+    pub fn written(&self) -> &Distribution {
+        &self.written
+    }
+
+    /// The source's slot that a slot of [`Self::written`] is.
+    pub fn source_slot(&self, slot: u64) -> u64 {
+        let bits = self.order.iter().enumerate();
+        bits.fold(0, |source, (bit, &from)| source | (slot >> bit & 1) << from)
+    }
+
+    /// Whether slots are written in the order in which the source has them.
+    pub fn keeps_order(&self) -> bool {
+        self.order.is_sorted()
     }
 
     /// How many slots of the target one instruction reads.
@@ -163,6 +187,20 @@ impl MatrixLoad {
     pub fn rows(&self) -> &Distribution {
         &self.rows
     }
+}
+
+/// A distribution whose lowest registers are those of another as far as it has them, and which of its own bits they are:
+/// a thread changes the order of what it holds for free, or by instructions that permute bytes.
+fn led_by(from: &Distribution, to: &Distribution) -> Option<(Distribution, Vec<usize>)> {
+    let own = |position: &Vec<u64>| from.registers().iter().position(|other| other == position);
+    let mut order: Vec<usize> = to.registers().iter().map_while(own).collect();
+    let rest: Vec<usize> = (0..from.registers().len()).filter(|bit| !order.contains(bit)).collect();
+    order.extend(rest);
+    let registers: Positions = order.iter().map(|&bit| from.registers()[bit].clone()).collect();
+    let mut lanes: Positions = from.thread_bits().map(<[u64]>::to_vec).collect();
+    let warps = lanes.split_off(from.lane_count().ilog2() as usize);
+    let written = Distribution::new(from.shape(), registers, lanes, warps).ok()?;
+    Some((written, order))
 }
 
 /// How many bits of their registers two distributions have in common, from the lowest on.

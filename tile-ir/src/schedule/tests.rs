@@ -208,3 +208,18 @@ fn launches_say_how_tiles_are_shared() {
     );
     assert!(wrong(Sharing { blocks: None, first_tiles: Some(1) }).contains("`first_tiles` counts"));
 }
+
+#[test]
+fn the_blocks_of_a_part_have_successive_tiles() {
+    for (parts, blocks) in [1, 2, 8].into_iter().flat_map(|parts| (0..100).map(move |blocks| (parts, blocks)))
+    {
+        let tiles: Vec<u64> = (0..blocks).map(|block| tile_in_part(&Plain, parts, blocks, block)).collect();
+        let all: HashSet<u64> = tiles.iter().copied().collect();
+        assert_eq!(all, (0..blocks).collect(), "{blocks} blocks in {parts} parts");
+        for (block, tile) in tiles.iter().enumerate() {
+            if let Some(next) = tiles.get(block + parts as usize) {
+                assert_eq!(tile + 1, *next, "block {block} of {blocks} in {parts} parts");
+            }
+        }
+    }
+}

@@ -3,7 +3,7 @@
 
 use crate::dtype::DType;
 use tile_layout::linear::{
-    LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mma_sync, wgmma_accumulator,
+    Dim, LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mma_sync, wgmma_accumulator,
     wgmma_register_operand, wmma,
 };
 
@@ -65,9 +65,18 @@ pub struct MatrixInstruction {
     pub passing: Passing,
     /// What follows the operands.
     pub trailing: Trailing,
+    /// Whether it is given `bᵀ` as its left factor and `aᵀ` as its right one, which makes the transpose of the result:
+    /// what the manual says of the accumulator's rows then holds of its columns.
+    pub exchanged: bool,
 }
 
 impl MatrixInstruction {
+    /// The same instruction with its factors exchanged, where that is possible: where both are held alike.
+    pub(crate) fn with_factors_exchanged(self) -> Option<MatrixInstruction> {
+        matches!(self.fragments, Fragments::Mfma | Fragments::Wmma(_))
+            .then_some(MatrixInstruction { exchanged: true, ..self })
+    }
+
     /// How an operand lies in the registers and lanes of a warp.
     ///
     /// ```
@@ -82,6 +91,19 @@ impl MatrixInstruction {
     /// If the operand is the right factor of a warpgroup's instruction; or if the table has an instruction whose
     /// fragments aren't known, which a test rules out.
     pub fn fragment(&self, operand: Operand) -> LinearLayout {
+        if !self.exchanged {
+            return self.manual_fragment(operand);
+        }
+        let given_as = match operand {
+            Operand::A => Operand::B,
+            Operand::B => Operand::A,
+            Operand::Accumulator => Operand::Accumulator,
+        };
+        transposed(&self.manual_fragment(given_as))
+    }
+
+    /// The fragment of an operand as the manual numbers them.
+    fn manual_fragment(&self, operand: Operand) -> LinearLayout {
         let bits = self.factor.bits();
         let fragment = match self.fragments {
             Fragments::MmaSync => mma_sync(self.shape, bits, operand),
@@ -97,6 +119,17 @@ impl MatrixInstruction {
     }
 }
 
+/// A fragment of the matrix whose rows are this one's columns.
+fn transposed(fragment: &LinearLayout) -> LinearLayout {
+    let [rows, columns] = [Dim::Axis(0), Dim::Axis(1)];
+    let renamed = fragment
+        .rename_output(rows, Dim::Offset)
+        .and_then(|fragment| fragment.rename_output(columns, rows))
+        .and_then(|fragment| fragment.rename_output(Dim::Offset, columns))
+        .and_then(|fragment| fragment.transpose_outputs(&[rows, columns]));
+    renamed.expect("a fragment has rows and columns")
+}
+
 const fn shape(m: u32, n: u32, k: u32) -> MatrixShape {
     MatrixShape { m, n, k }
 }
@@ -109,13 +142,22 @@ const fn warp_mma(
     passing: Passing,
 ) -> MatrixInstruction {
     let (shape, fragments, trailing) = (shape(16, 8, k), Fragments::MmaSync, Trailing::Nothing);
-    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
+    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing, exchanged: false }
 }
 
 const fn warpgroup_mma(formats: &'static str, factor: DType, sum: DType, k: u32) -> MatrixInstruction {
     let (shape, fragments) = (shape(64, 8, k), Fragments::Wgmma);
     let (passing, trailing) = (Passing::Words, Trailing::Nothing);
-    MatrixInstruction { intrinsic: formats, factor, sum, shape, fragments, passing, trailing }
+    MatrixInstruction {
+        intrinsic: formats,
+        factor,
+        sum,
+        shape,
+        fragments,
+        passing,
+        trailing,
+        exchanged: false,
+    }
 }
 
 const fn matrix_fma(
@@ -125,7 +167,7 @@ const fn matrix_fma(
     passing: Passing,
 ) -> MatrixInstruction {
     let (fragments, trailing) = (Fragments::Mfma, Trailing::Modifiers);
-    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
+    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing, exchanged: false }
 }
 
 const fn wave_mma(
@@ -137,7 +179,7 @@ const fn wave_mma(
     let trailing =
         if matches!(passing, Passing::SignedWords) { Trailing::NoClamp } else { Trailing::Nothing };
     let (shape, fragments) = (shape(16, 16, 16), Fragments::Wmma(generation));
-    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
+    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing, exchanged: false }
 }
 
 use DType::{BF16, F16, F32, I8, I32, U8};
@@ -248,5 +290,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// CDNA3 ISA, "Matrix Arithmetic Instructions": of `V_MFMA_F32_32X32X8`, register `i` of lane `l` has row
+    /// `i / 4 · 8 + l / 32 · 4 + i % 4` and column `l % 32` of what it is given to multiply.
+    #[test]
+    fn exchanged_factors_give_the_transpose() {
+        let instruction = TARGETS.iter().find(|target| target.name == "gfx942").unwrap().matrix[0];
+        let exchanged = instruction.with_factors_exchanged().unwrap();
+        let sums = exchanged.fragment(Operand::Accumulator);
+        for (register, lane) in (0..16).flat_map(|register| (0..64).map(move |lane| (register, lane))) {
+            let (row, column) = (lane % 32, register / 4 * 8 + lane / 32 * 4 + register % 4);
+            let found = sums.apply(&[(Dim::Register, register), (Dim::Lane, lane)]).unwrap();
+            assert_eq!(found, [(Dim::Axis(0), row), (Dim::Axis(1), column)]);
+        }
+        for operand in [Operand::A, Operand::B] {
+            assert_eq!(exchanged.fragment(operand), instruction.fragment(operand));
+        }
+        assert!(TARGETS[1].matrix[0].with_factors_exchanged().is_none());
     }
 }

@@ -37,6 +37,10 @@ pub struct TargetDesc {
     pub matrix_loads: bool,
     /// Whether a thread copies 4, 8 or 16 bytes to shared memory while it goes on.
     pub asynchronous_copies: bool,
+    /// Parts with an L2 cache each, to which successive blocks of a launch go in turn; a power of two.
+    pub parts: u32,
+    /// Whether one instruction rounds two f32 to f16 or to bf16.
+    pub rounds_pairs: bool,
     /// Its matrix instructions; of those that fit, the first is taken.
     pub matrix: &'static [MatrixInstruction],
     /// Those of four warps together, whose factors lie in shared memory, where tiles are copied by tensor maps.
@@ -47,7 +51,8 @@ const KIB: u32 = 1024;
 
 /// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
 /// Capability" (163 KiB on 8.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and RDNA4 ISA
-/// manuals (64 KiB for a work-group) and of CDNA4's (160 KiB).
+/// manuals (64 KiB for a work-group) and of CDNA4's (160 KiB). Parts: AMD's CDNA 3 and CDNA 4 architecture white papers
+/// (eight accelerator complex dies with 4 MB of L2 each, to which the scheduler gives work-groups round-robin).
 pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "cpu",
@@ -58,6 +63,8 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        parts: 1,
+        rounds_pairs: false,
         matrix: &[],
         warpgroup_matrix: &[],
     },
@@ -70,6 +77,8 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: true,
         asynchronous_copies: true,
+        parts: 1,
+        rounds_pairs: true,
         matrix: matrix::AMPERE,
         warpgroup_matrix: &[],
     },
@@ -82,6 +91,8 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: true,
         matrix_loads: true,
         asynchronous_copies: true,
+        parts: 1,
+        rounds_pairs: true,
         matrix: matrix::AMPERE,
         warpgroup_matrix: matrix::HOPPER,
     },
@@ -94,6 +105,8 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: true,
         matrix_loads: true,
         asynchronous_copies: true,
+        parts: 1,
+        rounds_pairs: true,
         matrix: matrix::AMPERE,
         warpgroup_matrix: &[],
     },
@@ -106,6 +119,8 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        parts: 1,
+        rounds_pairs: false,
         matrix: matrix::CDNA2,
         warpgroup_matrix: &[],
     },
@@ -118,6 +133,8 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        parts: 8,
+        rounds_pairs: false,
         matrix: matrix::CDNA3,
         warpgroup_matrix: &[],
     },
@@ -130,6 +147,8 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        parts: 8,
+        rounds_pairs: true,
         matrix: matrix::CDNA4,
         warpgroup_matrix: &[],
     },
@@ -142,6 +161,8 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        parts: 1,
+        rounds_pairs: false,
         matrix: matrix::RDNA3,
         warpgroup_matrix: &[],
     },
@@ -154,6 +175,8 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        parts: 1,
+        rounds_pairs: false,
         matrix: matrix::RDNA4,
         warpgroup_matrix: &[],
     },

@@ -26,6 +26,15 @@ pub(super) fn amd(name: &str) -> Option<Operation> {
     }
 }
 
+/// AMD's instructions of pairs, which are declarations (CDNA4 ISA, `V_CVT_PK_BF16_F32`, `V_CVT_PK_F16_F32`).
+pub(super) fn declared(name: &str) -> Option<Operation> {
+    match name {
+        "tile.round.bf16x2" => give(|call| pair(to_bf16, call)),
+        "tile.round.f16x2" => give(|call| pair(to_f16, call)),
+        _ => None,
+    }
+}
+
 fn float(call: &Call<'_>, operand: usize) -> f32 {
     f32::from_bits(call.number(operand))
 }

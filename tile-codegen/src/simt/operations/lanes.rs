@@ -48,8 +48,34 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
             calls.iter().zip(result).for_each(|(call, word)| call.give_word(0, u64::from(word)));
             Ok(())
         }),
+        "ds.swizzle" => Operation::together(Party::Warp, |_, calls| {
+            for (lane, call) in calls.iter().enumerate() {
+                match swizzled(lane, call.number(1)).map(|from| calls.get(from)) {
+                    Some(Some(source)) => call.give(0, source.bytes(0)),
+                    Some(None) => {
+                        return Err((call.thread, Problem::Misuse("the wave isn't full".to_owned())));
+                    }
+                    None => {
+                        let what = format!("the pattern {:#x} of a swizzle isn't known", call.number(1));
+                        return Err((call.thread, Problem::Misuse(what)));
+                    }
+                }
+            }
+            Ok(())
+        }),
         "mbcnt.lo" => count_bits(warp, 0),
         "mbcnt.hi" => count_bits(warp, 32),
+        _ => None,
+    }
+}
+
+/// The lane that a lane reads by `DS_SWIZZLE_B32`: within 32 lanes the bits of its number are masked, set and flipped, or
+/// lanes of a quad are named. The rotations and the Fourier transforms of newer GPUs aren't modelled.
+fn swizzled(lane: usize, pattern: u32) -> Option<usize> {
+    let five = |shift: u32| (pattern >> shift & 31) as usize;
+    match pattern >> 15 {
+        0 => Some(lane / 32 * 32 + ((lane % 32 & five(0) | five(5)) ^ five(10))),
+        1 if pattern >> 8 == 0x80 => Some(lane / 4 * 4 + (pattern >> (2 * (lane % 4)) & 3) as usize),
         _ => None,
     }
 }

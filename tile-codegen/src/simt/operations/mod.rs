@@ -41,7 +41,7 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| lanes::find(name, gpu)).or_else(|| matrix::amd::find(name, gpu));
     }
-    hints::declared(name).or_else(|| matrix::wgmma::find(name))
+    hints::declared(name).or_else(|| floats::declared(name)).or_else(|| matrix::wgmma::find(name))
 }
 
 /// Whether a name is that of an intrinsic, with or without the types that it is made for.

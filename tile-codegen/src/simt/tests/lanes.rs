@@ -85,6 +85,21 @@ fn permutes_through_shared_memorys_network() {
     assert_eq!(run("ds.permute"), (0..64).map(|lane| x[(lane + 61) % 64]).collect::<Vec<_>>());
 }
 
+/// The manual's examples: neighbours that change places, the first lane of every eight, a mirror, and a quad's order.
+#[test]
+fn swizzles_of_32_lanes() {
+    let x = words(64, 14);
+    let run = |pattern: u32| {
+        wave("gfx942", &format!("call i32 @llvm.amdgcn.ds.swizzle(i32 %x, i32 {pattern})"), &x)
+    };
+    let expected = |from: fn(usize) -> usize| (0..64).map(|lane| x[from(lane)]).collect::<Vec<_>>();
+    assert_eq!(run(0x041f), expected(|lane| lane ^ 1));
+    assert_eq!(run(0x401f), expected(|lane| lane ^ 16));
+    assert_eq!(run(0x0018), expected(|lane| lane / 8 * 8));
+    assert_eq!(run(0x7c1f), expected(|lane| lane / 32 * 32 + 31 - lane % 32));
+    assert_eq!(run(0x80b1), expected(|lane| lane ^ 1));
+}
+
 #[test]
 fn lanes_that_are_named() {
     let x = words(64, 11);

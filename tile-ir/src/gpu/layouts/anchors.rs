@@ -69,9 +69,17 @@ impl Layouts<'_> {
     }
 
     fn blocked(&self, shape: &[u64], order: &[usize]) -> Distribution {
-        let vector = order.first().and_then(|&axis| self.vectors.get(&(shape.to_vec(), axis)));
+        let first = &order[..order.len().min(1)];
+        let key = first.first().map(|&axis| (shape.to_vec(), axis));
+        let vector = key.as_ref().and_then(|key| self.vectors.get(key)).map_or(1, |&vector| vector);
+        let mut deal = Deal::new(shape);
+        let mut registers = deal.take(vector.ilog2(), first);
+        if let Some(&(axis, count)) = key.as_ref().and_then(|key| self.runs.get(key)) {
+            registers.extend(deal.take(count.ilog2(), &[axis]));
+        }
         let Threads { lanes, warps } = self.threads;
-        Distribution::blocked(shape, order, vector.copied().unwrap_or(1), lanes, warps)
+        let (lanes, warps) = (deal.take(lanes.ilog2(), order), deal.take(warps.ilog2(), order));
+        Distribution::new(shape, registers, lanes, warps)
             .expect("extents and threads are powers of two, and there are elements")
     }
 

@@ -11,6 +11,9 @@
 mod anchors;
 mod beside;
 mod demand;
+mod runs;
+
+pub(super) use runs::{Runs, runs};
 
 use super::{Access, Pipelines, Product, Threads, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
@@ -40,6 +43,7 @@ pub(super) struct Layouts<'k> {
     beside: HashMap<OpId, OpId>,
     /// By a tile's extents and the axis along which it is contiguous: neighbours that one instruction may move.
     vectors: HashMap<(Vec<u64>, usize), u64>,
+    runs: &'k Runs,
     found: HashMap<ValueId, Distribution>,
     definitions: HashMap<ValueId, OpId>,
     /// The region of every op, and of every region parameter.
@@ -58,11 +62,8 @@ impl<'k> Layouts<'k> {
     pub(super) fn assign(
         kernel: &'k mut Kernel,
         threads: Threads,
-        (accesses, products, pipelines): (
-            &'k HashMap<OpId, Access>,
-            &'k HashMap<OpId, Product>,
-            &'k Pipelines,
-        ),
+        (accesses, runs): (&'k HashMap<OpId, Access>, &'k Runs),
+        (products, pipelines): (&'k HashMap<OpId, Product>, &'k Pipelines),
     ) -> HashMap<ValueId, Distribution> {
         let sums = beside::sums(kernel, products);
         let mut layouts = Layouts {
@@ -74,6 +75,7 @@ impl<'k> Layouts<'k> {
             accesses,
             products,
             pipelines,
+            runs,
             found: HashMap::new(),
             definitions: HashMap::new(),
             homes: HashMap::new(),

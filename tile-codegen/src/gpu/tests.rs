@@ -1,0 +1,149 @@
+//! The instructions that kernels become on AMD's GPUs, in LLVM's text.
+
+use super::{Module, Places, rounding};
+use inkwell::context::Context;
+use inkwell::targets::FileType;
+use std::collections::HashMap;
+use tile_ir::{Binding, TargetDesc, passes, specialize, text, verify};
+
+/// How often each instruction stands in the code of a kernel.
+struct Instructions(HashMap<String, usize>);
+
+impl Instructions {
+    fn of(source: &str, constants: &[(&str, usize)], target: &str) -> Instructions {
+        let bindings: Vec<_> =
+            constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
+        let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &bindings).unwrap();
+        let instance = passes::optimize(instance);
+        let (context, target) = (Context::create(), TargetDesc::named(target).unwrap());
+        let module = Module::of(&context, &instance, target, "kernel", None, Places::Unknown).unwrap();
+        rounding::expand(&module.ir);
+        module.machine.optimize("kernel", &module.ir.module).unwrap();
+        let text = module.machine.emit("kernel", &module.ir.module, FileType::Assembly).unwrap();
+        let mut counts = HashMap::new();
+        for line in String::from_utf8(text).unwrap().lines() {
+            let Some(instruction) = line.strip_prefix('\t').filter(|line| !line.starts_with(['.', ';']))
+            else {
+                continue;
+            };
+            let name = instruction.split_whitespace().next().unwrap_or_default();
+            *counts.entry(name.to_owned()).or_insert(0) += 1;
+        }
+        Instructions(counts)
+    }
+
+    /// How many instructions end with one of these.
+    fn ending(&self, ends: &[&str]) -> usize {
+        let matches = |name: &str| ends.iter().any(|end| name.ends_with(end));
+        self.0.iter().filter(|(name, _)| matches(name)).map(|(_, count)| count).sum()
+    }
+
+    /// How many instructions begin with one of these.
+    fn count(&self, starts: &[&str]) -> usize {
+        let begins = |name: &str| starts.iter().any(|start| name.starts_with(start));
+        self.0.iter().filter(|(name, _)| begins(name)).map(|(_, count)| count).sum()
+    }
+}
+
+/// `c = a·b` in tiles that are whole.
+fn matmul(format: &str) -> String {
+    format!(
+        "kernel @matmul<BM, BN, BK>(%a: tensor<m x k x {format}>, %b: tensor<k x n x {format}>, %c: mut tensor<m x n x f32>) where \"whole\": rem(m, BM) eq 0, \"whole\": rem(n, BN) eq 0, \"whole\": rem(k, BK) eq 0 {{
+  %va = partition %a [BM, BK] : partition<m x k x {format}, [BM, BK]>
+  %vb = partition %b [BK, BN] : partition<k x n x {format}, [BK, BN]>
+  %vc = partition %c [BM, BN] : mut partition<m x n x f32, [BM, BN]>
+  %i, %j = block_index %vc : index, index
+  %z = constant 0.0 : f32
+  %zo = constant 0.0 : {format}
+  %zero = splat %z : tile<BM x BN x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, BK) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<BM x BN x f32> {{
+    %ta = load_masked %va[%i, %p] pad %zo : tile<BM x BK x {format}>
+    %tb = load_masked %vb[%p, %j] pad %zo : tile<BK x BN x {format}>
+    %next = mma %ta, %tb, %acc : tile<BM x BN x f32>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+"
+    )
+}
+
+const SQUARE: [(&str, usize); 3] = [("BM", 128), ("BN", 128), ("BK", 64)];
+
+/// A lane has four neighbours along the rows of a product, on gfx12 eight.
+#[test]
+fn sums_are_stored_in_vectors() {
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1201"] {
+        let code = Instructions::of(&matmul("bf16"), &SQUARE, target);
+        let wide = code.count(&["global_store_dwordx4", "global_store_b128"]);
+        assert_eq!((wide, code.count(&["global_store"])), (16, 16), "{target}");
+    }
+}
+
+/// The right factor has its neighbours along rows, a lane's elements are neighbours along columns: no element goes to
+/// shared memory or comes from there alone.
+#[test]
+fn transposed_factors_are_read_in_vectors() {
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"] {
+        let code = Instructions::of(&matmul("bf16"), &SQUARE, target);
+        let alone = ["ds_read_u16", "ds_load_u16", "ds_write_b16", "ds_store_b16"];
+        assert_eq!(code.count(&alone), 0, "{target}");
+        assert_eq!(code.count(&["ds_write", "ds_store"]), 12, "{target}");
+    }
+}
+
+/// A tile of f32 cast to another format.
+fn narrow(format: &str) -> String {
+    format!(
+        "kernel @narrow<B>(%x: tensor<n x B x f32>, %y: mut tensor<n x B x {format}>) {{
+  %vx = partition %x [1, B] : partition<n x B x f32, [1, B]>
+  %vy = partition %y [1, B] : mut partition<n x B x {format}, [1, B]>
+  %i, %j = block_index %vy : index, index
+  %a = load %vx[%i, %j] : tile<1 x B x f32>
+  %r = cast %a : tile<1 x B x {format}>
+  store %vy, %r
+}}
+"
+    )
+}
+
+/// Eight elements a thread.
+#[test]
+fn pairs_are_rounded_together() {
+    for (format, instruction) in [("bf16", "v_cvt_pk_bf16_f32"), ("f16", "v_cvt_pk_f16_f32")] {
+        let code = Instructions::of(&narrow(format), &[("B", 1024)], "gfx950");
+        assert_eq!(code.count(&[instruction]), 4, "{format}");
+        assert_eq!(code.count(&["v_perm", "v_pack", "v_or"]), 0, "{format}: pairs are words as they are");
+    }
+}
+
+/// The sum of every row, of which a block has one.
+const ROWS: &str = "\
+kernel @rows<B>(%x: tensor<m x B x f32>, %y: mut tensor<m x 1 x f32>) {
+  %vx = partition %x [1, B] : partition<m x B x f32, [1, B]>
+  %vy = partition %y [1, 1] : mut partition<m x 1 x f32, [1, 1]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %j] : tile<1 x B x f32>
+  %s = reduce sum %t axis 1 : tile<1 x 1 x f32>
+  store %vy, %s
+}
+";
+
+/// Rows of 16 lanes add by operands of the addition; what lies further apart comes by one instruction.
+#[test]
+fn lanes_add_what_other_lanes_have() {
+    for (target, added, others) in [
+        ("gfx90a", 5, ["ds_swizzle", "ds_bpermute"]),
+        ("gfx942", 5, ["ds_swizzle", "ds_bpermute"]),
+        ("gfx1100", 4, ["v_permlanex16", "ds_bpermute"]),
+        ("gfx1201", 4, ["v_permlanex16", "ds_bpermute"]),
+    ] {
+        let code = Instructions::of(ROWS, &[("B", 1024)], target);
+        let within_rows = code.ending(&["_dpp"]);
+        assert_eq!(within_rows, added, "{target}");
+        let further = others.map(|name| code.count(&[name]));
+        assert_eq!(further, if target.starts_with("gfx9") { [1, 1] } else { [1, 0] }, "{target}");
+    }
+}
