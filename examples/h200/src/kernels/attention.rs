@@ -77,7 +77,7 @@ pub(crate) fn causal<const D: usize, const BM: usize, const BN: usize>(
 
 /// Attention of `r` queries that share their keys and values, over one of `p` parts of these: sums of values that are
 /// weighted relative to the part's largest score, the sums of the weights, and the largest scores. A part has `SPAN`
-/// keys. `BM` is 64 for however few queries, because tensor cores take 64 rows.
+/// keys, the last one perhaps fewer. `BM` is 64 for however few queries, because tensor cores take 64 rows.
 #[tile_kernel(where(SPAN % BN == 0), instances(D = 128, BM = 64, BN = 64, SPAN = 1024))]
 pub(crate) fn decode_part<const D: usize, const BM: usize, const BN: usize, const SPAN: usize>(
     q: &Tensor<bf16, h, r, D>,
@@ -100,9 +100,7 @@ pub(crate) fn decode_part<const D: usize, const BM: usize, const BN: usize, cons
     let mut sum = Tile::zeros([BM, 1]);
     let mut acc = Tile::zeros([BM, D]);
     let first = part * (SPAN / BN);
-    let last = first + SPAN / BN;
-    let end = if last < k.tiles(1) { last } else { k.tiles(1) };
-    for j in first..end {
+    for j in first..first + SPAN / BN {
         let key = k.load_masked([head, j, 0]).reshape([BN, D]);
         let value = v.load_masked([head, j, 0]).reshape([BN, D]);
         let scores = mma(query, key.t(), Tile::zeros([BM, BN]));
