@@ -162,8 +162,8 @@ mod tests {
             h200_release(handle);
         }
         let y = &y.as_flattened()[y_first..];
-        for at in 0..rows * columns {
-            assert_eq!(y[at], (at % rows * columns + at / rows) as f32, "element {at}");
+        for (at, &y) in y[..rows * columns].iter().enumerate() {
+            assert_eq!(y, (at % rows * columns + at / rows) as f32, "element {at}");
         }
         assert!(y[rows * columns].is_nan());
     }
