@@ -59,7 +59,7 @@ pub use tile_layout as layout;
 #[doc(hidden)]
 pub use tile_macros::__tile_kernel;
 pub use tile_macros::{TileStruct, kernels, tile_fn, tile_kernel, tile_kernels};
-pub use tile_runtime::{Device, Error, HostTensor, Launch, Result, Tensor, embedded, launch};
+pub use tile_runtime::{Device, Error, HostTensor, Launch, Result, Stream, Tensor, embedded, launch};
 
 /// What a file with kernels imports: `use tile::prelude::*;`.
 pub mod prelude {

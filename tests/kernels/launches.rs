@@ -35,6 +35,45 @@ fn an_empty_output_launches_nothing() {
     assert!(c.to_vec().unwrap().is_empty());
 }
 
+#[test]
+fn a_stream_is_refused_where_there_are_none() {
+    // SAFETY: null is the default stream.
+    let stream = unsafe { tile::Stream::from_raw(std::ptr::null_mut()) };
+    for device in [Device::reference(), Device::cpu()] {
+        let a = Tensor::<bf16>::zeros(&device, [4, 5]).unwrap();
+        let b = Tensor::<bf16>::zeros(&device, [5, 3]).unwrap();
+        let mut c = Tensor::<f32>::zeros(&device, [4, 3]).unwrap();
+        let message = matmul::<4, 4, 4>(&a, &b, &mut c).on_stream(stream).launch().unwrap_err().to_string();
+        assert!(
+            message.contains(&format!("was given a stream, and {} has none", device.name())),
+            "{message}"
+        );
+    }
+}
+
+/// A kernel reads and writes memory that isn't a tensor's own.
+#[test]
+fn foreign_memory_is_read_and_written() {
+    for device in [Device::reference(), Device::cpu()] {
+        let (mut x, mut y) = ([[bf16::ONE; 32]; 2], [[0f32; 16]; 2]);
+        let place = |bytes: *mut u8| bytes.align_offset(16);
+        let (x, y) = (x.as_flattened_mut().as_mut_ptr(), y.as_flattened_mut().as_mut_ptr());
+        // SAFETY: a pointer moves by less than 16 bytes within arrays of 128.
+        let (x, y) = unsafe {
+            (x.byte_add(place(x.cast())).cast::<bf16>(), y.byte_add(place(y.cast())).cast::<f32>())
+        };
+        // SAFETY: from there on the arrays have room for 16 elements, and they outlive the tensors.
+        let (a, mut c) = unsafe {
+            let a = Tensor::<bf16>::from_raw(&device, x as u64, [4, 4]).unwrap();
+            (a, Tensor::<f32>::from_raw(&device, y as u64, [4, 4]).unwrap())
+        };
+        matmul::<4, 4, 4>(&a, &a, &mut c).launch().unwrap();
+        assert_eq!(c.to_vec().unwrap(), [4.0; 16]);
+        // SAFETY: the element lies in the array, which nobody else uses now.
+        assert_eq!(unsafe { y.add(15).read() }, 4.0);
+    }
+}
+
 /// `dbg!` is its argument; on the reference device it prints.
 #[test]
 fn values_can_be_debugged() {

@@ -14,7 +14,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tensor_maps::Encoded;
-use tile_ir::abi::Launch;
 use tile_ir::tensor_map::BoundMap;
 
 /// A GPU and its stream.
@@ -38,6 +37,21 @@ pub(crate) struct Parameters<'p> {
     pub(crate) maps: &'p [BoundMap],
     /// The slot of the log.
     pub(crate) log: Option<u64>,
+}
+
+/// A stream that another library has made, such as PyTorch's current one, for [`crate::Launch::on_stream`].
+#[derive(Clone, Copy, Debug)]
+pub struct Stream(sys::CUstream);
+
+impl Stream {
+    /// The stream with this handle of the driver, a `CUstream` or `cudaStream_t`; null is the default stream.
+    ///
+    /// # Safety
+    /// The handle is that of a stream of the primary context of the GPU on which the launch runs, and the stream is
+    /// there as long as this is used.
+    pub unsafe fn from_raw(handle: *mut c_void) -> Stream {
+        Stream(handle.cast())
+    }
 }
 
 /// A loaded function.
@@ -165,6 +179,24 @@ impl Context {
         self.stream.synchronize().map_err(failed)
     }
 
+    /// [`Context::download`] from an address.
+    pub(crate) fn download_from(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        let failed = |error: DriverError| self.error("copying to the host", &error);
+        self.context.bind_to_thread().map_err(failed)?;
+        self.stream.synchronize().map_err(failed)?;
+        // SAFETY: the context is current; the memory is that of a tensor, whose maker vouches for it.
+        unsafe { result::memcpy_dtoh_sync(bytes, address) }.map_err(failed)
+    }
+
+    /// Waits for everything that was enqueued on a stream, or on the context's own.
+    pub(crate) fn synchronize(&self, stream: Option<Stream>) -> Result<()> {
+        let failed = |error: DriverError| self.error("waiting for the device", &error);
+        self.context.bind_to_thread().map_err(failed)?;
+        let stream = stream.map_or(self.stream.cu_stream(), |Stream(handle)| handle);
+        // SAFETY: the stream is the context's own, or one whose giver vouches for it.
+        unsafe { result::stream::synchronize(stream) }.map_err(failed)
+    }
+
     /// The address of device memory that is read.
     pub(crate) fn address(&self, buffer: &Buffer) -> u64 {
         buffer.slice.device_ptr(&self.stream).0
@@ -175,15 +207,17 @@ impl Context {
         buffer.slice.device_ptr_mut(&self.stream).0
     }
 
-    /// Enqueues a kernel. Gives the time that it took if `timed`, which waits for it.
+    /// Enqueues a kernel, on a stream or on the context's own. Gives the time that it took if `timed`, which waits for
+    /// it.
     pub(crate) fn launch(
         &self,
         code: &PtxCode,
         blocks: usize,
         parameters: &Parameters<'_>,
+        stream: Option<Stream>,
         timed: bool,
     ) -> Result<Duration> {
-        let PtxCode { text, symbol, launch, .. } = code;
+        let PtxCode { symbol, launch, .. } = code;
         let action = || format!("launching `{symbol}`");
         let blocks =
             u32::try_from(blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32).ok_or_else(|| {
@@ -194,7 +228,7 @@ impl Context {
             })?;
         // Every thread that launches needs the context, also where the function is known already.
         self.context.bind_to_thread().map_err(|error| self.error(action(), &error))?;
-        let function = self.function(text, symbol, *launch)?;
+        let function = self.function(code)?;
         let blocks = if launch.shares_grid { blocks.min(function.blocks_at_once) } else { blocks };
         let maps = self.encoded(parameters.maps)?;
         let slots = parameters.slots.iter().map(address_of);
@@ -202,7 +236,7 @@ impl Context {
             slots.chain(maps.iter().map(address_of)).chain(parameters.log.iter().map(address_of)).collect();
         let failed = |error: DriverError| self.error(action(), &error);
         if timed {
-            self.stream.synchronize().map_err(failed)?;
+            self.synchronize(stream)?;
         }
         let start = Instant::now();
         // SAFETY: the function is alive as long as the context; the parameters are those of its calling
@@ -213,13 +247,13 @@ impl Context {
                 (blocks, 1, 1),
                 (launch.threads, 1, 1),
                 launch.shared_bytes,
-                self.stream.cu_stream(),
+                stream.map_or(self.stream.cu_stream(), |Stream(handle)| handle),
                 &mut parameters,
             )
         }
         .map_err(failed)?;
         if timed {
-            self.stream.synchronize().map_err(failed)?;
+            self.synchronize(stream)?;
         }
         Ok(start.elapsed())
     }
@@ -241,19 +275,38 @@ impl Context {
         maps.iter().map(&mut encoded).collect()
     }
 
+    /// The module of machine code, or of PTX where there is none that the driver takes: a driver refuses what a later
+    /// `ptxas` has made, and assembles the PTX.
+    fn module(&self, PtxCode { text, cubin, symbol, .. }: &PtxCode) -> Result<sys::CUmodule> {
+        // The driver reads the file's header in place: a copy is aligned.
+        let cubin = cubin.map(<[u8]>::to_vec);
+        // SAFETY: the image is a cubin, which says how long it is, and the context is current; the module is never
+        // unloaded.
+        let loaded = cubin.and_then(|image| unsafe { result::module::load_data(image.as_ptr().cast()) }.ok());
+        if let Some(module) = loaded {
+            return Ok(module);
+        }
+        let damaged =
+            |_| Error::Launch { kernel: symbol.clone(), problem: "its PTX holds a NUL byte".to_owned() };
+        let text = CString::new(*text).map_err(damaged)?;
+        // SAFETY: the text is NUL-terminated PTX and the context is current; the module is never unloaded.
+        let module = unsafe { result::module::load_data(text.as_ptr().cast()) };
+        module.map_err(|error| self.error(format!("loading the PTX of `{symbol}`"), &error))
+    }
+
     /// The function of a PTX text, loaded once.
-    fn function(&self, ptx: &'static str, symbol: &str, launch: Launch) -> Result<Function> {
-        let key = (ptx.as_ptr() as usize, symbol.to_owned());
+    fn function(&self, code: &PtxCode) -> Result<Function> {
+        let PtxCode { text, symbol, launch, .. } = code;
+        let key = (text.as_ptr() as usize, symbol.clone());
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&function) = functions.get(&key) {
             return Ok(function);
         }
         let damaged =
-            |_| Error::Launch { kernel: symbol.to_owned(), problem: "its PTX holds a NUL byte".to_owned() };
-        let (text, name) = (CString::new(ptx).map_err(damaged)?, CString::new(symbol).map_err(damaged)?);
-        let failed = |error: DriverError| self.error(format!("loading the PTX of `{symbol}`"), &error);
-        // SAFETY: the text is NUL-terminated PTX and the context is current; the module is never unloaded.
-        let module = unsafe { result::module::load_data(text.as_ptr().cast()) }.map_err(failed)?;
+            |_| Error::Launch { kernel: symbol.clone(), problem: "its name holds a NUL byte".to_owned() };
+        let name = CString::new(symbol.as_str()).map_err(damaged)?;
+        let failed = |error: DriverError| self.error(format!("loading `{symbol}`"), &error);
+        let module = self.module(code)?;
         // SAFETY: the module was loaded above.
         let function = unsafe { result::module::get_function(module, name) }.map_err(failed)?;
         if launch.shared_bytes > 48 * 1024 {

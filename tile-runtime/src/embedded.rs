@@ -33,8 +33,13 @@ pub enum EmbeddedCode {
         /// The function.
         entry: CpuEntry,
     },
-    /// PTX, assembled by the driver.
-    Ptx(&'static str),
+    /// PTX, assembled by the driver where there is no machine code of it that it takes.
+    Ptx {
+        /// The PTX.
+        text: &'static str,
+        /// What `ptxas` made of it when the program was built.
+        cubin: Option<&'static [u8]>,
+    },
     /// A linked AMD code object.
     Hsaco(&'static [u8]),
 }

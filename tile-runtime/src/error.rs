@@ -33,6 +33,16 @@ pub enum Error {
         /// What was asked for.
         bytes: usize,
     },
+    /// Memory of another library that a tensor can't lie in.
+    #[error("a tensor can't lie at address {address:#x} on {device}: {problem}")]
+    Address {
+        /// The device.
+        device: String,
+        /// The address.
+        address: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A device that isn't there.
     #[error("device `{device}` isn't available: {reason}")]
     NoDevice {

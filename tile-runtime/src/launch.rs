@@ -7,7 +7,7 @@ use crate::messages::{self, Sink};
 use crate::reference::{Arguments, RawTensor};
 use crate::resolve::{self, Prepared};
 use crate::tensor::Tensor;
-use crate::{cpu, cuda, embedded, reference};
+use crate::{Stream, cpu, cuda, embedded, reference};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
@@ -83,6 +83,7 @@ pub struct Launch<'a> {
     sharing: Sharing,
     log_bytes: Option<usize>,
     sink: Option<Sink<'a>>,
+    stream: Option<Stream>,
 }
 
 impl<'a> Launch<'a> {
@@ -96,6 +97,7 @@ impl<'a> Launch<'a> {
             sharing: Sharing::default(),
             log_bytes: None,
             sink: None,
+            stream: None,
         }
     }
 
@@ -177,6 +179,13 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// Enqueues the kernel on a stream of another library instead of the device's own, after what is enqueued there.
+    /// Reads of results wait for the device's own stream alone. The launch refuses it on devices without streams.
+    pub fn on_stream(mut self, stream: Stream) -> Self {
+        self.stream = Some(stream);
+        self
+    }
+
     /// Checks the arguments and runs the kernel on the device of its tensors. On the CPU and the reference
     /// the results are there when this returns; on a GPU the work is enqueued, and reading a result waits. A kernel
     /// that prints or asserts is waited for.
@@ -214,6 +223,9 @@ impl<'a> Launch<'a> {
             return Ok(Duration::ZERO);
         }
         match &device.0 {
+            Kind::Reference | Kind::Cpu if self.stream.is_some() => {
+                Err(self.misfit(format!("it was given a stream, and {} has none", device.name())))
+            }
             Kind::Reference => self.run_reference(&bound, &mut sink),
             Kind::Cpu => self.run_cpu(&prepared, &bound, &mut sink),
             Kind::Cuda(context) => self.run_cuda(&prepared, &bound, context, timed, &mut sink),
@@ -233,7 +245,7 @@ impl<'a> Launch<'a> {
         let maps = tensor_map::bind(&code.tensor_maps, prepared.abi(), &slots)?;
         let launch = |log: Option<u64>| {
             let parameters = cuda::Parameters { slots: &slots, maps: &maps, log };
-            context.launch(&code, bound.blocks(), &parameters, timed)
+            context.launch(&code, bound.blocks(), &parameters, self.stream, timed)
         };
         if !prepared.abi().logs {
             return launch(None);
@@ -241,7 +253,10 @@ impl<'a> Launch<'a> {
         let mut bytes = messages::to_bytes(&messages::empty(self.log_bytes));
         let mut log = context.zeroed(bytes.len())?;
         context.upload(&bytes, &mut log)?;
+        // The log is filled and read on the device's own stream.
+        context.synchronize(None)?;
         let time = launch(Some(context.address_mut(&mut log)))?;
+        context.synchronize(self.stream)?;
         context.download(&log, &mut bytes)?;
         let words = messages::from_bytes(&bytes);
         messages::report(self.kernel.name, prepared.sites(), &bound.grid, &words, sink)?;

@@ -21,6 +21,7 @@ pub mod reference;
 mod resolve;
 pub mod tensor;
 
+pub use cuda::Stream;
 pub use device::Device;
 pub use element::{Element, Float, Int, Number};
 pub use error::{Error, Result};

@@ -34,6 +34,8 @@ pub(crate) struct CpuCode {
 #[derive(Clone)]
 pub(crate) struct PtxCode {
     pub(crate) text: &'static str,
+    /// Machine code of the text, where the program has it.
+    pub(crate) cubin: Option<&'static [u8]>,
     pub(crate) symbol: String,
     pub(crate) launch: Launch,
     /// What its parameters for tensor maps are made of.
@@ -144,10 +146,10 @@ impl Prepared {
             .embedded(kernel)
             .filter(|embedded| embedded.variant == variant && context.runs(embedded.target));
         let latest = candidates.max_by_key(|embedded| cuda::Architecture::named(embedded.target))?;
-        let EmbeddedCode::Ptx(text) = latest.code else { return None };
+        let EmbeddedCode::Ptx { text, cubin } = latest.code else { return None };
         let (symbol, launch) = (latest.symbol.to_owned(), latest.launch);
         let tensor_maps = tensor_maps(kernel.name(), latest.tensor_maps);
-        Some(tensor_maps.map(|tensor_maps| PtxCode { text, symbol, launch, tensor_maps }))
+        Some(tensor_maps.map(|tensor_maps| PtxCode { text, cubin, symbol, launch, tensor_maps }))
     }
 
     #[cfg(feature = "jit")]
@@ -165,6 +167,7 @@ impl Prepared {
             // Compiled once per instance and GPU, for as long as the process lives.
             tile_codegen::Code::Ptx(text) => Ok(PtxCode {
                 text: text.leak(),
+                cubin: None,
                 symbol: artifact.symbol,
                 launch: artifact.launch,
                 tensor_maps: artifact.tensor_maps.into(),

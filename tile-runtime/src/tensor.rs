@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::host::HostBuffer;
 use std::fmt;
 use std::marker::PhantomData;
+use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_layout::element_count;
 
 /// A dense row-major array in the memory of a device.
@@ -28,6 +29,8 @@ pub struct Tensor<T> {
 pub(crate) enum Storage {
     Host(HostBuffer),
     Cuda(cuda::Buffer),
+    /// The address of memory that another library has allocated on the device, and frees.
+    Foreign(u64),
 }
 
 /// The number of elements and bytes of a shape.
@@ -88,6 +91,31 @@ impl<T: Element> Tensor<T> {
         Tensor::from_vec(device, vec![value; count], shape)
     }
 
+    /// A tensor in memory that another library has allocated on the device, such as that of a PyTorch tensor: dense
+    /// and row-major. It is not freed here.
+    ///
+    /// # Safety
+    /// From `address` on there are as many elements as the shape says, each with a valid value, and they stay there as
+    /// long as the tensor is used. While a launch uses the tensor, nobody else writes them, nor reads them if the launch
+    /// writes them; on a GPU this concerns what other streams do, too.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]; [`Error::Address`] if the address isn't a multiple of 16, which compiled code relies on.
+    pub unsafe fn from_raw(device: &Device, address: u64, shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
+        let shape = shape.as_ref().to_vec();
+        let (_, bytes) = sizes::<T>(&shape)?;
+        let refused = |problem: String| Error::Address { device: device.name(), address, problem };
+        if !address.is_multiple_of(TENSOR_ALIGNMENT) {
+            return Err(refused(format!("it isn't a multiple of {TENSOR_ALIGNMENT} bytes")));
+        }
+        if address == 0 && bytes > 0 {
+            return Err(refused(format!("it is null, and {bytes} bytes are needed")));
+        }
+        // Of no elements the address is never used, but references need one.
+        let address = if bytes == 0 { TENSOR_ALIGNMENT } else { address };
+        Ok(Tensor { device: device.clone(), shape, storage: Storage::Foreign(address), element: PhantomData })
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         match (&mut self.storage, &self.device.0) {
             (Storage::Host(buffer), _) => buffer.as_bytes_mut().copy_from_slice(bytes),
@@ -112,6 +140,11 @@ impl<T: Element> Tensor<T> {
         match (&self.storage, &self.device.0) {
             (Storage::Host(buffer), _) => target.copy_from_slice(buffer.as_bytes()),
             (Storage::Cuda(buffer), Kind::Cuda(context)) => context.download(buffer, target)?,
+            (Storage::Foreign(address), Kind::Cuda(context)) => context.download_from(*address, target)?,
+            (Storage::Foreign(address), _) => {
+                // SAFETY: who made the tensor vouches for that many bytes there, and for their values.
+                target.copy_from_slice(unsafe { std::slice::from_raw_parts(*address as *const u8, bytes) });
+            }
             (Storage::Cuda(_), _) => {}
         }
         Ok(elements)
@@ -182,6 +215,7 @@ impl<T> Tensor<T> {
         match (&self.storage, &self.device.0) {
             (Storage::Cuda(buffer), Kind::Cuda(context)) => context.address(buffer),
             (Storage::Host(buffer), _) => buffer.as_ptr() as u64,
+            (Storage::Foreign(address), _) => *address,
             (Storage::Cuda(_), _) => 0,
         }
     }
@@ -191,6 +225,7 @@ impl<T> Tensor<T> {
         match (&mut self.storage, &self.device.0) {
             (Storage::Cuda(buffer), Kind::Cuda(context)) => context.address_mut(buffer),
             (Storage::Host(buffer), _) => buffer.as_mut_ptr() as u64,
+            (Storage::Foreign(address), _) => *address,
             (Storage::Cuda(_), _) => 0,
         }
     }
@@ -329,6 +364,31 @@ mod tests {
         let mut y = Tensor::<f64>::zeros(&device, [0, 7]).unwrap();
         assert_eq!((y.len(), y.address_mut() % 64, y.to_vec().unwrap().len()), (0, 0, 0));
         assert_eq!(Tensor::full(&device, [2], 7i8).unwrap().to_host().unwrap().get([1]), Some(7));
+    }
+
+    #[test]
+    fn foreign_memory_is_used_where_it_is() {
+        let device = Device::cpu();
+        let mut memory = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [6]).unwrap();
+        let address = memory.address_mut();
+        // SAFETY: the memory is that of a tensor that lives longer and isn't used meanwhile.
+        let at = |address, shape: &[usize]| unsafe { Tensor::<f32>::from_raw(&device, address, shape) };
+        let mut foreign = at(address, &[2, 3]).unwrap();
+        assert_eq!((foreign.to_vec().unwrap(), foreign.shape()), (memory.to_vec().unwrap(), &[2, 3][..]));
+        assert_eq!((foreign.address(), foreign.address_mut()), (address, address));
+        drop(foreign);
+        assert_eq!(at(address + 16, &[2]).unwrap().to_vec().unwrap(), [5.0, 6.0]);
+        assert_eq!(at(0, &[0, 3]).unwrap().to_vec().unwrap(), []);
+        let message = |address, shape: &[usize]| at(address, shape).unwrap_err().to_string();
+        assert_eq!(
+            message(0, &[3]),
+            "a tensor can't lie at address 0x0 on cpu: it is null, and 12 bytes are needed"
+        );
+        assert_eq!(
+            message(20, &[3]),
+            "a tensor can't lie at address 0x14 on cpu: it isn't a multiple of 16 bytes"
+        );
+        assert!(message(16, &[usize::MAX, 2]).contains("larger than the address space"));
     }
 
     #[test]

@@ -27,6 +27,7 @@ cargo xtask <command>
   demo           classify handwritten digits with two kernels, on the best device
   test           everything that CI checks: format, lints, tests, examples, device code
   bench compile  how long check, expansion and code generation take
+  bench h200     build what a machine with an H200 needs into target/h200, and run it where a GPU is
   bench layout   how long single operations of the layout library take
   budgets        write docs/codegen-budgets.md, what machine code GPU kernels become; --check: fail where it differs
   docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::run(),
         ["test"] => test::run(),
         ["bench", "compile"] => bench::compile::run(),
+        ["bench", "h200"] => bench::h200::run(),
         ["bench", "layout"] => bench::layout::run(),
         ["budgets"] => budgets::write(),
         ["budgets", "--check"] => budgets::check(),

@@ -15,7 +15,7 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     let build = ["build", "--workspace", "--features", FEATURES, "--example", "sim"];
     run_step("building the executor", &mut cargo(&build))?;
     let mut command = Command::new(target().join("debug").join("examples").join("sim"));
-    command.current_dir(root()).args(words).arg("--").args(budgets::sources()?);
+    command.current_dir(root()).args(words).arg("--").args(budgets::all_sources()?);
     let progress = Progress::start("thread by thread");
     let result = output(&mut command);
     progress.finish(matches!(&result, Ok((_, true))));

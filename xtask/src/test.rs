@@ -1,15 +1,17 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, run as run_step, target};
-use crate::{budgets, devices, docs, gallery, setup, tools};
+use crate::{bench, budgets, devices, docs, gallery, setup, tools};
 use std::path::Path;
 use std::process::Command;
 
 /// The features that the tests need: kernels compiled at run time, and every optional conversion.
 pub(crate) const FEATURES: &str =
     "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray,tile-layout/serde";
-/// The packages under `examples`.
+/// The packages under `examples` whose kernels are for every target.
 pub(crate) const EXAMPLES: [&str; 4] = ["vector_add", "softmax", "matmul", "digits"];
+/// The package under `examples` whose kernels are for one GPU.
+pub(crate) const BENCHMARK: &str = "h200";
 
 /// What random tests begin with, unless the environment names another number: a change lands or doesn't for its own sake.
 /// `cargo xtask fuzz` tries others.
@@ -46,19 +48,21 @@ fn run_all() -> Result<Passed, String> {
     step("tests", &mut tests)?;
     step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
     step("documentation", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
-    let packages: Vec<&str> = EXAMPLES.iter().flat_map(|example| ["--package", example]).collect();
+    let programs = || EXAMPLES.into_iter().chain([BENCHMARK]);
+    let packages: Vec<&str> = programs().flat_map(|example| ["--package", example]).collect();
     step("examples, without the run-time compiler", &mut cargo(&[&["build"], packages.as_slice()].concat()))?;
-    for example in EXAMPLES {
+    for example in programs() {
         let program = target().join("debug").join(example);
         links_no_llvm(&program)?;
         for device in ["cpu", "reference"] {
             step(&format!("example {example} on {device}"), Command::new(&program).arg(device))?;
         }
     }
+    bench::h200::check_script()?;
     gallery::check()?;
     docs::check()?;
     budgets::check()?;
-    passed.steps += 3;
+    passed.steps += 4;
     passed.steps += devices::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
 }

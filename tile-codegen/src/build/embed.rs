@@ -6,11 +6,15 @@ use std::fmt::Write;
 use std::path::PathBuf;
 use tile_ir::specialize::Binding;
 
-/// A block expression of type `&'static [tile::embedded::Embedded]`. `store` writes device code to a file.
+/// A block expression of type `&'static [tile::embedded::Embedded]`. `store` writes the device code of an entry to a file
+/// with an extension.
 pub(super) fn expression(
     compiled: &[Compiled],
-    store: impl Fn(usize, &Code) -> Result<PathBuf, String>,
+    store: impl Fn(usize, &str, &[u8]) -> Result<PathBuf, String>,
 ) -> Result<String, String> {
+    let stored = |i: usize, extension: &str, bytes: &[u8]| {
+        Ok::<_, String>(store(i, extension, bytes)?.display().to_string())
+    };
     let mut declarations = String::new();
     let mut entries = String::new();
     for (i, compiled) in compiled.iter().enumerate() {
@@ -25,14 +29,16 @@ pub(super) fn expression(
                 );
                 format!("Cpu {{ level: {level:?}, entry: {symbol} }}")
             }
-            (Code::Ptx(_), _) => {
-                format!("Ptx(::core::include_str!({:?}))", store(i, &artifact.code)?.display().to_string())
+            (Code::Ptx(text), _) => {
+                let cubin = match &compiled.cubin {
+                    Some(bytes) => format!("Some(::core::include_bytes!({:?}))", stored(i, "cubin", bytes)?),
+                    None => "None".to_owned(),
+                };
+                let text = stored(i, "ptx", text.as_bytes())?;
+                format!("Ptx {{ text: ::core::include_str!({text:?}), cubin: {cubin} }}")
             }
-            (Code::Hsaco(_), _) => {
-                format!(
-                    "Hsaco(::core::include_bytes!({:?}))",
-                    store(i, &artifact.code)?.display().to_string()
-                )
+            (Code::Hsaco(bytes), _) => {
+                format!("Hsaco(::core::include_bytes!({:?}))", stored(i, "hsaco", bytes)?)
             }
         };
         let bindings: String = compiled.bindings.iter().map(|(name, value)| binding(name, *value)).collect();
@@ -75,7 +81,7 @@ mod tests {
     use tile_ir::tensor_map::TensorMap;
     use tile_ir::{Variant, text};
 
-    fn embedded(tensor_maps: Vec<TensorMap>) -> String {
+    fn embedded(tensor_maps: Vec<TensorMap>, cubin: Option<Vec<u8>>) -> String {
         let artifact = Artifact {
             target: "sm_90a".to_owned(),
             symbol: "k".to_owned(),
@@ -83,8 +89,9 @@ mod tests {
             launch: Launch { threads: 128, shared_bytes: 64, scratch_bytes: 0, shares_grid: true },
             tensor_maps,
         };
-        let compiled = Compiled { artifact, bindings: Vec::new(), variant: Variant::General, level: None };
-        expression(&[compiled], |_, _| Ok(PathBuf::from("k.ptx"))).unwrap()
+        let compiled =
+            Compiled { artifact, bindings: Vec::new(), variant: Variant::General, level: None, cubin };
+        expression(&[compiled], |i, extension, _| Ok(PathBuf::from(format!("k-{i}.{extension}")))).unwrap()
     }
 
     #[test]
@@ -93,12 +100,22 @@ mod tests {
             "argument 0 : bf16 offset 0 [k stride 1 tile 64, m stride k tile 128] swizzle 128",
             "argument 2 : f32 offset n - 8 [8 stride 1 tile 8] swizzle 0",
         ];
-        let expression = embedded(maps.iter().map(|map| text::parse_tensor_map(map).unwrap()).collect());
+        let maps_of = || maps.iter().map(|map| text::parse_tensor_map(map).unwrap()).collect();
+        let expression = embedded(maps_of(), None);
         let expected = format!(
             "launch: ::tile::embedded::launch(128, 64, 0, true),\n            tensor_maps: &[{:?}, {:?}, ],",
             maps[0], maps[1]
         );
         assert!(expression.contains(&expected), "{expression}");
-        assert!(embedded(Vec::new()).contains("tensor_maps: &[],"));
+        assert!(embedded(Vec::new(), None).contains("tensor_maps: &[],"));
+    }
+
+    #[test]
+    fn machine_code_is_beside_its_ptx() {
+        let text = r#"text: ::core::include_str!("k-0.ptx")"#;
+        let with = |cubin: &str| format!("EmbeddedCode::Ptx {{ {text}, cubin: {cubin} }}");
+        let some = with(r#"Some(::core::include_bytes!("k-0.cubin"))"#);
+        assert!(embedded(Vec::new(), Some(vec![1])).contains(&some));
+        assert!(embedded(Vec::new(), None).contains(&with("None")));
     }
 }

@@ -11,11 +11,12 @@
 //! a static library. Copies for people go to `target/tile/<package>/<kernel>/`.
 
 mod archive;
+mod assemble;
 mod embed;
 mod scan;
 
 use crate::cache::Cache;
-use crate::{Artifact, CpuLevel, Options};
+use crate::{Artifact, Code, CpuLevel, Options};
 use std::cell::LazyCell;
 use std::fmt::Write;
 use std::fs;
@@ -26,7 +27,7 @@ use tile_ir::{Bindings, Instance, TargetDesc, Variant, gpu, passes, specialize, 
 
 /// The kernels of the crate whose build script calls this.
 pub fn kernels() -> Kernels {
-    Kernels { targets: vec!["cpu".to_owned()], sources: "src".to_owned() }
+    Kernels { targets: vec!["cpu".to_owned()], sources: "src".to_owned(), ptxas: None }
 }
 
 /// What is to be compiled for what.
@@ -34,6 +35,7 @@ pub fn kernels() -> Kernels {
 pub struct Kernels {
     targets: Vec<String>,
     sources: String,
+    ptxas: Option<PathBuf>,
 }
 
 impl Kernels {
@@ -49,6 +51,14 @@ impl Kernels {
     #[must_use]
     pub fn sources(mut self, folder: impl Into<String>) -> Kernels {
         self.sources = folder.into();
+        self
+    }
+
+    /// The `ptxas` that assembles the code for NVIDIA GPUs, so that nothing is compiled where the program runs. The PTX
+    /// stays in the program for drivers that refuse what this `ptxas` makes. Without this call, drivers assemble.
+    #[must_use]
+    pub fn assemble_with(mut self, ptxas: impl Into<PathBuf>) -> Kernels {
+        self.ptxas = Some(ptxas.into());
         self
     }
 
@@ -72,7 +82,9 @@ impl Kernels {
         println!("cargo::rustc-env=TILE_KERNELS={}", environment.embedded_folder().display());
         let folder = environment.embedded_folder();
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let mut output = Output { environment: &environment, objects: Vec::new(), warnings: Vec::new() };
+        let ptxas = self.ptxas.as_deref();
+        let mut output =
+            Output { environment: &environment, ptxas, objects: Vec::new(), warnings: Vec::new() };
         let mut instances = 0;
         for kernel in &found {
             let mut compiled = Vec::new();
@@ -164,6 +176,7 @@ impl Environment {
 /// Files written so far.
 struct Output<'e> {
     environment: &'e Environment,
+    ptxas: Option<&'e Path>,
     objects: Vec<(String, Vec<u8>)>,
     warnings: Vec<String>,
 }
@@ -175,6 +188,8 @@ struct Compiled {
     variant: Variant,
     /// The instruction set, of CPU code.
     level: Option<CpuLevel>,
+    /// Machine code of PTX.
+    cubin: Option<Vec<u8>>,
 }
 
 impl Output<'_> {
@@ -236,12 +251,17 @@ impl Output<'_> {
         let cached =
             cache.compile(instance, target, &options).map_err(|error| format!("{place}: {error}"))?;
         self.warnings.extend(cached.warning);
-        let compiled =
-            Compiled { artifact: cached.artifact, bindings: instance.bindings().clone(), variant, level };
+        let artifact = cached.artifact;
         let folder = self.environment.readable_folder().join(&instance.name);
         let code_for = level.map_or(target.name, CpuLevel::name);
-        let extension = compiled.artifact.code.extension();
-        write(&folder.join(format!("{name}.{code_for}.{extension}")), compiled.artifact.code.bytes())?;
+        let path = folder.join(format!("{name}.{code_for}.{}", artifact.code.extension()));
+        write(&path, artifact.code.bytes())?;
+        let cubin = match (&artifact.code, self.ptxas) {
+            (Code::Ptx(_), Some(ptxas)) => Some(assemble::ptx(ptxas, target.name, &path)?),
+            _ => None,
+        };
+        let bindings = instance.bindings().clone();
+        let compiled = Compiled { artifact, bindings, variant, level, cubin };
         if level.is_some() {
             self.objects
                 .push((format!("{}.o", compiled.artifact.symbol), compiled.artifact.code.bytes().to_vec()));
@@ -254,9 +274,9 @@ impl Output<'_> {
         let folder = self.environment.embedded_folder();
         let fingerprint = text::fingerprint(&kernel.kernel);
         let stem = format!("{}-{fingerprint:016x}", kernel.kernel.name);
-        let expression = embed::expression(compiled, |i, code| {
-            let path = folder.join(format!("{stem}-{i}.{}", code.extension()));
-            write(&path, code.bytes()).map(|()| path)
+        let expression = embed::expression(compiled, |i, extension, bytes| {
+            let path = folder.join(format!("{stem}-{i}.{extension}"));
+            write(&path, bytes).map(|()| path)
         })?;
         write(&folder.join(format!("{stem}.rs")), expression.as_bytes())
     }

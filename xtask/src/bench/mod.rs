@@ -1,6 +1,7 @@
 //! `cargo xtask bench …`: what is measured, one file per subject.
 
 pub(crate) mod compile;
+pub(crate) mod h200;
 pub(crate) mod layout;
 
 use crate::steps::{cargo, output, run, target};

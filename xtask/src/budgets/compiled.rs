@@ -1,7 +1,7 @@
 //! The machine code that is measured: what `tile-codegen`'s example `budgets` writes, and its list of it.
 
 use crate::steps::{cargo, output, root, run, target};
-use crate::test::{EXAMPLES, FEATURES};
+use crate::test::{BENCHMARK, EXAMPLES, FEATURES};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,28 +31,49 @@ pub(super) struct List {
     pub(super) refused: Vec<String>,
 }
 
-/// Compiles the kernels of the examples and those of the list, for every GPU target.
+/// Compiles the kernels of the examples and those of the list for every GPU target, and the benchmark's for its own.
 pub(super) fn compile() -> Result<List, String> {
     // As the tests build it, so that nothing is built twice.
     let build = ["build", "--workspace", "--features", FEATURES, "--example", "budgets"];
     run("building the compiler", &mut cargo(&build))?;
     let folder = target().join("budgets");
     let mut command = Command::new(target().join("debug").join("examples").join("budgets"));
-    command.current_dir(root()).arg(&folder).args(sources()?);
+    command.current_dir(root()).arg(&folder).args(sources()?).args(benchmark()?);
     let text = run("kernels of the budgets for every GPU", &mut command)?;
     read(&text, &folder)
 }
 
 /// The sources of the examples, by their names in the workspace.
-pub(crate) fn sources() -> Result<Vec<PathBuf>, String> {
-    let mut files = Vec::new();
-    for example in EXAMPLES {
-        let folder = Path::new("examples").join(example).join("src");
-        let entries = std::fs::read_dir(root().join(&folder))
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
-        let names = entries.filter_map(|entry| Some(folder.join(entry.ok()?.file_name())));
-        files.extend(names.filter(|path| path.extension().is_some_and(|extension| extension == "rs")));
-    }
+fn sources() -> Result<Vec<PathBuf>, String> {
+    let folders = EXAMPLES.map(|example| Path::new("examples").join(example).join("src"));
+    let files = folders.iter().map(|folder| sources_in(folder));
+    let mut files = files.collect::<Result<Vec<_>, _>>()?.concat();
+    files.sort();
+    Ok(files)
+}
+
+/// The kernels of the benchmark, each with the target that it is for.
+fn benchmark() -> Result<Vec<String>, String> {
+    let files = sources_in(&benchmark_folder())?;
+    Ok(files.iter().map(|file| format!("{}@sm_90a", file.display())).collect())
+}
+
+fn benchmark_folder() -> PathBuf {
+    Path::new("examples").join(BENCHMARK).join("src").join("kernels")
+}
+
+/// All files with kernels, of examples and of the benchmark.
+pub(crate) fn all_sources() -> Result<Vec<PathBuf>, String> {
+    Ok([sources()?, sources_in(&benchmark_folder())?].concat())
+}
+
+/// The Rust files of a folder of the workspace.
+fn sources_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries =
+        std::fs::read_dir(root().join(folder)).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let names = entries.filter_map(|entry| Some(folder.join(entry.ok()?.file_name())));
+    let mut files: Vec<PathBuf> =
+        names.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect();
     files.sort();
     Ok(files)
 }

@@ -11,7 +11,7 @@ mod table;
 use crate::setup;
 use crate::steps::{Progress, root};
 use crate::tools::{NVDISASM, PTXAS, VERSION};
-pub(crate) use compiled::sources;
+pub(crate) use compiled::all_sources;
 use compiled::{Compiled, List};
 use std::fs;
 use std::path::PathBuf;
