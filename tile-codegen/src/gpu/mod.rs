@@ -17,6 +17,7 @@ mod fragment;
 mod gather;
 mod hsaco;
 mod item;
+mod late;
 mod lines;
 mod loops;
 mod matrix;

@@ -196,6 +196,77 @@ fn weights_stay_in_registers() {
     check(ATTENTION, &[], &arguments, 384, 1e-2);
 }
 
+/// The largest score so far is carried, and sums are shrunk when it grows: the weighted values of a turn are added in
+/// the next one.
+fn online_attention(rows: usize, keys: usize, width: usize) -> String {
+    format!(
+        "kernel @online(%q: tensor<s x {width} x bf16>, %k: tensor<t x {width} x bf16>, %v: tensor<t x {width} x bf16>, \
+         %o: mut tensor<s x {width} x f32>, %l: mut tensor<s x 1 x f32>) {{
+  %vq = partition %q [{rows}, {width}] : partition<s x {width} x bf16, [{rows}, {width}]>
+  %vk = partition %k [{keys}, {width}] : partition<t x {width} x bf16, [{keys}, {width}]>
+  %vv = partition %v [{keys}, {width}] : partition<t x {width} x bf16, [{keys}, {width}]>
+  %vo = partition %o [{rows}, {width}] : mut partition<s x {width} x f32, [{rows}, {width}]>
+  %vl = partition %l [{rows}, 1] : mut partition<s x 1 x f32, [{rows}, 1]>
+  %i, %j = block_index %vo : index, index
+  %pad = constant 0.0 : bf16
+  %zero = constant 0.0 : f32
+  %low = constant -16.0 : f32
+  %0 = constant 0 : index
+  %query = load_masked %vq[%i, %0] pad %pad : tile<{rows} x {width} x bf16>
+  %none = splat %zero : tile<{rows} x {width} x f32>
+  %start = splat %zero : tile<{rows} x {keys} x f32>
+  %least = splat %low : tile<{rows} x 1 x f32>
+  %nothing = splat %zero : tile<{rows} x 1 x f32>
+  %end = extent ceil_div(t, {keys}) : index
+  %sum, %last, %all = for %p = %0 to %end carry (%acc = %none, %most = %least, %total = %nothing) : \
+         tile<{rows} x {width} x f32>, tile<{rows} x 1 x f32>, tile<{rows} x 1 x f32> {{
+    %key = load_masked %vk[%p, %0] pad %pad : tile<{keys} x {width} x bf16>
+    %value = load_masked %vv[%p, %0] pad %pad : tile<{keys} x {width} x bf16>
+    %turned = permute %key [1, 0] : tile<{width} x {keys} x bf16>
+    %scores = mma %query, %turned, %start : tile<{rows} x {keys} x f32>
+    %largest = reduce max %scores axis 1 : tile<{rows} x 1 x f32>
+    %larger = max %most, %largest : tile<{rows} x 1 x f32>
+    %largests = broadcast %larger : tile<{rows} x {keys} x f32>
+    %less = sub %scores, %largests : tile<{rows} x {keys} x f32>
+    %weights = exp2 %less : tile<{rows} x {keys} x f32>
+    %narrow = cast %weights : tile<{rows} x {keys} x bf16>
+    %by = sub %most, %larger : tile<{rows} x 1 x f32>
+    %shrink = exp2 %by : tile<{rows} x 1 x f32>
+    %own = reduce sum %weights axis 1 : tile<{rows} x 1 x f32>
+    %shrunk = mul %total, %shrink : tile<{rows} x 1 x f32>
+    %more = add %shrunk, %own : tile<{rows} x 1 x f32>
+    %shrinks = broadcast %shrink : tile<{rows} x {width} x f32>
+    %before = mul %acc, %shrinks : tile<{rows} x {width} x f32>
+    %next = mma %narrow, %value, %before : tile<{rows} x {width} x f32>
+    yield %next, %larger, %more
+  }}
+  store_masked %vo, %sum
+  store_masked %vl, %all
+}}
+"
+    )
+}
+
+/// Of no turn, of one, of two, and of more than the ring has stages; blocks have several places of the grid each.
+#[test]
+fn weighted_values_are_added_a_turn_later() {
+    for keys in [0, 64, 128, 72, 640] {
+        let source = online_attention(128, 64, 64);
+        let scheduled =
+            schedule(passes::optimize(instance(&source, &[])), TargetDesc::named("sm_90a").unwrap(), None);
+        let late = scheduled.pipelines().loops().filter(|(_, pipeline)| pipeline.late.is_some()).count();
+        assert_eq!(late, 1);
+        let arguments = [
+            sample(DType::BF16, &[392, 64], 1),
+            sample(DType::BF16, &[keys, 64], 2),
+            sample(DType::BF16, &[keys, 64], 3),
+            sample(DType::F32, &[392, 64], 4),
+            sample(DType::F32, &[392, 1], 5),
+        ];
+        check(&source, &[], &arguments, 384, 1e-2);
+    }
+}
+
 /// Blocks that go from tile to tile: the ring goes on where the tile before left it.
 #[test]
 fn tiles_of_one_block_share_a_ring() {

@@ -259,6 +259,7 @@ pub fn schedule_leaving(
     let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads, &pipelines, &copied));
     let laid_out = LaidOut::of(instance, target, threads, &pipelines);
     let copies = copies(&laid_out);
+    pipelines.find_late(&laid_out);
     pipelines.keep_stores(|op, store| {
         let tile = &laid_out.distributions[&laid_out.instance.op(op).operands[1]];
         laid_out.products.values().any(|product| store.takes(tile, product))
