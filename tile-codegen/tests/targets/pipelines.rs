@@ -247,6 +247,59 @@ fn online_attention(rows: usize, keys: usize, width: usize) -> String {
     )
 }
 
+/// The same where queries don't see what lies behind them.
+fn causal_attention(rows: usize, keys: usize, width: usize) -> String {
+    let whole = format!("    %scores = mma %query, %turned, %start : tile<{rows} x {keys} x f32>\n");
+    let masked = format!(
+        "    %products = mma %query, %turned, %start : tile<{rows} x {keys} x f32>
+    %at = mul %p, %keys : index
+    %first = cast %at : i32
+    %firsts = splat %first : tile<1 x {keys} x i32>
+    %own = iota 1 : tile<1 x {keys} x i32>
+    %column = add %own, %firsts : tile<1 x {keys} x i32>
+    %across = broadcast %column : tile<{rows} x {keys} x i32>
+    %down = broadcast %row : tile<{rows} x {keys} x i32>
+    %seen = le %across, %down : tile<{rows} x {keys} x bool>
+    %scores = select %seen, %products, %hidden : tile<{rows} x {keys} x f32>
+"
+    );
+    let end = format!("  %end = extent ceil_div(t, {keys}) : index\n");
+    let row = format!(
+        "{end}  %keys = constant {keys} : index
+  %rows = constant {rows} : index
+  %where = mul %i, %rows : index
+  %begin = cast %where : i32
+  %begins = splat %begin : tile<{rows} x 1 x i32>
+  %positions = iota 0 : tile<{rows} x 1 x i32>
+  %row = add %positions, %begins : tile<{rows} x 1 x i32>
+  %hidden = splat %low : tile<{rows} x {keys} x f32>
+"
+    );
+    let source = online_attention(rows, keys, width).replace("%own", "%gain");
+    let source = source.replace(&whole, &masked).replace(&end, &row);
+    assert!(source.contains("%seen") && source.contains("%hidden"));
+    source
+}
+
+/// Tiles below, on and above the diagonal, which is in the middle of some.
+#[test]
+fn most_turns_hide_nothing() {
+    for (rows, queries, keys) in [(128, 392, 456), (64, 136, 72)] {
+        let source = causal_attention(rows, 64, 64);
+        let scheduled =
+            schedule(passes::optimize(instance(&source, &[])), TargetDesc::named("sm_90a").unwrap(), None);
+        assert!(tile_ir::gpu::print(&scheduled).contains("    %scores = if "));
+        let arguments = [
+            sample(DType::BF16, &[queries, 64], 1),
+            sample(DType::BF16, &[keys, 64], 2),
+            sample(DType::BF16, &[keys, 64], 3),
+            sample(DType::F32, &[queries, 64], 4),
+            sample(DType::F32, &[queries, 1], 5),
+        ];
+        check(&source, &[], &arguments, if rows == 128 { 384 } else { 256 }, 1e-2);
+    }
+}
+
 /// Of no turn, of one, of two, and of more than the ring has stages; blocks have several places of the grid each.
 #[test]
 fn weighted_values_are_added_a_turn_later() {

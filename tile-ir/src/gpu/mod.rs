@@ -13,7 +13,9 @@
 mod access;
 mod ahead;
 mod copies;
+mod insert;
 mod layouts;
+mod masks;
 pub mod pipeline;
 mod print;
 mod products;
@@ -245,6 +247,7 @@ pub fn schedule_leaving(
         None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
         None => Threads::chosen(&instance, target),
     };
+    let instance = instance.rewrite("masks", |kernel| masks::run(kernel, &pipelines));
     let may_copy = target.asynchronous_copies && pipelines.is_empty() && ahead::may_load(&instance);
     let copies = |laid_out: &LaidOut| match may_copy {
         true => Copies::of(laid_out, target, scratch_bytes),
