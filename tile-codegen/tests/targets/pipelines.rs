@@ -127,6 +127,13 @@ fn integers_by_their_rows() {
     product([DType::U8, DType::I32], "mk", "nk", [128, 64, 128], [128, 64, 128], 384);
 }
 
+/// Each turn's sums begin at zero.
+#[test]
+fn floats_of_8_bits_by_their_rows() {
+    product([DType::F8E4M3FN, DType::F32], "mk", "nk", [64, 32, 64], [80, 48, 144], 256);
+    product([DType::F8E5M2, DType::F32], "mk", "nk", [128, 64, 128], [144, 64, 400], 384);
+}
+
 #[test]
 fn no_turns_at_all() {
     product(HALF, "mk", "kn", [64, 64, 64], [64, 64, 0], 256);

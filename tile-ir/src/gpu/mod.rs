@@ -19,6 +19,7 @@ mod masks;
 pub mod pipeline;
 mod print;
 mod products;
+mod promote;
 mod share;
 mod swizzled;
 mod uses;
@@ -241,7 +242,8 @@ pub fn schedule_leaving(
     scratch_bytes: u64,
 ) -> Scheduled {
     let threads = threads.map(|count| Threads::of(u64::from(count), target));
-    let mut pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
+    let (instance, mut pipelines) = pipelined(instance, target, threads, scratch_bytes);
+    let mut remarks = pipeline::remarks(&instance, target, &pipelines);
     let threads = match threads {
         Some(threads) => threads,
         None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
@@ -268,10 +270,28 @@ pub fn schedule_leaving(
         laid_out.products.values().any(|product| store.takes(tile, product))
     });
     let order = share::order(&laid_out.instance, &pipelines);
-    let remarks = remarks(&laid_out.instance, target, &laid_out.products);
+    remarks.extend(slow_products(&laid_out.instance, target, &laid_out.products));
     let scheduled = Scheduled { laid_out, threads, pipelines, copies, order, remarks };
     debug_assert_eq!(verify(&scheduled), Ok(()), "{}", print(&scheduled));
     scheduled
+}
+
+/// An instance with its pipelines, whose products keep the precision of their sums.
+fn pipelined(
+    instance: Instance,
+    target: &TargetDesc,
+    threads: Option<Threads>,
+    scratch_bytes: u64,
+) -> (Instance, Pipelines) {
+    let pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
+    let coarse = |op: &OpId| promote::is_needed(&instance, &pipelines, *op);
+    let coarse: Vec<OpId> = instance.walk().into_iter().filter(coarse).collect();
+    if coarse.is_empty() {
+        return (instance, pipelines);
+    }
+    let instance = instance.rewrite("promote", |kernel| promote::run(kernel, &coarse));
+    let pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
+    (instance, pipelines)
 }
 
 impl LaidOut {
@@ -288,7 +308,7 @@ impl LaidOut {
     }
 }
 
-fn remarks(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Product>) -> Vec<Remark> {
+fn slow_products(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Product>) -> Vec<Remark> {
     let slow = |op: &OpId| kernel.op(*op).op == Op::Mma && !products.contains_key(op);
     let slow = kernel.walk().into_iter().filter(slow).filter(|_| !target.matrix.is_empty());
     slow.map(|op| products::remark(kernel, kernel.op(op), target)).collect()

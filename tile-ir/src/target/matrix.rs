@@ -140,7 +140,7 @@ const fn wave_mma(
     MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing }
 }
 
-use DType::{BF16, F16, F32, I8, I32, U8};
+use DType::{BF16, F8E4M3FN, F8E5M2, F16, F32, I8, I32, U8};
 
 /// `mma.sync` of compute capability 8.0 on: PTX ISA, "Matrix Multiply-Accumulate Operation Using mma Instruction".
 pub(super) const AMPERE: &[MatrixInstruction] = &[
@@ -160,6 +160,8 @@ pub(super) const HOPPER: &[MatrixInstruction] = &[
     warpgroup_mma("f32.bf16.bf16", BF16, F32, 16),
     warpgroup_mma("s32.s8.s8", I8, I32, 32),
     warpgroup_mma("s32.u8.u8", U8, I32, 32),
+    warpgroup_mma("f32.e4m3.e4m3", F8E4M3FN, F32, 32),
+    warpgroup_mma("f32.e5m2.e5m2", F8E5M2, F32, 32),
 ];
 
 /// `V_MFMA` of gfx90a: CDNA2 ISA, "Matrix Arithmetic Instructions".

@@ -21,7 +21,7 @@ pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
 use super::uses::Uses;
-use super::{LaidOut, Threads};
+use super::{LaidOut, Remark, Threads};
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -378,6 +378,15 @@ fn consumers<'f>(factors: impl Iterator<Item = &'f Factor>, threads: Option<Thre
                 .then_some(WARPGROUP_WARPS * groups)
         }
     }
+}
+
+/// What a person should know of products that pipelines have none of.
+pub(super) fn remarks(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipelines) -> Vec<Remark> {
+    if target.warpgroup_matrix.is_empty() || !pipelines.is_empty() {
+        return Vec::new();
+    }
+    let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
+    factor::remarks(&numbers, &Uses::of(kernel), target)
 }
 
 #[cfg(test)]
