@@ -4,8 +4,8 @@
 //! * `tile.wgmma.m64n{N}k{K}.{f32|s32}.{A}.{B}.ss.{ka|ma}.{kb|nb}`: (i64 descriptor of A, i64 descriptor of B, i32
 //!   whether to add, N/2 accumulators) → N/2 accumulators; `….rs.{kb|nb}` has four i32 with A's elements in place of
 //!   A's descriptor (PTX ISA, "wgmma.mma_async").
-//! * `tile.wgmma.wait.{f32|s32}.{N}`: (N accumulators) → N accumulators, when all products of the warp are complete
-//!   (PTX ISA, "wgmma.wait_group").
+//! * `tile.wgmma.wait.{G}.{f32|s32}.{N}`: (N accumulators) → N accumulators, when all products of the warp are complete
+//!   but those of the G groups that were committed last (PTX ISA, "wgmma.wait_group").
 //! * `tile.prefetch.line`: (ptr); `tile.prefetch.range`: (ptr, i32 bytes) (PTX ISA, "prefetch",
 //!   "cp.async.bulk.prefetch").
 
@@ -20,9 +20,9 @@ use inkwell::values::{
 pub(super) const PREFETCH_LINE: &str = "tile.prefetch.line";
 pub(super) const PREFETCH_RANGE: &str = "tile.prefetch.range";
 
-/// The declaration that waits for products and gives so many of their sums.
-pub(super) fn wait_name(is_float: bool, count: usize) -> String {
-    format!("tile.wgmma.wait.{}.{count}", if is_float { "f32" } else { "s32" })
+/// The declaration that waits for products but so many groups, and gives so many of their sums.
+pub(super) fn wait_name(going_on: u64, is_float: bool, count: usize) -> String {
+    format!("tile.wgmma.wait.{going_on}.{}.{count}", if is_float { "f32" } else { "s32" })
 }
 
 /// Calls a declaration whose last `results` operands it gives back changed.
@@ -149,6 +149,8 @@ fn assembly(name: &str) -> Option<Assembly> {
 
 /// The statement that waits, through which the sums go.
 fn wait(sums: &str) -> Option<Assembly> {
+    let (going_on, sums) = sums.split_once('.')?;
+    let going_on: u64 = going_on.parse().ok()?;
     let (format, count) = sums.split_once('.')?;
     let count: usize = count.parse().ok().filter(|&count| count > 0)?;
     let register = match format {
@@ -158,7 +160,7 @@ fn wait(sums: &str) -> Option<Assembly> {
     };
     let mut constraints = vec![format!("={register}"); count];
     constraints.extend((0..count).map(|i| i.to_string()));
-    let text = "wgmma.wait_group.sync.aligned 0;".to_owned();
+    let text = format!("wgmma.wait_group.sync.aligned {going_on};");
     Some(Assembly { text, constraints: constraints.join(","), convergent: true })
 }
 

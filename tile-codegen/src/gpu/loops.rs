@@ -2,7 +2,7 @@
 //! kernel's values is the state of rings and of stages that threads copy to.
 
 use super::region::Emitter;
-use super::warpgroup::undefined;
+use super::warpgroup::{Running, undefined};
 use crate::emit::{LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
@@ -64,7 +64,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (op, data): (OpId, &'a OpData),
         bounds: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
         (initial, params): (&[ValueId], &'a [ValueId]),
-        begin: impl FnOnce(&mut Self, IntValue<'c>),
+        begin: impl Fn(&mut Self, IntValue<'c>),
     ) {
         let carried: Vec<usize> = (0..params.len()).filter(|&i| self.has(params[i])).collect();
         let of = |values: &[ValueId]| carried.iter().map(|&i| values[i]).collect::<Vec<_>>();
@@ -82,42 +82,76 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         // A turn of a pipeline waits: two of them together gain nothing.
         let hint = if rings.is_empty() { LoopHint::Free } else { LoopHint::Rolled };
-        let turns = |emitter: &mut Self, initial: &[Value<'c>]| {
-            ir.hinted_loop(bounds, hint, initial, |number, values| {
-                begin(emitter, number);
-                let states = emitter.bind(&of(params), values);
-                emitter.set_rings(&rings, states);
-                emitter.begin_copied_turn(op, number, values);
-                emitter.depth += 1;
-                let yielded = emitter.ops(data.regions[0]);
-                emitter.depth -= 1;
-                emitter.next_stage(op);
-                let mut values = emitter.flat_all(&of(yielded));
-                values.extend(emitter.ring_values(&rings));
-                values.extend(emitter.next_copied_stage(op));
-                values
-            })
-        };
-        let results = of(&data.results);
-        let finals = match running {
-            None => turns(self, &initial),
-            Some(running) => {
-                // Where there are no turns no instruction may be waited for: that of a sum that it didn't define.
-                let exists = ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
-                let then = || {
-                    let finals = turns(self, &initial);
-                    let states = self.bind(&results, &finals);
-                    self.set_rings(&rings, states);
-                    self.finish_product(op, running);
-                    let mut finals = self.flat_all(&results);
-                    finals.extend(self.ring_values(&rings));
-                    finals
-                };
-                ir.if_else(exists, then, || first)
+        let turn = |emitter: &mut Self, number: IntValue<'c>, values: &[Value<'c>], is_first: bool| {
+            begin(emitter, number);
+            let states = emitter.bind(&of(params), values);
+            let late = emitter.set_rings(&rings, states);
+            if !is_first {
+                emitter.turn_before.insert(op, late.to_vec());
             }
+            emitter.begin_copied_turn(op, number, values);
+            emitter.depth += 1;
+            let yielded = emitter.ops(data.regions[0]);
+            emitter.depth -= 1;
+            if is_first {
+                emitter.end_first_turn(op);
+            }
+            emitter.next_stage(op);
+            let mut values = emitter.flat_all(&of(yielded));
+            values.extend(emitter.ring_values(&rings));
+            values.extend(emitter.next_copied_stage(op));
+            values.extend(emitter.late_values(op));
+            values
+        };
+        let turns = |emitter: &mut Self, bounds, initial: &[Value<'c>]| {
+            ir.hinted_loop(bounds, hint, initial, |number, values| turn(emitter, number, values, false))
+        };
+        let late = self.late(op);
+        let results = of(&data.results);
+        let finals = if running.is_none() && late.is_none() {
+            turns(self, bounds, &initial)
+        } else {
+            // Where there are no turns no instruction may be waited for: that of a sum that it didn't define.
+            let exists = ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
+            let then = || {
+                let finals = match late {
+                    None => turns(self, bounds, &initial),
+                    Some(_) => {
+                        let initial = turn(self, bounds.0, &initial, true);
+                        turns(self, (ir.add(bounds.0, bounds.2), bounds.1, bounds.2), &initial)
+                    }
+                };
+                self.bind(&of(params), &finals);
+                let states = self.bind(&results, &finals);
+                let late = self.set_rings(&rings, states).to_vec();
+                self.finish(op, data, running, &late);
+                let mut finals = self.flat_all(&results);
+                finals.extend(self.ring_values(&rings));
+                finals
+            };
+            ir.if_else(exists, then, || first)
         };
         let states = self.bind(&results, &finals);
         self.set_rings(&rings, states);
+    }
+
+    /// Does what a pipeline's turns have left to be done: `late` are the values of its late product.
+    fn finish(&mut self, op: OpId, data: &OpData, running: Option<Running>, late: &[Value<'c>]) {
+        if let Some(running) = running {
+            self.finish_product(op, running);
+        }
+        if let Some(product) = self.late(op) {
+            self.finish_late(op, product, (late, self.yielded_as(data, product.product)));
+        }
+    }
+
+    /// What a loop gives of a product whose sums it yields.
+    pub(super) fn yielded_as(&self, data: &OpData, product: OpId) -> ValueId {
+        let sum = self.instance.op(product).results[0];
+        let end = self.instance.region(data.regions[0]).ops.last();
+        let end = self.instance.op(*end.expect("verified: a loop's region yields"));
+        let place = end.operands.iter().position(|&operand| operand == sum);
+        data.results[place.expect("scheduled: the loop yields the sums")]
     }
 
     /// What a loop begins with; any numbers in place of the sums of this number, which its first product doesn't read.

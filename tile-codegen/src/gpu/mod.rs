@@ -18,6 +18,7 @@ mod gather;
 mod hsaco;
 mod item;
 mod lanes;
+mod late;
 mod lines;
 mod loops;
 mod matrix;

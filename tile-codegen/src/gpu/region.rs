@@ -51,6 +51,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) maps: Vec<PointerValue<'c>>,
     /// Pipelines that have begun.
     pub(super) rings: HashMap<OpId, RingState<'c>>,
+    /// What the late products of pipelines need of the turn before.
+    pub(super) turn_before: HashMap<OpId, Vec<Value<'c>>>,
     /// Pipelines whose first product adds to nothing.
     pub(super) fresh: HashSet<OpId>,
     /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
@@ -107,6 +109,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             maps: entry.maps,
             warpgroup: i32_const(ir, 0),
             rings: HashMap::new(),
+            turn_before: HashMap::new(),
             fresh: HashSet::new(),
             places,
             depth: 0,
@@ -224,7 +227,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match self.role {
             Role::All => !self.scheduled.copies().replace(op),
             Role::Producer => pipelines.slice().executes(op),
-            Role::Consumer => !pipelines.replace(data),
+            Role::Consumer => !pipelines.replace(data) && !pipelines.is_late(op),
         }
     }
 
@@ -233,7 +236,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.role != Role::Producer || self.scheduled.pipelines().slice().has(value)
     }
 
-    fn op(&mut self, op: OpId, data: &'a OpData) {
+    /// Does something whose definitions are gone afterwards.
+    pub(super) fn apart<R>(&mut self, action: impl FnOnce(&mut Self) -> R) -> R {
+        let (tiles, scalars) = (self.tiles.clone(), self.scalars.clone());
+        let given = action(self);
+        (self.tiles, self.scalars) = (tiles, scalars);
+        given
+    }
+
+    pub(super) fn op(&mut self, op: OpId, data: &'a OpData) {
         if let Some(places) = self.places {
             places.at(self.ir, data.loc);
         }
@@ -261,7 +272,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::If => self.branch(data),
             Op::Reduce { .. } => self.reduce(op, data),
             Op::Mma => match (self.scheduled.product(op), self.scheduled.pipelines().factors(op)) {
-                (Some(product), Some(factors)) => self.warpgroup_product(op, data, product, factors),
+                (Some(_), Some(factors)) => self.warpgroup_product(op, data, factors),
                 (Some(product), None) => self.matrix_product(data, product),
                 (None, _) => self.mma(op, data),
             },

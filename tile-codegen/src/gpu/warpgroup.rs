@@ -11,8 +11,8 @@ use super::matrix::Parts;
 use super::region::Emitter;
 use super::roles::Role;
 use crate::emit::Value;
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::IntValue;
-use tile_ir::gpu::Product;
 use tile_ir::gpu::pipeline::{Major, RingFactor, SharedTile, WARPGROUP};
 use tile_ir::kernel::OpData;
 use tile_ir::target::MatrixInstruction;
@@ -35,10 +35,10 @@ struct Described<'c> {
 }
 
 /// A product that goes on to the end of its loop.
+#[derive(Clone, Copy)]
 pub(super) struct Running {
     /// Its fill, by its number in the pipeline.
     fill: usize,
-    product: OpId,
     /// What the loop gives of it.
     result: ValueId,
 }
@@ -71,62 +71,109 @@ enum Left<'c> {
     Registers(Fragment<'c>, Parts),
 }
 
+/// A product all of whose operands are made: between instructions that would make these wait.
+pub(super) struct Ready<'a, 'c> {
+    instruction: &'a MatrixInstruction,
+    left: Left<'c>,
+    right: &'a RingFactor,
+    right_factor: Described<'c>,
+    blocks: Vec<Block>,
+    /// What instructions take of the left factor, by the depth and the number of the block.
+    steps: Vec<(u64, usize, Vec<Value<'c>>)>,
+    /// Whether there is nothing to add to.
+    starts_at_zero: bool,
+    pub(super) sums: Vec<Value<'c>>,
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn warpgroup_product(
         &mut self,
         op: OpId,
         data: &OpData,
-        product: &Product,
         factors: &'a [Option<RingFactor>; 2],
     ) {
         let (ir, result) = (self.ir, data.results[0]);
         let right = factors[1].as_ref().expect("scheduled: the right factor lies in a ring");
-        let instruction = &product.instruction;
+        let late = self.ready_beside(right.pipeline, op);
+        let left = factors[0].is_none().then(|| self.tile(data.operands[0]).clone());
+        let ready = self.ready(op, left, self.tile(data.operands[2]));
         self.await_fill(right);
-        let left = match &factors[0] {
-            Some(factor) => Left::Shared(self.described(factor, instruction)),
-            None => {
-                let parts = self.parts(data.operands[0], instruction, Operand::A);
-                Left::Registers(self.tile(data.operands[0]).clone(), parts)
-            }
-        };
-        let right_factor = self.described(right, instruction);
-        let depth = self.depth_of(data);
-        let mut sums = self.tile(data.operands[2]).values(self.slots(result));
-        let starts_at_zero = self.tile(data.operands[2]).uniform().is_some_and(is_zero);
-        let blocks = self.blocks(result, instruction);
-        let steps = (0..depth).step_by(instruction.shape.k as usize);
-        let steps = steps.flat_map(|k| blocks.iter().map(move |block| (k, block)));
-        // Elements in registers are made before the fence: between instructions they would make these wait.
-        let steps: Vec<_> = steps
-            .map(|(k, block)| (k, block, self.left_operands(&left, instruction, (block.row, k))))
-            .collect();
-        ir.intrinsic("llvm.nvvm.wgmma.fence.sync.aligned", &[], &[]);
-        for (k, block, a) in steps {
-            let adds = match (k, starts_at_zero, self.fresh.contains(&right.pipeline)) {
-                (0, true, _) => self.i32(0),
-                (0, false, true) => ir.resize(self.ring(right.pipeline).running, 32, false),
-                _ => self.i32(1),
-            };
-            let b = self.descriptor(&right_factor, 0, k);
-            let name = name_of(instruction, block.columns(), &left, right_factor.major);
-            let own: Vec<Value<'c>> = block.slots.iter().map(|&slot| sums[slot]).collect();
-            let operands = [a, vec![b.into(), adds.into()], own].concat();
-            let next = declared::call(ir, &name, &operands, block.slots.len());
-            block.slots.iter().zip(next).for_each(|(&slot, next)| sums[slot] = next);
-        }
-        ir.intrinsic("llvm.nvvm.wgmma.commit_group.sync.aligned", &[], &[]);
+        self.begin_products();
+        let sums = self.issue_product(&ready);
+        self.set_tile(result, Fragment::Slots(sums));
         let fill = &self.pipeline(right.pipeline).fills[right.fill];
         debug_assert_eq!(fill.reader, op);
         if fill.keeps_running {
             ir.intrinsic("llvm.nvvm.wgmma.wait_group.sync.aligned", &[], &[ir.i64(1).into()]);
-            self.leave_stage_before(right.pipeline, right.fill);
+            self.leave_stage_before(right.pipeline, right.fill, 1);
             self.goes_on(right.pipeline, true);
-        } else {
-            self.await_sums(&blocks, &mut sums);
-            self.leave_stage(right);
+            return;
         }
-        self.set_tile(result, Fragment::Slots(sums));
+        let going_on = late.iter().len() as u64;
+        if let Some((late, ready)) = late {
+            self.issue_late(right.pipeline, late, &ready);
+        }
+        self.await_product(result, going_on, &[]);
+        self.leave_stage(right);
+    }
+
+    /// Orders what was done with registers before the products that follow.
+    pub(super) fn begin_products(&self) {
+        self.ir.intrinsic("llvm.nvvm.wgmma.fence.sync.aligned", &[], &[]);
+    }
+
+    /// Makes the operands of a product, whose left factor is given if it lies in registers, with what is added to.
+    pub(super) fn ready(&self, op: OpId, left: Option<Fragment<'c>>, sums: &Fragment<'c>) -> Ready<'a, 'c> {
+        let data = self.instance.op(op);
+        let product = self.scheduled.product(op).expect("scheduled: a pipeline has products");
+        let factors =
+            self.scheduled.pipelines().factors(op).expect("scheduled: its right factor lies in a ring");
+        let (instruction, result) = (&product.instruction, data.results[0]);
+        let left = match (left, &factors[0]) {
+            (Some(fragment), _) => {
+                Left::Registers(fragment, self.parts(data.operands[0], instruction, Operand::A))
+            }
+            (None, Some(factor)) => Left::Shared(self.described(factor, instruction)),
+            (None, None) => unreachable!("a factor lies in a ring or in registers"),
+        };
+        let right = factors[1].as_ref().expect("scheduled: the right factor lies in a ring");
+        let blocks = self.blocks(result, instruction);
+        let steps = (0..self.depth_of(data)).step_by(instruction.shape.k as usize);
+        let steps = steps.flat_map(|k| blocks.iter().enumerate().map(move |(i, block)| (k, i, block.row)));
+        let steps =
+            steps.map(|(k, i, row)| (k, i, self.left_operands(&left, instruction, (row, k)))).collect();
+        Ready {
+            instruction,
+            right,
+            right_factor: self.described(right, instruction),
+            left,
+            blocks,
+            steps,
+            starts_at_zero: sums.uniform().is_some_and(is_zero),
+            sums: sums.values(self.slots(result)),
+        }
+    }
+
+    /// Issues a product's instructions, whose tiles are there, as a group; gives the sums that these will be.
+    pub(super) fn issue_product(&self, ready: &Ready<'a, 'c>) -> Vec<Value<'c>> {
+        let (ir, right) = (self.ir, ready.right);
+        let mut sums = ready.sums.clone();
+        for (k, block, a) in &ready.steps {
+            let adds = match (k, ready.starts_at_zero, self.fresh.contains(&right.pipeline)) {
+                (0, true, _) => self.i32(0),
+                (0, false, true) => ir.resize(self.ring(right.pipeline).running, 32, false),
+                _ => self.i32(1),
+            };
+            let b = self.descriptor(&ready.right_factor, 0, *k);
+            let block = &ready.blocks[*block];
+            let name = name_of(ready.instruction, block.columns(), &ready.left, right.major);
+            let own: Vec<Value<'c>> = block.slots.iter().map(|&slot| sums[slot]).collect();
+            let operands = [a.clone(), vec![b.into(), adds.into()], own].concat();
+            let next = declared::call(ir, &name, &operands, block.slots.len());
+            block.slots.iter().zip(next).for_each(|(&slot, next)| sums[slot] = next);
+        }
+        ir.intrinsic("llvm.nvvm.wgmma.commit_group.sync.aligned", &[], &[]);
+        sums
     }
 
     /// The product of a loop that goes on to its end, if there is one.
@@ -134,36 +181,45 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let pipeline = self.scheduled.pipelines().of_loop(op).filter(|_| self.role == Role::Consumer)?;
         let fill = pipeline.fills.iter().position(|fill| fill.keeps_running)?;
         let product = pipeline.fills[fill].reader;
-        let sum = self.instance.op(product).results[0];
-        let end = self.instance.region(data.regions[0]).ops.last();
-        let end = self.instance.op(*end.expect("verified: a loop's region yields"));
-        let place = end.operands.iter().position(|&operand| operand == sum);
-        Some(Running {
-            fill,
-            product,
-            result: data.results[place.expect("scheduled: the loop yields the sums")],
-        })
+        Some(Running { fill, result: self.yielded_as(data, product) })
     }
 
     /// Waits for a product that went on to the end of its loop.
-    pub(super) fn finish_product(&mut self, op: OpId, Running { fill, product, result }: Running) {
-        let product = self.scheduled.product(product).expect("scheduled: a pipeline has products");
-        let blocks = self.blocks(result, &product.instruction);
-        let mut sums = self.tile(result).values(self.slots(result));
-        self.await_sums(&blocks, &mut sums);
-        self.set_tile(result, Fragment::Slots(sums));
-        self.leave_stage_before(op, fill);
+    pub(super) fn finish_product(&mut self, op: OpId, Running { fill, result }: Running) {
+        self.await_product(result, 0, &[]);
+        self.leave_stage_before(op, fill, 1);
         self.goes_on(op, false);
     }
 
-    /// Waits for all products, and gives their sums.
-    fn await_sums(&self, blocks: &[Block], sums: &mut [Value<'c>]) {
-        for block in blocks {
-            let own: Vec<Value<'c>> = block.slots.iter().map(|&slot| sums[slot]).collect();
-            let name = declared::wait_name(own[0].is_float_value(), own.len());
-            let next = declared::call(self.ir, &name, &own, own.len());
-            block.slots.iter().zip(next).for_each(|(&slot, next)| sums[slot] = next);
+    /// Waits for all products but so many that were committed last: for the sums of one that wasn't among these, and
+    /// before anything is done with values that it passes on.
+    pub(super) fn await_product(
+        &mut self,
+        sums: ValueId,
+        going_on: u64,
+        values: &[Value<'c>],
+    ) -> Vec<Value<'c>> {
+        let own = self.tile(sums).values(self.slots(sums));
+        let mut passed = self.passed_by_wait(going_on, [&own, values].concat());
+        let values = passed.split_off(own.len());
+        self.set_tile(sums, Fragment::Slots(passed));
+        values
+    }
+
+    /// Values after a wait for products; those that don't fill a register aren't held back.
+    fn passed_by_wait(&self, going_on: u64, mut values: Vec<Value<'c>>) -> Vec<Value<'c>> {
+        let context = self.ir.context;
+        let types: [BasicTypeEnum<'c>; 2] = [context.f32_type().into(), context.i32_type().into()];
+        for ty in types {
+            let own: Vec<usize> = (0..values.len()).filter(|&i| values[i].get_type() == ty).collect();
+            let operands: Vec<Value<'c>> = own.iter().map(|&i| values[i]).collect();
+            if !operands.is_empty() {
+                let name = declared::wait_name(going_on, ty.is_float_type(), own.len());
+                let next = declared::call(self.ir, &name, &operands, own.len());
+                own.into_iter().zip(next).for_each(|(i, next)| values[i] = next);
+            }
         }
+        values
     }
 
     fn depth_of(&self, data: &OpData) -> u64 {
@@ -207,7 +263,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// A factor of this turn's stage; of a left one the rows of the running thread's warpgroup.
     fn described(&self, factor: &RingFactor, instruction: &MatrixInstruction) -> Described<'c> {
-        let (ir, ring) = (self.ir, self.ring(factor.pipeline));
+        let (ir, ring) = (self.ir, self.ring_of(factor));
         let pipeline = self.pipeline(factor.pipeline);
         let copy = &pipeline.fills[factor.fill].copies[factor.copy];
         let (tile, major) = (copy.tile, factor.major);

@@ -1,6 +1,6 @@
 //! Groups of asynchronous operations that a thread commits and waits for: of `cp.async`, of bulk copies, of `wgmma`.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// Groups of operations, by their numbers.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +44,40 @@ impl Groups {
     }
 }
 
+/// Sums of products that go on: what stands in registers for them, and what will.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sums {
+    next: u32,
+    /// By what stands for it: the number of the product, and the sum.
+    coming: HashMap<u32, (u32, u32)>,
+}
+
+/// What stands for sums are signalling NaNs, which nothing computes, with these low bits to tell them apart.
+const PLACEHOLDER: u32 = 0x7fa0_0000;
+const PLACEHOLDER_BITS: u32 = 0x001f_ffff;
+
+impl Sums {
+    /// What stands in a register for a product's sum until somebody waits for that.
+    pub(super) fn expect(&mut self, product: u32, sum: u32) -> u32 {
+        self.next = (self.next + 1) & PLACEHOLDER_BITS;
+        let placeholder = PLACEHOLDER | self.next;
+        self.coming.insert(placeholder, (product, sum));
+        placeholder
+    }
+
+    /// What a register holds when all products but these are complete.
+    pub(super) fn settle(&mut self, register: u32, going_on: &[u32]) -> u32 {
+        match self.coming.get(&register) {
+            Some((product, sum)) if !going_on.contains(product) => {
+                let sum = *sum;
+                self.coming.remove(&register);
+                sum
+            }
+            _ => register,
+        }
+    }
+}
+
 /// A thread's groups.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queues {
@@ -53,6 +87,8 @@ pub(super) struct Queues {
     pub(super) bulk: Groups,
     /// Of `wgmma`.
     pub(super) products: Groups,
-    /// Whether a `wgmma.fence` came before.
+    /// What these will have given.
+    pub(super) sums: Sums,
+    /// Whether a `wgmma.fence` came before, since the last wait.
     pub(super) fenced: bool,
 }

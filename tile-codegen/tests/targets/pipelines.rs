@@ -127,6 +127,13 @@ fn integers_by_their_rows() {
     product([DType::U8, DType::I32], "mk", "nk", [128, 64, 128], [128, 64, 128], 384);
 }
 
+/// Each turn's sums begin at zero.
+#[test]
+fn floats_of_8_bits_by_their_rows() {
+    product([DType::F8E4M3FN, DType::F32], "mk", "nk", [64, 32, 64], [80, 48, 144], 256);
+    product([DType::F8E5M2, DType::F32], "mk", "nk", [128, 64, 128], [144, 64, 400], 384);
+}
+
 #[test]
 fn no_turns_at_all() {
     product(HALF, "mk", "kn", [64, 64, 64], [64, 64, 0], 256);
@@ -233,6 +240,130 @@ fn weights_stay_in_registers() {
         sample(DType::F32, &[heads, queries, 64], 4),
     ];
     check(ATTENTION, &[], &arguments, 384, 1e-2);
+}
+
+/// The largest score so far is carried, and sums are shrunk when it grows: the weighted values of a turn are added in
+/// the next one.
+fn online_attention(rows: usize, keys: usize, width: usize) -> String {
+    format!(
+        "kernel @online(%q: tensor<s x {width} x bf16>, %k: tensor<t x {width} x bf16>, %v: tensor<t x {width} x bf16>, \
+         %o: mut tensor<s x {width} x f32>, %l: mut tensor<s x 1 x f32>) {{
+  %vq = partition %q [{rows}, {width}] : partition<s x {width} x bf16, [{rows}, {width}]>
+  %vk = partition %k [{keys}, {width}] : partition<t x {width} x bf16, [{keys}, {width}]>
+  %vv = partition %v [{keys}, {width}] : partition<t x {width} x bf16, [{keys}, {width}]>
+  %vo = partition %o [{rows}, {width}] : mut partition<s x {width} x f32, [{rows}, {width}]>
+  %vl = partition %l [{rows}, 1] : mut partition<s x 1 x f32, [{rows}, 1]>
+  %i, %j = block_index %vo : index, index
+  %pad = constant 0.0 : bf16
+  %zero = constant 0.0 : f32
+  %low = constant -16.0 : f32
+  %0 = constant 0 : index
+  %query = load_masked %vq[%i, %0] pad %pad : tile<{rows} x {width} x bf16>
+  %none = splat %zero : tile<{rows} x {width} x f32>
+  %start = splat %zero : tile<{rows} x {keys} x f32>
+  %least = splat %low : tile<{rows} x 1 x f32>
+  %nothing = splat %zero : tile<{rows} x 1 x f32>
+  %end = extent ceil_div(t, {keys}) : index
+  %sum, %last, %all = for %p = %0 to %end carry (%acc = %none, %most = %least, %total = %nothing) : \
+         tile<{rows} x {width} x f32>, tile<{rows} x 1 x f32>, tile<{rows} x 1 x f32> {{
+    %key = load_masked %vk[%p, %0] pad %pad : tile<{keys} x {width} x bf16>
+    %value = load_masked %vv[%p, %0] pad %pad : tile<{keys} x {width} x bf16>
+    %turned = permute %key [1, 0] : tile<{width} x {keys} x bf16>
+    %scores = mma %query, %turned, %start : tile<{rows} x {keys} x f32>
+    %largest = reduce max %scores axis 1 : tile<{rows} x 1 x f32>
+    %larger = max %most, %largest : tile<{rows} x 1 x f32>
+    %largests = broadcast %larger : tile<{rows} x {keys} x f32>
+    %less = sub %scores, %largests : tile<{rows} x {keys} x f32>
+    %weights = exp2 %less : tile<{rows} x {keys} x f32>
+    %narrow = cast %weights : tile<{rows} x {keys} x bf16>
+    %by = sub %most, %larger : tile<{rows} x 1 x f32>
+    %shrink = exp2 %by : tile<{rows} x 1 x f32>
+    %own = reduce sum %weights axis 1 : tile<{rows} x 1 x f32>
+    %shrunk = mul %total, %shrink : tile<{rows} x 1 x f32>
+    %more = add %shrunk, %own : tile<{rows} x 1 x f32>
+    %shrinks = broadcast %shrink : tile<{rows} x {width} x f32>
+    %before = mul %acc, %shrinks : tile<{rows} x {width} x f32>
+    %next = mma %narrow, %value, %before : tile<{rows} x {width} x f32>
+    yield %next, %larger, %more
+  }}
+  store_masked %vo, %sum
+  store_masked %vl, %all
+}}
+"
+    )
+}
+
+/// The same where queries don't see what lies behind them.
+fn causal_attention(rows: usize, keys: usize, width: usize) -> String {
+    let whole = format!("    %scores = mma %query, %turned, %start : tile<{rows} x {keys} x f32>\n");
+    let masked = format!(
+        "    %products = mma %query, %turned, %start : tile<{rows} x {keys} x f32>
+    %at = mul %p, %keys : index
+    %first = cast %at : i32
+    %firsts = splat %first : tile<1 x {keys} x i32>
+    %own = iota 1 : tile<1 x {keys} x i32>
+    %column = add %own, %firsts : tile<1 x {keys} x i32>
+    %across = broadcast %column : tile<{rows} x {keys} x i32>
+    %down = broadcast %row : tile<{rows} x {keys} x i32>
+    %seen = le %across, %down : tile<{rows} x {keys} x bool>
+    %scores = select %seen, %products, %hidden : tile<{rows} x {keys} x f32>
+"
+    );
+    let end = format!("  %end = extent ceil_div(t, {keys}) : index\n");
+    let row = format!(
+        "{end}  %keys = constant {keys} : index
+  %rows = constant {rows} : index
+  %where = mul %i, %rows : index
+  %begin = cast %where : i32
+  %begins = splat %begin : tile<{rows} x 1 x i32>
+  %positions = iota 0 : tile<{rows} x 1 x i32>
+  %row = add %positions, %begins : tile<{rows} x 1 x i32>
+  %hidden = splat %low : tile<{rows} x {keys} x f32>
+"
+    );
+    let source = online_attention(rows, keys, width).replace("%own", "%gain");
+    let source = source.replace(&whole, &masked).replace(&end, &row);
+    assert!(source.contains("%seen") && source.contains("%hidden"));
+    source
+}
+
+/// Tiles below, on and above the diagonal, which is in the middle of some.
+#[test]
+fn most_turns_hide_nothing() {
+    for (rows, queries, keys) in [(128, 392, 456), (64, 136, 72)] {
+        let source = causal_attention(rows, 64, 64);
+        let scheduled =
+            schedule(passes::optimize(instance(&source, &[])), TargetDesc::named("sm_90a").unwrap(), None);
+        assert!(tile_ir::gpu::print(&scheduled).contains("    %scores = if "));
+        let arguments = [
+            sample(DType::BF16, &[queries, 64], 1),
+            sample(DType::BF16, &[keys, 64], 2),
+            sample(DType::BF16, &[keys, 64], 3),
+            sample(DType::F32, &[queries, 64], 4),
+            sample(DType::F32, &[queries, 1], 5),
+        ];
+        check(&source, &[], &arguments, if rows == 128 { 384 } else { 256 }, 1e-2);
+    }
+}
+
+/// Of no turn, of one, of two, and of more than the ring has stages; blocks have several places of the grid each.
+#[test]
+fn weighted_values_are_added_a_turn_later() {
+    for keys in [0, 64, 128, 72, 640] {
+        let source = online_attention(128, 64, 64);
+        let scheduled =
+            schedule(passes::optimize(instance(&source, &[])), TargetDesc::named("sm_90a").unwrap(), None);
+        let late = scheduled.pipelines().loops().filter(|(_, pipeline)| pipeline.late.is_some()).count();
+        assert_eq!(late, 1);
+        let arguments = [
+            sample(DType::BF16, &[392, 64], 1),
+            sample(DType::BF16, &[keys, 64], 2),
+            sample(DType::BF16, &[keys, 64], 3),
+            sample(DType::F32, &[392, 64], 4),
+            sample(DType::F32, &[392, 1], 5),
+        ];
+        check(&source, &[], &arguments, 384, 1e-2);
+    }
 }
 
 /// Blocks that go from tile to tile: the ring goes on where the tile before left it.

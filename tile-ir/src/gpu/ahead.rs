@@ -4,10 +4,10 @@
 //! loop, and in every turn for the next one, just before the first product. Memory answers while matrices are
 //! multiplied, at the price of the registers for a second tile. Where there is no next turn nothing is loaded.
 
+use super::insert::Inserter;
 use super::{Pipelines, Threads};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
-use crate::loc::Loc;
 use crate::ops::{BinaryOp, Literal, Op, Predicate};
 use crate::types::{Elem, Type};
 use std::collections::HashSet;
@@ -153,35 +153,7 @@ fn position(kernel: &Kernel, region: RegionId, op: OpId) -> usize {
     ops.iter().position(|&other| other == op).expect("the op stands in the region")
 }
 
-/// A place in a region where ops are added, one after the other.
-struct Inserter<'k> {
-    kernel: &'k mut Kernel,
-    region: RegionId,
-    at: usize,
-}
-
-impl<'k> Inserter<'k> {
-    fn new(kernel: &'k mut Kernel, region: RegionId, at: usize) -> Self {
-        Inserter { kernel, region, at }
-    }
-
-    fn insert(&mut self, data: OpData) {
-        let op = self.kernel.new_op(data);
-        self.kernel.region_mut(self.region).ops.insert(self.at, op);
-        self.at += 1;
-    }
-
-    fn emit(&mut self, op: Op, operands: Vec<ValueId>, ty: Type) -> ValueId {
-        let result = self.kernel.new_value(ty, None);
-        self.insert(OpData { op, operands, results: vec![result], regions: Vec::new(), loc: Loc::UNKNOWN });
-        result
-    }
-
-    fn finish(&mut self, values: Vec<ValueId>) {
-        let (results, regions) = (Vec::new(), Vec::new());
-        self.insert(OpData { op: Op::Yield, operands: values, results, regions, loc: Loc::UNKNOWN });
-    }
-
+impl Inserter<'_> {
     /// The load once more, at another count.
     fn again(&mut self, load: &OpData, counter: ValueId, count: ValueId) -> ValueId {
         let mut data = load.clone();

@@ -14,11 +14,14 @@ mod access;
 mod ahead;
 mod barriers;
 mod copies;
+mod insert;
 mod layouts;
+mod masks;
 mod movement;
 pub mod pipeline;
 mod print;
 mod products;
+mod promote;
 mod reduction;
 mod scheduled;
 mod scratch;
@@ -223,12 +226,14 @@ fn schedule_from(
 /// The steps of a schedule.
 fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>), room: Room) -> Scheduled {
     let threads = threads.map(|count| Threads::of(u64::from(count), target));
-    let mut pipelines = Pipelines::of(&instance, target, threads, room.scratch);
+    let (instance, mut pipelines) = pipelined(instance, target, threads, room.scratch);
+    let mut remarks = pipeline::remarks(&instance, target, &pipelines);
     let threads = match threads {
         Some(threads) => threads,
         None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
         None => Threads::chosen(&instance, target),
     };
+    let instance = instance.rewrite("masks", |kernel| masks::run(kernel, &pipelines));
     let may_copy = target.asynchronous_copies && pipelines.is_empty() && ahead::may_load(&instance);
     let copies = |laid_out: &LaidOut| match may_copy {
         true => Copies::of(laid_out, target, room.scratch),
@@ -244,6 +249,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     let mut laid_out = LaidOut::of(instance, target, threads, &pipelines);
     let copies = copies(&laid_out);
     ways::in_rounds(&mut laid_out, room.conversion);
+    pipelines.find_late(&laid_out);
     pipelines.keep_stores(|op, store| {
         let tile = &laid_out.distributions[&laid_out.instance.op(op).operands[1]];
         laid_out.products.values().any(|product| store.takes(tile, product))
@@ -266,7 +272,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
         let barriers = Barriers::of(&parts, &scratch);
         (scratch, barriers)
     };
-    let remarks = remarks(&laid_out.instance, target, &laid_out.products);
+    remarks.extend(slow_products(&laid_out.instance, target, &laid_out.products));
     let scheduled = Scheduled {
         laid_out,
         moves,
@@ -282,6 +288,24 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     };
     debug_assert_eq!(verify(&scheduled), Ok(()), "{}", print(&scheduled));
     scheduled
+}
+
+/// An instance with its pipelines, whose products keep the precision of their sums.
+fn pipelined(
+    instance: Instance,
+    target: &TargetDesc,
+    threads: Option<Threads>,
+    scratch_bytes: u64,
+) -> (Instance, Pipelines) {
+    let pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
+    let coarse = |op: &OpId| promote::is_needed(&instance, &pipelines, *op);
+    let coarse: Vec<OpId> = instance.walk().into_iter().filter(coarse).collect();
+    if coarse.is_empty() {
+        return (instance, pipelines);
+    }
+    let instance = instance.rewrite("promote", |kernel| promote::run(kernel, &coarse));
+    let pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
+    (instance, pipelines)
 }
 
 impl LaidOut {
@@ -316,7 +340,7 @@ impl LaidOut {
     }
 }
 
-fn remarks(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Product>) -> Vec<Remark> {
+fn slow_products(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Product>) -> Vec<Remark> {
     let slow = |op: &OpId| kernel.op(*op).op == Op::Mma && !products.contains_key(op);
     let slow = kernel.walk().into_iter().filter(slow).filter(|_| !target.matrix.is_empty());
     slow.map(|op| products::remark(kernel, kernel.op(op), target)).collect()

@@ -104,7 +104,8 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
         return Some(format!("by {}", access.vector));
     }
     if let Some(product) = scheduled.laid_out.products.get(&op) {
-        return Some(product.instruction.shape.to_string());
+        let late = if scheduled.pipelines.is_late(op) { ", a turn later" } else { "" };
+        return Some(format!("{}{late}", product.instruction.shape));
     }
     let way = match scheduled.laid_out.ways.get(&op)? {
         Way::Renamed(_) => "renamed".to_owned(),

@@ -17,9 +17,14 @@ impl Uses {
         Uses(uses)
     }
 
+    /// The ops that use a value.
+    pub(super) fn of_value(&self, value: ValueId) -> &[OpId] {
+        self.0.get(&value).map_or(&[], Vec::as_slice)
+    }
+
     /// The op that alone uses a value, once.
     pub(super) fn only(&self, value: ValueId) -> Option<OpId> {
-        match self.0.get(&value)?.as_slice() {
+        match self.of_value(value) {
             &[user] => Some(user),
             _ => None,
         }

@@ -1,8 +1,9 @@
 //! What holds of every schedule, checked: what emitters rely on without asking.
 
-use super::{Scheduled, shape_of};
+use super::{Pipeline, Scheduled, shape_of};
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::ops::Op;
+use std::collections::HashSet;
 use std::fmt;
 use tile_layout::linear::Distribution;
 
@@ -104,6 +105,7 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
             return broken("its barriers overlap its stages");
         }
         end = pipeline.empty(pipeline.fills.len() - 1) + pipeline.stages * 8;
+        late(scheduled, op, pipeline)?;
     }
     for op in scheduled.walk() {
         let data = scheduled.op(op);
@@ -113,6 +115,24 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
         }
     }
     Ok(())
+}
+
+/// What is done a turn later isn't used in its own turn; its product and that beside which it is issued read the ring.
+fn late(scheduled: &Scheduled, for_op: OpId, pipeline: &Pipeline) -> Result<(), Broken> {
+    let Some(late) = &pipeline.late else { return Ok(()) };
+    let broken = |op, problem: &str| Err(Broken { op, problem: problem.to_owned() });
+    let body = scheduled.walk_in(scheduled.op(for_op).regions[0]);
+    let reads = |op: OpId| pipeline.fills.iter().any(|fill| fill.reader == op);
+    if !reads(late.product) || !reads(late.beside) || late.does(late.beside) {
+        return broken(late.product, "it is late beside no product of its loop");
+    }
+    let given: HashSet<ValueId> =
+        late.ops.iter().flat_map(|&op| &scheduled.op(op).results).copied().collect();
+    let early = |op: &OpId| !late.does(*op) && scheduled.op(*op).operands.iter().any(|it| given.contains(it));
+    match body.into_iter().find(early) {
+        Some(op) => broken(op, "it needs what is done a turn later"),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(crate) fn linear<const BM: usize, const BN: usize, const BK: usize>(
 }
 
 /// C = scale·A·Bᵀ of f8 factors, summed in f32.
-#[tile_kernel(instances(BM = 128, BN = 256, BK = 128))]
+#[tile_kernel(instances(BM = 128, BN = 128, BK = 128))]
 pub(crate) fn gemm_f8<const BM: usize, const BN: usize, const BK: usize>(
     a: &Tensor<f8e4m3fn, m, k>,
     b: &Tensor<f8e4m3fn, n, k>,

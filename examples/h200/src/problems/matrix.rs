@@ -51,7 +51,7 @@ impl Problem for Gemm {
             Kind::Nn => gemm::<128, 256, 64>(a.get()?, b.get()?, c.get_mut()?),
             Kind::NnSmall => gemm::<128, 128, 64>(a.get()?, b.get()?, c.get_mut()?),
             Kind::Nt => gemm_nt::<128, 256, 64>(a.get()?, b.get()?, c.get_mut()?),
-            Kind::NtF8 => gemm_f8::<128, 256, 128>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
+            Kind::NtF8 => gemm_f8::<128, 128, 128>(a.get()?, b.get()?, c.get_mut()?, F8_SCALE),
         };
         launch_on(stream, launch)
     }

@@ -43,13 +43,19 @@ impl Matrix {
     }
 
     /// Gives lanes what they hold of the matrix.
-    pub(super) fn scatter(mut self, format: Format, calls: &[Call<'_>], fragment: &Fragment<'_>) {
-        for (lane, call) in calls.iter().enumerate() {
+    pub(super) fn scatter(self, format: Format, calls: &[Call<'_>], fragment: &Fragment<'_>) {
+        let held = self.encoded(format, calls, fragment);
+        calls.iter().zip(held).for_each(|(call, held)| call.give_all(&held));
+    }
+
+    /// What lanes hold of the matrix.
+    fn encoded(mut self, format: Format, calls: &[Call<'_>], fragment: &Fragment<'_>) -> Vec<Vec<u8>> {
+        let held = |(lane, call): (usize, &Call<'_>)| {
             let bytes: usize = call.instruction.results.iter().map(|slot| slot.bytes).sum();
             let count = bytes / format.bytes();
-            let held = (0..count).flat_map(|i| format.encode(*self.at(fragment(lane, i))));
-            call.give_all(&held.collect::<Vec<u8>>());
-        }
+            (0..count).flat_map(|i| format.encode(*self.at(fragment(lane, i)))).collect()
+        };
+        calls.iter().enumerate().map(held).collect()
     }
 }
 

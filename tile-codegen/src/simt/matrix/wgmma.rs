@@ -3,15 +3,16 @@
 //!
 //! The product has no intrinsic: the emitter calls a declaration, `tile.wgmma.m64n{N}k{K}.{f32|s32}.{A}.{B}` and
 //! then `.ss.{ka|ma}.{kb|nb}` or, with A in registers, `.rs.{kb|nb}`; so is the wait that passes sums on,
-//! `tile.wgmma.wait.{f32|s32}.{N}`. What it gives is computed at once, since nobody
-//! may write its operands before somebody waited: they stay in flight till then.
+//! `tile.wgmma.wait.{G}.{f32|s32}.{N}`. Sums are computed at once, since nobody may write a product's operands before
+//! somebody waited: they stay in flight till then. Where operations are done late, registers hold something else until
+//! a wait has passed the sums on.
 
 use super::{Matrix, Sum, multiply};
 use crate::simt::agents::Agent;
 use crate::simt::block::Block;
 use crate::simt::collective::WARPGROUP;
 use crate::simt::fault::Problem;
-use crate::simt::flight::{Order, Piece, Proxy};
+use crate::simt::flight::{Order, Piece, Proxy, Timing};
 use crate::simt::format::{E4M3, E5M2, Format};
 use crate::simt::host_module::WINDOW;
 use crate::simt::instruction::{Call, LaneProblem, Operation, Party, Then};
@@ -51,22 +52,34 @@ pub(in crate::simt) fn find_intrinsic(name: &str) -> Option<Operation> {
             Ok(Then::GoOn)
         }),
         "wgmma.wait_group.sync.aligned" => Operation::alone(|block, call| {
-            let over = block.threads[call.thread as usize].queues.products.wait(call.number(0) as usize);
-            block.land_each(over, call.thread);
+            wait(block, call.thread, call.number(0) as usize);
             Ok(Then::GoOn)
         }),
         _ => None,
     }
 }
 
+/// Waits for all groups but so many. What is done with registers from here on must be ordered before other products,
+/// except that these may add to the same sums.
+fn wait(block: &mut Block<'_>, thread: u32, going_on: usize) {
+    let queues = &mut block.threads[thread as usize].queues;
+    queues.fenced = false;
+    let over = queues.products.wait(going_on);
+    block.land_each(over, thread);
+}
+
 /// The declarations.
 pub(in crate::simt) fn find(name: &str) -> Option<Operation> {
     if let Some(sums) = name.strip_prefix("tile.wgmma.wait.") {
-        let count: usize = sums.split_once('.')?.1.parse().ok()?;
+        let [going_on, _, count] = sums.split('.').collect::<Vec<_>>()[..] else { return None };
+        let (going_on, count): (usize, usize) = (going_on.parse().ok()?, count.parse().ok()?);
         return Operation::alone(move |block, call| {
-            let over = block.threads[call.thread as usize].queues.products.wait(0);
-            block.land_each(over, call.thread);
-            (0..count).for_each(|sum| call.give_word(sum, call.word(sum)));
+            wait(block, call.thread, going_on);
+            let queues = &mut block.threads[call.thread as usize].queues;
+            let going_on = queues.products.all();
+            for sum in 0..count {
+                call.give_word(sum, queues.sums.settle(call.number(sum), &going_on).into());
+            }
             Ok(Then::GoOn)
         });
     }
@@ -195,11 +208,13 @@ impl Product {
         let c = if leader.number(first + 1) == 0 {
             Matrix::zero(ROWS, self.columns)
         } else {
-            let lanes: Vec<Vec<u8>> =
-                calls.iter().map(|call| call.all_bytes(first + 2..call.operands())).collect();
+            let lanes: Vec<Vec<u8>> = calls.iter().map(|call| added_to(block, call, first + 2)).collect();
             Matrix::gather([ROWS, self.columns], result, &lanes, &of_result)
         };
-        multiply(&a, &b, &c, sum).scatter(result, calls, &of_result);
+        let sums = multiply(&a, &b, &c, sum).encoded(result, calls, &of_result);
+        for (call, sums) in calls.iter().zip(sums) {
+            call.give_all(&held(block, call, flight, sums));
+        }
         Ok(())
     }
 
@@ -215,6 +230,24 @@ impl Product {
         let lanes: Vec<Vec<u8>> = calls.iter().map(|call| call.all_bytes(0..4)).collect();
         Matrix::gather([ROWS, self.depth], self.a, &lanes, &fragment)
     }
+}
+
+/// The sums that a thread's product adds to, whose own product may go on: these are added up in order.
+fn added_to(block: &mut Block<'_>, call: &Call<'_>, first: usize) -> Vec<u8> {
+    let sums = &mut block.threads[call.thread as usize].queues.sums;
+    let registers = (first..call.operands()).map(|operand| call.number(operand));
+    registers.flat_map(|register| sums.settle(register, &[]).to_le_bytes()).collect()
+}
+
+/// What a thread's registers hold of a product's sums before it waited: if operations are done as late as they may be,
+/// not yet these.
+fn held(block: &mut Block<'_>, call: &Call<'_>, product: u32, sums: Vec<u8>) -> Vec<u8> {
+    if block.timing == Timing::Early {
+        return sums;
+    }
+    let expected = &mut block.threads[call.thread as usize].queues.sums;
+    let words = sums.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+    words.flat_map(|word| expected.expect(product, word).to_le_bytes()).collect()
 }
 
 /// The row and column of an accumulator (PTX ISA, "WGMMA .m64nNk16 register fragment layout for matrix D").

@@ -235,3 +235,14 @@ pub(super) fn words(count: usize, seed: u32) -> Vec<u32> {
     };
     (0..count).map(|_| next()).collect()
 }
+
+/// Gives sums that somebody waited for the names `%{to}0`, `%{to}1`…: registers have them after any later wait.
+pub(super) fn settled(sums: &[String], element: &str, to: &str) -> String {
+    let ty = format!("{{ {} }}", vec![element; sums.len()].join(", "));
+    let format = if element == "i32" { "s32" } else { "f32" };
+    let operands: Vec<String> = sums.iter().map(|sum| format!("{element} {sum}")).collect();
+    // So many groups may go on that this waits for none.
+    let call = format!("@tile.wgmma.wait.99.{format}.{}({})", sums.len(), operands.join(", "));
+    let part = |i: usize| format!("  %{to}{i} = extractvalue {ty} %{to}, {i}\n");
+    format!("  %{to} = call {ty} {call}\n{}", (0..sums.len()).map(part).collect::<String>())
+}

@@ -1,7 +1,7 @@
 //! Whole pipelines as fast kernels have them: copies run ahead of products, in rings of stages. They are right with
 //! copies as late and as early as may be; without any one of their waits or arrivals they are not.
 
-use super::harness::{Kernel, aligned, words};
+use super::harness::{Kernel, aligned, settled, words};
 use crate::simt::{Fault, Problem, Timing};
 use half::bf16;
 use std::fmt::Write;
@@ -145,14 +145,15 @@ mod specialized {
         (0..STEPS).for_each(|step| text += &produce(step));
         text += "  br label %end\nconsumer:\n";
         (0..STEPS).for_each(|step| text += &consume(step));
+        let sums: Vec<String> = (0..COLUMNS / 2).map(|i| format!("%v{}.{i}", 4 * STEPS - 1)).collect();
+        text += &settled(&sums, "float", "result");
         for i in 0..COLUMNS / 2 {
             writeln!(
                 text,
                 "  %w{i} = mul i32 %tid, {}\n  %n{i} = add i32 %w{i}, {i}\n  \
                  %o{i} = getelementptr float, ptr addrspace(1) %c, i32 %n{i}\n  \
-                 store float %v{}.{i}, ptr addrspace(1) %o{i}",
-                COLUMNS / 2,
-                4 * STEPS - 1
+                 store float %result{i}, ptr addrspace(1) %o{i}",
+                COLUMNS / 2
             )
             .unwrap();
         }

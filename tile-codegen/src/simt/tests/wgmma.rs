@@ -1,6 +1,6 @@
 //! Products of a warpgroup, from the descriptors to the accumulators.
 
-use super::harness::{Kernel, SHARED_BYTES, words};
+use super::harness::{Kernel, SHARED_BYTES, settled, words};
 use crate::simt::{Fault, Problem, Timing};
 use half::bf16;
 
@@ -137,10 +137,14 @@ impl Product {
         let ty = format!("{{ {} }}", vec![element; count].join(", "));
         let mut text = format!("  %first = mul i32 %tid, {count}\n");
         for i in 0..count {
+            text += &format!("  %sum{i} = extractvalue {ty} %d, {i}\n");
+        }
+        let sums: Vec<String> = (0..count).map(|i| format!("%sum{i}")).collect();
+        text += &settled(&sums, element, "result");
+        for i in 0..count {
             text += &format!(
-                "  %d{i} = extractvalue {ty} %d, {i}\n  %n{i} = add i32 %first, {i}\n  \
-                 %out{i} = getelementptr i32, ptr addrspace(1) %b, i32 %n{i}\n  \
-                 store {element} %d{i}, ptr addrspace(1) %out{i}\n"
+                "  %n{i} = add i32 %first, {i}\n  %out{i} = getelementptr i32, ptr addrspace(1) %b, i32 %n{i}\n  \
+                 store {element} %result{i}, ptr addrspace(1) %out{i}\n"
             );
         }
         text

@@ -1,8 +1,8 @@
 //! The factors of a loop's products that can lie in a ring: tiles that the loop loads for one product alone.
 
 use super::super::products::{self, extents};
-use super::super::shape_of;
 use super::super::uses::Uses;
+use super::super::{Remark, dtype_of, shape_of};
 use super::shared_tile::{Copyable, Major, Numbers};
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
@@ -26,6 +26,49 @@ pub(super) struct Factor {
     pub(super) values: Vec<ValueId>,
     /// How many times the product has the rows of an instruction.
     pub(super) blocks: u64,
+}
+
+impl Factor {
+    fn of(
+        numbers: &Numbers<'_>,
+        uses: &Uses,
+        (product, operand): (OpId, usize),
+        blocks: u64,
+    ) -> Option<Factor> {
+        let (load, values, axes) = origin(numbers.kernel, uses, (product, operand))?;
+        let copyable = numbers.copyable(load)?;
+        let depth = axes[if operand == 0 { 1 } else { 0 }];
+        let major = if copyable.inner == depth { Major::Depth } else { Major::Other };
+        let is_whole = axes.iter().all(|&axis| axis == copyable.inner || axis == copyable.outer);
+        is_whole.then_some(Factor { product, operand, load, copyable, major, values, blocks })
+    }
+
+    /// Whether its elements follow each other in a direction from which a warpgroup doesn't take them.
+    fn lies_across(&self) -> bool {
+        self.major == Major::Other && self.copyable.tile.element != TRANSPOSED_BYTES as u64
+    }
+}
+
+/// The products of loops that warpgroups would do if their factors lay otherwise.
+pub(super) fn remarks(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -> Vec<Remark> {
+    let kernel = numbers.kernel;
+    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
+    let bodies = loops.flat_map(|op| kernel.region(kernel.op(op).regions[0]).ops.clone());
+    let products = bodies.filter(|&op| kernel.op(op).op == Op::Mma);
+    let across = |product: OpId| {
+        let blocks = blocks(kernel, kernel.op(product), target)?;
+        let factors = [0, 1].map(|operand| Factor::of(numbers, uses, (product, operand), blocks));
+        let across = factors.into_iter().flatten().find(Factor::lies_across)?;
+        let data = kernel.op(product);
+        let view = kernel.op(across.load).load()?.view;
+        let (tensor, dtype) = (kernel.tensor_name(view), dtype_of(kernel, data.operands[across.operand]));
+        let message = format!(
+            "a product isn't done by warpgroups, which take factors of {dtype} along the depth of the product, and \
+             {tensor} has them across it; pass that transposed"
+        );
+        Some(Remark { loc: data.loc, message })
+    };
+    products.filter_map(across).collect()
 }
 
 /// Whether what a loop's product adds to is nothing but the sums of the turn before, which only it needs.
@@ -53,21 +96,8 @@ pub(super) fn of_loop(
         let data = kernel.op(product);
         let Some(blocks) = blocks(kernel, data, target) else { return Vec::new() };
         let factor = |operand| {
-            let (load, values, axes) = origin(kernel, uses, (product, operand))?;
-            let copyable = body.contains(&load).then(|| numbers.copyable(load))??;
-            let depth = axes[if operand == 0 { 1 } else { 0 }];
-            let major = if copyable.inner == depth { Major::Depth } else { Major::Other };
-            let is_straight = major == Major::Depth || copyable.tile.element == TRANSPOSED_BYTES as u64;
-            let is_whole = axes.iter().all(|&axis| axis == copyable.inner || axis == copyable.outer);
-            (is_straight && is_whole).then_some(Factor {
-                product,
-                operand,
-                load,
-                copyable,
-                major,
-                values,
-                blocks,
-            })
+            let factor = Factor::of(numbers, uses, (product, operand), blocks);
+            factor.filter(|factor| body.contains(&factor.load) && !factor.lies_across())
         };
         match (factor(0), factor(1)) {
             (left, Some(right)) => left.into_iter().chain([right]).collect(),
@@ -82,7 +112,8 @@ fn blocks(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Option<u64> {
     let instruction = products::suited(kernel, data, target.warpgroup_matrix).next()?;
     let extents = extents(kernel, data);
     let rank = shape_of(kernel, data.results[0])?.len();
-    let fits = rank == 2 && extents[1] <= MOST_COLUMNS && products::cuts(instruction, extents);
+    let is_exact = instruction.sum == dtype_of(kernel, data.results[0]);
+    let fits = is_exact && rank == 2 && extents[1] <= MOST_COLUMNS && products::cuts(instruction, extents);
     fits.then_some(extents[0] / u64::from(instruction.shape.m))
 }
 

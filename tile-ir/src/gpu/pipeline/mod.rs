@@ -10,16 +10,18 @@
 //! its copies need. A loop whose producer would need an element of a tile is none.
 
 mod factor;
+mod late;
 mod shared_tile;
 mod slice;
 mod stores;
 
+pub use late::Late;
 pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
-use super::Threads;
 use super::uses::Uses;
+use super::{LaidOut, Remark, Threads};
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -71,6 +73,8 @@ pub struct Pipeline {
     pub stage_bytes: u64,
     /// Where its mbarriers begin.
     pub barriers: u64,
+    /// The product that is done a turn later, if there is one.
+    pub late: Option<Late>,
 }
 
 /// The tiles that one product reads of a stage: they are waited for, and left, together.
@@ -243,7 +247,7 @@ impl Pipelines {
             offset += tile_bytes(factor);
         }
         let barriers = ring + stages * stage_bytes;
-        self.loops.insert(for_op, Pipeline { stages, fills, ring, stage_bytes, barriers });
+        self.loops.insert(for_op, Pipeline { stages, fills, ring, stage_bytes, barriers, late: None });
         self.order.push(for_op);
     }
 
@@ -334,6 +338,19 @@ impl Pipelines {
         self.maps.truncate(used.max().map_or(0, |last| last + 1));
     }
 
+    /// Finds the products that are done a turn later.
+    pub(super) fn find_late(&mut self, laid_out: &LaidOut) {
+        let late: Vec<Option<Late>> = self.order.iter().map(|&op| Late::of(laid_out, self, op)).collect();
+        for (op, late) in self.order.iter().zip(late) {
+            self.loops.entry(*op).and_modify(|pipeline| pipeline.late = late);
+        }
+    }
+
+    /// Whether an op is done a turn later.
+    pub fn is_late(&self, op: OpId) -> bool {
+        self.loops.values().filter_map(|pipeline| pipeline.late.as_ref()).any(|late| late.does(op))
+    }
+
     fn rings_end(&self) -> u64 {
         self.loops.values().map(Pipeline::end).max().unwrap_or(0)
     }
@@ -361,6 +378,15 @@ fn consumers<'f>(factors: impl Iterator<Item = &'f Factor>, threads: Option<Thre
                 .then_some(WARPGROUP_WARPS * groups)
         }
     }
+}
+
+/// What a person should know of products that pipelines have none of.
+pub(super) fn remarks(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipelines) -> Vec<Remark> {
+    if target.warpgroup_matrix.is_empty() || !pipelines.is_empty() {
+        return Vec::new();
+    }
+    let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
+    factor::remarks(&numbers, &Uses::of(kernel), target)
 }
 
 #[cfg(test)]

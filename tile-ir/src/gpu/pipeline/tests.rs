@@ -37,6 +37,59 @@ fn tiles_of_a_product_are_copied_ahead() {
     insta::assert_snapshot!(scheduled(MATMUL, &[("M", 128), ("N", 256), ("K", 64)]));
 }
 
+/// The product of a and of what `factor` makes b, summed in `sum`.
+fn matmul_of(dtype: &str, sum: &str, b: [&str; 3]) -> super::super::Scheduled {
+    let [ty, loaded, index] = b;
+    let turned = if ty == "n x k" { "    %tt = permute %tb [1, 0] : tile<K x N x bf16>\n" } else { "" };
+    let source = MATMUL
+        .replace("k x n x bf16", &format!("{ty} x bf16"))
+        .replace("[K, N] : partition", &format!("[{loaded}] : partition"))
+        .replace("bf16, [K, N]>", &format!("bf16, [{loaded}]>"))
+        .replace("load_masked %vb[%p, %j] pad %pad : tile<K x N x bf16>\n", &{
+            let loaded = loaded.replace(", ", " x ");
+            format!("load_masked %vb[{index}] pad %pad : tile<{loaded} x bf16>\n{turned}")
+        })
+        .replace("mma %ta, %tb,", if turned.is_empty() { "mma %ta, %tb," } else { "mma %ta, %tt," })
+        .replace("x f32", &format!("x {sum}"))
+        .replace("0.0 : f32", &format!("{} : {sum}", if sum == "i32" { "0" } else { "0.0" }))
+        .replace("0.0 : bf16", &format!("{} : bf16", if sum == "i32" { "0" } else { "0.0" }))
+        .replace("n % 8 == 0\": rem(n, 8)", "n % 16 == 0\": rem(n, 16)")
+        .replace("bf16", dtype);
+    let kernel = verify(text::parse(&source).unwrap_or_else(|error| panic!("{error}"))).unwrap();
+    let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
+    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+    schedule(instance, TargetDesc::named("sm_90a").unwrap(), None)
+}
+
+const ACROSS: [&str; 3] = ["k x n", "K, N", "%p, %j"];
+const ALONG: [&str; 3] = ["n x k", "N, K", "%j, %p"];
+
+#[test]
+fn factors_of_8_bits_that_lie_across_are_remarked_upon() {
+    let scheduled = matmul_of("i8", "i32", ACROSS);
+    assert!(
+        scheduled.pipelines().is_empty()
+            && scheduled.walk().into_iter().any(|op| scheduled.product(op).is_some())
+    );
+    let messages: Vec<&str> = scheduled.remarks().iter().map(|remark| remark.message.as_str()).collect();
+    let message = "a product isn't done by warpgroups, which take factors of i8 along the depth of the product, and \
+                   `b` has them across it; pass that transposed";
+    assert_eq!(messages, [message]);
+    let along = matmul_of("i8", "i32", ALONG);
+    assert!(!along.pipelines().is_empty() && along.remarks().is_empty());
+}
+
+#[test]
+fn sums_of_a_turn_of_8_bit_floats_begin_at_zero() {
+    insta::assert_snapshot!(print(&matmul_of("f8e4m3fn", "f32", ALONG)));
+}
+
+#[test]
+fn narrow_sums_are_no_warpgroups() {
+    assert!(matmul_of("f16", "f16", ACROSS).pipelines().is_empty());
+    assert!(!matmul_of("f16", "f32", ACROSS).pipelines().is_empty());
+}
+
 const ATTENTION: &str = "\
 kernel @attention(%q: tensor<h x s x 128 x bf16>, %k: tensor<h x t x 128 x bf16>, %v: tensor<h x t x 128 x bf16>, %o: mut tensor<h x s x 128 x f32>) {
   %vq = partition %q [1, 128, 128] : partition<h x s x 128 x bf16, [1, 128, 128]>

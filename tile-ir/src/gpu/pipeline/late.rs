@@ -1,0 +1,181 @@
+//! Products that are done a turn later than the numbers that they multiply.
+//!
+//! A turn that multiplies, computes with what comes of that, and multiplies again keeps matrix units and threads busy
+//! by turns: each waits for the other. Nothing but the second product's own sums needs that product, so it can be done
+//! in the turn after: its instructions are issued just after those of the next turn's first product, and go on while
+//! the threads compute. After the last turn the last one is done alone. Only when it is done changes, no result.
+//!
+//! What else its sums go through in a turn is done with it. So is what it needs alone that changes the format or the
+//! place of elements and nothing more: done early, that would be held in registers of its own for longer.
+
+use super::super::uses::Uses;
+use super::super::{LaidOut, Way, dtype_of};
+use super::Pipelines;
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::ops::Op;
+use std::collections::HashSet;
+
+/// The most 32-bit registers of a thread for the sums of both products and their left factors. A consumer has 240; rows'
+/// sums, addresses and what is computed meanwhile need the others: causal attention with 192 for these just fits.
+const MOST_WORDS: u64 = 200;
+
+/// A product that is done a turn later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// The product of the loop just after whose instructions it is issued, a turn later.
+    pub beside: OpId,
+    /// The late product.
+    pub product: OpId,
+    /// What the loop carries of its sums.
+    pub sums: ValueId,
+    /// What is done with it and before it, in order: what its sums go through, and what it alone needs.
+    pub ops: Vec<OpId>,
+    /// What these need of their own turn.
+    pub values: Vec<ValueId>,
+}
+
+/// The body of a loop.
+struct Body<'k> {
+    kernel: &'k Kernel,
+    uses: Uses,
+    ops: &'k [OpId],
+    /// What the loop carries, in a turn and after it.
+    carried: Vec<(ValueId, ValueId)>,
+    end: OpId,
+}
+
+impl Late {
+    /// The late product of a pipeline's loop, if one pays and fits in registers.
+    pub(super) fn of(laid_out: &LaidOut, pipelines: &Pipelines, for_op: OpId) -> Option<Late> {
+        let body = Body::of(&laid_out.instance, for_op)?;
+        let is_product = |op: &OpId| pipelines.factors(*op).is_some();
+        let product = body.ops.iter().copied().rfind(is_product)?;
+        let is_movement = |op| is_movement(laid_out, op);
+        let ops = body.ops_with(product, &is_movement)?;
+        let values = body.values_for(product, &ops);
+        let left = body.kernel.op(product).operands[0];
+        let is_early = |op: &OpId| *op != product && is_product(op) && !ops.contains(op);
+        let leads_to_it = |op: &OpId| {
+            let reached = body.reached(*op, false);
+            reached.contains(&left) || values.iter().any(|value| reached.contains(value))
+        };
+        let beside = body.ops.iter().copied().find(|op| is_early(op) && leads_to_it(op))?;
+        let words = words(laid_out, pipelines, beside) + words(laid_out, pipelines, product);
+        let result = body.kernel.op(product).results[0];
+        let sums = body.carried.iter().find(|(_, yielded)| *yielded == result)?.0;
+        (words <= MOST_WORDS).then_some(Late { beside, product, sums, ops, values })
+    }
+
+    /// Whether it does an op.
+    pub fn does(&self, op: OpId) -> bool {
+        self.product == op || self.ops.contains(&op)
+    }
+}
+
+impl<'k> Body<'k> {
+    fn of(kernel: &'k Kernel, for_op: OpId) -> Option<Body<'k>> {
+        let region = kernel.region(kernel.op(for_op).regions[0]);
+        let (&end, ops) = region.ops.split_last()?;
+        let params = region.params.iter().skip(1).copied();
+        let carried = params.zip(kernel.op(end).operands.iter().copied()).collect();
+        Some(Body { kernel, uses: Uses::of(kernel), ops, carried, end })
+    }
+
+    fn uses(&self, op: OpId, values: &HashSet<ValueId>) -> bool {
+        let data = self.kernel.op(op);
+        let inside = data.regions.iter().flat_map(|&region| self.kernel.walk_in(region));
+        let all = std::iter::once(op).chain(inside);
+        all.into_iter().any(|op| self.kernel.op(op).operands.iter().any(|operand| values.contains(operand)))
+    }
+
+    /// What depends on an op's results, in its turn or in later ones too.
+    fn reached(&self, op: OpId, in_later_turns: bool) -> HashSet<ValueId> {
+        let mut reached: HashSet<ValueId> = self.kernel.op(op).results.iter().copied().collect();
+        loop {
+            let before = reached.len();
+            for &op in self.ops {
+                if self.uses(op, &reached) {
+                    reached.extend(&self.kernel.op(op).results);
+                }
+            }
+            let next = self.carried.iter().filter(|(_, yielded)| in_later_turns && reached.contains(yielded));
+            let next: Vec<ValueId> = next.map(|&(param, _)| param).collect();
+            reached.extend(next);
+            if reached.len() == before {
+                return reached;
+            }
+        }
+    }
+
+    /// What is done with a late product, in order; `None` where more depends on it than its sums of the next turn.
+    fn ops_with(&self, product: OpId, is_movement: &dyn Fn(OpId) -> bool) -> Option<Vec<OpId>> {
+        let reached = self.reached(product, true);
+        let result = self.kernel.op(product).results[0];
+        let yielded: Vec<ValueId> = self
+            .carried
+            .iter()
+            .map(|&(_, yielded)| yielded)
+            .filter(|value| reached.contains(value))
+            .collect();
+        let depends = |op: &OpId| self.kernel.op(*op).results.iter().any(|result| reached.contains(result));
+        let mut late: HashSet<OpId> =
+            self.ops.iter().copied().filter(|op| *op != product && depends(op)).collect();
+        let is_plain = |&op: &OpId| self.kernel.op(op).op.is_leaf() || is_movement(op);
+        let [left, right, _] = self.kernel.op(product).operands[..] else { return None };
+        if yielded != [result]
+            || self.uses.only(result) != Some(self.end)
+            || [left, right].iter().any(|factor| reached.contains(factor))
+            || !late.iter().all(is_plain)
+        {
+            return None;
+        }
+        for &op in self.ops.iter().rev() {
+            let results = &self.kernel.op(op).results;
+            let is_for_it = |&user: &OpId| user == product || late.contains(&user);
+            if is_movement(op)
+                && results.iter().all(|&result| self.uses.of_value(result).iter().all(is_for_it))
+            {
+                late.insert(op);
+            }
+        }
+        Some(self.ops.iter().copied().filter(|op| late.contains(op)).collect())
+    }
+
+    /// What late ops and their product need of their own turn, besides what the loop carries of the product's sums.
+    fn values_for(&self, product: OpId, ops: &[OpId]) -> Vec<ValueId> {
+        let reached = self.reached(product, true);
+        let late = |op: &OpId| *op == product || ops.contains(op);
+        let early = self.ops.iter().filter(|op| !late(op)).flat_map(|&op| &self.kernel.op(op).results);
+        let region = self.kernel.region_of(product).map(|region| &self.kernel.region(region).params);
+        let defined: HashSet<ValueId> = early.chain(region.into_iter().flatten()).copied().collect();
+        let right = self.kernel.op(product).operands[1];
+        let mut values = Vec::new();
+        for operand in ops.iter().chain([&product]).flat_map(|&op| &self.kernel.op(op).operands) {
+            let is_own = defined.contains(operand) && !reached.contains(operand) && *operand != right;
+            if is_own && !values.contains(operand) {
+                values.push(*operand);
+            }
+        }
+        values
+    }
+}
+
+/// Whether an op changes the format or the place of elements, within the registers of a thread.
+fn is_movement(laid_out: &LaidOut, op: OpId) -> bool {
+    match laid_out.instance.op(op).op {
+        Op::Cast(_) | Op::CastWith(..) | Op::Broadcast(_) | Op::Splat(_) => true,
+        Op::ConvertLayout => matches!(laid_out.ways.get(&op), Some(Way::Renamed(_))),
+        _ => false,
+    }
+}
+
+/// The 32-bit registers of a thread that a product's sums and its left factor take.
+fn words(laid_out: &LaidOut, pipelines: &Pipelines, product: OpId) -> u64 {
+    let data: &OpData = laid_out.instance.op(product);
+    let tiles = [data.operands[0], data.results[0]].into_iter().filter(|&tile| !pipelines.holds(tile));
+    let words = |tile: ValueId| {
+        let bytes = dtype_of(&laid_out.instance, tile).bytes() as u64;
+        (laid_out.distributions[&tile].slots() * bytes).div_ceil(4)
+    };
+    tiles.map(words).sum()
+}
