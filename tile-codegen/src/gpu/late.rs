@@ -55,6 +55,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Issues a late product.
     pub(super) fn issue_late(&mut self, pipeline: OpId, late: &Late, ready: &Ready<'a, 'c>) {
         let multiplied = self.issue_product(ready);
+        self.pass_turn(pipeline);
         self.set_tile(self.instance.op(late.product).results[0], Fragment::Slots(multiplied));
         self.goes_on(pipeline, true);
     }
@@ -65,6 +66,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let sums = self.tile(late.sums).clone();
             self.set_tile(self.instance.op(late.product).results[0], sums);
         }
+        self.begin_alternating(pipeline);
     }
 
     /// The last turn's late product, after its loop, from what the loop carried for it: what the loop gives of its sums.
@@ -75,6 +77,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (values, result): (&[Value<'c>], ValueId),
     ) {
         let ready = self.ready_late(pipeline, late, values);
+        self.end_alternating(pipeline);
         self.begin_products();
         let multiplied = self.issue_product(&ready);
         self.set_tile(result, Fragment::Slots(multiplied));

@@ -5,6 +5,7 @@
 //! file per kind of op) writes one thread's program; [`dialect`] says how a target spells the few things that targets
 //! don't agree on. Refusals come before LLVM is asked.
 
+mod alternate;
 mod atomics;
 mod convert;
 mod coordinates;

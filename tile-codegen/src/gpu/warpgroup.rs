@@ -98,6 +98,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let left = factors[0].is_none().then(|| self.tile(data.operands[0]).clone());
         let ready = self.ready(op, left, self.tile(data.operands[2]));
         self.await_fill(right);
+        if late.is_some() {
+            self.await_turn(right.pipeline);
+        }
         self.begin_products();
         let sums = self.issue_product(&ready);
         self.set_tile(result, Fragment::Slots(sums));

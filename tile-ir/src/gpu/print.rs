@@ -28,10 +28,11 @@ pub fn print(scheduled: &Scheduled) -> String {
         let fills = pipeline.fills.len();
         let _ = writeln!(
             text,
-            "; a ring of {} stages of {} bytes, {fills} fills in each, for {} threads that copy",
+            "; a ring of {} stages of {} bytes, {fills} fills in each, for {} threads that copy{}",
             pipeline.stages,
             pipeline.stage_bytes,
-            scheduled.pipelines.producers()
+            scheduled.pipelines.producers(),
+            if pipeline.alternates { ", read by two warpgroups alternately" } else { "" }
         );
     }
     for (_, copied) in scheduled.copies.loops() {

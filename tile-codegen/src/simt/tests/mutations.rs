@@ -229,3 +229,25 @@ fn nothing_can_be_left_out_of_a_product_that_is_waited_for() {
 fn nothing_can_be_left_out_of_a_product_that_is_done_a_turn_later() {
     every_one_is_missed((ATTENTION, OF_ATTENTION));
 }
+
+/// The order in which warpgroups issue products is a matter of time; who isn't let begin waits forever.
+#[test]
+fn no_warpgroup_goes_on_before_it_is_let_begin() {
+    let source = ATTENTION.replace("64 x 96", "128 x 96").replace("[64, 96]", "[128, 96]");
+    let source = source.replace("<64 x 1 x", "<128 x 1 x").replace("<64 x 32 x f32", "<128 x 32 x f32");
+    let source = source.replace("<64 x 64 x bf16", "<128 x 64 x bf16");
+    let source = source.replace("%narrow = cast %weights : tile<64", "%narrow = cast %weights : tile<128");
+    let case: Case<'_> = (&source, OF_ATTENTION);
+    run(case, RUNS[0], &mut |_| {}).unwrap_or_else(|fault| panic!("{fault}"));
+    let mut numbers = Vec::new();
+    run(case, RUNS[0], &mut |ir| {
+        let arrives = |(_, (name, _)): &(usize, (String, _))| name.contains("barrier.cta.arrive");
+        numbers = needed(ir).into_iter().enumerate().filter(arrives).map(|(i, _)| i).collect();
+    })
+    .unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(numbers.len(), 2, "one before the loop, one in it");
+    for number in numbers {
+        let (name, outcome) = without(case, number, RUNS[0]).expect("the kernel has it");
+        assert!(outcome.is_err(), "{number}: {name}");
+    }
+}

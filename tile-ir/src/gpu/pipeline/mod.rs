@@ -75,6 +75,9 @@ pub struct Pipeline {
     pub barriers: u64,
     /// The product that is done a turn later, if there is one.
     pub late: Option<Late>,
+    /// Whether two warpgroups issue the products of their turns alternately, so that one computes while the other's
+    /// products run.
+    pub alternates: bool,
 }
 
 /// The tiles that one product reads of a stage: they are waited for, and left, together.
@@ -247,7 +250,10 @@ impl Pipelines {
             offset += tile_bytes(factor);
         }
         let barriers = ring + stages * stage_bytes;
-        self.loops.insert(for_op, Pipeline { stages, fills, ring, stage_bytes, barriers, late: None });
+        self.loops.insert(
+            for_op,
+            Pipeline { stages, fills, ring, stage_bytes, barriers, late: None, alternates: false },
+        );
         self.order.push(for_op);
     }
 
@@ -341,8 +347,12 @@ impl Pipelines {
     /// Finds the products that are done a turn later.
     pub(super) fn find_late(&mut self, laid_out: &LaidOut) {
         let late: Vec<Option<Late>> = self.order.iter().map(|&op| Late::of(laid_out, self, op)).collect();
+        let has_two = self.consumers == 2 * WARPGROUP_WARPS;
         for (op, late) in self.order.iter().zip(late) {
-            self.loops.entry(*op).and_modify(|pipeline| pipeline.late = late);
+            self.loops.entry(*op).and_modify(|pipeline| {
+                pipeline.alternates = has_two && late.is_some();
+                pipeline.late = late;
+            });
         }
     }
 

@@ -1,0 +1,64 @@
+//! Two warpgroups that issue the products of their turns alternately: while one computes, the other's products run, and
+//! neither waits for tensor cores that are busy with the other's while its own threads could compute.
+//!
+//! Each waits at a barrier of its own until the other has issued its products. The second lets the first begin, and the
+//! first waits once more after the last turn, so that barriers are left as they were found. Results don't depend on it.
+
+use super::region::Emitter;
+use crate::emit::Value;
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use tile_ir::OpId;
+
+/// The number of the first warpgroup's barrier, after those that stores have.
+const FIRST_BARRIER: u64 = 4;
+
+impl<'c> Emitter<'_, 'c> {
+    fn alternates(&self, pipeline: OpId) -> bool {
+        self.late(pipeline).is_some() && self.pipeline(pipeline).alternates
+    }
+
+    /// Before the loop: the second warpgroup lets the first begin.
+    pub(super) fn begin_alternating(&self, pipeline: OpId) {
+        let ir = self.ir;
+        if self.alternates(pipeline) {
+            let is_second = ir.icmp(IntPredicate::NE, self.warpgroup, self.i32(0));
+            ir.if_then(is_second, || self.let_begin(self.i32(0)));
+        }
+    }
+
+    /// Waits until the other warpgroup has issued its products.
+    pub(super) fn await_turn(&self, pipeline: OpId) {
+        if self.alternates(pipeline) {
+            self.meet_at(self.warpgroup);
+        }
+    }
+
+    /// Lets the other warpgroup issue its products.
+    pub(super) fn pass_turn(&self, pipeline: OpId) {
+        if self.alternates(pipeline) {
+            self.let_begin(self.ir.sub(self.i32(1), self.warpgroup));
+        }
+    }
+
+    /// After the loop: the first warpgroup waits for the second's last turn.
+    pub(super) fn end_alternating(&self, pipeline: OpId) {
+        let ir = self.ir;
+        if self.alternates(pipeline) {
+            let is_first = ir.icmp(IntPredicate::EQ, self.warpgroup, self.i32(0));
+            ir.if_then(is_first, || self.meet_at(self.i32(0)));
+        }
+    }
+
+    fn meet_at(&self, warpgroup: IntValue<'c>) {
+        let barrier = self.ir.add(warpgroup, self.i32(FIRST_BARRIER));
+        self.dialect.barrier_of(self.ir, barrier, self.thread_count());
+    }
+
+    /// Arrives at a warpgroup's barrier without waiting (PTX ISA, "barrier{.cta}").
+    fn let_begin(&self, warpgroup: IntValue<'c>) {
+        let barrier = self.ir.add(warpgroup, self.i32(FIRST_BARRIER));
+        let operands: [Value<'c>; 2] = [barrier.into(), self.i32(self.thread_count()).into()];
+        self.ir.intrinsic("llvm.nvvm.barrier.cta.arrive.aligned.count", &[], &operands);
+    }
+}
