@@ -58,6 +58,7 @@ fn run_all() -> Result<Passed, String> {
             step(&format!("example {example} on {device}"), Command::new(&program).arg(device))?;
         }
     }
+    links_no_llvm(&target().join("debug").join(bench::h200::LIBRARY))?;
     bench::h200::check_script()?;
     gallery::check()?;
     docs::check()?;

@@ -96,6 +96,7 @@ class Bench:
         self.stream = torch.cuda.current_stream()
         self.sampler = Sampler()
         self.ceilings = {}
+        self.environment = self.find_environment()
 
     def run(self, chosen):
         torch = self.torch
@@ -108,25 +109,30 @@ class Bench:
                 result = self.measure(row, wrong)
                 results.append(result)
                 print(report.table([result], self.ceilings).splitlines()[1], flush=True)
+                # A run that is ended early leaves what it has measured.
+                self.write(results)
                 torch.cuda.empty_cache()
         self.sampler.stop()
-        self.write(results)
+        self.show(results)
         return 1 if report.failures(results) else 0
 
-    def write(self, results):
-        """Prints the table and writes the files."""
+    def show(self, results):
+        """Prints the table and what it comes to."""
         print("\n" + report.table(results, self.ceilings) + "\n\n" + report.peers(results))
         for left in self.library.description["left_out"]:
             print(f"left out: {left['what']}: {left['reason']}")
+        print(json.dumps(report.outcome(results, self.ceilings)))
+
+    def write(self, results):
+        """Writes the files."""
         outcome = report.outcome(results, self.ceilings)
-        print(json.dumps(outcome))
         folder = pathlib.Path(self.options.output)
         folder.mkdir(parents=True, exist_ok=True)
-        everything = {"environment": self.environment(), "ceilings": self.ceilings, "rows": results, "outcome": outcome}
+        everything = {"environment": self.environment, "ceilings": self.ceilings, "rows": results, "outcome": outcome}
         (folder / "h200.json").write_text(json.dumps(everything, indent=1))
         (folder / "h200.csv").write_text(report.comma_separated(results))
 
-    def environment(self):
+    def find_environment(self):
         """With what the numbers were made."""
         torch, commit = self.torch, HERE / "commit"
         found = {

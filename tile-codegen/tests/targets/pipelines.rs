@@ -122,9 +122,11 @@ fn two_warpgroups_share_the_rows() {
 }
 
 #[test]
-fn integers_by_their_rows() {
+fn bytes_by_their_rows() {
     product([DType::I8, DType::I32], "mk", "nk", [64, 32, 64], [80, 48, 144], 256);
     product([DType::U8, DType::I32], "mk", "nk", [128, 64, 128], [128, 64, 128], 384);
+    product([DType::F8E4M3FN, DType::F32], "mk", "nk", [64, 32, 64], [80, 48, 144], 256);
+    product([DType::F8E5M2, DType::F32], "mk", "nk", [128, 64, 128], [128, 64, 128], 384);
 }
 
 /// Each turn's sums begin at zero.

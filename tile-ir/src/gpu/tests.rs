@@ -150,6 +150,25 @@ fn a_target_without_a_matching_instruction_multiplies_and_adds() {
     );
 }
 
+/// `wgmma` transposes elements of 16 bits alone.
+#[test]
+fn factors_of_bytes_lie_along_the_depth() {
+    let columns = ALIGNED_MATMUL.replace("bf16", "f8e4m3fn").replace("% 8", "% 16").replace(", 8)", ", 16)");
+    let rows = columns.replace("k x n x", "n x k x").replace("%b [64, 128]", "%b [128, 64]").replace(
+        "%tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 128 x f8e4m3fn>",
+        "%lb = load_masked %vb[%j, %p] pad %pad : tile<128 x 64 x f8e4m3fn>
+    %tb = permute %lb [1, 0] : tile<64 x 128 x f8e4m3fn>",
+    );
+    let rows = rows.replace("[64, 128]>", "[128, 64]>");
+    assert!(scheduled(&rows, &[], "sm_90a").remarks().is_empty());
+    assert_eq!(
+        scheduled(&columns, &[], "sm_90a").remarks()[0].message,
+        "a product is computed without matrix instructions: those of sm_90a for f8e4m3fn read factors that tensor maps \
+         bring from rows along the depth; store both by such rows of a multiple of 16 bytes, the right one transposed, \
+         in tiles of a multiple of 64 rows of the left one"
+    );
+}
+
 #[test]
 fn a_product_of_odd_extents_is_remarked_upon() {
     let kernel =

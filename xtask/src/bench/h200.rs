@@ -8,8 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// The shared library with the kernels.
+pub(crate) const LIBRARY: &str = "libh200.so";
 /// What is built.
-const BUILT: [&str; 2] = ["libh200.so", "h200"];
+const BUILT: [&str; 2] = [LIBRARY, "h200"];
 /// The script and what it imports; its tests stay behind.
 const SCRIPTS: [&str; 6] =
     ["bench.py", "library.py", "peers.py", "report.py", "rows.py", "triton_kernels.py"];
@@ -127,7 +129,7 @@ pub(crate) fn check_script() -> Result<(), String> {
         let parse = format!("import ast; ast.parse(open({name:?}).read())");
         run_step(&format!("syntax of {name}"), &mut python(&["-c", &parse]))?;
     }
-    let library = absolute(&target().join("debug").join(BUILT[0]))?;
+    let library = absolute(&target().join("debug").join(LIBRARY))?;
     let mut dry = python(&["bench.py", "--dry-run", "--library"]);
     run_step("the script's rows are the library's", dry.arg(library))?;
     Ok(())
