@@ -16,6 +16,7 @@ pub(crate) mod features;
 mod fragment;
 mod gather;
 mod hsaco;
+mod interleaved;
 mod item;
 mod lanes;
 mod lines;
