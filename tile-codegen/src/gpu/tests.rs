@@ -172,3 +172,19 @@ fn reads_are_a_step_ahead_of_products() {
         assert_eq!(between.count(), 0, "{target}: {waits:?} of {products}\n{text}");
     }
 }
+
+/// Rows of any length: whole tiles are moved in vectors wherever they begin.
+#[test]
+fn whole_tiles_are_moved_in_vectors() {
+    let source = matmul("bf16").replace(
+        " where \"whole\": rem(m, BM) eq 0, \"whole\": rem(n, BN) eq 0, \"whole\": rem(k, BK) eq 0",
+        "",
+    );
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1201"] {
+        let code = Instructions::of(&source, &SQUARE, target);
+        let wide = ["load", "store"].map(|access| {
+            code.count(&[&format!("global_{access}_dwordx4"), &format!("global_{access}_b128")])
+        });
+        assert_eq!(wide, [16, 16], "{target}");
+    }
+}
