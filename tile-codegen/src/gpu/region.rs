@@ -88,9 +88,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let space: Vec<_> = abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
         let block = match scheduled.order_in_parts() {
             Some(order) => {
-                let index = ir.tile_in_part(order, &space, target.parts, entry.block);
-                // That it has few bits leads LLVM to compute every slot's address on its own.
-                index.into_iter().map(|place| dialect.opaque(ir, place, true)).collect()
+                let index = ir.tile_in_part(order, &space, target.parts, entry.block).into_iter();
+                // Were it known how they are computed, LLVM would compute every slot's address on its own.
+                index.map(|place| ir.resize(dialect.opaque(ir, place, true), 64, false)).collect()
             }
             None if abi.persistent => vec![entry.block],
             None => ir.delinearize(entry.block, &space),
