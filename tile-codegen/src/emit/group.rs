@@ -12,21 +12,45 @@ const WORD: u32 = 32;
 impl<'c> Ir<'c> {
     /// Reads `count` elements, a power of two of at most 16 bytes in all, from an address that is as aligned.
     pub(crate) fn load_group(&self, address: PointerValue<'c>, dtype: DType, count: u64) -> Vec<Value<'c>> {
+        self.load_group_at(address, dtype, (count, count))
+    }
+
+    /// [`Self::load_group`] from an address that is a multiple of the size of so many `aligned` elements.
+    pub(crate) fn load_group_at(
+        &self,
+        address: PointerValue<'c>,
+        dtype: DType,
+        (count, aligned): (u64, u64),
+    ) -> Vec<Value<'c>> {
         let storage = self.storage_type(dtype);
+        let alignment = (aligned < count).then_some(aligned as u32 * dtype.bytes() as u32);
         let stored = match storage {
             _ if count == 1 => vec![self.load(storage, address)],
             BasicTypeEnum::IntType(ty) if ty.get_bit_width() < WORD => {
-                self.load_packed(address, ty.get_bit_width(), count as u32)
+                self.load_packed((address, alignment), ty.get_bit_width(), count as u32)
             }
-            storage => {
-                self.elements(self.load(self.vector_type(storage, count as u32), address), count as u32)
-            }
+            storage => self.elements(
+                self.load_at(self.vector_type(storage, count as u32), address, alignment),
+                count as u32,
+            ),
         };
         stored.into_iter().map(|value| self.value_from_storage(value, dtype)).collect()
     }
 
     /// Writes elements, as [`Self::load_group`] reads them.
     pub(crate) fn store_group(&self, address: PointerValue<'c>, dtype: DType, values: &[Value<'c>]) {
+        self.store_group_at(address, dtype, values, values.len() as u64);
+    }
+
+    /// [`Self::store_group`] to an address that is a multiple of the size of so many `aligned` elements.
+    pub(crate) fn store_group_at(
+        &self,
+        address: PointerValue<'c>,
+        dtype: DType,
+        values: &[Value<'c>],
+        aligned: u64,
+    ) {
+        let alignment = (aligned < values.len() as u64).then_some(aligned as u32 * dtype.bytes() as u32);
         let stored: Vec<Value<'c>> =
             values.iter().map(|&value| self.value_to_storage(value, dtype)).collect();
         let value = match (stored.as_slice(), self.storage_type(dtype)) {
@@ -36,7 +60,7 @@ impl<'c> Ir<'c> {
             }
             (values, storage) => self.vector(values, storage).into(),
         };
-        self.store(address, value);
+        self.store_at(address, value, alignment);
     }
 
     /// A value, each of whose words of 32 bits goes through a function; a shorter value is the low bits of one.
@@ -166,13 +190,21 @@ impl<'c> Ir<'c> {
     }
 
     /// Small integers, read as words of up to 32 bits.
-    fn load_packed(&self, address: PointerValue<'c>, bits: u32, count: u32) -> Vec<Value<'c>> {
+    fn load_packed(
+        &self,
+        (address, alignment): (PointerValue<'c>, Option<u32>),
+        bits: u32,
+        count: u32,
+    ) -> Vec<Value<'c>> {
         let all = bits * count;
         let words = if all <= WORD {
-            vec![self.load(self.int_type(all).as_basic_type_enum(), address)]
+            vec![self.load_at(self.int_type(all).as_basic_type_enum(), address, alignment)]
         } else {
             let count = all / WORD;
-            self.elements(self.load(self.vector_type(self.int_type(WORD).into(), count), address), count)
+            self.elements(
+                self.load_at(self.vector_type(self.int_type(WORD).into(), count), address, alignment),
+                count,
+            )
         };
         let parts = |word: Value<'c>| {
             let word = word.into_int_value();

@@ -10,7 +10,9 @@ use inkwell::context::Context;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::module::Module;
 use inkwell::types::{BasicTypeEnum, FloatType, IntType};
-use inkwell::values::{BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue, PointerValue};
+use inkwell::values::{
+    BasicValue, BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue, PointerValue,
+};
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
 
 /// The address space of a cluster's shared memory.
@@ -286,8 +288,31 @@ impl<'c> Ir<'c> {
         built(self.builder.build_load(ty, pointer, ""))
     }
 
+    /// A load from an address of this alignment, in bytes; as aligned as the type asks where nothing is said.
+    pub(crate) fn load_at(
+        &self,
+        ty: BasicTypeEnum<'c>,
+        pointer: PointerValue<'c>,
+        alignment: Option<u32>,
+    ) -> Value<'c> {
+        let loaded = self.load(ty, pointer);
+        if let Some(alignment) = alignment {
+            let load = loaded.as_instruction_value().expect("a load is an instruction");
+            load.set_alignment(alignment).expect("a power of two");
+        }
+        loaded
+    }
+
     pub(crate) fn store(&self, pointer: PointerValue<'c>, value: Value<'c>) {
-        built(self.builder.build_store(pointer, value));
+        self.store_at(pointer, value, None);
+    }
+
+    /// A store to an address of this alignment, as in [`Self::load_at`].
+    pub(crate) fn store_at(&self, pointer: PointerValue<'c>, value: Value<'c>, alignment: Option<u32>) {
+        let store = built(self.builder.build_store(pointer, value));
+        if let Some(alignment) = alignment {
+            store.set_alignment(alignment).expect("a power of two");
+        }
     }
 
     pub(crate) fn return_void(&self) {

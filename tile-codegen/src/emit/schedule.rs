@@ -28,8 +28,8 @@ impl<'c> Ir<'c> {
         index_of(&numbers, &order.map(|rows| numbers.extent(rows)), space, number)
     }
 
-    /// The index of the tile of a block, of which successive ones go in turn to the parts of a device. A launch has
-    /// fewer than 2³¹ blocks, so that 32 bits suffice.
+    /// The index, i32s, of the tile of a block, of which successive ones go in turn to the parts of a device. A launch
+    /// has fewer than 2³¹ blocks, so that 32 bits suffice.
     pub(crate) fn tile_in_part(
         &self,
         order: &TileOrder<Dim>,
@@ -42,8 +42,7 @@ impl<'c> Ir<'c> {
         let space: Vec<_> = space.iter().map(|&extent| narrow(extent)).collect();
         let blocks = space.iter().fold(numbers.number(1), |blocks, &extent| self.mul(blocks, extent));
         let number = tile_in_part(&numbers, numbers.number(parts.into()), blocks, narrow(block));
-        let index = index_of(&numbers, &order.map(|rows| numbers.extent(rows)), &space, number);
-        index.into_iter().map(|place| self.resize(place, 64, false)).collect()
+        index_of(&numbers, &order.map(|rows| numbers.extent(rows)), &space, number)
     }
 
     /// A number of places, of which a launch has fewer than 2³¹, as one that is known to be small: divisions by it are

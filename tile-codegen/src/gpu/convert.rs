@@ -50,6 +50,11 @@ impl<'a, 'c> Staged<'a, 'c> {
         Staged { base, dtype: buffer.dtype, swizzled, places, groups: HashMap::new() }
     }
 
+    /// How many groups were read.
+    pub(super) fn reads(&self) -> usize {
+        self.groups.len()
+    }
+
     /// A slot's value, read with its group if no other slot of that was asked for before.
     pub(super) fn get(&mut self, emitter: &Emitter<'a, 'c>, slot: u64) -> Value<'c> {
         let width = self.swizzled.read_width();

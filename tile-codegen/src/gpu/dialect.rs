@@ -103,6 +103,8 @@ pub(super) struct Device {
     prefetch: Option<Prefetch>,
     /// The intrinsics that load matrices, and that load them transposed; `{}` stands for how many.
     load_matrices: Option<[&'static str; 2]>,
+    /// Whether products are told in which order groups of their instructions should come.
+    pub(super) takes_groups: bool,
     /// Function attributes; `{}` stands for the number of threads.
     attributes: &'static [(&'static str, &'static str)],
 }
@@ -138,11 +140,12 @@ pub(super) const NVPTX: Device = Device {
         "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{}.b16",
         "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{}.trans.b16",
     ]),
+    takes_groups: false,
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
-/// AMD GPUs whose waves have 32 lanes.
-pub(super) const RDNA: Device = Device { shuffle: Shuffle::Rdna, ..CDNA };
+/// AMD GPUs whose waves have 32 lanes. Their threads have too few registers for what is read a step ahead.
+pub(super) const RDNA: Device = Device { shuffle: Shuffle::Rdna, takes_groups: false, ..CDNA };
 
 /// AMD GPUs whose waves have 64 lanes. Their barrier orders execution only.
 pub(super) const CDNA: Device = Device {
@@ -165,6 +168,7 @@ pub(super) const CDNA: Device = Device {
     ],
     prefetch: None,
     load_matrices: None,
+    takes_groups: true,
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),

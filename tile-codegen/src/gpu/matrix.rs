@@ -1,5 +1,8 @@
 //! `mma` by matrix instructions: the fragments of the operands are cut into what one instruction takes, and their sums
 //! are added up along K.
+//!
+//! What is read from shared memory for one step along K is asked for before the products of the step before it, where
+//! the target lets code say so: otherwise each product waits for its own reads.
 
 use super::convert::Staged;
 use super::fragment::Fragment;
@@ -35,6 +38,23 @@ impl Parts {
     }
 }
 
+impl Factor<'_, '_> {
+    /// How many reads of shared memory it took so far.
+    fn reads(&self) -> usize {
+        match self {
+            Factor::Held(_) => 0,
+            Factor::Staged(staged) => staged.reads(),
+        }
+    }
+}
+
+/// A step of a product along K: how often it reads shared memory, and how many instructions multiply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) reads: usize,
+    pub(super) products: usize,
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn matrix_product(&mut self, data: &OpData, product: &Product) {
         let instruction = &product.instruction;
@@ -48,7 +68,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let depths: BTreeSet<u64> =
             rows.starts.iter().filter_map(|(start, _)| start.last().copied()).collect();
         // One slice along K after the other, so that few parts of the factors are at hand at a time.
+        let mut steps = Vec::new();
         for k in depths {
+            let (read_before, mut products) = (left.reads() + right.reads(), 0);
             for (start, row) in rows.starts.iter().filter(|(start, _)| start.last() == Some(&k)) {
                 let matrix_and_row = &start[..start.len() - 1];
                 let own = self.part(&mut left, *row, rows.held);
@@ -62,9 +84,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     let sum = *first as usize..(first + results.held) as usize;
                     let next = self.multiply(instruction, &own, &other, &sums[sum.clone()]);
                     sums[sum].copy_from_slice(&next);
+                    products += 1;
                 }
             }
+            steps.push(Step { reads: left.reads() + right.reads() - read_before, products });
         }
+        self.dialect.read_a_step_ahead(self.ir, &steps);
         self.set_sums(result, sums);
     }
 

@@ -15,17 +15,24 @@ use tile_ir::kernel::OpData;
 use tile_ir::view::Source;
 use tile_ir::{DType, Op, OpId, Type, ValueId};
 
+/// Neighbouring slots that one instruction moves, and how many of them begin at a multiple of their size together.
+#[derive(Clone, Copy)]
+struct Group {
+    width: u64,
+    aligned: u64,
+}
+
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn load(&mut self, op: OpId, data: &OpData) {
         let load = data.load().expect("a load");
         let (index, tile) = (self.tile_at(load.index), data.results[0]);
         let window = self.window(load.view, &index, load.pad.is_some());
-        let (mapping, width) = (self.mapping(tile), self.group_width(op, tile));
+        let mapping = self.mapping(tile);
         let read = |masked: Option<(&Mask<'c>, Value<'c>)>| {
-            let mut cursor = Cursor::default();
-            let groups = (0..mapping.slots()).step_by(width as usize);
+            let (mut cursor, group) = (Cursor::default(), self.group(op, tile, masked.is_none()));
+            let groups = (0..mapping.slots()).step_by(group.width as usize);
             let values = groups
-                .flat_map(|slot| self.load_slots(&window, &mapping, &mut cursor, (slot, width), masked));
+                .flat_map(|slot| self.load_slots(&window, &mapping, &mut cursor, (slot, group), masked));
             Fragment::Slots(values.collect())
         };
         let fragment = match (&window.mask, load.pad) {
@@ -39,11 +46,13 @@ impl<'c> Emitter<'_, 'c> {
         self.set_tile(tile, fragment);
     }
 
-    /// How many slots an access moves at once.
-    fn group_width(&self, op: OpId, tile: ValueId) -> u64 {
+    /// What an access moves at once.
+    fn group(&self, op: OpId, tile: ValueId, whole: bool) -> Group {
         let access = self.scheduled.access(op);
         let neighbours = |&axis: &usize| self.scheduled.distribution(tile).neighbours(axis);
-        access.order.first().map_or(1, neighbours).min(access.vector)
+        let held = access.order.first().map_or(1, neighbours);
+        let width = held.min(if whole { access.whole } else { access.vector });
+        Group { width, aligned: width.min(access.vector) }
     }
 
     /// Loads where the elements exist; elsewhere some that do, and takes the pad. What threads write is loaded behind
@@ -53,34 +62,36 @@ impl<'c> Emitter<'_, 'c> {
         window: &Window<'c>,
         mapping: &Mapping<'c>,
         cursor: &mut Cursor<'c>,
-        (slot, width): (u64, u64),
+        (slot, group): (u64, Group),
         masked: Option<(&Mask<'c>, Value<'c>)>,
     ) -> Vec<Value<'c>> {
         let (ir, dtype) = (self.ir, window.dtype);
         let (pointer, inside) = self.locate(window, mapping, cursor, slot, masked.map(|(mask, _)| mask));
         let pad = masked.map_or_else(|| ir.compute_type(dtype).const_zero(), |(_, pad)| pad);
-        let Some(inside) = inside else { return ir.load_group(pointer, dtype, width) };
+        let Group { width, aligned } = group;
+        let Some(inside) = inside else { return ir.load_group_at(pointer, dtype, (width, aligned)) };
         if window.mutable {
-            let load = || ir.load_group(pointer, dtype, width);
+            let load = || ir.load_group_at(pointer, dtype, (width, aligned));
             return ir.if_else(inside, load, || vec![pad; width as usize]);
         }
         let safe = masked.map_or(window.first, |(mask, _)| mask.safe);
         let safe = ir.select(inside, pointer.into(), safe.into()).into_pointer_value();
-        let values = ir.load_group(safe, dtype, width).into_iter();
+        let values = ir.load_group_at(safe, dtype, (width, aligned)).into_iter();
         values.map(|value| ir.select(inside, value, pad)).collect()
     }
 
     pub(super) fn store(&mut self, op: OpId, data: &OpData) {
         let (ir, tile) = (self.ir, data.operands[1]);
         let window = self.window(data.operands[0], &self.tile_index, data.op == Op::StoreMasked);
-        let (mapping, width) = (self.mapping(tile), self.group_width(op, tile));
+        let mapping = self.mapping(tile);
         let fragment = self.tile(tile);
         let store = |mask: Option<&Mask<'c>>| {
             let mut cursor = Cursor::default();
+            let Group { width, aligned } = self.group(op, tile, mask.is_none());
             for slot in (0..mapping.slots()).step_by(width as usize) {
                 let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
                 let (pointer, inside) = self.locate(&window, &mapping, &mut cursor, slot, mask);
-                let write = || ir.store_group(pointer, window.dtype, &values);
+                let write = || ir.store_group_at(pointer, window.dtype, &values, aligned);
                 self.where_it_holds(both(ir, inside, mapping.is_owner()), write);
             }
             Vec::new()

@@ -17,6 +17,7 @@ pub(crate) mod features;
 mod fragment;
 mod gather;
 mod hsaco;
+mod interleaved;
 mod item;
 mod lanes;
 mod late;

@@ -85,7 +85,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let sizes: HashMap<_, _> = abi.sizes.iter().cloned().zip(entry.sizes).collect();
         let space: Vec<_> = abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
         let block = match scheduled.order_in_parts() {
-            Some(order) => ir.tile_in_part(order, &space, target.parts, entry.block),
+            Some(order) => {
+                let index = ir.tile_in_part(order, &space, target.parts, entry.block).into_iter();
+                // Were it known how they are computed, LLVM would compute every slot's address on its own.
+                index.map(|place| ir.resize(dialect.opaque(ir, place, true), 64, false)).collect()
+            }
             None if abi.persistent => vec![entry.block],
             None => ir.delinearize(entry.block, &space),
         };

@@ -6,22 +6,27 @@ use inkwell::targets::FileType;
 use std::collections::HashMap;
 use tile_ir::{Binding, TargetDesc, passes, specialize, text, verify};
 
+/// The lines of the code of a kernel.
+fn code(source: &str, constants: &[(&str, usize)], target: &str) -> String {
+    let bindings: Vec<_> =
+        constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
+    let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &bindings).unwrap();
+    let instance = passes::optimize(instance);
+    let (context, target) = (Context::create(), TargetDesc::named(target).unwrap());
+    let module = Module::of(&context, &instance, target, "kernel", None, Places::Unknown).unwrap();
+    rounding::expand(&module.ir);
+    module.machine.optimize("kernel", &module.ir.module).unwrap();
+    let text = module.machine.emit("kernel", &module.ir.module, FileType::Assembly).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
 /// How often each instruction stands in the code of a kernel.
 struct Instructions(HashMap<String, usize>);
 
 impl Instructions {
     fn of(source: &str, constants: &[(&str, usize)], target: &str) -> Instructions {
-        let bindings: Vec<_> =
-            constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
-        let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &bindings).unwrap();
-        let instance = passes::optimize(instance);
-        let (context, target) = (Context::create(), TargetDesc::named(target).unwrap());
-        let module = Module::of(&context, &instance, target, "kernel", None, Places::Unknown).unwrap();
-        rounding::expand(&module.ir);
-        module.machine.optimize("kernel", &module.ir.module).unwrap();
-        let text = module.machine.emit("kernel", &module.ir.module, FileType::Assembly).unwrap();
         let mut counts = HashMap::new();
-        for line in String::from_utf8(text).unwrap().lines() {
+        for line in code(source, constants, target).lines() {
             let Some(instruction) = line.strip_prefix('\t').filter(|line| !line.starts_with(['.', ';']))
             else {
                 continue;
@@ -145,5 +150,41 @@ fn lanes_add_what_other_lanes_have() {
         assert_eq!(within_rows, added, "{target}");
         let further = others.map(|name| code.count(&[name]));
         assert_eq!(further, if target.starts_with("gfx9") { [1, 1] } else { [1, 0] }, "{target}");
+    }
+}
+
+/// Between two products that multiply one after the other, no wait is for all reads: those of the next step are under
+/// way. The first and the last steps aside, which have nothing to do meanwhile.
+#[test]
+fn reads_are_a_step_ahead_of_products() {
+    for target in ["gfx90a", "gfx942", "gfx950"] {
+        let text = code(&matmul("bf16"), &SQUARE, target);
+        let (mut waits, mut products) = (Vec::new(), 0);
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("v_mfma") {
+                products += 1;
+            } else if line.starts_with("s_waitcnt lgkmcnt(0)") {
+                waits.push(products);
+            }
+        }
+        let (first, last) = (products / 8, products - products / 8);
+        let between = waits.iter().filter(|&&before| (first..last).contains(&before));
+        assert_eq!(between.count(), 0, "{target}: {waits:?} of {products}\n{text}");
+    }
+}
+
+/// Rows of any length: whole tiles are moved in vectors wherever they begin.
+#[test]
+fn whole_tiles_are_moved_in_vectors() {
+    let source = matmul("bf16").replace(
+        " where \"whole\": rem(m, BM) eq 0, \"whole\": rem(n, BN) eq 0, \"whole\": rem(k, BK) eq 0",
+        "",
+    );
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1201"] {
+        let code = Instructions::of(&source, &SQUARE, target);
+        let wide = ["load", "store"].map(|access| {
+            code.count(&[&format!("global_{access}_dwordx4"), &format!("global_{access}_b128")])
+        });
+        assert_eq!(wide, [16, 16], "{target}");
     }
 }

@@ -11,6 +11,7 @@ use crate::analysis::facts::Facts;
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
+use crate::target::TargetDesc;
 use crate::types::PartitionType;
 use crate::view::{Source, Strided};
 use std::cmp::Reverse;
@@ -27,6 +28,9 @@ pub struct Access {
     /// How many neighbours along the first axis begin at a multiple of their size together, and all exist or none
     /// does: a power of two.
     pub vector: u64,
+    /// How many neighbours one instruction may move where the whole tile exists: more on targets that don't ask for
+    /// alignment.
+    pub whole: u64,
 }
 
 impl Access {
@@ -42,7 +46,14 @@ impl Access {
         let order = order(&strided, ty);
         let alignment = Alignment { kernel, divisors, facts, ty, strided: &strided };
         let vector = alignment.vector(order.first().copied(), (view, index), masked);
-        Access { order, vector }
+        let whole = order.first().map_or(1, |&axis| alignment.run(axis, view)).max(vector);
+        Access { order, vector, whole }
+    }
+
+    /// The access as a target does it.
+    pub(super) fn on(self, target: &TargetDesc) -> Access {
+        let whole = if target.unaligned_accesses { self.whole } else { self.vector };
+        Access { whole, ..self }
     }
 }
 
@@ -69,6 +80,16 @@ struct Alignment<'a> {
 }
 
 impl Alignment<'_> {
+    /// How many neighbours along an axis lie next to each other and fill the widest access.
+    fn run(&self, axis: usize, view: ValueId) -> u64 {
+        if self.strided.strides[axis].as_const() != Some(1) {
+            return 1;
+        }
+        let bytes = dtype_of(self.kernel, view).bytes() as u64;
+        let tile = self.ty.tile[axis].as_const().expect("an instance's tile extents are numbers") as u64;
+        common(TENSOR_ALIGNMENT / bytes, tile)
+    }
+
     fn vector(&self, axis: Option<usize>, (view, index): (ValueId, &[ValueId]), masked: bool) -> u64 {
         let Some(axis) = axis.filter(|&axis| self.strided.strides[axis].as_const() == Some(1)) else {
             return 1;

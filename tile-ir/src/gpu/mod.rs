@@ -311,7 +311,7 @@ fn pipelined(
 impl LaidOut {
     fn of(instance: Instance, target: &TargetDesc, threads: Threads, pipelines: &Pipelines) -> LaidOut {
         let (accesses, products) =
-            (accesses(&instance), products::products(&instance, target, threads, pipelines));
+            (accesses(&instance, target), products::products(&instance, target, threads, pipelines));
         let runs = layouts::runs(&instance, (threads, target), &accesses, &products, pipelines);
         let mut distributions = HashMap::new();
         let instance = instance.rewrite("layouts", |kernel| {
@@ -346,11 +346,11 @@ fn slow_products(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, 
     slow.map(|op| products::remark(kernel, kernel.op(op), target)).collect()
 }
 
-fn accesses(kernel: &Kernel) -> HashMap<OpId, Access> {
+fn accesses(kernel: &Kernel, target: &TargetDesc) -> HashMap<OpId, Access> {
     let (divisors, facts) = (Divisors::of(kernel), Facts::of(kernel));
     let ops =
         kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_load() || kernel.op(op).op.is_store());
-    ops.map(|op| (op, Access::of(kernel, (&divisors, &facts), op))).collect()
+    ops.map(|op| (op, Access::of(kernel, (&divisors, &facts), op).on(target))).collect()
 }
 
 #[cfg(test)]

@@ -102,7 +102,8 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
         return Some(format!("copied {} turns ahead to shared memory by {}", copied.stages - 1, copy.group));
     }
     if let Some(access) = scheduled.laid_out.accesses.get(&op) {
-        return Some(format!("by {}", access.vector));
+        let whole = (access.whole != access.vector).then(|| format!(", whole tiles by {}", access.whole));
+        return Some(format!("by {}{}", access.vector, whole.unwrap_or_default()));
     }
     if let Some(product) = scheduled.laid_out.products.get(&op) {
         let late = if scheduled.pipelines.is_late(op) { ", a turn later" } else { "" };

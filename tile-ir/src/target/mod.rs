@@ -37,6 +37,9 @@ pub struct TargetDesc {
     pub matrix_loads: bool,
     /// Whether a thread copies 4, 8 or 16 bytes to shared memory while it goes on.
     pub asynchronous_copies: bool,
+    /// Whether an instruction that moves several elements of global memory asks no more of their address than one that
+    /// moves one.
+    pub unaligned_accesses: bool,
     /// Parts with an L2 cache each, to which successive blocks of a launch go in turn; a power of two.
     pub parts: u32,
     /// Whether one instruction rounds two f32 to f16 or to bf16.
@@ -52,7 +55,8 @@ const KIB: u32 = 1024;
 /// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
 /// Capability" (163 KiB on 8.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and RDNA4 ISA
 /// manuals (64 KiB for a work-group) and of CDNA4's (160 KiB). Parts: AMD's CDNA 3 and CDNA 4 architecture white papers
-/// (eight accelerator complex dies with 4 MB of L2 each, to which the scheduler gives work-groups round-robin).
+/// (eight accelerator complex dies with 4 MB of L2 each, to which the scheduler gives work-groups round-robin). Unaligned
+/// accesses: LLVM's AMDGPU usage guide, "unaligned-access-mode", which the HSA system architecture demands.
 pub const TARGETS: &[TargetDesc] = &[
     TargetDesc {
         name: "cpu",
@@ -63,6 +67,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        unaligned_accesses: false,
         parts: 1,
         rounds_pairs: false,
         matrix: &[],
@@ -77,6 +82,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: true,
         asynchronous_copies: true,
+        unaligned_accesses: false,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
@@ -91,6 +97,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: true,
         matrix_loads: true,
         asynchronous_copies: true,
+        unaligned_accesses: false,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
@@ -105,6 +112,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: true,
         matrix_loads: true,
         asynchronous_copies: true,
+        unaligned_accesses: false,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
@@ -119,6 +127,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        unaligned_accesses: true,
         parts: 1,
         rounds_pairs: false,
         matrix: matrix::CDNA2,
@@ -133,6 +142,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        unaligned_accesses: true,
         parts: 8,
         rounds_pairs: false,
         matrix: matrix::CDNA3,
@@ -147,6 +157,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        unaligned_accesses: true,
         parts: 8,
         rounds_pairs: true,
         matrix: matrix::CDNA4,
@@ -161,6 +172,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        unaligned_accesses: true,
         parts: 1,
         rounds_pairs: false,
         matrix: matrix::RDNA3,
@@ -175,6 +187,7 @@ pub const TARGETS: &[TargetDesc] = &[
         bulk_prefetch: false,
         matrix_loads: false,
         asynchronous_copies: false,
+        unaligned_accesses: true,
         parts: 1,
         rounds_pairs: false,
         matrix: matrix::RDNA4,

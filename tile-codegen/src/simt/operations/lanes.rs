@@ -74,7 +74,7 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
 fn swizzled(lane: usize, pattern: u32) -> Option<usize> {
     let five = |shift: u32| (pattern >> shift & 31) as usize;
     match pattern >> 15 {
-        0 => Some(lane / 32 * 32 + ((lane % 32 & five(0) | five(5)) ^ five(10))),
+        0 => Some(lane / 32 * 32 + ((((lane % 32) & five(0)) | five(5)) ^ five(10))),
         1 if pattern >> 8 == 0x80 => Some(lane / 4 * 4 + (pattern >> (2 * (lane % 4)) & 3) as usize),
         _ => None,
     }

@@ -50,14 +50,15 @@ fn instance(source: &str, tile: usize) -> Instance {
     specialize(&kernel, &[("B".to_owned(), Binding::Const(tile))]).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The calls of intrinsics whose name has this part.
+/// The calls of intrinsics whose name has this part, without those that only tell LLVM's scheduler an order.
 fn calls<'c>(ir: &Ir<'c>, part: &str) -> Vec<InstructionValue<'c>> {
     let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");
     let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
     let calls = |instruction: &InstructionValue<'c>| {
         let call = CallSiteValue::try_from(*instruction).ok()?;
         let callee = call.get_called_fn_value()?;
-        callee.get_name().to_string_lossy().contains(part).then_some(())
+        let name = callee.get_name().to_string_lossy();
+        (name.contains(part) && !name.contains(".sched.")).then_some(())
     };
     instructions.filter(|instruction| calls(instruction).is_some()).collect()
 }

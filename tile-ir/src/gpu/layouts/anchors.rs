@@ -31,7 +31,7 @@ pub(super) fn vectors(
         let shape = shape_of(kernel, tile).expect("verified: a tile");
         let Some(&axis) = access.order.first() else { continue };
         let share = (shape.iter().product::<u64>() / threads.count()).max(1);
-        let vector = access.vector.min(1 << share.ilog2());
+        let vector = access.whole.min(1 << share.ilog2());
         let most = vectors.entry((shape, axis)).or_insert(1);
         *most = vector.max(*most);
     }
