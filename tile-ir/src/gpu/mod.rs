@@ -272,7 +272,9 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
         let barriers = Barriers::of(&parts, &scratch);
         (scratch, barriers)
     };
-    remarks.extend(slow_products(&laid_out.instance, target, &laid_out.products));
+    let slow = slow_products(&laid_out.instance, target, &laid_out.products).into_iter();
+    let unsaid: Vec<Remark> = slow.filter(|slow| remarks.iter().all(|said| said.loc != slow.loc)).collect();
+    remarks.extend(unsaid);
     let scheduled = Scheduled {
         laid_out,
         moves,

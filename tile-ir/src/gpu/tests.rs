@@ -160,12 +160,26 @@ fn factors_of_bytes_lie_along_the_depth() {
     %tb = permute %lb [1, 0] : tile<64 x 128 x f8e4m3fn>",
     );
     let rows = rows.replace("[64, 128]>", "[128, 64]>");
-    assert!(scheduled(&rows, &[], "sm_90a").remarks().is_empty());
+    let messages = |source: &str| -> Vec<String> {
+        scheduled(source, &[], "sm_90a").remarks().iter().map(|remark| remark.message.clone()).collect()
+    };
+    assert!(messages(&rows).is_empty());
     assert_eq!(
-        scheduled(&columns, &[], "sm_90a").remarks()[0].message,
-        "a product is computed without matrix instructions: those of sm_90a for f8e4m3fn read factors that tensor maps \
+        messages(&columns),
+        [
+            "a product isn't done by warpgroups, which take factors of f8e4m3fn along the depth of the product, and `b` has \
+          them across it; pass that transposed"
+        ]
+    );
+    let unaligned =
+        rows.replace(" where \"k % 16 == 0\": rem(k, 16) eq 0, \"n % 16 == 0\": rem(n, 16) eq 0", "");
+    assert_eq!(
+        messages(&unaligned),
+        [
+            "a product is computed without matrix instructions: those of sm_90a for f8e4m3fn read factors that tensor maps \
          bring from rows along the depth; store both by such rows of a multiple of 16 bytes, the right one transposed, \
          in tiles of a multiple of 64 rows of the left one"
+        ]
     );
 }
 
