@@ -157,15 +157,15 @@ fn roots<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
 
     #[test]
     fn a_report_says_what_ran() {
-        let options = Options::parse(&words("double(B=8) --size n=12")).unwrap();
+        let options = Options::parse(&words("double(B=8) --size n=13")).unwrap();
         let text = simulation::run(&instances()[0], &options).unwrap().to_string();
         assert!(
             text.starts_with(
-                "double(B=8) of kernels.rs on sm_90a, general, n = 12\n2 blocks of 128 threads, "
+                "double(B=8) of kernels.rs on sm_90a, general, n = 13\n2 blocks of 128 threads, "
             ),
             "{text}"
         );
-        // Twelve numbers, of which the first eight fill a tile: two blocks read and write a sector or two each.
+        // Thirteen numbers, of which the first eight fill a tile: two blocks read and write a sector or two each.
         assert!(text.contains("load, global, sectors"), "{text}");
         assert!(text.contains("store, global, sectors"), "{text}");
     }

@@ -1,6 +1,6 @@
 //! What holds of every schedule, checked: what emitters rely on without asking.
 
-use super::{Pipeline, Scheduled, shape_of};
+use super::{Buffer, Pipeline, Scheduled, shape_of};
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::ops::Op;
 use std::collections::HashSet;
@@ -31,7 +31,8 @@ pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
         let broken = |problem| Broken { op, problem };
         check(scheduled, scheduled.op(op)).map_err(broken)?;
     }
-    rings(scheduled)
+    rings(scheduled)?;
+    exchanges(scheduled)
 }
 
 fn is_tile(scheduled: &Scheduled, value: &ValueId) -> bool {
@@ -135,6 +136,33 @@ fn late(scheduled: &Scheduled, for_op: OpId, pipeline: &Pipeline) -> Result<(), 
     }
 }
 
+/// Buffers lie behind the rings, and what one op leaves in its buffers no other op writes over before it was read.
+fn exchanges(scheduled: &Scheduled) -> Result<(), Broken> {
+    let ops = scheduled.walk();
+    let rings = scheduled.pipelines().bytes();
+    for (position, &op) in ops.iter().enumerate() {
+        let broken = |problem: &str| Err(Broken { op, problem: problem.to_owned() });
+        let own = scheduled.buffers(op);
+        let end = |buffer: &Buffer| buffer.offset + buffer.bytes;
+        if own.iter().any(|buffer| buffer.offset < rings || end(buffer) > scheduled.shared_bytes()) {
+            return broken("a buffer lies over a ring, or beyond shared memory");
+        }
+        let stays = match scheduled.staged_for(op) {
+            Some(product) => ops.iter().position(|&other| other == product).unwrap_or(position),
+            None => position,
+        };
+        let later = ops[position + 1..=stays].iter().flat_map(|&other| scheduled.buffers(other));
+        let apart = own
+            .iter()
+            .enumerate()
+            .all(|(i, buffer)| own[..i].iter().chain(later.clone()).all(|other| !buffer.overlaps(other)));
+        if !apart {
+            return broken("a buffer lies over another that is in use");
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Threads, schedule};
@@ -179,6 +207,19 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
         scheduled.laid_out.distributions.insert(tiles[0], other);
         let problem = verify(&scheduled).unwrap_err().problem;
         assert!(problem.contains("where it is read as"), "{problem}");
+    }
+
+    #[test]
+    fn factors_that_lie_over_each_other_are_found() {
+        let kernel = crate::verify(text::parse(super::super::tests::MATMUL).unwrap()).unwrap();
+        let instance = specialize(&kernel, &[("B".to_owned(), crate::Binding::Const(64))]).unwrap();
+        let mut scheduled = schedule(instance, TargetDesc::named("gfx942").unwrap(), None);
+        assert_eq!(verify(&scheduled), Ok(()));
+        scheduled.scratch.begin_all_at(0);
+        assert_eq!(verify(&scheduled).unwrap_err().problem, "a buffer lies over another that is in use");
+        scheduled.scratch.begin_all_at(1 << 20);
+        let problem = verify(&scheduled).unwrap_err().problem;
+        assert_eq!(problem, "a buffer lies over a ring, or beyond shared memory");
     }
 
     #[test]

@@ -84,6 +84,12 @@ impl Scratch {
         self.bytes
     }
 
+    /// Moves every buffer to this byte.
+    #[cfg(test)]
+    pub(super) fn begin_all_at(&mut self, offset: u64) {
+        self.buffers.values_mut().flatten().for_each(|buffer| buffer.offset = offset);
+    }
+
     /// The op whose buffers end last.
     pub(super) fn largest(&self) -> Option<OpId> {
         self.largest
