@@ -23,6 +23,7 @@ mod print;
 mod products;
 mod promote;
 mod reduction;
+mod room;
 mod scheduled;
 mod scratch;
 mod share;
@@ -58,6 +59,7 @@ use crate::types::Type;
 use barriers::Barriers;
 use layouts::Layouts;
 use movement::Moves;
+use room::Room;
 use scratch::Scratch;
 use std::collections::{HashMap, HashSet};
 use tile_layout::linear::Distribution;
@@ -154,41 +156,6 @@ impl Parts<'_> {
     }
 }
 
-/// What a schedule leaves to what it doesn't place first, in bytes of shared memory.
-#[derive(Clone, Copy, Debug)]
-struct Room {
-    /// Left by tiles that are copied ahead for what threads exchange.
-    scratch: u64,
-    /// The most that a conversion takes at a time.
-    conversion: u64,
-}
-
-impl Room {
-    const ALL: Room = Room { scratch: 0, conversion: u64::MAX };
-
-    /// What a conversion is given before fewer tiles are copied ahead.
-    const CONVERSION_BESIDE_COPIES: u64 = 16 * 1024;
-
-    /// The least bytes that a conversion is given: fewer save nothing that matters.
-    const LEAST_CONVERSION: u64 = 4 * 1024;
-
-    /// What to try where a schedule took too much: next to tiles that are copied ahead, large conversions go in rounds;
-    /// then such tiles are copied fewer turns ahead, or not at all; then conversions get less and less. `None` where
-    /// nothing is left to try.
-    fn tightened(self, scheduled: &Scheduled, target: &TargetDesc) -> Option<Room> {
-        let (needed, copied) = (scheduled.shared_bytes(), scheduled.copied_bytes());
-        if copied > 0 && self.conversion > Room::CONVERSION_BESIDE_COPIES {
-            return Some(Room { conversion: Room::CONVERSION_BESIDE_COPIES, ..self });
-        }
-        if copied > 0 {
-            return Some(Room { scratch: (needed - copied).max(self.scratch + 1), ..self });
-        }
-        let most = 1 << target.shared_bytes.ilog2();
-        let conversion = if self.conversion > most { most } else { self.conversion / 2 };
-        (conversion >= Room::LEAST_CONVERSION).then_some(Room { conversion, ..self })
-    }
-}
-
 /// Schedules an optimized instance for a target, in blocks of `threads` threads if that is given. Where it needs more
 /// shared memory than the target has ([`Scheduled::shared_bytes`]), it does so however it is scheduled.
 ///
@@ -258,23 +225,18 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     let order_in_parts = share::order_in_parts(&laid_out.instance, target);
     let moves = Moves::of(&laid_out.instance, &laid_out.distributions);
     let uniform = uniform::uniform(&laid_out, &moves);
-    let (scratch, barriers) = {
-        let parts = Parts {
-            laid_out: &laid_out,
-            moves: &moves,
-            uniform: &uniform,
-            pipelines: &pipelines,
-            copies: &copies,
-            threads,
-            is_shared: order.is_some(),
-        };
-        let scratch = Scratch::of(&parts, u64::from(target.shared_bytes));
-        let barriers = Barriers::of(&parts, &scratch);
-        (scratch, barriers)
+    let parts = Parts {
+        laid_out: &laid_out,
+        moves: &moves,
+        uniform: &uniform,
+        pipelines: &pipelines,
+        copies: &copies,
+        threads,
+        is_shared: order.is_some(),
     };
-    let slow = slow_products(&laid_out.instance, target, &laid_out.products).into_iter();
-    let unsaid: Vec<Remark> = slow.filter(|slow| remarks.iter().all(|said| said.loc != slow.loc)).collect();
-    remarks.extend(unsaid);
+    let scratch = Scratch::of(&parts, u64::from(target.shared_bytes));
+    let barriers = Barriers::of(&parts, &scratch);
+    remarks = with_slow_products(remarks, &laid_out, target);
     let scheduled = Scheduled {
         laid_out,
         moves,
@@ -342,10 +304,15 @@ impl LaidOut {
     }
 }
 
-fn slow_products(kernel: &Kernel, target: &TargetDesc, products: &HashMap<OpId, Product>) -> Vec<Remark> {
-    let slow = |op: &OpId| kernel.op(*op).op == Op::Mma && !products.contains_key(op);
-    let slow = kernel.walk().into_iter().filter(slow).filter(|_| !target.matrix.is_empty());
-    slow.map(|op| products::remark(kernel, kernel.op(op), target)).collect()
+/// Remarks, and those on products without matrix instructions of which nothing is said yet.
+fn with_slow_products(mut remarks: Vec<Remark>, laid_out: &LaidOut, target: &TargetDesc) -> Vec<Remark> {
+    let kernel: &Kernel = &laid_out.instance;
+    let is_slow = |op: &OpId| kernel.op(*op).op == Op::Mma && !laid_out.products.contains_key(op);
+    let slow = kernel.walk().into_iter().filter(is_slow).filter(|_| !target.matrix.is_empty());
+    let slow = slow.map(|op| products::remark(kernel, kernel.op(op), target));
+    let unsaid: Vec<Remark> = slow.filter(|slow| remarks.iter().all(|said| said.loc != slow.loc)).collect();
+    remarks.extend(unsaid);
+    remarks
 }
 
 fn accesses(kernel: &Kernel, target: &TargetDesc) -> HashMap<OpId, Access> {
