@@ -6,12 +6,13 @@
 //! nothing new is found. Threads also wait where one may read from memory what another one of the block wrote.
 
 use super::scratch::Scratch;
+use super::uses::definitions;
 use super::{Buffer, Parts};
 use crate::kernel::{OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::types::Type;
 use crate::view::Source;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 /// The ops of a kernel before which the threads that hold tiles wait for each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,12 +23,8 @@ pub(super) struct Barriers {
 impl Barriers {
     pub(super) fn of(parts: &Parts<'_>, scratch: &Scratch) -> Barriers {
         let kernel = parts.kernel();
-        let definitions = kernel
-            .walk()
-            .into_iter()
-            .flat_map(|op| kernel.op(op).results.iter().map(move |&result| (result, op)));
         let mut placing =
-            Placing { parts, scratch, definitions: definitions.collect(), barriers: Barriers::default() };
+            Placing { parts, scratch, definitions: definitions(kernel), barriers: Barriers::default() };
         let body = kernel.body();
         match parts.is_shared {
             true => drop(placing.turns(State::default(), |placing, state| placing.region(body, state))),
@@ -42,14 +39,11 @@ impl Barriers {
     }
 }
 
-/// Bytes of shared memory.
-type Range = (u64, u64);
-
 /// What was read since the last barrier, and what was written to be read after the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct State {
-    reads: BTreeSet<Range>,
-    writes: BTreeSet<Range>,
+    reads: HashSet<Buffer>,
+    writes: HashSet<Buffer>,
 }
 
 impl State {
@@ -65,12 +59,8 @@ impl State {
     }
 }
 
-fn range(buffer: &Buffer) -> Range {
-    (buffer.offset, buffer.offset + buffer.bytes)
-}
-
-fn meet(ranges: &BTreeSet<Range>, buffer: &Buffer) -> bool {
-    ranges.iter().any(|&(start, end)| start < buffer.offset + buffer.bytes && buffer.offset < end)
+fn meet(some: &HashSet<Buffer>, others: &[Buffer]) -> bool {
+    others.iter().any(|other| some.iter().any(|buffer| buffer.overlaps(other)))
 }
 
 struct Placing<'p> {
@@ -113,7 +103,7 @@ impl Placing<'_> {
             Op::Mma => self.product(op, data, &mut state),
             Op::ConvertLayout if self.parts.laid_out.staged.contains_key(&op) => {
                 let buffers = self.reserved(op, &mut state);
-                state.writes.extend(buffers.iter().map(range));
+                state.writes.extend(buffers);
             }
             _ if data.op.is_load() || data.op.is_store() => {
                 if self.is_seen_by_others(data) {
@@ -161,8 +151,7 @@ impl Placing<'_> {
     /// The op's buffers, which nobody reads any more.
     fn reserved(&mut self, op: OpId, state: &mut State) -> Vec<Buffer> {
         let buffers = self.scratch.buffers(op).to_vec();
-        let is_read = buffers.iter().any(|buffer| meet(&state.reads, buffer));
-        if is_read || self.barriers.are_before(op) {
+        if meet(&state.reads, &buffers) || self.barriers.are_before(op) {
             self.wait(op, state);
         }
         buffers
@@ -173,7 +162,7 @@ impl Placing<'_> {
         let buffers = self.reserved(op, state);
         if !buffers.is_empty() {
             state.clear();
-            state.reads.extend(buffers.iter().map(range));
+            state.reads.extend(buffers);
         }
     }
 
@@ -185,13 +174,13 @@ impl Placing<'_> {
         let (is_assertion, finds) = (matches!(data.op, Op::Assert { .. }), !positions.is_empty());
         if finds {
             state.clear();
-            state.reads.extend(positions.iter().map(range));
+            state.reads.extend(positions);
         }
         let mut values = data.operands.iter().skip(usize::from(is_assertion));
         if !values.any(|value| self.parts.laid_out.distributions.contains_key(value)) {
             return state;
         }
-        let told = State { reads: BTreeSet::from([range(record)]), writes: BTreeSet::new() };
+        let told = State { reads: HashSet::from([*record]), writes: HashSet::new() };
         if is_assertion { state.or(told) } else { told }
     }
 
@@ -201,11 +190,10 @@ impl Placing<'_> {
         }
         let factors: Vec<Buffer> =
             data.operands[..2].iter().flat_map(|&factor| self.staged(factor)).collect();
-        let is_unseen = factors.iter().any(|buffer| meet(&state.writes, buffer));
-        if is_unseen || self.barriers.are_before(op) {
+        if meet(&state.writes, &factors) || self.barriers.are_before(op) {
             self.wait(op, state);
         }
-        state.reads.extend(factors.iter().map(range));
+        state.reads.extend(factors);
     }
 
     /// Where a factor lies in shared memory: in the buffer of its conversion, or of the loop that it is copied for.

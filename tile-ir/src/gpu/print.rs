@@ -2,6 +2,7 @@
 //! Distributions are numbered in the order in which they appear, and told before the kernel.
 
 use super::pipeline::TileCopy;
+use super::uses::definitions;
 use super::{Pipeline, Read, Scheduled, Way};
 use crate::kernel::{OpId, ValueId};
 use crate::text::print_with_notes;
@@ -21,9 +22,7 @@ pub fn print(scheduled: &Scheduled) -> String {
             let _ = writeln!(text, "; #{next} {distribution}");
         }
     }
-    let ops = scheduled.walk();
-    let definitions: HashMap<ValueId, OpId> =
-        ops.iter().flat_map(|&op| scheduled.op(op).results.iter().map(move |&result| (result, op))).collect();
+    let definitions = definitions(scheduled);
     for (_, pipeline) in scheduled.pipelines.loops() {
         let fills = pipeline.fills.len();
         let _ = writeln!(

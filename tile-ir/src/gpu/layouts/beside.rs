@@ -3,51 +3,49 @@
 //! Such a tile is wanted where the sums lie. If it is loaded to there it needs no conversion, for which the epilogue of a
 //! product would keep shared memory that tiles of its factors could have.
 
-use crate::gpu::uses::Uses;
+use crate::gpu::uses::{Uses, definitions};
 use crate::gpu::{Product, shape_of};
-use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use std::collections::HashMap;
 
 /// The loads of a kernel whose tiles nothing but ops on [`sums`] of a product want, by the product.
 pub(super) fn beside_sums(kernel: &Kernel, sums: &HashMap<ValueId, OpId>) -> HashMap<OpId, OpId> {
-    let results = |op: OpId| kernel.op(op).results.iter().map(move |&result| (result, op));
-    let definitions = kernel.walk().into_iter().flat_map(results).collect();
-    let finder = Finder { kernel, uses: Uses::of(kernel), sums, definitions };
+    let finder = Finder { kernel, uses: Uses::of(kernel), sums, definitions: definitions(kernel) };
     kernel.walk().into_iter().flat_map(|op| finder.loads(kernel.op(op))).collect()
 }
 
 /// The tiles that are sums of a product, or made of them element by element, by the product.
 pub(super) fn sums(kernel: &Kernel, products: &HashMap<OpId, Product>) -> HashMap<ValueId, OpId> {
     let mut sums = HashMap::new();
-    for op in kernel.walk() {
-        let data = kernel.op(op);
-        let known = |values: &[ValueId]| values.iter().find_map(|value| sums.get(value).copied());
-        let product = match &data.op {
-            Op::Mma => products.contains_key(&op).then_some(op),
-            leaf if leaf.is_leaf() => known(&data.operands),
-            _ => None,
-        };
-        if let Some(product) = product {
-            sums.extend(data.results.iter().map(|&result| (result, product)));
-        }
-        // The walk comes to a loop before it comes to what the loop yields.
-        if data.op == Op::Yield {
-            let yielded: Vec<Option<OpId>> =
-                data.operands.iter().map(|value| sums.get(value).copied()).collect();
-            let results = results_of_loop(kernel, op);
-            sums.extend(results.into_iter().zip(yielded).filter_map(|(result, sum)| Some((result, sum?))));
-        }
-    }
+    sums_in(kernel, kernel.body(), products, &mut sums);
     sums
 }
 
-/// What a `for` whose region ends with this `yield` gives; nothing of other ops.
-fn results_of_loop(kernel: &Kernel, end: OpId) -> Vec<ValueId> {
-    let region = kernel.region_of(end);
-    let ends_here = |op: &OpId| kernel.op(*op).op == Op::For && Some(kernel.op(*op).regions[0]) == region;
-    let found = kernel.walk().into_iter().find(ends_here);
-    found.map_or_else(Vec::new, |op| kernel.op(op).results.clone())
+/// Adds the sums of a region, of loops in it after those of their bodies.
+fn sums_in(
+    kernel: &Kernel,
+    region: RegionId,
+    products: &HashMap<OpId, Product>,
+    sums: &mut HashMap<ValueId, OpId>,
+) {
+    for &op in &kernel.region(region).ops {
+        let data = kernel.op(op);
+        data.regions.iter().for_each(|&inner| sums_in(kernel, inner, products, sums));
+        let sum = |value: &ValueId| sums.get(value).copied();
+        let found: Vec<Option<OpId>> = match &data.op {
+            Op::Mma => vec![products.contains_key(&op).then_some(op)],
+            leaf if leaf.is_leaf() => vec![data.operands.iter().find_map(sum)],
+            Op::For => {
+                let end =
+                    kernel.region(data.regions[0]).ops.last().expect("verified: a loop's region yields");
+                kernel.op(*end).operands.iter().map(sum).collect()
+            }
+            _ => Vec::new(),
+        };
+        let found = data.results.iter().zip(found);
+        sums.extend(found.filter_map(|(&result, product)| Some((result, product?))));
+    }
 }
 
 struct Finder<'k> {

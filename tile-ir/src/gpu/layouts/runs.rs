@@ -4,6 +4,7 @@
 //! other axis, a thread that loads a small block of both can write its neighbours along the depth to shared memory
 //! together, from where a lane then reads its elements at once.
 
+use super::super::uses::definitions;
 use super::super::{Access, Pipelines, Product, Threads, shape_of};
 use super::anchors;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -61,16 +62,14 @@ struct Origins<'k> {
 
 impl<'k> Origins<'k> {
     fn of(kernel: &'k Kernel) -> Self {
-        let (mut definitions, mut initial) = (HashMap::new(), HashMap::new());
-        for op in kernel.walk() {
-            let data = kernel.op(op);
-            definitions.extend(data.results.iter().map(|&result| (result, op)));
+        let mut initial = HashMap::new();
+        for data in kernel.walk().into_iter().map(|op| kernel.op(op)) {
             if data.op == Op::For {
                 let carried = &kernel.region(data.regions[0]).params[1..];
                 initial.extend(carried.iter().copied().zip(data.operands[2..].iter().copied()));
             }
         }
-        Origins { kernel, definitions, initial }
+        Origins { kernel, definitions: definitions(kernel), initial }
     }
 
     /// The load whose elements a tile has, if it is one, and which of its axes an axis of the tile is.

@@ -23,7 +23,7 @@ pub const SCRATCH_ALIGNMENT: u64 = 128;
 const SMALL_RING: u64 = 8 * 1024;
 
 /// A buffer of elements of one format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Buffer {
     /// Bytes from the start of shared memory.
     pub offset: u64,
