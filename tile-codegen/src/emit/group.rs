@@ -2,7 +2,7 @@
 //!
 //! Elements of fewer than 32 bits are packed into words: LLVM would split a vector of them into single accesses.
 
-use super::{Ir, Value};
+use super::{Ir, Value, fold};
 use inkwell::types::{BasicType, BasicTypeEnum};
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
 use tile_ir::DType;
@@ -220,24 +220,28 @@ impl<'c> Ir<'c> {
 
     fn packed(&self, values: &[Value<'c>], bits: u32) -> Value<'c> {
         let width = WORD.min(bits * values.len() as u32);
-        if self.features.half_vectors && 2 * bits == WORD && values.len() > 1 {
+        let chunks = || values.chunks((width / bits) as usize);
+        let known: Option<Vec<Value<'c>>> =
+            chunks().map(|parts| fold::word(parts, width).map(Value::from)).collect();
+        if known.is_none() && self.features.half_vectors && 2 * bits == WORD && values.len() > 1 {
             let (words, word) = (values.len() as u32 / 2, self.int_type(WORD).into());
             let ty = if words == 1 { word } else { self.vector_type(word, words) };
             return self.reinterpret(self.vector(values, self.int_type(bits).into()).into(), ty);
         }
-        let word = |parts: &[Value<'c>]| -> IntValue<'c> {
-            let ty = self.int_type(width);
-            let shifted = parts.iter().enumerate().map(|(i, part)| {
-                let part = self.resize(part.into_int_value(), width, false);
-                if i == 0 { part } else { self.shl(part, ty.const_int(i as u64 * u64::from(bits), false)) }
-            });
-            shifted.reduce(|a, b| self.or(a, b)).expect("a word has parts")
-        };
-        let words: Vec<Value<'c>> =
-            values.chunks((width / bits) as usize).map(|parts| word(parts).into()).collect();
+        let words = known.unwrap_or_else(|| chunks().map(|parts| self.joined(parts, width).into()).collect());
         match words.as_slice() {
             [word] => *word,
             words => self.vector(words, self.int_type(width).into()).into(),
         }
+    }
+
+    /// Integers as one of `width` bits, the first in the lowest.
+    fn joined(&self, parts: &[Value<'c>], width: u32) -> IntValue<'c> {
+        let (ty, bits) = (self.int_type(width), u64::from(width) / parts.len() as u64);
+        let shifted = parts.iter().enumerate().map(|(i, part)| {
+            let part = self.resize(part.into_int_value(), width, false);
+            if i == 0 { part } else { self.shl(part, ty.const_int(i as u64 * bits, false)) }
+        });
+        shifted.reduce(|a, b| self.or(a, b)).expect("a word has parts")
     }
 }

@@ -4,6 +4,7 @@
 //! emitter, so they are panics here. Floating-point instructions carry no fast-math flags: results are
 //! those of IEEE 754 unless an emitter asks for a fused multiply-add.
 
+use super::fold;
 use super::hint::LoopHint;
 use inkwell::builder::{Builder, BuilderError};
 use inkwell::context::Context;
@@ -123,7 +124,7 @@ impl<'c> Ir<'c> {
     }
 
     pub(crate) fn lshr(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
-        built(self.builder.build_right_shift(a, b, false, ""))
+        fold::shifted_right(a, b).unwrap_or_else(|| built(self.builder.build_right_shift(a, b, false, "")))
     }
 
     pub(crate) fn ashr(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
@@ -176,7 +177,7 @@ impl<'c> Ir<'c> {
     /// The bits of a float as an integer of its width.
     pub(crate) fn bits(&self, a: FloatValue<'c>) -> IntValue<'c> {
         let ty = self.int_type(float_bits(a.get_type()));
-        built(self.builder.build_bit_cast(a, ty, "")).into_int_value()
+        fold::bits(a, ty).unwrap_or_else(|| built(self.builder.build_bit_cast(a, ty, "")).into_int_value())
     }
 
     pub(crate) fn float_of_bits(&self, a: IntValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
@@ -189,14 +190,15 @@ impl<'c> Ir<'c> {
         let from = a.get_type().get_bit_width();
         match (from.cmp(&bits), signed) {
             (std::cmp::Ordering::Equal, _) => a,
-            (std::cmp::Ordering::Greater, _) => built(self.builder.build_int_truncate(a, ty, "")),
+            (std::cmp::Ordering::Greater, _) => fold::before_zeros(a, bits)
+                .unwrap_or_else(|| built(self.builder.build_int_truncate(a, ty, ""))),
             (_, true) => built(self.builder.build_int_s_extend(a, ty, "")),
             (_, false) => built(self.builder.build_int_z_extend(a, ty, "")),
         }
     }
 
     pub(crate) fn fptrunc(&self, a: FloatValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
-        built(self.builder.build_float_trunc(a, ty, ""))
+        fold::before_extension(a, ty).unwrap_or_else(|| built(self.builder.build_float_trunc(a, ty, "")))
     }
 
     pub(crate) fn fpext(&self, a: FloatValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {

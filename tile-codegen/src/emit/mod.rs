@@ -4,6 +4,7 @@ pub(crate) mod atomic;
 pub(crate) mod convert;
 mod extent;
 pub(crate) mod fmod;
+mod fold;
 mod fused;
 mod group;
 pub(crate) mod hint;
