@@ -105,6 +105,24 @@ fn gemm<T: Float + MmaOperand<f32>, const BM: usize, const BN: usize, const BK: 
     c.store_masked(acc);
 }
 
+/// C = A·B of factors rounded to TF32.
+#[tile_kernel(where(m % BM == 0, n % BN == 0, k % BK == 0), instances(BM = 128, BN = 128, BK = 32))]
+fn gemm_tf32<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<f32, m, k>,
+    b: &Tensor<f32, k, n>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let a = a.partition_view([BM, BK]);
+    let b = b.partition_view([BK, BN]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        acc = mma_tf32(a.load_masked([i, p]), b.load_masked([p, j]), acc);
+    }
+    c.store_masked(acc);
+}
+
 /// C = gelu(A·B + bias), summed in f32 and rounded to bf16.
 #[tile_kernel(
     where(m % BM == 0, n % BN == 0, k % BK == 0),

@@ -11,6 +11,7 @@ use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::gpu::{Buffer, Read, Swizzled, WIDEST, Way};
 use tile_ir::kernel::OpData;
+use tile_ir::ops::UnaryOp;
 use tile_ir::{DType, OpId, ValueId};
 use tile_layout::linear::Distribution;
 
@@ -21,12 +22,15 @@ pub(super) struct InShared<'a, 'c> {
     swizzled: &'a Swizzled,
     /// How many bytes after the buffer's first it begins, an i32, where it is in a ring.
     stage: Option<IntValue<'c>>,
+    /// Whether the product has its elements rounded to TF32 numbers.
+    in_tf32: bool,
 }
 
 /// A tile in shared memory, of which groups of slots are read as they are needed.
 pub(super) struct Staged<'a, 'c> {
     base: PointerValue<'c>,
     dtype: DType,
+    in_tf32: bool,
     swizzled: &'a Swizzled,
     /// The places of all groups.
     places: Vec<Coordinate<'c>>,
@@ -36,7 +40,7 @@ pub(super) struct Staged<'a, 'c> {
 impl<'a, 'c> Staged<'a, 'c> {
     /// A tile that lies in shared memory.
     fn of(emitter: &Emitter<'a, 'c>, tile: InShared<'a, 'c>, to: &Distribution) -> Self {
-        let InShared { buffer, swizzled, stage } = tile;
+        let InShared { buffer, swizzled, stage, in_tf32 } = tile;
         let base = match stage {
             Some(stage) => emitter.shared_base_at(buffer, stage),
             None => emitter.shared_base(buffer),
@@ -47,7 +51,7 @@ impl<'a, 'c> Staged<'a, 'c> {
             Read::Matrices(load) => emitter.swizzled_places((load.rows(), row), swizzled, buffer.dtype),
         };
         let places = places.into_iter().map(|(_, place)| place).collect();
-        Staged { base, dtype: buffer.dtype, swizzled, places, groups: HashMap::new() }
+        Staged { base, dtype: buffer.dtype, in_tf32, swizzled, places, groups: HashMap::new() }
     }
 
     /// How many groups were read.
@@ -59,8 +63,12 @@ impl<'a, 'c> Staged<'a, 'c> {
     pub(super) fn get(&mut self, emitter: &Emitter<'a, 'c>, slot: u64) -> Value<'c> {
         let width = self.swizzled.read_width();
         let (read, place) = (&self.swizzled.read, self.places[(slot / width) as usize]);
-        let (base, dtype) = (self.base, self.dtype);
-        let read = || emitter.read_group(emitter.byte_from(base, place), dtype, read);
+        let (base, dtype, in_tf32) = (self.base, self.dtype, self.in_tf32);
+        let read = || {
+            let group = emitter.read_group(emitter.byte_from(base, place), dtype, read);
+            let rounded = |value| emitter.ir.unary(UnaryOp::RoundTf32, dtype, value);
+            if in_tf32 { group.into_iter().map(rounded).collect() } else { group }
+        };
         let group = self.groups.entry(slot / width).or_insert_with(read);
         group[(slot % width) as usize]
     }
@@ -82,11 +90,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let buffer = self.share_swizzled(op, (operand, &source), swizzled);
                 if scheduled.staged_for(op).is_some() {
                     // The product waits, once for both of its factors.
-                    self.staged.insert(result, InShared { buffer, swizzled, stage: None });
+                    self.staged.insert(result, InShared { buffer, swizzled, stage: None, in_tf32: false });
                     return;
                 }
                 self.sync();
-                let tile = InShared { buffer, swizzled, stage: None };
+                let tile = InShared { buffer, swizzled, stage: None, in_tf32: false };
                 let mut staged = Staged::of(self, tile, scheduled.distribution(result));
                 Fragment::Slots((0..self.slots(result)).map(|slot| staged.get(self, slot)).collect())
             }
@@ -100,6 +108,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Some(Staged::of(self, place, self.scheduled.distribution(tile)))
     }
 
+    /// Rounds a tile that a product reads from shared memory when it is read. `false` if the tile is held.
+    pub(super) fn round_when_read(&mut self, data: &OpData) -> bool {
+        let staged = self.staged.get(&data.operands[0]).copied();
+        let rounded = staged.map(|staged| InShared { in_tf32: true, ..staged });
+        self.staged.extend(rounded.map(|rounded| (data.results[0], rounded)));
+        rounded.is_some()
+    }
+
     /// Notes that a tile that products read was copied to a buffer's stage.
     pub(super) fn stage_copied(
         &mut self,
@@ -108,7 +124,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         swizzled: &'a Swizzled,
         stage: IntValue<'c>,
     ) {
-        self.staged.insert(tile, InShared { buffer, swizzled, stage: Some(stage) });
+        self.staged.insert(tile, InShared { buffer, swizzled, stage: Some(stage), in_tf32: false });
     }
 
     /// The bytes of a swizzled buffer at which groups of so many slots begin.

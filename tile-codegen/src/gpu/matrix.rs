@@ -122,6 +122,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let signed = ir.bool(dtype.is_signed());
         match instruction.passing {
             Passing::Words => ir.words(&values, dtype),
+            Passing::Tf32Words => {
+                values.iter().map(|value| ir.bits(value.into_float_value()).into()).collect()
+            }
             Passing::Pairs => {
                 let pair = half.vec_type(2).as_basic_type_enum();
                 ir.words(&values, dtype).into_iter().map(|word| ir.reinterpret(word, pair)).collect()
@@ -148,7 +151,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         sums: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let ir = self.ir;
-        let in_vectors = !matches!(instruction.passing, Passing::Words | Passing::Pairs);
+        let in_vectors = !matches!(instruction.passing, Passing::Words | Passing::Pairs | Passing::Tf32Words);
         let sums_type = ir.compute_type(instruction.sum);
         let mut operands = if instruction.exchanged { [b, a].concat() } else { [a, b].concat() };
         if in_vectors {

@@ -19,6 +19,7 @@ use std::collections::{HashMap, HashSet};
 use tile_ir::abi::KernelAbi;
 use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
+use tile_ir::ops::UnaryOp;
 use tile_ir::types::TensorType;
 use tile_ir::view::Source;
 use tile_ir::{DType, Dim, Instance, Op, OpId, RegionId, TargetDesc, Type, ValueId};
@@ -298,6 +299,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Iota { axis, .. } => self.iota(data, *axis),
             Op::Print { .. } | Op::Assert { .. } => self.say(op, data),
             Op::Prefetch => self.prefetch(data),
+            Op::Unary(UnaryOp::RoundTf32) if self.round_when_read(data) => {}
             _ => self.elementwise(data),
         }
     }

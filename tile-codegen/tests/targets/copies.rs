@@ -195,6 +195,39 @@ fn shorter_groups() {
     product(Factors { step: 1, ..PLAIN }, [64, 64, 32], [67, 65, 99], 0);
 }
 
+/// Factors of f32 that are rounded to TF32 numbers are copied as they are, and rounded when products read them.
+#[test]
+fn factors_in_tf32() {
+    let singles = Factors { dtype: DType::F32, step: 4, ..PLAIN };
+    for (a, b) in [("mk", "kn"), ("mk", "nk"), ("km", "kn")] {
+        let factors = Factors { a, b, ..singles };
+        let source = in_tf32(&matmul(factors, [64, 64, 32], None));
+        check(&source, &arguments(factors, [68, 72, 100]), BOTH, 1e-5);
+        let artifact =
+            compile(&instance(&source, &[]), TargetDesc::named("sm_80").unwrap(), &Options::default());
+        let text = String::from_utf8(artifact.unwrap().code.bytes().to_vec()).unwrap();
+        assert!(text.contains("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"), "{text}");
+    }
+}
+
+/// The same product of rounded factors.
+fn in_tf32(source: &str) -> String {
+    let [left, right] = ["%lhs", "%rhs"].map(|name| format!("{name}_rounded"));
+    let line = source.lines().find(|line| line.contains("= mma ")).unwrap();
+    let (result, operands) = line.trim().split_once(" = mma ").unwrap();
+    let [a, b, rest] = operands.splitn(3, ", ").collect::<Vec<_>>()[..] else { panic!("{line}") };
+    let ty = |name: &str| {
+        let definition = source.lines().find(|line| line.trim().starts_with(&format!("{name} = "))).unwrap();
+        definition.rsplit_once(" : ").unwrap().1
+    };
+    let rounded = format!(
+        "    {left} = round_tf32 {a} : {}\n    {right} = round_tf32 {b} : {}\n    {result} = mma {left}, {right}, {rest}",
+        ty(a),
+        ty(b)
+    );
+    source.replace(line, &rounded)
+}
+
 /// A pad that isn't zero, in a turn that is cut: such tiles pass through registers.
 #[test]
 fn other_pads_arent_copied() {

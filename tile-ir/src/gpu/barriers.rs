@@ -9,7 +9,7 @@ use super::scratch::Scratch;
 use super::uses::definitions;
 use super::{Buffer, Parts};
 use crate::kernel::{OpData, OpId, RegionId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Op, UnaryOp};
 use crate::types::Type;
 use crate::view::Source;
 use std::collections::{HashMap, HashSet};
@@ -198,7 +198,12 @@ impl Placing<'_> {
 
     /// Where a factor lies in shared memory: in the buffer of its conversion, or of the loop that it is copied for.
     fn staged(&self, factor: ValueId) -> Vec<Buffer> {
-        let Some(op) = self.definitions.get(&factor) else { return Vec::new() };
+        let Some(mut op) = self.definitions.get(&factor) else { return Vec::new() };
+        let data = self.parts.kernel().op(*op);
+        if data.op == Op::Unary(UnaryOp::RoundTf32) {
+            let Some(rounded) = self.definitions.get(&data.operands[0]) else { return Vec::new() };
+            op = rounded;
+        }
         match self.parts.copies.loop_of(*op) {
             Some(copied) => self.scratch.buffers(copied).to_vec(),
             None if self.parts.laid_out.staged.contains_key(op) => self.scratch.buffers(*op).to_vec(),

@@ -3,8 +3,8 @@
 use super::{Pipelines, Remark, Threads, dtype_of};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
-use crate::ops::Op;
-use crate::target::{MatrixInstruction, TargetDesc};
+use crate::ops::{Op, UnaryOp};
+use crate::target::{MatrixInstruction, Passing, TargetDesc};
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use tile_layout::linear::{Dim, Distribution, MatrixShape, Operand};
@@ -119,15 +119,30 @@ fn with_rows_in_lanes(instruction: MatrixInstruction, by_rows: bool) -> MatrixIn
     if by_rows || next == Some(1) { exchanged } else { instruction }
 }
 
-/// Those of a target's instructions that are for the formats of an `mma`.
+/// Those of a target's instructions that are for the formats of an `mma`, and of f32 for the numbers.
 pub(super) fn suited<'t>(
     kernel: &Kernel,
     data: &OpData,
     table: &'t [MatrixInstruction],
 ) -> impl Iterator<Item = &'t MatrixInstruction> + use<'t> {
     let [a, b, sum] = formats(kernel, data);
-    let suits = move |it: &&MatrixInstruction| (a, b) == (it.factor, it.factor) && adds(it.sum, sum);
+    let in_tf32 = data.operands[..2].iter().all(|&factor| is_tf32(kernel, factor));
+    let suits = move |it: &&MatrixInstruction| {
+        let reads = in_tf32 || it.passing != Passing::Tf32Words;
+        (a, b) == (it.factor, it.factor) && adds(it.sum, sum) && reads
+    };
     table.iter().filter(suits)
+}
+
+/// Whether all elements of a tile of f32 are TF32 numbers: it was rounded to them, and after that only moved.
+fn is_tf32(kernel: &Kernel, tile: ValueId) -> bool {
+    kernel.definition(tile).is_some_and(|data| match data.op {
+        Op::Unary(UnaryOp::RoundTf32) => true,
+        Op::ConvertLayout | Op::Permute(_) | Op::Reshape(_) | Op::Broadcast(_) => {
+            is_tf32(kernel, data.operands[0])
+        }
+        _ => false,
+    })
 }
 
 /// The formats of the factors and of the result.
@@ -157,8 +172,11 @@ pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Rem
         );
         (reason, advice)
     } else if shapes.is_empty() {
-        let mut known: Vec<String> =
-            target.matrix.iter().map(|it| format!("{} summed in {}", it.factor, it.sum)).collect();
+        let formats = |it: &MatrixInstruction| match it.passing {
+            Passing::Tf32Words => format!("{} of `mma_tf32` summed in {}", it.factor, it.sum),
+            _ => format!("{} summed in {}", it.factor, it.sum),
+        };
+        let mut known: Vec<String> = target.matrix.iter().map(formats).collect();
         known.dedup();
         let factors = if a == b { a.to_string() } else { format!("{a} with {b}") };
         let reason = format!("{target} has none for {factors} summed in {sum}");

@@ -7,7 +7,7 @@
 use super::uses::Uses;
 use super::{LaidOut, Product, Swizzled, dtype_of};
 use crate::kernel::{Kernel, OpId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Op, UnaryOp};
 use crate::target::TargetDesc;
 use std::collections::HashMap;
 use tile_layout::linear::{Conversion, Distribution, Place, Route};
@@ -51,7 +51,8 @@ pub(super) fn ways(
     ops.map(|op| (op, Way::of(kernel, op, found, target))).collect()
 }
 
-/// The conversions whose result stays in shared memory, each with the product that reads it.
+/// The conversions whose result stays in shared memory, each with the product that reads it, and rounds it on the way if
+/// it is to be TF32.
 pub(super) fn staged(
     kernel: &Kernel,
     ways: &HashMap<OpId, Way>,
@@ -59,10 +60,14 @@ pub(super) fn staged(
 ) -> HashMap<OpId, OpId> {
     let uses = Uses::of(kernel);
     let reader = |&op: &OpId| {
-        let result = kernel.op(op).results[0];
-        let user = uses.only(result)?;
+        let mut factor = kernel.op(op).results[0];
+        let mut user = uses.only(factor)?;
+        if kernel.op(user).op == Op::Unary(UnaryOp::RoundTf32) {
+            factor = kernel.op(user).results[0];
+            user = uses.only(factor)?;
+        }
         let [a, b, _] = kernel.op(user).operands[..] else { return None };
-        let is_one_factor = products.contains_key(&user) && (a == result) != (b == result);
+        let is_one_factor = products.contains_key(&user) && (a == factor) != (b == factor);
         (is_one_factor && kernel.region_of(op) == kernel.region_of(user)).then_some((op, user))
     };
     let swizzled = ways.iter().filter(|(_, way)| matches!(way, Way::Swizzled(_))).map(|(op, _)| op);

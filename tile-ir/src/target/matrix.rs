@@ -27,6 +27,8 @@ pub enum Passing {
     Words,
     /// In words of 32 bits, each an operand: pairs of f16.
     Pairs,
+    /// In words of 32 bits, each an operand: f32 of which the upper 19 bits are read, a TF32 number.
+    Tf32Words,
     /// In one vector of elements; a single element as it is.
     Vector,
     /// In one vector of elements, as integers of their width.
@@ -190,6 +192,7 @@ pub(super) const AMPERE: &[MatrixInstruction] = &[
     warp_mma("llvm.nvvm.mma.m16n8k8.row.col.f32.f32", F16, F32, 8, Passing::Pairs),
     warp_mma("llvm.nvvm.mma.m16n8k16.row.col.bf16", BF16, F32, 16, Passing::Words),
     warp_mma("llvm.nvvm.mma.m16n8k8.row.col.bf16", BF16, F32, 8, Passing::Words),
+    warp_mma("llvm.nvvm.mma.m16n8k8.row.col.tf32", F32, F32, 8, Passing::Tf32Words),
     warp_mma("llvm.nvvm.mma.m16n8k32.row.col.s8", I8, I32, 32, Passing::Words),
     warp_mma("llvm.nvvm.mma.m16n8k16.row.col.s8", I8, I32, 16, Passing::Words),
     warp_mma("llvm.nvvm.mma.m16n8k32.row.col.u8", U8, I32, 32, Passing::Words),

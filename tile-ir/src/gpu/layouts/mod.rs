@@ -18,7 +18,7 @@ pub(super) use runs::{Runs, runs};
 use super::{Access, Pipelines, Product, Threads, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{Op, UnaryOp};
 use std::collections::HashMap;
 use tile_layout::linear::{Distribution, Operand};
 
@@ -170,6 +170,8 @@ impl<'k> Layouts<'k> {
             Op::ReduceWith { .. } if data.results.len() > 1 => self.folded_together(&data),
             // Had in any distribution when it is wanted, from its operand in the one that follows.
             Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) | Op::Yield => {}
+            // Where a product wants it: what it rounds may then be read from shared memory part by part.
+            Op::Unary(UnaryOp::RoundTf32) => {}
             leaf if leaf.is_leaf() => self.alike(op, &data, false),
             // Through shared memory: from any distribution to any.
             _ => self.ensure_all(&data.operands),
