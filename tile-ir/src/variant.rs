@@ -1,65 +1,98 @@
 //! Variants of an instance: code that relies on more of its run-time sizes than the kernel asks for. A launch takes
-//! the first one whose demands its sizes meet.
+//! the first one of its target's family whose demands its sizes meet.
 //!
 //! A demand is a [`Condition`] like those that users write, so that every analysis makes use of it: rows of a tensor
 //! that begin at a multiple of 16 bytes are read in wide vectors and by tensor maps, and masks that then hide nothing
-//! go.
+//! go. Masked tiles that reach over less than 2 GiB are read and written with offsets of 32 bits, whose bounds AMD's GPUs
+//! check.
 
 use crate::abi::{Argument, Bound, KernelAbi};
 use crate::condition::Condition;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::gpu::TENSOR_ALIGNMENT;
+use crate::gpu::{NEAR_BYTES, TENSOR_ALIGNMENT, reach};
 use crate::kernel::Kernel;
 use crate::loc::Loc;
-use crate::ops::Predicate;
+use crate::ops::{Op, Predicate};
 use crate::specialize::Instance;
+use crate::target::Family;
 use std::collections::BTreeMap;
 
 /// What code relies on besides what the kernel says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
+    /// The rows of every tensor begin at multiples of 16 bytes, where their extents are run-time sizes, and masked tiles
+    /// reach over less than 2 GiB.
+    AlignedNear,
     /// The rows of every tensor begin at multiples of 16 bytes, where their extents are run-time sizes.
     Aligned,
+    /// Masked tiles reach over less than 2 GiB.
+    Near,
     /// Nothing.
     General,
 }
 
 impl Variant {
-    /// Every variant, those that rely on more first.
-    pub const ALL: [Variant; 2] = [Variant::Aligned, Variant::General];
+    /// Every variant that a family of targets has code for, those that rely on more first.
+    pub const fn of_family(family: Family) -> &'static [Variant] {
+        match family {
+            Family::Cpu => &[Variant::General],
+            Family::Nvptx => &[Variant::Aligned, Variant::General],
+            Family::Amdgpu => &[Variant::AlignedNear, Variant::Near, Variant::General],
+        }
+    }
 
     /// Its name in files.
     pub const fn name(self) -> &'static str {
         match self {
+            Variant::AlignedNear => "aligned-near",
             Variant::Aligned => "aligned",
+            Variant::Near => "near",
             Variant::General => "general",
         }
     }
 
-    /// The instance as this variant; `None` where a variant that relies on less is the same.
-    pub fn of(self, instance: &Instance) -> Option<Instance> {
-        let demands = self.demands(&KernelAbi::of(instance));
-        match self {
-            Variant::General => Some(instance.clone()),
-            Variant::Aligned if demands.is_empty() => None,
-            Variant::Aligned => {
-                Some(instance.clone().rewrite(self.name(), |kernel| demand(kernel, &demands)))
-            }
-        }
+    const fn is_aligned(self) -> bool {
+        matches!(self, Variant::AlignedNear | Variant::Aligned)
     }
 
-    /// Whether the sizes of a launch meet its demands.
-    pub fn fits(self, abi: &KernelAbi, bound: &Bound) -> bool {
-        let demands = self.demands(abi);
+    const fn is_near(self) -> bool {
+        matches!(self, Variant::AlignedNear | Variant::Near)
+    }
+
+    /// The instance as this variant; `None` where a variant that relies on less is the same.
+    pub fn of(self, instance: &Instance) -> Option<Instance> {
+        let aligned = self.alignments(&KernelAbi::of(instance));
+        let reaches = self.reaches(instance);
+        let is_own = match self {
+            Variant::AlignedNear | Variant::Aligned => !aligned.is_empty(),
+            Variant::Near => !reaches.is_empty(),
+            Variant::General => true,
+        };
+        let conditions = aligned.iter().map(|(name, &of)| alignment(name, of)).chain(reaches);
+        let demand = |kernel: &mut Kernel| kernel.conditions.extend(conditions);
+        is_own.then(|| instance.clone().rewrite(self.name(), demand))
+    }
+
+    /// Whether the sizes of a launch of the instance whose interface this is meet its demands.
+    pub fn fits(self, instance: &Instance, abi: &KernelAbi, bound: &Bound) -> bool {
+        let alignments = self.alignments(abi);
         let mut values = abi.sizes.iter().zip(&bound.sizes);
-        values.all(|(name, value)| demands.get(name.as_str()).is_none_or(|&of| value.is_multiple_of(of)))
+        let is_aligned = |(name, value): (&String, &u64)| {
+            alignments.get(name.as_str()).is_none_or(|&of| value.is_multiple_of(of))
+        };
+        let size = |name: &str| {
+            let slot = abi.sizes.iter().position(|size| size == name)?;
+            i64::try_from(bound.sizes[slot]).ok()
+        };
+        // A number that overflows is no small one.
+        values.all(is_aligned) && self.reaches(instance).iter().all(|near| near.holds(&size).unwrap_or(false))
     }
 
     /// The sizes that it makes demands of, and what each must be a multiple of.
-    fn demands(self, abi: &KernelAbi) -> BTreeMap<String, u64> {
+    fn alignments(self, abi: &KernelAbi) -> BTreeMap<String, u64> {
         let mut demands = BTreeMap::new();
-        if self == Variant::Aligned {
+        if self.is_aligned() {
             for argument in &abi.arguments {
                 let Argument::Tensor { dtype, extents, .. } = argument else { continue };
                 if let Some((size, multiple)) = aligned_rows(*dtype, extents) {
@@ -70,6 +103,41 @@ impl Variant {
         }
         demands
     }
+
+    /// What the tiles that are read and written with a mask must reach over at most, where sizes decide that.
+    fn reaches(self, kernel: &Kernel) -> Vec<Condition> {
+        let mut demands: Vec<Condition> = Vec::new();
+        for op in kernel.walk().into_iter().filter(|_| self.is_near()) {
+            let data = kernel.op(op);
+            if !matches!(data.op, Op::LoadMasked | Op::StoreMasked) {
+                continue;
+            }
+            let ty = kernel.ty(data.operands[0]).as_partition().expect("verified: a view");
+            let bytes = ty.tensor.elem.known().expect("an instance has no dtype parameters").bytes();
+            let Some(reach) = reach(ty, bytes).filter(|reach| reach.as_const().is_none()) else { continue };
+            if demands.iter().all(|known| known.left != reach) {
+                demands.push(nearness(reach));
+            }
+        }
+        demands
+    }
+}
+
+fn alignment(name: &str, multiple: u64) -> Condition {
+    Condition {
+        left: Dim::size(name).rem(&Dim::from(multiple as i64)),
+        predicate: Predicate::Eq,
+        right: Dim::from(0),
+        source: format!("{name} % {multiple} == 0"),
+        loc: Loc::UNKNOWN,
+    }
+}
+
+/// The condition that [`crate::gpu::Access::near`] looks for.
+fn nearness(reach: Dim) -> Condition {
+    let source = format!("{reach} < {NEAR_BYTES}");
+    let right = Dim::from(NEAR_BYTES as i64);
+    Condition { left: reach, predicate: Predicate::Lt, right, source, loc: Loc::UNKNOWN }
 }
 
 /// What aligns the rows of a tensor: a size, and what it must be a multiple of, in elements. It is the last of the run-time
@@ -88,16 +156,6 @@ fn aligned_rows(dtype: DType, extents: &[Dim]) -> Option<(&str, u64)> {
         }
     }
     None
-}
-
-fn demand(kernel: &mut Kernel, demands: &BTreeMap<String, u64>) {
-    kernel.conditions.extend(demands.iter().map(|(name, multiple)| Condition {
-        left: Dim::size(name).rem(&Dim::from(*multiple as i64)),
-        predicate: Predicate::Eq,
-        right: Dim::from(0),
-        source: format!("{name} % {multiple} == 0"),
-        loc: Loc::UNKNOWN,
-    }));
 }
 
 #[cfg(test)]
@@ -121,7 +179,8 @@ mod tests {
         let abi = KernelAbi::of(&instance);
         let fits = |m, n, k| {
             let bound = abi.bind(&[&[m, n], &[k], &[m, n]]).unwrap();
-            Variant::ALL.into_iter().find(|variant| variant.fits(&abi, &bound)).unwrap()
+            let variants = Variant::of_family(Family::Nvptx).iter();
+            *variants.into_iter().find(|variant| variant.fits(&instance, &abi, &bound)).unwrap()
         };
         assert_eq!(fits(3, 48, 16), Variant::Aligned);
         assert_eq!(fits(3, 48, 0), Variant::Aligned);
@@ -154,6 +213,33 @@ mod tests {
         assert_eq!(of(DType::F64, &["m", "n"]), demand("n", 2));
     }
 
+    /// A tile has three rows of `n` f32, which count as four.
+    #[test]
+    fn tiles_that_reach_far_are_for_the_general_variant() {
+        let source =
+            "kernel @k(%y: mut tensor<m x n x f32>, %z: mut tensor<n x f32>, %x: tensor<m x n x f32>) {
+  %vy = partition %y [3, 8] : mut partition<m x n x f32, [3, 8]>
+  %vx = partition %x [300, 8] : partition<m x n x f32, [300, 8]>
+  %zero = constant 0.0 : f32
+  %t = splat %zero : tile<3 x 8 x f32>
+  store_masked %vy, %t
+}
+";
+        let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
+        let abi = KernelAbi::of(&instance);
+        let taken = |m: usize, n: usize| {
+            let bound = abi.bind(&[&[m, n], &[n], &[m, n]]).unwrap();
+            let mut variants = Variant::of_family(Family::Amdgpu).iter();
+            *variants.find(|variant| variant.fits(&instance, &abi, &bound)).unwrap()
+        };
+        // Four rows and eight elements: 16·n + 32 bytes.
+        assert_eq!(taken(1 << 10, (1 << 27) - 4), Variant::AlignedNear);
+        assert_eq!(taken(1 << 10, (1 << 27) - 3), Variant::Near);
+        assert_eq!(taken(1, (1 << 27) - 2), Variant::General);
+        let near = Variant::Near.of(&instance).unwrap();
+        assert!(text::print(&near).contains("lt 2147483648"), "{}", text::print(&near));
+    }
+
     #[test]
     fn known_sizes_need_no_variant() {
         let source = "kernel @k(%y: mut tensor<n x 8 x f32>) {
@@ -162,6 +248,8 @@ mod tests {
 ";
         let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
         assert!(Variant::Aligned.of(&instance).is_none());
+        assert!(Variant::AlignedNear.of(&instance).is_none());
+        assert!(Variant::Near.of(&instance).is_none());
         assert!(Variant::General.of(&instance).is_some());
     }
 }

@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
 use tile_ir::specialize::{Binding, Bindings, specialize};
+use tile_ir::target::Family;
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::text::{ParseError, parse_tensor_map};
 use tile_ir::{Instance, Variant};
@@ -119,7 +120,8 @@ impl Prepared {
     /// PTX for a GPU, for a launch of these sizes.
     pub(crate) fn ptx(&self, kernel: &KernelDef, bound: &Bound, context: &cuda::Context) -> Result<PtxCode> {
         let mut known = self.ptx.lock().unwrap_or_else(PoisonError::into_inner);
-        let variant = Variant::ALL.into_iter().find(|variant| variant.fits(&self.abi, bound));
+        let mut variants = Variant::of_family(Family::Nvptx).iter().copied();
+        let variant = variants.find(|variant| variant.fits(&self.instance, &self.abi, bound));
         let variant = variant.unwrap_or(Variant::General);
         let key = (format!("cuda:{}", context.ordinal()), variant);
         if let Some(code) = known.get(&key) {
@@ -154,7 +156,7 @@ impl Prepared {
 
     #[cfg(feature = "jit")]
     fn compile_ptx(&self, kernel: &KernelDef, variant: Variant, context: &cuda::Context) -> Result<PtxCode> {
-        use tile_ir::target::{Family, TARGETS};
+        use tile_ir::target::TARGETS;
         let targets =
             TARGETS.iter().filter(|target| target.family == Family::Nvptx && context.runs(target.name));
         let target = targets

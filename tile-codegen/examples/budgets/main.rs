@@ -1,6 +1,7 @@
 //! Writes the GPU code of kernels to a folder: `budgets FOLDER FILE.rs…` compiles every instance that the
 //! `#[tile_kernel]` functions of the files name, for every GPU target, as `compile` does for everyone. Of `FILE.rs@sm_90a`
-//! it compiles for that target alone, as the code that launches on aligned rows take. `cargo xtask budgets` reads what
+//! it compiles for that target alone, as the code that launches on aligned rows take. Code for AMD's GPUs is that of
+//! launches whose masked tiles reach over less than 2 GiB. `cargo xtask budgets` reads what
 //! machine code came of it.
 //!
 //! The output names the compiler, then has one line per instance and target, its fields separated by tabs: the
@@ -44,7 +45,9 @@ fn work(files: impl Iterator<Item = String>) -> Result<Vec<Work>, Box<dyn Error>
     let gpus = || TARGETS.iter().filter(|target| target.family != Family::Cpu);
     let mut work = Vec::new();
     for instance in instances::all(for_all)? {
-        let one = |target| Work { label: label(&instance), instance: instance.clone(), target };
+        let near = Variant::Near.of(&instance).unwrap_or_else(|| instance.clone());
+        let taken = |target: &TargetDesc| if target.family == Family::Amdgpu { &near } else { &instance };
+        let one = |target| Work { label: label(&instance), instance: taken(target).clone(), target };
         work.extend(gpus().map(one));
     }
     for argument in for_one {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tile_codegen::simt::{self, Counters, Mode, Timing};
 use tile_ir::abi::{Argument, Bound, KernelAbi};
 use tile_ir::log::{Event, Site, sites};
-use tile_ir::{Array, Instance, Variant, interp};
+use tile_ir::{Array, Instance, TargetDesc, Variant, interp};
 
 /// What a run has shown. Costs are added up per op.
 pub(crate) struct Report {
@@ -50,7 +50,7 @@ pub(crate) fn run(instance: &Instance, options: &Options) -> Result<Report, Stri
     let events = interp::run_logged(instance, &mut expected).map_err(|error| error.to_string())?;
     let evaluator = start.elapsed();
     let bound = bind(&abi, &found)?;
-    let (variant, code) = taken(instance, &abi, &bound);
+    let (variant, code) = taken(instance, options.target, &abi, &bound);
     let start = Instant::now();
     let kernel = simt::compile(&code, options.target, None).map_err(|error| error.to_string())?;
     let compilation = start.elapsed();
@@ -78,8 +78,9 @@ fn bind(abi: &KernelAbi, arguments: &[Array]) -> Result<Bound, String> {
 }
 
 /// The variant that a launch takes.
-fn taken(instance: &Instance, abi: &KernelAbi, bound: &Bound) -> (Variant, Instance) {
-    let fitting = Variant::ALL.into_iter().filter(|variant| variant.fits(abi, bound));
+fn taken(instance: &Instance, target: &TargetDesc, abi: &KernelAbi, bound: &Bound) -> (Variant, Instance) {
+    let variants = Variant::of_family(target.family).iter().copied();
+    let fitting = variants.filter(|variant| variant.fits(instance, abi, bound));
     let mut codes = fitting.filter_map(|variant| Some((variant, variant.of(instance)?)));
     codes.next().unwrap_or_else(|| (Variant::General, instance.clone()))
 }

@@ -17,7 +17,6 @@ mod scan;
 
 use crate::cache::Cache;
 use crate::{Artifact, Code, CpuLevel, Options};
-use std::cell::LazyCell;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -201,11 +200,10 @@ impl Output<'_> {
         let optimized = passes::optimize(instance.clone());
         write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
         write(&folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())?;
-        let aligned = LazyCell::new(|| {
-            Variant::Aligned.of(instance).map_or_else(|| optimized.clone(), passes::optimize)
-        });
         for target in targets.iter().filter(|target| target.family != Family::Cpu) {
-            let scheduled = crate::gpu::scheduled(&aligned, target);
+            let first = Variant::of_family(target.family).iter().find_map(|variant| variant.of(instance));
+            let first = first.map_or_else(|| optimized.clone(), passes::optimize);
+            let scheduled = crate::gpu::scheduled(&first, target);
             let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
             write(&path, gpu::print(&scheduled).as_bytes())?;
             self.warnings.extend(scheduled.remarks().iter().map(|remark| match remark.loc.is_known() {
@@ -225,7 +223,7 @@ impl Output<'_> {
     ) -> Result<Vec<Compiled>, String> {
         let ways: Vec<(Variant, Option<CpuLevel>)> = match target.family {
             Family::Cpu => CpuLevel::EMBEDDED.iter().map(|&level| (Variant::General, Some(level))).collect(),
-            Family::Nvptx | Family::Amdgpu => Variant::ALL.iter().map(|&variant| (variant, None)).collect(),
+            family => Variant::of_family(family).iter().map(|&variant| (variant, None)).collect(),
         };
         let instances =
             ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));

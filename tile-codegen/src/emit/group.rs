@@ -51,16 +51,51 @@ impl<'c> Ir<'c> {
         aligned: u64,
     ) {
         let alignment = (aligned < values.len() as u64).then_some(aligned as u32 * dtype.bytes() as u32);
+        self.store_at(address, self.stored_group(values, dtype), alignment);
+    }
+
+    /// Elements as one value, as they lie in memory.
+    fn stored_group(&self, values: &[Value<'c>], dtype: DType) -> Value<'c> {
         let stored: Vec<Value<'c>> =
             values.iter().map(|&value| self.value_to_storage(value, dtype)).collect();
-        let value = match (stored.as_slice(), self.storage_type(dtype)) {
+        match (stored.as_slice(), self.storage_type(dtype)) {
             (&[value], _) => value,
             (values, BasicTypeEnum::IntType(ty)) if ty.get_bit_width() < WORD => {
                 self.packed(values, ty.get_bit_width())
             }
             (values, storage) => self.vector(values, storage).into(),
+        }
+    }
+
+    /// Elements as words, for instructions that know no other types: so many bytes as an integer, or as a vector of
+    /// words where they are more than one.
+    pub(crate) fn group_in_words(&self, values: &[Value<'c>], dtype: DType) -> Value<'c> {
+        let words = self.words_type((values.len() * dtype.bytes()) as u32);
+        self.reinterpret(self.stored_group(values, dtype), words)
+    }
+
+    /// So many elements from what [`Self::group_in_words`] makes of them.
+    pub(crate) fn group_of_words(&self, words: Value<'c>, dtype: DType, count: u32) -> Vec<Value<'c>> {
+        let storage = self.storage_type(dtype);
+        let stored = match storage {
+            BasicTypeEnum::IntType(ty) if ty.get_bit_width() < WORD => {
+                let words = self.parts(words, (count * ty.get_bit_width()).div_ceil(WORD));
+                self.split_words(words, ty.get_bit_width())
+            }
+            _ if count == 1 => vec![self.reinterpret(words, storage)],
+            _ => self.elements(self.reinterpret(words, self.vector_type(storage, count)), count),
         };
-        self.store_at(address, value, alignment);
+        stored.into_iter().map(|value| self.value_from_storage(value, dtype)).collect()
+    }
+
+    /// The type of so many bytes, a power of two, in words.
+    pub(crate) fn words_type(&self, bytes: u32) -> BasicTypeEnum<'c> {
+        let bits = bytes * 8;
+        if bits <= WORD {
+            self.int_type(bits).into()
+        } else {
+            self.vector_type(self.int_type(WORD).into(), bits / WORD)
+        }
     }
 
     /// A value, each of whose words of 32 bits goes through a function; a shorter value is the low bits of one.
@@ -206,6 +241,11 @@ impl<'c> Ir<'c> {
                 count,
             )
         };
+        self.split_words(words, bits)
+    }
+
+    /// The integers of so many bits in words.
+    fn split_words(&self, words: Vec<Value<'c>>, bits: u32) -> Vec<Value<'c>> {
         let parts = |word: Value<'c>| {
             let word = word.into_int_value();
             let width = word.get_type().get_bit_width();

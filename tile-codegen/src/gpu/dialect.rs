@@ -103,6 +103,8 @@ pub(super) struct Device {
     prefetch: Option<Prefetch>,
     /// The intrinsics that load matrices, and that load them transposed; `{}` stands for how many.
     load_matrices: Option<[&'static str; 2]>,
+    /// The fourth word of buffer resources, on targets whose loads and stores check bounds.
+    pub(super) buffers: Option<u32>,
     /// Whether products are told in which order groups of their instructions should come.
     pub(super) takes_groups: bool,
     /// Function attributes; `{}` stands for the number of threads.
@@ -140,12 +142,21 @@ pub(super) const NVPTX: Device = Device {
         "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{}.b16",
         "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{}.trans.b16",
     ]),
+    buffers: None,
     takes_groups: false,
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
 /// AMD GPUs whose waves have 32 lanes. Their threads have too few registers for what is read a step ahead.
-pub(super) const RDNA: Device = Device { shuffle: Shuffle::Rdna, takes_groups: false, ..CDNA };
+pub(super) const RDNA: Device =
+    Device { shuffle: Shuffle::Rdna, buffers: Some(RDNA_BUFFERS), takes_groups: false, ..CDNA };
+
+/// The last word of a buffer resource (CDNA 3 and RDNA 3 ISA manuals, "Buffer Resource Descriptor"). A format must be
+/// given, though loads and stores of plain words don't look at it: without one the resource is void. On CDNA it is 32 bits
+/// (bits 15 to 18) of a float (bits 12 to 14). On RDNA it is one number (bits 12 to 18), bit 24 is set, and bits 28 and 29
+/// say that what is checked is the offset, as it always is on CDNA where there is no stride.
+const CDNA_BUFFERS: u32 = 4 << 15 | 7 << 12;
+const RDNA_BUFFERS: u32 = 3 << 28 | 1 << 24 | 4 << 12;
 
 /// AMD GPUs whose waves have 64 lanes. Their barrier orders execution only.
 pub(super) const CDNA: Device = Device {
@@ -168,6 +179,7 @@ pub(super) const CDNA: Device = Device {
     ],
     prefetch: None,
     load_matrices: None,
+    buffers: Some(CDNA_BUFFERS),
     takes_groups: true,
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),

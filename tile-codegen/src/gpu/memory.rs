@@ -5,6 +5,7 @@
 //! written and read back by the same thread: program order is all the synchronisation that needs. Where several threads
 //! hold an element, one of them writes it, so that what reads it back waits for the block.
 
+use super::bounded::{Bounded, Offsets};
 use super::coordinates::{Mapping, both};
 use super::fragment::Fragment;
 use super::region::Emitter;
@@ -35,7 +36,17 @@ impl<'c> Emitter<'_, 'c> {
                 .flat_map(|slot| self.load_slots(&window, &mapping, &mut cursor, (slot, group), masked));
             Fragment::Slots(values.collect())
         };
+        let bounded = Bounded::of(self, op, &window);
         let fragment = match (&window.mask, load.pad) {
+            (Some(mask), Some(pad)) if let Some(bounded) = &bounded => {
+                let pad = self.scalar(pad);
+                let checked = || self.load_bounded(op, bounded, &mapping, (tile, pad));
+                if self.moves_less(op, tile) {
+                    self.choose(tile, mask.whole, || read(None), checked)
+                } else {
+                    checked()
+                }
+            }
             (Some(mask), Some(pad)) => {
                 let pad = self.scalar(pad);
                 let part = || self.choose(tile, mask.whole, || read(None), || read(Some((mask, pad))));
@@ -44,6 +55,25 @@ impl<'c> Emitter<'_, 'c> {
             _ => read(None),
         };
         self.set_tile(tile, fragment);
+    }
+
+    /// A masked tile, each of whose elements is read where it exists.
+    fn load_bounded(
+        &self,
+        op: OpId,
+        bounded: &Bounded<'_, 'c>,
+        mapping: &Mapping<'c>,
+        (tile, pad): (ValueId, Value<'c>),
+    ) -> Fragment<'c> {
+        let (mut offsets, width) = (Offsets::default(), self.group(op, tile, false).width);
+        let groups = (0..mapping.slots()).step_by(width as usize);
+        let load = |slot| bounded.load(self.ir, mapping, &mut offsets, (slot, width), pad);
+        Fragment::Slots(groups.flat_map(load).collect())
+    }
+
+    /// Whether an access moves less at once where some elements don't exist.
+    fn moves_less(&self, op: OpId, tile: ValueId) -> bool {
+        self.group(op, tile, false).width < self.group(op, tile, true).width
     }
 
     /// What an access moves at once.
@@ -83,6 +113,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn store(&mut self, op: OpId, data: &OpData) {
         let (ir, tile) = (self.ir, data.operands[1]);
         let window = self.window(data.operands[0], &self.tile_index, data.op == Op::StoreMasked);
+        let bounded = Bounded::of(self, op, &window);
         let mapping = self.mapping(tile);
         let fragment = self.tile(tile);
         let store = |mask: Option<&Mask<'c>>| {
@@ -96,9 +127,21 @@ impl<'c> Emitter<'_, 'c> {
             }
             Vec::new()
         };
-        match &window.mask {
-            None => drop(store(None)),
-            Some(mask) => {
+        let checked = |bounded: &Bounded<'_, 'c>| {
+            let (mut offsets, width) = (Offsets::default(), self.group(op, tile, false).width);
+            for slot in (0..mapping.slots()).step_by(width as usize) {
+                let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
+                bounded.store(ir, &mapping, &mut offsets, slot, &values);
+            }
+            Vec::new()
+        };
+        match (&window.mask, &bounded) {
+            (None, _) => drop(store(None)),
+            (Some(mask), Some(bounded)) if self.moves_less(op, tile) => {
+                ir.if_else(mask.whole, || store(None), || checked(bounded));
+            }
+            (Some(_), Some(bounded)) => drop(checked(bounded)),
+            (Some(mask), None) => {
                 ir.if_then(mask.any, || drop(ir.if_else(mask.whole, || store(None), || store(Some(mask)))));
             }
         }

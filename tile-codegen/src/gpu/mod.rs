@@ -7,6 +7,7 @@
 
 mod alternate;
 mod atomics;
+mod bounded;
 mod convert;
 mod coordinates;
 mod copies;

@@ -188,3 +188,37 @@ fn whole_tiles_are_moved_in_vectors() {
         assert_eq!(wide, [16, 16], "{target}");
     }
 }
+
+/// Rows of `x` that exist, each of whose elements is moved on its own or with neighbours, to `y`.
+const COPY: &str = "\
+kernel @copy(%x: tensor<m x 48 x f32>, %y: mut tensor<m x 48 x f32>) {
+  %vx = partition %x [8, 32] : partition<m x 48 x f32, [8, 32]>
+  %vy = partition %y [8, 32] : mut partition<m x 48 x f32, [8, 32]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<8 x 32 x f32>
+  store_masked %vy, %t
+}
+";
+
+#[test]
+fn masked_tiles_are_bounded_without_branches() {
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"] {
+        let copy = Instructions::of(COPY, &[], target);
+        assert_eq!(copy.count(&["buffer_load", "buffer_store"]), 2, "{target}");
+        assert_eq!(copy.count(&["global_", "flat_", "s_cbranch"]), 0, "{target}");
+        assert_eq!(
+            copy.count(&["v_readfirstlane"]),
+            0,
+            "{target}: what a resource is made of is alike in all lanes"
+        );
+    }
+}
+
+#[test]
+fn waves_that_multiply_go_first() {
+    for (target, expected) in [("gfx90a", 2), ("gfx942", 2), ("gfx950", 2), ("gfx1100", 0), ("gfx1201", 0)] {
+        let product = Instructions::of(&matmul("bf16"), &[("BM", 64), ("BN", 64), ("BK", 32)], target);
+        assert_eq!(product.count(&["s_setprio"]), expected, "{target}");
+    }
+}

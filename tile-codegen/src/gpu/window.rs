@@ -18,17 +18,19 @@ pub(super) struct Window<'c> {
     /// Whether the block writes it, so that a thread may read the elements that it owns and no others.
     pub(super) mutable: bool,
     /// Strides of the tensor, i64.
-    strides: Vec<IntValue<'c>>,
+    pub(super) strides: Vec<IntValue<'c>>,
+    /// Whether the tensor's rows follow each other as those of an argument do.
+    pub(super) dense: bool,
     /// What a mask hides; `None` where every element is known to exist.
     pub(super) mask: Option<Mask<'c>>,
-    tile: Vec<u64>,
+    pub(super) tile: Vec<u64>,
 }
 
 /// The elements of a tile that exist.
 pub(super) struct Mask<'c> {
     /// The places along each axis, i32: from the first, where some are missing before it, to the last.
-    begin: Vec<Option<IntValue<'c>>>,
-    end: Vec<IntValue<'c>>,
+    pub(super) begin: Vec<Option<IntValue<'c>>>,
+    pub(super) end: Vec<IntValue<'c>>,
     /// The address of an element that exists, if [`Self::any`].
     pub(super) safe: PointerValue<'c>,
     /// Whether any element exists.
@@ -139,7 +141,7 @@ impl<'c> Emitter<'_, 'c> {
         let first = ir.offset(ir.storage_type(sheet.dtype), sheet.base, first);
         let Sheet { dtype, mutable, .. } = *sheet;
         let (strides, tile) = (sheet.strides.clone(), sheet.tile.clone());
-        Window { first, dtype, mutable, strides, mask: None, tile }
+        Window { first, dtype, mutable, strides, dense: sheet.place.is_none(), mask: None, tile }
     }
 
     /// The position of a tile's first element along every axis.

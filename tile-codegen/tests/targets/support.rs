@@ -111,9 +111,10 @@ pub(crate) fn run_simt_as(
 ) -> Vec<Array> {
     let target = TargetDesc::named(target).unwrap();
     let memory = Memory::of(instance, arguments);
-    let variant =
-        Variant::ALL.into_iter().find(|variant| variant.fits(&KernelAbi::of(instance), &memory.bound));
-    let variant = variant.and_then(|variant| variant.of(instance));
+    let abi = KernelAbi::of(instance);
+    let fitting = Variant::of_family(target.family).iter();
+    let mut fitting = fitting.filter(|variant| variant.fits(instance, &abi, &memory.bound));
+    let variant = fitting.find_map(|variant| variant.of(instance));
     let kernel = compile_simt(variant.as_ref().unwrap_or(instance), target, threads);
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
     let result = unsafe { kernel.run(&memory.slots, memory.blocks) };

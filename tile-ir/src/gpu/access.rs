@@ -8,9 +8,10 @@
 use super::dtype_of;
 use crate::analysis::divisibility::{Divisors, form_divisor};
 use crate::analysis::facts::Facts;
+use crate::condition::Condition;
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpId, ValueId};
-use crate::ops::Op;
+use crate::ops::{Op, Predicate};
 use crate::target::TargetDesc;
 use crate::types::PartitionType;
 use crate::view::{Source, Strided};
@@ -31,7 +32,14 @@ pub struct Access {
     /// How many neighbours one instruction may move where the whole tile exists: more on targets that don't ask for
     /// alignment.
     pub whole: u64,
+    /// Whether every element of the tile is known to lie less than [`NEAR_BYTES`] behind the first one, and none
+    /// before it, with as many positions along each axis as a distribution may count.
+    pub near: bool,
 }
+
+/// Tiles whose elements lie nearer to each other than so many bytes are [`Access::near`]: offsets in them are numbers of
+/// 31 bits, so that bit 31 is free to say that an element doesn't exist.
+pub const NEAR_BYTES: u64 = 1 << 31;
 
 impl Access {
     /// The access of a load or store of a verified instance.
@@ -47,7 +55,8 @@ impl Access {
         let alignment = Alignment { kernel, divisors, facts, ty, strided: &strided };
         let vector = alignment.vector(order.first().copied(), (view, index), masked);
         let whole = order.first().map_or(1, |&axis| alignment.run(axis, view)).max(vector);
-        Access { order, vector, whole }
+        let near = is_near(kernel, facts, ty, dtype_of(kernel, view).bytes());
+        Access { order, vector, whole, near }
     }
 
     /// The access as a target does it.
@@ -55,6 +64,28 @@ impl Access {
         let whole = if target.unaligned_accesses { self.whole } else { self.vector };
         Access { whole, ..self }
     }
+}
+
+/// The bytes that a view's tiles reach over at most, with every axis filled up to a power of two, as distributions do;
+/// `None` where elements may lie before the first one.
+pub(crate) fn reach(ty: &PartitionType, bytes: usize) -> Option<Dim> {
+    let strides = ty.tensor.strided().strides;
+    let term = |(stride, tile): (&Dim, &Dim)| {
+        let positions = tile.as_const()?.unsigned_abs().next_power_of_two() as i64;
+        stride.is_natural().then(|| stride.clone() * Dim::from(positions * bytes as i64))
+    };
+    strides.iter().zip(&ty.tile).try_fold(Dim::from(0), |sum, axis| Some(sum + term(axis)?))
+}
+
+/// Whether sizes alone say that tiles are [`Access::near`], or a condition of the kernel in just these words.
+fn is_near(kernel: &Kernel, facts: &Facts, ty: &PartitionType, bytes: usize) -> bool {
+    let Some(reach) = reach(ty, bytes) else { return false };
+    let limit = Dim::from(NEAR_BYTES as i64);
+    let is_known = |condition: &Condition| {
+        condition.predicate == Predicate::Lt && condition.left == reach && condition.right == limit
+    };
+    let known = facts.apply(&reach).as_const().is_some_and(|reach| (reach as u64) < NEAR_BYTES);
+    known || kernel.conditions.iter().any(is_known)
 }
 
 /// Axes of known small strides first, then of those that are products of fewer sizes; of equal ones the last. What

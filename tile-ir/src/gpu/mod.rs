@@ -33,7 +33,8 @@ mod uses;
 mod verify;
 mod ways;
 
-pub use access::{Access, TENSOR_ALIGNMENT};
+pub(crate) use access::reach;
+pub use access::{Access, NEAR_BYTES, TENSOR_ALIGNMENT};
 pub use copies::{CopiedLoop, Copies, StageCopy};
 pub use movement::{Coverage, Movement, Part};
 pub use pipeline::{Pipeline, Pipelines};

@@ -3,7 +3,7 @@
 
 use crate::dtype::DType;
 use tile_layout::linear::{
-    Dim, LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mma_sync, wgmma_accumulator,
+    Dim, LinearLayout, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mma_sync, wgmma_accumulator,
     wgmma_register_operand, wmma,
 };
 
@@ -70,6 +70,8 @@ pub struct MatrixInstruction {
     /// Whether it is given `bᵀ` as its left factor and `aᵀ` as its right one, which makes the transpose of the result:
     /// what the manual says of the accumulator's rows then holds of its columns.
     pub exchanged: bool,
+    /// Whether the depth of its factors is in the order of the rows of its accumulator, rather than the manual's.
+    pub by_sums: bool,
 }
 
 impl MatrixInstruction {
@@ -77,6 +79,15 @@ impl MatrixInstruction {
     pub(crate) fn with_factors_exchanged(self) -> Option<MatrixInstruction> {
         matches!(self.fragments, Fragments::Mfma | Fragments::Wmma(_))
             .then_some(MatrixInstruction { exchanged: true, ..self })
+    }
+
+    /// The same instruction with the depth of its factors in the order in which it has sums, where it knows that.
+    pub(crate) fn with_depth_by_sums(self) -> MatrixInstruction {
+        let holds = self.factor.bits() < 32 && matches!(self.fragments, Fragments::Mfma);
+        MatrixInstruction {
+            by_sums: holds && mfma_by_sums(self.shape, self.factor.bits(), Operand::A).is_ok(),
+            ..self
+        }
     }
 
     /// How an operand lies in the registers and lanes of a warp.
@@ -114,6 +125,7 @@ impl MatrixInstruction {
                 Operand::Accumulator => wgmma_accumulator(self.shape.n),
                 Operand::B => unreachable!("the right factor of a warpgroup lies in shared memory"),
             },
+            Fragments::Mfma if self.by_sums => mfma_by_sums(self.shape, bits, operand),
             Fragments::Mfma => mfma(self.shape, bits, operand),
             Fragments::Wmma(generation) => wmma(generation, bits, operand),
         };
@@ -144,7 +156,17 @@ const fn warp_mma(
     passing: Passing,
 ) -> MatrixInstruction {
     let (shape, fragments, trailing) = (shape(16, 8, k), Fragments::MmaSync, Trailing::Nothing);
-    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing, exchanged: false }
+    MatrixInstruction {
+        intrinsic,
+        factor,
+        sum,
+        shape,
+        fragments,
+        passing,
+        trailing,
+        exchanged: false,
+        by_sums: false,
+    }
 }
 
 const fn warpgroup_mma(formats: &'static str, factor: DType, sum: DType, k: u32) -> MatrixInstruction {
@@ -159,6 +181,7 @@ const fn warpgroup_mma(formats: &'static str, factor: DType, sum: DType, k: u32)
         passing,
         trailing,
         exchanged: false,
+        by_sums: false,
     }
 }
 
@@ -169,7 +192,17 @@ const fn matrix_fma(
     passing: Passing,
 ) -> MatrixInstruction {
     let (fragments, trailing) = (Fragments::Mfma, Trailing::Modifiers);
-    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing, exchanged: false }
+    MatrixInstruction {
+        intrinsic,
+        factor,
+        sum,
+        shape,
+        fragments,
+        passing,
+        trailing,
+        exchanged: false,
+        by_sums: false,
+    }
 }
 
 const fn wave_mma(
@@ -181,7 +214,17 @@ const fn wave_mma(
     let trailing =
         if matches!(passing, Passing::SignedWords) { Trailing::NoClamp } else { Trailing::Nothing };
     let (shape, fragments) = (shape(16, 16, 16), Fragments::Wmma(generation));
-    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing, exchanged: false }
+    MatrixInstruction {
+        intrinsic,
+        factor,
+        sum,
+        shape,
+        fragments,
+        passing,
+        trailing,
+        exchanged: false,
+        by_sums: false,
+    }
 }
 
 use DType::{BF16, F8E4M3FN, F8E5M2, F16, F32, I8, I32, U8};

@@ -98,6 +98,12 @@ pub(super) const COLUMNS: &[Column<Measured>] = &[
     Column::new("barriers", "`s_barrier`, or its wait where that is of its own", Wanted::Few, |m| {
         m.code.count(|name| name == "s_barrier" || name == "s_barrier_wait")
     }),
+    Column::new("branches", "conditional branches: `s_cbranch`", Wanted::Few, |m| {
+        m.code.starting(&["s_cbranch"])
+    }),
+    Column::new("priorities", "changes of a wave's priority: `s_setprio`", Wanted::Any, |m| {
+        m.code.count(|name| name == "s_setprio")
+    }),
     Column::new(
         "scratch_",
         "loads from and stores to scratch memory; those of gfx90a are `buffer_` instructions and count there",
@@ -188,6 +194,8 @@ mod tests {
             "s_barrier",
             "s_barrier_signal",
             "s_barrier_wait",
+            "s_cbranch_execz",
+            "s_setprio",
             "scratch_load_dword",
             "s_endpgm",
         ];
@@ -196,7 +204,7 @@ mod tests {
         let counts: Vec<(&str, u64)> =
             COLUMNS.iter().map(|column| (column.head, (column.of)(&measured))).skip(8).collect();
         let expected = [
-            ("code", 22),
+            ("code", 24),
             ("MFMA", 2),
             ("load 128", 2),
             ("load <", 1),
@@ -208,6 +216,8 @@ mod tests {
             ("ds_write <", 1),
             ("lanes", 3),
             ("barriers", 2),
+            ("branches", 1),
+            ("priorities", 1),
             ("scratch_", 1),
         ];
         assert_eq!(counts, expected);

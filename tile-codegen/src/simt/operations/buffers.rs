@@ -4,6 +4,7 @@
 use super::is;
 use crate::simt::block::Block;
 use crate::simt::fault::Problem;
+use crate::simt::host_module::Gpu;
 use crate::simt::instruction::{Call, LaneProblem, Operation, Party, Then};
 
 /// A buffer: where it begins, and how many bytes it has.
@@ -13,12 +14,54 @@ pub(in crate::simt) struct Resource {
     bytes: u64,
 }
 
-pub(super) fn find(name: &str) -> Option<Operation> {
+/// How a GPU reads the last word of a resource.
+#[derive(Clone, Copy, Debug)]
+enum Descriptor {
+    /// GFX9, whose buffers without a stride check offsets.
+    Cdna,
+    /// GFX10 and later, which are told what to check.
+    Rdna,
+}
+
+impl Descriptor {
+    fn of(gpu: Gpu<'_>) -> Descriptor {
+        if gpu.name.starts_with("gfx9") { Descriptor::Cdna } else { Descriptor::Rdna }
+    }
+
+    /// Bits of the word: CDNA 3 ISA manual, table "Buffer Resource Descriptor", bits 96 to 127; RDNA 3 ISA manual, the
+    /// table of that name.
+    ///
+    /// # Errors
+    /// Where the word says anything but a plain buffer whose offsets are checked.
+    fn check(self, word: u32) -> Result<(), Problem> {
+        let bits = |first: u32, last: u32| word >> first & ((1 << (last - first + 1)) - 1);
+        let misuse =
+            |what: &str| Err(Problem::Misuse(format!("a buffer resource of word {word:#010x} {what}")));
+        let format = match self {
+            Descriptor::Cdna => bits(15, 18),
+            Descriptor::Rdna => bits(12, 18),
+        };
+        if format == 0 {
+            return misuse("has no format, and so is void");
+        }
+        if bits(23, 23) != 0 || bits(30, 31) != 0 {
+            return misuse("isn't a buffer without swizzles");
+        }
+        match self {
+            Descriptor::Rdna if bits(28, 29) != 3 => misuse("doesn't check offsets"),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
     if is(name, "make.buffer.rsrc") {
-        return Operation::alone(|block, call| {
+        let descriptor = Descriptor::of(gpu);
+        return Operation::alone(move |block, call| {
             if call.word(1) != 0 {
                 return Err(Problem::Misuse("a buffer with a stride isn't modelled".to_owned()));
             }
+            descriptor.check(call.number(3))?;
             let resource = Resource { base: call.word(0), bytes: call.word(2) };
             let known = block.resources.iter().position(|other| *other == resource);
             let number = known.unwrap_or(block.resources.len());

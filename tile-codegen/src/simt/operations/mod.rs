@@ -36,10 +36,11 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
         return families.iter().find_map(|find| find(name));
     }
     if let Some(name) = name.strip_prefix("llvm.amdgcn.") {
-        let families: [fn(&str) -> Option<Operation>; 4] =
-            [hints::amd, floats::amd, barriers::amd, buffers::find];
+        let families: [fn(&str) -> Option<Operation>; 3] = [hints::amd, floats::amd, barriers::amd];
+        let of_gpus: [fn(&str, Gpu<'_>) -> Option<Operation>; 3] =
+            [buffers::find, lanes::find, matrix::amd::find];
         let found = families.iter().find_map(|find| find(name));
-        return found.or_else(|| lanes::find(name, gpu)).or_else(|| matrix::amd::find(name, gpu));
+        return found.or_else(|| of_gpus.iter().find_map(|find| find(name, gpu)));
     }
     hints::declared(name).or_else(|| floats::declared(name)).or_else(|| matrix::wgmma::find(name))
 }

@@ -3,10 +3,14 @@
 use super::harness::{Kernel, problem, store_result, words};
 use crate::simt::Problem;
 
-/// A buffer of so many bytes of `%a`, as `%buffer`.
+/// A buffer of so many bytes of `%a`, as `%buffer`, whose last word is that of CDNA: 32 bits, a float.
 fn buffer(bytes: u32, rest: &str) -> String {
+    buffer_of(bytes, 0x0002_7000, rest)
+}
+
+fn buffer_of(bytes: u32, word: u32, rest: &str) -> String {
     format!(
-        "  %buffer = call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1) %a, i16 0, i64 {bytes}, i32 0)\n  \
+        "  %buffer = call ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1) %a, i16 0, i64 {bytes}, i32 {word})\n  \
          %offset = shl i32 %tid, 2\n{rest}"
     )
 }
@@ -49,6 +53,23 @@ fn accesses_partly_outside_are_told() {
          %r = call i32 @llvm.amdgcn.raw.ptr.buffer.load.i32(ptr addrspace(8) %buffer, i32 %far, i32 0, i32 0)\n",
     );
     assert!(matches!(problem("gfx942", 64, &beyond), Problem::OutsideArguments { .. }));
+}
+
+/// The words of Composable Kernel's `CK_BUFFER_RESOURCE_3RD_DWORD`, and what each family makes of others'.
+#[test]
+fn a_resource_says_what_it_checks() {
+    let load = "  %r = call i32 @llvm.amdgcn.raw.ptr.buffer.load.i32(ptr addrspace(8) %buffer, i32 %offset, i32 0, i32 0)\n";
+    let takes = |target: &str, word: u32| {
+        let mut arrays = [words(64, 1), vec![0; 64]];
+        let kernel = Kernel::new(target, 64, &buffer_of(160, word, &format!("{load}{}", store_result("%r"))));
+        kernel.run(&mut arrays).is_ok()
+    };
+    assert!(takes("gfx942", 0x0002_0000) && takes("gfx90a", 0x0002_7000) && takes("gfx950", 0x0002_7000));
+    assert!(takes("gfx1100", 0x3100_4000) && takes("gfx1201", 0x3100_4000));
+    assert!(!takes("gfx942", 0) && !takes("gfx942", 0x0000_7000), "without a format a resource is void");
+    assert!(!takes("gfx1100", 0x3000_0000) && !takes("gfx1201", 0x3000_0000));
+    assert!(!takes("gfx1100", 0x0002_7000), "a word of CDNA's checks an index");
+    assert!(!takes("gfx1201", 0x2100_4000), "nothing is checked");
 }
 
 #[test]

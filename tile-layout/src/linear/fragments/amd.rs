@@ -73,6 +73,49 @@ pub fn mfma(shape: MatrixShape, element_bits: u32, operand: Operand) -> Result<L
     }
 }
 
+/// The operand of a `V_MFMA` as in [`mfma`] with its depth in another order: that in which a lane's registers and the
+/// groups of lanes count along the rows of an accumulator. A product is the same whatever order its depth has, as long as
+/// both factors have it in the same one; so sums are a factor where they lie, which in the manual's order they aren't
+/// where a lane holds more than four elements. Position `p` along the depth then stands for the manual's
+/// `p / (4·g) · 4 + p % 4 + p / 4 % g · held`, of `g = 64 / m` groups of lanes that hold `held` elements each.
+///
+/// # Errors
+/// As [`mfma`], and where a lane holds fewer than four elements.
+///
+/// ```
+/// use tile_layout::linear::{Dim, MatrixShape, Operand, mfma_by_sums};
+/// let a = mfma_by_sums(MatrixShape { m: 32, n: 32, k: 16 }, 16, Operand::A)?;
+/// let at = a.apply(&[(Dim::Register, 5), (Dim::Lane, 40)])?;
+/// assert_eq!(at, [(Dim::Axis(0), 8), (Dim::Axis(1), 13)]);
+/// # Ok::<(), tile_layout::linear::LinearError>(())
+/// ```
+pub fn mfma_by_sums(
+    shape: MatrixShape,
+    element_bits: u32,
+    operand: Operand,
+) -> Result<LinearLayout, LinearError> {
+    let plain = mfma(shape, element_bits, operand)?;
+    let row_bits = shape.m.ilog2();
+    let group_bits = 6 - row_bits;
+    let held = shape.k >> group_bits;
+    if held < 4 {
+        return unsupported(
+            "mfma_by_sums",
+            format!("a lane of {shape} holds {held} elements; it takes four"),
+        );
+    }
+    let factor = Fragment::new(shape.m, shape.k)
+        .columns(Dim::Register, 1, 2)
+        .columns(Dim::Register, 4 << group_bits, held.ilog2() - 2)
+        .rows(Dim::Lane, 1, row_bits)
+        .columns(Dim::Lane, 4, group_bits);
+    match operand {
+        Operand::A => factor.build(),
+        Operand::B => factor.transposed().build(),
+        Operand::Accumulator => Ok(plain),
+    }
+}
+
 /// A generation of `V_WMMA`; their fragments differ.
 ///
 /// ```

@@ -14,7 +14,7 @@ use core::fmt;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub use amd::{WmmaGeneration, mfma, wmma};
+pub use amd::{WmmaGeneration, mfma, mfma_by_sums, wmma};
 pub use matrix_move::MatrixMove;
 pub use nvidia::{WgmmaSlabs, mma_sync, wgmma_accumulator, wgmma_register_operand, wgmma_slabs};
 pub use shared_operand::{Major, SharedOperand, SwizzleWidth, wgmma_shared_operand};

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use super::at;
 use crate::linear::{
-    Dim, LinearLayout, MatrixMove, MatrixShape, Operand, WmmaGeneration, mfma, mma_sync, wgmma_accumulator,
-    wgmma_register_operand, wgmma_slabs, wmma,
+    Dim, LinearLayout, MatrixMove, MatrixShape, Operand, WmmaGeneration, mfma, mfma_by_sums, mma_sync,
+    wgmma_accumulator, wgmma_register_operand, wgmma_slabs, wmma,
 };
 
 /// Compares a fragment with `formula(register, lane, warp)`, and its number of registers and of copies.
@@ -176,6 +176,36 @@ fn ldmatrix_feeds_mma() {
         [(Dim::Axis(0), 16), (Dim::Axis(1), 16)],
     );
     assert_eq!(quadrants.unwrap().compose(&fragment).unwrap(), sync(16, 16, Operand::A));
+}
+
+/// In every order of the depth that both factors have, each element of one meets the same of the other: a lane's
+/// registers of the left factor stand for what those of the right one do. And sums of a product whose factors are
+/// exchanged are the left factor of another where they lie.
+#[test]
+fn factors_by_the_order_of_sums() {
+    for (m, k, bits) in [(32, 16, 16), (16, 32, 16), (32, 8, 16), (16, 16, 16), (32, 32, 8), (16, 64, 8)] {
+        let shape = MatrixShape { m, n: m, k };
+        let operand = |operand| mfma_by_sums(shape, bits, operand).unwrap();
+        let (a, b, sums) = (operand(Operand::A), operand(Operand::B), operand(Operand::Accumulator));
+        let held = u64::from(k * m / 64);
+        let mut seen = std::collections::BTreeSet::new();
+        for (register, lane) in (0..held).flat_map(|register| (0..64).map(move |lane| (register, lane))) {
+            let place = |layout: &LinearLayout, register| {
+                let at = layout.apply(&[(Dim::Register, register), (Dim::Lane, lane)]).unwrap();
+                (at[0].1, at[1].1)
+            };
+            let ((row, depth), (depth_of_b, column)) = (place(&a, register), place(&b, register));
+            assert_eq!((row, depth), (column, depth_of_b));
+            assert!(depth < u64::from(k) && seen.insert((row, depth)));
+            if register < 1 << sums.input_bits(Dim::Register) {
+                assert_eq!(place(&sums, register), (depth, row));
+            }
+            // Register i of a group of lanes is row `i / 4 · 4g + group · 4 + i % 4` of an accumulator.
+            let (groups, group) = (64 / u64::from(m), lane / u64::from(m));
+            assert_eq!(depth, register / 4 * 4 * groups + group * 4 + register % 4);
+        }
+    }
+    assert!(mfma_by_sums(MatrixShape { m: 32, n: 32, k: 4 }, 16, Operand::A).is_err());
 }
 
 #[test]
