@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 use tile_codegen::{Options, compile};
-use tile_ir::target::{Family, TARGETS};
+use tile_ir::target::TARGETS;
 use tile_ir::{Binding, Variant, specialize};
 
 const RUNS: usize = 21;
@@ -63,9 +63,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             name if name.starts_with("sm_") => "≤ 50",
             _ => "",
         };
-        // Launches of a GPU's code take the aligned variant wherever their sizes allow it.
-        let is_host = target.family == Family::Cpu;
-        let variants = Variant::ALL.into_iter().filter(|&variant| !is_host || variant == Variant::General);
+        // Launches take the first variant that their sizes allow.
+        let variants = Variant::of_family(target.family).iter();
         for (variant, instance) in variants.filter_map(|it| Some((it.name(), it.of(&instance)?))) {
             compile(&instance, target, &Options::default())?;
             let code = time(|| drop(compile(&instance, target, &Options::default())));

@@ -146,7 +146,7 @@ fn a_target_without_a_matching_instruction_multiplies_and_adds() {
     assert_eq!(
         scheduled.remarks()[0].message,
         "a product is computed without matrix instructions: sm_80 has none for f64 summed in f64; it has them for \
-         f16 summed in f32, bf16 summed in f32, i8 summed in i32, u8 summed in i32"
+         f16 summed in f32, bf16 summed in f32, f32 of `mma_tf32` summed in f32, i8 summed in i32, u8 summed in i32"
     );
 }
 
