@@ -51,8 +51,6 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) maps: Vec<PointerValue<'c>>,
     /// Pipelines that have begun.
     pub(super) rings: HashMap<OpId, RingState<'c>>,
-    /// What the late products of pipelines need of the turn before.
-    pub(super) turn_before: HashMap<OpId, Vec<Value<'c>>>,
     /// Pipelines whose first product adds to nothing.
     pub(super) fresh: HashSet<OpId>,
     /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
@@ -113,7 +111,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             maps: entry.maps,
             warpgroup: i32_const(ir, 0),
             rings: HashMap::new(),
-            turn_before: HashMap::new(),
             fresh: HashSet::new(),
             places,
             depth: 0,
@@ -231,7 +228,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match self.role {
             Role::All => !self.scheduled.copies().replace(op),
             Role::Producer => pipelines.slice().executes(op),
-            Role::Consumer => !pipelines.replace(data) && !pipelines.is_late(op),
+            Role::Consumer => !pipelines.replace(data) && !pipelines.is_late(op) && !pipelines.is_ahead(op),
         }
     }
 
@@ -276,7 +273,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::If => self.branch(data),
             Op::Reduce { .. } => self.reduce(op, data),
             Op::Mma => match (self.scheduled.product(op), self.scheduled.pipelines().factors(op)) {
-                (Some(_), Some(factors)) => self.warpgroup_product(op, data, factors),
+                (Some(_), Some(_)) => self.warpgroup_product(op, None),
                 (Some(product), None) => self.matrix_product(data, product),
                 (None, _) => self.mma(op, data),
             },

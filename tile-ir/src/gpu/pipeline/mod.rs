@@ -358,7 +358,16 @@ impl Pipelines {
 
     /// Whether an op is done a turn later.
     pub fn is_late(&self, op: OpId) -> bool {
-        self.loops.values().filter_map(|pipeline| pipeline.late.as_ref()).any(|late| late.does(op))
+        self.late().any(|late| late.does(op))
+    }
+
+    /// Whether an op is done ahead of its turn, with a late product.
+    pub fn is_ahead(&self, op: OpId) -> bool {
+        self.late().any(|late| late.is_ahead(op))
+    }
+
+    fn late(&self) -> impl Iterator<Item = &Late> {
+        self.loops.values().filter_map(|pipeline| pipeline.late.as_ref())
     }
 
     fn rings_end(&self) -> u64 {
