@@ -55,7 +55,7 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) fresh: HashSet<OpId>,
     /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
     pub(super) warpgroup: IntValue<'c>,
-    places: Option<&'a SourcePlaces<'c>>,
+    pub(super) places: Option<&'a SourcePlaces<'c>>,
     /// How many loops are around what is emitted.
     pub(super) depth: u32,
     sizes: HashMap<String, IntValue<'c>>,
@@ -210,20 +210,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits a region's ops; gives the operands of its `yield`.
     pub(super) fn ops(&mut self, region: RegionId) -> &'a [ValueId] {
         let instance = self.instance;
-        for &op in &instance.region(region).ops {
+        let mut ops = instance.region(region).ops.iter().peekable();
+        while let Some(&op) = ops.next() {
             let data = instance.op(op);
             if data.op == Op::Yield {
                 return &data.operands;
             }
-            if self.does(op, data) {
-                self.op(op, data);
+            if !self.does(op, data) {
+                continue;
+            }
+            match ops.next_if(|&&next| self.is_narrowed_by(data, next)) {
+                Some(&next) => self.narrowed_elementwise(data, instance.op(next)),
+                None => self.op(op, data),
             }
         }
         &[]
     }
 
     /// Whether an op is for threads of this role.
-    fn does(&self, op: OpId, data: &OpData) -> bool {
+    pub(super) fn does(&self, op: OpId, data: &OpData) -> bool {
         let pipelines = self.scheduled.pipelines();
         match self.role {
             Role::All => !self.scheduled.copies().replace(op),

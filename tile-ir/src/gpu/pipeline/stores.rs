@@ -80,7 +80,13 @@ pub(super) fn candidates(numbers: &Numbers<'_>) -> Vec<(OpId, TensorStore, Tenso
             let rows = boxed.axes.iter().position(|&axis| axis == boxed.outer)?;
             let mut map = boxed.map;
             map.axes[rows].tile = PANEL_ROWS as u32;
-            let store = TensorStore { map: 0, axes: boxed.axes, rows: boxed.outer, columns: boxed.inner, matrices: None };
+            let store = TensorStore {
+                map: 0,
+                axes: boxed.axes,
+                rows: boxed.outer,
+                columns: boxed.inner,
+                matrices: None,
+            };
             is_whole.then_some((op, store, map))
         })
         .collect()
