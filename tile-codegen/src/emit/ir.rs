@@ -424,6 +424,35 @@ impl<'c> Ir<'c> {
         values
     }
 
+    /// A loop that is left inside a turn: where `body` calls the function that it is given, and the condition holds. It
+    /// gives the values of the next turn. What was defined in a turn up to there can be used after the loop.
+    pub(crate) fn loop_left_inside(
+        &self,
+        hint: LoopHint,
+        initial: &[Value<'c>],
+        body: impl FnOnce(&[Value<'c>], &dyn Fn(IntValue<'c>)) -> Vec<Value<'c>>,
+    ) {
+        let entry = self.builder.get_insert_block().expect("the builder is positioned");
+        let (inside, after) = (self.new_block("loop"), self.new_block("after"));
+        self.branch(inside);
+        self.builder.position_at_end(inside);
+        let carried: Vec<_> =
+            initial.iter().map(|value| built(self.builder.build_phi(value.get_type(), ""))).collect();
+        let values: Vec<Value<'c>> = carried.iter().map(|phi| phi.as_basic_value()).collect();
+        let leave_if = |is_last| {
+            let rest = self.new_block("rest");
+            self.branch_if(is_last, after, rest);
+            self.builder.position_at_end(rest);
+        };
+        let next = body(&values, &leave_if);
+        let last = self.builder.get_insert_block().expect("the builder is positioned");
+        for ((phi, first), next) in carried.iter().zip(initial).zip(&next) {
+            phi.add_incoming(&[(first, entry), (next, last)]);
+        }
+        self.hint(self.branch(inside), hint);
+        self.builder.position_at_end(after);
+    }
+
     /// The multi-index of a position in a row-major space: the last axis counts fastest.
     pub(crate) fn delinearize(&self, position: IntValue<'c>, space: &[IntValue<'c>]) -> Vec<IntValue<'c>> {
         let mut rest = position;

@@ -105,6 +105,8 @@ pub(super) struct Device {
     load_matrices: Option<[&'static str; 2]>,
     /// The fourth word of buffer resources, on targets whose loads and stores check bounds.
     pub(super) buffers: Option<u32>,
+    /// Those that store them.
+    store_matrices: Option<[&'static str; 2]>,
     /// Whether products are told in which order groups of their instructions should come.
     pub(super) takes_groups: bool,
     /// Function attributes; `{}` stands for the number of threads.
@@ -143,6 +145,10 @@ pub(super) const NVPTX: Device = Device {
         "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{}.trans.b16",
     ]),
     buffers: None,
+    store_matrices: Some([
+        "llvm.nvvm.stmatrix.sync.aligned.m8n8.x{}.b16",
+        "llvm.nvvm.stmatrix.sync.aligned.m8n8.x{}.trans.b16",
+    ]),
     takes_groups: false,
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
@@ -180,6 +186,7 @@ pub(super) const CDNA: Device = Device {
     prefetch: None,
     load_matrices: None,
     buffers: Some(CDNA_BUFFERS),
+    store_matrices: None,
     takes_groups: true,
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
@@ -438,6 +445,20 @@ impl Device {
         let name = names[usize::from(transposed)].replace("{}", &matrices.to_string());
         let words = ir.intrinsic(&name, &[row.get_type().into()], &[row.into()]);
         ir.parts(words.expect("a load has a result"), matrices as u32)
+    }
+
+    /// Stores one word of each of as many matrices, as [`Self::load_matrices`] would load them. Only on targets with
+    /// [`tile_ir::TargetDesc::matrix_stores`].
+    pub(super) fn store_matrices<'c>(
+        &self,
+        ir: &Ir<'c>,
+        row: PointerValue<'c>,
+        words: &[Value<'c>],
+        transposed: bool,
+    ) {
+        let names = self.store_matrices.expect("asked for where the target has such stores");
+        let name = names[usize::from(transposed)].replace("{}", &words.len().to_string());
+        ir.intrinsic(&name, &[row.get_type().into()], &[&[row.into()], words].concat());
     }
 
     fn order(&self, ir: &Ir<'_>, ordering: LLVMAtomicOrdering) {

@@ -4,10 +4,11 @@
 //! equal is one value, whatever its size.
 
 use super::region::Emitter;
+use super::roles::Role;
 use crate::emit::Value;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
-use tile_ir::{DType, Op, ValueId};
+use tile_ir::{DType, Op, OpId, ValueId};
 
 /// The running thread's part of a tile.
 #[derive(Clone, Debug)]
@@ -56,13 +57,49 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Whether an op makes a tile of a narrower format of one of f32.
     pub(super) fn narrows(&self, data: &OpData) -> bool {
-        let to = self.dtype(data.results[0]);
-        matches!(data.op, Op::Cast(_)) && self.dtype(data.operands[0]) == DType::F32 && to.is_narrow_float()
+        matches!(data.op, Op::Cast(_))
+            && self.dtype(data.operands[0]) == DType::F32
+            && self.dtype(data.results[0]).is_narrow_float()
     }
 
     /// A tile of f32 as one of a narrower format.
     pub(super) fn narrowed(&self, tile: ValueId, operand: &Fragment<'c>) -> Fragment<'c> {
         Fragment::Slots(self.ir.round_all(&operand.values(self.slots(tile)), self.dtype(tile)))
+    }
+
+    /// Whether the op after an elementwise one narrows what that gives, in threads that hold the sums of a whole product:
+    /// then a pair takes one register as soon as it is computed.
+    pub(super) fn is_narrowed_by(&self, data: &OpData, next: OpId) -> bool {
+        let after = self.instance.op(next);
+        self.role == Role::Consumer
+            && data.op.is_leaf()
+            && after.operands[..] == data.results[..]
+            && self.is_tile(data.results[0])
+            && !self.scheduled.is_uniform(data.results[0])
+            && self.narrows(after)
+            && self.does(next, after)
+    }
+
+    /// An elementwise op, and the one after it that narrows what it gives, pair by pair.
+    pub(super) fn narrowed_elementwise(&mut self, data: &OpData, after: &OpData) {
+        if let Some(places) = self.places {
+            places.at(self.ir, data.loc);
+        }
+        let (result, narrow) = (data.results[0], after.results[0]);
+        let slots: Vec<u64> = (0..self.slots(result)).collect();
+        let operands: Vec<_> = data.operands.iter().map(|&value| self.tile(value)).collect();
+        let value = |&slot: &u64| {
+            let values: Vec<_> = operands.iter().map(|fragment| fragment.get(slot)).collect();
+            self.leaf(data, &values)
+        };
+        let (mut wide, mut narrowed) = (Vec::new(), Vec::new());
+        for pair in slots.chunks(2) {
+            let pair: Vec<Value<'c>> = pair.iter().map(value).collect();
+            narrowed.extend(self.ir.round_all(&pair, self.dtype(narrow)));
+            wide.extend(pair);
+        }
+        self.set_tile(result, Fragment::Slots(wide));
+        self.set_tile(narrow, Fragment::Slots(narrowed));
     }
 
     /// A tile's fragment, slot by slot.

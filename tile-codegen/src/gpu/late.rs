@@ -1,17 +1,23 @@
-//! Products that are done a turn later (`tile_ir::gpu::pipeline::Late`): what they need is carried to the next turn, where
-//! their instructions are issued after those of the first product, and go on while threads compute, until the turn
-//! after that begins. The first turn stands before the loop, without one, and after the loop the last one is done
-//! alone: a branch around instructions that go on would make them wait.
+//! Products that are done a turn later (`tile_ir::gpu::pipeline::Late`): their instructions are issued at the end of a
+//! turn, just after those of the next turn's first product, and go on while the next turn computes, until what it has
+//! computed is to be multiplied in its turn.
+//!
+//! So a turn's first product is done before the loop, or at the end of the turn before, and the loop is left before
+//! that: what is computed stands in it once, and no branch is around instructions that go on, which would make them
+//! wait. After the loop the last late product is done alone.
 //!
 //! The wait stands after one for a tile, a loop of its own, because assemblers move it up as far as a block of code
 //! begins, and what should be computed meanwhile down.
 
 use super::fragment::Fragment;
+use super::loops::Counted;
 use super::region::Emitter;
 use super::roles::Role;
 use super::warpgroup::Ready;
-use crate::emit::Value;
-use tile_ir::gpu::pipeline::{Late, RingFactor};
+use crate::emit::{LoopHint, Value};
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use tile_ir::gpu::pipeline::Late;
 use tile_ir::{OpId, ValueId};
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -21,74 +27,126 @@ impl<'a, 'c> Emitter<'a, 'c> {
         pipelines.of_loop(pipeline).filter(|_| self.role == Role::Consumer)?.late.as_ref()
     }
 
-    /// What a loop carries for its late product to the next turn.
-    pub(super) fn late_values(&self, pipeline: OpId) -> Vec<Value<'c>> {
-        self.late(pipeline).map_or_else(Vec::new, |late| self.flat_all(&late.values))
+    /// The turns of a loop with a late product, of which there is one at least; gives what the last one yields.
+    pub(super) fn late_turns(
+        &mut self,
+        counted: &Counted<'_, 'a, 'c>,
+        late: &'a Late,
+        initial: &[Value<'c>],
+    ) -> Vec<ValueId> {
+        let (ir, op, (start, end, step)) = (self.ir, counted.op, counted.bounds);
+        let states = self.bind(&counted.params, initial);
+        self.set_rings(&counted.rings, states);
+        self.do_ahead(counted, (late, start), None);
+        self.begin_alternating(op);
+        let initial = self.late_values(counted, (late, start));
+        let mut last = None;
+        ir.loop_left_inside(LoopHint::Rolled, &initial, |values, leave_if| {
+            let (number, values) = values.split_first().expect("the loop carries its number");
+            let number = number.into_int_value();
+            (counted.begin)(self, number);
+            let values = self.bind(&counted.params, values);
+            let values = self.set_rings(&counted.rings, values);
+            self.bind(&late.given, values);
+            self.leave_stage(self.right_of(late.beside));
+            self.depth += 1;
+            let yielded = counted.carried(self.ops(counted.region()));
+            let ready = self.ready_late(op, late);
+            let next = ir.add(number, step);
+            leave_if(ir.icmp(IntPredicate::UGE, next, end));
+            let rings = self.rings.clone();
+            let values = self.apart(|emitter| emitter.end_turn(counted, (late, next), (&ready, &yielded)));
+            self.rings = rings;
+            self.depth -= 1;
+            last = Some((ready, yielded));
+            values
+        });
+        let (ready, yielded) = last.expect("the loop has a body");
+        self.finish_late(op, late, &ready);
+        yielded
     }
 
-    /// The late product of the turn before, ready to be issued beside a product of this turn; `None` where that product
-    /// has none, and in the first turn.
-    pub(super) fn ready_beside(&mut self, pipeline: OpId, beside: OpId) -> Option<(&'a Late, Ready<'a, 'c>)> {
-        let late = self.late(pipeline).filter(|late| late.beside == beside)?;
-        let values = self.turn_before.remove(&pipeline)?;
-        Some((late, self.ready_late(pipeline, late, &values)))
+    /// The end of a turn that isn't the last: what the next one has done ahead, and the late product of this one. Gives
+    /// what the loop carries.
+    fn end_turn(
+        &mut self,
+        counted: &Counted<'_, 'a, 'c>,
+        (late, next): (&'a Late, IntValue<'c>),
+        (ready, yielded): (&Ready<'a, 'c>, &[ValueId]),
+    ) -> Vec<Value<'c>> {
+        self.next_stage(counted.op);
+        // Nothing that is done ahead reads the sums, which are there when their product is issued.
+        self.set_product(late, ready.sums.clone());
+        let values = self.flat_all(yielded);
+        self.bind(&counted.params, &values);
+        self.do_ahead(counted, (late, next), Some(ready));
+        self.late_values(counted, (late, next))
     }
 
-    /// The late product of the turn whose values these are, when its tile is there and the one before is complete.
-    fn ready_late(&mut self, pipeline: OpId, late: &'a Late, values: &[Value<'c>]) -> Ready<'a, 'c> {
-        let (data, right) = (self.instance.op(late.product), self.right_of_late(late));
+    /// What the loop carries to the turn of this number.
+    fn late_values(
+        &self,
+        counted: &Counted<'_, 'a, 'c>,
+        (late, number): (&Late, IntValue<'c>),
+    ) -> Vec<Value<'c>> {
+        let mut values = vec![number.into()];
+        values.extend(self.flat_all(&counted.params));
+        values.extend(self.ring_values(&counted.rings));
+        values.extend(self.flat_all(&late.given));
+        values
+    }
+
+    /// What is done ahead of the turn of this number, and its first product, beside the late one of the turn before.
+    fn do_ahead(
+        &mut self,
+        counted: &Counted<'_, 'a, 'c>,
+        (late, number): (&'a Late, IntValue<'c>),
+        ready: Option<&Ready<'a, 'c>>,
+    ) {
+        (counted.begin)(self, number);
+        for &op in &late.ahead {
+            self.op(op, self.instance.op(op));
+        }
+        self.warpgroup_product(late.beside, ready.map(|ready| (late, ready)));
+    }
+
+    /// The late product of a turn, when its tile is there and the one before is complete.
+    fn ready_late(&mut self, pipeline: OpId, late: &'a Late) -> Ready<'a, 'c> {
+        let right = self.right_of(late.product);
         self.await_fill(right);
         // Registers from which the product before takes its left factor are written from here on, and no earlier.
-        let values = self.await_product(late.sums, 0, values);
-        self.leave_stage_before(pipeline, right.fill, 2);
+        let values = self.await_product(late.sums, 0, &self.flat_all(&late.values));
+        self.leave_stage_before(pipeline, right.fill);
         self.goes_on(pipeline, false);
         self.apart(|emitter| {
             emitter.bind(&late.values, &values);
             for &op in &late.ops {
                 emitter.op(op, emitter.instance.op(op));
             }
-            let left = emitter.tile(data.operands[0]).clone();
-            emitter.ready(late.product, Some(left), emitter.tile(data.operands[2]))
+            emitter.ready(late.product)
         })
     }
 
-    /// Issues a late product.
-    pub(super) fn issue_late(&mut self, pipeline: OpId, late: &Late, ready: &Ready<'a, 'c>) {
+    /// Issues a late product: the sums of the turn that has begun.
+    pub(super) fn issue_late(&mut self, pipeline: OpId, (late, ready): (&Late, &Ready<'a, 'c>)) {
         let multiplied = self.issue_product(ready);
         self.pass_turn(pipeline);
-        self.set_tile(self.instance.op(late.product).results[0], Fragment::Slots(multiplied));
+        self.set_tile(late.sums, Fragment::Slots(multiplied));
         self.goes_on(pipeline, true);
     }
 
-    /// The first turn has no late product.
-    pub(super) fn end_first_turn(&mut self, pipeline: OpId) {
-        if let Some(late) = self.late(pipeline) {
-            let sums = self.tile(late.sums).clone();
-            self.set_tile(self.instance.op(late.product).results[0], sums);
-        }
-        self.begin_alternating(pipeline);
-    }
-
-    /// The last turn's late product, after its loop, from what the loop carried for it: what the loop gives of its sums.
-    pub(super) fn finish_late(
-        &mut self,
-        pipeline: OpId,
-        late: &'a Late,
-        (values, result): (&[Value<'c>], ValueId),
-    ) {
-        let ready = self.ready_late(pipeline, late, values);
+    /// The last turn's late product, after the loop.
+    fn finish_late(&mut self, pipeline: OpId, late: &Late, ready: &Ready<'a, 'c>) {
         self.end_alternating(pipeline);
         self.begin_products();
-        let multiplied = self.issue_product(&ready);
-        self.set_tile(result, Fragment::Slots(multiplied));
-        self.await_product(result, 0, &[]);
-        self.goes_on(pipeline, true);
-        self.leave_stage_before(pipeline, self.right_of_late(late).fill, 1);
-        self.goes_on(pipeline, false);
+        let multiplied = self.issue_product(ready);
+        self.set_product(late, multiplied);
+        self.await_product(self.instance.op(late.product).results[0], 0, &[]);
+        self.leave_stage(self.right_of(late.product));
+        self.next_stage(pipeline);
     }
 
-    fn right_of_late(&self, late: &Late) -> &'a RingFactor {
-        let factors = self.scheduled.pipelines().factors(late.product);
-        factors.and_then(|[_, right]| right.as_ref()).expect("scheduled: a late product reads a ring")
+    fn set_product(&mut self, late: &Late, sums: Vec<Value<'c>>) {
+        self.set_tile(self.instance.op(late.product).results[0], Fragment::Slots(sums));
     }
 }

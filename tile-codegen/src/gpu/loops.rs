@@ -8,7 +8,35 @@ use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 use tile_ir::schedule::TileOrder;
-use tile_ir::{Dim, OpId, ValueId};
+use tile_ir::{Dim, OpId, RegionId, ValueId};
+
+/// A loop whose turns are counted, as threads of one role do it.
+pub(super) struct Counted<'f, 'a, 'c> {
+    pub(super) op: OpId,
+    data: &'a OpData,
+    /// The first number, the end, and the step.
+    pub(super) bounds: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+    /// Which of the values that the kernel says it carries these threads have.
+    has: Vec<usize>,
+    /// These in its turns.
+    pub(super) params: Vec<ValueId>,
+    /// The rings whose states it carries.
+    pub(super) rings: Vec<OpId>,
+    /// Is told the number of each turn.
+    pub(super) begin: &'f dyn Fn(&mut Emitter<'a, 'c>, IntValue<'c>),
+}
+
+impl Counted<'_, '_, '_> {
+    /// Its turn.
+    pub(super) fn region(&self) -> RegionId {
+        self.data.regions[0]
+    }
+
+    /// Those of the values that it carries that these threads have.
+    pub(super) fn carried(&self, values: &[ValueId]) -> Vec<ValueId> {
+        self.has.iter().map(|&i| values[i]).collect()
+    }
+}
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits the kernel's body, for every place of the grid that the block has.
@@ -66,12 +94,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (initial, params): (&[ValueId], &'a [ValueId]),
         begin: impl Fn(&mut Self, IntValue<'c>),
     ) {
-        let carried: Vec<usize> = (0..params.len()).filter(|&i| self.has(params[i])).collect();
-        let of = |values: &[ValueId]| carried.iter().map(|&i| values[i]).collect::<Vec<_>>();
-        let rings = self.rings_of(op);
-        let ir = self.ir;
+        let has: Vec<usize> = (0..params.len()).filter(|&i| self.has(params[i])).collect();
+        let own = has.iter().map(|&i| params[i]).collect();
+        let counted = Counted { op, data, bounds, has, params: own, rings: self.rings_of(op), begin: &begin };
         let running = self.running_product(op, data);
-        let first = self.first_values(op, &of(initial), None);
+        let first = self.first_values(op, &counted.carried(initial), None);
         let fresh = running.as_ref().and_then(|running| running.fresh_sums(self, data, initial));
         let initial = match fresh {
             Some(_) => {
@@ -80,69 +107,63 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             None => first.clone(),
         };
-        // A turn of a pipeline waits: two of them together gain nothing.
-        let hint = if rings.is_empty() { LoopHint::Free } else { LoopHint::Rolled };
-        let turn = |emitter: &mut Self, number: IntValue<'c>, values: &[Value<'c>], is_first: bool| {
-            begin(emitter, number);
-            let states = emitter.bind(&of(params), values);
-            let late = emitter.set_rings(&rings, states);
-            if !is_first {
-                emitter.turn_before.insert(op, late.to_vec());
-            }
-            emitter.begin_copied_turn(op, number, values);
-            emitter.depth += 1;
-            let yielded = emitter.ops(data.regions[0]);
-            emitter.depth -= 1;
-            if is_first {
-                emitter.end_first_turn(op);
-            }
-            emitter.next_stage(op);
-            let mut values = emitter.flat_all(&of(yielded));
-            values.extend(emitter.ring_values(&rings));
-            values.extend(emitter.next_copied_stage(op));
-            values.extend(emitter.late_values(op));
-            values
-        };
-        let turns = |emitter: &mut Self, bounds, initial: &[Value<'c>]| {
-            ir.hinted_loop(bounds, hint, initial, |number, values| turn(emitter, number, values, false))
-        };
-        let late = self.late(op);
-        let results = of(&data.results);
-        let finals = if running.is_none() && late.is_none() {
-            turns(self, bounds, &initial)
+        let results = counted.carried(&data.results);
+        let finals = if running.is_none() && self.late(op).is_none() {
+            self.turns(&counted, &initial)
         } else {
             // Where there are no turns no instruction may be waited for: that of a sum that it didn't define.
+            let ir = self.ir;
             let exists = ir.icmp(IntPredicate::ULT, bounds.0, bounds.1);
-            let then = || {
-                let finals = match late {
-                    None => turns(self, bounds, &initial),
-                    Some(_) => {
-                        let initial = turn(self, bounds.0, &initial, true);
-                        turns(self, (ir.add(bounds.0, bounds.2), bounds.1, bounds.2), &initial)
-                    }
-                };
-                self.bind(&of(params), &finals);
-                let states = self.bind(&results, &finals);
-                let late = self.set_rings(&rings, states).to_vec();
-                self.finish(op, data, running, &late);
-                let mut finals = self.flat_all(&results);
-                finals.extend(self.ring_values(&rings));
-                finals
-            };
-            ir.if_else(exists, then, || first)
+            ir.if_else(exists, || self.turns_that_exist(&counted, running, &initial), || first)
         };
         let states = self.bind(&results, &finals);
-        self.set_rings(&rings, states);
+        self.set_rings(&counted.rings, states);
     }
 
-    /// Does what a pipeline's turns have left to be done: `late` are the values of its late product.
-    fn finish(&mut self, op: OpId, data: &OpData, running: Option<Running>, late: &[Value<'c>]) {
+    /// The turns of a loop; gives what it carries to the end.
+    fn turns(&mut self, counted: &Counted<'_, 'a, 'c>, initial: &[Value<'c>]) -> Vec<Value<'c>> {
+        // A turn of a pipeline waits: two of them together gain nothing.
+        let hint = if counted.rings.is_empty() { LoopHint::Free } else { LoopHint::Rolled };
+        let op = counted.op;
+        self.ir.hinted_loop(counted.bounds, hint, initial, |number, values| {
+            (counted.begin)(self, number);
+            let states = self.bind(&counted.params, values);
+            self.set_rings(&counted.rings, states);
+            self.begin_copied_turn(op, number, values);
+            self.depth += 1;
+            let yielded = self.ops(counted.region());
+            self.depth -= 1;
+            self.next_stage(op);
+            let mut values = self.flat_all(&counted.carried(yielded));
+            values.extend(self.ring_values(&counted.rings));
+            values.extend(self.next_copied_stage(op));
+            values
+        })
+    }
+
+    /// The turns of a pipeline that has one at least, and what they leave to be done after them.
+    fn turns_that_exist(
+        &mut self,
+        counted: &Counted<'_, 'a, 'c>,
+        running: Option<Running>,
+        initial: &[Value<'c>],
+    ) -> Vec<Value<'c>> {
+        let results = counted.carried(&counted.data.results);
+        let results = match self.late(counted.op) {
+            Some(late) => self.late_turns(counted, late, initial),
+            None => {
+                let finals = self.turns(counted, initial);
+                let states = self.bind(&results, &finals);
+                self.set_rings(&counted.rings, states);
+                results
+            }
+        };
         if let Some(running) = running {
-            self.finish_product(op, running);
+            self.finish_product(counted.op, running);
         }
-        if let Some(product) = self.late(op) {
-            self.finish_late(op, product, (late, self.yielded_as(data, product.product)));
-        }
+        let mut finals = self.flat_all(&results);
+        finals.extend(self.ring_values(&counted.rings));
+        finals
     }
 
     /// What a loop gives of a product whose sums it yields.

@@ -52,13 +52,11 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) maps: Vec<PointerValue<'c>>,
     /// Pipelines that have begun.
     pub(super) rings: HashMap<OpId, RingState<'c>>,
-    /// What the late products of pipelines need of the turn before.
-    pub(super) turn_before: HashMap<OpId, Vec<Value<'c>>>,
     /// Pipelines whose first product adds to nothing.
     pub(super) fresh: HashSet<OpId>,
     /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
     pub(super) warpgroup: IntValue<'c>,
-    places: Option<&'a SourcePlaces<'c>>,
+    pub(super) places: Option<&'a SourcePlaces<'c>>,
     /// How many loops are around what is emitted.
     pub(super) depth: u32,
     sizes: HashMap<String, IntValue<'c>>,
@@ -114,7 +112,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             maps: entry.maps,
             warpgroup: i32_const(ir, 0),
             rings: HashMap::new(),
-            turn_before: HashMap::new(),
             fresh: HashSet::new(),
             places,
             depth: 0,
@@ -214,25 +211,30 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Emits a region's ops; gives the operands of its `yield`.
     pub(super) fn ops(&mut self, region: RegionId) -> &'a [ValueId] {
         let instance = self.instance;
-        for &op in &instance.region(region).ops {
+        let mut ops = instance.region(region).ops.iter().peekable();
+        while let Some(&op) = ops.next() {
             let data = instance.op(op);
             if data.op == Op::Yield {
                 return &data.operands;
             }
-            if self.does(op, data) {
-                self.op(op, data);
+            if !self.does(op, data) {
+                continue;
+            }
+            match ops.next_if(|&&next| self.is_narrowed_by(data, next)) {
+                Some(&next) => self.narrowed_elementwise(data, instance.op(next)),
+                None => self.op(op, data),
             }
         }
         &[]
     }
 
     /// Whether an op is for threads of this role.
-    fn does(&self, op: OpId, data: &OpData) -> bool {
+    pub(super) fn does(&self, op: OpId, data: &OpData) -> bool {
         let pipelines = self.scheduled.pipelines();
         match self.role {
             Role::All => !self.scheduled.copies().replace(op),
             Role::Producer => pipelines.slice().executes(op),
-            Role::Consumer => !pipelines.replace(data) && !pipelines.is_late(op),
+            Role::Consumer => !pipelines.replace(data) && !pipelines.is_late(op) && !pipelines.is_ahead(op),
         }
     }
 
@@ -277,7 +279,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::If => self.branch(data),
             Op::Reduce { .. } => self.reduce(op, data),
             Op::Mma => match (self.scheduled.product(op), self.scheduled.pipelines().factors(op)) {
-                (Some(_), Some(factors)) => self.warpgroup_product(op, data, factors),
+                (Some(_), Some(_)) => self.warpgroup_product(op, None),
                 (Some(product), None) => self.matrix_product(data, product),
                 (None, _) => self.mma(op, data),
             },

@@ -109,18 +109,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.select_int(is_first, self.i32(pipeline.stages - 1), ir.sub(stage, self.i32(1)))
     }
 
-    /// Where a product finds a factor: in this turn's stage, or if it is late in that of the turn before.
-    pub(super) fn ring_of(&self, factor: &RingFactor) -> RingState<'c> {
-        let (ir, ring, pipeline) = (self.ir, self.ring(factor.pipeline), self.pipeline(factor.pipeline));
-        if !pipeline.late.as_ref().is_some_and(|late| late.does(pipeline.fills[factor.fill].reader)) {
-            return ring;
-        }
-        let turned = ir.xor(ring.parity, self.i32(1));
-        let is_first = ir.icmp(IntPredicate::EQ, ring.stage, self.i32(0));
-        let parity = ir.select_int(is_first, turned, ring.parity);
-        RingState { stage: self.stage_before(pipeline, ring.stage), parity, ..ring }
-    }
-
     /// The first byte of a tile in a stage, from the beginning of shared memory, an i32.
     pub(super) fn tile_in_ring(
         &self,
@@ -135,7 +123,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Waits until a factor's tile is there.
     pub(super) fn await_fill(&self, factor: &RingFactor) {
-        let (pipeline, ring) = (self.pipeline(factor.pipeline), self.ring_of(factor));
+        let (pipeline, ring) = (self.pipeline(factor.pipeline), self.ring(factor.pipeline));
         let barrier = self.barrier_of_stage(pipeline.full(factor.fill), ring.stage);
         mbarrier::wait(self.ir, barrier, ring.parity);
     }
@@ -154,10 +142,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.leave(self.barrier_of_stage(pipeline.empty(factor.fill), ring.stage));
     }
 
-    /// Leaves the stage of a fill so many turns before, if there was one whose product went on.
-    pub(super) fn leave_stage_before(&self, pipeline: OpId, fill: usize, turns: u64) {
+    /// Leaves the stage of a fill of the turn before, if there was one whose product went on.
+    pub(super) fn leave_stage_before(&self, pipeline: OpId, fill: usize) {
         let (ring, pipeline) = (self.ring(pipeline), self.pipeline(pipeline));
-        let before = (0..turns).fold(ring.stage, |stage, _| self.stage_before(pipeline, stage));
+        let before = self.stage_before(pipeline, ring.stage);
         let barrier = self.barrier_of_stage(pipeline.empty(fill), before);
         self.ir.if_then(ring.running, || self.leave(barrier));
     }

@@ -1,16 +1,18 @@
 //! Stores of what warpgroups have summed, by copies: a warpgroup writes its rows to a panel in shared memory, and one of
 //! its threads has that copied while the next panel is written.
 //!
-//! A panel's lines are swizzled as the tensor map says, which also keeps the lanes of a warp in different banks.
+//! A panel's lines are swizzled as the tensor map says, which also keeps the lanes of a warp in different banks. Of elements
+//! of 16 bits a warp stores matrices, so that each lane writes 16 bytes of a row.
 
-use super::coordinates::{Linear, Mapping};
+use super::coordinates::Linear;
 use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
-use tile_ir::Dim;
 use tile_ir::gpu::pipeline::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP, WARPGROUP_BYTES};
 use tile_ir::kernel::OpData;
+use tile_ir::{Dim, ValueId};
+use tile_layout::linear::Distribution;
 
 /// The number of the first warpgroup's barrier: 0 is the block's, 1 that of all consumers.
 const FIRST_BARRIER: u64 = 2;
@@ -22,23 +24,30 @@ const PATTERN_ROWS: u64 = 8;
 /// The largest coordinate that a copy takes.
 const MOST_COORDINATE: i64 = i32::MAX as i64;
 
-/// A panel of a tile: the first row in the first warpgroup, the first column, and its slots with their places in it.
+/// A panel of a tile: the first row in the first warpgroup, the first column, and the first slots of what is written to it
+/// at once, with their places in it.
 struct Panel {
     row: u64,
     column: u64,
-    slots: Vec<(u64, u64)>,
+    groups: Vec<(u64, u64)>,
 }
+
+/// Slots that are neighbours in a row where no matrix store writes several rows.
+const NEIGHBOURS: u64 = 2;
 
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn tensor_store(&mut self, data: &OpData, store: &TensorStore) {
         let (ir, tile) = (self.ir, data.operands[1]);
-        let mapping = self.mapping(tile);
         let bytes = self.dtype(tile).bytes() as u64;
         let place = |position: &[u64]| place_in_panel(position[store.rows], position[store.columns] * bytes);
-        let bits: Vec<u64> = mapping.distribution().thread_bits().map(place).collect();
+        let (written, width) = match &store.matrices {
+            Some(matrices) => (matrices.rows(), matrices.width()),
+            None => (self.scheduled.distribution(tile), NEIGHBOURS),
+        };
+        let bits: Vec<u64> = written.thread_bits().map(place).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
         let first = self.first_element_stored(data);
-        let panels = panels(&mapping, store, bytes);
+        let panels = panels((written, width), store, bytes);
         for (number, panel) in (0..).zip(&panels) {
             let buffer = number % PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
             // The thread that waited for the copy of what lay here tells the others: of the place of the grid before, or
@@ -46,7 +55,7 @@ impl<'c> Emitter<'_, 'c> {
             if number == 0 || number >= PANELS {
                 self.meet_warpgroup();
             }
-            self.write_panel((&own, buffer), panel, data);
+            self.write_panel((&own, buffer), (panel, width), (tile, store));
             ir.intrinsic("llvm.nvvm.fence.proxy.async.shared_cta", &[], &[]);
             self.meet_warpgroup();
             // So many copies may go on: not that of the panel that is written next, and at last none, because the panels
@@ -76,15 +85,25 @@ impl<'c> Emitter<'_, 'c> {
         self.dialect.barrier_of(self.ir, barrier, WARPGROUP);
     }
 
-    fn write_panel(&self, (own, buffer): (&Linear<'c>, u64), panel: &Panel, data: &OpData) {
-        let (ir, dtype) = (self.ir, self.dtype(data.operands[1]));
+    fn write_panel(
+        &self,
+        (own, buffer): (&Linear<'c>, u64),
+        (panel, width): (&Panel, u64),
+        (tile, store): (ValueId, &TensorStore),
+    ) {
+        let (ir, dtype, fragment) = (self.ir, self.dtype(tile), self.tile(tile));
         let panels = self.scheduled.pipelines().panels();
-        let fragment = self.tile(data.operands[1]);
-        for pair in panel.slots.chunks(2) {
-            let place = own.at(ir, pair[0].1, panels + buffer).value(ir);
+        for &(slot, place) in &panel.groups {
+            let place = own.at(ir, place, panels + buffer).value(ir);
             let address = ir.element(ir.int_type(8).into(), self.shared, place);
-            let values: Vec<Value<'c>> = pair.iter().map(|&(slot, _)| fragment.get(slot)).collect();
-            ir.store_group(address, dtype, &values);
+            let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
+            match &store.matrices {
+                Some(matrices) => {
+                    let words = ir.words(&values, dtype);
+                    self.dialect.store_matrices(ir, address, &words, matrices.transposed);
+                }
+                None => ir.store_group(address, dtype, &values),
+            }
         }
     }
 
@@ -137,18 +156,19 @@ fn place_in_panel(row: u64, bytes: u64) -> u64 {
     warpgroup * WARPGROUP_BYTES + row * PANEL_ROW_BYTES + swizzled
 }
 
-/// The panels of a tile whose elements lie as sums do: pairs of slots are neighbours in a row.
-fn panels(mapping: &Mapping<'_>, store: &TensorStore, bytes: u64) -> Vec<Panel> {
+/// The panels of a tile whose elements lie as sums do, written in groups of so many slots: those of a distribution that
+/// says where a thread writes each group.
+fn panels((written, width): (&Distribution, u64), store: &TensorStore, bytes: u64) -> Vec<Panel> {
     let columns = PANEL_ROW_BYTES / bytes;
     let mut panels: Vec<Panel> = Vec::new();
-    for slot in 0..mapping.slots() {
-        let position = mapping.distribution().place(slot, 0);
+    for slot in (0..written.slots()).step_by(width as usize) {
+        let position = written.place(slot, 0);
         let (row, column) = (position[store.rows], position[store.columns]);
         let start = (row / PANEL_ROWS * PANEL_ROWS, column / columns * columns);
-        let place = (slot, place_in_panel(row % PANEL_ROWS, column * bytes));
+        let group = (slot, place_in_panel(row % PANEL_ROWS, column * bytes));
         match panels.iter_mut().find(|panel| (panel.row, panel.column) == start) {
-            Some(panel) => panel.slots.push(place),
-            None => panels.push(Panel { row: start.0, column: start.1, slots: vec![place] }),
+            Some(panel) => panel.groups.push(group),
+            None => panels.push(Panel { row: start.0, column: start.1, groups: vec![group] }),
         }
     }
     panels

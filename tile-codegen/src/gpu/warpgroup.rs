@@ -13,7 +13,7 @@ use super::roles::Role;
 use crate::emit::Value;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::IntValue;
-use tile_ir::gpu::pipeline::{Major, RingFactor, SharedTile, WARPGROUP};
+use tile_ir::gpu::pipeline::{Late, Major, RingFactor, SharedTile, WARPGROUP};
 use tile_ir::kernel::OpData;
 use tile_ir::target::MatrixInstruction;
 use tile_ir::tensor_map::Swizzle;
@@ -86,17 +86,10 @@ pub(super) struct Ready<'a, 'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    pub(super) fn warpgroup_product(
-        &mut self,
-        op: OpId,
-        data: &OpData,
-        factors: &'a [Option<RingFactor>; 2],
-    ) {
-        let (ir, result) = (self.ir, data.results[0]);
-        let right = factors[1].as_ref().expect("scheduled: the right factor lies in a ring");
-        let late = self.ready_beside(right.pipeline, op);
-        let left = factors[0].is_none().then(|| self.tile(data.operands[0]).clone());
-        let ready = self.ready(op, left, self.tile(data.operands[2]));
+    /// Multiplies, and issues a late product just after, if there is one.
+    pub(super) fn warpgroup_product(&mut self, op: OpId, late: Option<(&Late, &Ready<'a, 'c>)>) {
+        let (ir, result, right) = (self.ir, self.instance.op(op).results[0], self.right_of(op));
+        let ready = self.ready(op);
         self.await_fill(right);
         if late.is_some() {
             self.await_turn(right.pipeline);
@@ -108,16 +101,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         debug_assert_eq!(fill.reader, op);
         if fill.keeps_running {
             ir.intrinsic("llvm.nvvm.wgmma.wait_group.sync.aligned", &[], &[ir.i64(1).into()]);
-            self.leave_stage_before(right.pipeline, right.fill, 1);
+            self.leave_stage_before(right.pipeline, right.fill);
             self.goes_on(right.pipeline, true);
             return;
         }
-        let going_on = late.iter().len() as u64;
-        if let Some((late, ready)) = late {
-            self.issue_late(right.pipeline, late, &ready);
+        if let Some(late) = late {
+            self.issue_late(right.pipeline, late);
         }
-        self.await_product(result, going_on, &[]);
-        self.leave_stage(right);
+        self.await_product(result, late.iter().len() as u64, &[]);
+        // The turn of a product that is done ahead leaves its stage when it begins: a branch of one lane at the end of a
+        // loop is one for which assemblers don't know that a warp stays together.
+        if !self.scheduled.pipelines().is_ahead(op) {
+            self.leave_stage(right);
+        }
     }
 
     /// Orders what was done with registers before the products that follow.
@@ -125,21 +121,32 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.intrinsic("llvm.nvvm.wgmma.fence.sync.aligned", &[], &[]);
     }
 
-    /// Makes the operands of a product, whose left factor is given if it lies in registers, with what is added to.
-    pub(super) fn ready(&self, op: OpId, left: Option<Fragment<'c>>, sums: &Fragment<'c>) -> Ready<'a, 'c> {
+    /// The factors of a product that lie in rings: the left one, if it does, and the right one.
+    fn factors_of(&self, product: OpId) -> (Option<&'a RingFactor>, &'a RingFactor) {
+        let factors = self.scheduled.pipelines().factors(product);
+        let [left, right] = factors.expect("scheduled: a pipeline has products");
+        (left.as_ref(), right.as_ref().expect("scheduled: the right factor lies in a ring"))
+    }
+
+    /// The right factor of a product.
+    pub(super) fn right_of(&self, product: OpId) -> &'a RingFactor {
+        self.factors_of(product).1
+    }
+
+    /// Makes the operands of a product.
+    pub(super) fn ready(&self, op: OpId) -> Ready<'a, 'c> {
         let data = self.instance.op(op);
         let product = self.scheduled.product(op).expect("scheduled: a pipeline has products");
-        let factors =
-            self.scheduled.pipelines().factors(op).expect("scheduled: its right factor lies in a ring");
         let (instruction, result) = (&product.instruction, data.results[0]);
-        let left = match (left, &factors[0]) {
-            (Some(fragment), _) => {
+        let (left, right) = self.factors_of(op);
+        let left = match left {
+            Some(factor) => Left::Shared(self.described(factor, instruction)),
+            None => {
+                let fragment = self.tile(data.operands[0]).clone();
                 Left::Registers(fragment, self.parts(data.operands[0], instruction, Operand::A))
             }
-            (None, Some(factor)) => Left::Shared(self.described(factor, instruction)),
-            (None, None) => unreachable!("a factor lies in a ring or in registers"),
         };
-        let right = factors[1].as_ref().expect("scheduled: the right factor lies in a ring");
+        let sums = self.tile(data.operands[2]);
         let blocks = self.blocks(result, instruction);
         let steps = (0..self.depth_of(data)).step_by(instruction.shape.k as usize);
         let steps = steps.flat_map(|k| blocks.iter().enumerate().map(move |(i, block)| (k, i, block.row)));
@@ -190,7 +197,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Waits for a product that went on to the end of its loop.
     pub(super) fn finish_product(&mut self, op: OpId, Running { fill, result }: Running) {
         self.await_product(result, 0, &[]);
-        self.leave_stage_before(op, fill, 1);
+        self.leave_stage_before(op, fill);
         self.goes_on(op, false);
     }
 
@@ -266,7 +273,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// A factor of this turn's stage; of a left one the rows of the running thread's warpgroup.
     fn described(&self, factor: &RingFactor, instruction: &MatrixInstruction) -> Described<'c> {
-        let (ir, ring) = (self.ir, self.ring_of(factor));
+        let (ir, ring) = (self.ir, self.ring(factor.pipeline));
         let pipeline = self.pipeline(factor.pipeline);
         let copy = &pipeline.fills[factor.fill].copies[factor.copy];
         let (tile, major) = (copy.tile, factor.major);

@@ -404,5 +404,23 @@ fn narrow_sums_are_stored_by_copies() {
             sample(DType::BF16, &[m, n], 3),
         ];
         check(&source, &[], &arguments, 384, 0.0);
+        stored_without_conflicts(&instance(&source, &[]), &arguments);
+    }
+}
+
+/// Each panel of 64 by 64 is written by four instructions of a warp, each of four turns: 512 bytes.
+fn stored_without_conflicts(instance: &Instance, arguments: &[Array]) {
+    let kernel = simt::compile(instance, TargetDesc::named("sm_90a").unwrap(), None);
+    let kernel = kernel.unwrap_or_else(|error| panic!("{error}"));
+    let memory = Memory::of(instance, arguments);
+    let mode = Mode { timing: Timing::Early, counted: true };
+    // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
+    let trace = unsafe { kernel.run_as(&memory.slots, 1, mode) };
+    let counters = trace.unwrap_or_else(|error| panic!("{error}")).counters.expect("they were asked for");
+    let stores: Vec<_> = counters.accesses.iter().filter(|access| access.name.contains("stmatrix")).collect();
+    // Two panels of a tile.
+    assert_eq!(stores.len(), 8);
+    for store in stores {
+        assert_eq!((store.bytes, store.parts, store.least), (16, 4 * store.warps, 4 * store.warps));
     }
 }

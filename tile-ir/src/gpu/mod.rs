@@ -43,7 +43,7 @@ pub use products::Product;
 pub use reduction::Reduction;
 pub use scheduled::Scheduled;
 pub use scratch::{Buffer, SCRATCH_ALIGNMENT};
-pub use swizzled::{MatrixLoad, Read, Swizzled, WIDEST};
+pub use swizzled::{MatrixMove, Read, Swizzled, WIDEST};
 pub use verify::{Broken, verify};
 pub use ways::Way;
 
@@ -218,10 +218,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     let copies = copies(&laid_out);
     ways::in_rounds(&mut laid_out, room.conversion);
     pipelines.find_late(&laid_out);
-    pipelines.keep_stores(|op, store| {
-        let tile = &laid_out.distributions[&laid_out.instance.op(op).operands[1]];
-        laid_out.products.values().any(|product| store.takes(tile, product))
-    });
+    pipelines.keep_stores(&laid_out, target);
     let order = share::order(&laid_out.instance, &pipelines);
     let order_in_parts = share::order_in_parts(&laid_out.instance, target);
     let moves = Moves::of(&laid_out.instance, &laid_out.distributions);

@@ -41,16 +41,16 @@ pub enum Read {
     /// So many neighbouring ones at once.
     Slots(u64),
     /// By matrix loads.
-    Matrices(MatrixLoad),
+    Matrices(MatrixMove),
 }
 
 /// Where bits of a number lead, lowest first.
 type Positions = Vec<Vec<u64>>;
 
-/// A matrix load: which elements each lane gives the address of, and which it gets.
+/// A matrix load, or a matrix store: which elements each lane gives the address of, and which it gets, or gives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MatrixLoad {
-    /// Whether a lane gets elements of a column of the rows in memory.
+pub struct MatrixMove {
+    /// Whether a lane's elements are of a column of the rows in memory.
     pub transposed: bool,
     /// Matrices of one instruction: 1, 2 or 4.
     pub matrices: u64,
@@ -60,50 +60,50 @@ pub struct MatrixLoad {
     rows: Distribution,
 }
 
-impl MatrixLoad {
-    /// The loads that give a warp a tile in a distribution, straight and transposed.
-    fn all(to: &Distribution, dtype: DType) -> Vec<MatrixLoad> {
+impl MatrixMove {
+    /// Those that move all of a tile in a distribution, straight and transposed.
+    pub(super) fn all(tile: &Distribution, dtype: DType) -> Vec<MatrixMove> {
         let bytes = dtype.bytes();
         let lanes: Vec<Vec<u64>> =
-            to.thread_bits().take(to.lane_count().ilog2() as usize).map(<[u64]>::to_vec).collect();
+            tile.thread_bits().take(tile.lane_count().ilog2() as usize).map(<[u64]>::to_vec).collect();
         let word_bits = (4 / bytes.min(4)).ilog2() as usize;
-        if lanes.len() != 5 || bytes > 4 || to.registers().len() < word_bits {
+        if lanes.len() != 5 || bytes > 4 || tile.registers().len() < word_bits {
             return Vec::new();
         }
-        let (word, rest) = to.registers().split_at(word_bits);
+        let (word, rest) = tile.registers().split_at(word_bits);
         let straight = ([word, &lanes[..2]].concat(), lanes[2..].to_vec());
         let transposed = (lanes[2..].to_vec(), [word, &lanes[..2]].concat());
         let forms = [(false, straight), (true, transposed)].into_iter();
         // Elements of two bytes alone change places.
         let forms = forms.filter(|(is_transposed, _)| !is_transposed || bytes == 2);
         forms
-            .filter_map(|(transposed, (row, rows))| Self::of(to, transposed, (row, rows, rest), word_bits))
+            .filter_map(|(transposed, (row, rows))| Self::of(tile, transposed, (row, rows, rest), word_bits))
             .collect()
     }
 
     fn of(
-        to: &Distribution,
+        tile: &Distribution,
         transposed: bool,
         (row, mut lanes, rest): (Positions, Positions, &[Vec<u64>]),
         word_bits: usize,
-    ) -> Option<MatrixLoad> {
+    ) -> Option<MatrixMove> {
         let is_run = |axis: usize| {
             row.iter().enumerate().all(|(bit, position)| {
                 position.iter().enumerate().all(|(i, &place)| place == if i == axis { 1 << bit } else { 0 })
             })
         };
-        if lanes.len() != ROW_BITS || !(0..to.shape().len()).any(is_run) {
+        if lanes.len() != ROW_BITS || !(0..tile.shape().len()).any(is_run) {
             return None;
         }
         let matrix_bits = rest.len().min(MATRIX_BITS);
         let (matrices, others) = rest.split_at(matrix_bits);
         lanes.extend(matrices.to_vec());
-        lanes.resize(ROW_BITS + MATRIX_BITS, vec![0; to.shape().len()]);
-        let warps = to.thread_bits().skip(lanes.len()).map(<[u64]>::to_vec).collect();
+        lanes.resize(ROW_BITS + MATRIX_BITS, vec![0; tile.shape().len()]);
+        let warps = tile.thread_bits().skip(lanes.len()).map(<[u64]>::to_vec).collect();
         let registers = [row.as_slice(), others].concat();
-        let rows = Distribution::new(to.shape(), registers.clone(), lanes, warps).ok()?;
+        let rows = Distribution::new(tile.shape(), registers.clone(), lanes, warps).ok()?;
         // A register that repeats another would have been dropped.
-        (rows.registers() == registers.as_slice()).then_some(MatrixLoad {
+        (rows.registers() == registers.as_slice()).then_some(MatrixMove {
             transposed,
             matrices: 1 << matrix_bits,
             word: 1 << word_bits,
@@ -119,14 +119,14 @@ impl Swizzled {
         dtype: DType,
         target: &TargetDesc,
     ) -> Option<Swizzled> {
-        let loads = if target.matrix_loads { MatrixLoad::all(to, dtype) } else { Vec::new() };
+        let loads = if target.matrix_loads { MatrixMove::all(to, dtype) } else { Vec::new() };
         let by_matrices = loads.into_iter().filter_map(|load| Self::by_matrices(from, load, dtype));
         // Of two ways the one whose writes are longer; of equals the first.
         let best = by_matrices.reduce(|best, other| if other.write > best.write { other } else { best });
         best.or_else(|| Self::by_slots(from, to, dtype))
     }
 
-    fn by_matrices(from: &Distribution, load: MatrixLoad, dtype: DType) -> Option<Swizzled> {
+    fn by_matrices(from: &Distribution, load: MatrixMove, dtype: DType) -> Option<Swizzled> {
         let most = (WIDEST / dtype.bytes() as u64).ilog2();
         let write = 1 << common(from, &load.rows).min(most);
         let layout = layout_for((from, write), (&load.rows, 1 << most), dtype)?;
@@ -166,7 +166,7 @@ impl Swizzled {
     pub fn read_width(&self) -> u64 {
         match &self.read {
             &Read::Slots(width) => width,
-            Read::Matrices(load) => load.matrices * load.word,
+            Read::Matrices(load) => load.width(),
         }
     }
 
@@ -182,10 +182,20 @@ impl Swizzled {
     }
 }
 
-impl MatrixLoad {
-    /// The elements that lanes give the addresses of.
+impl MatrixMove {
+    /// The elements that lanes give the addresses of, each with those that follow it.
     pub fn rows(&self) -> &Distribution {
         &self.rows
+    }
+
+    /// Slots that one instruction moves of each lane.
+    pub fn width(&self) -> u64 {
+        self.matrices * self.word
+    }
+
+    /// Whether elements that follow each other do so along this axis.
+    pub(super) fn runs_along(&self, axis: usize) -> bool {
+        self.rows.registers()[0][axis] == 1
     }
 }
 

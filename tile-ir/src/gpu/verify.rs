@@ -118,7 +118,8 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What is done a turn later isn't used in its own turn; its product and that beside which it is issued read the ring.
+/// What is done a turn later isn't used in its own turn, and what is done ahead needs nothing of that; the late product
+/// and that beside which it is issued read the ring.
 fn late(scheduled: &Scheduled, for_op: OpId, pipeline: &Pipeline) -> Result<(), Broken> {
     let Some(late) = &pipeline.late else { return Ok(()) };
     let broken = |op, problem: &str| Err(Broken { op, problem: problem.to_owned() });
@@ -129,9 +130,17 @@ fn late(scheduled: &Scheduled, for_op: OpId, pipeline: &Pipeline) -> Result<(), 
     }
     let given: HashSet<ValueId> =
         late.ops.iter().flat_map(|&op| &scheduled.op(op).results).copied().collect();
-    let early = |op: &OpId| !late.does(*op) && scheduled.op(*op).operands.iter().any(|it| given.contains(it));
-    match body.into_iter().find(early) {
-        Some(op) => broken(op, "it needs what is done a turn later"),
+    let needs = |op: OpId, values: &HashSet<ValueId>| {
+        scheduled.op(op).operands.iter().any(|operand| values.contains(operand))
+    };
+    if let Some(&op) = body.iter().find(|&&op| !late.does(op) && needs(op, &given)) {
+        return broken(op, "it needs what is done a turn later");
+    }
+    let is_own = |op: &&OpId| !late.is_ahead(**op) && !scheduled.pipelines().replace(scheduled.op(**op));
+    let own: HashSet<ValueId> =
+        body.iter().filter(is_own).flat_map(|&op| &scheduled.op(op).results).copied().collect();
+    match late.ahead.iter().chain([&late.beside]).find(|&&op| needs(op, &own)) {
+        Some(&op) => broken(op, "it is done ahead of what it needs"),
         None => Ok(()),
     }
 }

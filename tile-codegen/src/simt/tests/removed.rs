@@ -186,3 +186,103 @@ fn every_wait_of_copies_is_missed() {
         assert!(!without_call(part, count, Timing::Late).0, "there are more calls of {part}");
     }
 }
+
+/// The second product of a turn goes on in the next one.
+const LATE: &str = "\
+kernel @late(%q: tensor<s x 64 x bf16>, %k: tensor<t x 64 x bf16>, %v: tensor<t x 64 x bf16>, %o: mut tensor<s x 64 x f32>) {
+  %vq = partition %q [64, 64] : partition<s x 64 x bf16, [64, 64]>
+  %vk = partition %k [64, 64] : partition<t x 64 x bf16, [64, 64]>
+  %vv = partition %v [64, 64] : partition<t x 64 x bf16, [64, 64]>
+  %vo = partition %o [64, 64] : mut partition<s x 64 x f32, [64, 64]>
+  %i, %j = block_index %vo : index, index
+  %pad = constant 0.0 : bf16
+  %zero = constant 0.0 : f32
+  %0 = constant 0 : index
+  %query = load_masked %vq[%i, %0] pad %pad : tile<64 x 64 x bf16>
+  %none = splat %zero : tile<64 x 64 x f32>
+  %end = extent ceil_div(t, 64) : index
+  %sum = for %p = %0 to %end carry (%acc = %none) : tile<64 x 64 x f32> {
+    %key = load_masked %vk[%p, %0] pad %pad : tile<64 x 64 x bf16>
+    %value = load_masked %vv[%p, %0] pad %pad : tile<64 x 64 x bf16>
+    %turned = permute %key [1, 0] : tile<64 x 64 x bf16>
+    %scores = mma %query, %turned, %none : tile<64 x 64 x f32>
+    %weights = exp2 %scores : tile<64 x 64 x f32>
+    %narrow = cast %weights : tile<64 x 64 x bf16>
+    %next = mma %narrow, %value, %acc : tile<64 x 64 x f32>
+    yield %next
+  }
+  store_masked %vo, %sum
+}
+";
+
+/// Runs [`LATE`] for sm_90a in one block that has two places of the grid, through more turns than there are stages, after
+/// a change; tells whether the sums are right. Scores are zero, so that all weights are one, as all values are.
+fn late(change: &mut dyn FnMut(&Ir<'_>), timing: Timing) -> Result<bool, Fault> {
+    let instance = specialize(&verify(text::parse(LATE).expect("a kernel")).expect("a right one"), &[]);
+    let instance = instance.expect("it has no parameters");
+    let target = TargetDesc::named("sm_90a").expect("a target");
+    let kernel = compile_changed(&instance, target, None, change).unwrap_or_else(|error| panic!("{error}"));
+    let shapes: [&[usize]; 4] = [&[128, 64], &[640, 64], &[640, 64], &[128, 64]];
+    let mut tensors: Vec<Vec<u128>> = shapes.map(|shape| vec![0; shape.iter().product::<usize>() / 4]).into();
+    tensors[2].fill(u128::from_ne_bytes([0x3f80_u16.to_ne_bytes(); 8].concat().try_into().expect("16")));
+    let bound = KernelAbi::of(&instance).bind(&shapes).expect("shapes that fit");
+    let mut slots: Vec<u64> = tensors.iter_mut().map(|tensor| tensor.as_mut_ptr() as u64).collect();
+    slots.extend(&bound.sizes);
+    // SAFETY: the slots are as the ABI says, and the tensors at least as large as their shapes.
+    unsafe { kernel.run_as(&slots, 1, Mode { timing, counted: false }) }?;
+    let four = u128::from_ne_bytes([640_f32.to_ne_bytes(); 4].concat().try_into().expect("16"));
+    Ok(tensors[3].iter().all(|sums| *sums == four))
+}
+
+/// Makes a wait for products one that lets all go on.
+fn wait_for_none<'c>(ir: &Ir<'c>, wait: InstructionValue<'c>) {
+    let call = CallSiteValue::try_from(wait).expect("a call");
+    let callee = call.get_called_fn_value().expect("a declaration");
+    let name = callee.get_name().to_string_lossy().into_owned();
+    let sums = name.splitn(5, '.').nth(4).expect("a wait's name has its sums");
+    let name = format!("tile.wgmma.wait.7.{sums}");
+    let other = ir.module.get_function(&name);
+    let other = other.unwrap_or_else(|| ir.module.add_function(&name, callee.get_type(), None));
+    let place = wait.get_num_operands() - 1;
+    assert!(wait.set_operand(place, other.as_global_value().as_pointer_value()));
+}
+
+/// Before the loop, for the product of the turn before, for the next turn's first product, and after the loop: there sums
+/// are wrong.
+#[test]
+fn every_wait_of_a_late_product_is_missed() {
+    for timing in [Timing::Late, Timing::Early] {
+        assert!(late(&mut |_| {}, timing).unwrap_or_else(|fault| panic!("{fault}")), "{timing:?}");
+    }
+    for number in 0..4 {
+        let mut found = 0;
+        let mut change = |ir: &Ir<'_>| {
+            let waits = calls(ir, "tile.wgmma.wait.");
+            found = waits.len();
+            wait_for_none(ir, waits[number]);
+        };
+        let results = [Timing::Late, Timing::Early].map(|timing| late(&mut change, timing));
+        assert_eq!(found, 4);
+        let is_missed = results
+            .iter()
+            .any(|result| matches!(result, Ok(false) | Err(Fault { problem: Problem::InFlight { .. }, .. })));
+        assert!(is_missed, "the kernel is right without its wait {number}: {results:?}");
+    }
+}
+
+/// A turn leaves the stages of what it read: those of its first product, of the late one before, and of the last one.
+#[test]
+fn every_stage_that_a_late_product_leaves_is_missed() {
+    for number in 0..3 {
+        let mut found = 0;
+        let mut change = |ir: &Ir<'_>| {
+            let arrivals = calls(ir, "mbarrier.arrive.scope");
+            found = arrivals.len();
+            arrivals[number].erase_from_basic_block();
+        };
+        let result = late(&mut change, Timing::Late);
+        assert_eq!(found, 3);
+        let fault = result.expect_err(&format!("the kernel is right without its arrival {number}"));
+        assert!(matches!(fault.problem, Problem::Stuck(_)), "{fault}");
+    }
+}

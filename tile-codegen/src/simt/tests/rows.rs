@@ -65,6 +65,42 @@ fn matrices_are_stored_as_they_are_loaded() {
     }
 }
 
+/// Lane l's word of matrix m has the numbers 256 m + 2 l and one more; thread t has the address of row 31 - t, of 16 bytes
+/// each, and matrix m's rows are those of threads 8 m to 8 m + 7 (PTX ISA, "stmatrix").
+#[test]
+fn four_matrices_are_stored_by_rows() {
+    for (transposed, name) in [(false, "x4.b16"), (true, "x4.trans.b16")] {
+        let words: String = (0..4)
+            .map(|m| format!("  %low{m} = add i32 %twice, {}\n  %high{m} = add i32 %low{m}, 1\n  %up{m} = shl i32 %high{m}, 16\n  %w{m} = or i32 %low{m}, %up{m}\n", 256 * m))
+            .collect();
+        let body = format!(
+            "  %twice = mul i32 %tid, 2\n{words}  %bytes = mul i32 %tid, 16\n  %back = sub i32 496, %bytes\n  \
+             %at = getelementptr i8, ptr addrspace(3) @shared, i32 %back\n  \
+             call void @llvm.nvvm.stmatrix.sync.aligned.m8n8.{name}.p3(ptr addrspace(3) %at, i32 %w0, i32 %w1, i32 %w2, i32 %w3)\n  \
+             call void @llvm.nvvm.bar.warp.sync(i32 -1)\n  \
+             %own = getelementptr i8, ptr addrspace(3) @shared, i32 %bytes\n  \
+             %row = load <4 x i32>, ptr addrspace(3) %own\n  \
+             %to = getelementptr i8, ptr addrspace(1) %b, i32 %bytes\n  \
+             store <4 x i32> %row, ptr addrspace(1) %to\n"
+        );
+        let mut arrays = [words_of(0), words_of(128)];
+        Kernel::new("sm_90a", 32, &body).run(&mut arrays).unwrap_or_else(|fault| panic!("{fault}"));
+        for thread in 0..32 {
+            let (matrix, row) = (thread / 8, thread % 8);
+            for column in 0..8 {
+                let (i, j) = if transposed { (column, row) } else { (row, column) };
+                let expected = 256 * matrix + 2 * (4 * i + j / 2) + j % 2;
+                let word = arrays[1][(31 - thread) * 4 + column / 2];
+                assert_eq!((word >> (16 * (column % 2))) as u16, expected as u16, "{name} row {thread}");
+            }
+        }
+    }
+}
+
+fn words_of(count: usize) -> Vec<u32> {
+    super::harness::aligned(&vec![0; count.max(4)])
+}
+
 #[test]
 fn rows_must_be_aligned_written_and_ordered() {
     let load = |address: &str, fill: &str| {

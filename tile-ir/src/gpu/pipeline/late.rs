@@ -1,12 +1,14 @@
 //! Products that are done a turn later than the numbers that they multiply.
 //!
 //! A turn that multiplies, computes with what comes of that, and multiplies again keeps matrix units and threads busy
-//! by turns: each waits for the other. Nothing but the second product's own sums needs that product, so it can be done
-//! in the turn after: its instructions are issued just after those of the next turn's first product, and go on while
-//! the threads compute. After the last turn the last one is done alone. Only when it is done changes, no result.
+//! by turns: each waits for the other. Nothing but the second product's own sums needs that product, so it can go on in
+//! the turn after: its instructions are issued just after those of the next turn's first product, which is done ahead
+//! for that, and go on while the threads compute. After the last turn the last one is done alone. Only when products
+//! are done changes, no result.
 //!
 //! What else its sums go through in a turn is done with it. So is what it needs alone that changes the format or the
-//! place of elements and nothing more: done early, that would be held in registers of its own for longer.
+//! place of elements and nothing more: done early, that would be held in registers of its own for longer. What the
+//! first product needs of its turn is done ahead with it.
 
 use super::super::uses::Uses;
 use super::super::{LaidOut, Way, dtype_of};
@@ -24,6 +26,10 @@ const MOST_WORDS: u64 = 200;
 pub struct Late {
     /// The product of the loop just after whose instructions it is issued, a turn later.
     pub beside: OpId,
+    /// What that needs of its turn, in order: done ahead of it, with it.
+    pub ahead: Vec<OpId>,
+    /// What the rest of the turn needs of what is done ahead.
+    pub given: Vec<ValueId>,
     /// The late product.
     pub product: OpId,
     /// What the loop carries of its sums.
@@ -60,15 +66,23 @@ impl Late {
             reached.contains(&left) || values.iter().any(|value| reached.contains(value))
         };
         let beside = body.ops.iter().copied().find(|op| is_early(op) && leads_to_it(op))?;
+        let is_copied = |op| pipelines.replace(body.kernel.op(op));
+        let ahead = body.ahead_of(beside, &is_copied, &is_movement)?;
+        let given = body.given(beside, &ahead);
         let words = words(laid_out, pipelines, beside) + words(laid_out, pipelines, product);
         let result = body.kernel.op(product).results[0];
         let sums = body.carried.iter().find(|(_, yielded)| *yielded == result)?.0;
-        (words <= MOST_WORDS).then_some(Late { beside, product, sums, ops, values })
+        (words <= MOST_WORDS).then_some(Late { beside, ahead, given, product, sums, ops, values })
     }
 
-    /// Whether it does an op.
+    /// Whether an op is done with it.
     pub fn does(&self, op: OpId) -> bool {
         self.product == op || self.ops.contains(&op)
+    }
+
+    /// Whether an op is done ahead of its turn.
+    pub fn is_ahead(&self, op: OpId) -> bool {
+        self.beside == op || self.ahead.contains(&op)
     }
 }
 
@@ -139,6 +153,38 @@ impl<'k> Body<'k> {
             }
         }
         Some(self.ops.iter().copied().filter(|op| late.contains(op)).collect())
+    }
+
+    /// What a product needs of its turn that isn't copied, in order; `None` where that is more than arithmetic.
+    fn ahead_of(
+        &self,
+        product: OpId,
+        is_copied: &dyn Fn(OpId) -> bool,
+        is_movement: &dyn Fn(OpId) -> bool,
+    ) -> Option<Vec<OpId>> {
+        let mut needed: HashSet<ValueId> = self.kernel.op(product).operands.iter().copied().collect();
+        let mut ahead = Vec::new();
+        for &op in self.ops.iter().rev().filter(|&&op| !is_copied(op)) {
+            let data = self.kernel.op(op);
+            if data.results.iter().any(|result| needed.contains(result)) {
+                if !data.op.is_leaf() && !is_movement(op) {
+                    return None;
+                }
+                needed.extend(&data.operands);
+                ahead.push(op);
+            }
+        }
+        ahead.reverse();
+        Some(ahead)
+    }
+
+    /// What others need of a product and of what is done ahead of it.
+    fn given(&self, product: OpId, ahead: &[OpId]) -> Vec<ValueId> {
+        let done = || ahead.iter().chain([&product]);
+        let is_needed = |value: &&ValueId| {
+            self.uses.of_value(**value).iter().any(|user| done().all(|other| other != user))
+        };
+        done().flat_map(|&op| &self.kernel.op(op).results).filter(is_needed).copied().collect()
     }
 
     /// What late ops and their product need of their own turn, besides what the loop carries of the product's sums.

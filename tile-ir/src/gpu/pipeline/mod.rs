@@ -21,7 +21,7 @@ pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
 use super::uses::Uses;
-use super::{LaidOut, Remark, Threads};
+use super::{LaidOut, Remark, Threads, dtype_of};
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -336,9 +336,14 @@ impl Pipelines {
         self.panels
     }
 
-    /// Keeps the stores that this holds of; threads do the others.
-    pub(super) fn keep_stores(&mut self, is_copy: impl Fn(OpId, &TensorStore) -> bool) {
-        self.stores.retain(|&op, store| is_copy(op, store));
+    /// Keeps the stores of tiles that lie as they must, and finds how panels are written; threads do the others.
+    pub(super) fn keep_stores(&mut self, laid_out: &LaidOut, target: &TargetDesc) {
+        self.stores.retain(|&op, store| {
+            let tile = laid_out.instance.op(op).operands[1];
+            let distribution = &laid_out.distributions[&tile];
+            store.find_matrices(distribution, dtype_of(&laid_out.instance, tile), target);
+            laid_out.products.values().any(|product| store.takes(distribution, product))
+        });
         let copies = self.loops.values().flat_map(|pipeline| &pipeline.fills).flat_map(|fill| &fill.copies);
         let used = copies.map(|copy| copy.map).chain(self.stores.values().map(|store| store.map));
         self.maps.truncate(used.max().map_or(0, |last| last + 1));
@@ -358,7 +363,16 @@ impl Pipelines {
 
     /// Whether an op is done a turn later.
     pub fn is_late(&self, op: OpId) -> bool {
-        self.loops.values().filter_map(|pipeline| pipeline.late.as_ref()).any(|late| late.does(op))
+        self.late().any(|late| late.does(op))
+    }
+
+    /// Whether an op is done ahead of its turn, with a late product.
+    pub fn is_ahead(&self, op: OpId) -> bool {
+        self.late().any(|late| late.is_ahead(op))
+    }
+
+    fn late(&self) -> impl Iterator<Item = &Late> {
+        self.loops.values().filter_map(|pipeline| pipeline.late.as_ref())
     }
 
     fn rings_end(&self) -> u64 {

@@ -2,13 +2,16 @@
 //! instruction copies a panel to the tensor while the next one is written.
 //!
 //! Sums lie in the threads of a warpgroup such that each row of a warp's is in four lanes. Written from there, memory
-//! gets pieces of 8 or 16 bytes; a panel is written in lines of 128 bytes, and what lies outside the tensor isn't.
+//! gets pieces of 8 or 16 bytes; a panel is written in lines of 128 bytes, and what lies outside the tensor isn't. Of
+//! sums that were narrowed to 16 bits matrix stores write 16 bytes of a row at once.
 
 use super::super::products::Product;
+use super::super::swizzled::MatrixMove;
 use super::shared_tile::Numbers;
+use crate::dtype::DType;
 use crate::kernel::{OpId, RegionId};
 use crate::ops::Op;
-use crate::target::Fragments;
+use crate::target::{Fragments, TargetDesc};
 use crate::tensor_map::{Swizzle, TensorMap};
 use tile_layout::linear::{Distribution, Operand};
 
@@ -35,6 +38,8 @@ pub struct TensorStore {
     pub rows: usize,
     /// The axis along which elements follow each other.
     pub columns: usize,
+    /// How matrix stores write a panel, if they do.
+    pub matrices: Option<MatrixMove>,
 }
 
 impl TensorStore {
@@ -46,6 +51,13 @@ impl TensorStore {
         let shape = tile.shape();
         let sums = product.distribution(&[shape[self.rows], shape[self.columns]], Operand::Accumulator);
         self.rows < self.columns && sums.reshaped(shape).as_ref() == Some(tile)
+    }
+
+    /// Finds the matrix stores that write a tile's panels, where the target has them: such that elements that follow each
+    /// other in a panel do so in a row of theirs, which is as long as what a panel's swizzle moves.
+    pub(super) fn find_matrices(&mut self, tile: &Distribution, dtype: DType, target: &TargetDesc) {
+        let moves = if target.matrix_stores { MatrixMove::all(tile, dtype) } else { Vec::new() };
+        self.matrices = moves.into_iter().find(|one| one.runs_along(self.columns));
     }
 }
 
@@ -68,7 +80,13 @@ pub(super) fn candidates(numbers: &Numbers<'_>) -> Vec<(OpId, TensorStore, Tenso
             let rows = boxed.axes.iter().position(|&axis| axis == boxed.outer)?;
             let mut map = boxed.map;
             map.axes[rows].tile = PANEL_ROWS as u32;
-            let store = TensorStore { map: 0, axes: boxed.axes, rows: boxed.outer, columns: boxed.inner };
+            let store = TensorStore {
+                map: 0,
+                axes: boxed.axes,
+                rows: boxed.outer,
+                columns: boxed.inner,
+                matrices: None,
+            };
             is_whole.then_some((op, store, map))
         })
         .collect()

@@ -90,6 +90,31 @@ fn narrow_sums_are_no_warpgroups() {
     assert!(!matmul_of("f16", "f32", ACROSS).pipelines().is_empty());
 }
 
+/// Of a product in tiles of 128 by 128 whose sums are stored in a format.
+fn matrices_of_store(dtype: &str) -> Option<(u64, bool)> {
+    let source = MATMUL.replace("mut tensor<m x n x f32>", &format!("mut tensor<m x n x {dtype}>"));
+    let source = source.replace("mut partition<m x n x f32", &format!("mut partition<m x n x {dtype}"));
+    let source = source.replace(
+        "  store_masked %vc, %sum\n",
+        &format!("  %stored = cast %sum : tile<M x N x {dtype}>\n  store_masked %vc, %stored\n"),
+    );
+    let kernel = verify(text::parse(&source).unwrap_or_else(|error| panic!("{error}"))).unwrap();
+    let bindings = [("M", 128), ("N", 128), ("K", 64)];
+    let bindings = bindings.map(|(name, value)| (name.to_owned(), Binding::Const(value)));
+    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+    let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
+    let store = scheduled.walk().into_iter().find_map(|op| scheduled.pipelines().store(op));
+    let matrices = &store.expect("a copy stores the sums").matrices;
+    matrices.as_ref().map(|matrices| (matrices.matrices, matrices.transposed))
+}
+
+#[test]
+fn sums_of_16_bits_are_stored_by_matrices() {
+    assert_eq!(matrices_of_store("bf16"), Some((4, false)));
+    assert_eq!(matrices_of_store("f16"), Some((4, false)));
+    assert_eq!(matrices_of_store("f32"), None);
+}
+
 const ATTENTION: &str = "\
 kernel @attention(%q: tensor<h x s x 128 x bf16>, %k: tensor<h x t x 128 x bf16>, %v: tensor<h x t x 128 x bf16>, %o: mut tensor<h x s x 128 x f32>) {
   %vq = partition %q [1, 128, 128] : partition<h x s x 128 x bf16, [1, 128, 128]>
