@@ -49,6 +49,8 @@ mod random;
 mod schedules;
 #[path = "targets/scratch.rs"]
 mod scratch;
+#[path = "targets/several.rs"]
+mod several;
 #[path = "targets/shapes.rs"]
 mod shapes;
 #[path = "targets/simt.rs"]
