@@ -54,16 +54,27 @@ impl Memory {
         Memory { arguments: memory, slots, blocks: bound.blocks() as u64, bound }
     }
 
+    /// What the kernel left of an argument.
+    pub(crate) fn words(&self, argument: usize) -> &[u64] {
+        let (before, rest) = self.arguments[argument].split_at(GUARD.len());
+        let (words, after) = rest.split_at(rest.len() - GUARD.len());
+        assert!(before == GUARD && after == GUARD, "the kernel wrote outside its arguments");
+        words
+    }
+
+    /// Forgets what a kernel left of an argument.
+    pub(crate) fn clear(&mut self, argument: usize) {
+        let last = self.arguments[argument].len() - GUARD.len();
+        self.arguments[argument][GUARD.len()..last].fill(u64::MAX);
+    }
+
     /// What the kernel left, as arrays like these.
     pub(crate) fn arrays(&self, like: &[Array]) -> Vec<Array> {
-        let read = |(array, words): (&Array, &Vec<u64>)| {
-            let (before, rest) = words.split_at(GUARD.len());
-            let (words, after) = rest.split_at(rest.len() - GUARD.len());
-            assert!(before == GUARD && after == GUARD, "the kernel wrote outside its arguments");
-            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let read = |(argument, array): (usize, &Array)| {
+            let bytes: Vec<u8> = self.words(argument).iter().flat_map(|word| word.to_le_bytes()).collect();
             Array::from_bytes(array.dtype(), array.shape(), &bytes[..array.len() * array.dtype().bytes()])
         };
-        like.iter().zip(&self.arguments).map(read).collect()
+        like.iter().enumerate().map(read).collect()
     }
 }
 
