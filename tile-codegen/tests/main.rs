@@ -37,6 +37,8 @@ mod leaf;
 mod lines;
 #[path = "targets/messages.rs"]
 mod messages;
+#[path = "targets/metadata.rs"]
+mod metadata;
 #[path = "targets/movement.rs"]
 mod movement;
 #[path = "targets/pipelines.rs"]
