@@ -13,6 +13,8 @@ mod amd;
 mod atomics;
 #[path = "targets/budgets.rs"]
 mod budgets;
+#[path = "targets/conflicts.rs"]
+mod conflicts;
 #[path = "targets/contract.rs"]
 mod contract;
 #[path = "targets/control.rs"]

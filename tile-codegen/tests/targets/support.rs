@@ -112,6 +112,14 @@ pub(crate) fn compile_simt(instance: &Instance, target: &TargetDesc, mut threads
     }
 }
 
+/// The variant that a launch takes.
+pub(crate) fn taken(instance: &Instance, bound: &Bound) -> Instance {
+    let abi = KernelAbi::of(instance);
+    let mut fitting = Variant::ALL.into_iter().filter(|variant| variant.fits(&abi, bound));
+    let variant = fitting.next().and_then(|variant| variant.of(instance));
+    variant.unwrap_or_else(|| instance.clone())
+}
+
 /// The arguments after running every block as this GPU would, in blocks of `threads` threads if given; of the variant
 /// that a launch takes.
 pub(crate) fn run_simt_as(
@@ -120,12 +128,8 @@ pub(crate) fn run_simt_as(
     arguments: &[Array],
     threads: Option<u32>,
 ) -> Vec<Array> {
-    let target = TargetDesc::named(target).unwrap();
     let memory = Memory::of(instance, arguments);
-    let variant =
-        Variant::ALL.into_iter().find(|variant| variant.fits(&KernelAbi::of(instance), &memory.bound));
-    let variant = variant.and_then(|variant| variant.of(instance));
-    let kernel = compile_simt(variant.as_ref().unwrap_or(instance), target, threads);
+    let kernel = compile_simt(&taken(instance, &memory.bound), TargetDesc::named(target).unwrap(), threads);
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
     let result = unsafe { kernel.run(&memory.slots, memory.blocks) };
     result.unwrap_or_else(|error| panic!("{error} ({threads:?} threads) in {}", instance.name));
