@@ -13,6 +13,8 @@ mod amd;
 mod atomics;
 #[path = "targets/budgets.rs"]
 mod budgets;
+#[path = "targets/conflicts.rs"]
+mod conflicts;
 #[path = "targets/contract.rs"]
 mod contract;
 #[path = "targets/control.rs"]
@@ -37,6 +39,8 @@ mod leaf;
 mod lines;
 #[path = "targets/messages.rs"]
 mod messages;
+#[path = "targets/metadata.rs"]
+mod metadata;
 #[path = "targets/movement.rs"]
 mod movement;
 #[path = "targets/pipelines.rs"]
@@ -49,6 +53,8 @@ mod random;
 mod schedules;
 #[path = "targets/scratch.rs"]
 mod scratch;
+#[path = "targets/several.rs"]
+mod several;
 #[path = "targets/shapes.rs"]
 mod shapes;
 #[path = "targets/simt.rs"]

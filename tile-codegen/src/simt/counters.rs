@@ -2,8 +2,8 @@
 //! memory, and how often each instruction is carried out.
 //!
 //! Lanes of a warp that access memory at the same instruction for the same time in a row count as one access of the
-//! warp. Shared memory has 32 banks of four bytes; an access is carried out in parts of up to 128 bytes, and a part
-//! takes as many turns as the fullest bank has different words. Global memory is read and written in sectors of 32
+//! warp. Shared memory has 32 banks of four bytes; an access is carried out in parts of up to 32 lanes and 128 bytes, and
+//! a part takes as many turns as the fullest bank has different words. Global memory is read and written in sectors of 32
 //! bytes. Asynchronous copies aren't counted as accesses.
 
 use super::instruction::Program;
@@ -39,7 +39,7 @@ pub struct AccessCount {
     pub warps: u64,
     /// The turns of shared memory, or the sectors of global memory, that these took in all.
     pub parts: u64,
-    /// The least that so many bytes could take.
+    /// The least that so many lanes and bytes could take.
     pub least: u64,
 }
 
@@ -92,15 +92,15 @@ impl Recorder {
             let count = self.accesses.entry((site, shared)).or_default();
             for lanes in warps.into_values() {
                 let bytes: u64 = lanes.iter().map(|&(_, bytes)| bytes).sum();
-                let (parts, unit) = if shared {
-                    (turns(&lanes), BANKS * BANK_BYTES)
+                let (parts, least) = if shared {
+                    (turns(&lanes), lanes.len().div_ceil(lanes_together(&lanes)) as u64)
                 } else {
-                    (sectors(&lanes), SECTOR_BYTES)
+                    (sectors(&lanes), bytes.div_ceil(SECTOR_BYTES))
                 };
                 count[0] = lanes[0].1;
                 count[1] += 1;
                 count[2] += parts;
-                count[3] += bytes.div_ceil(unit).min(parts);
+                count[3] += least.min(parts);
             }
         }
     }
@@ -126,10 +126,14 @@ impl Recorder {
     }
 }
 
+/// Lanes whose accesses of shared memory are one part: as many as there are banks, or as 128 bytes are for.
+fn lanes_together(lanes: &[(u64, u64)]) -> usize {
+    let bytes = lanes.iter().map(|&(_, bytes)| bytes).max().unwrap_or(1).max(BANK_BYTES);
+    (BANKS * BANK_BYTES / bytes).max(1) as usize
+}
+
 /// Turns that shared memory takes for the lanes of a warp.
 fn turns(lanes: &[(u64, u64)]) -> u64 {
-    let bytes = lanes.iter().map(|&(_, bytes)| bytes).max().unwrap_or(1).max(BANK_BYTES);
-    let together = (BANKS * BANK_BYTES / bytes).max(1) as usize;
     let of_part = |part: &[(u64, u64)]| {
         let mut words: Vec<u64> = part
             .iter()
@@ -141,7 +145,7 @@ fn turns(lanes: &[(u64, u64)]) -> u64 {
         words.iter().for_each(|word| banks[(word % BANKS) as usize] += 1);
         banks.into_iter().max().unwrap_or(0)
     };
-    lanes.chunks(together).map(of_part).sum()
+    lanes.chunks(lanes_together(lanes)).map(of_part).sum()
 }
 
 /// Sectors of global memory that the lanes of a warp touch.
@@ -202,7 +206,7 @@ impl fmt::Display for Counters {
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessCount, Counters, sectors, turns};
+    use super::{AccessCount, Counters, Recorder, Site, sectors, turns};
     use tile_ir::Loc;
 
     fn lanes(count: u64, bytes: u64, address: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
@@ -220,6 +224,19 @@ mod tests {
         assert_eq!(turns(&lanes(32, 16, |lane| 16 * lane)), 4);
         assert_eq!(turns(&lanes(32, 16, |lane| 128 * lane)), 32);
         assert_eq!(turns(&lanes(32, 2, |lane| 2 * lane)), 1);
+    }
+
+    #[test]
+    fn the_least_is_what_lanes_take_without_conflicts() {
+        // Warps of 64 lanes: two bytes each are two parts of 32 lanes; so are four bytes, a row of a matrix apart.
+        for (bytes, apart, parts) in [(2, 2, 2), (4, 4, 2), (4, 128, 64)] {
+            let mut recorder = Recorder::default();
+            for (lane, (address, bytes)) in (0..).zip(lanes(64, bytes, |lane| apart * lane)) {
+                recorder.access(Site::Code(0), lane, 64, true, [address, bytes]);
+            }
+            recorder.finish_block();
+            assert_eq!(recorder.accesses[&(Site::Code(0), true)], [bytes, 1, parts, 2]);
+        }
     }
 
     #[test]

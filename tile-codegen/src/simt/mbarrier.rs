@@ -48,8 +48,8 @@ struct Mbarrier {
     made: Moment,
     /// The operation that stands for it in shadow memory.
     object: u32,
-    /// Whether asynchronous operations see it.
-    visible: bool,
+    /// When fences made it visible to asynchronous operations.
+    visible: Vec<Moment>,
 }
 
 /// The mbarriers of a block, by address.
@@ -126,7 +126,7 @@ impl Block<'_> {
             moments: BTreeMap::new(),
             made,
             object,
-            visible: false,
+            visible: Vec::new(),
         };
         self.mbarriers.0.insert(address, barrier);
         Ok(())
@@ -147,10 +147,13 @@ impl Block<'_> {
     /// The fence that makes new mbarriers visible to asynchronous operations: those of the thread, or with `known` all
     /// that were made before.
     pub(super) fn fence_mbarriers(&mut self, thread: u32, known: bool) {
-        let clock = &self.threads[thread as usize].clock;
+        let clock = &mut self.threads[thread as usize].clock;
         for barrier in self.mbarriers.0.values_mut() {
-            barrier.visible |=
+            let covers =
                 if known { clock.knows(barrier.made) } else { barrier.made.by_thread() == Some(thread) };
+            if covers && !barrier.visible.iter().any(|&fence| clock.knows(fence)) {
+                barrier.visible.push(clock.tick());
+            }
         }
     }
 
@@ -185,16 +188,22 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// Whether asynchronous operations may use the mbarrier.
+    /// Whether asynchronous operations of the calling thread may use the mbarrier: a fence made it visible to them, and
+    /// what the fence's thread did comes before.
     pub(super) fn check_mbarrier(&mut self, call: &Call<'_>, address: u64) -> Result<(), Problem> {
-        if self.mbarrier(call, address)?.visible {
+        let fences = self.mbarrier(call, address)?.visible.clone();
+        let clock = &self.threads[call.thread as usize].clock;
+        if fences.iter().any(|&fence| clock.knows(fence)) {
             return Ok(());
         }
-        Err(Problem::Misuse(
-            "uses an mbarrier that no `fence.mbarrier_init` or `fence.proxy.async` made visible to asynchronous \
-             operations"
-                .to_owned(),
-        ))
+        let missing = "uses an mbarrier that no `fence.mbarrier_init` or `fence.proxy.async` made visible to \
+                       asynchronous operations";
+        Err(Problem::Misuse(match fences.first() {
+            None => missing.to_owned(),
+            Some(fence) => {
+                format!("{missing} before a barrier: the fence of thread {} isn't ordered", fence.thread)
+            }
+        }))
     }
 
     /// Adds an asynchronous operation.

@@ -1,11 +1,14 @@
 //! The error of every mathematical function in units of the last place, and its edges bit by bit.
 
 use crate::kernels::elementwise;
-use crate::support::{instance, run_native};
+use crate::support::{Memory, instance, run_blocks};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tile_codegen::jit::{CpuKernel, compile_cpu};
 use tile_codegen::{CpuLevel, Options};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
-use tile_ir::{Array, DType};
+use tile_ir::{Array, DType, Instance};
 
 /// Functions and the bounds in ulp that the op table states, for f32 and f64. The f64 bound has one more,
 /// because f64 is compared with the system's library, itself within 1 ulp.
@@ -48,59 +51,132 @@ fn vector(dtype: DType, values: Vec<f64>) -> Array {
     Array::new(dtype, vec![values.len()], Elements::Float(values))
 }
 
-/// The results of an op on one or two operands, natively.
-fn results(body: &str, a: &Array, b: &Array, cpu: CpuLevel) -> Vec<f64> {
-    let dtype = a.dtype();
-    let instance = instance(&elementwise(dtype.name(), dtype.name(), body), &[("B", 4096)]);
-    let result = Array::full(dtype, &[a.len()], Literal::Int(0));
-    let options = Options { cpu, ..Options::default() };
-    let y = run_native(&instance, &[a.clone(), b.clone(), result], &options);
-    (0..a.len()).map(|i| y[2].get_f64(i)).collect()
+/// The levels of processors whose code is measured.
+const LEVELS: [CpuLevel; 2] = [CpuLevel::Host, CpuLevel::V2];
+
+/// A function's kernel and instance, which tests share.
+type Compiled = Arc<(CpuKernel, Instance)>;
+
+/// The kernel of an op on one or two operands.
+fn compiled(body: &str, dtype: DType, cpu: CpuLevel) -> Compiled {
+    static KERNELS: Mutex<BTreeMap<(String, DType, &str), Compiled>> = Mutex::new(BTreeMap::new());
+    let mut kernels = KERNELS.lock().unwrap();
+    let kernel = kernels.entry((body.to_owned(), dtype, cpu.name())).or_insert_with(|| {
+        let instance = instance(&elementwise(dtype.name(), dtype.name(), body), &[("B", 4096)]);
+        let options = Options { cpu, ..Options::default() };
+        let kernel = compile_cpu(&instance, &options).unwrap_or_else(|error| panic!("{error}"));
+        Arc::new((kernel, instance))
+    });
+    Arc::clone(kernel)
 }
 
-/// Distance in units of the last place of the format between a result and the exact value.
+/// Operands in memory, and room for results.
+struct Operands {
+    memory: Memory,
+    dtype: DType,
+    count: usize,
+}
+
+impl Operands {
+    fn of(like: &Compiled, dtype: DType, a: &[f64], b: &[f64]) -> Operands {
+        let result = Array::full(dtype, &[a.len()], Literal::Int(0));
+        let memory = Memory::of(&like.1, &[vector(dtype, a.to_vec()), vector(dtype, b.to_vec()), result]);
+        Operands { memory, dtype, count: a.len() }
+    }
+
+    /// What a kernel makes of the operands.
+    fn results(&mut self, kernel: &Compiled) -> Vec<f64> {
+        self.memory.clear(2);
+        run_blocks(&kernel.0, &self.memory);
+        let words = self.memory.words(2).iter();
+        let half = |bits: u64| f64::from(f32::from_bits(bits as u32));
+        let mut found: Vec<f64> = match self.dtype {
+            DType::F32 => words.flat_map(|&word| [half(word), half(word >> 32)]).collect(),
+            _ => words.map(|&word| f64::from_bits(word)).collect(),
+        };
+        found.truncate(self.count);
+        found
+    }
+}
+
+/// Distance in units of the last place of the format, f32 or f64, between a result and the exact value.
 pub(crate) fn ulps(dtype: DType, actual: f64, exact: f64) -> f64 {
-    let nearest = round_float(dtype, exact);
     if actual.is_nan() && exact.is_nan() || actual == exact {
         return 0.0;
     }
+    let nearest = if dtype == DType::F64 { exact } else { f64::from(exact as f32) };
     if nearest.is_infinite() || actual.is_infinite() || actual.is_nan() || exact.is_nan() {
         return if nearest == actual { 0.0 } else { f64::INFINITY };
     }
-    let (smallest, mantissa) = if dtype == DType::F64 { (-1022.0, 52) } else { (-126.0, 23) };
-    let exponent = exact.abs().log2().floor().max(smallest);
-    // In two steps: `powi` of an exponent below −1022 divides by infinity.
-    (actual - exact).abs() / (f64::powi(2.0, exponent as i32) * f64::powi(2.0, -mantissa))
+    let (smallest, mantissa) = if dtype == DType::F64 { (-1022, 52) } else { (-126, 23) };
+    let exponent = ((exact.to_bits() >> 52) & 0x7ff) as i64 - 1023;
+    let power = |exponent: i64| f64::from_bits(((exponent + 1023) as u64) << 52);
+    (actual - exact).abs() / (power(exponent.max(smallest)) * power(-mantissa))
 }
 
-/// Prints the largest error of a function and asserts its bound.
-fn report<Input: Copy + std::fmt::Debug>(
-    what: &str,
+/// The largest error of a function on a level of processors, the operands there, what was found and what is exact.
+#[derive(Clone, Copy, Default)]
+struct Worst {
+    ulps: f64,
+    operands: (f64, f64),
+    found: f64,
+    exact: f64,
+}
+
+/// A function of one or two numbers (the second is ignored) with its bound.
+struct Function {
+    name: &'static str,
+    exact: Box<dyn Fn(f64, f64) -> f64>,
     bound: f64,
-    dtype: DType,
-    cases: impl Iterator<Item = (f64, f64, Input)>,
-) {
-    let mut worst: (f64, Option<(f64, f64, Input)>) = (0.0, None);
-    for (found, exact, input) in cases {
-        let error = ulps(dtype, found, exact);
-        if error > worst.0 {
-            worst = (error, Some((found, exact, input)));
+    kernels: [Compiled; LEVELS.len()],
+}
+
+fn functions_of_one(dtype: DType) -> Vec<Function> {
+    let function = |&(op, f32, f64): &(UnaryOp, f64, f64)| {
+        let (exact, body) = (op.float(), format!("{} %a", op.name()));
+        let bound = if dtype == DType::F32 { f32 } else { f64 };
+        let kernels = LEVELS.map(|cpu| compiled(&body, dtype, cpu));
+        Function { name: op.name(), exact: Box::new(move |a, _| exact(a)), bound, kernels }
+    };
+    BOUNDS.iter().map(function).collect()
+}
+
+fn functions_of_two(dtype: DType) -> Vec<Function> {
+    let function = |&(op, f32, f64): &(BinaryOp, f64, f64)| {
+        let (exact, body) = (op.float(), format!("{} %a, %b", op.name()));
+        let bound = if dtype == DType::F32 { f32 } else { f64 };
+        let kernels = LEVELS.map(|cpu| compiled(&body, dtype, cpu));
+        Function { name: op.name(), exact: Box::new(exact), bound, kernels }
+    };
+    PAIR_BOUNDS.iter().map(function).collect()
+}
+
+/// Operands that are evaluated at a time: they stay in a processor's cache.
+const AT_A_TIME: usize = 1 << 14;
+
+/// Prints the largest errors of functions and asserts their bounds.
+fn check_bounds(dtype: DType, functions: &[Function], a: &[f64], b: &[f64]) {
+    let mut worst = vec![[Worst::default(); LEVELS.len()]; functions.len()];
+    for (a, b) in a.chunks(AT_A_TIME).zip(b.chunks(AT_A_TIME)) {
+        let mut operands = Operands::of(&functions[0].kernels[0], dtype, a, b);
+        for (function, worst) in functions.iter().zip(&mut worst) {
+            let exact: Vec<f64> = a.iter().zip(b).map(|(&a, &b)| (function.exact)(a, b)).collect();
+            for (kernel, worst) in function.kernels.iter().zip(worst) {
+                for (i, (found, &exact)) in operands.results(kernel).into_iter().zip(&exact).enumerate() {
+                    let ulps = ulps(dtype, found, exact);
+                    if ulps > worst.ulps {
+                        *worst = Worst { ulps, operands: (a[i], b[i]), found, exact };
+                    }
+                }
+            }
         }
     }
-    println!("{what}: {:.3} ulp at {:?}", worst.0, worst.1);
-    assert!(worst.0 <= bound, "{what} is off by {} ulp: (found, exact, input) = {:?}", worst.0, worst.1);
-}
-
-fn in_both_precisions(f32_inputs: &[f64], f64_inputs: &[f64]) {
-    for (dtype, inputs) in [(DType::F32, f32_inputs), (DType::F64, f64_inputs)] {
-        let x = vector(dtype, inputs.to_vec());
-        for &(op, f32_bound, f64_bound) in BOUNDS {
-            let bound = if dtype == DType::F32 { f32_bound } else { f64_bound };
-            for cpu in [CpuLevel::Host, CpuLevel::V2] {
-                let found = results(&format!("{} %a", op.name()), &x, &x, cpu);
-                let cases = found.iter().zip(inputs).map(|(&found, &x)| (found, op.float()(x), x));
-                report(&format!("{} of {dtype} on {}", op.name(), cpu.name()), bound, dtype, cases);
-            }
+    for (Function { name, bound, .. }, worst) in functions.iter().zip(worst) {
+        for (cpu, Worst { ulps, operands, found, exact }) in LEVELS.iter().zip(worst) {
+            let what = format!("{name} of {dtype} on {}", cpu.name());
+            println!("{what}: {ulps:.3} ulp at {operands:?}");
+            let at = format!("{operands:?} is {found:?}, not {exact:?}");
+            assert!(ulps <= *bound, "{what} is off by {ulps} ulp, more than {bound}: at {at}");
         }
     }
 }
@@ -117,7 +193,9 @@ fn functions_of_one_number_keep_their_bounds() {
             _ => 1.0 + (i as f64 - 200_000.0) / 1e6,
         })
         .collect();
-    in_both_precisions(&f32_inputs, &f64_inputs);
+    for (dtype, inputs) in [(DType::F32, f32_inputs), (DType::F64, f64_inputs)] {
+        check_bounds(dtype, &functions_of_one(dtype), &inputs, &inputs);
+    }
 }
 
 /// Random bit patterns; and pairs whose power is finite, with the base anywhere and near 1.
@@ -151,16 +229,7 @@ fn functions_of_two_numbers_keep_their_bounds() {
             pairs.push((base, round_float(dtype, exponent)));
         }
         let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-        let (a, b) = (vector(dtype, a), vector(dtype, b));
-        for &(op, f32_bound, f64_bound) in PAIR_BOUNDS {
-            let bound = if dtype == DType::F32 { f32_bound } else { f64_bound };
-            for cpu in [CpuLevel::Host, CpuLevel::V2] {
-                let found = results(&format!("{} %a, %b", op.name()), &a, &b, cpu);
-                let cases =
-                    found.iter().zip(&pairs).map(|(&found, &(a, b))| (found, op.float()(a, b), (a, b)));
-                report(&format!("{} of {dtype} on {}", op.name(), cpu.name()), bound, dtype, cases);
-            }
-        }
+        check_bounds(dtype, &functions_of_two(dtype), &a, &b);
     }
 }
 
@@ -189,25 +258,20 @@ fn check_edge(what: &str, dtype: DType, found: f64, exact: f64, bound: f64) {
 fn functions_are_right_at_the_edges() {
     for dtype in [DType::F32, DType::F64] {
         let inputs = edges(dtype);
-        let x = vector(dtype, inputs.clone());
-        let pairs: Vec<(f64, f64)> =
-            inputs.iter().flat_map(|&a| inputs.iter().map(move |&b| (a, b))).collect();
-        let (a, b): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
-        let (a, b) = (vector(dtype, a), vector(dtype, b));
-        for cpu in [CpuLevel::Host, CpuLevel::V2] {
-            for &(op, _, bound) in BOUNDS {
-                let found = results(&format!("{} %a", op.name()), &x, &x, cpu);
-                for (&found, &x) in found.iter().zip(&inputs) {
-                    let what = format!("{}({x:?}) of {dtype} on {}", op.name(), cpu.name());
-                    check_edge(&what, dtype, found, op.float()(x), bound);
-                }
-            }
-            for &(op, _, bound) in PAIR_BOUNDS {
-                let found = results(&format!("{} %a, %b", op.name()), &a, &b, cpu);
-                for (&found, &(a, b)) in found.iter().zip(&pairs) {
-                    let what = format!("{}({a:?}, {b:?}) of {dtype} on {}", op.name(), cpu.name());
-                    check_edge(&what, dtype, found, op.float()(a, b), bound);
-                }
+        let pairs = inputs.iter().flat_map(|&a| inputs.iter().map(move |&b| (a, b)));
+        let (a, b): (Vec<f64>, Vec<f64>) = pairs.unzip();
+        check_edges(dtype, &functions_of_one(dtype), &inputs, &inputs);
+        check_edges(dtype, &functions_of_two(dtype), &a, &b);
+    }
+}
+
+fn check_edges(dtype: DType, functions: &[Function], a: &[f64], b: &[f64]) {
+    let mut operands = Operands::of(&functions[0].kernels[0], dtype, a, b);
+    for Function { name, exact, bound, kernels } in functions {
+        for (kernel, cpu) in kernels.iter().zip(LEVELS) {
+            for ((found, &a), &b) in operands.results(kernel).into_iter().zip(a).zip(b) {
+                let what = format!("{name} at {:?} of {dtype} on {}", (a, b), cpu.name());
+                check_edge(&what, dtype, found, exact(a, b), *bound);
             }
         }
     }

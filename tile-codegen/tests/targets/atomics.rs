@@ -5,15 +5,22 @@ use crate::support::{close, instance, run_native, run_simt, sample};
 use tile_codegen::{Code, Options, compile};
 use tile_ir::{Array, DType, TargetDesc, interp};
 
-/// A kernel whose blocks all operate on the elements of `c`: lanes 0, 3, 6, 1, …, of which one is outside.
-fn kernel(ty: DType, op: &str) -> String {
-    let result = if op.starts_with("store") { "" } else { "%old = " };
-    let ty_of = if result.is_empty() { String::new() } else { format!(" : tile<8 x {ty}>") };
-    let kept = if result.is_empty() { "%v" } else { "%old" };
+/// A kernel whose blocks all operate on the elements of `c`, another one for every operation: lanes 0, 3, 6, 1, …, of
+/// which one is outside. What operation `i` gives goes to `y_i`.
+fn kernel(ty: DType, ops: &[&str]) -> String {
+    let (mut parameters, mut body) = (format!("%x: tensor<m x {ty}>"), String::new());
+    for (i, op) in ops.iter().enumerate() {
+        parameters += &format!(", %c{i}: mut tensor<n x {ty}>, %y{i}: mut tensor<m x {ty}>");
+        let op = op.replace("%c[", &format!("%c{i}["));
+        body += &format!("  %vy{i} = partition %y{i} [8] : mut partition<m x {ty}, [8]>\n");
+        body += &match op.starts_with("store") {
+            true => format!("  atomic {op}\n  store %vy{i}, %v\n"),
+            false => format!("  %old{i} = atomic {op} : tile<8 x {ty}>\n  store %vy{i}, %old{i}\n"),
+        };
+    }
     format!(
-        "kernel @k(%c: mut tensor<n x {ty}>, %x: tensor<m x {ty}>, %y: mut tensor<m x {ty}>) {{
+        "kernel @k({parameters}) {{
   %vx = partition %x [8] : partition<m x {ty}, [8]>
-  %vy = partition %y [8] : mut partition<m x {ty}, [8]>
   %b = block_id axis 0 : index
   %i = iota 0 : tile<8 x i32>
   %3 = constant 3 : i32
@@ -25,9 +32,7 @@ fn kernel(ty: DType, op: &str) -> String {
   %mask = ne %i, %threes : tile<8 x bool>
   %v = load %vx[%b] : tile<8 x {ty}>
   %w = add %v, %v : tile<8 x {ty}>
-  {result}atomic {op}{ty_of}
-  store %vy, {kept}
-}}
+{body}}}
 "
     )
 }
@@ -66,37 +71,42 @@ const TAKES_HALVES: [&str; 3] = [
     "add relaxed system %c[%at], %v",
 ];
 
-fn cases() -> Vec<String> {
+/// Every format with the operations that it takes.
+fn cases() -> Vec<(DType, Vec<&'static str>)> {
     let integers = [DType::I32, DType::U32, DType::I64, DType::U64];
     let floats = [DType::F32, DType::F64];
-    let all = integers.into_iter().chain(floats).flat_map(|ty| TAKES_ANY.map(|op| kernel(ty, op)));
     let narrow = [DType::I8, DType::U8, DType::I16, DType::U16, DType::F8E4M3FN, DType::F8E5M2];
     let halves = [DType::F16, DType::BF16];
-    let numbers = narrow.into_iter().chain(halves).flat_map(|ty| TAKES_NUMBERS.map(|op| kernel(ty, op)));
-    all.chain(integers.into_iter().flat_map(|ty| TAKES_INTEGERS.map(|op| kernel(ty, op))))
-        .chain(numbers)
-        .chain(halves.into_iter().flat_map(|ty| TAKES_HALVES.map(|op| kernel(ty, op))))
-        .collect()
+    let formats = |formats: &[DType], ops: &[&[&'static str]]| {
+        formats.iter().map(|&ty| (ty, ops.concat())).collect::<Vec<_>>()
+    };
+    [
+        formats(&integers, &[&TAKES_ANY, &TAKES_INTEGERS]),
+        formats(&floats, &[&TAKES_ANY]),
+        formats(&narrow, &[&TAKES_NUMBERS]),
+        formats(&halves, &[&TAKES_NUMBERS, &TAKES_HALVES]),
+    ]
+    .concat()
 }
 
 #[test]
 fn every_operation_agrees_with_the_evaluator() {
-    for source in cases() {
-        let instance = instance(&source, &[]);
-        let dtype = instance.ty(instance.params()[0]).elem().known().unwrap();
+    for (dtype, ops) in cases() {
         // What is ordered within a block alone is for one block.
-        let elements = if source.contains(" block %c") { 8 } else { 40 };
-        let arguments: Vec<Array> = [7, elements, elements]
-            .into_iter()
-            .enumerate()
-            .map(|(seed, n)| sample(dtype, &[n], seed))
-            .collect();
-        let mut expected = arguments.clone();
-        interp::run(&instance, &mut expected).unwrap();
-        let simt = |threads| run_simt(&instance, &arguments, threads);
-        for found in [run_native(&instance, &arguments, &Options::default()), simt(None), simt(Some(4))] {
-            for (found, expected) in found.iter().zip(&expected) {
-                close(found, expected, 0.0, &source);
+        let (one, many) = ops.into_iter().partition::<Vec<_>, _>(|op| op.contains(" block %c"));
+        for (ops, elements) in [(one, 8), (many, 40)].iter().filter(|(ops, _)| !ops.is_empty()) {
+            let instance = instance(&kernel(dtype, ops), &[]);
+            let operand = sample(dtype, &[*elements], 1);
+            let results = ops.iter().flat_map(|_| [sample(dtype, &[7], 0), sample(dtype, &[*elements], 2)]);
+            let arguments: Vec<Array> = [operand].into_iter().chain(results).collect();
+            let mut expected = arguments.clone();
+            interp::run(&instance, &mut expected).unwrap();
+            let simt = |threads| run_simt(&instance, &arguments, threads);
+            let native = run_native(&instance, &arguments, &Options::default());
+            for found in [native, simt(None), simt(Some(4))] {
+                for (i, (found, expected)) in found.iter().zip(&expected).enumerate().skip(1) {
+                    close(found, expected, 0.0, &format!("`{}` of {dtype}", ops[(i - 1) / 2]));
+                }
             }
         }
     }
@@ -104,13 +114,13 @@ fn every_operation_agrees_with_the_evaluator() {
 
 #[test]
 fn every_operation_compiles_for_every_gpu() {
-    for source in cases() {
-        gpu::check(&instance(&source, &[]));
+    for (dtype, ops) in cases() {
+        gpu::check(&instance(&kernel(dtype, &ops), &[]));
     }
 }
 
 fn ptx(op: &str) -> String {
-    let instance = instance(&kernel(DType::U32, op), &[]);
+    let instance = instance(&kernel(DType::U32, &[op]), &[]);
     let artifact = compile(&instance, TargetDesc::named("sm_90a").unwrap(), &Options::default()).unwrap();
     match artifact.code {
         Code::Ptx(text) => text,
@@ -135,8 +145,8 @@ fn orders_are_fences_and_scopes_are_kept() {
 
 #[test]
 fn unused_results_keep_the_operation() {
-    let source =
-        kernel(DType::I32, "add relaxed device %c[%at], %v").replace("store %vy, %old", "store %vy, %v");
+    let source = kernel(DType::I32, &["add relaxed device %c[%at], %v"]);
+    let source = source.replace("store %vy0, %old0", "store %vy0, %v");
     let instance = instance(&source, &[]);
     let optimized = tile_ir::passes::optimize(instance.clone());
     assert!(optimized.to_string().contains("atomic add"), "{optimized:?}");

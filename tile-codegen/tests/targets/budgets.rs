@@ -8,9 +8,19 @@ use tile_ir::{Array, Binding, DType, Instance, interp, specialize};
 
 const KERNELS: &str = include_str!("../../examples/budgets/kernels.rs");
 
-/// A kernel of the file, with these parameters.
+/// A kernel whose machine code is recorded, with these parameters.
 pub(crate) fn instance(name: &str, format: Option<DType>, constants: &[(&str, usize)]) -> Instance {
-    let items = syn::parse_file(KERNELS).unwrap().items;
+    instance_in(KERNELS, name, format, constants)
+}
+
+/// A kernel of a file's text, with these parameters.
+pub(crate) fn instance_in(
+    file: &str,
+    name: &str,
+    format: Option<DType>,
+    constants: &[(&str, usize)],
+) -> Instance {
+    let items = syn::parse_file(file).unwrap().items;
     let functions = items.into_iter().filter_map(|item| match item {
         syn::Item::Fn(function) => Some(function),
         _ => None,

@@ -5,6 +5,7 @@ use crate::pipelines::ATTENTION;
 use crate::support::{Memory, close, instance, sample};
 use tile_codegen::simt::{self, Mode, Timing};
 use tile_codegen::{Options, compile};
+use tile_ir::array::{Elements, round_float};
 use tile_ir::gpu::schedule;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp, passes};
 
@@ -202,7 +203,12 @@ fn factors_in_tf32() {
     for (a, b) in [("mk", "kn"), ("mk", "nk"), ("km", "kn")] {
         let factors = Factors { a, b, ..singles };
         let source = in_tf32(&matmul(factors, [64, 64, 32], None));
-        check(&source, &arguments(factors, [68, 72, 100]), BOTH, 1e-5);
+        // Cut off instead of rounded, these numbers would be smaller by more than the sums may be off.
+        let ragged = arguments(factors, [68, 72, 100]).map(|array| {
+            let numbers = (0..array.len()).map(|i| round_float(DType::F32, array.get_f64(i) * 1.0007));
+            Array::new(DType::F32, array.shape().to_vec(), Elements::Float(numbers.collect()))
+        });
+        check(&source, &ragged, BOTH, 1e-5);
         let artifact =
             compile(&instance(&source, &[]), TargetDesc::named("sm_80").unwrap(), &Options::default());
         let text = String::from_utf8(artifact.unwrap().code.bytes().to_vec()).unwrap();

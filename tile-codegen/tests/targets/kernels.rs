@@ -30,8 +30,13 @@ pub(crate) fn matmul(operand: &str, accumulator: &str) -> String {
     )
 }
 
-fn zero(dtype: &str) -> &'static str {
-    if dtype.contains('f') { "0.0" } else { "0" }
+/// The constant 0 of a format.
+pub(crate) fn zero(dtype: &str) -> &'static str {
+    match dtype {
+        "bool" => "false",
+        dtype if dtype.contains('f') => "0.0",
+        _ => "0",
+    }
 }
 
 /// Row softmax: each block holds `B` rows of at most `W` columns.
@@ -68,7 +73,7 @@ pub(crate) fn elementwise(dtype: &str, result: &str, body: &str) -> String {
   store_masked %vy, %r
 }}
 ",
-        pad = if dtype == "bool" { "false" } else { zero(dtype) },
+        pad = zero(dtype),
     )
 }
 

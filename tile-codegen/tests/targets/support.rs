@@ -54,16 +54,27 @@ impl Memory {
         Memory { arguments: memory, slots, blocks: bound.blocks() as u64, bound }
     }
 
+    /// What the kernel left of an argument.
+    pub(crate) fn words(&self, argument: usize) -> &[u64] {
+        let (before, rest) = self.arguments[argument].split_at(GUARD.len());
+        let (words, after) = rest.split_at(rest.len() - GUARD.len());
+        assert!(before == GUARD && after == GUARD, "the kernel wrote outside its arguments");
+        words
+    }
+
+    /// Forgets what a kernel left of an argument.
+    pub(crate) fn clear(&mut self, argument: usize) {
+        let last = self.arguments[argument].len() - GUARD.len();
+        self.arguments[argument][GUARD.len()..last].fill(u64::MAX);
+    }
+
     /// What the kernel left, as arrays like these.
     pub(crate) fn arrays(&self, like: &[Array]) -> Vec<Array> {
-        let read = |(array, words): (&Array, &Vec<u64>)| {
-            let (before, rest) = words.split_at(GUARD.len());
-            let (words, after) = rest.split_at(rest.len() - GUARD.len());
-            assert!(before == GUARD && after == GUARD, "the kernel wrote outside its arguments");
-            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let read = |(argument, array): (usize, &Array)| {
+            let bytes: Vec<u8> = self.words(argument).iter().flat_map(|word| word.to_le_bytes()).collect();
             Array::from_bytes(array.dtype(), array.shape(), &bytes[..array.len() * array.dtype().bytes()])
         };
-        like.iter().zip(&self.arguments).map(read).collect()
+        like.iter().enumerate().map(read).collect()
     }
 }
 
@@ -101,6 +112,13 @@ pub(crate) fn compile_simt(instance: &Instance, target: &TargetDesc, mut threads
     }
 }
 
+/// The variant that a launch on a target takes.
+pub(crate) fn taken(instance: &Instance, target: &TargetDesc, bound: &Bound) -> Instance {
+    let (abi, variants) = (KernelAbi::of(instance), Variant::of_family(target.family).iter());
+    let mut fitting = variants.filter(|variant| variant.fits(instance, &abi, bound));
+    fitting.find_map(|variant| variant.of(instance)).unwrap_or_else(|| instance.clone())
+}
+
 /// The arguments after running every block as this GPU would, in blocks of `threads` threads if given; of the variant
 /// that a launch takes.
 pub(crate) fn run_simt_as(
@@ -109,13 +127,9 @@ pub(crate) fn run_simt_as(
     arguments: &[Array],
     threads: Option<u32>,
 ) -> Vec<Array> {
-    let target = TargetDesc::named(target).unwrap();
-    let memory = Memory::of(instance, arguments);
-    let abi = KernelAbi::of(instance);
-    let fitting = Variant::of_family(target.family).iter();
-    let mut fitting = fitting.filter(|variant| variant.fits(instance, &abi, &memory.bound));
-    let variant = fitting.find_map(|variant| variant.of(instance));
-    let kernel = compile_simt(variant.as_ref().unwrap_or(instance), target, threads);
+    let (memory, target) = (Memory::of(instance, arguments), TargetDesc::named(target).unwrap());
+    let taken = taken(instance, target, &memory.bound);
+    let kernel = compile_simt(&taken, target, threads);
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
     let result = unsafe { kernel.run(&memory.slots, memory.blocks) };
     result.unwrap_or_else(|error| panic!("{error} ({threads:?} threads) in {}", instance.name));

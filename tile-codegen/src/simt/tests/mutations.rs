@@ -74,10 +74,10 @@ kernel @attention(%k: tensor<t x 64 x bf16>, %v: tensor<t x 96 x bf16>, %o: mut 
 }
 ";
 
-/// Instructions without which the pipeline is wrong. What `fence.mbarrier_init` orders for other blocks of a cluster and
-/// for copies the executor takes for ordered.
-const NEEDED: [&str; 12] = [
+/// Instructions without which the pipeline is wrong.
+const NEEDED: [&str; 13] = [
     "llvm.nvvm.mbarrier.init",
+    "llvm.nvvm.fence.mbarrier_init.release.cluster",
     "llvm.nvvm.mbarrier.arrive.scope",
     "llvm.nvvm.mbarrier.arrive.expect.tx",
     "llvm.nvvm.mbarrier.try.wait.parity",

@@ -188,6 +188,33 @@ fn fails(body: &str, width: u32, is_expected: impl Fn(&Problem) -> bool) {
 }
 
 #[test]
+fn new_mbarriers_are_shown_to_copies() {
+    let issue = format!("{}{}", expect(1024), copy_in(0, 0));
+    let second = issue.replace("%s =", "%s2 =");
+    // Thread 1 copies; thread 0 makes the mbarrier, and `before` and `after` stand around the barrier.
+    let body = |before: &str, after: &str| {
+        let other = format!("{}  %other = icmp eq i32 %tid, 1\n", start());
+        let copy = leader("copy", &second).replace("%zero", "%other");
+        let init = leader("init", &format!("{INIT}{before}"));
+        format!("{other}{init}{BARRIER}{after}{copy}{WAIT}{READ}")
+    };
+    for timing in BOTH {
+        let mut arrays = [aligned(&words(ROWS * COLUMNS / 2, 6)), aligned(&[0; ROWS * COLUMNS / 2])];
+        run(&body(FENCE, ""), &mut arrays, &map(0, 64, Swizzle::None), timing)
+            .unwrap_or_else(|fault| panic!("{fault}"));
+    }
+    let misuse = |words: &'static str| move |problem: &Problem| matches!(problem, Problem::Misuse(what) if what.contains(words));
+    fails(&body("", ""), 64, misuse("no `fence.mbarrier_init`"));
+    // The fence of thread 0 is behind the barrier, so thread 1 needn't see what it does.
+    fails(&body("", &leader("late", FENCE)), 64, misuse("the fence of thread 0 isn't ordered"));
+    // Nor does a fence order what another thread made.
+    let of_other = leader("late", FENCE).replace("%zero", "%other");
+    fails(&body("", &of_other), 64, misuse("no `fence.mbarrier_init`"));
+    let without_barrier = body(FENCE, "").replacen(BARRIER, "", 1);
+    fails(&without_barrier, 64, misuse("with no barrier between them"));
+}
+
+#[test]
 fn loads_that_are_wrong() {
     let right = format!("{}{READ}", load(64, 0, 0));
     let misuse = |problem: &Problem| matches!(problem, Problem::Misuse(_));

@@ -1,15 +1,17 @@
 //! Every op that has numbers, on every format that it accepts, against NumPy's numbers: evaluator, native code, and
-//! simulated threads. `tests/golden/ops.py` wrote them; [`coverage`] says what must be there.
+//! simulated threads. `tests/golden/ops.py` wrote them; [`coverage`] says what must be there. Cases of a kind are compiled
+//! together.
 
 mod coverage;
 
 use crate::accuracy::{BOUNDS, PAIR_BOUNDS};
-use crate::kernels::{elementwise, reduction};
+use crate::kernels::zero;
+use crate::several::{self, Part, tile};
 use crate::support::{instance, run_native, run_simt};
 use coverage::{Covered, covered_by};
 use serde_json::Value;
 use tile_codegen::Options;
-use tile_ir::ops::{BinaryOp, Literal, Predicate, ReduceOp};
+use tile_ir::ops::{BinaryOp, Literal, Predicate};
 use tile_ir::{Array, DType, Instance, interp};
 
 const CASES: &str = include_str!("../../../../tests/golden/ops_golden.jsonl");
@@ -28,17 +30,18 @@ fn array(dtype: DType, shape: &[usize], bits: &Value) -> Array {
     Array::from_bytes(dtype, shape, &bytes)
 }
 
-/// What the evaluator, the native code and simulated threads make of the arguments.
-fn runs(instance: &Instance, arguments: &[Array]) -> [Vec<Array>; 3] {
+fn evaluate(instance: &Instance, arguments: &[Array]) -> Vec<Array> {
     let mut evaluated = arguments.to_vec();
     interp::run(instance, &mut evaluated).unwrap();
-    let native = run_native(instance, arguments, &Options::default());
-    [evaluated, native, run_simt(instance, arguments, Some(4))]
+    evaluated
 }
 
-/// What they make of the last argument.
-fn results(instance: &Instance, arguments: &[Array]) -> [Array; 3] {
-    runs(instance, arguments).map(|mut arguments| arguments.pop().expect("the result is an argument"))
+fn native(instance: &Instance, arguments: &[Array]) -> Vec<Array> {
+    run_native(instance, arguments, &Options::default())
+}
+
+fn threads(instance: &Instance, arguments: &[Array]) -> Vec<Array> {
+    run_simt(instance, arguments, Some(4))
 }
 
 /// The distance of neighbours at a number of a format.
@@ -73,178 +76,245 @@ fn bound(op: &str, dtype: DType) -> f64 {
     })
 }
 
-fn leaf(case: &Value, a: &Array, b: &Array) -> (String, DType) {
-    let (op, dtype, result) = (case["op"].as_str().unwrap(), format(&case["dtype"]), format(&case["result"]));
-    let pair = BinaryOp::from_name(op).is_some() || Predicate::from_name(op).is_some();
-    let operands = if op == "mul_add" {
-        "%a, %b, %a"
-    } else if pair {
-        "%a, %b"
-    } else {
-        "%a"
-    };
-    let source = elementwise(dtype.name(), result.name(), &format!("{op} {operands}"));
-    let instance = instance(&source, &[("B", 64)]);
-    let zeros = Array::full(result, &[a.len()], Literal::Int(0));
-    let expected = array(result, &[case["expected"].as_array().unwrap().len()], &case["expected"]);
-    let places: Vec<usize> = match &case["at"] {
-        Value::Null => (0..a.len()).collect(),
-        at => numbers(at).iter().map(|&place| place as usize).collect(),
-    };
-    let what = format!("{op} of {dtype} to {result}");
-    for found in results(&instance, &[a.clone(), b.clone(), zeros]) {
-        same(&found, &expected, &places, bound(op, dtype), &what);
-    }
-    let converts = op.contains("cast");
-    (if converts { format!("{op} to {result}") } else { op.to_owned() }, dtype)
+/// A leaf op on the inputs of its format, and what it must give.
+struct Leaf {
+    op: String,
+    result: DType,
+    expected: Array,
+    /// The elements whose results are expected.
+    places: Vec<usize>,
 }
 
-fn reduced(case: &Value) {
-    let (op, dtype) =
-        (ReduceOp::from_name(case["reduce"].as_str().unwrap()).unwrap(), format(&case["dtype"]));
-    let shape: Vec<usize> = numbers(&case["shape"]).iter().map(|&extent| extent as usize).collect();
-    let axis = case["axis"].as_u64().unwrap() as usize;
-    let mut result = shape.clone();
-    result[axis] = 1;
-    let instance = instance(&reduction(dtype, op, &shape, axis), &[]);
-    let arguments = [array(dtype, &shape, &case["a"]), Array::full(dtype, &result, Literal::Int(0))];
-    let expected = array(dtype, &result, &case["expected"]);
-    let places: Vec<usize> = (0..expected.len()).collect();
-    for found in results(&instance, &arguments) {
-        // −0 and 0 are sums of the same numbers in different orders.
-        let units = if dtype.is_float() { f64::MIN_POSITIVE } else { 0.0 };
-        same(&found, &expected, &places, units, &format!("{} of {dtype} along {axis}", op.name()));
+impl Leaf {
+    fn of(case: &Value, inputs: usize) -> Leaf {
+        let result = format(&case["result"]);
+        let expected = array(result, &[case["expected"].as_array().unwrap().len()], &case["expected"]);
+        let places = match &case["at"] {
+            Value::Null => (0..inputs).collect(),
+            at => numbers(at).iter().map(|&place| place as usize).collect(),
+        };
+        Leaf { op: case["op"].as_str().unwrap().to_owned(), result, expected, places }
+    }
+
+    fn operands(&self) -> &'static str {
+        let pair = BinaryOp::from_name(&self.op).is_some() || Predicate::from_name(&self.op).is_some();
+        match self.op.as_str() {
+            "mul_add" => "%a, %b, %a",
+            _ if pair => "%a, %b",
+            _ => "%a",
+        }
+    }
+
+    fn covers(&self, dtype: DType) -> (String, DType) {
+        let converts = self.op.contains("cast");
+        (if converts { format!("{} to {}", self.op, self.result) } else { self.op.clone() }, dtype)
     }
 }
 
-fn multiplied(case: &Value) {
-    let [left, right, total] = [0, 1, 2].map(|i| format(&case["mma"][i]));
-    let [m, k, n] = [0, 1, 2].map(|i| case["shape"][i].as_u64().unwrap() as usize);
-    let (a, b, c) = (
-        array(left, &[m, k], &case["a"]),
-        array(right, &[k, n], &case["b"]),
-        array(total, &[m, n], &case["c"]),
-    );
-    let zero = |dtype: DType| if dtype.is_float() { "0.0" } else { "0" };
-    let source = format!(
-        "kernel @product(%a: tensor<{m} x {k} x {left}>, %b: tensor<{k} x {n} x {right}>, %c: mut tensor<{m} x {n} x {total}>) {{
-  %va = partition %a [{m}, {k}] : partition<{m} x {k} x {left}, [{m}, {k}]>
-  %vb = partition %b [{k}, {n}] : partition<{k} x {n} x {right}, [{k}, {n}]>
-  %vc = partition %c [{m}, {n}] : mut partition<{m} x {n} x {total}, [{m}, {n}]>
-  %i, %j = block_index %vc : index, index
-  %za = constant {} : {left}
-  %zb = constant {} : {right}
-  %zc = constant {} : {total}
-  %ta = load_masked %va[%i, %j] pad %za : tile<{m} x {k} x {left}>
-  %tb = load_masked %vb[%i, %j] pad %zb : tile<{k} x {n} x {right}>
-  %tc = load_masked %vc pad %zc : tile<{m} x {n} x {total}>
-  %r = mma %ta, %tb, %tc : tile<{m} x {n} x {total}>
-  store_masked %vc, %r
-}}
+/// One kernel of ops on the same two tensors. The elements per block are a parameter.
+fn leaves_kernel(dtype: DType, leaves: &[Leaf]) -> String {
+    let mut parameters = format!("%x: tensor<n x {dtype}>, %w: tensor<n x {dtype}>");
+    let mut body = String::new();
+    for (i, leaf) in leaves.iter().enumerate() {
+        let (op, operands, result) = (&leaf.op, leaf.operands(), leaf.result);
+        parameters += &format!(", %y{i}: mut tensor<n x {result}>");
+        body += &format!(
+            "  %v{i} = partition %y{i} [B] : mut partition<n x {result}, [B]>
+  %r{i} = {op} {operands} : tile<B x {result}>
+  store_masked %v{i}, %r{i}
+"
+        );
+    }
+    format!(
+        "kernel @leaves<B>({parameters}) {{
+  %vx = partition %x [B] : partition<n x {dtype}, [B]>
+  %vw = partition %w [B] : partition<n x {dtype}, [B]>
+  %i = block_id axis 0 : index
+  %pad = constant {pad} : {dtype}
+  %a = load_masked %vx[%i] pad %pad : tile<B x {dtype}>
+  %b = load_masked %vw[%i] pad %pad : tile<B x {dtype}>
+{body}}}
 ",
-        zero(left),
-        zero(right),
-        zero(total),
-    );
-    let expected = array(total, &[m, n], &case["expected"]);
-    let places: Vec<usize> = (0..expected.len()).collect();
-    for found in results(&instance(&source, &[]), &[a, b, c]) {
-        let units = if total.is_float() { f64::MIN_POSITIVE } else { 0.0 };
-        same(&found, &expected, &places, units, &format!("{left} · {right} + {total}"));
+        pad = zero(dtype.name()),
+    )
+}
+
+/// Leaf ops in one kernel: 64 elements per block on a CPU, where loops have full vectors and a rest; eight for four
+/// simulated threads, so that each has two.
+fn check_leaves(dtype: DType, a: &Array, b: &Array, leaves: &[Leaf]) {
+    let source = leaves_kernel(dtype, leaves);
+    let results = leaves.iter().map(|leaf| Array::full(leaf.result, &[a.len()], Literal::Int(0)));
+    let arguments: Vec<Array> = [a.clone(), b.clone()].into_iter().chain(results).collect();
+    let [wide, narrow] = [64, 8].map(|elements| instance(&source, &[("B", elements)]));
+    for found in [evaluate(&wide, &arguments), native(&wide, &arguments), threads(&narrow, &arguments)] {
+        for (leaf, found) in leaves.iter().zip(&found[2..]) {
+            let what = format!("{} of {dtype} to {}", leaf.op, leaf.result);
+            same(found, &leaf.expected, &leaf.places, bound(&leaf.op, dtype), &what);
+        }
     }
 }
 
-/// A whole tile of each input, some ops, and the tiles `%r`, `%s` stored. Gives the ops.
-fn program(case: &Value) -> Covered {
-    let tiles = |key: &str| -> Vec<Array> {
-        let list = case[key].as_array().unwrap().iter();
-        list.map(|tile| {
-            let shape: Vec<usize> = numbers(&tile["shape"]).iter().map(|&extent| extent as usize).collect();
-            array(format(&tile["dtype"]), &shape, &tile["bits"])
-        })
-        .collect()
+/// Ops on whole tiles, and the results.
+struct Program {
+    part: Part,
+    inputs: Vec<Array>,
+    outputs: Vec<Array>,
+    what: String,
+}
+
+impl Program {
+    fn new(inputs: Vec<Array>, lines: Vec<String>, outputs: Vec<Array>) -> Program {
+        let whole = |array: &Array| (array.dtype(), array.shape().to_vec());
+        let what = format!("{lines:?} of {:?}", inputs.iter().map(whole).collect::<Vec<_>>());
+        let part = Part {
+            inputs: inputs.iter().map(whole).collect(),
+            lines,
+            outputs: outputs.iter().map(whole).collect(),
+        };
+        Program { part, inputs, outputs, what }
+    }
+
+    fn reduction(case: &Value) -> Program {
+        let (op, dtype) = (case["reduce"].as_str().unwrap(), format(&case["dtype"]));
+        let shape: Vec<usize> = numbers(&case["shape"]).iter().map(|&extent| extent as usize).collect();
+        let axis = case["axis"].as_u64().unwrap() as usize;
+        let mut result = shape.clone();
+        result[axis] = 1;
+        let line = format!("%r = reduce {op} %a axis {axis} : {}", tile(dtype, &result));
+        let (input, output) = (array(dtype, &shape, &case["a"]), array(dtype, &result, &case["expected"]));
+        Program::new(vec![input], vec![line], vec![output])
+    }
+
+    fn product(case: &Value) -> Program {
+        let [left, right, total] = [0, 1, 2].map(|i| format(&case["mma"][i]));
+        let [m, k, n] = [0, 1, 2].map(|i| case["shape"][i].as_u64().unwrap() as usize);
+        let inputs = vec![
+            array(left, &[m, k], &case["a"]),
+            array(right, &[k, n], &case["b"]),
+            array(total, &[m, n], &case["c"]),
+        ];
+        let line = format!("%r = mma %a, %b, %c : {}", tile(total, &[m, n]));
+        Program::new(inputs, vec![line], vec![array(total, &[m, n], &case["expected"])])
+    }
+
+    fn lines(case: &Value) -> Program {
+        let tiles = |key: &str| -> Vec<Array> {
+            let list = case[key].as_array().unwrap().iter();
+            list.map(|tile| {
+                let shape = numbers(&tile["shape"]).iter().map(|&extent| extent as usize).collect::<Vec<_>>();
+                array(format(&tile["dtype"]), &shape, &tile["bits"])
+            })
+            .collect()
+        };
+        let lines = case["ir"].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned());
+        Program::new(tiles("inputs"), lines.collect(), tiles("outputs"))
+    }
+
+    /// The ops, each with the formats that make a difference.
+    fn covers(&self) -> Covered {
+        let mut covered = covered_by(&instance(&several::kernel(std::slice::from_ref(&self.part)), &[]));
+        if let ([(left, _), (right, _), (total, _)], true) =
+            (&self.part.inputs[..], self.part.lines[0].starts_with("%r = mma "))
+        {
+            covered.insert((format!("mma {right} {total}"), *left));
+        }
+        covered
+    }
+
+    /// The axes of its outputs, which the grid has too.
+    fn axes(&self) -> usize {
+        self.outputs[0].shape().len()
+    }
+}
+
+/// Programs in one kernel.
+fn check_programs(programs: &[Program]) {
+    let parts: Vec<Part> = programs.iter().map(|program| program.part.clone()).collect();
+    let instance = instance(&several::kernel(&parts), &[]);
+    let blank = |like: &Array| Array::full(like.dtype(), like.shape(), Literal::Int(0));
+    let tensors =
+        |program: &Program| program.inputs.iter().cloned().chain(program.outputs.iter().map(blank)).collect();
+    let arguments: Vec<Array> = programs.iter().flat_map::<Vec<Array>, _>(tensors).collect();
+    for found in
+        [evaluate(&instance, &arguments), native(&instance, &arguments), threads(&instance, &arguments)]
+    {
+        let mut found = found.iter();
+        for program in programs {
+            let found: Vec<&Array> = found.by_ref().take(program.part.tensors()).collect();
+            for (found, expected) in found[program.inputs.len()..].iter().zip(&program.outputs) {
+                let places: Vec<usize> = (0..expected.len()).collect();
+                // −0 and 0 are equal elements of a sort, and sums of the same numbers in different orders.
+                let units = if found.dtype().is_float() { f64::MIN_POSITIVE } else { 0.0 };
+                same(found, expected, &places, units, &program.what);
+            }
+        }
+    }
+}
+
+/// Leaf ops in one kernel.
+const LEAVES: usize = 12;
+
+/// Programs in one kernel.
+const PROGRAMS: usize = 8;
+
+/// The ops on numbers of one format, and their operands.
+struct Leaves {
+    dtype: DType,
+    a: Array,
+    b: Array,
+    ops: Vec<Leaf>,
+}
+
+fn all_leaves(cases: &[Value]) -> Vec<Leaves> {
+    let of_format = |inputs: &Value| {
+        let dtype = format(&inputs["inputs"]);
+        let shape = [inputs["a"].as_array().unwrap().len()];
+        let [a, b] = ["a", "b"].map(|operand| array(dtype, &shape, &inputs[operand]));
+        let ops = cases.iter().filter(|case| case["op"].is_string() && format(&case["dtype"]) == dtype);
+        Leaves { dtype, a, b, ops: ops.map(|case| Leaf::of(case, shape[0])).collect() }
     };
-    let (inputs, outputs) = (tiles("inputs"), tiles("outputs"));
-    let mut source = String::from("kernel @program(");
-    let all = inputs.iter().zip(["", "", ""]).chain(outputs.iter().zip(["mut ", "mut "])).enumerate();
-    let parameters: Vec<String> = all
-        .map(|(i, (array, mutable))| format!("%t{i}: {mutable}tensor<{}{}>", extents(array), array.dtype()))
-        .collect();
-    source += &format!("{}) {{\n  %zero = constant 0 : index\n", parameters.join(", "));
-    for (i, (input, name)) in inputs.iter().zip(["a", "b", "c"]).enumerate() {
-        let (shape, ty) = (input.shape(), format!("{}{}", extents(input), input.dtype()));
-        let pad = if input.dtype().is_float() { "0.0" } else { "0" };
-        let pad = if input.dtype() == DType::Bool { "false" } else { pad };
-        let index = vec!["%zero"; shape.len()].join(", ");
-        source += &format!("  %v{i} = partition %t{i} {shape:?} : partition<{ty}, {shape:?}>\n");
-        source += &format!("  %p{i} = constant {pad} : {}\n", input.dtype());
-        source += &format!("  %{name} = load_masked %v{i}[{index}] pad %p{i} : tile<{ty}>\n");
-    }
-    for line in case["ir"].as_array().unwrap() {
-        source += &format!("  {}\n", line.as_str().unwrap());
-    }
-    for (i, (output, name)) in outputs.iter().zip(["r", "s"]).enumerate() {
-        let (i, shape) = (inputs.len() + i, output.shape());
-        let ty = format!("{}{}", extents(output), output.dtype());
-        source += &format!("  %v{i} = partition %t{i} {shape:?} : mut partition<{ty}, {shape:?}>\n");
-        source += &format!("  store_masked %v{i}, %{name}\n");
-    }
-    source += "}\n";
-    let instance = instance(&source, &[]);
-    let blank = outputs.iter().map(|like| Array::full(like.dtype(), like.shape(), Literal::Int(0)));
-    let arguments: Vec<Array> = inputs.iter().cloned().chain(blank).collect();
-    for found in runs(&instance, &arguments) {
-        for (found, expected) in found[inputs.len()..].iter().zip(&outputs) {
-            let places: Vec<usize> = (0..expected.len()).collect();
-            // −0 and 0 are equal elements of a sort and equal sums.
-            let units = if found.dtype().is_float() { f64::MIN_POSITIVE } else { 0.0 };
-            same(found, expected, &places, units, &source);
-        }
-    }
-    covered_by(&instance)
+    cases.iter().filter(|case| case["inputs"].is_string()).map(of_format).collect()
 }
 
-fn extents(array: &Array) -> String {
-    array.shape().iter().map(|extent| format!("{extent} x ")).collect()
+fn all_programs(cases: &[Value]) -> Vec<Program> {
+    let programs = cases.iter().filter_map(|case| match case {
+        case if case["ir"].is_array() => Some(Program::lines(case)),
+        case if case["reduce"].is_string() => Some(Program::reduction(case)),
+        case if case["mma"].is_array() => Some(Program::product(case)),
+        _ => None,
+    });
+    programs.collect()
 }
 
-/// Every case checked, and what they cover.
-fn check(cases: impl Iterator<Item = Value>) -> Covered {
-    let mut inputs: Vec<(DType, Array, Array)> = Vec::new();
-    let mut covered = Covered::new();
-    for case in cases {
-        if let Value::String(_) = case["inputs"] {
-            let dtype = format(&case["inputs"]);
-            let shape = [case["a"].as_array().unwrap().len()];
-            inputs.push((dtype, array(dtype, &shape, &case["a"]), array(dtype, &shape, &case["b"])));
-        } else if let Value::String(op) = &case["reduce"] {
-            reduced(&case);
-            covered.insert((format!("reduce {op}"), format(&case["dtype"])));
-        } else if case["ir"].is_array() {
-            covered.extend(program(&case));
-        } else if case["mma"].is_array() {
-            multiplied(&case);
-            let [left, right, total] = [0, 1, 2].map(|i| format(&case["mma"][i]));
-            covered.insert((format!("mma {right} {total}"), left));
-        } else {
-            let dtype = format(&case["dtype"]);
-            let (_, a, b) = inputs.iter().find(|(of, ..)| *of == dtype).expect("inputs come first");
-            covered.insert(leaf(&case, a, b));
-        }
-    }
-    covered
+fn cases() -> Vec<Value> {
+    CASES.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
-fn every_op_agrees_with_numpy() {
-    let cases: Vec<Value> = CASES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let (programs, others) = cases.into_iter().partition::<Vec<_>, _>(|case| case["ir"].is_array());
-    let covered = std::thread::scope(|scope| {
-        let programs = scope.spawn(|| check(programs.into_iter()));
-        let mut covered = check(others.into_iter());
-        covered.extend(programs.join().unwrap());
-        covered
-    });
+fn leaf_ops_agree_with_numpy() {
+    for Leaves { dtype, a, b, ops } in all_leaves(&cases()) {
+        ops.chunks(LEAVES).for_each(|leaves| check_leaves(dtype, &a, &b, leaves));
+    }
+}
+
+#[test]
+fn programs_agree_with_numpy() {
+    let mut programs = all_programs(&cases());
+    programs.sort_by_key(Program::axes);
+    for alike in programs.chunk_by(|a, b| a.axes() == b.axes()) {
+        alike.chunks(PROGRAMS).for_each(check_programs);
+    }
+}
+
+#[test]
+fn every_op_has_a_case() {
+    let cases = cases();
+    let (leaves, programs) = (all_leaves(&cases), all_programs(&cases));
+    let ops: usize = leaves.iter().map(|of_format| of_format.ops.len()).sum();
+    assert_eq!(leaves.len() + ops + programs.len(), cases.len(), "a case of another kind");
+    let leaves =
+        leaves.iter().flat_map(|of_format| of_format.ops.iter().map(|op| op.covers(of_format.dtype)));
+    let covered: Covered = leaves.chain(programs.iter().flat_map(Program::covers)).collect();
     let missing: Vec<_> = coverage::required().difference(&covered).cloned().collect();
     assert_eq!(missing, [], "no golden case");
 }
