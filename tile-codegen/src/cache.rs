@@ -78,7 +78,8 @@ impl Cache {
 /// Everything that the code depends on.
 fn key(instance: &Instance, target: &TargetDesc, options: &Options) -> String {
     let host = if options.cpu == crate::CpuLevel::Host { crate::llvm::host_name() } else { String::new() };
-    format!("{MAGIC} {}\n{target} {options:?} {host}\n{}", compiler_version(), text::print(instance))
+    let compiler = format!("{} {}", compiler_version(), env!("TILE_CODEGEN_SOURCES"));
+    format!("{MAGIC} {compiler}\n{target} {options:?} {host}\n{}", text::print(instance))
 }
 
 /// FNV-1a, 64 bits: it finds damage, not malice.

@@ -67,8 +67,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (mut left, mut right) = (self.factor(a), self.factor(b));
         let depths: BTreeSet<u64> =
             rows.starts.iter().filter_map(|(start, _)| start.last().copied()).collect();
-        let is_staged = [&left, &right].iter().any(|factor| matches!(factor, Factor::Staged(_)));
-        self.dialect.prefer(self.ir, is_staged);
         // One slice along K after the other, so that few parts of the factors are at hand at a time.
         let mut steps = Vec::new();
         for k in depths {
@@ -92,7 +90,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             steps.push(Step { reads: left.reads() + right.reads() - read_before, products });
         }
         self.dialect.read_a_step_ahead(self.ir, &steps);
-        self.dialect.prefer_no_more(self.ir, is_staged);
         self.set_sums(result, sums);
     }
 

@@ -214,11 +214,3 @@ fn masked_tiles_are_bounded_without_branches() {
         );
     }
 }
-
-#[test]
-fn waves_that_multiply_go_first() {
-    for (target, expected) in [("gfx90a", 2), ("gfx942", 2), ("gfx950", 2), ("gfx1100", 0), ("gfx1201", 0)] {
-        let product = Instructions::of(&matmul("bf16"), &[("BM", 64), ("BN", 64), ("BK", 32)], target);
-        assert_eq!(product.count(&["s_setprio"]), expected, "{target}");
-    }
-}

@@ -148,6 +148,23 @@ const fn shape(m: u32, n: u32, k: u32) -> MatrixShape {
     MatrixShape { m, n, k }
 }
 
+/// An instruction as its manual has it.
+const fn of_manual(
+    intrinsic: &'static str,
+    (factor, sum): (DType, DType),
+    shape: MatrixShape,
+    fragments: Fragments,
+    passing: Passing,
+) -> MatrixInstruction {
+    let trailing = match (fragments, passing) {
+        (Fragments::Mfma, _) => Trailing::Modifiers,
+        (Fragments::Wmma(_), Passing::SignedWords) => Trailing::NoClamp,
+        _ => Trailing::Nothing,
+    };
+    let (exchanged, by_sums) = (false, false);
+    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing, exchanged, by_sums }
+}
+
 const fn warp_mma(
     intrinsic: &'static str,
     factor: DType,
@@ -155,76 +172,29 @@ const fn warp_mma(
     k: u32,
     passing: Passing,
 ) -> MatrixInstruction {
-    let (shape, fragments, trailing) = (shape(16, 8, k), Fragments::MmaSync, Trailing::Nothing);
-    MatrixInstruction {
-        intrinsic,
-        factor,
-        sum,
-        shape,
-        fragments,
-        passing,
-        trailing,
-        exchanged: false,
-        by_sums: false,
-    }
+    of_manual(intrinsic, (factor, sum), shape(16, 8, k), Fragments::MmaSync, passing)
 }
 
 const fn warpgroup_mma(formats: &'static str, factor: DType, sum: DType, k: u32) -> MatrixInstruction {
-    let (shape, fragments) = (shape(64, 8, k), Fragments::Wgmma);
-    let (passing, trailing) = (Passing::Words, Trailing::Nothing);
-    MatrixInstruction {
-        intrinsic: formats,
-        factor,
-        sum,
-        shape,
-        fragments,
-        passing,
-        trailing,
-        exchanged: false,
-        by_sums: false,
-    }
+    of_manual(formats, (factor, sum), shape(64, 8, k), Fragments::Wgmma, Passing::Words)
 }
 
 const fn matrix_fma(
     intrinsic: &'static str,
-    (factor, sum): (DType, DType),
+    formats: (DType, DType),
     shape: MatrixShape,
     passing: Passing,
 ) -> MatrixInstruction {
-    let (fragments, trailing) = (Fragments::Mfma, Trailing::Modifiers);
-    MatrixInstruction {
-        intrinsic,
-        factor,
-        sum,
-        shape,
-        fragments,
-        passing,
-        trailing,
-        exchanged: false,
-        by_sums: false,
-    }
+    of_manual(intrinsic, formats, shape, Fragments::Mfma, passing)
 }
 
 const fn wave_mma(
     generation: WmmaGeneration,
     intrinsic: &'static str,
-    (factor, sum): (DType, DType),
+    formats: (DType, DType),
     passing: Passing,
 ) -> MatrixInstruction {
-    let trailing =
-        if matches!(passing, Passing::SignedWords) { Trailing::NoClamp } else { Trailing::Nothing };
-    let (shape, fragments) = (shape(16, 16, 16), Fragments::Wmma(generation));
-    MatrixInstruction {
-        intrinsic,
-        factor,
-        sum,
-        shape,
-        fragments,
-        passing,
-        trailing,
-        exchanged: false,
-        by_sums: false,
-    }
+    of_manual(intrinsic, formats, shape(16, 16, 16), Fragments::Wmma(generation), passing)
 }
 
 use DType::{BF16, F8E4M3FN, F8E5M2, F16, F32, I8, I32, U8};

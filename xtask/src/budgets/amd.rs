@@ -101,9 +101,6 @@ pub(super) const COLUMNS: &[Column<Measured>] = &[
     Column::new("branches", "conditional branches: `s_cbranch`", Wanted::Few, |m| {
         m.code.starting(&["s_cbranch"])
     }),
-    Column::new("priorities", "changes of a wave's priority: `s_setprio`", Wanted::Any, |m| {
-        m.code.count(|name| name == "s_setprio")
-    }),
     Column::new(
         "scratch_",
         "loads from and stores to scratch memory; those of gfx90a are `buffer_` instructions and count there",
@@ -195,7 +192,6 @@ mod tests {
             "s_barrier_signal",
             "s_barrier_wait",
             "s_cbranch_execz",
-            "s_setprio",
             "scratch_load_dword",
             "s_endpgm",
         ];
@@ -204,7 +200,7 @@ mod tests {
         let counts: Vec<(&str, u64)> =
             COLUMNS.iter().map(|column| (column.head, (column.of)(&measured))).skip(8).collect();
         let expected = [
-            ("code", 24),
+            ("code", 23),
             ("MFMA", 2),
             ("load 128", 2),
             ("load <", 1),
@@ -217,7 +213,6 @@ mod tests {
             ("lanes", 3),
             ("barriers", 2),
             ("branches", 1),
-            ("priorities", 1),
             ("scratch_", 1),
         ];
         assert_eq!(counts, expected);
