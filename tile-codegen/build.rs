@@ -1,5 +1,9 @@
 //! Tells the crate what its sources are: artifacts on disk are of one compiler, not of one version of it.
 
+#[path = "src/checksum.rs"]
+mod checksum;
+
+use checksum::checksum;
 use std::io::Result;
 use std::path::{Path, PathBuf};
 
@@ -14,12 +18,12 @@ fn main() -> Result<()> {
         collect(folder, &mut files)?;
     }
     files.sort();
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut sources = Vec::new();
     for file in files {
-        let name = file.to_string_lossy().into_owned().into_bytes();
-        hash = name.into_iter().chain(std::fs::read(&file)?).fold(hash, fnv1a);
+        sources.extend(file.to_string_lossy().bytes());
+        sources.extend(std::fs::read(&file)?);
     }
-    println!("cargo:rustc-env=TILE_CODEGEN_SOURCES={hash:016x}");
+    println!("cargo:rustc-env=TILE_CODEGEN_SOURCES={:016x}", checksum(sources));
     Ok(())
 }
 
@@ -34,9 +38,4 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// A step of the hash FNV-1a.
-fn fnv1a(hash: u64, byte: u8) -> u64 {
-    (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
 }

@@ -5,6 +5,7 @@
 //! written beside their place and renamed, so readers and writers of several processes see whole files only.
 
 use crate::artifact::{Artifact, Code};
+use crate::checksum::checksum;
 use crate::{Error, Options, compile, compiler_version};
 use std::fs;
 use std::io;
@@ -64,7 +65,7 @@ impl Cache {
     }
 
     fn path(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{:016x}.tile", checksum(key.as_bytes())))
+        self.folder.join(format!("{:016x}.tile", checksum(key.bytes())))
     }
 
     fn write(&self, path: &Path, key: &str, artifact: &Artifact) -> io::Result<()> {
@@ -80,13 +81,6 @@ fn key(instance: &Instance, target: &TargetDesc, options: &Options) -> String {
     let host = if options.cpu == crate::CpuLevel::Host { crate::llvm::host_name() } else { String::new() };
     let compiler = format!("{} {}", compiler_version(), env!("TILE_CODEGEN_SOURCES"));
     format!("{MAGIC} {compiler}\n{target} {options:?} {host}\n{}", text::print(instance))
-}
-
-/// FNV-1a, 64 bits: it finds damage, not malice.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 fn encode(key: &str, artifact: &Artifact) -> Vec<u8> {
@@ -108,7 +102,7 @@ fn encode(key: &str, artifact: &Artifact) -> Vec<u8> {
     for map in artifact.tensor_maps.iter().map(ToString::to_string) {
         add_field(&mut bytes, map.as_bytes());
     }
-    let sum = checksum(&bytes);
+    let sum = checksum(bytes.iter().copied());
     bytes.extend(sum.to_le_bytes());
     bytes
 }
@@ -126,7 +120,7 @@ fn read(path: &Path, key: &str) -> Result<Option<Artifact>, String> {
         Err(error) => return Err(error.to_string()),
     };
     let (body, sum) = bytes.split_last_chunk::<8>().ok_or("it is too short")?;
-    if checksum(body) != u64::from_le_bytes(*sum) {
+    if checksum(body.iter().copied()) != u64::from_le_bytes(*sum) {
         return Err("its checksum is wrong".to_owned());
     }
     decode(body, key)

@@ -10,6 +10,7 @@
 pub mod artifact;
 pub mod build;
 pub mod cache;
+mod checksum;
 mod cpu;
 mod emit;
 mod error;

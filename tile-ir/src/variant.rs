@@ -74,8 +74,25 @@ impl Variant {
         is_own.then(|| instance.clone().rewrite(self.name(), demand))
     }
 
-    /// Whether the sizes of a launch of the instance whose interface this is meet its demands.
-    pub fn fits(self, instance: &Instance, abi: &KernelAbi, bound: &Bound) -> bool {
+    /// Those of a family whose demands the sizes of a launch meet, those that rely on more first; the last one demands
+    /// nothing. `abi` is the instance's interface.
+    pub fn fitting<'i>(
+        family: Family,
+        instance: &'i Instance,
+        abi: &'i KernelAbi,
+        bound: &'i Bound,
+    ) -> impl Iterator<Item = Variant> + use<'i> {
+        let variants = Variant::of_family(family).iter().copied();
+        variants.filter(move |variant| variant.fits(instance, abi, bound))
+    }
+
+    /// The first of these variants that has code of its own, and that.
+    pub fn first_of(variants: impl Iterator<Item = Variant>, instance: &Instance) -> (Variant, Instance) {
+        let mut own = variants.filter_map(|variant| Some((variant, variant.of(instance)?)));
+        own.next().unwrap_or_else(|| (Variant::General, instance.clone()))
+    }
+
+    fn fits(self, instance: &Instance, abi: &KernelAbi, bound: &Bound) -> bool {
         let alignments = self.alignments(abi);
         let mut values = abi.sizes.iter().zip(&bound.sizes);
         let is_aligned = |(name, value): (&String, &u64)| {
@@ -107,7 +124,10 @@ impl Variant {
     /// What the tiles that are read and written with a mask must reach over at most, where sizes decide that.
     fn reaches(self, kernel: &Kernel) -> Vec<Condition> {
         let mut demands: Vec<Condition> = Vec::new();
-        for op in kernel.walk().into_iter().filter(|_| self.is_near()) {
+        if !self.is_near() {
+            return demands;
+        }
+        for op in kernel.walk() {
             let data = kernel.op(op);
             if !matches!(data.op, Op::LoadMasked | Op::StoreMasked) {
                 continue;
@@ -179,8 +199,7 @@ mod tests {
         let abi = KernelAbi::of(&instance);
         let fits = |m, n, k| {
             let bound = abi.bind(&[&[m, n], &[k], &[m, n]]).unwrap();
-            let variants = Variant::of_family(Family::Nvptx).iter();
-            *variants.into_iter().find(|variant| variant.fits(&instance, &abi, &bound)).unwrap()
+            Variant::fitting(Family::Nvptx, &instance, &abi, &bound).next().unwrap()
         };
         assert_eq!(fits(3, 48, 16), Variant::Aligned);
         assert_eq!(fits(3, 48, 0), Variant::Aligned);
@@ -229,8 +248,7 @@ mod tests {
         let abi = KernelAbi::of(&instance);
         let taken = |m: usize, n: usize| {
             let bound = abi.bind(&[&[m, n], &[n], &[m, n]]).unwrap();
-            let mut variants = Variant::of_family(Family::Amdgpu).iter();
-            *variants.find(|variant| variant.fits(&instance, &abi, &bound)).unwrap()
+            Variant::fitting(Family::Amdgpu, &instance, &abi, &bound).next().unwrap()
         };
         // Four rows and eight elements: 16·n + 32 bytes.
         assert_eq!(taken(1 << 10, (1 << 27) - 4), Variant::AlignedNear);

@@ -120,8 +120,7 @@ impl Prepared {
     /// PTX for a GPU, for a launch of these sizes.
     pub(crate) fn ptx(&self, kernel: &KernelDef, bound: &Bound, context: &cuda::Context) -> Result<PtxCode> {
         let mut known = self.ptx.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut variants = Variant::of_family(Family::Nvptx).iter().copied();
-        let variant = variants.find(|variant| variant.fits(&self.instance, &self.abi, bound));
+        let variant = Variant::fitting(Family::Nvptx, &self.instance, &self.abi, bound).next();
         let variant = variant.unwrap_or(Variant::General);
         let key = (format!("cuda:{}", context.ordinal()), variant);
         if let Some(code) = known.get(&key) {

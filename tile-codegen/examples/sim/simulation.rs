@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tile_codegen::simt::{self, Counters, Mode, Timing};
 use tile_ir::abi::{Argument, Bound, KernelAbi};
 use tile_ir::log::{Event, Site, sites};
-use tile_ir::{Array, Instance, TargetDesc, Variant, interp};
+use tile_ir::{Array, Instance, Variant, interp};
 
 /// What a run has shown. Costs are added up per op.
 pub(crate) struct Report {
@@ -50,7 +50,8 @@ pub(crate) fn run(instance: &Instance, options: &Options) -> Result<Report, Stri
     let events = interp::run_logged(instance, &mut expected).map_err(|error| error.to_string())?;
     let evaluator = start.elapsed();
     let bound = bind(&abi, &found)?;
-    let (variant, code) = taken(instance, options.target, &abi, &bound);
+    let fitting = Variant::fitting(options.target.family, instance, &abi, &bound);
+    let (variant, code) = Variant::first_of(fitting, instance);
     let start = Instant::now();
     let kernel = simt::compile(&code, options.target, None).map_err(|error| error.to_string())?;
     let compilation = start.elapsed();
@@ -75,14 +76,6 @@ fn bind(abi: &KernelAbi, arguments: &[Array]) -> Result<Bound, String> {
     let tensors = tensors.filter(|(argument, _)| matches!(argument, Argument::Tensor { .. }));
     let shapes: Vec<&[usize]> = tensors.map(|(_, array)| array.shape()).collect();
     abi.bind(&shapes).map_err(|error| error.to_string())
-}
-
-/// The variant that a launch takes.
-fn taken(instance: &Instance, target: &TargetDesc, abi: &KernelAbi, bound: &Bound) -> (Variant, Instance) {
-    let variants = Variant::of_family(target.family).iter().copied();
-    let fitting = variants.filter(|variant| variant.fits(instance, abi, bound));
-    let mut codes = fitting.filter_map(|variant| Some((variant, variant.of(instance)?)));
-    codes.next().unwrap_or_else(|| (Variant::General, instance.clone()))
 }
 
 /// `gemm(T=bf16, BM=128) of kernels.rs on sm_90a, aligned, m = 256, n = 256`.

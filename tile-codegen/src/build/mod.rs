@@ -201,9 +201,9 @@ impl Output<'_> {
         write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
         write(&folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())?;
         for target in targets.iter().filter(|target| target.family != Family::Cpu) {
-            let first = Variant::of_family(target.family).iter().find_map(|variant| variant.of(instance));
-            let first = first.map_or_else(|| optimized.clone(), passes::optimize);
-            let scheduled = crate::gpu::scheduled(&first, target);
+            let variants = Variant::of_family(target.family).iter().copied();
+            let (_, first) = Variant::first_of(variants, instance);
+            let scheduled = crate::gpu::scheduled(&passes::optimize(first), target);
             let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
             write(&path, gpu::print(&scheduled).as_bytes())?;
             self.warnings.extend(scheduled.remarks().iter().map(|remark| match remark.loc.is_known() {

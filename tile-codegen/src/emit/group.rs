@@ -3,7 +3,7 @@
 //! Elements of fewer than 32 bits are packed into words: LLVM would split a vector of them into single accesses.
 
 use super::{Ir, Value, fold};
-use inkwell::types::{BasicType, BasicTypeEnum};
+use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
 use tile_ir::DType;
 
@@ -27,7 +27,9 @@ impl<'c> Ir<'c> {
         let stored = match storage {
             _ if count == 1 => vec![self.load(storage, address)],
             BasicTypeEnum::IntType(ty) if ty.get_bit_width() < WORD => {
-                self.load_packed((address, alignment), ty.get_bit_width(), count as u32)
+                let words = self.words_type((count * dtype.bytes() as u64) as u32);
+                let words = self.load_at(words, address, alignment);
+                self.split_words(words, ty.get_bit_width(), count as u32)
             }
             storage => self.elements(
                 self.load_at(self.vector_type(storage, count as u32), address, alignment),
@@ -79,8 +81,7 @@ impl<'c> Ir<'c> {
         let storage = self.storage_type(dtype);
         let stored = match storage {
             BasicTypeEnum::IntType(ty) if ty.get_bit_width() < WORD => {
-                let words = self.parts(words, (count * ty.get_bit_width()).div_ceil(WORD));
-                self.split_words(words, ty.get_bit_width())
+                self.split_words(words, ty.get_bit_width(), count)
             }
             _ if count == 1 => vec![self.reinterpret(words, storage)],
             _ => self.elements(self.reinterpret(words, self.vector_type(storage, count)), count),
@@ -224,28 +225,8 @@ impl<'c> Ir<'c> {
         values.iter().enumerate().fold(ty.get_poison(), insert)
     }
 
-    /// Small integers, read as words of up to 32 bits.
-    fn load_packed(
-        &self,
-        (address, alignment): (PointerValue<'c>, Option<u32>),
-        bits: u32,
-        count: u32,
-    ) -> Vec<Value<'c>> {
-        let all = bits * count;
-        let words = if all <= WORD {
-            vec![self.load_at(self.int_type(all).as_basic_type_enum(), address, alignment)]
-        } else {
-            let count = all / WORD;
-            self.elements(
-                self.load_at(self.vector_type(self.int_type(WORD).into(), count), address, alignment),
-                count,
-            )
-        };
-        self.split_words(words, bits)
-    }
-
-    /// The integers of so many bits in words.
-    fn split_words(&self, words: Vec<Value<'c>>, bits: u32) -> Vec<Value<'c>> {
+    /// The integers of so many bits, fewer than a word has, in a value of [`Self::words_type`].
+    fn split_words(&self, words: Value<'c>, bits: u32, count: u32) -> Vec<Value<'c>> {
         let parts = |word: Value<'c>| {
             let word = word.into_int_value();
             let width = word.get_type().get_bit_width();
@@ -255,6 +236,7 @@ impl<'c> Ir<'c> {
             };
             (0..width / bits).map(part).collect::<Vec<_>>()
         };
+        let words = self.parts(words, (count * bits).div_ceil(WORD));
         words.into_iter().flat_map(parts).collect()
     }
 

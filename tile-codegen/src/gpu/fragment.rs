@@ -36,6 +36,12 @@ impl<'c> Fragment<'c> {
         }
     }
 
+    /// Groups of so many of the slots: the first one, and the values.
+    pub(super) fn groups(&self, slots: u64, width: u64) -> impl Iterator<Item = (u64, Vec<Value<'c>>)> {
+        let group = move |first: u64| (first, (first..first + width).map(|slot| self.get(slot)).collect());
+        (0..slots).step_by(width as usize).map(group)
+    }
+
     /// The values of all slots.
     pub(super) fn values(&self, slots: u64) -> Vec<Value<'c>> {
         (0..slots).map(|slot| self.get(slot)).collect()
@@ -88,13 +94,10 @@ impl<'c> Emitter<'_, 'c> {
         let (result, narrow) = (data.results[0], after.results[0]);
         let slots: Vec<u64> = (0..self.slots(result)).collect();
         let operands: Vec<_> = data.operands.iter().map(|&value| self.tile(value)).collect();
-        let value = |&slot: &u64| {
-            let values: Vec<_> = operands.iter().map(|fragment| fragment.get(slot)).collect();
-            self.leaf(data, &values)
-        };
         let (mut wide, mut narrowed) = (Vec::new(), Vec::new());
         for pair in slots.chunks(2) {
-            let pair: Vec<Value<'c>> = pair.iter().map(value).collect();
+            let pair: Vec<Value<'c>> =
+                pair.iter().map(|&slot| self.leaf_of_slot(data, &operands, slot)).collect();
             narrowed.extend(self.ir.round_all(&pair, self.dtype(narrow)));
             wide.extend(pair);
         }

@@ -119,8 +119,7 @@ impl<'c> Emitter<'_, 'c> {
         let store = |mask: Option<&Mask<'c>>| {
             let mut cursor = Cursor::default();
             let Group { width, aligned } = self.group(op, tile, mask.is_none());
-            for slot in (0..mapping.slots()).step_by(width as usize) {
-                let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
+            for (slot, values) in fragment.groups(mapping.slots(), width) {
                 let (pointer, inside) = self.locate(&window, &mapping, &mut cursor, slot, mask);
                 let write = || ir.store_group_at(pointer, window.dtype, &values, aligned);
                 self.where_it_holds(both(ir, inside, mapping.is_owner()), write);
@@ -129,8 +128,7 @@ impl<'c> Emitter<'_, 'c> {
         };
         let checked = |bounded: &Bounded<'_, 'c>| {
             let (mut offsets, width) = (Offsets::default(), self.group(op, tile, false).width);
-            for slot in (0..mapping.slots()).step_by(width as usize) {
-                let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
+            for (slot, values) in fragment.groups(mapping.slots(), width) {
                 bounded.store(ir, &mapping, &mut offsets, slot, &values);
             }
             Vec::new()

@@ -329,12 +329,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let fragment = match uniform {
             Some(operands) => Fragment::Uniform(self.leaf(data, &operands)),
             None if self.narrows(data) => self.narrowed(result, operands[0]),
-            None => self.map(result, |slot| {
-                let values: Vec<_> = operands.iter().map(|fragment| fragment.get(slot)).collect();
-                self.leaf(data, &values)
-            }),
+            None => self.map(result, |slot| self.leaf_of_slot(data, &operands, slot)),
         };
         self.set_tile(result, fragment);
+    }
+
+    /// An elementwise op on the elements of a slot.
+    pub(super) fn leaf_of_slot(&self, data: &OpData, operands: &[&Fragment<'c>], slot: u64) -> Value<'c> {
+        let values: Vec<_> = operands.iter().map(|fragment| fragment.get(slot)).collect();
+        self.leaf(data, &values)
     }
 
     /// An elementwise op on one element, or on scalars.

@@ -114,9 +114,8 @@ pub(crate) fn compile_simt(instance: &Instance, target: &TargetDesc, mut threads
 
 /// The variant that a launch on a target takes.
 pub(crate) fn taken(instance: &Instance, target: &TargetDesc, bound: &Bound) -> Instance {
-    let (abi, variants) = (KernelAbi::of(instance), Variant::of_family(target.family).iter());
-    let mut fitting = variants.filter(|variant| variant.fits(instance, &abi, bound));
-    fitting.find_map(|variant| variant.of(instance)).unwrap_or_else(|| instance.clone())
+    let abi = KernelAbi::of(instance);
+    Variant::first_of(Variant::fitting(target.family, instance, &abi, bound), instance).1
 }
 
 /// The arguments after running every block as this GPU would, in blocks of `threads` threads if given; of the variant

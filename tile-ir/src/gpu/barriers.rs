@@ -6,13 +6,12 @@
 //! nothing new is found. Threads also wait where one may read from memory what another one of the block wrote.
 
 use super::scratch::Scratch;
-use super::uses::definitions;
 use super::{Buffer, Parts};
 use crate::kernel::{OpData, OpId, RegionId, ValueId};
-use crate::ops::{Op, UnaryOp};
+use crate::ops::Op;
 use crate::types::Type;
 use crate::view::Source;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// The ops of a kernel before which the threads that hold tiles wait for each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +22,7 @@ pub(super) struct Barriers {
 impl Barriers {
     pub(super) fn of(parts: &Parts<'_>, scratch: &Scratch) -> Barriers {
         let kernel = parts.kernel();
-        let mut placing =
-            Placing { parts, scratch, definitions: definitions(kernel), barriers: Barriers::default() };
+        let mut placing = Placing { parts, scratch, barriers: Barriers::default() };
         let body = kernel.body();
         match parts.is_shared {
             true => drop(placing.turns(State::default(), |placing, state| placing.region(body, state))),
@@ -66,7 +64,6 @@ fn meet(some: &HashSet<Buffer>, others: &[Buffer]) -> bool {
 struct Placing<'p> {
     parts: &'p Parts<'p>,
     scratch: &'p Scratch,
-    definitions: HashMap<ValueId, OpId>,
     barriers: Barriers,
 }
 
@@ -100,7 +97,7 @@ impl Placing<'_> {
                 }
                 self.exchange(op, &mut state);
             }
-            Op::Mma => self.product(op, data, &mut state),
+            Op::Mma => self.product(op, &mut state),
             Op::ConvertLayout if self.parts.laid_out.staged.contains_key(&op) => {
                 let buffers = self.reserved(op, &mut state);
                 state.writes.extend(buffers);
@@ -184,31 +181,23 @@ impl Placing<'_> {
         if is_assertion { state.or(told) } else { told }
     }
 
-    fn product(&mut self, op: OpId, data: &OpData, state: &mut State) {
+    fn product(&mut self, op: OpId, state: &mut State) {
         if !self.parts.laid_out.products.contains_key(&op) {
             return self.exchange(op, state);
         }
-        let factors: Vec<Buffer> =
-            data.operands[..2].iter().flat_map(|&factor| self.staged(factor)).collect();
+        let factors = self.staged_for(op);
         if meet(&state.writes, &factors) || self.barriers.are_before(op) {
             self.wait(op, state);
         }
         state.reads.extend(factors);
     }
 
-    /// Where a factor lies in shared memory: in the buffer of its conversion, or of the loop that it is copied for.
-    fn staged(&self, factor: ValueId) -> Vec<Buffer> {
-        let Some(mut op) = self.definitions.get(&factor) else { return Vec::new() };
-        let data = self.parts.kernel().op(*op);
-        if data.op == Op::Unary(UnaryOp::RoundTf32) {
-            let Some(rounded) = self.definitions.get(&data.operands[0]) else { return Vec::new() };
-            op = rounded;
-        }
-        match self.parts.copies.loop_of(*op) {
-            Some(copied) => self.scratch.buffers(copied).to_vec(),
-            None if self.parts.laid_out.staged.contains_key(op) => self.scratch.buffers(*op).to_vec(),
-            None => Vec::new(),
-        }
+    /// Where the factors of a product lie in shared memory: in the buffers of their conversions, or of the loop that
+    /// they are copied for.
+    fn staged_for(&self, product: OpId) -> Vec<Buffer> {
+        let staged = self.parts.laid_out.staged.iter().filter(|&(_, &reader)| reader == product);
+        let holder = |&convert: &OpId| self.parts.copies.loop_of(convert).unwrap_or(convert);
+        staged.flat_map(|(convert, _)| self.scratch.buffers(holder(convert))).copied().collect()
     }
 
     /// Whether threads that hold copies of elements may read from memory what one of them writes there.

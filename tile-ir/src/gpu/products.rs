@@ -1,6 +1,5 @@
 //! Which matrix instruction does a product, and how the block's warps share it.
 
-use super::uses::definitions;
 use super::{Pipelines, Remark, Threads, dtype_of};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -29,13 +28,12 @@ pub(super) fn products(
 ) -> HashMap<OpId, Product> {
     let ops: Vec<OpId> = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma).collect();
     let by_rows = ops.iter().any(|&op| goes_on_by_rows(kernel, op));
-    let origins = Origins { kernel, definitions: definitions(kernel) };
     let product = |op| {
         let data = kernel.op(op);
         let product = match pipelines.factors(op) {
             Some(_) => Product::of_warpgroups(kernel, data, target, threads),
             None => Product::of(kernel, data, target, (threads, by_rows)).map(|product| {
-                if origins.are_sums(data.operands[0]) { product.with_depth_by_sums() } else { product }
+                if are_sums(kernel, data.operands[0]) { product.with_depth_by_sums() } else { product }
             }),
         };
         Some((op, product?))
@@ -63,34 +61,24 @@ fn goes_on_by_rows(kernel: &Kernel, product: OpId) -> bool {
     })
 }
 
-/// Where tiles come from.
-struct Origins<'k> {
-    kernel: &'k Kernel,
-    definitions: HashMap<ValueId, OpId>,
-}
-
-impl Origins<'_> {
-    /// Whether a tile is what became of a product, element by element.
-    fn are_sums(&self, tile: ValueId) -> bool {
-        let (mut left, mut seen) = (vec![tile], HashSet::new());
-        while let Some(tile) = left.pop() {
-            let Some(&op) = self.definitions.get(&tile).filter(|_| seen.insert(tile)) else { continue };
-            let data = self.kernel.op(op);
-            match &data.op {
-                Op::Mma => return true,
-                Op::If => {
-                    let result = data.results.iter().position(|&result| result == tile);
-                    let result = result.expect("a result of its op");
-                    let ends =
-                        data.regions.iter().filter_map(|&region| self.kernel.region(region).ops.last());
-                    left.extend(ends.map(|&end| self.kernel.op(end).operands[result]));
-                }
-                leaf if leaf.is_leaf() => left.extend(&data.operands),
-                _ => {}
+/// Whether a tile is what became of a product, element by element.
+fn are_sums(kernel: &Kernel, tile: ValueId) -> bool {
+    let (mut left, mut seen) = (vec![tile], HashSet::new());
+    while let Some(tile) = left.pop() {
+        let Some(data) = kernel.definition(tile).filter(|_| seen.insert(tile)) else { continue };
+        match &data.op {
+            Op::Mma => return true,
+            Op::If => {
+                let result = data.results.iter().position(|&result| result == tile);
+                let result = result.expect("a result of its op");
+                let ends = data.regions.iter().filter_map(|&region| kernel.region(region).ops.last());
+                left.extend(ends.map(|&end| kernel.op(end).operands[result]));
             }
+            leaf if leaf.is_leaf() => left.extend(&data.operands),
+            _ => {}
         }
-        false
     }
+    false
 }
 
 fn rank(kernel: &Kernel, tile: ValueId) -> usize {
