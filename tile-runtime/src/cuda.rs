@@ -163,28 +163,19 @@ impl Context {
         slice.map(|slice| Buffer { slice }).map_err(|error| self.allocation_error(bytes, &error))
     }
 
-    /// Copies host bytes to device memory of at least that size.
-    pub(crate) fn upload(&self, bytes: &[u8], buffer: &mut Buffer) -> Result<()> {
-        let result = self.stream.memcpy_htod(bytes, &mut buffer.slice);
-        result.map_err(|error| self.error("copying to the device", &error))
+    /// Copies host bytes to device memory, after all work enqueued before.
+    pub(crate) fn upload(&self, bytes: &[u8], address: u64) -> Result<()> {
+        self.synchronize(None)?;
+        let failed = |error: DriverError| self.error("copying to the device", &error);
+        // SAFETY: the context is current, bound by the wait; the memory is that of a tensor or a log, which is as large.
+        unsafe { result::memcpy_htod_sync(address, bytes) }.map_err(failed)
     }
 
     /// Copies device memory to the host, after all work enqueued before.
-    pub(crate) fn download(&self, buffer: &Buffer, bytes: &mut [u8]) -> Result<()> {
-        if bytes.is_empty() {
-            return Ok(());
-        }
+    pub(crate) fn download(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        self.synchronize(None)?;
         let failed = |error: DriverError| self.error("copying to the host", &error);
-        self.stream.memcpy_dtoh(&buffer.slice.slice(0..bytes.len()), bytes).map_err(failed)?;
-        self.stream.synchronize().map_err(failed)
-    }
-
-    /// [`Context::download`] from an address.
-    pub(crate) fn download_from(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
-        let failed = |error: DriverError| self.error("copying to the host", &error);
-        self.context.bind_to_thread().map_err(failed)?;
-        self.stream.synchronize().map_err(failed)?;
-        // SAFETY: the context is current; the memory is that of a tensor, whose maker vouches for it.
+        // SAFETY: the context is current, bound by the wait; the memory is that of a tensor or a log, which is as large.
         unsafe { result::memcpy_dtoh_sync(bytes, address) }.map_err(failed)
     }
 

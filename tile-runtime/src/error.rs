@@ -25,6 +25,34 @@ pub enum Error {
         /// The shape.
         shape: Vec<usize>,
     },
+    /// A movement operation that isn't possible without copying, or not at all.
+    #[error(transparent)]
+    Layout(#[from] tile_layout::LayoutError),
+    /// A view for writing that would have an element more than once.
+    #[error(
+        "elements of {view} share memory, or have none; only what has each element once can be written: make a tensor of \
+         its own with `to_dense`"
+    )]
+    SharedElements {
+        /// Where the elements would lie.
+        view: String,
+    },
+    /// A copy between tensors of different shapes.
+    #[error("a tensor of shape {target_shape:?} can't take the elements of one of shape {source_shape:?}")]
+    ShapeMismatch {
+        /// The shape of what is read.
+        source_shape: Vec<usize>,
+        /// The shape of what is written.
+        target_shape: Vec<usize>,
+    },
+    /// A sequence that isn't one.
+    #[error("a sequence {sequence}: {problem}")]
+    Sequence {
+        /// What was asked for.
+        sequence: String,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// No memory for a tensor or for scratch space.
     #[error("{device} has no {bytes} bytes of memory left")]
     OutOfMemory {

@@ -252,12 +252,11 @@ impl<'a> Launch<'a> {
         }
         let mut bytes = messages::to_bytes(&messages::empty(self.log_bytes));
         let mut log = context.zeroed(bytes.len())?;
-        context.upload(&bytes, &mut log)?;
-        // The log is filled and read on the device's own stream.
-        context.synchronize(None)?;
-        let time = launch(Some(context.address_mut(&mut log)))?;
+        let address = context.address_mut(&mut log);
+        context.upload(&bytes, address)?;
+        let time = launch(Some(address))?;
         context.synchronize(self.stream)?;
-        context.download(&log, &mut bytes)?;
+        context.download(address, &mut bytes)?;
         let words = messages::from_bytes(&bytes);
         messages::report(self.kernel.name, prepared.sites(), &bound.grid, &words, sink)?;
         Ok(time)

@@ -46,6 +46,13 @@ impl From<i32> for Length {
     }
 }
 
+impl From<usize> for Length {
+    fn from(length: usize) -> Length {
+        // No tensor is as long as what doesn't fit.
+        Length::Is(i64::try_from(length).unwrap_or(i64::MAX))
+    }
+}
+
 impl<L: Into<Length>> From<Option<L>> for Length {
     fn from(length: Option<L>) -> Length {
         length.map_or(Length::Keep, Into::into)

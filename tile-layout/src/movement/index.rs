@@ -80,35 +80,37 @@ impl Index {
     }
 }
 
-impl From<i64> for Index {
-    fn from(index: i64) -> Index {
-        Index::At(index)
-    }
+/// Numbers and ranges of every type that positions are counted in. A number that no axis reaches stays one.
+macro_rules! from_numbers {
+    ($($number:ty),*) => { $(
+        impl From<$number> for Index {
+            fn from(index: $number) -> Index {
+                Index::At(i64::try_from(index).unwrap_or(i64::MAX))
+            }
+        }
+
+        impl From<Range<$number>> for Index {
+            fn from(range: Range<$number>) -> Index {
+                let at = |bound: $number| i64::try_from(bound).unwrap_or(i64::MAX);
+                Index::slice(at(range.start), at(range.end), None)
+            }
+        }
+
+        impl From<RangeFrom<$number>> for Index {
+            fn from(range: RangeFrom<$number>) -> Index {
+                Index::slice(i64::try_from(range.start).unwrap_or(i64::MAX), None, None)
+            }
+        }
+
+        impl From<RangeTo<$number>> for Index {
+            fn from(range: RangeTo<$number>) -> Index {
+                Index::slice(None, i64::try_from(range.end).unwrap_or(i64::MAX), None)
+            }
+        }
+    )* };
 }
 
-impl From<i32> for Index {
-    fn from(index: i32) -> Index {
-        Index::At(index.into())
-    }
-}
-
-impl From<Range<i64>> for Index {
-    fn from(range: Range<i64>) -> Index {
-        Index::slice(range.start, range.end, None)
-    }
-}
-
-impl From<RangeFrom<i64>> for Index {
-    fn from(range: RangeFrom<i64>) -> Index {
-        Index::slice(range.start, None, None)
-    }
-}
-
-impl From<RangeTo<i64>> for Index {
-    fn from(range: RangeTo<i64>) -> Index {
-        Index::slice(None, range.end, None)
-    }
-}
+from_numbers!(i32, i64, usize);
 
 impl From<RangeFull> for Index {
     fn from(_: RangeFull) -> Index {

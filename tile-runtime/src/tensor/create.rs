@@ -1,0 +1,210 @@
+//! New tensors: constants, sequences, random numbers, and the elements of the host's collections.
+
+use super::Tensor;
+use super::transfer::allocated;
+use crate::device::Device;
+use crate::element::{Element, Float, Number};
+use crate::error::{Error, Result};
+use std::marker::PhantomData;
+use tile_ir::ops::philox::philox4x32;
+use tile_layout::element_count;
+
+impl<T: Element> Tensor<T> {
+    /// A tensor of zeros (`false` for `bool`).
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::OutOfMemory`] or [`Error::Driver`].
+    pub fn zeros(device: &Device, shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
+        let (memory, descriptor) = allocated::<T>(device, shape.as_ref())?;
+        Ok(Tensor { memory, descriptor, element: PhantomData })
+    }
+
+    /// A tensor with every element equal to `value`.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn full(device: &Device, shape: impl AsRef<[usize]>, value: T) -> Result<Tensor<T>> {
+        let mut tensor = Tensor::zeros(device, shape)?;
+        tensor.fill(value)?;
+        Ok(tensor)
+    }
+
+    /// A tensor with the elements of a slice, in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::ElementCount`] if the slice doesn't fill the shape; as [`Tensor::zeros`] else.
+    pub fn from_slice(device: &Device, elements: &[T], shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
+        let shape = shape.as_ref();
+        let expected = element_count(shape).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
+        if elements.len() != expected {
+            return Err(Error::ElementCount { shape: shape.to_vec(), expected, given: elements.len() });
+        }
+        let mut tensor = Tensor::zeros(device, shape)?;
+        tensor.copy_from_slice(elements)?;
+        Ok(tensor)
+    }
+
+    /// A tensor with the elements of a vector, in row-major order.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_slice`].
+    pub fn from_vec(device: &Device, elements: Vec<T>, shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
+        Tensor::from_slice(device, &elements, shape)
+    }
+
+    /// A vector of what an iterator gives.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let squares = Tensor::from_iter(&Device::cpu(), (1..=4).map(|i| i * i))?;
+    /// assert_eq!(squares.into_shape([2, 2])?.to_host()?.to_string(), "[[ 1,  4],\n [ 9, 16]]");
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn from_iter(device: &Device, elements: impl IntoIterator<Item = T>) -> Result<Tensor<T>> {
+        let elements: Vec<T> = elements.into_iter().collect();
+        let count = elements.len();
+        Tensor::from_vec(device, elements, [count])
+    }
+}
+
+impl<T: Number> Tensor<T> {
+    /// A tensor of ones.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn ones(device: &Device, shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
+        Tensor::full(device, shape, T::ONE)
+    }
+
+    /// The numbers from `start` on, `step` apart, as long as they are before `end`. Each is computed by itself, in `f64`
+    /// for floats, so that no error adds up.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let device = Device::cpu();
+    /// assert_eq!(Tensor::arange(&device, 0, 5, 2)?.to_vec()?, [0, 2, 4]);
+    /// assert_eq!(Tensor::arange(&device, 1.0f32, 0.0, -0.25)?.to_vec()?, [1.0, 0.75, 0.5, 0.25]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Sequence`] where `step` is 0 or not finite, or a bound isn't; as [`Tensor::zeros`] else.
+    pub fn arange(device: &Device, start: T, end: T, step: T) -> Result<Tensor<T>> {
+        let refused = || Error::Sequence {
+            sequence: format!("from {start} to {end} in steps of {step}"),
+            problem: "it has no number of elements; the step must not be 0, and all three be finite"
+                .to_owned(),
+        };
+        if T::DTYPE.is_float() {
+            let (start, end, step) = (start.to_float(), end.to_float(), step.to_float());
+            let count = ((end - start) / step).ceil();
+            if !count.is_finite() || step == 0.0 {
+                return Err(refused());
+            }
+            return Tensor::from_iter(
+                device,
+                (0..count.max(0.0) as u64).map(|i| T::from_float(start + i as f64 * step)),
+            );
+        }
+        let (start, end, step) = (start.to_int(), end.to_int(), step.to_int());
+        if step == 0 {
+            return Err(refused());
+        }
+        let count = (end - start + step - step.signum()) / step;
+        Tensor::from_iter(device, (0..count.max(0)).map(|i| T::from_int(start + i * step)))
+    }
+}
+
+impl<T: Float> Tensor<T> {
+    /// So many numbers from `start` to `end`, both included, equally far apart.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// assert_eq!(Tensor::linspace(&Device::cpu(), 0.0f32, 1.0, 5)?.to_vec()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn linspace(device: &Device, start: T, end: T, count: usize) -> Result<Tensor<T>> {
+        let (first, last) = (start.to_float(), end.to_float());
+        let at = |i: usize| match i + 1 == count && count > 1 {
+            true => end,
+            false => T::from_float(first + (last - first) * i as f64 / (count.max(2) - 1) as f64),
+        };
+        Tensor::from_iter(device, (0..count).map(at))
+    }
+
+    /// Random numbers, equally likely everywhere in [0, 1). Element `i` is made of word 0 of Philox4x32-10 with counter
+    /// `i` and key `seed`, as a kernel's `philox(i, seed)` gives it: its high 24 bits, as a fraction.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let x = Tensor::<f32>::random(&Device::cpu(), [100, 100], 7)?.to_vec()?;
+    /// let mean = x.iter().sum::<f32>() / 10_000.0;
+    /// assert!((mean - 0.5).abs() < 0.02 && x.iter().all(|x| (0.0..1.0).contains(x)));
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn random(device: &Device, shape: impl AsRef<[usize]>, seed: u64) -> Result<Tensor<T>> {
+        let below_one = T::from_float(1.0).to_float();
+        let element = move |i: u64| {
+            let value = T::from_float(fraction(words(i, seed)[0]));
+            // A narrow format may round to 1, which is left out.
+            if value.to_float() < below_one { value } else { T::ZERO }
+        };
+        generated(device, shape.as_ref(), element)
+    }
+
+    /// Random numbers, normally distributed with mean 0 and standard deviation 1: Box and Muller's transform of words 0
+    /// and 1 of Philox4x32-10 with counter `i` and key `seed`.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn normal(device: &Device, shape: impl AsRef<[usize]>, seed: u64) -> Result<Tensor<T>> {
+        let element = move |i: u64| {
+            let [first, second, ..] = words(i, seed);
+            // Of (0, 1], so that the logarithm is finite.
+            let radius = (-2.0 * (1.0 - fraction(first)).ln()).sqrt();
+            T::from_float(radius * (std::f64::consts::TAU * fraction(second)).cos())
+        };
+        generated(device, shape.as_ref(), element)
+    }
+}
+
+impl<T: Number> Tensor<T> {
+    /// The identity matrix of so many rows.
+    ///
+    /// # Errors
+    /// As [`Tensor::zeros`].
+    pub fn eye(device: &Device, rows: usize) -> Result<Tensor<T>> {
+        let mut matrix = Tensor::zeros(device, [rows, rows])?;
+        let diagonal = matrix.view_mut().moved(|view| match rows {
+            0 => Ok(view.clone()),
+            _ => tile_layout::Movement::diagonal(view, 0, 0, 1),
+        });
+        diagonal?.fill(T::ONE)?;
+        Ok(matrix)
+    }
+}
+
+fn generated<T: Element>(device: &Device, shape: &[usize], element: impl Fn(u64) -> T) -> Result<Tensor<T>> {
+    let count = element_count(shape).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
+    Tensor::from_vec(device, (0..count as u64).map(element).collect(), shape)
+}
+
+fn words(position: u64, seed: u64) -> [u32; 4] {
+    let low_and_high = |value: u64| (value as u32, (value >> 32) as u32);
+    let ((p, q), (k, l)) = (low_and_high(position), low_and_high(seed));
+    philox4x32([p, q, 0, 0], [k, l])
+}
+
+/// A word's high 24 bits as a fraction of 1: every value is an `f32`.
+fn fraction(word: u32) -> f64 {
+    f64::from(word >> 8) / f64::from(1 << 24)
+}

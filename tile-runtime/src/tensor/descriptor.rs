@@ -1,0 +1,158 @@
+//! Where the elements of a tensor lie in its memory: extents, and an offset for every index.
+//!
+//! Invariant: every offset that is read lies inside the memory that the descriptor was made for; movement operations
+//! keep that, because they only choose among the offsets that are there.
+
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+use std::ops::Range;
+use tile_layout::{Fill, Movement, View};
+
+/// How many axes a shape has room for without allocating.
+const INLINE: usize = 6;
+
+/// Extents, outermost axis first.
+pub(crate) type Shape = SmallVec<[usize; INLINE]>;
+
+/// The extents and the view of a tensor's memory, counted in elements.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Descriptor {
+    shape: Shape,
+    view: View,
+    dense: bool,
+}
+
+impl Descriptor {
+    /// Elements one after the other in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`].
+    pub(crate) fn dense(shape: &[usize]) -> Result<Descriptor> {
+        let view = signed(shape).and_then(|extents| View::row_major(&extents).ok());
+        let view = view.ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
+        Ok(Descriptor { shape: shape.into(), view, dense: true })
+    }
+
+    /// An element every so many along each axis, the first at offset 0.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`]; [`Error::Layout`] where there are more strides than extents, or fewer.
+    pub(crate) fn strided(shape: &[usize], strides: &[i64]) -> Result<Descriptor> {
+        let extents = signed(shape).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
+        Ok(Descriptor::of(View::strided(&extents, strides, 0)?))
+    }
+
+    /// What a view says.
+    pub(crate) fn of(view: View) -> Descriptor {
+        let shape: Shape = view.shape().iter().map(|&extent| extent as usize).collect();
+        let dense = is_dense(&view);
+        Descriptor { shape, view, dense }
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// The number of elements.
+    pub(crate) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether the elements lie one after the other in row-major order.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.dense
+    }
+
+    /// The offset of the first element of a dense tensor.
+    pub(crate) fn first(&self) -> usize {
+        usize::try_from(self.view.offset()).unwrap_or(0)
+    }
+
+    /// The distance of two neighbours along each axis, in elements; `None` where some axis has no single one, or
+    /// elements that aren't in memory.
+    pub(crate) fn strides(&self) -> Option<Vec<i64>> {
+        if self.view.is_masked() { None } else { self.view.strides() }
+    }
+
+    /// The offsets from the least that is read to the greatest, that included.
+    pub(crate) fn span(&self) -> Range<usize> {
+        let layout = self.view.layout();
+        if layout.size() == 0 {
+            return 0..0;
+        }
+        let at = |distance: i64| usize::try_from(self.view.offset() + distance).unwrap_or(0);
+        at(layout.min_offset())..at(layout.max_offset()) + 1
+    }
+
+    /// Whether no two indices have one offset, and each has one.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.dense || (!self.view.is_masked() && self.view.layout().is_injective())
+    }
+
+    /// The value of elements that aren't in memory.
+    pub(crate) fn fill(&self) -> Fill {
+        self.view.fill()
+    }
+
+    /// Hands out the elements in row-major order as runs: the offset of the first, the distance to the next, and
+    /// how many there are. A run without an offset isn't in memory.
+    pub(crate) fn for_each_run(&self, mut run: impl FnMut(Option<i64>, i64, usize)) {
+        if self.len() == 0 {
+            return;
+        }
+        if self.dense {
+            return run(Some(self.view.offset()), 1, self.len());
+        }
+        let Some(strides) = self.strides() else {
+            return self.view.offsets().for_each(|offset| run(offset, 1, 1));
+        };
+        let (Some((&count, outer)), Some((&step, outer_strides))) =
+            (self.shape.split_last(), strides.split_last())
+        else {
+            return run(Some(self.view.offset()), 1, 1);
+        };
+        let mut index: Shape = outer.iter().map(|_| 0).collect();
+        let mut offset = self.view.offset();
+        loop {
+            run(Some(offset), step, count);
+            let mut axis = outer.len();
+            loop {
+                let Some(next) = axis.checked_sub(1) else { return };
+                axis = next;
+                index[axis] += 1;
+                offset += outer_strides[axis];
+                if index[axis] < outer[axis] {
+                    break;
+                }
+                offset -= outer_strides[axis] * index[axis] as i64;
+                index[axis] = 0;
+            }
+        }
+    }
+
+    /// The tensor after a movement operation.
+    pub(crate) fn moved(
+        &self,
+        operation: impl FnOnce(&View) -> tile_layout::Result<View>,
+    ) -> Result<Descriptor> {
+        Ok(Descriptor::of(operation(&self.view)?))
+    }
+}
+
+fn signed(shape: &[usize]) -> Option<Vec<i64>> {
+    shape.iter().map(|&extent| i64::try_from(extent).ok()).collect()
+}
+
+/// Whether a view is of elements one after the other, in row-major order.
+fn is_dense(view: &View) -> bool {
+    if view.size() == 0 {
+        return true;
+    }
+    let flat = || Movement::flatten(view, 0, -1).ok();
+    let unit = |flat: View| flat.size() == 1 || flat.strides().is_some_and(|strides| strides == [1]);
+    !view.is_masked() && view.layout().size() > 0 && flat().is_some_and(unit)
+}

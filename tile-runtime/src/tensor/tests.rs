@@ -1,0 +1,197 @@
+//! Tensors as their users see them.
+
+use super::*;
+
+#[test]
+fn a_slice_of_the_wrong_length_is_refused() {
+    let error = Tensor::from_slice(&Device::cpu(), &[1.0f32; 5], [2, 3]).unwrap_err();
+    assert_eq!(error.to_string(), "5 elements were given for shape [2, 3], which holds 6");
+    let error = Tensor::<f32>::zeros(&Device::cpu(), [usize::MAX, 2]).unwrap_err();
+    assert!(error.to_string().contains("larger than the address space"), "{error}");
+    let error = Tensor::<f32>::zeros(&Device::cpu(), [1 << 40, 1 << 10]).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+}
+
+#[test]
+fn elements_round_trip_and_memory_is_aligned() {
+    let device = Device::cpu();
+    let x = Tensor::from_vec(&device, vec![true, false, true], [3]).unwrap();
+    assert_eq!(x.to_vec().unwrap(), [true, false, true]);
+    assert_eq!(x.copy_to(&Device::reference()).unwrap().to_vec().unwrap(), [true, false, true]);
+    let mut y = Tensor::<f64>::zeros(&device, [0, 7]).unwrap();
+    assert_eq!((y.len(), y.address_mut() % 64, y.to_vec().unwrap().len()), (0, 0, 0));
+    assert_eq!(Tensor::full(&device, [2], 7i8).unwrap().to_host().unwrap().get([1]), Some(7));
+}
+
+#[test]
+fn foreign_memory_is_used_where_it_is() {
+    let device = Device::cpu();
+    let mut memory = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [6]).unwrap();
+    let address = memory.address_mut();
+    // SAFETY: the memory is that of a tensor that lives longer and isn't used meanwhile.
+    let at = |address, shape: &[usize]| unsafe { Tensor::<f32>::from_raw(&device, address, shape) };
+    let mut foreign = at(address, &[2, 3]).unwrap();
+    assert_eq!((foreign.to_vec().unwrap(), foreign.shape()), (memory.to_vec().unwrap(), &[2, 3][..]));
+    assert_eq!((foreign.address(), foreign.address_mut()), (address, address));
+    drop(foreign);
+    assert_eq!(at(address + 16, &[2]).unwrap().to_vec().unwrap(), [5.0, 6.0]);
+    assert_eq!(at(0, &[0, 3]).unwrap().to_vec().unwrap(), []);
+    let message = |address, shape: &[usize]| at(address, shape).unwrap_err().to_string();
+    assert_eq!(
+        message(0, &[3]),
+        "a tensor can't lie at address 0x0 on cpu: it is null, and 12 bytes are needed"
+    );
+    assert_eq!(
+        message(20, &[3]),
+        "a tensor can't lie at address 0x14 on cpu: it isn't a multiple of 16 bytes"
+    );
+    assert!(message(16, &[usize::MAX, 2]).contains("larger than the address space"));
+}
+
+#[test]
+fn prints_as_nested_brackets() {
+    let host = |shape: &[usize]| HostTensor::new((0..shape.iter().product::<usize>()).collect(), shape);
+    assert_eq!(host(&[2, 6]).to_string(), "[[ 0,  1,  2,  3,  4,  5],\n [ 6,  7,  8,  9, 10, 11]]");
+    assert_eq!(host(&[2, 1, 2]).to_string(), "[[[0, 1]],\n\n [[2, 3]]]");
+    assert_eq!(host(&[2000]).to_string(), "[   0,    1,    2, …, 1997, 1998, 1999]");
+    assert_eq!(host(&[]).to_string(), "0");
+    assert_eq!(host(&[0]).to_string(), "[]");
+    let floats = HostTensor::new(vec![0.5f32, 12.25], &[2]);
+    assert_eq!(format!("{floats:.1}"), "[ 0.5, 12.2]");
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn ndarray_round_trip_keeps_the_logical_order() {
+    let array = ndarray::arr2(&[[1, 2, 3], [4, 5, 6]]);
+    let tensor = Tensor::from_ndarray(&Device::cpu(), &array.t()).unwrap();
+    assert_eq!((tensor.shape(), tensor.to_vec().unwrap()), (&[3, 2][..], vec![1, 4, 2, 5, 3, 6]));
+    assert_eq!(tensor.to_ndarray().unwrap(), array.t().into_dyn());
+}
+
+fn counted(shape: &[usize]) -> Tensor<i32> {
+    let count: usize = shape.iter().product();
+    Tensor::from_iter(&Device::cpu(), 0..count as i32).unwrap().into_shape(shape.iter().copied()).unwrap()
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn views_are_what_ndarray_makes_of_them() {
+    use ndarray::{Axis, s};
+    use tile_layout::Index;
+    let (x, a) = (counted(&[4, 5, 6]), counted(&[4, 5, 6]).to_ndarray().unwrap());
+    let same = |view: Result<TensorView<'_, i32>>, array: ndarray::ArrayViewD<'_, i32>| {
+        let view = view.unwrap();
+        assert_eq!(view.to_ndarray().unwrap(), array);
+        assert!(view.strides().is_some(), "{view:?}");
+        assert_eq!(view.is_dense(), array.is_standard_layout(), "{view:?}");
+    };
+    same(x.permute([2, 0, 1]), a.view().permuted_axes(vec![2, 0, 1]));
+    same(x.slice((1..3, .., 2)), a.slice(s![1..3, .., 2]).into_dyn());
+    same(x.slice((-1, 1.., Index::slice(None, None, -2))), a.slice(s![-1, 1.., ..;-2]).into_dyn());
+    same(x.slice((2,)), a.index_axis(Axis(0), 2));
+    same(x.slice((.., ..0)), a.slice(s![.., ..0, ..]).into_dyn());
+    let row = x.slice((0, 0)).unwrap();
+    let wide = tile_layout::Movement::expand(&row, [3, 6]).unwrap();
+    let expected = a.slice(s![0, 0, ..]);
+    assert_eq!(wide.to_ndarray().unwrap(), expected.broadcast((3, 6)).unwrap().into_dyn());
+}
+
+#[test]
+fn a_view_for_writing_writes_where_it_says() {
+    let mut x = counted(&[3, 4]);
+    let mut corner = x.slice_mut((1.., 2..)).unwrap();
+    corner.copy_from_slice(&[-1, -2, -3, -4]).unwrap();
+    assert_eq!(corner.as_view().to_vec().unwrap(), [-1, -2, -3, -4]);
+    assert_eq!(x.to_vec().unwrap(), [0, 1, 2, 3, 4, 5, -1, -2, 8, 9, -3, -4]);
+    let column = counted(&[1, 3]);
+    x.view_mut().t().unwrap().slice(0).unwrap().copy_from(&column.slice(0).unwrap()).unwrap();
+    assert_eq!(x.slice((.., 0)).unwrap().to_vec().unwrap(), [0, 1, 2]);
+    x.view_mut().reshape([2, 6]).unwrap().slice(1).unwrap().fill(7).unwrap();
+    assert_eq!(x.to_vec().unwrap()[6..], [7; 6]);
+}
+
+#[test]
+fn elements_that_share_memory_are_not_written() {
+    let mut x = counted(&[3, 1]);
+    let shared = x.view_mut().moved(|view| tile_layout::Movement::expand(view, [3, 2])).unwrap_err();
+    assert_eq!(
+        shared.to_string(),
+        "elements of (3,2):(1,0) + 0 share memory, or have none; only what has each element once can be written: \
+         make a tensor of its own with `to_dense`"
+    );
+    let padded = x.view_mut().moved(|view| tile_layout::Movement::pad(view, &[None, Some((0, 1))]));
+    assert!(matches!(padded, Err(Error::SharedElements { .. })));
+    let narrow = x.copy_from(&counted(&[3]).view()).unwrap_err().to_string();
+    assert_eq!(narrow, "a tensor of shape [3, 1] can't take the elements of one of shape [3]");
+    let twice = x.slice_mut(tile_layout::Index::list(&[1, 1])).unwrap_err();
+    assert!(matches!(twice, Error::SharedElements { .. }), "{twice}");
+    assert!(x.slice(5).unwrap_err().to_string().contains("index 5"), "{}", x.slice(5).unwrap_err());
+}
+
+#[test]
+fn margins_are_read_and_have_no_memory() {
+    let x = Tensor::from_iter(&Device::cpu(), [1.5f32, 2.5]).unwrap();
+    let fill = tile_layout::Fill::from(f64::INFINITY);
+    let padded = tile_layout::Movement::pad_with(&x.view(), &[Some((1, 2))], fill).unwrap();
+    let infinity = f32::INFINITY;
+    assert_eq!(padded.to_vec().unwrap(), [infinity, 1.5, 2.5, infinity, infinity]);
+    assert!(!padded.is_dense() && padded.strides().is_none());
+}
+
+#[test]
+fn foreign_memory_may_have_strides() {
+    let mut memory = counted(&[3, 4]);
+    let address = memory.address_mut();
+    // SAFETY: the memory is that of a tensor that lives longer and isn't used meanwhile.
+    let turned = unsafe { Tensor::<i32>::from_raw_strided(&Device::cpu(), address, [4, 3], [1, 4]) }.unwrap();
+    assert_eq!(turned.to_vec().unwrap(), memory.t().unwrap().to_vec().unwrap());
+    // SAFETY: nothing is made of strides that don't fit.
+    let unfit = unsafe { Tensor::<i32>::from_raw_strided(&Device::cpu(), address, [4, 3], [1]) };
+    assert!(matches!(unfit, Err(Error::Layout(_))));
+}
+
+#[test]
+fn sequences_have_the_elements_that_they_name() {
+    let device = Device::cpu();
+    assert_eq!(Tensor::arange(&device, 10u8, 0, 1).unwrap().to_vec().unwrap(), []);
+    assert_eq!(Tensor::arange(&device, 5i8, -1, -2).unwrap().to_vec().unwrap(), [5, 3, 1]);
+    assert_eq!(Tensor::arange(&device, 0i64, 7, 3).unwrap().to_vec().unwrap(), [0, 3, 6]);
+    // 0.1 added ten times isn't 1; 10 · 0.1 is.
+    let tenths = Tensor::arange(&device, 0.0f64, 1.05, 0.1).unwrap().to_vec().unwrap();
+    assert_eq!((tenths.len(), tenths[10]), (11, 1.0));
+    assert_eq!(
+        Tensor::arange(&device, 0.0f32, 1.0, 0.0).unwrap_err().to_string(),
+        "a sequence from 0 to 1 in steps of 0: it has no number of elements; the step must not be 0, and all three be \
+         finite"
+    );
+    assert!(
+        Tensor::arange(&device, 0, 3, 0).is_err() && Tensor::arange(&device, 0.0, f64::NAN, 1.0).is_err()
+    );
+    let ends = Tensor::linspace(&device, 0.1f32, 0.7, 7).unwrap().to_vec().unwrap();
+    assert_eq!((ends[0], ends[6]), (0.1, 0.7));
+    assert_eq!(Tensor::linspace(&device, 2.0f32, 3.0, 1).unwrap().to_vec().unwrap(), [2.0]);
+    assert_eq!(Tensor::<i8>::eye(&device, 3).unwrap().to_vec().unwrap(), [1, 0, 0, 0, 1, 0, 0, 0, 1]);
+    assert_eq!(Tensor::<i8>::eye(&device, 0).unwrap().shape(), [0, 0]);
+    assert_eq!(Tensor::<half::bf16>::ones(&device, [2]).unwrap().to_vec().unwrap(), [half::bf16::ONE; 2]);
+}
+
+#[test]
+fn random_numbers_have_the_moments_of_their_distribution() {
+    let moments = |x: Vec<f32>| {
+        let count = x.len() as f64;
+        let mean = x.iter().map(|&x| f64::from(x)).sum::<f64>() / count;
+        (mean, x.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / count)
+    };
+    let device = Device::cpu();
+    // The standard error of each moment is below 0.005 at this many.
+    let (mean, variance) = moments(Tensor::random(&device, [50_000], 1).unwrap().to_vec().unwrap());
+    assert!((mean - 0.5).abs() < 0.01 && (variance - 1.0 / 12.0).abs() < 0.01, "{mean} {variance}");
+    let (mean, variance) = moments(Tensor::normal(&device, [50_000], 1).unwrap().to_vec().unwrap());
+    assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.03, "{mean} {variance}");
+    let again = |seed| Tensor::<f64>::normal(&device, [3], seed).unwrap().to_vec().unwrap();
+    assert_eq!(again(5), again(5));
+    assert_ne!(again(5), again(6));
+    let narrow = Tensor::<crate::f8e4m3fn>::random(&device, [10_000], 3).unwrap().to_vec().unwrap();
+    assert!(narrow.iter().all(|x| (0.0..1.0).contains(&x.to_f32())));
+}

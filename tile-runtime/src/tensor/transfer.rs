@@ -1,0 +1,237 @@
+//! Copies of elements: between a tensor and the host, and from one tensor into another.
+//!
+//! Elements that don't lie one after the other are collected and spread on the host: of a tensor on a GPU, the range of
+//! memory that they lie in is copied first.
+
+use super::descriptor::Descriptor;
+use super::memory::Memory;
+use super::{HostTensor, Tensor, TensorView, TensorViewMut, bytes_of};
+use crate::device::Device;
+use crate::element::Element;
+use crate::error::{Error, Result};
+use tile_layout::Fill;
+
+impl<T: Element> Tensor<T> {
+    /// The elements in row-major order, after every launch that writes them.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the device fails.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        self.view().to_vec()
+    }
+
+    /// The elements with their shape, to be printed or indexed.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`].
+    pub fn to_host(&self) -> Result<HostTensor<T>> {
+        self.view().to_host()
+    }
+
+    /// The same elements on another device, one after the other.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_vec`] and [`Tensor::zeros`].
+    pub fn copy_to(&self, device: &Device) -> Result<Tensor<T>> {
+        self.view().copy_to(device)
+    }
+
+    /// Writes all elements, in row-major order.
+    ///
+    /// # Errors
+    /// As [`TensorViewMut::copy_from_slice`].
+    pub fn copy_from_slice(&mut self, elements: &[T]) -> Result<()> {
+        self.view_mut().copy_from_slice(elements)
+    }
+
+    /// Writes the elements of a view of the same shape, from whatever device.
+    ///
+    /// # Errors
+    /// As [`TensorViewMut::copy_from`].
+    pub fn copy_from(&mut self, source: &TensorView<'_, T>) -> Result<()> {
+        self.view_mut().copy_from(source)
+    }
+
+    /// Writes one value to every element.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the device fails.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        self.view_mut().fill(value)
+    }
+}
+
+impl<T: Element> TensorView<'_, T> {
+    /// The elements in row-major order, after every launch that writes them.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the device fails.
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        read(self.memory(), self.descriptor())
+    }
+
+    /// The elements with their shape, to be printed or indexed.
+    ///
+    /// # Errors
+    /// As [`TensorView::to_vec`].
+    pub fn to_host(&self) -> Result<HostTensor<T>> {
+        Ok(HostTensor::new(self.to_vec()?, self.shape()))
+    }
+
+    /// A tensor of its own with these elements, one after the other, on a device.
+    ///
+    /// # Errors
+    /// As [`TensorView::to_vec`] and [`Tensor::zeros`].
+    pub fn copy_to(&self, device: &Device) -> Result<Tensor<T>> {
+        Tensor::from_vec(device, self.to_vec()?, self.shape())
+    }
+
+    /// A tensor of its own with these elements, one after the other, on the same device.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let x = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [2, 3])?;
+    /// let turned = x.t()?.to_dense()?;
+    /// assert_eq!((turned.strides(), turned.to_vec()?), (Some(vec![2, 1]), vec![0, 3, 1, 4, 2, 5]));
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TensorView::copy_to`].
+    pub fn to_dense(&self) -> Result<Tensor<T>> {
+        self.copy_to(self.device())
+    }
+}
+
+impl<T: Element> TensorViewMut<'_, T> {
+    /// Writes all elements, in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::ElementCount`] where the slice doesn't fill the shape; [`Error::Driver`] if the device fails.
+    pub fn copy_from_slice(&mut self, elements: &[T]) -> Result<()> {
+        if elements.len() != self.len() {
+            let shape = self.shape().to_vec();
+            return Err(Error::ElementCount { shape, expected: self.len(), given: elements.len() });
+        }
+        let (memory, descriptor) = self.parts();
+        write(memory, descriptor, elements)
+    }
+
+    /// Writes the elements of a view of the same shape, from whatever device.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`]; [`Error::Driver`] if a device fails.
+    pub fn copy_from(&mut self, source: &TensorView<'_, T>) -> Result<()> {
+        if source.shape() != self.shape() {
+            let (source, target) = (source.shape().to_vec(), self.shape().to_vec());
+            return Err(Error::ShapeMismatch { source_shape: source, target_shape: target });
+        }
+        self.copy_from_slice(&source.to_vec()?)
+    }
+
+    /// Writes one value to every element.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the device fails.
+    pub fn fill(&mut self, value: T) -> Result<()> {
+        let elements = vec![value; self.len()];
+        self.copy_from_slice(&elements)
+    }
+}
+
+/// A fill as an element.
+fn element<T: Element>(fill: Fill) -> T {
+    match fill {
+        Fill::Integer(value) => T::from_int(value.into()),
+        Fill::Real(value) => T::from_float(value),
+    }
+}
+
+fn read<T: Element>(memory: &Memory, descriptor: &Descriptor) -> Result<Vec<T>> {
+    if let Some(bytes) = memory.host_bytes() {
+        return Ok(collected(elements_of(bytes), 0, descriptor));
+    }
+    let span = descriptor.span();
+    let mut around = vec![T::default(); span.len()];
+    memory.read(span.start * size_of::<T>()..span.end * size_of::<T>(), bytes_mut(&mut around))?;
+    match descriptor.is_dense() {
+        true => Ok(around),
+        false => Ok(collected(&around, span.start, descriptor)),
+    }
+}
+
+/// The elements of a descriptor in row-major order, out of those of its memory from `first` on.
+fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) -> Vec<T> {
+    let fill: T = element(descriptor.fill());
+    let mut result = Vec::with_capacity(descriptor.len());
+    descriptor.for_each_run(|offset, step, count| {
+        let Some(offset) = offset else { return result.extend(std::iter::repeat_n(fill, count)) };
+        let begin = offset as usize - first;
+        match step {
+            1 => result.extend_from_slice(&elements[begin..begin + count]),
+            _ => result.extend((0..count as i64).map(|i| elements[(begin as i64 + i * step) as usize])),
+        }
+    });
+    result
+}
+
+fn write<T: Element>(memory: &mut Memory, descriptor: &Descriptor, elements: &[T]) -> Result<()> {
+    let span = descriptor.span();
+    if descriptor.is_dense() {
+        return memory.write(span.start * size_of::<T>(), bytes(elements));
+    }
+    if let Some(target) = memory.host_bytes_mut() {
+        spread(elements, elements_of_mut(target), 0, descriptor);
+        return Ok(());
+    }
+    let mut around = vec![T::default(); span.len()];
+    memory.read(span.start * size_of::<T>()..span.end * size_of::<T>(), bytes_mut(&mut around))?;
+    spread(elements, &mut around, span.start, descriptor);
+    memory.write(span.start * size_of::<T>(), bytes(&around))
+}
+
+/// Writes elements in row-major order to where a descriptor says, in memory from its element `first` on.
+fn spread<T: Element>(mut elements: &[T], target: &mut [T], first: usize, descriptor: &Descriptor) {
+    descriptor.for_each_run(|offset, step, count| {
+        let (run, rest) = elements.split_at(count);
+        elements = rest;
+        let begin = offset.map_or(0, |offset| offset as usize - first);
+        match step {
+            1 => target[begin..begin + count].copy_from_slice(run),
+            _ => {
+                for (i, &value) in run.iter().enumerate() {
+                    target[(begin as i64 + i as i64 * step) as usize] = value;
+                }
+            }
+        }
+    });
+}
+
+fn bytes<T: Element>(elements: &[T]) -> &[u8] {
+    // SAFETY: elements are plain numbers without padding, and any byte may be read.
+    unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
+}
+
+/// The bytes of elements that a device is about to fill: it only ever holds valid elements (`bool` is 0 or 1 by the
+/// IR's rules).
+fn bytes_mut<T: Element>(elements: &mut [T]) -> &mut [u8] {
+    // SAFETY: the slice has that many initialised bytes, without padding; what is written are valid elements.
+    unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), size_of_val(elements)) }
+}
+
+fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
+    // SAFETY: memory of tensors begins at a multiple of 16 bytes and holds valid elements.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) }
+}
+
+fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
+    // SAFETY: memory of tensors begins at a multiple of 16 bytes and holds valid elements.
+    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<T>()) }
+}
+
+/// Memory for so many elements of a shape.
+pub(super) fn allocated<T>(device: &Device, shape: &[usize]) -> Result<(Memory, Descriptor)> {
+    let descriptor = Descriptor::dense(shape)?;
+    let bytes = bytes_of::<T>(descriptor.len(), shape)?;
+    Ok((Memory::zeroed(device, bytes)?, descriptor))
+}

@@ -1,0 +1,125 @@
+//! Views for writing.
+//!
+//! Invariant: no element is there twice, so that the order in which elements are written doesn't matter.
+
+use super::descriptor::Descriptor;
+use super::indices::Indices;
+use super::memory::Memory;
+use super::view::TensorView;
+use crate::device::Device;
+use crate::error::{Error, Result};
+use std::fmt;
+use std::marker::PhantomData;
+use tile_layout::{Length, Movement, View};
+
+/// A tensor's elements seen under other indices, to be written; nothing is copied. An operation takes the view and
+/// gives another, so that there is one at a time.
+///
+/// ```
+/// use tile_runtime::{Device, Tensor};
+/// let mut x = Tensor::zeros(&Device::cpu(), [2, 3])?;
+/// x.view_mut().t()?.slice(1)?.copy_from_slice(&[7, 8])?;
+/// assert_eq!(x.to_vec()?, [0, 7, 0, 0, 8, 0]);
+/// # Ok::<(), tile_runtime::Error>(())
+/// ```
+pub struct TensorViewMut<'a, T> {
+    memory: &'a mut Memory,
+    descriptor: Descriptor,
+    element: PhantomData<T>,
+}
+
+impl<'a, T> TensorViewMut<'a, T> {
+    pub(super) fn new(memory: &'a mut Memory, descriptor: Descriptor) -> TensorViewMut<'a, T> {
+        TensorViewMut { memory, descriptor, element: PhantomData }
+    }
+
+    pub(super) fn parts(&mut self) -> (&mut Memory, &Descriptor) {
+        (self.memory, &self.descriptor)
+    }
+
+    /// Extents, outermost axis first.
+    pub fn shape(&self) -> &[usize] {
+        self.descriptor.shape()
+    }
+
+    /// The device that holds the elements.
+    pub fn device(&self) -> &Device {
+        self.memory.device()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.descriptor.len()
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the elements lie one after the other in row-major order.
+    pub fn is_dense(&self) -> bool {
+        self.descriptor.is_dense()
+    }
+
+    /// The same elements, for reading.
+    pub fn as_view(&self) -> TensorView<'_, T> {
+        TensorView::new(self.memory, self.descriptor.clone())
+    }
+
+    /// The same elements for a shorter time, after which this view can be used again.
+    pub fn reborrow(&mut self) -> TensorViewMut<'_, T> {
+        TensorViewMut::new(self.memory, self.descriptor.clone())
+    }
+
+    /// The view after a movement operation.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] as the operation says; [`Error::SharedElements`] where its result has an element more than once.
+    pub fn moved(self, operation: impl FnOnce(&View) -> tile_layout::Result<View>) -> Result<Self> {
+        let descriptor = self.descriptor.moved(operation)?;
+        if !descriptor.is_writable() {
+            return Err(Error::SharedElements { view: descriptor.view().to_string() });
+        }
+        Ok(TensorViewMut::new(self.memory, descriptor))
+    }
+
+    /// Axes 0 and 1 exchanged.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] below rank 2.
+    pub fn t(self) -> Result<Self> {
+        self.moved(Movement::t)
+    }
+
+    /// The axes in another order: negative ones count from the end.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] where `order` isn't a permutation of the axes.
+    pub fn permute(self, order: impl AsRef<[i64]>) -> Result<Self> {
+        self.moved(|view| view.permute(order.as_ref()))
+    }
+
+    /// The same elements in row-major order under another shape; `-1` stands for what is left.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] where the numbers of elements differ, or the view can't be one with that shape.
+    pub fn reshape<L: Into<Length>>(self, lengths: impl IntoIterator<Item = L>) -> Result<Self> {
+        self.moved(|view| view.reshape(lengths))
+    }
+
+    /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] for an index outside, or more indices than axes; [`Error::SharedElements`] where a list of
+    /// indices names one twice.
+    pub fn slice(self, indices: impl Indices) -> Result<Self> {
+        self.moved(|view| view.index(&indices.list()))
+    }
+}
+
+impl<T> fmt::Debug for TensorViewMut<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_view().fmt(f)
+    }
+}
