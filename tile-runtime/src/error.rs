@@ -53,6 +53,20 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A file of tensors that can't be read or written.
+    #[error("`{path}`: {problem}")]
+    File {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A tensor of another library that can't be taken, or one of ours that can't be handed over.
+    #[error("the DLPack tensor can't be exchanged: {problem}")]
+    Dlpack {
+        /// What is wrong.
+        problem: String,
+    },
     /// No memory for a tensor or for scratch space.
     #[error("{device} has no {bytes} bytes of memory left")]
     OutOfMemory {

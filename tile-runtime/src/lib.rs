@@ -15,6 +15,7 @@ pub mod embedded;
 mod error;
 mod float8;
 mod host;
+pub mod interchange;
 pub mod launch;
 pub mod messages;
 pub mod reference;

@@ -33,13 +33,15 @@ impl Descriptor {
         Ok(Descriptor { shape: shape.into(), view, dense: true })
     }
 
-    /// An element every so many along each axis, the first at offset 0.
+    /// An element every so many along each axis, the one that lies first at offset 0.
     ///
     /// # Errors
     /// [`Error::TooLarge`]; [`Error::Layout`] where there are more strides than extents, or fewer.
     pub(crate) fn strided(shape: &[usize], strides: &[i64]) -> Result<Descriptor> {
         let extents = signed(shape).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
-        Ok(Descriptor::of(View::strided(&extents, strides, 0)?))
+        let from_zero = View::strided(&extents, strides, 0)?;
+        let before = from_zero.layout().min_offset();
+        Ok(Descriptor::of(View::strided(&extents, strides, -before)?))
     }
 
     /// What a view says.
@@ -67,7 +69,7 @@ impl Descriptor {
         self.dense
     }
 
-    /// The offset of the first element of a dense tensor.
+    /// The offset of the element with index 0 everywhere.
     pub(crate) fn first(&self) -> usize {
         usize::try_from(self.view.offset()).unwrap_or(0)
     }

@@ -17,8 +17,11 @@ pub(crate) struct Memory {
 enum Place {
     Host(HostBuffer),
     Cuda(cuda::Buffer),
-    /// Memory that another library has allocated on the device, and frees.
-    Foreign(u64),
+    /// Memory that another library has allocated on the device, and frees, after the owner is dropped where there is one.
+    Foreign {
+        address: u64,
+        owner: Option<Box<dyn Send + Sync>>,
+    },
 }
 
 impl Memory {
@@ -31,24 +34,37 @@ impl Memory {
         Ok(Memory { device: device.clone(), bytes, place })
     }
 
-    /// Memory of another library.
+    /// Memory of another library, of elements of so many bytes.
     ///
     /// # Safety
     /// The bytes from `address` on are the device's, initialised, and stay there as long as this value.
     ///
     /// # Errors
-    /// [`Error::Address`] where compiled code can't begin at the address.
-    pub(crate) unsafe fn foreign(device: &Device, address: u64, bytes: usize) -> Result<Memory> {
+    /// [`Error::Address`] where no such element can lie at the address.
+    pub(crate) unsafe fn foreign(
+        device: &Device,
+        address: u64,
+        bytes: usize,
+        element: usize,
+    ) -> Result<Memory> {
         let refused = |problem: String| Error::Address { device: device.name(), address, problem };
-        if !address.is_multiple_of(TENSOR_ALIGNMENT) {
-            return Err(refused(format!("it isn't a multiple of {TENSOR_ALIGNMENT} bytes")));
+        if !address.is_multiple_of(element as u64) {
+            return Err(refused(format!("it isn't a multiple of {element} bytes")));
         }
         if address == 0 && bytes > 0 {
             return Err(refused(format!("it is null, and {bytes} bytes are needed")));
         }
         // Of no elements the address is never used, but references need one.
         let address = if bytes == 0 { TENSOR_ALIGNMENT } else { address };
-        Ok(Memory { device: device.clone(), bytes, place: Place::Foreign(address) })
+        Ok(Memory { device: device.clone(), bytes, place: Place::Foreign { address, owner: None } })
+    }
+
+    /// Keeps the owner of foreign memory for as long as this.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn keep(&mut self, kept: Box<dyn Send + Sync>) {
+        if let Place::Foreign { owner, .. } = &mut self.place {
+            *owner = Some(kept);
+        }
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -60,7 +76,7 @@ impl Memory {
         match (&self.place, &self.device.0) {
             (Place::Cuda(buffer), Kind::Cuda(context)) => context.address(buffer),
             (Place::Host(buffer), _) => buffer.as_ptr() as u64,
-            (Place::Foreign(address), _) => *address,
+            (Place::Foreign { address, .. }, _) => *address,
             (Place::Cuda(_), _) => unreachable!("memory of a GPU is made by its context"),
         }
     }
@@ -70,7 +86,7 @@ impl Memory {
         match (&mut self.place, &self.device.0) {
             (Place::Cuda(buffer), Kind::Cuda(context)) => context.address_mut(buffer),
             (Place::Host(buffer), _) => buffer.as_mut_ptr() as u64,
-            (Place::Foreign(address), _) => *address,
+            (Place::Foreign { address, .. }, _) => *address,
             (Place::Cuda(_), _) => unreachable!("memory of a GPU is made by its context"),
         }
     }
@@ -81,7 +97,7 @@ impl Memory {
             (_, Kind::Cuda(_)) => None,
             (Place::Host(buffer), _) => Some(buffer.as_bytes()),
             // SAFETY: who made the memory vouches for that many initialised bytes there.
-            (Place::Foreign(address), _) => {
+            (Place::Foreign { address, .. }, _) => {
                 Some(unsafe { std::slice::from_raw_parts(*address as *const u8, self.bytes) })
             }
             (Place::Cuda(_), _) => unreachable!("memory of a GPU is made by its context"),
@@ -95,7 +111,7 @@ impl Memory {
             (Place::Host(buffer), _) => Some(buffer.as_bytes_mut()),
             // SAFETY: who made the memory vouches for that many initialised bytes there, and that nobody else uses them
             // while this value is borrowed exclusively.
-            (Place::Foreign(address), _) => {
+            (Place::Foreign { address, .. }, _) => {
                 Some(unsafe { std::slice::from_raw_parts_mut(*address as *mut u8, self.bytes) })
             }
             (Place::Cuda(_), _) => unreachable!("memory of a GPU is made by its context"),

@@ -3,8 +3,6 @@
 //! A [`Tensor`] owns its memory; a [`TensorView`] and a [`TensorViewMut`] borrow it. All three are a [`Descriptor`] of
 //! a [`Memory`]. What copies elements, between them or to the host, goes through [`transfer`].
 
-#[cfg(feature = "ndarray")]
-mod arrays;
 mod create;
 mod descriptor;
 mod display;
@@ -62,20 +60,20 @@ impl<T: Element> Tensor<T> {
     /// writes them; on a GPU this concerns what other streams do, too.
     ///
     /// # Errors
-    /// [`Error::TooLarge`]; [`Error::Address`] if the address isn't a multiple of 16, which compiled code relies on.
+    /// [`Error::TooLarge`]; [`Error::Address`] if the address isn't one of such elements.
     pub unsafe fn from_raw(device: &Device, address: u64, shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
         // SAFETY: the caller vouches for what is asked for of a dense tensor.
         unsafe { Tensor::over_foreign(device, address, Descriptor::dense(shape.as_ref())?) }
     }
 
-    /// [`Tensor::from_raw`] with an element every so many along each axis, counted in elements. A stride of 0 repeats
-    /// an element.
+    /// [`Tensor::from_raw`] with an element every so many along each axis, counted in elements from the first one, at
+    /// `address`. A stride of 0 repeats an element.
     ///
     /// # Safety
     /// As [`Tensor::from_raw`], of all elements that the strides reach.
     ///
     /// # Errors
-    /// As [`Tensor::from_raw`]; [`Error::Layout`] where extents and strides differ in number, or a stride is negative.
+    /// As [`Tensor::from_raw`]; [`Error::Layout`] where extents and strides differ in number.
     pub unsafe fn from_raw_strided(
         device: &Device,
         address: u64,
@@ -91,8 +89,10 @@ impl<T: Element> Tensor<T> {
     /// As [`Tensor::from_raw`], of the elements that the descriptor reads.
     unsafe fn over_foreign(device: &Device, address: u64, descriptor: Descriptor) -> Result<Tensor<T>> {
         let bytes = bytes_of::<T>(descriptor.span().end, descriptor.shape())?;
-        // SAFETY: the caller vouches for every element up to the last that is read.
-        let memory = unsafe { Memory::foreign(device, address, bytes) }?;
+        // Elements lie before the first one where a stride is negative.
+        let address = address.wrapping_sub((descriptor.first() * size_of::<T>()) as u64);
+        // SAFETY: the caller vouches for every element from the first that is read to the last.
+        let memory = unsafe { Memory::foreign(device, address, bytes, size_of::<T>()) }?;
         Ok(Tensor { memory, descriptor, element: PhantomData })
     }
 }
@@ -225,12 +225,28 @@ impl<T> Tensor<T> {
         Ok(Tensor { memory: self.memory, descriptor, element: PhantomData })
     }
 
-    /// The address of the first element of a dense tensor, for reading.
+    /// This tensor with its axes in the opposite order, without copying: a matrix transposed.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] where the axes can't be reordered.
+    pub fn into_reversed_axes(self) -> Result<Tensor<T>> {
+        let order: Vec<i64> = (0..self.shape().len() as i64).rev().collect();
+        let descriptor = self.descriptor.moved(|view| tile_layout::Movement::permute(view, &order))?;
+        Ok(Tensor { memory: self.memory, descriptor, element: PhantomData })
+    }
+
+    /// Keeps the owner of foreign memory for as long as this.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn keep(&mut self, owner: Box<dyn Send + Sync>) {
+        self.memory.keep(owner);
+    }
+
+    /// The address of the element with index 0 everywhere, for reading.
     pub(crate) fn address(&self) -> u64 {
         self.memory.address() + (self.descriptor.first() * size_of::<T>()) as u64
     }
 
-    /// The address of the first element of a dense tensor, for writing.
+    /// The address of the element with index 0 everywhere, for writing.
     pub(crate) fn address_mut(&mut self) -> u64 {
         self.memory.address_mut() + (self.descriptor.first() * size_of::<T>()) as u64
     }

@@ -1,9 +1,9 @@
 //! Tensors from and to arrays of `ndarray`.
 
-use super::{Tensor, TensorView};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::Result;
+use crate::tensor::{Tensor, TensorView};
 
 impl<T: Element> Tensor<T> {
     /// A tensor with the elements of an `ndarray` array, in row-major order.

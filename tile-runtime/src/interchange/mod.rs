@@ -1,0 +1,96 @@
+//! Tensors from and to other libraries and their files.
+//!
+//! | what | feature | |
+//! |---|---|---|
+//! | arrays of `ndarray` | `ndarray` | [`Tensor::from_ndarray`], [`Tensor::to_ndarray`] |
+//! | DLPack, the exchange between PyTorch, JAX, CuPy and others | `dlpack` | [`dlpack`] |
+//! | NumPy's `.npy` and `.npz` | `npy` | [`npy`] |
+//! | `.safetensors` | `safetensors` | [`safetensors`] |
+//!
+//! Files hold elements in row-major order and little-endian, as memory does.
+
+#[cfg(feature = "ndarray")]
+mod arrays;
+#[cfg(feature = "dlpack")]
+pub mod dlpack;
+#[cfg(feature = "npy")]
+pub mod npy;
+#[cfg(feature = "safetensors")]
+pub mod safetensors;
+
+#[cfg(any(feature = "npy", feature = "safetensors"))]
+pub use stored::Stored;
+
+#[cfg(any(feature = "npy", feature = "safetensors"))]
+mod stored {
+    use crate::element::Element;
+    use crate::error::{Error, Result};
+    use crate::tensor::{Tensor, TensorView};
+    use std::path::Path;
+    use tile_ir::DType;
+
+    /// A tensor of any element type, as files take them: a [`Tensor`] or [`TensorView`].
+    pub trait Stored {
+        /// The format of the elements.
+        fn dtype(&self) -> DType;
+
+        /// Extents, outermost axis first.
+        fn shape(&self) -> &[usize];
+
+        /// The elements' bytes in row-major order, little-endian.
+        ///
+        /// # Errors
+        /// [`Error::Driver`] if the device fails.
+        fn bytes(&self) -> Result<Vec<u8>>;
+    }
+
+    impl<T: Element> Stored for TensorView<'_, T> {
+        fn dtype(&self) -> DType {
+            T::DTYPE
+        }
+
+        fn shape(&self) -> &[usize] {
+            self.shape()
+        }
+
+        fn bytes(&self) -> Result<Vec<u8>> {
+            let elements = self.to_vec()?;
+            let bytes = elements.as_ptr().cast::<u8>();
+            // SAFETY: elements are plain numbers without padding, and any byte may be read.
+            Ok(unsafe { std::slice::from_raw_parts(bytes, size_of_val(elements.as_slice())) }.to_vec())
+        }
+    }
+
+    impl<T: Element> Stored for Tensor<T> {
+        fn dtype(&self) -> DType {
+            T::DTYPE
+        }
+
+        fn shape(&self) -> &[usize] {
+            self.shape()
+        }
+
+        fn bytes(&self) -> Result<Vec<u8>> {
+            self.view().bytes()
+        }
+    }
+
+    /// The elements that bytes of a file are; `None` where they aren't: no whole number of them, or no `bool`.
+    pub(super) fn elements<T: Element>(bytes: &[u8]) -> Option<Vec<T>> {
+        let is_whole = bytes.len().is_multiple_of(size_of::<T>());
+        let is_valid = T::DTYPE != DType::Bool || bytes.iter().all(|&byte| byte <= 1);
+        (is_whole && is_valid).then(|| {
+            let mut elements = vec![T::default(); bytes.len() / size_of::<T>()];
+            // SAFETY: the vector has as many bytes, any of which is part of a valid element: `bool`s were looked at.
+            let target =
+                unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast::<u8>(), bytes.len()) };
+            target.copy_from_slice(bytes);
+            elements
+        })
+    }
+
+    /// What is wrong with a file.
+    pub(super) fn refused(path: &Path, problem: impl Into<String>) -> Error {
+        Error::File { path: path.display().to_string(), problem: problem.into() }
+    }
+}
