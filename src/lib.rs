@@ -44,6 +44,7 @@
 //! | [`kernel`] | the types and functions that a kernel's body uses |
 //! | [`ir`] | the tile IR: `matmul::ir()` gives a kernel's, and its text is made for snapshot tests |
 //! | [`layout`] | layouts, views and partitions as values of their own: algebra, swizzles, fragments, pictures |
+//! | [`interchange`] | tensors from and to NumPy's files, safetensors, DLPack and `ndarray` |
 //! | [`launch`], [`embedded`] | what the attribute's code refers to |
 //!
 //! Kernels are compiled at run time with feature `jit` (which links LLVM 22), or at `cargo build` by
@@ -59,7 +60,10 @@ pub use tile_layout as layout;
 #[doc(hidden)]
 pub use tile_macros::__tile_kernel;
 pub use tile_macros::{TileStruct, kernels, tile_fn, tile_kernel, tile_kernels};
-pub use tile_runtime::{Device, Error, HostTensor, Launch, Result, Stream, Tensor, embedded, launch};
+pub use tile_runtime::{
+    Device, Error, HostTensor, Launch, Result, Stream, Tensor, TensorView, TensorViewMut, embedded,
+    interchange, launch,
+};
 
 /// What a file with kernels imports: `use tile::prelude::*;`.
 pub mod prelude {
@@ -74,7 +78,8 @@ pub mod prelude {
         stack, tan, tanh, trailing_zeros, trunc,
     };
     pub use crate::{
-        Device, HostTensor, Tensor, TileStruct, tile_assert, tile_fn, tile_kernel, tile_kernels, tile_println,
+        Device, HostTensor, Tensor, TensorView, TensorViewMut, TileStruct, tile_assert, tile_fn, tile_kernel,
+        tile_kernels, tile_println,
     };
     pub use half::{bf16, f16};
     pub use tile_ir::Rounding;

@@ -10,6 +10,7 @@ mod devices;
 mod docs;
 mod fuzz;
 mod gallery;
+mod numpy;
 mod ops_page;
 mod passes;
 mod setup;

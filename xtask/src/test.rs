@@ -1,13 +1,13 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, run as run_step, target};
-use crate::{bench, budgets, devices, docs, gallery, setup, tools};
+use crate::{bench, budgets, devices, docs, gallery, numpy, setup, tools};
 use std::path::Path;
 use std::process::Command;
 
 /// The features that the tests need: kernels compiled at run time, and every optional conversion.
 pub(crate) const FEATURES: &str =
-    "tile/jit,tile/ndarray,tile-runtime/jit,tile-runtime/ndarray,tile-layout/serde";
+    "tile/jit,tile/ndarray,tile/npy,tile/safetensors,tile/dlpack,tile-runtime/jit,tile-layout/serde";
 /// The packages under `examples` whose kernels are for every target.
 pub(crate) const EXAMPLES: [&str; 4] = ["vector_add", "softmax", "matmul", "digits"];
 /// The package under `examples` whose kernels are for one GPU.
@@ -60,10 +60,11 @@ fn run_all() -> Result<Passed, String> {
     }
     links_no_llvm(&target().join("debug").join(bench::h200::LIBRARY))?;
     bench::h200::check_script()?;
+    numpy::check()?;
     gallery::check()?;
     docs::check()?;
     budgets::check()?;
-    passed.steps += 4;
+    passed.steps += 5;
     passed.steps += devices::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
 }
