@@ -7,7 +7,7 @@ mod tensor_maps;
 
 use crate::error::{Error, Result};
 use crate::resolve::PtxCode;
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DriverError, result, sys};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtrMut, DriverError, result, sys};
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::fmt;
@@ -188,12 +188,7 @@ impl Context {
         unsafe { result::stream::synchronize(stream) }.map_err(failed)
     }
 
-    /// The address of device memory that is read.
-    pub(crate) fn address(&self, buffer: &Buffer) -> u64 {
-        buffer.slice.device_ptr(&self.stream).0
-    }
-
-    /// The address of device memory that is written.
+    /// The address of device memory.
     pub(crate) fn address_mut(&self, buffer: &mut Buffer) -> u64 {
         buffer.slice.device_ptr_mut(&self.stream).0
     }

@@ -36,9 +36,4 @@ impl HostBuffer {
         // SAFETY: the lines are initialised and cover at least `bytes` bytes.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.bytes) }
     }
-
-    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: the lines are initialised, cover at least `bytes` bytes and are borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), self.bytes) }
-    }
 }

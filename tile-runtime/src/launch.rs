@@ -130,7 +130,7 @@ impl<'a> Launch<'a> {
     /// Passes a tensor that is written.
     pub fn tensor_mut<T: Element>(mut self, name: &'static str, tensor: &'a mut Tensor<T>) -> Self {
         let device = tensor.device().clone();
-        let address = tensor.address_mut();
+        let address = tensor.address();
         let value =
             GivenValue::Tensor { address, shape: tensor.shape(), dtype: T::DTYPE, mutable: true, device };
         self.arguments.push(Given { name, value });

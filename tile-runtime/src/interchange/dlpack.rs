@@ -69,7 +69,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     /// [`Error::Dlpack`] where the elements have no single stride along some axis; [`Error::Driver`] if the device
     /// fails.
-    pub fn into_dlpack(mut self) -> Result<Dlpack> {
+    pub fn into_dlpack(self) -> Result<Dlpack> {
         let strides = self.strides().ok_or_else(|| {
             refused("its elements have no single distance along some axis; make a tensor with `to_dense`")
         })?;
@@ -82,7 +82,7 @@ impl<T: Element> Tensor<T> {
             }
         };
         let shape: Vec<i64> = self.shape().iter().map(|&extent| extent as i64).collect();
-        let data = if self.is_empty() { std::ptr::null_mut() } else { self.address_mut() as *mut _ };
+        let data = if self.is_empty() { std::ptr::null_mut() } else { self.address() as *mut _ };
         let prepared = Dynamic::new(shape.as_slice(), strides.as_slice())
             .prepare_as::<DLManagedTensorVersioned>()
             .map_err(|error| refused(error.to_string()))?;
@@ -118,8 +118,7 @@ impl<T: Element> Tensor<T> {
         let address = (described.data_ptr() as u64).wrapping_add(described.byte_offset());
         let is_read_only = tensor.flags().contains(DlpackFlags::READ_ONLY);
         // SAFETY: the caller vouches for the elements that shape and strides reach; the owner is kept with them.
-        let mut taken = unsafe { Tensor::from_raw_strided(&device, address, shape, strides) }?;
-        taken.keep(Box::new(tensor));
+        let taken = unsafe { Tensor::from_raw_owned(&device, address, shape, strides, tensor) }?;
         if is_read_only { taken.view().to_dense() } else { Ok(taken) }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Tensor;
 use super::transfer::allocated;
+use super::view::dense_of;
 use crate::device::Device;
 use crate::element::{Element, Float, Number};
 use crate::error::{Error, Result};
@@ -35,10 +36,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::ElementCount`] if the slice doesn't fill the shape; as [`Tensor::zeros`] else.
     pub fn from_slice(device: &Device, elements: &[T], shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
         let shape = shape.as_ref();
-        let expected = element_count(shape).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
-        if elements.len() != expected {
-            return Err(Error::ElementCount { shape: shape.to_vec(), expected, given: elements.len() });
-        }
+        dense_of(elements, shape)?;
         let mut tensor = Tensor::zeros(device, shape)?;
         tensor.copy_from_slice(elements)?;
         Ok(tensor)

@@ -1,52 +1,67 @@
 //! The bytes that a tensor lies in, wherever they are.
 
-use crate::cuda;
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::host::HostBuffer;
 use std::ops::Range;
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 
-/// Memory of a device.
+/// Memory of a device, and what frees it when it is dropped.
 pub(crate) struct Memory {
-    device: Device,
-    bytes: usize,
-    place: Place,
+    location: Location,
+    /// Nothing for memory that another library frees on its own account.
+    _keeper: Option<Box<dyn Send + Sync>>,
 }
 
-enum Place {
-    Host(HostBuffer),
-    Cuda(cuda::Buffer),
-    /// Memory that another library has allocated on the device, and frees, after the owner is dropped where there is one.
-    Foreign {
-        address: u64,
-        owner: Option<Box<dyn Send + Sync>>,
-    },
+/// Where bytes are. Whoever holds one vouches that they are there and initialised, and for who else uses them.
+#[derive(Clone)]
+pub(crate) struct Location {
+    device: Device,
+    address: u64,
+    bytes: usize,
 }
 
 impl Memory {
     /// Zeroed memory.
     pub(crate) fn zeroed(device: &Device, bytes: usize) -> Result<Memory> {
-        let place = match &device.0 {
-            Kind::Reference | Kind::Cpu => Place::Host(HostBuffer::zeroed(bytes)?),
-            Kind::Cuda(context) => Place::Cuda(context.zeroed(bytes)?),
+        let (address, keeper): (u64, Box<dyn Send + Sync>) = match &device.0 {
+            Kind::Reference | Kind::Cpu => {
+                let mut buffer = HostBuffer::zeroed(bytes)?;
+                (buffer.as_mut_ptr() as u64, Box::new(buffer))
+            }
+            Kind::Cuda(context) => {
+                let mut buffer = context.zeroed(bytes)?;
+                (context.address_mut(&mut buffer), Box::new(buffer))
+            }
         };
-        Ok(Memory { device: device.clone(), bytes, place })
+        let location = Location { device: device.clone(), address, bytes };
+        Ok(Memory { location, _keeper: Some(keeper) })
     }
 
-    /// Memory of another library, of elements of so many bytes.
+    /// Memory of another library, which the owner keeps where there is one.
+    pub(crate) fn foreign(location: Location, owner: Option<Box<dyn Send + Sync>>) -> Memory {
+        Memory { location, _keeper: owner }
+    }
+
+    pub(crate) fn location(&self) -> &Location {
+        &self.location
+    }
+}
+
+impl Location {
+    /// So many bytes from an address on, where elements of some size lie.
     ///
     /// # Safety
-    /// The bytes from `address` on are the device's, initialised, and stay there as long as this value.
+    /// The bytes are the device's, initialised, and stay there as long as this value and all copies of it.
     ///
     /// # Errors
     /// [`Error::Address`] where no such element can lie at the address.
-    pub(crate) unsafe fn foreign(
+    pub(crate) unsafe fn new(
         device: &Device,
         address: u64,
         bytes: usize,
         element: usize,
-    ) -> Result<Memory> {
+    ) -> Result<Location> {
         let refused = |problem: String| Error::Address { device: device.name(), address, problem };
         if !address.is_multiple_of(element as u64) {
             return Err(refused(format!("it isn't a multiple of {element} bytes")));
@@ -56,75 +71,39 @@ impl Memory {
         }
         // Of no elements the address is never used, but references need one.
         let address = if bytes == 0 { TENSOR_ALIGNMENT } else { address };
-        Ok(Memory { device: device.clone(), bytes, place: Place::Foreign { address, owner: None } })
-    }
-
-    /// Keeps the owner of foreign memory for as long as this.
-    #[cfg(feature = "dlpack")]
-    pub(crate) fn keep(&mut self, kept: Box<dyn Send + Sync>) {
-        if let Place::Foreign { owner, .. } = &mut self.place {
-            *owner = Some(kept);
-        }
+        Ok(Location { device: device.clone(), address, bytes })
     }
 
     pub(crate) fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The address of the first byte, for reading.
+    /// The address of the first byte.
     pub(crate) fn address(&self) -> u64 {
-        match (&self.place, &self.device.0) {
-            (Place::Cuda(buffer), Kind::Cuda(context)) => context.address(buffer),
-            (Place::Host(buffer), _) => buffer.as_ptr() as u64,
-            (Place::Foreign { address, .. }, _) => *address,
-            (Place::Cuda(_), _) => unreachable!("memory of a GPU is made by its context"),
-        }
-    }
-
-    /// The address of the first byte, for writing.
-    pub(crate) fn address_mut(&mut self) -> u64 {
-        match (&mut self.place, &self.device.0) {
-            (Place::Cuda(buffer), Kind::Cuda(context)) => context.address_mut(buffer),
-            (Place::Host(buffer), _) => buffer.as_mut_ptr() as u64,
-            (Place::Foreign { address, .. }, _) => *address,
-            (Place::Cuda(_), _) => unreachable!("memory of a GPU is made by its context"),
-        }
+        self.address
     }
 
     /// The bytes where the host can read them; `None` where the device has its own memory.
     pub(crate) fn host_bytes(&self) -> Option<&[u8]> {
-        match (&self.place, &self.device.0) {
-            (_, Kind::Cuda(_)) => None,
-            (Place::Host(buffer), _) => Some(buffer.as_bytes()),
-            // SAFETY: who made the memory vouches for that many initialised bytes there.
-            (Place::Foreign { address, .. }, _) => {
-                Some(unsafe { std::slice::from_raw_parts(*address as *const u8, self.bytes) })
-            }
-            (Place::Cuda(_), _) => unreachable!("memory of a GPU is made by its context"),
-        }
+        // SAFETY: the bytes are there and initialised; who holds the location to read keeps others from writing.
+        let bytes = || unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) };
+        matches!(self.device.0, Kind::Cpu | Kind::Reference).then(bytes)
     }
 
     /// The bytes where the host can write them; `None` where the device has its own memory.
     pub(crate) fn host_bytes_mut(&mut self) -> Option<&mut [u8]> {
-        match (&mut self.place, &self.device.0) {
-            (_, Kind::Cuda(_)) => None,
-            (Place::Host(buffer), _) => Some(buffer.as_bytes_mut()),
-            // SAFETY: who made the memory vouches for that many initialised bytes there, and that nobody else uses them
-            // while this value is borrowed exclusively.
-            (Place::Foreign { address, .. }, _) => {
-                Some(unsafe { std::slice::from_raw_parts_mut(*address as *mut u8, self.bytes) })
-            }
-            (Place::Cuda(_), _) => unreachable!("memory of a GPU is made by its context"),
-        }
+        // SAFETY: the bytes are there and initialised; who holds the location to write is the only one who uses them.
+        let bytes = || unsafe { std::slice::from_raw_parts_mut(self.address as *mut u8, self.bytes) };
+        matches!(self.device.0, Kind::Cpu | Kind::Reference).then(bytes)
     }
 
-    /// Copies a range of the memory to the host, after every launch that writes it.
+    /// Copies a range of the bytes to the host, after every launch that writes them.
     ///
     /// # Errors
     /// [`Error::Driver`] if the device fails.
     pub(crate) fn read(&self, range: Range<usize>, target: &mut [u8]) -> Result<()> {
         match &self.device.0 {
-            Kind::Cuda(context) => context.download(self.address() + range.start as u64, target),
+            Kind::Cuda(context) => context.download(self.address + range.start as u64, target),
             Kind::Cpu | Kind::Reference => {
                 let bytes = self.host_bytes().unwrap_or_default();
                 target.copy_from_slice(&bytes[range]);
@@ -133,14 +112,13 @@ impl Memory {
         }
     }
 
-    /// Copies bytes of the host into the memory, from a place on, after every launch that uses it.
+    /// Copies bytes of the host here, from a place on, after every launch that uses them.
     ///
     /// # Errors
     /// [`Error::Driver`] if the device fails.
     pub(crate) fn write(&mut self, first: usize, source: &[u8]) -> Result<()> {
-        let address = self.address_mut() + first as u64;
         match &self.device.0 {
-            Kind::Cuda(context) => context.upload(source, address),
+            Kind::Cuda(context) => context.upload(source, self.address + first as u64),
             Kind::Cpu | Kind::Reference => {
                 let bytes = self.host_bytes_mut().unwrap_or_default();
                 bytes[first..first + source.len()].copy_from_slice(source);

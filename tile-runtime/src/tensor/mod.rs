@@ -22,7 +22,7 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use descriptor::Descriptor;
-use memory::Memory;
+use memory::{Location, Memory};
 use std::fmt;
 use std::marker::PhantomData;
 use tile_layout::Length;
@@ -85,16 +85,57 @@ impl<T: Element> Tensor<T> {
         unsafe { Tensor::over_foreign(device, address, descriptor) }
     }
 
+    /// [`Tensor::from_raw_strided`] with a value that keeps the memory, and is dropped with the tensor: a file that is
+    /// mapped, a vector, another library's handle.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let numbers = vec![1.0f32, 2.0, 3.0, 4.0];
+    /// let address = numbers.as_ptr() as u64;
+    /// // SAFETY: the vector has the elements, doesn't move them and is used by nobody else.
+    /// let turned = unsafe { Tensor::<f32>::from_raw_owned(&Device::cpu(), address, [2, 2], [1, 2], numbers) }?;
+    /// assert_eq!(turned.to_vec()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    /// As [`Tensor::from_raw_strided`], for as long as the owner isn't dropped.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_raw_strided`].
+    pub unsafe fn from_raw_owned(
+        device: &Device,
+        address: u64,
+        shape: impl AsRef<[usize]>,
+        strides: impl AsRef<[i64]>,
+        owner: impl Send + Sync + 'static,
+    ) -> Result<Tensor<T>> {
+        let descriptor = Descriptor::strided(shape.as_ref(), strides.as_ref())?;
+        // SAFETY: the caller vouches for every element that the strides reach, as long as there is the owner.
+        let location = unsafe { located::<T>(device, address, &descriptor) }?;
+        let memory = Memory::foreign(location, Some(Box::new(owner)));
+        Ok(Tensor { memory, descriptor, element: PhantomData })
+    }
+
     /// # Safety
     /// As [`Tensor::from_raw`], of the elements that the descriptor reads.
     unsafe fn over_foreign(device: &Device, address: u64, descriptor: Descriptor) -> Result<Tensor<T>> {
-        let bytes = bytes_of::<T>(descriptor.span().end, descriptor.shape())?;
-        // Elements lie before the first one where a stride is negative.
-        let address = address.wrapping_sub((descriptor.first() * size_of::<T>()) as u64);
-        // SAFETY: the caller vouches for every element from the first that is read to the last.
-        let memory = unsafe { Memory::foreign(device, address, bytes, size_of::<T>()) }?;
+        // SAFETY: the caller vouches for every element that the descriptor reads.
+        let memory = Memory::foreign(unsafe { located::<T>(device, address, &descriptor) }?, None);
         Ok(Tensor { memory, descriptor, element: PhantomData })
     }
+}
+
+/// Where the elements of a descriptor are whose element 0 is at an address.
+///
+/// # Safety
+/// The elements are there and valid as long as the location is used.
+unsafe fn located<T>(device: &Device, address: u64, descriptor: &Descriptor) -> Result<Location> {
+    let bytes = bytes_of::<T>(descriptor.span().end, descriptor.shape())?;
+    // Elements lie before the first one where a stride is negative.
+    let address = address.wrapping_sub((descriptor.first() * size_of::<T>()) as u64);
+    // SAFETY: the caller vouches for every element from the first that is read to the last.
+    unsafe { Location::new(device, address, bytes, size_of::<T>()) }
 }
 
 impl<T> Tensor<T> {
@@ -117,7 +158,7 @@ impl<T> Tensor<T> {
 
     /// The device that holds the elements.
     pub fn device(&self) -> &Device {
-        self.memory.device()
+        self.memory.location().device()
     }
 
     /// The number of elements.
@@ -146,12 +187,12 @@ impl<T> Tensor<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn view(&self) -> TensorView<'_, T> {
-        TensorView::new(&self.memory, self.descriptor.clone())
+        TensorView::new(self.memory.location().clone(), self.descriptor.clone())
     }
 
     /// All of it, for writing.
     pub fn view_mut(&mut self) -> TensorViewMut<'_, T> {
-        TensorViewMut::new(&mut self.memory, self.descriptor.clone())
+        TensorViewMut::new(self.memory.location().clone(), self.descriptor.clone())
     }
 
     /// Axes 0 and 1 exchanged, without copying.
@@ -235,20 +276,9 @@ impl<T> Tensor<T> {
         Ok(Tensor { memory: self.memory, descriptor, element: PhantomData })
     }
 
-    /// Keeps the owner of foreign memory for as long as this.
-    #[cfg(feature = "dlpack")]
-    pub(crate) fn keep(&mut self, owner: Box<dyn Send + Sync>) {
-        self.memory.keep(owner);
-    }
-
-    /// The address of the element with index 0 everywhere, for reading.
+    /// The address of the element with index 0 everywhere.
     pub(crate) fn address(&self) -> u64 {
-        self.memory.address() + (self.descriptor.first() * size_of::<T>()) as u64
-    }
-
-    /// The address of the element with index 0 everywhere, for writing.
-    pub(crate) fn address_mut(&mut self) -> u64 {
-        self.memory.address_mut() + (self.descriptor.first() * size_of::<T>()) as u64
+        self.memory.location().address() + (self.descriptor.first() * size_of::<T>()) as u64
     }
 }
 

@@ -18,21 +18,21 @@ fn elements_round_trip_and_memory_is_aligned() {
     let x = Tensor::from_vec(&device, vec![true, false, true], [3]).unwrap();
     assert_eq!(x.to_vec().unwrap(), [true, false, true]);
     assert_eq!(x.copy_to(&Device::reference()).unwrap().to_vec().unwrap(), [true, false, true]);
-    let mut y = Tensor::<f64>::zeros(&device, [0, 7]).unwrap();
-    assert_eq!((y.len(), y.address_mut() % 64, y.to_vec().unwrap().len()), (0, 0, 0));
+    let y = Tensor::<f64>::zeros(&device, [0, 7]).unwrap();
+    assert_eq!((y.len(), y.address() % 64, y.to_vec().unwrap().len()), (0, 0, 0));
     assert_eq!(Tensor::full(&device, [2], 7i8).unwrap().to_host().unwrap().get([1]), Some(7));
 }
 
 #[test]
 fn foreign_memory_is_used_where_it_is() {
     let device = Device::cpu();
-    let mut memory = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [6]).unwrap();
-    let address = memory.address_mut();
+    let memory = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [6]).unwrap();
+    let address = memory.address();
     // SAFETY: the memory is that of a tensor that lives longer and isn't used meanwhile.
     let at = |address, shape: &[usize]| unsafe { Tensor::<f32>::from_raw(&device, address, shape) };
-    let mut foreign = at(address, &[2, 3]).unwrap();
+    let foreign = at(address, &[2, 3]).unwrap();
     assert_eq!((foreign.to_vec().unwrap(), foreign.shape()), (memory.to_vec().unwrap(), &[2, 3][..]));
-    assert_eq!((foreign.address(), foreign.address_mut()), (address, address));
+    assert_eq!(foreign.address(), address);
     drop(foreign);
     assert_eq!(at(address + 16, &[2]).unwrap().to_vec().unwrap(), [5.0, 6.0]);
     assert!(at(0, &[0, 3]).unwrap().to_vec().unwrap().is_empty());
@@ -141,8 +141,8 @@ fn margins_are_read_and_have_no_memory() {
 
 #[test]
 fn foreign_memory_may_have_strides() {
-    let mut memory = counted(&[3, 4]);
-    let address = memory.address_mut();
+    let memory = counted(&[3, 4]);
+    let address = memory.address();
     // SAFETY: the memory is that of a tensor that lives longer and isn't used meanwhile.
     let turned = unsafe { Tensor::<i32>::from_raw_strided(&Device::cpu(), address, [4, 3], [1, 4]) }.unwrap();
     assert_eq!(turned.to_vec().unwrap(), memory.t().unwrap().to_vec().unwrap());
@@ -197,4 +197,17 @@ fn random_numbers_have_the_moments_of_their_distribution() {
     assert_ne!(again(5), again(6));
     let narrow = Tensor::<crate::f8e4m3fn>::random(&device, [10_000], 3).unwrap().to_vec().unwrap();
     assert!(narrow.iter().all(|x| (0.0..1.0).contains(&x.to_f32())));
+}
+
+#[test]
+fn slices_of_the_host_are_tensors_where_they_lie() {
+    let mut numbers = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    let view = TensorView::of_slice(&numbers, [2, 3]).unwrap();
+    assert_eq!(view.slice((.., 1)).unwrap().to_vec().unwrap(), [2.0, 5.0]);
+    let mut view = TensorViewMut::of_slice(&mut numbers, [3, 2]).unwrap();
+    view.reborrow().slice((.., 0)).unwrap().fill(0.0).unwrap();
+    assert_eq!(view.as_view().to_vec().unwrap(), [0.0, 2.0, 0.0, 4.0, 0.0, 6.0]);
+    assert_eq!(numbers, [0.0, 2.0, 0.0, 4.0, 0.0, 6.0]);
+    assert!(matches!(TensorView::of_slice(&numbers, [7]), Err(Error::ElementCount { .. })));
+    assert!(TensorView::<u8>::of_slice(&[], [0]).unwrap().is_empty());
 }

@@ -4,7 +4,7 @@
 //! memory that they lie in is copied first.
 
 use super::descriptor::Descriptor;
-use super::memory::Memory;
+use super::memory::{Location, Memory};
 use super::{HostTensor, Tensor, TensorView, TensorViewMut, bytes_of};
 use crate::device::Device;
 use crate::element::Element;
@@ -67,7 +67,7 @@ impl<T: Element> TensorView<'_, T> {
     /// # Errors
     /// [`Error::Driver`] if the device fails.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        read(self.memory(), self.descriptor())
+        read(self.location(), self.descriptor())
     }
 
     /// The elements with their shape, to be printed or indexed.
@@ -113,8 +113,8 @@ impl<T: Element> TensorViewMut<'_, T> {
             let shape = self.shape().to_vec();
             return Err(Error::ElementCount { shape, expected: self.len(), given: elements.len() });
         }
-        let (memory, descriptor) = self.parts();
-        write(memory, descriptor, elements)
+        let (location, descriptor) = self.parts();
+        write(location, descriptor, elements)
     }
 
     /// Writes the elements of a view of the same shape, from whatever device.
@@ -147,13 +147,13 @@ fn element<T: Element>(fill: Fill) -> T {
     }
 }
 
-fn read<T: Element>(memory: &Memory, descriptor: &Descriptor) -> Result<Vec<T>> {
-    if let Some(bytes) = memory.host_bytes() {
+fn read<T: Element>(location: &Location, descriptor: &Descriptor) -> Result<Vec<T>> {
+    if let Some(bytes) = location.host_bytes() {
         return Ok(collected(elements_of(bytes), 0, descriptor));
     }
     let span = descriptor.span();
     let mut around = vec![T::default(); span.len()];
-    memory.read(span.start * size_of::<T>()..span.end * size_of::<T>(), bytes_mut(&mut around))?;
+    location.read(span.start * size_of::<T>()..span.end * size_of::<T>(), bytes_mut(&mut around))?;
     match descriptor.is_dense() {
         true => Ok(around),
         false => Ok(collected(&around, span.start, descriptor)),
@@ -175,19 +175,19 @@ fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) 
     result
 }
 
-fn write<T: Element>(memory: &mut Memory, descriptor: &Descriptor, elements: &[T]) -> Result<()> {
+fn write<T: Element>(location: &mut Location, descriptor: &Descriptor, elements: &[T]) -> Result<()> {
     let span = descriptor.span();
     if descriptor.is_dense() {
-        return memory.write(span.start * size_of::<T>(), bytes(elements));
+        return location.write(span.start * size_of::<T>(), bytes(elements));
     }
-    if let Some(target) = memory.host_bytes_mut() {
+    if let Some(target) = location.host_bytes_mut() {
         spread(elements, elements_of_mut(target), 0, descriptor);
         return Ok(());
     }
     let mut around = vec![T::default(); span.len()];
-    memory.read(span.start * size_of::<T>()..span.end * size_of::<T>(), bytes_mut(&mut around))?;
+    location.read(span.start * size_of::<T>()..span.end * size_of::<T>(), bytes_mut(&mut around))?;
     spread(elements, &mut around, span.start, descriptor);
-    memory.write(span.start * size_of::<T>(), bytes(&around))
+    location.write(span.start * size_of::<T>(), bytes(&around))
 }
 
 /// Writes elements in row-major order to where a descriptor says, in memory from its element `first` on.

@@ -2,9 +2,11 @@
 
 use super::descriptor::Descriptor;
 use super::indices::Indices;
-use super::memory::Memory;
+use super::located;
+use super::memory::Location;
 use crate::device::Device;
-use crate::error::Result;
+use crate::element::Element;
+use crate::error::{Error, Result};
 use std::fmt;
 use std::marker::PhantomData;
 use tile_layout::{Movement, Table, View};
@@ -21,18 +23,19 @@ use tile_layout::{Movement, Table, View};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct TensorView<'a, T> {
-    memory: &'a Memory,
+    location: Location,
     descriptor: Descriptor,
-    element: PhantomData<T>,
+    elements: PhantomData<&'a T>,
 }
 
 impl<'a, T> TensorView<'a, T> {
-    pub(super) fn new(memory: &'a Memory, descriptor: Descriptor) -> TensorView<'a, T> {
-        TensorView { memory, descriptor, element: PhantomData }
+    /// What is at the location isn't written as long as the view lives.
+    pub(super) fn new(location: Location, descriptor: Descriptor) -> TensorView<'a, T> {
+        TensorView { location, descriptor, elements: PhantomData }
     }
 
-    pub(super) fn memory(&self) -> &'a Memory {
-        self.memory
+    pub(super) fn location(&self) -> &Location {
+        &self.location
     }
 
     pub(super) fn descriptor(&self) -> &Descriptor {
@@ -44,7 +47,7 @@ impl<'a, T> TensorView<'a, T> {
         &self,
         operation: impl FnOnce(&View) -> tile_layout::Result<View>,
     ) -> Result<TensorView<'a, T>> {
-        Ok(TensorView::new(self.memory, self.descriptor.moved(operation)?))
+        Ok(TensorView::new(self.location.clone(), self.descriptor.moved(operation)?))
     }
 
     /// Extents, outermost axis first.
@@ -58,8 +61,8 @@ impl<'a, T> TensorView<'a, T> {
     }
 
     /// The device that holds the elements.
-    pub fn device(&self) -> &'a Device {
-        self.memory.device()
+    pub fn device(&self) -> &Device {
+        self.location.device()
     }
 
     /// The number of elements.
@@ -86,9 +89,41 @@ impl<'a, T> TensorView<'a, T> {
     }
 }
 
+impl<'a, T: Element> TensorView<'a, T> {
+    /// The elements of a slice, in row-major order, where they lie: a tensor of the CPU.
+    ///
+    /// ```
+    /// use tile_runtime::TensorView;
+    /// let numbers = [1, 2, 3, 4, 5, 6];
+    /// assert_eq!(TensorView::of_slice(&numbers, [2, 3])?.slice((.., 2))?.to_vec()?, [3, 6]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::ElementCount`] if the slice doesn't fill the shape.
+    pub fn of_slice(elements: &'a [T], shape: impl AsRef<[usize]>) -> Result<TensorView<'a, T>> {
+        let (address, descriptor) = (elements.as_ptr() as u64, dense_of(elements, shape.as_ref())?);
+        // SAFETY: the slice's elements are there, and nobody writes them, as long as the view lives.
+        let location = unsafe { located::<T>(&Device::cpu(), address, &descriptor) }?;
+        Ok(TensorView::new(location, descriptor))
+    }
+}
+
+/// The descriptor of a slice's elements.
+pub(super) fn dense_of<T>(elements: &[T], shape: &[usize]) -> Result<Descriptor> {
+    let descriptor = Descriptor::dense(shape)?;
+    match descriptor.len() == elements.len() {
+        true => Ok(descriptor),
+        false => {
+            let (expected, given) = (descriptor.len(), elements.len());
+            Err(Error::ElementCount { shape: shape.to_vec(), expected, given })
+        }
+    }
+}
+
 impl<T> Clone for TensorView<'_, T> {
     fn clone(&self) -> Self {
-        TensorView::new(self.memory, self.descriptor.clone())
+        TensorView::new(self.location.clone(), self.descriptor.clone())
     }
 }
 
@@ -99,12 +134,12 @@ impl<T> Movement for TensorView<'_, T> {
 
     fn through(&self, map: &View) -> tile_layout::Result<Self> {
         let view = self.descriptor.view().through(map)?;
-        Ok(TensorView::new(self.memory, Descriptor::of(view)))
+        Ok(TensorView::new(self.location.clone(), Descriptor::of(view)))
     }
 
     fn gathered(&self, table: &Table) -> tile_layout::Result<Self> {
         let view = self.descriptor.view().gathered(table)?;
-        Ok(TensorView::new(self.memory, Descriptor::of(view)))
+        Ok(TensorView::new(self.location.clone(), Descriptor::of(view)))
     }
 }
 

@@ -4,9 +4,11 @@
 
 use super::descriptor::Descriptor;
 use super::indices::Indices;
-use super::memory::Memory;
-use super::view::TensorView;
+use super::located;
+use super::memory::Location;
+use super::view::{TensorView, dense_of};
 use crate::device::Device;
+use crate::element::Element;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::marker::PhantomData;
@@ -23,18 +25,19 @@ use tile_layout::{Length, Movement, View};
 /// # Ok::<(), tile_runtime::Error>(())
 /// ```
 pub struct TensorViewMut<'a, T> {
-    memory: &'a mut Memory,
+    location: Location,
     descriptor: Descriptor,
-    element: PhantomData<T>,
+    elements: PhantomData<&'a mut T>,
 }
 
 impl<'a, T> TensorViewMut<'a, T> {
-    pub(super) fn new(memory: &'a mut Memory, descriptor: Descriptor) -> TensorViewMut<'a, T> {
-        TensorViewMut { memory, descriptor, element: PhantomData }
+    /// What is at the location isn't used otherwise as long as the view lives.
+    pub(super) fn new(location: Location, descriptor: Descriptor) -> TensorViewMut<'a, T> {
+        TensorViewMut { location, descriptor, elements: PhantomData }
     }
 
-    pub(super) fn parts(&mut self) -> (&mut Memory, &Descriptor) {
-        (self.memory, &self.descriptor)
+    pub(super) fn parts(&mut self) -> (&mut Location, &Descriptor) {
+        (&mut self.location, &self.descriptor)
     }
 
     /// Extents, outermost axis first.
@@ -44,7 +47,7 @@ impl<'a, T> TensorViewMut<'a, T> {
 
     /// The device that holds the elements.
     pub fn device(&self) -> &Device {
-        self.memory.device()
+        self.location.device()
     }
 
     /// The number of elements.
@@ -64,12 +67,12 @@ impl<'a, T> TensorViewMut<'a, T> {
 
     /// The same elements, for reading.
     pub fn as_view(&self) -> TensorView<'_, T> {
-        TensorView::new(self.memory, self.descriptor.clone())
+        TensorView::new(self.location.clone(), self.descriptor.clone())
     }
 
     /// The same elements for a shorter time, after which this view can be used again.
     pub fn reborrow(&mut self) -> TensorViewMut<'_, T> {
-        TensorViewMut::new(self.memory, self.descriptor.clone())
+        TensorViewMut::new(self.location.clone(), self.descriptor.clone())
     }
 
     /// The view after a movement operation.
@@ -81,7 +84,7 @@ impl<'a, T> TensorViewMut<'a, T> {
         if !descriptor.is_writable() {
             return Err(Error::SharedElements { view: descriptor.view().to_string() });
         }
-        Ok(TensorViewMut::new(self.memory, descriptor))
+        Ok(TensorViewMut::new(self.location, descriptor))
     }
 
     /// Axes 0 and 1 exchanged.
@@ -115,6 +118,19 @@ impl<'a, T> TensorViewMut<'a, T> {
     /// indices names one twice.
     pub fn slice(self, indices: impl Indices) -> Result<Self> {
         self.moved(|view| view.index(&indices.list()))
+    }
+}
+
+impl<'a, T: Element> TensorViewMut<'a, T> {
+    /// The elements of a slice, in row-major order, where they lie: a tensor of the CPU.
+    ///
+    /// # Errors
+    /// [`Error::ElementCount`] if the slice doesn't fill the shape.
+    pub fn of_slice(elements: &'a mut [T], shape: impl AsRef<[usize]>) -> Result<TensorViewMut<'a, T>> {
+        let (address, descriptor) = (elements.as_mut_ptr() as u64, dense_of(elements, shape.as_ref())?);
+        // SAFETY: the slice's elements are there, and nobody else uses them, as long as the view lives.
+        let location = unsafe { located::<T>(&Device::cpu(), address, &descriptor) }?;
+        Ok(TensorViewMut::new(location, descriptor))
     }
 }
 
