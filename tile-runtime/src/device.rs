@@ -100,7 +100,7 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Reference => f.write_str("reference"),
-            Kind::Cpu => write!(f, "cpu ({}, {} threads)", processor_name(), crate::cpu::thread_count()),
+            Kind::Cpu => write!(f, "cpu ({}, {} threads)", processor_name(), crate::cpu::threads()),
             Kind::Cuda(context) => write!(f, "cuda:{} ({})", context.ordinal(), context.name()),
         }
     }

@@ -342,7 +342,7 @@ impl<'a> Launch<'a> {
         let device = self.device()?;
         let at_once = match &device.0 {
             Kind::Reference => REFERENCE_BLOCKS,
-            Kind::Cpu => cpu::thread_count(),
+            Kind::Cpu => cpu::threads(),
             Kind::Cuda(context) => context.multiprocessors(),
         };
         Ok((device, abi.share(bound, self.sharing, at_once)?))

@@ -7,7 +7,7 @@
 //! This crate knows the calling convention of compiled kernels ([`tile_ir::abi`]) and nothing of how they
 //! are made.
 
-mod cpu;
+pub mod cpu;
 mod cuda;
 pub mod device;
 pub mod element;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::host::HostBuffer;
 use pool::{Job, Pool};
 use std::cell::RefCell;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tile_ir::abi::CpuEntry;
 
 /// The environment variable that sets the number of threads.
@@ -22,29 +22,58 @@ const CHUNKS_PER_THREAD: usize = 8;
 /// How many launches may run at once before the pool's list grows.
 const LAUNCHES: usize = 64;
 
-/// How many threads run a grid, the calling one included.
-pub(crate) fn thread_count() -> usize {
-    static COUNT: OnceLock<usize> = OnceLock::new();
-    *COUNT.get_or_init(|| {
-        let set = std::env::var(THREADS_VARIABLE)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .filter(|&count| count > 0);
-        set.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+/// A pool and how many threads share its jobs, the one that submits included.
+struct Served {
+    pool: Pool,
+    threads: usize,
+}
+
+static SERVED: RwLock<Option<Arc<Served>>> = RwLock::new(None);
+
+/// The pool, made at the first launch: for as many threads as `TILE_THREADS` says, or as the machine has.
+fn served() -> Arc<Served> {
+    let known = SERVED.read().unwrap_or_else(PoisonError::into_inner).clone();
+    known.unwrap_or_else(|| {
+        let mut place = SERVED.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(place.get_or_insert_with(|| serve(threads_of_the_machine())))
     })
 }
 
-/// The pool, served by a thread for each but the calling one.
-fn pool() -> &'static Pool {
-    static POOL: OnceLock<&'static Pool> = OnceLock::new();
-    POOL.get_or_init(|| {
-        let pool: &'static Pool = Box::leak(Box::new(Pool::new(LAUNCHES)));
-        for worker in 1..thread_count() {
-            // A worker that can't be started is one less; the calling thread runs every grid to its end.
-            let _ = std::thread::Builder::new().name(format!("tile-{worker}")).spawn(move || pool.serve());
-        }
-        pool
-    })
+fn threads_of_the_machine() -> usize {
+    let set = std::env::var(THREADS_VARIABLE).ok().and_then(|text| text.parse().ok());
+    set.filter(|&count| count > 0)
+        .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+fn serve(threads: usize) -> Arc<Served> {
+    let served = Arc::new(Served { pool: Pool::new(LAUNCHES), threads });
+    for worker in 1..threads {
+        let served = Arc::clone(&served);
+        // A worker that can't be started is one less; the calling thread runs every grid to its end.
+        let _ = std::thread::Builder::new().name(format!("tile-{worker}")).spawn(move || served.pool.serve());
+    }
+    served
+}
+
+/// How many threads run a grid on the CPU device, the calling one included: as many as the environment variable
+/// `TILE_THREADS` says, or as the machine has, unless [`set_threads`] says otherwise.
+pub fn threads() -> usize {
+    served().threads
+}
+
+/// Sets how many threads run a grid on the CPU device, the calling one included, from the next launch on; 0 counts as 1.
+///
+/// ```
+/// use tile_runtime::cpu;
+/// cpu::set_threads(3);
+/// assert_eq!(cpu::threads(), 3);
+/// ```
+pub fn set_threads(count: usize) {
+    let new = serve(count.max(1));
+    let old = SERVED.write().unwrap_or_else(PoisonError::into_inner).replace(new);
+    if let Some(old) = old {
+        old.pool.close();
+    }
 }
 
 /// Gives this thread's scratch memory, which grows as kernels ask and is kept between launches.
@@ -78,7 +107,8 @@ pub(crate) unsafe fn run(entry: CpuEntry, slots: &[u64], scratch_bytes: u64, blo
             unsafe { entry(slots.as_ptr(), first as u64, end as u64, scratch) }
         })
     };
-    let threads = thread_count();
+    let served = served();
+    let threads = served.threads;
     if blocks <= 1 || threads == 1 {
         return run(0, blocks);
     }
@@ -90,7 +120,7 @@ pub(crate) unsafe fn run(entry: CpuEntry, slots: &[u64], scratch_bytes: u64, blo
         }
     };
     let job = Job::new(blocks, chunk, &share);
-    pool().run(&job, (threads - 1).min(blocks.div_ceil(chunk) - 1));
+    served.pool.run(&job, (threads - 1).min(blocks.div_ceil(chunk) - 1));
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
@@ -120,6 +150,19 @@ mod tests {
     #[test]
     fn every_block_runs_once() {
         (0..70).chain([1000, 4097]).for_each(check);
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_between_and_during_launches() {
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..200).for_each(|i| check(i % 40)));
+            for count in [1, 5, 2, 0, 3].into_iter().cycle().take(50) {
+                set_threads(count);
+                check(37);
+            }
+        });
+        set_threads(2);
+        assert_eq!(threads(), 2);
     }
 
     #[test]

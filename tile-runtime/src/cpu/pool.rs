@@ -1,4 +1,4 @@
-//! Threads that share the pieces of what is submitted, and wait for more as long as the pool lives.
+//! Threads that share the pieces of what is submitted, and wait for more until the pool is closed.
 //!
 //! Whoever submits works too, so everything gets done even where there is no thread. Threads that have found nothing
 //! look on for a while before they sleep: a launch that follows another closely wakes nobody.
@@ -59,6 +59,7 @@ unsafe impl Send for JobAt {}
 struct State {
     open: Vec<JobAt>,
     sleeping: usize,
+    closed: bool,
 }
 
 /// The list of jobs, and the threads that look at it.
@@ -74,7 +75,7 @@ impl Pool {
     /// A pool that no thread serves yet, with room for so many jobs at once.
     pub(super) fn new(room: usize) -> Pool {
         Pool {
-            state: Mutex::new(State { open: Vec::with_capacity(room), sleeping: 0 }),
+            state: Mutex::new(State { open: Vec::with_capacity(room), sleeping: 0, closed: false }),
             submissions: AtomicUsize::new(0),
             submitted: Condvar::new(),
             finished: Condvar::new(),
@@ -94,11 +95,11 @@ impl Pool {
             self.submitted.notify_one();
         }
         job.work();
-        self.close(job, at);
+        self.take_back(job, at);
     }
 
     /// Takes a job off the list and waits for the threads that still run it.
-    fn close(&self, job: &Job<'_>, at: JobAt) {
+    fn take_back(&self, job: &Job<'_>, at: JobAt) {
         let mut state = self.lock();
         state.open.retain(|&open| open != at);
         if job.users.0.load(Ordering::Relaxed) == 0 {
@@ -118,43 +119,46 @@ impl Pool {
         }
     }
 
-    /// Runs whatever is submitted, for ever.
-    pub(super) fn serve(&self) -> ! {
-        loop {
-            self.serve_one();
+    /// Lets the threads go that serve, once they have nothing to do. What is submitted afterwards is done all the same.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.submissions.fetch_add(1, Ordering::Release);
+        self.submitted.notify_all();
+    }
+
+    /// Runs whatever is submitted, until the pool is closed.
+    pub(super) fn serve(&self) {
+        while let Some(at) = self.take() {
+            // SAFETY: this thread is counted as a user of the job, which is there as long as it has any.
+            let job = unsafe { &*at.0 };
+            job.work();
+            let state = self.lock();
+            let left = job.users.0.fetch_sub(1, Ordering::Release) - 1;
+            drop(state);
+            if left == 0 {
+                self.finished.notify_all();
+            }
         }
     }
 
-    /// Waits for a job with chunks left, and runs it with the others until none is left.
-    pub(super) fn serve_one(&self) {
-        let at = self.take();
-        // SAFETY: this thread is counted as a user of the job, which is there as long as it has any.
-        let job = unsafe { &*at.0 };
-        job.work();
-        let state = self.lock();
-        let left = job.users.0.fetch_sub(1, Ordering::Release) - 1;
-        drop(state);
-        if left == 0 {
-            self.finished.notify_all();
-        }
-    }
-
-    /// A job with chunks left, which counts this thread as a user.
-    fn take(&self) -> JobAt {
+    /// A job with chunks left, which counts this thread as a user; `None` where there is none and the pool is closed.
+    fn take(&self) -> Option<JobAt> {
         loop {
             let seen = self.submissions.load(Ordering::Acquire);
-            if let Some(at) = self.join(&self.lock()) {
-                return at;
+            let joined = self.join(&self.lock());
+            if joined.is_some() {
+                return joined;
             }
-            if self.is_submitted_soon(seen) {
+            if self.is_submitted_soon(seen) && !self.lock().closed {
                 continue;
             }
             let mut state = self.lock();
             state.sleeping += 1;
             loop {
-                if let Some(at) = self.join(&state) {
+                let joined = self.join(&state);
+                if joined.is_some() || state.closed {
                     state.sleeping -= 1;
-                    return at;
+                    return joined;
                 }
                 state = wait(&self.submitted, state);
             }
