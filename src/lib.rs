@@ -44,6 +44,7 @@
 //! | [`kernel`] | the types and functions that a kernel's body uses |
 //! | [`ir`] | the tile IR: `matmul::ir()` gives a kernel's, and its text is made for snapshot tests |
 //! | [`layout`] | layouts, views and partitions as values of their own: algebra, swizzles, fragments, pictures |
+//! | [`cpu`] | how many threads the CPU device has |
 //! | [`interchange`] | tensors from and to NumPy's files, safetensors, DLPack and `ndarray` |
 //! | [`launch`], [`embedded`] | what the attribute's code refers to |
 //!
@@ -61,7 +62,7 @@ pub use tile_layout as layout;
 pub use tile_macros::__tile_kernel;
 pub use tile_macros::{TileStruct, kernels, tile_fn, tile_kernel, tile_kernels};
 pub use tile_runtime::{
-    Device, Error, HostTensor, Launch, Result, Stream, Tensor, TensorView, TensorViewMut, embedded,
+    Device, Error, HostTensor, Launch, Result, Stream, Tensor, TensorView, TensorViewMut, cpu, embedded,
     interchange, launch,
 };
 
