@@ -1,39 +1,52 @@
 //! Host memory of tensors: bytes aligned to a cache line, which is what vector code likes best.
 
 use crate::error::{Error, Result};
+use std::alloc::Layout;
+use std::ptr::NonNull;
 
-/// One cache line.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+/// One cache line, and the widest vector.
+#[repr(align(64))]
+struct Line;
 
-/// Aligned bytes.
+/// Aligned bytes. The system hands out large ones as pages that are zero when they are first touched, so that making
+/// them costs nothing.
 pub(crate) struct HostBuffer {
-    lines: Vec<Line>,
-    bytes: usize,
+    first: NonNull<u8>,
+    layout: Layout,
 }
+
+// SAFETY: the memory is this value's own, like a vector's.
+unsafe impl Send for HostBuffer {}
+// SAFETY: it is read through a shared reference only.
+unsafe impl Sync for HostBuffer {}
 
 impl HostBuffer {
     /// Zeroed bytes.
     pub(crate) fn zeroed(bytes: usize) -> Result<HostBuffer> {
-        let count = bytes.div_ceil(64);
-        let mut lines = Vec::new();
-        let out_of_memory = |_| Error::OutOfMemory { device: "the host".to_owned(), bytes };
-        lines.try_reserve_exact(count).map_err(out_of_memory)?;
-        lines.resize(count, Line([0; 64]));
-        Ok(HostBuffer { lines, bytes })
+        let out_of_memory = || Error::OutOfMemory { device: "the host".to_owned(), bytes };
+        let layout = Layout::from_size_align(bytes, align_of::<Line>()).map_err(|_| out_of_memory())?;
+        if bytes == 0 {
+            return Ok(HostBuffer { first: NonNull::<Line>::dangling().cast(), layout });
+        }
+        // SAFETY: the layout has bytes.
+        let first = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) });
+        Ok(HostBuffer { first: first.ok_or_else(out_of_memory)?, layout })
     }
 
-    pub(crate) fn as_ptr(&self) -> *const u8 {
-        self.lines.as_ptr().cast()
+    pub(crate) fn len(&self) -> usize {
+        self.layout.size()
     }
 
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.lines.as_mut_ptr().cast()
+        self.first.as_ptr()
     }
+}
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        // SAFETY: the lines are initialised and cover at least `bytes` bytes.
-        unsafe { std::slice::from_raw_parts(self.as_ptr(), self.bytes) }
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        if self.layout.size() > 0 {
+            // SAFETY: the memory was allocated with this layout.
+            unsafe { std::alloc::dealloc(self.first.as_ptr(), self.layout) }
+        }
     }
 }

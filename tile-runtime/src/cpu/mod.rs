@@ -82,7 +82,7 @@ fn with_scratch(bytes: usize, run: impl FnOnce(*mut u8)) -> Result<()> {
         static SCRATCH: RefCell<Option<HostBuffer>> = const { RefCell::new(None) };
     }
     SCRATCH.with_borrow_mut(|scratch| {
-        let enough = scratch.as_ref().is_some_and(|buffer| buffer.as_bytes().len() >= bytes);
+        let enough = scratch.as_ref().is_some_and(|buffer| buffer.len() >= bytes);
         if !enough {
             *scratch = Some(HostBuffer::zeroed(bytes.max(64))?);
         }

@@ -50,14 +50,24 @@ fn foreign_memory_is_used_where_it_is() {
 
 #[test]
 fn prints_as_nested_brackets() {
-    let host = |shape: &[usize]| HostTensor::new((0..shape.iter().product::<usize>()).collect(), shape);
+    let host =
+        |shape: &[usize]| HostTensor::new((0..shape.iter().product::<usize>() as i64).collect(), shape);
     assert_eq!(host(&[2, 6]).to_string(), "[[ 0,  1,  2,  3,  4,  5],\n [ 6,  7,  8,  9, 10, 11]]");
     assert_eq!(host(&[2, 1, 2]).to_string(), "[[[0, 1]],\n\n [[2, 3]]]");
     assert_eq!(host(&[2000]).to_string(), "[   0,    1,    2, …, 1997, 1998, 1999]");
     assert_eq!(host(&[]).to_string(), "0");
     assert_eq!(host(&[0]).to_string(), "[]");
-    let floats = HostTensor::new(vec![0.5f32, 12.25], &[2]);
-    assert_eq!(format!("{floats:.1}"), "[ 0.5, 12.2]");
+    let floats = |elements: &[f32]| HostTensor::new(elements.to_vec(), &[elements.len()]);
+    assert_eq!(format!("{:.1}", floats(&[0.5, 12.25])), "[ 0.5, 12.2]");
+    assert_eq!(floats(&[0.5, 12.25]).to_string(), "[ 0.50, 12.25]");
+    assert_eq!(floats(&[1.0, 200_000.0]).to_string(), "[     1, 200000]");
+    assert_eq!(floats(&[0.1, -0.3, f32::NAN]).to_string(), "[ 0.1, -0.3,  NaN]");
+    assert_eq!(floats(&[1.0 / 3.0]).to_string(), "[0.33333334]");
+    assert_eq!(floats(&[1e-5, 0.0, f32::INFINITY]).to_string(), "[1e-5,  0e0,  inf]");
+    assert_eq!(floats(&[0.25, 1500.0]).to_string(), "[2.5e-1,  1.5e3]");
+    let large = counted(&[40, 50]);
+    assert_eq!(large.to_string(), large.to_host().unwrap().to_string());
+    assert!(large.t().unwrap().to_string().starts_with("[[   0,   50,  100, …, 1850, 1900, 1950],\n"));
 }
 
 #[cfg(feature = "ndarray")]
