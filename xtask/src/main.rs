@@ -10,6 +10,7 @@ mod devices;
 mod docs;
 mod fuzz;
 mod gallery;
+mod miri;
 mod numpy;
 mod ops_page;
 mod passes;
@@ -34,6 +35,7 @@ cargo xtask <command>
   docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
   fuzz [MINUTES] random kernels on every executor against the evaluator, 10 minutes if not said
   gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
+  miri           the runtime's unsafe parts under Miri, with a nightly toolchain
   passes FILE.tir [NAME=VALUE…]  a kernel's IR after every pass, and what is known of its index values
   setup          only install what is missing (LLVM 22, ptxas, nvdisasm)
   sim KERNEL [--target sm_90a] [--size m=128,n=64] [--early]  a kernel of the budgets' list, run thread by thread on
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         ["fuzz", minutes] => fuzz::run_for(Some(minutes)),
         ["gallery"] => gallery::write(),
         ["gallery", "--check"] => gallery::check(),
+        ["miri"] => miri::check(),
         ["passes", file, parameters @ ..] => passes::print(file, parameters),
         ["setup"] => setup::all(),
         ["sim", words @ ..] => sim::run(words),

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, run as run_step, target};
-use crate::{bench, budgets, devices, docs, gallery, numpy, setup, tools};
+use crate::{bench, budgets, devices, docs, gallery, miri, numpy, setup, tools};
 use std::path::Path;
 use std::process::Command;
 
@@ -61,10 +61,11 @@ fn run_all() -> Result<Passed, String> {
     links_no_llvm(&target().join("debug").join(bench::h200::LIBRARY))?;
     bench::h200::check_script()?;
     numpy::check()?;
+    miri::check()?;
     gallery::check()?;
     docs::check()?;
     budgets::check()?;
-    passed.steps += 5;
+    passed.steps += 6;
     passed.steps += devices::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
 }

@@ -8,8 +8,14 @@ fn a_slice_of_the_wrong_length_is_refused() {
     assert_eq!(error.to_string(), "5 elements were given for shape [2, 3], which holds 6");
     let error = Tensor::<f32>::zeros(&Device::cpu(), [usize::MAX, 2]).unwrap_err();
     assert!(error.to_string().contains("larger than the address space"), "{error}");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri ends where memory does")]
+fn memory_that_is_not_there_is_an_error() {
     let error = Tensor::<f32>::zeros(&Device::cpu(), [1 << 40, 1 << 10]).unwrap_err();
     assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+    assert!(Tensor::<f32>::ones(&Device::cpu(), [4]).is_ok());
 }
 
 #[test]
@@ -190,6 +196,7 @@ fn sequences_have_the_elements_that_they_name() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "many numbers, and nothing unsafe")]
 fn random_numbers_have_the_moments_of_their_distribution() {
     let moments = |x: Vec<f32>| {
         let count = x.len() as f64;

@@ -1,0 +1,42 @@
+//! The unsafe parts of tile-runtime that need neither a device nor LLVM under Miri, which checks every access to memory:
+//! tensors and their views, the CPU's pool, DLPack. What is left out is the code of kernels and the drivers' functions.
+
+use crate::steps::{output, root, run, target};
+use std::process::Command;
+
+/// The modules whose tests run.
+const MODULES: [&str; 3] = ["tensor::", "cpu::", "interchange::"];
+
+/// Addresses go to kernels as numbers, and the pool's threads outlive the tests.
+const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks";
+
+/// A nightly toolchain with Miri, installed if it isn't; whether there is one, after saying why not.
+fn installed() -> Result<bool, String> {
+    let mut rustup = Command::new("rustup");
+    let install = ["component", "add", "--toolchain", "nightly", "miri", "rust-src"];
+    match output(rustup.args(install)) {
+        Ok((_, true)) => Ok(true),
+        Ok((text, false)) | Err(text) => {
+            let last = text.trim_end().lines().last().unwrap_or("").to_owned();
+            println!("Miri can't be had, so what it would check is left out: {last}");
+            Ok(false)
+        }
+    }
+}
+
+/// Runs the tests.
+pub(crate) fn check() -> Result<(), String> {
+    if !installed()? {
+        return Ok(());
+    }
+    let test = ["test", "--package", "tile-runtime", "--lib", "--features", "dlpack", "--"];
+    // Through rustup's cargo: the one that runs this is of another toolchain.
+    let mut miri = Command::new("cargo");
+    miri.args(["+nightly", "miri"]).args(test).args(MODULES).current_dir(root());
+    miri.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("RUSTDOC");
+    miri.env("MIRIFLAGS", FLAGS).env("CARGO_TARGET_DIR", target().join("miri"));
+    let shown = run("memory of tensors and of the CPU's pool, under Miri", &mut miri)?;
+    let says = shown.lines().filter(|line| line.starts_with("test result:"));
+    says.for_each(|line| println!("    {line}"));
+    Ok(())
+}
