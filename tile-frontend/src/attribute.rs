@@ -156,12 +156,13 @@ impl Instances {
                 Err(error) => errors.push(error),
             }
         }
-        if made.is_empty() {
-            errors.truncate(1);
-        } else {
-            errors.retain(|error| !matches!(error, SpecializeError::Condition { .. }));
+        let is_left_out = |error: &SpecializeError| matches!(error, SpecializeError::Condition { .. });
+        let (left_out, mistakes): (Vec<_>, Vec<_>) = errors.into_iter().partition(is_left_out);
+        match left_out.into_iter().next() {
+            _ if !mistakes.is_empty() => Err(mistakes),
+            Some(first) if made.is_empty() => Err(vec![first]),
+            _ => Ok(made),
         }
-        if errors.is_empty() { Ok(made) } else { Err(errors) }
     }
 
     fn diagnostic(&self, error: &SpecializeError) -> Diagnostic {
