@@ -62,8 +62,8 @@ pub use tile_layout as layout;
 pub use tile_macros::__tile_kernel;
 pub use tile_macros::{TileStruct, kernels, tile_fn, tile_kernel, tile_kernels};
 pub use tile_runtime::{
-    Device, Error, HostTensor, Launch, Result, Stream, Tensor, TensorView, TensorViewMut, cpu, embedded,
-    interchange, launch,
+    Choice, Choices, Device, Error, HostTensor, Launch, Result, Stream, Tensor, TensorView, TensorViewMut,
+    cpu, embedded, interchange, launch,
 };
 
 /// What a file with kernels imports: `use tile::prelude::*;`.

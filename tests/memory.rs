@@ -1,5 +1,6 @@
-//! Long loops over big tiles need the memory of one turn, on the reference device and in the IR's evaluator. A test
-//! binary of its own: it counts the bytes that live.
+//! Long loops over big tiles need the memory of one turn, on the reference device and in the IR's evaluator; a launch
+//! that chooses as one before it did needs no more than one that says its instance. A test binary of its own: it counts
+//! what is allocated.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,12 +13,14 @@ struct Counting;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every call goes to the system's allocator unchanged; counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, memory: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(memory.size(), Relaxed) + memory.size();
         PEAK.fetch_max(live, Relaxed);
+        ALLOCATIONS.fetch_add(1, Relaxed);
         // SAFETY: the caller keeps to the contract of `GlobalAlloc::alloc`, which is the same.
         unsafe { System.alloc(memory) }
     }
@@ -100,6 +103,33 @@ fn persistent<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
 fn a_turn_frees_what_the_one_before_it_made() {
     a_loop_needs_the_memory_of_one_turn();
     a_block_of_many_tiles_needs_the_memory_of_one();
+    a_choice_that_was_made_is_looked_up();
+}
+
+#[tile_kernel(instances(A = 4 | 8, B = 4 | 8))]
+fn doubled<const A: usize, const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([A, B]);
+    let mut y = y.partition_view_mut([A, B]);
+    let tile = x.load_masked(y.index());
+    y.store_masked(tile * 2.0);
+}
+
+/// Of nothing, so that no block allocates.
+fn a_choice_that_was_made_is_looked_up() {
+    let device = Device::reference();
+    let x = Tensor::<f32>::zeros(&device, [0, 5]).unwrap();
+    let mut y = Tensor::zeros(&device, [0, 5]).unwrap();
+    let mut count = |best: bool| {
+        let before = ALLOCATIONS.load(Relaxed);
+        let launch = if best { doubled::best(&x, &mut y) } else { doubled::<4, 8>(&x, &mut y) };
+        launch.launch().unwrap();
+        ALLOCATIONS.load(Relaxed) - before
+    };
+    let first = count(true);
+    count(false);
+    let (chosen, named) = (count(true), count(false));
+    assert!(chosen < first, "{chosen} of {first}: the second choice is made anew");
+    assert!(chosen <= named, "{chosen} allocations where a launch chooses, {named} where it doesn't");
 }
 
 fn a_block_of_many_tiles_needs_the_memory_of_one() {

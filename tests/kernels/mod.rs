@@ -9,6 +9,7 @@ mod behaviour_numbers;
 mod behaviour_reductions;
 mod behaviour_schedules;
 mod behaviour_views;
+mod choices;
 mod conditions;
 mod control;
 mod elementwise;

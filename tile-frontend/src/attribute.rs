@@ -1,5 +1,5 @@
-//! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64; BM = 64, BN = 64)` and
-//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]`.
+//! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64 | 128; BM = 64, BN = 64)`,
+//! `where(BK % 16 == 0, m % BM == 0)` and `grid = [m.div_ceil(BM)]`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
@@ -14,16 +14,24 @@ use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
 pub(crate) struct Attribute {
     /// The conditions of `where(…)`.
     pub(crate) conditions: Vec<Expr>,
-    instances: Vec<Instance>,
+    instances: Vec<Instances>,
     /// Blocks along each axis, where the outputs' tiles don't say.
     pub(crate) grid: Option<ExprArray>,
 }
 
-struct Instance {
+/// More combinations than this in one list are a mistake: each is compiled for every target.
+const MOST_COMBINATIONS: usize = 256;
+
+/// Instances in one list: every combination of the values of its parameters.
+struct Instances {
     span: Span,
-    bindings: Bindings,
-    /// Where each bound name stands.
-    names: Vec<Span>,
+    parameters: Vec<Choices>,
+}
+
+/// The values that a parameter takes: `BN = 64 | 128`.
+struct Choices {
+    name: Ident,
+    values: Vec<Binding>,
 }
 
 pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
@@ -31,7 +39,8 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
 }
 
 /// What an error about the options says.
-const OPTIONS: &str = "write `instances(NAME = value, …)`, `where(condition, …)` or `grid = [blocks, …]`";
+const OPTIONS: &str =
+    "write `instances(NAME = value | value, …)`, `where(condition, …)` or `grid = [blocks, …]`";
 
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Attribute> {
@@ -67,12 +76,12 @@ fn grid(input: ParseStream<'_>) -> syn::Result<ExprArray> {
     })
 }
 
-fn instances(input: ParseStream<'_>) -> syn::Result<Vec<Instance>> {
+fn instances(input: ParseStream<'_>) -> syn::Result<Vec<Instances>> {
     let list;
     parenthesized!(list in input);
     let mut instances = Vec::new();
     while !list.is_empty() {
-        instances.push(Instance::parse(&list)?);
+        instances.push(Instances::parse(&list)?);
         if !list.is_empty() {
             list.parse::<Token![;]>()?;
         }
@@ -80,73 +89,149 @@ fn instances(input: ParseStream<'_>) -> syn::Result<Vec<Instance>> {
     Ok(instances)
 }
 
-impl Instance {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Instance> {
-        let span = input.span();
-        let (mut bindings, mut names) = (Bindings::new(), Vec::new());
+impl Instances {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Instances> {
+        let (span, mut parameters) = (input.span(), Vec::<Choices>::new());
         while !input.is_empty() && !input.peek(Token![;]) {
-            let name: Ident = input.parse()?;
-            input.parse::<Token![=]>()?;
-            if bindings.iter().any(|(bound, _)| name == bound) {
-                return Err(syn::Error::new(name.span(), format!("`{name}` is given twice")));
+            let choices = Choices::parse(input)?;
+            let name = &choices.name;
+            if parameters.iter().any(|known| known.name == *name) {
+                let message = format!(
+                    "`{name}` is given twice\n  help: several values are written `{name} = 64 | 128`"
+                );
+                return Err(syn::Error::new(name.span(), message));
             }
-            bindings.push((name.to_string(), Self::value(input)?));
-            names.push(name.span());
+            parameters.push(choices);
             if !input.is_empty() && !input.peek(Token![;]) {
                 input.parse::<Token![,]>()?;
             }
         }
-        Ok(Instance { span, bindings, names })
+        let instances = Instances { span, parameters };
+        match instances.count() {
+            1..=MOST_COMBINATIONS => Ok(instances),
+            count => Err(syn::Error::new(
+                span,
+                format!(
+                    "these choices are {count} instances, each of which is compiled for every target; at most \
+                     {MOST_COMBINATIONS} stand in a list\n  help: name fewer values, or the combinations that \
+                     matter: `instances(…; …)`"
+                ),
+            )),
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.parameters.iter().fold(1, |count, choices| count.saturating_mul(choices.values.len()))
+    }
+
+    /// Every combination; the values of the last parameter change fastest.
+    fn combinations(&self) -> Vec<Bindings> {
+        self.parameters.iter().fold(vec![Bindings::new()], |combinations, Choices { name, values }| {
+            let with = |bindings: &Bindings| {
+                let bindings = bindings.clone();
+                values
+                    .iter()
+                    .map(move |&value| bindings.iter().cloned().chain([(name.to_string(), value)]).collect())
+            };
+            combinations.iter().flat_map(with).collect()
+        })
     }
 
     /// The smallest place of an error.
     fn place(&self, error: &SpecializeError) -> Span {
         let SpecializeError::Wrong { parameter, .. } = error else { return self.span };
-        let position = self.bindings.iter().position(|(name, _)| name == parameter);
-        position.map_or(self.span, |position| self.names[position])
+        let wrong = self.parameters.iter().find(|choices| choices.name == parameter);
+        wrong.map_or(self.span, |choices| choices.name.span())
     }
 
-    fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
-        if input.peek(LitInt) {
-            let literal: LitInt = input.parse()?;
-            let value = literal.base10_parse().map(Binding::Const);
-            return value.map_err(|_| syn::Error::new(literal.span(), "a const parameter is a `usize`"));
+    /// What the instances are bound to, each proved by specialising the kernel. Of several combinations those that
+    /// break a condition of the kernel are none.
+    fn specialize(&self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Vec<SpecializeError>> {
+        let (mut made, mut errors) = (Vec::new(), Vec::new());
+        for bindings in self.combinations() {
+            match specialize(kernel, &bindings) {
+                Ok(instance) => made.push(instance.bindings().clone()),
+                // A mistake in one parameter is in many combinations.
+                Err(error) if errors.contains(&error) => {}
+                Err(error) => errors.push(error),
+            }
         }
-        let name: Ident = input.parse().map_err(|error| {
-            syn::Error::new(error.span(), "expected an integer or an element type such as `f32`")
-        })?;
-        match DType::from_rust_name(&name.to_string()) {
-            Some(dtype) if dtype.is_element() => Ok(Binding::Elem(dtype)),
-            _ => Err(syn::Error::new(name.span(), format!("`{name}` isn't an element type"))),
+        let is_left_out = |error: &SpecializeError| matches!(error, SpecializeError::Condition { .. });
+        let (left_out, mistakes): (Vec<_>, Vec<_>) = errors.into_iter().partition(is_left_out);
+        match left_out.into_iter().next() {
+            _ if !mistakes.is_empty() => Err(mistakes),
+            Some(first) if made.is_empty() => Err(vec![first]),
+            _ => Ok(made),
+        }
+    }
+
+    fn diagnostic(&self, error: &SpecializeError) -> Diagnostic {
+        let diagnostic = Diagnostic::new(self.place(error), error.to_string());
+        match error {
+            SpecializeError::Missing { parameter, .. } => {
+                diagnostic.help(format!("add `{parameter} = …` to the instance"))
+            }
+            SpecializeError::Condition { kernel, condition, values, loc, .. } => {
+                let of_all = if self.count() > 1 { " in one combination, and none is left" } else { "" };
+                let message = format!("`{kernel}` needs `{condition}`, but {values}{of_all}");
+                let note = format!("\n  line {}: the condition", loc.line);
+                Diagnostic::new(self.place(error), message + &note)
+                    .help("choose other values, or change the condition")
+            }
+            _ => diagnostic,
         }
     }
 }
 
+impl Choices {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Choices> {
+        let name: Ident = input.parse()?;
+        input.parse::<Token![=]>()?;
+        let mut values = vec![value(input)?];
+        while input.peek(Token![|]) {
+            input.parse::<Token![|]>()?;
+            let span = input.span();
+            let next = value(input)?;
+            if values.contains(&next) {
+                let message = format!("`{name}` takes this value already");
+                return Err(syn::Error::new(span, message));
+            }
+            values.push(next);
+        }
+        Ok(Choices { name, values })
+    }
+}
+
+fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
+    if input.peek(LitInt) {
+        let literal: LitInt = input.parse()?;
+        let value = literal.base10_parse().map(Binding::Const);
+        return value.map_err(|_| syn::Error::new(literal.span(), "a const parameter is a `usize`"));
+    }
+    let name: Ident = input.parse().map_err(|error| {
+        let message = "expected an integer or an element type such as `f32`, or several: `64 | 128`";
+        syn::Error::new(error.span(), message)
+    })?;
+    match DType::from_rust_name(&name.to_string()) {
+        Some(dtype) if dtype.is_element() => Ok(Binding::Elem(dtype)),
+        _ => Err(syn::Error::new(name.span(), format!("`{name}` isn't an element type"))),
+    }
+}
+
 impl Attribute {
-    /// The instances, each proved by specialising the kernel.
+    /// The instances, in the order in which they are named, each once.
     pub(crate) fn specialize(self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {
-        let mut errors = Vec::new();
-        let mut instances = Vec::new();
+        let (mut instances, mut diagnostics) = (Vec::new(), Vec::new());
         for wanted in self.instances {
-            match specialize(kernel, &wanted.bindings) {
-                Ok(instance) => instances.push(instance.bindings().clone()),
-                Err(error) => {
-                    let diagnostic = Diagnostic::new(wanted.place(&error), error.to_string());
-                    errors.push(match &error {
-                        SpecializeError::Missing { parameter, .. } => {
-                            diagnostic.help(format!("add `{parameter} = …` to the instance"))
-                        }
-                        SpecializeError::Condition { kernel, condition, values, loc, .. } => {
-                            let message = format!("`{kernel}` needs `{condition}`, but {values}");
-                            let note = format!("\n  line {}: the condition", loc.line);
-                            Diagnostic::new(wanted.place(&error), message + &note)
-                                .help("choose other values, or change the condition")
-                        }
-                        _ => diagnostic,
-                    });
-                }
+            match wanted.specialize(kernel) {
+                Ok(made) => made.into_iter().for_each(|bindings| {
+                    if !instances.contains(&bindings) {
+                        instances.push(bindings);
+                    }
+                }),
+                Err(errors) => diagnostics.extend(errors.iter().map(|error| wanted.diagnostic(error))),
             }
         }
-        if errors.is_empty() { Ok(instances) } else { Err(Diagnostics::new(errors)) }
+        if diagnostics.is_empty() { Ok(instances) } else { Err(Diagnostics::new(diagnostics)) }
     }
 }

@@ -34,10 +34,11 @@ pub use functions::function;
 pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use rewrite::expressions as macro_expressions;
 pub use span::Span;
+pub use tile_ir::{Binding, Bindings};
 
 use proc_macro2::TokenStream;
 use syn::ItemFn;
-use tile_ir::{Bindings, VerifiedKernel, text};
+use tile_ir::{VerifiedKernel, text};
 
 /// A kernel that the front end accepts.
 #[derive(Debug)]

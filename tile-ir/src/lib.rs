@@ -40,6 +40,7 @@
 //! | [`passes`] | target-free rewrites of an [`Instance`] |
 //! | [`mod@array`], [`interp`] | the reference evaluator, the oracle of every target |
 //! | [`mod@message`], [`log`] | what kernels print and assert, and how it reaches the host |
+//! | [`mod@counts`], [`cost`] | how much a kernel does, and how long that takes a processor |
 //! | [`abi`], [`tensor_map`], [`target`] | what code generation promises and the runtime relies on |
 //!
 //! This crate never sees Rust syntax, LLVM or a device.
@@ -49,6 +50,8 @@ pub mod analysis;
 pub mod array;
 pub mod builder;
 pub mod condition;
+pub mod cost;
+pub mod counts;
 pub mod dim;
 pub mod dtype;
 pub mod gpu;

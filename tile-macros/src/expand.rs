@@ -1,7 +1,9 @@
-//! The code that stands in for a kernel: its launch function, its body on the reference device, its IR.
+//! The code that stands in for a kernel: its launch functions, its body on the reference device, its IR.
 //!
 //! Everything is named by absolute path, so that nothing in the user's scope can change its meaning. The
 //! body keeps its spans: completion, go-to-definition and rustc's errors work in it.
+
+mod choice;
 
 use crate::signature::{Argument, ArgumentKind, parameters};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
@@ -15,6 +17,7 @@ use tile_frontend::Lowered;
 /// Writes out a kernel: `function` as the user wrote it, and what the front end made of it.
 pub(crate) fn kernel(function: &ItemFn, lowered: &Lowered) -> TokenStream {
     let text = lowered.text();
+    let arguments = &Argument::all(&function.sig);
     let namespace = namespace(
         function,
         &quote!(#text),
@@ -24,8 +27,23 @@ pub(crate) fn kernel(function: &ItemFn, lowered: &Lowered) -> TokenStream {
             ::tile::ir::verify(kernel).expect("the kernel was verified when the macro expanded")
         }),
     );
-    let launch = launch_function(function, lowered);
-    quote!(#namespace #launch)
+    let definition = definition(&function.sig.ident, lowered);
+    let block = block_function(&lowered.function, arguments, &size_bindings(function, arguments));
+    let name = &function.sig.ident;
+    let best = (!lowered.instances.is_empty()).then(|| choice::best(function, arguments, &lowered.instances));
+    let launch = launch_function(function, arguments);
+    quote! {
+        #namespace
+
+        #[allow(dead_code)]
+        impl #name {
+            #definition
+            #block
+            #best
+        }
+
+        #launch
+    }
 }
 
 /// Stands in for a kernel that the front end has refused: callers still find its function and its IR, so
@@ -39,6 +57,7 @@ pub(crate) fn stub(function: &ItemFn) -> TokenStream {
     let arguments = &Argument::all(&function.sig);
     let namespace = namespace(function, &quote!(""), &quote!({ loop {} }));
     let head = head(function, arguments);
+    let (name, best) = (&function.sig.ident, choice::head(function, arguments));
     // While a kernel is being written it is mostly wrong; completion should work in its body all the same.
     let block = block_function(function, arguments, &size_bindings(function, arguments));
     quote! {
@@ -48,6 +67,13 @@ pub(crate) fn stub(function: &ItemFn) -> TokenStream {
             #[cfg(rust_analyzer)]
             #block
             loop {}
+        }
+
+        #[allow(unused_variables, dead_code)]
+        impl #name {
+            #best {
+                loop {}
+            }
         }
     }
 }
@@ -72,20 +98,26 @@ fn namespace(function: &ItemFn, text: &TokenStream, ir: &TokenStream) -> TokenSt
     }
 }
 
+/// What the program holds of the kernel, whichever way it is launched.
+fn definition(name: &Ident, lowered: &Lowered) -> TokenStream {
+    let text = name.to_string();
+    let embedded = embedded_code(&text, lowered.fingerprint());
+    quote! {
+        #[doc(hidden)]
+        fn __tile_definition() -> &'static ::tile::launch::KernelDef {
+            static KERNEL: ::tile::launch::KernelDef =
+                ::tile::launch::KernelDef::new(#text, #name::IR, #embedded);
+            &KERNEL
+        }
+    }
+}
+
 /// The launch function up to its body: attributes, name, generics, host types.
 fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     let (attributes, visibility, name) = (&function.attrs, &function.vis, &function.sig.ident);
     let generics = function.sig.generics.params.iter();
     let bounds = &function.sig.generics.where_clause;
-    let arguments = arguments.iter().map(|Argument { name, kind }| match kind {
-        ArgumentKind::Tensor { element, mutable: false, .. } => {
-            quote!(#name: &'tile ::tile::Tensor<#element>)
-        }
-        ArgumentKind::Tensor { element, mutable: true, .. } => {
-            quote!(#name: &'tile mut ::tile::Tensor<#element>)
-        }
-        ArgumentKind::Scalar(ty) => quote!(#name: #ty),
-    });
+    let arguments = host_arguments(arguments);
     quote! {
         #(#attributes)*
         #[allow(clippy::too_many_arguments)]
@@ -93,35 +125,48 @@ fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     }
 }
 
-fn launch_function(function: &ItemFn, lowered: &Lowered) -> TokenStream {
-    let arguments = &Argument::all(&function.sig);
-    let block = block_function(&lowered.function, arguments, &size_bindings(function, arguments));
+/// The arguments of a launch function, with their types.
+fn host_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
+    arguments.iter().map(|Argument { name, kind }| match kind {
+        ArgumentKind::Tensor { element, mutable: false, .. } => {
+            quote!(#name: &'tile ::tile::Tensor<#element>)
+        }
+        ArgumentKind::Tensor { element, mutable: true, .. } => {
+            quote!(#name: &'tile mut ::tile::Tensor<#element>)
+        }
+        ArgumentKind::Scalar(ty) => quote!(#name: #ty),
+    })
+}
+
+fn launch_function(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     let head = head(function, arguments);
-    let (ident, name) = (&function.sig.ident, function.sig.ident.to_string());
-    let embedded = embedded_code(&name, lowered.fingerprint());
+    let name = &function.sig.ident;
     let bind_parameters = parameters(&function.sig.generics).map(|(parameter, is_const)| {
         let name = parameter.to_string();
         if is_const { quote!(.constant(#name, #parameter)) } else { quote!(.element::<#parameter>(#name)) }
     });
-    let bind_arguments = arguments.iter().map(|Argument { name, kind }| {
+    let bind_arguments = bind_arguments(arguments);
+    let parameters: Vec<_> = parameters(&function.sig.generics).map(|(name, _)| quote!(#name)).collect();
+    let views = views_name();
+    let call = block_call(function, arguments, &parameters);
+    quote! {
+        #head {
+            ::tile::Launch::new(#name::__tile_definition())
+                #(#bind_parameters)* #(#bind_arguments)* .reference(move |#views| #call)
+        }
+    }
+}
+
+/// Passes the arguments to a launch.
+fn bind_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
+    arguments.iter().map(|Argument { name, kind }| {
         let text = name.to_string();
         match kind {
             ArgumentKind::Tensor { mutable: false, .. } => quote!(.tensor(#text, #name)),
             ArgumentKind::Tensor { mutable: true, .. } => quote!(.tensor_mut(#text, #name)),
             ArgumentKind::Scalar(_) => quote!(.scalar(#text, #name)),
         }
-    });
-    let reference = reference_call(function, arguments);
-    quote! {
-        #head {
-            static __TILE_KERNEL: ::tile::launch::KernelDef =
-                ::tile::launch::KernelDef::new(#name, #ident::IR, #embedded);
-
-            #block
-
-            ::tile::Launch::new(&__TILE_KERNEL) #(#bind_parameters)* #(#bind_arguments)* .reference(#reference)
-        }
-    }
+    })
 }
 
 /// The kernel's body, against the kernel-side types.
@@ -152,11 +197,9 @@ fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStrea
     }
 }
 
-/// What runs one block on the reference device.
-fn reference_call(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
-    let parameters = parameters(&function.sig.generics).map(|(parameter, _)| parameter);
-    // Mixed-site, so that it can't hide a kernel argument of the same name.
-    let views = Ident::new("arguments", Span::mixed_site());
+/// Runs one block on the reference device, with these compile-time parameters.
+fn block_call(function: &ItemFn, arguments: &[Argument], parameters: &[TokenStream]) -> TokenStream {
+    let views = views_name();
     let passed = arguments.iter().enumerate().map(|(position, Argument { name, kind })| match kind {
         ArgumentKind::Tensor { mutable: false, .. } => {
             quote!(&::tile::kernel::TensorView::of(#views, #position))
@@ -166,11 +209,16 @@ fn reference_call(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
         }
         ArgumentKind::Scalar(_) => quote!(#name),
     });
-    let name = block_name();
-    quote!(move |#views| ::tile::kernel::in_block(#views, || #name::<#(#parameters),*>(#(#passed),*)))
+    let (kernel, block) = (&function.sig.ident, block_name());
+    quote!(::tile::kernel::in_block(#views, || #kernel::#block::<#(#parameters),*>(#(#passed),*)))
 }
 
-/// Items of the launch function are in the body's scope, so their names are ones that no user chooses.
+/// What a block sees of a launch; mixed-site, so that it can't hide a kernel argument of the same name.
+fn views_name() -> Ident {
+    Ident::new("arguments", Span::mixed_site())
+}
+
+/// It stands beside what users call, so its name is one that no user chooses.
 fn block_name() -> Ident {
     format_ident!("__tile_block")
 }

@@ -18,10 +18,11 @@ use syn::Item;
 ///
 /// * a function of the same name and compile-time parameters that takes `&Tensor` and `&mut Tensor` and
 ///   gives a `Launch`; run-time sizes and the grid come from the tensors' shapes;
-/// * an empty enum of the same name with `IR` and `ir()`, the kernel in tile IR.
+/// * an empty enum of the same name with `IR` and `ir()`, the kernel in tile IR, and with `best(…)`, a launch as the
+///   instance for which the cost model predicts the least time.
 ///
-/// `#[tile_kernel(instances(BM = 128, BN = 128; BM = 64, BN = 64))]` names the instances that a build script
-/// compiles ahead of time. `where(BK % 16 == 0, m % BM == 0)` says what the kernel relies on: of const parameters,
+/// `#[tile_kernel(instances(BM = 64 | 128, BN = 128; BM = 32, BN = 32))]` names the instances that a build script
+/// compiles ahead of time and that `best` chooses from: of each list every combination of its values. `where(BK % 16 == 0, m % BM == 0)` says what the kernel relies on: of const parameters,
 /// checked when an instance is made, and of run-time sizes, checked at launch.
 #[proc_macro_attribute]
 pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {

@@ -22,6 +22,8 @@ pub(crate) struct Context {
     name: String,
     capability: (i32, i32),
     multiprocessors: usize,
+    /// Bytes of memory per second, where the driver says what they follow from.
+    memory_rate: Option<f64>,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     /// Loaded functions by the address of their PTX text and their symbol. Modules live as long as the context.
@@ -116,11 +118,13 @@ impl Context {
         let count = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let multiprocessors = context.attribute(count).map_err(driver)?;
         let multiprocessors = usize::try_from(multiprocessors).unwrap_or(1);
+        let memory_rate = memory_rate(&context);
         Ok(Arc::new(Context {
             ordinal,
             name,
             capability,
             multiprocessors,
+            memory_rate,
             context,
             stream,
             functions: Mutex::default(),
@@ -139,6 +143,11 @@ impl Context {
     /// How many blocks run at once, at least.
     pub(crate) fn multiprocessors(&self) -> usize {
         self.multiprocessors
+    }
+
+    /// Bytes of memory per second, where they are known.
+    pub(crate) fn memory_rate(&self) -> Option<f64> {
+        self.memory_rate
     }
 
     /// Whether code for a target such as `sm_80` or `sm_90a` runs here.
@@ -313,6 +322,15 @@ impl Context {
         functions.insert(key, function);
         Ok(function)
     }
+}
+
+/// Two words of the bus per clock of the memory. Drivers may say 0 of a clock that they don't know.
+fn memory_rate(context: &CudaContext) -> Option<f64> {
+    use sys::CUdevice_attribute as Attribute;
+    let clock = context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE).ok()?;
+    let bits = context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH).ok()?;
+    let rate = 2.0 * f64::from(clock) * 1e3 * f64::from(bits) / 8.0;
+    (rate > 0.0).then_some(rate)
 }
 
 /// Where a launch finds a parameter, which it only reads.

@@ -77,6 +77,15 @@ impl Device {
         cuda::Context::new(ordinal).map(|context| Device(Kind::Cuda(context)))
     }
 
+    /// A number that no other device has.
+    pub(crate) fn number(&self) -> usize {
+        match &self.0 {
+            Kind::Reference => 0,
+            Kind::Cpu => 1,
+            Kind::Cuda(context) => 2 + context.ordinal(),
+        }
+    }
+
     /// The name that [`Device::named`] takes.
     pub fn name(&self) -> String {
         match &self.0 {

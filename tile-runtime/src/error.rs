@@ -150,6 +150,19 @@ pub enum Error {
         /// What the executable holds instead.
         embedded: String,
     },
+    /// No instance, of those that a kernel names, for a launch that lets the cost model choose.
+    #[error(
+        "no instance of `{kernel}` fits this launch on {device}:\n{reasons}\nadd one that does to `instances(…)` of its \
+         `#[tile_kernel]`"
+    )]
+    NoInstance {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// What is wrong with each, a line for an instance.
+        reasons: String,
+    },
     /// Compilation at run time failed.
     #[error("kernel `{kernel}` can't be compiled: {message}")]
     Compile {

@@ -1,14 +1,16 @@
 //! A kernel with its arguments, checked and run.
 
+use crate::choice;
+use crate::choices::Choices;
 use crate::device::{Device, Kind};
 use crate::element::{Element, Scalar};
 use crate::error::{Error, Result};
 use crate::messages::{self, Sink};
 use crate::reference::{Arguments, RawTensor};
-use crate::resolve::{self, Prepared};
+use crate::resolve::{self, Prepared, display_bindings};
 use crate::tensor::Tensor;
 use crate::{Stream, cpu, cuda, embedded, reference};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::specialize::{Binding, Bindings};
@@ -69,6 +71,9 @@ enum GivenValue<'a> {
     Scalar { slot: u64, dtype: DType },
 }
 
+/// An instance that a launch may take: what the kernel's compile-time parameters are bound to.
+pub type Candidate = &'static [(&'static str, Binding)];
+
 /// The body of a kernel as a closure that runs one block.
 type Body<'a> = Box<dyn Fn(&Arguments<'_>) + 'a>;
 
@@ -77,7 +82,10 @@ type Body<'a> = Box<dyn Fn(&Arguments<'_>) + 'a>;
 #[must_use = "a launch does nothing until `.launch()` is called"]
 pub struct Launch<'a> {
     kernel: &'static KernelDef,
+    /// What is said of the compile-time parameters: of all of them, or of those that `candidates` leave open.
     bindings: Bindings,
+    /// The instances of which the cost model takes one; none where the launch says which.
+    candidates: &'static [Candidate],
     arguments: Vec<Given<'a>>,
     body: Option<Body<'a>>,
     sharing: Sharing,
@@ -92,6 +100,7 @@ impl<'a> Launch<'a> {
         Launch {
             kernel,
             bindings: Vec::new(),
+            candidates: &[],
             arguments: Vec::new(),
             body: None,
             sharing: Sharing::default(),
@@ -99,6 +108,11 @@ impl<'a> Launch<'a> {
             sink: None,
             stream: None,
         }
+    }
+
+    /// A launch without arguments that takes the best of these instances. Kernels' `best` functions make complete ones.
+    pub fn choosing(kernel: &'static KernelDef, candidates: &'static [Candidate]) -> Launch<'a> {
+        Launch { candidates, ..Launch::new(kernel) }
     }
 
     /// Binds a const parameter.
@@ -211,13 +225,59 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// As [`Launch::launch`] reports of arguments.
     pub fn grid(&self) -> Result<Vec<usize>> {
-        let prepared = resolve::instance(self.kernel, &self.bindings)?;
+        let (_, prepared) = self.resolved()?;
         Ok(self.bind(prepared.abi())?.1.grid)
+    }
+
+    /// The instance that runs: `BM = 128, BN = 256, BK = 64`.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`] reports of arguments.
+    pub fn instance(&self) -> Result<String> {
+        let (_, prepared) = self.resolved()?;
+        let bindings = prepared.bindings().iter().map(|(name, value)| (name.as_str(), *value));
+        Ok(display_bindings(bindings))
+    }
+
+    /// What the cost model says of every instance that the launch may take, the chosen one first: a table when
+    /// displayed. Of a launch that says which instance it takes, of that one.
+    ///
+    /// # Errors
+    /// [`Error`] where the launch has no tensor, or tensors on several devices. What is wrong with the sizes stands in
+    /// the table.
+    pub fn choices(&self) -> Result<Choices> {
+        let device = self.device()?;
+        let assessed = match self.candidates {
+            [] => {
+                let bindings = self.bindings.iter().map(|(name, value)| (name.as_str(), *value));
+                vec![choice::assess(self.kernel, bindings.collect(), &device, &|abi| self.bound(abi))]
+            }
+            candidates => {
+                choice::assess_all(self.kernel, candidates, &self.bindings, &device, &|abi| self.bound(abi))
+            }
+        };
+        Ok(Choices::new(self.kernel.name, &device, assessed))
+    }
+
+    /// The instance that runs, and its number among the candidates.
+    fn resolved(&self) -> Result<(usize, Arc<Prepared>)> {
+        if self.candidates.is_empty() {
+            return Ok((0, resolve::instance(self.kernel, &self.bindings)?));
+        }
+        let (device, shapes) = (self.device()?, self.shapes());
+        let query = choice::Query {
+            kernel: self.kernel,
+            candidates: self.candidates,
+            elements: &self.bindings,
+            shapes: &shapes,
+            device: &device,
+        };
+        query.choose(&|abi| self.bound(abi))
     }
 
     fn run(mut self, timed: bool) -> Result<Duration> {
         let mut sink = self.sink.take();
-        let prepared = resolve::instance(self.kernel, &self.bindings)?;
+        let (number, prepared) = self.resolved()?;
         let (device, bound) = self.bind(prepared.abi())?;
         if bound.blocks() == 0 {
             return Ok(Duration::ZERO);
@@ -226,7 +286,7 @@ impl<'a> Launch<'a> {
             Kind::Reference | Kind::Cpu if self.stream.is_some() => {
                 Err(self.misfit(format!("it was given a stream, and {} has none", device.name())))
             }
-            Kind::Reference => self.run_reference(&bound, &mut sink),
+            Kind::Reference => self.run_reference(number, &bound, &mut sink),
             Kind::Cpu => self.run_cpu(&prepared, &bound, &mut sink),
             Kind::Cuda(context) => self.run_cuda(&prepared, &bound, context, timed, &mut sink),
         }
@@ -262,7 +322,7 @@ impl<'a> Launch<'a> {
         Ok(time)
     }
 
-    fn run_reference(&self, bound: &Bound, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
+    fn run_reference(&self, instance: usize, bound: &Bound, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
         let body =
             self.body.as_ref().ok_or_else(|| self.misfit("it has no body to run on the reference device"))?;
         let tensors: Vec<Option<RawTensor<'_>>> = self
@@ -276,7 +336,7 @@ impl<'a> Launch<'a> {
             })
             .collect();
         let start = Instant::now();
-        reference::run(self.kernel.name, bound, &tensors, body, sink)?;
+        reference::run((self.kernel.name, instance), bound, &tensors, body, sink)?;
         Ok(start.elapsed())
     }
 
@@ -330,15 +390,7 @@ impl<'a> Launch<'a> {
                 return Err(self.misfit(format!("argument `{}` isn't what the kernel declares", given.name)));
             }
         }
-        let shapes: Vec<&[usize]> = self
-            .arguments
-            .iter()
-            .filter_map(|argument| match argument.value {
-                GivenValue::Tensor { shape, .. } => Some(shape),
-                GivenValue::Scalar { .. } => None,
-            })
-            .collect();
-        let bound = abi.bind(&shapes)?;
+        let bound = abi.bind(&self.shapes())?;
         let device = self.device()?;
         let at_once = match &device.0 {
             Kind::Reference => REFERENCE_BLOCKS,
@@ -346,6 +398,19 @@ impl<'a> Launch<'a> {
             Kind::Cuda(context) => context.multiprocessors(),
         };
         Ok((device, abi.share(bound, self.sharing, at_once)?))
+    }
+
+    fn bound(&self, abi: &KernelAbi) -> Result<Bound> {
+        Ok(self.bind(abi)?.1)
+    }
+
+    /// The shapes of the tensors.
+    fn shapes(&self) -> Vec<&[usize]> {
+        let shape = |argument: &Given<'a>| match argument.value {
+            GivenValue::Tensor { shape, .. } => Some(shape),
+            GivenValue::Scalar { .. } => None,
+        };
+        self.arguments.iter().filter_map(shape).collect()
     }
 
     /// The one device that holds all tensors.

@@ -7,6 +7,8 @@
 //! This crate knows the calling convention of compiled kernels ([`tile_ir::abi`]) and nothing of how they
 //! are made.
 
+mod choice;
+mod choices;
 pub mod cpu;
 mod cuda;
 pub mod device;
@@ -17,11 +19,13 @@ mod float8;
 mod host;
 pub mod interchange;
 pub mod launch;
+mod machine;
 pub mod messages;
 pub mod reference;
 mod resolve;
 pub mod tensor;
 
+pub use choices::{Choice, Choices};
 pub use cuda::Stream;
 pub use device::Device;
 pub use element::{Element, Float, Int, Number};

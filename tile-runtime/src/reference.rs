@@ -15,6 +15,7 @@ pub struct Arguments<'a> {
     pub(crate) block: &'a [usize],
     pub(crate) grid: &'a [usize],
     pub(crate) own: &'a OwnTile,
+    pub(crate) instance: usize,
 }
 
 /// The tile that the running block owns: the one at the block's index, or, of a persistent kernel, one after the
@@ -115,6 +116,11 @@ impl<'a> Arguments<'a> {
         self.own
     }
 
+    /// The number of the instance that the launch has chosen, among those that it chose from.
+    pub fn instance(&self) -> usize {
+        self.instance
+    }
+
     /// The number of blocks along each axis of the grid.
     pub fn grid(&self) -> &'a [usize] {
         self.grid
@@ -123,7 +129,7 @@ impl<'a> Arguments<'a> {
 
 /// Runs every block of a grid.
 pub(crate) fn run(
-    kernel: &str,
+    (kernel, instance): (&str, usize),
     bound: &Bound,
     tensors: &[Option<RawTensor<'_>>],
     body: &dyn Fn(&Arguments<'_>),
@@ -133,7 +139,7 @@ pub(crate) fn run(
     for number in 0..bound.blocks() {
         let block = multi_index(number, grid);
         let own = OwnTile::of(number, &block, bound);
-        let arguments = Arguments { tensors, block: &block, grid, own: &own };
+        let arguments = Arguments { tensors, block: &block, grid, own: &own, instance };
         // A kernel that panics leaves its output partly written, which safe code may see; nothing else of it
         // survives the unwinding.
         let run = || catch_unwind(AssertUnwindSafe(|| body(&arguments)));

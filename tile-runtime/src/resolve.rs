@@ -9,11 +9,13 @@ use crate::messages::Sites;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
+use tile_ir::cost::Plan;
+use tile_ir::counts::Counts;
 use tile_ir::specialize::{Binding, Bindings, specialize};
-use tile_ir::target::Family;
+use tile_ir::target::{Family, TARGETS};
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::text::{ParseError, parse_tensor_map};
-use tile_ir::{Instance, Variant};
+use tile_ir::{Instance, TargetDesc, Variant};
 
 /// An instance of a kernel that was launched before, with the code found for it.
 pub(crate) struct Prepared {
@@ -22,6 +24,8 @@ pub(crate) struct Prepared {
     sites: Sites,
     cpu: Mutex<Option<CpuCode>>,
     ptx: Mutex<HashMap<(String, Variant), PtxCode>>,
+    counts: OnceLock<Counts>,
+    plans: Mutex<HashMap<(&'static str, Variant), Arc<Plan>>>,
 }
 
 /// Native code.
@@ -57,7 +61,15 @@ pub(crate) fn instance(kernel: &'static KernelDef, bindings: &Bindings) -> Resul
     }
     let instance = specialize(kernel.kernel()?, bindings)?;
     let (abi, sites) = (KernelAbi::of(&instance), Sites::of(&instance));
-    let prepared = Arc::new(Prepared { instance, abi, sites, cpu: Mutex::default(), ptx: Mutex::default() });
+    let prepared = Arc::new(Prepared {
+        instance,
+        abi,
+        sites,
+        cpu: Mutex::default(),
+        ptx: Mutex::default(),
+        counts: OnceLock::new(),
+        plans: Mutex::default(),
+    });
     instances.insert(key, Arc::clone(&prepared));
     Ok(prepared)
 }
@@ -65,6 +77,49 @@ pub(crate) fn instance(kernel: &'static KernelDef, bindings: &Bindings) -> Resul
 impl Prepared {
     pub(crate) fn abi(&self) -> &KernelAbi {
         &self.abi
+    }
+
+    /// What the parameters are bound to.
+    pub(crate) fn bindings(&self) -> &Bindings {
+        self.instance.bindings()
+    }
+
+    /// How much the kernel does.
+    pub(crate) fn counts(&self) -> &Counts {
+        self.counts.get_or_init(|| Counts::of(&self.instance))
+    }
+
+    /// How a block is scheduled for a GPU, for a launch of these sizes.
+    pub(crate) fn plan(&self, target: &'static TargetDesc, bound: &Bound) -> Arc<Plan> {
+        let variant = Variant::fitting(target.family, &self.instance, &self.abi, bound).next();
+        let variant = variant.unwrap_or(Variant::General);
+        let mut known = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = known.entry((target.name, variant)).or_insert_with(|| {
+            let instance = variant.of(&self.instance);
+            Arc::new(Plan::of(instance.as_ref().unwrap_or(&self.instance), target))
+        });
+        Arc::clone(plan)
+    }
+
+    /// Whether there is code for this machine's processor, or will be when it is wanted.
+    pub(crate) fn has_cpu_code(&self, kernel: &KernelDef) -> bool {
+        cfg!(feature = "jit") || self.embedded_cpu(kernel).is_some()
+    }
+
+    /// Whether there is code for a GPU, or will be when it is wanted.
+    pub(crate) fn has_gpu_code(&self, kernel: &KernelDef, context: &cuda::Context) -> bool {
+        cfg!(feature = "jit") || self.embedded(kernel).any(|embedded| context.runs(embedded.target))
+    }
+
+    /// The latest target with code for a GPU, or, without any, that the GPU runs; `None` for one older than all.
+    pub(crate) fn target(&self, kernel: &KernelDef, context: &cuda::Context) -> Option<&'static TargetDesc> {
+        let latest = |names: &mut dyn Iterator<Item = &'static str>| {
+            let runs = names.filter(|name| context.runs(name));
+            let name = runs.max_by_key(|name| cuda::Architecture::named(name))?;
+            TargetDesc::named(name).ok()
+        };
+        let known = || latest(&mut TARGETS.iter().map(|target| target.name));
+        latest(&mut self.embedded(kernel).map(|embedded| embedded.target)).or_else(known)
     }
 
     /// What the kernel may print and assert.
@@ -155,7 +210,6 @@ impl Prepared {
 
     #[cfg(feature = "jit")]
     fn compile_ptx(&self, kernel: &KernelDef, variant: Variant, context: &cuda::Context) -> Result<PtxCode> {
-        use tile_ir::target::TARGETS;
         let targets =
             TARGETS.iter().filter(|target| target.family == Family::Nvptx && context.runs(target.name));
         let target = targets
@@ -223,7 +277,7 @@ fn compile_error(kernel: &KernelDef, error: &tile_codegen::Error) -> Error {
 }
 
 /// `BM = 128, T = f32`.
-fn display_bindings<'b>(bindings: impl Iterator<Item = (&'b str, Binding)>) -> String {
+pub(crate) fn display_bindings<'b>(bindings: impl Iterator<Item = (&'b str, Binding)>) -> String {
     let texts: Vec<String> = bindings
         .map(|(name, value)| match value {
             Binding::Const(value) => format!("{name} = {value}"),

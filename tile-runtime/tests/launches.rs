@@ -3,6 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
 use std::cell::Cell;
+#[cfg(not(feature = "jit"))]
+use tile_ir::abi::CpuEntry;
+#[cfg(not(feature = "jit"))]
+use tile_runtime::embedded::{Binding, Embedded, EmbeddedCode, Variant, launch};
+#[cfg(not(feature = "jit"))]
+use tile_runtime::launch::Candidate;
 use tile_runtime::launch::KernelDef;
 use tile_runtime::reference::Arguments;
 use tile_runtime::{Device, Error, Launch, Tensor};
@@ -77,6 +83,53 @@ fn without_code_the_message_says_how_to_get_it() {
         "kernel `double` has no code for cpu with B = 4; this executable has no code for it. Add `instances(B = 4)` \
          to its `#[tile_kernel]` and cpu to the targets of build.rs, or enable the feature `jit` of `tile`"
     );
+}
+
+/// Two of three instances have code; the one that fits the vector as a whole hasn't.
+#[cfg(not(feature = "jit"))]
+#[test]
+fn an_instance_without_code_is_not_chosen() {
+    /// Doesn't compute: the element at a block's begin is how large its tile is.
+    unsafe extern "C" fn marks<const B: u64>(slots: *const u64, first: u64, end: u64, _: *mut u8) {
+        for block in first..end {
+            // SAFETY: the second slot is the address of the output, whose length is the third.
+            unsafe {
+                let (y, n) = (*slots.add(1) as *mut f32, *slots.add(2));
+                assert!(block * B < n, "a block begins inside");
+                y.add((block * B) as usize).write(B as f32);
+            }
+        }
+    }
+    const fn code(bindings: &'static [(&'static str, Binding)], entry: CpuEntry) -> Embedded {
+        let code = EmbeddedCode::Cpu { level: "x86-64-v2", entry };
+        let (variant, launch) = (Variant::General, launch(1, 0, 0, false));
+        Embedded { target: "cpu", bindings, variant, code, symbol: "marks", launch, tensor_maps: &[] }
+    }
+    static EMBEDDED: [Embedded; 2] =
+        [code(&[("B", Binding::Const(8))], marks::<8>), code(&[("B", Binding::Const(64))], marks::<64>)];
+    static CODED: KernelDef = KernelDef::new("double", DOUBLE, &EMBEDDED);
+    const CANDIDATES: &[Candidate] =
+        &[&[("B", Binding::Const(16))], &[("B", Binding::Const(8))], &[("B", Binding::Const(64))]];
+
+    let device = Device::cpu();
+    let x = ramp(&device, 16);
+    let mut y = Tensor::<f32>::zeros(&device, [16]).unwrap();
+    fn coded<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> Launch<'a> {
+        Launch::choosing(&CODED, CANDIDATES).tensor("x", x).tensor_mut("y", y)
+    }
+    let choices = coded(&x, &mut y).choices().unwrap();
+    let reasons: Vec<_> = choices.rows().iter().filter_map(|row| row.prediction.as_ref().err()).collect();
+    assert_eq!(reasons, ["the program has no code of it for the device"], "{choices}");
+    let chosen = coded(&x, &mut y).instance().unwrap();
+    assert_eq!(choices.chosen().unwrap().instance, chosen);
+    coded(&x, &mut y).launch().unwrap();
+    let tile: f32 = chosen.strip_prefix("B = ").unwrap().parse().unwrap();
+    assert!(tile != 16.0 && y.to_vec().unwrap()[0] == tile, "{chosen}");
+
+    // Without any code the launch says how to get it.
+    let mut y = Tensor::<f32>::zeros(&device, [16]).unwrap();
+    let none = Launch::choosing(&KERNEL, CANDIDATES).tensor("x", &x).tensor_mut("y", &mut y);
+    assert!(matches!(none.launch().unwrap_err(), Error::MissingInstance { .. }));
 }
 
 #[test]

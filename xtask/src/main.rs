@@ -28,6 +28,7 @@ cargo xtask <command>
 
   demo           classify handwritten digits with two kernels, on the best device
   test           everything that CI checks: format, lints, tests, examples, device code
+  bench choices  what the cost model chooses on this machine's processor, beside the times of every instance
   bench compile  how long check, expansion and code generation take
   bench h200     build what a machine with an H200 needs into target/h200, and run it where a GPU is
   bench layout   how long single operations of the layout library take
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["demo"] => demo::run(),
         ["test"] => test::run(),
+        ["bench", "choices"] => bench::choices::run(),
         ["bench", "compile"] => bench::compile::run(),
         ["bench", "h200"] => bench::h200::run(),
         ["bench", "layout"] => bench::layout::run(),

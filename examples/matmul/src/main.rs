@@ -28,7 +28,8 @@ const K: usize = 700;
 fn multiply_on(device: &Device, a: &[bf16], b: &[bf16]) -> tile::Result<(Vec<f32>, f64)> {
     let (a, b) = (Tensor::from_slice(device, a, [M, K])?, Tensor::from_slice(device, b, [K, N])?);
     let mut c = Tensor::zeros(device, [M, N])?;
-    let time = matmul::<64, 64, 32>(&a, &b, &mut c).launch_timed()?;
+    print!("{}", matmul::best(&a, &b, &mut c).choices()?);
+    let time = matmul::best(&a, &b, &mut c).launch_timed()?;
     Ok((c.to_vec()?, time.as_secs_f64() * 1e3))
 }
 

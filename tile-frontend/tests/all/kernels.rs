@@ -210,3 +210,38 @@ fn leaf<const B: usize>(x: &Tensor<{elem}, n>, y: &mut Tensor<{result}, n>) {{
         check("f32", "bool", name, &format!("x.{name}()"));
     }
 }
+
+/// What `instances(…)` with these words binds, or the error.
+fn instances(words: &str) -> Result<Vec<String>, String> {
+    let source = "
+fn fill<T: Float, const B: usize, const C: usize>(y: &mut Tensor<T, m, n>) {
+    let mut y = y.partition_view_mut([B, C]);
+    y.store_masked(Tile::zeros([B, C]));
+}";
+    let lowered = lower(words, source).map_err(|errors| errors.to_string())?;
+    let text = |(name, value): &(String, Binding)| match value {
+        Binding::Const(value) => format!("{name}{value}"),
+        Binding::Elem(dtype) => format!("{name}:{dtype}"),
+    };
+    Ok(lowered.instances.iter().map(|it| it.iter().map(text).collect::<Vec<_>>().join(" ")).collect())
+}
+
+#[test]
+fn instances_are_all_combinations_once() {
+    assert_eq!(
+        instances("instances(C = 1 | 2, T = f32 | bf16, B = 4; T = f32, B = 4 | 8, C = 2)").unwrap(),
+        ["T:f32 B4 C1", "T:bf16 B4 C1", "T:f32 B4 C2", "T:bf16 B4 C2", "T:f32 B8 C2"]
+    );
+    // Those that break a condition are left out, but not where all do.
+    let conditional = |values: &str| instances(&format!("where(B * C <= 16), instances(T = f32, {values})"));
+    assert_eq!(conditional("B = 4 | 8, C = 2 | 4").unwrap(), ["T:f32 B4 C2", "T:f32 B4 C4", "T:f32 B8 C2"]);
+    for (values, part) in [
+        ("B = 8, C = 4", "needs `B * C <= 16`, but B = 8, C = 4\n"),
+        ("B = 8 | 16, C = 4", "needs `B * C <= 16`, but B = 8, C = 4 in one combination, and none is left"),
+        // What is no condition is a mistake in every combination.
+        ("B = 16 | 0, C = 4", "the tile extent `0` is not positive"),
+    ] {
+        let message = conditional(values).unwrap_err();
+        assert!(message.contains(part), "{values}: {message}");
+    }
+}

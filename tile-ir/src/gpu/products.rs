@@ -121,6 +121,11 @@ impl Product {
         Some(Product { instruction, warps: vec![Some(0); warpgroup_bits as usize] })
     }
 
+    /// Into how many parts warps cut the rows and the columns of the result.
+    pub fn parts(&self) -> [u64; 2] {
+        [0, 1].map(|axis| 1 << self.warps.iter().filter(|&&it| it == Some(axis)).count())
+    }
+
     /// How a tile that is one of the operands lies in the block.
     pub(super) fn distribution(&self, tile: &[u64], operand: Operand) -> Distribution {
         let fragment = self.instruction.fragment(operand);

@@ -1,8 +1,10 @@
 //! Targets as data. No pass and no emitter asks for a target by name: it reads these fields.
 
 mod matrix;
+mod rates;
 
 pub use matrix::{Fragments, MatrixInstruction, Passing, Trailing};
+pub use rates::{Factor, Rates};
 
 use std::fmt;
 

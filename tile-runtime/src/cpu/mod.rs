@@ -12,12 +12,10 @@ use pool::{Job, Pool};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tile_ir::abi::CpuEntry;
+use tile_ir::grid::CPU_CHUNKS_PER_THREAD;
 
 /// The environment variable that sets the number of threads.
 const THREADS_VARIABLE: &str = "TILE_THREADS";
-
-/// Chunks of blocks per thread: enough to even out blocks of different cost, few enough to cost nothing.
-const CHUNKS_PER_THREAD: usize = 8;
 
 /// How many launches may run at once before the pool's list grows.
 const LAUNCHES: usize = 64;
@@ -113,7 +111,7 @@ pub(crate) unsafe fn run(entry: CpuEntry, slots: &[u64], scratch_bytes: u64, blo
         return run(0, blocks);
     }
     let failure = Mutex::new(None);
-    let chunk = blocks.div_ceil(threads * CHUNKS_PER_THREAD);
+    let chunk = blocks.div_ceil(threads * CPU_CHUNKS_PER_THREAD);
     let share = |first: usize, end: usize| {
         if let Err(error) = run(first, end) {
             failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);

@@ -36,7 +36,7 @@ pub(crate) fn run() -> Result<(), String> {
     setup::llvm()?;
     let milliseconds = check_one_kernel()?;
     println!("\ncargo check after an edit, one kernel: {milliseconds:.0} ms (median of {RUNS})");
-    super::run_example("tile-codegen", "bench_compile")
+    super::run_example("tile-codegen", "bench_compile", &[])
 }
 
 /// The time of `cargo check` after the kernel's file has changed; dependencies are built before.

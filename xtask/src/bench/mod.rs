@@ -1,5 +1,6 @@
 //! `cargo xtask bench …`: what is measured, one file per subject.
 
+pub(crate) mod choices;
 pub(crate) mod compile;
 pub(crate) mod h200;
 pub(crate) mod layout;
@@ -7,9 +8,11 @@ pub(crate) mod layout;
 use crate::steps::{cargo, output, run, target};
 use std::process::Command;
 
-/// Builds an example of a package with optimisation, runs it and prints what it measured.
-fn run_example(package: &str, example: &str) -> Result<(), String> {
-    let build = ["build", "--release", "--package", package, "--example", example];
+/// Builds an example of a package with optimisation and features, runs it and prints what it measured.
+fn run_example(package: &str, example: &str, features: &[&str]) -> Result<(), String> {
+    let features = features.join(",");
+    let build =
+        ["build", "--release", "--package", package, "--example", example, "--features", features.as_str()];
     run("building the benchmark", &mut cargo(&build))?;
     let program = target().join("release").join("examples").join(example);
     let (text, succeeded) = output(&mut Command::new(program))?;

@@ -1,0 +1,192 @@
+//! Launches that let the cost model choose their instance.
+
+use super::{compare, devices, numbers, widen};
+use tile::prelude::*;
+
+/// C = A·B, of rows that are whole tiles.
+#[tile_kernel(where(m % BM == 0, BM * BN < 8192), instances(BM = 16 | 64 | 128, BN = 32 | 64, BK = 32; BM = 48, BN = 32, BK = 16))]
+fn matmul<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<bf16, m, k>,
+    b: &Tensor<bf16, k, n>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let a = a.partition_view([BM, BK]);
+    let b = b.partition_view([BK, BN]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        acc = mma(a.load_masked([i, p]), b.load_masked([p, j]), acc);
+    }
+    c.store_masked(acc);
+}
+
+struct Product {
+    a: Tensor<bf16>,
+    b: Tensor<bf16>,
+    c: Tensor<f32>,
+}
+
+impl Product {
+    fn on(device: &Device, [m, n, k]: [usize; 3]) -> Product {
+        Product {
+            a: Tensor::from_vec(device, numbers(m * k, 1), [m, k]).unwrap(),
+            b: Tensor::from_vec(device, numbers(k * n, 2), [k, n]).unwrap(),
+            c: Tensor::zeros(device, [m, n]).unwrap(),
+        }
+    }
+
+    fn best(&mut self) -> tile::Launch<'_> {
+        matmul::best(&self.a, &self.b, &mut self.c)
+    }
+
+    /// The launch that says which instance it takes.
+    fn explicit(&mut self, instance: &str) -> tile::Launch<'_> {
+        let Product { a, b, c } = self;
+        match instance {
+            "BM = 16, BN = 32, BK = 32" => matmul::<16, 32, 32>(a, b, c),
+            "BM = 16, BN = 64, BK = 32" => matmul::<16, 64, 32>(a, b, c),
+            "BM = 64, BN = 32, BK = 32" => matmul::<64, 32, 32>(a, b, c),
+            "BM = 64, BN = 64, BK = 32" => matmul::<64, 64, 32>(a, b, c),
+            "BM = 128, BN = 32, BK = 32" => matmul::<128, 32, 32>(a, b, c),
+            "BM = 48, BN = 32, BK = 16" => matmul::<48, 32, 16>(a, b, c),
+            other => panic!("`{other}` isn't an instance of the kernel"),
+        }
+    }
+}
+
+#[test]
+fn the_best_instance_gives_what_it_gives_when_named() {
+    for (device, label) in devices() {
+        for [m, n, k] in [[64, 70, 33], [16, 200, 40], [128, 64, 64]] {
+            let mut product = Product::on(&device, [m, n, k]);
+            let instance = product.best().instance().unwrap();
+            product.best().launch().unwrap();
+            let chosen = product.c.to_vec().unwrap();
+            product.c = Tensor::zeros(&device, [m, n]).unwrap();
+            product.explicit(&instance).launch().unwrap();
+            assert_eq!(chosen, product.c.to_vec().unwrap(), "{instance} on {label}");
+
+            let [a, b] = [&product.a, &product.b].map(|tensor| widen(&tensor.to_vec().unwrap()));
+            let at = |i: usize, j: usize| (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum();
+            let expected: Vec<f64> = (0..m * n).map(|at_| at(at_ / n, at_ % n)).collect();
+            compare(&format!("{instance} on {label}"), &widen(&chosen), &expected, 1e-4);
+        }
+    }
+}
+
+#[test]
+fn an_instance_whose_condition_fails_is_never_chosen() {
+    for (device, label) in devices() {
+        for (m, fitting) in
+            [(48, vec!["BM = 16", "BM = 48"]), (80, vec!["BM = 16"]), (96, vec!["BM = 16", "BM = 48"])]
+        {
+            let mut product = Product::on(&device, [m, 64, 64]);
+            let choices = product.best().choices().unwrap();
+            // 128 × 64 breaks the condition on parameters, and is no instance.
+            assert_eq!(choices.rows().len(), 6, "{choices}");
+            let rows = |fits: bool| choices.rows().iter().filter(move |row| row.prediction.is_ok() == fits);
+            assert!(rows(true).all(|row| fitting.iter().any(|it| row.instance.starts_with(it))), "{choices}");
+            for row in rows(false) {
+                let reason = row.prediction.as_ref().unwrap_err();
+                assert!(
+                    reason.contains("needs `m % BM == 0`") && reason.contains(&format!("m = {m}")),
+                    "{reason}"
+                );
+            }
+            let chosen = choices.chosen().unwrap();
+            let ok = |row: &&tile::Choice| row.prediction.as_ref().unwrap().seconds;
+            assert!(rows(true).all(|row| ok(&row) >= ok(&chosen)), "{choices}");
+            assert_eq!(product.best().instance().unwrap(), chosen.instance, "{label}");
+            assert!(product.explicit(&chosen.instance).choices().unwrap().rows().len() == 1);
+        }
+    }
+}
+
+#[test]
+fn where_none_fits_each_is_said_why() {
+    let device = Device::reference();
+    let message = Product::on(&device, [17, 64, 64]).best().launch().unwrap_err().to_string();
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines[0], "no instance of `matmul` fits this launch on reference:");
+    assert!(
+        lines[1].starts_with("  BM = 16, BN = 32, BK = 32: kernel `matmul` needs `m % BM == 0`")
+            && lines[1].ends_with("which is `rem(m, 16) == 0` here, but m = 17 (axis 0 of `a`)"),
+        "{message}"
+    );
+    assert_eq!(lines.len(), 1 + 6 + 1, "{message}");
+    assert_eq!(lines[7], "add one that does to `instances(…)` of its `#[tile_kernel]`");
+}
+
+/// What is wrong with every instance is said once, as without a choice.
+#[test]
+fn wrong_arguments_are_the_error_that_they_always_are() {
+    let device = Device::reference();
+    let a = Tensor::<bf16>::zeros(&device, [16, 5]).unwrap();
+    let b = Tensor::<bf16>::zeros(&device, [6, 3]).unwrap();
+    let mut c = Tensor::<f32>::zeros(&device, [16, 3]).unwrap();
+    let chosen = matmul::best(&a, &b, &mut c).launch().unwrap_err().to_string();
+    let named = matmul::<16, 32, 32>(&a, &b, &mut c).launch().unwrap_err().to_string();
+    assert_eq!(chosen, named);
+    assert!(chosen.contains("`k` of kernel `matmul` is 5"), "{chosen}");
+}
+
+#[test]
+fn an_empty_output_launches_nothing() {
+    for (device, _) in devices() {
+        let mut product = Product::on(&device, [0, 3, 5]);
+        product.best().launch().unwrap();
+        assert!(product.c.to_vec().unwrap().is_empty());
+    }
+}
+
+/// Twice a vector. Two formats, in tiles of their own, and a number.
+#[tile_kernel(instances(T = f32, B = 64 | 256; T = bf16, B = 128))]
+fn scaled<T: Float, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>, by: T) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    y.store_masked(tile * by);
+}
+
+fn scale<T: Element + Float>(device: &Device) -> (String, tile::Result<Vec<f64>>) {
+    let x = Tensor::from_vec(device, numbers::<T>(300, 3), [300]).unwrap();
+    let mut y = Tensor::zeros(device, [300]).unwrap();
+    let by = T::from_float(2.0);
+    let table = scaled::best(&x, &mut y, by).choices().unwrap().to_string();
+    let launched = scaled::best::<T>(&x, &mut y, by).launch();
+    (table, launched.map(|()| widen(&y.to_vec().unwrap())))
+}
+
+#[test]
+fn element_types_are_those_of_the_arguments() {
+    for (device, label) in devices() {
+        let expected: Vec<f64> = widen(&numbers::<f32>(300, 3)).iter().map(|x| 2.0 * x).collect();
+        let (table, result) = scale::<f32>(&device);
+        compare(label, &result.unwrap(), &expected, 0.0);
+        assert!(
+            table.contains("T = bf16, B = 128") && table.contains("the arguments have T = f32"),
+            "{table}"
+        );
+        let (table, result) = scale::<bf16>(&device);
+        compare(label, &result.unwrap(), &expected, 0.0);
+        assert!(table.starts_with(&format!("`scaled` on {device}, n = 300\n")), "{table}");
+        assert!(table.contains("\n▶ T = bf16, B = 128 "), "{table}");
+        let message = scale::<f16>(&device).1.unwrap_err().to_string();
+        assert!(message.contains("\n  T = f32, B = 64: the arguments have T = f16\n"), "{message}");
+    }
+}
+
+/// A choice for one shape isn't taken for another: both ways, and again.
+#[test]
+fn a_choice_is_kept_for_its_shapes() {
+    let device = Device::reference();
+    let (mut small, mut large) = (Product::on(&device, [16, 32, 32]), Product::on(&device, [64, 64, 32]));
+    let [first, second] = [small.best().instance().unwrap(), large.best().instance().unwrap()];
+    assert!(first.starts_with("BM = 16"), "{first}");
+    assert_ne!(first, second);
+    for _ in 0..2 {
+        assert_eq!(small.best().instance().unwrap(), first);
+        assert_eq!(large.best().instance().unwrap(), second);
+    }
+}

@@ -1,0 +1,126 @@
+//! The time of a launch on the host processor.
+//!
+//! A thread runs a block after the other. It copies the tiles of a product to scratch memory, where blocks of registers
+//! go through them, so that a product costs its multiply-adds, the copies, and reading and writing its sums once per
+//! product; everything else is vectors of arithmetic over tiles, which are gone through once more where L1 doesn't hold
+//! them. Scratch memory beyond a core's L2 slows the copies down. Threads take blocks in chunks, so that few blocks leave threads without work, and a single one needs no
+//! other thread. The constants are fitted to what `cargo xtask bench choices` measures.
+
+use super::{Limit, Prediction, operations, width};
+use crate::counts::{Operation, ProductShape, Totals};
+use crate::grid::CPU_CHUNKS_PER_THREAD;
+
+/// Instructions per clock on vectors.
+const VECTORS: f64 = 2.0;
+
+/// Clocks for a vector of special functions, of f32.
+const SPECIAL: f64 = 16.0;
+
+/// Bytes a clock that a thread moves between tensors or tiles and its caches.
+const COPIED: f64 = 32.0;
+
+/// Clocks that a block costs besides its work.
+const BLOCK: f64 = 150.0;
+
+/// Clocks that a product costs besides its multiply-adds: its loops.
+const PRODUCT: f64 = 100.0;
+
+/// Seconds until other threads take part in a launch.
+const OTHER_THREADS: f64 = 1e-6;
+
+/// The host processor's numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CpuMachine {
+    /// Threads that run blocks.
+    pub threads: u64,
+    /// Elements of f32 in a vector.
+    pub lanes: u64,
+    /// Clocks per second.
+    pub clock: f64,
+    /// Bytes of a core's first cache.
+    pub l1_bytes: u64,
+    /// Bytes of a core's second cache.
+    pub l2_bytes: u64,
+    /// Bytes of memory per second, of all threads.
+    pub memory: f64,
+}
+
+impl Default for CpuMachine {
+    /// A core of a server with AVX2: 3 GHz, 32 KiB of L1, 1 MiB of L2.
+    fn default() -> CpuMachine {
+        CpuMachine { threads: 1, lanes: 8, clock: 3e9, l1_bytes: 1 << 15, l2_bytes: 1 << 20, memory: 12e9 }
+    }
+}
+
+impl CpuMachine {
+    /// Clocks for the multiply-adds of a product, and for moving its tiles.
+    fn product(&self, shape: &ProductShape) -> [f64; 2] {
+        let lanes = (self.lanes as f64 / width(shape.factor, 0.5)).max(1.0);
+        // Two vectors side by side, then one, then single columns.
+        let wide = 2 * self.lanes;
+        let vectors = shape.n / wide * wide;
+        let single = (shape.n - vectors) / self.lanes * self.lanes;
+        let rest = shape.n - vectors - single;
+        let columns = vectors as f64 / lanes + 1.25 * single as f64 / lanes + rest as f64;
+        // Fewer than four rows leave the multiply-adds waiting for each other.
+        let rows = (shape.m / 4 * 4) as f64 + 2.0 * (shape.m % 4) as f64;
+        // Narrow factors are widened as they are read.
+        let widened = if shape.factor.bytes() < 4 { 1.5 } else { 1.0 };
+        let multiplied = shape.batch as f64 * rows * columns * shape.k as f64 * widened / VECTORS;
+        let sums = 2.0 * 4.0 * (shape.batch * shape.m * shape.n) as f64;
+        [multiplied + PRODUCT, sums / self.speed(shape)]
+    }
+
+    /// Bytes a clock to and from scratch memory, whose largest part is a product's tiles.
+    fn speed(&self, shape: &ProductShape) -> f64 {
+        let elements = shape.m * shape.k + shape.k * shape.n;
+        let bytes = shape.batch * (elements * shape.factor.bytes() as u64 + 4 * shape.m * shape.n);
+        if bytes > self.l2_bytes { COPIED / 3.0 } else { COPIED }
+    }
+
+    pub(super) fn predict(&self, totals: &Totals) -> Prediction {
+        let (mut arithmetic, mut special, mut moved) = (0.0, 0.0, 0.0);
+        let mut speed = COPIED;
+        for (shape, &count) in &totals.products {
+            let [multiplied, sums] = self.product(shape);
+            arithmetic += multiplied * count as f64;
+            moved += sums * count as f64;
+            speed = speed.min(self.speed(shape));
+        }
+        let turns = totals.tiles + totals.loading_turns;
+        // Tiles that the first cache doesn't hold, beside what is made of them, come from the second one again after a
+        // reduction.
+        let again = totals.products.is_empty() && totals.whole > turns.saturating_mul(self.l1_bytes / 2);
+        moved += totals.whole as f64 * if again { 2.0 } else { 1.0 } / speed;
+        for (&(operation, dtype), &count) in &totals.operations {
+            let vectors = count as f64 * width(dtype, 0.5) / self.lanes as f64;
+            match operation {
+                Operation::Special => special += vectors * SPECIAL,
+                _ => arithmetic += vectors / VECTORS,
+            }
+        }
+        let blocks = totals.tiles.max(1);
+        let cost_of_blocks = BLOCK * blocks as f64;
+        let work = [
+            (Limit::Arithmetic, arithmetic),
+            (Limit::Special, special),
+            (Limit::Cache, moved),
+            (Limit::Blocks, cost_of_blocks),
+        ];
+        let all: f64 = work.iter().map(|(_, clocks)| clocks).sum();
+        let busiest = work.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are kinds of work").0;
+
+        let chunk = blocks.div_ceil(self.threads * CPU_CHUNKS_PER_THREAD as u64);
+        let most = blocks.div_ceil(chunk).div_ceil(self.threads) * chunk;
+        let shared = if blocks > 1 && self.threads > 1 { OTHER_THREADS } else { 0.0 };
+        let on_chip = all / blocks as f64 * most.min(blocks) as f64 / self.clock + shared;
+        // What the caches of all threads hold needn't come from memory each time.
+        let held = self.l2_bytes * self.threads;
+        let by_memory = totals.compulsory().saturating_sub(held) as f64 / self.memory;
+        let (seconds, limit) =
+            if by_memory > on_chip { (by_memory, Limit::Memory) } else { (on_chip, busiest) };
+        let waves = blocks as f64 / self.threads as f64;
+        let operations = operations(totals);
+        Prediction { seconds, limit, on_chip, operations, at_once: self.threads, waves }
+    }
+}

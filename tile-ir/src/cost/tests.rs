@@ -1,0 +1,230 @@
+//! The model's order of instances on cases that are known, and what holds of it for all sizes.
+
+use super::*;
+use crate::abi::KernelAbi;
+use crate::counts::Counts;
+use crate::specialize::Instance;
+use crate::target::{Rates, TargetDesc};
+use crate::{Binding, Variant, specialize, text, verify};
+
+/// A product of 16-bit floats; the right factor lies with its depth along rows, or, transposed, across them.
+const MATMUL: &str = "\
+kernel @matmul<BM, BN, BK>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x bf16>) {
+  %va = partition %a [BM, BK] : partition<m x k x bf16, [BM, BK]>
+  %vb = partition %b [BK, BN] : partition<k x n x bf16, [BK, BN]>
+  %vc = partition %c [BM, BN] : mut partition<m x n x bf16, [BM, BN]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : bf16
+  %0 = constant 0.0 : f32
+  %zero = splat %0 : tile<BM x BN x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, BK) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<BM x BN x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<BM x BK x bf16>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<BK x BN x bf16>
+    %next = mma %ta, %tb, %acc : tile<BM x BN x f32>
+    yield %next
+  }
+  %rounded = cast %sum : tile<BM x BN x bf16>
+  store_masked %vc, %rounded
+}
+";
+
+type Tiles = [usize; 3];
+
+fn instance([bm, bn, bk]: Tiles) -> Instance {
+    let kernel = verify(text::parse(MATMUL).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let bindings = [("BM", bm), ("BN", bn), ("BK", bk)];
+    let bindings: Vec<_> = bindings.iter().map(|&(n, v)| (n.to_owned(), Binding::Const(v))).collect();
+    specialize(&kernel, &bindings).unwrap()
+}
+
+/// Instances of the product, each with its plan for a target.
+struct Candidates {
+    machine: Machine,
+    of: Vec<(Tiles, Instance, Option<Plan>)>,
+}
+
+impl Candidates {
+    /// For a target, or without a name for the host.
+    fn new(target: Option<&str>, tiles: &[Tiles]) -> Candidates {
+        let plan = |instance: &Instance| {
+            let target = TargetDesc::named(target?).unwrap();
+            let aligned = Variant::Aligned.of(instance).unwrap();
+            Some(Plan::of(&aligned, target))
+        };
+        let of = tiles.iter().map(|&tiles| {
+            let instance = instance(tiles);
+            let plan = plan(&instance);
+            (tiles, instance, plan)
+        });
+        let machine = match target {
+            Some(target) => Machine::Gpu(GpuMachine::new(Rates::of(target).unwrap(), None, None)),
+            None => Machine::Cpu(CpuMachine::default()),
+        };
+        Candidates { machine, of: of.collect() }
+    }
+
+    fn predict(&self, instance: usize, [m, n, k]: [usize; 3]) -> Prediction {
+        let (_, instance, plan) = &self.of[instance];
+        let abi = KernelAbi::of(instance);
+        let totals = Counts::of(instance).total(&abi, &abi.bind(&[&[m, k], &[k, n], &[m, n]]).unwrap());
+        predict(&totals, plan.as_ref(), &self.machine).unwrap()
+    }
+
+    /// All of them, the one with the least time first.
+    fn ranked(&self, sizes: [usize; 3]) -> Vec<(Tiles, Prediction)> {
+        let mut all: Vec<_> = (0..self.of.len()).map(|i| (self.of[i].0, self.predict(i, sizes))).collect();
+        all.sort_by(|a, b| a.1.compare(&b.1));
+        all
+    }
+
+    fn best(&self, sizes: [usize; 3]) -> Tiles {
+        self.ranked(sizes)[0].0
+    }
+}
+
+const TILES: &[Tiles] = &[
+    [16, 64, 64],
+    [64, 64, 64],
+    [64, 128, 64],
+    [128, 128, 64],
+    [64, 256, 64],
+    [128, 256, 64],
+    [256, 128, 64],
+];
+
+/// On an H200 the largest tile does the most with what it reads of shared memory.
+#[test]
+fn large_products_take_large_tiles() {
+    let candidates = Candidates::new(Some("sm_90a"), TILES);
+    // Both sizes fill 132 multiprocessors to 97 % with either 128×256 or 128×128, so the better tile wins.
+    for size in [8192, 4096] {
+        let ranked = candidates.ranked([size; 3]);
+        assert_eq!(ranked[0].0, [128, 256, 64], "{ranked:?}");
+        let rank = |tiles: Tiles| ranked.iter().position(|(other, _)| *other == tiles).unwrap();
+        assert!(rank([128, 128, 64]) < rank([64, 128, 64]) && rank([64, 128, 64]) < rank([64, 64, 64]));
+        // No faster than the datasheet's peak, and not much slower.
+        let rate = 2.0 * (size as f64).powi(3) / ranked[0].1.seconds;
+        assert!((0.85..1.0).contains(&(rate / 989.5e12)), "{rate:e}");
+    }
+}
+
+/// 144 tiles of 128×256 are two waves, the second almost empty; 288 of 128×128 are three, of half the work each.
+#[test]
+fn a_bad_last_wave_takes_smaller_tiles() {
+    let candidates = Candidates::new(Some("sm_90a"), TILES);
+    assert_eq!(candidates.best([2048, 2304, 4096]), [128, 128, 64]);
+    assert_eq!(candidates.best([2048, 2048, 4096]), [128, 256, 64]);
+}
+
+#[test]
+fn small_products_take_tiles_that_fill_the_machine() {
+    for target in ["sm_80", "sm_90a", "gfx942"] {
+        let candidates = Candidates::new(Some(target), TILES);
+        let tiles = candidates.best([512; 3]);
+        assert!(tiles[0] * tiles[1] <= 64 * 64, "{target}: {tiles:?}");
+    }
+}
+
+/// Memory takes the same time for all; rows that don't exist are the fewest.
+#[test]
+fn few_rows_take_the_lowest_tiles() {
+    for target in ["sm_80", "sm_90a", "gfx942"] {
+        let candidates = Candidates::new(Some(target), TILES);
+        for sizes in [[16, 57344, 7168], [16, 8192, 8192]] {
+            let ranked = candidates.ranked(sizes);
+            assert_eq!(ranked[0].0[0], 16, "{target}: {ranked:?}");
+            assert_ne!(ranked[0].1.limit, Limit::Matrix);
+        }
+    }
+    assert_eq!(Candidates::new(Some("sm_90a"), TILES).ranked([16, 57344, 7168])[0].1.limit, Limit::Memory);
+}
+
+#[test]
+fn a_block_without_room_is_refused() {
+    let candidates = Candidates::new(Some("gfx942"), &[[256, 256, 128]]);
+    let (_, instance, plan) = &candidates.of[0];
+    let abi = KernelAbi::of(instance);
+    let totals =
+        Counts::of(instance).total(&abi, &abi.bind(&[&[256, 128], &[128, 256], &[256, 256]]).unwrap());
+    let refused = predict(&totals, plan.as_ref(), &candidates.machine).unwrap_err();
+    assert_eq!(refused.to_string(), "a block needs 131072 bytes of shared memory, and gfx942 has 65536");
+}
+
+/// Repeatable numbers in a range.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+
+    fn size(&mut self) -> usize {
+        let most = 1 << (1 + self.below(13));
+        1 + self.below(most) as usize
+    }
+}
+
+#[test]
+fn larger_sizes_never_take_less_time() {
+    let mut random = Random(1);
+    for target in [None, Some("sm_80"), Some("sm_90a"), Some("gfx942")] {
+        let candidates = Candidates::new(target, &TILES[1..4]);
+        for _ in 0..300 {
+            let sizes: [usize; 3] = std::array::from_fn(|_| random.size());
+            let mut larger = sizes;
+            larger[random.below(3) as usize] += random.size();
+            for instance in 0..candidates.of.len() {
+                let [less, more] = [sizes, larger].map(|sizes| candidates.predict(instance, sizes).seconds);
+                assert!(less <= more * (1.0 + 1e-12), "{target:?}: {sizes:?} {less}, {larger:?} {more}");
+            }
+        }
+    }
+}
+
+#[test]
+fn better_processors_never_take_more_time() {
+    let mut random = Random(2);
+    let faster: [fn(&mut Rates); 6] = [
+        |rates| rates.multiprocessors += 7,
+        |rates| rates.clock *= 1.3,
+        |rates| rates.memory *= 1.3,
+        |rates| rates.l2_bytes *= 1.3,
+        |rates| rates.shared_bytes *= 1.3,
+        |rates| rates.latency /= 1.3,
+    ];
+    let mut candidates = Candidates::new(Some("sm_90a"), &TILES[1..4]);
+    let Machine::Gpu(machine) = candidates.machine.clone() else { unreachable!("a GPU was named") };
+    let mut differ = [false; 6];
+    for round in 0..300 {
+        // Every tenth waits for memory.
+        let sizes = if round % 10 == 0 { [16, 57344, 7168] } else { std::array::from_fn(|_| random.size()) };
+        let instance = random.below(3) as usize;
+        candidates.machine = Machine::Gpu(machine);
+        let before = candidates.predict(instance, sizes).seconds;
+        for (number, faster) in faster.iter().enumerate() {
+            let mut better = machine;
+            faster(&mut better.rates);
+            candidates.machine = Machine::Gpu(better);
+            let after = candidates.predict(instance, sizes).seconds;
+            assert!(after <= before, "{number}: {sizes:?}");
+            differ[number] |= after < before;
+        }
+    }
+    assert_eq!(differ, [true; 6], "every number counts for some sizes");
+}
+
+/// A processor's threads, and the cache that holds a product's tiles.
+#[test]
+fn blocks_are_shared_by_threads() {
+    let mut candidates = Candidates::new(None, &[[64, 64, 64], [512, 512, 64]]);
+    candidates.machine = Machine::Cpu(CpuMachine { threads: 16, ..CpuMachine::default() });
+    // One block of the larger tile leaves fifteen threads without work.
+    assert_eq!(candidates.best([512; 3]), [64, 64, 64]);
+    let few = candidates.predict(1, [512; 3]).seconds / candidates.predict(0, [512; 3]).seconds;
+    assert!((8.0..24.0).contains(&few), "{few}");
+    candidates.machine = Machine::Cpu(CpuMachine { threads: 1, ..CpuMachine::default() });
+    assert_eq!(candidates.best([16, 512, 512]), [64, 64, 64], "rows that don't exist are multiplied, too");
+}

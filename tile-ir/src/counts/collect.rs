@@ -1,0 +1,260 @@
+//! The one walk of a kernel that finds what it does, and where.
+
+use super::form::{Form, Forms};
+use super::{Access, Axis, Counts, Estimate, Kind, Loop, Operation, Place, ProductShape, Tensor, operations};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::kernel::{Kernel, OpData, RegionId, ValueId};
+use crate::ops::Op;
+use crate::specialize::Instance;
+use crate::types::Type;
+use crate::view::Source;
+use std::collections::BTreeMap;
+
+pub(super) fn collect(instance: &Instance) -> Counts {
+    let kernel: &Kernel = instance;
+    let space = kernel.grid_space().unwrap_or_default();
+    let counts = Counts {
+        space,
+        loops: Vec::new(),
+        work: BTreeMap::new(),
+        accesses: Vec::new(),
+        tensors: tensors(kernel),
+        estimates: Vec::new(),
+    };
+    let per_tile = !kernel.is_persistent();
+    let place = Place { per_tile, loops: Vec::new() };
+    let mut walk = Walk { kernel, forms: Forms::of(kernel), counts, place };
+    walk.region(kernel.body());
+    walk.counts
+}
+
+fn tensors(kernel: &Kernel) -> Vec<Tensor> {
+    let tensor = |(argument, &param): (usize, &ValueId)| {
+        let Type::Tensor(ty) = kernel.ty(param) else { return None };
+        let name = kernel.value(param).name.clone().unwrap_or_default();
+        let bytes = dtype(kernel, param).bytes() as u64;
+        Some(Tensor { name, extents: ty.extents.clone(), bytes, argument })
+    };
+    kernel.params().iter().enumerate().filter_map(tensor).collect()
+}
+
+fn dtype(kernel: &Kernel, value: ValueId) -> DType {
+    kernel.ty(value).elem().known().expect("an instance has no dtype parameters")
+}
+
+fn extents(kernel: &Kernel, value: ValueId) -> Vec<u64> {
+    let Type::Tile(tile) = kernel.ty(value) else { return Vec::new() };
+    let extent = |dim: &Dim| dim.as_const().expect("an instance's tile extents are numbers") as u64;
+    tile.shape.iter().map(extent).collect()
+}
+
+/// Elements of a tile; one of a scalar.
+fn elements(kernel: &Kernel, value: ValueId) -> u64 {
+    extents(kernel, value).iter().product()
+}
+
+impl ProductShape {
+    /// The shape of an `mma` of an instance.
+    pub(crate) fn of(kernel: &Kernel, data: &OpData) -> ProductShape {
+        let (a, result) = (extents(kernel, data.operands[0]), extents(kernel, data.results[0]));
+        let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
+        let k = *a.last().expect("verified: `mma` has matrices");
+        ProductShape {
+            batch: batch.iter().product(),
+            m: *m,
+            n: *n,
+            k,
+            factor: dtype(kernel, data.operands[0]),
+        }
+    }
+}
+
+struct Walk<'k> {
+    kernel: &'k Kernel,
+    forms: Forms,
+    counts: Counts,
+    place: Place,
+}
+
+impl Walk<'_> {
+    fn add(&mut self, kind: Kind, count: u64) {
+        if count > 0 {
+            *self.counts.work.entry((self.place.clone(), kind)).or_default() += count;
+        }
+    }
+
+    fn region(&mut self, region: RegionId) {
+        let kernel = self.kernel;
+        for &op in &kernel.region(region).ops {
+            self.op(kernel.op(op));
+        }
+    }
+
+    fn op(&mut self, data: &OpData) {
+        let kernel = self.kernel;
+        match &data.op {
+            Op::BlockIndex => self.index(&data.results),
+            Op::BlockId { axis } if self.place.per_tile => {
+                self.forms.define(data.results[0], Form::Variable(*axis));
+            }
+            Op::BlockCount { axis } if self.place.per_tile => {
+                self.forms.define(data.results[0], Form::Known(self.counts.space[*axis].clone()));
+            }
+            Op::For => self.for_loop(data),
+            Op::While => {
+                self.counts.estimates.push(Estimate::Turns(data.loc));
+                self.region(data.regions[0]);
+            }
+            Op::If => self.branches(data),
+            Op::Tiles(_) => {
+                let outer = std::mem::replace(&mut self.place, Place { per_tile: true, loops: Vec::new() });
+                self.region(data.regions[0]);
+                self.place = outer;
+            }
+            Op::Mma => self.product(data),
+            Op::Reduce { .. } => {
+                let [operand, result] = [data.operands[0], data.results[0]];
+                self.folded(operand, elements(kernel, operand) - elements(kernel, result));
+            }
+            Op::Scan { .. } => self.folded(data.operands[0], elements(kernel, data.operands[0])),
+            Op::ReduceWith { .. } | Op::ScanWith { .. } => self.fold(data),
+            Op::Sort { axis, .. } => {
+                // Every element is compared with those of its line.
+                let line = extents(kernel, data.operands[0])[*axis];
+                self.folded(data.operands[0], line * elements(kernel, data.operands[0]));
+            }
+            Op::Histogram(_) => self.folded(data.operands[0], elements(kernel, data.operands[0])),
+            Op::GatherLoad => self.scattered(data, [true, false]),
+            Op::Atomic(_) => self.scattered(data, [true, true]),
+            _ if data.op.is_load() => self.access(data, data.load().expect("it is a load").index, false),
+            _ if data.op.is_store() => self.access(data, &[], true),
+            leaf => {
+                let Some(&operand) = data.operands.last() else { return };
+                if let Some(operation) = operations::of_leaf(leaf, dtype(kernel, operand)) {
+                    let count = elements(kernel, data.results[0]);
+                    self.add(Kind::Operation(operation, dtype(kernel, operand)), count);
+                }
+            }
+        }
+    }
+
+    /// The block's place in the grid.
+    fn index(&mut self, results: &[ValueId]) {
+        for (axis, &result) in results.iter().enumerate() {
+            self.forms.define(result, Form::Variable(axis));
+        }
+    }
+
+    fn for_loop(&mut self, data: &OpData) {
+        let kernel = self.kernel;
+        let [start, end] = [0, 1].map(|operand| self.forms.get(kernel, data.operands[operand]));
+        if start == Form::Unknown || end == Form::Unknown {
+            self.counts.estimates.push(Estimate::Turns(data.loc));
+            return self.region(data.regions[0]);
+        }
+        let number = self.counts.loops.len();
+        self.counts.loops.push(Loop { start, end });
+        let counter = kernel.region(data.regions[0]).params[0];
+        self.forms.define(counter, Form::Variable(self.counts.space.len() + number));
+        self.place.loops.push(number);
+        let loads = |&op: &_| kernel.op(op).op.is_load();
+        if kernel.region(data.regions[0]).ops.iter().any(loads) {
+            self.add(Kind::LoadingTurn, 1);
+        }
+        self.region(data.regions[0]);
+        self.place.loops.pop();
+    }
+
+    /// Of what both sides do, the larger number.
+    fn branches(&mut self, data: &OpData) {
+        self.counts.estimates.push(Estimate::Branch(data.loc));
+        let before = std::mem::take(&mut self.counts.work);
+        let mut most = BTreeMap::new();
+        for &region in &data.regions {
+            self.region(region);
+            for (key, count) in std::mem::take(&mut self.counts.work) {
+                let known: &mut u64 = most.entry(key).or_default();
+                *known = count.max(*known);
+            }
+        }
+        self.counts.work = before;
+        for (key, count) in most {
+            *self.counts.work.entry(key).or_default() += count;
+        }
+    }
+
+    fn product(&mut self, data: &OpData) {
+        self.add(Kind::Product(ProductShape::of(self.kernel, data)), 1);
+    }
+
+    /// So many elements joined.
+    fn folded(&mut self, operand: ValueId, count: u64) {
+        let dtype = dtype(self.kernel, operand);
+        let operation = if dtype.is_float() { Operation::Arithmetic } else { Operation::Other };
+        self.add(Kind::Operation(operation, dtype), count);
+    }
+
+    /// A region that joins elements runs for each of them.
+    fn fold(&mut self, data: &OpData) {
+        let before = std::mem::take(&mut self.counts.work);
+        self.region(data.regions[0]);
+        let once = std::mem::replace(&mut self.counts.work, before);
+        for (key, count) in once {
+            *self.counts.work.entry(key).or_default() += count * elements(self.kernel, data.operands[0]);
+        }
+    }
+
+    fn argument(&self, tensor: ValueId) -> usize {
+        let argument = Source::of(self.kernel, tensor).argument;
+        let position = self.kernel.params().iter().position(|&param| param == argument);
+        position.expect("a tensor shows an argument")
+    }
+
+    /// Elements at indices that are data.
+    fn scattered(&mut self, data: &OpData, [reads, writes]: [bool; 2]) {
+        self.counts.estimates.push(Estimate::Indices(data.loc));
+        let (tensor, tile) = (data.operands[0], data.results.first().unwrap_or(&data.operands[1]));
+        let bytes = elements(self.kernel, *tile) * dtype(self.kernel, tensor).bytes() as u64;
+        let argument = self.argument(tensor);
+        if reads {
+            self.add(Kind::Read(argument), bytes);
+        }
+        if writes {
+            self.add(Kind::Written(argument), bytes);
+        }
+    }
+
+    /// A tile of a partition view, at an index or at the block's own.
+    fn access(&mut self, data: &OpData, index: &[ValueId], writes: bool) {
+        let kernel = self.kernel;
+        let view = data.operands[0];
+        let ty = kernel.ty(view).as_partition().expect("verified: a view");
+        let argument = self.argument_of(view);
+        let number = |dim: &Dim| dim.as_const().expect("an instance's tile extents are numbers");
+        let indices: Vec<Form> = match index {
+            [] => (0..ty.tile.len()).map(Form::Variable).collect(),
+            index => index.iter().map(|&value| self.forms.get(kernel, value)).collect(),
+        };
+        if indices.contains(&Form::Unknown) {
+            self.counts.estimates.push(Estimate::Indices(data.loc));
+        }
+        let axes = indices.into_iter().zip(&ty.tile).zip(&ty.steps).zip(&ty.tensor.extents);
+        let axes = axes.map(|(((index, tile), step), extent)| Axis {
+            index,
+            step: number(step),
+            tile: number(tile),
+            extent: extent.clone(),
+        });
+        let kind = if writes { Kind::Written(argument) } else { Kind::Read(argument) };
+        let bytes = dtype(kernel, view).bytes() as u64;
+        let access = Access { place: self.place.clone(), kind, bytes, axes: axes.collect() };
+        self.counts.accesses.push(access);
+    }
+
+    /// The argument that a partition view cuts.
+    fn argument_of(&self, view: ValueId) -> usize {
+        let partition = self.kernel.definition(view).expect("verified: a partition gives a view");
+        self.argument(partition.operands[0])
+    }
+}

@@ -1,0 +1,251 @@
+//! How much a kernel does: operations by kind and format, and bytes of its tensors that its tiles read and write.
+//!
+//! [`Counts::of`] walks an instance once. What it keeps are numbers per turn of the loops around them, and the loops'
+//! ends as forms of sizes, block indices and outer counters, so that [`Counts::total`] adds up a launch without the
+//! kernel. An operation counts for every element of its tile, also of those that a mask leaves out; a byte that is
+//! read or written counts where the tensor has it. Tiles that several blocks read count for each.
+//!
+//! Totals are exact where loops go as far as sizes and indices say and accesses go through partition views. Where data
+//! decides (`while`, `if`, gathered indices) they are an estimate, which says so ([`Estimate`]).
+
+mod collect;
+mod form;
+mod operations;
+mod sum;
+
+use crate::abi::{Bound, KernelAbi};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::loc::Loc;
+use crate::specialize::Instance;
+use form::Form;
+use std::collections::BTreeMap;
+
+/// What a processor does with numbers of one format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Operation {
+    /// A product that is added to a sum: two floating-point operations, in `mma`, counted in the format of its factors,
+    /// and in `mul_add`.
+    MultiplyAdd,
+    /// Arithmetic that a float pipe does in one instruction.
+    Arithmetic,
+    /// A function that takes more: exponentials, logarithms, roots, quotients, trigonometry.
+    Special,
+    /// Integers, comparisons, selections and conversions.
+    Other,
+}
+
+/// Rows, columns and depth of a product of tiles, how many of them one op does, and the format of the factors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProductShape {
+    /// Products at once.
+    pub batch: u64,
+    /// Rows of the result.
+    pub m: u64,
+    /// Columns of the result.
+    pub n: u64,
+    /// Terms of a sum.
+    pub k: u64,
+    /// The format of the factors.
+    pub factor: DType,
+}
+
+impl ProductShape {
+    /// Products that are added to sums.
+    pub fn multiply_adds(&self) -> u64 {
+        self.batch * self.m * self.n * self.k
+    }
+}
+
+/// Something that only data decides, so that a total is an estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Estimate {
+    /// A loop whose turns data decides; one turn is counted.
+    Turns(Loc),
+    /// A branch; of operations that both sides do, the larger number is counted.
+    Branch(Loc),
+    /// Elements at indices that are data; all are counted.
+    Indices(Loc),
+    /// A loop of more turns than are gone through, whose work differs from turn to turn.
+    TooMany,
+}
+
+/// What is counted, each of it so many times per turn of the loops around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Kind {
+    Operation(Operation, DType),
+    Product(ProductShape),
+    /// Bytes of the argument with this number.
+    Read(usize),
+    /// Bytes of the argument with this number.
+    Written(usize),
+    /// Turns of a loop that loads tiles.
+    LoadingTurn,
+}
+
+/// Where something stands: whether in what is done for each tile of the grid or for each block, and in which loops,
+/// outermost first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Place {
+    per_tile: bool,
+    loops: Vec<usize>,
+}
+
+/// A loop's counter goes from the first form to before the second.
+#[derive(Clone, Debug)]
+struct Loop {
+    start: Form,
+    end: Form,
+}
+
+/// Where along an axis of a tensor a tile lies.
+#[derive(Clone, Debug)]
+struct Axis {
+    index: Form,
+    step: i64,
+    tile: i64,
+    extent: Dim,
+}
+
+/// A tile that is read or written: its bytes are those of its elements that the tensor has.
+#[derive(Clone, Debug)]
+struct Access {
+    place: Place,
+    kind: Kind,
+    /// Of an element.
+    bytes: u64,
+    axes: Vec<Axis>,
+}
+
+/// A tensor argument.
+#[derive(Clone, Debug)]
+struct Tensor {
+    name: String,
+    extents: Vec<Dim>,
+    /// Of an element.
+    bytes: u64,
+    /// Its position among all arguments.
+    argument: usize,
+}
+
+/// What a kernel does, as numbers and forms of its sizes.
+#[derive(Clone, Debug)]
+pub struct Counts {
+    /// Tiles along each axis of the grid.
+    space: Vec<Dim>,
+    loops: Vec<Loop>,
+    work: BTreeMap<(Place, Kind), u64>,
+    accesses: Vec<Access>,
+    tensors: Vec<Tensor>,
+    estimates: Vec<Estimate>,
+}
+
+/// What a launch reads and writes of one tensor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorTotal {
+    /// The argument.
+    pub name: String,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// Bytes that tiles read, each as often as a tile has it.
+    pub read: u64,
+    /// Bytes that tiles write.
+    pub written: u64,
+}
+
+/// What all blocks of a launch do.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Tiles of the grid: blocks, but in a persistent kernel.
+    pub tiles: u64,
+    /// Operations other than products of tiles.
+    pub operations: BTreeMap<(Operation, DType), u64>,
+    /// How often each shape of product is done.
+    pub products: BTreeMap<ProductShape, u64>,
+    /// What is read and written of every tensor.
+    pub tensors: Vec<TensorTotal>,
+    /// Turns of loops that load tiles.
+    pub loading_turns: u64,
+    /// Bytes that tiles would read and write if all their elements existed.
+    pub whole: u64,
+    /// Why the numbers are estimates; empty where they are exact.
+    pub estimates: Vec<Estimate>,
+}
+
+impl Counts {
+    /// Counts what an instance does.
+    ///
+    /// ```
+    /// use tile_ir::{Binding, abi::KernelAbi, counts::Counts, specialize, text, verify};
+    /// let source = "\
+    /// kernel @double<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+    ///   %vx = partition %x [B] : partition<n x f32, [B]>
+    ///   %vy = partition %y [B] : mut partition<n x f32, [B]>
+    ///   %i = block_index %vy : index
+    ///   %zero = constant 0.0 : f32
+    ///   %t = load_masked %vx[%i] pad %zero : tile<B x f32>
+    ///   %d = add %t, %t : tile<B x f32>
+    ///   store_masked %vy, %d
+    /// }
+    /// ";
+    /// let kernel = verify(text::parse(source)?).map_err(|errors| errors[0].clone())?;
+    /// let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(64))])?;
+    /// let abi = KernelAbi::of(&instance);
+    /// let totals = Counts::of(&instance).total(&abi, &abi.bind(&[&[100], &[100]])?);
+    /// assert_eq!((totals.read(), totals.written()), (400, 400)); // what the tensors have
+    /// assert_eq!(totals.flops(), 128); // of two whole tiles
+    /// assert!(totals.is_exact());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of(instance: &Instance) -> Counts {
+        collect::collect(instance)
+    }
+
+    /// What a launch of these sizes does. `abi` is the instance's interface, `bound` of that.
+    pub fn total(&self, abi: &KernelAbi, bound: &Bound) -> Totals {
+        sum::total(self, abi, bound)
+    }
+}
+
+impl Totals {
+    /// Whether the numbers are no estimates.
+    pub fn is_exact(&self) -> bool {
+        self.estimates.is_empty()
+    }
+
+    /// Floating-point operations: two of a product that is added to a sum, one of anything else with floats.
+    pub fn flops(&self) -> u64 {
+        let of_others = |(&(operation, dtype), &count): (&(Operation, DType), &u64)| match operation {
+            Operation::MultiplyAdd => count.saturating_mul(2),
+            Operation::Arithmetic | Operation::Special if dtype.is_float() => count,
+            _ => 0,
+        };
+        let products = self.products.iter().filter(|(shape, _)| shape.factor.is_float());
+        let products = products.map(|(shape, count)| (2 * shape.multiply_adds()).saturating_mul(*count));
+        all(self.operations.iter().map(of_others).chain(products))
+    }
+
+    /// Bytes that tiles read, each as often as a tile has it.
+    pub fn read(&self) -> u64 {
+        all(self.tensors.iter().map(|tensor| tensor.read))
+    }
+
+    /// Bytes that tiles write.
+    pub fn written(&self) -> u64 {
+        all(self.tensors.iter().map(|tensor| tensor.written))
+    }
+
+    /// Bytes that memory must give and take even if a cache keeps everything: of each tensor no more than it has.
+    pub fn compulsory(&self) -> u64 {
+        let of = |tensor: &TensorTotal| [tensor.read, tensor.written].map(|bytes| bytes.min(tensor.bytes));
+        all(self.tensors.iter().flat_map(of))
+    }
+}
+
+/// The sum, or the largest number.
+fn all(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests;

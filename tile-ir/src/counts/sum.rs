@@ -1,0 +1,224 @@
+//! Adds up a launch: what stands in loops times their turns, and of tiles the elements that a tensor has.
+//!
+//! A sum over the tiles of the grid and the turns of loops is a product of one sum for each variable, as long as no
+//! variable decides how far another goes or where a tile lies along two axes. Those that do are gone through.
+
+use super::form::Form;
+use super::{Access, Axis, Counts, Estimate, Kind, Place, TensorTotal, Totals};
+use crate::abi::{Bound, KernelAbi};
+use std::collections::HashMap;
+
+/// How many turns of loops are gone through for one number; where there are more, samples stand for all.
+const MOST_TURNS: u64 = 1 << 16;
+
+/// So many turns, evenly spread, stand for those of a longer loop.
+const SAMPLES: u64 = 16;
+
+pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
+    let sizes = |name: &str| {
+        let slot = abi.sizes.iter().position(|size| size == name)?;
+        i64::try_from(*bound.sizes.get(slot)?).ok()
+    };
+    let space = bound.shared.as_ref().map_or(&bound.grid, |shared| &shared.space);
+    let tiles = space.iter().product::<usize>() as u64;
+    let blocks = bound.blocks() as u64;
+    let mut sum = Sum {
+        counts,
+        sizes: &sizes,
+        space: space.iter().map(|&extent| extent as i64).collect(),
+        blocks,
+        variables: Vec::new(),
+        left: MOST_TURNS,
+        is_cut: false,
+    };
+    let mut totals = Totals { tiles, estimates: counts.estimates.clone(), ..Totals::default() };
+    let mut traffic: HashMap<Kind, u64> = HashMap::new();
+    let mut turns: HashMap<&Place, u64> = HashMap::new();
+    for ((place, kind), count) in &counts.work {
+        let times = *turns.entry(place).or_insert_with(|| sum.of(place, &[]));
+        let count = count.saturating_mul(times);
+        match *kind {
+            Kind::Operation(operation, dtype) => {
+                add(totals.operations.entry((operation, dtype)).or_default(), count);
+            }
+            Kind::Product(shape) => add(totals.products.entry(shape).or_default(), count),
+            Kind::LoadingTurn => add(&mut totals.loading_turns, count),
+            Kind::Read(_) | Kind::Written(_) => {
+                add(traffic.entry(*kind).or_default(), count);
+                add(&mut totals.whole, count);
+            }
+        }
+    }
+    for Access { place, kind, bytes, axes } in &counts.accesses {
+        add(traffic.entry(*kind).or_default(), sum.of(place, axes).saturating_mul(*bytes));
+        let times = *turns.entry(place).or_insert_with(|| sum.of(place, &[]));
+        let elements: u64 = axes.iter().map(|axis| axis.tile.unsigned_abs()).product();
+        add(&mut totals.whole, times.saturating_mul(elements * bytes));
+    }
+    if sum.is_cut {
+        totals.estimates.push(Estimate::TooMany);
+    }
+    let of = |kind| traffic.get(&kind).copied().unwrap_or(0);
+    let tensor = |tensor: &super::Tensor| {
+        let elements = tensor
+            .extents
+            .iter()
+            .try_fold(1i64, |product, extent| product.checked_mul(extent.evaluate_signed(&sizes).ok()?));
+        TensorTotal {
+            name: tensor.name.clone(),
+            bytes: elements.unwrap_or(0).unsigned_abs().saturating_mul(tensor.bytes),
+            read: of(Kind::Read(tensor.argument)),
+            written: of(Kind::Written(tensor.argument)),
+        }
+    };
+    totals.tensors = counts.tensors.iter().map(tensor).collect();
+    totals
+}
+
+/// Sizes may be so large that no number holds what is done.
+fn add(sum: &mut u64, count: u64) {
+    *sum = sum.saturating_add(count);
+}
+
+struct Sum<'c> {
+    counts: &'c Counts,
+    sizes: &'c dyn Fn(&str) -> Option<i64>,
+    /// Tiles along each axis of the grid.
+    space: Vec<i64>,
+    blocks: u64,
+    /// What is gone through at the moment.
+    variables: Vec<Option<i64>>,
+    /// Turns that may still be gone through.
+    left: u64,
+    is_cut: bool,
+}
+
+impl Sum<'_> {
+    /// The number of turns of a place, or with axes that of the elements that tiles have in all of them.
+    fn of(&mut self, place: &Place, axes: &[Axis]) -> u64 {
+        self.variables = vec![None; self.space.len() + self.counts.loops.len()];
+        self.left = MOST_TURNS;
+        let loops = place.loops.iter().map(|number| self.space.len() + number);
+        let grid = if place.per_tile { 0..self.space.len() } else { 0..0 };
+        let variables: Vec<usize> = grid.chain(loops).collect();
+        let times = if place.per_tile { 1 } else { self.blocks };
+        self.over(&variables, axes).saturating_mul(times)
+    }
+
+    fn over(&mut self, variables: &[usize], axes: &[Axis]) -> u64 {
+        let tangled = variables.iter().position(|&variable| self.is_tangled(variable, variables, axes));
+        let Some(position) = tangled else { return self.product(variables, axes) };
+        let variable = variables[position];
+        let rest = [&variables[..position], &variables[position + 1..]].concat();
+        let (start, end) = self.range(variable);
+        let turns = end.saturating_sub(start).max(0).unsigned_abs();
+        if turns > self.left {
+            self.is_cut = true;
+            // In the middle of each of so many equal parts.
+            let part =
+                |number: u64| u128::from(turns) * (2 * u128::from(number) + 1) / (2 * u128::from(SAMPLES));
+            let samples = (0..SAMPLES).map(|number| start + part(number) as i64);
+            let sum = u128::from(self.over_each(samples, variable, &rest, axes));
+            return u64::try_from(sum * u128::from(turns) / u128::from(SAMPLES)).unwrap_or(u64::MAX);
+        }
+        self.left -= turns;
+        self.over_each(start..end, variable, &rest, axes)
+    }
+
+    fn over_each(
+        &mut self,
+        values: impl Iterator<Item = i64>,
+        variable: usize,
+        rest: &[usize],
+        axes: &[Axis],
+    ) -> u64 {
+        let mut sum = 0u64;
+        for value in values {
+            self.variables[variable] = Some(value);
+            sum = sum.saturating_add(self.over(rest, axes));
+        }
+        self.variables[variable] = None;
+        sum
+    }
+
+    /// Whether a variable decides how far another goes, or more of a tile's place than to shift it along one axis.
+    fn is_tangled(&self, variable: usize, variables: &[usize], axes: &[Axis]) -> bool {
+        let decides = |&other: &usize| {
+            other.checked_sub(self.space.len()).is_some_and(|number| {
+                let bounds = &self.counts.loops[number];
+                bounds.start.mentions(variable) || bounds.end.mentions(variable)
+            })
+        };
+        let mut mentioned = axes.iter().filter(|axis| axis.index.mentions(variable));
+        let alone = |axis: &Axis| {
+            let others = variables.iter().any(|&other| other != variable && axis.index.mentions(other));
+            !others && axis.index.shifts(variable)
+        };
+        let moves = match (mentioned.next(), mentioned.next()) {
+            (None, _) => false,
+            (Some(axis), None) => !alone(axis),
+            _ => true,
+        };
+        moves || variables.iter().any(decides)
+    }
+
+    /// The sum where variables don't meet.
+    fn product(&self, variables: &[usize], axes: &[Axis]) -> u64 {
+        let along = axes.iter().map(|axis| {
+            let variable = variables.iter().find(|&&variable| axis.index.mentions(variable));
+            match variable {
+                Some(&variable) => {
+                    let (start, end) = self.range(variable);
+                    self.elements(axis, variable, (start, end))
+                }
+                None => self.clipped(axis, self.value(&axis.index).unwrap_or(0)),
+            }
+        });
+        let free =
+            variables.iter().filter(|&&variable| axes.iter().all(|axis| !axis.index.mentions(variable)));
+        let turns = free.map(|&variable| {
+            let (start, end) = self.range(variable);
+            end.saturating_sub(start).max(0).unsigned_abs()
+        });
+        along.chain(turns).fold(1, u64::saturating_mul)
+    }
+
+    /// From where to before where a variable goes.
+    fn range(&self, variable: usize) -> (i64, i64) {
+        match variable.checked_sub(self.space.len()) {
+            None => (0, self.space[variable]),
+            Some(number) => {
+                let bounds = &self.counts.loops[number];
+                let [start, end] = [&bounds.start, &bounds.end].map(|form| self.value(form).unwrap_or(0));
+                (start, end)
+            }
+        }
+    }
+
+    fn value(&self, form: &Form) -> Option<i64> {
+        form.evaluate(self.sizes, &self.variables)
+    }
+
+    /// Elements that a tile with this index has along an axis.
+    fn clipped(&self, axis: &Axis, index: i64) -> u64 {
+        let extent = axis.extent.evaluate_signed(self.sizes).unwrap_or(0);
+        let start = index.saturating_mul(axis.step);
+        if index < 0 { 0 } else { extent.saturating_sub(start).clamp(0, axis.tile).unsigned_abs() }
+    }
+
+    /// Elements that all tiles have along an axis whose index is a variable plus a number.
+    fn elements(&self, axis: &Axis, variable: usize, (start, end): (i64, i64)) -> u64 {
+        let mut variables = self.variables.clone();
+        variables[variable] = Some(start);
+        let Some(first) = axis.index.evaluate(self.sizes, &variables) else { return 0 };
+        let last = first.saturating_add(end.saturating_sub(start)).max(first);
+        let extent = axis.extent.evaluate_signed(self.sizes).unwrap_or(0);
+        let first = first.max(0);
+        // Tiles before this one lie inside whole, and those from the next on outside.
+        let whole = if extent < axis.tile { 0 } else { (extent - axis.tile) / axis.step + 1 }
+            .clamp(first, last.max(first));
+        let outside = (extent.max(0) as u64).div_ceil(axis.step as u64) as i64;
+        let partial: u64 = (whole..last.min(outside.max(whole))).map(|index| self.clipped(axis, index)).sum();
+        ((whole - first) as u64).saturating_mul(axis.tile as u64) + partial
+    }
+}

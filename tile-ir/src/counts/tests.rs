@@ -1,0 +1,231 @@
+//! Counts against formulas written by hand, and against loops that go through every tile.
+
+use super::*;
+use crate::{Binding, specialize, text, verify};
+
+fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
+    let kernel = verify(text::parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+    let bindings: Vec<_> = constants.iter().map(|&(n, v)| (n.to_owned(), Binding::Const(v))).collect();
+    specialize(&kernel, &bindings).unwrap()
+}
+
+fn totals(source: &str, constants: &[(&str, usize)], shapes: &[&[usize]]) -> Totals {
+    let instance = instance(source, constants);
+    let abi = KernelAbi::of(&instance);
+    Counts::of(&instance).total(&abi, &abi.bind(shapes).unwrap())
+}
+
+/// Bytes read and written of a tensor.
+fn traffic(totals: &Totals, name: &str) -> [u64; 2] {
+    let tensor = totals.tensors.iter().find(|tensor| tensor.name == name).unwrap();
+    [tensor.read, tensor.written]
+}
+
+pub(crate) const MATMUL: &str = "\
+kernel @matmul<BM, BN, BK>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) {
+  %va = partition %a [BM, BK] : partition<m x k x bf16, [BM, BK]>
+  %vb = partition %b [BK, BN] : partition<k x n x bf16, [BK, BN]>
+  %vc = partition %c [BM, BN] : mut partition<m x n x f32, [BM, BN]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : bf16
+  %0 = constant 0.0 : f32
+  %zero = splat %0 : tile<BM x BN x f32>
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, BK) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<BM x BN x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<BM x BK x bf16>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<BK x BN x bf16>
+    %next = mma %ta, %tb, %acc : tile<BM x BN x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+const TILES: &[(&str, usize)] = &[("BM", 64), ("BN", 32), ("BK", 16)];
+
+#[test]
+fn a_product_is_two_mnk() {
+    let (m, n, k) = (256, 160, 96);
+    let totals = totals(MATMUL, TILES, &[&[m, k], &[k, n], &[m, n]]);
+    let (m, n, k) = (m as u64, n as u64, k as u64);
+    assert_eq!(totals.flops(), 2 * m * n * k);
+    assert_eq!(totals.tiles, 4 * 5);
+    assert_eq!(totals.loading_turns, 4 * 5 * 6);
+    assert_eq!(traffic(&totals, "a"), [2 * m * k * (n / 32), 0]);
+    assert_eq!(traffic(&totals, "b"), [2 * n * k * (m / 64), 0]);
+    assert_eq!(traffic(&totals, "c"), [0, 4 * m * n]);
+    assert_eq!(totals.compulsory(), 2 * m * k + 2 * n * k + 4 * m * n);
+    assert!(totals.is_exact());
+}
+
+/// What a mask leaves out isn't read, but is multiplied.
+#[test]
+fn tiles_at_the_edge_are_clipped() {
+    let (m, n, k) = (70, 33, 17);
+    let totals = totals(MATMUL, TILES, &[&[m, k], &[k, n], &[m, n]]);
+    assert_eq!(totals.flops(), 2 * 128 * 64 * 32);
+    assert_eq!(traffic(&totals, "a"), [2 * 70 * 17 * 2, 0]);
+    assert_eq!(traffic(&totals, "b"), [2 * 33 * 17 * 2, 0]);
+    assert_eq!(traffic(&totals, "c"), [0, 4 * 70 * 33]);
+    assert!(totals.is_exact());
+}
+
+#[test]
+fn rows_are_read_and_written_once() {
+    let source = "\
+kernel @softmax<B, W>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [B, W] : partition<m x n x f32, [B, W]>
+  %vy = partition %y [B, W] : mut partition<m x n x f32, [B, W]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant -inf : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<B x W x f32>
+  %m = reduce max %t axis 1 : tile<B x 1 x f32>
+  %mb = broadcast %m : tile<B x W x f32>
+  %d = sub %t, %mb : tile<B x W x f32>
+  %e = exp %d : tile<B x W x f32>
+  %s = reduce sum %e axis 1 : tile<B x 1 x f32>
+  %sb = broadcast %s : tile<B x W x f32>
+  %r = div %e, %sb : tile<B x W x f32>
+  store_masked %vy, %r
+}
+";
+    let totals = totals(source, &[("B", 4), ("W", 1024)], &[&[10, 1000], &[10, 1000]]);
+    assert_eq!((totals.read(), totals.written(), totals.compulsory()), (40_000, 40_000, 80_000));
+    // Three tiles of 4 rows; a subtraction per element, two reductions of 1023 joins per row.
+    assert_eq!(totals.operations[&(Operation::Arithmetic, DType::F32)], 12 * (1024 + 2 * 1023));
+    assert_eq!(totals.operations[&(Operation::Special, DType::F32)], 12 * 2 * 1024);
+    assert!(totals.is_exact());
+}
+
+/// A window that slides over three neighbours, up to the block's own place, on every second element.
+const TANGLED: &str = "\
+kernel @tangled(%x: tensor<m x n x f32>, %y: mut tensor<a x b x f32>) {
+  %vx = partition %x [2, 4] step [1, 2] : partition<m x n x f32, [2, 4] step [1, 2]>
+  %vy = partition %y [1, 1] : mut partition<a x b x f32, [1, 1]>
+  %i, %j = block_index %vy : index, index
+  %one = constant 1 : index
+  %three = constant 3 : index
+  %zero = constant 0 : index
+  %pad = constant 0.0 : f32
+  %none = splat %pad : tile<1 x 1 x f32>
+  %end = add %i, %one : index
+  %sum = for %p = %zero to %end carry (%s = %none) : tile<1 x 1 x f32> {
+    %inner = for %q = %p to %three carry (%r = %s) : tile<1 x 1 x f32> {
+      %at = add %j, %q : index
+      %t = load_masked %vx[%p, %at] pad %pad : tile<2 x 4 x f32>
+      %u = reduce sum %t axis 1 : tile<2 x 1 x f32>
+      %v = reduce sum %u axis 0 : tile<1 x 1 x f32>
+      %w = add %v, %r : tile<1 x 1 x f32>
+      yield %w
+    }
+    yield %inner
+  }
+  store_masked %vy, %sum
+}
+";
+
+#[test]
+fn loops_that_depend_on_each_other_are_gone_through() {
+    for (m, n, a, b) in [(5, 9, 4, 3), (1, 1, 3, 3), (9, 30, 2, 7), (2, 3, 1, 1)] {
+        let totals = totals(TANGLED, &[], &[&[m, n], &[a, b]]);
+        let (mut turns, mut elements) = (0, 0);
+        for i in 0..a {
+            for j in 0..b {
+                for p in 0..=i {
+                    for q in p..3 {
+                        turns += 1;
+                        let inside = |start: usize, tile: usize, extent: usize| {
+                            (start..start + tile).filter(|&at| at < extent).count()
+                        };
+                        elements += inside(p, 2, m) * inside((j + q) * 2, 4, n);
+                    }
+                }
+            }
+        }
+        assert_eq!(totals.loading_turns, turns, "{m} {n} {a} {b}");
+        assert_eq!(traffic(&totals, "x")[0], 4 * elements as u64, "{m} {n} {a} {b}");
+        assert_eq!(totals.flops(), turns * (6 + 1 + 1));
+        assert!(totals.is_exact());
+    }
+}
+
+#[test]
+fn tiles_of_persistent_kernels_count_once() {
+    let source = "\
+kernel @double(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [8] : partition<n x f32, [8]>
+  %vy = partition %y [8] : mut partition<n x f32, [8]>
+  %pad = constant 0.0 : f32
+  tiles %vy row_major {
+    %i = block_index %vy : index
+    %t = load_masked %vx[%i] pad %pad : tile<8 x f32>
+    %d = add %t, %t : tile<8 x f32>
+    store_masked %vy, %d
+  }
+}
+";
+    let totals = totals(source, &[], &[&[100], &[100]]);
+    assert_eq!((totals.tiles, totals.read(), totals.written(), totals.flops()), (13, 400, 400, 104));
+}
+
+#[test]
+fn what_data_decides_is_an_estimate() {
+    let source = "\
+kernel @data(%count: index, %x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [8] : partition<n x f32, [8]>
+  %vy = partition %y [8] : mut partition<n x f32, [8]>
+  %i = block_index %vy : index
+  %zero = constant 0 : index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i] pad %pad : tile<8 x f32>
+  %s = for %p = %zero to %count carry (%a = %t) : tile<8 x f32> {
+    %b = add %a, %t : tile<8 x f32>
+    yield %b
+  }
+  %more = gt %count, %i : bool
+  %c = if %more : tile<8 x f32> {
+    %d = mul %s, %t : tile<8 x f32>
+    %e = mul %d, %t : tile<8 x f32>
+    yield %e
+  } else {
+    %f = mul %s, %s : tile<8 x f32>
+    yield %f
+  }
+  store_masked %vy, %c
+}
+";
+    let totals = totals(source, &[], &[&[16], &[16]]);
+    // One turn of the loop, and the side of the branch that does more, in two blocks.
+    assert_eq!(totals.flops(), 2 * (8 + 16));
+    assert!(matches!(totals.estimates[..], [Estimate::Turns(_), Estimate::Branch(_)]));
+}
+
+/// A triangle of more rows than are gone through.
+#[test]
+fn a_long_triangle_is_an_estimate() {
+    let source = "\
+kernel @triangle(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [1] : partition<n x f32, [1]>
+  %vy = partition %y [1] : mut partition<n x f32, [1]>
+  %i = block_index %vy : index
+  %zero = constant 0 : index
+  %pad = constant 0.0 : f32
+  %none = splat %pad : tile<1 x f32>
+  %sum = for %p = %zero to %i carry (%s = %none) : tile<1 x f32> {
+    %t = load_masked %vx[%p] pad %pad : tile<1 x f32>
+    %u = add %s, %t : tile<1 x f32>
+    yield %u
+  }
+  store_masked %vy, %sum
+}
+";
+    let at = |n: usize| totals(source, &[], &[&[n], &[n]]);
+    let short = at(60_000);
+    assert!(short.is_exact());
+    assert_eq!((short.loading_turns, short.read()), (60_000 * 59_999 / 2, 4 * 60_000 * 59_999 / 2));
+    let long = at(1 << 20);
+    assert_eq!(long.estimates, [Estimate::TooMany]);
+    let exact = (1u64 << 20) * ((1 << 20) - 1) / 2;
+    assert!(long.loading_turns.abs_diff(exact) < exact / 1000, "{} of {exact}", long.loading_turns);
+}

@@ -1,0 +1,256 @@
+//! Which instance a launch takes that says none: of those that a kernel names, the one that the cost model gives the
+//! least time, for the sizes of the tensors and their device.
+//!
+//! What was chosen is kept for each kernel, processor, element types and shapes, so that a launch like one before looks up
+//! a number. Nothing is run to find out.
+
+use crate::device::{Device, Kind};
+use crate::error::{Error, Result};
+use crate::launch::{Candidate, KernelDef};
+use crate::resolve::{self, Prepared, display_bindings};
+use crate::{cpu, machine};
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tile_ir::abi::{Bound, KernelAbi};
+use tile_ir::cost::{self, Machine, NoRoom, Prediction};
+use tile_ir::specialize::{Binding, Bindings};
+
+/// Binds a launch's arguments to an instance's interface.
+pub(crate) type Bind<'b> = &'b dyn Fn(&KernelAbi) -> Result<Bound>;
+
+/// How many choices are kept at most.
+const MOST_KNOWN: usize = 1 << 12;
+
+/// What a choice depends on.
+pub(crate) struct Query<'q> {
+    pub(crate) kernel: &'static KernelDef,
+    pub(crate) candidates: &'static [Candidate],
+    /// The element types that the arguments have.
+    pub(crate) elements: &'q Bindings,
+    pub(crate) shapes: &'q [&'q [usize]],
+    pub(crate) device: &'q Device,
+}
+
+/// A choice that was made.
+struct Known {
+    kernel: usize,
+    processor: (usize, usize),
+    elements: Bindings,
+    shapes: Vec<Vec<usize>>,
+    number: usize,
+    prepared: Arc<Prepared>,
+}
+
+/// What the model says of an instance.
+pub(crate) struct Assessed {
+    /// `BM = 128, BN = 64`.
+    pub(crate) instance: String,
+    /// The instance with the sizes of the launch, and its time.
+    pub(crate) outcome: std::result::Result<Fitting, Refusal>,
+}
+
+/// An instance that the launch may take.
+pub(crate) struct Fitting {
+    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) bound: Bound,
+    pub(crate) prediction: Prediction,
+}
+
+/// Why a launch can't take an instance.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It is of other element types than the arguments.
+    Types(String),
+    /// The arguments don't fit it.
+    Arguments(Error),
+    /// A block doesn't fit the device.
+    NoRoom(NoRoom),
+    /// There is no code of it for the device.
+    NoCode,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Types(given) => write!(f, "the arguments have {given}"),
+            Refusal::Arguments(error) => write!(f, "{error}"),
+            Refusal::NoRoom(no_room) => write!(f, "{no_room}"),
+            Refusal::NoCode => f.write_str("the program has no code of it for the device"),
+        }
+    }
+}
+
+impl Query<'_> {
+    /// The instance that the launch takes, and its number among the candidates.
+    pub(crate) fn choose(&self, bind: Bind<'_>) -> Result<(usize, Arc<Prepared>)> {
+        static CHOICES: OnceLock<Mutex<HashMap<u64, Vec<Known>>>> = OnceLock::new();
+        let choices = CHOICES.get_or_init(Mutex::default);
+        let lock = || choices.lock().unwrap_or_else(PoisonError::into_inner);
+        let hash = self.hash();
+        let find = |known: &Known| self.is_of(known).then(|| (known.number, Arc::clone(&known.prepared)));
+        if let Some(chosen) = lock().get(&hash).and_then(|known| known.iter().find_map(find)) {
+            return Ok(chosen);
+        }
+        let assessed = assess_all(self.kernel, self.candidates, self.elements, self.device, bind);
+        let Some(number) = best(&assessed) else { return Err(self.none(assessed)) };
+        let Ok(fitting) = &assessed[number].outcome else { unreachable!("the best one fits") };
+        let prepared = Arc::clone(&fitting.prepared);
+        let mut choices = lock();
+        // A program whose shapes never come again must not keep them all.
+        if choices.len() >= MOST_KNOWN {
+            choices.clear();
+        }
+        choices.entry(hash).or_default().push(Known {
+            kernel: self.address(),
+            processor: self.processor(),
+            elements: self.elements.clone(),
+            shapes: self.shapes.iter().map(|shape| shape.to_vec()).collect(),
+            number,
+            prepared: Arc::clone(&prepared),
+        });
+        Ok((number, prepared))
+    }
+
+    /// Kernels are told apart by the address of their definition, which is a `static`.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self.kernel) as usize
+    }
+
+    /// The device, and how many threads it is, which may change.
+    fn processor(&self) -> (usize, usize) {
+        (self.device.number(), if matches!(self.device.0, Kind::Cpu) { cpu::threads() } else { 0 })
+    }
+
+    fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.address(), self.processor(), self.elements, self.shapes).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn is_of(&self, known: &Known) -> bool {
+        known.kernel == self.address()
+            && known.processor == self.processor()
+            && known.elements == *self.elements
+            && known.shapes.iter().map(Vec::as_slice).eq(self.shapes.iter().copied())
+    }
+
+    /// The error of a launch that no instance fits: what is wrong with all of them, or with each.
+    fn none(&self, assessed: Vec<Assessed>) -> Error {
+        let line = |one: &Assessed| {
+            one.outcome.as_ref().err().map(|refusal| format!("  {}: {refusal}", one.instance))
+        };
+        let reasons: Vec<String> = assessed.iter().filter_map(line).collect();
+        let mut errors = assessed.into_iter().filter_map(|one| match one.outcome {
+            Err(Refusal::Arguments(error)) => Some(Some(error)),
+            Err(Refusal::Types(_)) => None,
+            _ => Some(None),
+        });
+        let first = errors.next().flatten();
+        let text = first.as_ref().map(ToString::to_string);
+        let is_same = errors.all(|other| other.map(|error| error.to_string()) == text);
+        match first {
+            Some(error) if is_same => error,
+            _ => Error::NoInstance {
+                kernel: self.kernel.name().to_owned(),
+                device: self.device.name(),
+                reasons: reasons.join("\n"),
+            },
+        }
+    }
+}
+
+/// The instance with the least time; of equal ones the first.
+pub(crate) fn best(assessed: &[Assessed]) -> Option<usize> {
+    let fitting = assessed
+        .iter()
+        .enumerate()
+        .filter_map(|(number, one)| one.outcome.as_ref().ok().map(|fitting| (number, fitting.prediction)));
+    fitting.min_by(|a, b| a.1.compare(&b.1)).map(|(number, _)| number)
+}
+
+/// What the model says of every candidate.
+pub(crate) fn assess_all(
+    kernel: &'static KernelDef,
+    candidates: &[Candidate],
+    elements: &Bindings,
+    device: &Device,
+    bind: Bind<'_>,
+) -> Vec<Assessed> {
+    let assess = |candidate: &Candidate| {
+        let given = |(name, value): &(&str, Binding)| {
+            let given = elements.iter().find(|(element, _)| element == name)?;
+            (given.1 != *value).then_some((given.0.as_str(), given.1))
+        };
+        let others: Vec<(&str, Binding)> = candidate.iter().filter_map(given).collect();
+        if others.is_empty() {
+            return assess(kernel, candidate.to_vec(), device, bind);
+        }
+        let types = Refusal::Types(display_bindings(others.into_iter()));
+        Assessed { instance: display_bindings(candidate.iter().copied()), outcome: Err(types) }
+    };
+    let mut assessed: Vec<Assessed> = candidates.iter().map(assess).collect();
+    let has_code = |one: &Assessed| matches!(&one.outcome, Ok(fitting) if has_code(kernel, fitting, device));
+    // Without code for any, the launch says how to get it.
+    if assessed.iter().any(has_code) {
+        for one in &mut assessed {
+            if one.outcome.is_ok() && !has_code(one) {
+                one.outcome = Err(Refusal::NoCode);
+            }
+        }
+    }
+    assessed
+}
+
+fn has_code(kernel: &KernelDef, fitting: &Fitting, device: &Device) -> bool {
+    match &device.0 {
+        Kind::Reference => true,
+        Kind::Cpu => fitting.prepared.has_cpu_code(kernel),
+        Kind::Cuda(context) => fitting.prepared.has_gpu_code(kernel, context),
+    }
+}
+
+/// What the model says of an instance.
+pub(crate) fn assess(
+    kernel: &'static KernelDef,
+    bindings: Vec<(&str, Binding)>,
+    device: &Device,
+    bind: Bind<'_>,
+) -> Assessed {
+    let instance = display_bindings(bindings.iter().copied());
+    let bindings: Bindings = bindings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    let fitting = resolve::instance(kernel, &bindings).and_then(|prepared| {
+        let bound = bind(prepared.abi())?;
+        Ok((prepared, bound))
+    });
+    let outcome = match fitting {
+        Err(error) => Err(Refusal::Arguments(error)),
+        Ok((prepared, bound)) => predict(kernel, &prepared, &bound, device).map(|prediction| Fitting {
+            prepared,
+            bound,
+            prediction,
+        }),
+    };
+    Assessed { instance, outcome }
+}
+
+fn predict(
+    kernel: &KernelDef,
+    prepared: &Prepared,
+    bound: &Bound,
+    device: &Device,
+) -> std::result::Result<Prediction, Refusal> {
+    let totals = prepared.counts().total(prepared.abi(), bound);
+    let prediction = match &device.0 {
+        // The reference runs blocks on the calling thread, and no number says how fast; the order is a processor's.
+        Kind::Reference => cost::predict(&totals, None, &Machine::Cpu(machine::cpu(1))),
+        Kind::Cpu => cost::predict(&totals, None, &Machine::Cpu(machine::cpu(cpu::threads()))),
+        Kind::Cuda(context) => {
+            let target = prepared.target(kernel, context).ok_or(Refusal::NoCode)?;
+            let plan = prepared.plan(target, bound);
+            cost::predict(&totals, Some(&plan), &Machine::Gpu(machine::gpu(target, context)))
+        }
+    };
+    prediction.map_err(Refusal::NoRoom)
+}
