@@ -16,7 +16,6 @@ use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use tile_ir::abi::KernelAbi;
 use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::UnaryOp;
@@ -41,9 +40,6 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) tile_index: Vec<IntValue<'c>>,
     /// How blocks share tiles, in a persistent kernel.
     pub(super) shared_tiles: Option<Shared<'c>>,
-    /// The block's number and the number of blocks, where blocks share the places of the grid.
-    pub(super) first_place: IntValue<'c>,
-    pub(super) blocks: Option<IntValue<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     /// What the threads do that the program is for.
@@ -80,7 +76,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         places: Option<&'a SourcePlaces<'c>>,
     ) -> Self {
         let instance: &Instance = scheduled;
-        let abi = KernelAbi::of(instance);
+        let abi = scheduled.abi();
         let sizes: HashMap<_, _> = abi.sizes.iter().cloned().zip(entry.sizes).collect();
         let space: Vec<_> = abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
         let block = match scheduled.order_in_parts() {
@@ -89,8 +85,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 // Were it known how they are computed, LLVM would compute every slot's address on its own.
                 index.map(|place| ir.resize(dialect.opaque(ir, place, true), 64, false)).collect()
             }
-            None if abi.persistent => vec![entry.block],
+            None if instance.is_persistent() => vec![entry.block],
             None => ir.delinearize(entry.block, &space),
+        };
+        let all_tiles = || {
+            let tiles = space.iter().fold(ir.i64(1), |tiles, &extent| ir.mul(tiles, ir.short(extent)));
+            let blocks = entry.blocks.filter(|_| scheduled.shares_grid())?;
+            Some(Shared { tiles, blocks })
         };
         let views = instance.walk().into_iter().map(|op| instance.op(op));
         let views = views.filter(|data| matches!(data.op, Op::Partition(_)));
@@ -104,9 +105,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shared: entry.shared,
             tile_index: block.clone(),
             block,
-            shared_tiles: entry.tiles,
-            first_place: entry.block,
-            blocks: entry.blocks,
+            shared_tiles: entry.tiles.or_else(all_tiles),
             log: entry.log.map(|address| Log { address, block: entry.block }),
             role,
             maps: entry.maps,
@@ -206,6 +205,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         refine: impl FnOnce(IntValue<'c>) -> IntValue<'c>,
     ) -> IntValue<'c> {
         if self.depth == 0 { value } else { refine(self.dialect.opaque(self.ir, value, uniform)) }
+    }
+
+    /// Emits the kernel's body.
+    pub(super) fn body(&mut self) {
+        self.ops(self.scheduled.body());
     }
 
     /// Emits a region's ops; gives the operands of its `yield`.

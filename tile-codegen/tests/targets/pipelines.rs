@@ -15,7 +15,7 @@ fn run(instance: &Instance, arguments: &[Array], threads: u32, timing: Timing) -
     assert_eq!(kernel.threads(), threads, "threads of a block of {}", instance.name);
     let memory = Memory::of(instance, arguments);
     // So that a block has several places of the grid.
-    let blocks = if scheduled.order().is_some() { memory.blocks.min(2) } else { memory.blocks };
+    let blocks = if scheduled.shares_grid() { memory.blocks.min(2) } else { memory.blocks };
     let mode = Mode { timing, counted: false };
     // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
     let result = unsafe { kernel.run_as(&memory.slots, blocks, mode) };

@@ -42,6 +42,9 @@ pub struct TargetDesc {
     /// Whether an instruction that moves several elements of global memory asks no more of their address than one that
     /// moves one.
     pub unaligned_accesses: bool,
+    /// A block that moves fewer bytes of global memory takes longer to begin than to move them, so that blocks should go on
+    /// to further tiles; 0 where a launch doesn't ask how many run at once.
+    pub least_block_bytes: u64,
     /// Parts with an L2 cache each, to which successive blocks of a launch go in turn; a power of two.
     pub parts: u32,
     /// Whether one instruction rounds two f32 to f16 or to bf16.
@@ -53,6 +56,13 @@ pub struct TargetDesc {
 }
 
 const KIB: u32 = 1024;
+
+/// [`TargetDesc::least_block_bytes`] of NVIDIA's GPUs. On an H200 a multiprocessor's share of 4.3 TB/s is 18.5 bytes a clock.
+/// A read takes some 1200 clocks while memory is that busy, and what comes before the first read of a block but not of a
+/// further turn, some 300: the launch, and reading parameters. So that the reads on their way fill the first number, 16
+/// blocks of 128 threads must move 1.4 KiB each, and 1.8 KiB to fill both. What moves more hides the beginning of blocks
+/// by itself.
+const LEAST_BLOCK_BYTES: u64 = 2 * 1024;
 
 /// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
 /// Capability" (163 KiB on 8.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and RDNA4 ISA
@@ -71,6 +81,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: false,
+        least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
         matrix: &[],
@@ -87,6 +98,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: true,
         unaligned_accesses: false,
+        least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
@@ -103,6 +115,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: true,
         asynchronous_copies: true,
         unaligned_accesses: false,
+        least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
@@ -119,6 +132,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: true,
         asynchronous_copies: true,
         unaligned_accesses: false,
+        least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
@@ -135,6 +149,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
         matrix: matrix::CDNA2,
@@ -151,6 +166,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 8,
         rounds_pairs: false,
         matrix: matrix::CDNA3,
@@ -167,6 +183,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 8,
         rounds_pairs: true,
         matrix: matrix::CDNA4,
@@ -183,6 +200,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
         matrix: matrix::RDNA3,
@@ -199,6 +217,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
         matrix: matrix::RDNA4,
