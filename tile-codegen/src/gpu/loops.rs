@@ -2,7 +2,7 @@
 
 use super::region::Emitter;
 use super::warpgroup::{Running, undefined};
-use crate::emit::{LoopHint, Value};
+use crate::emit::{LoopHint, Shared, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
@@ -49,17 +49,26 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn tile_loop(&mut self, (op, data): (OpId, &'a OpData), order: &TileOrder<Dim>) {
-        let shared = self.shared_tiles.expect("a persistent kernel's launch says how tiles are shared");
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
-        // The tiles of a grid that a launch might start a block for each of.
-        let (ir, is_short) = (self.ir, self.scheduled.shares_grid());
-        let short = |number| if is_short { ir.short(number) } else { number };
-        let space: Vec<_> = view.index_space().iter().map(|dim| short(self.dim(dim))).collect();
+        let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
         let params = &self.instance.region(data.regions[0]).params;
+        let ir = self.ir;
+        // A launch that doesn't know of the loop could start a block for each tile: there are fewer than 2³¹.
+        let short = |number| if self.scheduled.shares_grid() { ir.short(number) } else { number };
+        let space: Vec<_> = space.into_iter().map(short).collect();
+        let Shared { tiles, blocks } = self.shared_tiles.unwrap_or_else(|| {
+            let tiles = space.iter().fold(ir.i64(1), |tiles, &extent| ir.mul(tiles, extent));
+            Shared {
+                tiles,
+                blocks: self.blocks.expect("a persistent kernel's launch says how tiles are shared"),
+            }
+        });
+        let is_short = self.scheduled.shares_grid();
         let begin = |emitter: &mut Self, number: IntValue<'c>| {
-            emitter.tile_index = ir.tile_index(order, &space, short(number));
+            let number = if is_short { ir.short(number) } else { number };
+            emitter.tile_index = ir.tile_index(order, &space, number);
         };
-        let bounds = (self.block[0], shared.tiles, shared.blocks);
+        let bounds = (self.block[0], tiles, blocks);
         self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);
     }
 

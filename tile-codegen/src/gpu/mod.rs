@@ -134,12 +134,8 @@ impl<'c> Module<'c> {
         emit(&ir, &scheduled, (&backend.device, target), symbol, places);
         let (threads, shared_bytes) = (scheduled.block_threads() as u32, scheduled.shared_bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
-        let launch = Launch {
-            threads,
-            shared_bytes: dynamic,
-            scratch_bytes: 0,
-            shares_grid: scheduled.shares_grid(),
-        };
+        let launch =
+            Launch { threads, shared_bytes: dynamic, scratch_bytes: 0, shares_grid: scheduled.shares_grid() };
         let tensor_maps = scheduled.tensor_maps().to_vec();
         Ok(Module { ir, launch, shared_bytes, tensor_maps, machine, backend })
     }

@@ -38,8 +38,10 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) block: Vec<IntValue<'c>>,
     /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
     pub(super) tile_index: Vec<IntValue<'c>>,
-    /// How blocks share tiles, in a persistent kernel.
+    /// How blocks share tiles, in a persistent kernel whose launch says so.
     pub(super) shared_tiles: Option<Shared<'c>>,
+    /// How many blocks there are, an i64, on targets whose blocks share tiles unasked.
+    pub(super) blocks: Option<IntValue<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     /// What the threads do that the program is for.
@@ -88,11 +90,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             None if instance.is_persistent() => vec![entry.block],
             None => ir.delinearize(entry.block, &space),
         };
-        let all_tiles = || {
-            let tiles = space.iter().fold(ir.i64(1), |tiles, &extent| ir.mul(tiles, ir.short(extent)));
-            let blocks = entry.blocks.filter(|_| scheduled.shares_grid())?;
-            Some(Shared { tiles, blocks })
-        };
         let views = instance.walk().into_iter().map(|op| instance.op(op));
         let views = views.filter(|data| matches!(data.op, Op::Partition(_)));
         Emitter {
@@ -105,7 +102,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shared: entry.shared,
             tile_index: block.clone(),
             block,
-            shared_tiles: entry.tiles.or_else(all_tiles),
+            shared_tiles: entry.tiles,
+            blocks: entry.blocks,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             role,
             maps: entry.maps,

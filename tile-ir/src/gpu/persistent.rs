@@ -14,7 +14,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::loc::Loc;
-use crate::ops::Op;
+use crate::ops::{BinaryOp, Op};
 use crate::passes;
 use crate::schedule::TileOrder;
 use crate::target::TargetDesc;
@@ -29,8 +29,8 @@ const BAND: i64 = 8;
 /// * Kernels with pipelines: while the consumers finish a tile, the producer already copies for the next one. One block
 ///   runs on a multiprocessor, so that nothing else hides the end of a tile. Blocks that run at one time should need few
 ///   rows and columns of the factors.
-/// * Kernels without loops that move fewer bytes in a block than [`TargetDesc::least_block_bytes`]: beginning a block
-///   takes longer there than what it moves. Successive tiles lie next to each other in memory.
+/// * Kernels whose blocks read and write fewer bytes than [`TargetDesc::least_block_bytes`], and compute nothing that takes
+///   long: beginning a block takes longer there than what it moves. Successive tiles lie next to each other in memory.
 pub(super) fn order(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipelines) -> Option<TileOrder<Dim>> {
     if !may_share(kernel) {
         return None;
@@ -58,19 +58,33 @@ fn may_share(kernel: &Kernel) -> bool {
     let (before, _) = split(kernel);
     let is_before = |op: &OpId| before.contains(op);
     let mut views = kernel.walk().into_iter().filter(|&op| is_view(&kernel.op(op).op));
-    kernel.grid.is_none() && !is_seen(kernel) && views.all(|op| is_before(&op)) && output(kernel, &before).is_some()
+    kernel.grid.is_none()
+        && !is_seen(kernel)
+        && views.all(|op| is_before(&op))
+        && output(kernel, &before).is_some()
 }
 
 fn is_view(op: &Op) -> bool {
     matches!(op, Op::Partition(_) | Op::View(_))
 }
 
-/// Whether blocks of the kernel move so little that beginning them takes longer.
+/// Whether blocks of the kernel read and write so little, and do so little besides, that beginning them takes longer.
 fn is_small(kernel: &Kernel, target: &TargetDesc) -> bool {
-    let ops = kernel.walk();
-    let is_straight = ops.iter().all(|&op| !matches!(kernel.op(op).op, Op::For | Op::While));
-    let moved: u64 = ops.iter().map(|&op| moved_bytes(kernel, kernel.op(op))).sum();
-    is_straight && moved < target.least_block_bytes
+    let ops: Vec<&OpData> = kernel.walk().into_iter().map(|op| kernel.op(op)).collect();
+    let moved =
+        |ops: &mut dyn Iterator<Item = &&OpData>| -> u64 { ops.map(|data| moved_bytes(kernel, data)).sum() };
+    let read = moved(&mut ops.iter().filter(|data| !data.op.is_store()));
+    read > 0
+        && moved(&mut ops.iter()) < target.least_block_bytes
+        && !ops.iter().any(|data| takes_long(&data.op))
+}
+
+/// Whether an op takes longer than reading its operands, whatever their size.
+fn takes_long(op: &Op) -> bool {
+    let is_loop = matches!(op, Op::For | Op::While);
+    let is_ordered =
+        matches!(op, Op::ReduceWith { .. } | Op::ScanWith { .. } | Op::Scan { .. } | Op::Sort { .. });
+    is_loop || is_ordered || matches!(op, Op::Mma | Op::Histogram(_) | Op::Binary(BinaryOp::Philox))
 }
 
 /// Bytes of global memory that an op reads or writes.
@@ -156,3 +170,6 @@ fn say_by_tile(kernel: &mut Kernel) {
     let at = kernel.region(body).ops.iter().position(view).expect("views stand in the body");
     kernel.region_mut(body).ops.insert(at + 1, own);
 }
+
+#[cfg(test)]
+mod tests;
