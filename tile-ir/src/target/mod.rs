@@ -59,9 +59,8 @@ const KIB: u32 = 1024;
 
 /// [`TargetDesc::least_block_bytes`] of NVIDIA's GPUs. On an H200 a multiprocessor's share of 4.3 TB/s is 18.5 bytes a clock.
 /// A read takes some 1200 clocks while memory is that busy, and what comes before the first read of a block but not of a
-/// further turn, some 300: the launch, and reading parameters. So that the reads on their way fill the first number, 16
-/// blocks of 128 threads must move 1.4 KiB each, and 1.8 KiB to fill both. What moves more hides the beginning of blocks
-/// by itself.
+/// further turn, some 300: the launch, and reading parameters. To fill memory, 16 blocks of 128 threads must move 1.4 KiB
+/// each in the first of these times, or 1.7 KiB in both. What moves more hides the beginning of blocks by itself.
 const LEAST_BLOCK_BYTES: u64 = 2 * 1024;
 
 /// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
