@@ -3,6 +3,7 @@
 
 use crate::support::{Memory, close, instance, sample};
 use tile_codegen::simt::{self, Mode, Timing};
+use tile_codegen::{Options, compile};
 use tile_ir::gpu::schedule;
 use tile_ir::{Array, DType, Instance, TargetDesc, interp, passes};
 
@@ -127,6 +128,38 @@ fn bytes_by_their_rows() {
     product([DType::U8, DType::I32], "mk", "nk", [128, 64, 128], [128, 64, 128], 384);
     product([DType::F8E4M3FN, DType::F32], "mk", "nk", [64, 32, 64], [80, 48, 144], 256);
     product([DType::F8E5M2, DType::F32], "mk", "nk", [128, 64, 128], [128, 64, 128], 384);
+}
+
+/// The right factor is of another kind of 8-bit floats than the left one.
+#[test]
+fn products_of_two_kinds_of_8_bit_floats() {
+    let [narrow, wide] = [DType::F8E4M3FN, DType::F8E5M2];
+    for [left, right] in [[narrow, wide], [wide, narrow]] {
+        for (tile, [m, n, k], threads) in
+            [([64, 32, 64], [80, 48, 144], 256), ([128, 64, 128], [144, 64, 400], 384)]
+        {
+            let is_right =
+                |line: &str| ["%b: ", "%vb", "%lb", "%tb ="].iter().any(|name| line.contains(name));
+            let source = matmul([left, DType::F32], "mk", "nk", tile);
+            let source = source.replace(", %b:", ",\n%b:").replace(", %c:", ",\n%c:");
+            let lines = source.lines().map(|line| match is_right(line) {
+                true => line.replace(left.name(), right.name()).replace("%pad", "%other"),
+                false => line.to_owned(),
+            });
+            let source = lines.collect::<Vec<_>>().join("\n");
+            let pad = format!("  %other = constant 0.0 : {right}\n  %none = constant");
+            let source = source.replace("  %none = constant", &pad);
+            let arguments =
+                [sample(left, &[m, k], 1), sample(right, &[n, k], 2), sample(DType::F32, &[m, n], 3)];
+            check(&source, &[], &arguments, threads, 0.0);
+            let artifact =
+                compile(&instance(&source, &[]), TargetDesc::named("sm_90a").unwrap(), &Options::default());
+            let text = String::from_utf8(artifact.unwrap().code.bytes().to_vec()).unwrap();
+            let kind = |dtype| if dtype == narrow { "e4m3" } else { "e5m2" };
+            let name = format!("n{}k32.f32.{}.{} ", tile[1], kind(left), kind(right));
+            assert!(text.contains(&name), "no {name} in\n{text}");
+        }
+    }
 }
 
 /// Each turn's sums begin at zero.
