@@ -419,25 +419,30 @@ fn tiles_of_one_block_share_a_ring() {
     check(&source, &[], &arguments, 256, 0.0);
 }
 
+/// C in bf16, in tiles of 128 rows and a depth of 64.
+fn narrow_matmul(columns: usize) -> String {
+    let source = matmul(HALF, "mk", "kn", [128, columns, 64]);
+    let cast = format!("  %narrow = cast %sum : tile<128 x {columns} x bf16>\n  store_masked %vc, %narrow\n");
+    source
+        .replace("%c: mut tensor<m x n x f32>", "%c: mut tensor<m x n x bf16>")
+        .replace("mut partition<m x n x f32", "mut partition<m x n x bf16")
+        .replace("  store_masked %vc, %sum\n", &cast)
+}
+
 /// Sums are rounded and stored through panels; the tile's rows and columns end within one.
 #[test]
 fn narrow_sums_are_stored_by_copies() {
-    for [m, n, k] in [[136, 192, 64], [256, 72, 16]] {
-        let source = matmul(HALF, "mk", "kn", [128, 128, 64]);
-        let source = source
-            .replace("%c: mut tensor<m x n x f32>", "%c: mut tensor<m x n x bf16>")
-            .replace("mut partition<m x n x f32", "mut partition<m x n x bf16")
-            .replace(
-                "  store_masked %vc, %sum\n",
-                "  %narrow = cast %sum : tile<128 x 128 x bf16>\n  store_masked %vc, %narrow\n",
-            );
+    for (columns, [m, n, k]) in [(128, [136, 192, 64]), (128, [256, 72, 16]), (192, [136, 264, 72])] {
+        let source = narrow_matmul(columns);
         let arguments = [
             sample(DType::BF16, &[m, k], 1),
             sample(DType::BF16, &[k, n], 2),
             sample(DType::BF16, &[m, n], 3),
         ];
         check(&source, &[], &arguments, 384, 0.0);
-        stored_without_conflicts(&instance(&source, &[]), &arguments);
+        if columns == 128 {
+            stored_without_conflicts(&instance(&source, &[]), &arguments);
+        }
     }
 }
 
