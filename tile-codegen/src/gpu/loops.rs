@@ -52,9 +52,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
         let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
         let params = &self.instance.region(data.regions[0]).params;
-        let ir = self.ir;
+        let (ir, is_short) = (self.ir, self.scheduled.shares_grid());
         // A launch that doesn't know of the loop could start a block for each tile: there are fewer than 2³¹.
-        let short = |number| if self.scheduled.shares_grid() { ir.short(number) } else { number };
+        let short = move |number| if is_short { ir.short(number) } else { number };
         let space: Vec<_> = space.into_iter().map(short).collect();
         let Shared { tiles, blocks } = self.shared_tiles.unwrap_or_else(|| {
             let tiles = space.iter().fold(ir.i64(1), |tiles, &extent| ir.mul(tiles, extent));
@@ -63,10 +63,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 blocks: self.blocks.expect("a persistent kernel's launch says how tiles are shared"),
             }
         });
-        let is_short = self.scheduled.shares_grid();
         let begin = |emitter: &mut Self, number: IntValue<'c>| {
-            let number = if is_short { ir.short(number) } else { number };
-            emitter.tile_index = ir.tile_index(order, &space, number);
+            emitter.tile_index = ir.tile_index(order, &space, short(number));
         };
         let bounds = (self.block[0], tiles, blocks);
         self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);

@@ -159,11 +159,7 @@ fn place_in_panel(row: u64, bytes: u64) -> u64 {
 
 /// The panels of a tile whose elements lie as sums do, written in groups of `width` slots: each where the next run of
 /// elements of `written` is, which are more where some lanes say nothing that is heard.
-fn panels(
-    (written, run, width): (&Distribution, u64, u64),
-    store: &TensorStore,
-    bytes: u64,
-) -> Vec<Panel> {
+fn panels((written, run, width): (&Distribution, u64, u64), store: &TensorStore, bytes: u64) -> Vec<Panel> {
     let columns = PANEL_ROW_BYTES / bytes;
     let mut panels: Vec<Panel> = Vec::new();
     for (number, first) in (0..).zip((0..written.slots()).step_by(run as usize)) {

@@ -101,7 +101,7 @@ kernel @add(%x: tensor<n x f32>, %w: tensor<n x f32>, %y: mut tensor<n x f32>) {
     for n in [1, 128, 1000, 1028] {
         let arguments = [1, 2, 3].map(|seed| sample(DType::F32, &[n], seed));
         check("sm_90a", source, &arguments, 0.0);
-        check("sm_80", source, &arguments, 0.0);
+        check("sm_100a", source, &arguments, 0.0);
     }
 }
 

@@ -57,11 +57,14 @@ pub struct TargetDesc {
 
 const KIB: u32 = 1024;
 
-/// [`TargetDesc::least_block_bytes`] of NVIDIA's GPUs. On an H200 a multiprocessor's share of 4.3 TB/s is 18.5 bytes a clock.
-/// A read takes some 1200 clocks while memory is that busy, and what comes before the first read of a block but not of a
-/// further turn, some 300: the launch, and reading parameters. To fill memory, 16 blocks of 128 threads must move 1.4 KiB
-/// each in the first of these times, or 1.7 KiB in both. What moves more hides the beginning of blocks by itself.
+/// [`TargetDesc::least_block_bytes`] of an H200, whose multiprocessors have 18.5 bytes a clock each of 4.3 TB/s. A read takes
+/// some 1200 clocks while memory is that busy, and what comes before the first read of a block but not of a further turn,
+/// some 300: the launch, and reading parameters. To fill memory, 16 blocks of 128 threads must move 1.4 KiB each in the
+/// first of these times, or 1.7 KiB in both. What moves more hides the beginning of blocks by itself.
 const LEAST_BLOCK_BYTES: u64 = 2 * 1024;
+
+/// The same of an A100, whose multiprocessors have 9.2 bytes a clock each of 1.4 TB/s.
+const LEAST_BLOCK_BYTES_OF_AMPERE: u64 = 1024;
 
 /// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
 /// Capability" (163 KiB on 8.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and RDNA4 ISA
@@ -97,7 +100,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: true,
         unaligned_accesses: false,
-        least_block_bytes: LEAST_BLOCK_BYTES,
+        least_block_bytes: LEAST_BLOCK_BYTES_OF_AMPERE,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
