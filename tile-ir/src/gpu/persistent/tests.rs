@@ -112,7 +112,9 @@ fn what_could_be_seen_keeps_one_block_per_tile() {
     assert_eq!(order_for(&moved, "sm_90a"), None);
     // The author has the word.
     assert_eq!(order_for(&product(" grid tiles", ""), "sm_90a"), None);
-    assert_eq!(order_for(&add(16, " grid tiles", "", ""), "sm_90a"), None);
+    let asked = add(16, " grid tiles", "", "");
+    assert_eq!(text::print(&text::parse(&asked).unwrap()), asked);
+    assert_eq!(order_for(&asked, "sm_90a"), None);
 }
 
 #[test]
