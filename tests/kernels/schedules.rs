@@ -192,6 +192,26 @@ fn plain<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
     y.store_masked(x.load_masked(y.index()));
 }
 
+/// A block for each tile, whatever the target.
+#[tile_kernel(grid = tiles)]
+fn one_per_tile<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    y.store_masked(x.load_masked(y.index()) + block_id(0) as f32 * 10.0);
+}
+
+#[test]
+fn a_kernel_asks_for_a_block_per_tile() {
+    assert!(one_per_tile::IR.contains(") grid tiles {"), "{}", one_per_tile::IR);
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &[1.0, 2.0, 3.0, 4.0, 5.0], [5]).unwrap();
+        let mut y = Tensor::<f32>::zeros(&device, [5]).unwrap();
+        assert_eq!(one_per_tile::<2>(&x, &mut y).grid().unwrap(), [3], "{label}");
+        one_per_tile::<2>(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [1.0, 2.0, 13.0, 14.0, 25.0], "{label}");
+    }
+}
+
 /// Says where it is; the log's slot comes after those of the schedule.
 #[tile_kernel]
 fn announce<const B: usize>(y: &mut Tensor<i32, n>) {

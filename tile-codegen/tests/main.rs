@@ -57,6 +57,8 @@ mod scratch;
 mod several;
 #[path = "targets/shapes.rs"]
 mod shapes;
+#[path = "targets/sharing.rs"]
+mod sharing;
 #[path = "targets/simt.rs"]
 mod simt;
 #[path = "targets/views.rs"]

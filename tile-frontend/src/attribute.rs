@@ -1,5 +1,5 @@
 //! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64 | 128; BM = 64, BN = 64)`,
-//! `where(BK % 16 == 0, m % BM == 0)` and `grid = [m.div_ceil(BM)]`.
+//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]` or `grid = tiles`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
@@ -15,8 +15,16 @@ pub(crate) struct Attribute {
     /// The conditions of `where(…)`.
     pub(crate) conditions: Vec<Expr>,
     instances: Vec<Instances>,
-    /// Blocks along each axis, where the outputs' tiles don't say.
-    pub(crate) grid: Option<ExprArray>,
+    /// What it says of the grid.
+    pub(crate) grid: Option<GridOption>,
+}
+
+/// What an attribute says of the grid.
+pub(crate) enum GridOption {
+    /// `tiles`: a block for each tile of the outputs.
+    Tiles,
+    /// Blocks along each axis.
+    Extents(ExprArray),
 }
 
 /// More combinations than this in one list are a mistake: each is compiled for every target.
@@ -39,8 +47,7 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
 }
 
 /// What an error about the options says.
-const OPTIONS: &str =
-    "write `instances(NAME = value | value, …)`, `where(condition, …)` or `grid = [blocks, …]`";
+const OPTIONS: &str = "write `instances(NAME = value | value, …)`, `where(condition, …)`, `grid = [blocks, …]` or `grid = tiles`";
 
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Attribute> {
@@ -68,10 +75,14 @@ impl Parse for Attribute {
     }
 }
 
-fn grid(input: ParseStream<'_>) -> syn::Result<ExprArray> {
+fn grid(input: ParseStream<'_>) -> syn::Result<GridOption> {
     input.parse::<Token![=]>()?;
-    input.parse::<ExprArray>().map_err(|error| {
-        let message = "a grid is an array of extents\n  help: write `grid = [m.div_ceil(BM), 4]`";
+    if input.peek(Ident) && input.fork().parse::<Ident>()? == "tiles" {
+        input.parse::<Ident>()?;
+        return Ok(GridOption::Tiles);
+    }
+    input.parse().map(GridOption::Extents).map_err(|error| {
+        let message = "a grid is an array of extents, or `tiles`\n  help: write `grid = [m.div_ceil(BM), 4]`";
         syn::Error::new(error.span(), message)
     })
 }

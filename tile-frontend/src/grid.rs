@@ -1,16 +1,18 @@
-//! `grid = [m.div_ceil(BM), 4]` of `#[tile_kernel(…)]`: extents of names that the signature binds.
+//! `grid = [m.div_ceil(BM), 4]` of `#[tile_kernel(…)]`, extents of names that the signature binds, and `grid = tiles`.
 
+use crate::attribute::GridOption;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::span::Spanned;
 use std::collections::HashMap;
-use syn::{BinOp, Expr, ExprArray, ExprMethodCall, Lit};
+use syn::{BinOp, Expr, ExprMethodCall, Lit};
 use tile_ir::{Dim, Grid};
 
 /// The names that an extent may have.
 pub(crate) type Names = HashMap<String, Dim>;
 
 /// The grid that the attribute asks for.
-pub(crate) fn lower(grid: &ExprArray, names: &Names) -> Result<Grid, Diagnostics> {
+pub(crate) fn lower(grid: &GridOption, names: &Names) -> Result<Grid, Diagnostics> {
+    let GridOption::Extents(grid) = grid else { return Ok(Grid::Tiles) };
     let (mut extents, mut errors) = (Vec::new(), Vec::new());
     for expression in &grid.elems {
         match extent(expression, names) {

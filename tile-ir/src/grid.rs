@@ -1,9 +1,9 @@
 //! The blocks of a launch: how many along each axis, as extents.
 //!
-//! A kernel has one grid. Without a word about it that is the index space of its outputs: one block per tile. A
-//! grid of its own has extents that the launch computes, and then no block owns a tile of a partition view. A
-//! persistent kernel, one with a loop over tiles, has as many blocks along one axis as the launch says, which share
-//! the index space of its outputs.
+//! A kernel has one grid. Without a word about it that is the index space of its outputs: one block per tile, or fewer
+//! that go on to further tiles, where a target gains by it and nobody sees it. A grid of its own has extents that the
+//! launch computes, and then no block owns a tile of a partition view. A persistent kernel, one with a loop over tiles,
+//! has as many blocks along one axis as the launch says, which share the index space of its outputs.
 
 use crate::dim::Dim;
 use crate::kernel::Kernel;
@@ -14,9 +14,11 @@ use std::fmt;
 /// cost nothing.
 pub const CPU_CHUNKS_PER_THREAD: usize = 8;
 
-/// The grid of a kernel, where it isn't the outputs' tiles.
+/// What a kernel's author says of its grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grid {
+    /// A block for each tile of the outputs on every target.
+    Tiles,
     /// Blocks along each axis.
     Extents(Vec<Dim>),
 }
@@ -25,6 +27,7 @@ impl Grid {
     /// Every extent that the grid names.
     pub fn dims(&self) -> &[Dim] {
         match self {
+            Grid::Tiles => &[],
             Grid::Extents(extents) => extents,
         }
     }
@@ -32,6 +35,7 @@ impl Grid {
     /// The grid with its extents replaced.
     pub(crate) fn map(&self, change: &dyn Fn(&Dim) -> Dim) -> Grid {
         match self {
+            Grid::Tiles => Grid::Tiles,
             Grid::Extents(extents) => Grid::Extents(extents.iter().map(change).collect()),
         }
     }
@@ -40,12 +44,18 @@ impl Grid {
 impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Grid::Tiles => f.write_str("tiles"),
             Grid::Extents(extents) => f.write_str(&crate::ops::infer::display_shape(extents)),
         }
     }
 }
 
 impl Kernel {
+    /// Whether the grid has extents of its own, so that no block owns a tile.
+    pub fn has_own_grid(&self) -> bool {
+        matches!(self.grid, Some(Grid::Extents(_)))
+    }
+
     /// Whether blocks share tiles: whether the kernel has a loop over them.
     pub fn is_persistent(&self) -> bool {
         self.walk().into_iter().any(|op| matches!(self.op(op).op, Op::Tiles(_)))
@@ -56,7 +66,7 @@ impl Kernel {
     pub fn grid_space(&self) -> Option<Vec<Dim>> {
         match &self.grid {
             Some(Grid::Extents(extents)) => Some(extents.clone()),
-            None => self.walk().into_iter().map(|op| self.op(op)).find_map(|data| {
+            None | Some(Grid::Tiles) => self.walk().into_iter().map(|op| self.op(op)).find_map(|data| {
                 let view =
                     matches!(data.op, Op::Partition(_)).then(|| self.ty(data.results[0]).as_partition());
                 view.flatten().filter(|view| view.tensor.mutable).map(|view| view.index_space())

@@ -117,7 +117,7 @@ pub struct Kernel {
     pub generics: Vec<Generic>,
     /// What the kernel relies on, of its parameters and run-time sizes.
     pub conditions: Vec<Condition>,
-    /// The grid, where it isn't the outputs' tiles.
+    /// What the author says of the grid.
     pub grid: Option<Grid>,
     body: RegionId,
     values: Vec<ValueData>,

@@ -148,7 +148,7 @@ impl Verifier<'_> {
         }
         self.grid();
         self.region(self.kernel.body(), None);
-        if self.viewed.is_empty() && self.kernel.grid.is_none() {
+        if self.viewed.is_empty() && !self.kernel.has_own_grid() {
             self.no_output();
         }
     }

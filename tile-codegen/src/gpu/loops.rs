@@ -1,9 +1,8 @@
-//! Loops: those of the kernel, and the one in which a block takes its places of the grid. What they carry besides the
-//! kernel's values is the state of rings and of stages that threads copy to.
+//! Loops. What they carry besides the kernel's values is the state of rings and of stages that threads copy to.
 
 use super::region::Emitter;
 use super::warpgroup::{Running, undefined};
-use crate::emit::{LoopHint, Value};
+use crate::emit::{LoopHint, Shared, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
@@ -39,30 +38,6 @@ impl Counted<'_, '_, '_> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Emits the kernel's body, for every place of the grid that the block has.
-    pub(super) fn body(&mut self) {
-        let body = self.scheduled.body();
-        let (Some(order), Some(blocks)) = (self.scheduled.order(), self.blocks) else {
-            self.ops(body);
-            return;
-        };
-        let space = self.instance.grid_space().expect("scheduled: a grid is shared");
-        let ir = self.ir;
-        let space: Vec<_> = space.iter().map(|dim| ir.short(self.dim(dim))).collect();
-        let places = space.iter().fold(ir.i64(1), |places, &extent| ir.mul(places, extent));
-        let rings = self.rings();
-        let initial = self.ring_values(&rings);
-        ir.for_loop((self.first_place, places, blocks), &initial, |number, states| {
-            self.set_rings(&rings, states);
-            self.tile_index = ir.tile_index(order, &space, ir.short(number));
-            self.block = self.tile_index.clone();
-            self.depth += 1;
-            self.ops(body);
-            self.depth -= 1;
-            self.ring_values(&rings)
-        });
-    }
-
     pub(super) fn for_loop(&mut self, op: OpId, data: &'a OpData) {
         let bounds = (self.index(data.operands[0]), self.index(data.operands[1]), self.ir.i64(1));
         let region = data.regions[0];
@@ -74,14 +49,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn tile_loop(&mut self, (op, data): (OpId, &'a OpData), order: &TileOrder<Dim>) {
-        let shared = self.shared_tiles.expect("a persistent kernel's launch says how tiles are shared");
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
         let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
         let params = &self.instance.region(data.regions[0]).params;
+        let (ir, is_short) = (self.ir, self.scheduled.shares_grid());
+        // A launch that doesn't know of the loop could start a block for each tile: there are fewer than 2³¹.
+        let short = move |number| if is_short { ir.short(number) } else { number };
+        let space: Vec<_> = space.into_iter().map(short).collect();
+        let Shared { tiles, blocks } = self.shared_tiles.unwrap_or_else(|| {
+            let tiles = space.iter().fold(ir.i64(1), |tiles, &extent| ir.mul(tiles, extent));
+            Shared {
+                tiles,
+                blocks: self.blocks.expect("a persistent kernel's launch says how tiles are shared"),
+            }
+        });
         let begin = |emitter: &mut Self, number: IntValue<'c>| {
-            emitter.tile_index = emitter.ir.tile_index(order, &space, number);
+            emitter.tile_index = ir.tile_index(order, &space, short(number));
         };
-        let bounds = (self.block[0], shared.tiles, shared.blocks);
+        let bounds = (self.block[0], tiles, blocks);
         self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);
     }
 

@@ -53,7 +53,7 @@ use inkwell::targets::FileType;
 use places::SourcePlaces;
 use region::Emitter;
 use roles::Role;
-use tile_ir::abi::{KernelAbi, Launch};
+use tile_ir::abi::Launch;
 use tile_ir::gpu::{SCRATCH_ALIGNMENT, Scheduled, schedule, schedule_without_copies};
 use tile_ir::target::Family;
 use tile_ir::tensor_map::TensorMap;
@@ -134,12 +134,8 @@ impl<'c> Module<'c> {
         emit(&ir, &scheduled, (&backend.device, target), symbol, places);
         let (threads, shared_bytes) = (scheduled.block_threads() as u32, scheduled.shared_bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
-        let launch = Launch {
-            threads,
-            shared_bytes: dynamic,
-            scratch_bytes: 0,
-            shares_grid: scheduled.order().is_some(),
-        };
+        let launch =
+            Launch { threads, shared_bytes: dynamic, scratch_bytes: 0, shares_grid: scheduled.shares_grid() };
         let tensor_maps = scheduled.tensor_maps().to_vec();
         Ok(Module { ir, launch, shared_bytes, tensor_maps, machine, backend })
     }
@@ -211,7 +207,7 @@ fn emit(
         },
     };
     let maps = scheduled.tensor_maps().len();
-    let entry = device.entry(ir, symbol, &KernelAbi::of(scheduled), maps, resources);
+    let entry = device.entry(ir, symbol, &scheduled.abi(), maps, resources);
     let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &scheduled.file));
     let emitter =
         |role| Emitter::new(ir, scheduled, (device, target), (entry.clone(), role), source.as_ref());

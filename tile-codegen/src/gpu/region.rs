@@ -16,7 +16,6 @@ use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use tile_ir::abi::KernelAbi;
 use tile_ir::gpu::Scheduled;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::UnaryOp;
@@ -39,10 +38,9 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) block: Vec<IntValue<'c>>,
     /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
     pub(super) tile_index: Vec<IntValue<'c>>,
-    /// How blocks share tiles, in a persistent kernel.
+    /// How blocks share tiles, in a persistent kernel whose launch says so.
     pub(super) shared_tiles: Option<Shared<'c>>,
-    /// The block's number and the number of blocks, where blocks share the places of the grid.
-    pub(super) first_place: IntValue<'c>,
+    /// How many blocks there are, an i64, on targets whose blocks share tiles unasked.
     pub(super) blocks: Option<IntValue<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
@@ -80,7 +78,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         places: Option<&'a SourcePlaces<'c>>,
     ) -> Self {
         let instance: &Instance = scheduled;
-        let abi = KernelAbi::of(instance);
+        let abi = scheduled.abi();
         let sizes: HashMap<_, _> = abi.sizes.iter().cloned().zip(entry.sizes).collect();
         let space: Vec<_> = abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
         let block = match scheduled.order_in_parts() {
@@ -89,7 +87,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 // Were it known how they are computed, LLVM would compute every slot's address on its own.
                 index.map(|place| ir.resize(dialect.opaque(ir, place, true), 64, false)).collect()
             }
-            None if abi.persistent => vec![entry.block],
+            None if instance.is_persistent() => vec![entry.block],
             None => ir.delinearize(entry.block, &space),
         };
         let views = instance.walk().into_iter().map(|op| instance.op(op));
@@ -105,7 +103,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             tile_index: block.clone(),
             block,
             shared_tiles: entry.tiles,
-            first_place: entry.block,
             blocks: entry.blocks,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             role,
@@ -206,6 +203,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         refine: impl FnOnce(IntValue<'c>) -> IntValue<'c>,
     ) -> IntValue<'c> {
         if self.depth == 0 { value } else { refine(self.dialect.opaque(self.ir, value, uniform)) }
+    }
+
+    /// Emits the kernel's body.
+    pub(super) fn body(&mut self) {
+        self.ops(self.scheduled.body());
     }
 
     /// Emits a region's ops; gives the operands of its `yield`.

@@ -9,6 +9,7 @@ use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
+use tile_ir::gpu::WIDEST;
 use tile_ir::gpu::pipeline::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP, WARPGROUP_BYTES};
 use tile_ir::kernel::OpData;
 use tile_ir::{Dim, ValueId};
@@ -40,14 +41,14 @@ impl<'c> Emitter<'_, 'c> {
         let (ir, tile) = (self.ir, data.operands[1]);
         let bytes = self.dtype(tile).bytes() as u64;
         let place = |position: &[u64]| place_in_panel(position[store.rows], position[store.columns] * bytes);
-        let (written, width) = match &store.matrices {
-            Some(matrices) => (matrices.rows(), matrices.width()),
-            None => (self.scheduled.distribution(tile), NEIGHBOURS),
+        let (written, run, width) = match &store.matrices {
+            Some(matrices) => (matrices.rows(), WIDEST / bytes, matrices.width()),
+            None => (self.scheduled.distribution(tile), NEIGHBOURS, NEIGHBOURS),
         };
         let bits: Vec<u64> = written.thread_bits().map(place).collect();
         let own = Linear::of(ir, self.running_thread(), &bits);
         let first = self.first_element_stored(data);
-        let panels = panels((written, width), store, bytes);
+        let panels = panels((written, run, width), store, bytes);
         for (number, panel) in (0..).zip(&panels) {
             let buffer = number % PANELS * PANEL_ROWS * PANEL_ROW_BYTES;
             // The thread that waited for the copy of what lay here tells the others: of the place of the grid before, or
@@ -156,16 +157,16 @@ fn place_in_panel(row: u64, bytes: u64) -> u64 {
     warpgroup * WARPGROUP_BYTES + row * PANEL_ROW_BYTES + swizzled
 }
 
-/// The panels of a tile whose elements lie as sums do, written in groups of so many slots: those of a distribution that
-/// says where a thread writes each group.
-fn panels((written, width): (&Distribution, u64), store: &TensorStore, bytes: u64) -> Vec<Panel> {
+/// The panels of a tile whose elements lie as sums do, written in groups of `width` slots: each where the next run of
+/// elements of `written` is, which are more where some lanes say nothing that is heard.
+fn panels((written, run, width): (&Distribution, u64, u64), store: &TensorStore, bytes: u64) -> Vec<Panel> {
     let columns = PANEL_ROW_BYTES / bytes;
     let mut panels: Vec<Panel> = Vec::new();
-    for slot in (0..written.slots()).step_by(width as usize) {
-        let position = written.place(slot, 0);
+    for (number, first) in (0..).zip((0..written.slots()).step_by(run as usize)) {
+        let position = written.place(first, 0);
         let (row, column) = (position[store.rows], position[store.columns]);
         let start = (row / PANEL_ROWS * PANEL_ROWS, column / columns * columns);
-        let group = (slot, place_in_panel(row % PANEL_ROWS, column * bytes));
+        let group = (number * width, place_in_panel(row % PANEL_ROWS, column * bytes));
         match panels.iter_mut().find(|panel| (panel.row, panel.column) == start) {
             Some(panel) => panel.groups.push(group),
             None => panels.push(Panel { row: start.0, column: start.1, groups: vec![group] }),

@@ -266,7 +266,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Left::Registers(fragment, parts) => {
                 let first = parts.at(&[row, k]);
                 let values = (first..first + parts.held).map(|slot| fragment.get(slot)).collect();
-                self.passed(instruction, values)
+                self.passed(instruction, (Operand::A, values))
             }
         }
     }

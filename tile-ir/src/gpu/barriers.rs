@@ -23,11 +23,7 @@ impl Barriers {
     pub(super) fn of(parts: &Parts<'_>, scratch: &Scratch) -> Barriers {
         let kernel = parts.kernel();
         let mut placing = Placing { parts, scratch, barriers: Barriers::default() };
-        let body = kernel.body();
-        match parts.is_shared {
-            true => drop(placing.turns(State::default(), |placing, state| placing.region(body, state))),
-            false => drop(placing.region(body, State::default())),
-        }
+        placing.region(kernel.body(), State::default());
         placing.barriers
     }
 

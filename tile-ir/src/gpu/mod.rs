@@ -18,6 +18,8 @@ mod insert;
 mod layouts;
 mod masks;
 mod movement;
+mod parts;
+mod persistent;
 pub mod pipeline;
 mod print;
 mod products;
@@ -26,7 +28,6 @@ mod reduction;
 mod room;
 mod scheduled;
 mod scratch;
-mod share;
 mod swizzled;
 mod uniform;
 mod uses;
@@ -147,8 +148,6 @@ struct Parts<'s> {
     pipelines: &'s Pipelines,
     copies: &'s Copies,
     threads: Threads,
-    /// Whether a block goes through the kernel several times.
-    is_shared: bool,
 }
 
 impl Parts<'_> {
@@ -194,7 +193,17 @@ fn schedule_from(
 /// The steps of a schedule.
 fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>), room: Room) -> Scheduled {
     let threads = threads.map(|count| Threads::of(u64::from(count), target));
-    let (instance, mut pipelines) = pipelined(instance, target, threads, room.scratch);
+    let (instance, pipelines) = pipelined(instance, target, threads, room.scratch);
+    let order = persistent::order(&instance, target, &pipelines);
+    let shares_grid = order.is_some();
+    let (instance, mut pipelines) = match order {
+        Some(order) => {
+            let instance = instance.rewrite("persistent", |kernel| persistent::run(kernel, order));
+            let pipelines = Pipelines::of(&instance, target, threads, room.scratch);
+            (instance, pipelines)
+        }
+        None => (instance, pipelines),
+    };
     let mut remarks = pipeline::remarks(&instance, target, &pipelines);
     let threads = match threads {
         Some(threads) => threads,
@@ -219,8 +228,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     ways::in_rounds(&mut laid_out, room.conversion);
     pipelines.find_late(&laid_out);
     pipelines.keep_stores(&laid_out, target);
-    let order = share::order(&laid_out.instance, &pipelines);
-    let order_in_parts = share::order_in_parts(&laid_out.instance, target);
+    let order_in_parts = parts::order(&laid_out.instance, target);
     let moves = Moves::of(&laid_out.instance, &laid_out.distributions);
     let uniform = uniform::uniform(&laid_out, &moves);
     let parts = Parts {
@@ -230,7 +238,6 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
         pipelines: &pipelines,
         copies: &copies,
         threads,
-        is_shared: order.is_some(),
     };
     let scratch = Scratch::of(&parts, u64::from(target.shared_bytes));
     let barriers = Barriers::of(&parts, &scratch);
@@ -242,7 +249,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
         threads,
         pipelines,
         copies,
-        order,
+        shares_grid,
         order_in_parts,
         scratch,
         barriers,

@@ -50,8 +50,8 @@ pub fn print(scheduled: &Scheduled) -> String {
     if scheduled.shared_bytes() > 0 {
         let _ = writeln!(text, "; {} bytes of shared memory", scheduled.shared_bytes());
     }
-    if let Some(order) = scheduled.order() {
-        let _ = writeln!(text, "; blocks share the tiles, {order}");
+    if scheduled.shares_grid() {
+        text.push_str("; as many blocks as run at once share the tiles\n");
     }
     if let Some(order) = scheduled.order_in_parts() {
         let _ = writeln!(text, "; the blocks of a part of the device have successive tiles, {order}");

@@ -98,7 +98,7 @@ impl Product {
         }
         let shape = extents(kernel, data);
         let instruction = *suited(kernel, data, target.matrix).find(|it| cuts(it, shape))?;
-        let instruction = with_rows_in_lanes(instruction, by_rows);
+        let instruction = with_rows_in_lanes(instruction, target, by_rows);
         let warps = shared_by(threads.warps, [shape[0], shape[1]], instruction.shape, by_rows);
         Some(Product { instruction, warps })
     }
@@ -144,8 +144,12 @@ impl Product {
 
 /// The instruction with its factors exchanged where a lane then has neighbours along the rows of the result, which it
 /// stores together and mostly reduces alone; or, if what follows goes `by_rows`, more of a row at least.
-fn with_rows_in_lanes(instruction: MatrixInstruction, by_rows: bool) -> MatrixInstruction {
-    let Some(exchanged) = instruction.with_factors_exchanged() else { return instruction };
+fn with_rows_in_lanes(
+    instruction: MatrixInstruction,
+    target: &TargetDesc,
+    by_rows: bool,
+) -> MatrixInstruction {
+    let Some(exchanged) = instruction.with_factors_exchanged(target.matrix) else { return instruction };
     let sums = exchanged.fragment(Operand::Accumulator);
     let next = sums.columns(Dim::Register).first().map(|&flat| sums.output_coordinate(flat, Dim::Axis(1)));
     if by_rows || next == Some(1) { exchanged } else { instruction }
@@ -161,7 +165,7 @@ pub(super) fn suited<'t>(
     let in_tf32 = data.operands[..2].iter().all(|&factor| is_tf32(kernel, factor));
     let suits = move |it: &&MatrixInstruction| {
         let reads = in_tf32 || it.passing != Passing::Tf32Words;
-        (a, b) == (it.factor, it.factor) && adds(it.sum, sum) && reads
+        [a, b] == it.factors && adds(it.sum, sum) && reads
     };
     table.iter().filter(suits)
 }
@@ -195,7 +199,8 @@ pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Rem
     let of_warpgroups = suited(kernel, data, target.warpgroup_matrix).next().filter(|_| shapes.is_empty());
     let (reason, advice) = if let Some(instruction) = of_warpgroups {
         let reason = format!(
-            "those of {target} for {a} read factors that tensor maps bring from rows along the depth"
+            "those of {target} for {} read factors that tensor maps bring from rows along the depth",
+            named([a, b])
         );
         let rows = instruction.shape.m;
         let advice = format!(
@@ -205,13 +210,12 @@ pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Rem
         (reason, advice)
     } else if shapes.is_empty() {
         let formats = |it: &MatrixInstruction| match it.passing {
-            Passing::Tf32Words => format!("{} of `mma_tf32` summed in {}", it.factor, it.sum),
-            _ => format!("{} summed in {}", it.factor, it.sum),
+            Passing::Tf32Words => format!("{} of `mma_tf32` summed in {}", named(it.factors), it.sum),
+            _ => format!("{} summed in {}", named(it.factors), it.sum),
         };
         let mut known: Vec<String> = target.matrix.iter().map(formats).collect();
         known.dedup();
-        let factors = if a == b { a.to_string() } else { format!("{a} with {b}") };
-        let reason = format!("{target} has none for {factors} summed in {sum}");
+        let reason = format!("{target} has none for {} summed in {sum}", named([a, b]));
         (reason, format!("it has them for {}", known.join(", ")))
     } else {
         let reason =
@@ -222,6 +226,11 @@ pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Rem
         loc: data.loc,
         message: format!("a product is computed without matrix instructions: {reason}; {advice}"),
     }
+}
+
+/// What a message calls factors of these formats.
+fn named([a, b]: [DType; 2]) -> String {
+    if a == b { a.to_string() } else { format!("{a} with {b}") }
 }
 
 /// The most warps that have rows of their own in every product that goes on by rows; `None` where none does.

@@ -6,6 +6,7 @@ use super::scratch::Scratch;
 use super::{
     Access, Buffer, Copies, LaidOut, Movement, Pipelines, Product, Reduction, Remark, Threads, Way, dtype_of,
 };
+use crate::abi::KernelAbi;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{OpData, OpId, ValueId};
@@ -25,7 +26,7 @@ pub struct Scheduled {
     pub(super) threads: Threads,
     pub(super) pipelines: Pipelines,
     pub(super) copies: Copies,
-    pub(super) order: Option<TileOrder<Dim>>,
+    pub(super) shares_grid: bool,
     pub(super) order_in_parts: Option<TileOrder<Dim>>,
     pub(super) scratch: Scratch,
     pub(super) barriers: Barriers,
@@ -112,9 +113,16 @@ impl Scheduled {
         self.laid_out.reduction(data)
     }
 
-    /// The order in which blocks share the places of the grid; `None` where each has one.
-    pub fn order(&self) -> Option<&TileOrder<Dim>> {
-        self.order.as_ref()
+    /// Whether the loop over tiles isn't its author's: a launch that knows nothing of it may start fewer blocks than there
+    /// are tiles.
+    pub fn shares_grid(&self) -> bool {
+        self.shares_grid
+    }
+
+    /// What a launch passes: what it passes to the kernel as its author wrote it.
+    pub fn abi(&self) -> KernelAbi {
+        let abi = KernelAbi::of(self);
+        KernelAbi { persistent: abi.persistent && !self.shares_grid, ..abi }
     }
 
     /// The order of the places of the grid of which the blocks of a part of the device take successive ones; `None`

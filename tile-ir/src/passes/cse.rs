@@ -48,7 +48,7 @@ impl Merge {
 }
 
 /// Whether an op's results depend on its operands only.
-pub(super) fn is_value(kernel: &Kernel, data: &OpData) -> bool {
+pub(crate) fn is_value(kernel: &Kernel, data: &OpData) -> bool {
     let reads_output = data.op.is_load()
         && kernel.ty(data.operands[0]).as_partition().is_some_and(|view| view.tensor.mutable);
     data.regions.is_empty()

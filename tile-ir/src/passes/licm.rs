@@ -38,24 +38,35 @@ fn hoist(kernel: &mut Kernel, ranges: &Ranges, op: OpId) -> Vec<OpId> {
     let is_tile_loop = matches!(kernel.op(op).op, Op::Tiles(_));
     let is_while = kernel.op(op).op == Op::While;
     let turns = has_turn(kernel, ranges, op);
-    let mut changing: HashSet<ValueId> = kernel.region(region).params.iter().copied().collect();
+    let changing = kernel.region(region).params.iter().copied().collect();
     // Outside of the loop over tiles there is no tile to have an index.
     let stays = |data: &OpData| is_tile_loop && data.op == Op::BlockIndex;
-    let (mut moved, mut kept) = (Vec::new(), Vec::new());
-    for inner in kernel.region(region).ops.clone() {
+    let (moved, kept) = split(kernel, region, changing, &|inner| {
         let data = kernel.op(inner);
         let is_load = matches!(data.op, Op::Load { .. });
         let guarded = is_load && (is_while || !turns && !is_inside(kernel, ranges, inner));
-        let fixed = !guarded && data.operands.iter().all(|operand| !changing.contains(operand));
-        if fixed && is_value(kernel, data) && !stays(data) {
-            moved.push(inner);
-        } else {
-            changing.extend(&data.results);
-            kept.push(inner);
-        }
-    }
+        !guarded && is_value(kernel, data) && !stays(data)
+    });
     kernel.region_mut(region).ops = kept;
     moved
+}
+
+/// The ops of a region that may leave it, and whose operands are made outside of it or by such ops, without those that
+/// are `changing`; and the others.
+pub(crate) fn split(
+    kernel: &Kernel,
+    region: RegionId,
+    mut changing: HashSet<ValueId>,
+    may_leave: &dyn Fn(OpId) -> bool,
+) -> (Vec<OpId>, Vec<OpId>) {
+    kernel.region(region).ops.iter().partition(|&&op| {
+        let data = kernel.op(op);
+        let leaves = data.operands.iter().all(|operand| !changing.contains(operand)) && may_leave(op);
+        if !leaves {
+            changing.extend(&data.results);
+        }
+        leaves
+    })
 }
 
 /// Whether a loop surely runs its body.

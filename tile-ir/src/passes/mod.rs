@@ -8,6 +8,9 @@ mod licm;
 mod prefetch;
 mod unmask;
 
+pub(crate) use cse::is_value;
+pub(crate) use licm::split;
+
 use crate::kernel::{Kernel, ValueId};
 use crate::specialize::Instance;
 use crate::text;
@@ -84,7 +87,7 @@ pub fn run(instance: Instance, pass: &Pass) -> Instance {
 }
 
 /// Replaces uses of values by others.
-fn replace_uses(kernel: &mut Kernel, replacement: &HashMap<ValueId, ValueId>) {
+pub(crate) fn replace_uses(kernel: &mut Kernel, replacement: &HashMap<ValueId, ValueId>) {
     if replacement.is_empty() {
         return;
     }

@@ -55,8 +55,8 @@ pub enum Trailing {
 pub struct MatrixInstruction {
     /// LLVM's name for it; of a warpgroup's, which has none, the formats of sums and factors in PTX.
     pub intrinsic: &'static str,
-    /// The format of both factors.
-    pub factor: DType,
+    /// The formats of the factors that it is given, which have the same width.
+    pub factors: [DType; 2],
     /// The format in which it adds.
     pub sum: DType,
     /// Rows, columns and depth; of a warpgroup's, which takes any multiple of so many columns, the fewest.
@@ -75,17 +75,39 @@ pub struct MatrixInstruction {
 }
 
 impl MatrixInstruction {
-    /// The same instruction with its factors exchanged, where that is possible: where both are held alike.
-    pub(crate) fn with_factors_exchanged(self) -> Option<MatrixInstruction> {
+    /// The instruction of a target's that does the same with its factors exchanged, where that is possible: where both are
+    /// held alike.
+    pub(crate) fn with_factors_exchanged(self, table: &[MatrixInstruction]) -> Option<MatrixInstruction> {
+        let [a, b] = self.factors;
+        let kind = |it: &MatrixInstruction| (it.sum, it.shape, it.fragments);
+        let given = table.iter().find(|it| it.factors == [b, a] && kind(it) == kind(&self))?;
         matches!(self.fragments, Fragments::Mfma | Fragments::Wmma(_))
-            .then_some(MatrixInstruction { exchanged: true, ..self })
+            .then_some(MatrixInstruction { exchanged: true, ..*given })
+    }
+
+    /// Bits of an element of the factors.
+    fn bits(&self) -> u32 {
+        self.factors[0].bits()
+    }
+
+    /// The format of a factor of the product that it is used for.
+    ///
+    /// # Panics
+    /// If the operand is no factor.
+    pub fn factor(&self, operand: Operand) -> DType {
+        let given = match operand {
+            Operand::A => usize::from(self.exchanged),
+            Operand::B => usize::from(!self.exchanged),
+            Operand::Accumulator => unreachable!("the accumulator is no factor"),
+        };
+        self.factors[given]
     }
 
     /// The same instruction with the depth of its factors in the order in which it has sums, where it knows that.
     pub(crate) fn with_depth_by_sums(self) -> MatrixInstruction {
-        let holds = self.factor.bits() < 32 && matches!(self.fragments, Fragments::Mfma);
+        let holds = self.bits() < 32 && matches!(self.fragments, Fragments::Mfma);
         MatrixInstruction {
-            by_sums: holds && mfma_by_sums(self.shape, self.factor.bits(), Operand::A).is_ok(),
+            by_sums: holds && mfma_by_sums(self.shape, self.bits(), Operand::A).is_ok(),
             ..self
         }
     }
@@ -117,7 +139,7 @@ impl MatrixInstruction {
 
     /// The fragment of an operand as the manual numbers them.
     fn manual_fragment(&self, operand: Operand) -> LinearLayout {
-        let bits = self.factor.bits();
+        let bits = self.bits();
         let fragment = match self.fragments {
             Fragments::MmaSync => mma_sync(self.shape, bits, operand),
             Fragments::Wgmma => match operand {
@@ -161,8 +183,8 @@ const fn of_manual(
         (Fragments::Wmma(_), Passing::SignedWords) => Trailing::NoClamp,
         _ => Trailing::Nothing,
     };
-    let (exchanged, by_sums) = (false, false);
-    MatrixInstruction { intrinsic, factor, sum, shape, fragments, passing, trailing, exchanged, by_sums }
+    let (factors, exchanged, by_sums) = ([factor; 2], false, false);
+    MatrixInstruction { intrinsic, factors, sum, shape, fragments, passing, trailing, exchanged, by_sums }
 }
 
 const fn warp_mma(
@@ -173,6 +195,11 @@ const fn warp_mma(
     passing: Passing,
 ) -> MatrixInstruction {
     of_manual(intrinsic, (factor, sum), shape(16, 8, k), Fragments::MmaSync, passing)
+}
+
+/// An instruction of factors in two formats.
+const fn of_two(instruction: MatrixInstruction, factors: [DType; 2]) -> MatrixInstruction {
+    MatrixInstruction { factors, ..instruction }
 }
 
 const fn warpgroup_mma(formats: &'static str, factor: DType, sum: DType, k: u32) -> MatrixInstruction {
@@ -220,6 +247,8 @@ pub(super) const HOPPER: &[MatrixInstruction] = &[
     warpgroup_mma("s32.u8.u8", U8, I32, 32),
     warpgroup_mma("f32.e4m3.e4m3", F8E4M3FN, F32, 32),
     warpgroup_mma("f32.e5m2.e5m2", F8E5M2, F32, 32),
+    of_two(warpgroup_mma("f32.e4m3.e5m2", F8E4M3FN, F32, 32), [F8E4M3FN, F8E5M2]),
+    of_two(warpgroup_mma("f32.e5m2.e4m3", F8E5M2, F32, 32), [F8E5M2, F8E4M3FN]),
 ];
 
 /// `V_MFMA` of gfx90a: CDNA2 ISA, "Matrix Arithmetic Instructions".
@@ -315,7 +344,8 @@ mod tests {
     #[test]
     fn exchanged_factors_give_the_transpose() {
         let instruction = TARGETS.iter().find(|target| target.name == "gfx942").unwrap().matrix[0];
-        let exchanged = instruction.with_factors_exchanged().unwrap();
+        let target = TARGETS.iter().find(|target| target.name == "gfx942").unwrap();
+        let exchanged = instruction.with_factors_exchanged(target.matrix).unwrap();
         let sums = exchanged.fragment(Operand::Accumulator);
         for (register, lane) in (0..16).flat_map(|register| (0..64).map(move |lane| (register, lane))) {
             let (row, column) = (lane % 32, register / 4 * 8 + lane / 32 * 4 + register % 4);
@@ -325,6 +355,6 @@ mod tests {
         for operand in [Operand::A, Operand::B] {
             assert_eq!(exchanged.fragment(operand), instruction.fragment(operand));
         }
-        assert!(TARGETS[1].matrix[0].with_factors_exchanged().is_none());
+        assert!(TARGETS[1].matrix[0].with_factors_exchanged(TARGETS[1].matrix).is_none());
     }
 }

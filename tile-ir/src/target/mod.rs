@@ -44,6 +44,9 @@ pub struct TargetDesc {
     /// Whether an instruction that moves several elements of global memory asks no more of their address than one that
     /// moves one.
     pub unaligned_accesses: bool,
+    /// A block that moves fewer bytes of global memory takes longer to begin than to move them, so that blocks should go on
+    /// to further tiles; 0 where a launch doesn't ask how many run at once.
+    pub least_block_bytes: u64,
     /// Parts with an L2 cache each, to which successive blocks of a launch go in turn; a power of two.
     pub parts: u32,
     /// Whether one instruction rounds two f32 to f16 or to bf16.
@@ -55,6 +58,15 @@ pub struct TargetDesc {
 }
 
 const KIB: u32 = 1024;
+
+/// [`TargetDesc::least_block_bytes`] of an H200, whose multiprocessors have 18.5 bytes a clock each of 4.3 TB/s. A read takes
+/// some 1200 clocks while memory is that busy, and what comes before the first read of a block but not of a further turn,
+/// some 300: the launch, and reading parameters. To fill memory, 16 blocks of 128 threads must move 1.4 KiB each in the
+/// first of these times, or 1.7 KiB in both. What moves more hides the beginning of blocks by itself.
+const LEAST_BLOCK_BYTES: u64 = 2 * 1024;
+
+/// The same of an A100, whose multiprocessors have 9.2 bytes a clock each of 1.4 TB/s.
+const LEAST_BLOCK_BYTES_OF_AMPERE: u64 = 1024;
 
 /// Every target. Shared memory: CUDA C++ Programming Guide, table "Technical Specifications per Compute
 /// Capability" (163 KiB on 8.0, 227 KiB on 9.0 and 10.0); the LDS of AMD's CDNA2, CDNA3, RDNA3 and RDNA4 ISA
@@ -73,6 +85,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: false,
+        least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
         matrix: &[],
@@ -89,6 +102,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: true,
         unaligned_accesses: false,
+        least_block_bytes: LEAST_BLOCK_BYTES_OF_AMPERE,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
@@ -105,6 +119,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: true,
         asynchronous_copies: true,
         unaligned_accesses: false,
+        least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
@@ -121,6 +136,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: true,
         asynchronous_copies: true,
         unaligned_accesses: false,
+        least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
         matrix: matrix::AMPERE,
@@ -137,6 +153,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
         matrix: matrix::CDNA2,
@@ -153,6 +170,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 8,
         rounds_pairs: false,
         matrix: matrix::CDNA3,
@@ -169,6 +187,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 8,
         rounds_pairs: true,
         matrix: matrix::CDNA4,
@@ -185,6 +204,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
         matrix: matrix::RDNA3,
@@ -201,6 +221,7 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
         matrix: matrix::RDNA4,

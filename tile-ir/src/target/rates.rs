@@ -11,6 +11,7 @@
 
 use super::{MatrixInstruction, Passing};
 use crate::dtype::DType;
+use tile_layout::linear::Operand;
 
 /// How fast a GPU is. Rates are those of one multiprocessor (compute unit) per clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,9 +68,9 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// What an instruction multiplies.
+    /// What an instruction multiplies. Two kinds of factors have one width.
     pub fn of(instruction: &MatrixInstruction) -> Factor {
-        match (instruction.passing, instruction.factor) {
+        match (instruction.passing, instruction.factor(Operand::A)) {
             (Passing::Tf32Words, _) => Factor::Tf32,
             (_, DType::F32) => Factor::Single,
             (_, DType::F64) => Factor::Double,

@@ -183,7 +183,9 @@ impl Parser {
             self.conditions()?;
         }
         if self.accept_word("grid") {
-            self.kernel.grid = Some(Grid::Extents(self.list('[', ']', Self::dim)?));
+            let is_tiles = self.accept_word("tiles");
+            let grid = if is_tiles { Grid::Tiles } else { Grid::Extents(self.list('[', ']', Self::dim)?) };
+            self.kernel.grid = Some(grid);
         }
         let body = self.kernel.body();
         self.region_ops(body)?;

@@ -1,6 +1,7 @@
 //! The grid of a kernel: its extents, the axes that ops ask for, and that there is one at all.
 
 use super::Verifier;
+use crate::grid::Grid;
 use crate::kernel::OpId;
 use crate::loc::Loc;
 
@@ -10,8 +11,15 @@ pub const MAX_GRID_AXES: usize = 6;
 impl Verifier<'_> {
     pub(super) fn grid(&mut self) {
         let Some(grid) = &self.kernel.grid else { return };
+        if let (Grid::Tiles, Some(first)) = (grid, self.tiles.first) {
+            self.error_with_help(
+                self.kernel.op(first).loc,
+                "blocks share the tiles of this loop, but the kernel asks for one block per tile",
+                "leave out either `grid = tiles` or the loop over tiles",
+            );
+        }
         let dims = grid.dims();
-        if dims.is_empty() || dims.len() > MAX_GRID_AXES {
+        if *grid != Grid::Tiles && (dims.is_empty() || dims.len() > MAX_GRID_AXES) {
             let message = format!("a grid has 1 to {MAX_GRID_AXES} axes, not {}", dims.len());
             self.error_with_help(Loc::UNKNOWN, message, "write `grid = [blocks]`, or more axes");
         }

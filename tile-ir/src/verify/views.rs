@@ -49,7 +49,7 @@ impl Verifier<'_> {
         let mutable = matches!(self.kernel.ty(tensor), Type::Tensor(tensor) if tensor.mutable);
         let argument = Source::of(self.kernel, tensor).argument;
         let name = self.kernel.value(argument).name.as_deref().unwrap_or("an argument");
-        if mutable && self.kernel.grid.is_some() {
+        if mutable && self.kernel.has_own_grid() {
             self.error_with_help(
                 data.loc,
                 format!("the kernel has a grid of its own, so no block owns a tile of `{name}`"),

@@ -2,7 +2,7 @@
 
 use crate::simt::*;
 use inkwell::values::{
-    AnyValue, AnyValueEnum, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue,
+    AnyValue, AnyValueEnum, BasicValueEnum, CallSiteValue, FunctionValue, InstructionValue, PhiValue,
 };
 use tile_ir::{specialize, text, verify};
 
@@ -228,6 +228,37 @@ fn nothing_can_be_left_out_of_a_product_that_is_waited_for() {
 #[test]
 fn nothing_can_be_left_out_of_a_product_that_is_done_a_turn_later() {
     every_one_is_missed((ATTENTION, OF_ATTENTION));
+}
+
+/// The phis of numbers that are carried from tile to tile: those that begin with zero and aren't the number of the tile.
+fn carried<'c>(ir: &Ir<'c>) -> Vec<PhiValue<'c>> {
+    let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");
+    let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
+    let phis = instructions.filter_map(|instruction| PhiValue::try_from(instruction).ok());
+    let begins_with_zero = |phi: &PhiValue<'c>| {
+        let first = phi.get_incoming(0).map(|(value, _)| value);
+        let is_short = phi.as_basic_value().get_type() == ir.context.i32_type().into();
+        is_short && first == Some(ir.context.i32_type().const_zero().into())
+    };
+    phis.filter(begins_with_zero).collect()
+}
+
+/// The stage and the parity with which the first tile left a ring, of the producer and of the consumers: 10 turns leave a
+/// ring of 8 stages at stage 2, in its second round.
+#[test]
+fn a_ring_that_begins_anew_at_a_tile_is_missed() {
+    let mut count = 0;
+    run((MATMUL, OF_MATMUL), RUNS[0], &mut |ir| count = carried(ir).len())
+        .unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(count, 4);
+    for number in 0..count {
+        let begin_anew = &mut |ir: &Ir<'_>| {
+            let phi = carried(ir)[number];
+            replace_uses(phi.as_instruction(), ir.context.i32_type().const_zero().into());
+        };
+        let outcomes = RUNS[..2].iter().map(|&how| run((MATMUL, OF_MATMUL), how, begin_anew));
+        assert!(outcomes.into_iter().any(|outcome| outcome.is_err()), "carried number {number}");
+    }
 }
 
 /// The order in which warpgroups issue products is a matter of time; who isn't let begin waits forever.

@@ -63,12 +63,12 @@ fn calls<'c>(ir: &Ir<'c>, part: &str) -> Vec<InstructionValue<'c>> {
     instructions.filter(|instruction| calls(instruction).is_some()).collect()
 }
 
-/// Runs the kernel on tensors of 5 rows and `columns` columns without its barrier of this number; `None` where
-/// it has no such barrier.
+/// Runs the kernel on tensors of these shapes, in so many blocks if that is given, without its barrier of this number; `None`
+/// where it has no such barrier.
 fn without_barrier(
     target: &str,
     instance: &Instance,
-    shapes: &[[usize; 2]],
+    (shapes, blocks): (&[[usize; 2]], Option<u64>),
     number: usize,
 ) -> Option<Result<Trace, Fault>> {
     let target = TargetDesc::named(target).expect("a target");
@@ -87,33 +87,68 @@ fn without_barrier(
     let mut slots: Vec<u64> = tensors.iter_mut().map(|tensor| tensor.as_mut_ptr() as u64).collect();
     slots.extend(&bound.sizes);
     // SAFETY: the slots are as the ABI says, and the tensors as large as their shapes.
-    let result = unsafe { kernel.run(&slots, bound.blocks() as u64) };
+    let result = unsafe { kernel.run(&slots, blocks.unwrap_or(bound.blocks() as u64)) };
     found.then_some(result)
 }
 
 /// Every barrier of the kernel in turn is taken away; gives their number.
 fn every_barrier_is_missed(source: &str, tile: usize, shapes: &[[usize; 2]], places: &[Loc]) {
-    let instance = instance(source, tile);
     for target in ["sm_90a", "gfx942"] {
-        let mut number = 0;
-        while let Some(result) = without_barrier(target, &instance, shapes, number) {
-            let fault = result.expect_err(&format!("{target} without its barrier {number} is right"));
-            let found = match &fault.problem {
-                Problem::Race { memory: Memory::Shared, earlier, .. } => places.contains(&earlier.place),
-                Problem::Uninitialized { .. } => true,
-                _ => false,
-            };
-            assert!(found && places.contains(&fault.place), "{target} without its barrier {number}: {fault}");
-            number += 1;
-        }
+        let number = every_barrier_of_blocks_is_missed(target, (source, tile), (shapes, None), places);
         assert!(number > 1, "the kernel has {number} barriers");
     }
+}
+
+/// The same on one target, in so many blocks if that is given; gives the number of barriers.
+fn every_barrier_of_blocks_is_missed(
+    target: &str,
+    (source, tile): (&str, usize),
+    run: (&[[usize; 2]], Option<u64>),
+    places: &[Loc],
+) -> usize {
+    let instance = instance(source, tile);
+    let mut number = 0;
+    while let Some(result) = without_barrier(target, &instance, run, number) {
+        let fault = result.expect_err(&format!("{target} without its barrier {number} is right"));
+        let found = match &fault.problem {
+            Problem::Race { memory: Memory::Shared, earlier, .. } => places.contains(&earlier.place),
+            Problem::Uninitialized { .. } => true,
+            _ => false,
+        };
+        assert!(found && places.contains(&fault.place), "{target} without its barrier {number}: {fault}");
+        number += 1;
+    }
+    number
 }
 
 #[test]
 fn every_barrier_of_a_softmax_is_missed() {
     let places = [Loc::new(5, 13), Loc::new(6, 17), Loc::new(8, 15), Loc::new(9, 17)];
     every_barrier_is_missed(SOFTMAX, 300, &[[5, 280]; 2], &places);
+}
+
+/// Two tiles of one block go through the same shared memory, one after the other.
+const LARGEST: &str = "\
+file \"kernel.rs\"
+kernel @largest<B>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [1, B] : partition<m x n x f32, [1, B]>
+  %vy = partition %y [1, B] : mut partition<m x n x f32, [1, B]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant -inf : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<1 x B x f32>
+  %m = reduce max %t axis 1 : tile<1 x 1 x f32> @5:13
+  %mb = broadcast %m : tile<1 x B x f32> @6:17
+  %d = sub %t, %mb : tile<1 x B x f32>
+  store_masked %vy, %d
+}
+";
+
+/// One barrier before the partial results of warps are read, and one before those of the next tile are written.
+#[test]
+fn every_barrier_of_a_block_that_goes_on_is_missed() {
+    let places = [Loc::new(5, 13), Loc::new(6, 17)];
+    let run: (&[[usize; 2]], _) = (&[[5, 200]; 2], Some(2));
+    assert_eq!(every_barrier_of_blocks_is_missed("sm_90a", (LARGEST, 200), run, &places), 2);
 }
 
 #[test]

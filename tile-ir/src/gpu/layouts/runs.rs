@@ -28,7 +28,7 @@ pub(in crate::gpu) fn runs(
     let (vectors, origins) = (anchors::vectors(kernel, threads, accesses), Origins::of(kernel));
     let mut runs = Runs::new();
     for (&op, product) in products {
-        let loads_matrices = target.matrix_loads && product.instruction.factor.bytes() == 2;
+        let loads_matrices = target.matrix_loads && product.instruction.factors[0].bytes() == 2;
         for (i, operand) in [Operand::A, Operand::B].into_iter().enumerate() {
             let tile = kernel.op(op).operands[i];
             if loads_matrices || pipelines.holds(tile) {
