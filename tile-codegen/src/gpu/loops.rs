@@ -52,9 +52,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let places = space.iter().fold(ir.i64(1), |places, &extent| ir.mul(places, extent));
         let rings = self.rings();
         let initial = self.ring_values(&rings);
-        ir.for_loop((self.first_place, places, blocks), &initial, |number, states| {
+        let own = self.own_tiles(places, (self.first_place, blocks));
+        ir.for_loop(own, &initial, |number, states| {
             self.set_rings(&rings, states);
-            self.tile_index = ir.tile_index(order, &space, ir.short(number));
+            self.tile_index = self.own_tile(order, &space, ir.short(number));
             self.block = self.tile_index.clone();
             self.depth += 1;
             self.ops(body);
@@ -79,9 +80,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
         let params = &self.instance.region(data.regions[0]).params;
         let begin = |emitter: &mut Self, number: IntValue<'c>| {
-            emitter.tile_index = emitter.ir.tile_index(order, &space, number);
+            emitter.tile_index = emitter.own_tile(order, &space, number);
         };
-        let bounds = (self.block[0], shared.tiles, shared.blocks);
+        let bounds = self.own_tiles(shared.tiles, (self.block[0], shared.blocks));
         self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);
     }
 

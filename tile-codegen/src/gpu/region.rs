@@ -9,6 +9,7 @@ use super::coordinates::{Mapping, i32_const};
 use super::copies::Copying;
 use super::dialect::{Device, Entry};
 use super::fragment::Fragment;
+use super::pairs::Pair;
 use super::places::SourcePlaces;
 use super::ring::RingState;
 use super::roles::Role;
@@ -44,6 +45,8 @@ pub(super) struct Emitter<'a, 'c> {
     /// The block's number and the number of blocks, where blocks share the places of the grid.
     pub(super) first_place: IntValue<'c>,
     pub(super) blocks: Option<IntValue<'c>>,
+    /// The block's place in its pair, where blocks are pairs.
+    pub(super) pair: Option<Pair<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     /// What the threads do that the program is for.
@@ -76,7 +79,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir: &'a Ir<'c>,
         scheduled: &'a Scheduled,
         (dialect, target): (&'a Device, &'a TargetDesc),
-        (entry, role): (Entry<'c>, Role),
+        (entry, pair, role): (Entry<'c>, Option<Pair<'c>>, Role),
         places: Option<&'a SourcePlaces<'c>>,
     ) -> Self {
         let instance: &Instance = scheduled;
@@ -107,6 +110,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shared_tiles: entry.tiles,
             first_place: entry.block,
             blocks: entry.blocks,
+            pair,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             role,
             maps: entry.maps,

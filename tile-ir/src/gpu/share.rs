@@ -10,7 +10,7 @@
 
 use super::Pipelines;
 use crate::dim::Dim;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, OpId};
 use crate::ops::Op;
 use crate::schedule::TileOrder;
 use crate::target::TargetDesc;
@@ -34,6 +34,22 @@ pub(super) fn order_in_parts(kernel: &Kernel, target: &TargetDesc) -> Option<Til
 fn is_seen(kernel: &Kernel) -> bool {
     let shows = |op: &Op| matches!(op, Op::Tiles(_) | Op::Atomic(_) | Op::Print { .. } | Op::Assert { .. });
     kernel.walk().into_iter().any(|op| shows(&kernel.op(op).op))
+}
+
+/// Whether blocks may take places of the grid in pairs: also those of a kernel that says itself how its blocks share
+/// tiles, if what a block carries from one of its tiles to the next isn't seen, nor its number.
+pub(super) fn may_pair(kernel: &Kernel) -> bool {
+    let is_persistent = kernel.is_persistent();
+    let shows = |op: OpId| {
+        let data = kernel.op(op);
+        match data.op {
+            Op::Atomic(_) | Op::Print { .. } | Op::Assert { .. } => true,
+            Op::Tiles(_) => !data.results.is_empty(),
+            Op::BlockId { .. } | Op::BlockCount { .. } => is_persistent,
+            _ => false,
+        }
+    };
+    !kernel.walk().into_iter().any(shows)
 }
 
 fn banded(kernel: &Kernel) -> Option<TileOrder<Dim>> {

@@ -185,6 +185,9 @@ impl Parser {
         if self.accept_word("grid") {
             self.kernel.grid = Some(Grid::Extents(self.list('[', ']', Self::dim)?));
         }
+        if self.accept_word("pairs") {
+            self.kernel.pairs = Some(self.unsigned("an axis")? as usize);
+        }
         let body = self.kernel.body();
         self.region_ops(body)?;
         if *self.peek() == Token::End { Ok(()) } else { self.expected("the end of the text") }
