@@ -99,6 +99,7 @@ impl Block<'_> {
             reads: !writes,
             writes,
             atomic: None,
+            begins: true,
             place: order.place,
         };
         for piece in &order.pieces {

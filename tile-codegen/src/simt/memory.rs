@@ -125,7 +125,7 @@ impl Block<'_> {
         };
         let (running, atomic) = (self.running, kind.atomic.map(|order| order.scope));
         let moment = self.threads[running as usize].clock.moment();
-        let access = Access { moment, reads: kind.reads, writes: kind.writes, atomic, place };
+        let access = Access { moment, reads: kind.reads, writes: kind.writes, atomic, begins: false, place };
         self.record(Site::Code(number), running, shared, [address, kind.bytes]);
         if shared && kind.space == Space::Shared && !self.is_own(running, address) {
             return Err(self.outside_shared(running, address, bytes));
@@ -279,7 +279,8 @@ impl Block<'_> {
             [address, bytes as u64],
         );
         let moment = self.threads[call.thread as usize].clock.moment();
-        let access = Access { moment, reads: !writes, writes, atomic: None, place: call.place() };
+        let access =
+            Access { moment, reads: !writes, writes, atomic: None, begins: false, place: call.place() };
         self.note(call.thread, address, bytes, access)
     }
 

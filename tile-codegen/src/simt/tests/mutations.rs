@@ -96,7 +96,7 @@ fn callee(instruction: InstructionValue<'_>) -> Option<String> {
     Some(call.get_called_fn_value()?.get_name().to_string_lossy().into_owned())
 }
 
-fn needed<'c>(ir: &Ir<'c>) -> Vec<(String, InstructionValue<'c>)> {
+pub(super) fn needed<'c>(ir: &Ir<'c>) -> Vec<(String, InstructionValue<'c>)> {
     let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");
     let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
     let named = instructions.filter_map(|instruction| Some((callee(instruction)?, instruction)));
@@ -130,7 +130,7 @@ fn replace_uses<'c>(of: InstructionValue<'c>, by: BasicValueEnum<'c>) {
 }
 
 /// Takes a call away; what it gives is what it would give at once.
-fn remove<'c>(ir: &Ir<'c>, name: &str, call: InstructionValue<'c>) {
+pub(super) fn remove<'c>(ir: &Ir<'c>, name: &str, call: InstructionValue<'c>) {
     if name.contains("try.wait") {
         replace_uses(call, ir.bool(true).into());
     }
