@@ -1,10 +1,10 @@
 //! Products whose blocks are pairs that copy for each other: they are right whatever copies do first, and without any
 //! instruction that makes them so they are not.
 
-use super::mutations::{needed, remove};
+use super::mutations::{callee, needed, remove};
 use crate::simt::*;
 use half::bf16;
-use inkwell::values::{BasicValueEnum, InstructionValue};
+use inkwell::values::{AnyValue, BasicValueEnum, CallSiteValue, InstructionValue};
 use tile_ir::{specialize, text, verify};
 
 const BOTH: [Timing; 2] = [Timing::Late, Timing::Early];
@@ -143,4 +143,159 @@ fn pairs_share_the_tiles_of_a_persistent_kernel() {
         whole(product, [384, 192, 160], 4);
         whole(product, [256, 384, 64], 6);
     }
+}
+
+/// More turns than stages and places than blocks, late and early; and no turns.
+const RUNS: [([usize; 3], Timing); 3] =
+    [([256, 192, 320], Timing::Late), ([256, 192, 320], Timing::Early), ([256, 192, 0], Timing::Late)];
+
+/// Whether the executor objects to a change in one of the runs, or the product is another.
+fn is_missed(product: Product, change: &mut dyn FnMut(&Ir<'_>)) -> bool {
+    RUNS.iter().any(|&(sizes, timing)| !matches!(product.is_right(sizes, (2, timing), change), Ok(true)))
+}
+
+#[test]
+fn nothing_can_be_left_out_of_a_product_of_pairs() {
+    let mut names = Vec::new();
+    PLAIN.compile(&mut |ir| names = needed(ir).into_iter().map(|(name, _)| name).collect());
+    let of_pairs = ["barrier.cluster.arrive", "barrier.cluster.wait", "arrive.scope.cluster.space.cluster"];
+    for part in of_pairs {
+        assert!(names.iter().filter(|name| name.ends_with(part)).count() > 1, "{part} of {names:#?}");
+    }
+    let unmissed: Vec<String> = (0..names.len())
+        .filter(|&number| {
+            !is_missed(PLAIN, &mut |ir| {
+                let (name, call) = needed(ir).swap_remove(number);
+                remove(ir, &name, call);
+            })
+        })
+        .map(|number| format!("{number}: {}", names[number]))
+        .collect();
+    assert!(unmissed.is_empty(), "of {} instructions the executor doesn't miss {unmissed:#?}", names.len());
+}
+
+/// The calls of intrinsics whose name has this part.
+fn calls<'c>(ir: &Ir<'c>, part: &str) -> Vec<InstructionValue<'c>> {
+    let kernel = ir.module.get_function(KERNEL).expect("the kernel");
+    let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
+    instructions.filter(|instruction| callee(*instruction).is_some_and(|name| name.contains(part))).collect()
+}
+
+/// Makes a call one of another intrinsic of the same type.
+fn rename<'c>(ir: &Ir<'c>, call: InstructionValue<'c>, from: &str, to: &str) {
+    let callee = CallSiteValue::try_from(call).expect("a call").get_called_fn_value().expect("a declaration");
+    let name = callee.get_name().to_string_lossy().replace(from, to);
+    let other = ir.module.get_function(&name);
+    let other = other.unwrap_or_else(|| ir.module.add_function(&name, callee.get_type(), None));
+    let place = call.get_num_operands() - 1;
+    assert!(call.set_operand(place, other.as_global_value().as_pointer_value()));
+}
+
+/// Sets an operand of the calls of an intrinsic that have a number there.
+fn set_operand(ir: &Ir<'_>, part: &str, operand: u32, change: &dyn Fn(u64) -> Option<u64>) {
+    let mut changed = 0;
+    for call in calls(ir, part) {
+        let value = call.get_operand(operand).and_then(|operand| operand.value());
+        let Some(BasicValueEnum::IntValue(value)) = value else { continue };
+        let Some(next) = value.get_zero_extended_constant().and_then(change) else { continue };
+        assert!(call.set_operand(operand, value.get_type().const_int(next, false)));
+        changed += 1;
+    }
+    assert!(changed > 0, "no call of {part} has such an operand");
+}
+
+/// What the executor says of a change, in words, of the first run that it objects to.
+fn objection(change: &mut dyn FnMut(&Ir<'_>)) -> String {
+    let faults = RUNS.iter().filter_map(|&(sizes, timing)| PLAIN.is_right(sizes, (2, timing), change).err());
+    faults.map(|fault| fault.problem.to_string()).next().expect("the executor objects")
+}
+
+/// Operands of the copy of two dimensions: after the place, the mbarrier, the map and the coordinates.
+const MASK: u32 = 5;
+const HAS_MASK: u32 = 7;
+const COPY: &str = "cp.async.bulk.tensor.g2s.tile.2d";
+
+#[test]
+fn masks_name_both_blocks() {
+    let to = |mask: u64| move |old: u64| (old == 3).then_some(mask);
+    // The other block waits for bytes that never come, and its own has them twice where nothing else is copied.
+    for mask in [1, 2] {
+        let said = objection(&mut |ir| set_operand(ir, COPY, MASK, &to(mask)));
+        assert!(said.contains("no thread can go on") || said.contains("bytes"), "{mask}: {said}");
+    }
+    let said = objection(&mut |ir| set_operand(ir, COPY, MASK, &to(7)));
+    assert!(said.contains("copies to the blocks of mask 0x7, of a cluster of 2"), "{said}");
+    let said = objection(&mut |ir| set_operand(ir, COPY, HAS_MASK, &|old| (old == 1).then_some(0)));
+    assert!(said.contains("no thread can go on"), "{said}");
+}
+
+#[test]
+fn each_block_expects_the_bytes_of_the_whole_tile() {
+    let halved = |ir: &Ir<'_>| set_operand(ir, "arrive.expect.tx", 1, &|bytes| Some(bytes - 3072));
+    let said = objection(&mut |ir| halved(ir));
+    assert!(
+        said.contains("still writes")
+            || said.contains("no thread can go on")
+            || said.contains("nobody wrote"),
+        "{said}"
+    );
+}
+
+#[test]
+fn both_blocks_leave_a_stage_before_one_copies_to_it() {
+    // An mbarrier for the consumers of one block alone.
+    let halved = |ir: &Ir<'_>| set_operand(ir, "mbarrier.init", 1, &|count| (count == 8).then_some(4));
+    assert!(is_missed(PLAIN, &mut |ir| halved(ir)));
+    // All lanes that speak say it to their own block.
+    let mut to_own = |ir: &Ir<'_>| {
+        let rank = calls(ir, "sreg.cluster.ctarank")[0];
+        let rank = BasicValueEnum::try_from(rank.as_any_value_enum()).expect("a number");
+        for map in calls(ir, "mapa") {
+            assert!(map.set_operand(1, rank));
+        }
+    };
+    let said = objection(&mut to_own);
+    assert!(said.contains("more often") || said.contains("no order") || said.contains("still"), "{said}");
+}
+
+/// What a block waits for reaches only as far as the scope that both sides name.
+#[test]
+fn blocks_of_a_pair_order_memory_across_both() {
+    for part in ["arrive.scope.cluster.space.cluster", "try.wait.parity.scope.cluster"] {
+        let said = objection(&mut |ir| {
+            for call in calls(ir, part) {
+                rename(ir, call, "scope.cluster", "scope.cta");
+            }
+        });
+        assert!(said.contains("no order"), "{part}: {said}");
+    }
+    // The barrier before the first copy, and that after the last.
+    let mut found = 0;
+    PLAIN.compile(&mut |ir| found = calls(ir, "barrier.cluster.arrive").len());
+    assert_eq!(found, 2);
+    for number in 0..found {
+        let said = objection(&mut |ir| {
+            rename(ir, calls(ir, "barrier.cluster.arrive")[number], "arrive", "arrive.relaxed");
+        });
+        assert!(said.contains("no barrier between") || said.contains("may have ended"), "{number}: {said}");
+    }
+}
+
+/// A block that ends while the other still says that it left a stage, or copies to it, is objected to.
+#[test]
+fn both_blocks_are_there_to_the_end() {
+    let without_last = |ir: &Ir<'_>| {
+        for part in ["barrier.cluster.arrive", "barrier.cluster.wait"] {
+            calls(ir, part).last().expect("there are two").erase_from_basic_block();
+        }
+    };
+    let said = objection(&mut |ir| without_last(ir));
+    assert!(said.contains("reaches shared memory of block") && said.contains("may have ended"), "{said}");
+    let without_first = |ir: &Ir<'_>| {
+        for part in ["barrier.cluster.arrive", "barrier.cluster.wait"] {
+            calls(ir, part).first().expect("there are two").erase_from_basic_block();
+        }
+    };
+    let said = objection(&mut |ir| without_first(ir));
+    assert!(said.contains("there is no mbarrier") || said.contains("no barrier between them"), "{said}");
 }
