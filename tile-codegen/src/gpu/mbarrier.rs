@@ -4,22 +4,6 @@
 use crate::emit::Ir;
 use inkwell::values::{IntValue, PointerValue};
 
-/// The threads among which memory is ordered: those of a block, or of its cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    Block,
-    Cluster,
-}
-
-impl Scope {
-    fn name(self) -> &'static str {
-        match self {
-            Scope::Block => "cta",
-            Scope::Cluster => "cluster",
-        }
-    }
-}
-
 /// Prepares a barrier that so many arrivals complete.
 pub(super) fn init<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>, arrivals: u64) {
     let arrivals = ir.context.i32_type().const_int(arrivals, false);
@@ -37,12 +21,14 @@ pub(super) fn arrive<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>) {
     ir.intrinsic("llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", &[], &[barrier.into(), one.into()]);
 }
 
-/// Arrives once at the barrier at the same place in a block of the cluster, by its rank, an i32.
+/// Arrives once at the barrier at the same place in a block of the cluster, by its rank, an i32. It says that products
+/// have read what they read, which they have once they were waited for; no other memory is ordered across blocks, for
+/// which a thread would wait for all its stores to global memory, too.
 pub(super) fn arrive_in<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>, rank: IntValue<'c>) {
     let there = ir.intrinsic("llvm.nvvm.mapa.shared.cluster", &[], &[barrier.into(), rank.into()]);
     let there = there.expect("an address is mapped to one");
     let one = ir.context.i32_type().const_int(1, false);
-    ir.intrinsic("llvm.nvvm.mbarrier.arrive.scope.cluster.space.cluster", &[], &[there, one.into()]);
+    ir.intrinsic("llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster", &[], &[there, one.into()]);
 }
 
 /// Arrives once, and says that so many bytes will come.
@@ -52,12 +38,11 @@ pub(super) fn arrive_expecting<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>, bytes
     ir.intrinsic(name, &[], &[barrier.into(), bytes.into()]);
 }
 
-/// Waits until a phase of this parity is complete, and for what arrivals in a scope hand on; that before the first has
-/// parity 1.
-pub(super) fn wait<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>, parity: IntValue<'c>, scope: Scope) {
+/// Waits until a phase of this parity is complete; that before the first has parity 1.
+pub(super) fn wait<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>, parity: IntValue<'c>) {
     ir.while_loop(ir.bool(true), &[], |_| {
-        let name = format!("llvm.nvvm.mbarrier.try.wait.parity.scope.{}.space.cta", scope.name());
-        let complete = ir.intrinsic(&name, &[], &[barrier.into(), parity.into()]);
+        let name = "llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta";
+        let complete = ir.intrinsic(name, &[], &[barrier.into(), parity.into()]);
         let complete = complete.expect("a test has a result").into_int_value();
         (ir.xor(complete, ir.bool(true)), Vec::new())
     });

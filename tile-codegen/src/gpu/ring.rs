@@ -4,7 +4,7 @@
 //! is around the loop carries these on, so that the producer copies for the next tile of a persistent kernel while
 //! the consumers are busy with this one.
 
-use super::mbarrier::{self, Scope};
+use super::mbarrier;
 use super::pairs::BOTH;
 use super::region::Emitter;
 use super::roles::Role;
@@ -126,7 +126,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn await_fill(&self, factor: &RingFactor) {
         let (pipeline, ring) = (self.pipeline(factor.pipeline), self.ring(factor.pipeline));
         let barrier = self.barrier_of_stage(pipeline.full(factor.fill), ring.stage);
-        mbarrier::wait(self.ir, barrier, ring.parity, Scope::Block);
+        mbarrier::wait(self.ir, barrier, ring.parity);
     }
 
     /// Says that a stage of a fill was read, in every warp: to all that copy to it.
@@ -178,8 +178,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let (ir, pipeline, ring) = (self.ir, self.pipeline(at), self.ring(at));
         let left = ir.xor(ring.parity, self.i32(1));
-        let scope = if fill.is_shared() { Scope::Cluster } else { Scope::Block };
-        mbarrier::wait(ir, self.barrier_of_stage(pipeline.empty(number), ring.stage), left, scope);
+        mbarrier::wait(ir, self.barrier_of_stage(pipeline.empty(number), ring.stage), left);
         let full = self.barrier_of_stage(pipeline.full(number), ring.stage);
         mbarrier::arrive_expecting(ir, full, fill.bytes());
         for copy in &fill.copies {

@@ -8,7 +8,7 @@ use super::block::{Block, State};
 use super::fault::Problem;
 use super::flight::{Order, Piece, Proxy, Timing};
 use super::instruction::{Call, Then};
-use super::order::{Clock, Joined, Moment, Scope, Snapshot};
+use super::order::{Clock, Ended, Joined, Moment, Scope, Snapshot};
 use std::collections::BTreeMap;
 
 /// The largest count of arrivals and of outstanding bytes (PTX ISA, "Contents of the mbarrier object").
@@ -35,6 +35,9 @@ struct Mbarrier {
     phase: u32,
     /// What the arrivals of this phase hand on.
     arrivals: Vec<Snapshot>,
+    /// The asynchronous operations that those who arrived in this phase knew to have ended, and those of phases before.
+    /// What has ended has ended for everybody, however far an arrival orders what threads do.
+    ended_before: [Ended; 2],
     attached: Vec<Attached>,
     /// Operations that ended in this phase.
     ended: Vec<u32>,
@@ -170,6 +173,7 @@ impl Block<'_> {
             bytes: 0,
             phase: 0,
             arrivals: Vec::new(),
+            ended_before: Default::default(),
             attached: Vec::new(),
             ended: Vec::new(),
             handed: Handed::default(),
@@ -222,9 +226,11 @@ impl Block<'_> {
         self.note_remote(call, address);
         let clock = &mut self.threads[call.thread as usize].clock;
         let snapshot = arrival.releases.map(|scope| clock.release(scope));
+        let ended = clock.ended();
         let barrier = self.mbarrier(call, address)?;
         let state = u64::from(barrier.phase);
         barrier.arrivals.extend(snapshot);
+        barrier.ended_before[0].merge(&ended);
         barrier.bytes += i64::from(arrival.bytes);
         barrier.pending -= i64::from(arrival.count);
         self.after_change(address)?;
@@ -324,6 +330,8 @@ impl Block<'_> {
             let moment = self.flights[flight as usize - 1].moment();
             barrier.moments.insert(moment.thread, moment);
         }
+        let [coming, before] = &mut barrier.ended_before;
+        before.merge(&std::mem::take(coming));
         barrier.over.extend(ended);
         let parity = barrier.phase & 1;
         for thread in &mut self.threads {
@@ -345,13 +353,14 @@ impl Block<'_> {
         };
         if barrier.phase & 1 != parity {
             let joined = wait.acquires.and_then(|scope| barrier.handed.at(scope)).cloned();
-            let moments = barrier.moments.clone();
+            let (moments, ended) = (barrier.moments.clone(), barrier.ended_before[1].clone());
             let over = std::mem::take(&mut barrier.over);
             self.land_each(over, call.thread);
             let clock = &mut self.threads[call.thread as usize].clock;
             if let Some(joined) = joined {
                 clock.absorb(&joined);
             }
+            clock.learn_ended(&ended);
             moments.into_values().for_each(|moment| clock.learn(moment));
             call.give_word(0, 1);
             return Ok(Then::GoOn);

@@ -180,6 +180,16 @@ impl Joined {
     }
 }
 
+/// The asynchronous operations of a cluster that have ended: per agent, the last time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ended(Vec<u32>);
+
+impl Ended {
+    pub(super) fn merge(&mut self, other: &Ended) {
+        maximum(&mut self.0, &other.0);
+    }
+}
+
 /// A thread's time and what it knows.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
@@ -282,6 +292,21 @@ impl Clock {
     pub(super) fn learn(&mut self, moment: Moment) {
         if !self.knows(moment) {
             Rc::make_mut(&mut self.base).own.note(moment, self.shape);
+        }
+    }
+
+    /// The asynchronous operations of this cluster that the thread knows to have ended.
+    pub(super) fn ended(&self) -> Ended {
+        Ended(self.base.own.agents.clone())
+    }
+
+    /// They ended before what this thread does from now on.
+    pub(super) fn learn_ended(&mut self, ended: &Ended) {
+        let known = &self.base.own.agents;
+        let is_known =
+            |(i, &time): (usize, &u32)| known.get(i).is_some_and(|&known| known >= time) || time == 0;
+        if !ended.0.iter().enumerate().all(is_known) {
+            maximum(&mut Rc::make_mut(&mut self.base).own.agents, &ended.0);
         }
     }
 
