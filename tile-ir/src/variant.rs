@@ -245,6 +245,7 @@ fn aligned_rows(dtype: DType, extents: &[Dim]) -> Option<(&str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abi::Sharing;
     use crate::{specialize, text, verify};
 
     fn target(name: &str) -> &'static TargetDesc {
@@ -337,5 +338,85 @@ mod tests {
         assert!(Variant::AlignedNear.of(&instance).is_none());
         assert!(Variant::Near.of(&instance).is_none());
         assert!(Variant::General.of(&instance).is_some());
+    }
+
+    const MATMUL: &str =
+        "kernel @k(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) {
+  %va = partition %a [128, 64] : partition<m x k x bf16, [128, 64]>
+  %vb = partition %b [64, 256] : partition<k x n x bf16, [64, 256]>
+  %vc = partition %c [128, 256] : mut partition<m x n x f32, [128, 256]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : bf16
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<128 x 256 x f32>
+  %0 = constant 0 : index
+  %end = extent ceil_div(k, 64) : index
+  %sum = for %p = %0 to %end carry (%acc = %zero) : tile<128 x 256 x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<128 x 64 x bf16>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 256 x bf16>
+    %next = mma %ta, %tb, %acc : tile<128 x 256 x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+    fn matmul(source: &str) -> Instance {
+        specialize(&verify(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).unwrap(), &[])
+            .unwrap()
+    }
+
+    /// Pairs are of tiles along the first axis: an even number, and more tiles than a wave.
+    #[test]
+    fn many_tiles_in_pairs_have_a_variant() {
+        let instance = matmul(MATMUL);
+        let abi = KernelAbi::of(&instance);
+        let variants = Variants::of(&instance, &abi, target("sm_90a"));
+        let taken = |m, n, k| {
+            let bound = abi.bind(&[&[m, k], &[k, n], &[m, n]]).unwrap();
+            variants.fitting(&abi, &bound).next().unwrap()
+        };
+        assert_eq!(taken(2048, 4096, 512), Variant::Paired);
+        assert_eq!(taken(2048 - 5, 4096, 512), Variant::Paired);
+        assert_eq!(taken(2048 - 128, 4096, 512), Variant::Aligned, "15 tiles");
+        assert_eq!(taken(1024, 4096, 512), Variant::Aligned, "128 tiles are no wave");
+        assert_eq!(taken(2048, 4096, 516), Variant::General);
+        let bound = abi.bind(&[&[2048, 512], &[512, 4096], &[2048, 4096]]).unwrap();
+        let of_other = Variants::of(&instance, &abi, target("sm_100a"));
+        assert_eq!(of_other.fitting(&abi, &bound).next(), Some(Variant::Aligned));
+        let paired = text::print(&Variant::Paired.of(&instance).unwrap());
+        assert!(paired.contains("\"n % 8 == 0\": rem(n, 8) eq 0 pairs 0 {"), "{paired}");
+        assert_eq!(text::print(&text::parse(&paired).unwrap()), paired);
+    }
+
+    /// All tiles of a persistent kernel, by an even number of blocks.
+    #[test]
+    fn blocks_that_share_tiles_take_pairs_of_all() {
+        let persistent = MATMUL
+            .replace("  %i, %j = block_index", "  tiles %vc grouped(8) {\n  %i, %j = block_index")
+            .replace("store_masked %vc, %sum\n", "store_masked %vc, %sum\n  yield\n  }\n");
+        let instance = matmul(&persistent);
+        let abi = KernelAbi::of(&instance);
+        let variants = Variants::of(&instance, &abi, target("sm_90a"));
+        let bound = abi.bind(&[&[2048, 512], &[512, 4096], &[2048, 4096]]).unwrap();
+        let taken = |blocks, first_tiles| {
+            let sharing = Sharing { blocks, first_tiles };
+            let bound = abi.share(bound.clone(), sharing, 132).unwrap();
+            variants.fitting(&abi, &bound).next().unwrap()
+        };
+        assert_eq!(taken(None, None), Variant::Paired);
+        assert_eq!(taken(Some(66), None), Variant::Paired);
+        assert_eq!(taken(Some(67), None), Variant::Aligned);
+        assert_eq!(taken(None, Some(256)), Variant::Paired);
+        assert_eq!(taken(None, Some(254)), Variant::Aligned);
+        // What a block carries from one of its tiles to the next shows which these are.
+        let carries = persistent
+            .replace(
+                "  tiles %vc grouped(8) {",
+                "  %last = tiles %vc grouped(8) carry (%count = %start) : f32 {",
+            )
+            .replace("  %vc = partition", "  %start = constant 0.0 : f32\n  %vc = partition")
+            .replace("  yield\n", "  yield %count\n");
+        assert!(Variant::Paired.of(&matmul(&carries)).is_none());
     }
 }

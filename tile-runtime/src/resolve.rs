@@ -64,7 +64,8 @@ pub(crate) fn instance(kernel: &'static KernelDef, bindings: &Bindings) -> Resul
     let instance = specialize(kernel.kernel()?, bindings)?;
     let (abi, sites) = (KernelAbi::of(&instance), Sites::of(&instance));
     let gpus = TARGETS.iter().filter(|target| target.family == Family::Nvptx);
-    let target = gpus.max_by_key(|target| Variant::of_target(target).len()).expect("NVIDIA's GPUs are targets");
+    let target =
+        gpus.max_by_key(|target| Variant::of_target(target).len()).expect("NVIDIA's GPUs are targets");
     let variants = Variants::of(&instance, &abi, target);
     let prepared = Arc::new(Prepared {
         instance,
@@ -182,7 +183,8 @@ impl Prepared {
     /// PTX for a GPU, for a launch of these sizes.
     pub(crate) fn ptx(&self, kernel: &KernelDef, bound: &Bound, context: &cuda::Context) -> Result<PtxCode> {
         let mut known = self.ptx.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut fitting = self.variants.fitting(&self.abi, bound);
+        let fitting = self.variants.fitting(&self.abi, bound);
+        let mut fitting = fitting.filter(|&variant| context.takes(variant));
         let first = fitting.next().unwrap_or(Variant::General);
         let key = (format!("cuda:{}", context.ordinal()), first);
         if let Some(code) = known.get(&key) {
