@@ -150,8 +150,8 @@ impl Variants {
     }
 }
 
-/// Multiprocessors of the largest GPUs whose blocks run as clusters (NVIDIA H100 Tensor Core GPU Architecture: SXM5). Of
-/// fewer tiles one block of a pair may have nothing to do while a multiprocessor is idle.
+/// Multiprocessors of the largest GPUs whose blocks run as clusters (NVIDIA H100 Tensor Core GPU Architecture: SXM5).
+/// Where all tiles run at a time, what pairs save is read while nothing else is; DeepGEMM pairs larger grids alone, too.
 const WAVE: usize = 132;
 
 /// Whether all tiles of a launch can be taken in pairs along an axis, and there are more than run at a time.

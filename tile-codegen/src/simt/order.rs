@@ -502,6 +502,44 @@ mod tests {
     }
 
     #[test]
+    fn blocks_of_a_cluster_reach_each_other_at_its_scope() {
+        let mut clocks = Clock::of_cluster(2, Shape { blocks: 2, threads: 2 });
+        let mut other = clocks.pop().unwrap();
+        let mut own = clocks.remove(0);
+        assert_eq!((own.moment().block, other.moment().block, other.moment().thread), (2, 3, 1));
+        let before = own.moment();
+        let release = |scope| Ordering { scope, ..RELEASE };
+        let acquire = |scope| Ordering { scope, ..ACQUIRE };
+        let block = own.published(release(Scope::Block)).unwrap();
+        other.observe(&block, acquire(Scope::Device));
+        let cluster = own.published(release(Scope::Cluster)).unwrap();
+        other.observe(&cluster, acquire(Scope::Block));
+        assert!(!other.knows(before));
+        // To the next cluster the cluster's scope is too small.
+        let mut far = Clock::of_cluster(4, Shape { blocks: 2, threads: 2 }).remove(0);
+        far.observe(&cluster, acquire(Scope::Device));
+        assert!(!far.knows(before));
+        other.observe(&cluster, acquire(Scope::Cluster));
+        assert!(other.knows(before) && !other.knows(own.moment()));
+        let device = other.published(release(Scope::Device)).unwrap();
+        far.observe(&device, acquire(Scope::Device));
+        assert!(far.knows(before), "what one block of a cluster hands on the other may have done");
+    }
+
+    #[test]
+    fn what_has_ended_is_told_without_an_order_of_threads() {
+        let mut clocks = Clock::of_cluster(0, Shape { blocks: 2, threads: 1 });
+        let (mut other, mut own) = (clocks.pop().unwrap(), clocks.pop().unwrap());
+        let copied = Moment::of_agent(1, 3, NonZeroU32::MIN);
+        let before = own.moment();
+        own.learn(copied);
+        let mut ended = Ended::default();
+        ended.merge(&own.ended());
+        other.learn_ended(&ended);
+        assert!(other.knows(copied) && !other.knows(before));
+    }
+
+    #[test]
     fn agents_are_known_by_whoever_waited() {
         let (mut a, b) = pair();
         let time = |n| NonZeroU32::new(n).unwrap();

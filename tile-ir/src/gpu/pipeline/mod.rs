@@ -211,8 +211,7 @@ impl Pipelines {
         let available =
             u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
         let shared = pairs::shared_by_pairs(kernel, &loops);
-        let pairs = kernel.pairs.filter(|_| !shared.is_empty());
-        let mut found = Pipelines { consumers, pairs, ..Pipelines::default() };
+        let mut found = Pipelines { consumers, ..Pipelines::default() };
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
             let keeps_running = |product| factor::carries_sums(kernel, &uses, (for_op, product));
             found.add(for_op, (&factors, &shared), available, &keeps_running);
@@ -220,6 +219,8 @@ impl Pipelines {
         if found.is_empty() {
             return None;
         }
+        let mut fills = found.loops.values().flat_map(|pipeline| &pipeline.fills);
+        found.pairs = kernel.pairs.filter(|_| fills.any(Fill::is_shared));
         found.panels = found.rings_end().next_multiple_of(TILE_ALIGNMENT);
         for (op, store, map) in stores {
             let map = found.map(&map);
