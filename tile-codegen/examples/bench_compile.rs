@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => "",
         };
         // Launches take the first variant that their sizes allow.
-        let variants = Variant::of_family(target.family).iter();
+        let variants = Variant::of_target(target).iter();
         for (variant, instance) in variants.filter_map(|it| Some((it.name(), it.of(&instance)?))) {
             compile(&instance, target, &Options::default())?;
             let code = time(|| drop(compile(&instance, target, &Options::default())));

@@ -15,7 +15,7 @@ use tile_ir::tensor_map::TensorMap;
 use tile_ir::{Instance, TargetDesc, text};
 
 /// What a file begins with, and its key as well: where files take another form, those of the old one aren't found.
-const MAGIC: &str = "tile-art-3";
+const MAGIC: &str = "tile-art-4";
 
 /// A folder of artifacts.
 #[derive(Clone, Debug)]
@@ -98,6 +98,7 @@ fn encode(key: &str, artifact: &Artifact) -> Vec<u8> {
     bytes.extend(artifact.launch.shared_bytes.to_le_bytes());
     bytes.extend(artifact.launch.scratch_bytes.to_le_bytes());
     bytes.push(artifact.launch.shares_grid.into());
+    bytes.extend(artifact.launch.cluster.to_le_bytes());
     bytes.extend((artifact.tensor_maps.len() as u64).to_le_bytes());
     for map in artifact.tensor_maps.iter().map(ToString::to_string) {
         add_field(&mut bytes, map.as_bytes());
@@ -143,6 +144,7 @@ fn decode(body: &[u8], key: &str) -> Result<Option<Artifact>, String> {
         shared_bytes: u32::from_le_bytes(reader.array()?),
         scratch_bytes: u64::from_le_bytes(reader.array()?),
         shares_grid: reader.array()? == [1],
+        cluster: u32::from_le_bytes(reader.array()?),
     };
     let maps = u64::from_le_bytes(reader.array()?);
     let tensor_maps = (0..maps).map(|_| reader.tensor_map()).collect::<Result<_, _>>()?;
@@ -210,7 +212,13 @@ mod tests {
             target: "sm_90a".to_owned(),
             symbol: "k".to_owned(),
             code: Code::Ptx("text".to_owned()),
-            launch: Launch { threads: 128, shared_bytes: 64, scratch_bytes: 0, shares_grid: true },
+            launch: Launch {
+                threads: 128,
+                shared_bytes: 64,
+                scratch_bytes: 0,
+                shares_grid: true,
+                cluster: 2,
+            },
             tensor_maps: vec![
                 map("argument 0 : bf16 offset 0 [k stride 1 tile 64, m stride k tile 128] swizzle 128"),
                 map("argument 2 : f32 offset n - 8 [8 stride 1 tile 8] swizzle 0"),

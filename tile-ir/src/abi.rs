@@ -135,7 +135,7 @@ pub enum Check {
 }
 
 /// What a compiled instance needs to be launched, besides its code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launch {
     /// Threads per block; 1 on a CPU.
     pub threads: u32,
@@ -145,6 +145,8 @@ pub struct Launch {
     pub scratch_bytes: u64,
     /// Whether blocks go on to further places of the grid, so that no more are needed than run at once.
     pub shares_grid: bool,
+    /// Blocks that run together as a cluster, of which a launch has whole ones; 1 where each is alone.
+    pub cluster: u32,
 }
 
 /// Arguments that don't fit a kernel.

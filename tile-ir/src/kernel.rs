@@ -119,6 +119,9 @@ pub struct Kernel {
     pub conditions: Vec<Condition>,
     /// What the author says of the grid.
     pub grid: Option<Grid>,
+    /// The axis of the grid along which neighbours are pairs, whose blocks run together: a launch has an even number of
+    /// places along it. It changes nothing of what is computed ([`crate::Variant::Paired`]).
+    pub pairs: Option<usize>,
     body: RegionId,
     values: Vec<ValueData>,
     ops: Vec<OpData>,
@@ -135,6 +138,7 @@ impl Kernel {
             generics,
             conditions: Vec::new(),
             grid: None,
+            pairs: None,
             body: RegionId(0),
             values: Vec::new(),
             ops: Vec::new(),

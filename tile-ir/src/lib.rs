@@ -88,5 +88,5 @@ pub use round::Rounding;
 pub use specialize::{Binding, Bindings, Instance, specialize};
 pub use target::TargetDesc;
 pub use types::{Elem, Type};
-pub use variant::Variant;
+pub use variant::{Variant, Variants};
 pub use verify::{VerifiedKernel, verify};

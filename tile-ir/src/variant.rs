@@ -10,12 +10,12 @@ use crate::abi::{Argument, Bound, KernelAbi};
 use crate::condition::Condition;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::gpu::{NEAR_BYTES, TENSOR_ALIGNMENT, reach};
+use crate::gpu::{NEAR_BYTES, TENSOR_ALIGNMENT, pair_axis, reach};
 use crate::kernel::Kernel;
 use crate::loc::Loc;
 use crate::ops::{Op, Predicate};
 use crate::specialize::Instance;
-use crate::target::Family;
+use crate::target::{Family, TARGETS, TargetDesc};
 use std::collections::BTreeMap;
 
 /// What code relies on besides what the kernel says.
@@ -26,6 +26,9 @@ pub enum Variant {
     AlignedNear,
     /// The rows of every tensor begin at multiples of 16 bytes, where their extents are run-time sizes.
     Aligned,
+    /// What [`Variant::Aligned`] relies on; and there are pairs of tiles along an axis of the grid, more of them than a GPU
+    /// has at a time, whose blocks share a factor of a product.
+    Paired,
     /// Masked tiles reach over less than 2 GiB.
     Near,
     /// Nothing.
@@ -33,11 +36,12 @@ pub enum Variant {
 }
 
 impl Variant {
-    /// Every variant that a family of targets has code for, those that rely on more first.
-    pub const fn of_family(family: Family) -> &'static [Variant] {
-        match family {
+    /// Every variant that a target may have code for, those that rely on more first.
+    pub const fn of_target(target: &TargetDesc) -> &'static [Variant] {
+        match target.family {
             Family::Cpu => &[Variant::General],
-            Family::Nvptx => &[Variant::Aligned, Variant::General],
+            Family::Nvptx if target.warpgroup_matrix.is_empty() => &[Variant::Aligned, Variant::General],
+            Family::Nvptx => &[Variant::Paired, Variant::Aligned, Variant::General],
             Family::Amdgpu => &[Variant::AlignedNear, Variant::Near, Variant::General],
         }
     }
@@ -47,13 +51,14 @@ impl Variant {
         match self {
             Variant::AlignedNear => "aligned-near",
             Variant::Aligned => "aligned",
+            Variant::Paired => "paired",
             Variant::Near => "near",
             Variant::General => "general",
         }
     }
 
     const fn is_aligned(self) -> bool {
-        matches!(self, Variant::AlignedNear | Variant::Aligned)
+        matches!(self, Variant::AlignedNear | Variant::Aligned | Variant::Paired)
     }
 
     const fn is_near(self) -> bool {
@@ -62,28 +67,12 @@ impl Variant {
 
     /// The instance as this variant; `None` where a variant that relies on less is the same.
     pub fn of(self, instance: &Instance) -> Option<Instance> {
-        let aligned = self.alignments(&KernelAbi::of(instance));
-        let reaches = self.reaches(instance);
-        let is_own = match self {
-            Variant::AlignedNear | Variant::Aligned => !aligned.is_empty(),
-            Variant::Near => !reaches.is_empty(),
-            Variant::General => true,
+        let demands = Demands::of(self, instance, &KernelAbi::of(instance))?;
+        let demand = |kernel: &mut Kernel| {
+            kernel.conditions.extend(demands.conditions);
+            kernel.pairs = demands.pairs;
         };
-        let conditions = aligned.iter().map(|(name, &of)| alignment(name, of)).chain(reaches);
-        let demand = |kernel: &mut Kernel| kernel.conditions.extend(conditions);
-        is_own.then(|| instance.clone().rewrite(self.name(), demand))
-    }
-
-    /// Those of a family whose demands the sizes of a launch meet, those that rely on more first; the last one demands
-    /// nothing. `abi` is the instance's interface.
-    pub fn fitting<'i>(
-        family: Family,
-        instance: &'i Instance,
-        abi: &'i KernelAbi,
-        bound: &'i Bound,
-    ) -> impl Iterator<Item = Variant> + use<'i> {
-        let variants = Variant::of_family(family).iter().copied();
-        variants.filter(move |variant| variant.fits(instance, abi, bound))
+        Some(instance.clone().rewrite(self.name(), demand))
     }
 
     /// The first of these variants that has code of its own, and that.
@@ -91,56 +80,131 @@ impl Variant {
         let mut own = variants.filter_map(|variant| Some((variant, variant.of(instance)?)));
         own.next().unwrap_or_else(|| (Variant::General, instance.clone()))
     }
+}
 
-    fn fits(self, instance: &Instance, abi: &KernelAbi, bound: &Bound) -> bool {
-        let alignments = self.alignments(abi);
-        let mut values = abi.sizes.iter().zip(&bound.sizes);
-        let is_aligned = |(name, value): (&String, &u64)| {
-            alignments.get(name.as_str()).is_none_or(|&of| value.is_multiple_of(of))
+/// What a variant relies on of an instance's launches.
+#[derive(Clone, Debug)]
+struct Demands {
+    conditions: Vec<Condition>,
+    /// The axis along which the grid has pairs of tiles.
+    pairs: Option<usize>,
+}
+
+impl Demands {
+    /// `None` where a variant that relies on less is the same.
+    fn of(variant: Variant, instance: &Instance, abi: &KernelAbi) -> Option<Demands> {
+        let aligned = alignments(variant, abi);
+        let reaches = reaches(variant, instance);
+        let pairs = if variant == Variant::Paired { pairs_of(instance, &aligned) } else { None };
+        let is_own = match variant {
+            Variant::AlignedNear | Variant::Aligned => !aligned.is_empty(),
+            Variant::Paired => pairs.is_some(),
+            Variant::Near => !reaches.is_empty(),
+            Variant::General => true,
         };
+        let conditions = aligned.into_iter().chain(reaches).collect();
+        is_own.then_some(Demands { conditions, pairs })
+    }
+
+    fn are_met(&self, abi: &KernelAbi, bound: &Bound) -> bool {
         let size = |name: &str| {
             let slot = abi.sizes.iter().position(|size| size == name)?;
             i64::try_from(bound.sizes[slot]).ok()
         };
         // A number that overflows is no small one.
-        values.all(is_aligned) && self.reaches(instance).iter().all(|near| near.holds(&size).unwrap_or(false))
+        let holds = |condition: &Condition| condition.holds(&size).unwrap_or(false);
+        self.conditions.iter().all(holds) && self.pairs.is_none_or(|axis| has_pairs(bound, axis))
+    }
+}
+
+/// The variants that an instance has, with what they rely on: those that rely on more first, and at last one that relies
+/// on nothing. A launch asks them for its sizes, without a look at the kernel.
+///
+/// ```
+/// use tile_ir::{TargetDesc, Variant, Variants, specialize, text, verify};
+///
+/// let kernel = "kernel @k(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+///   %vy = partition %y [64] : mut partition<n x f32, [64]>
+/// }";
+/// let instance = specialize(&verify(text::parse(kernel)?).unwrap(), &[])?;
+/// let abi = tile_ir::abi::KernelAbi::of(&instance);
+/// let variants = Variants::of(&instance, &abi, TargetDesc::named("sm_80")?);
+/// let bound = abi.bind(&[&[100], &[100]])?;
+/// assert_eq!(variants.fitting(&abi, &bound).collect::<Vec<_>>(), [Variant::Aligned, Variant::General]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Variants(Vec<(Variant, Demands)>);
+
+impl Variants {
+    /// Those of an instance with this interface that a target may have code for.
+    pub fn of(instance: &Instance, abi: &KernelAbi, target: &TargetDesc) -> Variants {
+        let variants = Variant::of_target(target).iter();
+        let own = variants.filter_map(|&variant| Some((variant, Demands::of(variant, instance, abi)?)));
+        Variants(own.collect())
     }
 
-    /// The sizes that it makes demands of, and what each must be a multiple of.
-    fn alignments(self, abi: &KernelAbi) -> BTreeMap<String, u64> {
-        let mut demands = BTreeMap::new();
-        if self.is_aligned() {
-            for argument in &abi.arguments {
-                let Argument::Tensor { dtype, extents, .. } = argument else { continue };
-                if let Some((size, multiple)) = aligned_rows(*dtype, extents) {
-                    let most = demands.entry(size.to_owned()).or_insert(multiple);
-                    *most = multiple.max(*most);
-                }
-            }
-        }
-        demands
+    /// Those whose demands a launch meets.
+    pub fn fitting<'v>(&'v self, abi: &'v KernelAbi, bound: &'v Bound) -> impl Iterator<Item = Variant> + 'v {
+        self.0.iter().filter(|(_, demands)| demands.are_met(abi, bound)).map(|(variant, _)| *variant)
     }
+}
 
-    /// What the tiles that are read and written with a mask must reach over at most, where sizes decide that.
-    fn reaches(self, kernel: &Kernel) -> Vec<Condition> {
-        let mut demands: Vec<Condition> = Vec::new();
-        if !self.is_near() {
-            return demands;
-        }
-        for op in kernel.walk() {
-            let data = kernel.op(op);
-            if !matches!(data.op, Op::LoadMasked | Op::StoreMasked) {
-                continue;
+/// Multiprocessors of the largest GPUs whose blocks run as clusters (NVIDIA H100 Tensor Core GPU Architecture: SXM5).
+/// Where all tiles run at a time, what pairs save is read while nothing else is; DeepGEMM pairs larger grids alone, too.
+const WAVE: usize = 132;
+
+/// Whether all tiles of a launch can be taken in pairs along an axis, and there are more than run at a time.
+fn has_pairs(bound: &Bound, axis: usize) -> bool {
+    let space = bound.shared.as_ref().map_or(&bound.grid, |shared| &shared.space);
+    let tiles: usize = space.iter().product();
+    let all_are_shared =
+        bound.shared.as_ref().is_none_or(|shared| shared.tiles == tiles && bound.blocks().is_multiple_of(2));
+    space.get(axis).is_some_and(|extent| extent.is_multiple_of(2)) && tiles > WAVE && all_are_shared
+}
+
+/// The axis along which pairs of blocks share factors, where rows are aligned.
+fn pairs_of(instance: &Instance, aligned: &[Condition]) -> Option<usize> {
+    let assumed = |kernel: &mut Kernel| kernel.conditions.extend(aligned.iter().cloned());
+    let aligned = instance.clone().rewrite("aligned", assumed);
+    let clustered = TARGETS.iter().filter(|target| !target.warpgroup_matrix.is_empty());
+    clustered.into_iter().find_map(|target| pair_axis(&aligned, target))
+}
+
+/// What sizes must be multiples of, so that rows of tensors are aligned.
+fn alignments(variant: Variant, abi: &KernelAbi) -> Vec<Condition> {
+    let mut demands: BTreeMap<&str, u64> = BTreeMap::new();
+    if variant.is_aligned() {
+        for argument in &abi.arguments {
+            let Argument::Tensor { dtype, extents, .. } = argument else { continue };
+            if let Some((size, multiple)) = aligned_rows(*dtype, extents) {
+                let most = demands.entry(size).or_insert(multiple);
+                *most = multiple.max(*most);
             }
-            let ty = kernel.ty(data.operands[0]).as_partition().expect("verified: a view");
-            let bytes = ty.tensor.elem.known().expect("an instance has no dtype parameters").bytes();
-            let Some(reach) = reach(ty, bytes).filter(|reach| reach.as_const().is_none()) else { continue };
-            if demands.iter().all(|known| known.left != reach) {
-                demands.push(nearness(reach));
-            }
         }
-        demands
     }
+    demands.into_iter().map(|(name, of)| alignment(name, of)).collect()
+}
+
+/// What the tiles that are read and written with a mask must reach over at most, where sizes decide that.
+fn reaches(variant: Variant, kernel: &Kernel) -> Vec<Condition> {
+    let mut demands: Vec<Condition> = Vec::new();
+    if !variant.is_near() {
+        return demands;
+    }
+    for op in kernel.walk() {
+        let data = kernel.op(op);
+        if !matches!(data.op, Op::LoadMasked | Op::StoreMasked) {
+            continue;
+        }
+        let ty = kernel.ty(data.operands[0]).as_partition().expect("verified: a view");
+        let bytes = ty.tensor.elem.known().expect("an instance has no dtype parameters").bytes();
+        let Some(reach) = reach(ty, bytes).filter(|reach| reach.as_const().is_none()) else { continue };
+        if demands.iter().all(|known| known.left != reach) {
+            demands.push(nearness(reach));
+        }
+    }
+    demands
 }
 
 fn alignment(name: &str, multiple: u64) -> Condition {
@@ -181,7 +245,12 @@ fn aligned_rows(dtype: DType, extents: &[Dim]) -> Option<(&str, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::abi::Sharing;
     use crate::{specialize, text, verify};
+
+    fn target(name: &str) -> &'static TargetDesc {
+        TargetDesc::named(name).unwrap()
+    }
 
     fn instance(parameters: &str) -> Instance {
         let source = format!(
@@ -199,7 +268,7 @@ mod tests {
         let abi = KernelAbi::of(&instance);
         let fits = |m, n, k| {
             let bound = abi.bind(&[&[m, n], &[k], &[m, n]]).unwrap();
-            Variant::fitting(Family::Nvptx, &instance, &abi, &bound).next().unwrap()
+            Variants::of(&instance, &abi, target("sm_80")).fitting(&abi, &bound).next().unwrap()
         };
         assert_eq!(fits(3, 48, 16), Variant::Aligned);
         assert_eq!(fits(3, 48, 0), Variant::Aligned);
@@ -248,7 +317,7 @@ mod tests {
         let abi = KernelAbi::of(&instance);
         let taken = |m: usize, n: usize| {
             let bound = abi.bind(&[&[m, n], &[n], &[m, n]]).unwrap();
-            Variant::fitting(Family::Amdgpu, &instance, &abi, &bound).next().unwrap()
+            Variants::of(&instance, &abi, target("gfx942")).fitting(&abi, &bound).next().unwrap()
         };
         // Four rows and eight elements: 16·n + 32 bytes.
         assert_eq!(taken(1 << 10, (1 << 27) - 4), Variant::AlignedNear);
@@ -269,5 +338,85 @@ mod tests {
         assert!(Variant::AlignedNear.of(&instance).is_none());
         assert!(Variant::Near.of(&instance).is_none());
         assert!(Variant::General.of(&instance).is_some());
+    }
+
+    const MATMUL: &str =
+        "kernel @k(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) {
+  %va = partition %a [128, 64] : partition<m x k x bf16, [128, 64]>
+  %vb = partition %b [64, 256] : partition<k x n x bf16, [64, 256]>
+  %vc = partition %c [128, 256] : mut partition<m x n x f32, [128, 256]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : bf16
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<128 x 256 x f32>
+  %0 = constant 0 : index
+  %end = extent ceil_div(k, 64) : index
+  %sum = for %p = %0 to %end carry (%acc = %zero) : tile<128 x 256 x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<128 x 64 x bf16>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 256 x bf16>
+    %next = mma %ta, %tb, %acc : tile<128 x 256 x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+    fn matmul(source: &str) -> Instance {
+        specialize(&verify(text::parse(source).unwrap_or_else(|error| panic!("{error}"))).unwrap(), &[])
+            .unwrap()
+    }
+
+    /// Pairs are of tiles along the first axis: an even number, and more tiles than a wave.
+    #[test]
+    fn many_tiles_in_pairs_have_a_variant() {
+        let instance = matmul(MATMUL);
+        let abi = KernelAbi::of(&instance);
+        let variants = Variants::of(&instance, &abi, target("sm_90a"));
+        let taken = |m, n, k| {
+            let bound = abi.bind(&[&[m, k], &[k, n], &[m, n]]).unwrap();
+            variants.fitting(&abi, &bound).next().unwrap()
+        };
+        assert_eq!(taken(2048, 4096, 512), Variant::Paired);
+        assert_eq!(taken(2048 - 5, 4096, 512), Variant::Paired);
+        assert_eq!(taken(2048 - 128, 4096, 512), Variant::Aligned, "15 tiles");
+        assert_eq!(taken(1024, 4096, 512), Variant::Aligned, "128 tiles are no wave");
+        assert_eq!(taken(2048, 4096, 516), Variant::General);
+        let bound = abi.bind(&[&[2048, 512], &[512, 4096], &[2048, 4096]]).unwrap();
+        let of_other = Variants::of(&instance, &abi, target("sm_100a"));
+        assert_eq!(of_other.fitting(&abi, &bound).next(), Some(Variant::Aligned));
+        let paired = text::print(&Variant::Paired.of(&instance).unwrap());
+        assert!(paired.contains("\"n % 8 == 0\": rem(n, 8) eq 0 pairs 0 {"), "{paired}");
+        assert_eq!(text::print(&text::parse(&paired).unwrap()), paired);
+    }
+
+    /// All tiles of a persistent kernel, by an even number of blocks.
+    #[test]
+    fn blocks_that_share_tiles_take_pairs_of_all() {
+        let persistent = MATMUL
+            .replace("  %i, %j = block_index", "  tiles %vc grouped(8) {\n  %i, %j = block_index")
+            .replace("store_masked %vc, %sum\n", "store_masked %vc, %sum\n  yield\n  }\n");
+        let instance = matmul(&persistent);
+        let abi = KernelAbi::of(&instance);
+        let variants = Variants::of(&instance, &abi, target("sm_90a"));
+        let bound = abi.bind(&[&[2048, 512], &[512, 4096], &[2048, 4096]]).unwrap();
+        let taken = |blocks, first_tiles| {
+            let sharing = Sharing { blocks, first_tiles };
+            let bound = abi.share(bound.clone(), sharing, 132).unwrap();
+            variants.fitting(&abi, &bound).next().unwrap()
+        };
+        assert_eq!(taken(None, None), Variant::Paired);
+        assert_eq!(taken(Some(66), None), Variant::Paired);
+        assert_eq!(taken(Some(67), None), Variant::Aligned);
+        assert_eq!(taken(None, Some(256)), Variant::Paired);
+        assert_eq!(taken(None, Some(254)), Variant::Aligned);
+        // What a block carries from one of its tiles to the next shows which these are.
+        let carries = persistent
+            .replace(
+                "  tiles %vc grouped(8) {",
+                "  %last = tiles %vc grouped(8) carry (%count = %start) : f32 {",
+            )
+            .replace("  %vc = partition", "  %start = constant 0.0 : f32\n  %vc = partition")
+            .replace("  yield\n", "  yield %count\n");
+        assert!(Variant::Paired.of(&matmul(&carries)).is_none());
     }
 }

@@ -14,6 +14,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tensor_maps::Encoded;
+use tile_ir::Variant;
+use tile_ir::abi::Launch;
 use tile_ir::tensor_map::BoundMap;
 
 /// A GPU and its stream.
@@ -24,6 +26,8 @@ pub(crate) struct Context {
     multiprocessors: usize,
     /// Bytes of memory per second, where the driver says what they follow from.
     memory_rate: Option<f64>,
+    /// Whether blocks can run together.
+    clusters: bool,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     /// Loaded functions by the address of their PTX text and their symbol. Modules live as long as the context.
@@ -61,7 +65,7 @@ impl Stream {
 struct Function {
     /// The driver's handle, as a number.
     handle: usize,
-    /// How many of its blocks run at once on the whole GPU.
+    /// How many of its blocks run at once on the whole GPU: whole clusters.
     blocks_at_once: u32,
 }
 
@@ -119,12 +123,15 @@ impl Context {
         let multiprocessors = context.attribute(count).map_err(driver)?;
         let multiprocessors = usize::try_from(multiprocessors).unwrap_or(1);
         let memory_rate = memory_rate(&context);
+        // Drivers that don't know of clusters say that there is no such attribute.
+        let clusters = context.attribute(sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
         Ok(Arc::new(Context {
             ordinal,
             name,
             capability,
             multiprocessors,
             memory_rate,
+            clusters: clusters.is_ok_and(|clusters| clusters != 0),
             context,
             stream,
             functions: Mutex::default(),
@@ -148,6 +155,11 @@ impl Context {
     /// Bytes of memory per second, where they are known.
     pub(crate) fn memory_rate(&self) -> Option<f64> {
         self.memory_rate
+    }
+
+    /// Whether code of a variant runs here that runs elsewhere on such GPUs.
+    pub(crate) fn takes(&self, variant: Variant) -> bool {
+        self.clusters || variant != Variant::Paired
     }
 
     /// Whether code for a target such as `sm_80` or `sm_90a` runs here.
@@ -224,6 +236,7 @@ impl Context {
         // Every thread that launches needs the context, also where the function is known already.
         self.context.bind_to_thread().map_err(|error| self.error(action(), &error))?;
         let function = self.function(code)?;
+        // Of a kernel of clusters both are whole ones: its variant is taken where the grid's places are.
         let blocks = if launch.shares_grid { blocks.min(function.blocks_at_once) } else { blocks };
         let maps = self.encoded(parameters.maps)?;
         let slots = parameters.slots.iter().map(address_of);
@@ -312,12 +325,15 @@ impl Context {
             }
             .map_err(failed)?;
         }
-        let (threads, bytes) = (launch.threads as i32, launch.shared_bytes as usize);
-        // SAFETY: the function was found above.
-        let occupancy =
-            unsafe { result::occupancy::max_active_block_per_multiprocessor(function, threads, bytes) };
-        let occupancy = usize::try_from(occupancy.map_err(failed)?).unwrap_or(1).max(1);
-        let blocks_at_once = u32::try_from(occupancy * self.multiprocessors).unwrap_or(u32::MAX);
+        let blocks_at_once = match launch.cluster {
+            // SAFETY: the function was found above.
+            1 => unsafe { self.blocks_at_once(function, launch) }.map_err(failed)?,
+            // SAFETY: likewise, and its code says how many blocks are a cluster.
+            _ => unsafe { clusters_at_once(function, launch) }.map_err(failed)? * launch.cluster,
+        };
+        if blocks_at_once == 0 {
+            return Err(Error::Launch { kernel: symbol.clone(), problem: no_room(launch) });
+        }
         let function = Function { handle: function as usize, blocks_at_once };
         functions.insert(key, function);
         Ok(function)
@@ -333,6 +349,55 @@ fn memory_rate(context: &CudaContext) -> Option<f64> {
     (rate > 0.0).then_some(rate)
 }
 
+impl Context {
+    /// How many blocks of a function run at once on the whole GPU, one at least.
+    ///
+    /// # Safety
+    /// The function is there.
+    unsafe fn blocks_at_once(&self, function: sys::CUfunction, launch: &Launch) -> Result<u32, DriverError> {
+        let (threads, bytes) = (launch.threads as i32, launch.shared_bytes as usize);
+        // SAFETY: the caller vouches for the function.
+        let occupancy =
+            unsafe { result::occupancy::max_active_block_per_multiprocessor(function, threads, bytes) }?;
+        let occupancy = usize::try_from(occupancy).unwrap_or(1).max(1);
+        Ok(u32::try_from(occupancy * self.multiprocessors).unwrap_or(u32::MAX))
+    }
+}
+
+/// How many clusters of a function run at once on the whole GPU. The function itself says how many blocks are one
+/// (CUDA Driver API, `cuOccupancyMaxActiveClusters`).
+///
+/// # Safety
+/// The function is there, and was made for clusters.
+unsafe fn clusters_at_once(function: sys::CUfunction, launch: &Launch) -> Result<u32, DriverError> {
+    let config = sys::CUlaunchConfig {
+        gridDimX: launch.cluster,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: launch.threads,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: launch.shared_bytes,
+        hStream: std::ptr::null_mut(),
+        attrs: std::ptr::null_mut(),
+        numAttrs: 0,
+    };
+    let mut clusters = 0;
+    // SAFETY: the caller vouches for the function; the driver writes the number alone. It knows of clusters: it loaded the
+    // function.
+    unsafe { sys::cuOccupancyMaxActiveClusters(&raw mut clusters, function, &raw const config) }.result()?;
+    Ok(u32::try_from(clusters).unwrap_or(0))
+}
+
+/// Why no cluster runs.
+fn no_room(launch: &Launch) -> String {
+    let Launch { cluster, threads, shared_bytes, .. } = launch;
+    format!(
+        "no {cluster} blocks of {threads} threads and {shared_bytes} bytes of shared memory run together on this GPU; \
+         is it a part of one? Use the whole"
+    )
+}
+
 /// Where a launch finds a parameter, which it only reads.
 fn address_of<T>(parameter: &T) -> *mut c_void {
     std::ptr::from_ref(parameter).cast_mut().cast()
@@ -341,6 +406,17 @@ fn address_of<T>(parameter: &T) -> *mut c_void {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn why_no_cluster_runs_is_said() {
+        let launch =
+            Launch { threads: 384, shared_bytes: 230_400, scratch_bytes: 0, shares_grid: true, cluster: 2 };
+        assert_eq!(
+            no_room(&launch),
+            "no 2 blocks of 384 threads and 230400 bytes of shared memory run together on this GPU; is it a part of \
+             one? Use the whole"
+        );
+    }
 
     fn best(targets: &[&'static str], capability: (i32, i32)) -> Option<&'static str> {
         let runs = |target: &&&str| Architecture::named(target).is_some_and(|a| a.runs_on(capability));

@@ -44,7 +44,14 @@ pub enum EmbeddedCode {
     Hsaco(&'static [u8]),
 }
 
-/// What a launch needs to know: threads per block, shared and scratch bytes, and whether blocks share the grid.
-pub const fn launch(threads: u32, shared_bytes: u32, scratch_bytes: u64, shares_grid: bool) -> Launch {
-    Launch { threads, shared_bytes, scratch_bytes, shares_grid }
+/// What a launch needs to know: threads per block, shared and scratch bytes, whether blocks share the grid, and
+/// how many run together.
+pub const fn launch(
+    threads: u32,
+    shared_bytes: u32,
+    scratch_bytes: u64,
+    shares_grid: bool,
+    cluster: u32,
+) -> Launch {
+    Launch { threads, shared_bytes, scratch_bytes, shares_grid, cluster }
 }

@@ -15,13 +15,15 @@ use tile_ir::specialize::{Binding, Bindings, specialize};
 use tile_ir::target::{Family, TARGETS};
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::text::{ParseError, parse_tensor_map};
-use tile_ir::{Instance, TargetDesc, Variant};
+use tile_ir::{Instance, TargetDesc, Variant, Variants};
 
 /// An instance of a kernel that was launched before, with the code found for it.
 pub(crate) struct Prepared {
     instance: Instance,
     abi: KernelAbi,
     sites: Sites,
+    /// The variants for the GPUs of NVIDIA's that have most of them.
+    variants: Variants,
     cpu: Mutex<Option<CpuCode>>,
     ptx: Mutex<HashMap<(String, Variant), PtxCode>>,
     counts: OnceLock<Counts>,
@@ -61,10 +63,15 @@ pub(crate) fn instance(kernel: &'static KernelDef, bindings: &Bindings) -> Resul
     }
     let instance = specialize(kernel.kernel()?, bindings)?;
     let (abi, sites) = (KernelAbi::of(&instance), Sites::of(&instance));
+    let gpus = TARGETS.iter().filter(|target| target.family == Family::Nvptx);
+    let target =
+        gpus.max_by_key(|target| Variant::of_target(target).len()).expect("NVIDIA's GPUs are targets");
+    let variants = Variants::of(&instance, &abi, target);
     let prepared = Arc::new(Prepared {
         instance,
         abi,
         sites,
+        variants,
         cpu: Mutex::default(),
         ptx: Mutex::default(),
         counts: OnceLock::new(),
@@ -91,7 +98,8 @@ impl Prepared {
 
     /// How a block is scheduled for a GPU, for a launch of these sizes.
     pub(crate) fn plan(&self, target: &'static TargetDesc, bound: &Bound) -> Arc<Plan> {
-        let variant = Variant::fitting(target.family, &self.instance, &self.abi, bound).next();
+        let own = Variant::of_target(target);
+        let variant = self.variants.fitting(&self.abi, bound).find(|variant| own.contains(variant));
         let variant = variant.unwrap_or(Variant::General);
         let mut known = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = known.entry((target.name, variant)).or_insert_with(|| {
@@ -175,17 +183,19 @@ impl Prepared {
     /// PTX for a GPU, for a launch of these sizes.
     pub(crate) fn ptx(&self, kernel: &KernelDef, bound: &Bound, context: &cuda::Context) -> Result<PtxCode> {
         let mut known = self.ptx.lock().unwrap_or_else(PoisonError::into_inner);
-        let variant = Variant::fitting(Family::Nvptx, &self.instance, &self.abi, bound).next();
-        let variant = variant.unwrap_or(Variant::General);
-        let key = (format!("cuda:{}", context.ordinal()), variant);
+        let fitting = self.variants.fitting(&self.abi, bound);
+        let mut fitting = fitting.filter(|&variant| context.takes(variant));
+        let first = fitting.next().unwrap_or(Variant::General);
+        let key = (format!("cuda:{}", context.ordinal()), first);
         if let Some(code) = known.get(&key) {
             return Ok(code.clone());
         }
-        // Where a variant is no different, there is none.
-        let embedded = self.embedded_ptx(kernel, variant, context);
-        let code = match embedded.or_else(|| self.embedded_ptx(kernel, Variant::General, context)) {
+        let fitting: Vec<Variant> = std::iter::once(first).chain(fitting).collect();
+        // Not every target has every variant.
+        let embedded = fitting.iter().find_map(|&variant| self.embedded_ptx(kernel, variant, context));
+        let code = match embedded {
             Some(code) => code?,
-            None => self.compile_ptx(kernel, variant, context)?,
+            None => self.compile_ptx(kernel, &fitting, context)?,
         };
         known.insert(key, code.clone());
         Ok(code)
@@ -209,13 +219,19 @@ impl Prepared {
     }
 
     #[cfg(feature = "jit")]
-    fn compile_ptx(&self, kernel: &KernelDef, variant: Variant, context: &cuda::Context) -> Result<PtxCode> {
+    fn compile_ptx(
+        &self,
+        kernel: &KernelDef,
+        fitting: &[Variant],
+        context: &cuda::Context,
+    ) -> Result<PtxCode> {
         let targets =
             TARGETS.iter().filter(|target| target.family == Family::Nvptx && context.runs(target.name));
         let target = targets
             .max_by_key(|target| cuda::Architecture::named(target.name))
             .ok_or_else(|| self.missing(kernel, context.name()))?;
-        let instance = variant.of(&self.instance).unwrap_or_else(|| self.instance.clone());
+        let variants = fitting.iter().copied().filter(|variant| Variant::of_target(target).contains(variant));
+        let (_, instance) = Variant::first_of(variants, &self.instance);
         let compiled = tile_codegen::compile(&instance, target, &tile_codegen::Options::default());
         let artifact = compiled.map_err(|error| compile_error(kernel, &error))?;
         match artifact.code {
@@ -232,7 +248,7 @@ impl Prepared {
     }
 
     #[cfg(not(feature = "jit"))]
-    fn compile_ptx(&self, kernel: &KernelDef, _: Variant, context: &cuda::Context) -> Result<PtxCode> {
+    fn compile_ptx(&self, kernel: &KernelDef, _: &[Variant], context: &cuda::Context) -> Result<PtxCode> {
         Err(self.missing(kernel, context.name()))
     }
 

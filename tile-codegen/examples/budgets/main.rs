@@ -1,6 +1,6 @@
 //! Writes the GPU code of kernels to a folder: `budgets FOLDER FILE.rs…` compiles every instance that the
 //! `#[tile_kernel]` functions of the files name, for every GPU target, as `compile` does for everyone. Of `FILE.rs@sm_90a`
-//! it compiles for that target alone, as the code that launches on aligned rows take. Code for AMD's GPUs is that of
+//! it compiles for that target alone, as the code that launches on aligned rows take, and that whose blocks are pairs. Code for AMD's GPUs is that of
 //! launches whose masked tiles reach over less than 2 GiB. `cargo xtask budgets` reads what
 //! machine code came of it.
 //!
@@ -56,6 +56,12 @@ fn work(files: impl Iterator<Item = String>) -> Result<Vec<Work>, Box<dyn Error>
         for instance in instances::instances_of(&source, file)? {
             let aligned = Variant::Aligned.of(&instance).unwrap_or_else(|| instance.clone());
             work.push(Work { label: label(&instance) + " aligned", instance: aligned, target });
+            let paired = Variant::Paired.of(&instance);
+            work.extend(paired.map(|paired| Work {
+                label: label(&instance) + " paired",
+                instance: paired,
+                target,
+            }));
         }
     }
     Ok(work)

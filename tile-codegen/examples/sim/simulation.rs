@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tile_codegen::simt::{self, Counters, Mode, Timing};
 use tile_ir::abi::{Argument, Bound, KernelAbi};
 use tile_ir::log::{Event, Site, sites};
-use tile_ir::{Array, Instance, Variant, interp};
+use tile_ir::{Array, Instance, Variant, Variants, interp};
 
 /// What a run has shown. Costs are added up per op.
 pub(crate) struct Report {
@@ -50,8 +50,8 @@ pub(crate) fn run(instance: &Instance, options: &Options) -> Result<Report, Stri
     let events = interp::run_logged(instance, &mut expected).map_err(|error| error.to_string())?;
     let evaluator = start.elapsed();
     let bound = bind(&abi, &found)?;
-    let fitting = Variant::fitting(options.target.family, instance, &abi, &bound);
-    let (variant, code) = Variant::first_of(fitting, instance);
+    let variants = Variants::of(instance, &abi, options.target);
+    let (variant, code) = Variant::first_of(variants.fitting(&abi, &bound), instance);
     let start = Instant::now();
     let kernel = simt::compile(&code, options.target, None).map_err(|error| error.to_string())?;
     let compilation = start.elapsed();

@@ -47,7 +47,7 @@ pub(super) fn expression(
             entries,
             "        ::tile::embedded::Embedded {{\n            target: {:?},\n            bindings: &[{bindings}],\n            \
              variant: ::tile::embedded::Variant::{:?},\n            code: ::tile::embedded::EmbeddedCode::{code},\n            symbol: {:?},\n            launch: \
-             ::tile::embedded::launch({}, {}, {}, {}),\n            tensor_maps: &[{}],\n        }},",
+             ::tile::embedded::launch({}, {}, {}, {}, {}),\n            tensor_maps: &[{}],\n        }},",
             artifact.target,
             compiled.variant,
             artifact.symbol,
@@ -55,6 +55,7 @@ pub(super) fn expression(
             launch.shared_bytes,
             launch.scratch_bytes,
             launch.shares_grid,
+            launch.cluster,
             artifact.tensor_maps.iter().map(|map| format!("{:?}, ", map.to_string())).collect::<String>()
         );
     }
@@ -86,7 +87,13 @@ mod tests {
             target: "sm_90a".to_owned(),
             symbol: "k".to_owned(),
             code: Code::Ptx(String::new()),
-            launch: Launch { threads: 128, shared_bytes: 64, scratch_bytes: 0, shares_grid: true },
+            launch: Launch {
+                threads: 128,
+                shared_bytes: 64,
+                scratch_bytes: 0,
+                shares_grid: true,
+                cluster: 2,
+            },
             tensor_maps,
         };
         let compiled =
@@ -103,7 +110,7 @@ mod tests {
         let maps_of = || maps.iter().map(|map| text::parse_tensor_map(map).unwrap()).collect();
         let expression = embedded(maps_of(), None);
         let expected = format!(
-            "launch: ::tile::embedded::launch(128, 64, 0, true),\n            tensor_maps: &[{:?}, {:?}, ],",
+            "launch: ::tile::embedded::launch(128, 64, 0, true, 2),\n            tensor_maps: &[{:?}, {:?}, ],",
             maps[0], maps[1]
         );
         assert!(expression.contains(&expected), "{expression}");

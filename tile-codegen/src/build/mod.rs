@@ -201,7 +201,7 @@ impl Output<'_> {
         write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
         write(&folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())?;
         for target in targets.iter().filter(|target| target.family != Family::Cpu) {
-            let variants = Variant::of_family(target.family).iter().copied();
+            let variants = Variant::of_target(target).iter().copied();
             let (_, first) = Variant::first_of(variants, instance);
             let scheduled = crate::gpu::scheduled(&passes::optimize(first), target);
             let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
@@ -223,7 +223,7 @@ impl Output<'_> {
     ) -> Result<Vec<Compiled>, String> {
         let ways: Vec<(Variant, Option<CpuLevel>)> = match target.family {
             Family::Cpu => CpuLevel::EMBEDDED.iter().map(|&level| (Variant::General, Some(level))).collect(),
-            family => Variant::of_family(family).iter().map(|&variant| (variant, None)).collect(),
+            _ => Variant::of_target(target).iter().map(|&variant| (variant, None)).collect(),
         };
         let instances =
             ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));

@@ -76,7 +76,13 @@ pub(crate) fn emit<'c>(
     machine.optimize(&instance.name, &ir.module)?;
     Ok((
         ir.module,
-        Launch { threads: 1, shared_bytes: 0, scratch_bytes: scratch.bytes(), shares_grid: false },
+        Launch {
+            threads: 1,
+            shared_bytes: 0,
+            scratch_bytes: scratch.bytes(),
+            shares_grid: false,
+            cluster: 1,
+        },
     ))
 }
 

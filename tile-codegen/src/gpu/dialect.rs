@@ -21,6 +21,8 @@ use tile_ir::tensor_map::{TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES};
 pub(super) struct Resources {
     /// Threads per block.
     pub(super) threads: u32,
+    /// Blocks that run together; 1 where each is alone.
+    pub(super) cluster: u32,
     /// Shared memory per block, in bytes.
     pub(super) shared_bytes: u32,
     /// What it begins at a multiple of, in bytes.
@@ -109,6 +111,8 @@ pub(super) struct Device {
     store_matrices: Option<[&'static str; 2]>,
     /// Whether products are told in which order groups of their instructions should come.
     pub(super) takes_groups: bool,
+    /// The function attribute that says how many blocks run together, where some do.
+    cluster: Option<&'static str>,
     /// Function attributes; `{}` stands for the number of threads.
     attributes: &'static [(&'static str, &'static str)],
 }
@@ -150,6 +154,7 @@ pub(super) const NVPTX: Device = Device {
         "llvm.nvvm.stmatrix.sync.aligned.m8n8.x{}.trans.b16",
     ]),
     takes_groups: false,
+    cluster: Some("nvvm.cluster_dim"),
     attributes: &[("nvvm.reqntid", "{},1,1")],
 };
 
@@ -188,6 +193,7 @@ pub(super) const CDNA: Device = Device {
     buffers: Some(CDNA_BUFFERS),
     store_matrices: None,
     takes_groups: true,
+    cluster: None,
     attributes: &[
         ("amdgpu-flat-work-group-size", "{},{}"),
         ("uniform-work-group-size", "true"),
@@ -207,7 +213,7 @@ impl Device {
         symbol: &str,
         abi: &KernelAbi,
         maps: usize,
-        threads: u32,
+        Resources { threads, cluster, .. }: Resources,
     ) -> FunctionValue<'c> {
         let tensor: BasicMetadataTypeEnum<'c> = ir.context.ptr_type(AddressSpace::from(GLOBAL)).into();
         let mut types: Vec<BasicMetadataTypeEnum<'c>> = abi
@@ -231,8 +237,10 @@ impl Device {
             }
         }
         (0..maps).for_each(|i| map_attributes(ir, function, (abi.log_slot() + i) as u32));
-        for (key, value) in self.attributes {
-            let value = value.replace("{}", &threads.to_string());
+        let own =
+            self.attributes.iter().map(|(key, value)| (*key, value.replace("{}", &threads.to_string())));
+        let together = self.cluster.filter(|_| cluster > 1).map(|key| (key, format!("{cluster},1,1")));
+        for (key, value) in own.chain(together) {
             function.add_attribute(AttributeLoc::Function, ir.context.create_string_attribute(key, &value));
         }
         enum_attribute(ir, function, AttributeLoc::Function, "nounwind", 0);
@@ -300,7 +308,7 @@ impl Device {
         maps: usize,
         resources: Resources,
     ) -> Entry<'c> {
-        let function = self.declare(ir, symbol, abi, maps, resources.threads);
+        let function = self.declare(ir, symbol, abi, maps, resources);
         ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
         let param = |i: usize| function.get_nth_param(i as u32).expect("a parameter per slot");
         let arguments = abi.arguments.iter().enumerate().map(|(i, argument)| match argument {

@@ -64,9 +64,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
         });
         let begin = |emitter: &mut Self, number: IntValue<'c>| {
-            emitter.tile_index = ir.tile_index(order, &space, short(number));
+            emitter.tile_index = emitter.own_tile(order, &space, short(number));
         };
-        let bounds = (self.block[0], tiles, blocks);
+        let bounds = self.own_tiles(tiles, (self.block[0], blocks));
         self.counted_loop((op, data), bounds, (&data.operands[1..], params), begin);
     }
 

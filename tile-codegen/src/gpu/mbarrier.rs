@@ -21,6 +21,16 @@ pub(super) fn arrive<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>) {
     ir.intrinsic("llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", &[], &[barrier.into(), one.into()]);
 }
 
+/// Arrives once at the barrier at the same place in a block of the cluster, by its rank, an i32. It says that products
+/// have read what they read, which they have once they were waited for; no other memory is ordered across blocks, for
+/// which a thread would wait for all its stores to global memory, too.
+pub(super) fn arrive_in<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>, rank: IntValue<'c>) {
+    let there = ir.intrinsic("llvm.nvvm.mapa.shared.cluster", &[], &[barrier.into(), rank.into()]);
+    let there = there.expect("an address is mapped to one");
+    let one = ir.context.i32_type().const_int(1, false);
+    ir.intrinsic("llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster", &[], &[there, one.into()]);
+}
+
 /// Arrives once, and says that so many bytes will come.
 pub(super) fn arrive_expecting<'c>(ir: &Ir<'c>, barrier: PointerValue<'c>, bytes: u64) {
     let bytes = ir.context.i32_type().const_int(bytes, false);

@@ -30,6 +30,7 @@ mod memory;
 mod messages;
 mod mma;
 mod movement;
+mod pairs;
 mod places;
 mod prefetch;
 mod reduce;
@@ -50,6 +51,7 @@ use crate::options::Options;
 use dialect::{Device, Resources};
 use inkwell::context::Context;
 use inkwell::targets::FileType;
+use pairs::Pair;
 use places::SourcePlaces;
 use region::Emitter;
 use roles::Role;
@@ -134,8 +136,13 @@ impl<'c> Module<'c> {
         emit(&ir, &scheduled, (&backend.device, target), symbol, places);
         let (threads, shared_bytes) = (scheduled.block_threads() as u32, scheduled.shared_bytes());
         let dynamic = if backend.device.has_dynamic_shared_memory() { shared_bytes as u32 } else { 0 };
-        let launch =
-            Launch { threads, shared_bytes: dynamic, scratch_bytes: 0, shares_grid: scheduled.shares_grid() };
+        let launch = Launch {
+            threads,
+            shared_bytes: dynamic,
+            scratch_bytes: 0,
+            shares_grid: scheduled.shares_grid(),
+            cluster: scheduled.cluster(),
+        };
         let tensor_maps = scheduled.tensor_maps().to_vec();
         Ok(Module { ir, launch, shared_bytes, tensor_maps, machine, backend })
     }
@@ -199,6 +206,7 @@ fn emit(
 ) {
     let resources = Resources {
         threads: scheduled.block_threads() as u32,
+        cluster: scheduled.cluster(),
         shared_bytes: scheduled.shared_bytes() as u32,
         shared_alignment: if scheduled.pipelines().is_empty() {
             SCRATCH_ALIGNMENT as u32
@@ -208,9 +216,10 @@ fn emit(
     };
     let maps = scheduled.tensor_maps().len();
     let entry = device.entry(ir, symbol, &scheduled.abi(), maps, resources);
+    let pair = scheduled.pipelines().pairs().map(|axis| Pair::along(ir, axis));
     let source = (places == Places::Source).then(|| SourcePlaces::new(ir, &scheduled.file));
     let emitter =
-        |role| Emitter::new(ir, scheduled, (device, target), (entry.clone(), role), source.as_ref());
+        |role| Emitter::new(ir, scheduled, (device, target), (entry.clone(), pair, role), source.as_ref());
     if scheduled.pipelines().is_empty() {
         emitter(Role::All).body();
     } else {

@@ -9,6 +9,7 @@ use super::coordinates::{Mapping, i32_const};
 use super::copies::Copying;
 use super::dialect::{Device, Entry};
 use super::fragment::Fragment;
+use super::pairs::Pair;
 use super::places::SourcePlaces;
 use super::ring::RingState;
 use super::roles::Role;
@@ -42,6 +43,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) shared_tiles: Option<Shared<'c>>,
     /// How many blocks there are, an i64, on targets whose blocks share tiles unasked.
     pub(super) blocks: Option<IntValue<'c>>,
+    /// The block's place in its pair, where blocks are pairs.
+    pub(super) pair: Option<Pair<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
     /// What the threads do that the program is for.
@@ -74,7 +77,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir: &'a Ir<'c>,
         scheduled: &'a Scheduled,
         (dialect, target): (&'a Device, &'a TargetDesc),
-        (entry, role): (Entry<'c>, Role),
+        (entry, pair, role): (Entry<'c>, Option<Pair<'c>>, Role),
         places: Option<&'a SourcePlaces<'c>>,
     ) -> Self {
         let instance: &Instance = scheduled;
@@ -104,6 +107,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             block,
             shared_tiles: entry.tiles,
             blocks: entry.blocks,
+            pair,
             log: entry.log.map(|address| Log { address, block: entry.block }),
             role,
             maps: entry.maps,

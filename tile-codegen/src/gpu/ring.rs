@@ -5,6 +5,7 @@
 //! the consumers are busy with this one.
 
 use super::mbarrier;
+use super::pairs::{BOTH, Pair};
 use super::region::Emitter;
 use super::roles::Role;
 use crate::emit::Value;
@@ -12,7 +13,7 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::OpId;
 use tile_ir::gpu::Pipeline;
-use tile_ir::gpu::pipeline::{RingFactor, TileCopy};
+use tile_ir::gpu::pipeline::{Fill, PAIR, RingFactor, TileCopy};
 use tile_ir::kernel::OpData;
 
 /// Where the next turn of a pipeline finds its tiles.
@@ -128,18 +129,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
         mbarrier::wait(self.ir, barrier, ring.parity);
     }
 
-    /// Says that a stage of a fill was read, in every warp.
-    fn leave(&self, barrier: PointerValue<'c>) {
+    /// Says that a stage of a fill was read, in every warp: to all that copy to it.
+    fn leave(&self, fill: &Fill, barrier: PointerValue<'c>) {
         let ir = self.ir;
         let lane = ir.and(self.thread, self.i32(self.scheduled.threads().lanes - 1));
-        let speaks = ir.icmp(IntPredicate::EQ, lane, self.i32(0));
-        ir.if_then(speaks, || mbarrier::arrive(ir, barrier));
+        if fill.is_shared() {
+            // A lane for each block of the pair.
+            let speaks = ir.icmp(IntPredicate::ULT, lane, self.i32(PAIR));
+            ir.if_then(speaks, || mbarrier::arrive_in(ir, barrier, lane));
+        } else {
+            let speaks = ir.icmp(IntPredicate::EQ, lane, self.i32(0));
+            ir.if_then(speaks, || mbarrier::arrive(ir, barrier));
+        }
     }
 
     /// Leaves this turn's stage of a fill.
     pub(super) fn leave_stage(&self, factor: &RingFactor) {
         let (pipeline, ring) = (self.pipeline(factor.pipeline), self.ring(factor.pipeline));
-        self.leave(self.barrier_of_stage(pipeline.empty(factor.fill), ring.stage));
+        let barrier = self.barrier_of_stage(pipeline.empty(factor.fill), ring.stage);
+        self.leave(&pipeline.fills[factor.fill], barrier);
     }
 
     /// Leaves the stage of a fill of the turn before, if there was one whose product went on.
@@ -147,7 +155,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ring, pipeline) = (self.ring(pipeline), self.pipeline(pipeline));
         let before = self.stage_before(pipeline, ring.stage);
         let barrier = self.barrier_of_stage(pipeline.empty(fill), before);
-        self.ir.if_then(ring.running, || self.leave(barrier));
+        self.ir.if_then(ring.running, || self.leave(&pipeline.fills[fill], barrier));
     }
 
     /// Notes whether the product of the turn before goes on.
@@ -182,9 +190,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn copy_tile(&self, pipeline: &Pipeline, copy: &TileCopy, stage: IntValue<'c>, full: PointerValue<'c>) {
         let (ir, tile) = (self.ir, copy.tile);
         let data = self.instance.op(copy.load);
-        let place = self.tile_in_ring(pipeline, copy, stage);
+        // Of a tile that both blocks of a pair read each copies half of the rows, and the boxes come to both.
+        let halves =
+            copy.halves.map(|rows| (copy.axes[rows], self.pair.expect("scheduled: blocks are pairs")));
+        let skipped = |pair: Pair<'c>, unit: u64| ir.mul(pair.rank, self.i32(tile.rows / PAIR * unit));
+        let mut place = self.tile_in_ring(pipeline, copy, stage);
+        if let Some((_, pair)) = halves {
+            place = ir.add(place, skipped(pair, tile.swizzle.bytes()));
+        }
         let first = ir.element(ir.int_type(8).into(), self.shared, place);
-        let start = self.first_element(data);
+        let mut start = self.first_element(data);
+        if let Some((axis, pair)) = halves {
+            start[axis] = ir.add(start[axis], skipped(pair, 1));
+        }
         let name = format!("llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{}d", copy.axes.len());
         for panel in 0..tile.panels {
             let offset = self.i32(panel * tile.panel_bytes());
@@ -198,9 +216,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 Value::from(ir.add(start[axis], self.i32(skipped)))
             });
             operands.extend(coordinates);
-            // Neither a mask of blocks nor a hint for the cache; no pair of blocks.
-            let (mask, hint, no) = (ir.int_type(16).const_zero(), ir.i64(0), ir.bool(false));
-            operands.extend([mask, hint, no, no, self.i32(0)].map(Value::from));
+            // No hint for the cache, and no group of blocks that are one to tensor cores.
+            let mask = ir.int_type(16).const_int(if halves.is_some() { BOTH } else { 0 }, false);
+            let (has_mask, hint, no) = (ir.bool(halves.is_some()), ir.i64(0), ir.bool(false));
+            operands.extend([mask, hint, has_mask, no, self.i32(0)].map(Value::from));
             ir.intrinsic(&name, &[], &operands);
         }
     }

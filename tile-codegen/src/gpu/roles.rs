@@ -5,10 +5,11 @@
 //! a barrier of their own. A producer needs few registers, and gives the others to the consumers.
 
 use super::mbarrier;
+use super::pairs;
 use super::region::Emitter;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::gpu::pipeline::WARPGROUP;
+use tile_ir::gpu::pipeline::{PAIR, WARPGROUP};
 
 /// What the threads that a program is for do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +59,14 @@ pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
         Vec::new()
     };
     ir.if_else(is_producer, produce, consume);
+    if consumer.pair.is_some() {
+        // As long as one block copies to the other, or says that it left a stage, both are there.
+        pairs::meet(ir);
+    }
 }
 
 impl<'c> Emitter<'_, 'c> {
-    /// One thread prepares the barriers of all rings, before any thread uses them.
+    /// One thread prepares the barriers of all rings, before any thread of the block, or of its pair, uses them.
     fn prepare_barriers(&self) {
         let ir = self.ir;
         let first = ir.icmp(IntPredicate::EQ, self.thread, self.i32(0));
@@ -71,13 +76,18 @@ impl<'c> Emitter<'_, 'c> {
                     for stage in 0..pipeline.stages {
                         let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
                         mbarrier::init(ir, at(pipeline.full(fill)), 1);
-                        mbarrier::init(ir, at(pipeline.empty(fill)), self.scheduled.threads().warps);
+                        let leaving = if pipeline.fills[fill].is_shared() { PAIR } else { 1 };
+                        let warps = leaving * self.scheduled.threads().warps;
+                        mbarrier::init(ir, at(pipeline.empty(fill)), warps);
                     }
                 }
             }
             mbarrier::fence_init(ir);
         });
-        self.dialect.barrier(ir);
+        match self.pair {
+            Some(_) => pairs::meet(ir),
+            None => self.dialect.barrier(ir),
+        }
     }
 
     /// The address of a stage's barrier; `first` is where that of stage 0 is.

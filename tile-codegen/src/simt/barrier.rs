@@ -39,11 +39,11 @@ struct Barrier {
     arrivals: Vec<Arrival>,
 }
 
-/// The barriers of a block, by number.
+/// The barriers of the blocks of a cluster, by the block's place in it and their number.
 #[derive(Default)]
 pub(super) struct Barriers {
     /// Those that somebody is at.
-    closed: BTreeMap<u32, Barrier>,
+    closed: BTreeMap<(u32, u32), Barrier>,
     /// The threads that arrived without waiting at those that opened, and what was handed on there.
     opened: BTreeMap<(u32, u32), Option<Joined>>,
 }
@@ -77,7 +77,8 @@ impl Block<'_> {
         let arrival =
             Arrival { thread: call.thread, instruction: call.number, waits: request.waits, snapshot };
         self.check_arrival(&arrival, request, expected)?;
-        let barrier = self.barriers.closed.entry(request.barrier).or_default();
+        let key = (self.rank_of(call.thread), request.barrier);
+        let barrier = self.barriers.closed.entry(key).or_default();
         barrier.expected = expected;
         barrier.arrivals.push(arrival);
         let complete = barrier.arrivals.len() as u32 >= expected;
@@ -85,18 +86,19 @@ impl Block<'_> {
             self.threads[call.thread as usize].state = State::AtBarrier(request.barrier);
         }
         if complete {
-            self.open(request, reduction)?;
+            self.open(key.0, request, reduction)?;
         }
         Ok(if request.waits { Then::Wait } else { Then::GoOn })
     }
 
     fn check_arrival(&self, arrival: &Arrival, request: Request, expected: u32) -> Result<(), Problem> {
-        let Some(barrier) = self.barriers.closed.get(&request.barrier) else { return Ok(()) };
+        let key = (self.rank_of(arrival.thread), request.barrier);
+        let Some(barrier) = self.barriers.closed.get(&key) else { return Ok(()) };
         let Some(first) = barrier.arrivals.first() else { return Ok(()) };
         let at = |arrival: &Arrival| {
             let place = self.instruction(arrival.instruction).place;
             let place = if place.is_known() { format!(" at {place}") } else { String::new() };
-            format!("thread {}{place}", arrival.thread)
+            format!("thread {}{place}", self.within(arrival.thread))
         };
         if barrier.expected != expected {
             let what = format!(
@@ -126,8 +128,9 @@ impl Block<'_> {
         }
     }
 
-    fn open(&mut self, request: Request, reduction: Option<Reduction>) -> Result<(), Problem> {
-        let barrier = self.barriers.closed.remove(&request.barrier).expect("verified: somebody arrived");
+    fn open(&mut self, rank: u32, request: Request, reduction: Option<Reduction>) -> Result<(), Problem> {
+        let barrier =
+            self.barriers.closed.remove(&(rank, request.barrier)).expect("verified: somebody arrived");
         if let Some(odd) = self.incomplete_warp(&barrier).filter(|_| request.aligned) {
             return Err(Problem::Misuse(format!(
                 "completes barrier {}, but only some lanes of warp {odd} are there",
@@ -170,7 +173,7 @@ impl Block<'_> {
             joined.iter().for_each(|joined| clock.bring(joined, Scope::Block));
             return Ok(Then::GoOn);
         }
-        let barrier = self.barriers.closed.get_mut(&number);
+        let barrier = self.barriers.closed.get_mut(&(self.rank_of(call.thread), number));
         let arrival = barrier
             .and_then(|barrier| barrier.arrivals.iter_mut().find(|arrival| arrival.thread == call.thread));
         let Some(arrival) = arrival else {
@@ -186,13 +189,16 @@ impl Block<'_> {
         let warp = self.geometry.warp;
         let mut present: BTreeMap<u32, u32> = BTreeMap::new();
         barrier.arrivals.iter().for_each(|arrival| *present.entry(arrival.thread / warp).or_default() += 1);
-        let lanes = |number: u32| warp.min(self.geometry.threads - number * warp);
-        present.into_iter().find(|&(number, count)| count != lanes(number)).map(|(number, _)| number)
+        let lanes = |number: u32| warp.min(self.geometry.threads - self.within(number * warp));
+        let odd = present.into_iter().find(|&(number, count)| count != lanes(number));
+        odd.map(|(number, _)| self.within(number * warp) / warp)
     }
 
     /// Who is at a barrier, in words.
-    pub(super) fn describe_barrier(&self, number: u32) -> String {
-        let Some(barrier) = self.barriers.closed.get(&number) else { return format!("at barrier {number}") };
+    pub(super) fn describe_barrier(&self, rank: u32, number: u32) -> String {
+        let Some(barrier) = self.barriers.closed.get(&(rank, number)) else {
+            return format!("at barrier {number}");
+        };
         let place = barrier.arrivals.first().map(|first| self.instruction(first.instruction).place);
         let place = place.filter(|place| place.is_known()).map(|place| format!(" at {place}"));
         let name = if number == 0 { "the barrier".to_owned() } else { format!("barrier {number}") };

@@ -1,19 +1,21 @@
-//! One block: its threads as coroutines that take turns, and what they wait for.
+//! One block, or the blocks of a cluster, which run together: their threads as coroutines that take turns, and what they
+//! wait for. Threads are numbered through all blocks of the cluster.
 //!
 //! A thread runs until it waits or ends; then the next one that can. So a run is reproducible, and only one
 //! thread touches memory at a time. What depends on the order is for [`super::shadow`] to find.
 
 use super::agents::Agents;
 use super::barrier::Barriers;
+use super::cluster::{ClusterBarrier, Remote};
 use super::fault::{Fault, Problem};
 use super::flight::{Flight, Timing};
 use super::global::Global;
 use super::groups::Queues;
 use super::instruction::{Call, Instruction, Operation, Program, Then};
 use super::mbarrier::Mbarriers;
-use super::memory::Touch;
+use super::memory::{SharedMemory, Touch};
 use super::operations::Resource;
-use super::order::{Clock, Ordering};
+use super::order::{Clock, Ordering, Shape};
 use super::shadow::Cell;
 use super::stack;
 use corosensei::stack::DefaultStack;
@@ -33,8 +35,10 @@ const IDLE_TURNS: u32 = 2000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Ready,
-    /// Waits at the barrier of this number.
+    /// Waits at its block's barrier of this number.
     AtBarrier(u32),
+    /// Waits at the cluster's barrier.
+    AtCluster,
     /// Waits for the other parties of this instruction.
     AtCollective(u32),
     /// Waits for the mbarrier at this address, until its phase isn't of this parity.
@@ -42,18 +46,20 @@ pub(super) enum State {
     Ended,
 }
 
-/// The extent of a block.
+/// The extent of a block, and of a cluster.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Geometry {
-    /// Threads per block.
+    /// Threads per block: a multiple of the lanes of a warp, where several blocks are a cluster.
     pub(super) threads: u32,
+    /// Blocks that run together.
+    pub(super) cluster: u32,
     /// Lanes per warp.
     pub(super) warp: u32,
     /// Bytes of stack per thread.
     pub(super) stack: usize,
 }
 
-/// A thread of the block.
+/// A thread.
 pub(super) struct Thread {
     pub(super) state: State,
     pub(super) clock: Clock,
@@ -68,8 +74,9 @@ pub(super) struct Thread {
     last_atomic: Option<u64>,
 }
 
-/// A block in progress.
+/// A block in progress, or several of a cluster.
 pub(super) struct Block<'g> {
+    /// The number of the first one.
     pub(super) number: u64,
     /// How many blocks run.
     pub(super) blocks: u64,
@@ -79,11 +86,14 @@ pub(super) struct Block<'g> {
     pub(super) running: u32,
     pub(super) threads: Vec<Thread>,
     pub(super) program: &'g Program,
-    /// What is known of shared memory's bytes.
+    /// What is known of shared memory's bytes, block by block.
     pub(super) shared: Vec<Cell>,
-    shared_address: *mut u8,
+    pub(super) memory: SharedMemory,
     pub(super) global: &'g mut Global,
     pub(super) barriers: Barriers,
+    pub(super) cluster_barrier: ClusterBarrier,
+    /// What threads did to shared memory of other blocks.
+    pub(super) remote: Vec<Remote>,
     pub(super) mbarriers: Mbarriers,
     pub(super) agents: Agents,
     pub(super) flights: Vec<Flight>,
@@ -147,17 +157,23 @@ pub(super) fn fence(order: Ordering) {
 }
 
 impl Block<'_> {
-    pub(super) fn shared_address(&self) -> *mut u8 {
-        self.shared_address
+    /// The place of a thread's block in its cluster.
+    pub(super) fn rank_of(&self, thread: u32) -> u32 {
+        thread / self.geometry.threads
     }
 
-    /// Whether an address lies in shared memory.
-    pub(super) fn is_shared(&self, address: u64) -> bool {
-        address.wrapping_sub(self.shared_address as u64) < self.shared.len() as u64
+    /// The number of a thread's block.
+    pub(super) fn block_of(&self, thread: u32) -> u64 {
+        self.number + u64::from(self.rank_of(thread))
+    }
+
+    /// The number of a thread in its block.
+    pub(super) fn within(&self, thread: u32) -> u32 {
+        thread % self.geometry.threads
     }
 
     pub(super) fn fail(&mut self, thread: u32, place: Loc, problem: Problem) {
-        let fault = Fault { block: self.number, thread, place, problem };
+        let fault = Fault { block: self.block_of(thread), thread: self.within(thread), place, problem };
         self.fault.get_or_insert(fault);
     }
 
@@ -219,7 +235,7 @@ impl Block<'_> {
     /// A thread gives up its turn and may find that nothing has changed; `awaited`: what it looks for.
     pub(super) fn idles_for(&mut self, place: Loc, awaited: Option<String>) {
         self.idle_turns += 1;
-        if self.idle_turns > IDLE_TURNS * self.geometry.threads {
+        if self.idle_turns > IDLE_TURNS * self.threads.len() as u32 {
             self.fail(self.running, place, awaited.map_or(Problem::Spins, Problem::Stuck));
         }
     }
@@ -237,14 +253,14 @@ impl Block<'_> {
 
 /// What a block begins with.
 pub(super) struct Start<'g> {
+    /// The number of the first block.
     pub(super) number: u64,
     /// How many blocks run.
     pub(super) blocks: u64,
     pub(super) geometry: Geometry,
     pub(super) timing: Timing,
     pub(super) program: &'g Program,
-    pub(super) shared_address: *mut u8,
-    pub(super) shared_bytes: usize,
+    pub(super) memory: SharedMemory,
     pub(super) global: &'g mut Global,
 }
 
@@ -259,7 +275,8 @@ impl<'g> Block<'g> {
             queues: Queues::default(),
             last_atomic: None,
         };
-        let clocks = Clock::of_block(start.number as u32, start.geometry.threads);
+        let Geometry { threads, cluster, .. } = start.geometry;
+        let clocks = Clock::of_cluster(start.number as u32, Shape { blocks: cluster, threads });
         Block {
             number: start.number,
             blocks: start.blocks,
@@ -268,10 +285,12 @@ impl<'g> Block<'g> {
             running: 0,
             threads: clocks.into_iter().map(thread).collect(),
             program: start.program,
-            shared: vec![Cell::default(); start.shared_bytes],
-            shared_address: start.shared_address,
+            shared: vec![Cell::default(); start.memory.bytes * cluster as usize],
+            memory: start.memory,
             global: start.global,
             barriers: Barriers::default(),
+            cluster_barrier: ClusterBarrier::default(),
+            remote: Vec::new(),
             mbarriers: Mbarriers::default(),
             agents: Agents::default(),
             flights: Vec::new(),
@@ -283,7 +302,7 @@ impl<'g> Block<'g> {
     }
 }
 
-/// Runs a block to its end.
+/// Runs the blocks of a cluster to their end.
 ///
 /// # Safety
 /// `entry` is a kernel's code after [`super::host_module`], and the slots are as its ABI says.
@@ -291,11 +310,11 @@ impl<'g> Block<'g> {
 /// # Errors
 /// The first fault.
 pub(super) unsafe fn run(entry: ThreadEntry, slots: *const u64, start: Start<'_>) -> Result<(), Fault> {
-    let (threads, stack_bytes) = (start.geometry.threads, start.geometry.stack);
-    let shared = start.shared_address as u64..start.shared_address as u64 + start.shared_bytes as u64;
+    let Geometry { threads, cluster, stack: stack_bytes, .. } = start.geometry;
+    let shared = start.memory.all(cluster);
     let mut block = Block::new(start);
     CURRENT.set(ptr::from_mut(&mut block).cast());
-    let mut fibers: Vec<_> = (0..threads)
+    let mut fibers: Vec<_> = (0..threads * cluster)
         .map(|_| {
             Coroutine::with_stack(stack::take(stack_bytes), move |yielder: &Yielder<(), ()>, ()| {
                 current(|block| block.threads[block.running as usize].yielder = yielder);
@@ -316,7 +335,7 @@ pub(super) unsafe fn run(entry: ThreadEntry, slots: *const u64, start: Start<'_>
     }
     block.global.forget(&shared);
     if block.fault.is_none()
-        && let Err((thread, place, problem)) = block.land_all()
+        && let Err((thread, place, problem)) = block.land_all().and_then(|()| block.check_remote())
     {
         block.fail(thread, place, problem);
     }

@@ -25,7 +25,7 @@ impl Block<'_> {
                 let what = format!(
                     "has the mask {:#010x} where thread {} of its warp has {mask:#010x}",
                     other.number(operand),
-                    call.thread
+                    self.within(call.thread)
                 );
                 return Err((other.thread, Problem::Misuse(what)));
             }
@@ -40,10 +40,11 @@ impl Block<'_> {
 
     /// The threads of a party, in order.
     fn members(&self, call: &Call<'_>, party: Party) -> Result<Vec<u32>, Problem> {
-        let threads = self.geometry.threads;
         let width = if party == Party::Warpgroup { WARPGROUP } else { self.geometry.warp };
-        let first = call.thread / width * width;
-        let all = first..(first + width).min(threads);
+        let within = self.within(call.thread);
+        let (block, first) = (call.thread - within, call.thread - within % width);
+        let end = block + self.geometry.threads;
+        let all = first..(first + width).min(end);
         let Party::Mask(operand) = party else {
             if party == Party::Warpgroup && all.len() < WARPGROUP as usize {
                 let what = format!("`{}` is for {WARPGROUP} threads", call.instruction.name);
@@ -58,7 +59,7 @@ impl Block<'_> {
             return Err(Problem::Misuse(format!("lane {lane} isn't in its own mask {mask:#010x}")));
         }
         match members.last() {
-            Some(&last) if last >= threads => {
+            Some(&last) if last >= end => {
                 let what =
                     format!("the mask {mask:#010x} has lane {}, but the block ends before it", last - first);
                 Err(Problem::Misuse(what))
@@ -76,27 +77,35 @@ impl Block<'_> {
         let width = if party == Party::Warpgroup { WARPGROUP } else { self.geometry.warp };
         let members = self.members(&call, party).unwrap_or_default();
         let away = |member: &&u32| self.threads[**member as usize].state != State::AtCollective(number);
-        let lanes: Vec<u32> = members.iter().filter(away).map(|member| member % width).collect();
+        let lanes: Vec<u32> =
+            members.iter().filter(away).map(|&member| self.within(member) % width).collect();
         ranges(&lanes)
     }
 
     /// Nobody can run: reports what everybody waits for, one thread for each.
     pub(super) fn stuck(&mut self) {
-        let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
-        for thread in 0..self.geometry.threads {
-            let what = self.waiting(thread);
-            match groups.iter_mut().find(|(other, _)| *other == what) {
-                Some((_, threads)) => threads.push(thread),
-                None => groups.push((what, vec![thread])),
+        let mut groups: Vec<(u32, String, Vec<u32>)> = Vec::new();
+        let all = 0..self.threads.len() as u32;
+        for thread in all.clone() {
+            let (rank, what, within) = (self.rank_of(thread), self.waiting(thread), self.within(thread));
+            match groups.iter_mut().find(|(block, other, _)| *block == rank && *other == what) {
+                Some((.., threads)) => threads.push(within),
+                None => groups.push((rank, what, vec![within])),
             }
         }
-        let waiting = groups.iter().map(|(what, threads)| match threads.as_slice() {
-            [thread] => format!("thread {thread} {what}"),
-            threads => format!("threads {} {what}", ranges(threads)),
+        let waiting = groups.iter().map(|(rank, what, threads)| {
+            let block = match self.geometry.cluster {
+                1 => String::new(),
+                _ => format!(" of block {}", self.number + u64::from(*rank)),
+            };
+            match threads.as_slice() {
+                [thread] => format!("thread {thread}{block} {what}"),
+                threads => format!("threads {}{block} {what}", ranges(threads)),
+            }
         });
         let waiting = waiting.collect::<Vec<_>>().join("; ");
         let alive = |thread: &u32| self.threads[*thread as usize].state != State::Ended;
-        let thread = (0..self.geometry.threads).find(alive).unwrap_or(0);
+        let thread = all.into_iter().find(alive).unwrap_or(0);
         self.fail(thread, self.place_of(thread), Problem::Stuck(waiting));
     }
 
@@ -104,7 +113,8 @@ impl Block<'_> {
     fn waiting(&self, thread: u32) -> String {
         match self.threads[thread as usize].state {
             State::Ready => "can run".to_owned(),
-            State::AtBarrier(number) => self.describe_barrier(number),
+            State::AtBarrier(number) => self.describe_barrier(self.rank_of(thread), number),
+            State::AtCluster => self.describe_cluster_barrier(),
             State::AtCollective(number) => {
                 let instruction = self.instruction(number);
                 let place = instruction.place;

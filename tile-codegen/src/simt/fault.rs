@@ -52,6 +52,8 @@ pub struct Operation {
     pub writes: bool,
     /// The thread that issued it.
     pub thread: u32,
+    /// Its block, where it isn't the one that faults.
+    pub block: Option<u64>,
     /// Its op.
     pub place: Loc,
 }
@@ -139,20 +141,20 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What stands against an access of a byte.
+    /// What stands against an access of a byte by a thread of a block.
     pub(super) fn of_conflict(
         conflict: Conflict,
         memory: Memory,
         offset: usize,
         writes: bool,
-        flights: &[Flight],
+        (flights, block): (&[Flight], u32),
     ) -> Problem {
         match conflict {
             Conflict::Race(earlier) => Problem::Race { memory, offset, writes, earlier },
             Conflict::Unwritten => Problem::Uninitialized { offset },
             Conflict::Proxy(earlier) => Problem::Unfenced { memory, offset, earlier },
             Conflict::Flight { number, writer } => {
-                let operation = flights[number as usize - 1].describe(writer);
+                let operation = flights[number as usize - 1].describe(writer, block);
                 Problem::InFlight { memory, offset, writes, operation }
             }
         }
@@ -227,10 +229,11 @@ impl fmt::Display for Problem {
                 let access = if *writes { "writes" } else { "reads" };
                 let still = if operation.writes { "writes" } else { "reads" };
                 let Operation { name, thread, place, .. } = operation;
-                let place = At(*place);
+                let (place, block) = (At(*place), operation.block);
+                let block = block.map_or_else(String::new, |block| format!(" of block {block}"));
                 write!(
                     f,
-                    "{access} byte {offset} of {memory}, which `{name}` of thread {thread}{place} still {still}"
+                    "{access} byte {offset} of {memory}, which `{name}` of thread {thread}{block}{place} still {still}"
                 )
             }
             Problem::Unfenced { memory, offset, earlier } => write!(

@@ -64,6 +64,8 @@ impl Order {
 /// An operation in flight, or landed.
 pub(super) struct Flight {
     order: Order,
+    /// Who issued it.
+    issuer: Moment,
     data: Option<Vec<u8>>,
     delivered: bool,
     read: bool,
@@ -71,9 +73,11 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    pub(super) fn describe(&self, writes: bool) -> fault::Operation {
-        let Order { name, thread, place, .. } = &self.order;
-        fault::Operation { name: name.clone(), writes, thread: *thread, place: *place }
+    /// What it is, for a thread of a block.
+    pub(super) fn describe(&self, writes: bool, block: u32) -> fault::Operation {
+        let (Order { name, place, .. }, issuer) = (&self.order, self.issuer);
+        let other = (issuer.block != block).then_some(u64::from(issuer.block));
+        fault::Operation { name: name.clone(), writes, thread: issuer.thread, block: other, place: *place }
     }
 
     /// The moment of its accesses.
@@ -95,6 +99,7 @@ impl Block<'_> {
             reads: !writes,
             writes,
             atomic: None,
+            begins: true,
             place: order.place,
         };
         for piece in &order.pieces {
@@ -116,7 +121,8 @@ impl Block<'_> {
                 self.each_cell(to, piece.bytes, &mut |cell| cell.begin_write(flight))?;
             }
         }
-        self.flights.push(Flight { order, data: None, delivered: false, read: false, landed: false });
+        let issuer = clock_moment;
+        self.flights.push(Flight { order, issuer, data: None, delivered: false, read: false, landed: false });
         if self.timing == Timing::Early {
             self.fetch(flight);
             self.deliver(flight);

@@ -102,7 +102,7 @@ impl Global {
             let noted = region.cell(offset).note(access, clock, false);
             noted.map_err(|conflict| {
                 let memory = Memory::Tensor(region.name.clone());
-                Problem::of_conflict(conflict, memory, offset, access.writes, flights)
+                Problem::of_conflict(conflict, memory, offset, access.writes, (flights, clock.block()))
             })?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use super::block::{Block, State};
 use super::fault::Problem;
 use super::flight::{Order, Piece, Proxy, Timing};
 use super::instruction::{Call, Then};
-use super::order::{Joined, Moment, Scope, Snapshot};
+use super::order::{Clock, Ended, Joined, Moment, Scope, Snapshot};
 use std::collections::BTreeMap;
 
 /// The largest count of arrivals and of outstanding bytes (PTX ISA, "Contents of the mbarrier object").
@@ -35,11 +35,14 @@ struct Mbarrier {
     phase: u32,
     /// What the arrivals of this phase hand on.
     arrivals: Vec<Snapshot>,
+    /// The asynchronous operations that those who arrived in this phase knew to have ended, and those of phases before.
+    /// What has ended has ended for everybody, however far an arrival orders what threads do.
+    ended_before: [Ended; 2],
     attached: Vec<Attached>,
     /// Operations that ended in this phase.
     ended: Vec<u32>,
     /// What the last phase handed on.
-    joined: Option<Joined>,
+    handed: Handed,
     /// Operations of phases that are over.
     over: Vec<u32>,
     /// The last moment of each agent that they are of.
@@ -52,18 +55,42 @@ struct Mbarrier {
     visible: Vec<Moment>,
 }
 
-/// The mbarriers of a block, by address.
+/// What the arrivals of a phase hand on to whoever acquires it.
+#[derive(Clone, Debug, Default)]
+struct Handed {
+    /// Those of the mbarrier's own block.
+    own: Option<Joined>,
+    /// Those of other blocks too, if they reach that far.
+    all: Option<Joined>,
+}
+
+impl Handed {
+    fn of(snapshots: &[Snapshot], block: u32) -> Handed {
+        let (own, others): (Vec<Snapshot>, Vec<Snapshot>) =
+            snapshots.iter().cloned().partition(|snapshot| snapshot.block() == block);
+        let reaching = others.into_iter().filter(|snapshot| snapshot.scope >= Scope::Cluster);
+        let all: Vec<Snapshot> = own.iter().cloned().chain(reaching).collect();
+        Handed { own: Joined::of(&own), all: Joined::of(&all) }
+    }
+
+    /// What a wait at this scope brings.
+    fn at(&self, scope: Scope) -> Option<&Joined> {
+        if scope >= Scope::Cluster { self.all.as_ref() } else { self.own.as_ref() }
+    }
+}
+
+/// The mbarriers of a cluster's blocks, by address.
 #[derive(Default)]
 pub(super) struct Mbarriers(BTreeMap<u64, Mbarrier>);
 
 /// An arrival.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Arrival {
     pub(super) count: u32,
     /// Bytes that the phase waits for besides.
     pub(super) bytes: u32,
-    /// Whether it hands on what the thread did.
-    pub(super) releases: bool,
+    /// Whether it hands on what the thread did, and how far.
+    pub(super) releases: Option<Scope>,
 }
 
 /// What a wait is for.
@@ -79,25 +106,52 @@ pub(super) enum Awaited {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     pub(super) awaited: Awaited,
-    /// Whether what was handed on comes before what follows.
-    pub(super) acquires: bool,
+    /// Whether what was handed on comes before what follows, and from how far.
+    pub(super) acquires: Option<Scope>,
     /// Whether the instruction itself waits for a while.
     pub(super) blocks: bool,
 }
 
 impl Block<'_> {
     fn mbarrier(&mut self, call: &Call<'_>, address: u64) -> Result<&mut Mbarrier, Problem> {
-        let offset = address.wrapping_sub(self.shared_address() as u64).cast_signed();
+        let name = self.name_of(call.thread, address);
         let clock = &self.threads[call.thread as usize].clock;
         match self.mbarriers.0.get_mut(&address) {
-            None => Err(Problem::Misuse(format!("there is no mbarrier at byte {offset} of shared memory"))),
+            None => Err(Problem::Misuse(format!("there is no mbarrier at {name}"))),
             Some(barrier) if !clock.knows(barrier.made) => Err(Problem::Misuse(format!(
-                "uses the mbarrier at byte {offset} of shared memory, which thread {} initialises with no barrier \
-                 between them",
+                "uses the mbarrier at {name}, which thread {} initialises with no barrier between them",
                 barrier.made.thread
             ))),
             Some(barrier) => Ok(barrier),
         }
+    }
+
+    /// A place in shared memory, in words for a thread.
+    fn name_of(&self, thread: u32, address: u64) -> String {
+        match self.home(address).filter(|(rank, _)| *rank != self.rank_of(thread)) {
+            Some((rank, offset)) => {
+                format!("byte {offset} of shared memory of block {}", self.number + u64::from(rank))
+            }
+            None => format!("byte {} of shared memory", self.offset(thread, address)),
+        }
+    }
+
+    /// The block in whose shared memory an mbarrier lies.
+    fn home_of_mbarrier(&self, address: u64) -> u64 {
+        let (rank, _) = self.home(address).expect("verified: mbarriers lie in shared memory");
+        self.number + u64::from(rank)
+    }
+
+    /// Whether an mbarrier is the calling thread's own block's.
+    ///
+    /// # Errors
+    /// If it is another's.
+    pub(super) fn check_own(&self, call: &Call<'_>, address: u64) -> Result<(), Problem> {
+        if self.is_own(call.thread, address) || !self.is_shared(address) {
+            return Ok(());
+        }
+        let name = self.name_of(call.thread, address);
+        Err(Problem::Misuse(format!("`{}` is for the block's own memory, not {name}", call.instruction.name)))
     }
 
     /// `mbarrier.init`.
@@ -105,7 +159,7 @@ impl Block<'_> {
         if count == 0 || i64::from(count) > MOST {
             return Err(Problem::Misuse(format!("an mbarrier is for 1 to {MOST} arrivals, not for {count}")));
         }
-        if !self.is_shared(address) {
+        if !self.is_own(call.thread, address) {
             return Err(Problem::Misuse("an mbarrier lies in shared memory".to_owned()));
         }
         self.check_plain(call, address, [OBJECT_BYTES; 2], true)?;
@@ -119,9 +173,10 @@ impl Block<'_> {
             bytes: 0,
             phase: 0,
             arrivals: Vec::new(),
+            ended_before: Default::default(),
             attached: Vec::new(),
             ended: Vec::new(),
-            joined: None,
+            handed: Handed::default(),
             over: Vec::new(),
             moments: BTreeMap::new(),
             made,
@@ -148,9 +203,12 @@ impl Block<'_> {
     /// that were made before.
     pub(super) fn fence_mbarriers(&mut self, thread: u32, known: bool) {
         let clock = &mut self.threads[thread as usize].clock;
+        let own = |moment: Moment, clock: &Clock| {
+            let now = clock.moment();
+            (moment.block, moment.thread) == (now.block, now.thread)
+        };
         for barrier in self.mbarriers.0.values_mut() {
-            let covers =
-                if known { clock.knows(barrier.made) } else { barrier.made.by_thread() == Some(thread) };
+            let covers = if known { clock.knows(barrier.made) } else { own(barrier.made, clock) };
             if covers && !barrier.visible.iter().any(|&fence| clock.knows(fence)) {
                 barrier.visible.push(clock.tick());
             }
@@ -165,11 +223,14 @@ impl Block<'_> {
         arrival: Arrival,
     ) -> Result<u64, Problem> {
         self.mbarrier(call, address)?;
-        let snapshot =
-            arrival.releases.then(|| self.threads[call.thread as usize].clock.release(Scope::Block));
+        self.note_remote(call, address);
+        let clock = &mut self.threads[call.thread as usize].clock;
+        let snapshot = arrival.releases.map(|scope| clock.release(scope));
+        let ended = clock.ended();
         let barrier = self.mbarrier(call, address)?;
         let state = u64::from(barrier.phase);
         barrier.arrivals.extend(snapshot);
+        barrier.ended_before[0].merge(&ended);
         barrier.bytes += i64::from(arrival.bytes);
         barrier.pending -= i64::from(arrival.count);
         self.after_change(address)?;
@@ -219,7 +280,7 @@ impl Block<'_> {
 
     /// The next time of what completes on an mbarrier.
     pub(super) fn moment_on(&mut self, address: u64) -> Moment {
-        self.agents.next(self.number, Agent::Barrier(address))
+        self.agents.next(self.home_of_mbarrier(address), Agent::Barrier(address))
     }
 
     /// Everything attached to an mbarrier comes to its end.
@@ -244,8 +305,10 @@ impl Block<'_> {
 
     /// Ends the phase if everything came.
     fn after_change(&mut self, address: u64) -> Result<(), Problem> {
-        let offset = address - self.shared_address() as u64;
-        let Some(barrier) = self.mbarriers.0.get_mut(&address) else { return Ok(()) };
+        let (Some((_, offset)), Some(barrier)) = (self.home(address), self.mbarriers.0.get_mut(&address))
+        else {
+            return Ok(());
+        };
         if barrier.pending < 0 {
             return Err(Problem::Misuse(format!(
                 "arrives at the mbarrier at byte {offset} of shared memory more often than the {} times it is for",
@@ -261,12 +324,14 @@ impl Block<'_> {
         }
         barrier.phase += 1;
         barrier.pending = barrier.expected;
-        barrier.joined = Joined::of(&std::mem::take(&mut barrier.arrivals));
+        barrier.handed = Handed::of(&std::mem::take(&mut barrier.arrivals), barrier.made.block);
         let ended = std::mem::take(&mut barrier.ended);
         for &flight in &ended {
             let moment = self.flights[flight as usize - 1].moment();
             barrier.moments.insert(moment.thread, moment);
         }
+        let [coming, before] = &mut barrier.ended_before;
+        before.merge(&std::mem::take(coming));
         barrier.over.extend(ended);
         let parity = barrier.phase & 1;
         for thread in &mut self.threads {
@@ -287,13 +352,15 @@ impl Block<'_> {
             Awaited::State(state) => state as u32 & 1,
         };
         if barrier.phase & 1 != parity {
-            let (joined, moments) = (barrier.joined.clone(), barrier.moments.clone());
+            let joined = wait.acquires.and_then(|scope| barrier.handed.at(scope)).cloned();
+            let (moments, ended) = (barrier.moments.clone(), barrier.ended_before[1].clone());
             let over = std::mem::take(&mut barrier.over);
             self.land_each(over, call.thread);
             let clock = &mut self.threads[call.thread as usize].clock;
-            if let Some(joined) = joined.filter(|_| wait.acquires) {
+            if let Some(joined) = joined {
                 clock.absorb(&joined);
             }
+            clock.learn_ended(&ended);
             moments.into_values().for_each(|moment| clock.learn(moment));
             call.give_word(0, 1);
             return Ok(Then::GoOn);
@@ -310,11 +377,12 @@ impl Block<'_> {
 
     /// A thread asks again and again: what would only happen if it waited happens after a while.
     fn polls_phase(&mut self, call: &Call<'_>, address: u64, parity: u32) -> Result<(), Problem> {
-        if self.turns_idled() > 2 * self.geometry.threads {
+        if self.turns_idled() > 2 * self.threads.len() as u32 {
             self.finish_attached(address)?;
         }
         let what = self.describe_phase(address, parity);
-        self.idles_for(call.place(), Some(format!("thread {} {what}", call.thread)));
+        let thread = self.within(call.thread);
+        self.idles_for(call.place(), Some(format!("thread {thread} {what}")));
         Ok(())
     }
 
@@ -338,7 +406,7 @@ impl Block<'_> {
 
     /// What a thread at an mbarrier waits for, in words.
     pub(super) fn describe_phase(&self, address: u64, parity: u32) -> String {
-        let offset = address - self.shared_address() as u64;
+        let offset = self.home(address).map_or(0, |(_, offset)| offset);
         let name = format!("the mbarrier at byte {offset} of shared memory");
         let Some(barrier) = self.mbarriers.0.get(&address) else { return format!("waits for {name}") };
         let Mbarrier { pending, expected, bytes, .. } = barrier;

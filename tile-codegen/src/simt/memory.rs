@@ -15,6 +15,36 @@ use tile_ir::Loc;
 /// Accesses that a thread makes within one turn before it is said to go round and round.
 const ACCESSES_PER_TURN: u32 = 1 << 27;
 
+/// Where the shared memory of a cluster's blocks lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SharedMemory {
+    /// That of the first block.
+    pub(super) start: u64,
+    /// Bytes of each.
+    pub(super) bytes: usize,
+    /// Bytes from one to the next.
+    pub(super) stride: u64,
+}
+
+impl SharedMemory {
+    /// The first byte of a block's.
+    pub(super) fn of(self, rank: u32) -> u64 {
+        self.start + u64::from(rank) * self.stride
+    }
+
+    /// The addresses of a cluster of so many blocks.
+    pub(super) fn all(self, blocks: u32) -> Range<u64> {
+        self.start..self.of(blocks)
+    }
+
+    /// The block in which an address lies, and how far from its first byte.
+    fn home(self, address: u64, blocks: u32) -> Option<(u32, u64)> {
+        let offset = address.checked_sub(self.start)?;
+        let (rank, offset) = (offset / self.stride, offset % self.stride);
+        (rank < u64::from(blocks) && offset < self.bytes as u64).then_some((rank as u32, offset))
+    }
+}
+
 /// An instruction's access to memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Touch {
@@ -46,6 +76,31 @@ pub(super) struct AccessKind {
 }
 
 impl Block<'_> {
+    /// The first byte of a thread's shared memory.
+    pub(super) fn shared_address(&self, thread: u32) -> u64 {
+        self.memory.of(self.rank_of(thread))
+    }
+
+    /// The block whose shared memory has an address, and how far it is from the first byte.
+    pub(super) fn home(&self, address: u64) -> Option<(u32, u64)> {
+        self.memory.home(address, self.geometry.cluster)
+    }
+
+    /// Whether an address lies in shared memory of some block of the cluster.
+    pub(super) fn is_shared(&self, address: u64) -> bool {
+        self.home(address).is_some()
+    }
+
+    /// Whether an address lies in shared memory of a thread's own block.
+    pub(super) fn is_own(&self, thread: u32, address: u64) -> bool {
+        self.home(address).is_some_and(|(rank, _)| rank == self.rank_of(thread))
+    }
+
+    /// Where an address is from the beginning of a thread's shared memory.
+    pub(super) fn offset(&self, thread: u32, address: u64) -> i64 {
+        address.wrapping_sub(self.shared_address(thread)).cast_signed()
+    }
+
     pub(super) fn touch(&mut self, touch: Touch) -> Result<(), Problem> {
         let Touch { address, kind, number } = touch;
         let place = self.place_of_access(touch);
@@ -70,8 +125,11 @@ impl Block<'_> {
         };
         let (running, atomic) = (self.running, kind.atomic.map(|order| order.scope));
         let moment = self.threads[running as usize].clock.moment();
-        let access = Access { moment, reads: kind.reads, writes: kind.writes, atomic, place };
+        let access = Access { moment, reads: kind.reads, writes: kind.writes, atomic, begins: false, place };
         self.record(Site::Code(number), running, shared, [address, kind.bytes]);
+        if shared && kind.space == Space::Shared && !self.is_own(running, address) {
+            return Err(self.outside_shared(running, address, bytes));
+        }
         if shared {
             self.note_shared(running, address, bytes, access)?;
         } else {
@@ -129,22 +187,36 @@ impl Block<'_> {
         bytes: usize,
         access: Access,
     ) -> Result<(), Problem> {
-        let range = self.shared_range(address, bytes)?;
+        let range = self.shared_range(thread, address, bytes)?;
         let (clock, flights) = (&self.threads[thread as usize].clock, &self.flights);
-        for offset in range {
-            self.shared[offset].note(access, clock, true).map_err(|conflict| {
-                Problem::of_conflict(conflict, Memory::Shared, offset, access.writes, flights)
+        for place in range {
+            self.shared[place].note(access, clock, true).map_err(|conflict| {
+                let offset = place % self.memory.bytes;
+                Problem::of_conflict(
+                    conflict,
+                    Memory::Shared,
+                    offset,
+                    access.writes,
+                    (flights, clock.block()),
+                )
             })?;
         }
         Ok(())
     }
 
-    fn shared_range(&self, address: u64, bytes: usize) -> Result<Range<usize>, Problem> {
-        let first = address.wrapping_sub(self.shared_address() as u64);
-        let available = self.shared.len();
-        let range = usize::try_from(first).ok().and_then(|first| Some(first..first.checked_add(bytes)?));
-        let outside = Problem::OutsideShared { offset: first.cast_signed(), bytes, available };
-        range.filter(|range| range.end <= available).ok_or(outside)
+    fn outside_shared(&self, thread: u32, address: u64, bytes: usize) -> Problem {
+        let offset = self.offset(thread, address);
+        Problem::OutsideShared { offset, bytes, available: self.memory.bytes }
+    }
+
+    /// The places of bytes in what is known of shared memory; `thread` is who asks.
+    fn shared_range(&self, thread: u32, address: u64, bytes: usize) -> Result<Range<usize>, Problem> {
+        let range = self.home(address).and_then(|(rank, offset)| {
+            let ends = (offset as usize).checked_add(bytes).filter(|&end| end <= self.memory.bytes)?;
+            let block = rank as usize * self.memory.bytes;
+            Some(block + offset as usize..block + ends)
+        });
+        range.ok_or_else(|| self.outside_shared(thread, address, bytes))
     }
 
     /// Does something to the shadow of every byte.
@@ -158,7 +230,7 @@ impl Block<'_> {
         action: &mut dyn FnMut(&mut Cell),
     ) -> Result<(), Problem> {
         if self.is_shared(address) {
-            let range = self.shared_range(address, bytes)?;
+            let range = self.shared_range(self.running, address, bytes)?;
             self.shared[range].iter_mut().for_each(action);
             Ok(())
         } else {
@@ -172,7 +244,6 @@ impl Block<'_> {
     /// If a thread wrote them and no proxy fence followed.
     pub(super) fn check_proxy(&mut self, thread: u32, address: u64, bytes: usize) -> Result<(), Problem> {
         let clock = self.threads[thread as usize].clock.clone();
-        let base = self.shared_address() as u64;
         let (mut found, mut offset) = (None, 0);
         self.each_cell(address, bytes, &mut |cell| {
             if found.is_none() {
@@ -181,9 +252,12 @@ impl Block<'_> {
             offset += 1;
         })?;
         let Some((offset, conflict)) = found else { return Ok(()) };
-        let shared = self.is_shared(address);
-        let (memory, start) = if shared { (Memory::Shared, address - base) } else { (Memory::Arguments, 0) };
-        Err(Problem::of_conflict(conflict, memory, start as usize + offset, false, &self.flights))
+        let (memory, start) = match self.home(address) {
+            Some((_, offset)) => (Memory::Shared, offset),
+            None => (Memory::Arguments, 0),
+        };
+        let place = start as usize + offset;
+        Err(Problem::of_conflict(conflict, memory, place, false, (&self.flights, clock.block())))
     }
 
     /// A plain access of a thread that an instruction makes, and its right to make it.
@@ -205,7 +279,8 @@ impl Block<'_> {
             [address, bytes as u64],
         );
         let moment = self.threads[call.thread as usize].clock.moment();
-        let access = Access { moment, reads: !writes, writes, atomic: None, place: call.place() };
+        let access =
+            Access { moment, reads: !writes, writes, atomic: None, begins: false, place: call.place() };
         self.note(call.thread, address, bytes, access)
     }
 

@@ -3,7 +3,7 @@
 //! The LLVM module that the back end of a GPU gets is rewritten for the host (`host_module`): its intrinsics
 //! become calls of `runtime`, which carries out `operations`, and every access to shared and global memory is judged
 //! before it is made. Each GPU thread is a coroutine (`block`); they take turns in a fixed order, so that a run is
-//! reproducible. `order` knows what happens before what, `shadow` for every byte who touched it, so a missing
+//! reproducible. The blocks of a `cluster` run together, others one after the other. `order` knows what happens before what, `shadow` for every byte who touched it, so a missing
 //! barrier is found whatever order the threads had; `global` holds the same of arguments, across blocks.
 //! Asynchronous operations are in `flight` and land when somebody waits for them, as `groups` and `mbarrier` say. A
 //! [`Fault`] names the thread, the line of the kernel's source, and the other party.
@@ -15,6 +15,7 @@ mod agents;
 mod arrays;
 mod barrier;
 mod block;
+mod cluster;
 mod collective;
 mod counters;
 mod fault;
@@ -54,6 +55,7 @@ use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::execution_engine::ExecutionEngine;
 use instruction::Program;
+use memory::SharedMemory;
 use std::ptr;
 use tensor_map::Encoded;
 use tile_ir::abi::KernelAbi;
@@ -130,20 +132,20 @@ fn compile_changed(
     let module = gpu::Module::of(lent, &instance, target, KERNEL, threads, gpu::Places::Source)?;
     change(&module.ir);
     let refused = |message: String| Error::Llvm { kernel: instance.name.clone(), message };
-    let (threads, shared_bytes) = (module.launch.threads, module.shared_bytes as usize);
+    let extent = [module.launch.threads, module.launch.cluster];
     let gpu = Gpu { name: target.name, warp: target.warp };
-    let code = Code::of(context, module.ir, gpu, threads, shared_bytes).map_err(refused)?;
+    let code = Code::of(context, module.ir, gpu, extent, module.shared_bytes as usize).map_err(refused)?;
     let (abi, sites) = (KernelAbi::of(&instance), log::sites(&instance));
     Ok(SimtKernel { code, abi, sites, tensor_maps: module.tensor_maps })
 }
 
 impl Code {
-    /// The code of a module's kernel.
+    /// The code of a module's kernel, for blocks of so many threads in clusters of so many blocks.
     fn of(
         context: Box<Context>,
         ir: Ir<'static>,
         gpu: Gpu<'_>,
-        threads: u32,
+        [threads, cluster]: [u32; 2],
         shared_bytes: usize,
     ) -> Result<Code, String> {
         ir.module.verify().map_err(|message| message.to_string())?;
@@ -161,11 +163,11 @@ impl Code {
         let address = engine.get_function_address(ENTRY).map_err(|error| error.to_string())?;
         // SAFETY: the address is that of the function `host_module` added, with the signature of `ThreadEntry`.
         let entry = unsafe { std::mem::transmute::<usize, ThreadEntry>(address) };
-        let geometry = Geometry { threads, warp: gpu.warp, stack };
+        let geometry = Geometry { threads, cluster, warp: gpu.warp, stack };
         Ok(Code { entry, _engine: engine, _ir: ir, _context: context, program, geometry, shared_bytes })
     }
 
-    /// Runs blocks `0..blocks`, one after the other, with arguments that lie in these regions.
+    /// Runs blocks `0..blocks`, one cluster after the other, with arguments that lie in these regions.
     ///
     /// # Safety
     /// The slots are what the kernel's parameters are loaded from, and the regions are memory.
@@ -178,18 +180,22 @@ impl Code {
     ) -> Result<Trace, Fault> {
         let mut global = Global::new(regions);
         global.recorder = counted.then(Recorder::default);
-        for number in 0..blocks {
+        let cluster = self.geometry.cluster;
+        assert!(blocks.is_multiple_of(cluster.into()), "{blocks} blocks aren't clusters of {cluster}");
+        // What lies behind a block's memory is nobody's.
+        let stride = self.shared_bytes.next_multiple_of(SHARED_ALIGNMENT) + SHARED_ALIGNMENT;
+        for number in (0..blocks).step_by(cluster as usize) {
             // Bytes that a kernel forgets to write are not conveniently zero.
-            let mut memory = vec![0xa5u8; self.shared_bytes + SHARED_ALIGNMENT];
+            let mut memory = vec![0xa5u8; stride * cluster as usize + SHARED_ALIGNMENT];
             let offset = memory.as_ptr().align_offset(SHARED_ALIGNMENT);
+            let start = memory[offset..].as_mut_ptr() as u64;
             let start = Start {
                 number,
                 blocks,
                 geometry: self.geometry,
                 timing,
                 program: &self.program,
-                shared_address: memory[offset..].as_mut_ptr(),
-                shared_bytes: self.shared_bytes,
+                memory: SharedMemory { start, bytes: self.shared_bytes, stride: stride as u64 },
                 global: &mut global,
             };
             // SAFETY: the code is that of `of`, and the caller vouches for the slots.
@@ -207,8 +213,8 @@ impl SimtKernel {
         self.code.geometry.threads
     }
 
-    /// Runs blocks `0..blocks`, one after the other, with asynchronous operations as late as they may be. Tensor maps
-    /// are made here.
+    /// Runs blocks `0..blocks`, one cluster after the other, with asynchronous operations as late as they may be. Tensor
+    /// maps are made here.
     ///
     /// # Safety
     /// The slots are as [`tile_ir::abi`] says for the kernel's instance, and tensors are as large as their
@@ -218,7 +224,7 @@ impl SimtKernel {
     /// The first fault.
     ///
     /// # Panics
-    /// If a driver would refuse a tensor map.
+    /// If a driver would refuse a tensor map, or the blocks aren't whole clusters.
     pub unsafe fn run(&self, slots: &[u64], blocks: u64) -> Result<Trace, Fault> {
         // SAFETY: the caller vouches for the slots.
         unsafe { self.run_as(slots, blocks, Mode::default()) }

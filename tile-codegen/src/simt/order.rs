@@ -1,4 +1,5 @@
-//! What happens before what: vector clocks of threads, and the knowledge that synchronisation hands on.
+//! What happens before what: vector clocks of threads, and the knowledge that synchronisation hands on. The blocks of a
+//! cluster, which run together, know each other's threads one by one.
 //!
 //! A thread's time goes up whenever it hands on what it did. A thread knows of every other one the time up to which
 //! that one's accesses come before its own next access. What nobody handed on is unordered, whatever the order was
@@ -53,7 +54,25 @@ pub(super) struct Ordering {
     pub(super) scope: Scope,
 }
 
-/// Per thread and agent of a block, the last time that is known of.
+/// The blocks of a cluster, which begins at a multiple of so many, and the threads of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) blocks: u32,
+    pub(super) threads: u32,
+}
+
+impl Shape {
+    /// The number of a thread among all of its cluster.
+    fn place(self, moment: Moment) -> usize {
+        (moment.block % self.blocks * self.threads + moment.thread) as usize
+    }
+
+    fn cluster(self, block: u32) -> u32 {
+        block / self.blocks
+    }
+}
+
+/// Per thread and agent of a cluster, the last time that is known of.
 #[derive(Clone, Debug, Default)]
 struct Times {
     threads: Vec<u32>,
@@ -61,17 +80,17 @@ struct Times {
 }
 
 impl Times {
-    fn knows(&self, moment: Moment) -> bool {
+    fn knows(&self, moment: Moment, shape: Shape) -> bool {
         let known = match moment.thread.checked_sub(AGENTS) {
-            None => self.threads.get(moment.thread as usize),
+            None => self.threads.get(shape.place(moment)),
             Some(agent) => self.agents.get(agent as usize),
         };
         known.is_some_and(|&known| known >= moment.time.get())
     }
 
-    fn note(&mut self, moment: Moment) {
+    fn note(&mut self, moment: Moment, shape: Shape) {
         let known = match moment.thread.checked_sub(AGENTS) {
-            None => &mut self.threads[moment.thread as usize],
+            None => &mut self.threads[shape.place(moment)],
             Some(agent) => {
                 let agent = agent as usize;
                 if self.agents.len() <= agent {
@@ -89,12 +108,13 @@ impl Times {
     }
 }
 
-/// What is known of this block and of others.
+/// What is known of this cluster and of others.
 #[derive(Clone, Debug, Default)]
 struct Known {
     own: Times,
+    /// By the cluster's number.
     foreign: BTreeMap<u32, Rc<Times>>,
-    /// Of this block, the last times whose writes a proxy fence made visible to the asynchronous proxy.
+    /// Of this cluster, the last times whose writes a proxy fence made visible to the asynchronous proxy.
     proxied: Rc<Times>,
 }
 
@@ -110,16 +130,16 @@ fn maximum(into: &mut Vec<u32>, from: &[u32]) {
 impl Known {
     fn merge(&mut self, other: &Known) {
         self.own.merge(&other.own);
-        for (&block, times) in &other.foreign {
-            self.merge_foreign(block, times);
+        for (&cluster, times) in &other.foreign {
+            self.merge_foreign(cluster, times);
         }
         if !Rc::ptr_eq(&self.proxied, &other.proxied) && !other.proxied.threads.is_empty() {
             Rc::make_mut(&mut self.proxied).merge(&other.proxied);
         }
     }
 
-    fn merge_foreign(&mut self, block: u32, times: &Rc<Times>) {
-        let known = self.foreign.entry(block).or_insert_with(|| times.clone());
+    fn merge_foreign(&mut self, cluster: u32, times: &Rc<Times>) {
+        let known = self.foreign.entry(cluster).or_insert_with(|| times.clone());
         if !Rc::ptr_eq(known, times) {
             Rc::make_mut(known).merge(times);
         }
@@ -130,11 +150,12 @@ impl Known {
 #[derive(Clone, Debug)]
 pub(super) struct Snapshot {
     moment: Moment,
+    shape: Shape,
     base: Rc<Known>,
     pub(super) scope: Scope,
 }
 
-/// What several threads of a block handed on.
+/// What several threads of a cluster handed on.
 #[derive(Clone, Debug)]
 pub(super) struct Joined {
     known: Rc<Known>,
@@ -143,7 +164,7 @@ pub(super) struct Joined {
 }
 
 impl Joined {
-    /// What threads of one block handed on; `None` if nobody did.
+    /// What threads of one cluster handed on; `None` if nobody did.
     pub(super) fn of(snapshots: &[Snapshot]) -> Option<Joined> {
         let covers = snapshots.first()?.base.clone();
         let mut known = Known::clone(&covers);
@@ -153,9 +174,19 @@ impl Joined {
                 known.merge(&snapshot.base);
                 last = &snapshot.base;
             }
-            known.own.note(snapshot.moment);
+            known.own.note(snapshot.moment, snapshot.shape);
         }
         Some(Joined { known: Rc::new(known), covers })
+    }
+}
+
+/// The asynchronous operations of a cluster that have ended: per agent, the last time.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ended(Vec<u32>);
+
+impl Ended {
+    pub(super) fn merge(&mut self, other: &Ended) {
+        maximum(&mut self.0, &other.0);
     }
 }
 
@@ -163,6 +194,7 @@ impl Joined {
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
     moment: Moment,
+    shape: Shape,
     base: Rc<Known>,
     /// What a release fence handed to later atomic writes.
     fenced: Option<Snapshot>,
@@ -179,18 +211,31 @@ enum Brought {
 
 impl Clock {
     /// The clocks of a block's threads, which know nothing.
+    #[cfg(test)]
     pub(super) fn of_block(block: u32, threads: u32) -> Vec<Clock> {
-        let base = Rc::new(Known {
-            own: Times { threads: vec![0; threads as usize], agents: Vec::new() },
-            ..Known::default()
-        });
-        let clock = |thread| Clock {
-            moment: Moment { block, thread, time: NonZeroU32::MIN },
-            base: base.clone(),
-            fenced: None,
-            pending: Vec::new(),
+        Clock::of_cluster(block, Shape { blocks: 1, threads })
+    }
+
+    /// The clocks of the threads of a cluster that begins at a block, which know nothing.
+    pub(super) fn of_cluster(first: u32, shape: Shape) -> Vec<Clock> {
+        let all = shape.blocks * shape.threads;
+        let own = Times { threads: vec![0; all as usize], agents: Vec::new() };
+        let base = Rc::new(Known { own, ..Known::default() });
+        let clock = |number: u32| {
+            let (block, thread) = (first + number / shape.threads, number % shape.threads);
+            let moment = Moment { block, thread, time: NonZeroU32::MIN };
+            Clock { moment, shape, base: base.clone(), fenced: None, pending: Vec::new() }
         };
-        (0..threads).map(clock).collect()
+        (0..all).map(clock).collect()
+    }
+
+    /// Whether a moment is one of the thread's own cluster.
+    fn is_near(&self, moment: Moment) -> bool {
+        self.shape.cluster(moment.block) == self.shape.cluster(self.moment.block)
+    }
+
+    fn is_own(&self, moment: Moment) -> bool {
+        (moment.block, moment.thread) == (self.moment.block, self.moment.thread)
     }
 
     /// Now.
@@ -200,16 +245,17 @@ impl Clock {
 
     /// Whether what was done at a moment comes before what this thread does now.
     pub(super) fn knows(&self, moment: Moment) -> bool {
-        if moment.block == self.moment.block {
-            moment.thread == self.moment.thread || self.base.own.knows(moment)
+        if self.is_near(moment) {
+            self.is_own(moment) || self.base.own.knows(moment, self.shape)
         } else {
-            self.base.foreign.get(&moment.block).is_some_and(|times| times.knows(moment))
+            let known = self.base.foreign.get(&self.shape.cluster(moment.block));
+            known.is_some_and(|times| times.knows(moment, self.shape))
         }
     }
 
     /// Whether a write at a moment was made visible to the asynchronous proxy before now.
     pub(super) fn proxied(&self, moment: Moment) -> bool {
-        moment.block != self.moment.block || self.base.proxied.knows(moment)
+        !self.is_near(moment) || self.base.proxied.knows(moment, self.shape)
     }
 
     /// Later accesses get a time of their own; gives that of the earlier ones.
@@ -221,35 +267,50 @@ impl Clock {
 
     /// Hands on everything that the thread did and knows.
     pub(super) fn release(&mut self, scope: Scope) -> Snapshot {
-        Snapshot { moment: self.tick(), base: self.base.clone(), scope }
+        Snapshot { moment: self.tick(), shape: self.shape, base: self.base.clone(), scope }
     }
 
     /// What was handed on comes before what this thread does from now on.
     pub(super) fn acquire(&mut self, snapshot: &Snapshot) {
+        let (is_near, shape) = (self.is_near(snapshot.moment), self.shape);
+        let own = shape.cluster(self.moment.block);
         let known = Rc::make_mut(&mut self.base);
-        if snapshot.moment.block == self.moment.block {
+        if is_near {
             known.merge(&snapshot.base);
-            known.own.note(snapshot.moment);
+            known.own.note(snapshot.moment, shape);
         } else {
             let mut times = snapshot.base.own.clone();
-            times.note(snapshot.moment);
-            known.merge_foreign(snapshot.moment.block, &Rc::new(times));
-            for (&block, times) in
-                snapshot.base.foreign.iter().filter(|(block, _)| **block != self.moment.block)
-            {
-                known.merge_foreign(block, times);
+            times.note(snapshot.moment, shape);
+            known.merge_foreign(shape.cluster(snapshot.moment.block), &Rc::new(times));
+            for (&cluster, times) in snapshot.base.foreign.iter().filter(|(cluster, _)| **cluster != own) {
+                known.merge_foreign(cluster, times);
             }
         }
     }
 
-    /// What was done at a moment of this block comes before what this thread does from now on.
+    /// What was done at a moment of this cluster comes before what this thread does from now on.
     pub(super) fn learn(&mut self, moment: Moment) {
         if !self.knows(moment) {
-            Rc::make_mut(&mut self.base).own.note(moment);
+            Rc::make_mut(&mut self.base).own.note(moment, self.shape);
         }
     }
 
-    /// The same of what several threads of this block handed on.
+    /// The asynchronous operations of this cluster that the thread knows to have ended.
+    pub(super) fn ended(&self) -> Ended {
+        Ended(self.base.own.agents.clone())
+    }
+
+    /// They ended before what this thread does from now on.
+    pub(super) fn learn_ended(&mut self, ended: &Ended) {
+        let known = &self.base.own.agents;
+        let is_known =
+            |(i, &time): (usize, &u32)| known.get(i).is_some_and(|&known| known >= time) || time == 0;
+        if !ended.0.iter().enumerate().all(is_known) {
+            maximum(&mut Rc::make_mut(&mut self.base).own.agents, &ended.0);
+        }
+    }
+
+    /// The same of what several threads of this cluster handed on.
     pub(super) fn absorb(&mut self, joined: &Joined) {
         if Rc::ptr_eq(&self.base, &joined.covers) {
             self.base = joined.known.clone();
@@ -285,9 +346,12 @@ impl Clock {
 
     /// Whether two parties with this scope in common are in each other's reach.
     fn is_reached(&self, snapshot: &Snapshot, scope: Scope) -> bool {
-        let needed = if snapshot.moment.block == self.moment.block { Scope::Block } else { Scope::Device };
-        scope >= needed
-            || (snapshot.moment.block, snapshot.moment.thread) == (self.moment.block, self.moment.thread)
+        let needed = match snapshot.moment {
+            moment if moment.block == self.moment.block => Scope::Block,
+            moment if self.is_near(moment) => Scope::Cluster,
+            _ => Scope::Device,
+        };
+        scope >= needed || self.is_own(snapshot.moment)
     }
 
     /// What an atomic write of this order hands on: everything so far, or what the last release fence did.
@@ -327,7 +391,7 @@ impl Clock {
         let before = self.tick();
         let known = Rc::make_mut(&mut self.base);
         let mut times = known.own.clone();
-        times.note(before);
+        times.note(before, self.shape);
         Rc::make_mut(&mut known.proxied).merge(&times);
     }
 
@@ -338,6 +402,11 @@ impl Clock {
 }
 
 impl Snapshot {
+    /// The block whose thread handed it on.
+    pub(super) fn block(&self) -> u32 {
+        self.moment.block
+    }
+
     /// Whether whoever knows what a clock knows knows what was handed on here.
     pub(super) fn is_known(&self, clock: &Clock) -> bool {
         clock.knows(self.moment)
@@ -430,6 +499,44 @@ mod tests {
         assert!(!other.knows(before));
         other.observe(&device, ACQUIRE);
         assert!(other.knows(before));
+    }
+
+    #[test]
+    fn blocks_of_a_cluster_reach_each_other_at_its_scope() {
+        let mut clocks = Clock::of_cluster(2, Shape { blocks: 2, threads: 2 });
+        let mut other = clocks.pop().unwrap();
+        let mut own = clocks.remove(0);
+        assert_eq!((own.moment().block, other.moment().block, other.moment().thread), (2, 3, 1));
+        let before = own.moment();
+        let release = |scope| Ordering { scope, ..RELEASE };
+        let acquire = |scope| Ordering { scope, ..ACQUIRE };
+        let block = own.published(release(Scope::Block)).unwrap();
+        other.observe(&block, acquire(Scope::Device));
+        let cluster = own.published(release(Scope::Cluster)).unwrap();
+        other.observe(&cluster, acquire(Scope::Block));
+        assert!(!other.knows(before));
+        // To the next cluster the cluster's scope is too small.
+        let mut far = Clock::of_cluster(4, Shape { blocks: 2, threads: 2 }).remove(0);
+        far.observe(&cluster, acquire(Scope::Device));
+        assert!(!far.knows(before));
+        other.observe(&cluster, acquire(Scope::Cluster));
+        assert!(other.knows(before) && !other.knows(own.moment()));
+        let device = other.published(release(Scope::Device)).unwrap();
+        far.observe(&device, acquire(Scope::Device));
+        assert!(far.knows(before), "what one block of a cluster hands on the other may have done");
+    }
+
+    #[test]
+    fn what_has_ended_is_told_without_an_order_of_threads() {
+        let mut clocks = Clock::of_cluster(0, Shape { blocks: 2, threads: 1 });
+        let (mut other, mut own) = (clocks.pop().unwrap(), clocks.pop().unwrap());
+        let copied = Moment::of_agent(1, 3, NonZeroU32::MIN);
+        let before = own.moment();
+        own.learn(copied);
+        let mut ended = Ended::default();
+        ended.merge(&own.ended());
+        other.learn_ended(&ended);
+        assert!(other.knows(copied) && !other.knows(before));
     }
 
     #[test]

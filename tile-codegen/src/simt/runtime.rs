@@ -68,7 +68,7 @@ extern "C" fn tile_simt_fence(order: u64) {
 }
 
 extern "C" fn tile_simt_shared() -> *mut u8 {
-    current(|block| block.shared_address())
+    current(|block| block.shared_address(block.running) as *mut u8)
 }
 
 extern "C" fn tile_simt_execute(number: u64, operands: *mut u8, results: *mut u8) {

@@ -18,6 +18,8 @@ pub(super) struct Access {
     pub(super) writes: bool,
     /// The reach of an atomic access.
     pub(super) atomic: Option<Scope>,
+    /// Whether it begins an asynchronous operation: a read is remembered when that ends, as the operation's.
+    pub(super) begins: bool,
     /// The op.
     pub(super) place: Loc,
 }
@@ -143,6 +145,9 @@ impl Cell {
         if checked && access.reads && !self.written {
             return Err(Conflict::Unwritten);
         }
+        if access.begins && !access.writes {
+            return Ok(());
+        }
         let entry =
             Entry { moment: access.moment, place: access.place, writes: access.writes, scope: access.atomic };
         self.written |= access.writes;
@@ -240,7 +245,8 @@ mod tests {
             atomic: Option<Scope>,
         ) -> Option<Conflict> {
             let clock = &self.clocks[thread];
-            let access = Access { moment: clock.moment(), reads, writes, atomic, place: Loc::UNKNOWN };
+            let access =
+                Access { moment: clock.moment(), reads, writes, atomic, begins: false, place: Loc::UNKNOWN };
             self.cell.note(access, clock, false).err()
         }
 
@@ -341,7 +347,8 @@ mod tests {
             let clock = &Clock::of_block(block, 1)[0];
             let atomic = Some(scope);
             let (reads, writes) = (true, true);
-            let access = Access { moment: clock.moment(), reads, writes, atomic, place: Loc::UNKNOWN };
+            let access =
+                Access { moment: clock.moment(), reads, writes, atomic, begins: false, place: Loc::UNKNOWN };
             cell.note(access, clock, false).is_ok()
         };
         assert!(note(0, Scope::Device) && note(1, Scope::Device));

@@ -28,12 +28,47 @@ fn check(source: &str, constants: &[(&str, usize)], arguments: &[Array], threads
     let instance = instance(source, constants);
     let mut expected = arguments.to_vec();
     interp::run(&instance, &mut expected).unwrap();
-    for timing in [Timing::Late, Timing::Early] {
-        let actual = run(&instance, arguments, threads, timing);
-        for (actual, expected) in actual.iter().zip(&expected) {
-            close(actual, expected, tolerance, &format!("{timing:?} {source}"));
+    for instance in [instance].into_iter().chain(pairs(source, constants, arguments)) {
+        for timing in [Timing::Late, Timing::Early] {
+            let actual = run(&instance, arguments, threads, timing);
+            for (actual, expected) in actual.iter().zip(&expected) {
+                close(
+                    actual,
+                    expected,
+                    tolerance,
+                    &format!("{timing:?} pairs {:?} {source}", instance.pairs),
+                );
+            }
         }
     }
+}
+
+/// The kernel with blocks in pairs along each axis of its grid along which there are pairs that share a factor.
+fn pairs(source: &str, constants: &[(&str, usize)], arguments: &[Array]) -> Vec<Instance> {
+    let bound = Memory::of(&instance(source, constants), arguments).bound;
+    let space = bound.shared.map_or(bound.grid, |shared| shared.space);
+    let even = (0..space.len()).filter(|&axis| space[axis].is_multiple_of(2));
+    let along =
+        even.map(|axis| instance(&source.replacen(" {\n", &format!(" pairs {axis} {{\n"), 1), constants));
+    let target = TargetDesc::named("sm_90a").unwrap();
+    along.filter(|it| schedule(passes::optimize(it.clone()), target, None).cluster() == 2).collect()
+}
+
+/// What is checked here is checked of pairs, too.
+#[test]
+fn products_of_even_grids_run_in_pairs() {
+    let source = matmul(HALF, "mk", "kn", [64, 64, 64]);
+    let pairs_of = |[m, n, k]: [usize; 3]| {
+        let arguments = [[m, k], [k, n], [m, n]];
+        let formats = [DType::BF16, DType::BF16, DType::F32];
+        let arguments: Vec<Array> =
+            arguments.iter().zip(formats).map(|(shape, format)| sample(format, shape, 1)).collect();
+        pairs(&source, &[], &arguments).iter().map(|instance| instance.pairs.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(pairs_of([72, 136, 200]), [0]);
+    assert_eq!(pairs_of([72, 120, 64]), [0, 1]);
+    assert_eq!(pairs_of([64, 72, 64]), [1]);
+    assert!(pairs_of([64, 136, 64]).is_empty());
 }
 
 /// c = a·b, with views of the factors that make matrices of them.

@@ -4,7 +4,9 @@ use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Error, Options, jit, simt};
 use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
-use tile_ir::{Array, Binding, DType, Instance, TargetDesc, Type, Variant, interp, specialize, text, verify};
+use tile_ir::{
+    Array, Binding, DType, Instance, TargetDesc, Type, Variant, Variants, interp, specialize, text, verify,
+};
 
 /// The instance of a kernel text with const parameters bound.
 pub(crate) fn instance(source: &str, constants: &[(&str, usize)]) -> Instance {
@@ -115,7 +117,7 @@ pub(crate) fn compile_simt(instance: &Instance, target: &TargetDesc, mut threads
 /// The variant that a launch on a target takes.
 pub(crate) fn taken(instance: &Instance, target: &TargetDesc, bound: &Bound) -> Instance {
     let abi = KernelAbi::of(instance);
-    Variant::first_of(Variant::fitting(target.family, instance, &abi, bound), instance).1
+    Variant::first_of(Variants::of(instance, &abi, target).fitting(&abi, bound), instance).1
 }
 
 /// The arguments after running every block as this GPU would, in blocks of `threads` threads if given; of the variant

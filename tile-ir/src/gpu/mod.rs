@@ -38,7 +38,7 @@ pub(crate) use access::reach;
 pub use access::{Access, NEAR_BYTES, TENSOR_ALIGNMENT};
 pub use copies::{CopiedLoop, Copies, StageCopy};
 pub use movement::{Coverage, Movement, Part};
-pub use pipeline::{Pipeline, Pipelines};
+pub use pipeline::{Pipeline, Pipelines, pair_axis};
 pub use print::print;
 pub use products::Product;
 pub use reduction::Reduction;

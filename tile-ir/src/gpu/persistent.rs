@@ -54,6 +54,24 @@ pub(super) fn is_seen(kernel: &Kernel) -> bool {
     kernel.walk().into_iter().any(|op| shows(&kernel.op(op).op))
 }
 
+/// Whether blocks may take tiles in pairs: where they may share them, and in a kernel that says itself how they do, if
+/// what a block carries from one of its tiles to the next isn't seen, nor its number.
+pub(super) fn may_pair(kernel: &Kernel) -> bool {
+    if !kernel.is_persistent() {
+        return may_share(kernel);
+    }
+    let shows = |op: OpId| {
+        let data = kernel.op(op);
+        match data.op {
+            Op::Tiles(_) => !data.results.is_empty(),
+            Op::Atomic(_) | Op::Print { .. } | Op::Assert { .. } => true,
+            Op::BlockId { .. } | Op::BlockCount { .. } => true,
+            _ => false,
+        }
+    };
+    !kernel.walk().into_iter().any(shows)
+}
+
 fn may_share(kernel: &Kernel) -> bool {
     let (before, _) = split(kernel);
     let is_before = |op: &OpId| before.contains(op);

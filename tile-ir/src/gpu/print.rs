@@ -34,6 +34,12 @@ pub fn print(scheduled: &Scheduled) -> String {
             if pipeline.alternates { ", read by two warpgroups alternately" } else { "" }
         );
     }
+    if let Some(axis) = scheduled.pipelines.pairs() {
+        let _ = writeln!(
+            text,
+            "; blocks are pairs along axis {axis}: each copies half of what both read, for both"
+        );
+    }
     for (_, copied) in scheduled.copies.loops() {
         let _ = writeln!(
             text,
@@ -85,12 +91,13 @@ fn exchange(scheduled: &Scheduled, op: OpId) -> Option<String> {
 fn in_ring(pipeline: &Pipeline, fill: usize, copy: &TileCopy) -> String {
     let tile = copy.tile;
     format!(
-        "in the ring at {}: {} panels of {} rows of {} bytes, map {}, fill {fill}{}",
+        "in the ring at {}: {} panels of {} rows of {} bytes, map {}, {}fill {fill}{}",
         copy.offset,
         tile.panels,
         tile.rows,
         tile.swizzle.bytes(),
         copy.map,
+        if copy.halves.is_some() { "half from each block of a pair, " } else { "" },
         if pipeline.fills[fill].keeps_running { " of a product that keeps running" } else { "" }
     )
 }

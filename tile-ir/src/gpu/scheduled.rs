@@ -2,6 +2,7 @@
 
 use super::barriers::Barriers;
 use super::movement::Moves;
+use super::pipeline::PAIR;
 use super::scratch::Scratch;
 use super::{
     Access, Buffer, Copies, LaidOut, Movement, Pipelines, Product, Reduction, Remark, Threads, Way, dtype_of,
@@ -123,6 +124,11 @@ impl Scheduled {
     pub fn abi(&self) -> KernelAbi {
         let abi = KernelAbi::of(self);
         KernelAbi { persistent: abi.persistent && !self.shares_grid, ..abi }
+    }
+
+    /// Blocks that run together: two where pairs of blocks copy for each other ([`Pipelines::pairs`]).
+    pub fn cluster(&self) -> u32 {
+        if self.pipelines.pairs().is_some() { PAIR as u32 } else { 1 }
     }
 
     /// The order of the places of the grid of which the blocks of a part of the device take successive ones; `None`

@@ -1,5 +1,6 @@
 //! What holds of every schedule, checked: what emitters rely on without asking.
 
+use super::pipeline::{PAIR, TileCopy};
 use super::{Buffer, Pipeline, Scheduled, shape_of};
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::ops::Op;
@@ -98,6 +99,13 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
                 return broken("two copies of a stage overlap");
             }
             used = copy.offset + copy.tile.bytes();
+            let parts = if copy.halves.is_some() { PAIR } else { 1 };
+            if parts * boxes_bytes(scheduled, copy) != copy.tile.bytes() {
+                return broken("a copy brings another number of bytes than its tile has");
+            }
+            if copy.halves.is_some() && scheduled.pipelines().pairs().is_none() {
+                return broken("blocks copy halves for each other and aren't pairs");
+            }
         }
         if used > pipeline.stage_bytes || pipeline.stages < 2 {
             return broken("a stage has no room for its copies, or there is one alone");
@@ -116,6 +124,13 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
         }
     }
     Ok(())
+}
+
+/// What one block copies of a tile.
+fn boxes_bytes(scheduled: &Scheduled, copy: &TileCopy) -> u64 {
+    let map = &scheduled.tensor_maps()[copy.map];
+    let elements: u64 = map.axes.iter().map(|axis| u64::from(axis.tile)).product();
+    copy.tile.panels * elements * copy.tile.element
 }
 
 /// What is done a turn later isn't used in its own turn, and what is done ahead needs nothing of that; the late product

@@ -187,6 +187,9 @@ impl Parser {
             let grid = if is_tiles { Grid::Tiles } else { Grid::Extents(self.list('[', ']', Self::dim)?) };
             self.kernel.grid = Some(grid);
         }
+        if self.accept_word("pairs") {
+            self.kernel.pairs = Some(self.unsigned("an axis")? as usize);
+        }
         let body = self.kernel.body();
         self.region_ops(body)?;
         if *self.peek() == Token::End { Ok(()) } else { self.expected("the end of the text") }

@@ -91,7 +91,8 @@ impl<'k> Printer<'k> {
         let _ = write!(self.out, "({})", params.join(", "));
         self.conditions();
         let grid = self.kernel.grid.as_ref().map_or(String::new(), |grid| format!(" grid {grid}"));
-        let _ = writeln!(self.out, "{grid} {{");
+        let pairs = self.kernel.pairs.map_or(String::new(), |axis| format!(" pairs {axis}"));
+        let _ = writeln!(self.out, "{grid}{pairs} {{");
         self.region_ops(self.kernel.body(), 1);
         self.out.push_str("}\n");
         self.out

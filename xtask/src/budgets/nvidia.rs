@@ -67,6 +67,9 @@ pub(super) const COLUMNS: &[Column<Measured>] = &[
         m.sass.starting(&["HMMA", "IMMA", "DMMA", "QMMA", "OMMA"])
     }),
     Column::new("UTMALDG", "tensor-map loads", Wanted::Present, |m| m.sass.starting(&["UTMALDG"])),
+    Column::new("to both", "those that bring a tile to both blocks of a pair", Wanted::Present, |m| {
+        m.sass.count(|name| name.starts_with("UTMALDG") && name.contains("MULTICAST"))
+    }),
     Column::new("UTMASTG", "tensor-map stores", Wanted::Present, |m| m.sass.starting(&["UTMASTG"])),
     Column::new("LDGSTS", "`cp.async`", Wanted::Present, |m| m.sass.starting(&["LDGSTS"])),
     Column::new("LDSM", "`ldmatrix`", Wanted::Present, |m| m.sass.starting(&["LDSM"])),

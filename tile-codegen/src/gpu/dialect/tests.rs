@@ -40,7 +40,7 @@ fn ptx(change: impl Fn(FunctionValue<'_>)) -> String {
     let ir = Ir::new(&context, "k", features::NVPTX);
     machine.prepare(&ir.module);
     let instance = specialize(&verify(text::parse(KERNEL).unwrap()).unwrap(), &[]).unwrap();
-    let resources = Resources { threads: 32, shared_bytes: 2048, shared_alignment: 1024 };
+    let resources = Resources { threads: 32, cluster: 1, shared_bytes: 2048, shared_alignment: 1024 };
     let entry = NVPTX.entry(&ir, "k", &KernelAbi::of(&instance), 2, resources);
     copy_box(&ir, &entry);
     ir.store(entry.log.expect("the kernel prints"), ir.i64(7).into());

@@ -181,10 +181,16 @@ impl Product {
         }
         let mut reads = Vec::new();
         let a_pieces = self.a_major.map(|major| {
-            pieces(block, Descriptor::decode(leader.word(0)), major, [ROWS, self.depth], self.a)
+            pieces(
+                (block, leader.thread),
+                Descriptor::decode(leader.word(0)),
+                major,
+                [ROWS, self.depth],
+                self.a,
+            )
         });
         let b_pieces = pieces(
-            block,
+            (block, leader.thread),
             Descriptor::decode(leader.word(first)),
             self.b_major,
             [self.columns, self.depth],
@@ -278,7 +284,7 @@ struct Held {
 }
 
 fn pieces(
-    block: &Block<'_>,
+    (block, leader): (&Block<'_>, u32),
     descriptor: Descriptor,
     major: Major,
     [others, depth]: [usize; 2],
@@ -290,7 +296,7 @@ fn pieces(
     for other in (0..others).step_by(steps[0]) {
         for k in (0..depth).step_by(steps[1]) {
             let place = descriptor.address(major, other as u64, k as u64, format.bytes() as u64);
-            let address = (block.shared_address() as u64).wrapping_add(place).wrapping_sub(WINDOW);
+            let address = block.shared_address(leader).wrapping_add(place).wrapping_sub(WINDOW);
             found.push(Held { address, other, k, along: major });
         }
     }
@@ -315,13 +321,14 @@ fn gather(pieces: &[Held], [rows, columns]: [usize; 2], format: Format, transpos
 }
 
 fn issue(block: &mut Block<'_>, leader: &Call<'_>, group: u32, reads: Vec<Piece>) -> Result<u32, Problem> {
-    if let Some(outside) = reads.iter().filter_map(|piece| piece.from).find(|&from| !block.is_shared(from)) {
-        let offset = outside.wrapping_sub(block.shared_address() as u64).cast_signed();
+    let is_outside = |&from: &u64| !block.is_own(leader.thread, from);
+    if let Some(outside) = reads.iter().filter_map(|piece| piece.from).find(is_outside) {
+        let offset = block.offset(leader.thread, outside);
         return Err(Problem::Misuse(format!(
             "its descriptor leads to byte {offset} of shared memory, outside it"
         )));
     }
-    let moment = block.agents.next(block.number, Agent::Warpgroup(group));
+    let moment = block.agents.next(block.block_of(leader.thread), Agent::Warpgroup(group));
     block.issue(Order::of(leader, Proxy::Asynchronous, reads, moment))
 }
 

@@ -14,13 +14,29 @@ fn predicates(calls: &[Call<'_>]) -> usize {
     calls.iter().filter(|call| call.flag(call.operands() - 1)).count()
 }
 
-/// NVIDIA's (PTX ISA, "barrier{.cta}", "bar.warp.sync", "membar/fence").
+/// NVIDIA's (PTX ISA, "barrier{.cta}", "barrier.cluster", "bar.warp.sync", "membar/fence", "mapa").
 pub(super) fn nvidia(name: &str) -> Option<Operation> {
     match name {
         "bar.warp.sync" => return warp(),
         "membar.cta" => return fence(Scope::Block),
         "membar.gl" => return fence(Scope::Device),
         "membar.sys" => return fence(Scope::System),
+        "barrier.cluster.arrive" => return arrive_in_cluster(true),
+        "barrier.cluster.arrive.relaxed" => return arrive_in_cluster(false),
+        "barrier.cluster.wait" => {
+            return Operation::alone(|block, call| block.wait_in_cluster(call));
+        }
+        "mapa.shared.cluster" => {
+            return Operation::alone(|block, call| {
+                let (address, rank) = (call.word(0), call.number(1));
+                if rank >= block.geometry.cluster || !block.is_own(call.thread, address) {
+                    let what = "maps the block's own shared memory to that of a block of its cluster";
+                    return Err(Problem::Misuse(format!("`mapa` {what}; there is no block {rank}")));
+                }
+                call.give_word(0, block.counterpart(call.thread, address, rank));
+                Ok(Then::GoOn)
+            });
+        }
         "fence.mbarrier_init.release.cluster" => {
             return Operation::alone(|block, call| {
                 block.fence_mbarriers(call.thread, false);
@@ -62,6 +78,10 @@ pub(super) fn nvidia(name: &str) -> Option<Operation> {
         let request = Request { barrier: call.number(0), count, waits, aligned, orders: true };
         block.arrive(call, request, reduction)
     })
+}
+
+fn arrive_in_cluster(releases: bool) -> Option<Operation> {
+    Operation::alone(move |block, call| block.arrive_in_cluster(call, releases))
 }
 
 /// AMD's: execution waits, and memory is ordered by the fences around it (LLVM's AMDGPU usage guide, "Memory Model").

@@ -49,14 +49,14 @@ fn copy(block: &mut Block<'_>, call: &Call<'_>, bytes: usize, sized: bool) -> Re
             return Err(Problem::Misaligned { alignment: bytes as u64, excess });
         }
     }
-    if !block.is_shared(to) {
+    if !block.is_own(call.thread, to) {
         return Err(Problem::Misuse("copies to what isn't shared memory".to_owned()));
     }
     let pieces = [
         Piece { from: Some(from), to: Some(to), bytes: exist },
         Piece { from: None, to: Some(to + exist as u64), bytes: bytes - exist },
     ];
-    let moment = block.agents.next(block.number, Agent::Copies(call.thread));
+    let moment = block.agents.next(block.block_of(call.thread), Agent::Copies(call.thread));
     let pieces = pieces.into_iter().filter(|piece| piece.bytes > 0).collect();
     let flight = block.issue(Order::of(call, Proxy::Generic, pieces, moment))?;
     block.threads[call.thread as usize].queues.copies.add(flight);

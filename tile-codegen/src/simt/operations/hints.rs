@@ -13,12 +13,15 @@ fn number(of: fn(&crate::simt::block::Block<'_>) -> u64) -> Option<Operation> {
 /// NVIDIA's (PTX ISA, "Special Registers", "prefetch", "griddepcontrol", "setmaxnreg").
 pub(super) fn nvidia(name: &str) -> Option<Operation> {
     match name {
-        "read.ptx.sreg.tid.x" => number(|block| u64::from(block.running)),
-        "read.ptx.sreg.ctaid.x" => number(|block| block.number),
+        "read.ptx.sreg.tid.x" => number(|block| u64::from(block.within(block.running))),
+        "read.ptx.sreg.ctaid.x" => number(|block| block.block_of(block.running)),
         "read.ptx.sreg.nctaid.x" => number(|block| block.blocks),
+        "read.ptx.sreg.cluster.ctarank" => number(|block| u64::from(block.rank_of(block.running))),
+        "read.ptx.sreg.clusterid.x" => number(|block| block.number / u64::from(block.geometry.cluster)),
+        "read.ptx.sreg.nclusterid.x" => number(|block| block.blocks / u64::from(block.geometry.cluster)),
         "read.ptx.sreg.ntid.x" => number(|block| u64::from(block.geometry.threads)),
         "read.ptx.sreg.laneid" => number(|block| u64::from(block.running % block.geometry.warp)),
-        "read.ptx.sreg.tid.y" | "read.ptx.sreg.tid.z" | "read.ptx.sreg.cluster.ctarank" => number(|_| 0),
+        "read.ptx.sreg.tid.y" | "read.ptx.sreg.tid.z" => number(|_| 0),
         "prefetch.global.L1" | "prefetch.global.L2" | "prefetch.L1" | "prefetch.L2" => Operation::nothing(),
         "griddepcontrol.wait" | "griddepcontrol.launch.dependents" => Operation::nothing(),
         // LLVM itself refuses counts that aren't legal.

@@ -2,17 +2,14 @@
 
 use crate::simt::instruction::{Operation, Then};
 use crate::simt::mbarrier::{Arrival, Awaited, Wait};
+use crate::simt::order::Scope;
 
 pub(super) fn find(name: &str) -> Option<Operation> {
     let name = name.strip_prefix("mbarrier.")?;
     // Old forms end with the address space, new ones with scope and address space.
-    let (name, scoped) = match name.split_once(".scope.") {
-        Some((
-            name,
-            "cta.space.cta" | "cluster.space.cta" | "cta.space.cluster" | "cluster.space.cluster",
-        )) => (name, true),
-        Some(_) => return None,
-        None => (name.strip_suffix(".shared").unwrap_or(name), false),
+    let (name, scoped, reach) = match name.split_once(".scope.") {
+        Some((name, reach)) => (name, true, Reach::named(reach)?),
+        None => (name.strip_suffix(".shared").unwrap_or(name), false, Reach::OWN),
     };
     let relaxed = name.ends_with(".relaxed");
     let name = name.strip_suffix(".relaxed").unwrap_or(name);
@@ -25,29 +22,56 @@ pub(super) fn find(name: &str) -> Option<Operation> {
             block.unmake_mbarrier(call, call.word(0))?;
             Ok(Then::GoOn)
         }),
-        ("arrive", false) => arrive(|_| Arrival { count: 1, bytes: 0, releases: true }),
-        ("arrive", true) if relaxed => {
-            arrive(|operand| Arrival { count: operand, bytes: 0, releases: false })
-        }
-        ("arrive", true) => arrive(|operand| Arrival { count: operand, bytes: 0, releases: true }),
-        ("arrive.expect.tx", true) if relaxed => {
-            arrive(|operand| Arrival { count: 1, bytes: operand, releases: false })
-        }
-        ("arrive.expect.tx", true) => arrive(|operand| Arrival { count: 1, bytes: operand, releases: true }),
+        ("arrive", false) => arrive(reach, relaxed, |_| (1, 0)),
+        ("arrive", true) => arrive(reach, relaxed, |operand| (operand, 0)),
+        ("arrive.expect.tx", true) => arrive(reach, relaxed, |operand| (1, operand)),
         ("expect.tx", true) => bytes(1),
         ("complete.tx", true) => bytes(-1),
-        ("test.wait", _) => wait(false, false, relaxed),
-        ("test.wait.parity", true) => wait(false, true, relaxed),
-        ("try.wait" | "try.wait.tl", true) => wait(true, false, relaxed),
-        ("try.wait.parity" | "try.wait.parity.tl", true) => wait(true, true, relaxed),
+        ("test.wait", _) => wait([false, false], reach, relaxed),
+        ("test.wait.parity", true) => wait([false, true], reach, relaxed),
+        ("try.wait" | "try.wait.tl", true) => wait([true, false], reach, relaxed),
+        ("try.wait.parity" | "try.wait.parity.tl", true) => wait([true, true], reach, relaxed),
         _ => None,
     }
 }
 
-fn arrive(of: fn(u32) -> Arrival) -> Option<Operation> {
+/// How far an instruction reaches.
+#[derive(Clone, Copy)]
+struct Reach {
+    /// Whose memory it orders.
+    scope: Scope,
+    /// Whether the mbarrier may be another block's.
+    remote: bool,
+}
+
+impl Reach {
+    const OWN: Reach = Reach { scope: Scope::Block, remote: false };
+
+    fn named(name: &str) -> Option<Reach> {
+        let (scope, space) = name.split_once(".space.")?;
+        let scope = match scope {
+            "cta" => Scope::Block,
+            "cluster" => Scope::Cluster,
+            _ => return None,
+        };
+        match space {
+            "cta" => Some(Reach { scope, remote: false }),
+            "cluster" => Some(Reach { scope, remote: true }),
+            _ => None,
+        }
+    }
+}
+
+/// `of`: arrivals and bytes by the operand.
+fn arrive(reach: Reach, relaxed: bool, of: fn(u32) -> (u32, u32)) -> Option<Operation> {
     Operation::alone(move |block, call| {
         let operand = if call.operands() > 1 { call.number(1) } else { 0 };
-        let state = block.arrive_at(call, call.word(0), of(operand))?;
+        if !reach.remote {
+            block.check_own(call, call.word(0))?;
+        }
+        let (count, bytes) = of(operand);
+        let releases = (!relaxed).then_some(reach.scope);
+        let state = block.arrive_at(call, call.word(0), Arrival { count, bytes, releases })?;
         if !call.instruction.results.is_empty() {
             call.give_word(0, state);
         }
@@ -62,9 +86,14 @@ fn bytes(sign: i64) -> Option<Operation> {
     })
 }
 
-fn wait(blocks: bool, parity: bool, relaxed: bool) -> Option<Operation> {
+fn wait([blocks, parity]: [bool; 2], reach: Reach, relaxed: bool) -> Option<Operation> {
     Operation::alone(move |block, call| {
+        block.check_own(call, call.word(0))?;
         let awaited = if parity { Awaited::Parity(call.number(1)) } else { Awaited::State(call.word(1)) };
-        block.wait_for(call, call.word(0), Wait { awaited, acquires: !relaxed, blocks })
+        block.wait_for(
+            call,
+            call.word(0),
+            Wait { awaited, acquires: (!relaxed).then_some(reach.scope), blocks },
+        )
     })
 }

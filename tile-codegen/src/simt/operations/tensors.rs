@@ -1,5 +1,5 @@
 //! Bulk copies of tensors between global and shared memory (PTX ISA, "cp.async.bulk.tensor",
-//! "cp.reduce.async.bulk.tensor", and their groups). Clusters have one block here.
+//! "cp.reduce.async.bulk.tensor", and their groups), to one block or to several of a cluster.
 
 use crate::simt::agents::Agent;
 use crate::simt::block::Block;
@@ -49,13 +49,14 @@ pub(super) fn find(name: &str) -> Option<Operation> {
     match kind {
         "prefetch.tile" => Operation::nothing(),
         "g2s.tile" => Operation::alone(move |block, call| {
-            // After the coordinates: mask, hint, and whether there is a mask.
-            if call.flag(3 + rank + 2) || call.number(3 + rank + 4) != 0 {
-                return Err(Problem::Misuse("a copy to several blocks isn't modelled".to_owned()));
+            // After the coordinates: mask, hint, whether there is a mask and a hint, and the pair's group.
+            if call.number(3 + rank + 4) != 0 {
+                return Err(Problem::Misuse("copies of a pair's group aren't modelled".to_owned()));
             }
-            to_shared(block, call, rank)
+            let mask = call.flag(3 + rank + 2).then(|| call.number(3 + rank) & 0xffff);
+            to_shared(block, call, rank, mask)
         }),
-        "g2s.cta.tile" => Operation::alone(move |block, call| to_shared(block, call, rank)),
+        "g2s.cta.tile" => Operation::alone(move |block, call| to_shared(block, call, rank, None)),
         "s2g.tile" => Operation::alone(move |block, call| to_global(block, call, rank, false)),
         "reduce.add.tile" => Operation::alone(move |block, call| to_global(block, call, rank, true)),
         _ => None,
@@ -87,7 +88,7 @@ fn pieces(
 ) -> Vec<(Option<u64>, u64, usize)> {
     let element = map.elem.bytes();
     let inner = map.tile[0] as usize;
-    let base = block.shared_address() as u64;
+    let base = block.memory.of(block.home(shared).expect("verified: a box lies in shared memory").0);
     let mut found = Vec::new();
     let lines = map.box_bytes() / element / inner;
     for line in 0..lines {
@@ -134,8 +135,8 @@ fn coordinates(call: &Call<'_>, first: usize, rank: usize) -> Vec<i64> {
     (first..first + rank).map(|operand| i64::from(call.integer(operand))).collect()
 }
 
-fn check_box(block: &Block<'_>, address: u64) -> Result<(), Problem> {
-    if !block.is_shared(address) {
+fn check_box(block: &Block<'_>, call: &Call<'_>, address: u64) -> Result<(), Problem> {
+    if !block.is_own(call.thread, address) {
         return Err(Problem::Misuse("a box lies in shared memory".to_owned()));
     }
     match address % BOX_ALIGNMENT {
@@ -156,31 +157,56 @@ fn check_width(map: &BoundMap) -> Result<(), Problem> {
     )))
 }
 
-fn to_shared(block: &mut Block<'_>, call: &Call<'_>, rank: usize) -> Result<Then, Problem> {
+/// With a mask the box comes to the same place in the shared memory of every block that it names, and completes on the
+/// mbarrier at the same place there.
+fn to_shared(
+    block: &mut Block<'_>,
+    call: &Call<'_>,
+    rank: usize,
+    mask: Option<u32>,
+) -> Result<Then, Problem> {
     let (to, barrier) = (call.word(0), call.word(1));
     let map = map_of(call, 2, rank)?;
-    check_box(block, to)?;
+    check_box(block, call, to)?;
     check_width(&map)?;
-    block.check_mbarrier(call, barrier)?;
-    let pieces = pieces(block, &map, to, &coordinates(call, 3, rank));
-    let pieces = pieces.into_iter().map(|(from, to, bytes)| Piece { from, to: Some(to), bytes });
-    let moment = block.moment_on(barrier);
-    let flight = block.issue(Order::of(call, Proxy::Asynchronous, pieces.collect(), moment))?;
-    block.attach(call, barrier, Attached::Copy { flight, bytes: map.box_bytes() as i64 })?;
+    block.check_own(call, barrier)?;
+    for other in receivers(block, call, mask)? {
+        let [to, barrier] = [to, barrier].map(|address| block.counterpart(call.thread, address, other));
+        block.check_mbarrier(call, barrier)?;
+        let pieces = pieces(block, &map, to, &coordinates(call, 3, rank));
+        let pieces = pieces.into_iter().map(|(from, to, bytes)| Piece { from, to: Some(to), bytes });
+        let moment = block.moment_on(barrier);
+        let flight = block.issue(Order::of(call, Proxy::Asynchronous, pieces.collect(), moment))?;
+        block.note_remote_at(call.thread, to, moment, (&call.instruction.name, call.place()));
+        block.attach(call, barrier, Attached::Copy { flight, bytes: map.box_bytes() as i64 })?;
+    }
     Ok(Then::GoOn)
+}
+
+/// The blocks of the cluster that get a copy: those of a mask, or the thread's own.
+fn receivers(block: &Block<'_>, call: &Call<'_>, mask: Option<u32>) -> Result<Vec<u32>, Problem> {
+    let blocks = block.geometry.cluster;
+    match mask {
+        None => Ok(vec![block.rank_of(call.thread)]),
+        Some(mask) if mask == 0 || mask >> blocks != 0 => {
+            let what = format!("copies to the blocks of mask {mask:#x}, of a cluster of {blocks}");
+            Err(Problem::Misuse(what))
+        }
+        Some(mask) => Ok((0..blocks).filter(|rank| mask >> rank & 1 == 1).collect()),
+    }
 }
 
 fn to_global(block: &mut Block<'_>, call: &Call<'_>, rank: usize, adds: bool) -> Result<Then, Problem> {
     let from = call.word(0);
     let map = map_of(call, 1, rank)?;
-    check_box(block, from)?;
+    check_box(block, call, from)?;
     check_width(&map)?;
     let pieces = pieces(block, &map, from, &coordinates(call, 2, rank));
     let inside = pieces
         .into_iter()
         .filter_map(|(global, shared, bytes)| Some(Piece { from: Some(shared), to: Some(global?), bytes }));
     let combine = if adds { Some(addition(map.elem)?) } else { None };
-    let moment = block.agents.next(block.number, Agent::Bulk(call.thread));
+    let moment = block.agents.next(block.block_of(call.thread), Agent::Bulk(call.thread));
     let order = Order::of(call, Proxy::Asynchronous, inside.collect(), moment);
     let flight = block.issue(Order { combine, ..order })?;
     block.threads[call.thread as usize].queues.bulk.add(flight);

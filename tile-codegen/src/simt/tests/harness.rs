@@ -122,7 +122,7 @@ impl Kernel {
             .unwrap_or_else(|error| panic!("{}\n{text}", error.to_string()));
         let ir = Ir { context: lent, module, builder: lent.create_builder(), features: features::NVPTX };
         let gpu = Gpu { name: gpu, warp };
-        Ok(Kernel { code: Code::of(context, ir, gpu, threads, SHARED_BYTES)? })
+        Ok(Kernel { code: Code::of(context, ir, gpu, [threads, 1], SHARED_BYTES)? })
     }
 
     /// The kernel as if it were emitted for an instance with this contract.

@@ -11,6 +11,7 @@ mod masks;
 mod matrices;
 mod mutations;
 mod orders;
+mod pairs;
 mod pipelines;
 mod refusals;
 mod removed;

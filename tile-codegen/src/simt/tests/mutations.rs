@@ -75,13 +75,15 @@ kernel @attention(%k: tensor<t x 64 x bf16>, %v: tensor<t x 96 x bf16>, %o: mut 
 ";
 
 /// Instructions without which the pipeline is wrong.
-const NEEDED: [&str; 13] = [
+const NEEDED: [&str; 15] = [
     "llvm.nvvm.mbarrier.init",
     "llvm.nvvm.fence.mbarrier_init.release.cluster",
     "llvm.nvvm.mbarrier.arrive.scope",
     "llvm.nvvm.mbarrier.arrive.expect.tx",
     "llvm.nvvm.mbarrier.try.wait.parity",
     "llvm.nvvm.barrier.cta",
+    "llvm.nvvm.barrier.cluster.arrive",
+    "llvm.nvvm.barrier.cluster.wait",
     "llvm.nvvm.wgmma.fence",
     "llvm.nvvm.wgmma.commit_group",
     "llvm.nvvm.wgmma.wait_group",
@@ -91,12 +93,12 @@ const NEEDED: [&str; 13] = [
     "llvm.nvvm.cp.async.bulk.wait.group.read",
 ];
 
-fn callee(instruction: InstructionValue<'_>) -> Option<String> {
+pub(super) fn callee(instruction: InstructionValue<'_>) -> Option<String> {
     let call = CallSiteValue::try_from(instruction).ok()?;
     Some(call.get_called_fn_value()?.get_name().to_string_lossy().into_owned())
 }
 
-fn needed<'c>(ir: &Ir<'c>) -> Vec<(String, InstructionValue<'c>)> {
+pub(super) fn needed<'c>(ir: &Ir<'c>) -> Vec<(String, InstructionValue<'c>)> {
     let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");
     let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
     let named = instructions.filter_map(|instruction| Some((callee(instruction)?, instruction)));
@@ -130,7 +132,7 @@ fn replace_uses<'c>(of: InstructionValue<'c>, by: BasicValueEnum<'c>) {
 }
 
 /// Takes a call away; what it gives is what it would give at once.
-fn remove<'c>(ir: &Ir<'c>, name: &str, call: InstructionValue<'c>) {
+pub(super) fn remove<'c>(ir: &Ir<'c>, name: &str, call: InstructionValue<'c>) {
     if name.contains("try.wait") {
         replace_uses(call, ir.bool(true).into());
     }

@@ -11,11 +11,13 @@
 
 mod factor;
 mod late;
+mod pairs;
 mod shared_tile;
 mod slice;
 mod stores;
 
 pub use late::Late;
+pub use pairs::{PAIR, axis as pair_axis};
 pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
@@ -101,6 +103,8 @@ pub struct TileCopy {
     pub map: usize,
     /// The axis of the view that each axis of the map is.
     pub axes: Vec<usize>,
+    /// The axis of the map along which each block of a pair copies half of the tile, for both, if they share it.
+    pub halves: Option<usize>,
     /// The tile in shared memory.
     pub tile: SharedTile,
     /// Where it begins in a stage, in bytes.
@@ -124,6 +128,11 @@ impl Fill {
     /// Bytes that are copied.
     pub fn bytes(&self) -> u64 {
         self.copies.iter().map(|copy| copy.tile.bytes()).sum()
+    }
+
+    /// Whether the other block of a pair copies to it too, so that both must have left it before.
+    pub fn is_shared(&self) -> bool {
+        self.copies.iter().any(|copy| copy.halves.is_some())
     }
 }
 
@@ -164,6 +173,8 @@ pub struct Pipelines {
     slice: Slice,
     /// Warps of the consumers.
     consumers: u64,
+    /// The axis along which blocks are pairs that copy for each other.
+    pairs: Option<usize>,
 }
 
 impl Pipelines {
@@ -199,14 +210,17 @@ impl Pipelines {
         let panel_bytes = if stores.is_empty() { 0 } else { panel_bytes(consumers) };
         let available =
             u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
+        let shared = pairs::shared_by_pairs(kernel, &loops);
         let mut found = Pipelines { consumers, ..Pipelines::default() };
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
             let keeps_running = |product| factor::carries_sums(kernel, &uses, (for_op, product));
-            found.add(for_op, &factors, available, &keeps_running);
+            found.add(for_op, (&factors, &shared), available, &keeps_running);
         }
         if found.is_empty() {
             return None;
         }
+        let mut fills = found.loops.values().flat_map(|pipeline| &pipeline.fills);
+        found.pairs = kernel.pairs.filter(|_| fills.any(Fill::is_shared));
         found.panels = found.rings_end().next_multiple_of(TILE_ALIGNMENT);
         for (op, store, map) in stores {
             let map = found.map(&map);
@@ -221,7 +235,7 @@ impl Pipelines {
     fn add(
         &mut self,
         for_op: OpId,
-        factors: &[Factor],
+        (factors, shared): (&[Factor], &HashSet<OpId>),
         available: u64,
         keeps_running: &dyn Fn(OpId) -> bool,
     ) {
@@ -235,17 +249,22 @@ impl Pipelines {
         }
         let (mut fills, mut offset): (Vec<Fill>, u64) = (Vec::new(), 0);
         for factor in factors {
-            let (reader, Copyable { tile, axes, map, .. }) = (factor.product, &factor.copyable);
+            let (reader, Copyable { tile, axes, map, outer, .. }) = (factor.product, &factor.copyable);
+            let rows = axes.iter().position(|axis| axis == outer);
+            let halves = rows.filter(|_| shared.contains(&factor.load));
+            let mut map = map.clone();
+            halves.iter().for_each(|&rows| map.axes[rows].tile /= PAIR as u32);
             let fill = fills.iter().position(|fill| fill.reader == reader).unwrap_or(fills.len());
             if fill == fills.len() {
                 let alone = factors.len() == 2 && factors.iter().all(|other| other.product == reader);
                 let keeps_running = alone && keeps_running(reader);
                 fills.push(Fill { reader, copies: Vec::new(), keeps_running });
             }
-            let (copies, map) = (&mut fills[fill].copies, self.map(map));
+            let (copies, map) = (&mut fills[fill].copies, self.map(&map));
             let place = RingFactor { pipeline: for_op, fill, copy: copies.len(), major: factor.major };
             self.factors.entry(reader).or_default()[factor.operand] = Some(place);
-            copies.push(TileCopy { load: factor.load, map, axes: axes.clone(), tile: *tile, offset });
+            let (load, axes, tile) = (factor.load, axes.clone(), *tile);
+            copies.push(TileCopy { load, map, axes, halves, tile, offset });
             self.in_rings.extend(&factor.values);
             offset += tile_bytes(factor);
         }
@@ -263,6 +282,11 @@ impl Pipelines {
             self.maps.push(map.clone());
             self.maps.len() - 1
         })
+    }
+
+    /// The axis along which blocks are pairs that copy for each other, if they are.
+    pub fn pairs(&self) -> Option<usize> {
+        self.pairs
     }
 
     /// Whether there are any.

@@ -1,6 +1,7 @@
 //! Which loops become pipelines, and what of them.
 
-use super::super::{print, schedule};
+use super::super::{pair_axis, print, schedule, verify as verify_schedule};
+use super::Pipelines;
 use crate::{Binding, TargetDesc, specialize, text, verify};
 
 const MATMUL: &str = "\
@@ -153,4 +154,85 @@ kernel @attention(%q: tensor<h x s x 128 x bf16>, %k: tensor<h x t x 128 x bf16>
 #[test]
 fn keys_and_values_are_copied_ahead() {
     insta::assert_snapshot!(scheduled(ATTENTION, &[]));
+}
+
+/// The axis along which pairs of blocks of a kernel's tiles share factors, for tiles of so many rows and columns.
+fn axis_of_pairs(source: &str, [rows, columns]: [usize; 2]) -> Option<usize> {
+    let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))).unwrap();
+    let bindings = [("M", rows), ("N", columns), ("K", 64)];
+    let bindings = bindings.map(|(name, value)| (name.to_owned(), Binding::Const(value)));
+    let given: Vec<_> = bindings
+        .into_iter()
+        .filter(|(name, _)| kernel.generics.iter().any(|own| own.name == *name))
+        .collect();
+    pair_axis(&specialize(&kernel, &given).unwrap(), TargetDesc::named("sm_90a").unwrap())
+}
+
+/// Pairs along rows share the right factor, and pairs along columns the left one: the larger of both is taken.
+#[test]
+fn pairs_share_the_larger_factor() {
+    assert_eq!(axis_of_pairs(MATMUL, [128, 256]), Some(0));
+    assert_eq!(axis_of_pairs(MATMUL, [128, 128]), Some(0));
+    assert_eq!(axis_of_pairs(MATMUL, [256, 128]), Some(1));
+    let kernel = verify(text::parse(MATMUL).unwrap()).unwrap();
+    let bindings =
+        [("M", 128), ("N", 256), ("K", 64)].map(|(name, value)| (name.to_owned(), Binding::Const(value)));
+    let instance = specialize(&kernel, &bindings).unwrap();
+    assert_eq!(pair_axis(&instance, TargetDesc::named("sm_80").unwrap()), None);
+}
+
+#[test]
+fn blocks_that_share_nothing_or_are_seen_are_no_pairs() {
+    // Both factors depend on the one axis of the grid.
+    let alone = MATMUL.replace("%va[%i, %p]", "%va[%j, %p]");
+    assert_eq!(axis_of_pairs(&alone, [128, 128]), Some(0), "the other axis is free");
+    let counted =
+        MATMUL.replace("for %p = %1 to %2", "for %p = %1 to %i").replace("%vb[%p, %j]", "%vb[%j, %j]");
+    assert_eq!(axis_of_pairs(&counted, [128, 256]), Some(1), "turns depend on the other axis");
+    let counted = counted.replace("%va[%i, %p]", "%va[%j, %p]");
+    assert_eq!(axis_of_pairs(&counted, [128, 256]), None, "turns depend on one axis, factors on the other");
+    let said = MATMUL.replace("  store_masked", "  print 0 \"{0}\" %i\n  store_masked");
+    assert_eq!(axis_of_pairs(&said, [128, 128]), None);
+    // Of a number that a loop carries nothing is known but what it begins with and what comes around.
+    let carried = MATMUL
+        .replace(
+            "carry (%acc = %zero) : tile<M x N x f32>",
+            "carry (%acc = %zero, %at = %1) : tile<M x N x f32>, index",
+        )
+        .replace("%sum = for", "%sum, %last = for")
+        .replace("%vb[%p, %j]", "%vb[%at, %j]")
+        .replace("yield %next", "%more = add %at, %i : index\n    yield %next, %more");
+    assert_eq!(axis_of_pairs(&carried, [128, 256]), Some(1), "the right factor depends on both axes");
+    assert_eq!(axis_of_pairs(ATTENTION, [128, 128]), None, "several products of a loop");
+}
+
+#[test]
+fn tiles_of_pairs_are_copied_in_halves() {
+    let paired = MATMUL.replace("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 0 {");
+    insta::assert_snapshot!(scheduled(&paired, &[("M", 128), ("N", 256), ("K", 64)]));
+    let paired = MATMUL.replace("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 2 {");
+    let along_no_axis = scheduled(&paired, &[("M", 128), ("N", 256), ("K", 64)]);
+    assert!(!along_no_axis.contains("blocks are pairs"), "{along_no_axis}");
+}
+
+#[test]
+fn halves_that_nobody_copies_are_found() {
+    let paired = MATMUL.replace("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 0 {");
+    let kernel = verify(text::parse(&paired).unwrap()).unwrap();
+    let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
+    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+    let right = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
+    let problem = |change: &dyn Fn(&mut Pipelines)| {
+        let mut scheduled = right.clone();
+        change(&mut scheduled.pipelines);
+        verify_schedule(&scheduled).map_err(|broken| broken.problem)
+    };
+    assert_eq!(problem(&|_| {}), Ok(()));
+    let alone = problem(&|pipelines| pipelines.pairs = None);
+    assert_eq!(alone.unwrap_err(), "blocks copy halves for each other and aren't pairs");
+    let halved = problem(&|pipelines| {
+        let fills = pipelines.loops.values_mut().flat_map(|pipeline| &mut pipeline.fills);
+        fills.flat_map(|fill| &mut fill.copies).for_each(|copy| copy.halves = None);
+    });
+    assert_eq!(halved.unwrap_err(), "a copy brings another number of bytes than its tile has");
 }

@@ -1,0 +1,164 @@
+//! Pairs of blocks that copy for each other.
+//!
+//! Blocks whose tiles are neighbours along an axis of the grid read the same tiles of a factor whose place doesn't depend
+//! on that axis. Run together, as a cluster of two, each copies half of such a tile, to the shared memory of both (PTX
+//! ISA, "cp.async.bulk.tensor" with `.multicast::cluster`): what they share is read once, from the L2 cache and from
+//! memory. Both must come to each of these copies, so the loops around them have as many turns in one as in the other.
+//!
+//! It is done where the kernel says that its blocks are pairs ([`Kernel::pairs`]), for loops with one product: in a loop
+//! with several, each product's tiles would be left by both blocks apart from the other's.
+
+use super::super::persistent::may_pair;
+use super::super::uses::Uses;
+use super::factor::{self, Factor};
+use super::shared_tile::{Numbers, SharedTile};
+use crate::analysis::divisibility::Divisors;
+use crate::analysis::facts::Facts;
+use crate::kernel::{Kernel, OpId, RegionId, ValueId};
+use crate::ops::Op;
+use crate::target::TargetDesc;
+use std::collections::{HashMap, HashSet};
+
+/// Blocks of a pair.
+pub const PAIR: u64 = 2;
+
+/// The axis along which pairs of blocks share most of what the kernel copies to rings; `None` where they would share
+/// nothing, or where which block has which tile is seen.
+pub fn axis(kernel: &Kernel, target: &TargetDesc) -> Option<usize> {
+    if target.warpgroup_matrix.is_empty() || !may_pair(kernel) {
+        return None;
+    }
+    let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
+    let uses = Uses::of(kernel);
+    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
+    let loops: Vec<(OpId, Vec<Factor>)> =
+        loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target))).collect();
+    let axes = 0..kernel.grid_space()?.len();
+    let mut best = None;
+    for axis in axes {
+        let shared = shared(kernel, &loops, axis);
+        let factors = loops.iter().flat_map(|(_, factors)| factors);
+        let bytes =
+            factors.filter(|factor| shared.contains(&factor.load)).map(|factor| factor.copyable.tile.bytes());
+        let bytes: u64 = bytes.sum();
+        if bytes > best.map_or(0, |(_, most)| most) {
+            best = Some((axis, bytes));
+        }
+    }
+    best.map(|(axis, _)| axis)
+}
+
+/// The loads whose tiles both blocks of a kernel's pairs read, and halves of which are copied by each.
+pub(super) fn shared_by_pairs(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)]) -> HashSet<OpId> {
+    let rank = kernel.grid_space().map_or(0, |space| space.len());
+    match kernel.pairs.filter(|&axis| axis < rank && may_pair(kernel)) {
+        Some(axis) => shared(kernel, loops, axis),
+        None => HashSet::new(),
+    }
+}
+
+/// The loads whose tiles both blocks of a pair along an axis read, and halves of which can be copied.
+fn shared(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)], axis: usize) -> HashSet<OpId> {
+    let dependence = Dependence::of(kernel);
+    let same = |value: ValueId| !dependence.is_on(value, axis);
+    let bounds_are_same = |op: OpId| kernel.op(op).operands[..2].iter().all(|&bound| same(bound));
+    let around = |op: OpId| {
+        let is_around = |other: &OpId| {
+            let data = kernel.op(*other);
+            data.op == Op::For && (*other == op || kernel.walk_in(data.regions[0]).contains(&op))
+        };
+        kernel.walk().into_iter().filter(is_around).collect::<Vec<_>>()
+    };
+    let with_rings = loops.iter().filter(|(_, factors)| !factors.is_empty());
+    let alike = with_rings.clone().all(|(op, factors)| {
+        let has_one_product = factors.iter().all(|factor| factor.product == factors[0].product);
+        has_one_product && around(*op).into_iter().all(bounds_are_same)
+    });
+    if !alike {
+        return HashSet::new();
+    }
+    let factors = with_rings.flat_map(|(_, factors)| factors);
+    let is_shared = |factor: &&Factor| {
+        let load = kernel.op(factor.load).load().expect("a factor is loaded");
+        has_halves(&factor.copyable.tile) && load.index.iter().all(|&index| same(index))
+    };
+    factors.filter(is_shared).map(|factor| factor.load).collect()
+}
+
+/// Whether half of a tile's rows are whole patterns of its swizzle.
+fn has_halves(tile: &SharedTile) -> bool {
+    (tile.panel_bytes() / PAIR).is_multiple_of(tile.pattern_bytes())
+}
+
+/// On which places of the block's tile in the grid numbers depend, a bit per axis.
+struct Dependence(HashMap<ValueId, u64>);
+
+/// What isn't known to be the same in any two blocks.
+const EVERYTHING: u64 = u64::MAX;
+
+impl Dependence {
+    fn of(kernel: &Kernel) -> Dependence {
+        let mut found = Dependence(HashMap::new());
+        // What loops carry comes around: until nothing is added. Axes are only ever added.
+        loop {
+            let before = found.0.clone();
+            found.region(kernel, kernel.body());
+            if found.0 == before {
+                return found;
+            }
+        }
+    }
+
+    /// Whether a number may differ between blocks whose tiles differ along an axis alone.
+    fn is_on(&self, value: ValueId, axis: usize) -> bool {
+        self.on(value) >> axis & 1 == 1
+    }
+
+    fn on(&self, value: ValueId) -> u64 {
+        self.0.get(&value).copied().unwrap_or(0)
+    }
+
+    fn all(&self, values: &[ValueId]) -> u64 {
+        values.iter().fold(0, |axes, &value| axes | self.on(value))
+    }
+
+    fn add(&mut self, value: ValueId, axes: u64) {
+        *self.0.entry(value).or_default() |= axes;
+    }
+
+    fn region(&mut self, kernel: &Kernel, region: RegionId) {
+        for &op in &kernel.region(region).ops {
+            let data = kernel.op(op);
+            match &data.op {
+                Op::BlockIndex => {
+                    data.results.iter().enumerate().for_each(|(axis, &result)| self.add(result, 1 << axis));
+                }
+                Op::BlockId { axis } => self.add(data.results[0], 1 << axis),
+                Op::BlockCount { .. } => self.add(data.results[0], 0),
+                op if op.is_leaf() => {
+                    let axes = self.all(&data.operands);
+                    data.results.iter().for_each(|&result| self.add(result, axes));
+                }
+                Op::For => {
+                    let own = kernel.region(data.regions[0]);
+                    let bounds = self.all(&data.operands[..2]);
+                    self.add(own.params[0], bounds);
+                    self.region(kernel, data.regions[0]);
+                    let end =
+                        own.ops.last().map(|&end| kernel.op(end)).expect("verified: a loop's region yields");
+                    for (i, &result) in data.results.iter().enumerate() {
+                        let axes = bounds | self.all(&[data.operands[2 + i], end.operands[i]]);
+                        self.add(own.params[1 + i], axes);
+                        self.add(result, axes);
+                    }
+                }
+                _ => {
+                    let inner = data.regions.iter().flat_map(|&region| &kernel.region(region).params);
+                    let inner: Vec<ValueId> = inner.copied().chain(data.results.iter().copied()).collect();
+                    inner.into_iter().for_each(|value| self.add(value, EVERYTHING));
+                    data.regions.iter().for_each(|&region| self.region(kernel, region));
+                }
+            }
+        }
+    }
+}
