@@ -30,9 +30,9 @@ struct Product {
 impl Product {
     fn on(device: &Device, [m, n, k]: [usize; 3]) -> Product {
         Product {
-            a: Tensor::from_vec(device, numbers(m * k, 1), [m, k]).unwrap(),
-            b: Tensor::from_vec(device, numbers(k * n, 2), [k, n]).unwrap(),
-            c: Tensor::zeros(device, [m, n]).unwrap(),
+            a: Tensor::from_vec(device, numbers(m * k, 1), [m, k]).expect("the arguments fit"),
+            b: Tensor::from_vec(device, numbers(k * n, 2), [k, n]).expect("the arguments fit"),
+            c: Tensor::zeros(device, [m, n]).expect("the arguments fit"),
         }
     }
 
@@ -150,12 +150,12 @@ fn scaled<T: Float, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>, by: 
 }
 
 fn scale<T: Element + Float>(device: &Device) -> (String, tile::Result<Vec<f64>>) {
-    let x = Tensor::from_vec(device, numbers::<T>(300, 3), [300]).unwrap();
-    let mut y = Tensor::zeros(device, [300]).unwrap();
+    let x = Tensor::from_vec(device, numbers::<T>(300, 3), [300]).expect("the arguments fit");
+    let mut y = Tensor::zeros(device, [300]).expect("the arguments fit");
     let by = T::from_float(2.0);
-    let table = scaled::best(&x, &mut y, by).choices().unwrap().to_string();
+    let table = scaled::best(&x, &mut y, by).choices().expect("the arguments fit").to_string();
     let launched = scaled::best::<T>(&x, &mut y, by).launch();
-    (table, launched.map(|()| widen(&y.to_vec().unwrap())))
+    (table, launched.map(|()| widen(&y.to_vec().expect("the arguments fit"))))
 }
 
 #[test]
