@@ -93,6 +93,16 @@ pub enum Error {
         /// Why, and what to do.
         reason: String,
     },
+    /// A tensor that lies otherwise than kernels take it.
+    #[error("`{argument}` of kernel `{kernel}` {problem}; pass a copy, which `.view().to_dense()` makes")]
+    Place {
+        /// The kernel.
+        kernel: String,
+        /// The tensor argument.
+        argument: &'static str,
+        /// How it lies.
+        problem: String,
+    },
     /// Arguments of one launch on several devices.
     #[error(
         "the arguments of `{kernel}` are on different devices: `{first_argument}` on {first}, `{second_argument}` on \

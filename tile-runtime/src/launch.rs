@@ -13,6 +13,7 @@ use crate::{Stream, cpu, cuda, embedded, reference};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
+use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::specialize::{Binding, Bindings};
 use tile_ir::{DType, VerifiedKernel, tensor_map, text, verify};
 
@@ -67,7 +68,7 @@ struct Given<'a> {
 }
 
 enum GivenValue<'a> {
-    Tensor { address: u64, shape: &'a [usize], dtype: DType, mutable: bool, device: Device },
+    Tensor { address: u64, shape: &'a [usize], dense: bool, dtype: DType, mutable: bool, device: Device },
     Scalar { slot: u64, dtype: DType },
 }
 
@@ -128,25 +129,24 @@ impl<'a> Launch<'a> {
     }
 
     /// Passes a tensor that is read.
-    pub fn tensor<T: Element>(mut self, name: &'static str, tensor: &'a Tensor<T>) -> Self {
-        let device = tensor.device().clone();
-        let value = GivenValue::Tensor {
-            address: tensor.address(),
-            shape: tensor.shape(),
-            dtype: T::DTYPE,
-            mutable: false,
-            device,
-        };
-        self.arguments.push(Given { name, value });
-        self
+    pub fn tensor<T: Element>(self, name: &'static str, tensor: &'a Tensor<T>) -> Self {
+        self.given_tensor(name, tensor, false)
     }
 
     /// Passes a tensor that is written.
-    pub fn tensor_mut<T: Element>(mut self, name: &'static str, tensor: &'a mut Tensor<T>) -> Self {
-        let device = tensor.device().clone();
-        let address = tensor.address();
-        let value =
-            GivenValue::Tensor { address, shape: tensor.shape(), dtype: T::DTYPE, mutable: true, device };
+    pub fn tensor_mut<T: Element>(self, name: &'static str, tensor: &'a mut Tensor<T>) -> Self {
+        self.given_tensor(name, tensor, true)
+    }
+
+    fn given_tensor<T: Element>(mut self, name: &'static str, tensor: &'a Tensor<T>, mutable: bool) -> Self {
+        let value = GivenValue::Tensor {
+            address: tensor.address(),
+            shape: tensor.shape(),
+            dense: tensor.is_dense(),
+            dtype: T::DTYPE,
+            mutable,
+            device: tensor.device().clone(),
+        };
         self.arguments.push(Given { name, value });
         self
     }
@@ -391,6 +391,7 @@ impl<'a> Launch<'a> {
             }
         }
         let bound = abi.bind(&self.shapes())?;
+        self.check_places()?;
         let device = self.device()?;
         let at_once = match &device.0 {
             Kind::Reference => REFERENCE_BLOCKS,
@@ -398,6 +399,23 @@ impl<'a> Launch<'a> {
             Kind::Cuda(context) => context.multiprocessors(),
         };
         Ok((device, abi.share(bound, self.sharing, at_once)?))
+    }
+
+    /// Whether the tensors lie as kernels take them: dense, and from a multiple of 16 bytes on.
+    fn check_places(&self) -> Result<()> {
+        for Given { name, value } in &self.arguments {
+            let &GivenValue::Tensor { address, shape, dense, .. } = value else { continue };
+            let problem = match (dense, address.is_multiple_of(TENSOR_ALIGNMENT)) {
+                _ if shape.contains(&0) => continue,
+                (true, true) => continue,
+                (false, _) => "has elements that don't lie one after the other in row-major order".to_owned(),
+                (true, false) => {
+                    format!("begins at address {address:#x}, which is no multiple of {TENSOR_ALIGNMENT}")
+                }
+            };
+            return Err(Error::Place { kernel: self.kernel.name.to_owned(), argument: *name, problem });
+        }
+        Ok(())
     }
 
     fn bound(&self, abi: &KernelAbi) -> Result<Bound> {

@@ -102,7 +102,7 @@ fn an_instance_without_code_is_not_chosen() {
     }
     const fn code(bindings: &'static [(&'static str, Binding)], entry: CpuEntry) -> Embedded {
         let code = EmbeddedCode::Cpu { level: "x86-64-v2", entry };
-        let (variant, launch) = (Variant::General, launch(1, 0, 0, false));
+        let (variant, launch) = (Variant::General, launch(1, 0, 0, false, 1));
         Embedded { target: "cpu", bindings, variant, code, symbol: "marks", launch, tensor_maps: &[] }
     }
     static EMBEDDED: [Embedded; 2] =
@@ -197,4 +197,28 @@ fn the_grid_is_inferred() {
     let x = ramp(&device, 9);
     let mut y = Tensor::zeros(&device, [9]).unwrap();
     assert_eq!(double(&x, &mut y).grid().unwrap(), [3]);
+}
+
+#[test]
+fn tensors_that_lie_otherwise_are_refused() {
+    let device = Device::reference();
+    let x = ramp(&device, 12);
+    let message = |x: &Tensor<f32>, y: &mut Tensor<f32>| double(x, y).launch().unwrap_err().to_string();
+    let numbers: Vec<f32> = vec![1.0; 16];
+    let address = numbers.as_ptr() as u64;
+    // SAFETY: the vector has the elements, and nobody else uses them.
+    let spread = unsafe { Tensor::<f32>::from_raw_strided(&device, address, [6], [2]) }.unwrap();
+    assert_eq!(
+        message(&spread, &mut Tensor::zeros(&device, [6]).unwrap()),
+        "`x` of kernel `double` has elements that don't lie one after the other in row-major order; pass a copy, which \
+         `.view().to_dense()` makes"
+    );
+    let within = if address.is_multiple_of(16) { address + 4 } else { address };
+    // SAFETY: as above.
+    let mut shifted = unsafe { Tensor::<f32>::from_raw(&device, within, [12]) }.unwrap();
+    let says = message(&x, &mut shifted);
+    assert!(says.starts_with("`y` of kernel `double` begins at address 0x"), "{says}");
+    let mut copy = shifted.view().to_dense().unwrap();
+    double(&x, &mut copy).launch().unwrap();
+    assert_eq!(copy.to_vec().unwrap()[11], 22.0);
 }
