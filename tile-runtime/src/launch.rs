@@ -413,7 +413,7 @@ impl<'a> Launch<'a> {
                     format!("begins at address {address:#x}, which is no multiple of {TENSOR_ALIGNMENT}")
                 }
             };
-            return Err(Error::Place { kernel: self.kernel.name.to_owned(), argument: *name, problem });
+            return Err(Error::Place { kernel: self.kernel.name.to_owned(), argument: name, problem });
         }
         Ok(())
     }
