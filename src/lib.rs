@@ -91,3 +91,8 @@ pub mod prelude {
 #[cfg(doctest)]
 #[doc = include_str!("../docs/language.md")]
 struct Language;
+
+/// The examples of the tensors' page run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tensors.md")]
+struct Tensors;

@@ -226,10 +226,7 @@ impl<T> Tensor<T> {
     ///
     /// # Errors
     /// [`Error::Layout`] where an extent is neither equal nor 1.
-    pub fn broadcast<L: Into<Length>>(
-        &self,
-        lengths: impl IntoIterator<Item = L>,
-    ) -> Result<TensorView<'_, T>> {
+    pub fn expand<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<TensorView<'_, T>> {
         self.view().moved(|view| tile_layout::Movement::expand(view, lengths))
     }
 
