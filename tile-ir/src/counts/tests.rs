@@ -21,7 +21,7 @@ fn traffic(totals: &Totals, name: &str) -> [u64; 2] {
     [tensor.read, tensor.written]
 }
 
-pub(crate) const MATMUL: &str = "\
+const MATMUL: &str = "\
 kernel @matmul<BM, BN, BK>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) {
   %va = partition %a [BM, BK] : partition<m x k x bf16, [BM, BK]>
   %vb = partition %b [BK, BN] : partition<k x n x bf16, [BK, BN]>
