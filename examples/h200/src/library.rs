@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(prepare(0, 9, c"cpu", &[]), "gemm-nn-4096 has no size of number 9");
         assert_eq!(prepare(0, 0, c"cpu", &[64]), "gemm-nn-4096 takes 3 tensors, not 1");
         assert!(prepare(0, 0, c"gpu", &[64; 3]).contains("the names are cpu"));
-        assert!(prepare(0, 0, c"cpu", &[64, 64, 8]).contains("isn't a multiple of 16"));
+        assert!(prepare(0, 0, c"cpu", &[64, 64, 7]).contains("isn't a multiple of 2 bytes"));
         // SAFETY: null is no handle.
         assert_eq!(unsafe { h200_launch(ptr::null_mut(), ptr::null_mut()) }, -1);
         assert_eq!(message(), "the handle is null");
