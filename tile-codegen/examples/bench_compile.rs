@@ -1,10 +1,14 @@
-//! Times the compiler on a matmul kernel: front end, and IR to code of each target. `cargo xtask bench
-//! compile` runs it.
+//! Times the compiler on a matmul kernel: front end, and IR to code of each target; and IR to PTX of the kernels in the
+//! files that it is given, as launches on aligned rows take them on an H200. `cargo xtask bench compile` runs it.
+
+#[path = "budgets/instances.rs"]
+#[allow(dead_code, reason = "the budgets' own list isn't timed")]
+mod instances;
 
 use std::time::Instant;
 use tile_codegen::{Options, compile};
 use tile_ir::target::TARGETS;
-use tile_ir::{Binding, Variant, specialize};
+use tile_ir::{Binding, TargetDesc, Variant, specialize};
 
 const RUNS: usize = 21;
 
@@ -69,6 +73,29 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             compile(&instance, target, &Options::default())?;
             let code = time(|| drop(compile(&instance, target, &Options::default())));
             print_row(&format!("IR to code for {target}, {variant}"), code, bar);
+        }
+    }
+    kernels_of_files(std::env::args().skip(1))
+}
+
+/// The variants that launches on aligned rows take.
+const ALIGNED: [Variant; 2] = [Variant::Paired, Variant::Aligned];
+
+fn kernels_of_files(files: impl Iterator<Item = String>) -> Result<(), Box<dyn std::error::Error>> {
+    let target = TargetDesc::named("sm_90a")?;
+    println!("\n{:<44} {:>9} {:>9} {:>9}   bar", format!("IR to code for {target}"), "median", "min", "max");
+    for file in files {
+        let source = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
+        for instance in instances::instances_of(&source, &file)? {
+            let own = ALIGNED.iter().filter_map(|variant| Some((variant.name(), variant.of(&instance)?)));
+            let mut own: Vec<_> = own.collect();
+            if own.is_empty() {
+                own.push((Variant::General.name(), instance.clone()));
+            }
+            for (variant, compiled) in own {
+                let code = time(|| drop(compile(&compiled, target, &Options::default())));
+                print_row(&format!("{} {variant}", instances::label(&instance)), code, "≤ 50");
+            }
         }
     }
     Ok(())

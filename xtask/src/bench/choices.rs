@@ -5,5 +5,5 @@ use crate::setup;
 /// Measures and prints the instances of several kernels, in the model's order.
 pub(crate) fn run() -> Result<(), String> {
     setup::llvm()?;
-    super::run_example("tile", "bench_choices", &["jit"])
+    super::run_example("tile", "bench_choices", &["jit"], &[])
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask bench compile`: what a user waits for between saving a kernel and running it.
 
-use crate::setup;
 use crate::steps::{cargo, output, root, run as run_step, target};
+use crate::{budgets, setup};
 use std::fs;
 use std::path::Path;
 use std::time::Instant;
@@ -36,7 +36,9 @@ pub(crate) fn run() -> Result<(), String> {
     setup::llvm()?;
     let milliseconds = check_one_kernel()?;
     println!("\ncargo check after an edit, one kernel: {milliseconds:.0} ms (median of {RUNS})");
-    super::run_example("tile-codegen", "bench_compile", &[])
+    let kernels = budgets::benchmark_sources()?;
+    let kernels: Vec<String> = kernels.iter().map(|file| root().join(file).display().to_string()).collect();
+    super::run_example("tile-codegen", "bench_compile", &[], &kernels)
 }
 
 /// The time of `cargo check` after the kernel's file has changed; dependencies are built before.

@@ -2,5 +2,5 @@
 
 /// Measures and prints a table.
 pub(crate) fn run() -> Result<(), String> {
-    super::run_example("tile-layout", "bench_layout", &[])
+    super::run_example("tile-layout", "bench_layout", &[], &[])
 }

@@ -9,13 +9,13 @@ use crate::steps::{cargo, output, run, target};
 use std::process::Command;
 
 /// Builds an example of a package with optimisation and features, runs it and prints what it measured.
-fn run_example(package: &str, example: &str, features: &[&str]) -> Result<(), String> {
+fn run_example(package: &str, example: &str, features: &[&str], arguments: &[String]) -> Result<(), String> {
     let features = features.join(",");
     let build =
         ["build", "--release", "--package", package, "--example", example, "--features", features.as_str()];
     run("building the benchmark", &mut cargo(&build))?;
     let program = target().join("release").join("examples").join(example);
-    let (text, succeeded) = output(&mut Command::new(program))?;
+    let (text, succeeded) = output(Command::new(program).args(arguments))?;
     print!("{text}");
     if succeeded { Ok(()) } else { Err("the benchmark failed".to_owned()) }
 }

@@ -54,17 +54,17 @@ fn sources() -> Result<Vec<PathBuf>, String> {
 
 /// The kernels of the benchmark, each with the target that it is for.
 fn benchmark() -> Result<Vec<String>, String> {
-    let files = sources_in(&benchmark_folder())?;
-    Ok(files.iter().map(|file| format!("{}@sm_90a", file.display())).collect())
+    Ok(benchmark_sources()?.iter().map(|file| format!("{}@sm_90a", file.display())).collect())
 }
 
-fn benchmark_folder() -> PathBuf {
-    Path::new("examples").join(BENCHMARK).join("src").join("kernels")
+/// The files with the benchmark's kernels.
+pub(crate) fn benchmark_sources() -> Result<Vec<PathBuf>, String> {
+    sources_in(&Path::new("examples").join(BENCHMARK).join("src").join("kernels"))
 }
 
 /// All files with kernels, of examples and of the benchmark.
 pub(crate) fn all_sources() -> Result<Vec<PathBuf>, String> {
-    Ok([sources()?, sources_in(&benchmark_folder())?].concat())
+    Ok([sources()?, benchmark_sources()?].concat())
 }
 
 /// The Rust files of a folder of the workspace.

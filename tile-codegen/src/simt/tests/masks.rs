@@ -8,6 +8,8 @@ use inkwell::values::{
 use tile_ir::array::Elements;
 use tile_ir::{Array, DType, Variant, interp, specialize, text, verify};
 
+// The kernels ask for a block per tile: the condition of a loop over tiles is no mask.
+
 /// What elements that don't exist count as.
 const PAD: f64 = 7.0;
 
@@ -16,7 +18,7 @@ const OUT_OF_BOUNDS: u64 = 1 << 31;
 
 /// Rows are copied, turned round; what doesn't exist counts as [`PAD`].
 const TURNED: &str = "\
-kernel @turned(%x: tensor<m x n x f32>, %y: mut tensor<p x q x f32>) {
+kernel @turned(%x: tensor<m x n x f32>, %y: mut tensor<p x q x f32>) grid tiles {
   %vx = partition %x [8, 32] : partition<m x n x f32, [8, 32]>
   %vy = partition %y [32, 8] : mut partition<p x q x f32, [32, 8]>
   %i, %j = block_index %vy : index, index
@@ -29,7 +31,7 @@ kernel @turned(%x: tensor<m x n x f32>, %y: mut tensor<p x q x f32>) {
 
 /// The sum of the second hundred of each row with its pads. All threads have it, one stores it.
 const SUM: &str = "\
-kernel @sum(%x: tensor<m x n x f32>, %y: mut tensor<p x 1 x f32>) {
+kernel @sum(%x: tensor<m x n x f32>, %y: mut tensor<p x 1 x f32>) grid tiles {
   %vx = partition %x [2, 100] : partition<m x n x f32, [2, 100]>
   %vy = partition %y [2, 1] : mut partition<p x 1 x f32, [2, 1]>
   %i, %j = block_index %vy : index, index
@@ -43,7 +45,7 @@ kernel @sum(%x: tensor<m x n x f32>, %y: mut tensor<p x 1 x f32>) {
 
 /// Elements at indices, some of which name none.
 const GATHERED: &str = "\
-kernel @gathered(%x: tensor<n x f32>, %y: mut tensor<m x f32>) {
+kernel @gathered(%x: tensor<n x f32>, %y: mut tensor<m x f32>) grid tiles {
   %vy = partition %y [64] : mut partition<m x f32, [64]>
   %i = block_index %vy : index
   %pad = constant 7.0 : f32
