@@ -1,11 +1,11 @@
 //! Tensors from and to other libraries and their files.
 //!
-//! | what | feature | |
+//! | what | feature | module or functions |
 //! |---|---|---|
-//! | arrays of `ndarray` | `ndarray` | [`Tensor::from_ndarray`], [`Tensor::to_ndarray`] |
-//! | DLPack, the exchange between PyTorch, JAX, CuPy and others | `dlpack` | [`dlpack`] |
-//! | NumPy's `.npy` and `.npz` | `npy` | [`npy`] |
-//! | `.safetensors` | `safetensors` | [`safetensors`] |
+//! | arrays of `ndarray` | `ndarray` | `Tensor::from_ndarray`, `Tensor::to_ndarray` |
+//! | DLPack, the exchange between PyTorch, JAX, CuPy and others | `dlpack` | `dlpack` |
+//! | NumPy's `.npy` and `.npz` | `npy` | `npy` |
+//! | `.safetensors` | `safetensors` | `safetensors` |
 //!
 //! Files hold elements in row-major order and little-endian, as memory does.
 

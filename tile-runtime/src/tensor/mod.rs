@@ -1,7 +1,7 @@
 //! Tensors: arrays in a device's memory, and views of them that copy nothing.
 //!
-//! A [`Tensor`] owns its memory; a [`TensorView`] and a [`TensorViewMut`] borrow it. All three are a [`Descriptor`] of
-//! a [`Memory`]. What copies elements, between them or to the host, goes through [`transfer`].
+//! A [`Tensor`] owns its memory; a [`TensorView`] and a [`TensorViewMut`] borrow it. All three are a descriptor
+//! of a memory. What copies elements, between them or to the host, goes through `transfer.rs`.
 
 mod create;
 mod descriptor;
