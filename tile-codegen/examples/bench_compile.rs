@@ -1,6 +1,8 @@
 //! Times the compiler on a matmul kernel: front end, and IR to code of each target; and IR to PTX of the kernels in the
 //! files that it is given, as launches on aligned rows take them on an H200. `cargo xtask bench compile` runs it.
 
+#[path = "budgets/aligned.rs"]
+mod aligned;
 #[path = "budgets/instances.rs"]
 #[allow(dead_code, reason = "the budgets' own list isn't timed")]
 mod instances;
@@ -78,21 +80,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     kernels_of_files(std::env::args().skip(1))
 }
 
-/// The variants that launches on aligned rows take.
-const ALIGNED: [Variant; 2] = [Variant::Paired, Variant::Aligned];
-
 fn kernels_of_files(files: impl Iterator<Item = String>) -> Result<(), Box<dyn std::error::Error>> {
     let target = TargetDesc::named("sm_90a")?;
     println!("\n{:<44} {:>9} {:>9} {:>9}   bar", format!("IR to code for {target}"), "median", "min", "max");
     for file in files {
         let source = std::fs::read_to_string(&file).map_err(|error| format!("{file}: {error}"))?;
         for instance in instances::instances_of(&source, &file)? {
-            let own = ALIGNED.iter().filter_map(|variant| Some((variant.name(), variant.of(&instance)?)));
-            let mut own: Vec<_> = own.collect();
-            if own.is_empty() {
-                own.push((Variant::General.name(), instance.clone()));
-            }
-            for (variant, compiled) in own {
+            for (variant, compiled) in aligned::on_aligned_rows(&instance) {
                 let code = time(|| drop(compile(&compiled, target, &Options::default())));
                 print_row(&format!("{} {variant}", instances::label(&instance)), code, "≤ 50");
             }

@@ -22,8 +22,7 @@ pub(crate) struct Prepared {
     instance: Instance,
     abi: KernelAbi,
     sites: Sites,
-    /// The variants for the GPUs of NVIDIA's that have most of them.
-    variants: Variants,
+    variants: OnceLock<Variants>,
     cpu: Mutex<Option<CpuCode>>,
     ptx: Mutex<HashMap<(String, Variant), PtxCode>>,
     counts: OnceLock<Counts>,
@@ -63,15 +62,11 @@ pub(crate) fn instance(kernel: &'static KernelDef, bindings: &Bindings) -> Resul
     }
     let instance = specialize(kernel.kernel()?, bindings)?;
     let (abi, sites) = (KernelAbi::of(&instance), Sites::of(&instance));
-    let gpus = TARGETS.iter().filter(|target| target.family == Family::Nvptx);
-    let target =
-        gpus.max_by_key(|target| Variant::of_target(target).len()).expect("NVIDIA's GPUs are targets");
-    let variants = Variants::of(&instance, &abi, target);
     let prepared = Arc::new(Prepared {
         instance,
         abi,
         sites,
-        variants,
+        variants: OnceLock::new(),
         cpu: Mutex::default(),
         ptx: Mutex::default(),
         counts: OnceLock::new(),
@@ -96,10 +91,21 @@ impl Prepared {
         self.counts.get_or_init(|| Counts::of(&self.instance))
     }
 
+    /// The variants for the GPUs of NVIDIA's that have most of them, looked for when the first GPU asks.
+    fn variants(&self) -> &Variants {
+        self.variants.get_or_init(|| {
+            let gpus = TARGETS.iter().filter(|target| target.family == Family::Nvptx);
+            let target = gpus
+                .max_by_key(|target| Variant::of_target(target).len())
+                .expect("NVIDIA's GPUs are targets");
+            Variants::of(&self.instance, &self.abi, target)
+        })
+    }
+
     /// How a block is scheduled for a GPU, for a launch of these sizes.
     pub(crate) fn plan(&self, target: &'static TargetDesc, bound: &Bound) -> Arc<Plan> {
         let own = Variant::of_target(target);
-        let variant = self.variants.fitting(&self.abi, bound).find(|variant| own.contains(variant));
+        let variant = self.variants().fitting(&self.abi, bound).find(|variant| own.contains(variant));
         let variant = variant.unwrap_or(Variant::General);
         let mut known = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = known.entry((target.name, variant)).or_insert_with(|| {
@@ -183,7 +189,7 @@ impl Prepared {
     /// PTX for a GPU, for a launch of these sizes.
     pub(crate) fn ptx(&self, kernel: &KernelDef, bound: &Bound, context: &cuda::Context) -> Result<PtxCode> {
         let mut known = self.ptx.lock().unwrap_or_else(PoisonError::into_inner);
-        let fitting = self.variants.fitting(&self.abi, bound);
+        let fitting = self.variants().fitting(&self.abi, bound);
         let mut fitting = fitting.filter(|&variant| context.takes(variant));
         let first = fitting.next().unwrap_or(Variant::General);
         let key = (format!("cuda:{}", context.ordinal()), first);

@@ -1,7 +1,7 @@
 //! The unsafe parts of tile-runtime that need neither a device nor LLVM under Miri, which checks every access to memory:
 //! tensors and their views, the CPU's pool, DLPack. What is left out is the code of kernels and the drivers' functions.
 
-use crate::steps::{output, root, run, target};
+use crate::steps::{if_had, output, root, run, target};
 use std::process::Command;
 
 /// The modules whose tests run.
@@ -10,23 +10,18 @@ const MODULES: [&str; 3] = ["tensor::", "cpu::", "interchange::"];
 /// Addresses go to kernels as numbers, and the pool's threads outlive the tests.
 const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks";
 
-/// A nightly toolchain with Miri, installed if it isn't; whether there is one, after saying why not.
-fn installed() -> Result<bool, String> {
-    let mut rustup = Command::new("rustup");
-    let install = ["component", "add", "--toolchain", "nightly", "miri", "rust-src"];
-    match output(rustup.args(install)) {
-        Ok((_, true)) => Ok(true),
-        Ok((text, false)) | Err(text) => {
-            let last = text.trim_end().lines().last().unwrap_or("").to_owned();
-            println!("Miri can't be had, so what it would check is left out: {last}");
-            Ok(false)
-        }
+/// Installs Miri for a nightly toolchain, if it isn't.
+fn install() -> Result<(), String> {
+    let component = ["component", "add", "--toolchain", "nightly", "miri", "rust-src"];
+    match output(Command::new("rustup").args(component))? {
+        (_, true) => Ok(()),
+        (text, false) => Err(text),
     }
 }
 
 /// Runs the tests.
 pub(crate) fn check() -> Result<(), String> {
-    if !installed()? {
+    if if_had("Miri", install()).is_none() {
         return Ok(());
     }
     let test = ["test", "--package", "tile-runtime", "--lib", "--features", "dlpack", "--"];

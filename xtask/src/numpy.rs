@@ -1,7 +1,7 @@
 //! NumPy beside our tensors, in one process: `tile-runtime/tests/numpy/check.py`.
 
 use crate::setup;
-use crate::steps::{cargo, root, run, target};
+use crate::steps::{cargo, if_had, root, run, target};
 use crate::test::FEATURES;
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,14 +18,8 @@ fn installed() -> Result<Option<PathBuf>, String> {
     setup::pip()?;
     let (to, package) = (folder.display().to_string(), format!("numpy=={VERSION}"));
     let install = ["-m", "pip", "install", "--quiet", "--target", &to, &package];
-    match run("installation of NumPy", Command::new("python3").args(install)) {
-        Ok(_) => Ok(Some(folder)),
-        Err(reason) => {
-            let last = reason.lines().last().unwrap_or("");
-            println!("NumPy can't be had, so what it would check is left out: {last}");
-            Ok(None)
-        }
-    }
+    let installed = run("installation of NumPy", Command::new("python3").args(install));
+    Ok(if_had("NumPy", installed).map(|_| folder))
 }
 
 /// Builds the library that the script loads, and runs the script.

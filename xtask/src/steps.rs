@@ -73,6 +73,15 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Result<String, String> {
     Err(format!("{tail}\n\n{name} failed: {command:?}"))
 }
 
+/// What a check needs besides the project; `None`, after saying why, where it can't be had.
+pub(crate) fn if_had<T>(name: &str, had: Result<T, String>) -> Option<T> {
+    had.inspect_err(|reason| {
+        let last = reason.trim_end().lines().last().unwrap_or("");
+        println!("{name} can't be had, so what it would check is left out: {last}");
+    })
+    .ok()
+}
+
 /// Runs a command and gives its output and whether it succeeded.
 pub(crate) fn output(command: &mut Command) -> Result<(String, bool), String> {
     let failed = |error: std::io::Error| format!("{:?} can't be run: {error}", command.get_program());

@@ -2,7 +2,7 @@
 //! one writes the other reads, and the numbers of `docs/codegen-budgets.md` are theirs.
 
 use crate::setup;
-use crate::steps::{run, target};
+use crate::steps::{if_had, run, target};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,14 +29,7 @@ impl Tool {
         if path.exists() {
             return Ok(Some(path));
         }
-        match self.fetch(&path) {
-            Ok(()) => Ok(Some(path)),
-            Err(reason) => {
-                let last = reason.lines().last().unwrap_or("");
-                println!("{} can't be had, so what it would check is left out: {last}", self.name);
-                Ok(None)
-            }
-        }
+        Ok(if_had(self.name, self.fetch(&path)).map(|()| path))
     }
 
     fn fetch(self, path: &Path) -> Result<(), String> {

@@ -1,13 +1,14 @@
 //! Writes the GPU code of kernels to a folder: `budgets FOLDER FILE.rs…` compiles every instance that the
 //! `#[tile_kernel]` functions of the files name, for every GPU target, as `compile` does for everyone. Of `FILE.rs@sm_90a`
-//! it compiles for that target alone, as the code that launches on aligned rows take, and that whose blocks are pairs. Code for AMD's GPUs is that of
-//! launches whose masked tiles reach over less than 2 GiB. `cargo xtask budgets` reads what
-//! machine code came of it.
+//! it compiles for that target alone, as the code that launches on aligned rows take, and that whose blocks are pairs.
+//! Code for AMD's GPUs is that of launches whose masked tiles reach over less than 2 GiB. `cargo xtask budgets` reads
+//! what machine code came of it.
 //!
 //! The output names the compiler, then has one line per instance and target, its fields separated by tabs: the
 //! instance, the target, and either the file's name, threads per block and bytes of shared memory that a launch
 //! gives, or `refused` and the reason.
 
+mod aligned;
 mod instances;
 
 use instances::label;
@@ -54,12 +55,10 @@ fn work(files: impl Iterator<Item = String>) -> Result<Vec<Work>, Box<dyn Error>
         let (file, target) = argument.split_once('@').expect("the argument has an `@`");
         let (source, target) = (std::fs::read_to_string(file)?, TargetDesc::named(target)?);
         for instance in instances::instances_of(&source, file)? {
-            let aligned = Variant::Aligned.of(&instance).unwrap_or_else(|| instance.clone());
-            work.push(Work { label: label(&instance) + " aligned", instance: aligned, target });
-            let paired = Variant::Paired.of(&instance);
-            work.extend(paired.map(|paired| Work {
-                label: label(&instance) + " paired",
-                instance: paired,
+            let taken = aligned::on_aligned_rows(&instance);
+            work.extend(taken.map(|(variant, taken)| Work {
+                label: format!("{} {variant}", label(&instance)),
+                instance: taken,
                 target,
             }));
         }

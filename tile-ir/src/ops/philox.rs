@@ -28,8 +28,13 @@ pub fn philox4x32(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     [a, b, c, d]
 }
 
-/// The first two words of the counter `(position, 0, 0)` under the key `seed`, the first word in the low half.
-pub(super) fn philox(position: u64, seed: u64) -> u64 {
+/// The first two words of the counter `(position, 0, 0)` under the key `seed`, the first word in the low half: what the
+/// op of this name gives.
+///
+/// ```
+/// assert_eq!(tile_ir::ops::philox::philox(0, 0), 0xe169_c58d_6627_e8d5);
+/// ```
+pub fn philox(position: u64, seed: u64) -> u64 {
     let ((p, q), (k, l)) = (halves(position), halves(seed));
     let [first, second, ..] = philox4x32([p, q, 0, 0], [k, l]);
     u64::from(first) | u64::from(second) << 32

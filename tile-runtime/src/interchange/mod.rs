@@ -25,7 +25,7 @@ pub use stored::Stored;
 mod stored {
     use crate::element::Element;
     use crate::error::{Error, Result};
-    use crate::tensor::{Tensor, TensorView};
+    use crate::tensor::{Tensor, TensorView, transfer};
     use std::path::Path;
     use tile_ir::DType;
 
@@ -54,10 +54,7 @@ mod stored {
         }
 
         fn bytes(&self) -> Result<Vec<u8>> {
-            let elements = self.to_vec()?;
-            let bytes = elements.as_ptr().cast::<u8>();
-            // SAFETY: elements are plain numbers without padding, and any byte may be read.
-            Ok(unsafe { std::slice::from_raw_parts(bytes, size_of_val(elements.as_slice())) }.to_vec())
+            Ok(transfer::bytes(&self.to_vec()?).to_vec())
         }
     }
 
@@ -81,10 +78,7 @@ mod stored {
         let is_valid = T::DTYPE != DType::Bool || bytes.iter().all(|&byte| byte <= 1);
         (is_whole && is_valid).then(|| {
             let mut elements = vec![T::default(); bytes.len() / size_of::<T>()];
-            // SAFETY: the vector has as many bytes, any of which is part of a valid element: `bool`s were looked at.
-            let target =
-                unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast::<u8>(), bytes.len()) };
-            target.copy_from_slice(bytes);
+            transfer::bytes_mut(&mut elements).copy_from_slice(bytes);
             elements
         })
     }

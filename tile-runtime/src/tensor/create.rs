@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::element::{Element, Float, Number};
 use crate::error::{Error, Result};
 use std::marker::PhantomData;
-use tile_ir::ops::philox::philox4x32;
+use tile_ir::ops::philox::philox;
 use tile_layout::element_count;
 
 impl<T: Element> Tensor<T> {
@@ -166,7 +166,7 @@ impl<T: Float> Tensor<T> {
     /// As [`Tensor::zeros`].
     pub fn normal(device: &Device, shape: impl AsRef<[usize]>, seed: u64) -> Result<Tensor<T>> {
         let element = move |i: u64| {
-            let [first, second, ..] = words(i, seed);
+            let [first, second] = words(i, seed);
             // Of (0, 1], so that the logarithm is finite.
             let radius = (-2.0 * (1.0 - fraction(first)).ln()).sqrt();
             T::from_float(radius * (std::f64::consts::TAU * fraction(second)).cos())
@@ -196,10 +196,10 @@ fn generated<T: Element>(device: &Device, shape: &[usize], element: impl Fn(u64)
     Tensor::from_vec(device, (0..count as u64).map(element).collect(), shape)
 }
 
-fn words(position: u64, seed: u64) -> [u32; 4] {
-    let low_and_high = |value: u64| (value as u32, (value >> 32) as u32);
-    let ((p, q), (k, l)) = (low_and_high(position), low_and_high(seed));
-    philox4x32([p, q, 0, 0], [k, l])
+/// Words 0 and 1 of the generator.
+fn words(position: u64, seed: u64) -> [u32; 2] {
+    let both = philox(position, seed);
+    [both as u32, (both >> 32) as u32]
 }
 
 /// A word's high 24 bits as a fraction of 1: every value is an `f32`.

@@ -9,7 +9,7 @@ mod display;
 mod host_tensor;
 mod indices;
 mod memory;
-mod transfer;
+pub(crate) mod transfer;
 mod view;
 mod view_mut;
 
@@ -259,8 +259,7 @@ impl<T> Tensor<T> {
     /// # Errors
     /// As [`Tensor::reshape`].
     pub fn into_shape<L: Into<Length>>(self, lengths: impl IntoIterator<Item = L>) -> Result<Tensor<T>> {
-        let descriptor = self.descriptor.moved(|view| tile_layout::Movement::reshape(view, lengths))?;
-        Ok(Tensor { memory: self.memory, descriptor, element: PhantomData })
+        self.into_moved(|view| tile_layout::Movement::reshape(view, lengths))
     }
 
     /// This tensor with its axes in the opposite order, without copying: a matrix transposed.
@@ -269,7 +268,15 @@ impl<T> Tensor<T> {
     /// [`Error::Layout`] where the axes can't be reordered.
     pub fn into_reversed_axes(self) -> Result<Tensor<T>> {
         let order: Vec<i64> = (0..self.shape().len() as i64).rev().collect();
-        let descriptor = self.descriptor.moved(|view| tile_layout::Movement::permute(view, &order))?;
+        self.into_moved(|view| tile_layout::Movement::permute(view, &order))
+    }
+
+    /// This tensor after a movement operation.
+    fn into_moved(
+        self,
+        operation: impl FnOnce(&tile_layout::View) -> tile_layout::Result<tile_layout::View>,
+    ) -> Result<Tensor<T>> {
+        let descriptor = self.descriptor.moved(operation)?;
         Ok(Tensor { memory: self.memory, descriptor, element: PhantomData })
     }
 

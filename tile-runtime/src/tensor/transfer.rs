@@ -207,14 +207,15 @@ fn spread<T: Element>(mut elements: &[T], target: &mut [T], first: usize, descri
     });
 }
 
-fn bytes<T: Element>(elements: &[T]) -> &[u8] {
+/// The bytes of elements.
+pub(crate) fn bytes<T: Element>(elements: &[T]) -> &[u8] {
     // SAFETY: elements are plain numbers without padding, and any byte may be read.
     unsafe { std::slice::from_raw_parts(elements.as_ptr().cast(), size_of_val(elements)) }
 }
 
-/// The bytes of elements that a device is about to fill: it only ever holds valid elements (`bool` is 0 or 1 by the
-/// IR's rules).
-fn bytes_mut<T: Element>(elements: &mut [T]) -> &mut [u8] {
+/// The bytes of elements that are about to be filled with valid ones: a device only ever holds such (`bool` is 0 or 1 by
+/// the IR's rules), and those of a file are looked at.
+pub(crate) fn bytes_mut<T: Element>(elements: &mut [T]) -> &mut [u8] {
     // SAFETY: the slice has that many initialised bytes, without padding; what is written are valid elements.
     unsafe { std::slice::from_raw_parts_mut(elements.as_mut_ptr().cast(), size_of_val(elements)) }
 }
