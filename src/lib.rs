@@ -62,8 +62,8 @@ pub use tile_layout as layout;
 pub use tile_macros::__tile_kernel;
 pub use tile_macros::{TileStruct, kernels, tile_fn, tile_kernel, tile_kernels};
 pub use tile_runtime::{
-    Choice, Choices, Device, Error, HostTensor, Launch, Result, Stream, Tensor, TensorView, TensorViewMut,
-    cpu, embedded, interchange, launch,
+    Choice, Choices, Device, Error, HostTensor, Launch, Result, Stream, Tensor, TensorRef, TensorView,
+    TensorViewMut, cpu, embedded, interchange, launch,
 };
 
 /// What a file with kernels imports: `use tile::prelude::*;`.
@@ -79,8 +79,8 @@ pub mod prelude {
         stack, tan, tanh, trailing_zeros, trunc,
     };
     pub use crate::{
-        Device, HostTensor, Tensor, TensorView, TensorViewMut, TileStruct, tile_assert, tile_fn, tile_kernel,
-        tile_kernels, tile_println,
+        Device, HostTensor, Tensor, TensorRef, TensorView, TensorViewMut, TileStruct, tile_assert, tile_fn,
+        tile_kernel, tile_kernels, tile_println,
     };
     pub use half::{bf16, f16};
     pub use tile_ir::Rounding;

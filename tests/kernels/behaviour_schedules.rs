@@ -50,7 +50,7 @@ numbered!(Grouped(G); grouped_line grouped_plane grouped_space);
 numbered!(Hilbert; hilbert_line hilbert_plane hilbert_space);
 
 /// The numbered kernel of an order and a rank: its IR and its launch with `G` = 2.
-type Numbered = (TileOrder, usize, VerifiedKernel, fn(&mut Tensor<i32>) -> Launch<'_>);
+type Numbered = (TileOrder, usize, VerifiedKernel, fn(&mut TensorRef<i32>) -> Launch<'_>);
 
 fn kernels() -> Vec<Numbered> {
     let grouped = TileOrder::Grouped(2);

@@ -129,10 +129,10 @@ fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
 fn host_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
     arguments.iter().map(|Argument { name, kind }| match kind {
         ArgumentKind::Tensor { element, mutable: false, .. } => {
-            quote!(#name: &'tile ::tile::Tensor<#element>)
+            quote!(#name: &'tile ::tile::TensorRef<#element>)
         }
         ArgumentKind::Tensor { element, mutable: true, .. } => {
-            quote!(#name: &'tile mut ::tile::Tensor<#element>)
+            quote!(#name: &'tile mut ::tile::TensorRef<#element>)
         }
         ArgumentKind::Scalar(ty) => quote!(#name: #ty),
     })

@@ -94,7 +94,7 @@ pub enum Error {
         reason: String,
     },
     /// A tensor that lies otherwise than kernels take it.
-    #[error("`{argument}` of kernel `{kernel}` {problem}; pass a copy, which `.view().to_dense()` makes")]
+    #[error("`{argument}` of kernel `{kernel}` {problem}; pass a copy, which `.to_dense()` makes")]
     Place {
         /// The kernel.
         kernel: String,

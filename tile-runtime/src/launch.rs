@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::messages::{self, Sink};
 use crate::reference::{Arguments, RawTensor};
 use crate::resolve::{self, Prepared, display_bindings};
-use crate::tensor::Tensor;
+use crate::tensor::TensorRef;
 use crate::{Stream, cpu, cuda, embedded, reference};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -129,16 +129,21 @@ impl<'a> Launch<'a> {
     }
 
     /// Passes a tensor that is read.
-    pub fn tensor<T: Element>(self, name: &'static str, tensor: &'a Tensor<T>) -> Self {
+    pub fn tensor<T: Element>(self, name: &'static str, tensor: &'a TensorRef<T>) -> Self {
         self.given_tensor(name, tensor, false)
     }
 
     /// Passes a tensor that is written.
-    pub fn tensor_mut<T: Element>(self, name: &'static str, tensor: &'a mut Tensor<T>) -> Self {
+    pub fn tensor_mut<T: Element>(self, name: &'static str, tensor: &'a mut TensorRef<T>) -> Self {
         self.given_tensor(name, tensor, true)
     }
 
-    fn given_tensor<T: Element>(mut self, name: &'static str, tensor: &'a Tensor<T>, mutable: bool) -> Self {
+    fn given_tensor<T: Element>(
+        mut self,
+        name: &'static str,
+        tensor: &'a TensorRef<T>,
+        mutable: bool,
+    ) -> Self {
         let value = GivenValue::Tensor {
             address: tensor.address(),
             shape: tensor.shape(),

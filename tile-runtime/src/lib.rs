@@ -32,4 +32,4 @@ pub use element::{Element, Float, Int, Number};
 pub use error::{Error, Result};
 pub use float8::{f8e4m3fn, f8e5m2};
 pub use launch::Launch;
-pub use tensor::{HostTensor, Tensor, TensorView, TensorViewMut};
+pub use tensor::{HostTensor, Tensor, TensorRef, TensorView, TensorViewMut};

@@ -11,7 +11,9 @@ use tile_runtime::embedded::{Binding, Embedded, EmbeddedCode, Variant, launch};
 use tile_runtime::launch::Candidate;
 use tile_runtime::launch::KernelDef;
 use tile_runtime::reference::Arguments;
-use tile_runtime::{Device, Error, Launch, Tensor};
+use tile_runtime::{Device, Error, Launch, Tensor, TensorRef};
+#[cfg(feature = "jit")]
+use tile_runtime::{TensorView, TensorViewMut};
 
 const DOUBLE: &str = "\
 kernel @double<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
@@ -37,7 +39,7 @@ fn body(arguments: &Arguments<'_>) {
     }
 }
 
-fn double<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> Launch<'a> {
+fn double<'a>(x: &'a TensorRef<f32>, y: &'a mut TensorRef<f32>) -> Launch<'a> {
     Launch::new(&KERNEL).constant("B", B).tensor("x", x).tensor_mut("y", y).reference(body)
 }
 
@@ -203,7 +205,7 @@ fn the_grid_is_inferred() {
 fn tensors_that_lie_otherwise_are_refused() {
     let device = Device::reference();
     let x = ramp(&device, 12);
-    let message = |x: &Tensor<f32>, y: &mut Tensor<f32>| double(x, y).launch().unwrap_err().to_string();
+    let message = |x: &TensorRef<f32>, y: &mut TensorRef<f32>| double(x, y).launch().unwrap_err().to_string();
     let numbers: Vec<f32> = vec![1.0; 16];
     let address = numbers.as_ptr() as u64;
     // SAFETY: the vector has the elements, and nobody else uses them.
@@ -211,14 +213,35 @@ fn tensors_that_lie_otherwise_are_refused() {
     assert_eq!(
         message(&spread, &mut Tensor::zeros(&device, [6]).unwrap()),
         "`x` of kernel `double` has elements that don't lie one after the other in row-major order; pass a copy, which \
-         `.view().to_dense()` makes"
+         `.to_dense()` makes"
     );
     let within = if address.is_multiple_of(16) { address + 4 } else { address };
     // SAFETY: as above.
     let mut shifted = unsafe { Tensor::<f32>::from_raw(&device, within, [12]) }.unwrap();
     let says = message(&x, &mut shifted);
     assert!(says.starts_with("`y` of kernel `double` begins at address 0x"), "{says}");
-    let mut copy = shifted.view().to_dense().unwrap();
+    let mut copy = shifted.to_dense().unwrap();
     double(&x, &mut copy).launch().unwrap();
     assert_eq!(copy.to_vec().unwrap()[11], 22.0);
+}
+
+#[test]
+fn parts_of_tensors_are_taken_where_they_lie() {
+    let device = Device::reference();
+    let x = ramp(&device, 24).into_shape([3, 8]).unwrap();
+    let mut y = Tensor::zeros(&device, [3, 8]).unwrap();
+    double(&x.slice(1).unwrap(), &mut y.slice_mut(2).unwrap()).launch().unwrap();
+    let expected: Vec<f32> = (0..24).map(|i| if i < 16 { 0.0 } else { 2.0 * (i - 8) as f32 }).collect();
+    assert_eq!(y.to_vec().unwrap(), expected);
+}
+
+#[cfg(feature = "jit")]
+#[test]
+fn slices_of_the_host_are_taken_where_they_lie() {
+    #[repr(align(16))]
+    struct Aligned([f32; 3]);
+    let (x, mut y) = (Aligned([1.0, 2.0, 3.0]), Aligned([0.0; 3]));
+    let x = TensorView::of_slice(&x.0, [3]).unwrap();
+    double(&x, &mut TensorViewMut::of_slice(&mut y.0, [3]).unwrap()).launch().unwrap();
+    assert_eq!(y.0, [2.0, 4.0, 6.0]);
 }

@@ -3,7 +3,7 @@
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::Result;
-use crate::tensor::{Tensor, TensorView};
+use crate::tensor::{Tensor, TensorRef};
 
 impl<T: Element> Tensor<T> {
     /// A tensor with the elements of an `ndarray` array, in row-major order.
@@ -19,21 +19,13 @@ impl<T: Element> Tensor<T> {
             None => Tensor::from_vec(device, array.iter().copied().collect(), array.shape()),
         }
     }
-
-    /// The elements as an `ndarray` array.
-    ///
-    /// # Errors
-    /// As [`Tensor::to_vec`].
-    pub fn to_ndarray(&self) -> Result<ndarray::ArrayD<T>> {
-        self.view().to_ndarray()
-    }
 }
 
-impl<T: Element> TensorView<'_, T> {
+impl<T: Element> TensorRef<T> {
     /// The elements as an `ndarray` array.
     ///
     /// # Errors
-    /// As [`Tensor::to_vec`].
+    /// As [`TensorRef::to_vec`].
     pub fn to_ndarray(&self) -> Result<ndarray::ArrayD<T>> {
         let array = ndarray::ArrayD::from_shape_vec(self.shape(), self.to_vec()?);
         Ok(array.expect("a tensor has as many elements as its shape says"))

@@ -119,7 +119,7 @@ impl<T: Element> Tensor<T> {
         let is_read_only = tensor.flags().contains(DlpackFlags::READ_ONLY);
         // SAFETY: the caller vouches for the elements that shape and strides reach; the owner is kept with them.
         let taken = unsafe { Tensor::from_raw_owned(&device, address, shape, strides, tensor) }?;
-        if is_read_only { taken.view().to_dense() } else { Ok(taken) }
+        if is_read_only { taken.to_dense() } else { Ok(taken) }
     }
 }
 

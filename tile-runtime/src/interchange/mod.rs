@@ -25,7 +25,8 @@ pub use stored::Stored;
 mod stored {
     use crate::element::Element;
     use crate::error::{Error, Result};
-    use crate::tensor::{Tensor, TensorView, transfer};
+    use crate::tensor::{TensorRef, transfer};
+    use std::ops::Deref;
     use std::path::Path;
     use tile_ir::DType;
 
@@ -44,31 +45,18 @@ mod stored {
         fn bytes(&self) -> Result<Vec<u8>>;
     }
 
-    impl<T: Element> Stored for TensorView<'_, T> {
+    /// A tensor or a view of one.
+    impl<T: Element, V: Deref<Target = TensorRef<T>>> Stored for V {
         fn dtype(&self) -> DType {
             T::DTYPE
         }
 
         fn shape(&self) -> &[usize] {
-            self.shape()
+            (**self).shape()
         }
 
         fn bytes(&self) -> Result<Vec<u8>> {
             Ok(transfer::bytes(&self.to_vec()?).to_vec())
-        }
-    }
-
-    impl<T: Element> Stored for Tensor<T> {
-        fn dtype(&self) -> DType {
-            T::DTYPE
-        }
-
-        fn shape(&self) -> &[usize] {
-            self.shape()
-        }
-
-        fn bytes(&self) -> Result<Vec<u8>> {
-            self.view().bytes()
         }
     }
 

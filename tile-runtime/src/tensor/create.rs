@@ -6,7 +6,6 @@ use super::view::dense_of;
 use crate::device::Device;
 use crate::element::{Element, Float, Number};
 use crate::error::{Error, Result};
-use std::marker::PhantomData;
 use tile_ir::ops::philox::philox;
 use tile_layout::element_count;
 
@@ -17,7 +16,7 @@ impl<T: Element> Tensor<T> {
     /// [`Error::TooLarge`], [`Error::OutOfMemory`] or [`Error::Driver`].
     pub fn zeros(device: &Device, shape: impl AsRef<[usize]>) -> Result<Tensor<T>> {
         let (memory, descriptor) = allocated::<T>(device, shape.as_ref())?;
-        Ok(Tensor { memory, descriptor, element: PhantomData })
+        Ok(Tensor::new(memory, descriptor))
     }
 
     /// A tensor with every element equal to `value`.

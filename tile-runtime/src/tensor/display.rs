@@ -4,7 +4,7 @@
 //! Floats get as many digits after the point as any of them needs, at most 8; an exponent where one of them is 10⁸ or
 //! more, is below 10⁻⁴, or is a thousand times another. `{:.2}` asks for two digits.
 
-use super::{HostTensor, Tensor, TensorView};
+use super::{HostTensor, Tensor, TensorRef, TensorView, TensorViewMut};
 use crate::element::Element;
 use crate::error::Result;
 use std::fmt;
@@ -24,7 +24,7 @@ impl<T: Element> fmt::Display for HostTensor<T> {
     }
 }
 
-impl<T: Element> fmt::Display for TensorView<'_, T> {
+impl<T: Element> fmt::Display for TensorRef<T> {
     /// As [`HostTensor`], of elements that are read now; only those that are shown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.len() < ABBREVIATE {
@@ -42,9 +42,23 @@ impl<T: Element> fmt::Display for TensorView<'_, T> {
 }
 
 impl<T: Element> fmt::Display for Tensor<T> {
-    /// As [`TensorView`].
+    /// As [`TensorRef`].
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view().fmt(f)
+        (**self).fmt(f)
+    }
+}
+
+impl<T: Element> fmt::Display for TensorView<'_, T> {
+    /// As [`TensorRef`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: Element> fmt::Display for TensorViewMut<'_, T> {
+    /// As [`TensorRef`].
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 

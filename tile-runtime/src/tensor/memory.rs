@@ -6,12 +6,11 @@ use crate::host::HostBuffer;
 use std::ops::Range;
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 
-/// Memory of a device, and what frees it when it is dropped.
-pub(crate) struct Memory {
-    location: Location,
-    /// Nothing for memory that another library frees on its own account.
-    _keeper: Option<Box<dyn Send + Sync>>,
-}
+/// What frees memory when it is dropped.
+pub(crate) type Keeper = Box<dyn Send + Sync>;
+
+/// Memory, and what frees it; nothing does so for memory that another library frees on its own account.
+pub(crate) type Memory = (Location, Option<Keeper>);
 
 /// Where bytes are. Whoever holds one vouches that they are there and initialised, and for who else uses them.
 #[derive(Clone)]
@@ -21,31 +20,19 @@ pub(crate) struct Location {
     bytes: usize,
 }
 
-impl Memory {
-    /// Zeroed memory.
-    pub(crate) fn zeroed(device: &Device, bytes: usize) -> Result<Memory> {
-        let (address, keeper): (u64, Box<dyn Send + Sync>) = match &device.0 {
-            Kind::Reference | Kind::Cpu => {
-                let mut buffer = HostBuffer::zeroed(bytes)?;
-                (buffer.as_mut_ptr() as u64, Box::new(buffer))
-            }
-            Kind::Cuda(context) => {
-                let mut buffer = context.zeroed(bytes)?;
-                (context.address_mut(&mut buffer), Box::new(buffer))
-            }
-        };
-        let location = Location { device: device.clone(), address, bytes };
-        Ok(Memory { location, _keeper: Some(keeper) })
-    }
-
-    /// Memory of another library, which the owner keeps where there is one.
-    pub(crate) fn foreign(location: Location, owner: Option<Box<dyn Send + Sync>>) -> Memory {
-        Memory { location, _keeper: owner }
-    }
-
-    pub(crate) fn location(&self) -> &Location {
-        &self.location
-    }
+/// Zeroed memory of a device.
+pub(crate) fn zeroed(device: &Device, bytes: usize) -> Result<Memory> {
+    let (address, keeper): (u64, Keeper) = match &device.0 {
+        Kind::Reference | Kind::Cpu => {
+            let mut buffer = HostBuffer::zeroed(bytes)?;
+            (buffer.as_mut_ptr() as u64, Box::new(buffer))
+        }
+        Kind::Cuda(context) => {
+            let mut buffer = context.zeroed(bytes)?;
+            (context.address_mut(&mut buffer), Box::new(buffer))
+        }
+    };
+    Ok((Location { device: device.clone(), address, bytes }, Some(keeper)))
 }
 
 impl Location {

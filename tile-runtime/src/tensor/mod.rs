@@ -1,7 +1,7 @@
 //! Tensors: arrays in a device's memory, and views of them that copy nothing.
 //!
-//! A [`Tensor`] owns its memory; a [`TensorView`] and a [`TensorViewMut`] borrow it. All three are a descriptor
-//! of a memory. What copies elements, between them or to the host, goes through `transfer.rs`.
+//! A [`Tensor`] owns its memory; a [`TensorView`] and a [`TensorViewMut`] borrow it. All three are a [`TensorRef`], the
+//! descriptor of a memory, behind a reference. What copies elements, between them or to the host, goes through `transfer.rs`.
 
 mod create;
 mod descriptor;
@@ -9,12 +9,14 @@ mod display;
 mod host_tensor;
 mod indices;
 mod memory;
+mod tensor_ref;
 pub(crate) mod transfer;
 mod view;
 mod view_mut;
 
 pub use host_tensor::HostTensor;
 pub use indices::Indices;
+pub use tensor_ref::TensorRef;
 pub use view::TensorView;
 pub use view_mut::TensorViewMut;
 
@@ -22,9 +24,10 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use descriptor::Descriptor;
-use memory::{Location, Memory};
+use memory::{Keeper, Location, Memory};
 use std::fmt;
-use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use tensor_ref::Placed;
 use tile_layout::Length;
 
 /// An array in the memory of a device.
@@ -39,9 +42,29 @@ use tile_layout::Length;
 /// # Ok::<(), tile_runtime::Error>(())
 /// ```
 pub struct Tensor<T> {
-    memory: Memory,
-    descriptor: Descriptor,
-    element: PhantomData<T>,
+    placed: Placed<T>,
+    keeper: Option<Keeper>,
+}
+
+impl<T> Tensor<T> {
+    /// The elements of a descriptor that was made for this memory.
+    fn new((location, keeper): Memory, descriptor: Descriptor) -> Tensor<T> {
+        Tensor { placed: Placed::new(location, descriptor), keeper }
+    }
+}
+
+impl<T> Deref for Tensor<T> {
+    type Target = TensorRef<T>;
+
+    fn deref(&self) -> &TensorRef<T> {
+        &self.placed
+    }
+}
+
+impl<T> DerefMut for Tensor<T> {
+    fn deref_mut(&mut self) -> &mut TensorRef<T> {
+        &mut self.placed
+    }
 }
 
 /// The number of bytes of so many elements.
@@ -113,16 +136,15 @@ impl<T: Element> Tensor<T> {
         let descriptor = Descriptor::strided(shape.as_ref(), strides.as_ref())?;
         // SAFETY: the caller vouches for every element that the strides reach, as long as there is the owner.
         let location = unsafe { located::<T>(device, address, &descriptor) }?;
-        let memory = Memory::foreign(location, Some(Box::new(owner)));
-        Ok(Tensor { memory, descriptor, element: PhantomData })
+        Ok(Tensor::new((location, Some(Box::new(owner))), descriptor))
     }
 
     /// # Safety
     /// As [`Tensor::from_raw`], of the elements that the descriptor reads.
     unsafe fn over_foreign(device: &Device, address: u64, descriptor: Descriptor) -> Result<Tensor<T>> {
         // SAFETY: the caller vouches for every element that the descriptor reads.
-        let memory = Memory::foreign(unsafe { located::<T>(device, address, &descriptor) }?, None);
-        Ok(Tensor { memory, descriptor, element: PhantomData })
+        let location = unsafe { located::<T>(device, address, &descriptor) }?;
+        Ok(Tensor::new((location, None), descriptor))
     }
 }
 
@@ -139,125 +161,10 @@ unsafe fn located<T>(device: &Device, address: u64, descriptor: &Descriptor) -> 
 }
 
 impl<T> Tensor<T> {
-    /// Extents, outermost axis first.
-    pub fn shape(&self) -> &[usize] {
-        self.descriptor.shape()
-    }
-
-    /// The distance of two neighbours along each axis, in elements; `None` where some axis has no single one.
-    ///
-    /// ```
-    /// use tile_runtime::{Device, Tensor};
-    /// let x = Tensor::<f32>::zeros(&Device::cpu(), [3, 4])?;
-    /// assert_eq!((x.strides(), x.t()?.strides()), (Some(vec![4, 1]), Some(vec![1, 4])));
-    /// # Ok::<(), tile_runtime::Error>(())
-    /// ```
-    pub fn strides(&self) -> Option<Vec<i64>> {
-        self.descriptor.strides()
-    }
-
-    /// The device that holds the elements.
-    pub fn device(&self) -> &Device {
-        self.memory.location().device()
-    }
-
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.descriptor.len()
-    }
-
-    /// Whether there is no element.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether the elements lie one after the other in row-major order.
-    pub fn is_dense(&self) -> bool {
-        self.descriptor.is_dense()
-    }
-
-    /// All of it, for reading. Views have every movement operation of [`tile_layout::Movement`].
-    ///
-    /// ```
-    /// use tile_layout::Movement;
-    /// use tile_runtime::{Device, Tensor};
-    /// let x = Tensor::from_vec(&Device::cpu(), (0..24).collect(), [2, 12])?;
-    /// let patches = x.view().rearrange("b (h w) -> (b h) w", &[("h", 3)])?;
-    /// assert_eq!((patches.shape(), patches.slice((5, 3))?.to_vec()?), (&[6, 4][..], vec![23]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn view(&self) -> TensorView<'_, T> {
-        TensorView::new(self.memory.location().clone(), self.descriptor.clone())
-    }
-
-    /// All of it, for writing.
-    pub fn view_mut(&mut self) -> TensorViewMut<'_, T> {
-        TensorViewMut::new(self.memory.location().clone(), self.descriptor.clone())
-    }
-
-    /// Axes 0 and 1 exchanged, without copying.
-    ///
-    /// # Errors
-    /// [`Error::Layout`] below rank 2.
-    pub fn t(&self) -> Result<TensorView<'_, T>> {
-        self.view().moved(tile_layout::Movement::t)
-    }
-
-    /// The axes in another order, without copying: negative ones count from the end.
-    ///
-    /// # Errors
-    /// [`Error::Layout`] where `order` isn't a permutation of the axes.
-    pub fn permute(&self, order: impl AsRef<[i64]>) -> Result<TensorView<'_, T>> {
-        self.view().moved(|view| tile_layout::Movement::permute(view, order.as_ref()))
-    }
-
-    /// The same elements in row-major order under another shape, without copying; `-1` stands for what is left.
-    ///
-    /// # Errors
-    /// [`Error::Layout`] where the numbers of elements differ.
-    pub fn reshape<L: Into<Length>>(
-        &self,
-        lengths: impl IntoIterator<Item = L>,
-    ) -> Result<TensorView<'_, T>> {
-        self.view().moved(|view| tile_layout::Movement::reshape(view, lengths))
-    }
-
-    /// Axes of extent 1 repeated, and further axes in front, without copying; `-1` keeps an extent.
-    ///
-    /// # Errors
-    /// [`Error::Layout`] where an extent is neither equal nor 1.
-    pub fn expand<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<TensorView<'_, T>> {
-        self.view().moved(|view| tile_layout::Movement::expand(view, lengths))
-    }
-
-    /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.
-    ///
-    /// ```
-    /// use tile_runtime::{Device, Tensor};
-    /// let x = Tensor::from_vec(&Device::cpu(), (0..12).collect(), [3, 4])?;
-    /// assert_eq!(x.slice((1.., ..2))?.to_vec()?, [4, 5, 8, 9]);
-    /// assert_eq!(x.slice((.., -1))?.to_vec()?, [3, 7, 11]);
-    /// # Ok::<(), tile_runtime::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Error::Layout`] for an index outside, or more indices than axes.
-    pub fn slice(&self, indices: impl Indices) -> Result<TensorView<'_, T>> {
-        self.view().slice(indices)
-    }
-
-    /// A part, for writing.
-    ///
-    /// # Errors
-    /// As [`Tensor::slice`]; [`Error::SharedElements`] where the part has an element more than once.
-    pub fn slice_mut(&mut self, indices: impl Indices) -> Result<TensorViewMut<'_, T>> {
-        self.view_mut().slice(indices)
-    }
-
     /// This tensor with its elements in row-major order under another shape, without copying.
     ///
     /// # Errors
-    /// As [`Tensor::reshape`].
+    /// As [`TensorRef::reshape`].
     pub fn into_shape<L: Into<Length>>(self, lengths: impl IntoIterator<Item = L>) -> Result<Tensor<T>> {
         self.into_moved(|view| tile_layout::Movement::reshape(view, lengths))
     }
@@ -276,19 +183,14 @@ impl<T> Tensor<T> {
         self,
         operation: impl FnOnce(&tile_layout::View) -> tile_layout::Result<tile_layout::View>,
     ) -> Result<Tensor<T>> {
-        let descriptor = self.descriptor.moved(operation)?;
-        Ok(Tensor { memory: self.memory, descriptor, element: PhantomData })
-    }
-
-    /// The address of the element with index 0 everywhere.
-    pub(crate) fn address(&self) -> u64 {
-        self.memory.location().address() + (self.descriptor.first() * size_of::<T>()) as u64
+        let Placed { location, descriptor, .. } = self.placed;
+        Ok(Tensor::new((location, self.keeper), descriptor.moved(operation)?))
     }
 }
 
 impl<T> fmt::Debug for Tensor<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.view().fmt(f)
+        (**self).fmt(f)
     }
 }
 

@@ -118,7 +118,7 @@ fn a_view_for_writing_writes_where_it_says() {
     let mut x = counted(&[3, 4]);
     let mut corner = x.slice_mut((1.., 2..)).unwrap();
     corner.copy_from_slice(&[-1, -2, -3, -4]).unwrap();
-    assert_eq!(corner.as_view().to_vec().unwrap(), [-1, -2, -3, -4]);
+    assert_eq!(corner.to_vec().unwrap(), [-1, -2, -3, -4]);
     assert_eq!(x.to_vec().unwrap(), [0, 1, 2, 3, 4, 5, -1, -2, 8, 9, -3, -4]);
     let column = counted(&[1, 3]);
     x.view_mut().t().unwrap().slice(0).unwrap().copy_from(&column.slice(0).unwrap()).unwrap();
@@ -222,8 +222,8 @@ fn slices_of_the_host_are_tensors_where_they_lie() {
     let view = TensorView::of_slice(&numbers, [2, 3]).unwrap();
     assert_eq!(view.slice((.., 1)).unwrap().to_vec().unwrap(), [2.0, 5.0]);
     let mut view = TensorViewMut::of_slice(&mut numbers, [3, 2]).unwrap();
-    view.reborrow().slice((.., 0)).unwrap().fill(0.0).unwrap();
-    assert_eq!(view.as_view().to_vec().unwrap(), [0.0, 2.0, 0.0, 4.0, 0.0, 6.0]);
+    view.view_mut().slice((.., 0)).unwrap().fill(0.0).unwrap();
+    assert_eq!(view.to_vec().unwrap(), [0.0, 2.0, 0.0, 4.0, 0.0, 6.0]);
     assert_eq!(numbers, [0.0, 2.0, 0.0, 4.0, 0.0, 6.0]);
     assert!(matches!(TensorView::of_slice(&numbers, [7]), Err(Error::ElementCount { .. })));
     assert!(TensorView::<u8>::of_slice(&[], [0]).unwrap().is_empty());

@@ -4,76 +4,26 @@
 //! memory that they lie in is copied first.
 
 use super::descriptor::Descriptor;
-use super::memory::{Location, Memory};
-use super::{HostTensor, Tensor, TensorView, TensorViewMut, bytes_of};
+use super::memory::{self, Location, Memory};
+use super::{HostTensor, Tensor, TensorRef, bytes_of};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use tile_layout::Fill;
 
-impl<T: Element> Tensor<T> {
+impl<T: Element> TensorRef<T> {
     /// The elements in row-major order, after every launch that writes them.
     ///
     /// # Errors
     /// [`Error::Driver`] if the device fails.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        self.view().to_vec()
+        read(&self.location, &self.descriptor)
     }
 
     /// The elements with their shape, to be printed or indexed.
     ///
     /// # Errors
-    /// As [`Tensor::to_vec`].
-    pub fn to_host(&self) -> Result<HostTensor<T>> {
-        self.view().to_host()
-    }
-
-    /// The same elements on another device, one after the other.
-    ///
-    /// # Errors
-    /// As [`Tensor::to_vec`] and [`Tensor::zeros`].
-    pub fn copy_to(&self, device: &Device) -> Result<Tensor<T>> {
-        self.view().copy_to(device)
-    }
-
-    /// Writes all elements, in row-major order.
-    ///
-    /// # Errors
-    /// As [`TensorViewMut::copy_from_slice`].
-    pub fn copy_from_slice(&mut self, elements: &[T]) -> Result<()> {
-        self.view_mut().copy_from_slice(elements)
-    }
-
-    /// Writes the elements of a view of the same shape, from whatever device.
-    ///
-    /// # Errors
-    /// As [`TensorViewMut::copy_from`].
-    pub fn copy_from(&mut self, source: &TensorView<'_, T>) -> Result<()> {
-        self.view_mut().copy_from(source)
-    }
-
-    /// Writes one value to every element.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] if the device fails.
-    pub fn fill(&mut self, value: T) -> Result<()> {
-        self.view_mut().fill(value)
-    }
-}
-
-impl<T: Element> TensorView<'_, T> {
-    /// The elements in row-major order, after every launch that writes them.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] if the device fails.
-    pub fn to_vec(&self) -> Result<Vec<T>> {
-        read(self.location(), self.descriptor())
-    }
-
-    /// The elements with their shape, to be printed or indexed.
-    ///
-    /// # Errors
-    /// As [`TensorView::to_vec`].
+    /// As [`TensorRef::to_vec`].
     pub fn to_host(&self) -> Result<HostTensor<T>> {
         Ok(HostTensor::new(self.to_vec()?, self.shape()))
     }
@@ -81,7 +31,7 @@ impl<T: Element> TensorView<'_, T> {
     /// A tensor of its own with these elements, one after the other, on a device.
     ///
     /// # Errors
-    /// As [`TensorView::to_vec`] and [`Tensor::zeros`].
+    /// As [`TensorRef::to_vec`] and [`Tensor::zeros`].
     pub fn copy_to(&self, device: &Device) -> Result<Tensor<T>> {
         Tensor::from_vec(device, self.to_vec()?, self.shape())
     }
@@ -97,13 +47,11 @@ impl<T: Element> TensorView<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// As [`TensorView::copy_to`].
+    /// As [`TensorRef::copy_to`].
     pub fn to_dense(&self) -> Result<Tensor<T>> {
         self.copy_to(self.device())
     }
-}
 
-impl<T: Element> TensorViewMut<'_, T> {
     /// Writes all elements, in row-major order.
     ///
     /// # Errors
@@ -113,15 +61,14 @@ impl<T: Element> TensorViewMut<'_, T> {
             let shape = self.shape().to_vec();
             return Err(Error::ElementCount { shape, expected: self.len(), given: elements.len() });
         }
-        let (location, descriptor) = self.parts();
-        write(location, descriptor, elements)
+        write(&mut self.location, &self.descriptor, elements)
     }
 
-    /// Writes the elements of a view of the same shape, from whatever device.
+    /// Writes the elements of a tensor or view of the same shape, from whatever device.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::Driver`] if a device fails.
-    pub fn copy_from(&mut self, source: &TensorView<'_, T>) -> Result<()> {
+    pub fn copy_from(&mut self, source: &TensorRef<T>) -> Result<()> {
         if source.shape() != self.shape() {
             let (source, target) = (source.shape().to_vec(), self.shape().to_vec());
             return Err(Error::ShapeMismatch { source_shape: source, target_shape: target });
@@ -234,5 +181,5 @@ fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
 pub(super) fn allocated<T>(device: &Device, shape: &[usize]) -> Result<(Memory, Descriptor)> {
     let descriptor = Descriptor::dense(shape)?;
     let bytes = bytes_of::<T>(descriptor.len(), shape)?;
-    Ok((Memory::zeroed(device, bytes)?, descriptor))
+    Ok((memory::zeroed(device, bytes)?, descriptor))
 }

@@ -4,11 +4,13 @@ use super::descriptor::Descriptor;
 use super::indices::Indices;
 use super::located;
 use super::memory::Location;
+use super::tensor_ref::{Placed, TensorRef};
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Deref;
 use tile_layout::{Movement, Table, View};
 
 /// A tensor's elements seen under other indices; nothing is copied. Every operation of [`Movement`] makes another view:
@@ -23,23 +25,22 @@ use tile_layout::{Movement, Table, View};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct TensorView<'a, T> {
-    location: Location,
-    descriptor: Descriptor,
+    placed: Placed<T>,
     elements: PhantomData<&'a T>,
+}
+
+impl<T> Deref for TensorView<'_, T> {
+    type Target = TensorRef<T>;
+
+    fn deref(&self) -> &TensorRef<T> {
+        &self.placed
+    }
 }
 
 impl<'a, T> TensorView<'a, T> {
     /// What is at the location isn't written as long as the view lives.
     pub(super) fn new(location: Location, descriptor: Descriptor) -> TensorView<'a, T> {
-        TensorView { location, descriptor, elements: PhantomData }
-    }
-
-    pub(super) fn location(&self) -> &Location {
-        &self.location
-    }
-
-    pub(super) fn descriptor(&self) -> &Descriptor {
-        &self.descriptor
+        TensorView { placed: Placed::new(location, descriptor), elements: PhantomData }
     }
 
     /// The view after a movement operation.
@@ -48,36 +49,6 @@ impl<'a, T> TensorView<'a, T> {
         operation: impl FnOnce(&View) -> tile_layout::Result<View>,
     ) -> Result<TensorView<'a, T>> {
         Ok(TensorView::new(self.location.clone(), self.descriptor.moved(operation)?))
-    }
-
-    /// Extents, outermost axis first.
-    pub fn shape(&self) -> &[usize] {
-        self.descriptor.shape()
-    }
-
-    /// The distance of two neighbours along each axis, in elements; `None` where some axis has no single one.
-    pub fn strides(&self) -> Option<Vec<i64>> {
-        self.descriptor.strides()
-    }
-
-    /// The device that holds the elements.
-    pub fn device(&self) -> &Device {
-        self.location.device()
-    }
-
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.descriptor.len()
-    }
-
-    /// Whether there is no element.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether the elements lie one after the other in row-major order.
-    pub fn is_dense(&self) -> bool {
-        self.descriptor.is_dense()
     }
 
     /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.
@@ -145,7 +116,6 @@ impl<T> Movement for TensorView<'_, T> {
 
 impl<T> fmt::Debug for TensorView<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Tensor<{}>{:?} on {}", std::any::type_name::<T>(), self.shape(), self.device().name())?;
-        if self.is_dense() { Ok(()) } else { write!(f, ", elements at {}", self.descriptor.view()) }
+        (**self).fmt(f)
     }
 }

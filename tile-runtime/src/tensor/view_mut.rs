@@ -6,12 +6,14 @@ use super::descriptor::Descriptor;
 use super::indices::Indices;
 use super::located;
 use super::memory::Location;
-use super::view::{TensorView, dense_of};
+use super::tensor_ref::{Placed, TensorRef};
+use super::view::dense_of;
 use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
 use tile_layout::{Length, Movement, View};
 
 /// A tensor's elements seen under other indices, to be written; nothing is copied. An operation takes the view and
@@ -25,54 +27,28 @@ use tile_layout::{Length, Movement, View};
 /// # Ok::<(), tile_runtime::Error>(())
 /// ```
 pub struct TensorViewMut<'a, T> {
-    location: Location,
-    descriptor: Descriptor,
+    placed: Placed<T>,
     elements: PhantomData<&'a mut T>,
+}
+
+impl<T> Deref for TensorViewMut<'_, T> {
+    type Target = TensorRef<T>;
+
+    fn deref(&self) -> &TensorRef<T> {
+        &self.placed
+    }
+}
+
+impl<T> DerefMut for TensorViewMut<'_, T> {
+    fn deref_mut(&mut self) -> &mut TensorRef<T> {
+        &mut self.placed
+    }
 }
 
 impl<'a, T> TensorViewMut<'a, T> {
     /// What is at the location isn't used otherwise as long as the view lives.
     pub(super) fn new(location: Location, descriptor: Descriptor) -> TensorViewMut<'a, T> {
-        TensorViewMut { location, descriptor, elements: PhantomData }
-    }
-
-    pub(super) fn parts(&mut self) -> (&mut Location, &Descriptor) {
-        (&mut self.location, &self.descriptor)
-    }
-
-    /// Extents, outermost axis first.
-    pub fn shape(&self) -> &[usize] {
-        self.descriptor.shape()
-    }
-
-    /// The device that holds the elements.
-    pub fn device(&self) -> &Device {
-        self.location.device()
-    }
-
-    /// The number of elements.
-    pub fn len(&self) -> usize {
-        self.descriptor.len()
-    }
-
-    /// Whether there is no element.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Whether the elements lie one after the other in row-major order.
-    pub fn is_dense(&self) -> bool {
-        self.descriptor.is_dense()
-    }
-
-    /// The same elements, for reading.
-    pub fn as_view(&self) -> TensorView<'_, T> {
-        TensorView::new(self.location.clone(), self.descriptor.clone())
-    }
-
-    /// The same elements for a shorter time, after which this view can be used again.
-    pub fn reborrow(&mut self) -> TensorViewMut<'_, T> {
-        TensorViewMut::new(self.location.clone(), self.descriptor.clone())
+        TensorViewMut { placed: Placed::new(location, descriptor), elements: PhantomData }
     }
 
     /// The view after a movement operation.
@@ -84,7 +60,7 @@ impl<'a, T> TensorViewMut<'a, T> {
         if !descriptor.is_writable() {
             return Err(Error::SharedElements { view: descriptor.view().to_string() });
         }
-        Ok(TensorViewMut::new(self.location, descriptor))
+        Ok(TensorViewMut::new(self.placed.location, descriptor))
     }
 
     /// Axes 0 and 1 exchanged.
@@ -136,6 +112,6 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
 
 impl<T> fmt::Debug for TensorViewMut<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_view().fmt(f)
+        (**self).fmt(f)
     }
 }

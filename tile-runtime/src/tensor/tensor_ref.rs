@@ -1,0 +1,183 @@
+//! What tensors and views have in common: elements that are there, seen under indices.
+//!
+//! Invariant: who holds a `&TensorRef` may read the elements, and who holds a `&mut TensorRef` alone uses them. The
+//! type has no size, so that nobody can exchange two of them behind such references: each stays with what keeps its
+//! elements.
+
+use super::descriptor::Descriptor;
+use super::indices::Indices;
+use super::memory::Location;
+use super::view::TensorView;
+use super::view_mut::TensorViewMut;
+use crate::device::Device;
+use crate::error::Result;
+use std::fmt;
+use std::marker::PhantomData;
+use tile_layout::{Length, Movement};
+
+/// What a [`Tensor`](super::Tensor), a [`TensorView`] and a [`TensorViewMut`] are behind a reference, as `[T]` is what
+/// vectors, arrays and parts of them are: kernels take `&TensorRef` and `&mut TensorRef`. `Tail` is what leaves its size
+/// open; nobody writes it.
+///
+/// ```
+/// use tile_runtime::{Device, Tensor, TensorRef};
+/// fn total(x: &TensorRef<i32>) -> tile_runtime::Result<i32> {
+///     Ok(x.to_vec()?.iter().sum())
+/// }
+/// let mut x = Tensor::from_vec(&Device::cpu(), (0..6).collect(), [2, 3])?;
+/// assert_eq!((total(&x)?, total(&x.slice((1, ..))?)?, total(&x.view_mut())?), (15, 12, 15));
+/// # Ok::<(), tile_runtime::Error>(())
+/// ```
+///
+/// Two can't be exchanged behind their references, because each belongs to what keeps its elements:
+///
+/// ```compile_fail,E0277
+/// fn exchange(a: &mut tile_runtime::TensorRef<f32>, b: &mut tile_runtime::TensorRef<f32>) {
+///     std::mem::swap(a, b);
+/// }
+/// ```
+pub struct TensorRef<T, Tail: ?Sized = [()]> {
+    pub(super) location: Location,
+    pub(super) descriptor: Descriptor,
+    elements: PhantomData<T>,
+    _tail: Tail,
+}
+
+/// A [`TensorRef`] where it lies, in a tensor or a view, which gives references of unknown size to it.
+pub(super) type Placed<T> = TensorRef<T, [(); 0]>;
+
+impl<T> Placed<T> {
+    /// Who owns the result vouches for what references to it allow.
+    pub(super) fn new(location: Location, descriptor: Descriptor) -> Placed<T> {
+        TensorRef { location, descriptor, elements: PhantomData, _tail: [] }
+    }
+}
+
+impl<T> TensorRef<T> {
+    /// Extents, outermost axis first.
+    pub fn shape(&self) -> &[usize] {
+        self.descriptor.shape()
+    }
+
+    /// The distance of two neighbours along each axis, in elements; `None` where some axis has no single one.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let x = Tensor::<f32>::zeros(&Device::cpu(), [3, 4])?;
+    /// assert_eq!((x.strides(), x.t()?.strides()), (Some(vec![4, 1]), Some(vec![1, 4])));
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    pub fn strides(&self) -> Option<Vec<i64>> {
+        self.descriptor.strides()
+    }
+
+    /// The device that holds the elements.
+    pub fn device(&self) -> &Device {
+        self.location.device()
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.descriptor.len()
+    }
+
+    /// Whether there is no element.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the elements lie one after the other in row-major order.
+    pub fn is_dense(&self) -> bool {
+        self.descriptor.is_dense()
+    }
+
+    /// All of it, for reading. Views have every movement operation of [`tile_layout::Movement`].
+    ///
+    /// ```
+    /// use tile_layout::Movement;
+    /// use tile_runtime::{Device, Tensor};
+    /// let x = Tensor::from_vec(&Device::cpu(), (0..24).collect(), [2, 12])?;
+    /// let patches = x.view().rearrange("b (h w) -> (b h) w", &[("h", 3)])?;
+    /// assert_eq!((patches.shape(), patches.slice((5, 3))?.to_vec()?), (&[6, 4][..], vec![23]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn view(&self) -> TensorView<'_, T> {
+        TensorView::new(self.location.clone(), self.descriptor.clone())
+    }
+
+    /// All of it, for writing.
+    pub fn view_mut(&mut self) -> TensorViewMut<'_, T> {
+        TensorViewMut::new(self.location.clone(), self.descriptor.clone())
+    }
+
+    /// Axes 0 and 1 exchanged, without copying.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] below rank 2.
+    pub fn t(&self) -> Result<TensorView<'_, T>> {
+        self.view().moved(Movement::t)
+    }
+
+    /// The axes in another order, without copying: negative ones count from the end.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] where `order` isn't a permutation of the axes.
+    pub fn permute(&self, order: impl AsRef<[i64]>) -> Result<TensorView<'_, T>> {
+        self.view().moved(|view| Movement::permute(view, order.as_ref()))
+    }
+
+    /// The same elements in row-major order under another shape, without copying; `-1` stands for what is left.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] where the numbers of elements differ.
+    pub fn reshape<L: Into<Length>>(
+        &self,
+        lengths: impl IntoIterator<Item = L>,
+    ) -> Result<TensorView<'_, T>> {
+        self.view().moved(|view| Movement::reshape(view, lengths))
+    }
+
+    /// Axes of extent 1 repeated, and further axes in front, without copying; `-1` keeps an extent.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] where an extent is neither equal nor 1.
+    pub fn expand<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<TensorView<'_, T>> {
+        self.view().moved(|view| Movement::expand(view, lengths))
+    }
+
+    /// A part: one index, range or [`tile_layout::Index`] per axis, those left out kept whole.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let x = Tensor::from_vec(&Device::cpu(), (0..12).collect(), [3, 4])?;
+    /// assert_eq!(x.slice((1.., ..2))?.to_vec()?, [4, 5, 8, 9]);
+    /// assert_eq!(x.slice((.., -1))?.to_vec()?, [3, 7, 11]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Layout`] for an index outside, or more indices than axes.
+    pub fn slice(&self, indices: impl Indices) -> Result<TensorView<'_, T>> {
+        self.view().slice(indices)
+    }
+
+    /// A part, for writing.
+    ///
+    /// # Errors
+    /// As [`TensorRef::slice`]; [`Error::SharedElements`] where the part has an element more than once.
+    pub fn slice_mut(&mut self, indices: impl Indices) -> Result<TensorViewMut<'_, T>> {
+        self.view_mut().slice(indices)
+    }
+
+    /// The address of the element with index 0 everywhere.
+    pub(crate) fn address(&self) -> u64 {
+        self.location.address() + (self.descriptor.first() * size_of::<T>()) as u64
+    }
+}
+
+impl<T> fmt::Debug for TensorRef<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor<{}>{:?} on {}", std::any::type_name::<T>(), self.shape(), self.device().name())?;
+        if self.is_dense() { Ok(()) } else { write!(f, ", elements at {}", self.descriptor.view()) }
+    }
+}
