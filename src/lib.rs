@@ -63,7 +63,7 @@ pub use tile_macros::__tile_kernel;
 pub use tile_macros::{TileStruct, kernels, tile_fn, tile_kernel, tile_kernels};
 pub use tile_runtime::{
     Choice, Choices, Device, Error, HostTensor, Launch, Result, Stream, Tensor, TensorRef, TensorView,
-    TensorViewMut, cpu, embedded, interchange, launch,
+    TensorViewMut, bench, cpu, embedded, interchange, launch, profile,
 };
 
 /// What a file with kernels imports: `use tile::prelude::*;`.
@@ -96,3 +96,8 @@ struct Language;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/tensors.md")]
 struct Tensors;
+
+/// The examples of the page on measuring run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/measuring.md")]
+struct Measuring;

@@ -6,6 +6,7 @@ use crate::device::{Device, Kind};
 use crate::element::{Element, Scalar};
 use crate::error::{Error, Result};
 use crate::messages::{self, Sink};
+use crate::profile::{self, Launched};
 use crate::reference::{Arguments, RawTensor};
 use crate::resolve::{self, Prepared, display_bindings};
 use crate::tensor::TensorRef;
@@ -287,14 +288,29 @@ impl<'a> Launch<'a> {
         if bound.blocks() == 0 {
             return Ok(Duration::ZERO);
         }
-        match &device.0 {
+        let profiled = profile::is_on();
+        let start = Instant::now();
+        let time = match &device.0 {
             Kind::Reference | Kind::Cpu if self.stream.is_some() => {
                 Err(self.misfit(format!("it was given a stream, and {} has none", device.name())))
             }
             Kind::Reference => self.run_reference(number, &bound, &mut sink),
             Kind::Cpu => self.run_cpu(&prepared, &bound, &mut sink),
-            Kind::Cuda(context) => self.run_cuda(&prepared, &bound, context, timed, &mut sink),
+            Kind::Cuda(context) => self.run_cuda(&prepared, &bound, context, timed || profiled, &mut sink),
+        }?;
+        if profiled {
+            let bindings = prepared.bindings().iter().map(|(name, value)| (name.as_str(), *value));
+            profile::record(Launched {
+                kernel: self.kernel.name,
+                instance: display_bindings(bindings),
+                blocks: bound.blocks(),
+                totals: prepared.counts().total(prepared.abi(), &bound),
+                device,
+                start,
+                time,
+            });
         }
+        Ok(time)
     }
 
     fn run_cuda(

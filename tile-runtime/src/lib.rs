@@ -7,6 +7,7 @@
 //! This crate knows the calling convention of compiled kernels ([`tile_ir::abi`]) and nothing of how they
 //! are made.
 
+pub mod bench;
 mod choice;
 mod choices;
 pub mod cpu;
@@ -21,6 +22,8 @@ pub mod interchange;
 pub mod launch;
 mod machine;
 pub mod messages;
+pub mod profile;
+mod quantity;
 pub mod reference;
 mod resolve;
 pub mod tensor;
@@ -32,4 +35,5 @@ pub use element::{Element, Float, Int, Number};
 pub use error::{Error, Result};
 pub use float8::{f8e4m3fn, f8e5m2};
 pub use launch::Launch;
+pub use profile::profile;
 pub use tensor::{HostTensor, Tensor, TensorRef, TensorView, TensorViewMut};

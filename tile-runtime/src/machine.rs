@@ -10,6 +10,9 @@ use tile_ir::target::Rates;
 /// core and of half of its channels.
 const MEMORY: [f64; 2] = [12e9, 100e9];
 
+/// Bytes of the last cache before memory, where nobody says: more than most processors have.
+const LAST_LEVEL: u64 = 64 << 20;
+
 /// Elements of f32 in a vector, by instruction set.
 const LANES: [(&str, u64); 2] = [("x86-64-v4", 16), ("x86-64-v3", 8)];
 
@@ -26,6 +29,11 @@ pub(crate) fn cpu(threads: usize) -> CpuMachine {
     });
     let memory = (MEMORY[0] * threads as f64).min(MEMORY[1]);
     CpuMachine { threads: threads as u64, memory, ..machine }
+}
+
+/// Bytes of the largest cache of the first core, which others may share.
+pub(crate) fn last_level_cache_bytes() -> u64 {
+    (0..5).filter_map(cache_bytes).max().unwrap_or(LAST_LEVEL)
 }
 
 /// Bytes of a cache of the first core, as Linux numbers them: data, instructions, the second one.

@@ -1,0 +1,50 @@
+//! What a device reaches at most, measured: the rates that a kernel's are a part of.
+//!
+//! On the CPU plain loops are measured, on as many threads as launches use. On a GPU kernels are, which the feature `jit`
+//! compiles.
+
+mod cpu;
+mod gpu;
+
+use crate::device::{Device, Kind};
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tile_ir::DType;
+
+/// Something of which a device does so much a second and no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ceiling {
+    /// Bytes read and written by a copy of more than caches hold.
+    Copy,
+    /// Floating-point operations of multiply-adds with numbers of this format, element by element.
+    MultiplyAdd(DType),
+    /// Floating-point operations of products of tiles with factors of this format.
+    Product(DType),
+}
+
+/// A device's number, its threads and what is measured.
+type Measured = (usize, usize, Ceiling);
+
+impl Device {
+    /// How much of something the device does a second, measured once in a process, in less than a second. `None` where
+    /// there is nothing to measure: on the reference device, and on a GPU for formats without instructions of their own
+    /// or without the feature `jit`.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, bench::Ceiling};
+    /// let rate = Device::cpu().ceiling(Ceiling::Copy).unwrap();
+    /// assert!(rate > 1e8, "{rate} bytes per second");
+    /// assert_eq!(Device::reference().ceiling(Ceiling::Copy), None);
+    /// ```
+    pub fn ceiling(&self, ceiling: Ceiling) -> Option<f64> {
+        static KNOWN: OnceLock<Mutex<HashMap<Measured, Option<f64>>>> = OnceLock::new();
+        let threads = if let Kind::Cpu = self.0 { crate::cpu::threads() } else { 0 };
+        // Held while it is measured, because two measurements at once would both be wrong.
+        let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        *known.entry((self.number(), threads, ceiling)).or_insert_with(|| match &self.0 {
+            Kind::Reference => None,
+            Kind::Cpu => cpu::measure(ceiling, threads),
+            Kind::Cuda(_) => gpu::measure(self, ceiling),
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! A GPU's ceilings, by kernels that the feature `jit` compiles for it.
+
+use super::Ceiling;
+use crate::device::Device;
+use crate::element::{Element, Float};
+use crate::error::Result;
+use crate::float8::{f8e4m3fn, f8e5m2};
+use crate::launch::{KernelDef, Launch};
+use crate::tensor::Tensor;
+use half::{bf16, f16};
+use std::time::Duration;
+use tile_ir::DType;
+
+/// How often it is tried; the best counts.
+const TRIES: usize = 5;
+
+/// Elements of f32 that are copied: 256 MiB, more than caches hold.
+const COPIED: usize = 64 << 20;
+
+/// Rows and columns of the matrices that are multiplied.
+const SIDE: usize = 4096;
+
+/// Sums of multiply-adds: as many as the largest GPUs have registers for at once, several times over.
+const CHAINS: usize = 4 << 20;
+
+/// Multiply-adds of each.
+const TURNS: usize = 4096;
+
+static COPY: KernelDef = KernelDef::new(
+    "copy",
+    "\
+kernel @copy<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [B] : partition<n x f32, [B]>
+  %vy = partition %y [B] : mut partition<n x f32, [B]>
+  %i = block_index %vy : index
+  %zero = constant 0.0 : f32
+  %t = load_masked %vx[%i] pad %zero : tile<B x f32>
+  store_masked %vy, %t
+}
+",
+    &[],
+);
+
+static MULTIPLY_ADDS: KernelDef = KernelDef::new(
+    "multiply_adds",
+    "\
+kernel @multiply_adds<T: float, B, TURNS>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
+  %vx = partition %x [B] : partition<n x T, [B]>
+  %vy = partition %y [B] : mut partition<n x T, [B]>
+  %i = block_index %vy : index
+  %zero = constant 0.0 : T
+  %t = load_masked %vx[%i] pad %zero : tile<B x T>
+  %first = constant 0 : index
+  %end = extent TURNS : index
+  %sum = for %turn = %first to %end carry (%before = %t) : tile<B x T> {
+    %after = mul_add %before, %t, %t : tile<B x T>
+    yield %after
+  }
+  store_masked %vy, %sum
+}
+",
+    &[],
+);
+
+pub(super) fn measure(device: &Device, ceiling: Ceiling) -> Option<f64> {
+    let rate = match ceiling {
+        Ceiling::Copy => copy(device, COPIED),
+        Ceiling::MultiplyAdd(DType::F32) => multiply_adds::<f32>(device, CHAINS),
+        Ceiling::MultiplyAdd(DType::F64) => multiply_adds::<f64>(device, CHAINS),
+        Ceiling::Product(DType::F16) => product::<f16>(device, SIDE),
+        Ceiling::Product(DType::BF16) => product::<bf16>(device, SIDE),
+        Ceiling::Product(DType::F8E4M3FN) => product::<f8e4m3fn>(device, SIDE),
+        Ceiling::Product(DType::F8E5M2) => product::<f8e5m2>(device, SIDE),
+        Ceiling::MultiplyAdd(_) | Ceiling::Product(_) => return None,
+    };
+    rate.ok()
+}
+
+/// So many a second, of the fastest of several runs.
+fn rate(count: usize, mut run: impl FnMut() -> Result<Duration>) -> Result<f64> {
+    let times = (0..TRIES).map(|_| run()).collect::<Result<Vec<Duration>>>()?;
+    let fastest = times.into_iter().min().unwrap_or_default();
+    Ok(count as f64 / fastest.as_secs_f64())
+}
+
+fn copy(device: &Device, count: usize) -> Result<f64> {
+    let (x, mut y) = (Tensor::<f32>::zeros(device, [count])?, Tensor::<f32>::zeros(device, [count])?);
+    rate(2 * count * size_of::<f32>(), || {
+        let launch = Launch::new(&COPY).constant("B", 4096).tensor("x", &x).tensor_mut("y", &mut y);
+        launch.launch_timed()
+    })
+}
+
+fn multiply_adds<T: Element>(device: &Device, count: usize) -> Result<f64> {
+    let (x, mut y) = (Tensor::<T>::zeros(device, [count])?, Tensor::<T>::zeros(device, [count])?);
+    rate(2 * count * TURNS, || {
+        let launch =
+            Launch::new(&MULTIPLY_ADDS).element::<T>("T").constant("B", 2048).constant("TURNS", TURNS);
+        launch.tensor("x", &x).tensor_mut("y", &mut y).launch_timed()
+    })
+}
+
+/// The square of a matrix of random numbers: with zeros a GPU takes less power and has a higher clock.
+fn product<T: Float>(device: &Device, side: usize) -> Result<f64> {
+    let a = Tensor::<T>::random(device, [side, side], 0)?;
+    let mut c = Tensor::<f32>::zeros(device, [side, side])?;
+    let kernel = product_of(T::DTYPE);
+    rate(2 * side * side * side, || {
+        Launch::new(kernel).tensor("a", &a).tensor("b", &a).tensor_mut("c", &mut c).launch_timed()
+    })
+}
+
+/// The kernel for factors of a format. A ceiling is measured once in a process, so that few are made.
+fn product_of(factor: DType) -> &'static KernelDef {
+    let text = format!(
+        "\
+kernel @product(%a: tensor<m x k x {factor}>, %b: tensor<k x n x {factor}>, %c: mut tensor<m x n x f32>) {{
+  %va = partition %a [128, 64] : partition<m x k x {factor}, [128, 64]>
+  %vb = partition %b [64, 128] : partition<k x n x {factor}, [64, 128]>
+  %vc = partition %c [128, 128] : mut partition<m x n x f32, [128, 128]>
+  %i, %j = block_index %vc : index, index
+  %none = constant 0.0 : {factor}
+  %zero = constant 0.0 : f32
+  %start = splat %zero : tile<128 x 128 x f32>
+  %first = constant 0 : index
+  %end = extent ceil_div(k, 64) : index
+  %sum = for %p = %first to %end carry (%before = %start) : tile<128 x 128 x f32> {{
+    %ta = load_masked %va[%i, %p] pad %none : tile<128 x 64 x {factor}>
+    %tb = load_masked %vb[%p, %j] pad %none : tile<64 x 128 x {factor}>
+    %after = mma %ta, %tb, %before : tile<128 x 128 x f32>
+    yield %after
+  }}
+  store_masked %vc, %sum
+}}
+"
+    );
+    Box::leak(Box::new(KernelDef::new("product", text.leak(), &[])))
+}
+
+#[cfg(all(test, feature = "jit"))]
+mod tests {
+    use super::*;
+
+    /// The kernels are right wherever they run.
+    #[test]
+    fn the_kernels_run_on_the_cpu() {
+        let device = Device::cpu();
+        assert!(copy(&device, 10_000).unwrap() > 0.0);
+        assert!(multiply_adds::<f32>(&device, 4096).unwrap() > 0.0);
+        assert!(multiply_adds::<f64>(&device, 4096).unwrap() > 0.0);
+        assert!(product::<bf16>(&device, 200).unwrap() > 0.0);
+        assert!(product::<f8e5m2>(&device, 128).unwrap() > 0.0);
+    }
+}
