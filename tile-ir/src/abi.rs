@@ -17,6 +17,8 @@
 //! Blocks are numbered row-major over the grid, which is the index space of the outputs or the kernel's own: the
 //! last axis counts fastest. The blocks of a persistent kernel are numbered along one axis.
 
+mod bind;
+
 use crate::analysis::{Bound as IndexBound, Facts, Ranges, bounds};
 use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
@@ -27,7 +29,7 @@ use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::{Requirement, Source};
-use std::collections::BTreeMap;
+use smallvec::SmallVec;
 
 /// The native entry point of a kernel on the CPU: slots, first block, end block (exclusive), scratch memory
 /// of [`Launch::scratch_bytes`] bytes, aligned to 64.
@@ -36,8 +38,11 @@ pub type CpuEntry = unsafe extern "C" fn(slots: *const u64, first: u64, end: u64
 /// How many blocks share the tiles of a persistent kernel in the evaluators.
 pub const REFERENCE_BLOCKS: usize = 4;
 
-/// The most blocks that may share tiles: what grids of every device have room for.
-const MOST_BLOCKS: usize = i32::MAX as usize;
+/// Numbers along the axes of a grid. Those of a launch are made anew each time: few need no allocation.
+pub type GridExtents = SmallVec<[usize; 4]>;
+
+/// Values of the run-time sizes of a launch, likewise.
+pub type SizeSlots = SmallVec<[u64; 8]>;
 
 /// What a launch says of how blocks share the tiles of a persistent kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,7 +57,7 @@ pub struct Sharing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shared {
     /// Tiles along each axis of the outputs.
-    pub space: Vec<usize>,
+    pub space: GridExtents,
     /// How many tiles are handled: the first ones in their order.
     pub tiles: usize,
 }
@@ -268,9 +273,9 @@ pub enum BindError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// Values of [`KernelAbi::sizes`], in that order.
-    pub sizes: Vec<u64>,
+    pub sizes: SizeSlots,
     /// Blocks per axis of the grid.
-    pub grid: Vec<usize>,
+    pub grid: GridExtents,
     /// How the blocks share tiles, in a persistent kernel.
     pub shared: Option<Shared>,
 }
@@ -279,6 +284,11 @@ impl Bound {
     /// The number of blocks.
     pub fn blocks(&self) -> usize {
         self.grid.iter().product()
+    }
+
+    /// The number of tiles that the blocks handle: of a kernel that isn't persistent each block has one.
+    pub fn tiles(&self) -> usize {
+        self.shared.as_ref().map_or_else(|| self.blocks(), |shared| shared.tiles)
     }
 
     /// The slots after those of the arguments and before that of the log.
@@ -305,60 +315,6 @@ impl KernelAbi {
         }
     }
 
-    /// Binds run-time sizes from the shapes of the tensor arguments (in order; scalars are skipped) and
-    /// computes the grid. The tiles of a persistent kernel are shared as in the evaluators.
-    ///
-    /// # Errors
-    /// [`BindError`] where ranks, extents or grids disagree.
-    pub fn bind(&self, shapes: &[&[usize]]) -> Result<Bound, BindError> {
-        let values = self.bind_sizes(shapes)?;
-        self.check_declared(shapes, &values)?;
-        self.check_views(&values)?;
-        self.check_conditions(&values)?;
-        let grid = self.bind_grid(&values)?;
-        if grid.iter().all(|&tiles| tiles > 0) {
-            self.check_bounds(&values)?;
-        }
-        let sizes = self.sizes.iter().map(|name| values[name.as_str()].2 as u64).collect();
-        let all = grid.iter().product();
-        let shared = self.persistent.then(|| Shared { space: grid.clone(), tiles: all });
-        self.share(Bound { sizes, grid, shared }, Sharing::default(), REFERENCE_BLOCKS)
-    }
-
-    /// The launch with the blocks of a persistent kernel as `sharing` says; where it says nothing, no more than the
-    /// device runs `at_once`. Of no tiles there is no block.
-    ///
-    /// # Errors
-    /// [`BindError::Sharing`] where something is said of a kernel that isn't persistent, or of no blocks.
-    pub fn share(&self, mut bound: Bound, sharing: Sharing, at_once: usize) -> Result<Bound, BindError> {
-        let wrong = |problem: &str| {
-            Err(BindError::Sharing { kernel: self.kernel.clone(), problem: problem.to_owned() })
-        };
-        let Some(shared) = &mut bound.shared else {
-            return match sharing {
-                Sharing { blocks: None, first_tiles: None } => Ok(bound),
-                Sharing { blocks: Some(_), .. } => wrong(
-                    "`blocks` says how many blocks share the tiles of `tiles_persistent`, over which this kernel has \
-                     no loop; its grid has one block per tile",
-                ),
-                Sharing { .. } => wrong(
-                    "`first_tiles` counts the tiles of `tiles_persistent`, over which this kernel has no loop",
-                ),
-            };
-        };
-        if sharing.blocks == Some(0) {
-            return wrong("`blocks(0)` leaves nobody to handle its tiles; give one block or more");
-        }
-        if sharing.blocks.is_some_and(|blocks| blocks > MOST_BLOCKS) {
-            return wrong("`blocks` is at most 2³¹ − 1, and more blocks than tiles have nothing to do");
-        }
-        let all = shared.space.iter().product();
-        shared.tiles = sharing.first_tiles.map_or(all, |tiles| tiles.min(all));
-        let blocks = sharing.blocks.unwrap_or(at_once.clamp(1, shared.tiles.max(1)));
-        bound.grid = vec![if shared.tiles == 0 { 0 } else { blocks }];
-        Ok(bound)
-    }
-
     /// The slot of the number of tiles, before that of the number of blocks.
     pub fn shared_slot(&self) -> usize {
         self.arguments.len() + self.sizes.len()
@@ -368,152 +324,6 @@ impl KernelAbi {
     pub fn log_slot(&self) -> usize {
         self.shared_slot() + if self.persistent { 2 } else { 0 }
     }
-
-    fn tensors(&self) -> impl Iterator<Item = (&str, &[Dim])> {
-        self.arguments.iter().filter_map(|argument| match argument {
-            Argument::Tensor { name, extents, .. } => Some((name.as_str(), extents.as_slice())),
-            Argument::Scalar { .. } => None,
-        })
-    }
-
-    fn bind_sizes<'a>(&'a self, shapes: &[&[usize]]) -> Result<SizeValues<'a>, BindError> {
-        let mut values = SizeValues::new();
-        for ((argument, extents), shape) in self.tensors().zip(shapes) {
-            if extents.len() != shape.len() {
-                return Err(BindError::Rank {
-                    kernel: self.kernel.clone(),
-                    argument: argument.to_owned(),
-                    shape: shape.to_vec(),
-                    actual: shape.len(),
-                    expected: extents.len(),
-                });
-            }
-            for (axis, (extent, &actual)) in extents.iter().zip(*shape).enumerate() {
-                let Some(size) = extent.as_size() else { continue };
-                let &mut (first_argument, first_axis, first) =
-                    values.entry(size).or_insert((argument, axis, actual));
-                if first != actual {
-                    return Err(BindError::Conflict {
-                        kernel: self.kernel.as_str().into(),
-                        size: size.into(),
-                        first_argument: first_argument.into(),
-                        first_axis,
-                        first,
-                        second_argument: argument.into(),
-                        second_axis: axis,
-                        second: actual,
-                    });
-                }
-            }
-        }
-        Ok(values)
-    }
-
-    fn check_declared(&self, shapes: &[&[usize]], values: &SizeValues<'_>) -> Result<(), BindError> {
-        for ((argument, extents), shape) in self.tensors().zip(shapes) {
-            for (axis, (extent, &actual)) in extents.iter().zip(*shape).enumerate() {
-                let expected = self.evaluate(extent, values)?;
-                if expected != actual {
-                    return Err(BindError::Extent {
-                        kernel: self.kernel.clone(),
-                        argument: argument.to_owned(),
-                        axis,
-                        actual,
-                        expected,
-                        declared: extent.to_string(),
-                    });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn check_conditions(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
-        let lookup = |name: &str| values.get(name).and_then(|&(_, _, value)| i64::try_from(value).ok());
-        for condition in &self.conditions {
-            let holds = condition
-                .holds(&lookup)
-                .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })?;
-            if !holds {
-                return Err(self.broken(condition, values));
-            }
-        }
-        Ok(())
-    }
-
-    fn broken(&self, condition: &Condition, values: &SizeValues<'_>) -> BindError {
-        let sizes = condition.names().1;
-        let values = sizes.iter().filter_map(|size| {
-            let (argument, axis, value) = values.get(size.as_str())?;
-            Some(format!("{size} = {value} (axis {axis} of `{argument}`)"))
-        });
-        let Condition { left, predicate, right, source, .. } = condition;
-        BindError::Condition {
-            kernel: self.kernel.as_str().into(),
-            condition: source.as_str().into(),
-            place: condition.place(&self.file).into(),
-            bound: format!("{left} {} {right}", predicate.symbol()).into(),
-            values: values.collect::<Vec<_>>().join(", ").into(),
-        }
-    }
-
-    fn bind_grid(&self, values: &SizeValues<'_>) -> Result<Vec<usize>, BindError> {
-        let mut agreed: Option<(&str, Vec<usize>)> = None;
-        for (argument, space) in &self.grids {
-            let grid = space.iter().map(|dim| self.evaluate(dim, values)).collect::<Result<Vec<_>, _>>()?;
-            match &agreed {
-                None => agreed = Some((argument, grid)),
-                Some((_, first)) if *first == grid => {}
-                Some((first_argument, first)) => {
-                    return Err(BindError::Grid {
-                        kernel: self.kernel.clone(),
-                        first_argument: (*first_argument).into(),
-                        first: first.clone(),
-                        second_argument: argument.as_str().into(),
-                        second: grid,
-                    });
-                }
-            }
-        }
-        Ok(agreed.expect("verified: a kernel has a grid or a mutable partition view").1)
-    }
-
-    fn check_views(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
-        self.checks.iter().try_for_each(|check| match check {
-            Check::View { tensor, requirement } => {
-                self.holds(requirement.violation(tensor, &|name| size(values, name)))
-            }
-            Check::Bound { .. } => Ok(()),
-        })
-    }
-
-    fn check_bounds(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
-        self.checks.iter().try_for_each(|check| match check {
-            Check::View { .. } => Ok(()),
-            Check::Bound { tensor, bound } => self.holds(bound.violation(tensor, &|name| size(values, name))),
-        })
-    }
-
-    fn holds(&self, violation: Result<Option<String>, DimError>) -> Result<(), BindError> {
-        let kernel = self.kernel.clone();
-        match violation {
-            Ok(None) => Ok(()),
-            Ok(Some(problem)) => Err(BindError::Check { kernel, problem }),
-            Err(source) => Err(BindError::Dim { kernel, source }),
-        }
-    }
-
-    fn evaluate(&self, dim: &Dim, values: &SizeValues<'_>) -> Result<usize, BindError> {
-        dim.evaluate(&|name| size(values, name))
-            .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })
-    }
-}
-
-/// Run-time size → the argument and axis that bound it, and its value.
-type SizeValues<'a> = BTreeMap<&'a str, (&'a str, usize, usize)>;
-
-fn size(values: &SizeValues<'_>, name: &str) -> Option<i64> {
-    values.get(name).and_then(|&(_, _, value)| i64::try_from(value).ok())
 }
 
 /// What holds for some sizes only. A kernel that doesn't bound an index isn't verified.

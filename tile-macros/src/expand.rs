@@ -152,7 +152,7 @@ fn launch_function(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     quote! {
         #head {
             ::tile::Launch::new(#name::__tile_definition())
-                #(#bind_parameters)* #(#bind_arguments)* .reference(move |#views| #call)
+                #(#bind_parameters)* #(#bind_arguments)* .reference(|#views| #call)
         }
     }
 }
@@ -200,14 +200,14 @@ fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStrea
 /// Runs one block on the reference device, with these compile-time parameters.
 fn block_call(function: &ItemFn, arguments: &[Argument], parameters: &[TokenStream]) -> TokenStream {
     let views = views_name();
-    let passed = arguments.iter().enumerate().map(|(position, Argument { name, kind })| match kind {
+    let passed = arguments.iter().enumerate().map(|(position, Argument { kind, .. })| match kind {
         ArgumentKind::Tensor { mutable: false, .. } => {
             quote!(&::tile::kernel::TensorView::of(#views, #position))
         }
         ArgumentKind::Tensor { mutable: true, .. } => {
             quote!(&mut ::tile::kernel::TensorViewMut::of(#views, #position))
         }
-        ArgumentKind::Scalar(_) => quote!(#name),
+        ArgumentKind::Scalar(ty) => quote!(#views.scalar::<#ty>(#position)),
     });
     let (kernel, block) = (&function.sig.ident, block_name());
     quote!(::tile::kernel::in_block(#views, || #kernel::#block::<#(#parameters),*>(#(#passed),*)))

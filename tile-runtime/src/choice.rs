@@ -12,10 +12,10 @@ use crate::{cpu, machine};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError, RwLock};
 use tile_ir::abi::{Bound, KernelAbi};
 use tile_ir::cost::{self, Machine, NoRoom, Prediction};
-use tile_ir::specialize::{Binding, Bindings};
+use tile_ir::specialize::Binding;
 
 /// Binds a launch's arguments to an instance's interface.
 pub(crate) type Bind<'b> = &'b dyn Fn(&KernelAbi) -> Result<Bound>;
@@ -28,7 +28,7 @@ pub(crate) struct Query<'q> {
     pub(crate) kernel: &'static KernelDef,
     pub(crate) candidates: &'static [Candidate],
     /// The element types that the arguments have.
-    pub(crate) elements: &'q Bindings,
+    pub(crate) elements: &'q [(&'static str, Binding)],
     pub(crate) shapes: &'q [&'q [usize]],
     pub(crate) device: &'q Device,
 }
@@ -37,10 +37,10 @@ pub(crate) struct Query<'q> {
 struct Known {
     kernel: usize,
     processor: (usize, usize),
-    elements: Bindings,
+    elements: Vec<(&'static str, Binding)>,
     shapes: Vec<Vec<usize>>,
     number: usize,
-    prepared: Arc<Prepared>,
+    prepared: &'static Prepared,
 }
 
 /// What the model says of an instance.
@@ -53,7 +53,7 @@ pub(crate) struct Assessed {
 
 /// An instance that the launch may take.
 pub(crate) struct Fitting {
-    pub(crate) prepared: Arc<Prepared>,
+    pub(crate) prepared: &'static Prepared,
     pub(crate) bound: Bound,
     pub(crate) prediction: Prediction,
 }
@@ -84,20 +84,21 @@ impl fmt::Display for Refusal {
 
 impl Query<'_> {
     /// The instance that the launch takes, and its number among the candidates.
-    pub(crate) fn choose(&self, bind: Bind<'_>) -> Result<(usize, Arc<Prepared>)> {
-        static CHOICES: OnceLock<Mutex<HashMap<u64, Vec<Known>>>> = OnceLock::new();
-        let choices = CHOICES.get_or_init(Mutex::default);
-        let lock = || choices.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn choose(&self, bind: Bind<'_>) -> Result<(usize, &'static Prepared)> {
+        static CHOICES: OnceLock<RwLock<HashMap<u64, Vec<Known>>>> = OnceLock::new();
+        let choices = CHOICES.get_or_init(RwLock::default);
         let hash = self.hash();
-        let find = |known: &Known| self.is_of(known).then(|| (known.number, Arc::clone(&known.prepared)));
-        if let Some(chosen) = lock().get(&hash).and_then(|known| known.iter().find_map(find)) {
+        let find = |known: &Known| self.is_of(known).then_some((known.number, known.prepared));
+        let known = choices.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(chosen) = known.get(&hash).and_then(|known| known.iter().find_map(find)) {
             return Ok(chosen);
         }
+        drop(known);
         let assessed = assess_all(self.kernel, self.candidates, self.elements, self.device, bind);
         let Some(number) = best(&assessed) else { return Err(self.none(assessed)) };
         let Ok(fitting) = &assessed[number].outcome else { unreachable!("the best one fits") };
-        let prepared = Arc::clone(&fitting.prepared);
-        let mut choices = lock();
+        let prepared = fitting.prepared;
+        let mut choices = choices.write().unwrap_or_else(PoisonError::into_inner);
         // A program whose shapes never come again must not keep them all.
         if choices.len() >= MOST_KNOWN {
             choices.clear();
@@ -105,10 +106,10 @@ impl Query<'_> {
         choices.entry(hash).or_default().push(Known {
             kernel: self.address(),
             processor: self.processor(),
-            elements: self.elements.clone(),
+            elements: self.elements.to_vec(),
             shapes: self.shapes.iter().map(|shape| shape.to_vec()).collect(),
             number,
-            prepared: Arc::clone(&prepared),
+            prepared,
         });
         Ok((number, prepared))
     }
@@ -174,18 +175,18 @@ pub(crate) fn best(assessed: &[Assessed]) -> Option<usize> {
 pub(crate) fn assess_all(
     kernel: &'static KernelDef,
     candidates: &[Candidate],
-    elements: &Bindings,
+    elements: &[(&'static str, Binding)],
     device: &Device,
     bind: Bind<'_>,
 ) -> Vec<Assessed> {
     let assess = |candidate: &Candidate| {
         let given = |(name, value): &(&str, Binding)| {
             let given = elements.iter().find(|(element, _)| element == name)?;
-            (given.1 != *value).then_some((given.0.as_str(), given.1))
+            (given.1 != *value).then_some(*given)
         };
         let others: Vec<(&str, Binding)> = candidate.iter().filter_map(given).collect();
         if others.is_empty() {
-            return assess(kernel, candidate.to_vec(), device, bind);
+            return assess(kernel, candidate, device, bind);
         }
         let types = Refusal::Types(display_bindings(others.into_iter()));
         Assessed { instance: display_bindings(candidate.iter().copied()), outcome: Err(types) }
@@ -214,19 +215,18 @@ fn has_code(kernel: &KernelDef, fitting: &Fitting, device: &Device) -> bool {
 /// What the model says of an instance.
 pub(crate) fn assess(
     kernel: &'static KernelDef,
-    bindings: Vec<(&str, Binding)>,
+    bindings: &[(&str, Binding)],
     device: &Device,
     bind: Bind<'_>,
 ) -> Assessed {
     let instance = display_bindings(bindings.iter().copied());
-    let bindings: Bindings = bindings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let fitting = resolve::instance(kernel, &bindings).and_then(|prepared| {
+    let fitting = resolve::instance(kernel, bindings).and_then(|prepared| {
         let bound = bind(prepared.abi())?;
         Ok((prepared, bound))
     });
     let outcome = match fitting {
         Err(error) => Err(Refusal::Arguments(error)),
-        Ok((prepared, bound)) => predict(kernel, &prepared, &bound, device).map(|prediction| Fitting {
+        Ok((prepared, bound)) => predict(kernel, prepared, &bound, device).map(|prediction| Fitting {
             prepared,
             bound,
             prediction,

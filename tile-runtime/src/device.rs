@@ -98,7 +98,7 @@ impl Device {
 
 impl PartialEq for Device {
     fn eq(&self, other: &Device) -> bool {
-        self.name() == other.name()
+        self.number() == other.number()
     }
 }
 

@@ -18,6 +18,9 @@ pub trait Scalar: sealed::Sealed + Copy + PartialOrd + Send + Sync + 'static {
 
     /// The slot that passes it to compiled code: its bits in the low bytes.
     fn to_slot(self) -> u64;
+
+    /// The scalar in a slot.
+    fn from_slot(slot: u64) -> Self;
 }
 
 /// A scalar with the arithmetic of kernels: a [`Number`] or `usize`. Integers wrap, `x / 0` is 0 and `x % 0` is `x`;
@@ -123,6 +126,11 @@ macro_rules! integers {
                 bytes[..size_of::<$ty>()].copy_from_slice(&self.to_le_bytes());
                 u64::from_le_bytes(bytes)
             }
+            fn from_slot(slot: u64) -> Self {
+                let mut bytes = [0; size_of::<$ty>()];
+                bytes.copy_from_slice(&slot.to_le_bytes()[..size_of::<$ty>()]);
+                <$ty>::from_le_bytes(bytes)
+            }
         }
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
@@ -149,6 +157,7 @@ macro_rules! floats {
         impl Scalar for $ty {
             const FORMAT: DType = DType::$dtype;
             fn to_slot(self) -> u64 { u64::from(self.to_bits()) }
+            fn from_slot(slot: u64) -> Self { <$ty>::from_bits(slot as _) }
         }
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
@@ -205,6 +214,9 @@ impl Scalar for bool {
     fn to_slot(self) -> u64 {
         u64::from(self)
     }
+    fn from_slot(slot: u64) -> Self {
+        slot != 0
+    }
 }
 
 impl Element for bool {
@@ -234,6 +246,9 @@ impl Scalar for usize {
     fn to_slot(self) -> u64 {
         self as u64
     }
+    fn from_slot(slot: u64) -> Self {
+        slot as usize
+    }
 }
 
 #[cfg(test)]
@@ -247,6 +262,16 @@ mod tests {
         assert_eq!(bf16::from_f32(1.0).to_slot(), 0x3f80);
         assert_eq!(true.to_slot(), 1);
         assert_eq!(usize::MAX.to_slot(), u64::MAX);
+        fn check<T: Scalar + std::fmt::Debug>(values: &[T]) {
+            values.iter().for_each(|&value| assert_eq!(T::from_slot(value.to_slot()), value));
+        }
+        check(&[i8::MIN, -1, 5]);
+        check(&[u64::MAX, 3]);
+        check(&[f64::MIN_POSITIVE, -2.5]);
+        check(&[bf16::from_f32(-1.5)]);
+        check(&[f8e4m3fn::from_float(-1.5)]);
+        check(&[true, false]);
+        check(&[usize::MAX, 0]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tile_ir::tensor_map::MapError;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a device, a tensor or a launch isn't to be had, and what to do about it.
-#[derive(thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 pub enum Error {
     /// A number of elements that doesn't fill a shape.
     #[error("{given} elements were given for shape {shape:?}, which holds {expected}")]

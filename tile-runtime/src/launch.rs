@@ -5,17 +5,19 @@ use crate::choices::Choices;
 use crate::device::{Device, Kind};
 use crate::element::{Element, Scalar};
 use crate::error::{Error, Result};
+use crate::list::List;
 use crate::messages::{self, Sink};
 use crate::profile::{self, Launched};
-use crate::reference::{Arguments, RawTensor};
+use crate::reference::{Arguments, Body, RawArgument, RawTensor};
 use crate::resolve::{self, Prepared, display_bindings};
 use crate::tensor::TensorRef;
 use crate::{Stream, cpu, cuda, embedded, reference};
-use std::sync::{Arc, OnceLock};
+use smallvec::SmallVec;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::gpu::TENSOR_ALIGNMENT;
-use tile_ir::specialize::{Binding, Bindings};
+use tile_ir::specialize::Binding;
 use tile_ir::{DType, VerifiedKernel, tensor_map, text, verify};
 
 /// A kernel of the program: its IR and the code that the build script compiled. `#[tile_kernel]` makes one.
@@ -25,6 +27,8 @@ pub struct KernelDef {
     ir: &'static str,
     embedded: &'static [embedded::Embedded],
     parsed: OnceLock<Result<VerifiedKernel, String>>,
+    /// The instances that were asked for.
+    pub(crate) instances: List<Prepared>,
 }
 
 impl KernelDef {
@@ -34,7 +38,7 @@ impl KernelDef {
         ir: &'static str,
         embedded: &'static [embedded::Embedded],
     ) -> KernelDef {
-        KernelDef { name, ir, embedded, parsed: OnceLock::new() }
+        KernelDef { name, ir, embedded, parsed: OnceLock::new(), instances: List::new() }
     }
 
     /// The Rust function's name.
@@ -69,27 +73,33 @@ struct Given<'a> {
 }
 
 enum GivenValue<'a> {
-    Tensor { address: u64, shape: &'a [usize], dense: bool, dtype: DType, mutable: bool, device: Device },
+    Tensor { address: u64, shape: &'a [usize], dense: bool, dtype: DType, mutable: bool, device: &'a Device },
     Scalar { slot: u64, dtype: DType },
 }
 
 /// An instance that a launch may take: what the kernel's compile-time parameters are bound to.
 pub type Candidate = &'static [(&'static str, Binding)];
 
-/// The body of a kernel as a closure that runs one block.
-type Body<'a> = Box<dyn Fn(&Arguments<'_>) + 'a>;
+/// How many arguments a launch has room for without allocating. Compile-time parameters are fewer.
+const ARGUMENTS: usize = 8;
+
+/// The 8 bytes of each argument and run-time size, as [`tile_ir::abi`] orders them.
+type Slots = SmallVec<[u64; 2 * ARGUMENTS + 4]>;
 
 /// A kernel with its arguments: what a call of a kernel's function gives. Nothing happens before
 /// [`Launch::launch`].
+///
+/// A launch like one before it allocates nothing on the CPU: a kernel of up to eight arguments lies in this value, and
+/// what was found for it before is looked up in place. A kernel that prints or asserts has its log allocated.
 #[must_use = "a launch does nothing until `.launch()` is called"]
 pub struct Launch<'a> {
     kernel: &'static KernelDef,
     /// What is said of the compile-time parameters: of all of them, or of those that `candidates` leave open.
-    bindings: Bindings,
+    bindings: SmallVec<[(&'static str, Binding); ARGUMENTS / 2]>,
     /// The instances of which the cost model takes one; none where the launch says which.
     candidates: &'static [Candidate],
-    arguments: Vec<Given<'a>>,
-    body: Option<Body<'a>>,
+    arguments: SmallVec<[Given<'a>; ARGUMENTS]>,
+    body: Option<Body>,
     sharing: Sharing,
     log_bytes: Option<usize>,
     sink: Option<Sink<'a>>,
@@ -101,9 +111,9 @@ impl<'a> Launch<'a> {
     pub fn new(kernel: &'static KernelDef) -> Launch<'a> {
         Launch {
             kernel,
-            bindings: Vec::new(),
+            bindings: SmallVec::new(),
             candidates: &[],
-            arguments: Vec::new(),
+            arguments: SmallVec::new(),
             body: None,
             sharing: Sharing::default(),
             log_bytes: None,
@@ -119,13 +129,13 @@ impl<'a> Launch<'a> {
 
     /// Binds a const parameter.
     pub fn constant(mut self, name: &'static str, value: usize) -> Self {
-        self.bindings.push((name.to_owned(), Binding::Const(value)));
+        self.bindings.push((name, Binding::Const(value)));
         self
     }
 
     /// Binds an element type parameter.
     pub fn element<T: Element>(mut self, name: &'static str) -> Self {
-        self.bindings.push((name.to_owned(), Binding::Elem(T::DTYPE)));
+        self.bindings.push((name, Binding::Elem(T::DTYPE)));
         self
     }
 
@@ -151,7 +161,7 @@ impl<'a> Launch<'a> {
             dense: tensor.is_dense(),
             dtype: T::DTYPE,
             mutable,
-            device: tensor.device().clone(),
+            device: tensor.device(),
         };
         self.arguments.push(Given { name, value });
         self
@@ -165,8 +175,8 @@ impl<'a> Launch<'a> {
     }
 
     /// The body as Rust, for the reference device.
-    pub fn reference(mut self, body: impl Fn(&Arguments<'_>) + 'a) -> Self {
-        self.body = Some(Box::new(body));
+    pub fn reference(mut self, body: fn(&Arguments<'_>)) -> Self {
+        self.body = Some(body);
         self
     }
 
@@ -232,7 +242,7 @@ impl<'a> Launch<'a> {
     /// As [`Launch::launch`] reports of arguments.
     pub fn grid(&self) -> Result<Vec<usize>> {
         let (_, prepared) = self.resolved()?;
-        Ok(self.bind(prepared.abi())?.1.grid)
+        Ok(self.bind(prepared.abi())?.1.grid.to_vec())
     }
 
     /// The instance that runs: `BM = 128, BN = 256, BK = 64`.
@@ -255,18 +265,17 @@ impl<'a> Launch<'a> {
         let device = self.device()?;
         let assessed = match self.candidates {
             [] => {
-                let bindings = self.bindings.iter().map(|(name, value)| (name.as_str(), *value));
-                vec![choice::assess(self.kernel, bindings.collect(), &device, &|abi| self.bound(abi))]
+                vec![choice::assess(self.kernel, &self.bindings, device, &|abi| self.bound(abi))]
             }
             candidates => {
-                choice::assess_all(self.kernel, candidates, &self.bindings, &device, &|abi| self.bound(abi))
+                choice::assess_all(self.kernel, candidates, &self.bindings, device, &|abi| self.bound(abi))
             }
         };
-        Ok(Choices::new(self.kernel.name, &device, assessed))
+        Ok(Choices::new(self.kernel.name, device, assessed))
     }
 
     /// The instance that runs, and its number among the candidates.
-    fn resolved(&self) -> Result<(usize, Arc<Prepared>)> {
+    fn resolved(&self) -> Result<(usize, &'static Prepared)> {
         if self.candidates.is_empty() {
             return Ok((0, resolve::instance(self.kernel, &self.bindings)?));
         }
@@ -276,7 +285,7 @@ impl<'a> Launch<'a> {
             candidates: self.candidates,
             elements: &self.bindings,
             shapes: &shapes,
-            device: &device,
+            device,
         };
         query.choose(&|abi| self.bound(abi))
     }
@@ -288,24 +297,24 @@ impl<'a> Launch<'a> {
         if bound.blocks() == 0 {
             return Ok(Duration::ZERO);
         }
-        let profiled = profile::is_on();
-        let start = Instant::now();
+        let profiled = profile::is_on().then(Instant::now);
+        let timed = timed || profiled.is_some();
         let time = match &device.0 {
             Kind::Reference | Kind::Cpu if self.stream.is_some() => {
                 Err(self.misfit(format!("it was given a stream, and {} has none", device.name())))
             }
             Kind::Reference => self.run_reference(number, &bound, &mut sink),
-            Kind::Cpu => self.run_cpu(&prepared, &bound, &mut sink),
-            Kind::Cuda(context) => self.run_cuda(&prepared, &bound, context, timed || profiled, &mut sink),
+            Kind::Cpu => self.run_cpu(prepared, &bound, timed, &mut sink),
+            Kind::Cuda(context) => self.run_cuda(prepared, &bound, context, timed, &mut sink),
         }?;
-        if profiled {
-            let bindings = prepared.bindings().iter().map(|(name, value)| (name.as_str(), *value));
+        if let Some(start) = profiled {
+            let bindings = prepared.bindings().iter();
             profile::record(Launched {
                 kernel: self.kernel.name,
-                instance: display_bindings(bindings),
+                instance: display_bindings(bindings.map(|(name, value)| (name.as_str(), *value))),
                 blocks: bound.blocks(),
                 totals: prepared.counts().total(prepared.abi(), &bound),
-                device,
+                device: device.clone(),
                 start,
                 time,
             });
@@ -315,7 +324,7 @@ impl<'a> Launch<'a> {
 
     fn run_cuda(
         &self,
-        prepared: &Prepared,
+        prepared: &'static Prepared,
         bound: &Bound,
         context: &cuda::Context,
         timed: bool,
@@ -326,7 +335,7 @@ impl<'a> Launch<'a> {
         let maps = tensor_map::bind(&code.tensor_maps, prepared.abi(), &slots)?;
         let launch = |log: Option<u64>| {
             let parameters = cuda::Parameters { slots: &slots, maps: &maps, log };
-            context.launch(&code, bound.blocks(), &parameters, self.stream, timed)
+            context.launch(code, bound.blocks(), &parameters, self.stream, timed)
         };
         if !prepared.abi().logs {
             return launch(None);
@@ -344,42 +353,45 @@ impl<'a> Launch<'a> {
     }
 
     fn run_reference(&self, instance: usize, bound: &Bound, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
-        let body =
-            self.body.as_ref().ok_or_else(|| self.misfit("it has no body to run on the reference device"))?;
-        let tensors: Vec<Option<RawTensor<'_>>> = self
-            .arguments
-            .iter()
-            .map(|argument| match &argument.value {
-                &GivenValue::Tensor { address, shape, dtype, mutable, .. } => {
-                    Some(RawTensor { address, shape, dtype, mutable })
-                }
-                GivenValue::Scalar { .. } => None,
-            })
-            .collect();
+        let body = self.body.ok_or_else(|| self.misfit("it has no body to run on the reference device"))?;
+        let raw = |argument: &Given<'a>| match argument.value {
+            GivenValue::Tensor { address, shape, dtype, mutable, .. } => {
+                RawArgument::Tensor(RawTensor { address, shape, dtype, mutable })
+            }
+            GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
+        };
+        let arguments: SmallVec<[RawArgument<'_>; ARGUMENTS]> = self.arguments.iter().map(raw).collect();
         let start = Instant::now();
-        reference::run((self.kernel.name, instance), bound, &tensors, body, sink)?;
+        reference::run((self.kernel.name, instance), bound, &arguments, body, sink)?;
         Ok(start.elapsed())
     }
 
-    fn run_cpu(&self, prepared: &Prepared, bound: &Bound, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
+    fn run_cpu(
+        &self,
+        prepared: &Prepared,
+        bound: &Bound,
+        timed: bool,
+        sink: &mut Option<Sink<'_>>,
+    ) -> Result<Duration> {
         let code = prepared.cpu(self.kernel)?;
         let mut slots = self.slots(bound);
         let mut log = prepared.abi().logs.then(|| messages::empty(self.log_bytes));
         slots.extend(log.as_mut().map(|log| log.as_mut_ptr() as u64));
-        let start = Instant::now();
+        let work = cpu::Work { blocks: bound.blocks(), tiles: bound.tiles(), pace: prepared.pace() };
+        let start = timed.then(Instant::now);
         // SAFETY: the slots follow the ABI that the code was compiled for: `bind` compared every argument's
         // kind, format and mutability with it. Tensors are borrowed for `'a`, longer than this call, and have
         // the shapes that the sizes were bound from; an output is borrowed exclusively. The log is this
         // function's own and says how large it is.
-        unsafe { cpu::run(code.entry, &slots, code.launch.scratch_bytes, bound.blocks()) }?;
-        let time = start.elapsed();
+        unsafe { cpu::run(code.entry, &slots, code.launch.scratch_bytes, work) }?;
+        let time = start.map_or(Duration::ZERO, |start| start.elapsed());
         if let Some(log) = log {
             messages::report(self.kernel.name, prepared.sites(), &bound.grid, &log, sink)?;
         }
         Ok(time)
     }
 
-    fn slots(&self, bound: &Bound) -> Vec<u64> {
+    fn slots(&self, bound: &Bound) -> Slots {
         let arguments = self.arguments.iter().map(|argument| match argument.value {
             GivenValue::Tensor { address, .. } => address,
             GivenValue::Scalar { slot, .. } => slot,
@@ -393,7 +405,7 @@ impl<'a> Launch<'a> {
 
     /// Compares the arguments with the kernel's and binds its run-time sizes and blocks; the device that all tensors
     /// are on.
-    fn bind(&self, abi: &KernelAbi) -> Result<(Device, Bound)> {
+    fn bind(&self, abi: &KernelAbi) -> Result<(&'a Device, Bound)> {
         if abi.arguments.len() != self.arguments.len() {
             let problem = format!("it takes {} arguments, not {}", abi.arguments.len(), self.arguments.len());
             return Err(self.misfit(problem));
@@ -444,7 +456,7 @@ impl<'a> Launch<'a> {
     }
 
     /// The shapes of the tensors.
-    fn shapes(&self) -> Vec<&[usize]> {
+    fn shapes(&self) -> SmallVec<[&'a [usize]; ARGUMENTS]> {
         let shape = |argument: &Given<'a>| match argument.value {
             GivenValue::Tensor { shape, .. } => Some(shape),
             GivenValue::Scalar { .. } => None,
@@ -453,8 +465,8 @@ impl<'a> Launch<'a> {
     }
 
     /// The one device that holds all tensors.
-    fn device(&self) -> Result<Device> {
-        let mut tensors = self.arguments.iter().filter_map(|argument| match &argument.value {
+    fn device(&self) -> Result<&'a Device> {
+        let mut tensors = self.arguments.iter().filter_map(|argument| match argument.value {
             GivenValue::Tensor { device, .. } => Some((argument.name, device)),
             GivenValue::Scalar { .. } => None,
         });
@@ -470,6 +482,6 @@ impl<'a> Launch<'a> {
                 });
             }
         }
-        Ok(first.clone())
+        Ok(first)
     }
 }

@@ -11,7 +11,7 @@ use tile_layout::multi_index;
 /// What a kernel's body sees of a launch: its tensors, and which block it is.
 #[derive(Debug)]
 pub struct Arguments<'a> {
-    pub(crate) tensors: &'a [Option<RawTensor<'a>>],
+    pub(crate) arguments: &'a [RawArgument<'a>],
     pub(crate) block: &'a [usize],
     pub(crate) grid: &'a [usize],
     pub(crate) own: &'a OwnTile,
@@ -64,6 +64,13 @@ impl OwnTile {
     }
 }
 
+/// An argument without its type.
+#[derive(Debug)]
+pub(crate) enum RawArgument<'a> {
+    Tensor(RawTensor<'a>),
+    Scalar { slot: u64, dtype: tile_ir::DType },
+}
+
 /// A host tensor without its element type. `Launch` keeps the tensor borrowed for as long.
 #[derive(Debug)]
 pub(crate) struct RawTensor<'a> {
@@ -75,7 +82,9 @@ pub(crate) struct RawTensor<'a> {
 
 impl<'a> Arguments<'a> {
     fn raw<T: crate::Element>(&self, position: usize) -> &'a RawTensor<'a> {
-        let raw = self.tensors.get(position).and_then(Option::as_ref).expect("the argument is a tensor");
+        let Some(RawArgument::Tensor(raw)) = self.arguments.get(position) else {
+            panic!("the argument is a tensor")
+        };
         assert_eq!(raw.dtype, T::DTYPE, "the argument holds elements of the type that the kernel declares");
         raw
     }
@@ -106,6 +115,18 @@ impl<'a> Arguments<'a> {
         (unsafe { std::slice::from_raw_parts(raw.address as *const Cell<T>, count) }, raw.shape)
     }
 
+    /// A scalar argument.
+    ///
+    /// # Panics
+    /// If the argument at this position isn't a scalar of `T`.
+    pub fn scalar<T: crate::element::Scalar>(&self, position: usize) -> T {
+        let Some(RawArgument::Scalar { slot, dtype }) = self.arguments.get(position) else {
+            panic!("the argument is a scalar")
+        };
+        assert_eq!(*dtype, T::FORMAT, "the argument is a number of the type that the kernel declares");
+        T::from_slot(*slot)
+    }
+
     /// The index of the running block in the grid.
     pub fn block_index(&self) -> &'a [usize] {
         self.block
@@ -127,22 +148,25 @@ impl<'a> Arguments<'a> {
     }
 }
 
+/// The body of a kernel, which runs one block.
+pub(crate) type Body = fn(&Arguments<'_>);
+
 /// Runs every block of a grid.
 pub(crate) fn run(
     (kernel, instance): (&str, usize),
     bound: &Bound,
-    tensors: &[Option<RawTensor<'_>>],
-    body: &dyn Fn(&Arguments<'_>),
+    arguments: &[RawArgument<'_>],
+    body: Body,
     sink: &mut Option<Sink<'_>>,
 ) -> Result<()> {
     let grid = bound.grid.as_slice();
     for number in 0..bound.blocks() {
         let block = multi_index(number, grid);
         let own = OwnTile::of(number, &block, bound);
-        let arguments = Arguments { tensors, block: &block, grid, own: &own, instance };
+        let seen = Arguments { arguments, block: &block, grid, own: &own, instance };
         // A kernel that panics leaves its output partly written, which safe code may see; nothing else of it
         // survives the unwinding.
-        let run = || catch_unwind(AssertUnwindSafe(|| body(&arguments)));
+        let run = || catch_unwind(AssertUnwindSafe(|| body(&seen)));
         let (outcome, failure) = messages::in_block(sink, run);
         outcome.map_err(|panic| match failure {
             Some((place, message)) => {

@@ -1,10 +1,13 @@
 //! From a kernel and its parameters to code for a device: what is embedded, else what was compiled before,
 //! else compilation (feature `jit`), else an error that says how to get it.
 
+use crate::cpu::Pace;
 use crate::cuda;
 use crate::embedded::{Embedded, EmbeddedCode};
 use crate::error::{Error, Result};
+use crate::flight::Flight;
 use crate::launch::KernelDef;
+use crate::list::List;
 use crate::messages::Sites;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,8 +26,9 @@ pub(crate) struct Prepared {
     abi: KernelAbi,
     sites: Sites,
     variants: OnceLock<Variants>,
-    cpu: Mutex<Option<CpuCode>>,
-    ptx: Mutex<HashMap<(String, Variant), PtxCode>>,
+    cpu: Flight<CpuCode, Error>,
+    pace: Pace,
+    ptx: List<GpuCode>,
     counts: OnceLock<Counts>,
     plans: Mutex<HashMap<(&'static str, Variant), Arc<Plan>>>,
 }
@@ -36,8 +40,14 @@ pub(crate) struct CpuCode {
     pub(crate) launch: Launch,
 }
 
+/// An instance's code for a GPU, for launches whose sizes a variant fits.
+struct GpuCode {
+    ordinal: usize,
+    variant: Variant,
+    code: Flight<PtxCode, Error>,
+}
+
 /// PTX that lives as long as the process.
-#[derive(Clone)]
 pub(crate) struct PtxCode {
     pub(crate) text: &'static str,
     /// Machine code of the text, where the program has it.
@@ -48,35 +58,43 @@ pub(crate) struct PtxCode {
     pub(crate) tensor_maps: Arc<[TensorMap]>,
 }
 
-/// Kernels are told apart by the address of their definition, which is a `static`.
-type Key = (usize, Bindings);
-
-/// The instance of a kernel with these parameters, specialised once.
-pub(crate) fn instance(kernel: &'static KernelDef, bindings: &Bindings) -> Result<Arc<Prepared>> {
-    static INSTANCES: OnceLock<Mutex<HashMap<Key, Arc<Prepared>>>> = OnceLock::new();
-    let key = (std::ptr::from_ref(kernel) as usize, bindings.clone());
-    let instances = INSTANCES.get_or_init(Mutex::default);
-    let mut instances = instances.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(prepared) = instances.get(&key) {
-        return Ok(Arc::clone(prepared));
+/// The instance of a kernel with these parameters, in any order.
+pub(crate) fn instance(
+    kernel: &'static KernelDef,
+    bindings: &[(&str, Binding)],
+) -> Result<&'static Prepared> {
+    let is_given = |(name, value): &(String, Binding)| {
+        bindings.iter().any(|(given, binding)| given == name && binding == value)
+    };
+    let is = |prepared: &&Prepared| {
+        prepared.bindings().len() == bindings.len() && prepared.bindings().iter().all(is_given)
+    };
+    if let Some(known) = kernel.instances.iter().find(is) {
+        return Ok(known);
     }
-    let instance = specialize(kernel.kernel()?, bindings)?;
-    let (abi, sites) = (KernelAbi::of(&instance), Sites::of(&instance));
-    let prepared = Arc::new(Prepared {
-        instance,
-        abi,
-        sites,
-        variants: OnceLock::new(),
-        cpu: Mutex::default(),
-        ptx: Mutex::default(),
-        counts: OnceLock::new(),
-        plans: Mutex::default(),
-    });
-    instances.insert(key, Arc::clone(&prepared));
-    Ok(prepared)
+    // Threads that ask for a new one at once each specialise it, in a millisecond or less, and one is kept.
+    let bindings: Bindings = bindings.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+    let instance = specialize(kernel.kernel()?, &bindings)?;
+    let bindings = instance.bindings().clone();
+    let same = |prepared: &Prepared| *prepared.bindings() == bindings;
+    Ok(kernel.instances.find_or_add(same, || Prepared::new(instance)))
 }
 
 impl Prepared {
+    fn new(instance: Instance) -> Prepared {
+        Prepared {
+            abi: KernelAbi::of(&instance),
+            sites: Sites::of(&instance),
+            instance,
+            variants: OnceLock::new(),
+            cpu: Flight::new(),
+            pace: Pace::new(),
+            ptx: List::new(),
+            counts: OnceLock::new(),
+            plans: Mutex::default(),
+        }
+    }
+
     pub(crate) fn abi(&self) -> &KernelAbi {
         &self.abi
     }
@@ -141,18 +159,17 @@ impl Prepared {
         &self.sites
     }
 
+    /// How long the CPU takes for a tile.
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.pace
+    }
+
     /// Native code. Concurrent first launches wait for one compilation.
-    pub(crate) fn cpu(&self, kernel: &KernelDef) -> Result<CpuCode> {
-        let mut known = self.cpu.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(code) = *known {
-            return Ok(code);
-        }
-        let code = match self.embedded_cpu(kernel) {
-            Some(code) => code,
-            None => self.compile_cpu(kernel)?,
-        };
-        *known = Some(code);
-        Ok(code)
+    pub(crate) fn cpu(&self, kernel: &KernelDef) -> Result<&CpuCode> {
+        self.cpu.get_or_make(|| match self.embedded_cpu(kernel) {
+            Some(code) => Ok(code),
+            None => self.compile_cpu(kernel),
+        })
     }
 
     fn embedded<'k>(&self, kernel: &'k KernelDef) -> impl Iterator<Item = &'k Embedded> {
@@ -186,25 +203,25 @@ impl Prepared {
         Err(self.missing(kernel, "cpu"))
     }
 
-    /// PTX for a GPU, for a launch of these sizes.
-    pub(crate) fn ptx(&self, kernel: &KernelDef, bound: &Bound, context: &cuda::Context) -> Result<PtxCode> {
-        let mut known = self.ptx.lock().unwrap_or_else(PoisonError::into_inner);
+    /// PTX for a GPU, for a launch of these sizes. Concurrent first launches wait for one compilation.
+    pub(crate) fn ptx(
+        &'static self,
+        kernel: &KernelDef,
+        bound: &Bound,
+        context: &cuda::Context,
+    ) -> Result<&'static PtxCode> {
         let fitting = self.variants().fitting(&self.abi, bound);
         let mut fitting = fitting.filter(|&variant| context.takes(variant));
-        let first = fitting.next().unwrap_or(Variant::General);
-        let key = (format!("cuda:{}", context.ordinal()), first);
-        if let Some(code) = known.get(&key) {
-            return Ok(code.clone());
-        }
-        let fitting: Vec<Variant> = std::iter::once(first).chain(fitting).collect();
-        // Not every target has every variant.
-        let embedded = fitting.iter().find_map(|&variant| self.embedded_ptx(kernel, variant, context));
-        let code = match embedded {
-            Some(code) => code?,
-            None => self.compile_ptx(kernel, &fitting, context)?,
-        };
-        known.insert(key, code.clone());
-        Ok(code)
+        let variant = fitting.next().unwrap_or(Variant::General);
+        let ordinal = context.ordinal();
+        let is = |code: &GpuCode| (code.ordinal, code.variant) == (ordinal, variant);
+        let new = || GpuCode { ordinal, variant, code: Flight::new() };
+        self.ptx.find_or_add(is, new).code.get_or_make(|| {
+            let fitting: Vec<Variant> = std::iter::once(variant).chain(fitting).collect();
+            // Not every target has every variant.
+            let embedded = fitting.iter().find_map(|&variant| self.embedded_ptx(kernel, variant, context));
+            embedded.unwrap_or_else(|| self.compile_ptx(kernel, &fitting, context))
+        })
     }
 
     /// The embedded PTX of a variant for the latest target that the GPU runs.

@@ -31,6 +31,7 @@ cargo xtask <command>
   bench choices  what the cost model chooses on this machine's processor, beside the times of every instance
   bench compile  how long check, expansion and code generation take
   bench h200     build what a machine with an H200 needs into target/h200, and run it where a GPU is
+  bench launch   what a launch costs the thread that makes it
   bench layout   how long single operations of the layout library take
   budgets        write docs/codegen-budgets.md, what machine code GPU kernels become; --check: fail where it differs
   docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         ["bench", "choices"] => bench::choices::run(),
         ["bench", "compile"] => bench::compile::run(),
         ["bench", "h200"] => bench::h200::run(),
+        ["bench", "launch"] => bench::launch::run(),
         ["bench", "layout"] => bench::layout::run(),
         ["budgets"] => budgets::write(),
         ["budgets", "--check"] => budgets::check(),

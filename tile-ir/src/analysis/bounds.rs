@@ -1,7 +1,7 @@
 //! Whether the elements of a load or store exist: an obligation per axis, which is decided where extents are
 //! numbers or the form shows it, and otherwise is checked at the launch.
 
-use super::range::{Range, Span};
+use super::range::Range;
 use super::ranges::Ranges;
 use crate::dim::{Dim, DimError};
 use crate::kernel::{Kernel, OpId, ValueId};
@@ -73,22 +73,21 @@ impl Bound {
                 return Ok(None);
             }
         }
-        let (min, max) = (self.index.min.clone(), self.index.max.clone());
-        let span = Span { min, max, requires: Vec::new() };
-        let (min, max) = span.evaluate(lookup)?;
-        let place = format!("`{}` of {tensor}", self.op);
+        let (min, max) = self.index.evaluate(lookup)?;
+        let place = || format!("`{}` of {tensor}", self.op);
         for required in &self.index.requires {
             let found = value(required)?;
             if found < 0 {
                 let message = format!(
-                    "{place}: the index of axis {} relies on {required}, which is {found}",
+                    "{}: the index of axis {} relies on {required}, which is {found}",
+                    place(),
                     self.axis
                 );
                 return Ok(Some(message));
             }
         }
         if min < 0 {
-            return Ok(Some(format!("{place}: the index of axis {} can be {min}", self.axis)));
+            return Ok(Some(format!("{}: the index of axis {} can be {min}", place(), self.axis)));
         }
         let (step, tile, extent) = (value(&self.step)?, value(&self.tile)?, value(&self.extent)?);
         let overflow = || DimError::Overflow(format!("{max}*{step} + {tile}"));
@@ -101,14 +100,16 @@ impl Bound {
         }
         Ok(if end > inside.1 {
             Some(format!(
-                "{place}: {} of axis {} ends at element {end}, but {}",
+                "{}: {} of axis {} ends at element {end}, but {}",
+                place(),
                 self.tiled(max),
                 self.axis,
                 self.exist(inside, extent)
             ))
         } else if first < inside.0 {
             Some(format!(
-                "{place}: {} of axis {} begins at element {first}, but {}",
+                "{}: {} of axis {} begins at element {first}, but {}",
+                place(),
                 self.tiled(min),
                 self.axis,
                 self.exist(inside, extent)

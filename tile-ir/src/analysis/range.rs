@@ -41,11 +41,7 @@ impl Span {
     /// # Errors
     /// [`DimError`] where a bound has no value.
     pub fn evaluate(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<(i64, i64), DimError> {
-        let values =
-            |dims: &[Dim]| dims.iter().map(|dim| dim.evaluate_signed(lookup)).collect::<Result<Vec<_>, _>>();
-        let min = values(&self.min)?.into_iter().max().unwrap_or(i64::MIN);
-        let max = values(&self.max)?.into_iter().min().unwrap_or(i64::MAX);
-        Ok((min, max))
+        tightest(&self.min, &self.max, lookup)
     }
 
     /// Whether nothing lies between the bounds, so that no code runs that depends on them.
@@ -62,7 +58,25 @@ impl Span {
     }
 }
 
+/// The greatest of the lower bounds and the least of the upper ones, for given sizes.
+fn tightest(min: &[Dim], max: &[Dim], lookup: &dyn Fn(&str) -> Option<i64>) -> Result<(i64, i64), DimError> {
+    let mut least = i64::MIN;
+    for dim in min {
+        least = least.max(dim.evaluate_signed(lookup)?);
+    }
+    let mut most = i64::MAX;
+    for dim in max {
+        most = most.min(dim.evaluate_signed(lookup)?);
+    }
+    Ok((least, most))
+}
+
 impl Range {
+    /// The tightest bounds for given sizes, whatever they rely on.
+    pub(super) fn evaluate(&self, lookup: &dyn Fn(&str) -> Option<i64>) -> Result<(i64, i64), DimError> {
+        tightest(&self.min, &self.max, lookup)
+    }
+
     pub(super) fn exact(dim: Dim) -> Range {
         let requires = if dim.is_natural() { Vec::new() } else { vec![dim.clone()] };
         Range { min: vec![dim.clone()], max: vec![dim], requires, loops: Vec::new() }

@@ -42,7 +42,7 @@ pub(super) fn best(function: &ItemFn, arguments: &[Argument], instances: &[Bindi
             const INSTANCES: &[::tile::launch::Candidate] = &[#(&[#(#candidates),*]),*];
             ::tile::Launch::choosing(Self::__tile_definition(), INSTANCES)
                 #(#elements)* #(#bound)*
-                .reference(move |#views| match #views.instance() {
+                .reference(|#views| match #views.instance() {
                     #(#arms)*
                     number => ::core::unreachable!("there is no instance {number}"),
                 })

@@ -1,16 +1,22 @@
-//! The CPU device: a grid's blocks in chunks, shared by this thread and those of a pool.
+//! The CPU device: a grid's blocks in chunks, shared by this thread and those of a pool, or run by this thread alone
+//! where that takes less time.
 
 mod levels;
+mod pace;
 mod pool;
 mod sync;
 
 pub(crate) use levels::supported_levels;
+pub(crate) use pace::Pace;
 
 use crate::error::{Error, Result};
 use crate::host::HostBuffer;
+use pace::{Way, way};
 use pool::{Job, Pool};
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 use tile_ir::abi::CpuEntry;
 use tile_ir::grid::CPU_CHUNKS_PER_THREAD;
 
@@ -91,11 +97,52 @@ fn with_scratch(bytes: usize, run: impl FnOnce(*mut u8)) -> Result<()> {
     })
 }
 
-/// Runs blocks `0..blocks` of a kernel and returns when all are finished.
+/// A grid, as far as it matters who runs it.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'p> {
+    /// Blocks, which are numbered from 0 on.
+    pub(crate) blocks: usize,
+    /// Tiles that they handle together, as many each.
+    pub(crate) tiles: usize,
+    /// What earlier launches have shown of a tile's time.
+    pub(crate) pace: &'p Pace,
+}
+
+impl Work<'_> {
+    /// How many tiles so many blocks handle.
+    fn tiles_of(&self, blocks: usize) -> f64 {
+        self.tiles as f64 * blocks as f64 / self.blocks as f64
+    }
+
+    /// Who runs what is left after so many blocks, where a tile takes so many nanoseconds.
+    fn way(&self, after: usize, threads: usize, nanoseconds: Option<f64>) -> Way {
+        way(self.tiles_of(self.blocks - after), threads, nanoseconds)
+    }
+
+    /// Notes how long so many blocks have taken.
+    fn note(&self, blocks: usize, time: Duration) {
+        self.pace.note(self.tiles_of(blocks), time);
+    }
+}
+
+/// Runs the blocks of a kernel's grid and returns when all are finished.
 ///
 /// # Safety
 /// `slots` must be what the kernel's ABI says, with tensors that stay valid until this returns.
-pub(crate) unsafe fn run(entry: CpuEntry, slots: &[u64], scratch_bytes: u64, blocks: usize) -> Result<()> {
+pub(crate) unsafe fn run(entry: CpuEntry, slots: &[u64], scratch_bytes: u64, work: Work<'_>) -> Result<()> {
+    // SAFETY: the caller vouches for it.
+    unsafe { run_on(&served(), entry, slots, scratch_bytes, work) }
+}
+
+/// # Safety
+/// As [`run`].
+unsafe fn run_on(
+    served: &Served,
+    entry: CpuEntry,
+    slots: &[u64],
+    scratch_bytes: u64,
+    work: Work<'_>,
+) -> Result<()> {
     let scratch_bytes = usize::try_from(scratch_bytes)
         .map_err(|_| Error::OutOfMemory { device: "the host".to_owned(), bytes: usize::MAX })?;
     let run = |first: usize, end: usize| {
@@ -105,16 +152,46 @@ pub(crate) unsafe fn run(entry: CpuEntry, slots: &[u64], scratch_bytes: u64, blo
             unsafe { entry(slots.as_ptr(), first as u64, end as u64, scratch) }
         })
     };
-    let served = served();
-    let threads = served.threads;
-    if blocks <= 1 || threads == 1 {
-        return run(0, blocks);
+    if work.blocks <= 1 || served.threads == 1 {
+        return run(0, work.blocks);
     }
+    let begin = match work.way(0, served.threads, work.pace.known()) {
+        Way::Shared => 0,
+        Way::Alone => {
+            let start = Instant::now();
+            run(0, 1)?;
+            // Its sizes may be others than those of the launches before: its first block decides about the rest.
+            let tile = pace::of(work.tiles_of(1), start.elapsed());
+            if work.way(1, served.threads, Some(tile)) == Way::Alone {
+                run(1, work.blocks)?;
+                work.note(work.blocks, start.elapsed());
+                return Ok(());
+            }
+            1
+        }
+    };
+    share(served, begin, &work, &run)
+}
+
+/// Runs the blocks from `begin` on with the threads of the pool.
+fn share(
+    served: &Served,
+    begin: usize,
+    work: &Work<'_>,
+    run: &(impl Fn(usize, usize) -> Result<()> + Sync),
+) -> Result<()> {
+    let (threads, blocks) = (served.threads, work.blocks - begin);
     let failure = Mutex::new(None);
+    let is_measured = AtomicBool::new(false);
     let chunk = blocks.div_ceil(threads * CPU_CHUNKS_PER_THREAD);
     let share = |first: usize, end: usize| {
-        if let Err(error) = run(first, end) {
+        // The first chunk is measured, by whoever takes it.
+        let start = (!is_measured.swap(true, Relaxed)).then(Instant::now);
+        if let Err(error) = run(begin + first, begin + end) {
             failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        }
+        if let Some(start) = start {
+            work.note(end - first, start.elapsed());
         }
     };
     let job = Job::new(blocks, chunk, &share);
@@ -140,9 +217,43 @@ mod tests {
 
     fn check(blocks: usize) {
         let table: Vec<AtomicUsize> = (0..blocks).map(|_| AtomicUsize::new(0)).collect();
-        // SAFETY: the slot is the table's address, which outlives the call.
-        unsafe { run(count_blocks, &[table.as_ptr() as u64], 64, blocks) }.unwrap();
-        assert!(table.iter().all(|count| count.load(Ordering::Relaxed) == 1), "{blocks} blocks");
+        // Nothing is known, the rest is shared after the first block, and all of it is run by this thread.
+        for tile in [None, Some(1.0), Some(1e9)] {
+            let pace = Pace::new();
+            tile.into_iter().for_each(|nanoseconds| pace.note(1.0, Duration::from_nanos(nanoseconds as u64)));
+            let work = Work { blocks, tiles: 3 * blocks, pace: &pace };
+            // SAFETY: the slot is the table's address, which outlives the call.
+            unsafe { run(count_blocks, &[table.as_ptr() as u64], 64, work) }.unwrap();
+        }
+        assert!(table.iter().all(|count| count.load(Ordering::Relaxed) == 3), "{blocks} blocks");
+    }
+
+    /// A block that takes longer than the pace says is handed to the pool with those behind it.
+    #[test]
+    fn the_first_block_decides_about_the_others() {
+        unsafe extern "C" fn sleeps(slots: *const u64, first: u64, end: u64, _: *mut u8) {
+            // SAFETY: the slot is the address of a list under a lock.
+            let seen = unsafe { &*(slots.read() as *const Mutex<Vec<(u64, u64)>>) };
+            std::thread::sleep(Duration::from_millis(2 * (end - first)));
+            seen.lock().unwrap().push((first, end));
+        }
+        let of = |served: &Served, nanoseconds: u64| {
+            let (seen, pace) = (Mutex::new(Vec::<(u64, u64)>::new()), Pace::new());
+            pace.note(1.0, Duration::from_nanos(nanoseconds));
+            let work = Work { blocks: 9, tiles: 9, pace: &pace };
+            // SAFETY: the slot is the list's address, which outlives the call; no scratch memory is used.
+            unsafe { run_on(served, sleeps, &[std::ptr::from_ref(&seen) as u64], 0, work) }.unwrap();
+            let mut seen = seen.into_inner().unwrap();
+            seen.sort_unstable();
+            assert_eq!(seen.iter().map(|(first, end)| end - first).sum::<u64>(), 9);
+            seen
+        };
+        let two = Served { pool: Pool::new(1), threads: 2 };
+        assert_eq!(of(&two, 1_000_000_000)[0], (0, 2), "shared from the beginning, in eight chunks or fewer");
+        let seen = of(&two, 3_000);
+        assert!(seen[0] == (0, 1) && seen.len() > 2, "{seen:?}");
+        let one = Served { pool: Pool::new(1), threads: 1 };
+        assert_eq!(of(&one, 3_000), [(0, 9)]);
     }
 
     /// How often a test does something: less under Miri, which takes a thousand times as long.

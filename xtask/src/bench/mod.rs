@@ -3,6 +3,7 @@
 pub(crate) mod choices;
 pub(crate) mod compile;
 pub(crate) mod h200;
+pub(crate) mod launch;
 pub(crate) mod layout;
 
 use crate::steps::{cargo, output, run, target};

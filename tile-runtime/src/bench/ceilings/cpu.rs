@@ -144,10 +144,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_formats_take_twice_as_long() {
-        let [single, double] =
-            [DType::F32, DType::F64].map(|dtype| measure(Ceiling::MultiplyAdd(dtype), 1).unwrap());
-        assert!((1.2..3.5).contains(&(single / double)), "{single} and {double} operations per second");
-        assert_eq!(measure(Ceiling::Product(DType::I8), 1), None);
+    fn formats_of_registers_have_ceilings() {
+        let rate = |dtype| measure(Ceiling::MultiplyAdd(dtype), 2);
+        // A 64-bit processor of any kind does more.
+        assert!(rate(DType::F32).is_none_or(|rate| rate > 1e7));
+        assert!(rate(DType::F64).is_none_or(|rate| rate > 1e7));
+        assert_eq!((rate(DType::I8), rate(DType::BF16)), (None, None));
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+        assert_eq!(operations(32, false), 2 * operations(32, true));
     }
 }

@@ -1,0 +1,236 @@
+//! A launch's sizes, compared with what a kernel asks for: what is done at every launch, so that nothing is allocated
+//! where everything fits.
+
+use super::{Argument, BindError, Bound, Check, GridExtents, KernelAbi, REFERENCE_BLOCKS, Shared, Sharing};
+use crate::condition::Condition;
+use crate::dim::{Dim, DimError};
+use smallvec::{SmallVec, smallvec};
+
+/// The most blocks that may share tiles: what grids of every device have room for.
+const MOST_BLOCKS: usize = i32::MAX as usize;
+
+/// Where a run-time size got its value.
+#[derive(Clone, Copy)]
+struct Source<'a> {
+    argument: &'a str,
+    axis: usize,
+    value: usize,
+}
+
+/// The run-time sizes of a launch, in the order of [`KernelAbi::sizes`].
+struct SizeValues<'a> {
+    names: &'a [String],
+    sources: SmallVec<[Option<Source<'a>>; 8]>,
+}
+
+impl<'a> SizeValues<'a> {
+    fn source(&self, name: &str) -> Option<Source<'a>> {
+        let slot = self.names.iter().position(|size| size == name)?;
+        self.sources[slot]
+    }
+
+    fn value(&self, name: &str) -> Option<i64> {
+        i64::try_from(self.source(name)?.value).ok()
+    }
+}
+
+impl KernelAbi {
+    /// Binds run-time sizes from the shapes of the tensor arguments (in order; scalars are skipped) and
+    /// computes the grid. The tiles of a persistent kernel are shared as in the evaluators.
+    ///
+    /// # Errors
+    /// [`BindError`] where ranks, extents or grids disagree.
+    pub fn bind(&self, shapes: &[&[usize]]) -> Result<Bound, BindError> {
+        let values = self.bind_sizes(shapes)?;
+        self.check_declared(shapes, &values)?;
+        self.check_views(&values)?;
+        self.check_conditions(&values)?;
+        let grid = self.bind_grid(&values)?;
+        if grid.iter().all(|&tiles| tiles > 0) {
+            self.check_bounds(&values)?;
+        }
+        let sizes =
+            values.sources.iter().map(|source| source.map_or(0, |source| source.value as u64)).collect();
+        let all = grid.iter().product();
+        let shared = self.persistent.then(|| Shared { space: grid.clone(), tiles: all });
+        self.share(Bound { sizes, grid, shared }, Sharing::default(), REFERENCE_BLOCKS)
+    }
+
+    /// The launch with the blocks of a persistent kernel as `sharing` says; where it says nothing, no more than the
+    /// device runs `at_once`. Of no tiles there is no block.
+    ///
+    /// # Errors
+    /// [`BindError::Sharing`] where something is said of a kernel that isn't persistent, or of no blocks.
+    pub fn share(&self, mut bound: Bound, sharing: Sharing, at_once: usize) -> Result<Bound, BindError> {
+        let wrong = |problem: &str| {
+            Err(BindError::Sharing { kernel: self.kernel.clone(), problem: problem.to_owned() })
+        };
+        let Some(shared) = &mut bound.shared else {
+            return match sharing {
+                Sharing { blocks: None, first_tiles: None } => Ok(bound),
+                Sharing { blocks: Some(_), .. } => wrong(
+                    "`blocks` says how many blocks share the tiles of `tiles_persistent`, over which this kernel has \
+                     no loop; its grid has one block per tile",
+                ),
+                Sharing { .. } => wrong(
+                    "`first_tiles` counts the tiles of `tiles_persistent`, over which this kernel has no loop",
+                ),
+            };
+        };
+        if sharing.blocks == Some(0) {
+            return wrong("`blocks(0)` leaves nobody to handle its tiles; give one block or more");
+        }
+        if sharing.blocks.is_some_and(|blocks| blocks > MOST_BLOCKS) {
+            return wrong("`blocks` is at most 2³¹ − 1, and more blocks than tiles have nothing to do");
+        }
+        let all = shared.space.iter().product();
+        shared.tiles = sharing.first_tiles.map_or(all, |tiles| tiles.min(all));
+        let blocks = sharing.blocks.unwrap_or(at_once.clamp(1, shared.tiles.max(1)));
+        bound.grid = smallvec![if shared.tiles == 0 { 0 } else { blocks }];
+        Ok(bound)
+    }
+
+    fn tensors(&self) -> impl Iterator<Item = (&str, &[Dim])> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Tensor { name, extents, .. } => Some((name.as_str(), extents.as_slice())),
+            Argument::Scalar { .. } => None,
+        })
+    }
+
+    fn bind_sizes<'a>(&'a self, shapes: &[&[usize]]) -> Result<SizeValues<'a>, BindError> {
+        let mut values = SizeValues { names: &self.sizes, sources: smallvec![None; self.sizes.len()] };
+        for ((argument, extents), shape) in self.tensors().zip(shapes) {
+            if extents.len() != shape.len() {
+                return Err(BindError::Rank {
+                    kernel: self.kernel.clone(),
+                    argument: argument.to_owned(),
+                    shape: shape.to_vec(),
+                    actual: shape.len(),
+                    expected: extents.len(),
+                });
+            }
+            for (axis, (extent, &value)) in extents.iter().zip(*shape).enumerate() {
+                let Some(size) = extent.as_size() else { continue };
+                let slot = self.sizes.iter().position(|name| name == size);
+                let slot = slot.expect("the sizes are those of the tensors' extents");
+                let given = Source { argument, axis, value };
+                let first = *values.sources[slot].get_or_insert(given);
+                if first.value != value {
+                    return Err(self.conflict(size, first, given));
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    fn conflict(&self, size: &str, first: Source<'_>, second: Source<'_>) -> BindError {
+        BindError::Conflict {
+            kernel: self.kernel.as_str().into(),
+            size: size.into(),
+            first_argument: first.argument.into(),
+            first_axis: first.axis,
+            first: first.value,
+            second_argument: second.argument.into(),
+            second_axis: second.axis,
+            second: second.value,
+        }
+    }
+
+    fn check_declared(&self, shapes: &[&[usize]], values: &SizeValues<'_>) -> Result<(), BindError> {
+        for ((argument, extents), shape) in self.tensors().zip(shapes) {
+            for (axis, (extent, &actual)) in extents.iter().zip(*shape).enumerate() {
+                let expected = self.evaluate(extent, values)?;
+                if expected != actual {
+                    return Err(BindError::Extent {
+                        kernel: self.kernel.clone(),
+                        argument: argument.to_owned(),
+                        axis,
+                        actual,
+                        expected,
+                        declared: extent.to_string(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_conditions(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
+        for condition in &self.conditions {
+            let holds = condition
+                .holds(&|name| values.value(name))
+                .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })?;
+            if !holds {
+                return Err(self.broken(condition, values));
+            }
+        }
+        Ok(())
+    }
+
+    fn broken(&self, condition: &Condition, values: &SizeValues<'_>) -> BindError {
+        let sizes = condition.names().1;
+        let values = sizes.iter().filter_map(|size| {
+            let Source { argument, axis, value } = values.source(size)?;
+            Some(format!("{size} = {value} (axis {axis} of `{argument}`)"))
+        });
+        let Condition { left, predicate, right, source, .. } = condition;
+        BindError::Condition {
+            kernel: self.kernel.as_str().into(),
+            condition: source.as_str().into(),
+            place: condition.place(&self.file).into(),
+            bound: format!("{left} {} {right}", predicate.symbol()).into(),
+            values: values.collect::<Vec<_>>().join(", ").into(),
+        }
+    }
+
+    fn bind_grid(&self, values: &SizeValues<'_>) -> Result<GridExtents, BindError> {
+        let mut agreed: Option<(&str, GridExtents)> = None;
+        for (argument, space) in &self.grids {
+            let grid = space.iter().map(|dim| self.evaluate(dim, values)).collect::<Result<_, _>>()?;
+            match &agreed {
+                None => agreed = Some((argument, grid)),
+                Some((_, first)) if *first == grid => {}
+                Some((first_argument, first)) => {
+                    return Err(BindError::Grid {
+                        kernel: self.kernel.clone(),
+                        first_argument: (*first_argument).into(),
+                        first: first.to_vec(),
+                        second_argument: argument.as_str().into(),
+                        second: grid.to_vec(),
+                    });
+                }
+            }
+        }
+        Ok(agreed.expect("verified: a kernel has a grid or a mutable partition view").1)
+    }
+
+    fn check_views(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
+        self.checks.iter().try_for_each(|check| match check {
+            Check::View { tensor, requirement } => {
+                self.holds(requirement.violation(tensor, &|name| values.value(name)))
+            }
+            Check::Bound { .. } => Ok(()),
+        })
+    }
+
+    fn check_bounds(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
+        self.checks.iter().try_for_each(|check| match check {
+            Check::View { .. } => Ok(()),
+            Check::Bound { tensor, bound } => self.holds(bound.violation(tensor, &|name| values.value(name))),
+        })
+    }
+
+    fn holds(&self, violation: Result<Option<String>, DimError>) -> Result<(), BindError> {
+        let kernel = || self.kernel.clone();
+        match violation {
+            Ok(None) => Ok(()),
+            Ok(Some(problem)) => Err(BindError::Check { kernel: kernel(), problem }),
+            Err(source) => Err(BindError::Dim { kernel: kernel(), source }),
+        }
+    }
+
+    fn evaluate(&self, dim: &Dim, values: &SizeValues<'_>) -> Result<usize, BindError> {
+        dim.evaluate(&|name| values.value(name))
+            .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })
+    }
+}
