@@ -1,6 +1,6 @@
 //! The numbers of this machine's processors that the cost model asks for.
 
-use crate::cuda;
+use crate::gpu;
 use std::sync::OnceLock;
 use tile_ir::TargetDesc;
 use tile_ir::cost::{CpuMachine, GpuMachine};
@@ -43,8 +43,9 @@ fn cache_bytes(index: usize) -> Option<u64> {
     size.trim().strip_suffix('K')?.parse::<u64>().ok().map(|kibibytes| kibibytes << 10)
 }
 
-/// An NVIDIA GPU that runs a target's code.
-pub(crate) fn gpu(target: &TargetDesc, context: &cuda::Context) -> GpuMachine {
+/// A GPU that runs a target's code.
+pub(crate) fn gpu(target: &TargetDesc, context: &gpu::Context) -> GpuMachine {
     let rates = Rates::of(target.name).expect("every GPU target has rates");
-    GpuMachine::new(rates, u32::try_from(context.multiprocessors()).ok(), context.memory_rate())
+    let description = context.description();
+    GpuMachine::new(rates, Some(description.multiprocessors), description.memory_rate)
 }
