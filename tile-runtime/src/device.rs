@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::gpu::{self, MemoryUse, VENDORS};
+use crate::{cpu, host, machine};
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use std::sync::Arc;
 /// ```
 /// use tile_runtime::Device;
 /// assert_eq!(Device::reference().name(), "reference");
-/// assert!(Device::named("cuda:x").unwrap_err().to_string().contains("cpu, reference, cuda:0, hip:0"));
+/// assert!(Device::named("cuda:x").unwrap_err().to_string().contains("cpu, reference, cuda:0, cuda:1, hip:0"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Device(pub(crate) Kind);
@@ -117,7 +118,7 @@ impl Device {
     /// ```
     pub fn memory(&self) -> Result<MemoryUse> {
         match &self.0 {
-            Kind::Reference | Kind::Cpu => Ok(crate::host::usage()),
+            Kind::Reference | Kind::Cpu => Ok(host::usage()),
             Kind::Gpu(context) => context.memory(),
         }
     }
@@ -166,18 +167,10 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Reference => f.write_str("reference"),
-            Kind::Cpu => write!(f, "cpu ({}, {} threads)", processor_name(), crate::cpu::threads()),
+            Kind::Cpu => write!(f, "cpu ({}, {} threads)", machine::processor_name(), cpu::threads()),
             Kind::Gpu(context) => write!(f, "{context:?}"),
         }
     }
-}
-
-fn processor_name() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = info.lines().find_map(|line| line.strip_prefix("model name"));
-    line.and_then(|line| line.split_once(": "))
-        .map_or(std::env::consts::ARCH, |(_, name)| name.trim())
-        .to_owned()
 }
 
 #[cfg(test)]

@@ -82,13 +82,7 @@ pub(super) fn count() -> Result<usize, String> {
 fn count_of(hip: &Functions) -> Result<usize, String> {
     let mut count = 0;
     // SAFETY: initialises the library, and writes the number.
-    let result = unsafe {
-        match (hip.hipInit)(0) {
-            SUCCESS => (hip.hipGetDeviceCount)(&raw mut count),
-            failed => failed,
-        }
-    };
-    match result {
+    match unsafe { (hip.hipGetDeviceCount)(&raw mut count) } {
         SUCCESS => Ok(usize::try_from(count).unwrap_or(0)),
         ERROR_NO_DEVICE => Ok(0),
         code => Err(format!("the AMD driver reports {}", hip.text_of(code))),

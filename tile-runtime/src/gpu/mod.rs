@@ -25,8 +25,8 @@ pub use pool::MemoryUse;
 
 use crate::error::{Error, Result};
 use driver::{Driver, Failure};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A vendor's GPUs.
 pub(crate) struct Vendor {
@@ -59,10 +59,9 @@ impl Vendor {
     /// The GPU with this number. There is one context for each, as long as the process: code is loaded once, and memory
     /// kept for all who use the device.
     pub(crate) fn device(&self, ordinal: usize) -> Result<Arc<Context>> {
-        static CONTEXTS: OnceLock<Mutex<HashMap<(&str, usize), Arc<Context>>>> = OnceLock::new();
+        static CONTEXTS: Mutex<BTreeMap<(&str, usize), Arc<Context>>> = Mutex::new(BTreeMap::new());
         let no = |reason| Error::NoDevice { device: format!("{}:{ordinal}", self.api), reason };
-        let mut contexts =
-            CONTEXTS.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(context) = contexts.get(&(self.api, ordinal)) {
             return Ok(Arc::clone(context));
         }

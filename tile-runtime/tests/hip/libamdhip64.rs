@@ -84,11 +84,6 @@ macro_rules! functions {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hipInit(flags: c_uint) -> Code {
-    if flags == 0 { SUCCESS } else { INVALID_VALUE }
-}
-
-#[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipGetDeviceCount(count: *mut c_int) -> Code {
     unsafe { gives(count, 1) }
 }

@@ -51,7 +51,6 @@ macro_rules! functions {
 }
 
 functions! {
-    hipInit(c_uint);
     hipDriverGetVersion(*mut c_int);
     hipGetDeviceCount(*mut c_int);
     hipSetDevice(c_int);
@@ -142,6 +141,7 @@ impl Functions {
             // SAFETY: it is one of the library's texts, which end with a NUL byte.
             false => unsafe { CStr::from_ptr(text) }.to_string_lossy(),
         });
-        format!("{words} ({name})")
+        // Earlier versions have no words but the name.
+        if words == name { words.into_owned() } else { format!("{words} ({name})") }
     }
 }

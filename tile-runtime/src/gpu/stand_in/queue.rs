@@ -90,7 +90,7 @@ pub(super) struct State {
     captures: HashMap<StreamHandle, Vec<Work>>,
     events: HashMap<EventHandle, Event>,
     marks: HashMap<u64, Mark>,
-    modules: HashMap<ModuleHandle, Vec<String>>,
+    modules: HashMap<ModuleHandle, Vec<u8>>,
     graphs: HashMap<usize, Vec<Work>>,
     /// Handles and marks that were given.
     given: u64,
@@ -402,9 +402,9 @@ impl State {
 
     // Code.
 
-    pub(super) fn load(&mut self, text: &str) -> ModuleHandle {
+    pub(super) fn load(&mut self, image: &[u8]) -> ModuleHandle {
         let module = ModuleHandle(self.give());
-        self.modules.insert(module, text.split_whitespace().map(str::to_owned).collect());
+        self.modules.insert(module, image.to_vec());
         module
     }
 
@@ -413,9 +413,9 @@ impl State {
     }
 
     pub(super) fn function(&self, module: ModuleHandle, symbol: &str) -> Result<FunctionHandle, Failure> {
-        let symbols = self.modules.get(&module).ok_or_else(|| unknown("module"))?;
+        let image = self.modules.get(&module).ok_or_else(|| unknown("module"))?;
         let number = self.kernels.iter().position(|(name, _)| name == symbol);
-        let number = number.filter(|_| symbols.iter().any(|name| name == symbol));
+        let number = number.filter(|_| image.windows(symbol.len()).any(|bytes| bytes == symbol.as_bytes()));
         number.map(FunctionHandle).ok_or_else(|| unknown("function"))
     }
 

@@ -128,6 +128,21 @@ fn a_kernel_that_goes_wrong_loses_the_device_at_the_next_wait() {
     assert!(error.contains("unspecified launch failure"), "{error}");
 }
 
+/// The stand-in finds the symbol in the code object that was compiled and linked for its processor.
+#[cfg(feature = "jit")]
+#[test]
+fn without_embedded_code_a_code_object_is_compiled() {
+    static BARE: KernelDef = KernelDef::new("double", DOUBLE, &[]);
+    let (device, driver) = device(1 << 20, true);
+    driver.add("double", double);
+    for n in [4, 11] {
+        let x = ramp(&device, n);
+        let mut y = Tensor::zeros(&device, [n]).unwrap();
+        call(&BARE, &x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), (0..n).map(|i| 2.0 * i as f32).collect::<Vec<_>>());
+    }
+}
+
 /// Blocks that go on to further places of the grid are as many as run at once.
 #[test]
 fn blocks_that_share_a_grid_are_as_many_as_run_at_once() {
