@@ -45,6 +45,7 @@
 //! | [`ir`] | the tile IR: `matmul::ir()` gives a kernel's, and its text is made for snapshot tests |
 //! | [`layout`] | layouts, views and partitions as values of their own: algebra, swizzles, fragments, pictures |
 //! | [`cpu`] | how many threads the CPU device has |
+//! | [`properties`] | what devices are, as numbers and as a table |
 //! | [`interchange`] | tensors from and to NumPy's files, safetensors, DLPack and `ndarray` |
 //! | [`launch`], [`embedded`] | what the attribute's code refers to |
 //!
@@ -62,8 +63,8 @@ pub use tile_layout as layout;
 pub use tile_macros::__tile_kernel;
 pub use tile_macros::{TileStruct, kernels, tile_fn, tile_kernel, tile_kernels};
 pub use tile_runtime::{
-    Choice, Choices, Device, Error, HostTensor, Launch, Result, Stream, Tensor, TensorRef, TensorView,
-    TensorViewMut, bench, cpu, embedded, interchange, launch, profile,
+    Choice, Choices, Device, Error, HostTensor, Launch, MemoryUse, Properties, Result, Stream, Tensor,
+    TensorRef, TensorView, TensorViewMut, bench, cpu, embedded, interchange, launch, profile, properties,
 };
 
 /// What a file with kernels imports: `use tile::prelude::*;`.

@@ -208,7 +208,7 @@ fn has_code(kernel: &KernelDef, fitting: &Fitting, device: &Device) -> bool {
     match &device.0 {
         Kind::Reference => true,
         Kind::Cpu => fitting.prepared.has_cpu_code(kernel),
-        Kind::Cuda(context) => fitting.prepared.has_gpu_code(kernel, context),
+        Kind::Gpu(context) => fitting.prepared.has_gpu_code(kernel, context),
     }
 }
 
@@ -246,7 +246,7 @@ fn predict(
         // The reference runs blocks on the calling thread, and no number says how fast; the order is a processor's.
         Kind::Reference => cost::predict(&totals, None, &Machine::Cpu(machine::cpu(1))),
         Kind::Cpu => cost::predict(&totals, None, &Machine::Cpu(machine::cpu(cpu::threads()))),
-        Kind::Cuda(context) => {
+        Kind::Gpu(context) => {
             let target = prepared.target(kernel, context).ok_or(Refusal::NoCode)?;
             let plan = prepared.plan(target, bound);
             cost::predict(&totals, Some(&plan), &Machine::Gpu(machine::gpu(target, context)))

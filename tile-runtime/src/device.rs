@@ -1,16 +1,17 @@
 //! Where kernels run.
 
-use crate::cuda;
 use crate::error::{Error, Result};
+use crate::gpu::{self, MemoryUse, VENDORS};
+use crate::{cpu, host, machine};
 use std::fmt;
 use std::sync::Arc;
 
-/// A device: the reference, this machine's processor, or an NVIDIA GPU. Cheap to clone.
+/// A device: the reference, this machine's processor, or a GPU. Cheap to clone.
 ///
 /// ```
 /// use tile_runtime::Device;
 /// assert_eq!(Device::reference().name(), "reference");
-/// assert!(Device::named("cuda:x").unwrap_err().to_string().contains("cpu, reference, cuda:0"));
+/// assert!(Device::named("cuda:x").unwrap_err().to_string().contains("cpu, reference, cuda:0, cuda:1, hip:0"));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Device(pub(crate) Kind);
@@ -19,23 +20,39 @@ pub struct Device(pub(crate) Kind);
 pub(crate) enum Kind {
     Reference,
     Cpu,
-    Cuda(Arc<cuda::Context>),
+    Gpu(Arc<gpu::Context>),
 }
 
 /// The environment variable that chooses [`Device::best`].
 pub const DEVICE_VARIABLE: &str = "TILE_DEVICE";
 
 impl Device {
-    /// The device that `TILE_DEVICE` names (`cpu`, `reference`, `cuda:1`); without it the first NVIDIA GPU,
-    /// or this machine's processor where there is none.
+    /// The device that `TILE_DEVICE` names (`cpu`, `reference`, `cuda:1`, `hip:0`); without it the first NVIDIA GPU,
+    /// else the first GPU of AMD's, else this machine's processor.
     ///
     /// # Errors
     /// [`Error::NoDevice`] if `TILE_DEVICE` names a device that isn't there.
     pub fn best() -> Result<Device> {
         match std::env::var(DEVICE_VARIABLE) {
             Ok(name) => Device::named(&name),
-            Err(_) => Ok(Device::cuda(0).unwrap_or_else(|_| Device::cpu())),
+            Err(_) => {
+                let gpu = VENDORS.iter().find_map(|vendor| vendor.device(0).ok());
+                Ok(gpu.map_or_else(Device::cpu, |context| Device(Kind::Gpu(context))))
+            }
         }
+    }
+
+    /// Every device that works here: the reference, the processor, and the GPUs.
+    ///
+    /// ```
+    /// use tile_runtime::Device;
+    /// let names: Vec<String> = Device::all().iter().map(Device::name).collect();
+    /// assert_eq!(names[..2], ["reference", "cpu"]);
+    /// ```
+    pub fn all() -> Vec<Device> {
+        let gpus =
+            VENDORS.iter().flat_map(|vendor| vendor.devices()).map(|context| Device(Kind::Gpu(context)));
+        [Device::reference(), Device::cpu()].into_iter().chain(gpus).collect()
     }
 
     /// The device with this name.
@@ -44,17 +61,17 @@ impl Device {
     /// [`Error::NoDevice`] for an unknown name, or a device that isn't there.
     pub fn named(name: &str) -> Result<Device> {
         let no = |reason: &str| Error::NoDevice { device: name.to_owned(), reason: reason.to_owned() };
-        match name.split_once(':') {
-            None if name == "cpu" => Ok(Device::cpu()),
-            None if name == "reference" => Ok(Device::reference()),
-            None if name == "cuda" => Device::cuda(0),
-            Some(("cuda", ordinal)) if ordinal.parse::<usize>().is_ok() => {
-                Device::cuda(ordinal.parse().map_err(|_| no("its number is too large"))?)
+        match name {
+            "cpu" => Ok(Device::cpu()),
+            "reference" => Ok(Device::reference()),
+            _ => {
+                let (api, ordinal) = name.split_once(':').unwrap_or((name, "0"));
+                let vendor = VENDORS.iter().find(|vendor| vendor.api == api);
+                let gpu = vendor.zip(ordinal.parse().ok());
+                let (vendor, ordinal) =
+                    gpu.ok_or_else(|| no("the names are cpu, reference, cuda:0, cuda:1, hip:0, …"))?;
+                vendor.device(ordinal).map(|context| Device(Kind::Gpu(context)))
             }
-            Some(("hip", _)) => Err(no(
-                "AMD code objects are built, but this version can't launch them; use `cpu` or `cuda:0`",
-            )),
-            _ => Err(no("the names are cpu, reference, cuda:0, cuda:1, …")),
         }
     }
 
@@ -74,7 +91,48 @@ impl Device {
     /// # Errors
     /// [`Error::NoDevice`] where there is no driver or no such GPU.
     pub fn cuda(ordinal: usize) -> Result<Device> {
-        cuda::Context::new(ordinal).map(|context| Device(Kind::Cuda(context)))
+        Device::named(&format!("cuda:{ordinal}"))
+    }
+
+    /// An AMD GPU by number.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] where there is no HIP runtime (ROCm 6.0 or later) or no such GPU.
+    pub fn hip(ordinal: usize) -> Result<Device> {
+        Device::named(&format!("hip:{ordinal}"))
+    }
+
+    /// How the memory that tensors have of the device is used. The processor and the reference share the host's.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] and [`Error::Driver`].
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let device = Device::cpu();
+    /// let before = device.memory()?;
+    /// let x = Tensor::<f32>::zeros(&device, [1024])?;
+    /// assert!(device.memory()?.peak >= 4096);
+    /// assert!(device.memory()?.allocations > before.allocations);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    pub fn memory(&self) -> Result<MemoryUse> {
+        match &self.0 {
+            Kind::Reference | Kind::Cpu => Ok(host::usage()),
+            Kind::Gpu(context) => context.memory(),
+        }
+    }
+
+    /// Gives back the memory that a GPU keeps for later tensors, after the work that is enqueued. When memory runs out,
+    /// that happens by itself.
+    ///
+    /// # Errors
+    /// As [`Device::memory`].
+    pub fn trim(&self) -> Result<()> {
+        match &self.0 {
+            Kind::Reference | Kind::Cpu => Ok(()),
+            Kind::Gpu(context) => context.trim(),
+        }
     }
 
     /// A number that no other device has.
@@ -82,7 +140,7 @@ impl Device {
         match &self.0 {
             Kind::Reference => 0,
             Kind::Cpu => 1,
-            Kind::Cuda(context) => 2 + context.ordinal(),
+            Kind::Gpu(context) => context.number(),
         }
     }
 
@@ -91,7 +149,7 @@ impl Device {
         match &self.0 {
             Kind::Reference => "reference".to_owned(),
             Kind::Cpu => "cpu".to_owned(),
-            Kind::Cuda(context) => format!("cuda:{}", context.ordinal()),
+            Kind::Gpu(context) => context.name().to_owned(),
         }
     }
 }
@@ -109,18 +167,10 @@ impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Kind::Reference => f.write_str("reference"),
-            Kind::Cpu => write!(f, "cpu ({}, {} threads)", processor_name(), crate::cpu::threads()),
-            Kind::Cuda(context) => write!(f, "cuda:{} ({})", context.ordinal(), context.name()),
+            Kind::Cpu => write!(f, "cpu ({}, {} threads)", machine::processor_name(), cpu::threads()),
+            Kind::Gpu(context) => write!(f, "{context:?}"),
         }
     }
-}
-
-fn processor_name() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = info.lines().find_map(|line| line.strip_prefix("model name"));
-    line.and_then(|line| line.split_once(": "))
-        .map_or(std::env::consts::ARCH, |(_, name)| name.trim())
-        .to_owned()
 }
 
 #[cfg(test)]
@@ -135,18 +185,19 @@ mod tests {
         let message = |name: &str| Device::named(name).unwrap_err().to_string();
         assert_eq!(
             message("gpu"),
-            "device `gpu` isn't available: the names are cpu, reference, cuda:0, cuda:1, …"
+            "device `gpu` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …"
         );
-        assert!(message("hip:0").contains("can't launch"), "{}", message("hip:0"));
         assert_eq!(
             message("cuda:-1"),
-            "device `cuda:-1` isn't available: the names are cpu, reference, cuda:0, cuda:1, …"
+            "device `cuda:-1` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …"
         );
     }
 
     #[test]
     fn a_missing_gpu_is_an_error_and_not_a_panic() {
-        let error = Device::cuda(4096).unwrap_err().to_string();
-        assert!(error.starts_with("device `cuda:4096` isn't available"), "{error}");
+        for name in ["cuda:4096", "hip:4096"] {
+            let error = Device::named(name).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("device `{name}` isn't available: ")), "{error}");
+        }
     }
 }

@@ -211,6 +211,19 @@ pub enum Error {
         /// What is known.
         problem: String,
     },
+    /// A failure after which the GPU does nothing more. What it computed before may be wrong, too.
+    #[error(
+        "{action} failed on {device}: {message}. The cause may be any launch before; the device takes no more work from this \
+         process, so start it again"
+    )]
+    DeviceLost {
+        /// The device.
+        device: String,
+        /// What was tried.
+        action: String,
+        /// The driver's words when the device was lost.
+        message: String,
+    },
     /// The GPU's driver reported an error.
     #[error("{action} failed on {device}: {message}")]
     Driver {

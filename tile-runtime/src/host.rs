@@ -1,12 +1,26 @@
 //! Host memory of tensors: bytes aligned to a cache line, which is what vector code likes best.
 
 use crate::error::{Error, Result};
+use crate::gpu::MemoryUse;
 use std::alloc::Layout;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One cache line, and the widest vector.
 #[repr(align(64))]
 struct Line;
+
+/// Bytes that are there, the most of them at once, and how many allocations there were.
+static IN_USE: AtomicU64 = AtomicU64::new(0);
+static PEAK: AtomicU64 = AtomicU64::new(0);
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// How the host's memory is used. The numbers are those of moments next to each other where threads allocate meanwhile.
+pub(crate) fn usage() -> MemoryUse {
+    let [in_use, peak, allocations] =
+        [&IN_USE, &PEAK, &ALLOCATIONS].map(|number| number.load(Ordering::Relaxed));
+    MemoryUse { in_use, peak, allocations, reused: Some(0), ..MemoryUse::default() }
+}
 
 /// Aligned bytes. The system hands out large ones as pages that are zero when they are first touched, so that making
 /// them costs nothing.
@@ -30,7 +44,11 @@ impl HostBuffer {
         }
         // SAFETY: the layout has bytes.
         let first = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) });
-        Ok(HostBuffer { first: first.ok_or_else(out_of_memory)?, layout })
+        let first = first.ok_or_else(out_of_memory)?;
+        let in_use = IN_USE.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        PEAK.fetch_max(in_use, Ordering::Relaxed);
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        Ok(HostBuffer { first, layout })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -45,6 +63,7 @@ impl HostBuffer {
 impl Drop for HostBuffer {
     fn drop(&mut self) {
         if self.layout.size() > 0 {
+            IN_USE.fetch_sub(self.layout.size() as u64, Ordering::Relaxed);
             // SAFETY: the memory was allocated with this layout.
             unsafe { std::alloc::dealloc(self.first.as_ptr(), self.layout) }
         }

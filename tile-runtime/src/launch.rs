@@ -11,9 +11,9 @@ use crate::profile::{self, Launched};
 use crate::reference::{Arguments, Body, RawArgument, RawTensor};
 use crate::resolve::{self, Prepared, display_bindings};
 use crate::tensor::TensorRef;
-use crate::{Stream, cpu, cuda, embedded, reference};
+use crate::{Stream, cpu, embedded, gpu, reference};
 use smallvec::SmallVec;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::gpu::TENSOR_ALIGNMENT;
@@ -305,7 +305,7 @@ impl<'a> Launch<'a> {
             }
             Kind::Reference => self.run_reference(number, &bound, &mut sink),
             Kind::Cpu => self.run_cpu(prepared, &bound, timed, &mut sink),
-            Kind::Cuda(context) => self.run_cuda(prepared, &bound, context, timed, &mut sink),
+            Kind::Gpu(context) => self.run_gpu(prepared, &bound, context, timed, &mut sink),
         }?;
         if let Some(start) = profiled {
             let bindings = prepared.bindings().iter();
@@ -322,27 +322,27 @@ impl<'a> Launch<'a> {
         Ok(time)
     }
 
-    fn run_cuda(
+    fn run_gpu(
         &self,
         prepared: &'static Prepared,
         bound: &Bound,
-        context: &cuda::Context,
+        context: &Arc<gpu::Context>,
         timed: bool,
         sink: &mut Option<Sink<'_>>,
     ) -> Result<Duration> {
-        let code = prepared.ptx(self.kernel, bound, context)?;
+        let code = prepared.gpu(self.kernel, bound, context)?;
         let slots = self.slots(bound);
         let maps = tensor_map::bind(&code.tensor_maps, prepared.abi(), &slots)?;
         let launch = |log: Option<u64>| {
-            let parameters = cuda::Parameters { slots: &slots, maps: &maps, log };
+            let parameters = gpu::Parameters { slots: &slots, maps: &maps, log };
             context.launch(code, bound.blocks(), &parameters, self.stream, timed)
         };
         if !prepared.abi().logs {
             return launch(None);
         }
         let mut bytes = messages::to_bytes(&messages::empty(self.log_bytes));
-        let mut log = context.zeroed(bytes.len())?;
-        let address = context.address_mut(&mut log);
+        let log = context.zeroed(bytes.len())?;
+        let address = log.address();
         context.upload(&bytes, address)?;
         let time = launch(Some(address))?;
         context.synchronize(self.stream)?;
@@ -429,7 +429,7 @@ impl<'a> Launch<'a> {
         let at_once = match &device.0 {
             Kind::Reference => REFERENCE_BLOCKS,
             Kind::Cpu => cpu::threads(),
-            Kind::Cuda(context) => context.multiprocessors(),
+            Kind::Gpu(context) => context.multiprocessors(),
         };
         Ok((device, abi.share(bound, self.sharing, at_once)?))
     }

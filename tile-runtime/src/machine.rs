@@ -1,6 +1,6 @@
-//! The numbers of this machine's processors that the cost model asks for.
+//! What is known of this machine's processor, and the numbers of processors that the cost model asks for.
 
-use crate::cuda;
+use crate::gpu;
 use std::sync::OnceLock;
 use tile_ir::TargetDesc;
 use tile_ir::cost::{CpuMachine, GpuMachine};
@@ -23,28 +23,61 @@ pub(crate) fn cpu(threads: usize) -> CpuMachine {
     let machine = *MACHINE.get_or_init(|| {
         let lanes = LANES.iter().find(|(name, _)| Some(name) == level).map_or(4, |&(_, lanes)| lanes);
         let default = CpuMachine { lanes, ..CpuMachine::default() };
-        let [l1_bytes, l2_bytes] = [(0, default.l1_bytes), (2, default.l2_bytes)]
-            .map(|(index, otherwise)| cache_bytes(index).unwrap_or(otherwise));
+        let [l1_bytes, l2_bytes] = [(Cache::FirstData, default.l1_bytes), (Cache::Second, default.l2_bytes)]
+            .map(|(cache, otherwise)| cache_bytes(cache).unwrap_or(otherwise));
         CpuMachine { l1_bytes, l2_bytes, ..default }
     });
     let memory = (MEMORY[0] * threads as f64).min(MEMORY[1]);
     CpuMachine { threads: threads as u64, memory, ..machine }
 }
 
-/// Bytes of the largest cache of the first core, which others may share.
-pub(crate) fn last_level_cache_bytes() -> u64 {
-    (0..5).filter_map(cache_bytes).max().unwrap_or(LAST_LEVEL)
+/// Caches that the first core uses, by Linux's numbers; that of instructions is between the first and the second.
+#[derive(Clone, Copy)]
+pub(crate) enum Cache {
+    FirstData = 0,
+    Second = 2,
+    Third = 3,
 }
 
-/// Bytes of a cache of the first core, as Linux numbers them: data, instructions, the second one.
-fn cache_bytes(index: usize) -> Option<u64> {
-    let file = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/size");
+/// Bytes of the largest cache of the first core, which others may share.
+pub(crate) fn last_level_cache_bytes() -> u64 {
+    let caches = [Cache::FirstData, Cache::Second, Cache::Third];
+    caches.into_iter().filter_map(cache_bytes).max().unwrap_or(LAST_LEVEL)
+}
+
+/// Bytes of a cache.
+pub(crate) fn cache_bytes(cache: Cache) -> Option<u64> {
+    let file = format!("/sys/devices/system/cpu/cpu0/cache/index{}/size", cache as usize);
     let size = std::fs::read_to_string(file).ok()?;
     size.trim().strip_suffix('K')?.parse::<u64>().ok().map(|kibibytes| kibibytes << 10)
 }
 
-/// An NVIDIA GPU that runs a target's code.
-pub(crate) fn gpu(target: &TargetDesc, context: &cuda::Context) -> GpuMachine {
+/// The processor's name; its architecture's where the system doesn't say it.
+pub(crate) fn processor_name() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = info.lines().find_map(|line| line.strip_prefix("model name"));
+    line.and_then(|line| line.split_once(": "))
+        .map_or(std::env::consts::ARCH, |(_, name)| name.trim())
+        .to_owned()
+}
+
+/// The highest clock of the first core, in hertz.
+pub(crate) fn clock() -> Option<f64> {
+    let file = "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq";
+    let kilohertz: f64 = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+    Some(kilohertz * 1e3)
+}
+
+/// Bytes of memory by Linux's name of the number, such as `MemTotal`.
+pub(crate) fn memory_bytes(name: &str) -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kibibytes| kibibytes << 10)
+}
+
+/// A GPU that runs a target's code.
+pub(crate) fn gpu(target: &TargetDesc, context: &gpu::Context) -> GpuMachine {
     let rates = Rates::of(target.name).expect("every GPU target has rates");
-    GpuMachine::new(rates, u32::try_from(context.multiprocessors()).ok(), context.memory_rate())
+    let description = context.description();
+    GpuMachine::new(rates, Some(description.multiprocessors), description.memory_rate)
 }

@@ -10,6 +10,20 @@ pub(crate) fn bytes(bytes: f64) -> String {
     scaled(bytes, &["B", "kB", "MB", "GB", "TB", "PB"])
 }
 
+/// A number of bytes of memory, which comes in powers of two: `140 GiB`, `32 KiB`.
+pub(crate) fn memory(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let unit = (bytes.max(1).ilog2() as usize / 10).min(UNITS.len() - 1);
+    let value = bytes as f64 / (1_u64 << (10 * unit)) as f64;
+    let digits = usize::from(value.fract() != 0.0 && value < 99.95);
+    format!("{value:.digits$} {}", UNITS[unit])
+}
+
+/// Clocks per second: `1.98 GHz`.
+pub(crate) fn frequency(hertz: f64) -> String {
+    scaled(hertz / 1e6, &["MHz", "GHz"])
+}
+
 /// Bytes per second: `29.0 GB/s`.
 pub(crate) fn byte_rate(rate: f64) -> String {
     scaled(rate / 1e6, &["MB/s", "GB/s", "TB/s"])
@@ -42,6 +56,9 @@ mod tests {
         let texts = ["0.00 µs", "12.3 µs", "123 µs", "999 µs", "1.00 ms", "100 ms", "12.3 s", "12345 s"];
         assert_eq!(times.map(time), texts);
         assert_eq!([0.0, 999.0, 1_048_576.0].map(bytes), ["0.00 B", "999 B", "1.05 MB"]);
+        let sizes = [0, 512, 48 << 10, 150_050_504_704, 25_276_502_016].map(memory);
+        assert_eq!(sizes, ["0 B", "512 B", "48 KiB", "140 GiB", "23.5 GiB"]);
+        assert_eq!([1.98e9, 9e8].map(frequency), ["1.98 GHz", "900 MHz"]);
         assert_eq!([29e9, 4.8e12].map(byte_rate), ["29.0 GB/s", "4.80 TB/s"]);
         assert_eq!([2.12e11, 9.89e14].map(flop_rate), ["212 GFLOP/s", "989 TFLOP/s"]);
     }

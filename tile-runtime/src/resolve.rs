@@ -2,10 +2,10 @@
 //! else compilation (feature `jit`), else an error that says how to get it.
 
 use crate::cpu::Pace;
-use crate::cuda;
 use crate::embedded::{Embedded, EmbeddedCode};
 use crate::error::{Error, Result};
 use crate::flight::Flight;
+use crate::gpu::{self, GpuCode};
 use crate::launch::KernelDef;
 use crate::list::List;
 use crate::messages::Sites;
@@ -25,10 +25,11 @@ pub(crate) struct Prepared {
     instance: Instance,
     abi: KernelAbi,
     sites: Sites,
-    variants: OnceLock<Variants>,
+    /// Of NVIDIA's GPUs and of AMD's.
+    variants: [OnceLock<Variants>; 2],
     cpu: Flight<CpuCode, Error>,
     pace: Pace,
-    ptx: List<GpuCode>,
+    gpu: List<OnGpu>,
     counts: OnceLock<Counts>,
     plans: Mutex<HashMap<(&'static str, Variant), Arc<Plan>>>,
 }
@@ -41,21 +42,10 @@ pub(crate) struct CpuCode {
 }
 
 /// An instance's code for a GPU, for launches whose sizes a variant fits.
-struct GpuCode {
-    ordinal: usize,
+struct OnGpu {
+    device: usize,
     variant: Variant,
-    code: Flight<PtxCode, Error>,
-}
-
-/// PTX that lives as long as the process.
-pub(crate) struct PtxCode {
-    pub(crate) text: &'static str,
-    /// Machine code of the text, where the program has it.
-    pub(crate) cubin: Option<&'static [u8]>,
-    pub(crate) symbol: String,
-    pub(crate) launch: Launch,
-    /// What its parameters for tensor maps are made of.
-    pub(crate) tensor_maps: Arc<[TensorMap]>,
+    code: Flight<GpuCode, Error>,
 }
 
 /// The instance of a kernel with these parameters, in any order.
@@ -86,10 +76,10 @@ impl Prepared {
             abi: KernelAbi::of(&instance),
             sites: Sites::of(&instance),
             instance,
-            variants: OnceLock::new(),
+            variants: Default::default(),
             cpu: Flight::new(),
             pace: Pace::new(),
-            ptx: List::new(),
+            gpu: List::new(),
             counts: OnceLock::new(),
             plans: Mutex::default(),
         }
@@ -109,13 +99,13 @@ impl Prepared {
         self.counts.get_or_init(|| Counts::of(&self.instance))
     }
 
-    /// The variants for the GPUs of NVIDIA's that have most of them, looked for when the first GPU asks.
-    fn variants(&self) -> &Variants {
-        self.variants.get_or_init(|| {
-            let gpus = TARGETS.iter().filter(|target| target.family == Family::Nvptx);
+    /// The variants for the GPUs of a family that have most of them, looked for when the first GPU asks.
+    fn variants(&self, family: Family) -> &Variants {
+        self.variants[usize::from(family == Family::Amdgpu)].get_or_init(|| {
+            let gpus = TARGETS.iter().filter(|target| target.family == family);
             let target = gpus
                 .max_by_key(|target| Variant::of_target(target).len())
-                .expect("NVIDIA's GPUs are targets");
+                .expect("every family of GPUs has targets");
             Variants::of(&self.instance, &self.abi, target)
         })
     }
@@ -123,7 +113,8 @@ impl Prepared {
     /// How a block is scheduled for a GPU, for a launch of these sizes.
     pub(crate) fn plan(&self, target: &'static TargetDesc, bound: &Bound) -> Arc<Plan> {
         let own = Variant::of_target(target);
-        let variant = self.variants().fitting(&self.abi, bound).find(|variant| own.contains(variant));
+        let variant =
+            self.variants(target.family).fitting(&self.abi, bound).find(|variant| own.contains(variant));
         let variant = variant.unwrap_or(Variant::General);
         let mut known = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         let plan = known.entry((target.name, variant)).or_insert_with(|| {
@@ -139,15 +130,15 @@ impl Prepared {
     }
 
     /// Whether there is code for a GPU, or will be when it is wanted.
-    pub(crate) fn has_gpu_code(&self, kernel: &KernelDef, context: &cuda::Context) -> bool {
-        cfg!(feature = "jit") || self.embedded(kernel).any(|embedded| context.runs(embedded.target))
+    pub(crate) fn has_gpu_code(&self, kernel: &KernelDef, context: &gpu::Context) -> bool {
+        cfg!(feature = "jit") || self.embedded(kernel).any(|embedded| context.rank(embedded.target).is_some())
     }
 
     /// The latest target with code for a GPU, or, without any, that the GPU runs; `None` for one older than all.
-    pub(crate) fn target(&self, kernel: &KernelDef, context: &cuda::Context) -> Option<&'static TargetDesc> {
+    pub(crate) fn target(&self, kernel: &KernelDef, context: &gpu::Context) -> Option<&'static TargetDesc> {
         let latest = |names: &mut dyn Iterator<Item = &'static str>| {
-            let runs = names.filter(|name| context.runs(name));
-            let name = runs.max_by_key(|name| cuda::Architecture::named(name))?;
+            let ranked = names.filter_map(|name| Some((context.rank(name)?, name)));
+            let (_, name) = ranked.max_by_key(|&(rank, _)| rank)?;
             TargetDesc::named(name).ok()
         };
         let known = || latest(&mut TARGETS.iter().map(|target| target.name));
@@ -203,76 +194,78 @@ impl Prepared {
         Err(self.missing(kernel, "cpu"))
     }
 
-    /// PTX for a GPU, for a launch of these sizes. Concurrent first launches wait for one compilation.
-    pub(crate) fn ptx(
+    /// Code for a GPU, for a launch of these sizes. Concurrent first launches wait for one compilation.
+    pub(crate) fn gpu(
         &'static self,
         kernel: &KernelDef,
         bound: &Bound,
-        context: &cuda::Context,
-    ) -> Result<&'static PtxCode> {
-        let fitting = self.variants().fitting(&self.abi, bound);
+        context: &gpu::Context,
+    ) -> Result<&'static GpuCode> {
+        let fitting = self.variants(context.family()).fitting(&self.abi, bound);
         let mut fitting = fitting.filter(|&variant| context.takes(variant));
         let variant = fitting.next().unwrap_or(Variant::General);
-        let ordinal = context.ordinal();
-        let is = |code: &GpuCode| (code.ordinal, code.variant) == (ordinal, variant);
-        let new = || GpuCode { ordinal, variant, code: Flight::new() };
-        self.ptx.find_or_add(is, new).code.get_or_make(|| {
+        let device = context.number();
+        let is = |code: &OnGpu| (code.device, code.variant) == (device, variant);
+        let new = || OnGpu { device, variant, code: Flight::new() };
+        self.gpu.find_or_add(is, new).code.get_or_make(|| {
             let fitting: Vec<Variant> = std::iter::once(variant).chain(fitting).collect();
             // Not every target has every variant.
-            let embedded = fitting.iter().find_map(|&variant| self.embedded_ptx(kernel, variant, context));
-            embedded.unwrap_or_else(|| self.compile_ptx(kernel, &fitting, context))
+            let embedded = fitting.iter().find_map(|&variant| self.embedded_gpu(kernel, variant, context));
+            embedded.unwrap_or_else(|| self.compile_gpu(kernel, &fitting, context))
         })
     }
 
-    /// The embedded PTX of a variant for the latest target that the GPU runs.
-    fn embedded_ptx(
+    /// The embedded code of a variant for the latest target that the GPU runs.
+    fn embedded_gpu(
         &self,
         kernel: &KernelDef,
         variant: Variant,
-        context: &cuda::Context,
-    ) -> Option<Result<PtxCode>> {
-        let candidates = self
-            .embedded(kernel)
-            .filter(|embedded| embedded.variant == variant && context.runs(embedded.target));
-        let latest = candidates.max_by_key(|embedded| cuda::Architecture::named(embedded.target))?;
-        let EmbeddedCode::Ptx { text, cubin } = latest.code else { return None };
+        context: &gpu::Context,
+    ) -> Option<Result<GpuCode>> {
+        let of_variant = self.embedded(kernel).filter(|embedded| embedded.variant == variant);
+        let ranked = of_variant.filter_map(|embedded| Some((context.rank(embedded.target)?, embedded)));
+        let (_, latest) = ranked.max_by_key(|&(rank, _)| rank)?;
+        let images = match latest.code {
+            EmbeddedCode::Ptx { text, cubin } => cubin.into_iter().chain([text.as_bytes()]).collect(),
+            EmbeddedCode::Hsaco(image) => std::iter::once(image).collect(),
+            EmbeddedCode::Cpu { .. } => return None,
+        };
         let (symbol, launch) = (latest.symbol.to_owned(), latest.launch);
         let tensor_maps = tensor_maps(kernel.name(), latest.tensor_maps);
-        Some(tensor_maps.map(|tensor_maps| PtxCode { text, cubin, symbol, launch, tensor_maps }))
+        Some(tensor_maps.map(|tensor_maps| GpuCode { images, symbol, launch, tensor_maps }))
     }
 
     #[cfg(feature = "jit")]
-    fn compile_ptx(
+    fn compile_gpu(
         &self,
         kernel: &KernelDef,
         fitting: &[Variant],
-        context: &cuda::Context,
-    ) -> Result<PtxCode> {
-        let targets =
-            TARGETS.iter().filter(|target| target.family == Family::Nvptx && context.runs(target.name));
-        let target = targets
-            .max_by_key(|target| cuda::Architecture::named(target.name))
-            .ok_or_else(|| self.missing(kernel, context.name()))?;
+        context: &gpu::Context,
+    ) -> Result<GpuCode> {
+        let ranked = TARGETS.iter().filter_map(|target| Some((context.rank(target.name)?, target)));
+        let latest = ranked.max_by_key(|&(rank, _)| rank);
+        let (_, target) = latest.ok_or_else(|| self.missing(kernel, &context.description().name))?;
         let variants = fitting.iter().copied().filter(|variant| Variant::of_target(target).contains(variant));
         let (_, instance) = Variant::first_of(variants, &self.instance);
         let compiled = tile_codegen::compile(&instance, target, &tile_codegen::Options::default());
         let artifact = compiled.map_err(|error| compile_error(kernel, &error))?;
-        match artifact.code {
-            // Compiled once per instance and GPU, for as long as the process lives.
-            tile_codegen::Code::Ptx(text) => Ok(PtxCode {
-                text: text.leak(),
-                cubin: None,
-                symbol: artifact.symbol,
-                launch: artifact.launch,
-                tensor_maps: artifact.tensor_maps.into(),
-            }),
-            _ => Err(self.missing(kernel, target.name)),
-        }
+        // Compiled once per instance and GPU, for as long as the process lives.
+        let image: &'static [u8] = match artifact.code {
+            tile_codegen::Code::Ptx(text) => text.leak().as_bytes(),
+            tile_codegen::Code::Hsaco(image) => image.leak(),
+            tile_codegen::Code::Object(_) => return Err(self.missing(kernel, target.name)),
+        };
+        Ok(GpuCode {
+            images: std::iter::once(image).collect(),
+            symbol: artifact.symbol,
+            launch: artifact.launch,
+            tensor_maps: artifact.tensor_maps.into(),
+        })
     }
 
     #[cfg(not(feature = "jit"))]
-    fn compile_ptx(&self, kernel: &KernelDef, _: &[Variant], context: &cuda::Context) -> Result<PtxCode> {
-        Err(self.missing(kernel, context.name()))
+    fn compile_gpu(&self, kernel: &KernelDef, _: &[Variant], context: &gpu::Context) -> Result<GpuCode> {
+        Err(self.missing(kernel, &context.description().name))
     }
 
     #[cfg_attr(

@@ -1,4 +1,4 @@
-//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `budgets`, `docs`, `fuzz`, `gallery`, `passes`, `setup`,
+//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `budgets`, `devices`, `docs`, `fuzz`, `gallery`, `passes`, `setup`,
 //! `sim`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
@@ -6,6 +6,7 @@
 mod bench;
 mod budgets;
 mod demo;
+mod device_code;
 mod devices;
 mod docs;
 mod fuzz;
@@ -34,6 +35,7 @@ cargo xtask <command>
   bench launch   what a launch costs the thread that makes it
   bench layout   how long single operations of the layout library take
   budgets        write docs/codegen-budgets.md, what machine code GPU kernels become; --check: fail where it differs
+  devices        every device of this machine with what it is: units, clocks, memory, caches
   docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
   fuzz [MINUTES] random kernels on every executor against the evaluator, 10 minutes if not said
   gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         ["bench", "layout"] => bench::layout::run(),
         ["budgets"] => budgets::write(),
         ["budgets", "--check"] => budgets::check(),
+        ["devices"] => devices::print(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["fuzz"] => fuzz::run_for(None),

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, run as run_step, target};
-use crate::{bench, budgets, devices, docs, gallery, miri, numpy, setup, tools};
+use crate::{bench, budgets, device_code, devices, docs, gallery, miri, numpy, setup, tools};
 use std::path::Path;
 use std::process::Command;
 
@@ -65,8 +65,9 @@ fn run_all() -> Result<Passed, String> {
     gallery::check()?;
     docs::check()?;
     budgets::check()?;
-    passed.steps += 6;
-    passed.steps += devices::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
+    devices::print()?;
+    passed.steps += 7;
+    passed.steps += device_code::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
 }
 

@@ -44,7 +44,7 @@ impl Device {
         *known.entry((self.number(), threads, ceiling)).or_insert_with(|| match &self.0 {
             Kind::Reference => None,
             Kind::Cpu => cpu::measure(ceiling, threads),
-            Kind::Cuda(_) => gpu::measure(self, ceiling),
+            Kind::Gpu(_) => gpu::measure(self, ceiling),
         })
     }
 }

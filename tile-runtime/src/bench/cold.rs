@@ -21,7 +21,7 @@ impl Cold {
     pub(super) fn of(device: &Device) -> Result<Cold> {
         let bytes = match &device.0 {
             Kind::Cpu | Kind::Reference => 2 * machine::last_level_cache_bytes() as usize,
-            Kind::Cuda(_) => GPU_BYTES,
+            Kind::Gpu(_) => GPU_BYTES,
         };
         Tensor::zeros(device, [bytes]).map(|filled| Cold(Some(filled)))
     }

@@ -27,9 +27,9 @@ pub(crate) fn zeroed(device: &Device, bytes: usize) -> Result<Memory> {
             let mut buffer = HostBuffer::zeroed(bytes)?;
             (buffer.as_mut_ptr() as u64, Box::new(buffer))
         }
-        Kind::Cuda(context) => {
-            let mut buffer = context.zeroed(bytes)?;
-            (context.address_mut(&mut buffer), Box::new(buffer))
+        Kind::Gpu(context) => {
+            let buffer = context.zeroed(bytes)?;
+            (buffer.address(), Box::new(buffer))
         }
     };
     Ok((Location { device: device.clone(), address, bytes }, Some(keeper)))
@@ -90,7 +90,7 @@ impl Location {
     /// [`Error::Driver`] if the device fails.
     pub(crate) fn read(&self, range: Range<usize>, target: &mut [u8]) -> Result<()> {
         match &self.device.0 {
-            Kind::Cuda(context) => context.download(self.address + range.start as u64, target),
+            Kind::Gpu(context) => context.download(self.address + range.start as u64, target),
             Kind::Cpu | Kind::Reference => {
                 let bytes = self.host_bytes().unwrap_or_default();
                 target.copy_from_slice(&bytes[range]);
@@ -105,7 +105,7 @@ impl Location {
     /// [`Error::Driver`] if the device fails.
     pub(crate) fn write(&mut self, first: usize, source: &[u8]) -> Result<()> {
         match &self.device.0 {
-            Kind::Cuda(context) => context.upload(source, self.address + first as u64),
+            Kind::Gpu(context) => context.upload(source, self.address + first as u64),
             Kind::Cpu | Kind::Reference => {
                 let bytes = self.host_bytes_mut().unwrap_or_default();
                 bytes[first..first + source.len()].copy_from_slice(source);

@@ -1,0 +1,249 @@
+//! A GPU: its driver, its stream, its memory and the code that it has loaded.
+//!
+//! Everything that the vendors have in common stands here and in its neighbours, once. Work is enqueued on one stream per
+//! device, in order; reads of results wait for it. What a driver refuses becomes an error with the device, what was tried
+//! and the driver's words; after a failure that leaves the device unusable, every call gives that error again.
+
+use super::architecture::Rank;
+use super::driver::{Description, Driver, Failure, FailureKind, StreamHandle};
+use super::functions::Functions;
+use super::pool::{Block, MemoryUse, Pool};
+use super::tensor_maps::Encoded;
+use crate::error::{Error, Result};
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use tile_ir::Variant;
+use tile_ir::target::Family;
+
+/// A GPU and what is known of it.
+pub(crate) struct Context {
+    number: usize,
+    name: String,
+    pub(super) driver: Box<dyn Driver>,
+    description: Description,
+    pub(super) stream: StreamHandle,
+    pool: Pool,
+    pub(super) functions: Functions,
+    pub(super) tensor_maps: Mutex<Encoded>,
+    /// What the driver said when it lost the device.
+    lost: OnceLock<String>,
+}
+
+/// A stream that another library has made, such as PyTorch's current one, for [`crate::Launch::on_stream`].
+#[derive(Clone, Copy, Debug)]
+pub struct Stream(pub(super) StreamHandle);
+
+impl Stream {
+    /// The stream with this handle of the driver, a `CUstream`, `cudaStream_t` or `hipStream_t`; null is the default
+    /// stream.
+    ///
+    /// # Safety
+    /// The handle is that of a stream of the GPU on which the launch runs (on NVIDIA's, of its primary context), and the
+    /// stream is there as long as this is used.
+    pub unsafe fn from_raw(handle: *mut c_void) -> Stream {
+        Stream(StreamHandle(handle as usize))
+    }
+}
+
+/// Device memory, which is freed behind the work that was enqueued while it was there.
+pub(crate) struct Buffer {
+    context: Arc<Context>,
+    block: Block,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.description.name)
+    }
+}
+
+impl Context {
+    /// The GPU of a driver.
+    pub(crate) fn new(driver: Box<dyn Driver>) -> Result<Context, Failure> {
+        /// The reference device and the processor have the numbers before.
+        static NUMBER: AtomicUsize = AtomicUsize::new(2);
+        let description = driver.describe()?;
+        Ok(Context {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            name: format!("{}:{}", driver.api(), driver.ordinal()),
+            pool: Pool::new(description.pools),
+            description,
+            driver,
+            stream: StreamHandle::DEFAULT,
+            functions: Functions::default(),
+            tensor_maps: Mutex::default(),
+            lost: OnceLock::new(),
+        })
+    }
+
+    /// A number that no other device of the process has.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// The device's name: `cuda:0`.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the device is.
+    pub(crate) fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// How many blocks run at once, at least.
+    pub(crate) fn multiprocessors(&self) -> usize {
+        self.description.multiprocessors as usize
+    }
+
+    /// The family of the targets whose code runs here.
+    pub(crate) fn family(&self) -> Family {
+        self.description.architecture.family()
+    }
+
+    /// How much code for a target such as `sm_80` or `gfx942` makes of the device; `None` where it doesn't run.
+    pub(crate) fn rank(&self, target: &str) -> Option<Rank> {
+        self.description.architecture.rank(target)
+    }
+
+    /// Whether code of a variant runs here that runs elsewhere on such GPUs.
+    pub(crate) fn takes(&self, variant: Variant) -> bool {
+        self.description.clusters || variant != Variant::Paired
+    }
+
+    /// Has the driver do something, unless the device is lost.
+    pub(super) fn ask<T>(
+        &self,
+        action: impl Fn() -> String,
+        call: impl FnOnce(&dyn Driver) -> Result<T, Failure>,
+    ) -> Result<T> {
+        match self.lost.get() {
+            Some(message) => Err(self.lost_error(action(), message.clone())),
+            None => call(&*self.driver).map_err(|failure| self.error(action(), failure)),
+        }
+    }
+
+    fn error(&self, action: String, failure: Failure) -> Error {
+        let Failure { kind, message } = failure;
+        match kind {
+            FailureKind::Lost => {
+                let first = self.lost.get_or_init(|| message);
+                self.lost_error(action, first.clone())
+            }
+            FailureKind::Refused | FailureKind::OutOfMemory => {
+                Error::Driver { device: format!("{self:?}"), action, message }
+            }
+        }
+    }
+
+    fn lost_error(&self, action: String, message: String) -> Error {
+        Error::DeviceLost { device: format!("{self:?}"), action, message }
+    }
+
+    /// Zeroed device memory. An empty tensor has an address, too.
+    pub(crate) fn zeroed(self: &Arc<Self>, bytes: usize) -> Result<Buffer> {
+        let buffer = self.allocated(bytes)?;
+        let stream = self.stream;
+        // SAFETY: the memory has as many bytes, and is this function's own until the work on the stream.
+        let fill = |driver: &dyn Driver| unsafe { driver.fill(buffer.address(), 0, bytes, stream) };
+        if bytes > 0 {
+            self.ask(|| format!("clearing {bytes} bytes"), fill)?;
+        }
+        Ok(buffer)
+    }
+
+    /// Device memory. What is kept for later allocations is given up where memory runs out.
+    fn allocated(self: &Arc<Self>, bytes: usize) -> Result<Buffer> {
+        // SAFETY: the stream is the context's own, and the only one that blocks are released on.
+        let allocate = || unsafe { self.pool.allocate(&*self.driver, bytes, self.stream) };
+        let action = || format!("allocating {bytes} bytes");
+        let mut block = self.ask(action, |_| Ok(allocate()))?;
+        if matches!(&block, Err(failure) if failure.kind == FailureKind::OutOfMemory) {
+            self.trim()?;
+            block = allocate();
+        }
+        match block {
+            Ok(block) => Ok(Buffer { context: Arc::clone(self), block }),
+            Err(Failure { kind: FailureKind::OutOfMemory, .. }) => {
+                Err(Error::OutOfMemory { device: format!("{self:?}"), bytes })
+            }
+            Err(failure) => Err(self.error(action(), failure)),
+        }
+    }
+
+    /// Gives the device the memory that is kept for later allocations, after all work enqueued before.
+    pub(crate) fn trim(&self) -> Result<()> {
+        self.synchronize(None)?;
+        self.ask(|| "giving memory back".to_owned(), |driver| self.pool.trim(driver))
+    }
+
+    /// How memory is used.
+    pub(crate) fn memory(&self) -> Result<MemoryUse> {
+        self.ask(|| "looking at the memory".to_owned(), |driver| self.pool.usage(driver))
+    }
+
+    /// Bytes of memory that are free, for other processes too, and all of them.
+    pub(crate) fn memory_bytes(&self) -> Result<(u64, u64)> {
+        self.ask(|| "looking at the memory".to_owned(), |driver| driver.memory())
+    }
+
+    /// Copies host bytes to device memory, after all work enqueued before.
+    pub(crate) fn upload(&self, bytes: &[u8], address: u64) -> Result<()> {
+        self.synchronize(None)?;
+        // SAFETY: the memory is that of a tensor or a log, which is as large, and nothing that is enqueued uses it.
+        let copy = |driver: &dyn Driver| unsafe { driver.upload_now(address, bytes.as_ptr(), bytes.len()) };
+        if bytes.is_empty() { Ok(()) } else { self.ask(|| "copying to the device".to_owned(), copy) }
+    }
+
+    /// Copies device memory to the host, after all work enqueued before.
+    pub(crate) fn download(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
+        self.synchronize(None)?;
+        let (first, count) = (bytes.as_mut_ptr(), bytes.len());
+        // SAFETY: the memory is that of a tensor or a log, which is as large, and nothing that is enqueued writes it.
+        let copy = |driver: &dyn Driver| unsafe { driver.download_now(first, address, count) };
+        if count == 0 { Ok(()) } else { self.ask(|| "copying to the host".to_owned(), copy) }
+    }
+
+    /// Waits for everything that was enqueued on a stream, or on the context's own.
+    pub(crate) fn synchronize(&self, stream: Option<Stream>) -> Result<()> {
+        let stream = self.handle(stream);
+        // SAFETY: the stream is the context's own, or one whose giver vouches for it.
+        let wait = |driver: &dyn Driver| unsafe { driver.synchronize(stream) };
+        self.ask(|| "waiting for the device".to_owned(), wait)
+    }
+
+    pub(super) fn handle(&self, stream: Option<Stream>) -> StreamHandle {
+        stream.map_or(self.stream, |Stream(handle)| handle)
+    }
+}
+
+impl Drop for Context {
+    /// Waits for what is enqueued, and gives everything back. Of a device that fails nothing can be given back, and nobody
+    /// is there to be told.
+    fn drop(&mut self) {
+        if self.trim().is_ok() {
+            let _ = self.functions.unload(&*self.driver);
+        }
+    }
+}
+
+impl Buffer {
+    /// The address of the first byte.
+    pub(crate) fn address(&self) -> u64 {
+        self.block.address
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let Context { driver, pool, stream, .. } = &*self.context;
+        // SAFETY: the block came from this pool, and its owner is gone; what still uses it is enqueued on the stream.
+        let released = unsafe { pool.release(&**driver, self.block, *stream) };
+        if let Err(failure) = released {
+            // The next call says that the device is lost; nobody can be told of anything else.
+            let _ = self.context.error("freeing memory".to_owned(), failure);
+        }
+    }
+}

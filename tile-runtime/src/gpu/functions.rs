@@ -1,0 +1,273 @@
+//! Kernels that a GPU has loaded, and their launches.
+
+use super::context::{Context, Stream};
+use super::driver::{
+    Driver, EncodedMap, EventHandle, Failure, FunctionHandle, Grid, ModuleHandle, StreamHandle,
+};
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::ffi::{CString, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tile_ir::abi::Launch;
+use tile_ir::tensor_map::{BoundMap, TensorMap};
+
+/// Code of a kernel for a GPU, which lives as long as the process.
+#[derive(Clone)]
+pub(crate) struct GpuCode {
+    /// The code in the forms in which the program has it, the best one first: a driver may refuse what a later compiler
+    /// made. There is at least one.
+    pub(crate) images: SmallVec<[&'static [u8]; 2]>,
+    pub(crate) symbol: String,
+    pub(crate) launch: Launch,
+    /// What its parameters for tensor maps are made of.
+    pub(crate) tensor_maps: Arc<[TensorMap]>,
+}
+
+/// The parameters of a launch, as [`tile_ir::abi`] orders them.
+pub(crate) struct Parameters<'p> {
+    /// All slots but that of the log.
+    pub(crate) slots: &'p [u64],
+    /// What is made tensor maps of.
+    pub(crate) maps: &'p [BoundMap],
+    /// The slot of the log.
+    pub(crate) log: Option<u64>,
+}
+
+/// A loaded function.
+#[derive(Clone, Copy)]
+struct Function {
+    handle: FunctionHandle,
+    module: ModuleHandle,
+    /// How many of its blocks run at once on the whole GPU: whole clusters.
+    blocks_at_once: u32,
+}
+
+/// Functions by where the last of their images lies, whose first byte no other code has.
+#[derive(Default)]
+pub(crate) struct Functions(Mutex<HashMap<(usize, usize), Function>>);
+
+impl Functions {
+    /// Unloads everything.
+    pub(super) fn unload(&self, driver: &dyn Driver) -> Result<(), Failure> {
+        let mut functions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the modules were loaded here; who unloads them has waited for what was enqueued.
+        functions.drain().try_for_each(|(_, function)| unsafe { driver.unload(function.module) })
+    }
+}
+
+impl Context {
+    /// Enqueues a kernel, on a stream or on the context's own. Gives the time that it took if `timed`, which waits for
+    /// it.
+    pub(crate) fn launch(
+        &self,
+        code: &GpuCode,
+        blocks: usize,
+        parameters: &Parameters<'_>,
+        stream: Option<Stream>,
+        timed: bool,
+    ) -> Result<Duration> {
+        let GpuCode { symbol, launch, .. } = code;
+        let Launch { threads, shared_bytes, .. } = *launch;
+        let stream = self.handle(stream);
+        let function = self.function(code)?;
+        let most = most_blocks(threads, self.description().grid_threads);
+        let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= most).ok_or_else(|| {
+            let problem = format!("a grid of {blocks} blocks exceeds {most}; use larger tiles");
+            Error::Launch { kernel: symbol.clone(), problem }
+        })?;
+        // Of a kernel of clusters both are whole ones: its variant is taken where the grid's places are.
+        let blocks = if launch.shares_grid { blocks.min(function.blocks_at_once) } else { blocks };
+        let maps = self.encoded(parameters.maps)?;
+        let slots = parameters.slots.iter().map(address_of);
+        let mut parameters: SmallVec<[*mut c_void; 16]> =
+            slots.chain(maps.iter().map(address_of)).chain(parameters.log.iter().map(address_of)).collect();
+        let grid = Grid { blocks, threads, shared_bytes };
+        let mut enqueue = |driver: &dyn Driver| {
+            // SAFETY: the function is alive as long as the context; the parameters are those of its calling
+            // convention (checked against the kernel's ABI by `Launch`), each outlives the call, which copies it. The
+            // stream is the context's own, or one whose giver vouches for it.
+            unsafe { driver.launch(function.handle, grid, &mut parameters, stream) }
+        };
+        self.ask(
+            || format!("launching `{symbol}`"),
+            |driver| match timed {
+                false => enqueue(driver).map(|()| Duration::ZERO),
+                true => Timer::new(driver)?.time(stream, enqueue),
+            },
+        )
+    }
+
+    /// Tensor maps in the driver's form.
+    fn encoded(&self, maps: &[BoundMap]) -> Result<SmallVec<[EncodedMap; 4]>> {
+        if maps.is_empty() {
+            return Ok(SmallVec::new());
+        }
+        let mut known = self.tensor_maps.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut encoded = |map: &BoundMap| {
+            known.get(map, |map| self.ask(|| format!("describing {map:?}"), |driver| driver.encode(map)))
+        };
+        maps.iter().map(&mut encoded).collect()
+    }
+
+    /// The function of some code, loaded once.
+    fn function(&self, code: &GpuCode) -> Result<Function> {
+        let last = code.images.last().copied().unwrap_or_default();
+        let key = (last.as_ptr() as usize, last.len());
+        let mut functions = self.functions.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&function) = functions.get(&key) {
+            return Ok(function);
+        }
+        let function = self.load(code)?;
+        functions.insert(key, function);
+        Ok(function)
+    }
+
+    fn load(&self, GpuCode { images, symbol, launch, .. }: &GpuCode) -> Result<Function> {
+        let damaged =
+            |_| Error::Launch { kernel: symbol.clone(), problem: "its name holds a NUL byte".to_owned() };
+        let name = CString::new(symbol.as_str()).map_err(damaged)?;
+        let action = || format!("loading `{symbol}`");
+        let module = self.ask(action, |driver| first_that_loads(driver, images))?;
+        let found = self.ask(action, |driver| {
+            // SAFETY: the module was loaded above.
+            unsafe { driver.function(module, &name, launch.shared_bytes) }
+        });
+        let function = found.and_then(|handle| {
+            // SAFETY: the function was found above.
+            let at_once =
+                self.ask(action, |driver| unsafe { self.blocks_at_once(driver, handle, launch) })?;
+            match at_once {
+                0 => Err(Error::Launch { kernel: symbol.clone(), problem: no_room(launch) }),
+                blocks_at_once => Ok(Function { handle, module, blocks_at_once }),
+            }
+        });
+        if function.is_err() {
+            // SAFETY: nothing of the module was launched. What the driver says of this hides the error.
+            let _ = unsafe { self.driver.unload(module) };
+        }
+        function
+    }
+
+    /// How many blocks of a function run at once on the whole GPU, one at least; of a function of clusters, how many in
+    /// whole ones.
+    ///
+    /// # Safety
+    /// The function is there.
+    unsafe fn blocks_at_once(
+        &self,
+        driver: &dyn Driver,
+        function: FunctionHandle,
+        launch: &Launch,
+    ) -> Result<u32, Failure> {
+        if launch.cluster > 1 {
+            // SAFETY: the caller vouches for the function.
+            return Ok(unsafe { driver.clusters_at_once(function, launch) }? * launch.cluster);
+        }
+        // SAFETY: likewise.
+        let blocks = unsafe { driver.blocks_per_multiprocessor(function, launch) }?;
+        Ok(blocks.max(1).saturating_mul(self.description().multiprocessors))
+    }
+}
+
+/// The module of the first image that the driver takes; the last one's failure where it takes none.
+fn first_that_loads(driver: &dyn Driver, images: &[&[u8]]) -> Result<ModuleHandle, Failure> {
+    let mut result = Err(Failure::refused("there is no code"));
+    for image in images {
+        result = driver.load(image);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+/// The most blocks of so many threads that a grid has along its one axis.
+fn most_blocks(threads: u32, grid_threads: Option<u64>) -> u32 {
+    let most = i32::MAX as u32;
+    let by_threads = grid_threads.map_or(u64::from(most), |grid| grid / u64::from(threads.max(1)));
+    most.min(u32::try_from(by_threads).unwrap_or(most))
+}
+
+/// Why no cluster runs.
+fn no_room(launch: &Launch) -> String {
+    let Launch { cluster, threads, shared_bytes, .. } = launch;
+    format!(
+        "no {cluster} blocks of {threads} threads and {shared_bytes} bytes of shared memory run together on this GPU; \
+         is it a part of one? Use the whole"
+    )
+}
+
+/// Where a launch finds a parameter, which it only reads.
+fn address_of<T>(parameter: &T) -> *mut c_void {
+    std::ptr::from_ref(parameter).cast_mut().cast()
+}
+
+/// Two events, around work.
+struct Timer<'d> {
+    driver: &'d dyn Driver,
+    events: SmallVec<[EventHandle; 2]>,
+}
+
+impl<'d> Timer<'d> {
+    fn new(driver: &'d dyn Driver) -> Result<Timer<'d>, Failure> {
+        let mut timer = Timer { driver, events: SmallVec::new() };
+        for _ in 0..2 {
+            timer.events.push(driver.create_event(true)?);
+        }
+        Ok(timer)
+    }
+
+    /// Enqueues something, waits for it, and says how long it took.
+    fn time(
+        &self,
+        stream: StreamHandle,
+        enqueue: impl FnOnce(&dyn Driver) -> Result<(), Failure>,
+    ) -> Result<Duration, Failure> {
+        let (driver, start, end) = (self.driver, self.events[0], self.events[1]);
+        // SAFETY: the events are this value's own; who gives the stream vouches for it.
+        unsafe { driver.record(start, stream) }?;
+        enqueue(driver)?;
+        // SAFETY: likewise; the end is waited for, and the start is before it.
+        let seconds = unsafe {
+            driver.record(end, stream)?;
+            driver.synchronize_event(end)?;
+            driver.elapsed(start, end)
+        }?;
+        Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+    }
+}
+
+impl Drop for Timer<'_> {
+    fn drop(&mut self) {
+        for &event in &self.events {
+            // SAFETY: the event was made by `new`. Where the driver refuses, the launch has told of it, or the next call
+            // does.
+            let _ = unsafe { self.driver.destroy_event(event) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_no_cluster_runs_is_said() {
+        let launch =
+            Launch { threads: 384, shared_bytes: 230_400, scratch_bytes: 0, shares_grid: true, cluster: 2 };
+        assert_eq!(
+            no_room(&launch),
+            "no 2 blocks of 384 threads and 230400 bytes of shared memory run together on this GPU; is it a part of \
+             one? Use the whole"
+        );
+    }
+
+    #[test]
+    fn a_grid_has_as_many_blocks_as_its_threads_allow() {
+        assert_eq!(most_blocks(1024, None), i32::MAX as u32);
+        assert_eq!(most_blocks(256, Some(u32::MAX.into())), (1 << 24) - 1);
+        assert_eq!(most_blocks(1, Some(u32::MAX.into())), i32::MAX as u32);
+    }
+}

@@ -1,0 +1,138 @@
+//! The loader and the driver on a library that a test builds. What AMD's own library does with these calls it can't show.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
+use super::super::context::Context;
+use super::super::driver::StreamHandle;
+use super::*;
+use crate::device::{Device, Kind};
+use crate::embedded::{Embedded, EmbeddedCode, Variant, launch};
+use crate::launch::KernelDef;
+use crate::tensor::Tensor;
+use crate::{Error, Launch as KernelLaunch};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use tile_ir::specialize::Binding;
+
+/// The library without one of its functions, or with all of them.
+fn built(lacks: Option<&str>) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("tile-hip-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let library = folder.join(format!("libamdhip64-{}.so", lacks.unwrap_or("whole")));
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hip/libamdhip64.rs");
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
+    rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "amdhip64", "-Awarnings"]);
+    rustc.args(lacks.map(|name| format!("--cfg={name}"))).arg("-o").arg(&library).arg(source);
+    let output = rustc.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    library
+}
+
+fn loaded(lacks: Option<&str>) -> Result<Functions, String> {
+    let library = built(lacks);
+    let functions = Functions::load(&["libnowhere.so", library.to_str().unwrap()]);
+    // It stays mapped as long as it is used.
+    std::fs::remove_file(library).unwrap();
+    functions
+}
+
+/// The driver on the whole library.
+fn hip() -> Hip {
+    static WHOLE: OnceLock<Functions> = OnceLock::new();
+    Hip::of(WHOLE.get_or_init(|| loaded(None).unwrap()), 0).unwrap()
+}
+
+#[test]
+fn a_missing_library_is_named() {
+    let message = Functions::load(&["libnowhere.so", "libnowhere.so.6"]).err().unwrap();
+    assert!(message.starts_with("no HIP runtime is installed (libnowhere.so: "), "{message}");
+}
+
+#[test]
+fn a_missing_function_is_named() {
+    let message = loaded(Some("hipEventQuery")).err().unwrap();
+    assert!(
+        message.contains("libamdhip64-hipEventQuery.so` isn't a HIP runtime of ROCm 6.0 or later"),
+        "{message}"
+    );
+    assert!(message.contains("it lacks `hipEventQuery` ("), "{message}");
+}
+
+#[test]
+fn the_device_is_described() {
+    let hip = hip();
+    assert_eq!(count_of(hip.hip), Ok(1));
+    let description = hip.describe().unwrap();
+    assert_eq!(description.name, "AMD Instinct MI300X");
+    assert_eq!(description.architecture, Architecture::Amd("gfx942".to_owned()));
+    assert_eq!((description.multiprocessors, description.warp), (304, 64));
+    assert_eq!((description.shared_bytes, description.l2_bytes), (65536, 4 << 20));
+    assert_eq!((description.clock, description.memory_rate), (Some(2.1e9), Some(2.6624e12)));
+    assert_eq!(description.driver, "HIP 6.3");
+    assert!(description.pools && !description.clusters);
+}
+
+#[test]
+fn errors_have_the_librarys_words() {
+    let hip = hip();
+    let failure = hip.allocate(usize::MAX / 2).unwrap_err();
+    let message = "out of memory (hipErrorOutOfMemory)".to_owned();
+    assert_eq!(failure, Failure { kind: FailureKind::OutOfMemory, message });
+    let second = Hip { ordinal: 1, hip: hip.hip, images: Mutex::default() };
+    let failure = second.memory().unwrap_err();
+    assert_eq!(failure, Failure::refused("invalid device ordinal (hipErrorInvalidDevice)"));
+}
+
+#[test]
+fn queries_and_times_are_read() {
+    let hip = hip();
+    let stream = hip.create_stream().unwrap();
+    let event = hip.create_event(true).unwrap();
+    // SAFETY: stream and event were made above. The library's default stream is never idle.
+    unsafe {
+        assert!(!hip.is_idle(StreamHandle::DEFAULT).unwrap());
+        assert!(hip.is_idle(stream).unwrap() && hip.is_done(event).unwrap());
+        assert_eq!(hip.elapsed(event, event).unwrap(), 2.5e-3);
+    }
+}
+
+#[test]
+fn every_thread_launches_a_code_object() {
+    const DOUBLE: &str = "\
+kernel @double<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [B] : partition<n x f32, [B]>
+  %vy = partition %y [B] : mut partition<n x f32, [B]>
+  %i = block_index %vy : index
+  %t = load %vx[%i] : tile<B x f32>
+  %d = add %t, %t : tile<B x f32>
+  store %vy, %d
+}
+";
+    static EMBEDDED: [Embedded; 1] = [Embedded {
+        target: "gfx942",
+        bindings: &[("B", Binding::Const(4))],
+        variant: Variant::General,
+        code: EmbeddedCode::Hsaco(b"double"),
+        symbol: "double",
+        launch: launch(64, 0, 0, false, 1),
+        tensor_maps: &[],
+    }];
+    static KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &EMBEDDED);
+    let device = Device(Kind::Gpu(Arc::new(Context::new(Box::new(hip())).unwrap())));
+    assert_eq!(device.to_string(), "hip:0 (AMD Instinct MI300X)");
+    std::thread::scope(|scope| {
+        for n in [4, 8, 64] {
+            let device = &device;
+            scope.spawn(move || {
+                let x = Tensor::from_vec(device, (0..n).map(|i| i as f32).collect(), [n]).unwrap();
+                let mut y = Tensor::<f32>::zeros(device, [n]).unwrap();
+                let launch = KernelLaunch::new(&KERNEL).constant("B", 4);
+                launch.tensor("x", &x).tensor_mut("y", &mut y).launch().unwrap();
+                assert_eq!(y.to_vec().unwrap(), (0..n).map(|i| 2.0 * i as f32).collect::<Vec<_>>());
+            });
+        }
+    });
+    let error = Tensor::<u8>::zeros(&device, [2 << 30]).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+}

@@ -1,0 +1,76 @@
+//! What a user reads when a driver refuses something, and when a device is lost.
+
+use super::super::driver::{Failure, FailureKind};
+use super::*;
+use crate::error::Error;
+use crate::tensor::Tensor;
+
+#[test]
+fn a_refused_call_is_an_error_and_the_next_one_works() {
+    let (device, driver) = device(1 << 16, true);
+    let x = Tensor::full(&device, [10], 2_u8).unwrap();
+    driver.refuse_after(0, Failure::refused("the bus is busy (BUSY)"));
+    let error = x.to_vec().unwrap_err();
+    let expected = format!("waiting for the device failed on {:?}: the bus is busy (BUSY)", context(&device));
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(x.to_vec().unwrap(), [2; 10]);
+}
+
+#[test]
+fn every_call_that_may_be_refused_leaves_nothing_behind() {
+    for pools in [false, true] {
+        for calls in 0..12 {
+            let (device, driver) = device(1 << 16, pools);
+            driver.refuse_after(calls, Failure::refused("no"));
+            let read = Tensor::full(&device, [10], 2_u8).and_then(|x| x.to_vec());
+            if let Ok(bytes) = read {
+                assert_eq!(bytes, [2; 10]);
+            }
+            driver.refuse_nothing();
+            drop(device);
+            let Live { events, modules, streams, .. } = driver.live();
+            assert_eq!((events, modules, streams), (0, 0, 0), "{calls}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_device_says_so_again_and_again() {
+    let (device, driver) = device(1 << 16, true);
+    let x = Tensor::full(&device, [10], 2_u8).unwrap();
+    let _enqueued = Tensor::<u8>::zeros(&device, [10]).unwrap();
+    driver.lose_at_next_work("an illegal memory access was encountered (CUDA_ERROR_ILLEGAL_ADDRESS)");
+    let first = x.to_vec().unwrap_err();
+    let place = format!("{:?}", context(&device));
+    assert!(matches!(&first, Error::DeviceLost { device, .. } if *device == place), "{first}");
+    assert_eq!(
+        first.to_string(),
+        format!(
+            "waiting for the device failed on {place}: an illegal memory access was encountered \
+             (CUDA_ERROR_ILLEGAL_ADDRESS). The cause may be any launch before; the device takes no more work from this \
+             process, so start it again"
+        )
+    );
+    // Every later call says the same of itself, and asks the driver nothing.
+    let later = [
+        x.to_vec().map(drop),
+        Tensor::<u8>::zeros(&device, [1]).map(drop),
+        device.memory().map(drop),
+        device.trim(),
+    ];
+    for error in later.map(Result::unwrap_err) {
+        assert!(error.to_string().contains("ILLEGAL_ADDRESS"), "{error}");
+        assert!(matches!(error, Error::DeviceLost { .. }));
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_while_memory_is_freed_is_known_to_be() {
+    let (device, driver) = device(1 << 16, true);
+    let x = Tensor::<u8>::zeros(&device, [10]).unwrap();
+    let lost = Failure { kind: FailureKind::Lost, message: "launch failed".to_owned() };
+    driver.refuse_after(0, lost);
+    drop(x);
+    let error = device.memory().unwrap_err();
+    assert!(matches!(error, Error::DeviceLost { .. }), "{error}");
+}

@@ -1,0 +1,196 @@
+//! Launches through the public interface, of code that the stand-in runs as functions of the host.
+
+use super::*;
+use crate::Stream;
+use crate::embedded::{Embedded, EmbeddedCode, Variant, launch};
+use crate::error::Error;
+use crate::launch::{KernelDef, Launch};
+use crate::tensor::Tensor;
+use std::ffi::c_void;
+use tile_ir::specialize::Binding;
+
+const DOUBLE: &str = "\
+kernel @double<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [B] : partition<n x f32, [B]>
+  %vy = partition %y [B] : mut partition<n x f32, [B]>
+  %i = block_index %vy : index
+  %0 = constant 0.0 : f32
+  %t = load_masked %vx[%i] pad %0 : tile<B x f32>
+  %d = add %t, %t : tile<B x f32>
+  store_masked %vy, %d
+}
+";
+
+const fn code(variant: Variant, image: &'static [u8], symbol: &'static str, shared: bool) -> Embedded {
+    Embedded {
+        target: "gfx942",
+        bindings: &[("B", Binding::Const(4))],
+        variant,
+        code: EmbeddedCode::Hsaco(image),
+        symbol,
+        launch: launch(64, 0, 0, shared, 1),
+        tensor_maps: &[],
+    }
+}
+
+static EMBEDDED: [Embedded; 1] = [code(Variant::General, b"general", "general", false)];
+static KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &EMBEDDED);
+
+/// Doubles every element; the slots are two addresses and the length.
+fn double(blocks: u32, slots: &[u64]) {
+    let [x, y, n] = slots else { panic!("{} slots", slots.len()) };
+    assert_eq!(u64::from(blocks), n.div_ceil(4));
+    for i in 0..*n as usize {
+        // SAFETY: the slots are the addresses of as many elements.
+        unsafe { (*y as *mut f32).add(i).write(2.0 * (*x as *const f32).add(i).read()) }
+    }
+}
+
+fn ramp(device: &Device, n: usize) -> Tensor<f32> {
+    Tensor::from_vec(device, (0..n).map(|i| i as f32).collect(), [n]).unwrap()
+}
+
+fn call<'a>(kernel: &'static KernelDef, x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> Launch<'a> {
+    Launch::new(kernel).constant("B", 4).tensor("x", x).tensor_mut("y", y)
+}
+
+#[test]
+fn a_code_object_for_the_processor_is_found_and_launched() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    for n in [1, 4, 11, 1000] {
+        let x = ramp(&device, n);
+        let mut y = Tensor::zeros(&device, [n]).unwrap();
+        call(&KERNEL, &x, &mut y).launch().unwrap();
+        // The launch returned before anything ran.
+        assert!(driver.pending() > 0);
+        assert_eq!(y.to_vec().unwrap(), (0..n).map(|i| 2.0 * i as f32).collect::<Vec<_>>());
+    }
+    // The code was loaded once.
+    assert_eq!(driver.live().modules, 1);
+    drop(device);
+    assert_eq!(driver.live(), Live::default());
+}
+
+#[test]
+fn a_launch_on_another_stream_is_not_waited_for_by_reads() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    let stream = driver.create_stream().unwrap();
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    context(&device).synchronize(None).unwrap();
+    // SAFETY: the stream is the driver's, and there to the end of the test.
+    let on = unsafe { Stream::from_raw(stream.0 as *mut c_void) };
+    call(&KERNEL, &x, &mut y).on_stream(on).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [0.0; 8]);
+    context(&device).synchronize(Some(on)).unwrap();
+    assert_eq!(y.to_vec().unwrap()[..3], [0.0, 2.0, 4.0]);
+}
+
+#[test]
+fn a_timed_launch_waits_and_gives_the_time_between_its_events() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let time = call(&KERNEL, &x, &mut y).launch_timed().unwrap();
+    // A microsecond for a piece of work: the first event and the kernel.
+    assert_eq!(time.as_nanos(), 2_000);
+    assert_eq!((driver.pending(), driver.live().events), (0, 0));
+}
+
+#[test]
+fn code_without_the_symbol_is_an_error_and_leaves_nothing_loaded() {
+    let (device, driver) = device(1 << 20, true);
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let error = call(&KERNEL, &x, &mut y).launch().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("loading `general` failed on {:?}: this function isn't there", context(&device))
+    );
+    assert_eq!(driver.live().modules, 0);
+}
+
+#[test]
+fn a_kernel_that_goes_wrong_loses_the_device_at_the_next_wait() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    context(&device).synchronize(None).unwrap();
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    driver.lose_at_next_work("unspecified launch failure");
+    assert!(matches!(y.to_vec(), Err(Error::DeviceLost { .. })));
+    let error = call(&KERNEL, &x, &mut y).launch().unwrap_err().to_string();
+    assert!(error.starts_with("launching `general` failed on "), "{error}");
+    assert!(error.contains("unspecified launch failure"), "{error}");
+}
+
+/// The stand-in finds the symbol in the code object that was compiled and linked for its processor.
+#[cfg(feature = "jit")]
+#[test]
+fn without_embedded_code_a_code_object_is_compiled() {
+    static BARE: KernelDef = KernelDef::new("double", DOUBLE, &[]);
+    let (device, driver) = device(1 << 20, true);
+    driver.add("double", double);
+    for n in [4, 11] {
+        let x = ramp(&device, n);
+        let mut y = Tensor::zeros(&device, [n]).unwrap();
+        call(&BARE, &x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), (0..n).map(|i| 2.0 * i as f32).collect::<Vec<_>>());
+    }
+}
+
+/// Blocks that go on to further places of the grid are as many as run at once.
+#[test]
+fn blocks_that_share_a_grid_are_as_many_as_run_at_once() {
+    static SHARING: [Embedded; 1] = [code(Variant::General, b"sharing", "sharing", true)];
+    static SHARES: KernelDef = KernelDef::new("double", DOUBLE, &SHARING);
+    /// Writes how many there are.
+    fn count(blocks: u32, slots: &[u64]) {
+        // SAFETY: the second slot is the address of at least one element.
+        unsafe { (slots[1] as *mut f32).write(blocks as f32) }
+    }
+    let (device, driver) = device(1 << 20, true);
+    driver.add("sharing", count);
+    for (n, blocks) in [(8, 2.0), (1000, 8.0)] {
+        let x = ramp(&device, n);
+        let mut y = Tensor::zeros(&device, [n]).unwrap();
+        call(&SHARES, &x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap()[0], blocks, "{n}");
+    }
+}
+
+/// Of the variants that AMD's code has, a launch takes the one that relies on most of what its sizes are.
+#[test]
+fn a_launch_takes_the_variant_that_its_sizes_allow() {
+    const FILL: &str = "\
+kernel @fill<B>(%y: mut tensor<m x n x f32>) {
+  %vy = partition %y [B, 4] : mut partition<m x n x f32, [B, 4]>
+  %0 = constant 0.0 : f32
+  %t = splat %0 : tile<B x 4 x f32>
+  store_masked %vy, %t
+}
+";
+    static VARIANTS: [Embedded; 3] = [
+        code(Variant::General, b"general", "general", false),
+        code(Variant::Near, b"near", "near", false),
+        code(Variant::AlignedNear, b"aligned_near", "aligned_near", false),
+    ];
+    static FILLS: KernelDef = KernelDef::new("fill", FILL, &VARIANTS);
+    fn mark<const MARK: u32>(_: u32, slots: &[u64]) {
+        // SAFETY: the first slot is the address of at least one element.
+        unsafe { (slots[0] as *mut f32).write(MARK as f32) }
+    }
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", mark::<1>);
+    driver.add("near", mark::<2>);
+    driver.add("aligned_near", mark::<3>);
+    for (n, expected) in [(8, 3.0), (7, 2.0)] {
+        let mut y = Tensor::<f32>::zeros(&device, [4, n]).unwrap();
+        Launch::new(&FILLS).constant("B", 4).tensor_mut("y", &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap()[0], expected, "{n}");
+    }
+}

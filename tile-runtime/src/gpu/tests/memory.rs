@@ -1,0 +1,137 @@
+//! Tensors' memory: what is kept, for whom, and what happens when there is no more.
+
+use super::super::pool::Pool;
+use super::*;
+use crate::Error;
+use crate::tensor::Tensor;
+
+/// Numbers that look random.
+fn numbers() -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(0x9E37_79B9_u64), |&x| {
+        let x = x ^ (x << 13);
+        let x = x ^ (x >> 7);
+        Some(x ^ (x << 17))
+    })
+    .map(|x| (x >> 11) as usize)
+}
+
+#[test]
+fn a_new_tensor_is_zero_and_an_old_one_is_not_seen_in_it() {
+    for pools in [false, true] {
+        let (device, driver) = device(1 << 20, pools);
+        for round in 0..4 {
+            let x = Tensor::<u8>::zeros(&device, [1000]).unwrap();
+            assert_eq!(x.to_vec().unwrap(), [0; 1000], "round {round}");
+            let y = Tensor::full(&device, [1000], 7_u8).unwrap();
+            assert_eq!(y.to_vec().unwrap(), [7; 1000]);
+        }
+        context(&device).trim().unwrap();
+        assert_eq!(driver.live(), Live::default());
+    }
+}
+
+#[test]
+fn memory_does_not_grow_with_the_number_of_allocations() {
+    for pools in [false, true] {
+        let (device, driver) = device(1 << 30, pools);
+        let mut numbers = numbers();
+        let mut kept: Vec<Tensor<u8>> = Vec::new();
+        let mut most = 0;
+        for i in 0..10_000 {
+            let bytes = numbers.next().unwrap() % 10_000;
+            if kept.len() == 20 {
+                let place = numbers.next().unwrap() % kept.len();
+                drop(kept.swap_remove(place));
+            }
+            kept.push(Tensor::zeros(&device, [bytes]).unwrap());
+            let (free, total) = driver.memory().unwrap();
+            if i == 2_000 {
+                most = total - free;
+            }
+            assert!(i <= 2_000 || total - free <= most + most / 2, "{i}: {} of {most}", total - free);
+        }
+        let usage = device.memory().unwrap();
+        assert_eq!(usage.allocations, 10_000);
+        assert!(usage.in_use <= usage.peak && usage.peak < 20 * 12_000, "{usage:?}");
+        assert_eq!(usage.reused.is_some(), !pools);
+        if let Some(reused) = usage.reused {
+            assert!(reused > 5_000 && usage.cached <= usage.peak, "{usage:?}");
+        }
+        drop(kept);
+        device.trim().unwrap();
+        let usage = device.memory().unwrap();
+        assert_eq!((usage.in_use, usage.cached), (0, 0));
+        assert_eq!(driver.live(), Live::default());
+    }
+}
+
+#[test]
+fn without_memory_there_is_an_error_and_the_device_still_works() {
+    for pools in [false, true] {
+        let (device, driver) = device(10_000, pools);
+        let x = Tensor::full(&device, [4_000], 3_u8).unwrap();
+        let error = Tensor::<u8>::zeros(&device, [8_000]).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { bytes: 8_000, .. }), "{error}");
+        assert_eq!(error.to_string(), format!("{:?} has no 8000 bytes of memory left", context(&device)));
+        assert_eq!(x.to_vec().unwrap(), [3; 4_000]);
+        drop(x);
+        // What is kept of `x` is given up for a tensor that needs it.
+        let y = Tensor::full(&device, [8_000], 4_u8).unwrap();
+        assert_eq!(y.to_vec().unwrap(), [4; 8_000]);
+        drop(y);
+        device.trim().unwrap();
+        assert_eq!(driver.live(), Live::default());
+    }
+}
+
+#[test]
+fn what_is_in_use_is_counted() {
+    let (device, _driver) = device(1 << 20, false);
+    let x = Tensor::<f32>::zeros(&device, [256]).unwrap();
+    drop(Tensor::<f32>::zeros(&device, [512]).unwrap());
+    let usage = device.memory().unwrap();
+    assert_eq!((usage.in_use, usage.cached, usage.peak), (1024, 2048, 3072));
+    let y = Tensor::<f32>::zeros(&device, [512]).unwrap();
+    let usage = device.memory().unwrap();
+    assert_eq!((usage.allocations, usage.reused, usage.cached), (3, Some(1), 0));
+    drop((x, y));
+}
+
+/// A block that a stream freed goes to another one with an event between: without it the second would write over what the
+/// first still reads.
+#[test]
+fn another_stream_gets_memory_behind_the_work_of_the_first() {
+    let driver = StandIn::new(1 << 16, false);
+    let pool = Pool::new(false);
+    let (first, second) = (driver.create_stream().unwrap(), driver.create_stream().unwrap());
+    let mut read = [0_u8; 64];
+    // SAFETY: the streams and memory are there to the end of the test, and `read` until the waits.
+    unsafe {
+        let block = pool.allocate(&driver, 64, first).unwrap();
+        driver.fill(block.address, 1, 64, first).unwrap();
+        driver.download(read.as_mut_ptr(), block.address, 64, first).unwrap();
+        pool.release(&driver, block, first).unwrap();
+        let again = pool.allocate(&driver, 64, second).unwrap();
+        assert_eq!(again.address, block.address);
+        driver.fill(again.address, 2, 64, second).unwrap();
+        driver.synchronize(second).unwrap();
+        driver.synchronize(first).unwrap();
+        pool.release(&driver, again, second).unwrap();
+    }
+    assert_eq!(read, [1; 64]);
+    pool.trim(&driver).unwrap();
+    assert_eq!(driver.live(), Live { streams: 2, ..Live::default() });
+}
+
+#[test]
+fn a_context_gives_everything_back_when_it_goes() {
+    for pools in [false, true] {
+        let (device, driver) = device(1 << 20, pools);
+        let x = Tensor::full(&device, [100], 1_i32).unwrap();
+        drop(device);
+        assert_eq!(x.to_vec().unwrap(), [1; 100]);
+        drop(x);
+        assert_eq!(driver.live(), Live::default());
+        assert_eq!(driver.memory().unwrap(), (1 << 20, 1 << 20));
+    }
+}

@@ -1,0 +1,224 @@
+//! What a device is: numbers that people compare and that tables show.
+
+use crate::device::{Device, Kind};
+use crate::error::Result;
+use crate::gpu::Context;
+use crate::{cpu, machine, quantity};
+
+/// What a device is, from [`Device::properties`]. What nobody says is `None`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Properties {
+    /// The name that [`Device::named`] takes.
+    pub device: String,
+    /// The processor's name.
+    pub name: String,
+    /// Whose code it runs, as targets are named: `sm_90`, `gfx942`, `x86-64-v4`.
+    pub architecture: String,
+    /// Multiprocessors or compute units of a GPU; threads that run blocks on a processor.
+    pub multiprocessors: usize,
+    /// Threads of a warp or wave; elements of f32 in a processor's vector.
+    pub width: usize,
+    /// The highest clock, in hertz.
+    pub clock: Option<f64>,
+    /// Bytes of memory.
+    pub memory: Option<u64>,
+    /// Bytes of it that nobody uses, in this process or another.
+    pub memory_free: Option<u64>,
+    /// Bytes that memory gives or takes per second, at most.
+    pub memory_rate: Option<f64>,
+    /// Bytes of shared memory of a block, at most.
+    pub shared_bytes: Option<u64>,
+    /// Bytes of the first cache for data, of one core.
+    pub l1_bytes: Option<u64>,
+    /// Bytes of the second cache, of a GPU or of one core.
+    pub l2_bytes: Option<u64>,
+    /// Bytes of the last cache of a processor.
+    pub l3_bytes: Option<u64>,
+    /// The version of the driver's interface: `CUDA 12.8`, `HIP 6.3`.
+    pub driver: Option<String>,
+}
+
+impl Device {
+    /// What the device is.
+    ///
+    /// ```
+    /// use tile_runtime::Device;
+    /// let cpu = Device::cpu().properties()?;
+    /// assert!(cpu.multiprocessors >= 1);
+    /// println!("{cpu:?}");
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`crate::Error::DeviceLost`] and [`crate::Error::Driver`].
+    pub fn properties(&self) -> Result<Properties> {
+        match &self.0 {
+            Kind::Reference => Ok(Properties {
+                architecture: "Rust".to_owned(),
+                multiprocessors: 1,
+                width: 1,
+                ..processor(self.name())
+            }),
+            Kind::Cpu => Ok(processor(self.name())),
+            Kind::Gpu(context) => gpu(self.name(), context),
+        }
+    }
+}
+
+fn processor(device: String) -> Properties {
+    let threads = cpu::threads();
+    let model = machine::cpu(threads);
+    let [memory, memory_free] = ["MemTotal", "MemAvailable"].map(machine::memory_bytes);
+    Properties {
+        device,
+        name: machine::processor_name(),
+        architecture: cpu::supported_levels()
+            .first()
+            .map_or(std::env::consts::ARCH, |level| level)
+            .to_owned(),
+        multiprocessors: threads,
+        width: model.lanes as usize,
+        clock: machine::clock(),
+        memory,
+        memory_free,
+        memory_rate: None,
+        shared_bytes: None,
+        l1_bytes: machine::cache_bytes(machine::Cache::FirstData),
+        l2_bytes: machine::cache_bytes(machine::Cache::Second),
+        l3_bytes: machine::cache_bytes(machine::Cache::Third),
+        driver: None,
+    }
+}
+
+fn gpu(device: String, context: &Context) -> Result<Properties> {
+    let description = context.description();
+    let (memory_free, memory) = context.memory_bytes()?;
+    Ok(Properties {
+        device,
+        name: description.name.clone(),
+        architecture: description.architecture.name(),
+        multiprocessors: context.multiprocessors(),
+        width: description.warp as usize,
+        clock: description.clock,
+        memory: Some(memory),
+        memory_free: Some(memory_free),
+        memory_rate: description.memory_rate,
+        shared_bytes: Some(description.shared_bytes),
+        l1_bytes: None,
+        l2_bytes: Some(description.l2_bytes),
+        l3_bytes: None,
+        driver: Some(description.driver.clone()),
+    })
+}
+
+/// A column of the table: its head, and what it says of a device.
+type Column = (&'static str, fn(&Properties) -> String);
+
+const COLUMNS: [Column; 10] = [
+    ("device", |it| it.device.clone()),
+    ("processor", |it| it.name.clone()),
+    ("code", |it| it.architecture.clone()),
+    ("units × width", |it| format!("{} × {}", it.multiprocessors, it.width)),
+    ("clock", |it| it.clock.map_or_else(unknown, quantity::frequency)),
+    ("memory", |it| it.memory.map_or_else(unknown, quantity::memory)),
+    ("free", |it| it.memory_free.map_or_else(unknown, quantity::memory)),
+    ("memory rate", |it| it.memory_rate.map_or_else(unknown, quantity::byte_rate)),
+    ("shared, caches", caches),
+    ("driver", |it| it.driver.clone().unwrap_or_else(unknown)),
+];
+
+fn unknown() -> String {
+    "–".to_owned()
+}
+
+fn caches(it: &Properties) -> String {
+    let sizes = [it.shared_bytes, it.l1_bytes, it.l2_bytes, it.l3_bytes];
+    let texts: Vec<String> = sizes.into_iter().flatten().map(quantity::memory).collect();
+    if texts.is_empty() { unknown() } else { texts.join(", ") }
+}
+
+/// Devices as a table with a line for each: `cargo xtask devices` prints it.
+///
+/// ```
+/// use tile_runtime::{Device, properties};
+/// let rows = [Device::cpu().properties()?];
+/// assert!(properties::table(&rows).starts_with("device"));
+/// # Ok::<(), tile_runtime::Error>(())
+/// ```
+pub fn table(devices: &[Properties]) -> String {
+    let columns = COLUMNS.map(|(head, text)| {
+        let cells: Vec<String> = devices.iter().map(text).collect();
+        let width = cells.iter().map(|cell| cell.chars().count()).chain([head.chars().count()]).max();
+        (head, cells, width.unwrap_or(0))
+    });
+    let line = |cell: &dyn Fn(usize) -> String| {
+        let cells = columns.iter().enumerate().map(|(column, &(_, _, width))| {
+            let text = cell(column);
+            let padding = width - text.chars().count();
+            format!("{text}{}", " ".repeat(padding))
+        });
+        let cells: Vec<String> = cells.collect();
+        format!("{}\n", cells.join("  ").trim_end())
+    };
+    let rows = (0..devices.len()).map(|row| line(&|column| columns[column].1[row].clone()));
+    std::iter::once(line(&|column| columns[column].0.to_owned())).chain(rows).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_what_is_known_of_each_device() {
+        let gpu = Properties {
+            device: "cuda:0".to_owned(),
+            name: "NVIDIA H200".to_owned(),
+            architecture: "sm_90".to_owned(),
+            multiprocessors: 132,
+            width: 32,
+            clock: Some(1.98e9),
+            memory: Some(150_050_504_704),
+            memory_free: Some(149_250_000_000),
+            memory_rate: Some(4.916e12),
+            shared_bytes: Some(227 << 10),
+            l1_bytes: None,
+            l2_bytes: Some(60 << 20),
+            l3_bytes: None,
+            driver: Some("CUDA 12.8".to_owned()),
+        };
+        let cpu = Properties {
+            device: "cpu".to_owned(),
+            name: "Intel Xeon".to_owned(),
+            architecture: "x86-64-v4".to_owned(),
+            multiprocessors: 2,
+            width: 16,
+            clock: None,
+            memory: Some(24 << 30),
+            memory_free: Some(1 << 30),
+            memory_rate: None,
+            shared_bytes: None,
+            l1_bytes: Some(48 << 10),
+            l2_bytes: Some(2 << 20),
+            l3_bytes: None,
+            driver: None,
+        };
+        let expected = "\
+device  processor    code       units × width  clock     memory   free     memory rate  shared, caches   driver
+cuda:0  NVIDIA H200  sm_90      132 × 32       1.98 GHz  140 GiB  139 GiB  4.92 TB/s    227 KiB, 60 MiB  CUDA 12.8
+cpu     Intel Xeon   x86-64-v4  2 × 16         –         24 GiB   1 GiB    –            48 KiB, 2 MiB    –
+";
+        assert_eq!(table(&[gpu, cpu]), expected);
+    }
+
+    #[test]
+    fn every_device_that_is_there_has_properties() {
+        for device in Device::all() {
+            let properties = device.properties().unwrap();
+            assert_eq!(properties.device, device.name());
+            assert!(properties.multiprocessors > 0 && properties.width > 0, "{properties:?}");
+            assert!(properties.memory >= properties.memory_free, "{properties:?}");
+        }
+    }
+}
