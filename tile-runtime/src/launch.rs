@@ -11,7 +11,7 @@ use crate::profile::{self, Launched};
 use crate::reference::{Arguments, Body, RawArgument, RawTensor};
 use crate::resolve::{self, Prepared, display_bindings};
 use crate::tensor::TensorRef;
-use crate::{Stream, cpu, cuda, embedded, reference};
+use crate::{Stream, cpu, cuda, embedded, reference, trace};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -109,6 +109,7 @@ pub struct Launch<'a> {
 impl<'a> Launch<'a> {
     /// A launch without arguments. Kernels' functions make complete ones.
     pub fn new(kernel: &'static KernelDef) -> Launch<'a> {
+        trace::begin();
         Launch {
             kernel,
             bindings: SmallVec::new(),
@@ -236,6 +237,22 @@ impl<'a> Launch<'a> {
         self.run(true)
     }
 
+    /// Does all that a launch does before anything runs: checks the arguments, chooses the instance and sees that its code
+    /// for their device and sizes is in memory, compiled if need be. A launch with these arguments, or others of such
+    /// sizes, then begins at once. A GPU's driver still loads the code when it is launched first.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`], but for what the device reports.
+    pub fn warm(&self) -> Result<()> {
+        let (_, prepared) = self.resolved()?;
+        let (device, bound) = self.bind(prepared.abi())?;
+        match &device.0 {
+            Kind::Reference => Ok(()),
+            Kind::Cpu => prepared.cpu(self.kernel).map(drop),
+            Kind::Cuda(context) => prepared.ptx(self.kernel, &bound, context).map(drop),
+        }
+    }
+
     /// The number of blocks along each axis.
     ///
     /// # Errors
@@ -297,6 +314,7 @@ impl<'a> Launch<'a> {
         if bound.blocks() == 0 {
             return Ok(Duration::ZERO);
         }
+        trace::launch(prepared.instance(), device, bound.blocks());
         let profiled = profile::is_on().then(Instant::now);
         let timed = timed || profiled.is_some();
         let time = match &device.0 {

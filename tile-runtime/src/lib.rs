@@ -10,6 +10,8 @@
 pub mod bench;
 mod choice;
 mod choices;
+#[cfg(feature = "jit")]
+mod compile;
 pub mod cpu;
 mod cuda;
 pub mod device;
@@ -25,10 +27,13 @@ mod list;
 mod machine;
 pub mod messages;
 pub mod profile;
+#[cfg(feature = "jit")]
+mod progress;
 mod quantity;
 pub mod reference;
 mod resolve;
 pub mod tensor;
+mod trace;
 
 pub use choices::{Choice, Choices};
 pub use cuda::Stream;

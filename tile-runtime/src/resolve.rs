@@ -1,6 +1,8 @@
-//! From a kernel and its parameters to code for a device: what is embedded, else what was compiled before,
-//! else compilation (feature `jit`), else an error that says how to get it.
+//! From a kernel and its parameters to code for a device: what is in memory, else what is embedded, else, with the feature
+//! `jit`, what an earlier run has left on disk, else compilation; without it an error that says how to get code.
 
+#[cfg(feature = "jit")]
+use crate::compile;
 use crate::cpu::Pace;
 use crate::cuda;
 use crate::embedded::{Embedded, EmbeddedCode};
@@ -9,8 +11,10 @@ use crate::flight::Flight;
 use crate::launch::KernelDef;
 use crate::list::List;
 use crate::messages::Sites;
+use crate::trace::{self, Origin};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
 use tile_ir::cost::Plan;
 use tile_ir::counts::Counts;
@@ -95,6 +99,10 @@ impl Prepared {
         }
     }
 
+    pub(crate) fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
     pub(crate) fn abi(&self) -> &KernelAbi {
         &self.abi
     }
@@ -166,9 +174,13 @@ impl Prepared {
 
     /// Native code. Concurrent first launches wait for one compilation.
     pub(crate) fn cpu(&self, kernel: &KernelDef) -> Result<&CpuCode> {
-        self.cpu.get_or_make(|| match self.embedded_cpu(kernel) {
-            Some(code) => Ok(code),
-            None => self.compile_cpu(kernel),
+        self.cpu.get_or_make(|| {
+            let (start, search) = (Instant::now(), trace::search(&self.instance, "cpu", Variant::General));
+            let _within = search.enter();
+            let embedded = self.embedded_cpu(kernel);
+            embedded
+                .inspect(|_| trace::found(Origin::Embedded, start.elapsed(), None))
+                .map_or_else(|| self.compile_cpu(kernel), Ok)
         })
     }
 
@@ -192,9 +204,8 @@ impl Prepared {
     }
 
     #[cfg(feature = "jit")]
-    fn compile_cpu(&self, kernel: &KernelDef) -> Result<CpuCode> {
-        let compiled = tile_codegen::jit::compile_cpu(&self.instance, &tile_codegen::Options::default());
-        let code = compiled.map_err(|error| compile_error(kernel, &error))?;
+    fn compile_cpu(&self, _: &KernelDef) -> Result<CpuCode> {
+        let code = compile::cpu(&self.instance)?;
         Ok(CpuCode { entry: code.entry(), launch: code.launch() })
     }
 
@@ -217,10 +228,14 @@ impl Prepared {
         let is = |code: &GpuCode| (code.ordinal, code.variant) == (ordinal, variant);
         let new = || GpuCode { ordinal, variant, code: Flight::new() };
         self.ptx.find_or_add(is, new).code.get_or_make(|| {
+            let (start, search) = (Instant::now(), trace::search(&self.instance, context.name(), variant));
+            let _within = search.enter();
             let fitting: Vec<Variant> = std::iter::once(variant).chain(fitting).collect();
             // Not every target has every variant.
             let embedded = fitting.iter().find_map(|&variant| self.embedded_ptx(kernel, variant, context));
-            embedded.unwrap_or_else(|| self.compile_ptx(kernel, &fitting, context))
+            embedded
+                .inspect(|_| trace::found(Origin::Embedded, start.elapsed(), None))
+                .unwrap_or_else(|| self.compile_ptx(kernel, &fitting, context))
         })
     }
 
@@ -255,8 +270,7 @@ impl Prepared {
             .ok_or_else(|| self.missing(kernel, context.name()))?;
         let variants = fitting.iter().copied().filter(|variant| Variant::of_target(target).contains(variant));
         let (_, instance) = Variant::first_of(variants, &self.instance);
-        let compiled = tile_codegen::compile(&instance, target, &tile_codegen::Options::default());
-        let artifact = compiled.map_err(|error| compile_error(kernel, &error))?;
+        let artifact = compile::artifact(&instance, target)?;
         match artifact.code {
             // Compiled once per instance and GPU, for as long as the process lives.
             tile_codegen::Code::Ptx(text) => Ok(PtxCode {
@@ -308,11 +322,6 @@ impl Prepared {
 fn tensor_maps(kernel: &str, texts: &[&str]) -> Result<Arc<[TensorMap]>> {
     let damaged = |error: ParseError| Error::Ir { kernel: kernel.to_owned(), problem: error.to_string() };
     texts.iter().map(|text| parse_tensor_map(text).map_err(damaged)).collect()
-}
-
-#[cfg(feature = "jit")]
-fn compile_error(kernel: &KernelDef, error: &tile_codegen::Error) -> Error {
-    Error::Compile { kernel: kernel.name().to_owned(), message: error.to_string() }
 }
 
 /// `BM = 128, T = f32`.
