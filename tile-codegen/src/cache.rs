@@ -34,8 +34,8 @@ pub struct Cached {
     pub artifact: Artifact,
     /// Whether it was on disk.
     pub hit: bool,
-    /// Where it is on disk, unless there is a warning.
-    pub path: PathBuf,
+    /// The file that it is in, unless it couldn't be written.
+    pub path: Option<PathBuf>,
     /// What a user should hear of: a damaged file, or a folder that can't be written.
     pub warning: Option<String>,
 }
@@ -65,15 +65,16 @@ impl Cache {
         let key = key(instance, target, options);
         let path = self.path(&key);
         let mut warning = match self.read(&path, &key) {
-            Ok(Some(artifact)) => return Ok(Cached { artifact, hit: true, path, warning: None }),
+            Ok(Some(artifact)) => return Ok(Cached { artifact, hit: true, path: Some(path), warning: None }),
             Ok(None) => None,
             Err(reason) => Some(format!("{} is damaged ({reason}) and was made anew", path.display())),
         };
         let artifact = compile(instance, target, options)?;
-        if let Err(error) = self.write(&path, &key, &artifact) {
+        let written = self.write(&path, &key, &artifact);
+        if let Err(error) = &written {
             warning = Some(format!("{} can't be written: {error}", path.display()));
         }
-        Ok(Cached { artifact, hit: false, path, warning })
+        Ok(Cached { artifact, hit: false, path: written.is_ok().then_some(path), warning })
     }
 
     /// Removes what was found on disk and is of no use, so that it is compiled the next time.
@@ -81,7 +82,7 @@ impl Cache {
     /// # Errors
     /// Why it can't be removed.
     pub fn discard(&self, cached: &Cached) -> io::Result<()> {
-        fs::remove_file(&cached.path)
+        cached.path.as_ref().map_or(Ok(()), fs::remove_file)
     }
 
     fn path(&self, key: &str) -> PathBuf {
@@ -199,7 +200,7 @@ mod tests {
             assert!(cached.warning.is_none(), "{:?}", cached.warning);
             // Times of files may be as coarse as the system's clock.
             std::thread::sleep(std::time::Duration::from_millis(20));
-            (cached.hit, fs::metadata(&cached.path).map_or(0, |data| data.len()))
+            (cached.hit, fs::metadata(cached.path.unwrap()).unwrap().len())
         };
         let (_, bytes) = hit(&cache, "a");
         let bounded = cache.bounded(3 * bytes + bytes / 2);
@@ -215,6 +216,7 @@ mod tests {
         let (cache, options) = (cache("discard"), Options::default());
         let cached = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap();
         cache.discard(&cached).unwrap();
+        assert!(!cached.path.unwrap().exists());
         assert!(!cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap().hit);
     }
 }

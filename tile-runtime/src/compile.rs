@@ -20,12 +20,22 @@ const OFF: &str = "off";
 /// The most bytes that are kept on disk: tens of thousands of kernels.
 const MOST_BYTES: u64 = 512 << 20;
 
+/// An artifact, and where it is from.
+struct Found {
+    cached: Cached,
+    /// The cache that was asked.
+    cache: Option<Cache>,
+}
+
 /// The artifact of an instance for a target, from disk or compiled now.
 ///
 /// # Errors
 /// [`Error::Compile`].
 pub(crate) fn artifact(instance: &Instance, target: &'static TargetDesc) -> Result<Artifact> {
-    Ok(found(instance, target, Instant::now())?.artifact)
+    let start = Instant::now();
+    let found = Found::of(instance, target)?;
+    found.tell(start);
+    Ok(found.cached.artifact)
 }
 
 /// Native code of an instance for this processor, in this process.
@@ -33,44 +43,54 @@ pub(crate) fn artifact(instance: &Instance, target: &'static TargetDesc) -> Resu
 /// # Errors
 /// [`Error::Compile`].
 pub(crate) fn cpu(instance: &Instance) -> Result<CpuKernel> {
-    let target = TargetDesc::cpu();
-    let cached = found(instance, target, Instant::now())?;
-    // SAFETY: `tile_codegen` has compiled it now, or has found it whole under a key that names this processor.
-    let loaded = unsafe { jit::load(&cached.artifact) };
-    match (loaded, cached.hit, cache()) {
-        (Ok(kernel), ..) => Ok(kernel),
-        (Err(error), true, Some(cache)) => {
-            trace::warn(&format!("{} can't be loaded and is made anew: {error}", cached.path.display()));
-            let removed = cache.discard(&cached);
-            removed.map_err(|error| failure(instance, &format!("{}: {error}", cached.path.display())))?;
-            let cached = found(instance, target, Instant::now())?;
-            // SAFETY: as above.
-            unsafe { jit::load(&cached.artifact) }.map_err(|error| failure(instance, &error.to_string()))
+    let start = Instant::now();
+    let found = Found::of(instance, TargetDesc::cpu())?;
+    let (kernel, found) = match (found.load(), &found.cache) {
+        (Err(problem), Some(cache)) if found.cached.hit => {
+            trace::warn(&format!("a file of the disk cache can't be loaded and is made anew: {problem}"));
+            let removed = cache.discard(&found.cached);
+            removed.map_err(|error| {
+                failure(instance, &format!("{problem}; its file can't be removed: {error}"))
+            })?;
+            let anew = Found::of(instance, TargetDesc::cpu())?;
+            (anew.load(), anew)
         }
-        (Err(error), ..) => Err(failure(instance, &error.to_string())),
-    }
+        (loaded, _) => (loaded, found),
+    };
+    let kernel = kernel.map_err(|error| failure(instance, &error.to_string()))?;
+    found.tell(start);
+    Ok(kernel)
 }
 
-/// The artifact with where it was found, which is told.
-fn found(instance: &Instance, target: &'static TargetDesc, start: Instant) -> Result<Cached> {
-    let options = Options::default();
-    let make = || match cache() {
-        Some(cache) => cache.compile(instance, target, &options).map(|cached| (cached, true)),
-        None => {
-            let artifact = tile_codegen::compile(instance, target, &options)?;
-            Ok((Cached { artifact, hit: false, path: PathBuf::new(), warning: None }, false))
-        }
-    };
-    let made = progress::told(|| trace::title(instance, target.name), make);
-    let (cached, is_kept) =
-        made.map_err(|error: tile_codegen::Error| failure(instance, &error.to_string()))?;
-    let origin = if cached.hit { Origin::Disk } else { Origin::Compiled };
-    let file = (is_kept && cached.warning.is_none()).then_some(cached.path.as_path());
-    trace::found(origin, start.elapsed(), file);
-    if let Some(warning) = &cached.warning {
-        trace::warn(warning);
+impl Found {
+    fn of(instance: &Instance, target: &'static TargetDesc) -> Result<Found> {
+        let (cache, options) = (cache(), Options::default());
+        let make = || match &cache {
+            Some(cache) => cache.compile(instance, target, &options),
+            None => {
+                let artifact = tile_codegen::compile(instance, target, &options)?;
+                Ok(Cached { artifact, hit: false, path: None, warning: None })
+            }
+        };
+        let made = progress::told(|| trace::title(instance, target.name), make);
+        let cached = made.map_err(|error: tile_codegen::Error| failure(instance, &error.to_string()))?;
+        Ok(Found { cached, cache })
     }
-    Ok(cached)
+
+    fn load(&self) -> std::result::Result<CpuKernel, tile_codegen::Error> {
+        // SAFETY: `tile_codegen` has compiled it for this processor, now or where the cache has it from: its key names the
+        // processor, and its checksum says that it is whole.
+        unsafe { jit::load(&self.cached.artifact) }
+    }
+
+    fn tell(&self, start: Instant) {
+        let Cached { hit, path, warning, .. } = &self.cached;
+        if let Some(warning) = warning {
+            trace::warn(warning);
+        }
+        let origin = if *hit { Origin::Disk } else { Origin::Compiled };
+        trace::found(origin, start.elapsed(), path.as_deref());
+    }
 }
 
 fn failure(instance: &Instance, message: &str) -> Error {

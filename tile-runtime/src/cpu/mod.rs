@@ -11,7 +11,7 @@ pub(crate) use pace::Pace;
 
 use crate::error::{Error, Result};
 use crate::host::HostBuffer;
-use pace::{Way, way};
+use pace::{Handover, Way, way};
 use pool::{Job, Pool};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -115,8 +115,15 @@ impl Work<'_> {
     }
 
     /// Who runs what is left after so many blocks, where a tile takes so many nanoseconds.
-    fn way(&self, after: usize, threads: usize, nanoseconds: Option<f64>) -> Way {
-        way(self.tiles_of(self.blocks - after), threads, nanoseconds)
+    fn way(&self, after: usize, served: &Served, nanoseconds: Option<f64>) -> Way {
+        let tiles = self.tiles_of(self.blocks - after);
+        let way = |handover| way(tiles, served.threads, nanoseconds, handover);
+        // The pool's lock is looked at where it matters alone.
+        if way(Handover::Asleep) != way(Handover::Awake) && served.pool.sleeps() {
+            way(Handover::Asleep)
+        } else {
+            way(Handover::Awake)
+        }
     }
 
     /// Notes how long so many blocks have taken.
@@ -155,14 +162,14 @@ unsafe fn run_on(
     if work.blocks <= 1 || served.threads == 1 {
         return run(0, work.blocks);
     }
-    let begin = match work.way(0, served.threads, work.pace.known()) {
+    let begin = match work.way(0, served, work.pace.known()) {
         Way::Shared => 0,
         Way::Alone => {
             let start = Instant::now();
             run(0, 1)?;
             // Its sizes may be others than those of the launches before: its first block decides about the rest.
             let tile = pace::of(work.tiles_of(1), start.elapsed());
-            if work.way(1, served.threads, Some(tile)) == Way::Alone {
+            if work.way(1, served, Some(tile)) == Way::Alone {
                 run(1, work.blocks)?;
                 work.note(work.blocks, start.elapsed());
                 return Ok(());
