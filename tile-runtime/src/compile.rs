@@ -4,8 +4,8 @@
 //! Where the files are is decided here, their form and what makes two instances the same in `tile_codegen::cache`.
 
 use crate::error::{Error, Result};
+use crate::journal::{self, Origin};
 use crate::progress;
-use crate::trace::{self, Origin};
 use std::path::PathBuf;
 use std::time::Instant;
 use tile_codegen::cache::{Cache, Cached};
@@ -47,7 +47,7 @@ pub(crate) fn cpu(instance: &Instance) -> Result<CpuKernel> {
     let found = Found::of(instance, TargetDesc::cpu())?;
     let (kernel, found) = match (found.load(), &found.cache) {
         (Err(problem), Some(cache)) if found.cached.hit => {
-            trace::warn(&format!("a file of the disk cache can't be loaded and is made anew: {problem}"));
+            journal::warn(&format!("a file of the disk cache can't be loaded and is made anew: {problem}"));
             let removed = cache.discard(&found.cached);
             removed.map_err(|error| {
                 failure(instance, &format!("{problem}; its file can't be removed: {error}"))
@@ -72,7 +72,7 @@ impl Found {
                 Ok(Cached { artifact, hit: false, path: None, warning: None })
             }
         };
-        let made = progress::told(|| trace::title(instance, target.name), make);
+        let made = progress::told(|| journal::title(instance, target.name), make);
         let cached = made.map_err(|error: tile_codegen::Error| failure(instance, &error.to_string()))?;
         Ok(Found { cached, cache })
     }
@@ -86,10 +86,10 @@ impl Found {
     fn tell(&self, start: Instant) {
         let Cached { hit, path, warning, .. } = &self.cached;
         if let Some(warning) = warning {
-            trace::warn(warning);
+            journal::warn(warning);
         }
         let origin = if *hit { Origin::Disk } else { Origin::Compiled };
-        trace::found(origin, start.elapsed(), path.as_deref());
+        journal::found(origin, start.elapsed(), path.as_deref());
     }
 }
 

@@ -11,7 +11,7 @@ use crate::profile::{self, Launched};
 use crate::reference::{Arguments, Body, RawArgument, RawTensor};
 use crate::resolve::{self, Prepared, display_bindings};
 use crate::tensor::TensorRef;
-use crate::{Stream, cpu, cuda, embedded, reference, trace};
+use crate::{Stream, cpu, cuda, embedded, journal, reference};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -109,7 +109,7 @@ pub struct Launch<'a> {
 impl<'a> Launch<'a> {
     /// A launch without arguments. Kernels' functions make complete ones.
     pub fn new(kernel: &'static KernelDef) -> Launch<'a> {
-        trace::begin();
+        journal::begin();
         Launch {
             kernel,
             bindings: SmallVec::new(),
@@ -314,7 +314,7 @@ impl<'a> Launch<'a> {
         if bound.blocks() == 0 {
             return Ok(Duration::ZERO);
         }
-        trace::launch(prepared.instance(), device, bound.blocks());
+        journal::launch(prepared.instance(), device, bound.blocks());
         let profiled = profile::is_on().then(Instant::now);
         let timed = timed || profiled.is_some();
         let time = match &device.0 {

@@ -22,6 +22,7 @@ mod flight;
 mod float8;
 mod host;
 pub mod interchange;
+mod journal;
 pub mod launch;
 mod list;
 mod machine;
@@ -33,7 +34,6 @@ mod quantity;
 pub mod reference;
 mod resolve;
 pub mod tensor;
-mod trace;
 
 pub use choices::{Choice, Choices};
 pub use cuda::Stream;

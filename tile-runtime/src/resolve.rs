@@ -8,10 +8,10 @@ use crate::cuda;
 use crate::embedded::{Embedded, EmbeddedCode};
 use crate::error::{Error, Result};
 use crate::flight::Flight;
+use crate::journal::{self, Origin};
 use crate::launch::KernelDef;
 use crate::list::List;
 use crate::messages::Sites;
-use crate::trace::{self, Origin};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -175,11 +175,11 @@ impl Prepared {
     /// Native code. Concurrent first launches wait for one compilation.
     pub(crate) fn cpu(&self, kernel: &KernelDef) -> Result<&CpuCode> {
         self.cpu.get_or_make(|| {
-            let (start, search) = (Instant::now(), trace::search(&self.instance, "cpu", Variant::General));
+            let (start, search) = (Instant::now(), journal::search(&self.instance, "cpu", Variant::General));
             let _within = search.enter();
             let embedded = self.embedded_cpu(kernel);
             embedded
-                .inspect(|_| trace::found(Origin::Embedded, start.elapsed(), None))
+                .inspect(|_| journal::found(Origin::Embedded, start.elapsed(), None))
                 .map_or_else(|| self.compile_cpu(kernel), Ok)
         })
     }
@@ -228,13 +228,13 @@ impl Prepared {
         let is = |code: &GpuCode| (code.ordinal, code.variant) == (ordinal, variant);
         let new = || GpuCode { ordinal, variant, code: Flight::new() };
         self.ptx.find_or_add(is, new).code.get_or_make(|| {
-            let (start, search) = (Instant::now(), trace::search(&self.instance, context.name(), variant));
+            let (start, search) = (Instant::now(), journal::search(&self.instance, context.name(), variant));
             let _within = search.enter();
             let fitting: Vec<Variant> = std::iter::once(variant).chain(fitting).collect();
             // Not every target has every variant.
             let embedded = fitting.iter().find_map(|&variant| self.embedded_ptx(kernel, variant, context));
             embedded
-                .inspect(|_| trace::found(Origin::Embedded, start.elapsed(), None))
+                .inspect(|_| journal::found(Origin::Embedded, start.elapsed(), None))
                 .unwrap_or_else(|| self.compile_ptx(kernel, &fitting, context))
         })
     }
@@ -340,6 +340,31 @@ mod tests {
     use super::*;
     use tile_ir::tensor_map::{MapAxis, Swizzle};
     use tile_ir::{DType, Dim};
+
+    #[cfg(feature = "jit")]
+    #[test]
+    fn a_launch_that_is_warmed_has_its_code_and_has_not_run() {
+        use crate::{Device, Launch, Tensor};
+        static KERNEL: KernelDef = KernelDef::new(
+            "fill",
+            "kernel @fill<B>(%y: mut tensor<n x f32>) {\n  %v = partition %y [B] : mut partition<n x f32, [B]>\n  \
+             %0 = constant 1.0 : f32\n  %t = splat %0 : tile<B x f32>\n  store_masked %v, %t\n}\n",
+            &[],
+        );
+        let device = Device::cpu();
+        let mut y = Tensor::<f32>::zeros(&device, [9]).unwrap();
+        Launch::new(&KERNEL).constant("B", 4).tensor_mut("y", &mut y).warm().unwrap();
+        let has_code = |tile| {
+            let bindings = [("B", Binding::Const(tile))];
+            instance(&KERNEL, &bindings).unwrap().cpu.get().is_some()
+        };
+        assert!(has_code(4) && !has_code(8));
+        assert_eq!(y.to_vec().unwrap(), [0.0; 9]);
+        Launch::new(&KERNEL).constant("B", 4).tensor_mut("y", &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [1.0; 9]);
+        let wrong = Launch::new(&KERNEL).constant("B", 4).tensor_mut("x", &mut y).warm();
+        assert!(matches!(wrong, Err(Error::Launch { .. })));
+    }
 
     #[test]
     fn embedded_tensor_maps_are_read() {
