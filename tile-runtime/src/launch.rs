@@ -80,7 +80,7 @@ enum GivenValue<'a> {
 /// An instance that a launch may take: what the kernel's compile-time parameters are bound to.
 pub type Candidate = &'static [(&'static str, Binding)];
 
-/// How many arguments a launch has room for without allocating. Compile-time parameters are fewer.
+/// How many arguments a launch has room for without allocating, and how many compile-time parameters.
 const ARGUMENTS: usize = 8;
 
 /// The 8 bytes of each argument and run-time size, as [`tile_ir::abi`] orders them.
@@ -95,7 +95,7 @@ type Slots = SmallVec<[u64; 2 * ARGUMENTS + 4]>;
 pub struct Launch<'a> {
     kernel: &'static KernelDef,
     /// What is said of the compile-time parameters: of all of them, or of those that `candidates` leave open.
-    bindings: SmallVec<[(&'static str, Binding); ARGUMENTS / 2]>,
+    bindings: SmallVec<[(&'static str, Binding); ARGUMENTS]>,
     /// The instances of which the cost model takes one; none where the launch says which.
     candidates: &'static [Candidate],
     arguments: SmallVec<[Given<'a>; ARGUMENTS]>,
