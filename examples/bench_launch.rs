@@ -32,8 +32,8 @@ impl Times {
     }
 }
 
-/// The median of so many launches, in each of several rounds; sorted.
-fn rounds(count: usize, launch: &mut dyn FnMut() -> Result<()>) -> Result<Times> {
+/// The median of so many launches, each after a pause, in each of several rounds; sorted.
+fn rounds(count: usize, pause: Duration, launch: &mut dyn FnMut() -> Result<()>) -> Result<Times> {
     for _ in 0..count.min(100) {
         launch()?;
     }
@@ -41,6 +41,10 @@ fn rounds(count: usize, launch: &mut dyn FnMut() -> Result<()>) -> Result<Times>
     for _ in 0..ROUNDS {
         let mut times = Vec::with_capacity(count);
         for _ in 0..count {
+            let before = Instant::now();
+            while before.elapsed() < pause {
+                std::hint::spin_loop();
+            }
             let start = Instant::now();
             launch()?;
             times.push(start.elapsed());
@@ -91,17 +95,53 @@ struct Row {
     name: &'static str,
     elements: usize,
     launches: usize,
+    /// What the thread does before each launch.
+    pause: Duration,
     launch: fn(&mut Given) -> Result<()>,
 }
 
+const NONE: Duration = Duration::ZERO;
+
+/// Long enough for the threads of the device to have gone to sleep.
+const LONG: Duration = Duration::from_micros(200);
+
 const ROWS: &[Row] = &[
-    Row { name: "one block", elements: 64, launches: 2001, launch: Given::named },
-    Row { name: "one block, the instance chosen", elements: 64, launches: 2001, launch: Given::chosen },
-    Row { name: "4 small blocks", elements: 256, launches: 2001, launch: Given::named },
-    Row { name: "32 small blocks", elements: 2048, launches: 2001, launch: Given::named },
-    Row { name: "16384 blocks", elements: 1 << 20, launches: 51, launch: Given::named },
-    Row { name: "the same as a plain loop", elements: 1 << 20, launches: 51, launch: Given::plain },
+    Row { name: "one block", elements: 64, launches: 2001, pause: NONE, launch: Given::named },
+    Row { name: "one block, chosen", elements: 64, launches: 2001, pause: NONE, launch: Given::chosen },
+    Row { name: "4 small blocks", elements: 256, launches: 2001, pause: NONE, launch: Given::named },
+    Row { name: "32 small blocks", elements: 2048, launches: 2001, pause: NONE, launch: Given::named },
+    Row {
+        name: "32 small blocks after 0.2 ms",
+        elements: 2048,
+        launches: 501,
+        pause: LONG,
+        launch: Given::named,
+    },
+    Row {
+        name: "512 blocks after 0.2 ms",
+        elements: 1 << 15,
+        launches: 501,
+        pause: LONG,
+        launch: Given::named,
+    },
+    Row { name: "16384 blocks", elements: 1 << 20, launches: 51, pause: NONE, launch: Given::named },
+    Row {
+        name: "a plain loop over as much",
+        elements: 1 << 20,
+        launches: 51,
+        pause: NONE,
+        launch: Given::plain,
+    },
 ];
+
+/// On a GPU the work of a launch goes on after it: the pause keeps its queue short.
+const ENQUEUED: Row = Row {
+    name: "one block",
+    elements: 64,
+    launches: 2001,
+    pause: Duration::from_micros(20),
+    launch: Given::named,
+};
 
 /// A row from several threads at once, each with tensors of its own: the times of the first one.
 fn at_once(device: &Device, row: &Row, threads: usize) -> Result<Times> {
@@ -109,7 +149,7 @@ fn at_once(device: &Device, row: &Row, threads: usize) -> Result<Times> {
     let measure = || {
         let mut given = Given::new(device, row.elements)?;
         begin.wait();
-        rounds(row.launches, &mut || (row.launch)(&mut given))
+        rounds(row.launches, row.pause, &mut || (row.launch)(&mut given))
     };
     std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(measure)).collect();
@@ -139,14 +179,12 @@ fn main() -> Result<()> {
         print(&format!("{}, one thread of the device", row.name), &at_once(&device, row, 1)?);
     }
     cpu::set_threads(own);
-    let others = [Ok(Device::reference()), Device::cuda(0)];
-    for device in others.into_iter().flatten() {
-        println!(
-            "{device}{}",
-            if device.name().starts_with("cuda") { ", until the launch is enqueued" } else { "" }
-        );
-        let row = &ROWS[0];
-        print(row.name, &at_once(&device, row, 1)?);
+    let reference = Device::reference();
+    println!("{reference}");
+    print(ROWS[0].name, &at_once(&reference, &ROWS[0], 1)?);
+    if let Ok(gpu) = Device::cuda(0) {
+        println!("{gpu}, until the launch is enqueued");
+        print(ENQUEUED.name, &at_once(&gpu, &ENQUEUED, 1)?);
     }
     Ok(())
 }

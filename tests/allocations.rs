@@ -1,5 +1,5 @@
-//! A launch like one before it allocates nothing on the CPU. A test binary of its own: it counts what is allocated, by
-//! every thread.
+//! A launch like one before it allocates nothing on the CPU, and many leave the process as large as it was. A test binary
+//! of its own: it counts what is allocated, by every thread.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -100,6 +100,50 @@ fn launches_like_ones_before_allocate_nothing() {
             check_all(&device, columns);
         }
     }
+    #[cfg(target_os = "linux")]
+    the_process_stays_as_large_as_it_is(&device);
+}
+
+/// How often a kernel is launched while the process is watched; `cargo xtask load` says more.
+#[cfg(target_os = "linux")]
+fn launches() -> usize {
+    std::env::var("TILE_TEST_LAUNCHES").map_or(50_000, |count| count.parse().unwrap())
+}
+
+/// Of memory that the system has given the process (`proc_pid_statm(5)`, in pages).
+#[cfg(target_os = "linux")]
+fn resident_bytes() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    4096 * pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap()
+}
+
+/// From two threads at once, each with a kernel of its own and one that both launch.
+#[cfg(target_os = "linux")]
+fn the_process_stays_as_large_as_it_is(device: &Device) {
+    let launch_often = |count: usize| {
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                scope.spawn(move || {
+                    let x = Tensor::<f32>::ones(device, [1, 200]).unwrap();
+                    let mut y = Tensor::zeros(device, [1, 200]).unwrap();
+                    for _ in 0..count / 4 {
+                        match thread {
+                            0 => doubled::<4>(&x, &mut y).launch().unwrap(),
+                            _ => doubled::<8>(&x, &mut y).launch().unwrap(),
+                        }
+                        doubled::best(&x, &mut y).launch().unwrap();
+                    }
+                });
+            }
+        });
+    };
+    launch_often(5_000);
+    let before = resident_bytes();
+    launch_often(launches());
+    let after = resident_bytes();
+    println!("{} launches: {before} bytes before, {after} after", launches());
+    // A launch that keeps a word would take 400 KB in the shorter run; threads come with a stack of some pages.
+    assert!(after < before + 200_000, "{before} bytes before, {after} after");
 }
 
 fn check_all(device: &Device, columns: usize) {

@@ -1,26 +1,30 @@
-//! Compiled artifacts on disk, so that an unchanged kernel isn't compiled again.
+//! Compiled artifacts on disk, so that an unchanged kernel isn't compiled again: for build scripts, and for programs that
+//! compile at run time.
 //!
 //! A file is named by the hash of its key and holds the key itself, the artifact and a checksum. A file that
 //! is cut short, altered or not ours is reported as damaged and made anew: it never becomes code. Files are
-//! written beside their place and renamed, so readers and writers of several processes see whole files only.
+//! written beside their place and renamed, so readers and writers of several processes see whole files only. A checksum
+//! finds damage, not malice: who can write to the folder chooses what code runs, so it is made for its owner alone.
 
-use crate::artifact::{Artifact, Code};
+mod evict;
+mod file;
+
+use crate::artifact::Artifact;
 use crate::checksum::checksum;
 use crate::{Error, Options, compile, compiler_version};
-use std::fs;
-use std::io;
+use file::MAGIC;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use tile_ir::abi::Launch;
-use tile_ir::tensor_map::TensorMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 use tile_ir::{Instance, TargetDesc, text};
-
-/// What a file begins with, and its key as well: where files take another form, those of the old one aren't found.
-const MAGIC: &str = "tile-art-4";
 
 /// A folder of artifacts.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
+    most_bytes: Option<u64>,
 }
 
 /// An artifact, and what happened on the way.
@@ -30,6 +34,8 @@ pub struct Cached {
     pub artifact: Artifact,
     /// Whether it was on disk.
     pub hit: bool,
+    /// The file that it is in, unless it couldn't be written.
+    pub path: Option<PathBuf>,
     /// What a user should hear of: a damaged file, or a folder that can't be written.
     pub warning: Option<String>,
 }
@@ -37,7 +43,13 @@ pub struct Cached {
 impl Cache {
     /// A cache in this folder, which is made when first written to.
     pub fn new(folder: impl Into<PathBuf>) -> Cache {
-        Cache { folder: folder.into() }
+        Cache { folder: folder.into(), most_bytes: None }
+    }
+
+    /// The cache with a bound on its size: where a new file goes beyond it, those that were used longest ago are removed.
+    #[must_use]
+    pub fn bounded(self, most_bytes: u64) -> Cache {
+        Cache { most_bytes: Some(most_bytes), ..self }
     }
 
     /// The artifact of an instance, from disk or compiled now.
@@ -52,28 +64,73 @@ impl Cache {
     ) -> Result<Cached, Error> {
         let key = key(instance, target, options);
         let path = self.path(&key);
-        let mut warning = match read(&path, &key) {
-            Ok(Some(artifact)) => return Ok(Cached { artifact, hit: true, warning: None }),
+        let mut warning = match self.read(&path, &key) {
+            Ok(Some(artifact)) => return Ok(Cached { artifact, hit: true, path: Some(path), warning: None }),
             Ok(None) => None,
             Err(reason) => Some(format!("{} is damaged ({reason}) and was made anew", path.display())),
         };
         let artifact = compile(instance, target, options)?;
-        if let Err(error) = self.write(&path, &key, &artifact) {
+        let written = self.write(&path, &key, &artifact);
+        if let Err(error) = &written {
             warning = Some(format!("{} can't be written: {error}", path.display()));
         }
-        Ok(Cached { artifact, hit: false, warning })
+        Ok(Cached { artifact, hit: false, path: written.is_ok().then_some(path), warning })
+    }
+
+    /// Removes what was found on disk and is of no use, so that it is compiled the next time.
+    ///
+    /// # Errors
+    /// Why it can't be removed.
+    pub fn discard(&self, cached: &Cached) -> io::Result<()> {
+        cached.path.as_ref().map_or(Ok(()), fs::remove_file)
     }
 
     fn path(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{:016x}.tile", checksum(key.bytes())))
+        self.folder.join(format!("{:016x}.{EXTENSION}", checksum(key.bytes())))
+    }
+
+    /// Reads a file; `None` where there is none or it is of another key with the same hash.
+    fn read(&self, path: &Path, key: &str) -> Result<Option<Artifact>, String> {
+        let mut file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        let artifact = file::decode(&bytes, key)?;
+        if self.most_bytes.is_some() {
+            // When it was used last. Where that can't be written, the file is removed sooner.
+            let _ = file.set_modified(SystemTime::now());
+        }
+        Ok(artifact)
     }
 
     fn write(&self, path: &Path, key: &str, artifact: &Artifact) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
-        fs::write(&temporary, encode(key, artifact))?;
-        fs::rename(&temporary, path)
+        /// Threads of one process may write the same file at once.
+        static WRITTEN: AtomicUsize = AtomicUsize::new(0);
+        make(&self.folder)?;
+        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_extension(format!("{}-{number}.{TEMPORARY}", std::process::id()));
+        let written = fs::write(&temporary, file::encode(key, artifact));
+        written.and_then(|()| fs::rename(&temporary, path)).inspect_err(|_| {
+            // Half a file is of no use; where it can't be removed either, it is when it is old.
+            let _ = fs::remove_file(&temporary);
+        })?;
+        self.most_bytes.map_or(Ok(()), |most| evict::evict(&self.folder, most))
     }
+}
+
+/// What the name of a file ends with, and of one that is being written.
+const EXTENSION: &str = "tile";
+const TEMPORARY: &str = "tmp";
+
+/// Makes a folder that its owner alone can write to.
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
 }
 
 /// Everything that the code depends on.
@@ -81,101 +138,6 @@ fn key(instance: &Instance, target: &TargetDesc, options: &Options) -> String {
     let host = if options.cpu == crate::CpuLevel::Host { crate::llvm::host_name() } else { String::new() };
     let compiler = format!("{} {}", compiler_version(), env!("TILE_CODEGEN_SOURCES"));
     format!("{MAGIC} {compiler}\n{target} {options:?} {host}\n{}", text::print(instance))
-}
-
-fn encode(key: &str, artifact: &Artifact) -> Vec<u8> {
-    let kind = match &artifact.code {
-        Code::Object(_) => 0u8,
-        Code::Ptx(_) => 1,
-        Code::Hsaco(_) => 2,
-    };
-    let mut bytes = MAGIC.as_bytes().to_vec();
-    let fields =
-        [key.as_bytes(), artifact.target.as_bytes(), artifact.symbol.as_bytes(), artifact.code.bytes()];
-    fields.into_iter().for_each(|field| add_field(&mut bytes, field));
-    bytes.push(kind);
-    bytes.extend(artifact.launch.threads.to_le_bytes());
-    bytes.extend(artifact.launch.shared_bytes.to_le_bytes());
-    bytes.extend(artifact.launch.scratch_bytes.to_le_bytes());
-    bytes.push(artifact.launch.shares_grid.into());
-    bytes.extend(artifact.launch.cluster.to_le_bytes());
-    bytes.extend((artifact.tensor_maps.len() as u64).to_le_bytes());
-    for map in artifact.tensor_maps.iter().map(ToString::to_string) {
-        add_field(&mut bytes, map.as_bytes());
-    }
-    let sum = checksum(bytes.iter().copied());
-    bytes.extend(sum.to_le_bytes());
-    bytes
-}
-
-fn add_field(bytes: &mut Vec<u8>, field: &[u8]) {
-    bytes.extend((field.len() as u64).to_le_bytes());
-    bytes.extend(field);
-}
-
-/// Reads a file; `None` where there is none or it is of another key with the same hash.
-fn read(path: &Path, key: &str) -> Result<Option<Artifact>, String> {
-    let bytes = match fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error.to_string()),
-    };
-    let (body, sum) = bytes.split_last_chunk::<8>().ok_or("it is too short")?;
-    if checksum(body.iter().copied()) != u64::from_le_bytes(*sum) {
-        return Err("its checksum is wrong".to_owned());
-    }
-    decode(body, key)
-}
-
-fn decode(body: &[u8], key: &str) -> Result<Option<Artifact>, String> {
-    let mut reader = Reader { rest: body.strip_prefix(MAGIC.as_bytes()).ok_or("it isn't an artifact")? };
-    if reader.field()? != key.as_bytes() {
-        return Ok(None);
-    }
-    let (target, symbol, code) = (reader.text()?, reader.text()?, reader.field()?.to_vec());
-    let code = match reader.array::<1>()? {
-        [0] => Code::Object(code),
-        [1] => Code::Ptx(String::from_utf8(code).map_err(|_| "its PTX isn't text")?),
-        [2] => Code::Hsaco(code),
-        [kind] => return Err(format!("it holds code of unknown kind {kind}")),
-    };
-    let launch = Launch {
-        threads: u32::from_le_bytes(reader.array()?),
-        shared_bytes: u32::from_le_bytes(reader.array()?),
-        scratch_bytes: u64::from_le_bytes(reader.array()?),
-        shares_grid: reader.array()? == [1],
-        cluster: u32::from_le_bytes(reader.array()?),
-    };
-    let maps = u64::from_le_bytes(reader.array()?);
-    let tensor_maps = (0..maps).map(|_| reader.tensor_map()).collect::<Result<_, _>>()?;
-    Ok(Some(Artifact { target, symbol, code, launch, tensor_maps }))
-}
-
-struct Reader<'b> {
-    rest: &'b [u8],
-}
-
-impl<'b> Reader<'b> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
-        let (array, rest) = self.rest.split_first_chunk::<N>().ok_or("it ends early")?;
-        self.rest = rest;
-        Ok(*array)
-    }
-
-    fn field(&mut self) -> Result<&'b [u8], String> {
-        let length = usize::try_from(u64::from_le_bytes(self.array()?)).map_err(|_| "it ends early")?;
-        let (field, rest) = self.rest.split_at_checked(length).ok_or("it ends early")?;
-        self.rest = rest;
-        Ok(field)
-    }
-
-    fn tensor_map(&mut self) -> Result<TensorMap, String> {
-        text::parse_tensor_map(&self.text()?).map_err(|error| format!("of a tensor map in it, {error}"))
-    }
-
-    fn text(&mut self) -> Result<String, String> {
-        String::from_utf8(self.field()?.to_vec()).map_err(|_| "a name in it isn't text".to_owned())
-    }
 }
 
 #[cfg(test)]
@@ -206,31 +168,6 @@ mod tests {
     }
 
     #[test]
-    fn tensor_maps_are_kept() {
-        let map = |text| text::parse_tensor_map(text).unwrap();
-        let artifact = Artifact {
-            target: "sm_90a".to_owned(),
-            symbol: "k".to_owned(),
-            code: Code::Ptx("text".to_owned()),
-            launch: Launch {
-                threads: 128,
-                shared_bytes: 64,
-                scratch_bytes: 0,
-                shares_grid: true,
-                cluster: 2,
-            },
-            tensor_maps: vec![
-                map("argument 0 : bf16 offset 0 [k stride 1 tile 64, m stride k tile 128] swizzle 128"),
-                map("argument 2 : f32 offset n - 8 [8 stride 1 tile 8] swizzle 0"),
-            ],
-        };
-        let bytes = encode("key", &artifact);
-        let body = bytes.split_last_chunk::<8>().unwrap().0;
-        assert_eq!(decode(body, "key"), Ok(Some(artifact)));
-        assert_eq!(decode(&body[..body.len() - 3], "key"), Err("it ends early".to_owned()));
-    }
-
-    #[test]
     fn damaged_files_are_reported_and_made_anew() {
         let (cache, options) = (cache("damage"), Options::default());
         let good = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap().artifact;
@@ -251,5 +188,35 @@ mod tests {
             assert_eq!(again.artifact, good);
             assert!(cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap().hit);
         }
+    }
+
+    /// Removed is what wasn't used since: the first of three is read again before there is no room for all.
+    #[test]
+    fn a_bound_keeps_what_was_used() {
+        let named = |name: &str| Options { symbol: Some(name.to_owned()), ..Options::default() };
+        let cache = cache("bound");
+        let hit = |cache: &Cache, name: &str| {
+            let cached = cache.compile(&instance(), TargetDesc::cpu(), &named(name)).unwrap();
+            assert!(cached.warning.is_none(), "{:?}", cached.warning);
+            // Times of files may be as coarse as the system's clock.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            (cached.hit, fs::metadata(cached.path.unwrap()).unwrap().len())
+        };
+        let (_, bytes) = hit(&cache, "a");
+        let bounded = cache.bounded(3 * bytes + bytes / 2);
+        assert!(!hit(&bounded, "b").0 && !hit(&bounded, "c").0 && hit(&bounded, "a").0);
+        // Four are too many; of these, two remain.
+        assert!(!hit(&bounded, "d").0);
+        assert!(hit(&bounded, "a").0 && hit(&bounded, "d").0);
+        assert!(!hit(&bounded, "b").0);
+    }
+
+    #[test]
+    fn what_is_of_no_use_can_be_discarded() {
+        let (cache, options) = (cache("discard"), Options::default());
+        let cached = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap();
+        cache.discard(&cached).unwrap();
+        assert!(!cached.path.unwrap().exists());
+        assert!(!cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap().hit);
     }
 }

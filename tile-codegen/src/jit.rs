@@ -1,13 +1,19 @@
-//! CPU kernels compiled into this process.
+//! CPU kernels in this process: machine code that was compiled now, or was kept.
 
-use crate::cpu;
+use crate::artifact::{Artifact, Code};
 use crate::error::Error;
-use crate::llvm::Machine;
+use crate::llvm;
 use crate::options::Options;
-use inkwell::OptimizationLevel;
-use inkwell::context::Context;
-use tile_ir::Instance;
+use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
+use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
+use inkwell::llvm_sys::orc2::lljit::{
+    LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetMainJITDylib,
+    LLVMOrcLLJITLookup, LLVMOrcLLJITRef,
+};
+use std::ffi::{CStr, CString};
+use std::ptr;
 use tile_ir::abi::{CpuEntry, Launch};
+use tile_ir::{Instance, TargetDesc};
 
 /// A kernel whose native code is in this process, for as long as the process lives.
 #[derive(Clone, Copy, Debug)]
@@ -30,26 +36,140 @@ impl CpuKernel {
 
 /// Compiles an instance for the processor that runs this.
 ///
-/// The code is never unloaded: kernels are few, small and cached by their callers, and a function pointer
-/// that lives as long as the process needs no owner.
-///
 /// # Errors
 /// [`Error`] where the kernel can't be compiled.
 pub fn compile_cpu(instance: &Instance, options: &Options) -> Result<CpuKernel, Error> {
-    let optimized = options.prepared(instance);
-    let context: &'static Context = Box::leak(Box::new(Context::create()));
-    let machine = Machine::host(options.cpu)?;
-    let symbol = options.symbol_of(&instance.name);
-    let (module, launch) = cpu::emit(context, &optimized, &machine, &symbol)?;
-    let refused = |message: String| Error::Llvm { kernel: instance.name.clone(), message };
-    let engine = module
-        .create_jit_execution_engine(OptimizationLevel::Aggressive)
-        .map_err(|message| refused(message.to_string()))?;
-    let address = engine.get_function_address(&symbol).map_err(|error| refused(error.to_string()))?;
-    // The engine owns the code, and the module shares its context: both stay.
-    std::mem::forget((engine, module));
-    // SAFETY: the address is that of the function `cpu::emit` defined under this symbol, with the signature of
-    // `CpuEntry`, and its code is never freed.
+    let artifact = crate::compile(instance, TargetDesc::cpu(), options)?;
+    // SAFETY: it was compiled just now, for this machine unless the options name a level that it lacks, which is then the
+    // caller's to know, as it is for a whole program.
+    unsafe { load(&artifact) }
+}
+
+/// Puts the native code of an artifact into this process, where it stays: a kernel's definition is a `static`, which any
+/// launch to come may use, so no code is ever known to be needed no more. It is a few KiB per instance.
+///
+/// # Safety
+/// The artifact is one that [`crate::compile`] has made for a processor that has what this one has.
+///
+/// # Errors
+/// [`Error::Llvm`] where the linker refuses the object.
+pub unsafe fn load(artifact: &Artifact) -> Result<CpuKernel, Error> {
+    let refused = |message: String| Error::Llvm { kernel: artifact.symbol.clone(), message };
+    let Code::Object(object) = &artifact.code else {
+        return Err(refused(format!("code for {} can't be called", artifact.target)));
+    };
+    let symbol = CString::new(artifact.symbol.as_str()).map_err(|error| refused(error.to_string()))?;
+    let linker = Linker::new().map_err(refused)?;
+    let address = linker.link(object, &symbol).map_err(refused)?;
+    // The linker owns the code.
+    std::mem::forget(linker);
+    // SAFETY: the address is that of the function that `cpu::emit` defined under this symbol, with the signature of
+    // `CpuEntry`, as the caller vouches, and its code is never freed.
     let entry = unsafe { std::mem::transmute::<usize, CpuEntry>(address) };
-    Ok(CpuKernel { entry, launch })
+    Ok(CpuKernel { entry, launch: artifact.launch })
+}
+
+/// LLVM's linker of objects in memory. Each has one object, so that no two share names.
+struct Linker(LLVMOrcLLJITRef);
+
+impl Linker {
+    fn new() -> Result<Linker, String> {
+        llvm::initialize();
+        let mut linker = ptr::null_mut();
+        // SAFETY: the target is initialised; without a builder the linker is one for this process. It is written where it
+        // is said, or there is an error.
+        outcome(unsafe { LLVMOrcCreateLLJIT(&raw mut linker, ptr::null_mut()) })?;
+        Ok(Linker(linker))
+    }
+
+    /// Links an object, and gives the address of what it defines under a name.
+    fn link(&self, object: &[u8], symbol: &CStr) -> Result<usize, String> {
+        let mut address = 0;
+        // SAFETY: the buffer is a copy of the object's bytes, of which the linker becomes the owner; the linker and its
+        // own library live as long as this, and the name ends with a NUL.
+        unsafe {
+            let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(
+                object.as_ptr().cast(),
+                object.len(),
+                symbol.as_ptr(),
+            );
+            outcome(LLVMOrcLLJITAddObjectFile(self.0, LLVMOrcLLJITGetMainJITDylib(self.0), buffer))?;
+            outcome(LLVMOrcLLJITLookup(self.0, &raw mut address, symbol.as_ptr()))?;
+        }
+        usize::try_from(address).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Linker {
+    fn drop(&mut self) {
+        // SAFETY: it was made by `new`, and nobody has an address in its code: those who do forget it instead.
+        let _ = outcome(unsafe { LLVMOrcDisposeLLJIT(self.0) });
+    }
+}
+
+/// What an error of LLVM says, which is used up.
+fn outcome(error: LLVMErrorRef) -> Result<(), String> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: the error is there and used once; its message is text that ends with a NUL, freed after it was copied.
+    unsafe {
+        let message = LLVMGetErrorMessage(error);
+        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
+        LLVMDisposeErrorMessage(message);
+        Err(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::{specialize, text, verify};
+
+    /// Fills a tensor with a number.
+    fn fill(number: f32) -> Artifact {
+        let source = format!(
+            "kernel @fill(%y: mut tensor<n x f32>) {{\n%v = partition %y [4] : mut partition<n x f32, [4]>\n%0 = \
+             constant {number:?} : f32\n%t = splat %0 : tile<4 x f32>\nstore_masked %v, %t\n}}"
+        );
+        let instance = specialize(&verify(text::parse(&source).unwrap()).unwrap(), &[]).unwrap();
+        crate::compile(&instance, TargetDesc::cpu(), &Options::default()).unwrap()
+    }
+
+    fn run(kernel: CpuKernel) -> [f32; 6] {
+        let (mut y, mut scratch) = ([0.0; 6], vec![0u128; 1 << 12]);
+        let aligned = scratch.as_mut_ptr().cast::<u8>();
+        // SAFETY: the slots are those of one tensor of six elements, in two blocks; there is more scratch memory than the
+        // kernel asks for.
+        unsafe {
+            let aligned = aligned.add(aligned.align_offset(64));
+            kernel.entry()([y.as_mut_ptr() as u64, 6].as_ptr(), 0, 2, aligned);
+        }
+        y
+    }
+
+    /// Kernels of one name are in the process together, and what links one twice gets two.
+    #[test]
+    fn objects_of_one_name_are_loaded_beside_each_other() {
+        let artifacts = [1.5, 2.5].map(fill);
+        // SAFETY: both were compiled above.
+        let loaded = [0, 1, 0].map(|i| unsafe { load(&artifacts[i]) }.unwrap());
+        assert_eq!(loaded.map(run), [[1.5; 6], [2.5; 6], [1.5; 6]]);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        let good = fill(1.0);
+        let bytes = good.code.bytes();
+        for code in
+            [Code::Object(b"text".to_vec()), Code::Object(bytes[..90].to_vec()), Code::Ptx(String::new())]
+        {
+            // SAFETY: nothing is loaded.
+            let error = unsafe { load(&Artifact { code, ..good.clone() }) }.unwrap_err().to_string();
+            assert!(error.contains("kernel `fill`"), "{error}");
+        }
+        // SAFETY: it was compiled above, under another name.
+        let unknown = unsafe { load(&Artifact { symbol: "other".to_owned(), ..good }) };
+        assert!(unknown.unwrap_err().to_string().contains("other"));
+    }
 }

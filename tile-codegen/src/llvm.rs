@@ -12,7 +12,7 @@ use std::sync::Once;
 
 static INITIALIZE: Once = Once::new();
 
-fn initialize() {
+pub(crate) fn initialize() {
     INITIALIZE.call_once(|| {
         let config = InitializationConfig::default();
         Target::initialize_x86(&config);

@@ -39,7 +39,7 @@ pub type CpuEntry = unsafe extern "C" fn(slots: *const u64, first: u64, end: u64
 pub const REFERENCE_BLOCKS: usize = 4;
 
 /// Numbers along the axes of a grid. Those of a launch are made anew each time: few need no allocation.
-pub type GridExtents = SmallVec<[usize; 4]>;
+pub type GridExtents = SmallVec<[usize; 6]>;
 
 /// Values of the run-time sizes of a launch, likewise.
 pub type SizeSlots = SmallVec<[u64; 8]>;

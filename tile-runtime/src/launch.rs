@@ -11,7 +11,7 @@ use crate::profile::{self, Launched};
 use crate::reference::{Arguments, Body, RawArgument, RawTensor};
 use crate::resolve::{self, Prepared, display_bindings};
 use crate::tensor::TensorRef;
-use crate::{Stream, cpu, embedded, gpu, reference};
+use crate::{Stream, cpu, embedded, gpu, journal, reference};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -80,7 +80,7 @@ enum GivenValue<'a> {
 /// An instance that a launch may take: what the kernel's compile-time parameters are bound to.
 pub type Candidate = &'static [(&'static str, Binding)];
 
-/// How many arguments a launch has room for without allocating. Compile-time parameters are fewer.
+/// How many arguments a launch has room for without allocating, and how many compile-time parameters.
 const ARGUMENTS: usize = 8;
 
 /// The 8 bytes of each argument and run-time size, as [`tile_ir::abi`] orders them.
@@ -95,7 +95,7 @@ type Slots = SmallVec<[u64; 2 * ARGUMENTS + 4]>;
 pub struct Launch<'a> {
     kernel: &'static KernelDef,
     /// What is said of the compile-time parameters: of all of them, or of those that `candidates` leave open.
-    bindings: SmallVec<[(&'static str, Binding); ARGUMENTS / 2]>,
+    bindings: SmallVec<[(&'static str, Binding); ARGUMENTS]>,
     /// The instances of which the cost model takes one; none where the launch says which.
     candidates: &'static [Candidate],
     arguments: SmallVec<[Given<'a>; ARGUMENTS]>,
@@ -109,6 +109,7 @@ pub struct Launch<'a> {
 impl<'a> Launch<'a> {
     /// A launch without arguments. Kernels' functions make complete ones.
     pub fn new(kernel: &'static KernelDef) -> Launch<'a> {
+        journal::begin();
         Launch {
             kernel,
             bindings: SmallVec::new(),
@@ -236,6 +237,22 @@ impl<'a> Launch<'a> {
         self.run(true)
     }
 
+    /// Does all that a launch does before anything runs: checks the arguments, chooses the instance and sees that its code
+    /// for their device and sizes is in memory, compiled if need be. A launch with these arguments, or others of such
+    /// sizes, then begins at once. A GPU's driver still loads the code when it is launched first.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`], but for what the device reports.
+    pub fn warm(&self) -> Result<()> {
+        let (_, prepared) = self.resolved()?;
+        let (device, bound) = self.bind(prepared.abi())?;
+        match &device.0 {
+            Kind::Reference => Ok(()),
+            Kind::Cpu => prepared.cpu(self.kernel).map(drop),
+            Kind::Gpu(context) => prepared.gpu(self.kernel, &bound, context).map(drop),
+        }
+    }
+
     /// The number of blocks along each axis.
     ///
     /// # Errors
@@ -297,6 +314,7 @@ impl<'a> Launch<'a> {
         if bound.blocks() == 0 {
             return Ok(Duration::ZERO);
         }
+        journal::launch(prepared.instance(), device, bound.blocks());
         let profiled = profile::is_on().then(Instant::now);
         let timed = timed || profiled.is_some();
         let time = match &device.0 {

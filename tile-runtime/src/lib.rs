@@ -10,6 +10,8 @@
 pub mod bench;
 mod choice;
 mod choices;
+#[cfg(feature = "jit")]
+mod compile;
 pub mod cpu;
 pub mod device;
 pub mod element;
@@ -20,11 +22,14 @@ mod float8;
 mod gpu;
 mod host;
 pub mod interchange;
+mod journal;
 pub mod launch;
 mod list;
 mod machine;
 pub mod messages;
 pub mod profile;
+#[cfg(feature = "jit")]
+mod progress;
 pub mod properties;
 mod quantity;
 pub mod reference;

@@ -1,16 +1,20 @@
-//! From a kernel and its parameters to code for a device: what is embedded, else what was compiled before,
-//! else compilation (feature `jit`), else an error that says how to get it.
+//! From a kernel and its parameters to code for a device: what is in memory, else what is embedded, else, with the feature
+//! `jit`, what an earlier run has left on disk, else compilation; without it an error that says how to get code.
 
+#[cfg(feature = "jit")]
+use crate::compile;
 use crate::cpu::Pace;
 use crate::embedded::{Embedded, EmbeddedCode};
 use crate::error::{Error, Result};
 use crate::flight::Flight;
 use crate::gpu::{self, GpuCode};
+use crate::journal::{self, Origin};
 use crate::launch::KernelDef;
 use crate::list::List;
 use crate::messages::Sites;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
 use tile_ir::cost::Plan;
 use tile_ir::counts::Counts;
@@ -85,6 +89,10 @@ impl Prepared {
         }
     }
 
+    pub(crate) fn instance(&self) -> &Instance {
+        &self.instance
+    }
+
     pub(crate) fn abi(&self) -> &KernelAbi {
         &self.abi
     }
@@ -157,9 +165,13 @@ impl Prepared {
 
     /// Native code. Concurrent first launches wait for one compilation.
     pub(crate) fn cpu(&self, kernel: &KernelDef) -> Result<&CpuCode> {
-        self.cpu.get_or_make(|| match self.embedded_cpu(kernel) {
-            Some(code) => Ok(code),
-            None => self.compile_cpu(kernel),
+        self.cpu.get_or_make(|| {
+            let (start, search) = (Instant::now(), journal::search(&self.instance, "cpu", Variant::General));
+            let _within = search.enter();
+            let embedded = self.embedded_cpu(kernel);
+            embedded
+                .inspect(|_| journal::found(Origin::Embedded, start.elapsed(), None))
+                .map_or_else(|| self.compile_cpu(kernel), Ok)
         })
     }
 
@@ -183,9 +195,8 @@ impl Prepared {
     }
 
     #[cfg(feature = "jit")]
-    fn compile_cpu(&self, kernel: &KernelDef) -> Result<CpuCode> {
-        let compiled = tile_codegen::jit::compile_cpu(&self.instance, &tile_codegen::Options::default());
-        let code = compiled.map_err(|error| compile_error(kernel, &error))?;
+    fn compile_cpu(&self, _: &KernelDef) -> Result<CpuCode> {
+        let code = compile::cpu(&self.instance)?;
         Ok(CpuCode { entry: code.entry(), launch: code.launch() })
     }
 
@@ -208,10 +219,14 @@ impl Prepared {
         let is = |code: &OnGpu| (code.device, code.variant) == (device, variant);
         let new = || OnGpu { device, variant, code: Flight::new() };
         self.gpu.find_or_add(is, new).code.get_or_make(|| {
+            let search = journal::search(&self.instance, &context.description().name, variant);
+            let (start, _within) = (Instant::now(), search.enter());
             let fitting: Vec<Variant> = std::iter::once(variant).chain(fitting).collect();
             // Not every target has every variant.
             let embedded = fitting.iter().find_map(|&variant| self.embedded_gpu(kernel, variant, context));
-            embedded.unwrap_or_else(|| self.compile_gpu(kernel, &fitting, context))
+            embedded
+                .inspect(|_| journal::found(Origin::Embedded, start.elapsed(), None))
+                .unwrap_or_else(|| self.compile_gpu(kernel, &fitting, context))
         })
     }
 
@@ -247,8 +262,7 @@ impl Prepared {
         let (_, target) = latest.ok_or_else(|| self.missing(kernel, &context.description().name))?;
         let variants = fitting.iter().copied().filter(|variant| Variant::of_target(target).contains(variant));
         let (_, instance) = Variant::first_of(variants, &self.instance);
-        let compiled = tile_codegen::compile(&instance, target, &tile_codegen::Options::default());
-        let artifact = compiled.map_err(|error| compile_error(kernel, &error))?;
+        let artifact = compile::artifact(&instance, target)?;
         // Compiled once per instance and GPU, for as long as the process lives.
         let image: &'static [u8] = match artifact.code {
             tile_codegen::Code::Ptx(text) => text.leak().as_bytes(),
@@ -303,11 +317,6 @@ fn tensor_maps(kernel: &str, texts: &[&str]) -> Result<Arc<[TensorMap]>> {
     texts.iter().map(|text| parse_tensor_map(text).map_err(damaged)).collect()
 }
 
-#[cfg(feature = "jit")]
-fn compile_error(kernel: &KernelDef, error: &tile_codegen::Error) -> Error {
-    Error::Compile { kernel: kernel.name().to_owned(), message: error.to_string() }
-}
-
 /// `BM = 128, T = f32`.
 pub(crate) fn display_bindings<'b>(bindings: impl Iterator<Item = (&'b str, Binding)>) -> String {
     let texts: Vec<String> = bindings
@@ -324,6 +333,31 @@ mod tests {
     use super::*;
     use tile_ir::tensor_map::{MapAxis, Swizzle};
     use tile_ir::{DType, Dim};
+
+    #[cfg(feature = "jit")]
+    #[test]
+    fn a_launch_that_is_warmed_has_its_code_and_has_not_run() {
+        use crate::{Device, Launch, Tensor};
+        static KERNEL: KernelDef = KernelDef::new(
+            "fill",
+            "kernel @fill<B>(%y: mut tensor<n x f32>) {\n  %v = partition %y [B] : mut partition<n x f32, [B]>\n  \
+             %0 = constant 1.0 : f32\n  %t = splat %0 : tile<B x f32>\n  store_masked %v, %t\n}\n",
+            &[],
+        );
+        let device = Device::cpu();
+        let mut y = Tensor::<f32>::zeros(&device, [9]).unwrap();
+        Launch::new(&KERNEL).constant("B", 4).tensor_mut("y", &mut y).warm().unwrap();
+        let has_code = |tile| {
+            let bindings = [("B", Binding::Const(tile))];
+            instance(&KERNEL, &bindings).unwrap().cpu.get().is_some()
+        };
+        assert!(has_code(4) && !has_code(8));
+        assert_eq!(y.to_vec().unwrap(), [0.0; 9]);
+        Launch::new(&KERNEL).constant("B", 4).tensor_mut("y", &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [1.0; 9]);
+        let wrong = Launch::new(&KERNEL).constant("B", 4).tensor_mut("x", &mut y).warm();
+        assert!(matches!(wrong, Err(Error::Launch { .. })));
+    }
 
     #[test]
     fn embedded_tensor_maps_are_read() {

@@ -1,5 +1,5 @@
-//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `budgets`, `devices`, `docs`, `fuzz`, `gallery`, `passes`, `setup`,
-//! `sim`.
+//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `budgets`, `devices`, `docs`, `fuzz`, `gallery`, `load`,
+//! `passes`, `setup`, `sim`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
 
@@ -11,6 +11,7 @@ mod devices;
 mod docs;
 mod fuzz;
 mod gallery;
+mod load;
 mod miri;
 mod numpy;
 mod ops_page;
@@ -39,6 +40,7 @@ cargo xtask <command>
   docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
   fuzz [MINUTES] random kernels on every executor against the evaluator, 10 minutes if not said
   gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
+  load           a million launches, and whether the process grows
   miri           the runtime's unsafe parts under Miri, with a nightly toolchain
   passes FILE.tir [NAME=VALUE…]  a kernel's IR after every pass, and what is known of its index values
   setup          only install what is missing (LLVM 22, ptxas, nvdisasm)
@@ -69,6 +71,7 @@ fn main() -> ExitCode {
         ["fuzz", minutes] => fuzz::run_for(Some(minutes)),
         ["gallery"] => gallery::write(),
         ["gallery", "--check"] => gallery::check(),
+        ["load"] => load::run(),
         ["miri"] => miri::check(),
         ["passes", file, parameters @ ..] => passes::print(file, parameters),
         ["setup"] => setup::all(),

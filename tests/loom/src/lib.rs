@@ -78,6 +78,7 @@ mod tests {
             run_job(&pool, 2);
             pool.close();
             worker.join().unwrap();
+            assert!(!pool.sleeps());
         });
     }
 

@@ -11,7 +11,7 @@ pub(crate) use pace::Pace;
 
 use crate::error::{Error, Result};
 use crate::host::HostBuffer;
-use pace::{Way, way};
+use pace::{Handover, Way, way};
 use pool::{Job, Pool};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -115,8 +115,15 @@ impl Work<'_> {
     }
 
     /// Who runs what is left after so many blocks, where a tile takes so many nanoseconds.
-    fn way(&self, after: usize, threads: usize, nanoseconds: Option<f64>) -> Way {
-        way(self.tiles_of(self.blocks - after), threads, nanoseconds)
+    fn way(&self, after: usize, served: &Served, nanoseconds: Option<f64>) -> Way {
+        let tiles = self.tiles_of(self.blocks - after);
+        let way = |handover| way(tiles, served.threads, nanoseconds, handover);
+        // The pool's lock is looked at where it matters alone.
+        if way(Handover::Asleep) != way(Handover::Awake) && served.pool.sleeps() {
+            way(Handover::Asleep)
+        } else {
+            way(Handover::Awake)
+        }
     }
 
     /// Notes how long so many blocks have taken.
@@ -155,14 +162,14 @@ unsafe fn run_on(
     if work.blocks <= 1 || served.threads == 1 {
         return run(0, work.blocks);
     }
-    let begin = match work.way(0, served.threads, work.pace.known()) {
+    let begin = match work.way(0, served, work.pace.known()) {
         Way::Shared => 0,
         Way::Alone => {
             let start = Instant::now();
             run(0, 1)?;
             // Its sizes may be others than those of the launches before: its first block decides about the rest.
             let tile = pace::of(work.tiles_of(1), start.elapsed());
-            if work.way(1, served.threads, Some(tile)) == Way::Alone {
+            if work.way(1, served, Some(tile)) == Way::Alone {
                 run(1, work.blocks)?;
                 work.note(work.blocks, start.elapsed());
                 return Ok(());
@@ -234,26 +241,28 @@ mod tests {
         unsafe extern "C" fn sleeps(slots: *const u64, first: u64, end: u64, _: *mut u8) {
             // SAFETY: the slot is the address of a list under a lock.
             let seen = unsafe { &*(slots.read() as *const Mutex<Vec<(u64, u64)>>) };
-            std::thread::sleep(Duration::from_millis(2 * (end - first)));
+            std::thread::sleep(Duration::from_micros(100 * (end - first)));
             seen.lock().unwrap().push((first, end));
         }
         let of = |served: &Served, nanoseconds: u64| {
             let (seen, pace) = (Mutex::new(Vec::<(u64, u64)>::new()), Pace::new());
             pace.note(1.0, Duration::from_nanos(nanoseconds));
-            let work = Work { blocks: 9, tiles: 9, pace: &pace };
+            let work = Work { blocks: 200, tiles: 200, pace: &pace };
             // SAFETY: the slot is the list's address, which outlives the call; no scratch memory is used.
             unsafe { run_on(served, sleeps, &[std::ptr::from_ref(&seen) as u64], 0, work) }.unwrap();
             let mut seen = seen.into_inner().unwrap();
             seen.sort_unstable();
-            assert_eq!(seen.iter().map(|(first, end)| end - first).sum::<u64>(), 9);
+            assert_eq!(seen.iter().map(|(first, end)| end - first).sum::<u64>(), 200);
             seen
         };
         let two = Served { pool: Pool::new(1), threads: 2 };
-        assert_eq!(of(&two, 1_000_000_000)[0], (0, 2), "shared from the beginning, in eight chunks or fewer");
-        let seen = of(&two, 3_000);
+        let seen = of(&two, 1_000_000_000);
+        assert!(seen[0] != (0, 1) && seen.len() > 2, "shared from the beginning: {seen:?}");
+        // A block is said to take 10 ns: 2 µs, for which nobody is asked to help.
+        let seen = of(&two, 10);
         assert!(seen[0] == (0, 1) && seen.len() > 2, "{seen:?}");
         let one = Served { pool: Pool::new(1), threads: 1 };
-        assert_eq!(of(&one, 3_000), [(0, 9)]);
+        assert_eq!(of(&one, 10), [(0, 200)]);
     }
 
     /// How often a test does something: less under Miri, which takes a thousand times as long.

@@ -1,14 +1,30 @@
 //! How long an instance takes for a tile, and who runs a grid of them: the calling thread alone, or the pool with it.
 //!
-//! Handing a grid to other threads costs about as long as some hundred small tiles take. What an instance has needed
-//! for a tile is kept with it, and a grid that ends before that would pay is run where it is launched.
+//! Handing a grid to other threads costs about as long as some dozen small tiles take, and as thousands where these
+//! threads sleep. What an instance has needed for a tile is kept with it, and a grid that ends before sharing it would pay
+//! is run where it is launched.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What it costs to hand a grid to other threads, until they have helped: in nanoseconds, as `cargo xtask bench launch`
-/// finds it where they look on, and less than it finds where they sleep.
-const HANDOVER: f64 = 3_000.0;
+/// What it costs to hand a grid to other threads, until they have helped, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handover {
+    /// To threads that look on: 0.3 µs measured by `cargo xtask bench launch`, and they get in each other's way.
+    Awake,
+    /// To threads that sleep. Waking one takes the caller and the one that wakes about 5 µs on a machine of one's own, and
+    /// 55 µs were measured on a virtual one that was shared.
+    Asleep,
+}
+
+impl Handover {
+    const fn nanoseconds(self) -> f64 {
+        match self {
+            Handover::Awake => 1_000.0,
+            Handover::Asleep => 20_000.0,
+        }
+    }
+}
 
 /// Nanoseconds per tile, as the launches of an instance have shown; 0.0 before the first. The sizes that a tile's time
 /// depends on may change from launch to launch, so this is a guess, which only decides who runs the tiles.
@@ -52,10 +68,10 @@ fn moved(estimate: Option<f64>, measured: f64) -> f64 {
 
 /// Who runs so many tiles, of which each takes so many nanoseconds: the calling thread, where it alone is done before all
 /// threads together would be. Of a grid of which nothing is known all threads take their part.
-pub(super) fn way(tiles: f64, threads: usize, nanoseconds: Option<f64>) -> Way {
+pub(super) fn way(tiles: f64, threads: usize, nanoseconds: Option<f64>, handover: Handover) -> Way {
     let Some(nanoseconds) = nanoseconds else { return Way::Shared };
     let alone = tiles * nanoseconds;
-    let shared = alone / threads as f64 + HANDOVER;
+    let shared = alone / threads as f64 + handover.nanoseconds();
     if alone <= shared { Way::Alone } else { Way::Shared }
 }
 
@@ -65,16 +81,23 @@ mod tests {
 
     #[test]
     fn a_grid_is_shared_where_that_ends_sooner() {
-        // Of two threads each saves half of the time.
-        assert_eq!(way(1000.0, 2, Some(2.0 * HANDOVER / 1000.0)), Way::Alone);
-        assert_eq!(way(1001.0, 2, Some(2.0 * HANDOVER / 1000.0)), Way::Shared);
-        // Of many threads the calling one is left with little: what is saved is nearly everything.
-        assert_eq!(way(1000.0, 64, Some(1.1 * HANDOVER / 1000.0)), Way::Shared);
-        assert_eq!(way(1000.0, 64, Some(0.9 * HANDOVER / 1000.0)), Way::Alone);
-        // There is nobody to share with.
-        assert_eq!(way(1e6, 1, Some(1e6)), Way::Alone);
-        assert_eq!(way(2.0, 4, None), Way::Shared);
-        assert_eq!(way(0.0, 4, Some(1e9)), Way::Alone);
+        for handover in [Handover::Awake, Handover::Asleep] {
+            let cost = handover.nanoseconds();
+            let way = |tiles, threads, nanoseconds| way(tiles, threads, nanoseconds, handover);
+            // Of two threads each saves half of the time.
+            assert_eq!(way(1000.0, 2, Some(2.0 * cost / 1000.0)), Way::Alone);
+            assert_eq!(way(1001.0, 2, Some(2.0 * cost / 1000.0)), Way::Shared);
+            // Of many threads the calling one is left with little: what is saved is nearly everything.
+            assert_eq!(way(1000.0, 64, Some(1.1 * cost / 1000.0)), Way::Shared);
+            assert_eq!(way(1000.0, 64, Some(0.9 * cost / 1000.0)), Way::Alone);
+            // There is nobody to share with.
+            assert_eq!(way(1e6, 1, Some(1e6)), Way::Alone);
+            assert_eq!(way(2.0, 4, None), Way::Shared);
+            assert_eq!(way(0.0, 4, Some(1e9)), Way::Alone);
+        }
+        // 10 µs of work: worth a word, but nobody is woken for it.
+        assert_eq!(way(100.0, 4, Some(100.0), Handover::Awake), Way::Shared);
+        assert_eq!(way(100.0, 4, Some(100.0), Handover::Asleep), Way::Alone);
     }
 
     #[test]

@@ -98,6 +98,11 @@ impl Pool {
         self.take_back(job, at);
     }
 
+    /// Whether a thread would have to be woken.
+    pub(super) fn sleeps(&self) -> bool {
+        self.lock().sleeping > 0
+    }
+
     /// Takes a job off the list and waits for the threads that still run it.
     fn take_back(&self, job: &Job<'_>, at: JobAt) {
         let mut state = self.lock();

@@ -1,0 +1,91 @@
+//! What the runtime tells of its work, by the events and spans of `tracing`; a program that installs a subscriber gets
+//! them. Where it installs none, and the environment variable `TILE_LOG` is set, they are lines on standard error.
+//!
+//! | level | what |
+//! |---|---|
+//! | `WARN` | a damaged file in the disk cache, a folder that can't be written |
+//! | `INFO` | code that was found for an instance: where it came from, and how long that took |
+//! | `DEBUG` | launches |
+
+mod lines;
+
+use crate::device::Device;
+use crate::resolve::display_bindings;
+use std::path::Path;
+use std::sync::Once;
+use std::time::Duration;
+use tile_ir::{Instance, Variant};
+use tracing::{Span, debug, info, info_span};
+
+/// What the names of events and spans begin with.
+const TARGET: &str = "tile";
+
+/// Where code comes from, the first that has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin {
+    /// The executable.
+    Embedded,
+    /// An earlier run's file.
+    #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "files are of compiled code"))]
+    Disk,
+    /// The compiler.
+    #[cfg_attr(not(feature = "jit"), allow(dead_code, reason = "there is no compiler"))]
+    Compiled,
+}
+
+impl Origin {
+    fn name(self) -> &'static str {
+        match self {
+            Origin::Embedded => "embedded",
+            Origin::Disk => "disk",
+            Origin::Compiled => "compiled",
+        }
+    }
+}
+
+/// Has lines written where `TILE_LOG` asks for them and the program has no subscriber; once.
+pub(crate) fn begin() {
+    static BEGUN: Once = Once::new();
+    BEGUN.call_once(lines::install);
+}
+
+/// `matmul (BM = 128, BN = 128) for sm_90a`.
+#[cfg(feature = "jit")]
+pub(crate) fn title(instance: &Instance, target: &str) -> String {
+    match bindings(instance).as_str() {
+        "" => format!("`{}` for {target}", instance.name),
+        bindings => format!("`{}` ({bindings}) for {target}", instance.name),
+    }
+}
+
+fn bindings(instance: &Instance) -> String {
+    display_bindings(instance.bindings().iter().map(|(name, value)| (name.as_str(), *value)))
+}
+
+/// The search for an instance's code. What is found, and warnings, are told in it.
+pub(crate) fn search(instance: &Instance, target: &str, variant: Variant) -> Span {
+    info_span!(target: TARGET, "code", kernel = %instance.name, instance = %bindings(instance), target, variant = variant.name())
+}
+
+/// Code that was found, how long that took, and the file that holds it.
+pub(crate) fn found(origin: Origin, time: Duration, file: Option<&Path>) {
+    let milliseconds = time.as_secs_f64() * 1e3;
+    info!(
+        target: TARGET,
+        origin = origin.name(),
+        milliseconds = %format_args!("{milliseconds:.3}"),
+        file = file.map(|file| tracing::field::display(file.display())),
+    );
+}
+
+/// What a user should hear of, though it stops nothing.
+#[cfg(feature = "jit")]
+pub(crate) fn warn(message: &str) {
+    tracing::warn!(target: TARGET, "{message}");
+}
+
+/// A launch whose arguments fit, of an instance with code, before its blocks run.
+pub(crate) fn launch(instance: &Instance, device: &Device, blocks: usize) {
+    let device = || device.name();
+    debug!(target: TARGET, kernel = %instance.name, instance = %bindings(instance), device = device(), blocks, "launch");
+}
