@@ -114,6 +114,8 @@ fn another_stream_gets_memory_behind_the_work_of_the_first() {
         let again = pool.allocate(&driver, 64, second).unwrap();
         assert_eq!(again.address, block.address);
         driver.fill(again.address, 2, 64, second).unwrap();
+        // The first has filled, and not yet read.
+        driver.is_idle(first).unwrap();
         driver.synchronize(second).unwrap();
         driver.synchronize(first).unwrap();
         pool.release(&driver, again, second).unwrap();
