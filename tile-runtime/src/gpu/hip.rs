@@ -484,5 +484,5 @@ impl Driver for Hip {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests;

@@ -6,6 +6,7 @@ use crate::Error;
 use crate::tensor::Tensor;
 
 /// Numbers that look random.
+#[cfg(not(miri))]
 fn numbers() -> impl Iterator<Item = usize> {
     std::iter::successors(Some(0x9E37_79B9_u64), |&x| {
         let x = x ^ (x << 13);
@@ -30,14 +31,17 @@ fn a_new_tensor_is_zero_and_an_old_one_is_not_seen_in_it() {
     }
 }
 
+/// It counts; under Miri it would take hours, and the other tests make the same accesses.
+#[cfg(not(miri))]
 #[test]
 fn memory_does_not_grow_with_the_number_of_allocations() {
+    const ALLOCATIONS: u64 = 10_000;
     for pools in [false, true] {
         let (device, driver) = device(1 << 30, pools);
         let mut numbers = numbers();
         let mut kept: Vec<Tensor<u8>> = Vec::new();
         let mut most = 0;
-        for i in 0..10_000 {
+        for i in 0..ALLOCATIONS {
             let bytes = numbers.next().unwrap() % 10_000;
             if kept.len() == 20 {
                 let place = numbers.next().unwrap() % kept.len();
@@ -45,17 +49,21 @@ fn memory_does_not_grow_with_the_number_of_allocations() {
             }
             kept.push(Tensor::zeros(&device, [bytes]).unwrap());
             let (free, total) = driver.memory().unwrap();
-            if i == 2_000 {
+            if i == ALLOCATIONS / 5 {
                 most = total - free;
             }
-            assert!(i <= 2_000 || total - free <= most + most / 2, "{i}: {} of {most}", total - free);
+            assert!(
+                i <= ALLOCATIONS / 5 || total - free <= most + most / 2,
+                "{i}: {} of {most}",
+                total - free
+            );
         }
         let usage = device.memory().unwrap();
-        assert_eq!(usage.allocations, 10_000);
+        assert_eq!(usage.allocations, ALLOCATIONS);
         assert!(usage.in_use <= usage.peak && usage.peak < 20 * 12_000, "{usage:?}");
         assert_eq!(usage.reused.is_some(), !pools);
         if let Some(reused) = usage.reused {
-            assert!(reused > 5_000 && usage.cached <= usage.peak, "{usage:?}");
+            assert!(reused > ALLOCATIONS / 2 && usage.cached <= usage.peak, "{usage:?}");
         }
         drop(kept);
         device.trim().unwrap();
@@ -114,6 +122,8 @@ fn another_stream_gets_memory_behind_the_work_of_the_first() {
         let again = pool.allocate(&driver, 64, second).unwrap();
         assert_eq!(again.address, block.address);
         driver.fill(again.address, 2, 64, second).unwrap();
+        // The first has filled, and not yet read.
+        driver.is_idle(first).unwrap();
         driver.synchronize(second).unwrap();
         driver.synchronize(first).unwrap();
         pool.release(&driver, again, second).unwrap();
