@@ -36,18 +36,18 @@ fn an_empty_output_launches_nothing() {
 }
 
 #[test]
-fn a_stream_is_refused_where_there_are_none() {
-    // SAFETY: null is the default stream.
-    let stream = unsafe { tile::Stream::from_raw(std::ptr::null_mut()) };
+fn launches_go_to_streams_and_graphs() {
     for device in [Device::reference(), Device::cpu()] {
-        let a = Tensor::<bf16>::zeros(&device, [4, 5]).unwrap();
-        let b = Tensor::<bf16>::zeros(&device, [5, 3]).unwrap();
+        let stream = tile::Stream::new(&device).unwrap();
+        let a = Tensor::<bf16>::ones(&device, [4, 5]).unwrap();
+        let b = Tensor::<bf16>::ones(&device, [5, 3]).unwrap();
         let mut c = Tensor::<f32>::zeros(&device, [4, 3]).unwrap();
-        let message = matmul::<4, 4, 4>(&a, &b, &mut c).on_stream(stream).launch().unwrap_err().to_string();
-        assert!(
-            message.contains(&format!("was given a stream, and {} has none", device.name())),
-            "{message}"
-        );
+        matmul::<4, 4, 4>(&a, &b, &mut c).on(&stream).unwrap().wait().unwrap();
+        assert_eq!(c.to_vec().unwrap(), [5.0; 12]);
+        c.fill(0.0).unwrap();
+        let mut graph = tile::Graph::new(&device);
+        graph.run(|graph| graph.launch(matmul::<4, 4, 4>(&a, &b, &mut c))).unwrap();
+        assert_eq!(c.to_vec().unwrap(), [5.0; 12]);
     }
 }
 

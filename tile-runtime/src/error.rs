@@ -126,6 +126,12 @@ pub enum Error {
     /// A tensor that the kernel's code can't be told of.
     #[error(transparent)]
     TensorMap(#[from] MapError),
+    /// A stream, event or graph that can't be used so.
+    #[error("{problem}")]
+    Stream {
+        /// What can't be done, and what to do.
+        problem: String,
+    },
     /// A launch that wasn't made by the kernel's own function.
     #[error("the launch of `{kernel}` doesn't fit its kernel: {problem}; launch it through its own function")]
     Launch {

@@ -1,24 +1,25 @@
 //! A kernel with its arguments, checked and run.
 
+mod host;
+mod run;
+
 use crate::choice;
 use crate::choices::Choices;
 use crate::device::{Device, Kind};
 use crate::element::{Element, Scalar};
 use crate::error::{Error, Result};
 use crate::list::List;
-use crate::messages::{self, Sink};
-use crate::profile::{self, Launched};
-use crate::reference::{Arguments, Body, RawArgument, RawTensor};
+use crate::messages::Sink;
+use crate::reference::{Arguments, Body};
 use crate::resolve::{self, Prepared, display_bindings};
-use crate::tensor::TensorRef;
-use crate::{Stream, cpu, embedded, gpu, journal, reference};
+use crate::tensor::{Allocation, TensorRef};
+use crate::{cpu, embedded, journal};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::specialize::Binding;
-use tile_ir::{DType, VerifiedKernel, tensor_map, text, verify};
+use tile_ir::{DType, VerifiedKernel, text, verify};
 
 /// A kernel of the program: its IR and the code that the build script compiled. `#[tile_kernel]` makes one.
 #[derive(Debug)]
@@ -73,8 +74,19 @@ struct Given<'a> {
 }
 
 enum GivenValue<'a> {
-    Tensor { address: u64, shape: &'a [usize], dense: bool, dtype: DType, mutable: bool, device: &'a Device },
-    Scalar { slot: u64, dtype: DType },
+    Tensor {
+        address: u64,
+        shape: &'a [usize],
+        dense: bool,
+        dtype: DType,
+        mutable: bool,
+        device: &'a Device,
+        allocation: Option<&'a Arc<Allocation>>,
+    },
+    Scalar {
+        slot: u64,
+        dtype: DType,
+    },
 }
 
 /// An instance that a launch may take: what the kernel's compile-time parameters are bound to.
@@ -86,12 +98,12 @@ const ARGUMENTS: usize = 8;
 /// The 8 bytes of each argument and run-time size, as [`tile_ir::abi`] orders them.
 type Slots = SmallVec<[u64; 2 * ARGUMENTS + 4]>;
 
-/// A kernel with its arguments: what a call of a kernel's function gives. Nothing happens before
-/// [`Launch::launch`].
+/// A kernel with its arguments: what a call of a kernel's function gives. Nothing happens before [`Launch::launch`],
+/// [`Launch::on`] or `.await`.
 ///
 /// A launch like one before it allocates nothing on the CPU: a kernel of up to eight arguments lies in this value, and
 /// what was found for it before is looked up in place. A kernel that prints or asserts has its log allocated.
-#[must_use = "a launch does nothing until `.launch()` is called"]
+#[must_use = "a launch does nothing until `.launch()` or `.on(&stream)` is called, or it is awaited"]
 pub struct Launch<'a> {
     kernel: &'static KernelDef,
     /// What is said of the compile-time parameters: of all of them, or of those that `candidates` leave open.
@@ -103,7 +115,6 @@ pub struct Launch<'a> {
     sharing: Sharing,
     log_bytes: Option<usize>,
     sink: Option<Sink<'a>>,
-    stream: Option<Stream>,
 }
 
 impl<'a> Launch<'a> {
@@ -119,7 +130,6 @@ impl<'a> Launch<'a> {
             sharing: Sharing::default(),
             log_bytes: None,
             sink: None,
-            stream: None,
         }
     }
 
@@ -163,6 +173,7 @@ impl<'a> Launch<'a> {
             dtype: T::DTYPE,
             mutable,
             device: tensor.device(),
+            allocation: tensor.allocation(),
         };
         self.arguments.push(Given { name, value });
         self
@@ -205,36 +216,9 @@ impl<'a> Launch<'a> {
     }
 
     /// Hands what the kernel prints to a function, a message at a time, instead of printing it.
-    pub fn on_print(mut self, sink: impl FnMut(&str) + 'a) -> Self {
+    pub fn on_print(mut self, sink: impl FnMut(&str) + Send + 'a) -> Self {
         self.sink = Some(Box::new(sink));
         self
-    }
-
-    /// Enqueues the kernel on a stream of another library instead of the device's own, after what is enqueued there.
-    /// Reads of results wait for the device's own stream alone. The launch refuses it on devices without streams.
-    pub fn on_stream(mut self, stream: Stream) -> Self {
-        self.stream = Some(stream);
-        self
-    }
-
-    /// Checks the arguments and runs the kernel on the device of its tensors. On the CPU and the reference
-    /// the results are there when this returns; on a GPU the work is enqueued, and reading a result waits. A kernel
-    /// that prints or asserts is waited for.
-    ///
-    /// # Errors
-    /// [`Error`]: shapes that don't fit, tensors on different devices, no code for the device, and what the
-    /// device reports. Nothing has run in the first three cases. [`Error::AssertionFailed`] where a `tile_assert!`
-    /// doesn't hold: what the kernel wrote is then unspecified.
-    pub fn launch(self) -> Result<()> {
-        self.run(false).map(drop)
-    }
-
-    /// [`Launch::launch`], and how long the kernel took; on a GPU this waits for it.
-    ///
-    /// # Errors
-    /// As [`Launch::launch`].
-    pub fn launch_timed(self) -> Result<Duration> {
-        self.run(true)
     }
 
     /// Does all that a launch does before anything runs: checks the arguments, chooses the instance and sees that its code
@@ -307,116 +291,6 @@ impl<'a> Launch<'a> {
         query.choose(&|abi| self.bound(abi))
     }
 
-    fn run(mut self, timed: bool) -> Result<Duration> {
-        let mut sink = self.sink.take();
-        let (number, prepared) = self.resolved()?;
-        let (device, bound) = self.bind(prepared.abi())?;
-        if bound.blocks() == 0 {
-            return Ok(Duration::ZERO);
-        }
-        journal::launch(prepared.instance(), device, bound.blocks());
-        let profiled = profile::is_on().then(Instant::now);
-        let timed = timed || profiled.is_some();
-        let time = match &device.0 {
-            Kind::Reference | Kind::Cpu if self.stream.is_some() => {
-                Err(self.misfit(format!("it was given a stream, and {} has none", device.name())))
-            }
-            Kind::Reference => self.run_reference(number, &bound, &mut sink),
-            Kind::Cpu => self.run_cpu(prepared, &bound, timed, &mut sink),
-            Kind::Gpu(context) => self.run_gpu(prepared, &bound, context, timed, &mut sink),
-        }?;
-        if let Some(start) = profiled {
-            let bindings = prepared.bindings().iter();
-            profile::record(Launched {
-                kernel: self.kernel.name,
-                instance: display_bindings(bindings.map(|(name, value)| (name.as_str(), *value))),
-                blocks: bound.blocks(),
-                totals: prepared.counts().total(prepared.abi(), &bound),
-                device: device.clone(),
-                start,
-                time,
-            });
-        }
-        Ok(time)
-    }
-
-    fn run_gpu(
-        &self,
-        prepared: &'static Prepared,
-        bound: &Bound,
-        context: &Arc<gpu::Context>,
-        timed: bool,
-        sink: &mut Option<Sink<'_>>,
-    ) -> Result<Duration> {
-        let code = prepared.gpu(self.kernel, bound, context)?;
-        let slots = self.slots(bound);
-        let maps = tensor_map::bind(&code.tensor_maps, prepared.abi(), &slots)?;
-        let launch = |log: Option<u64>| {
-            let parameters = gpu::Parameters { slots: &slots, maps: &maps, log };
-            context.launch(code, bound.blocks(), &parameters, self.stream, timed)
-        };
-        if !prepared.abi().logs {
-            return launch(None);
-        }
-        let mut bytes = messages::to_bytes(&messages::empty(self.log_bytes));
-        let log = context.zeroed(bytes.len())?;
-        let address = log.address();
-        context.upload(&bytes, address)?;
-        let time = launch(Some(address))?;
-        context.synchronize(self.stream)?;
-        context.download(address, &mut bytes)?;
-        let words = messages::from_bytes(&bytes);
-        messages::report(self.kernel.name, prepared.sites(), &bound.grid, &words, sink)?;
-        Ok(time)
-    }
-
-    fn run_reference(&self, instance: usize, bound: &Bound, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
-        let body = self.body.ok_or_else(|| self.misfit("it has no body to run on the reference device"))?;
-        let raw = |argument: &Given<'a>| match argument.value {
-            GivenValue::Tensor { address, shape, dtype, mutable, .. } => {
-                RawArgument::Tensor(RawTensor { address, shape, dtype, mutable })
-            }
-            GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
-        };
-        let arguments: SmallVec<[RawArgument<'_>; ARGUMENTS]> = self.arguments.iter().map(raw).collect();
-        let start = Instant::now();
-        reference::run((self.kernel.name, instance), bound, &arguments, body, sink)?;
-        Ok(start.elapsed())
-    }
-
-    fn run_cpu(
-        &self,
-        prepared: &Prepared,
-        bound: &Bound,
-        timed: bool,
-        sink: &mut Option<Sink<'_>>,
-    ) -> Result<Duration> {
-        let code = prepared.cpu(self.kernel)?;
-        let mut slots = self.slots(bound);
-        let mut log = prepared.abi().logs.then(|| messages::empty(self.log_bytes));
-        slots.extend(log.as_mut().map(|log| log.as_mut_ptr() as u64));
-        let work = cpu::Work { blocks: bound.blocks(), tiles: bound.tiles(), pace: prepared.pace() };
-        let start = timed.then(Instant::now);
-        // SAFETY: the slots follow the ABI that the code was compiled for: `bind` compared every argument's
-        // kind, format and mutability with it. Tensors are borrowed for `'a`, longer than this call, and have
-        // the shapes that the sizes were bound from; an output is borrowed exclusively. The log is this
-        // function's own and says how large it is.
-        unsafe { cpu::run(code.entry, &slots, code.launch.scratch_bytes, work) }?;
-        let time = start.map_or(Duration::ZERO, |start| start.elapsed());
-        if let Some(log) = log {
-            messages::report(self.kernel.name, prepared.sites(), &bound.grid, &log, sink)?;
-        }
-        Ok(time)
-    }
-
-    fn slots(&self, bound: &Bound) -> Slots {
-        let arguments = self.arguments.iter().map(|argument| match argument.value {
-            GivenValue::Tensor { address, .. } => address,
-            GivenValue::Scalar { slot, .. } => slot,
-        });
-        arguments.chain(bound.slots()).collect()
-    }
-
     fn misfit(&self, problem: impl Into<String>) -> Error {
         Error::Launch { kernel: self.kernel.name.to_owned(), problem: problem.into() }
     }
@@ -483,7 +357,7 @@ impl<'a> Launch<'a> {
     }
 
     /// The one device that holds all tensors.
-    fn device(&self) -> Result<&'a Device> {
+    pub(crate) fn device(&self) -> Result<&'a Device> {
         let mut tensors = self.arguments.iter().filter_map(|argument| match argument.value {
             GivenValue::Tensor { device, .. } => Some((argument.name, device)),
             GivenValue::Scalar { .. } => None,

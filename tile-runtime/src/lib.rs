@@ -34,6 +34,7 @@ pub mod properties;
 mod quantity;
 pub mod reference;
 mod resolve;
+mod stream;
 pub mod tensor;
 
 pub use choices::{Choice, Choices};
@@ -41,8 +42,9 @@ pub use device::Device;
 pub use element::{Element, Float, Int, Number};
 pub use error::{Error, Result};
 pub use float8::{f8e4m3fn, f8e5m2};
-pub use gpu::{MemoryUse, Stream};
+pub use gpu::MemoryUse;
 pub use launch::Launch;
 pub use profile::profile;
 pub use properties::Properties;
+pub use stream::{Event, Graph, Launching, Pending, Recorder, Stream};
 pub use tensor::{HostTensor, Tensor, TensorRef, TensorView, TensorViewMut};

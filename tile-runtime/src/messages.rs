@@ -15,7 +15,7 @@ const SIZE_VARIABLE: &str = "TILE_LOG_BYTES";
 const DEFAULT_BYTES: usize = 1 << 20;
 
 /// Where printed lines go.
-pub(crate) type Sink<'a> = Box<dyn FnMut(&str) + 'a>;
+pub(crate) type Sink<'a> = Box<dyn FnMut(&str) + Send + 'a>;
 
 /// The sites of a kernel's instance.
 pub(crate) struct Sites {

@@ -71,6 +71,26 @@ pub(crate) enum RawArgument<'a> {
     Scalar { slot: u64, dtype: tile_ir::DType },
 }
 
+impl<'a> RawArgument<'a> {
+    /// A tensor's extents; none of a number.
+    pub(crate) fn shape(&self) -> &'a [usize] {
+        match self {
+            RawArgument::Tensor(tensor) => tensor.shape,
+            RawArgument::Scalar { .. } => &[],
+        }
+    }
+
+    /// The same argument, a tensor with its shape from elsewhere.
+    pub(crate) fn with_shape<'s>(&self, shape: &'s [usize]) -> RawArgument<'s> {
+        match *self {
+            RawArgument::Tensor(RawTensor { address, dtype, mutable, .. }) => {
+                RawArgument::Tensor(RawTensor { address, shape, dtype, mutable })
+            }
+            RawArgument::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
+        }
+    }
+}
+
 /// A host tensor without its element type. `Launch` keeps the tensor borrowed for as long.
 #[derive(Debug)]
 pub(crate) struct RawTensor<'a> {

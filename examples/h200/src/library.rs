@@ -14,7 +14,25 @@ use tile::{Device, Stream};
 pub struct Prepared {
     problem: &'static dyn Problem,
     tensors: Vec<AnyTensor>,
-    on_gpu: bool,
+    device: Device,
+    /// The stream of the launch before, which the next one seldom differs from.
+    stream: Option<(*mut c_void, Stream)>,
+}
+
+impl Prepared {
+    /// A stream, by its handle; none elsewhere than on a GPU.
+    ///
+    /// # Safety
+    /// On a GPU, the handle is that of a stream of its primary context, which is there until this value is dropped or takes another.
+    unsafe fn take_stream(&mut self, handle: *mut c_void) -> Result<()> {
+        if self.device.name().starts_with("cuda")
+            && self.stream.as_ref().is_none_or(|known| known.0 != handle)
+        {
+            // SAFETY: the caller vouches for the stream.
+            self.stream = Some((handle, unsafe { Stream::from_raw(&self.device, handle) }?));
+        }
+        Ok(())
+    }
 }
 
 thread_local! {
@@ -92,7 +110,7 @@ unsafe fn prepare(row: usize, size: usize, device: &str, addresses: &[u64]) -> R
         unsafe { AnyTensor::from_raw(&device, spec, address) }
     };
     let tensors = specs.iter().zip(addresses).map(tensor).collect::<Result<_>>()?;
-    Ok(Prepared { problem, tensors, on_gpu: device.name().starts_with("cuda") })
+    Ok(Prepared { problem, tensors, device, stream: None })
 }
 
 /// Runs a row: on a GPU its launches are enqueued on a stream (a `cudaStream_t`; null is the default one), elsewhere the
@@ -100,7 +118,7 @@ unsafe fn prepare(row: usize, size: usize, device: &str, addresses: &[u64]) -> R
 ///
 /// # Safety
 /// `prepared` is a handle of [`h200_prepare`] that hasn't been released, and no other thread uses it now. On a GPU,
-/// `stream` is a stream of its primary context.
+/// `stream` is a stream of its primary context, there until the handle is released or a launch is on another.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn h200_launch(prepared: *mut Prepared, stream: *mut c_void) -> i32 {
     // SAFETY: the caller says that the handle is one, and that nobody else uses it; null is none.
@@ -108,8 +126,9 @@ pub unsafe extern "C" fn h200_launch(prepared: *mut Prepared, stream: *mut c_voi
         return code_of(Err("the handle is null".into()));
     };
     // SAFETY: the caller says that it is a stream.
-    let stream = prepared.on_gpu.then(|| unsafe { Stream::from_raw(stream) });
-    code_of(prepared.problem.launch(&mut prepared.tensors, stream))
+    let taken = unsafe { prepared.take_stream(stream) };
+    let Prepared { problem, tensors, stream, .. } = prepared;
+    code_of(taken.and_then(|()| problem.launch(tensors, stream.as_ref().map(|(_, stream)| stream))))
 }
 
 /// Forgets a handle; null is none. The tensors' memory is the caller's.

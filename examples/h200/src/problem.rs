@@ -16,7 +16,7 @@ pub trait Problem: Sync {
     ///
     /// # Errors
     /// Where the tensors aren't those of [`Problem::tensors`], and as [`Launch::launch`].
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()>;
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()>;
 
     /// The output for inputs with these numbers, by plain loops.
     fn expected(&self, inputs: &[Vec<f64>]) -> Vec<f64>;
@@ -34,9 +34,9 @@ pub trait Problem: Sync {
 }
 
 /// Launches a kernel on a stream, or on its device's own.
-pub(crate) fn launch_on(stream: Option<Stream>, launch: Launch<'_>) -> Result<()> {
+pub(crate) fn launch_on(stream: Option<&Stream>, launch: Launch<'_>) -> Result<()> {
     match stream {
-        Some(stream) => launch.on_stream(stream).launch()?,
+        Some(stream) => launch.on(stream)?.detach(),
         None => launch.launch()?,
     }
     Ok(())

@@ -65,9 +65,9 @@ impl Timer {
         &self.device
     }
 
-    fn stream(&self) -> Stream {
+    fn stream(&self) -> Result<Stream> {
         // SAFETY: the stream is one of the device's primary context, and lives as long as the timer.
-        unsafe { Stream::from_raw(self.stream.cu_stream().cast()) }
+        Ok(unsafe { Stream::from_raw(&self.device, self.stream.cu_stream().cast()) }?)
     }
 
     fn event(&self) -> Result<CudaEvent> {
@@ -92,10 +92,10 @@ impl Timer {
     /// Where the GPU has too little memory, and as [`Problem::launch`].
     pub fn time(&mut self, problem: &dyn Problem) -> Result<Times> {
         let mut tensors = self.tensors(problem)?;
-        let stream = self.stream();
+        let stream = self.stream()?;
         let start = Instant::now();
         while start.elapsed() < WARM_UP {
-            problem.launch(&mut tensors, Some(stream))?;
+            problem.launch(&mut tensors, Some(&stream))?;
             self.stream.synchronize()?;
         }
         std::thread::sleep(IDLE);
@@ -104,7 +104,7 @@ impl Timer {
         while times.len() < RUNS || start.elapsed() < MEASURED {
             self.stream.memset_zeros(&mut self.other)?;
             let before = self.event()?;
-            problem.launch(&mut tensors, Some(stream))?;
+            problem.launch(&mut tensors, Some(&stream))?;
             times.push(f64::from(before.elapsed_ms(&self.event()?)?) * 1e3);
         }
         times.sort_by(f64::total_cmp);
@@ -118,12 +118,13 @@ impl Timer {
     }
 
     fn sustained(&self, problem: &dyn Problem, tensors: &mut [AnyTensor]) -> Result<f64> {
+        let stream = self.stream()?;
         let (mut microseconds, mut runs) = (0.0, 0);
         let start = Instant::now();
         while start.elapsed() < SUSTAINED {
             let before = self.event()?;
             for _ in 0..10 {
-                problem.launch(tensors, Some(self.stream()))?;
+                problem.launch(tensors, Some(&stream))?;
             }
             microseconds += f64::from(before.elapsed_ms(&self.event()?)?) * 1e3;
             runs += 10;
@@ -137,13 +138,13 @@ impl Timer {
     /// As [`Problem::launch`].
     pub fn host_latency(&self) -> Result<f64> {
         let problem = Linear { m: 128, n: 128, k: 64 };
-        let mut tensors = self.tensors(&problem)?;
+        let (stream, mut tensors) = (self.stream()?, self.tensors(&problem)?);
         let mut latencies = Vec::new();
         for _ in 0..RUNS {
             self.stream.synchronize()?;
             let start = Instant::now();
             for _ in 0..ENQUEUED {
-                problem.launch(&mut tensors, Some(self.stream()))?;
+                problem.launch(&mut tensors, Some(&stream))?;
             }
             latencies.push(start.elapsed().as_secs_f64() * 1e6 / f64::from(ENQUEUED));
         }

@@ -8,11 +8,11 @@ use super::architecture::Rank;
 use super::driver::{Description, Driver, Failure, FailureKind, StreamHandle};
 use super::functions::Functions;
 use super::pool::{Block, MemoryUse, Pool};
+use super::streams::{GpuStream, Spare};
 use super::tensor_maps::Encoded;
 use crate::error::{Error, Result};
-use std::ffi::c_void;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tile_ir::Variant;
 use tile_ir::target::Family;
@@ -27,24 +27,11 @@ pub(crate) struct Context {
     pool: Pool,
     pub(super) functions: Functions,
     pub(super) tensor_maps: Mutex<Encoded>,
+    pub(super) spare: Mutex<Spare>,
+    /// Counts the work that was enqueued on the context's own stream.
+    pub(super) work: AtomicU64,
     /// What the driver said when it lost the device.
     lost: OnceLock<String>,
-}
-
-/// A stream that another library has made, such as PyTorch's current one, for [`crate::Launch::on_stream`].
-#[derive(Clone, Copy, Debug)]
-pub struct Stream(pub(super) StreamHandle);
-
-impl Stream {
-    /// The stream with this handle of the driver, a `CUstream`, `cudaStream_t` or `hipStream_t`; null is the default
-    /// stream.
-    ///
-    /// # Safety
-    /// The handle is that of a stream of the GPU on which the launch runs (on NVIDIA's, of its primary context), and the
-    /// stream is there as long as this is used.
-    pub unsafe fn from_raw(handle: *mut c_void) -> Stream {
-        Stream(StreamHandle(handle as usize))
-    }
 }
 
 /// Device memory, which is freed behind the work that was enqueued while it was there.
@@ -74,6 +61,8 @@ impl Context {
             stream: StreamHandle::DEFAULT,
             functions: Functions::default(),
             tensor_maps: Mutex::default(),
+            spare: Mutex::default(),
+            work: AtomicU64::new(1),
             lost: OnceLock::new(),
         })
     }
@@ -86,6 +75,11 @@ impl Context {
     /// The device's name: `cuda:0`.
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Its number among those of its vendor.
+    pub(crate) fn ordinal(&self) -> usize {
+        self.driver.ordinal()
     }
 
     /// What the device is.
@@ -156,6 +150,7 @@ impl Context {
 
     /// Device memory. What is kept for later allocations is given up where memory runs out.
     fn allocated(self: &Arc<Self>, bytes: usize) -> Result<Buffer> {
+        self.has_work();
         // SAFETY: the stream is the context's own, and the only one that blocks are released on.
         let allocate = || unsafe { self.pool.allocate(&*self.driver, bytes, self.stream) };
         let action = || format!("allocating {bytes} bytes");
@@ -175,7 +170,7 @@ impl Context {
 
     /// Gives the device the memory that is kept for later allocations, after all work enqueued before.
     pub(crate) fn trim(&self) -> Result<()> {
-        self.synchronize(None)?;
+        self.synchronize()?;
         self.ask(|| "giving memory back".to_owned(), |driver| self.pool.trim(driver))
     }
 
@@ -191,7 +186,7 @@ impl Context {
 
     /// Copies host bytes to device memory, after all work enqueued before.
     pub(crate) fn upload(&self, bytes: &[u8], address: u64) -> Result<()> {
-        self.synchronize(None)?;
+        self.synchronize()?;
         // SAFETY: the memory is that of a tensor or a log, which is as large, and nothing that is enqueued uses it.
         let copy = |driver: &dyn Driver| unsafe { driver.upload_now(address, bytes.as_ptr(), bytes.len()) };
         if bytes.is_empty() { Ok(()) } else { self.ask(|| "copying to the device".to_owned(), copy) }
@@ -199,23 +194,34 @@ impl Context {
 
     /// Copies device memory to the host, after all work enqueued before.
     pub(crate) fn download(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
-        self.synchronize(None)?;
+        self.synchronize()?;
         let (first, count) = (bytes.as_mut_ptr(), bytes.len());
         // SAFETY: the memory is that of a tensor or a log, which is as large, and nothing that is enqueued writes it.
         let copy = |driver: &dyn Driver| unsafe { driver.download_now(first, address, count) };
         if count == 0 { Ok(()) } else { self.ask(|| "copying to the host".to_owned(), copy) }
     }
 
-    /// Waits for everything that was enqueued on a stream, or on the context's own.
-    pub(crate) fn synchronize(&self, stream: Option<Stream>) -> Result<()> {
-        let stream = self.handle(stream);
+    /// Waits for everything that was enqueued on the context's own stream.
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.synchronize_handle(self.stream)
+    }
+
+    /// Waits for everything that was enqueued on a stream.
+    pub(super) fn synchronize_handle(&self, stream: StreamHandle) -> Result<()> {
         // SAFETY: the stream is the context's own, or one whose giver vouches for it.
         let wait = |driver: &dyn Driver| unsafe { driver.synchronize(stream) };
         self.ask(|| "waiting for the device".to_owned(), wait)
     }
 
-    pub(super) fn handle(&self, stream: Option<Stream>) -> StreamHandle {
-        stream.map_or(self.stream, |Stream(handle)| handle)
+    /// A stream's handle, or that of the context's own, which then has work.
+    pub(super) fn handle(&self, stream: Option<&GpuStream>) -> StreamHandle {
+        stream.map_or_else(
+            || {
+                self.has_work();
+                self.stream
+            },
+            GpuStream::handle,
+        )
     }
 }
 
@@ -224,6 +230,7 @@ impl Drop for Context {
     /// is there to be told.
     fn drop(&mut self) {
         if self.trim().is_ok() {
+            self.destroy_spare();
             let _ = self.functions.unload(&*self.driver);
         }
     }

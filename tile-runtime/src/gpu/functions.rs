@@ -1,9 +1,11 @@
 //! Kernels that a GPU has loaded, and their launches.
 
-use super::context::{Context, Stream};
+use super::context::Context;
 use super::driver::{
-    Driver, EncodedMap, EventHandle, Failure, FunctionHandle, Grid, ModuleHandle, StreamHandle,
+    Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FunctionHandle, Grid, ModuleHandle,
+    StreamHandle,
 };
+use super::streams::GpuStream;
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -36,12 +38,36 @@ pub(crate) struct Parameters<'p> {
 }
 
 /// A loaded function.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Function {
     handle: FunctionHandle,
     module: ModuleHandle,
     /// How many of its blocks run at once on the whole GPU: whole clusters.
     blocks_at_once: u32,
+}
+
+/// Launches that the driver keeps as a graph.
+pub(crate) struct Captured {
+    context: Arc<Context>,
+    executable: ExecutableHandle,
+}
+
+impl Captured {
+    /// Enqueues all of them on the context's own stream. Their memory is there.
+    pub(crate) fn launch(&self) -> Result<()> {
+        self.context.has_work();
+        // SAFETY: the graph is this value's own; the caller has the memory that its launches use.
+        let launch =
+            |driver: &dyn Driver| unsafe { driver.launch_graph(self.executable, self.context.stream) };
+        self.context.ask(|| "launching a graph".to_owned(), launch)
+    }
+}
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        // SAFETY: the graph is this value's own; drivers keep what is going on of it.
+        let _ = unsafe { self.context.driver.destroy_executable(self.executable) };
+    }
 }
 
 /// Functions by where the last of their images lies, whose first byte no other code has.
@@ -57,20 +83,44 @@ impl Functions {
     }
 }
 
+/// A launch whose parameters are checked and whose code is loaded.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Ready {
+    symbol: &'static str,
+    function: Function,
+    grid: Grid,
+    slots: SmallVec<[u64; 12]>,
+    maps: SmallVec<[EncodedMap; 4]>,
+    log: Option<u64>,
+}
+
+impl Ready {
+    /// Enqueues it.
+    ///
+    /// # Safety
+    /// The stream and the memory in the slots are there until it has run.
+    unsafe fn enqueue(&self, driver: &dyn Driver, stream: StreamHandle) -> Result<(), Failure> {
+        let slots = self.slots.iter().map(address_of);
+        let maps = self.maps.iter().map(address_of);
+        let mut parameters: SmallVec<[*mut c_void; 16]> =
+            slots.chain(maps).chain(self.log.iter().map(address_of)).collect();
+        // SAFETY: the function is alive as long as the context; the parameters are those of its calling convention
+        // (checked against the kernel's ABI by `Launch`), each outlives the call, which copies it. The caller vouches for
+        // the rest.
+        unsafe { driver.launch(self.function.handle, self.grid, &mut parameters, stream) }
+    }
+}
+
 impl Context {
-    /// Enqueues a kernel, on a stream or on the context's own. Gives the time that it took if `timed`, which waits for
-    /// it.
-    pub(crate) fn launch(
+    /// Prepares a launch.
+    pub(crate) fn ready(
         &self,
-        code: &GpuCode,
+        code: &'static GpuCode,
         blocks: usize,
         parameters: &Parameters<'_>,
-        stream: Option<Stream>,
-        timed: bool,
-    ) -> Result<Duration> {
+    ) -> Result<Ready> {
         let GpuCode { symbol, launch, .. } = code;
         let Launch { threads, shared_bytes, .. } = *launch;
-        let stream = self.handle(stream);
         let function = self.function(code)?;
         let most = most_blocks(threads, self.description().grid_threads);
         let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= most).ok_or_else(|| {
@@ -79,24 +129,55 @@ impl Context {
         })?;
         // Of a kernel of clusters both are whole ones: its variant is taken where the grid's places are.
         let blocks = if launch.shares_grid { blocks.min(function.blocks_at_once) } else { blocks };
-        let maps = self.encoded(parameters.maps)?;
-        let slots = parameters.slots.iter().map(address_of);
-        let mut parameters: SmallVec<[*mut c_void; 16]> =
-            slots.chain(maps.iter().map(address_of)).chain(parameters.log.iter().map(address_of)).collect();
-        let grid = Grid { blocks, threads, shared_bytes };
-        let mut enqueue = |driver: &dyn Driver| {
-            // SAFETY: the function is alive as long as the context; the parameters are those of its calling
-            // convention (checked against the kernel's ABI by `Launch`), each outlives the call, which copies it. The
-            // stream is the context's own, or one whose giver vouches for it.
-            unsafe { driver.launch(function.handle, grid, &mut parameters, stream) }
+        Ok(Ready {
+            symbol,
+            function,
+            grid: Grid { blocks, threads, shared_bytes },
+            slots: parameters.slots.iter().copied().collect(),
+            maps: self.encoded(parameters.maps)?,
+            log: parameters.log,
+        })
+    }
+
+    /// Enqueues a kernel, on a stream or on the context's own.
+    pub(crate) fn enqueue(&self, launch: &Ready, stream: Option<&GpuStream>) -> Result<()> {
+        let stream = self.handle(stream);
+        // SAFETY: the stream's giver vouches for it. The tensors are borrowed while this is enqueued, and who uses or
+        // frees their memory later does so behind the stream's work.
+        let enqueue = |driver: &dyn Driver| unsafe { launch.enqueue(driver, stream) };
+        self.ask(|| format!("launching `{}`", launch.symbol), enqueue)
+    }
+
+    /// Runs a kernel on the context's own stream, and gives the time that it took.
+    pub(crate) fn time(&self, launch: &Ready) -> Result<Duration> {
+        // SAFETY: as in `enqueue`.
+        let enqueue = |driver: &dyn Driver| unsafe { launch.enqueue(driver, self.stream) };
+        let action = || format!("launching `{}`", launch.symbol);
+        self.ask(action, |driver| Timer::new(driver)?.time(self.stream, enqueue))
+    }
+
+    /// Captures launches as a graph.
+    pub(crate) fn capture(self: &Arc<Self>, launches: &[Ready]) -> Result<Captured> {
+        let stream = GpuStream::new(self)?;
+        let capture = |driver: &dyn Driver| {
+            // SAFETY: the stream is this function's own. What is captured doesn't run; a launch of the graph comes right
+            // behind a comparison with launches whose memory is there.
+            let graph = unsafe {
+                driver.begin_capture(stream.handle())?;
+                let captured = launches.iter().try_for_each(|launch| launch.enqueue(driver, stream.handle()));
+                // The capture ends even if a launch was refused, so that the stream can be used again.
+                let graph = driver.end_capture(stream.handle());
+                captured.and(graph)?
+            };
+            // SAFETY: the graph was captured above, and isn't needed any more.
+            unsafe {
+                let executable = driver.instantiate(graph);
+                let _ = driver.destroy_graph(graph);
+                executable
+            }
         };
-        self.ask(
-            || format!("launching `{symbol}`"),
-            |driver| match timed {
-                false => enqueue(driver).map(|()| Duration::ZERO),
-                true => Timer::new(driver)?.time(stream, enqueue),
-            },
-        )
+        let executable = self.ask(|| format!("recording {} launches", launches.len()), capture)?;
+        Ok(Captured { context: Arc::clone(self), executable })
     }
 
     /// Tensor maps in the driver's form.

@@ -14,14 +14,15 @@ mod image;
 mod pool;
 #[cfg(test)]
 mod stand_in;
+mod streams;
 mod tensor_maps;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use context::Context;
-pub use context::Stream;
-pub(crate) use functions::{GpuCode, Parameters};
+pub(crate) use context::{Buffer, Context};
+pub(crate) use functions::{Captured, GpuCode, Parameters, Ready};
 pub use pool::MemoryUse;
+pub(crate) use streams::{GpuEvent, GpuStream};
 
 use crate::error::{Error, Result};
 use driver::{Driver, Failure};

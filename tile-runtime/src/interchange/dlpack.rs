@@ -13,6 +13,7 @@ use dlpark::metadata::Dynamic;
 pub use dlpark::versioned::Dlpack;
 use dlpark::{DlpackFlags, ffi};
 use tile_ir::DType;
+use tile_ir::target::Family;
 
 /// DLPack's name of a format.
 fn data_type(dtype: DType) -> Option<DLDataType> {
@@ -42,11 +43,11 @@ fn refused(problem: impl Into<String>) -> Error {
 
 /// The device that a tensor of another library is on.
 fn device(of: DLDevice) -> Result<Device> {
+    let number = || usize::try_from(of.device_id).map_err(|_| refused("its device has a negative number"));
     match of.device_type {
         DLDeviceType::CPU | DLDeviceType::CUDAHOST => Ok(Device::cpu()),
-        DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => Device::cuda(
-            usize::try_from(of.device_id).map_err(|_| refused("its device has a negative number"))?,
-        ),
+        DLDeviceType::CUDA | DLDeviceType::CUDAMANAGED => Device::cuda(number()?),
+        DLDeviceType::ROCM => Device::hip(number()?),
         ffi::DLDeviceType(other) => {
             Err(refused(format!("it is on a device of DLPack's type {other}; copy it to the host first")))
         }
@@ -74,11 +75,15 @@ impl<T: Element> Tensor<T> {
             refused("its elements have no single distance along some axis; make a tensor with `to_dense`")
         })?;
         let dtype = data_type(T::DTYPE).ok_or_else(|| refused("its elements are sizes"))?;
+        self.finish()?;
         let device = match &self.device().0 {
             Kind::Cpu | Kind::Reference => DLDevice::CPU,
-            Kind::Cuda(context) => {
-                context.synchronize(None)?;
-                DLDevice::cuda(context.ordinal() as i32)
+            Kind::Gpu(context) => {
+                let device_type = match context.family() {
+                    Family::Amdgpu => DLDeviceType::ROCM,
+                    _ => DLDeviceType::CUDA,
+                };
+                DLDevice { device_type, device_id: context.ordinal() as i32 }
             }
         };
         let shape: Vec<i64> = self.shape().iter().map(|&extent| extent as i64).collect();

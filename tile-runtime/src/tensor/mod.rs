@@ -24,7 +24,8 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use descriptor::Descriptor;
-use memory::{Keeper, Location, Memory};
+pub(crate) use memory::Allocation;
+use memory::Location;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use tensor_ref::Placed;
@@ -43,13 +44,12 @@ use tile_layout::Length;
 /// ```
 pub struct Tensor<T> {
     placed: Placed<T>,
-    keeper: Option<Keeper>,
 }
 
 impl<T> Tensor<T> {
     /// The elements of a descriptor that was made for this memory.
-    fn new((location, keeper): Memory, descriptor: Descriptor) -> Tensor<T> {
-        Tensor { placed: Placed::new(location, descriptor), keeper }
+    fn new(location: Location, descriptor: Descriptor) -> Tensor<T> {
+        Tensor { placed: Placed::new(location, descriptor) }
     }
 }
 
@@ -136,7 +136,7 @@ impl<T: Element> Tensor<T> {
         let descriptor = Descriptor::strided(shape.as_ref(), strides.as_ref())?;
         // SAFETY: the caller vouches for every element that the strides reach, as long as there is the owner.
         let location = unsafe { located::<T>(device, address, &descriptor) }?;
-        Ok(Tensor::new((location, Some(Box::new(owner))), descriptor))
+        Ok(Tensor::new(location.kept_by(owner), descriptor))
     }
 
     /// # Safety
@@ -144,7 +144,7 @@ impl<T: Element> Tensor<T> {
     unsafe fn over_foreign(device: &Device, address: u64, descriptor: Descriptor) -> Result<Tensor<T>> {
         // SAFETY: the caller vouches for every element that the descriptor reads.
         let location = unsafe { located::<T>(device, address, &descriptor) }?;
-        Ok(Tensor::new((location, None), descriptor))
+        Ok(Tensor::new(location, descriptor))
     }
 }
 
@@ -184,7 +184,7 @@ impl<T> Tensor<T> {
         operation: impl FnOnce(&tile_layout::View) -> tile_layout::Result<tile_layout::View>,
     ) -> Result<Tensor<T>> {
         let Placed { location, descriptor, .. } = self.placed;
-        Ok(Tensor::new((location, self.keeper), descriptor.moved(operation)?))
+        Ok(Tensor::new(location, descriptor.moved(operation)?))
     }
 }
 

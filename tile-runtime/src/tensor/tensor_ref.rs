@@ -6,13 +6,14 @@
 
 use super::descriptor::Descriptor;
 use super::indices::Indices;
-use super::memory::Location;
+use super::memory::{Allocation, Location};
 use super::view::TensorView;
 use super::view_mut::TensorViewMut;
 use crate::device::Device;
 use crate::error::Result;
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 use tile_layout::{Length, Movement};
 
 /// What a [`Tensor`](super::Tensor), a [`TensorView`] and a [`TensorViewMut`] are behind a reference, as `[T]` is what
@@ -167,6 +168,17 @@ impl<T> TensorRef<T> {
     /// As [`TensorRef::slice`]; [`Error::SharedElements`] where the part has an element more than once.
     pub fn slice_mut(&mut self, indices: impl Indices) -> Result<TensorViewMut<'_, T>> {
         self.view_mut().slice(indices)
+    }
+
+    /// Waits for everything that uses the elements.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn finish(&self) -> Result<()> {
+        self.location.finish()
+    }
+
+    /// What keeps the elements there, and who uses them; `None` where that isn't ours to know.
+    pub(crate) fn allocation(&self) -> Option<&Arc<Allocation>> {
+        self.location.allocation()
     }
 
     /// The address of the element with index 0 everywhere.

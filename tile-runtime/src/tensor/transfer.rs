@@ -4,7 +4,7 @@
 //! memory that they lie in is copied first.
 
 use super::descriptor::Descriptor;
-use super::memory::{self, Location, Memory};
+use super::memory::{self, Location};
 use super::{HostTensor, Tensor, TensorRef, bytes_of};
 use crate::device::Device;
 use crate::element::Element;
@@ -95,7 +95,7 @@ fn element<T: Element>(fill: Fill) -> T {
 }
 
 fn read<T: Element>(location: &Location, descriptor: &Descriptor) -> Result<Vec<T>> {
-    if let Some(bytes) = location.host_bytes() {
+    if let Some(bytes) = location.host_bytes()? {
         return Ok(collected(elements_of(bytes), 0, descriptor));
     }
     let span = descriptor.span();
@@ -127,7 +127,7 @@ fn write<T: Element>(location: &mut Location, descriptor: &Descriptor, elements:
     if descriptor.is_dense() {
         return location.write(span.start * size_of::<T>(), bytes(elements));
     }
-    if let Some(target) = location.host_bytes_mut() {
+    if let Some(target) = location.host_bytes_mut()? {
         spread(elements, elements_of_mut(target), 0, descriptor);
         return Ok(());
     }
@@ -178,7 +178,7 @@ fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
 }
 
 /// Memory for so many elements of a shape.
-pub(super) fn allocated<T>(device: &Device, shape: &[usize]) -> Result<(Memory, Descriptor)> {
+pub(super) fn allocated<T>(device: &Device, shape: &[usize]) -> Result<(Location, Descriptor)> {
     let descriptor = Descriptor::dense(shape)?;
     let bytes = bytes_of::<T>(descriptor.len(), shape)?;
     Ok((memory::zeroed(device, bytes)?, descriptor))

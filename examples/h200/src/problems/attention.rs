@@ -36,7 +36,7 @@ impl Problem for Attention {
         ]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [q, k, v, o] = tensors else { return Err(misfit()) };
         let (q, k, v, o) = (q.get()?, k.get()?, v.get()?, o.get_mut()?);
         let scale = scale(self.width);
@@ -115,7 +115,7 @@ impl Problem for Decode {
         ]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [q, k, v, weighted, sums, largest, o] = tensors else { return Err(misfit()) };
         let scale = scale(WIDTH);
         let (q, k, v) = (q.get()?, k.get()?, v.get()?);

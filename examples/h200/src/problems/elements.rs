@@ -19,7 +19,7 @@ impl Problem for GeluFused {
         inputs.into_iter().chain([Spec::output("y", DType::F16, &shape)]).collect()
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [a, b, c, y] = tensors else { return Err(misfit()) };
         launch_on(stream, gelu_fused::<4096>(a.get::<f16>()?, b.get()?, c.get()?, y.get_mut()?))
     }
@@ -57,7 +57,7 @@ impl Problem for Transpose {
         vec![Spec::input("x", dtype, &[rows, columns]), Spec::output("y", dtype, &[columns, rows])]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, y] = tensors else { return Err(misfit()) };
         match self.dtype {
             DType::F32 => launch_on(stream, transpose::<f32, 64>(x.get()?, y.get_mut()?)),

@@ -45,7 +45,7 @@ impl Problem for Gemm {
         ]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [a, b, c] = tensors else { return Err(misfit()) };
         let launch = match self.kind {
             Kind::Nn => gemm::<128, 256, 64>(a.get()?, b.get()?, c.get_mut()?),
@@ -95,7 +95,7 @@ impl Problem for Linear {
         ]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [a, b, bias, residual, c] = tensors else { return Err(misfit()) };
         let (bias, residual) = (bias.get()?, residual.get()?);
         launch_on(stream, linear::<128, 128, 64>(a.get()?, b.get()?, bias, residual, c.get_mut()?))
@@ -130,7 +130,7 @@ impl Problem for Gemv {
         ]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, w, y] = tensors else { return Err(misfit()) };
         launch_on(stream, gemv::<8, 1024>(x.get()?, w.get()?, y.get_mut()?))
     }
@@ -158,7 +158,7 @@ impl Problem for Skinny {
         ]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, w, c] = tensors else { return Err(misfit()) };
         launch_on(stream, skinny::<16, 64, 128>(x.get()?, w.get()?, c.get_mut()?))
     }

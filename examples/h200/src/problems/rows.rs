@@ -20,7 +20,7 @@ impl Problem for Softmax {
         vec![Spec::input("x", DType::BF16, &shape), Spec::output("y", DType::BF16, &shape)]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, y] = tensors else { return Err(misfit()) };
         launch_on(stream, softmax::<WIDTH>(x.get()?, y.get_mut()?))
     }
@@ -48,7 +48,7 @@ impl Problem for LongSoftmax {
         ]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, largest, sums, y] = tensors else { return Err(misfit()) };
         let x = x.get()?;
         launch_on(stream, softmax_statistics::<8192>(x, largest.get_mut()?, sums.get_mut()?))?;
@@ -82,7 +82,7 @@ impl Problem for RmsNorm {
         ]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, weight, y] = tensors else { return Err(misfit()) };
         launch_on(stream, rmsnorm::<WIDTH>(x.get()?, weight.get()?, y.get_mut()?))
     }
@@ -112,7 +112,7 @@ impl Problem for Sum {
         ]
     }
 
-    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<Stream>) -> Result<()> {
+    fn launch(&self, tensors: &mut [AnyTensor], stream: Option<&Stream>) -> Result<()> {
         let [x, sums, y] = tensors else { return Err(misfit()) };
         launch_on(stream, sum_rows::<4096>(x.get()?, sums.get_mut()?))?;
         launch_on(stream, sum_all::<4096>(sums.get()?, y.get_mut()?))

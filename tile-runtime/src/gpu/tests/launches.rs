@@ -1,12 +1,10 @@
 //! Launches through the public interface, of code that the stand-in runs as functions of the host.
 
 use super::*;
-use crate::Stream;
 use crate::embedded::{Embedded, EmbeddedCode, Variant, launch};
 use crate::error::Error;
 use crate::launch::{KernelDef, Launch};
 use crate::tensor::Tensor;
-use std::ffi::c_void;
 use tile_ir::specialize::Binding;
 
 const DOUBLE: &str = "\
@@ -34,10 +32,10 @@ const fn code(variant: Variant, image: &'static [u8], symbol: &'static str, shar
 }
 
 static EMBEDDED: [Embedded; 1] = [code(Variant::General, b"general", "general", false)];
-static KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &EMBEDDED);
+pub(super) static KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &EMBEDDED);
 
 /// Doubles every element; the slots are two addresses and the length.
-fn double(blocks: u32, slots: &[u64]) {
+pub(super) fn double(blocks: u32, slots: &[u64]) {
     let [x, y, n] = slots else { panic!("{} slots", slots.len()) };
     assert_eq!(u64::from(blocks), n.div_ceil(4));
     for i in 0..*n as usize {
@@ -46,11 +44,11 @@ fn double(blocks: u32, slots: &[u64]) {
     }
 }
 
-fn ramp(device: &Device, n: usize) -> Tensor<f32> {
+pub(super) fn ramp(device: &Device, n: usize) -> Tensor<f32> {
     Tensor::from_vec(device, (0..n).map(|i| i as f32).collect(), [n]).unwrap()
 }
 
-fn call<'a>(kernel: &'static KernelDef, x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> Launch<'a> {
+pub(super) fn call<'a>(kernel: &'static KernelDef, x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> Launch<'a> {
     Launch::new(kernel).constant("B", 4).tensor("x", x).tensor_mut("y", y)
 }
 
@@ -70,22 +68,6 @@ fn a_code_object_for_the_processor_is_found_and_launched() {
     assert_eq!(driver.live().modules, 1);
     drop(device);
     assert_eq!(driver.live(), Live::default());
-}
-
-#[test]
-fn a_launch_on_another_stream_is_not_waited_for_by_reads() {
-    let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
-    let stream = driver.create_stream().unwrap();
-    let x = ramp(&device, 8);
-    let mut y = Tensor::zeros(&device, [8]).unwrap();
-    context(&device).synchronize(None).unwrap();
-    // SAFETY: the stream is the driver's, and there to the end of the test.
-    let on = unsafe { Stream::from_raw(stream.0 as *mut c_void) };
-    call(&KERNEL, &x, &mut y).on_stream(on).launch().unwrap();
-    assert_eq!(y.to_vec().unwrap(), [0.0; 8]);
-    context(&device).synchronize(Some(on)).unwrap();
-    assert_eq!(y.to_vec().unwrap()[..3], [0.0, 2.0, 4.0]);
 }
 
 #[test]
@@ -119,7 +101,7 @@ fn a_kernel_that_goes_wrong_loses_the_device_at_the_next_wait() {
     driver.add("general", double);
     let x = ramp(&device, 8);
     let mut y = Tensor::zeros(&device, [8]).unwrap();
-    context(&device).synchronize(None).unwrap();
+    context(&device).synchronize().unwrap();
     call(&KERNEL, &x, &mut y).launch().unwrap();
     driver.lose_at_next_work("unspecified launch failure");
     assert!(matches!(y.to_vec(), Err(Error::DeviceLost { .. })));

@@ -6,6 +6,7 @@ mod errors;
 mod launches;
 mod memory;
 mod order;
+mod streams;
 
 use super::context::Context;
 use super::driver::{Driver, StreamHandle};

@@ -1,0 +1,230 @@
+//! Launches on streams and in graphs, on a driver that runs nothing before somebody waits.
+
+use super::launches::{KERNEL, call, double, ramp};
+use super::*;
+use crate::stream::{Graph, Stream};
+use crate::tensor::Tensor;
+use std::ffi::c_void;
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Poll, Wake, Waker};
+
+/// A device with the kernel of these tests.
+fn ready() -> (Device, StandIn) {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    (device, driver)
+}
+
+/// `2 ^ times * i`.
+fn doubled(n: usize, times: i32) -> Vec<f32> {
+    (0..n).map(|i| 2f32.powi(times) * i as f32).collect()
+}
+
+#[test]
+fn what_uses_a_tensor_comes_after_the_launches_on_streams() {
+    let (device, driver) = ready();
+    let (first, second) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    let x = ramp(&device, 8);
+    let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    // One stream reads what the other writes, the device's own stream reads that, and then the host does.
+    call(&KERNEL, &x, &mut y).on(&first).unwrap().detach();
+    call(&KERNEL, &y, &mut z).on(&second).unwrap().detach();
+    assert!(driver.pending() > 2, "nothing has run");
+    let mut w = Tensor::zeros(&device, [8]).unwrap();
+    call(&KERNEL, &z, &mut w).launch().unwrap();
+    assert_eq!(w.to_vec().unwrap(), doubled(8, 3));
+    assert_eq!(z.to_vec().unwrap(), doubled(8, 2));
+}
+
+#[test]
+fn a_read_waits_for_the_stream_that_writes() {
+    let (device, _) = ready();
+    let stream = Stream::new(&device).unwrap();
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    call(&KERNEL, &x, &mut y).on(&stream).unwrap().detach();
+    assert_eq!(y.to_vec().unwrap(), doubled(8, 1));
+}
+
+#[test]
+fn a_write_waits_for_the_streams_that_read() {
+    let (device, driver) = ready();
+    let stream = Stream::new(&device).unwrap();
+    let mut x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    call(&KERNEL, &x, &mut y).on(&stream).unwrap().detach();
+    assert!(driver.pending() > 0);
+    x.fill(-1.0).unwrap();
+    assert_eq!(y.to_vec().unwrap(), doubled(8, 1));
+}
+
+#[test]
+fn memory_is_freed_behind_the_streams_that_use_it() {
+    for pools in [false, true] {
+        let (device, driver) = device(1 << 20, pools);
+        driver.add("general", double);
+        let stream = Stream::new(&device).unwrap();
+        let x = ramp(&device, 8);
+        let mut y = Tensor::zeros(&device, [8]).unwrap();
+        // A launch whose guard is forgotten still uses what it borrowed.
+        std::mem::forget(call(&KERNEL, &x, &mut y).on(&stream).unwrap());
+        drop(x);
+        let mut other = Tensor::<f32>::zeros(&device, [8]).unwrap();
+        other.fill(7.0).unwrap();
+        assert_eq!(y.to_vec().unwrap(), doubled(8, 1), "pools: {pools}");
+    }
+}
+
+#[test]
+fn streams_and_events_are_used_again_and_nothing_is_left() {
+    let (device, driver) = ready();
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    for _ in 0..50 {
+        let stream = Stream::new(&device).unwrap();
+        call(&KERNEL, &x, &mut y).on(&stream).unwrap().wait().unwrap();
+        let (start, end) = (stream.record().unwrap(), stream.record().unwrap());
+        // A piece of work takes a microsecond: the second event is one.
+        assert_eq!(end.since(&start).unwrap().as_nanos(), 1000);
+    }
+    let live = driver.live();
+    assert!(live.streams == 1 && live.events <= 6, "{live:?}");
+    drop((x, y, device));
+    assert_eq!(driver.live(), Live::default());
+}
+
+#[test]
+fn a_stream_waits_for_an_event() {
+    let (device, driver) = ready();
+    let (first, second) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let pending = call(&KERNEL, &x, &mut y).on(&first).unwrap();
+    second.wait_for(&first.record().unwrap()).unwrap();
+    second.synchronize().unwrap();
+    assert!(pending.is_done().unwrap());
+    assert_eq!(driver.pending(), 0);
+}
+
+#[test]
+fn other_libraries_streams_take_launches() {
+    let (device, driver) = ready();
+    let handle = driver.create_stream().unwrap();
+    // SAFETY: the stream is the driver's, and there to the end of the test.
+    let theirs = unsafe { Stream::from_raw(&device, handle.0 as *mut c_void) }.unwrap();
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    call(&KERNEL, &x, &mut y).on(&theirs).unwrap().detach();
+    assert_eq!(y.to_vec().unwrap(), doubled(8, 1));
+    drop(theirs);
+    assert_eq!(driver.live().streams, 1, "it is theirs");
+    // SAFETY: null is the default stream.
+    let error = unsafe { Stream::from_raw(&Device::cpu(), std::ptr::null_mut()) }.unwrap_err();
+    assert_eq!(error.to_string(), "cpu has no streams of other libraries");
+}
+
+#[derive(Default)]
+struct Counter(AtomicUsize);
+
+impl Wake for Counter {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_future_is_woken_when_the_device_comes_to_it() {
+    let (device, driver) = ready();
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let counter = Arc::new(Counter::default());
+    let waker = Waker::from(Arc::clone(&counter));
+    let mut context = std::task::Context::from_waker(&waker);
+    let mut launching = Box::pin(call(&KERNEL, &x, &mut y).into_future());
+    assert_eq!(driver.live().modules, 0, "nothing happens before it is polled");
+    assert!(launching.as_mut().poll(&mut context).is_pending());
+    super::context(&device).synchronize().unwrap();
+    assert_eq!(counter.0.load(Ordering::Relaxed), 1);
+    assert!(matches!(launching.as_mut().poll(&mut context), Poll::Ready(Ok(()))));
+    drop(launching);
+    assert_eq!(y.to_vec().unwrap(), doubled(8, 1));
+}
+
+/// Runs `y = 2x` and `z = 2y` as a graph.
+fn twice(graph: &mut Graph, x: &Tensor<f32>, y: &mut Tensor<f32>, z: &mut Tensor<f32>) {
+    graph
+        .run(|graph| {
+            graph.launch(call(&KERNEL, x, y))?;
+            graph.launch(call(&KERNEL, y, z))
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_graph_is_captured_once_and_its_inputs_may_change() {
+    let (device, driver) = ready();
+    let mut graph = Graph::new(&device);
+    let mut x = ramp(&device, 8);
+    let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    for round in 0..5 {
+        x.copy_from_slice(&doubled(8, round)).unwrap();
+        twice(&mut graph, &x, &mut y, &mut z);
+        assert!(driver.pending() > 0, "it runs when somebody waits");
+        assert_eq!(z.to_vec().unwrap(), doubled(8, round + 2));
+    }
+    assert_eq!(graph.captures(), 1);
+    // Other tensors are other addresses.
+    let mut w = Tensor::zeros(&device, [8]).unwrap();
+    twice(&mut graph, &x, &mut y, &mut w);
+    assert_eq!((w.to_vec().unwrap(), graph.captures()), (doubled(8, 6), 2));
+    // So are other sizes, and fewer launches.
+    graph.run(|graph| graph.launch(call(&KERNEL, &x, &mut y))).unwrap();
+    assert_eq!((y.to_vec().unwrap(), graph.captures()), (doubled(8, 5), 3));
+    drop((x, y, z, w, graph, device));
+    assert_eq!(driver.live(), Live::default());
+}
+
+#[test]
+fn a_graph_waits_for_streams_and_keeps_what_is_dropped_in_its_closure() {
+    let (device, _) = ready();
+    let stream = Stream::new(&device).unwrap();
+    let x = ramp(&device, 8);
+    let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    call(&KERNEL, &x, &mut y).on(&stream).unwrap().detach();
+    Graph::new(&device)
+        .run(|graph| {
+            graph.launch(call(&KERNEL, &y, &mut z))?;
+            drop(y);
+            Ok(())
+        })
+        .unwrap();
+    let mut other = Tensor::<f32>::zeros(&device, [8]).unwrap();
+    other.fill(7.0).unwrap();
+    assert_eq!(z.to_vec().unwrap(), doubled(8, 2));
+}
+
+#[test]
+fn inside_of_a_graph_there_are_launches_alone() {
+    let (device, _) = ready();
+    let x = ramp(&device, 8);
+    let [mut y, mut z] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    let mut graph = Graph::new(&device);
+    let message = graph
+        .run(|graph| {
+            graph.launch(call(&KERNEL, &x, &mut y))?;
+            y.to_vec().map(drop)
+        })
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        message,
+        "inside of a graph there are launches alone, and this is a copy; do it before or after"
+    );
+    // Nothing has run, and nothing is remembered.
+    assert_eq!((y.to_vec().unwrap(), graph.captures()), (vec![0.0; 8], 0));
+    let direct = graph.run(|_| call(&KERNEL, &x, &mut z).launch()).unwrap_err().to_string();
+    assert!(direct.contains("a launch that isn't the graph's"), "{direct}");
+    let made = graph.run(|_| Tensor::<f32>::zeros(&device, [1]).map(drop)).unwrap_err().to_string();
+    assert!(made.contains("a tensor that is made"), "{made}");
+}

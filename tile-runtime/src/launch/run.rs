@@ -1,0 +1,297 @@
+//! How a launch runs: on its device's own queue, on a stream beside that, or as one of a graph's.
+//!
+//! Arguments are checked before (`bind`). What uses the tensors of a launch and isn't known to be done is waited for: by
+//! the host, where the host does the work, else by the queue that the launch goes to.
+
+use super::host::{HostCode, HostRun};
+use super::{ARGUMENTS, Given, GivenValue, Launch, Slots};
+use crate::device::{Device, Kind};
+use crate::error::Result;
+use crate::gpu::{self, GpuStream, Parameters, Ready};
+use crate::journal;
+use crate::messages::{self, Sink};
+use crate::profile::{self, Launched};
+use crate::reference::{RawArgument, RawTensor};
+use crate::resolve::{Prepared, display_bindings};
+use crate::stream::graph::refuse_inside;
+use crate::stream::{Pending, Stream, Uses};
+use crate::tensor::Allocation;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tile_ir::abi::Bound;
+use tile_ir::tensor_map;
+
+/// A launch whose arguments fit: the instance, its number among those that the launch may take, and its sizes.
+struct Checked<'a> {
+    number: usize,
+    prepared: &'static Prepared,
+    device: &'a Device,
+    bound: Bound,
+}
+
+impl<'a> Launch<'a> {
+    /// Checks the arguments and runs the kernel on the device of its tensors. On the CPU and the reference
+    /// the results are there when this returns; on a GPU the work is enqueued, and reading a result waits. A kernel
+    /// that prints or asserts is waited for.
+    ///
+    /// # Errors
+    /// [`Error`](crate::Error): shapes that don't fit, tensors on different devices, no code for the device, and what the
+    /// device reports. Nothing has run in the first three cases.
+    /// [`Error::AssertionFailed`](crate::Error::AssertionFailed) where a `tile_assert!` doesn't hold: what the kernel
+    /// wrote is then unspecified.
+    pub fn launch(self) -> Result<()> {
+        refuse_inside("a launch that isn't the graph's")?;
+        self.run(false).map(drop)
+    }
+
+    /// [`Launch::launch`], and how long the kernel took; on a GPU this waits for it.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`].
+    pub fn launch_timed(self) -> Result<Duration> {
+        refuse_inside("a launch that isn't the graph's")?;
+        self.run(true)
+    }
+
+    /// Checks the arguments and has a stream run the kernel, after what it was given before and after the launches that
+    /// use the same tensors. On a GPU it also comes after what the device's own stream has to do now.
+    ///
+    /// Kernels whose messages go to a function, or on a GPU those that print or assert at all, are waited for; on the CPU
+    /// also those that use slices of the host or memory without an owner, which nobody else would keep.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`]; [`Error::Launch`](crate::Error::Launch) where the stream is another device's.
+    pub fn on(mut self, stream: &Stream) -> Result<Pending<'a>> {
+        refuse_inside("a launch on a stream")?;
+        let checked = self.checked()?;
+        if checked.device != stream.device() {
+            let (device, other) = (checked.device.name(), stream.device().name());
+            return Err(self.misfit(format!("its tensors are on {device}, and the stream is one of {other}")));
+        }
+        if checked.bound.blocks() == 0 {
+            return Ok(Pending::done());
+        }
+        if profile::is_on() {
+            // A launch that is noted is waited for, wherever it runs. Who enqueued what fails before it is told of that.
+            let _ = stream.record()?.wait();
+            return self.run(true).map(|_| Pending::done());
+        }
+        journal::launch(checked.prepared.instance(), checked.device, checked.bound.blocks());
+        match (&checked.device.0, stream.on_gpu()) {
+            (Kind::Gpu(context), Some(on)) => {
+                let mut sink = self.sink.take();
+                on.follow()?;
+                for (uses, writes) in self.uses() {
+                    uses.before(writes).iter().try_for_each(|event| stream.wait_for(event))?;
+                }
+                self.run_gpu(&checked, context, Some(on), &mut sink)?;
+                if self.memory().next().is_none() {
+                    return Ok(Pending::until_idle(stream));
+                }
+                let event = stream.record_untimed()?;
+                self.uses().for_each(|(uses, writes)| uses.note(&event, writes));
+                Ok(Pending::until(event, stream))
+            }
+            _ => self.on_host(&checked, stream),
+        }
+    }
+
+    fn on_host(mut self, checked: &Checked<'a>, stream: &Stream) -> Result<Pending<'a>> {
+        let tensors = self.arguments.iter().filter(|given| matches!(given.value, GivenValue::Tensor { .. }));
+        let is_kept = self.memory().count() == tensors.count();
+        let mut sink = self.sink.take();
+        if sink.is_some() || !is_kept {
+            let _ = stream.record()?.wait();
+            self.run_host(checked, false, &mut sink)?;
+            return Ok(Pending::done());
+        }
+        let memory: Vec<Arc<Allocation>> = self.memory().map(|(allocation, _)| allocation).collect();
+        let before: Vec<_> = self.uses().flat_map(|(uses, writes)| uses.before(writes)).collect();
+        let run = self.host_run(checked)?.with_arguments(&self.raw_arguments());
+        let event = stream.enqueue(move || {
+            for event in &before {
+                let _ = event.wait();
+            }
+            // SAFETY: `memory` keeps every tensor; who borrows one to write, reads it or frees it waits for this event,
+            // and this has waited for those before it.
+            let result = unsafe { run.run() };
+            drop(memory);
+            result
+        });
+        self.uses().for_each(|(uses, writes)| uses.note(&event, writes));
+        Ok(Pending::until(event, stream))
+    }
+
+    /// The launch for a graph of a device: what is to be enqueued, or nothing where it has run already.
+    pub(crate) fn in_graph(self, graph: &Device) -> Result<Option<Ready>> {
+        let checked = self.checked()?;
+        let Checked { prepared, device, bound, .. } = &checked;
+        if *device != graph {
+            let (device, other) = (device.name(), graph.name());
+            return Err(self.misfit(format!("its tensors are on {device}, and the graph is one of {other}")));
+        }
+        if prepared.abi().logs {
+            return Err(self.misfit("it prints or asserts, and nobody waits for the launches of a graph"));
+        }
+        match &device.0 {
+            _ if bound.blocks() == 0 => Ok(None),
+            Kind::Gpu(context) if !profile::is_on() => self.ready(&checked, context, None).map(Some),
+            _ => self.run(false).map(|_| None),
+        }
+    }
+
+    /// The memory of the tensors that is theirs, and whether they are written.
+    pub(crate) fn memory(&self) -> impl Iterator<Item = (Arc<Allocation>, bool)> + use<'a, '_> {
+        self.arguments.iter().filter_map(|given| match given.value {
+            GivenValue::Tensor { allocation, mutable, .. } => Some((Arc::clone(allocation?), mutable)),
+            GivenValue::Scalar { .. } => None,
+        })
+    }
+
+    /// Who uses the tensors, and whether this writes them.
+    fn uses(&self) -> impl Iterator<Item = (&'a Uses, bool)> + use<'a, '_> {
+        self.arguments.iter().filter_map(|given| match given.value {
+            GivenValue::Tensor { allocation, mutable, .. } => Some((allocation?.uses(), mutable)),
+            GivenValue::Scalar { .. } => None,
+        })
+    }
+
+    fn checked(&self) -> Result<Checked<'a>> {
+        let (number, prepared) = self.resolved()?;
+        let (device, bound) = self.bind(prepared.abi())?;
+        Ok(Checked { number, prepared, device, bound })
+    }
+
+    fn run(mut self, timed: bool) -> Result<Duration> {
+        let mut sink = self.sink.take();
+        let checked = self.checked()?;
+        let Checked { prepared, device, bound, .. } = &checked;
+        if bound.blocks() == 0 {
+            return Ok(Duration::ZERO);
+        }
+        journal::launch(prepared.instance(), device, bound.blocks());
+        let profiled = profile::is_on().then(Instant::now);
+        let timed = timed || profiled.is_some();
+        let time = match &device.0 {
+            Kind::Reference | Kind::Cpu => self.run_host(&checked, timed, &mut sink)?,
+            Kind::Gpu(context) => {
+                self.uses().try_for_each(|(uses, writes)| uses.order(context, writes))?;
+                match timed {
+                    true => self.time_gpu(&checked, context, &mut sink)?,
+                    false => {
+                        self.run_gpu(&checked, context, None, &mut sink)?;
+                        Duration::ZERO
+                    }
+                }
+            }
+        };
+        if let Some(start) = profiled {
+            let bindings = prepared.bindings().iter();
+            profile::record(Launched {
+                kernel: self.kernel.name,
+                instance: display_bindings(bindings.map(|(name, value)| (name.as_str(), *value))),
+                blocks: bound.blocks(),
+                totals: prepared.counts().total(prepared.abi(), bound),
+                device: (*device).clone(),
+                start,
+                time,
+            });
+        }
+        Ok(time)
+    }
+
+    /// The launch with its code and parameters.
+    fn ready(&self, checked: &Checked<'_>, context: &gpu::Context, log: Option<u64>) -> Result<Ready> {
+        let Checked { prepared, bound, .. } = checked;
+        let code = prepared.gpu(self.kernel, bound, context)?;
+        let slots = self.slots(bound);
+        let maps = tensor_map::bind(&code.tensor_maps, prepared.abi(), &slots)?;
+        context.ready(code, bound.blocks(), &Parameters { slots: &slots, maps: &maps, log })
+    }
+
+    fn run_gpu(
+        &self,
+        checked: &Checked<'_>,
+        context: &Arc<gpu::Context>,
+        stream: Option<&GpuStream>,
+        sink: &mut Option<Sink<'_>>,
+    ) -> Result<()> {
+        self.with_log(checked, context, sink, |launch| {
+            context.enqueue(launch, stream)?;
+            match checked.prepared.abi().logs {
+                true => stream.map_or_else(|| context.synchronize(), GpuStream::synchronize),
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn time_gpu(
+        &self,
+        checked: &Checked<'_>,
+        context: &Arc<gpu::Context>,
+        sink: &mut Option<Sink<'_>>,
+    ) -> Result<Duration> {
+        self.with_log(checked, context, sink, |launch| context.time(launch))
+    }
+
+    /// Runs a launch with a log, if its kernel has messages, and reports them when it is done.
+    fn with_log<R>(
+        &self,
+        checked: &Checked<'_>,
+        context: &Arc<gpu::Context>,
+        sink: &mut Option<Sink<'_>>,
+        run: impl FnOnce(&Ready) -> Result<R>,
+    ) -> Result<R> {
+        let Checked { prepared, bound, .. } = checked;
+        if !prepared.abi().logs {
+            return run(&self.ready(checked, context, None)?);
+        }
+        let mut bytes = messages::to_bytes(&messages::empty(self.log_bytes));
+        let log = context.zeroed(bytes.len())?;
+        context.upload(&bytes, log.address())?;
+        let result = run(&self.ready(checked, context, Some(log.address()))?)?;
+        context.download(log.address(), &mut bytes)?;
+        let words = messages::from_bytes(&bytes);
+        messages::report(self.kernel.name, prepared.sites(), &bound.grid, &words, sink)?;
+        Ok(result)
+    }
+
+    fn run_host(&self, checked: &Checked<'_>, timed: bool, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
+        self.uses().for_each(|(uses, writes)| uses.wait(writes));
+        let run = self.host_run(checked)?;
+        // SAFETY: tensors are borrowed for `'a`, longer than this call; an output is borrowed exclusively, and launches on
+        // streams that use them have been waited for.
+        unsafe { run.run(&self.raw_arguments(), timed, sink) }
+    }
+
+    fn host_run(&self, checked: &Checked<'_>) -> Result<HostRun> {
+        let Checked { number, prepared, device, bound } = checked;
+        let code = match &device.0 {
+            Kind::Reference => {
+                let missing = || self.misfit("it has no body to run on the reference device");
+                HostCode::Body(self.body.ok_or_else(missing)?, *number)
+            }
+            _ => HostCode::Native(prepared.cpu(self.kernel)?, self.slots(bound)),
+        };
+        Ok(HostRun { kernel: self.kernel, prepared, bound: bound.clone(), code, log_bytes: self.log_bytes })
+    }
+
+    fn raw_arguments(&self) -> SmallVec<[RawArgument<'a>; ARGUMENTS]> {
+        let raw = |given: &Given<'a>| match given.value {
+            GivenValue::Tensor { address, shape, dtype, mutable, .. } => {
+                RawArgument::Tensor(RawTensor { address, shape, dtype, mutable })
+            }
+            GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
+        };
+        self.arguments.iter().map(raw).collect()
+    }
+
+    fn slots(&self, bound: &Bound) -> Slots {
+        let arguments = self.arguments.iter().map(|argument| match argument.value {
+            GivenValue::Tensor { address, .. } => address,
+            GivenValue::Scalar { slot, .. } => slot,
+        });
+        arguments.chain(bound.slots()).collect()
+    }
+}

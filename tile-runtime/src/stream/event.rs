@@ -1,0 +1,97 @@
+//! Places in streams.
+
+use super::host::Completion;
+use crate::error::{Error, Result};
+use crate::gpu::GpuEvent;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A place in a stream, behind everything that was enqueued when [`Stream::record`](super::Stream::record) made it.
+/// Copies are the same one.
+#[derive(Clone)]
+pub struct Event(Arc<Place>);
+
+enum Place {
+    Host(Arc<Completion>),
+    Gpu(GpuEvent),
+}
+
+impl Event {
+    pub(super) fn host(completion: Arc<Completion>) -> Event {
+        Event(Arc::new(Place::Host(completion)))
+    }
+
+    pub(super) fn gpu(event: GpuEvent) -> Event {
+        Event(Arc::new(Place::Gpu(event)))
+    }
+
+    /// The event of a GPU, if it is one.
+    pub(crate) fn on_gpu(&self) -> Option<&GpuEvent> {
+        match &*self.0 {
+            Place::Gpu(event) => Some(event),
+            Place::Host(_) => None,
+        }
+    }
+
+    pub(super) fn on_host(&self) -> Option<&Arc<Completion>> {
+        match &*self.0 {
+            Place::Host(completion) => Some(completion),
+            Place::Gpu(_) => None,
+        }
+    }
+
+    /// Waits until the work before it is done.
+    ///
+    /// # Errors
+    /// What that piece of work failed with which the event stands right behind; [`Error::Driver`] if the device fails.
+    pub fn wait(&self) -> Result<()> {
+        match &*self.0 {
+            Place::Host(completion) => completion.wait().1,
+            Place::Gpu(event) => event.wait(),
+        }
+    }
+
+    /// Whether the work before it is done.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the device fails.
+    pub fn is_done(&self) -> Result<bool> {
+        match &*self.0 {
+            Place::Host(completion) => Ok(completion.ended().is_some()),
+            Place::Gpu(event) => event.is_done(),
+        }
+    }
+
+    /// How long after another event of the same device this one was reached, after waiting for both; nothing if it was
+    /// reached before.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] for events of different devices; as [`Event::wait`] else.
+    pub fn since(&self, start: &Event) -> Result<Duration> {
+        match (&*self.0, &*start.0) {
+            (Place::Host(end), Place::Host(start)) => {
+                Ok(end.wait().0.saturating_duration_since(start.wait().0))
+            }
+            (Place::Gpu(end), Place::Gpu(start)) if Arc::ptr_eq(end.context(), start.context()) => {
+                start.wait()?;
+                end.wait()?;
+                end.since(start)
+            }
+            _ => Err(Error::Stream {
+                problem: "there is no time between events of different devices".to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.is_done() {
+            Ok(true) => "done",
+            Ok(false) => "not done",
+            Err(_) => "failed",
+        };
+        write!(f, "Event({state})")
+    }
+}

@@ -1,0 +1,154 @@
+//! Launches that are made again and again, recorded once.
+//!
+//! A graph is asked to run a closure that makes launches. The launches are compared with those that were recorded; where
+//! they are the same, down to addresses and sizes, a GPU is handed all of them in one call, and else they are recorded
+//! anew. So arguments are borrowed and checked in every run, and a graph borrows nothing between two runs.
+
+use crate::device::{Device, Kind};
+use crate::error::{Error, Result};
+use crate::gpu::{Captured, Ready};
+use crate::launch::Launch;
+use crate::tensor::Allocation;
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+
+/// Launches that a device runs one after the other, for the cost of one where they are the same as in the last run.
+///
+/// ```
+/// use tile_runtime::{Device, Error, Graph, Launch, Result, Tensor};
+/// fn steps(graph: &mut Graph, next: for<'a> fn(&'a Tensor<f32>, &'a mut Tensor<f32>) -> Launch<'a>) -> Result<Vec<f32>> {
+///     let x = Tensor::<f32>::ones(&Device::cpu(), [4])?;
+///     let [mut y, mut z] = [x.to_dense()?, x.to_dense()?];
+///     for _ in 0..100 {
+///         graph.run(|graph| {
+///             graph.launch(next(&x, &mut y))?;
+///             graph.launch(next(&y, &mut z))
+///         })?;
+///     }
+///     z.to_vec()
+/// }
+/// ```
+///
+/// Inside of the closure nothing has run yet, so that results can't be read there, nor tensors be made:
+///
+/// ```
+/// # use tile_runtime::{Device, Error, Graph, Tensor};
+/// let x = Tensor::<f32>::ones(&Device::cpu(), [4])?;
+/// let early = Graph::new(&Device::cpu()).run(|_| x.to_vec().map(drop)).unwrap_err();
+/// assert!(early.to_string().contains("inside of a graph there are launches alone"));
+/// # Ok::<(), Error>(())
+/// ```
+pub struct Graph {
+    device: Device,
+    /// What was run last, on a GPU.
+    recorded: Vec<Ready>,
+    captured: Option<Captured>,
+    captures: usize,
+}
+
+/// Takes the launches of one run of a [`Graph`].
+pub struct Recorder<'g> {
+    device: &'g Device,
+    launches: Vec<Ready>,
+    /// What the launches use: it stays until they are enqueued.
+    memory: Vec<(Arc<Allocation>, bool)>,
+}
+
+thread_local! {
+    /// Whether this thread runs the closure of a graph.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Refuses what can't be done in the closure of a graph.
+pub(crate) fn refuse_inside(what: &str) -> Result<()> {
+    match INSIDE.get() {
+        false => Ok(()),
+        true => Err(Error::Stream {
+            problem: format!(
+                "inside of a graph there are launches alone, and this is {what}; do it before or after"
+            ),
+        }),
+    }
+}
+
+/// Being inside of a closure, to its end or its panic.
+struct Inside;
+
+impl Inside {
+    fn begin() -> Result<Inside> {
+        refuse_inside("another graph")?;
+        INSIDE.set(true);
+        Ok(Inside)
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
+
+impl Graph {
+    /// A graph without launches.
+    pub fn new(device: &Device) -> Graph {
+        Graph { device: device.clone(), recorded: Vec::new(), captured: None, captures: 0 }
+    }
+
+    /// Makes launches and runs them, in their order, after all that the device's own stream has to do. On a GPU this
+    /// returns when they are enqueued; elsewhere they are done. If the closure fails on a GPU, nothing runs.
+    ///
+    /// # Errors
+    /// What the closure gives; [`Error::Stream`] inside of another graph's closure; [`Error::Driver`] if the device fails.
+    pub fn run(&mut self, launches: impl FnOnce(&mut Recorder<'_>) -> Result<()>) -> Result<()> {
+        let mut recorder = Recorder { device: &self.device, launches: Vec::new(), memory: Vec::new() };
+        let inside = Inside::begin()?;
+        let made = launches(&mut recorder);
+        drop(inside);
+        made?;
+        let Recorder { launches, memory, .. } = recorder;
+        let Kind::Gpu(context) = &self.device.0 else { return Ok(()) };
+        for (allocation, writes) in &memory {
+            allocation.uses().order(context, *writes)?;
+        }
+        if launches.is_empty() {
+            return Ok(());
+        }
+        if self.captured.is_none() || self.recorded != launches {
+            // What can't be captured leaves nothing that a later run could take for it.
+            self.captured = None;
+            self.captured = Some(context.capture(&launches)?);
+            self.recorded = launches;
+            self.captures += 1;
+        }
+        self.captured.as_ref().map_or(Ok(()), Captured::launch)
+    }
+
+    /// How often launches were recorded, because they were others than in the run before. The CPU and the reference
+    /// device run them as they are made.
+    pub fn captures(&self) -> usize {
+        self.captures
+    }
+}
+
+impl Recorder<'_> {
+    /// Takes a launch.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`]; [`Error::Launch`] for kernels that print or assert, which nobody would wait for, and for
+    /// tensors of another device than the graph's.
+    pub fn launch(&mut self, launch: Launch<'_>) -> Result<()> {
+        let memory: Vec<_> = launch.memory().collect();
+        if let Some(ready) = launch.in_graph(self.device)? {
+            self.launches.push(ready);
+            self.memory.extend(memory);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Graph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Graph of {} launches on {}", self.recorded.len(), self.device.name())
+    }
+}

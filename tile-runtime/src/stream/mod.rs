@@ -1,0 +1,173 @@
+//! Streams: queues of launches beside a device's own, with events and graphs.
+//!
+//! `.launch()` enqueues on a device's own stream. What is launched on others ([`Launch::on`](crate::Launch::on)) runs
+//! beside that, in the order of each stream. Tensors know the launches that use them (`uses.rs`): a launch waits for
+//! those before it, on whatever stream, and so do copies and the release of memory. So what a [`Pending`] borrows may be
+//! used again when it is gone, however it went.
+
+mod event;
+pub(crate) mod graph;
+mod host;
+mod pending;
+mod uses;
+
+pub use event::Event;
+pub use graph::{Graph, Recorder};
+pub use pending::{Launching, Pending};
+pub(crate) use uses::Uses;
+
+use crate::device::{Device, Kind};
+use crate::error::{Error, Result};
+use crate::gpu::{self, GpuStream};
+use host::HostStream;
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+/// A queue of work on a device, which runs beside others. Copies are the same one. When the last is gone, what was
+/// enqueued still runs.
+///
+/// ```
+/// use tile_runtime::{Device, Stream};
+/// let stream = Stream::new(&Device::cpu())?;
+/// let (start, end) = (stream.record()?, stream.record()?);
+/// stream.synchronize()?;
+/// assert!(start.is_done()? && end.since(&start)?.as_secs() < 60);
+/// # Ok::<(), tile_runtime::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Stream(Arc<Inner>);
+
+struct Inner {
+    device: Device,
+    queue: Queue,
+}
+
+enum Queue {
+    Host(HostStream),
+    Gpu(GpuStream),
+}
+
+impl Stream {
+    /// A stream of a device. On the CPU and the reference device it is a thread. Streams that nobody has any more are
+    /// used again.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] where the device has no more streams.
+    pub fn new(device: &Device) -> Result<Stream> {
+        let queue = match &device.0 {
+            Kind::Reference | Kind::Cpu => Queue::Host(HostStream::new()?),
+            Kind::Gpu(context) => Queue::Gpu(GpuStream::new(context)?),
+        };
+        Ok(Stream(Arc::new(Inner { device: device.clone(), queue })))
+    }
+
+    /// A stream of another library, such as PyTorch's current one, by its driver's handle: a `CUstream`, `cudaStream_t`
+    /// or `hipStream_t`; null is the default stream.
+    ///
+    /// # Safety
+    /// The stream is one of the GPU (on NVIDIA's, of its primary context), and there as long as this value, its copies
+    /// and what is made of them.
+    ///
+    /// # Errors
+    /// [`Error::Stream`] where the device has no such streams.
+    pub unsafe fn from_raw(device: &Device, handle: *mut c_void) -> Result<Stream> {
+        let Kind::Gpu(context) = &device.0 else {
+            let problem = format!("{} has no streams of other libraries", device.name());
+            return Err(Error::Stream { problem });
+        };
+        // SAFETY: the caller vouches for the stream.
+        let queue = Queue::Gpu(unsafe { GpuStream::foreign(context, handle) });
+        Ok(Stream(Arc::new(Inner { device: device.clone(), queue })))
+    }
+
+    /// The stream of a GPU on which launches are that say none.
+    fn own(context: &Arc<gpu::Context>) -> Stream {
+        let device = Device(Kind::Gpu(Arc::clone(context)));
+        Stream(Arc::new(Inner { device, queue: Queue::Gpu(GpuStream::own(context)) }))
+    }
+
+    /// The device that does the work.
+    pub fn device(&self) -> &Device {
+        &self.0.device
+    }
+
+    /// An event behind everything that is enqueued, with the time at which it is reached.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the device fails.
+    pub fn record(&self) -> Result<Event> {
+        match &self.0.queue {
+            Queue::Host(host) => Ok(Event::host(host.enqueue(|| Ok(())))),
+            Queue::Gpu(gpu) => gpu.record(true).map(Event::gpu),
+        }
+    }
+
+    /// [`Stream::record`] without a time, which costs a GPU less.
+    pub(crate) fn record_untimed(&self) -> Result<Event> {
+        match &self.0.queue {
+            Queue::Host(_) => self.record(),
+            Queue::Gpu(gpu) => gpu.record(false).map(Event::gpu),
+        }
+    }
+
+    /// Has what is enqueued from now on wait for an event. For one of another vendor's device the host waits.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if a device fails.
+    pub fn wait_for(&self, event: &Event) -> Result<()> {
+        match (&self.0.queue, event.on_gpu()) {
+            (Queue::Gpu(gpu), Some(event)) if event.context().family() == gpu.context().family() => {
+                gpu.wait_for(event)
+            }
+            (Queue::Gpu(_), _) => event.wait(),
+            (Queue::Host(host), _) => {
+                let event = event.clone();
+                host.enqueue(move || {
+                    // Who enqueued it is told of its failure.
+                    let _ = event.wait();
+                    Ok(())
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for everything that is enqueued.
+    ///
+    /// # Errors
+    /// The first failure of the stream's launches that this didn't give before; [`Error::Driver`] if the device fails.
+    pub fn synchronize(&self) -> Result<()> {
+        match &self.0.queue {
+            Queue::Host(host) => host.synchronize(),
+            Queue::Gpu(gpu) => gpu.synchronize(),
+        }
+    }
+
+    pub(crate) fn on_gpu(&self) -> Option<&GpuStream> {
+        match &self.0.queue {
+            Queue::Gpu(gpu) => Some(gpu),
+            Queue::Host(_) => None,
+        }
+    }
+
+    /// Has a stream of the host do something.
+    ///
+    /// # Panics
+    /// If it is one of a GPU.
+    pub(crate) fn enqueue(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Event {
+        match &self.0.queue {
+            Queue::Host(host) => Event::host(host.enqueue(work)),
+            Queue::Gpu(_) => unreachable!("a GPU doesn't do the host's work"),
+        }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Stream of {}", self.device().name())
+    }
+}
+
+#[cfg(test)]
+mod tests;

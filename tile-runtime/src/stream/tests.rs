@@ -1,0 +1,246 @@
+//! Streams of the host. Those of GPUs are tested beside their drivers.
+
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
+use super::*;
+use crate::launch::{KernelDef, Launch};
+use crate::reference::Arguments;
+use crate::tensor::{Tensor, TensorRef, TensorView, TensorViewMut};
+use std::cell::Cell;
+use std::future::IntoFuture;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+const ADD_ONE: &str = "\
+kernel @add_one<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vx = partition %x [B] : partition<n x f32, [B]>
+  %vy = partition %y [B] : mut partition<n x f32, [B]>
+  %i = block_index %vy : index
+  %0 = constant 0.0 : f32
+  %1 = constant 1.0 : f32
+  %t = load_masked %vx[%i] pad %0 : tile<B x f32>
+  %one = splat %1 : tile<B x f32>
+  %d = add %t, %one : tile<B x f32>
+  store_masked %vy, %d
+}
+";
+
+static KERNEL: KernelDef = KernelDef::new("add_one", ADD_ONE, &[]);
+
+/// Blocks of negative numbers wait until this is set.
+static GATE: AtomicBool = AtomicBool::new(false);
+
+fn body(arguments: &Arguments<'_>) {
+    let (x, extents) = arguments.tensor::<f32>(0);
+    let (y, _): (&[Cell<f32>], _) = arguments.tensor_mut(1);
+    let start = arguments.block_index()[0] * 4;
+    for i in start..extents[0].min(start + 4) {
+        assert!(!x[i].is_nan(), "no number");
+        while x[i] < 0.0 && !GATE.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        y[i].set(x[i] + 1.0);
+    }
+}
+
+fn add_one<'a>(x: &'a TensorRef<f32>, y: &'a mut TensorRef<f32>) -> Launch<'a> {
+    Launch::new(&KERNEL).constant("B", 4).tensor("x", x).tensor_mut("y", y).reference(body)
+}
+
+fn devices() -> Vec<Device> {
+    if cfg!(feature = "jit") { vec![Device::reference(), Device::cpu()] } else { vec![Device::reference()] }
+}
+
+fn full(device: &Device, value: f32) -> Tensor<f32> {
+    Tensor::full(device, [10], value).unwrap()
+}
+
+#[test]
+fn a_launch_goes_on_beside_the_host_and_what_uses_its_tensors_waits() {
+    let device = Device::reference();
+    let [first, second] = [0; 2].map(|_| Stream::new(&device).unwrap());
+    let x = full(&device, -5.0);
+    let [mut y, mut z] = [0; 2].map(|_| full(&device, 0.0));
+    let pending = add_one(&x, &mut y).on(&first).unwrap();
+    assert!(!pending.is_done().unwrap(), "it waits for the gate");
+    pending.detach();
+    let next = add_one(&y, &mut z).on(&second).unwrap();
+    assert!(!next.is_done().unwrap(), "it waits for the launch before it");
+    GATE.store(true, Ordering::Release);
+    next.wait().unwrap();
+    assert_eq!((z.to_vec().unwrap()[9], y.to_vec().unwrap()[0]), (-3.0, -4.0));
+}
+
+#[test]
+fn many_launches_keep_the_order_that_their_tensors_ask_for() {
+    for device in devices() {
+        let streams = [0; 3].map(|_| Stream::new(&device).unwrap());
+        let [mut x, mut y] = [0; 2].map(|_| full(&device, 0.0));
+        for turn in 0..200 {
+            let stream = &streams[turn % 3];
+            match turn % 7 {
+                // Forgotten guards, the device's own queue, and the host between.
+                0 => std::mem::forget(add_one(&x, &mut y).on(stream).unwrap()),
+                1 => add_one(&x, &mut y).launch().unwrap(),
+                2 => y.copy_from(&add_one_to(&x)).unwrap(),
+                _ => add_one(&x, &mut y).on(stream).unwrap().detach(),
+            }
+            std::mem::swap(&mut x, &mut y);
+        }
+        assert_eq!(x.to_vec().unwrap(), [200.0; 10], "{}", device.name());
+    }
+}
+
+fn add_one_to(x: &Tensor<f32>) -> Tensor<f32> {
+    let more = x.to_vec().unwrap().into_iter().map(|value| value + 1.0).collect();
+    Tensor::from_vec(x.device(), more, [10]).unwrap()
+}
+
+#[test]
+fn tensors_may_be_dropped_while_they_are_used() {
+    for device in devices() {
+        let stream = Stream::new(&device).unwrap();
+        for _ in 0..100 {
+            let x = full(&device, 1.0);
+            let mut y = full(&device, 0.0);
+            std::mem::forget(add_one(&x, &mut y).on(&stream).unwrap());
+            drop((x, y));
+        }
+        stream.synchronize().unwrap();
+    }
+}
+
+#[test]
+fn failures_are_told_by_the_guard_or_else_by_the_stream() {
+    let device = Device::reference();
+    let stream = Stream::new(&device).unwrap();
+    let x = full(&device, f32::NAN);
+    let mut y = full(&device, 0.0);
+    let expected = "kernel `add_one` panicked in block [0] on the reference device: no number";
+    let told = add_one(&x, &mut y).on(&stream).unwrap().wait().unwrap_err();
+    assert_eq!(told.to_string(), expected);
+    add_one(&x, &mut y).on(&stream).unwrap().detach();
+    assert_eq!(stream.synchronize().unwrap_err().to_string(), expected);
+    stream.synchronize().unwrap();
+    // The stream goes on.
+    let one = full(&device, 1.0);
+    add_one(&one, &mut y).on(&stream).unwrap().wait().unwrap();
+    assert_eq!(y.to_vec().unwrap()[0], 2.0);
+}
+
+#[test]
+fn a_stream_of_another_device_is_refused() {
+    let stream = Stream::new(&Device::cpu()).unwrap();
+    let x = full(&Device::reference(), 1.0);
+    let mut y = full(&Device::reference(), 1.0);
+    assert_eq!(
+        add_one(&x, &mut y).on(&stream).unwrap_err().to_string(),
+        "the launch of `add_one` doesn't fit its kernel: its tensors are on reference, and the stream is one of cpu; \
+         launch it through its own function"
+    );
+}
+
+#[cfg(feature = "jit")]
+#[test]
+fn slices_of_the_host_are_waited_for() {
+    #[repr(align(16))]
+    struct Aligned([f32; 10]);
+    let stream = Stream::new(&Device::cpu()).unwrap();
+    let (x, mut y) = (Aligned([1.0; 10]), Aligned([0.0; 10]));
+    let x = TensorView::of_slice(&x.0, [10]).unwrap();
+    std::mem::forget(add_one(&x, &mut TensorViewMut::of_slice(&mut y.0, [10]).unwrap()).on(&stream).unwrap());
+    assert_eq!(y.0, [2.0; 10]);
+}
+
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: IntoFuture>(future: F) -> F::Output {
+    let mut future = pin!(future.into_future());
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+#[test]
+fn launches_are_awaited_without_an_executor_of_their_own() {
+    fn is_send<T: Send>(value: T) -> T {
+        value
+    }
+    for device in devices() {
+        let x = full(&device, 1.0);
+        let mut y = full(&device, 0.0);
+        let mut z = full(&device, 0.0);
+        let both = async {
+            add_one(&x, &mut y).await?;
+            add_one(&y, &mut z).await
+        };
+        block_on(is_send(both)).unwrap();
+        assert_eq!(z.to_vec().unwrap(), [3.0; 10]);
+    }
+}
+
+#[test]
+fn a_future_that_is_dropped_early_leaves_nothing_undone() {
+    for device in devices() {
+        let x = full(&device, 1.0);
+        let mut y = full(&device, 0.0);
+        drop(add_one(&x, &mut y).into_future());
+        assert_eq!(y.to_vec().unwrap(), [0.0; 10], "it wasn't polled");
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut polled = Box::pin(add_one(&x, &mut y).into_future());
+        let _ = polled.as_mut().poll(&mut Context::from_waker(&waker));
+        drop(polled);
+        assert_eq!(y.to_vec().unwrap(), [2.0; 10], "it was begun, and the read waits for it");
+    }
+}
+
+#[test]
+fn graphs_of_the_host_run_their_launches_as_they_are_made() {
+    for device in devices() {
+        let mut graph = Graph::new(&device);
+        let mut x = full(&device, 1.0);
+        let mut y = full(&device, 0.0);
+        for _ in 0..3 {
+            graph
+                .run(|graph| {
+                    graph.launch(add_one(&x, &mut y))?;
+                    graph.launch(add_one(&y, &mut x))
+                })
+                .unwrap();
+        }
+        assert_eq!((x.to_vec().unwrap()[0], graph.captures()), (7.0, 0));
+        let other = Graph::new(&device).run(|_| graph.run(|_| Ok(()))).unwrap_err().to_string();
+        assert!(other.contains("another graph"), "{other}");
+    }
+}
+
+#[test]
+fn threads_launch_on_streams_at_once() {
+    for device in devices() {
+        std::thread::scope(|scope| {
+            for _ in 0..32 {
+                let device = device.clone();
+                scope.spawn(move || {
+                    let stream = Stream::new(&device).unwrap();
+                    let [mut x, mut y] = [0; 2].map(|_| full(&device, 0.0));
+                    for _ in 0..20 {
+                        add_one(&x, &mut y).on(&stream).unwrap().detach();
+                        add_one(&y, &mut x).on(&stream).unwrap().detach();
+                    }
+                    assert_eq!(x.to_vec().unwrap(), [40.0; 10]);
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,85 @@
+//! Who still uses memory: the launches on streams that aren't known to be done.
+//!
+//! Launches on a device's own stream aren't among them, nor those that the host waits for: what uses the memory later
+//! comes after those by itself. So memory that no stream has used costs a look at a number.
+
+use super::event::Event;
+use crate::error::Result;
+use crate::gpu::Context;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Events that work has to wait for.
+pub(crate) type Events = SmallVec<[Event; 2]>;
+
+/// The launches that use some memory.
+#[derive(Default)]
+pub(crate) struct Uses {
+    /// Whether there may be any.
+    any: AtomicBool,
+    list: Mutex<List>,
+}
+
+#[derive(Default)]
+struct List {
+    written: Option<Event>,
+    /// Since it was written.
+    read: Events,
+}
+
+impl Uses {
+    fn list(&self) -> MutexGuard<'_, List> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has to be done before the memory is read, or written. Nothing else is enqueued meanwhile that would have to
+    /// be waited for: who is about to read or write borrows the memory.
+    pub(crate) fn before(&self, writes: bool) -> Events {
+        if !self.any.load(Ordering::Acquire) {
+            return Events::new();
+        }
+        let mut list = self.list();
+        list.forget_done();
+        self.any.store(list.written.is_some() || !list.read.is_empty(), Ordering::Release);
+        let reads = if writes { list.read.as_slice() } else { &[] };
+        list.written.iter().chain(reads).cloned().collect()
+    }
+
+    /// Notes a launch that reads the memory, or writes it, after waiting for what was before.
+    pub(crate) fn note(&self, event: &Event, writes: bool) {
+        let mut list = self.list();
+        if writes {
+            list.read.clear();
+            list.written = Some(event.clone());
+        } else {
+            list.forget_done();
+            list.read.push(event.clone());
+        }
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Waits on the host until the memory can be read, or written. What the launches failed with is told by them.
+    pub(crate) fn wait(&self, writes: bool) {
+        for event in self.before(writes) {
+            let _ = event.wait();
+        }
+    }
+
+    /// Has a GPU's own stream wait until the memory can be read, or written.
+    pub(crate) fn order(&self, context: &Context, writes: bool) -> Result<()> {
+        self.before(writes).iter().try_for_each(|event| match event.on_gpu() {
+            Some(event) => context.wait_for(event),
+            None => event.wait(),
+        })
+    }
+}
+
+impl List {
+    /// Of a device that fails nothing is going on any more.
+    fn forget_done(&mut self) {
+        let is_done = |event: &Event| event.is_done().unwrap_or(true);
+        self.written.take_if(|event| is_done(event));
+        self.read.retain(|event| !is_done(event));
+    }
+}
