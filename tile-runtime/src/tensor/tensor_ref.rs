@@ -114,7 +114,7 @@ impl<T> TensorRef<T> {
     /// Axes 0 and 1 exchanged, without copying.
     ///
     /// # Errors
-    /// [`Error::Layout`] below rank 2.
+    /// [`crate::Error::Layout`] below rank 2.
     pub fn t(&self) -> Result<TensorView<'_, T>> {
         self.view().moved(Movement::t)
     }
@@ -122,7 +122,7 @@ impl<T> TensorRef<T> {
     /// The axes in another order, without copying: negative ones count from the end.
     ///
     /// # Errors
-    /// [`Error::Layout`] where `order` isn't a permutation of the axes.
+    /// [`crate::Error::Layout`] where `order` isn't a permutation of the axes.
     pub fn permute(&self, order: impl AsRef<[i64]>) -> Result<TensorView<'_, T>> {
         self.view().moved(|view| Movement::permute(view, order.as_ref()))
     }
@@ -130,7 +130,7 @@ impl<T> TensorRef<T> {
     /// The same elements in row-major order under another shape, without copying; `-1` stands for what is left.
     ///
     /// # Errors
-    /// [`Error::Layout`] where the numbers of elements differ.
+    /// [`crate::Error::Layout`] where the numbers of elements differ.
     pub fn reshape<L: Into<Length>>(
         &self,
         lengths: impl IntoIterator<Item = L>,
@@ -141,7 +141,7 @@ impl<T> TensorRef<T> {
     /// Axes of extent 1 repeated, and further axes in front, without copying; `-1` keeps an extent.
     ///
     /// # Errors
-    /// [`Error::Layout`] where an extent is neither equal nor 1.
+    /// [`crate::Error::Layout`] where an extent is neither equal nor 1.
     pub fn expand<L: Into<Length>>(&self, lengths: impl IntoIterator<Item = L>) -> Result<TensorView<'_, T>> {
         self.view().moved(|view| Movement::expand(view, lengths))
     }
@@ -157,7 +157,7 @@ impl<T> TensorRef<T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Layout`] for an index outside, or more indices than axes.
+    /// [`crate::Error::Layout`] for an index outside, or more indices than axes.
     pub fn slice(&self, indices: impl Indices) -> Result<TensorView<'_, T>> {
         self.view().slice(indices)
     }
@@ -165,7 +165,7 @@ impl<T> TensorRef<T> {
     /// A part, for writing.
     ///
     /// # Errors
-    /// As [`TensorRef::slice`]; [`Error::SharedElements`] where the part has an element more than once.
+    /// As [`TensorRef::slice`]; [`crate::Error::SharedElements`] where the part has an element more than once.
     pub fn slice_mut(&mut self, indices: impl Indices) -> Result<TensorViewMut<'_, T>> {
         self.view_mut().slice(indices)
     }
