@@ -82,7 +82,7 @@ impl Cache {
     /// # Errors
     /// Why it can't be removed.
     pub fn discard(&self, cached: &Cached) -> io::Result<()> {
-        cached.path.as_ref().map_or(Ok(()), fs::remove_file)
+        cached.path.as_deref().map_or(Ok(()), remove)
     }
 
     fn path(&self, key: &str) -> PathBuf {
@@ -124,6 +124,14 @@ impl Cache {
 /// What the name of a file ends with, and of one that is being written.
 const EXTENSION: &str = "tile";
 const TEMPORARY: &str = "tmp";
+
+/// Removes a file, which another process may have removed already.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
 
 /// Makes a folder that its owner alone can write to.
 fn make(folder: &Path) -> io::Result<()> {

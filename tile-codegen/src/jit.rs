@@ -46,7 +46,8 @@ pub fn compile_cpu(instance: &Instance, options: &Options) -> Result<CpuKernel, 
 }
 
 /// Puts the native code of an artifact into this process, where it stays: a kernel's definition is a `static`, which any
-/// launch to come may use, so no code is ever known to be needed no more. It is a few KiB per instance.
+/// launch to come may use, so no code is ever known to be needed no more. With the linker that owns it, an instance takes
+/// some 700 KiB.
 ///
 /// # Safety
 /// The artifact is one that [`crate::compile`] has made for a processor that has what this one has.

@@ -222,18 +222,18 @@ impl<'a> Launch<'a> {
     }
 
     /// Does all that a launch does before anything runs: checks the arguments, chooses the instance and sees that its code
-    /// for their device and sizes is in memory, compiled if need be. A launch with these arguments, or others of such
-    /// sizes, then begins at once. A GPU's driver still loads the code when it is launched first.
+    /// for their device and sizes is in memory, compiled if need be, and loaded by a GPU's driver. A launch with these
+    /// arguments, or others of such sizes, then begins at once.
     ///
     /// # Errors
-    /// As [`Launch::launch`], but for what the device reports.
+    /// As [`Launch::launch`].
     pub fn warm(&self) -> Result<()> {
         let (_, prepared) = self.resolved()?;
         let (device, bound) = self.bind(prepared.abi())?;
         match &device.0 {
             Kind::Reference => Ok(()),
             Kind::Cpu => prepared.cpu(self.kernel).map(drop),
-            Kind::Gpu(context) => prepared.gpu(self.kernel, &bound, context).map(drop),
+            Kind::Gpu(context) => context.warm(prepared.gpu(self.kernel, &bound, context)?),
         }
     }
 

@@ -3,7 +3,7 @@
 //! Several processes may do so at once. A file that another one has removed already is no error, and one that is being
 //! read stays readable by who has opened it.
 
-use super::{EXTENSION, TEMPORARY};
+use super::{EXTENSION, TEMPORARY, remove};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,13 +67,6 @@ fn is_ours(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let hash = name.split('.').next().unwrap_or_default();
     hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
-fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -180,6 +180,11 @@ impl Context {
         Ok(Captured { context: Arc::clone(self), executable })
     }
 
+    /// Has the driver load some code before it is launched.
+    pub(crate) fn warm(&self, code: &GpuCode) -> Result<()> {
+        self.function(code).map(drop)
+    }
+
     /// Tensor maps in the driver's form.
     fn encoded(&self, maps: &[BoundMap]) -> Result<SmallVec<[EncodedMap; 4]>> {
         if maps.is_empty() {

@@ -71,6 +71,20 @@ fn a_code_object_for_the_processor_is_found_and_launched() {
 }
 
 #[test]
+fn a_launch_that_is_warmed_is_loaded_and_has_not_run() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    let x = ramp(&device, 11);
+    let mut y = Tensor::<f32>::zeros(&device, [11]).unwrap();
+    assert_eq!(driver.live().modules, 0);
+    call(&KERNEL, &x, &mut y).warm().unwrap();
+    assert_eq!(driver.live().modules, 1);
+    assert_eq!(y.to_vec().unwrap(), [0.0; 11]);
+    call(&KERNEL, &x, &mut y).launch().unwrap();
+    assert_eq!((driver.live().modules, y.to_vec().unwrap()[10]), (1, 20.0));
+}
+
+#[test]
 fn a_timed_launch_waits_and_gives_the_time_between_its_events() {
     let (device, driver) = device(1 << 20, true);
     driver.add("general", double);
