@@ -140,7 +140,7 @@ impl fmt::Debug for Pending<'_> {
 pub struct Launching<'a>(State<'a>);
 
 enum State<'a> {
-    Ready(Option<Launch<'a>>),
+    Ready(Option<Box<Launch<'a>>>),
     Begun(Pending<'a>),
 }
 
@@ -149,13 +149,13 @@ impl<'a> IntoFuture for Launch<'a> {
     type IntoFuture = Launching<'a>;
 
     fn into_future(self) -> Launching<'a> {
-        Launching(State::Ready(Some(self)))
+        Launching(State::Ready(Some(Box::new(self))))
     }
 }
 
 impl<'a> Launching<'a> {
     /// Enqueues the launch: on a GPU on the device's own stream.
-    fn begin(launch: Launch<'a>) -> Result<Pending<'a>> {
+    fn begin(launch: Box<Launch<'a>>) -> Result<Pending<'a>> {
         let device = launch.device()?.clone();
         match &device.0 {
             Kind::Gpu(context) => {
