@@ -25,7 +25,7 @@ const FOR_PTX: &str = "function(\
     instcombine<no-verify-fixpoint>,\
     reassociate,\
     loop-mssa(loop-rotate,licm),\
-    gvn,\
+    early-cse<memssa>,\
     instcombine<no-verify-fixpoint>,\
     simplifycfg<hoist-common-insts;sink-common-insts;speculate-unpredictables>,\
     adce)";
