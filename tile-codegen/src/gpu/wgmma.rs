@@ -12,7 +12,8 @@ use crate::emit::{Ir, Value};
 use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{
-    AsValueRef, BasicValue, CallSiteValue, FunctionValue, InstructionOpcode, InstructionValue,
+    AnyValue, AnyValueEnum, AsValueRef, BasicValue, CallSiteValue, FunctionValue, InstructionOpcode,
+    InstructionValue,
 };
 use std::collections::HashMap;
 use std::ops::Range;
@@ -147,18 +148,34 @@ fn operands<'c>(instruction: InstructionValue<'c>, range: Range<u32>) -> Vec<Val
     range.map(|i| operand(i).expect_value("a number")).collect()
 }
 
+/// The instructions that take sums from what a call gives, which nothing else does anything with.
+fn parts<'c>(call: InstructionValue<'c>) -> impl Iterator<Item = InstructionValue<'c>> {
+    let uses = std::iter::successors(call.get_first_use(), |part| part.get_next_use());
+    uses.map(|part| {
+        let part = match part.get_user().as_any_value_enum() {
+            AnyValueEnum::FloatValue(part) => part.as_instruction(),
+            AnyValueEnum::IntValue(part) => part.as_instruction(),
+            _ => None,
+        };
+        part.expect("a product's sums are taken apart")
+    })
+}
+
 impl<'c> Run<'c> {
     /// The call and the sum that a value is, if it is a part of what a call of the run gives.
     fn part(&self, value: Value<'c>) -> Option<(usize, usize)> {
         self.parts.get(&value.as_value_ref()).copied()
     }
 
-    /// The chain whose last product has exactly these sums.
+    /// The chain whose last product has exactly these sums, which nobody else looks at.
     fn chain_of(&self, sums: &[Value<'c>]) -> Option<usize> {
         let (call, _) = self.part(*sums.first()?)?;
         let chain = self.products[call].chain;
-        let all = sums.len() == self.chains[chain].first.len()
-            && sums.iter().enumerate().all(|(i, &sum)| self.part(sum) == Some((call, i)));
+        let is_passed_on = |(i, &sum): (usize, &Value<'c>)| {
+            let used = sum.as_instruction_value().and_then(|sum| sum.get_first_use());
+            self.part(sum) == Some((call, i)) && used.is_some_and(|used| used.get_next_use().is_none())
+        };
+        let all = sums.len() == self.chains[chain].first.len() && sums.iter().enumerate().all(is_passed_on);
         (all && self.chains[chain].last == call).then_some(chain)
     }
 
@@ -184,6 +201,11 @@ impl<'c> Run<'c> {
             }
         };
         self.chains[chain].last = number;
+        for extract in parts(call) {
+            let sum = extract.get_indices()[0] as usize;
+            self.parts.insert(extract.as_value_ref(), (number, sum));
+            self.extracts.push(extract);
+        }
         let operands = operands(call, 0..form.left as u32 + 2);
         self.products.push(Product { form, operands, chain });
         self.calls.push(call);
@@ -191,21 +213,10 @@ impl<'c> Run<'c> {
 
     /// Whether an instruction may stand between products of one statement: it is a part of what one gives, or arithmetic on
     /// other values.
-    fn passes(&mut self, instruction: InstructionValue<'c>) -> bool {
+    fn passes(&self, instruction: InstructionValue<'c>) -> bool {
         use InstructionOpcode as Opcode;
-        let takes_from = |call: &InstructionValue<'c>| {
-            let operand = instruction.get_operand(0).and_then(|operand| operand.value());
-            operand.is_some_and(|operand| operand.as_value_ref() == call.as_value_ref())
-        };
         match instruction.get_opcode() {
-            Opcode::ExtractValue => {
-                if let Some(call) = self.calls.iter().rposition(takes_from) {
-                    let sum = instruction.get_indices()[0] as usize;
-                    self.parts.insert(instruction.as_value_ref(), (call, sum));
-                    self.extracts.push(instruction);
-                }
-                true
-            }
+            Opcode::ExtractValue => true,
             Opcode::Add
             | Opcode::Or
             | Opcode::And
@@ -223,16 +234,11 @@ impl<'c> Run<'c> {
     /// Puts the statement in place of the calls.
     fn finish(self, ir: &Ir<'c>) {
         let Some(&last) = self.calls.last() else { return };
-        ir.builder.position_at(last.get_parent().expect("a call is in a block"), &last);
-        let firsts: Vec<usize> = self
-            .chains
-            .iter()
-            .scan(0, |next, chain| {
-                let first = *next;
-                *next += chain.first.len();
-                Some(first)
-            })
-            .collect();
+        ir.builder.position_before(&last);
+        let mut firsts = vec![0];
+        for chain in &self.chains {
+            firsts.push(firsts[firsts.len() - 1] + chain.first.len());
+        }
         let (assembly, operands) = self.statement(&firsts);
         let results: Vec<BasicTypeEnum<'c>> =
             self.chains.iter().flat_map(|chain| &chain.first).map(|sum| sum.get_type()).collect();
@@ -240,7 +246,7 @@ impl<'c> Run<'c> {
         let ty = ir.context.struct_type(&results, false).fn_type(&types, false);
         let given = assembly.call(ir, ty, &operands).expect("a statement gives its sums");
         let sums = ir.parts(given, results.len() as u32);
-        for &extract in self.extracts.iter() {
+        for &extract in &self.extracts {
             let (call, sum) = self.parts[&extract.as_value_ref()];
             let chain = self.products[call].chain;
             if self.chains[chain].last == call {
@@ -301,5 +307,109 @@ impl Product<'_> {
             sums.join(", "),
             form.modifiers
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::features;
+    use inkwell::context::Context;
+    use inkwell::memory_buffer::MemoryBuffer;
+
+    const NAME: &str = "tile.wgmma.m64n8k16.f32.bf16.bf16.ss.ka.kb";
+    const TYPE: &str = "{ float, float, float, float }";
+
+    /// A product `%{name}` of the descriptor `%{b}`, added to `%{sums}0`, `%{sums}1`…, and the parts of what it gives.
+    fn product(name: &str, b: &str, sums: &str) -> String {
+        let sum = |i| format!("float %{sums}{i}");
+        let sums: Vec<String> = (0..4).map(sum).collect();
+        let part = |i| format!("  %{name}{i} = extractvalue {TYPE} %{name}, {i}\n");
+        let parts: String = (0..4).map(part).collect();
+        format!("  %{name} = call {TYPE} @{NAME}(i64 %a, i64 %{b}, i32 1, {})\n{parts}", sums.join(", "))
+    }
+
+    /// The statements of a function with this body, and what is left of it.
+    fn expanded(body: &str) -> (Vec<String>, String) {
+        let sums = ["x", "y"].map(|name| (0..4).map(move |i| format!("float %{name}{i}")));
+        let parameters: Vec<String> = sums.into_iter().flatten().collect();
+        let text = format!(
+            "declare {TYPE} @{NAME}(i64, i64, i32, float, float, float, float)\n\
+             declare void @llvm.nvvm.wgmma.commit_group.sync.aligned()\n\
+             define float @k(i64 %a, i64 %b, {}) {{\n{body}}}\n",
+            parameters.join(", ")
+        );
+        let context = Context::create();
+        let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
+        let module = context.create_module_from_ir(buffer).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let ir =
+            Ir { context: &context, module, builder: context.create_builder(), features: features::NVPTX };
+        let function = ir.module.get_function("k").unwrap();
+        expand(&ir, &[function]).unwrap();
+        ir.module.verify().unwrap();
+        let text = function.print_to_string().to_string();
+        assert!(!text.contains(NAME), "{text}");
+        let statements = text.lines().filter(|line| line.contains(" asm "));
+        (statements.map(str::to_owned).collect(), text)
+    }
+
+    /// The products of a statement, each by the number of its first sum.
+    fn sums_of(statement: &str) -> Vec<&str> {
+        let products = statement.split("bf16.bf16 {$").skip(1);
+        products.map(|product| product.split(',').next().unwrap()).collect()
+    }
+
+    #[test]
+    fn products_on_the_way_to_each_other_are_one_statement() {
+        let next = "  %next = add i64 %b, 2\n";
+        let body = [&product("p", "b", "x"), next, &product("q", "next", "p"), "  ret float %q3\n"].concat();
+        let (statements, text) = expanded(&body);
+        assert_eq!(statements.len(), 1, "{text}");
+        assert_eq!(sums_of(&statements[0]), ["0", "0"]);
+        // Results, two descriptors each, and what is added to; of whether to add, nothing is asked.
+        assert!(statements[0].contains("\"=f,=f,=f,=f,l,l,l,l,0,1,2,3\""), "{text}");
+        assert_eq!(text.matches("extractvalue").count(), 4, "{text}");
+    }
+
+    #[test]
+    fn products_with_other_sums_keep_their_order() {
+        let body =
+            [("p", "x"), ("q", "y"), ("r", "p"), ("s", "q")].map(|(name, sums)| product(name, "b", sums));
+        let body = body.concat() + "  %sum = fadd float %r0, %s0\n  ret float %sum\n";
+        let (statements, text) = expanded(&body);
+        assert_eq!(statements.len(), 1, "{text}");
+        assert_eq!(sums_of(&statements[0]), ["0", "4", "0", "4"]);
+        assert!(text.contains("extractvalue { float, float, float, float, float, float, float, float }"));
+    }
+
+    #[test]
+    fn what_happens_between_products_stays_there() {
+        let commit = "  call void @llvm.nvvm.wgmma.commit_group.sync.aligned()\n";
+        let body = [&product("p", "b", "x"), commit, &product("q", "b", "p"), "  ret float %q0\n"].concat();
+        let (statements, text) = expanded(&body);
+        assert_eq!(statements.len(), 2, "{text}");
+        let lines: Vec<bool> = text
+            .lines()
+            .filter(|line| line.contains(" asm ") || line.contains("commit_group"))
+            .map(|line| line.contains(" asm "))
+            .collect();
+        assert_eq!(lines, [true, false, true], "{text}");
+    }
+
+    #[test]
+    fn sums_that_are_looked_at_are_results() {
+        let ends = [
+            "  %sum = fadd float %p0, %q0\n  ret float %sum\n",
+            // Some of them go on to a product, the others are what it adds to besides.
+            "  ret float %q0\n",
+        ];
+        let bodies = [
+            [&product("p", "b", "x"), &product("q", "b", "p"), ends[0]].concat(),
+            [&product("p", "b", "x"), &product("q", "b", "p").replace("%p3", "%y3"), ends[1]].concat(),
+        ];
+        for body in bodies {
+            let (statements, text) = expanded(&body);
+            assert_eq!(statements.len(), 2, "{text}");
+        }
     }
 }
