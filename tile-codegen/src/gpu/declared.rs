@@ -90,14 +90,11 @@ pub(crate) fn expand(ir: &Ir<'_>) -> Result<(), String> {
         if !name.starts_with("tile.") {
             continue;
         }
-        if wgmma::is_product(&name) {
-            // SAFETY: nothing calls it any more.
-            unsafe { function.delete() };
-            continue;
-        }
-        let assembly = assembly(&name).ok_or_else(|| format!("no PTX instruction is called `{name}`"))?;
-        for call in calls(&defined, function) {
-            replace(ir, function.get_type(), call, &assembly);
+        if !wgmma::is_product(&name) {
+            let assembly = assembly(&name).ok_or_else(|| format!("no PTX instruction is called `{name}`"))?;
+            for call in calls(&defined, function) {
+                replace(ir, function.get_type(), call, &assembly);
+            }
         }
         // SAFETY: nothing calls it any more.
         unsafe { function.delete() };
