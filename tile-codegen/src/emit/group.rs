@@ -145,6 +145,29 @@ impl<'c> Ir<'c> {
         (0..count as u32).map(element).collect()
     }
 
+    /// How many elements of a format a word has, if they come in and out of it at no cost.
+    pub(crate) fn elements_of_word(dtype: DType) -> Option<u64> {
+        let is_free = dtype.is_int() || matches!(dtype, DType::F16 | DType::BF16);
+        let count = u64::from(WORD / 8) / dtype.bytes().min(4) as u64;
+        (is_free && count > 1).then_some(count)
+    }
+
+    /// One of two groups of elements: in words, where elements are smaller.
+    pub(crate) fn select_group(
+        &self,
+        condition: IntValue<'c>,
+        then: &[Value<'c>],
+        otherwise: &[Value<'c>],
+        dtype: DType,
+    ) -> Vec<Value<'c>> {
+        let select = |(&then, &otherwise)| self.select(condition, then, otherwise);
+        let count = Self::elements_of_word(dtype).filter(|&count| (then.len() as u64).is_multiple_of(count));
+        let Some(count) = count else { return then.iter().zip(otherwise).map(select).collect() };
+        let words = [then, otherwise].map(|elements| self.words(elements, dtype));
+        let chosen = words[0].iter().zip(&words[1]).map(select);
+        chosen.flat_map(|word| self.unpacked(word, dtype, count)).collect()
+    }
+
     /// Elements as one integer of at most 64 bits.
     pub(crate) fn packed_words(&self, values: &[Value<'c>], dtype: DType) -> Value<'c> {
         let words = self.words(values, dtype);

@@ -1,5 +1,6 @@
 //! Instructions of NVIDIA's that LLVM has no intrinsic for: the emitter calls a declaration whose name says which, and
-//! the last step before the back end makes inline PTX of it. The executor binds the same names.
+//! the first step towards the back end makes inline PTX of it ([`super::wgmma`] of products). The executor binds the same
+//! names.
 //!
 //! * `tile.wgmma.m64n{N}k{K}.{f32|s32}.{A}.{B}.ss.{ka|ma}.{kb|nb}`: (i64 descriptor of A, i64 descriptor of B, i32
 //!   whether to add, N/2 accumulators) → N/2 accumulators; `….rs.{kb|nb}` has four i32 with A's elements in place of
@@ -9,6 +10,7 @@
 //! * `tile.prefetch.line`: (ptr); `tile.prefetch.range`: (ptr, i32 bytes) (PTX ISA, "prefetch",
 //!   "cp.async.bulk.prefetch").
 
+use super::wgmma;
 use crate::emit::{Ir, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::types::FunctionType;
@@ -41,12 +43,35 @@ pub(super) fn call<'c>(ir: &Ir<'c>, name: &str, operands: &[Value<'c>], results:
     ir.parts(ir.call(function, operands).expect("it has results"), results as u32)
 }
 
-/// What becomes of a call.
-struct Assembly {
-    text: String,
-    constraints: String,
+/// Inline PTX.
+pub(super) struct Assembly {
+    pub(super) text: String,
+    pub(super) constraints: String,
     /// Whether all threads of a warp must come to it together.
-    convergent: bool,
+    pub(super) convergent: bool,
+}
+
+impl Assembly {
+    /// Writes it where the builder stands; gives its results.
+    pub(super) fn call<'c>(
+        &self,
+        ir: &Ir<'c>,
+        ty: FunctionType<'c>,
+        operands: &[Value<'c>],
+    ) -> Option<Value<'c>> {
+        let (text, constraints) = (self.text.clone(), self.constraints.clone());
+        let statement = ir.context.create_inline_asm(ty, text, constraints, true, false, None, false);
+        let operands: Vec<BasicMetadataValueEnum<'c>> =
+            operands.iter().map(|&operand| operand.into()).collect();
+        let call = ir.builder.build_indirect_call(ty, statement, &operands, "");
+        let call = call.expect("the builder is positioned");
+        let memory = if self.convergent { ("convergent", 0) } else { ("memory", INACCESSIBLE_MEMORY) };
+        for (name, value) in [("nounwind", 0), memory] {
+            let kind = Attribute::get_named_enum_kind_id(name);
+            call.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
+        }
+        call.try_as_basic_value().basic()
+    }
 }
 
 /// LLVM's `memory(inaccessiblemem: readwrite)`: loads and stores may move past it, and it stays.
@@ -59,14 +84,17 @@ pub(super) const INACCESSIBLE_MEMORY: u64 = 0b1100;
 pub(crate) fn expand(ir: &Ir<'_>) -> Result<(), String> {
     let (defined, declarations): (Vec<_>, Vec<_>) =
         ir.module.get_functions().partition(|function| function.count_basic_blocks() > 0);
+    wgmma::expand(ir, &defined)?;
     for function in declarations {
         let name = function.get_name().to_string_lossy().into_owned();
         if !name.starts_with("tile.") {
             continue;
         }
-        let assembly = assembly(&name).ok_or_else(|| format!("no PTX instruction is called `{name}`"))?;
-        for call in calls(&defined, function) {
-            replace(ir, function.get_type(), call, &assembly);
+        if !wgmma::is_product(&name) {
+            let assembly = assembly(&name).ok_or_else(|| format!("no PTX instruction is called `{name}`"))?;
+            for call in calls(&defined, function) {
+                replace(ir, function.get_type(), call, &assembly);
+            }
         }
         // SAFETY: nothing calls it any more.
         unsafe { function.delete() };
@@ -96,30 +124,10 @@ fn replace<'c>(
     assembly: &Assembly,
 ) {
     ir.builder.position_before(&instruction);
-    let arguments: Vec<BasicMetadataValueEnum<'c>> = (0..call.count_arguments())
-        .map(|i| {
-            let operand = instruction.get_operand(i).expect("a call has its arguments");
-            operand.expect_value("an argument is a value").into()
-        })
-        .collect();
-    let statement = ir.context.create_inline_asm(
-        ty,
-        assembly.text.clone(),
-        assembly.constraints.clone(),
-        true,
-        false,
-        None,
-        false,
-    );
-    let replaced = ir.builder.build_indirect_call(ty, statement, &arguments, "");
-    let replaced = replaced.expect("the builder is positioned");
-    let mut attributes = vec![("nounwind", 0)];
-    attributes.push(if assembly.convergent { ("convergent", 0) } else { ("memory", INACCESSIBLE_MEMORY) });
-    for (name, value) in attributes {
-        let kind = Attribute::get_named_enum_kind_id(name);
-        replaced.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
-    }
-    if let Some(result) = replaced.try_as_basic_value().basic() {
+    let operand = |i| instruction.get_operand(i).expect("a call has its arguments");
+    let operands: Vec<Value<'c>> =
+        (0..call.count_arguments()).map(|i| operand(i).expect_value("an argument is a value")).collect();
+    if let Some(result) = assembly.call(ir, ty, &operands) {
         replace_uses(instruction, result);
     }
     instruction.erase_from_basic_block();
@@ -137,13 +145,7 @@ fn assembly(name: &str) -> Option<Assembly> {
     match name {
         PREFETCH_LINE => statement("prefetch.global.L2 [$0];", "l"),
         PREFETCH_RANGE => statement("cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"),
-        _ => {
-            let name = name.strip_prefix("tile.wgmma.")?;
-            match name.strip_prefix("wait.") {
-                Some(sums) => wait(sums),
-                None => wgmma(name),
-            }
-        }
+        _ => wait(name.strip_prefix("tile.wgmma.wait.")?),
     }
 }
 
@@ -161,56 +163,6 @@ fn wait(sums: &str) -> Option<Assembly> {
     let mut constraints = vec![format!("={register}"); count];
     constraints.extend((0..count).map(|i| i.to_string()));
     let text = format!("wgmma.wait_group.sync.aligned {going_on};");
-    Some(Assembly { text, constraints: constraints.join(","), convergent: true })
-}
-
-/// The statement of a product: its accumulators are results that occupy the registers of operands.
-fn wgmma(name: &str) -> Option<Assembly> {
-    let parts: Vec<&str> = name.split('.').collect();
-    let [shape, result, a, b, from, majors @ ..] = parts.as_slice() else { return None };
-    let columns: usize = shape.strip_prefix("m64n")?.split('k').next()?.parse().ok()?;
-    if !columns.is_multiple_of(8) || !(8..=256).contains(&columns) {
-        return None;
-    }
-    let (in_registers, a_major, b_major) = match (*from, majors) {
-        ("ss", [a_major, b_major]) => (false, *a_major, *b_major),
-        ("rs", [b_major]) => (true, "ka", *b_major),
-        _ => return None,
-    };
-    let transposed = |major: &str| match major {
-        "ka" | "kb" => Some(0),
-        "ma" | "nb" => Some(1),
-        _ => None,
-    };
-    let (a_major, b_major) = (transposed(a_major)?, transposed(b_major)?);
-    let count = columns / 2;
-    let list = |range: std::ops::Range<usize>| range.map(|i| format!("${i}")).collect::<Vec<_>>().join(", ");
-    let register_operands = if in_registers { 4 } else { 1 };
-    let first_b = count + register_operands;
-    let a_text = if in_registers { format!("{{{}}}", list(count..first_b)) } else { format!("${count}") };
-    let is_integer = *result == "s32";
-    // Scales of A and B, then whether they are transposed, which only 16-bit elements can be.
-    let modifiers = match (is_integer, ["f16", "bf16"].contains(a), in_registers) {
-        (true, ..) => String::new(),
-        (false, true, false) => format!(", 1, 1, {a_major}, {b_major}"),
-        (false, true, true) => format!(", 1, 1, {b_major}"),
-        (false, false, _) => ", 1, 1".to_owned(),
-    };
-    if !["f16", "bf16"].contains(a) && a_major + b_major != 0 {
-        return None;
-    }
-    let text = format!(
-        "{{ .reg .pred p; setp.ne.b32 p, ${}, 0; wgmma.mma_async.sync.aligned.{shape}.{result}{} {{{}}}, {a_text}, \
-         ${first_b}, p{modifiers}; }}",
-        first_b + 1,
-        format_args!(".{a}.{b}"),
-        list(0..count)
-    );
-    let register = if is_integer { "r" } else { "f" };
-    let mut constraints = vec![format!("={register}"); count];
-    constraints.extend(vec![if in_registers { "r" } else { "l" }.to_owned(); register_operands]);
-    constraints.extend(["l".to_owned(), "r".to_owned()]);
-    constraints.extend((0..count).map(|i| i.to_string()));
     Some(Assembly { text, constraints: constraints.join(","), convergent: true })
 }
 

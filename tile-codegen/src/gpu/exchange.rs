@@ -114,8 +114,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (place, inside) = self.place_in_round(round, mapping, slot);
             let safe = ir.select_int(inside, place, self.i32(0));
             let group = ir.load_group(self.shared_pointer(round.buffer, safe), round.buffer.dtype, width);
-            let slots = (slot..).zip(group);
-            slots.map(move |(slot, value)| ir.select(inside, value, before.get(slot))).collect::<Vec<_>>()
+            let before: Vec<Value<'c>> = (slot..slot + width).map(|slot| before.get(slot)).collect();
+            ir.select_group(inside, &group, &before, round.buffer.dtype)
         });
         Fragment::Slots(values.collect())
     }

@@ -5,7 +5,7 @@
 
 use super::region::Emitter;
 use super::roles::Role;
-use crate::emit::Value;
+use crate::emit::{Ir, Value};
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, OpId, ValueId};
@@ -139,10 +139,7 @@ impl<'c> Emitter<'_, 'c> {
 
     /// How many slots go in a word, if the format is kept so at no cost.
     fn joined_in_words(&self, tile: ValueId) -> Option<u64> {
-        let dtype = self.dtype(tile);
-        let is_free = dtype.is_int() || matches!(dtype, DType::F16 | DType::BF16);
-        let count = 4 / dtype.bytes().min(4) as u64;
-        (is_free && count > 1 && self.slots(tile).is_multiple_of(count)).then_some(count)
+        Ir::elements_of_word(self.dtype(tile)).filter(|&count| self.slots(tile).is_multiple_of(count))
     }
 
     /// A tile's fragment from one of two branches.

@@ -41,6 +41,7 @@ mod roles;
 mod rounding;
 mod tensor_store;
 mod warpgroup;
+mod wgmma;
 mod window;
 
 use crate::artifact::{Artifact, Code};
@@ -190,6 +191,8 @@ pub(crate) fn compile(
     let (context, symbol) = (Context::create(), options.symbol_of(&instance.name));
     let module = Module::of(&context, instance, target, &symbol, None, Places::Unknown)?;
     rounding::expand(&module.ir);
+    let refused = |message| Error::Llvm { kernel: instance.name.clone(), message };
+    declared::expand(&module.ir).map_err(refused)?;
     module.machine.optimize(&instance.name, &module.ir.module)?;
     let code = (module.backend.package)(&module.machine, &instance.name, &module.ir)?;
     let Module { launch, tensor_maps, .. } = module;
@@ -232,7 +235,6 @@ fn emit(
 }
 
 fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
-    declared::expand(ir).map_err(|message| Error::Llvm { kernel: kernel.to_owned(), message })?;
     let text = machine.emit(kernel, &ir.module, FileType::Assembly)?;
     let text = String::from_utf8(text)
         .map_err(|error| Error::Llvm { kernel: kernel.to_owned(), message: error.to_string() })?;

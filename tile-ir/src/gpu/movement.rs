@@ -3,10 +3,13 @@
 //!
 //! Where each thread already holds the elements of a piece that it needs, slots are renamed. Otherwise the piece's
 //! operand goes through shared memory.
+//!
+//! Which it is depends on every slot of every thread. Where places are linear in the bits of both, as those of a
+//! broadcast of a tile whose extents are powers of two, these bits decide; other pieces are gone through.
 
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
-use crate::ops::movement::{Numbers, Piece};
+use crate::ops::movement::{Numbers, Piece, Source};
 use std::collections::HashMap;
 use tile_layout::linear::Distribution;
 
@@ -105,6 +108,26 @@ impl Movement {
 
 impl Part {
     fn of(piece: Piece, from: Option<&Distribution>, to: &Distribution) -> Part {
+        if is_linear(&piece, from, to) {
+            Part::from_bits(piece, from, to)
+        } else {
+            Part::from_places(piece, from, to)
+        }
+    }
+
+    /// A linear piece.
+    fn from_bits(piece: Piece, from: Option<&Distribution>, to: &Distribution) -> Part {
+        let coverage = vec![Coverage::Everything; to.slots() as usize];
+        let operand = from.map_or_else(Vec::new, extents);
+        let renamed = match from {
+            Some(from) => renamed_bits(&piece, from, to),
+            None => Some(vec![None; to.slots() as usize]),
+        };
+        Part { piece, operand, renamed, coverage }
+    }
+
+    /// Any piece, by the places of all threads' slots.
+    fn from_places(piece: Piece, from: Option<&Distribution>, to: &Distribution) -> Part {
         let mut renaming = from.map(Renaming::of);
         let (mut renamed, mut coverage) = (Some(Vec::new()), Vec::new());
         for slot in 0..to.slots() {
@@ -141,6 +164,31 @@ impl Part {
     pub fn coverage(&self, slot: u64) -> Coverage {
         self.coverage[slot as usize]
     }
+}
+
+/// Whether a piece is the whole of its result, whose elements come from places that are XORs of those to which single
+/// bits of slot and thread lead.
+fn is_linear(piece: &Piece, from: Option<&Distribution>, to: &Distribution) -> bool {
+    let is_one_piece = |distribution: &Distribution| distribution.shape() == distribution.piece();
+    let keeps_bits = |source: &Source| matches!(source, Source::Only | Source::From { offset: 0, .. });
+    piece.covers(&extents(to))
+        && piece.sources.iter().all(keeps_bits)
+        && is_one_piece(to)
+        && from.is_none_or(is_one_piece)
+}
+
+/// The operand's slot of every slot of a linear piece: the one that thread 0 wants, if the bits of threads lead to the
+/// same elements in both tiles.
+fn renamed_bits(piece: &Piece, from: &Distribution, to: &Distribution) -> Option<Vec<Option<u64>>> {
+    let wanted = |place: &[u64]| source(piece, place);
+    let alike =
+        to.thread_bits().zip(from.thread_bits()).all(|(to, from)| wanted(to).as_deref() == Some(from));
+    if !alike {
+        return None;
+    }
+    let held: HashMap<Vec<u64>, u64> = (0..from.slots()).map(|slot| (from.place(slot, 0), slot)).collect();
+    let slot = |slot| held.get(&wanted(&to.place(slot, 0))?).copied().map(Some);
+    (0..to.slots()).map(slot).collect()
 }
 
 /// Where a thread holds elements of a tile.
@@ -189,4 +237,77 @@ fn reshaped((from, to): (&Distribution, &Distribution)) -> Option<Vec<u64>> {
     let slots: HashMap<u64, u64> =
         (0..from.slots()).map(|slot| (number(&from.place(slot, 0), from.shape()), slot)).collect();
     (0..to.slots()).map(|slot| slots.get(&number(&to.place(slot, 0), to.shape())).copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tiles of 32 threads in which rows, columns, or neither come first, and some whose threads hold copies.
+    fn distributions(shape: &[u64]) -> Vec<Distribution> {
+        let orders: &[&[usize]] = if shape.len() == 2 { &[&[0, 1], &[1, 0]] } else { &[&[0]] };
+        let blocked = |order: &&[usize], vector| Distribution::blocked(shape, order, vector, 8, 4).unwrap();
+        orders.iter().flat_map(|order| [1, 2, 8].map(|vector| blocked(order, vector))).collect()
+    }
+
+    fn compare(piece: &Piece, from: Option<&Distribution>, to: &Distribution) -> bool {
+        assert!(is_linear(piece, from, to), "{piece:?}");
+        let [bits, places] = [Part::from_bits, Part::from_places].map(|of| of(piece.clone(), from, to));
+        assert_eq!(bits.coverage, places.coverage, "{piece:?} to {to}");
+        assert_eq!(bits.renamed, places.renamed, "{piece:?} to {to}");
+        bits.renamed.is_some()
+    }
+
+    #[test]
+    fn bits_say_what_places_say() {
+        let whole = |shape: &[u64], sources: Vec<Source>| {
+            let extents: Vec<usize> = shape.iter().map(|&extent| extent as usize).collect();
+            Piece { operand: 0, start: vec![0; shape.len()], extents, sources }
+        };
+        let axis = |axis| Source::From { axis, offset: 0 };
+        let pieces = [
+            (vec![16, 64], vec![16, 64], vec![axis(0), axis(1)]),
+            (vec![16, 1], vec![16, 64], vec![axis(0), Source::Only]),
+            (vec![1, 64], vec![16, 64], vec![Source::Only, axis(1)]),
+            (vec![1, 1], vec![16, 64], vec![Source::Only, Source::Only]),
+            (vec![64, 16], vec![16, 64], vec![axis(1), axis(0)]),
+            (vec![64], vec![16, 64], vec![axis(1)]),
+        ];
+        let (mut renamed, mut exchanged) = (0, 0);
+        for (from, to, sources) in pieces {
+            let piece = whole(&to, sources);
+            for to in distributions(&to) {
+                for from in distributions(&from) {
+                    *(if compare(&piece, Some(&from), &to) { &mut renamed } else { &mut exchanged }) += 1;
+                }
+                let scalar = Piece { sources: Vec::new(), ..piece.clone() };
+                assert!(compare(&scalar, None, &to));
+            }
+        }
+        // What is compared is both.
+        assert!(renamed > 20 && exchanged > 20, "{renamed} renamed, {exchanged} exchanged");
+    }
+
+    #[test]
+    fn pieces_that_move_elements_are_gone_through() {
+        let tile = Distribution::blocked(&[64], &[0], 1, 32, 1).unwrap();
+        let odd = Distribution::blocked(&[48], &[0], 1, 32, 1).unwrap();
+        let piece = |start, extent, source| Piece {
+            operand: 0,
+            start: vec![start],
+            extents: vec![extent],
+            sources: vec![source],
+        };
+        let straight = Source::From { axis: 0, offset: 0 };
+        assert!(is_linear(&piece(0, 64, straight), Some(&tile), &tile));
+        for (piece, to) in [
+            (piece(0, 32, straight), &tile),
+            (piece(0, 64, Source::From { axis: 0, offset: 1 }), &tile),
+            (piece(0, 64, Source::Backwards { axis: 0, last: 63 }), &tile),
+            (piece(0, 64, Source::Cyclic { axis: 0, extent: 32 }), &tile),
+            (piece(0, 48, straight), &odd),
+        ] {
+            assert!(!is_linear(&piece, Some(&tile), to), "{piece:?}");
+        }
+    }
 }
