@@ -78,6 +78,7 @@ impl Context {
     }
 
     /// Its number among those of its vendor.
+    #[cfg(feature = "dlpack")]
     pub(crate) fn ordinal(&self) -> usize {
         self.driver.ordinal()
     }
