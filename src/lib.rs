@@ -103,3 +103,8 @@ struct Tensors;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/measuring.md")]
 struct Measuring;
+
+/// The examples of the page on launches run.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/launches.md")]
+struct Launches;

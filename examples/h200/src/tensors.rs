@@ -158,7 +158,7 @@ macro_rules! formats {
             /// The elements as numbers.
             ///
             /// # Errors
-            /// As [`Tensor::to_vec`].
+            /// As [`tile::TensorRef::to_vec`].
             pub fn numbers(&self) -> Result<Vec<f64>> {
                 Ok(match self {
                     $(AnyTensor::$variant(tensor) => {
