@@ -103,6 +103,19 @@ pub enum Error {
         /// How it lies.
         problem: String,
     },
+    /// An output that shares memory with another argument.
+    #[error(
+        "`{written}` of kernel `{kernel}` is written and shares memory with `{other}`; pass a copy of one, which \
+         `.to_dense()` makes"
+    )]
+    Overlap {
+        /// The kernel.
+        kernel: String,
+        /// What it writes.
+        written: &'static str,
+        /// The other argument.
+        other: &'static str,
+    },
     /// Arguments of one launch on several devices.
     #[error(
         "the arguments of `{kernel}` are on different devices: `{first_argument}` on {first}, `{second_argument}` on \

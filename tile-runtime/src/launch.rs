@@ -318,12 +318,36 @@ impl<'a> Launch<'a> {
         let bound = abi.bind(&self.shapes())?;
         self.check_places()?;
         let device = self.device()?;
+        self.check_overlaps()?;
         let at_once = match &device.0 {
             Kind::Reference => REFERENCE_BLOCKS,
             Kind::Cpu => cpu::threads(),
             Kind::Gpu(context) => context.multiprocessors(),
         };
         Ok((device, abi.share(bound, self.sharing, at_once)?))
+    }
+
+    /// Whether what is written shares no memory with another argument, as code relies on. Arguments that do can only be
+    /// made of memory that isn't a tensor's own.
+    fn check_overlaps(&self) -> Result<()> {
+        let bytes = |given: &Given<'a>| match given.value {
+            GivenValue::Tensor { address, shape, dtype, mutable, .. } => {
+                let bytes = shape.iter().product::<usize>() * dtype.bytes();
+                (bytes > 0).then_some((given.name, mutable, address..address + bytes as u64))
+            }
+            GivenValue::Scalar { .. } => None,
+        };
+        let ranges: SmallVec<[_; ARGUMENTS]> = self.arguments.iter().filter_map(bytes).collect();
+        for (position, (name, is_written, range)) in ranges.iter().enumerate() {
+            for (other, other_is_written, other_range) in &ranges[position + 1..] {
+                let is_shared = range.start < other_range.end && other_range.start < range.end;
+                if is_shared && (*is_written || *other_is_written) {
+                    let (written, other) = if *is_written { (*name, *other) } else { (*other, *name) };
+                    return Err(Error::Overlap { kernel: self.kernel.name.to_owned(), written, other });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether the tensors lie as kernels take them: dense, and from a multiple of 16 bytes on.

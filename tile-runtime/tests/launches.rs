@@ -226,6 +226,23 @@ fn tensors_that_lie_otherwise_are_refused() {
 }
 
 #[test]
+fn what_is_written_shares_no_memory() {
+    let device = Device::reference();
+    let mut numbers: Vec<f32> = (0..16).map(|i| i as f32).collect();
+    let address = numbers.as_mut_ptr() as u64;
+    // SAFETY: the vector has 16 elements, and nobody else uses them meanwhile; what overlaps is refused.
+    let at = |first: u64, count| {
+        unsafe { Tensor::<f32>::from_raw(&device, address + 4 * first, [count]) }.unwrap()
+    };
+    assert_eq!(
+        double(&at(4, 8), &mut at(8, 8)).launch().unwrap_err().to_string(),
+        "`y` of kernel `double` is written and shares memory with `x`; pass a copy of one, which `.to_dense()` makes"
+    );
+    double(&at(0, 8), &mut at(8, 8)).launch().unwrap();
+    assert_eq!(at(8, 3).to_vec().unwrap(), [0.0, 2.0, 4.0]);
+}
+
+#[test]
 fn parts_of_tensors_are_taken_where_they_lie() {
     let device = Device::reference();
     let x = ramp(&device, 24).into_shape([3, 8]).unwrap();

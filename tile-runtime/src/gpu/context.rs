@@ -202,6 +202,15 @@ impl Context {
         if count == 0 { Ok(()) } else { self.ask(|| "copying to the host".to_owned(), copy) }
     }
 
+    /// Copies from one memory of the device to another, after all work enqueued before; what comes later waits for it.
+    pub(crate) fn copy(&self, target: u64, source: u64, bytes: usize) -> Result<()> {
+        self.has_work();
+        // SAFETY: the memory is that of tensors, which are as large; who frees or uses them later does so behind the
+        // stream's work.
+        let copy = |driver: &dyn Driver| unsafe { driver.copy(target, source, bytes, self.stream) };
+        if bytes == 0 { Ok(()) } else { self.ask(|| "copying on the device".to_owned(), copy) }
+    }
+
     /// Waits for everything that was enqueued on the context's own stream.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.synchronize_handle(self.stream)

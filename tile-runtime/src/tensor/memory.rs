@@ -206,4 +206,34 @@ impl Location {
             }
         }
     }
+
+    /// Copies bytes of another place here, from a place on, after every launch that writes those or uses these. On one
+    /// GPU this returns before it is done.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if a device fails; [`Error::Stream`] inside of a graph.
+    pub(crate) fn copy(&mut self, first: usize, source: &Location, range: Range<usize>) -> Result<()> {
+        if let (Kind::Gpu(to), Kind::Gpu(from)) = (&self.device.0, &source.device.0) {
+            if !Arc::ptr_eq(to, from) {
+                let mut between = vec![0; range.len()];
+                source.read(range, &mut between)?;
+                return self.write(first, &between);
+            }
+            refuse_inside("a copy")?;
+            for (allocation, writes) in [(&self.allocation, true), (&source.allocation, false)] {
+                if let Some(allocation) = allocation {
+                    allocation.uses.order(to, writes)?;
+                }
+            }
+            to.copy(self.address + first as u64, source.address + range.start as u64, range.len())?;
+            // Whoever owns other memory takes the copy for done.
+            let is_kept = self.allocation.is_some() && source.allocation.is_some();
+            return if is_kept { Ok(()) } else { to.synchronize() };
+        }
+        if let Some(bytes) = source.host_bytes()? {
+            return self.write(first, &bytes[range]);
+        }
+        let bytes = self.host_bytes_mut()?.unwrap_or_default();
+        source.read(range.clone(), &mut bytes[first..first + range.len()])
+    }
 }

@@ -33,7 +33,9 @@ impl<T: Element> TensorRef<T> {
     /// # Errors
     /// As [`TensorRef::to_vec`] and [`Tensor::zeros`].
     pub fn copy_to(&self, device: &Device) -> Result<Tensor<T>> {
-        Tensor::from_vec(device, self.to_vec()?, self.shape())
+        let mut copy = Tensor::zeros(device, self.shape())?;
+        copy.copy_from(self)?;
+        Ok(copy)
     }
 
     /// A tensor of its own with these elements, one after the other, on the same device.
@@ -73,7 +75,12 @@ impl<T: Element> TensorRef<T> {
             let (source, target) = (source.shape().to_vec(), self.shape().to_vec());
             return Err(Error::ShapeMismatch { source_shape: source, target_shape: target });
         }
-        self.copy_from_slice(&source.to_vec()?)
+        if !self.is_dense() || !source.is_dense() {
+            return self.copy_from_slice(&source.to_vec()?);
+        }
+        let [from, to] = [&source.descriptor, &self.descriptor].map(Descriptor::span);
+        let bytes = from.start * size_of::<T>()..from.end * size_of::<T>();
+        self.location.copy(to.start * size_of::<T>(), &source.location, bytes)
     }
 
     /// Writes one value to every element.
