@@ -64,9 +64,12 @@ impl Captured {
 }
 
 impl Drop for Captured {
+    /// Waits for its launches. Of a device that fails nothing can be given back, and the next call says so.
     fn drop(&mut self) {
-        // SAFETY: the graph is this value's own; drivers keep what is going on of it.
-        let _ = unsafe { self.context.driver.destroy_executable(self.executable) };
+        if self.context.synchronize().is_ok() {
+            // SAFETY: the graph is this value's own, and its launches are done.
+            let _ = unsafe { self.context.driver.destroy_executable(self.executable) };
+        }
     }
 }
 
