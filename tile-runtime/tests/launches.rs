@@ -230,8 +230,8 @@ fn what_is_written_shares_no_memory() {
     let device = Device::reference();
     let mut numbers: Vec<f32> = (0..16).map(|i| i as f32).collect();
     let address = numbers.as_mut_ptr() as u64;
-    // SAFETY: the vector has 16 elements, and nobody else uses them meanwhile; what overlaps is refused.
     let at = |first: u64, count| {
+        // SAFETY: the vector has 16 elements, and nobody else uses them meanwhile; what overlaps is refused.
         unsafe { Tensor::<f32>::from_raw(&device, address + 4 * first, [count]) }.unwrap()
     };
     assert_eq!(

@@ -5,7 +5,9 @@
 use super::*;
 use crate::launch::{KernelDef, Launch};
 use crate::reference::Arguments;
-use crate::tensor::{Tensor, TensorRef, TensorView, TensorViewMut};
+use crate::tensor::{Tensor, TensorRef};
+#[cfg(feature = "jit")]
+use crate::tensor::{TensorView, TensorViewMut};
 use std::cell::Cell;
 use std::future::IntoFuture;
 use std::pin::pin;
