@@ -10,7 +10,7 @@
 mod lines;
 
 use crate::device::Device;
-use crate::resolve::display_bindings;
+use crate::resolve::display_parameters;
 use std::path::Path;
 use std::sync::Once;
 use std::time::Duration;
@@ -52,19 +52,15 @@ pub(crate) fn begin() {
 /// `matmul (BM = 128, BN = 128) for sm_90a`.
 #[cfg(feature = "jit")]
 pub(crate) fn title(instance: &Instance, target: &str) -> String {
-    match bindings(instance).as_str() {
+    match display_parameters(instance).as_str() {
         "" => format!("`{}` for {target}", instance.name),
         bindings => format!("`{}` ({bindings}) for {target}", instance.name),
     }
 }
 
-fn bindings(instance: &Instance) -> String {
-    display_bindings(instance.bindings().iter().map(|(name, value)| (name.as_str(), *value)))
-}
-
 /// The search for an instance's code. What is found, and warnings, are told in it.
 pub(crate) fn search(instance: &Instance, target: &str, variant: Variant) -> Span {
-    info_span!(target: TARGET, "code", kernel = %instance.name, instance = %bindings(instance), target, variant = variant.name())
+    info_span!(target: TARGET, "code", kernel = %instance.name, instance = %display_parameters(instance), target, variant = variant.name())
 }
 
 /// Code that was found, how long that took, and the file that holds it.
@@ -87,5 +83,5 @@ pub(crate) fn warn(message: &str) {
 /// A launch whose arguments fit, of an instance with code, before its blocks run.
 pub(crate) fn launch(instance: &Instance, device: &Device, blocks: usize) {
     let device = || device.name();
-    debug!(target: TARGET, kernel = %instance.name, instance = %bindings(instance), device = device(), blocks, "launch");
+    debug!(target: TARGET, kernel = %instance.name, instance = %display_parameters(instance), device = device(), blocks, "launch");
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::list::List;
 use crate::messages::Sink;
 use crate::reference::{Arguments, Body};
-use crate::resolve::{self, Prepared, display_bindings};
+use crate::resolve::{self, Prepared};
 use crate::tensor::{Allocation, TensorRef};
 use crate::{cpu, embedded, journal};
 use smallvec::SmallVec;
@@ -252,8 +252,7 @@ impl<'a> Launch<'a> {
     /// As [`Launch::launch`] reports of arguments.
     pub fn instance(&self) -> Result<String> {
         let (_, prepared) = self.resolved()?;
-        let bindings = prepared.bindings().iter().map(|(name, value)| (name.as_str(), *value));
-        Ok(display_bindings(bindings))
+        Ok(prepared.parameters())
     }
 
     /// What the cost model says of every instance that the launch may take, the chosen one first: a table when

@@ -102,6 +102,11 @@ impl Prepared {
         self.instance.bindings()
     }
 
+    /// What the parameters are bound to, as people read it.
+    pub(crate) fn parameters(&self) -> String {
+        display_parameters(&self.instance)
+    }
+
     /// How much the kernel does.
     pub(crate) fn counts(&self) -> &Counts {
         self.counts.get_or_init(|| Counts::of(&self.instance))
@@ -301,10 +306,9 @@ impl Prepared {
         } else {
             format!("this executable has it for {}", held.join(", "))
         };
-        let bindings = self.instance.bindings().iter().map(|(name, value)| (name.as_str(), *value));
         Error::MissingInstance {
             kernel: kernel.name().to_owned(),
-            bindings: display_bindings(bindings),
+            bindings: self.parameters(),
             target: target.to_owned(),
             embedded,
         }
@@ -315,6 +319,11 @@ impl Prepared {
 fn tensor_maps(kernel: &str, texts: &[&str]) -> Result<Arc<[TensorMap]>> {
     let damaged = |error: ParseError| Error::Ir { kernel: kernel.to_owned(), problem: error.to_string() };
     texts.iter().map(|text| parse_tensor_map(text).map_err(damaged)).collect()
+}
+
+/// What the parameters of an instance are bound to.
+pub(crate) fn display_parameters(instance: &Instance) -> String {
+    display_bindings(instance.bindings().iter().map(|(name, value)| (name.as_str(), *value)))
 }
 
 /// `BM = 128, T = f32`.

@@ -12,7 +12,7 @@ use crate::journal;
 use crate::messages::{self, Sink};
 use crate::profile::{self, Launched};
 use crate::reference::{RawArgument, RawTensor};
-use crate::resolve::{Prepared, display_bindings};
+use crate::resolve::Prepared;
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Pending, Stream, Uses};
 use crate::tensor::Allocation;
@@ -65,10 +65,7 @@ impl<'a> Launch<'a> {
     pub fn on(mut self, stream: &Stream) -> Result<Pending<'a>> {
         refuse_inside("a launch on a stream")?;
         let checked = self.checked()?;
-        if checked.device != stream.device() {
-            let (device, other) = (checked.device.name(), stream.device().name());
-            return Err(self.misfit(format!("its tensors are on {device}, and the stream is one of {other}")));
-        }
+        self.check_device(checked.device, "stream", stream.device())?;
         if checked.bound.blocks() == 0 {
             return Ok(Pending::done());
         }
@@ -86,7 +83,7 @@ impl<'a> Launch<'a> {
                     uses.before(writes).iter().try_for_each(|event| stream.wait_for(event))?;
                 }
                 self.run_gpu(&checked, context, Some(on), &mut sink)?;
-                if self.memory().next().is_none() {
+                if self.uses().next().is_none() {
                     return Ok(Pending::until_idle(stream));
                 }
                 let event = stream.record_untimed()?;
@@ -98,17 +95,17 @@ impl<'a> Launch<'a> {
     }
 
     fn on_host(mut self, checked: &Checked<'a>, stream: &Stream) -> Result<Pending<'a>> {
-        let tensors = self.arguments.iter().filter(|given| matches!(given.value, GivenValue::Tensor { .. }));
-        let is_kept = self.memory().count() == tensors.count();
+        let is_borrowed =
+            |given: &Given<'_>| matches!(given.value, GivenValue::Tensor { allocation: None, .. });
         let mut sink = self.sink.take();
-        if sink.is_some() || !is_kept {
+        if sink.is_some() || self.arguments.iter().any(is_borrowed) {
             let _ = stream.record()?.wait();
             self.run_host(checked, false, &mut sink)?;
             return Ok(Pending::done());
         }
         let memory: Vec<Arc<Allocation>> = self.memory().map(|(allocation, _)| allocation).collect();
         let before: Vec<_> = self.uses().flat_map(|(uses, writes)| uses.before(writes)).collect();
-        let run = self.host_run(checked)?.with_arguments(&self.raw_arguments());
+        let run = self.host_run(checked)?.for_later(&checked.bound);
         let event = stream.enqueue(move || {
             for event in &before {
                 let _ = event.wait();
@@ -127,10 +124,7 @@ impl<'a> Launch<'a> {
     pub(crate) fn in_graph(self, graph: &Device) -> Result<Option<Ready>> {
         let checked = self.checked()?;
         let Checked { prepared, device, bound, .. } = &checked;
-        if *device != graph {
-            let (device, other) = (device.name(), graph.name());
-            return Err(self.misfit(format!("its tensors are on {device}, and the graph is one of {other}")));
-        }
+        self.check_device(device, "graph", graph)?;
         if prepared.abi().logs {
             return Err(self.misfit("it prints or asserts, and nobody waits for the launches of a graph"));
         }
@@ -139,6 +133,15 @@ impl<'a> Launch<'a> {
             Kind::Gpu(context) if !profile::is_on() => self.ready(&checked, context, None).map(Some),
             _ => self.run(false).map(|_| None),
         }
+    }
+
+    /// Whether a stream or graph is the tensors' device's.
+    fn check_device(&self, device: &Device, queue: &str, other: &Device) -> Result<()> {
+        if device == other {
+            return Ok(());
+        }
+        let (device, other) = (device.name(), other.name());
+        Err(self.misfit(format!("its tensors are on {device}, and the {queue} is one of {other}")))
     }
 
     /// The memory of the tensors that is theirs, and whether they are written.
@@ -187,10 +190,9 @@ impl<'a> Launch<'a> {
             }
         };
         if let Some(start) = profiled {
-            let bindings = prepared.bindings().iter();
             profile::record(Launched {
                 kernel: self.kernel.name,
-                instance: display_bindings(bindings.map(|(name, value)| (name.as_str(), *value))),
+                instance: prepared.parameters(),
                 blocks: bound.blocks(),
                 totals: prepared.counts().total(prepared.abi(), bound),
                 device: (*device).clone(),
@@ -262,19 +264,19 @@ impl<'a> Launch<'a> {
         let run = self.host_run(checked)?;
         // SAFETY: tensors are borrowed for `'a`, longer than this call; an output is borrowed exclusively, and launches on
         // streams that use them have been waited for.
-        unsafe { run.run(&self.raw_arguments(), timed, sink) }
+        unsafe { run.run(&checked.bound, timed, sink) }
     }
 
-    fn host_run(&self, checked: &Checked<'_>) -> Result<HostRun> {
+    fn host_run(&self, checked: &Checked<'_>) -> Result<HostRun<'a>> {
         let Checked { number, prepared, device, bound } = checked;
         let code = match &device.0 {
             Kind::Reference => {
                 let missing = || self.misfit("it has no body to run on the reference device");
-                HostCode::Body(self.body.ok_or_else(missing)?, *number)
+                HostCode::Body(self.body.ok_or_else(missing)?, *number, self.raw_arguments())
             }
             _ => HostCode::Native(prepared.cpu(self.kernel)?, self.slots(bound)),
         };
-        Ok(HostRun { kernel: self.kernel, prepared, bound: bound.clone(), code, log_bytes: self.log_bytes })
+        Ok(HostRun { kernel: self.kernel, prepared, code, log_bytes: self.log_bytes })
     }
 
     fn raw_arguments(&self) -> SmallVec<[RawArgument<'a>; ARGUMENTS]> {
