@@ -10,6 +10,7 @@
 pub mod bench;
 mod choice;
 mod choices;
+mod columns;
 #[cfg(feature = "jit")]
 mod compile;
 pub mod cpu;

@@ -1,5 +1,6 @@
 //! What a device is: numbers that people compare and that tables show.
 
+use crate::columns::aligned;
 use crate::device::{Device, Kind};
 use crate::error::Result;
 use crate::gpu::Context;
@@ -147,22 +148,10 @@ fn caches(it: &Properties) -> String {
 /// # Ok::<(), tile_runtime::Error>(())
 /// ```
 pub fn table(devices: &[Properties]) -> String {
-    let columns = COLUMNS.map(|(head, text)| {
-        let cells: Vec<String> = devices.iter().map(text).collect();
-        let width = cells.iter().map(|cell| cell.chars().count()).chain([head.chars().count()]).max();
-        (head, cells, width.unwrap_or(0))
-    });
-    let line = |cell: &dyn Fn(usize) -> String| {
-        let cells = columns.iter().enumerate().map(|(column, &(_, _, width))| {
-            let text = cell(column);
-            let padding = width - text.chars().count();
-            format!("{text}{}", " ".repeat(padding))
-        });
-        let cells: Vec<String> = cells.collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    let rows = (0..devices.len()).map(|row| line(&|column| columns[column].1[row].clone()));
-    std::iter::once(line(&|column| columns[column].0.to_owned())).chain(rows).collect()
+    let head = COLUMNS.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let row = |it: &Properties| COLUMNS.iter().map(|(_, text)| text(it)).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(devices.iter().map(row)).collect();
+    aligned(&rows, |_| false)
 }
 
 #[cfg(test)]

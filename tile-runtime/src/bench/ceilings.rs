@@ -22,6 +22,9 @@ pub enum Ceiling {
     Product(DType),
 }
 
+/// How often something is tried; the best counts.
+const TRIES: usize = 5;
+
 /// A device's number, its threads and what is measured.
 type Measured = (usize, usize, Ceiling);
 

@@ -2,6 +2,7 @@
 
 use super::{Launched, Profile};
 use crate::bench::Ceiling;
+use crate::columns::aligned;
 use crate::quantity;
 use std::fmt;
 use std::time::Duration;
@@ -92,20 +93,9 @@ impl fmt::Display for Profile {
         if rows.is_empty() {
             return Ok(());
         }
-        let mut lines: Vec<[String; HEAD.len()]> = vec![HEAD.map(str::to_owned)];
-        lines.extend(rows.iter().map(|row| row.cells(launched)));
-        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0);
-        let widths: [usize; HEAD.len()] = std::array::from_fn(width);
-        for line in &lines {
-            let mut text = String::new();
-            for (column, (cell, width)) in line.iter().zip(widths).enumerate() {
-                let is_text = column == 0 || column + 1 == HEAD.len();
-                let cell = if is_text { format!("{cell:width$}") } else { format!("{cell:>width$}") };
-                text += &cell;
-                text += "  ";
-            }
-            writeln!(f, "{}", text.trim_end())?;
-        }
-        Ok(())
+        let head = HEAD.map(str::to_owned).to_vec();
+        let lines: Vec<Vec<String>> =
+            std::iter::once(head).chain(rows.iter().map(|row| row.cells(launched).to_vec())).collect();
+        f.write_str(&aligned(&lines, |column| column > 0 && column + 1 < HEAD.len()))
     }
 }

@@ -1,6 +1,6 @@
 //! The CPU's ceilings: `memcpy`, and multiply-adds in registers.
 
-use super::Ceiling;
+use super::{Ceiling, TRIES};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
@@ -8,9 +8,6 @@ use tile_ir::DType;
 
 /// What a thread copies, in bytes: more than its part of any cache.
 const COPIED: usize = 64 << 20;
-
-/// How often it is tried; the best counts.
-const TRIES: usize = 5;
 
 /// Turns of the loop over chains of multiply-adds: some milliseconds.
 const TURNS: u64 = 1 << 20;

@@ -1,6 +1,7 @@
 //! A GPU's ceilings, by kernels that the feature `jit` compiles for it.
 
-use super::Ceiling;
+use super::{Ceiling, TRIES};
+use crate::bench::Bench;
 use crate::device::Device;
 use crate::element::{Element, Float};
 use crate::error::Result;
@@ -10,9 +11,6 @@ use crate::tensor::Tensor;
 use half::{bf16, f16};
 use std::time::Duration;
 use tile_ir::DType;
-
-/// How often it is tried; the best counts.
-const TRIES: usize = 5;
 
 /// Elements of f32 that are copied: 256 MiB, more than caches hold.
 const COPIED: usize = 64 << 20;
@@ -77,15 +75,14 @@ pub(super) fn measure(device: &Device, ceiling: Ceiling) -> Option<f64> {
 }
 
 /// So many a second, of the fastest of several runs.
-fn rate(count: usize, mut run: impl FnMut() -> Result<Duration>) -> Result<f64> {
-    let times = (0..TRIES).map(|_| run()).collect::<Result<Vec<Duration>>>()?;
-    let fastest = times.into_iter().min().unwrap_or_default();
-    Ok(count as f64 / fastest.as_secs_f64())
+fn rate(device: &Device, count: usize, run: impl FnMut() -> Result<Duration>) -> Result<f64> {
+    let measured = Bench::new(device).warm_up(0).runs(TRIES).warm_caches().measure(run)?;
+    Ok(count as f64 / measured.quantile(0.0).as_secs_f64())
 }
 
 fn copy(device: &Device, count: usize) -> Result<f64> {
     let (x, mut y) = (Tensor::<f32>::zeros(device, [count])?, Tensor::<f32>::zeros(device, [count])?);
-    rate(2 * count * size_of::<f32>(), || {
+    rate(device, 2 * count * size_of::<f32>(), || {
         let launch = Launch::new(&COPY).constant("B", 4096).tensor("x", &x).tensor_mut("y", &mut y);
         launch.launch_timed()
     })
@@ -93,7 +90,7 @@ fn copy(device: &Device, count: usize) -> Result<f64> {
 
 fn multiply_adds<T: Element>(device: &Device, count: usize) -> Result<f64> {
     let (x, mut y) = (Tensor::<T>::zeros(device, [count])?, Tensor::<T>::zeros(device, [count])?);
-    rate(2 * count * TURNS, || {
+    rate(device, 2 * count * TURNS, || {
         let launch =
             Launch::new(&MULTIPLY_ADDS).element::<T>("T").constant("B", 2048).constant("TURNS", TURNS);
         launch.tensor("x", &x).tensor_mut("y", &mut y).launch_timed()
@@ -105,7 +102,7 @@ fn product<T: Float>(device: &Device, side: usize) -> Result<f64> {
     let a = Tensor::<T>::random(device, [side, side], 0)?;
     let mut c = Tensor::<f32>::zeros(device, [side, side])?;
     let kernel = product_of(T::DTYPE);
-    rate(2 * side * side * side, || {
+    rate(device, 2 * side * side * side, || {
         Launch::new(kernel).tensor("a", &a).tensor("b", &a).tensor_mut("c", &mut c).launch_timed()
     })
 }
