@@ -1,11 +1,12 @@
 //! Tiles in scratch memory: addresses, loads and stores, and the alias scopes that tell LLVM what is disjoint.
 
 use super::scratch::{Place, Scratch, element_bytes};
+use super::vectors::vector_type;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::BasicValue;
-use inkwell::values::{InstructionValue, IntValue, MetadataValue, PointerValue};
+use inkwell::values::{InstructionValue, IntValue, MetadataValue, PointerValue, VectorValue};
 use std::collections::HashMap;
 use tile_ir::{DType, Instance, ValueId};
 
@@ -74,14 +75,27 @@ impl<'a, 'c> Buffers<'a, 'c> {
 
     /// The buffer of a stored tile.
     pub(super) fn of(&self, value: ValueId, dtype: DType) -> Option<Buffer<'c>> {
-        let place = self.scratch.place(value)?;
+        Some(self.at(self.scratch.place(value)?, dtype))
+    }
+
+    /// The memory for a packed factor of the `mma` that gives a tile: of `a` or `b`, unless that is read where it is.
+    pub(super) fn packed(&self, product: ValueId, factor: usize, dtype: DType) -> Option<Buffer<'c>> {
+        Some(self.at(self.scratch.packed(product)[factor]?, dtype))
+    }
+
+    fn at(&self, place: Place, dtype: DType) -> Buffer<'c> {
         let byte = self.ir.context.i8_type().into();
         let address = self.ir.element(byte, self.base, self.ir.i64(place.offset as i64));
-        Some(Buffer { address, dtype, place })
+        Buffer { address, dtype, place }
     }
 
     fn mark(&self, instruction: Option<InstructionValue<'c>>, place: Place) {
         self.mark_with(instruction, &self.scopes[&place.id]);
+    }
+
+    /// Tells which tile an instruction accesses.
+    pub(super) fn mark_access(&self, instruction: Option<InstructionValue<'c>>, buffer: &Buffer<'c>) {
+        self.mark(instruction, buffer.place);
     }
 
     /// Tells which tensor argument an instruction accesses.
@@ -153,6 +167,38 @@ impl<'a, 'c> Buffers<'a, 'c> {
         store
             .set_alignment(element_alignment(buffer.dtype))
             .expect("an element's alignment is a power of two");
+        self.mark(Some(store), buffer.place);
+    }
+
+    /// Reads a vector from element `index` on: the lanes that a mask has, zeros elsewhere; all without one.
+    pub(super) fn load_lanes(
+        &self,
+        buffer: &Buffer<'c>,
+        index: IntValue<'c>,
+        mask: Option<VectorValue<'c>>,
+        lanes: u32,
+    ) -> VectorValue<'c> {
+        let element = self.element_type(buffer.dtype);
+        let ty = vector_type(element, lanes);
+        let Some(mask) = mask else { return self.load_as(buffer, ty.into(), index).into_vector_value() };
+        let address = self.ir.element(element, buffer.address, index);
+        let (vector, load) =
+            self.ir.load_lanes(address, mask, ty.const_zero(), element_alignment(buffer.dtype));
+        self.mark(Some(load), buffer.place);
+        vector
+    }
+
+    /// Writes a vector from element `index` on: the lanes that a mask has, all without one.
+    pub(super) fn store_lanes(
+        &self,
+        buffer: &Buffer<'c>,
+        index: IntValue<'c>,
+        mask: Option<VectorValue<'c>>,
+        vector: VectorValue<'c>,
+    ) {
+        let Some(mask) = mask else { return self.store_as(buffer, index, vector.into()) };
+        let address = self.ir.element(self.element_type(buffer.dtype), buffer.address, index);
+        let store = self.ir.store_lanes(address, mask, vector, element_alignment(buffer.dtype));
         self.mark(Some(store), buffer.place);
     }
 

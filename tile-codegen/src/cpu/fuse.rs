@@ -6,8 +6,8 @@
 //! nothing and a broadcast of a stored tile is an address computation, so these are computed wherever they
 //! are used. Everything else is stored.
 //!
-//! Two kinds of use need a tile in memory whatever made it: the factors of `mma`, which reads vectors of
-//! them, and `yield`, whose copies to carried tiles may overwrite what a computed tile would read.
+//! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
+//! computed tile would read.
 
 use std::collections::{HashMap, HashSet};
 use tile_ir::kernel::{OpData, OpId};
@@ -85,10 +85,10 @@ impl<'a> Fusion<'a> {
 
     fn is_computed(&self, data: &OpData) -> bool {
         match &data.op {
-            Op::Splat(_) | Op::Iota { .. } => !self.has_use(data.results[0], is_factor),
+            Op::Splat(_) | Op::Iota { .. } => true,
             Op::Broadcast(_) => {
-                let needs_memory = |op: &Op, operand| is_factor(op, operand) || matches!(op, Op::Yield);
-                self.costs_nothing(data.operands[0]) && !self.has_use(data.results[0], needs_memory)
+                self.costs_nothing(data.operands[0])
+                    && !self.users(data.results[0]).any(|(_, user)| user.op == Op::Yield)
             }
             op if op.is_load() => {
                 let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
@@ -105,7 +105,7 @@ impl<'a> Fusion<'a> {
         let Some([only]) = self.uses.get(&tile).map(Vec::as_slice) else { return false };
         let consumer = self.instance.op(only.op);
         match &consumer.op {
-            Op::Permute(_) => true,
+            Op::Permute(axes) => !(self.is_factor_alone(consumer.results[0]) && swaps_last_two(axes)),
             op if is_elementwise(op) => {
                 self.feeds_one_loop(consumer.results[0]) && self.is_permuted(consumer.results[0])
             }
@@ -113,9 +113,10 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    fn has_use(&self, value: ValueId, accept: impl Fn(&Op, usize) -> bool) -> bool {
-        let uses = self.uses.get(&value).map_or(&[][..], Vec::as_slice);
-        uses.iter().any(|u| accept(&self.instance.op(u.op).op, u.operand))
+    /// Whether a tile is a factor of one `mma` and nothing else.
+    fn is_factor_alone(&self, tile: ValueId) -> bool {
+        let Some([only]) = self.uses.get(&tile).map(Vec::as_slice) else { return false };
+        self.instance.op(only.op).op == Op::Mma && only.operand < 2 && self.feeds_one_loop(tile)
     }
 
     /// Whether reading an element again is as cheap as reading memory.
@@ -140,6 +141,17 @@ impl<'a> Fusion<'a> {
         self.stored.contains(&value)
     }
 
+    /// The ops that are given a value, each as often as it is, and their regions.
+    pub(super) fn users(&self, value: ValueId) -> impl Iterator<Item = (RegionId, &'a OpData)> {
+        let uses = self.uses.get(&value).map_or(&[][..], Vec::as_slice);
+        uses.iter().map(|u| (u.region, self.instance.op(u.op)))
+    }
+
+    /// The region that a value is defined in.
+    pub(super) fn home(&self, value: ValueId) -> Option<RegionId> {
+        self.home.get(&value).copied()
+    }
+
     /// The op that gives a value; `None` for parameters.
     pub(super) fn definition(&self, value: ValueId) -> Option<&'a OpData> {
         self.definitions.get(&value).map(|&op| self.instance.op(op))
@@ -154,10 +166,10 @@ impl<'a> Fusion<'a> {
         reads
     }
 
-    /// The loads whose elements an op's loop reads from their tensors.
-    pub(super) fn streams(&self, data: &OpData) -> Vec<&'a OpData> {
+    /// The loads whose elements a loop that reads these operands reads from their tensors.
+    pub(super) fn streams(&self, operands: &[ValueId]) -> Vec<&'a OpData> {
         let mut streams = Vec::new();
-        data.operands.iter().for_each(|&operand| self.collect_streams(operand, &mut streams));
+        operands.iter().for_each(|&operand| self.collect_streams(operand, &mut streams));
         streams
     }
 
@@ -202,9 +214,12 @@ pub(super) fn is_tile(instance: &Instance, value: ValueId) -> bool {
     matches!(instance.ty(value), Type::Tile(_))
 }
 
-/// `a` and `b` of `a·b + c`.
-fn is_factor(op: &Op, operand: usize) -> bool {
-    matches!(op, Op::Mma) && operand < 2
+/// Whether a permutation of axes is the transposition of matrices.
+pub(super) fn swaps_last_two(axes: &[usize]) -> bool {
+    let rank = axes.len();
+    rank >= 2
+        && axes[rank - 2..] == [rank - 1, rank - 2]
+        && axes[..rank - 2].iter().enumerate().all(|(i, &axis)| i == axis)
 }
 
 /// Ops on elements at one place: what they give there needs only their operands there.
@@ -242,8 +257,7 @@ fn reads_once(op: &Op, operand: usize) -> bool {
     match op {
         Op::Movement(Movement::Repeat { .. }) => false,
         Op::Gather { .. } => operand == 1,
-        Op::Mma => operand == 2,
-        Op::Reduce { .. } | Op::Scan { .. } | Op::Histogram(_) => true,
+        Op::Mma | Op::Reduce { .. } | Op::Scan { .. } | Op::Histogram(_) => true,
         Op::Movement(_) | Op::Scatter { .. } => true,
         op => is_elementwise(op) || op.is_store() || op.is_fold(),
     }

@@ -3,7 +3,7 @@
 //! Tiles live in scratch memory, row-major, in the compute type of their format (f16 and bf16 as f32, `bool`
 //! as a byte); [`scratch`] places them. Elementwise ops that only feed another op are not stored: [`fuse`]
 //! decides, and their consumer's loop computes them. Loops are left to LLVM's vectoriser, which alias scopes
-//! on the buffers enable; `mma` is written with vectors and register blocks of its own.
+//! on the buffers enable; [`product`]s are written with vectors and register blocks of their own.
 
 mod atomics;
 mod buffer;
@@ -11,12 +11,13 @@ mod elements;
 mod fuse;
 mod lines;
 mod messages;
-mod mma;
 mod movement;
 mod prefetch;
+mod product;
 mod reduce;
 mod region;
 mod scratch;
+mod vectors;
 mod views;
 
 use crate::artifact::{Artifact, Code};
@@ -32,6 +33,7 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
+use product::Products;
 use region::Emitter;
 use scratch::Scratch;
 use std::collections::HashMap;
@@ -71,8 +73,9 @@ pub(crate) fn emit<'c>(
     };
     let ir = Ir::new(context, &instance.name, features);
     let fusion = Fusion::of(instance);
-    let scratch = Scratch::of(instance, &fusion);
-    entry(&ir, instance, (&fusion, &scratch), machine, symbol);
+    let products = Products::of(instance, &fusion, machine);
+    let scratch = Scratch::of(instance, &fusion, &products);
+    entry(&ir, instance, (&fusion, &products, &scratch), machine, symbol);
     machine.optimize(&instance.name, &ir.module)?;
     Ok((
         ir.module,
@@ -89,7 +92,7 @@ pub(crate) fn emit<'c>(
 fn entry(
     ir: &Ir<'_>,
     instance: &Instance,
-    (fusion, scratch): (&Fusion<'_>, &Scratch),
+    (fusion, products, scratch): (&Fusion<'_>, &Products<'_>, &Scratch),
     machine: &Machine,
     symbol: &str,
 ) {
@@ -106,11 +109,14 @@ fn entry(
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
-    let lanes = if machine.has("avx512f") { 16 } else { 8 };
     ir.for_loop((first, end, ir.i64(1)), &[], |number, _| {
         let block = if abi.persistent { vec![number] } else { ir.delinearize(number, &space) };
-        let mut emitter = Emitter::new(instance, fusion, &buffers, &arguments, &sizes, block, lanes);
+        let plans = (fusion, products);
+        let mut emitter = Emitter::new(instance, plans, &buffers, &arguments, &sizes, block);
         emitter.shared = shared;
+        if !abi.persistent {
+            emitter.next_tile = ir.delinearize(ir.add(number, ir.i64(1)), &space);
+        }
         emitter.log = log.map(|address| Log { address, block: number });
         emitter.ops(instance.body());
         Vec::new()

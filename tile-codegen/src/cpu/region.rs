@@ -3,6 +3,7 @@
 use super::buffer::{Buffer, Buffers};
 use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
+use super::product::Products;
 use super::views::Stream;
 use crate::emit::{Ir, Log, Shared, Value};
 use inkwell::values::IntValue;
@@ -16,6 +17,7 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) ir: &'a Ir<'c>,
     pub(super) instance: &'a Instance,
     pub(super) fusion: &'a Fusion<'a>,
+    pub(super) products: &'a Products<'a>,
     pub(super) buffers: &'a Buffers<'a, 'c>,
     /// Tensor addresses and scalar arguments.
     pub(super) arguments: &'a HashMap<ValueId, Value<'c>>,
@@ -24,12 +26,12 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) block: Vec<IntValue<'c>>,
     /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
     pub(super) tile: Vec<IntValue<'c>>,
+    /// The index of the tile that the next block owns, if there is one; nothing in a persistent kernel.
+    pub(super) next_tile: Vec<IntValue<'c>>,
     /// How blocks share tiles, in a persistent kernel.
     pub(super) shared: Option<Shared<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
-    /// Lanes of a native vector of f32.
-    pub(super) lanes: u32,
     /// Scalars.
     scalars: HashMap<ValueId, Value<'c>>,
     /// The tiles that the current loops read from their tensors.
@@ -39,26 +41,26 @@ pub(super) struct Emitter<'a, 'c> {
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn new(
         instance: &'a Instance,
-        fusion: &'a Fusion<'a>,
+        (fusion, products): (&'a Fusion<'a>, &'a Products<'a>),
         buffers: &'a Buffers<'a, 'c>,
         arguments: &'a HashMap<ValueId, Value<'c>>,
         sizes: &'a HashMap<String, IntValue<'c>>,
         block: Vec<IntValue<'c>>,
-        lanes: u32,
     ) -> Self {
         let (ir, scalars) = (buffers.ir(), arguments.clone());
         Emitter {
             ir,
             instance,
             fusion,
+            products,
             buffers,
             arguments,
             sizes,
             tile: block.clone(),
             block,
+            next_tile: Vec::new(),
             shared: None,
             log: None,
-            lanes,
             scalars,
             streams: HashMap::new(),
         }
@@ -94,6 +96,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         *self.scalars.get(&value).expect("verified: a scalar is defined before its use")
     }
 
+    /// A scalar that has been defined.
+    pub(super) fn scalar_if_known(&self, value: ValueId) -> Option<Value<'c>> {
+        self.scalars.get(&value).copied()
+    }
+
     /// Gives scalars their values, for ops that run a region.
     pub(super) fn bind_scalars(&mut self, scalars: &[ValueId], values: &[Value<'c>]) {
         self.scalars.extend(scalars.iter().copied().zip(values.iter().copied()));
@@ -116,7 +123,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &[]
     }
 
-    fn op(&mut self, data: &'a OpData) {
+    pub(super) fn op(&mut self, data: &'a OpData) {
         match &data.op {
             Op::Partition(_) | Op::View(_) => {}
             Op::BlockIndex => {
@@ -177,6 +184,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn for_loop(&mut self, data: &'a OpData) {
+        let products = self.products;
+        let accumulation = data.results.first().and_then(|&sum| products.accumulation(sum));
+        if let Some(accumulation) = accumulation {
+            return self.accumulate(data, accumulation);
+        }
         let range = (self.index(data.operands[0]), self.index(data.operands[1]), self.ir.i64(1));
         let (&counter, params) = self
             .instance
@@ -273,7 +285,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Copies tiles to the buffers of others, as if all at once. What a `yield` gives is stored or reads no
     /// tile, so a source that another copy overwrites is a stored tile, and copies that wait for each other
     /// form cycles of tiles of one shape.
-    fn copy_tiles(&mut self, sources: &[ValueId], destinations: &[ValueId]) {
+    pub(super) fn copy_tiles(&mut self, sources: &[ValueId], destinations: &[ValueId]) {
         let pairs = sources.iter().copied().zip(destinations.iter().copied());
         let mut pending: Vec<(ValueId, ValueId)> =
             pairs.filter(|&(from, to)| self.is_tile(from) && !self.shares_place(from, to)).collect();

@@ -9,9 +9,13 @@
 //! in place. So an accumulator's initial value, parameter, sum and result share one place, and no copy of
 //! any is made. Two tiles that share a place are never alive at once, but at that one op.
 //!
+//! **Packed factors.** An `mma` has places of its own for what it packs of its factors, for as long as it takes; where
+//! the products of several turns of a loop are multiplied together, for as long as the loop takes.
+//!
 //! **Placing.** The largest first, each at the lowest offset that is free during its life.
 
 use super::fuse::{Fusion, Read, is_tile};
+use super::product::Products;
 use std::collections::{HashMap, HashSet};
 use tile_ir::dtype::DType;
 use tile_ir::kernel::{OpData, OpId};
@@ -47,12 +51,14 @@ impl Place {
 /// The places of an instance's stored tiles.
 pub(super) struct Scratch {
     places: HashMap<ValueId, Place>,
+    /// Of the factors that an `mma` packs, by the tile that it gives.
+    packed: HashMap<ValueId, [Option<Place>; 2]>,
     bytes: u64,
 }
 
 impl Scratch {
-    pub(super) fn of(instance: &Instance, fusion: &Fusion<'_>) -> Self {
-        let mut lives = Lives::of(instance, fusion);
+    pub(super) fn of<'a>(instance: &'a Instance, fusion: &'a Fusion<'a>, products: &'a Products<'a>) -> Self {
+        let mut lives = Lives::of(instance, fusion, products);
         lives.share();
         lives.place()
     }
@@ -62,9 +68,15 @@ impl Scratch {
         self.places.get(&tile).copied()
     }
 
+    /// The places of the factors that an `mma` packs; `None` for one that it reads where it is.
+    pub(super) fn packed(&self, product: ValueId) -> [Option<Place>; 2] {
+        self.packed.get(&product).copied().unwrap_or_default()
+    }
+
     /// Every place, once.
     pub(super) fn places(&self) -> Vec<Place> {
-        let distinct: HashSet<Place> = self.places.values().copied().collect();
+        let packed = self.packed.values().flatten().flatten();
+        let distinct: HashSet<Place> = self.places.values().chain(packed).copied().collect();
         let mut places: Vec<Place> = distinct.into_iter().collect();
         places.sort_unstable();
         places
@@ -80,7 +92,8 @@ impl Scratch {
 /// `2n + 1` on, so what an op reads and what it gives are alive together.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    tile: ValueId,
+    /// `None` for a packed factor.
+    tile: Option<ValueId>,
     start: usize,
     end: usize,
 }
@@ -94,9 +107,19 @@ struct Handover {
     priority: u8,
 }
 
+/// What has one place.
+struct Group {
+    tiles: Vec<ValueId>,
+    /// The `mma` and the number of its factor, of a packed one.
+    packed: Option<(ValueId, usize)>,
+    spans: Vec<Span>,
+    bytes: u64,
+}
+
 struct Lives<'a> {
     instance: &'a Instance,
     fusion: &'a Fusion<'a>,
+    products: &'a Products<'a>,
     /// The number of the next op.
     now: usize,
     /// The loops around the current op.
@@ -107,15 +130,15 @@ struct Lives<'a> {
     loops_of: HashMap<ValueId, Vec<OpId>>,
     reads: Vec<(ValueId, usize, Vec<OpId>)>,
     handovers: Vec<Handover>,
-    /// Tiles that share a place, with their spans.
-    groups: Vec<(Vec<ValueId>, Vec<Span>)>,
+    groups: Vec<Group>,
 }
 
 impl<'a> Lives<'a> {
-    fn of(instance: &'a Instance, fusion: &'a Fusion<'a>) -> Self {
+    fn of(instance: &'a Instance, fusion: &'a Fusion<'a>, products: &'a Products<'a>) -> Self {
         let mut lives = Lives {
             instance,
             fusion,
+            products,
             now: 0,
             around: Vec::new(),
             loop_ends: HashMap::new(),
@@ -128,7 +151,14 @@ impl<'a> Lives<'a> {
         lives.region(instance.body(), &[]);
         let mut tiles: Vec<ValueId> = lives.definitions.keys().copied().collect();
         tiles.sort_unstable();
-        lives.groups = tiles.into_iter().map(|tile| (vec![tile], lives.spans(tile))).collect();
+        let groups = tiles.into_iter().map(|tile| Group {
+            tiles: vec![tile],
+            packed: None,
+            spans: lives.spans(tile),
+            bytes: bytes_of(instance, tile),
+        });
+        let groups: Vec<Group> = groups.collect();
+        lives.groups.extend(groups);
         lives
     }
 
@@ -149,6 +179,16 @@ impl<'a> Lives<'a> {
         let (stored, bytes) = (|v| self.fusion.is_stored(v), |v| bytes_of(self.instance, v));
         if stored(from) && stored(to) && bytes(from) == bytes(to) {
             self.handovers.push(Handover { from, to, at: self.now, priority });
+        }
+    }
+
+    /// Notes that the factors which an `mma` packs are there from one op to another.
+    fn pack(&mut self, product: &OpData, from: usize, to: usize) {
+        let bytes = self.products.packed_bytes(self.instance, self.fusion, product);
+        for (factor, bytes) in bytes.into_iter().enumerate().filter(|(_, bytes)| *bytes > 0) {
+            let spans = vec![Span { tile: None, start: 2 * from, end: 2 * to + 2 }];
+            let packed = Some((product.results[0], factor));
+            self.groups.push(Group { tiles: Vec::new(), packed, spans, bytes });
         }
     }
 
@@ -187,6 +227,9 @@ impl<'a> Lives<'a> {
                 reads.iter().filter(in_place).for_each(|read| self.hand_over(read.tile, result, 2));
             }
         }
+        if data.op == Op::Mma && !self.products.is_accumulated(data.results[0]) {
+            self.pack(data, self.now, self.now);
+        }
         self.now += 1;
     }
 
@@ -209,6 +252,7 @@ impl<'a> Lives<'a> {
         params.iter().for_each(|&param| drop(self.loops_of.insert(param, self.around.clone())));
         self.around.pop();
         self.copies(data, last(&data.operands, count), params, 1);
+        let begin = self.now;
         self.now += 1;
         self.around.push(op);
         self.region(data.regions[0], params);
@@ -220,6 +264,9 @@ impl<'a> Lives<'a> {
             }
             self.define(result);
             self.hand_over(param, result, 0);
+        }
+        if let Some(accumulation) = data.results.first().and_then(|&sum| self.products.accumulation(sum)) {
+            self.pack(accumulation.product, begin, self.now);
         }
         self.now += 1;
     }
@@ -237,7 +284,7 @@ impl<'a> Lives<'a> {
             let next = definitions.get(i + 1).copied().unwrap_or(usize::MAX);
             let within = ends.iter().filter(|&&(at, _)| defined < at && at <= next);
             let last = within.map(|&(_, end)| end).max().unwrap_or(defined);
-            Span { tile, start: 2 * defined + 1, end: 2 * last + 2 }
+            Span { tile: Some(tile), start: 2 * defined + 1, end: 2 * last + 2 }
         });
         spans.collect()
     }
@@ -249,28 +296,27 @@ impl<'a> Lives<'a> {
         let allowed: HashSet<(ValueId, ValueId, usize)> =
             handovers.iter().map(|h| (h.from, h.to, h.at)).collect();
         for handover in &handovers {
-            let group_of = |tile| self.groups.iter().position(|(tiles, _)| tiles.contains(&tile));
+            let group_of = |tile| self.groups.iter().position(|group| group.tiles.contains(&tile));
             let (Some(a), Some(b)) = (group_of(handover.from), group_of(handover.to)) else { continue };
-            if a == b || !compatible(&self.groups[a].1, &self.groups[b].1, &allowed) {
+            if a == b || !compatible(&self.groups[a].spans, &self.groups[b].spans, &allowed) {
                 continue;
             }
-            let (tiles, spans) = self.groups.swap_remove(a.max(b));
+            let other = self.groups.swap_remove(a.max(b));
             let joined = &mut self.groups[a.min(b)];
-            joined.0.extend(tiles);
-            joined.1.extend(spans);
+            joined.tiles.extend(other.tiles);
+            joined.spans.extend(other.spans);
         }
     }
 
     fn place(mut self) -> Scratch {
-        let instance = self.instance;
-        let bytes = |group: &(Vec<ValueId>, _)| bytes_of(instance, group.0[0]).next_multiple_of(ALIGNMENT);
-        self.groups.sort_by_key(|group| (std::cmp::Reverse(bytes(group)), group.1[0].start));
+        let bytes = |group: &Group| group.bytes.next_multiple_of(ALIGNMENT);
+        self.groups.sort_by_key(|group| (std::cmp::Reverse(bytes(group)), group.spans[0].start));
         let mut placed: Vec<(Place, &[Span])> = Vec::new();
-        let mut scratch = Scratch { places: HashMap::new(), bytes: 0 };
+        let mut scratch = Scratch { places: HashMap::new(), packed: HashMap::new(), bytes: 0 };
         for (id, group) in self.groups.iter().enumerate() {
             let mut taken: Vec<Place> = placed
                 .iter()
-                .filter(|(_, spans)| !compatible(spans, &group.1, &HashSet::new()))
+                .filter(|(_, spans)| !compatible(spans, &group.spans, &HashSet::new()))
                 .map(|&(place, _)| place)
                 .collect();
             taken.sort_unstable();
@@ -281,8 +327,11 @@ impl<'a> Lives<'a> {
                 }
             }
             scratch.bytes = scratch.bytes.max(place.offset + place.bytes);
-            scratch.places.extend(group.0.iter().map(|&tile| (tile, place)));
-            placed.push((place, &group.1));
+            scratch.places.extend(group.tiles.iter().map(|&tile| (tile, place)));
+            if let Some((product, factor)) = group.packed {
+                scratch.packed.entry(product).or_default()[factor] = Some(place);
+            }
+            placed.push((place, &group.spans));
         }
         scratch
     }
@@ -296,7 +345,8 @@ fn last(values: &[ValueId], count: usize) -> &[ValueId] {
 /// Whether no span of one meets a span of the other, but at an op where one tile takes over the other's place.
 fn compatible(a: &[Span], b: &[Span], allowed: &HashSet<(ValueId, ValueId, usize)>) -> bool {
     let takes_over = |from: &Span, to: &Span| {
-        from.end == to.start + 1 && allowed.contains(&(from.tile, to.tile, to.start / 2))
+        let tiles = from.tile.zip(to.tile).filter(|_| from.end == to.start + 1);
+        tiles.is_some_and(|(a, b)| allowed.contains(&(a, b, to.start / 2)))
     };
     a.iter().all(|x| {
         b.iter().all(|y| x.end <= y.start || y.end <= x.start || takes_over(x, y) || takes_over(y, x))

@@ -42,6 +42,17 @@ struct Moved<'c> {
     offset: IntValue<'c>,
 }
 
+/// One of the matrices of a tile, in its tensor.
+pub(super) struct Matrix<'c> {
+    /// The first element, which may not exist.
+    pub(super) first: PointerValue<'c>,
+    /// Elements of the tensor from one to the next along each axis.
+    pub(super) strides: [IntValue<'c>; 2],
+    /// Places along each axis that exist; `None` where all do.
+    pub(super) valid: Option<[IntValue<'c>; 2]>,
+    pub(super) tensor: ValueId,
+}
+
 /// A tile that loops read from its tensor.
 #[derive(Clone)]
 pub(super) struct Stream<'c> {
@@ -130,12 +141,52 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.window(load.view, &self.tile_index(load.index), load.pad.is_some())
     }
 
+    /// Where a masked load's or store's own tile ends in its tensor: per axis, how many of its places exist.
+    pub(super) fn stored_places(&self, store: &OpData) -> Vec<IntValue<'c>> {
+        self.window(store.operands[0], &self.tile, store.op == Op::StoreMasked).valid
+    }
+
     /// The index of the tile that an op is given indices of; without any, of the block's own.
     fn tile_index(&self, indices: &[ValueId]) -> Vec<IntValue<'c>> {
         if indices.is_empty() {
             return self.tile.clone();
         }
         indices.iter().map(|&value| self.index(value)).collect()
+    }
+
+    /// Which of the last two axes of the tile that an op loads has its elements side by side in the tensor, if one is known
+    /// to; `None` also where places before the first element may be missing.
+    pub(super) fn contiguous_axis(&self, data: &OpData) -> Option<usize> {
+        let load = data.load().expect("a load");
+        let tensor = self.definition(load.view).expect("verified: a view is made by `partition`").operands[0];
+        let place = self.tensor_type(tensor).strided();
+        let rank = place.strides.len();
+        let is_contiguous = |axis: &usize| place.strides[rank - 2 + axis].as_const() == Some(1);
+        place.windows.iter().all(Vec::is_empty).then(|| [1, 0].into_iter().find(is_contiguous)).flatten()
+    }
+
+    /// The matrix of this number, counted along the axes but the last two, of the tile that an op loads.
+    pub(super) fn matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
+        let ir = self.ir;
+        let window = self.loaded_window(data);
+        let rank = window.tile.len();
+        let batch: Vec<_> = window.tile[..rank - 2].iter().map(|&extent| ir.i64(extent)).collect();
+        let matrix = if batch.is_empty() { Vec::new() } else { ir.delinearize(number, &batch) };
+        let exists = matrix.iter().zip(&window.valid).map(|(&i, &end)| ir.icmp(IntPredicate::ULT, i, end));
+        let exists = exists.reduce(|a, b| ir.and(a, b));
+        let rows = exists.map_or(window.valid[rank - 2], |exists| {
+            ir.select_int(exists, window.valid[rank - 2], ir.i64(0))
+        });
+        let strides = match &window.place {
+            Some(place) => [place.strides[rank - 2], place.strides[rank - 1]],
+            None => [window.extents[rank - 1], ir.i64(1)],
+        };
+        Matrix {
+            first: self.row_address(&window, &matrix),
+            strides,
+            valid: (!window.whole).then(|| [rows, window.valid[rank - 1]]),
+            tensor: window.tensor,
+        }
     }
 
     /// The rows of the tile that an op asks for.
@@ -235,8 +286,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         others: &[Window<'c>],
         emit: &mut dyn FnMut(&mut Self, bool),
     ) {
+        self.with_streams_of(&data.operands, others, emit);
+    }
+
+    /// [`Self::with_streams`] for loops that read some of an op's operands.
+    pub(super) fn with_streams_of(
+        &mut self,
+        operands: &[ValueId],
+        others: &[Window<'c>],
+        emit: &mut dyn FnMut(&mut Self, bool),
+    ) {
         let ir = self.ir;
-        let loads = self.fusion.streams(data);
+        let loads = self.fusion.streams(operands);
         let windows: Vec<Window<'c>> = loads.iter().map(|load| self.loaded_window(load)).collect();
         let masked = windows.iter().chain(others).filter(|window| !window.whole);
         let all_whole = masked.map(|window| self.is_whole(window)).reduce(|a, b| ir.and(a, b));

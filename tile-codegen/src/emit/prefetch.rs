@@ -88,8 +88,19 @@ impl<'c> Ir<'c> {
 
     /// LLVM's own prefetch, into all caches, of what will be read.
     pub(crate) fn prefetch(&self, address: PointerValue<'c>) {
+        self.prefetch_near(address, 3);
+    }
+
+    /// LLVM's own prefetch, into all caches but the first, of what will be read when that has seen much else.
+    pub(crate) fn prefetch_for_later(&self, address: PointerValue<'c>) {
+        self.prefetch_near(address, 2);
+    }
+
+    /// A prefetch of what will be read, with LLVM's word for how near it is to be kept, from 0 to 3.
+    fn prefetch_near(&self, address: PointerValue<'c>, locality: u64) {
         let number = |value| Value::from(self.context.i32_type().const_int(value, false));
-        let (read, keep, data) = (number(0), number(3), number(1));
-        self.intrinsic("llvm.prefetch", &[address.get_type().into()], &[address.into(), read, keep, data]);
+        let (read, data) = (number(0), number(1));
+        let arguments = [address.into(), read, number(locality), data];
+        self.intrinsic("llvm.prefetch", &[address.get_type().into()], &arguments);
     }
 }

@@ -159,7 +159,8 @@ fn scratch_memory_is_reused() {
         body + &format!("  %out = neg %p{} : tile<32 x 32 x f32>", count - 1)
     };
     assert!(tiles_of_scratch(&unary(8)) <= 3, "{}", tiles_of_scratch(&unary(8)));
-    // The accumulator is the initial value, the parameter, the product and the result.
+    // The accumulator is the initial value, the parameter, the product and the result. The other two are the tile that is
+    // both factors, and as the product's second factor is packed.
     let accumulator = "\
   %out = for %k = %0 to %3 carry (%acc = %a) : tile<32 x 32 x f32> {
     %b = load_masked %vx[%k, %k] pad %zero : tile<32 x 32 x f32>
@@ -169,7 +170,7 @@ fn scratch_memory_is_reused() {
     %next = mma %b, %b, %scaled : tile<32 x 32 x f32>
     yield %next
   }";
-    assert_eq!(tiles_of_scratch(accumulator), 2);
+    assert_eq!(tiles_of_scratch(accumulator), 3);
 }
 
 #[test]

@@ -1,0 +1,66 @@
+//! Loops that do nothing but add products to a tile.
+
+use super::super::fuse::Fusion;
+use tile_ir::kernel::OpData;
+use tile_ir::{Instance, Op, ValueId};
+
+/// A loop that adds the products of one `mma` to a tile, and has no effect besides.
+pub(in super::super) struct Accumulation<'a> {
+    /// The `mma`.
+    pub(in super::super) product: &'a OpData,
+    /// The stores that are all that the loop's tile is used for, element by element; none where it is used otherwise.
+    /// Sums that none of them writes needn't be right.
+    pub(in super::super) stores: Vec<&'a OpData>,
+}
+
+/// The accumulation that an op is.
+pub(super) fn accumulation<'a>(
+    instance: &'a Instance,
+    fusion: &Fusion<'a>,
+    data: &'a OpData,
+) -> Option<Accumulation<'a>> {
+    let (Op::For, [_, _, _], [sum]) = (&data.op, data.operands.as_slice(), data.results.as_slice()) else {
+        return None;
+    };
+    let body = instance.region(data.regions[0]);
+    let (&carried, ops) = (body.params.last()?, body.ops.iter().map(|&op| instance.op(op)));
+    let ops: Vec<&'a OpData> = ops.collect();
+    let (last, before) = ops.split_last()?;
+    let product = fusion.definition(*last.operands.first()?)?;
+    let is_only_use = |value: ValueId, user: &OpData| {
+        let mut users = fusion.users(value);
+        users.next().is_some_and(|(_, only)| std::ptr::eq(only, user)) && users.next().is_none()
+    };
+    let adds = product.op == Op::Mma
+        && before.iter().any(|op| std::ptr::eq(*op, product))
+        && product.operands[2] == carried
+        && is_only_use(carried, product)
+        && is_only_use(product.results[0], last);
+    // A sum that is rounded in each turn is another one.
+    let is_exact = !instance.ty(*sum).elem().known()?.is_narrow_float();
+    let is_pure =
+        before.iter().all(|op| op.regions.is_empty() && (op.op == Op::Prefetch || !op.op.has_effect()));
+    if !(adds && is_exact && is_pure) {
+        return None;
+    }
+    let mut stores = Vec::new();
+    if !collect_stores(fusion, (*sum, *sum), &mut stores) {
+        stores.clear();
+    }
+    Some(Accumulation { product, stores })
+}
+
+/// Whether a tile is only stored, element by element and in the region of the loop that gives `sum`, and by what.
+fn collect_stores<'a>(
+    fusion: &Fusion<'a>,
+    (value, sum): (ValueId, ValueId),
+    stores: &mut Vec<&'a OpData>,
+) -> bool {
+    fusion.users(value).all(|(region, user)| {
+        if user.op.is_store() {
+            stores.push(user);
+            return Some(region) == fusion.home(sum);
+        }
+        user.op.is_leaf() && user.results.iter().all(|&result| collect_stores(fusion, (result, sum), stores))
+    })
+}

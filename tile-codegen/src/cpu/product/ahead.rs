@@ -1,0 +1,130 @@
+//! Factors of the turns to come, brought to the second cache while those before are multiplied.
+//!
+//! Packing reads short pieces of rows far from each other, which the processor's own prefetchers don't foresee: at the
+//! latency of memory that costs a fifth of a product's time. So every step of a register block along K asks for a line of
+//! what is packed next: the tiles of the loop's next turns, or of the first turns of the next block of the grid.
+//!
+//! Addresses are guesses that are right where a load's index is the loop's counter and the block's index: nothing but a
+//! prefetch comes of them.
+
+use super::super::region::Emitter;
+use super::factor::Factor;
+use super::plan::Plan;
+use crate::emit::{Ir, Value};
+use inkwell::IntPredicate;
+use inkwell::values::{IntValue, PointerValue};
+use tile_ir::kernel::OpData;
+use tile_ir::{Op, RegionId, ValueId};
+
+/// A cache line of every x86-64, in bytes.
+const LINE: i64 = 64;
+
+/// A matrix that is packed soon, in each of several turns.
+pub(super) struct Ahead<'c> {
+    /// The first byte, in the first turn.
+    first: PointerValue<'c>,
+    /// Bytes from a turn's matrix to the next turn's.
+    turn: IntValue<'c>,
+    /// Bytes from a line of elements to the next.
+    stride: IntValue<'c>,
+    /// Lines of elements of a turn.
+    lines: i64,
+    /// Cache lines that one of them takes.
+    pieces: i64,
+}
+
+/// When what comes next is asked for.
+pub(super) struct Next<'c> {
+    /// The turn that is packed next.
+    pub(super) turn: IntValue<'c>,
+    /// The scalars that differ by then, with their values: the block's index, of the next block.
+    pub(super) scalars: Vec<(ValueId, Value<'c>)>,
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// The factors of a product that are read from tensors, as its loop's next turns read them.
+    pub(super) fn ahead(
+        &mut self,
+        data: &'a OpData,
+        plan: &Plan,
+        (counter, body): (ValueId, RegionId),
+        next: &Next<'c>,
+    ) -> Vec<Ahead<'c>> {
+        let ir = self.ir;
+        if !data.operands[..2].iter().all(|&factor| self.is_known_ahead(factor, counter, body)) {
+            return Vec::new();
+        }
+        let mut known: Vec<(ValueId, Value<'c>)> = Vec::new();
+        let changed = next.scalars.iter().map(|&(scalar, _)| scalar).chain([counter]);
+        for scalar in changed {
+            known.extend(self.scalar_if_known(scalar).map(|value| (scalar, value)));
+        }
+        next.scalars.iter().for_each(|&(scalar, value)| self.bind_scalars(&[scalar], &[value]));
+        let mut at = |emitter: &mut Self, turn: IntValue<'c>| {
+            emitter.bind_scalars(&[counter], &[turn.into()]);
+            [0, 1].map(|i| match emitter.factor(data.operands[i], ir.i64(0), plan) {
+                Factor::Strided(strided) => emitter.memory_of(&strided),
+                Factor::Computed(_) => None,
+            })
+        };
+        let (first, second) = (at(self, next.turn), at(self, ir.add(next.turn, ir.i64(1))));
+        known.into_iter().for_each(|(scalar, value)| self.bind_scalars(&[scalar], &[value]));
+        let extents = [[plan.m, plan.k], [plan.k, plan.n]];
+        let both = first.into_iter().zip(second).zip(extents);
+        let ahead = both.filter_map(|((first, second), extents)| {
+            let (first, second) = (first?, second?);
+            let bytes = extents[first.contiguous] * first.element_bytes;
+            Some(Ahead {
+                first: first.address,
+                turn: ir.sub(ir.address(second.address), ir.address(first.address)),
+                stride: ir.mul(first.stride, ir.i64(first.element_bytes)),
+                lines: extents[1 - first.contiguous],
+                pieces: (bytes + LINE - 1) / LINE,
+            })
+        });
+        ahead.collect()
+    }
+
+    /// Whether what a factor's loads are given is known outside of the loop's body, but for its counter.
+    fn is_known_ahead(&self, factor: ValueId, counter: ValueId, body: RegionId) -> bool {
+        let is_constant =
+            |value| matches!(self.definition(value).map(|data| &data.op), Some(Op::Constant { .. }));
+        self.fusion.streams(&[factor]).into_iter().all(|load| {
+            let mut given = load.operands.iter().copied();
+            given.all(|value| value == counter || self.fusion.home(value) != Some(body) || is_constant(value))
+        })
+    }
+}
+
+impl<'c> Ahead<'c> {
+    /// What a register block asks for: some lines of elements of one turn, so many that all blocks together ask for all.
+    pub(super) fn share(&self, ir: &Ir<'c>, plan: &Plan, block: IntValue<'c>) -> Share<'c> {
+        let least = (plan.turns * self.lines + plan.blocks() - 1) / plan.blocks();
+        let lines = (least..self.lines).find(|lines| self.lines % lines == 0).unwrap_or(self.lines);
+        let before = ir.mul(block, ir.i64(lines));
+        let (turn, line) = (ir.udiv(before, ir.i64(self.lines)), ir.urem(before, ir.i64(self.lines)));
+        let first = ir.add(ir.mul(turn, self.turn), ir.mul(line, self.stride));
+        let first = ir.bytes_further(self.first, first);
+        Share { first, stride: self.stride, pieces: self.pieces, count: lines * self.pieces }
+    }
+}
+
+/// The part of a matrix that a register block asks for.
+pub(super) struct Share<'c> {
+    first: PointerValue<'c>,
+    stride: IntValue<'c>,
+    pieces: i64,
+    /// Its cache lines.
+    count: i64,
+}
+
+impl<'c> Share<'c> {
+    /// Asks for one cache line in a step along K, as long as there are some.
+    pub(super) fn ask(&self, ir: &Ir<'c>, step: IntValue<'c>) {
+        let (line, piece) = (ir.udiv(step, ir.i64(self.pieces)), ir.urem(step, ir.i64(self.pieces)));
+        let bytes = ir.add(ir.mul(line, self.stride), ir.mul(piece, ir.i64(LINE)));
+        ir.if_then(ir.icmp(IntPredicate::ULT, step, ir.i64(self.count)), || {
+            ir.prefetch_for_later(ir.bytes_further(self.first, bytes));
+        });
+    }
+}

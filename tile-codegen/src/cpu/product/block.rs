@@ -1,0 +1,200 @@
+//! Register blocks: sums that stay in registers while a packed row of `b` after the other is multiplied by a column of
+//! `a`.
+
+use super::super::buffer::Buffer;
+use super::super::region::Emitter;
+use super::Needed;
+use super::ahead::{Ahead, Share};
+use super::plan::Plan;
+use crate::emit::{LoopHint, Value};
+use inkwell::IntPredicate;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicValue, IntValue, VectorValue};
+use tile_ir::ValueId;
+use tile_ir::kernel::OpData;
+
+/// A matrix product whose factors are packed.
+struct Product<'p, 'c> {
+    plan: &'p Plan,
+    /// `a`, its first element and the distance to the next along both axes.
+    a: Buffer<'c>,
+    first_of_a: IntValue<'c>,
+    strides_of_a: [i64; 2],
+    b: Buffer<'c>,
+    c: Buffer<'c>,
+    first_of_c: IntValue<'c>,
+    depth: IntValue<'c>,
+    /// What every sum begins with, if not what is in `c`.
+    start: Option<Value<'c>>,
+    /// What is asked for meanwhile.
+    ahead: &'p [Ahead<'c>],
+}
+
+/// The sums that registers hold: rows, vectors side by side, and how many lanes of the last one there are.
+#[derive(Clone, Copy)]
+struct Sums {
+    rows: i64,
+    vectors: i64,
+    last: i64,
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Multiplies the packed factors of a matrix, as deep as they are, and adds that to the accumulator.
+    pub(super) fn multiply(
+        &mut self,
+        data: &'a OpData,
+        plan: &Plan,
+        (matrix, depth): (IntValue<'c>, IntValue<'c>),
+        needed: Needed<'c>,
+        (start, ahead): (Option<ValueId>, &[Ahead<'c>]),
+    ) {
+        let ir = self.ir;
+        let result = data.results[0];
+        let packed = |factor| self.buffers.packed(result, factor, plan.packed);
+        let (a, first_of_a, strides_of_a) = match packed(0) {
+            Some(buffer) => (buffer, ir.i64(0), plan.strides_of_a(self.packs_rows(data.operands[0], plan))),
+            None => self.in_place(data.operands[0], matrix, plan),
+        };
+        let product = Product {
+            plan,
+            a,
+            first_of_a,
+            strides_of_a,
+            b: packed(1).expect("`b` is always packed"),
+            c: self.stored(result),
+            first_of_c: ir.mul(matrix, ir.i64(plan.m * plan.n)),
+            depth,
+            start: start.map(|start| self.scalar(start)),
+            ahead,
+        };
+        let (width, lanes) = (plan.block.width(), plan.block.lanes);
+        let (whole, rest) = (plan.n / width * width, plan.n % width);
+        let least = |a, b| ir.select_int(ir.icmp(IntPredicate::ULT, a, b), a, b);
+        if whole > 0 {
+            let sums = Sums { rows: 0, vectors: plan.block.vectors, last: lanes };
+            self.panels(&product, sums, (ir.i64(0), least(needed.columns, ir.i64(whole))), needed.rows);
+        }
+        if rest > 0 {
+            let vectors = (rest + lanes - 1) / lanes;
+            let sums = Sums { rows: 0, vectors, last: rest - (vectors - 1) * lanes };
+            self.panels(&product, sums, (ir.i64(whole), needed.columns), needed.rows);
+        }
+    }
+    /// Covers panels with register blocks; each panel stays in the first cache while the rows of `a` pass by.
+    fn panels(
+        &self,
+        product: &Product<'_, 'c>,
+        sums: Sums,
+        (from, to): (IntValue<'c>, IntValue<'c>),
+        rows: IntValue<'c>,
+    ) {
+        let (ir, plan) = (self.ir, product.plan);
+        let width = plan.block.width();
+        ir.hinted_loop((from, to, ir.i64(width)), LoopHint::Rolled, &[], |j, _| {
+            let number = ir.udiv(j, ir.i64(width));
+            let panel = ir.mul(number, ir.i64(plan.panel()));
+            let mut above = 0;
+            for (block, first, end) in plan.block.rows_of(plan.m) {
+                let blocks_above = above;
+                above += (end - first) / block;
+                let end = ir.select_int(ir.icmp(IntPredicate::ULT, rows, ir.i64(end)), rows, ir.i64(end));
+                ir.hinted_loop((ir.i64(first), end, ir.i64(block)), LoopHint::Rolled, &[], |i, _| {
+                    let below = ir.udiv(ir.sub(i, ir.i64(first)), ir.i64(block));
+                    let above = ir.add(ir.mul(number, ir.i64(plan.blocks_of_rows())), ir.i64(blocks_above));
+                    let number = ir.add(above, below);
+                    self.register_block(product, Sums { rows: block, ..sums }, (panel, number), [i, j]);
+                    Vec::new()
+                });
+            }
+            Vec::new()
+        });
+    }
+
+    fn register_block(
+        &self,
+        product: &Product<'_, 'c>,
+        sums: Sums,
+        (panel, number): (IntValue<'c>, IntValue<'c>),
+        [i, j]: [IntValue<'c>; 2],
+    ) {
+        let (ir, plan) = (self.ir, product.plan);
+        let lanes = plan.block.lanes;
+        let places = (0..sums.rows).flat_map(|row| (0..sums.vectors).map(move |vector| (row, vector)));
+        let places: Vec<(IntValue<'c>, Option<VectorValue<'c>>)> = places
+            .map(|(row, vector)| {
+                let row = ir.mul(ir.add(i, ir.i64(row)), ir.i64(plan.n));
+                let at = ir.add(ir.add(product.first_of_c, row), ir.add(j, ir.i64(vector * lanes)));
+                let is_cut = vector + 1 == sums.vectors && sums.last < lanes;
+                (at, is_cut.then(|| ir.lanes_below(ir.i64(sums.last), lanes as u32)))
+            })
+            .collect();
+        let initial: Vec<Value<'c>> =
+            places.iter().map(|&(at, mask)| self.first_sum(product, at, mask)).collect();
+        let shares: Vec<Share<'c>> =
+            product.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
+        let first_of_a = ir.add(product.first_of_a, ir.mul(i, ir.i64(product.strides_of_a[0])));
+        let range = (ir.i64(0), product.depth, ir.i64(1));
+        let finals = ir.hinted_loop(range, LoopHint::Rolled, &initial, |p, partial| {
+            shares.iter().for_each(|share| share.ask(ir, p));
+            self.outer_product(product, sums, (first_of_a, panel, p), partial)
+        });
+        for (&(at, mask), sum) in places.iter().zip(finals) {
+            self.buffers.store_lanes(&product.c, at, mask, sum.into_vector_value());
+        }
+    }
+
+    fn first_sum(
+        &self,
+        product: &Product<'_, 'c>,
+        at: IntValue<'c>,
+        mask: Option<VectorValue<'c>>,
+    ) -> Value<'c> {
+        let lanes = product.plan.block.lanes as u32;
+        match product.start {
+            Some(start) => self.ir.in_every_lane(start, lanes).into(),
+            None => self.buffers.load_lanes(&product.c, at, mask, lanes).into(),
+        }
+    }
+
+    /// One step along K: a column of `a` times a row of `b`, added to the sums.
+    fn outer_product(
+        &self,
+        product: &Product<'_, 'c>,
+        sums: Sums,
+        (first_of_a, panel, p): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        partial: &[Value<'c>],
+    ) -> Vec<Value<'c>> {
+        let (ir, block) = (self.ir, product.plan.block);
+        let row_of_b = ir.add(panel, ir.mul(p, ir.i64(block.width())));
+        let b = (0..sums.vectors).map(|vector| {
+            let at = ir.add(row_of_b, ir.i64(vector * block.lanes));
+            self.buffers.load_lanes(&product.b, at, None, block.lanes as u32)
+        });
+        let b: Vec<VectorValue<'c>> = b.collect();
+        let column_of_a = ir.add(first_of_a, ir.mul(p, ir.i64(product.strides_of_a[1])));
+        let rows = (0..sums.rows).flat_map(|row| {
+            let at = ir.add(column_of_a, ir.i64(row * product.strides_of_a[0]));
+            let a = ir.in_every_lane(self.buffers.load(&product.a, at), block.lanes as u32);
+            b.iter().map(move |&b| (a, b))
+        });
+        rows.zip(partial)
+            .map(|((a, b), sum)| self.multiply_add(a, b, sum.into_vector_value()).into())
+            .collect()
+    }
+
+    fn multiply_add(&self, a: VectorValue<'c>, b: VectorValue<'c>, sum: VectorValue<'c>) -> VectorValue<'c> {
+        let ir = self.ir;
+        let positioned = "the builder is positioned";
+        if matches!(sum.get_type().get_element_type(), BasicTypeEnum::IntType(_)) {
+            let product = ir.builder.build_int_mul(a, b, "").expect(positioned);
+            return ir.builder.build_int_add(sum, product, "").expect(positioned);
+        }
+        if ir.features.fma {
+            let operands = [a.as_basic_value_enum(), b.as_basic_value_enum(), sum.as_basic_value_enum()];
+            let fused = ir.intrinsic("llvm.fma", &[sum.get_type().into()], &operands);
+            return fused.expect("fma has a result").into_vector_value();
+        }
+        let product = ir.builder.build_float_mul(a, b, "").expect(positioned);
+        ir.builder.build_float_add(sum, product, "").expect(positioned)
+    }
+}

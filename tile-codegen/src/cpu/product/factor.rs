@@ -1,0 +1,279 @@
+//! Where the factors of a product come from: memory that is read as vectors, or elements that are computed.
+
+use super::super::buffer::Buffer;
+use super::super::fuse::{Fusion, swaps_last_two};
+use super::super::region::Emitter;
+use super::super::views::Matrix;
+use super::plan::Plan;
+use crate::emit::Value;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{BasicValue, InstructionValue, IntValue, PointerValue, VectorValue};
+use tile_ir::kernel::OpData;
+use tile_ir::ops::Literal;
+use tile_ir::{DType, Instance, Op, ValueId};
+
+/// A matrix in memory, one axis of which is contiguous.
+#[derive(Clone)]
+pub(super) struct Strided<'c> {
+    /// The first element.
+    first: PointerValue<'c>,
+    /// Elements from one to the next along each axis.
+    strides: [IntValue<'c>; 2],
+    /// The axis along which elements are neighbours.
+    pub(super) contiguous: usize,
+    /// Elements along each axis that exist; the others are `pad`. `None` where all do.
+    pub(super) valid: Option<[IntValue<'c>; 2]>,
+    pad: Option<Value<'c>>,
+    /// Whether `pad` is known to be zero.
+    pub(super) is_padded_with_zero: bool,
+    dtype: DType,
+    origin: Origin,
+}
+
+/// Whose memory it is.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// A tensor's, in the storage type.
+    Tensor(ValueId),
+    /// A stored tile's, in the compute type.
+    Tile(ValueId),
+}
+
+/// Where a tensor has a matrix.
+pub(super) struct Memory<'c> {
+    pub(super) address: PointerValue<'c>,
+    /// Elements from a line of neighbours to the next.
+    pub(super) stride: IntValue<'c>,
+    /// The axis along which elements are neighbours.
+    pub(super) contiguous: usize,
+    pub(super) element_bytes: i64,
+}
+
+/// One factor of one matrix product.
+pub(super) enum Factor<'c> {
+    /// In memory.
+    Strided(Strided<'c>),
+    /// Computed element by element.
+    Computed(ValueId),
+}
+
+/// The tile behind the transposition of matrices, and whether there is one.
+fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (ValueId, bool) {
+    match fusion.definition(factor).filter(|_| !fusion.is_stored(factor)) {
+        Some(data) => match &data.op {
+            Op::Permute(axes) if swaps_last_two(axes) => (data.operands[0], true),
+            _ => (factor, false),
+        },
+        None => (factor, false),
+    }
+}
+
+/// Whether `a` is read in scratch memory, where it is stored.
+pub(super) fn is_read_in_place(instance: &Instance, fusion: &Fusion<'_>, plan: &Plan, a: ValueId) -> bool {
+    let (tile, _) = behind_transposition(fusion, a);
+    let dtype = instance.ty(tile).elem().known().expect("an instance has no dtype parameters");
+    plan.turns == 1 && fusion.is_stored(tile) && (dtype == plan.packed || dtype.is_narrow_float())
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// The axis along which a factor's elements are neighbours in memory; `None` for a factor that is computed element by
+    /// element.
+    pub(super) fn contiguous_axis_of(&self, factor: ValueId, plan: &Plan) -> Option<usize> {
+        let (tile, is_transposed) = behind_transposition(self.fusion, factor);
+        let is_stored = self.buffer(tile).is_some();
+        let axis = match self.definition(tile) {
+            _ if is_stored => Some(1),
+            Some(data) if data.op.is_load() => self.contiguous_axis(data),
+            _ => None,
+        };
+        let axis = axis.filter(|_| self.converts(self.dtype(tile), is_stored, plan));
+        axis.map(|axis| if is_transposed { 1 - axis } else { axis })
+    }
+
+    /// A factor's matrix of this number.
+    pub(super) fn factor(&self, factor: ValueId, matrix: IntValue<'c>, plan: &Plan) -> Factor<'c> {
+        let Some(contiguous) = self.contiguous_axis_of(factor, plan) else { return Factor::Computed(factor) };
+        let (tile, is_transposed) = behind_transposition(self.fusion, factor);
+        let mut strided = match self.definition(tile) {
+            Some(data) if self.buffer(tile).is_none() => self.streamed_factor(data, matrix),
+            _ => self.stored_factor(tile, matrix),
+        };
+        if is_transposed {
+            strided.strides.reverse();
+            strided.valid.iter_mut().for_each(|valid| valid.reverse());
+        }
+        Factor::Strided(Strided { contiguous, ..strided })
+    }
+
+    /// Whether `a` is packed row by row.
+    pub(super) fn packs_rows(&self, a: ValueId, plan: &Plan) -> bool {
+        self.contiguous_axis_of(a, plan) != Some(0)
+    }
+
+    /// `a` where it is stored: its buffer, its first element, and the distance to the next along each axis.
+    pub(super) fn in_place(
+        &self,
+        a: ValueId,
+        matrix: IntValue<'c>,
+        plan: &Plan,
+    ) -> (Buffer<'c>, IntValue<'c>, [i64; 2]) {
+        let (tile, is_transposed) = behind_transposition(self.fusion, a);
+        let first = self.ir.mul(matrix, self.ir.i64(plan.m * plan.k));
+        let strides = if is_transposed { [1, plan.m] } else { [plan.k, 1] };
+        (self.stored(tile), first, strides)
+    }
+
+    /// Where a tensor has a matrix; `None` for a stored tile.
+    pub(super) fn memory_of(&self, matrix: &Strided<'c>) -> Option<Memory<'c>> {
+        let Origin::Tensor(_) = matrix.origin else { return None };
+        Some(Memory {
+            address: matrix.first,
+            stride: matrix.strides[1 - matrix.contiguous],
+            contiguous: matrix.contiguous,
+            element_bytes: matrix.dtype.bytes() as i64,
+        })
+    }
+
+    fn stored_factor(&self, tile: ValueId, matrix: IntValue<'c>) -> Strided<'c> {
+        let (ir, shape, buffer) = (self.ir, self.shape(tile), self.stored(tile));
+        let [.., rows, columns] = shape[..] else { unreachable!("verified: `mma` multiplies matrices") };
+        let ty = self.buffers.element_type(buffer.dtype);
+        Strided {
+            first: ir.element(ty, buffer.address, ir.mul(matrix, ir.i64(rows * columns))),
+            strides: [ir.i64(columns), ir.i64(1)],
+            contiguous: 1,
+            valid: None,
+            pad: None,
+            is_padded_with_zero: false,
+            dtype: buffer.dtype,
+            origin: Origin::Tile(tile),
+        }
+    }
+
+    fn streamed_factor(&self, data: &OpData, matrix: IntValue<'c>) -> Strided<'c> {
+        let Matrix { first, strides, valid, tensor } = self.matrix(data, matrix);
+        let pad = data.load().and_then(|load| load.pad);
+        let is_zero = |pad: ValueId| match self.definition(pad).map(|data| &data.op) {
+            Some(Op::Constant { value: Literal::Float(value), .. }) => *value == 0.0,
+            Some(Op::Constant { value: Literal::Int(value), .. }) => *value == 0,
+            _ => false,
+        };
+        Strided {
+            first,
+            strides,
+            contiguous: 1,
+            valid,
+            pad: pad.map(|pad| self.scalar(pad)),
+            is_padded_with_zero: pad.is_some_and(is_zero),
+            dtype: self.dtype(data.results[0]),
+            origin: Origin::Tensor(tensor),
+        }
+    }
+
+    /// Whether vectors of a tensor or a stored tile can be made packed ones.
+    fn converts(&self, from: DType, is_stored: bool, plan: &Plan) -> bool {
+        match from {
+            dtype if dtype == plan.packed => true,
+            DType::BF16 => true,
+            DType::F16 => is_stored || self.ir.features.half_conversion,
+            dtype if dtype.is_narrow_float() => is_stored,
+            dtype => dtype != DType::Bool && !dtype.is_float(),
+        }
+    }
+
+    /// The address of an element.
+    pub(super) fn address_in(
+        &self,
+        from: &Strided<'c>,
+        [row, column]: [IntValue<'c>; 2],
+    ) -> PointerValue<'c> {
+        let ir = self.ir;
+        let along = |index, axis: usize| {
+            if axis == from.contiguous { index } else { ir.mul(index, from.strides[axis]) }
+        };
+        ir.offset(self.memory_type(from), from.first, ir.add(along(row, 0), along(column, 1)))
+    }
+
+    fn memory_type(&self, from: &Strided<'c>) -> BasicTypeEnum<'c> {
+        match from.origin {
+            Origin::Tensor(_) => self.ir.storage_type(from.dtype),
+            Origin::Tile(_) => self.buffers.element_type(from.dtype),
+        }
+    }
+
+    /// Consecutive elements along the contiguous axis from an address on, packed: those that a mask has, all without one.
+    pub(super) fn packed_vector(
+        &self,
+        from: &Strided<'c>,
+        address: PointerValue<'c>,
+        mask: Option<VectorValue<'c>>,
+        lanes: u32,
+        plan: &Plan,
+    ) -> VectorValue<'c> {
+        let (ir, element) = (self.ir, self.memory_type(from));
+        let ty = super::super::vectors::vector_type(element, lanes);
+        let alignment = from.dtype.bytes().max(1) as u32;
+        let (vector, load) = match mask {
+            Some(mask) => {
+                let pad = from.pad.map_or(element.const_zero(), |pad| match from.origin {
+                    Origin::Tensor(_) => ir.value_to_storage(pad, from.dtype),
+                    Origin::Tile(_) => pad,
+                });
+                ir.load_lanes(address, mask, ir.in_every_lane(pad, lanes), alignment)
+            }
+            None => {
+                let vector = ir.load_at(ty.into(), address, Some(alignment)).into_vector_value();
+                (vector, vector.as_instruction_value().expect("a load is an instruction"))
+            }
+        };
+        self.mark_access(from, load);
+        self.converted(vector, from, lanes, plan)
+    }
+
+    fn mark_access(&self, from: &Strided<'c>, load: InstructionValue<'c>) {
+        match from.origin {
+            Origin::Tensor(tensor) => self.buffers.mark_tensor_access(Some(load), tensor),
+            Origin::Tile(tile) => self.buffers.mark_access(Some(load), &self.stored(tile)),
+        }
+    }
+
+    fn converted(
+        &self,
+        vector: VectorValue<'c>,
+        from: &Strided<'c>,
+        lanes: u32,
+        plan: &Plan,
+    ) -> VectorValue<'c> {
+        let (builder, context) = (&self.ir.builder, self.ir.context);
+        let positioned = "the builder is positioned";
+        let in_storage = matches!(from.origin, Origin::Tensor(_));
+        let words = context.i32_type().vec_type(lanes);
+        match from.dtype {
+            dtype if dtype == plan.packed || (dtype.is_narrow_float() && !in_storage) => vector,
+            DType::BF16 => {
+                let wide = builder.build_int_z_extend(vector, words, "").expect(positioned);
+                let sixteen = self.ir.in_every_lane(context.i32_type().const_int(16, false).into(), lanes);
+                let bits = builder.build_left_shift(wide, sixteen, "").expect(positioned);
+                let floats = builder.build_bit_cast(bits, context.f32_type().vec_type(lanes), "");
+                floats.expect(positioned).into_vector_value()
+            }
+            DType::F16 => {
+                let halves = builder.build_bit_cast(vector, context.f16_type().vec_type(lanes), "");
+                let halves = halves.expect(positioned).into_vector_value();
+                builder.build_float_ext(halves, context.f32_type().vec_type(lanes), "").expect(positioned)
+            }
+            dtype => {
+                let ty = context.custom_width_int_type(
+                    std::num::NonZeroU32::new(plan.packed.bits() as u32).expect("integers have bits"),
+                );
+                let ty = ty.expect("LLVM has every integer").vec_type(lanes);
+                let wide = if dtype.is_signed() {
+                    builder.build_int_s_extend(vector, ty, "")
+                } else {
+                    builder.build_int_z_extend(vector, ty, "")
+                };
+                wide.expect(positioned)
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `mma`: factors are packed, then register blocks go through them.
+//!
+//! [`plan`] decides; [`factor`] says where factors come from, [`pack`] packs them, and [`block`] multiplies. A loop that
+//! adds products to a tile ([`accumulate`]) packs the factors of several turns before it multiplies, and meanwhile those
+//! of the next ones come nearer ([`ahead`]). Products and sums are fused where the target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix by matrix.
+
+mod accumulate;
+mod ahead;
+mod block;
+mod factor;
+mod pack;
+mod plan;
+
+pub(super) use plan::Products;
+
+use super::buffer::Buffers;
+use super::elements::count;
+use super::region::Emitter;
+use crate::emit::LoopHint;
+use accumulate::Accumulation;
+use ahead::Next;
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use plan::Plan;
+use tile_ir::kernel::OpData;
+use tile_ir::{Op, ValueId};
+
+/// How much of a product is needed.
+#[derive(Clone, Copy)]
+struct Needed<'c> {
+    rows: IntValue<'c>,
+    columns: IntValue<'c>,
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    fn all_of(&self, plan: &Plan) -> Needed<'c> {
+        Needed { rows: self.ir.i64(plan.m), columns: self.ir.i64(plan.n) }
+    }
+
+    /// Op [`Op::Mma`].
+    pub(super) fn mma(&mut self, data: &'a OpData) {
+        let products = self.products;
+        let (plan, ir, result) = (products.plan(data.results[0]), self.ir, data.results[0]);
+        let start = self.start_of_sums(data);
+        let this = std::cell::RefCell::new(&mut *self);
+        count(ir, ir.i64(plan.batch), plan.batch, |matrix| {
+            let emitter = &mut **this.borrow_mut();
+            let needed = emitter.all_of(plan);
+            let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), needed);
+            emitter.multiply(data, plan, (matrix, depth), needed, (start, &[]));
+        });
+        self.round_sums(result);
+    }
+
+    /// A loop that adds products to a tile: the factors of some turns are packed one behind the other, and multiplied.
+    pub(super) fn accumulate(&mut self, data: &'a OpData, accumulation: &Accumulation<'a>) {
+        let (ir, products, instance) = (self.ir, self.products, self.instance);
+        let product = accumulation.product;
+        let plan = products.plan(product.results[0]);
+        let body = instance.region(data.regions[0]);
+        let [counter, sum] = body.params[..] else { unreachable!("an accumulation carries one tile") };
+        let needed = self.stored_part(plan, accumulation);
+        let (begin, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
+        self.copy_tiles(&data.operands[2..], &[sum]);
+        let this = std::cell::RefCell::new(&mut *self);
+        ir.hinted_loop((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, &[], |first, _| {
+            let rest = ir.sub(end, first);
+            let turns = ir.i64(plan.turns);
+            let turns = ir.select_int(ir.icmp(IntPredicate::ULT, rest, turns), rest, turns);
+            let range = (first, ir.add(first, turns), ir.i64(1));
+            let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
+                let emitter = &mut **this.borrow_mut();
+                emitter.bind_scalars(&[counter], &[turn.into()]);
+                for &op in &body.ops {
+                    let op = instance.op(op);
+                    if !matches!(op.op, Op::Mma | Op::Yield)
+                        || (op.op == Op::Mma && !std::ptr::eq(op, product))
+                    {
+                        emitter.op(op);
+                    }
+                }
+                let at = depth[0].into_int_value();
+                vec![ir.add(at, emitter.pack(product, plan, (ir.i64(0), at), needed)).into()]
+            });
+            let emitter = &mut **this.borrow_mut();
+            let start = emitter.start_of_sums(product);
+            let depth = depth[0].into_int_value();
+            let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)));
+            let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), &next);
+            emitter.multiply(product, plan, (ir.i64(0), depth), needed, (start, &ahead));
+            emitter.copy_tiles(&product.results, &[sum]);
+            Vec::new()
+        });
+        self.copy_tiles(&[sum], &data.results);
+    }
+
+    /// The turn that is packed after those before `turn`: that one, or the first of the next block's.
+    fn next_turn(&self, (begin, end): (IntValue<'c>, IntValue<'c>), turn: IntValue<'c>) -> Next<'c> {
+        let (ir, instance) = (self.ir, self.instance);
+        let is_here = ir.icmp(IntPredicate::ULT, turn, end);
+        let indices =
+            instance.walk().into_iter().map(|op| instance.op(op)).filter(|data| data.op == Op::BlockIndex);
+        let scalars = indices.flat_map(|data| data.results.iter().zip(&self.next_tile));
+        let scalars = scalars.filter_map(|(&index, &next)| {
+            let here = self.scalar_if_known(index)?.into_int_value();
+            Some((index, ir.select_int(is_here, here, next).into()))
+        });
+        Next { turn: ir.select_int(is_here, turn, begin), scalars: scalars.collect() }
+    }
+
+    /// The part of a product that is stored, where nothing else becomes of it.
+    fn stored_part(&self, plan: &Plan, accumulation: &Accumulation<'a>) -> Needed<'c> {
+        let ir = self.ir;
+        let most = |a, b| ir.select_int(ir.icmp(IntPredicate::UGT, a, b), a, b);
+        let parts = accumulation.stores.iter().map(|store| {
+            let valid = self.stored_places(store);
+            let [.., rows, columns] = valid[..] else {
+                unreachable!("verified: what is stored has the view's rank")
+            };
+            Needed { rows, columns }
+        });
+        let both = |a: Needed<'c>, b: Needed<'c>| Needed {
+            rows: most(a.rows, b.rows),
+            columns: most(a.columns, b.columns),
+        };
+        parts.reduce(both).unwrap_or_else(|| self.all_of(plan))
+    }
+
+    /// What the sums begin with: one number, or `None` for the result's buffer, where the accumulator is put.
+    fn start_of_sums(&mut self, data: &'a OpData) -> Option<ValueId> {
+        let (accumulator, result) = (data.operands[2], data.results[0]);
+        let made_by = self.definition(accumulator).filter(|_| self.buffer(accumulator).is_none());
+        if let Some(OpData { op: Op::Splat(_), operands, .. }) = made_by {
+            return Some(operands[0]);
+        }
+        let c = self.stored(result);
+        if !self.buffer(accumulator).is_some_and(|buffer| Buffers::same(&buffer, &c)) {
+            self.with_streams_of(&[accumulator], &[], &mut |emitter, _| {
+                emitter.copy_tile(accumulator, result)
+            });
+        }
+        None
+    }
+
+    fn round_sums(&mut self, result: ValueId) {
+        let c = self.stored(result);
+        if !c.dtype.is_narrow_float() {
+            return;
+        }
+        let shape = self.shape(result);
+        self.fill(&c, &shape, |emitter, index| {
+            let position = emitter.position(index, &shape);
+            let sum = emitter.buffers.load(&c, position).into_float_value();
+            emitter.ir.round_to(sum, c.dtype).into()
+        });
+    }
+}

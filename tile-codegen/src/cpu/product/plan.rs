@@ -1,0 +1,216 @@
+//! How each `mma` of an instance is computed: its register blocks, and what of its factors is packed.
+//!
+//! The order is that of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008): a block of
+//! sums stays in registers while a column of `a` is multiplied by a row of `b`, over the whole depth. `b` is packed in
+//! **panels**, as wide as a register block, one row of the panel after the other, so that it streams. Of `a` one element
+//! at a time is repeated in every lane, so any two constant strides do: a tile in scratch memory is read where it is.
+//!
+//! A loop that does nothing but add products to a tile has the factors of several turns packed side by side, and one
+//! multiplication as deep as all of them: the sums are in registers for longer ([`super::accumulate`]).
+
+use super::super::fuse::{Fusion, is_tile};
+use super::super::region::extents;
+use super::super::scratch::element_bytes;
+use super::accumulate::{Accumulation, accumulation};
+use crate::llvm::Machine;
+use std::collections::HashMap;
+use tile_ir::kernel::OpData;
+use tile_ir::{DType, Instance, Op, RegionId, Type, ValueId};
+
+/// Elements along K that one multiplication of several turns is to have: the sums are read and written once per so many
+/// multiply-adds of each.
+const DEPTH: i64 = 256;
+
+/// Bytes that the packed factors of a multiplication are to take at most. The second cache, of 1 MiB or more, has the
+/// sums as well, and the factors that come next.
+const PACKED_BYTES: i64 = 1 << 18;
+
+/// The block of sums that registers hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct RegisterBlock {
+    /// Rows at most.
+    pub(super) rows: i64,
+    /// Vectors side by side.
+    pub(super) vectors: i64,
+    /// Elements of a vector.
+    pub(super) lanes: i64,
+}
+
+impl RegisterBlock {
+    /// The block for sums of so many bits. With 32 vector registers 24 are sums, two a row of `b`, and one what of `a` is
+    /// in every lane; with 16 they are 12, two and one, where a multiply-add needs none for the product.
+    fn of(machine: &Machine, bits: i64) -> RegisterBlock {
+        let (rows, lanes) = match () {
+            () if machine.has("avx512f") => (12, 16),
+            () if machine.has("fma") => (6, 8),
+            () => (4, 4),
+        };
+        RegisterBlock { rows, vectors: 2, lanes: lanes * 32 / bits.max(32) }
+    }
+
+    /// Columns.
+    pub(super) fn width(&self) -> i64 {
+        self.vectors * self.lanes
+    }
+
+    /// How rows are shared out to blocks that differ by one row at most: so many rows, from a row to another.
+    pub(super) fn rows_of(&self, m: i64) -> Vec<(i64, i64, i64)> {
+        let blocks = (m + self.rows - 1) / self.rows;
+        let (rows, more) = (m / blocks, m % blocks);
+        let high = more * (rows + 1);
+        [(rows + 1, 0, high), (rows, high, m)].into_iter().filter(|(_, from, to)| from < to).collect()
+    }
+}
+
+/// One `mma`.
+pub(in super::super) struct Plan {
+    /// Matrices.
+    pub(super) batch: i64,
+    pub(super) m: i64,
+    pub(super) n: i64,
+    /// The depth of one `mma`.
+    pub(super) k: i64,
+    /// Turns of its loop whose products are multiplied together.
+    pub(super) turns: i64,
+    /// The format of packed elements.
+    pub(super) packed: DType,
+    pub(super) block: RegisterBlock,
+}
+
+impl Plan {
+    fn of(instance: &Instance, data: &OpData, machine: &Machine, is_accumulated: bool) -> Plan {
+        let shape = |value: ValueId| match instance.ty(value) {
+            Type::Tile(ty) => extents(&ty.shape),
+            _ => unreachable!("verified: `mma` multiplies tiles"),
+        };
+        let dtype = instance.ty(data.results[0]).elem().known().expect("an instance has no dtype parameters");
+        let (result, a) = (shape(data.results[0]), shape(data.operands[0]));
+        let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
+        let k = *a.last().expect("verified: `mma` has matrices");
+        let packed = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { dtype };
+        let bytes = element_bytes(packed) as i64;
+        let deepest = DEPTH.min(PACKED_BYTES / (bytes * (m + n)));
+        let turns = if is_accumulated && batch.is_empty() { (deepest / k).max(1) } else { 1 };
+        let block = RegisterBlock::of(machine, dtype.bits() as i64);
+        Plan { batch: batch.iter().product(), m: *m, n: *n, k, turns, packed, block }
+    }
+
+    /// Elements along K that are multiplied together at most.
+    pub(super) fn depth(&self) -> i64 {
+        self.k * self.turns
+    }
+
+    /// Register blocks of a product.
+    pub(super) fn blocks(&self) -> i64 {
+        let panels = (self.n + self.block.width() - 1) / self.block.width();
+        panels * self.blocks_of_rows()
+    }
+
+    /// Register blocks below each other.
+    pub(super) fn blocks_of_rows(&self) -> i64 {
+        (self.m + self.block.rows - 1) / self.block.rows
+    }
+
+    /// Rows of a panel of `b`: as deep as the product, and as the last square that is transposed into it goes beyond.
+    fn panel_rows(&self) -> i64 {
+        let beyond = if self.k % self.block.lanes == 0 { 0 } else { self.block.lanes - 1 };
+        self.depth() + beyond
+    }
+
+    /// Elements of a panel of `b`.
+    pub(super) fn panel(&self) -> i64 {
+        self.panel_rows() * self.block.width()
+    }
+
+    /// Elements from a row of packed `a` to the next, and from a column to the next, where that is packed row by row, or
+    /// column by column.
+    pub(super) fn strides_of_a(&self, by_rows: bool) -> [i64; 2] {
+        let padded = |extent: i64| (extent + self.block.lanes - 1) / self.block.lanes * self.block.lanes;
+        if by_rows { [padded(self.depth()) + self.block.lanes, 1] } else { [1, padded(self.m)] }
+    }
+
+    /// Bytes of scratch memory for the packed factors of one matrix.
+    fn packed_bytes(&self) -> [u64; 2] {
+        let a = [true, false].map(|by_rows| {
+            let [row, column] = self.strides_of_a(by_rows);
+            row * self.m + column * self.depth()
+        });
+        let panels = (self.n + self.block.width() - 1) / self.block.width();
+        [a[0].max(a[1]), panels * self.panel()].map(|elements| elements as u64 * element_bytes(self.packed))
+    }
+}
+
+/// What is known of an instance's products, by the tile that each gives.
+pub(in super::super) struct Products<'a> {
+    plans: HashMap<ValueId, Plan>,
+    /// Loops that add products to a tile, by the tile that the loop gives.
+    accumulations: HashMap<ValueId, Accumulation<'a>>,
+}
+
+impl<'a> Products<'a> {
+    pub(in super::super) fn of(instance: &'a Instance, fusion: &Fusion<'a>, machine: &Machine) -> Self {
+        let mut products = Products { plans: HashMap::new(), accumulations: HashMap::new() };
+        products.collect(instance, instance.body(), fusion, machine);
+        products
+    }
+
+    fn collect(&mut self, instance: &'a Instance, region: RegionId, fusion: &Fusion<'a>, machine: &Machine) {
+        for &op in &instance.region(region).ops {
+            let data = instance.op(op);
+            if data.op == Op::Mma {
+                let plan = Plan::of(instance, data, machine, false);
+                self.plans.entry(data.results[0]).or_insert(plan);
+            }
+            if let Some(accumulation) = accumulation(instance, fusion, data) {
+                let plan = Plan::of(instance, accumulation.product, machine, true);
+                self.plans.insert(accumulation.product.results[0], plan);
+                self.accumulations.insert(data.results[0], accumulation);
+            }
+            data.regions.iter().for_each(|&inner| self.collect(instance, inner, fusion, machine));
+        }
+    }
+
+    /// How the `mma` that gives this tile is computed.
+    pub(in super::super) fn plan(&self, product: ValueId) -> &Plan {
+        self.plans.get(&product).expect("every `mma` has a plan")
+    }
+
+    /// The loop that gives this tile, if all it does is to add products to it.
+    pub(in super::super) fn accumulation(&self, result: ValueId) -> Option<&Accumulation<'a>> {
+        self.accumulations.get(&result)
+    }
+
+    /// Whether a product's factors are packed in a loop that adds it to a tile.
+    pub(in super::super) fn is_accumulated(&self, product: ValueId) -> bool {
+        self.accumulations.values().any(|accumulation| accumulation.product.results[0] == product)
+    }
+
+    /// Bytes of scratch memory for the packed factors of an `mma`: of those that it is given in memory where it can read
+    /// them, none.
+    pub(in super::super) fn packed_bytes(
+        &self,
+        instance: &Instance,
+        fusion: &Fusion<'a>,
+        data: &OpData,
+    ) -> [u64; 2] {
+        let plan = self.plan(data.results[0]);
+        let [a, b] = plan.packed_bytes();
+        let read_in_place = super::factor::is_read_in_place(instance, fusion, plan, data.operands[0]);
+        debug_assert!(data.operands.iter().all(|&operand| is_tile(instance, operand)));
+        [if read_in_place { 0 } else { a }, b]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_shared_out_evenly() {
+        let block = RegisterBlock { rows: 12, vectors: 2, lanes: 16 };
+        assert_eq!(block.rows_of(24), [(12, 0, 24)]);
+        assert_eq!(block.rows_of(128), [(12, 0, 84), (11, 84, 128)]);
+        assert_eq!(block.rows_of(13), [(7, 0, 7), (6, 7, 13)]);
+        assert_eq!(block.rows_of(1), [(1, 0, 1)]);
+    }
+}

@@ -1,0 +1,126 @@
+//! Native vectors: one number in every lane, loads and stores of the lanes that exist, transposition.
+//!
+//! What is asked for is emitted as it is: nothing here is left to LLVM's vectoriser.
+
+use crate::emit::{Ir, Value};
+use inkwell::IntPredicate;
+use inkwell::attributes::{Attribute, AttributeLoc};
+use inkwell::intrinsics::Intrinsic;
+use inkwell::types::{BasicTypeEnum, VectorType};
+use inkwell::values::{BasicValue, CallSiteValue, InstructionValue, IntValue, PointerValue, VectorValue};
+
+/// An emitter positions its builder and matches operand types; anything else is a bug of it.
+const POSITIONED: &str = "the builder is positioned";
+
+/// The type of so many elements.
+pub(super) fn vector_type(element: BasicTypeEnum<'_>, lanes: u32) -> VectorType<'_> {
+    match element {
+        BasicTypeEnum::FloatType(ty) => ty.vec_type(lanes),
+        BasicTypeEnum::IntType(ty) => ty.vec_type(lanes),
+        _ => unreachable!("elements are integers or floats"),
+    }
+}
+
+impl<'c> Ir<'c> {
+    /// One element in every lane.
+    pub(super) fn in_every_lane(&self, element: Value<'c>, lanes: u32) -> VectorValue<'c> {
+        let ty = vector_type(element.get_type(), lanes);
+        let zero = self.context.i32_type().const_zero();
+        let one = self.builder.build_insert_element(ty.get_poison(), element, zero, "").expect(POSITIONED);
+        let mask = self.context.i32_type().vec_type(lanes).const_zero();
+        self.builder.build_shuffle_vector(one, ty.get_poison(), mask, "").expect(POSITIONED)
+    }
+
+    /// The lanes of two vectors, one after the other, that a list names.
+    pub(super) fn lanes_at(&self, a: VectorValue<'c>, b: VectorValue<'c>, lanes: &[u32]) -> VectorValue<'c> {
+        let i32 = self.context.i32_type();
+        let lanes: Vec<IntValue<'c>> = lanes.iter().map(|&lane| i32.const_int(lane.into(), false)).collect();
+        self.builder.build_shuffle_vector(a, b, VectorType::const_vector(&lanes), "").expect(POSITIONED)
+    }
+
+    /// The lanes whose numbers are below `count`, an i64 from 0 on.
+    pub(super) fn lanes_below(&self, count: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
+        let all = self.i64(i64::from(lanes));
+        let count = self.select_int(self.icmp(IntPredicate::ULT, count, all), count, all);
+        let count = self.in_every_lane(self.resize(count, 32, false).into(), lanes);
+        let i32 = self.context.i32_type();
+        let numbers: Vec<IntValue<'c>> = (0..lanes).map(|lane| i32.const_int(lane.into(), false)).collect();
+        let numbers = VectorType::const_vector(&numbers);
+        self.builder.build_int_compare(IntPredicate::ULT, numbers, count, "").expect(POSITIONED)
+    }
+
+    /// The elements from an address on, in the lanes that a mask has; memory of the others isn't touched, and they are
+    /// those of `otherwise`. The load itself comes along, for what is to be said of it.
+    pub(super) fn load_lanes(
+        &self,
+        from: PointerValue<'c>,
+        mask: VectorValue<'c>,
+        otherwise: VectorValue<'c>,
+        alignment: u32,
+    ) -> (VectorValue<'c>, InstructionValue<'c>) {
+        let overloads = [otherwise.get_type().into(), from.get_type().into()];
+        let arguments = [from.into(), mask.into(), otherwise.into()];
+        let load = self.aligned_call("llvm.masked.load", &overloads, &arguments, (0, alignment));
+        let value = load.try_as_basic_value().basic().expect("a load has a result").into_vector_value();
+        (value, value.as_instruction_value().expect("a load is an instruction"))
+    }
+
+    /// Writes the lanes that a mask has, and touches no memory of others.
+    pub(super) fn store_lanes(
+        &self,
+        to: PointerValue<'c>,
+        mask: VectorValue<'c>,
+        value: VectorValue<'c>,
+        alignment: u32,
+    ) -> InstructionValue<'c> {
+        let overloads = [value.get_type().into(), to.get_type().into()];
+        let arguments = [value.into(), to.into(), mask.into()];
+        let store = self.aligned_call("llvm.masked.store", &overloads, &arguments, (1, alignment));
+        store.try_as_basic_value().instruction().expect("a store is an instruction")
+    }
+
+    /// Calls an intrinsic that is told how far one of its arguments is aligned, in bytes.
+    fn aligned_call(
+        &self,
+        name: &str,
+        overloads: &[BasicTypeEnum<'c>],
+        arguments: &[Value<'c>],
+        (argument, alignment): (u32, u32),
+    ) -> CallSiteValue<'c> {
+        let intrinsic = Intrinsic::find(name).expect("LLVM has masked loads and stores");
+        let function = intrinsic.get_declaration(&self.module, overloads).expect("of every vector type");
+        let arguments: Vec<_> = arguments.iter().map(|&argument| argument.into()).collect();
+        let call = self.builder.build_call(function, &arguments, "").expect(POSITIONED);
+        let align = Attribute::get_named_enum_kind_id("align");
+        let align = self.context.create_enum_attribute(align, alignment.into());
+        call.add_attribute(AttributeLoc::Param(argument), align);
+        call
+    }
+
+    /// The columns of a square of as many rows as these have lanes, a power of two: in each step, every other group of
+    /// lanes of a row changes places with the neighbouring group of the row so far below, at half the distance of the
+    /// step before (Eklundh, "A fast computer method for matrix transposing", 1972).
+    pub(super) fn transposed(&self, mut rows: Vec<VectorValue<'c>>) -> Vec<VectorValue<'c>> {
+        let count = rows.len() as u32;
+        debug_assert!(count.is_power_of_two() && rows.iter().all(|row| row.get_type().get_size() == count));
+        let mut distance = count / 2;
+        while distance > 0 {
+            let pick = |take_lower: bool| -> Vec<u32> {
+                let lane = |lane: u32| match (take_lower, lane & distance == 0) {
+                    (false, true) => lane,
+                    (false, false) => count + lane - distance,
+                    (true, true) => lane + distance,
+                    (true, false) => count + lane,
+                };
+                (0..count).map(lane).collect()
+            };
+            for upper in (0..count).filter(|row| row & distance == 0) {
+                let (a, b) = (rows[upper as usize], rows[(upper + distance) as usize]);
+                rows[upper as usize] = self.lanes_at(a, b, &pick(false));
+                rows[(upper + distance) as usize] = self.lanes_at(a, b, &pick(true));
+            }
+            distance /= 2;
+        }
+        rows
+    }
+}
