@@ -16,10 +16,10 @@ const FONT: &str = "sans-serif";
 /// Pixels.
 const WIDTH: i32 = 1500;
 const LEFT: i32 = 330;
-const RIGHT: i32 = 330;
+const RIGHT: i32 = 260;
 const TOP: i32 = 110;
 const BOTTOM: i32 = 30;
-const STROKE: i32 = 13;
+const STROKE: i32 = 15;
 const GAP: i32 = 14;
 
 /// What is drawn of a row: bars of its own from 0 on.
@@ -145,13 +145,12 @@ fn draw_row(area: &Area<'_>, outcome: &Outcome, end: f64, y: i32) -> Result<()> 
         // The limit is the paler of the two.
         let strength = if stroke.role == Role::Limit { 0.55 } else { 1.0 };
         area.draw(&Rectangle::new([(LEFT, top), (right, top + STROKE - 2)], colour.mix(strength).filled()))?;
-        let mut text_at = right;
         if let Some(bar) = stroke.bar {
             let at = place(bar, end);
             line(area, (at, top - 1), (at, top + STROKE - 1), BLACK.stroke_width(2))?;
-            text_at = text_at.max(at);
         }
-        write(area, &stroke.text, (text_at + 8, top + STROKE / 2 - 1), 14, (BLACK, HPos::Left))?;
+        let at = (WIDTH - RIGHT + 20, top + STROKE / 2 - 3);
+        write(area, &stroke.text, at, 15, (BLACK, HPos::Left))?;
     }
     Ok(())
 }

@@ -118,6 +118,8 @@ pub(crate) struct Contest {
 pub(crate) enum Check {
     /// Numbers of f32: the length of the difference by that of the result.
     Floats(f64),
+    /// Ours are integers, others' the same numbers as f32.
+    Integers,
     /// Nobody else computes the same.
     Alone,
 }
@@ -138,18 +140,25 @@ pub(crate) struct Round {
 impl Contest {
     /// Compares the results at full size.
     pub(crate) fn compare(&mut self) -> Result<()> {
-        let Check::Floats(tolerance) = self.check else { return Ok(()) };
+        let tolerance = match self.check {
+            Check::Floats(tolerance) => tolerance,
+            Check::Integers => 0.0,
+            Check::Alone => return Ok(()),
+        };
         let Some((ours, others)) = self.contestants.split_first_mut() else { return Ok(()) };
         if !ours.compute(&mut self.shared)? {
             return Ok(());
         }
-        let expected = self.shared.output.of::<f32>().to_vec();
+        let output = &self.shared.output;
+        let expected: Vec<f32> = match self.check {
+            Check::Integers => output.of::<i32>().iter().map(|&number| number as f32).collect(),
+            _ => output.of::<f32>().to_vec(),
+        };
         for other in others {
             self.shared.output.of_mut::<f32>().fill(f32::NAN);
             if other.compute(&mut self.shared)? {
                 let error = distance(&expected, self.shared.output.of::<f32>());
-                // NaN is no small number.
-                if !(error <= tolerance) {
+                if !is_within(error, tolerance) {
                     return Err(format!(
                         "{} with {} threads: ours and {} are {error:.1e} of the result apart, more than {tolerance:.0e}",
                         self.title, self.threads, other.name
@@ -189,6 +198,11 @@ impl Round {
         self.most = Some(self.most.map_or(rate, |most| most.max(rate)));
         self.least = Some(self.least.map_or(rate, |least| least.min(rate)));
     }
+}
+
+/// Whether an error is small enough; NaN isn't.
+pub(crate) fn is_within(error: f64, tolerance: f64) -> bool {
+    error <= tolerance
 }
 
 /// The length of the difference by the length of the first.
@@ -239,6 +253,19 @@ mod tests {
         // What a peer doesn't write isn't what we have left there.
         let nothing = contest(|_| ()).compare().unwrap_err().to_string();
         assert!(nothing.contains("NaN of the result apart"), "{nothing}");
+    }
+
+    #[test]
+    fn integers_are_the_same_numbers() {
+        let mut contest = contest(|shared| shared.output.of_mut::<f32>().fill(-3.0));
+        contest.check = Check::Integers;
+        contest.contestants[0] = Contestant::here(Role::Ours, "ours", |shared| {
+            shared.output.of_mut::<i32>().fill(-3);
+            Ok(())
+        });
+        assert!(contest.compare().is_ok());
+        contest.contestants.swap(0, 1);
+        assert!(contest.compare().is_err());
     }
 
     #[test]

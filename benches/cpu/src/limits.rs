@@ -178,7 +178,7 @@ mod x86 {
         let whole = range.len() / LANES * LANES;
         let inputs: [&[f32]; N] = std::array::from_fn(|i| &shared.inputs[i].of()[range.clone()]);
         let (vectors, rest) = output.split_at_mut(whole);
-        let is_aligned = vectors.as_ptr() as usize % crate::memory::LINE == 0;
+        let is_aligned = (vectors.as_ptr() as usize).is_multiple_of(crate::memory::LINE);
         // SAFETY: the processor has the instructions; inputs have as many elements, and where an instruction wants
         // addresses at multiples of its size, they are.
         unsafe {

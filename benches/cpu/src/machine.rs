@@ -46,13 +46,14 @@ fn cpuinfo() -> String {
     std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default()
 }
 
-/// The clock that Linux tells, in MHz; of a virtual machine its host's nominal one.
+/// The clock that Linux tells, in whole MHz; of a virtual machine its host's nominal one.
 fn clock(info: &str) -> Option<&str> {
-    info.lines().find(|line| line.starts_with("cpu MHz"))?.split_once(": ").map(|(_, clock)| clock)
+    let (_, clock) = info.lines().find(|line| line.starts_with("cpu MHz"))?.split_once(": ")?;
+    clock.split('.').next()
 }
 
 /// How busy the machine was in the last minute, by Linux.
-pub(crate) fn load() -> Option<String> {
+fn load() -> Option<String> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next().map(str::to_owned)
 }
@@ -65,13 +66,13 @@ fn version(program: &str) -> String {
 }
 
 /// The lines that stand above the table.
-pub(crate) fn description(threads: usize) -> Vec<String> {
+pub(crate) fn description() -> Vec<String> {
     let features: Vec<&str> = FEATURES.into_iter().filter(|feature| has(feature)).collect();
     let info = cpuinfo();
     let clock = clock(&info).map_or(String::new(), |clock| format!(", {clock} MHz"));
     let load = load().map_or(String::new(), |load| format!(", load {load}"));
     vec![
-        format!("{}{clock}, {threads} threads of the machine{load}", Device::cpu()),
+        format!("{}{clock}{load}", Device::cpu()),
         features.join(" "),
         format!("{}, {}", version("rustc"), tile_codegen::compiler_version()),
     ]
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn the_clock_is_linuxs() {
-        assert_eq!(clock(INFO), Some("2596.098"));
+        assert_eq!(clock(INFO), Some("2596"));
         assert_eq!(clock("model name: X"), None);
     }
 }

@@ -59,7 +59,7 @@ fn run(options: &Options) -> Result<bool> {
     unsafe { openblas::name_class(machine::has, machine::is_amd()) };
     let machine_threads = std::thread::available_parallelism().map_or(1, usize::from);
     let peers = Peers::find();
-    machine::description(machine_threads).iter().for_each(|line| println!("{line}"));
+    machine::description().iter().for_each(|line| println!("{line}"));
     println!("{}", peers.present.join("\n"));
     peers.missing.iter().for_each(|line| println!("! {line}"));
     println!();
@@ -68,7 +68,8 @@ fn run(options: &Options) -> Result<bool> {
     let (mut outcomes, mut problems) = (Vec::new(), Vec::new());
     let mut pace = Pace::default();
     for row in &rows {
-        for threads in options.threads.numbers(machine_threads) {
+        let numbers = if row.is_threaded { options.threads.numbers(machine_threads) } else { vec![1] };
+        for threads in numbers {
             eprintln!("… {}, {threads} of {machine_threads} threads", row.title);
             tile::cpu::set_threads(threads);
             peers.set_threads(threads);

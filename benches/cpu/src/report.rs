@@ -164,8 +164,7 @@ mod tests {
 
     #[test]
     fn a_row_is_read_at_once() {
-        let expected = "\
-                  threads         ours    best peer            ours ÷ peer        limit  of limit  bar             met
+        let expected = "                  threads         ours    best peer                 ours ÷ peer        limit  of limit  bar             met
 matmul f32 1024³        2  198 GFLOP/s  202 GFLOP/s  OpenBLAS  0.98 (0.97–0.99)  222 GFLOP/s      89 %  ≥ 0.95, ≥ 90 %   NO
 launch, small           1      0.48 µs                                                                  ≤ 2.00 µs       yes
 ";

@@ -10,7 +10,8 @@ const FLAGS: [&str; 6] = ["-O3", "-march=native", "-ffast-math", "-fopenmp", "-f
 
 /// The compiled loops.
 pub(crate) struct CLoops {
-    library: Library,
+    /// Never unloaded: OpenMP's threads stay, and need their code.
+    library: &'static Library,
     description: String,
 }
 
@@ -33,7 +34,7 @@ impl CLoops {
         }
         // SAFETY: what loading runs is OpenMP's and the C library's.
         let library = unsafe { Library::new(&built) }.map_err(|error| hint(error.to_string()))?;
-        let flags = FLAGS[..4].join(" ");
+        let (library, flags) = (Box::leak(Box::new(library)), FLAGS[..4].join(" "));
         Ok(CLoops { library, description: format!("C loops by {version}, {flags}") })
     }
 

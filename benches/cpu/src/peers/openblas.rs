@@ -39,7 +39,6 @@ pub(crate) struct OpenBlas {
     sgemm: Sgemm,
     set_threads: unsafe extern "C" fn(c_int),
     description: String,
-    _library: Library,
 }
 
 /// The class that OpenBLAS is told: the fastest of those that a processor with these instructions can run, as measured;
@@ -86,7 +85,9 @@ impl OpenBlas {
             // The configuration begins with `OpenBLAS 0.3.21 `.
             let version = config.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
             let description = format!("{version} with kernels for {class}");
-            Ok(OpenBlas { sgemm, set_threads, description, _library: library })
+            // Never unloaded: its threads stay, and need their code.
+            std::mem::forget(library);
+            Ok(OpenBlas { sgemm, set_threads, description })
         }
     }
 

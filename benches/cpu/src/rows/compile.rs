@@ -20,11 +20,13 @@ pub(super) fn rows() -> Vec<Row> {
             let mut c = Tensor::zeros(&Device::cpu(), [1024, 1024])?;
             let chosen = matmul::best(&a?, &b?, &mut c).instance()?;
             contest("compile matmul f32", &matmul::ir(), &chosen, setting)
-        }),
+        })
+        .of_one_thread(),
         Row::new("compile matmul bf16", |setting| {
             let tiles = "BM = 128, BN = 128, BK = 64";
             contest("compile matmul bf16", &matmul_bf16::ir(), tiles, setting)
-        }),
+        })
+        .of_one_thread(),
     ]
 }
 

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Shared};
 use crate::kernels::{matmul, matmul_bf16, matmul_i8};
 use crate::machine::has;
-use crate::memory::Memory;
+use crate::memory::{Memory, Plain};
 use crate::peers::crates;
 use crate::verdict::{Bars, Work};
 use half::bf16;
@@ -118,18 +118,34 @@ fn narrow_note(bars: &Bars, instance: String, format: &str) -> String {
     }
 }
 
-/// A contest of a narrow format, ours, with our own f32 of the same shape on inputs 2 and 3.
+/// The same numbers of a narrow format as f32.
+fn widened<T: Plain>(memory: &Memory) -> Memory {
+    let mut wide = Memory::zeros::<f32>(memory.of::<T>().len());
+    let numbers = wide.of_mut::<f32>().iter_mut().zip(memory.of::<T>());
+    numbers.for_each(|(wide, &narrow)| *wide = narrow.to_float() as f32);
+    wide
+}
+
+/// The memory of a product of a narrow format, with its factors as f32 behind them.
+fn narrow_memory<T: Plain>([m, n, k]: [usize; 3], number: fn(f32) -> T) -> Shared {
+    let factors = [Memory::random(m * k, 1, number), Memory::random(k * n, 2, number)];
+    let wide = factors.each_ref().map(widened::<T>);
+    Shared { inputs: factors.into_iter().chain(wide).collect(), output: Memory::zeros::<f32>(m * n) }
+}
+
+/// A contest of a narrow format, ours, with our own f32 on the same numbers.
 fn narrow(
     mut shared: Shared,
-    format: &str,
-    shape: [usize; 3],
+    (format, shape): (&str, [usize; 3]),
     setting: &Setting<'_>,
     bars: Bars,
     (own, note): (Contestant, String),
 ) -> Result<Contest> {
     let (floats, _) = ours(&mut shared, [2, 3], shape, Role::Peer, "our f32")?;
-    let work =
-        if format == "i8" { Work::Integers(operations(shape)) } else { Work::Floats(operations(shape)) };
+    let (work, check) = match format {
+        "i8" => (Work::Integers(operations(shape)), Check::Integers),
+        _ => (Work::Floats(operations(shape)), Check::Floats(TOLERANCE)),
+    };
     Ok(Contest {
         title: title(format, shape),
         threads: setting.threads,
@@ -138,31 +154,23 @@ fn narrow(
         shared,
         contestants: vec![own, floats],
         by_multiply_adds: false,
-        check: Check::Alone,
+        check,
         note,
     })
 }
 
 fn bf16s(shape: [usize; 3], setting: &Setting<'_>) -> Result<Contest> {
-    let round =
-        |memory: &Memory| memory.of::<f32>().iter().map(|&x| bf16::from_f32(x)).collect::<Vec<bf16>>();
     for [m, n, k] in SMALL {
         check(&title("bf16", [m, n, k]), &[m, n], |device, c| {
             let tensor = |shape: [usize; 2], seed| {
-                Tensor::from_slice(device, &round(&Memory::floats(shape[0] * shape[1], seed)), shape)
+                let memory = Memory::random(shape[0] * shape[1], seed, bf16::from_f32);
+                Tensor::from_slice(device, memory.of::<bf16>(), shape)
             };
             matmul_bf16::best(&tensor([m, k], 1)?, &tensor([k, n], 2)?, c).launch()
         })?;
     }
     let [m, n, k] = shape;
-    let narrow_memory = |count, seed| Memory::random(count, seed, bf16::from_f32);
-    let inputs = vec![
-        narrow_memory(m * k, 1),
-        narrow_memory(k * n, 2),
-        Memory::floats(m * k, 1),
-        Memory::floats(k * n, 2),
-    ];
-    let mut shared = Shared { inputs, output: Memory::zeros::<f32>(m * n) };
+    let mut shared = narrow_memory(shape, bf16::from_f32);
     // SAFETY: the contest drops contestants and memory together, and each contestant is done when its turn ends.
     let (a, b, mut c) = unsafe {
         let a = shared.inputs[0].tensor::<bf16>(&[m, k])?;
@@ -171,7 +179,7 @@ fn bf16s(shape: [usize; 3], setting: &Setting<'_>) -> Result<Contest> {
     let bars = narrow_bars(&["avx512bf16", "amx-bf16", "bf16"]);
     let note = narrow_note(&bars, matmul_bf16::best(&a, &b, &mut c).instance()?, "bf16");
     let own = Contestant::here(Role::Ours, "ours", move |_| Ok(matmul_bf16::best(&a, &b, &mut c).launch()?));
-    narrow(shared, "bf16", shape, setting, bars, (own, note))
+    narrow(shared, ("bf16", shape), setting, bars, (own, note))
 }
 
 fn integers(shape: [usize; 3], setting: &Setting<'_>) -> Result<Contest> {
@@ -192,13 +200,7 @@ fn integers(shape: [usize; 3], setting: &Setting<'_>) -> Result<Contest> {
         }
     }
     let [m, n, k] = shape;
-    let inputs = vec![
-        Memory::random(m * k, 1, byte),
-        Memory::random(k * n, 2, byte),
-        Memory::floats(m * k, 1),
-        Memory::floats(k * n, 2),
-    ];
-    let mut shared = Shared { inputs, output: Memory::zeros::<i32>(m * n) };
+    let mut shared = narrow_memory(shape, byte);
     // SAFETY: the contest drops contestants and memory together, and each contestant is done when its turn ends.
     let (a, b, mut c) = unsafe {
         let a = shared.inputs[0].tensor::<i8>(&[m, k])?;
@@ -207,7 +209,7 @@ fn integers(shape: [usize; 3], setting: &Setting<'_>) -> Result<Contest> {
     let bars = narrow_bars(&["avx512vnni", "avxvnni", "amx-int8", "i8mm"]);
     let note = narrow_note(&bars, matmul_i8::best(&a, &b, &mut c).instance()?, "i8");
     let own = Contestant::here(Role::Ours, "ours", move |_| Ok(matmul_i8::best(&a, &b, &mut c).launch()?));
-    narrow(shared, "i8", shape, setting, bars, (own, note))
+    narrow(shared, ("i8", shape), setting, bars, (own, note))
 }
 
 #[cfg(test)]

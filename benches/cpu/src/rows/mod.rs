@@ -8,7 +8,7 @@ mod matmul;
 mod normalize;
 
 use crate::Result;
-use crate::contest::{Contest, distance};
+use crate::contest::{Contest, distance, is_within};
 use crate::peers::Peers;
 use tile::{Device, Tensor, TensorRef};
 
@@ -19,15 +19,25 @@ pub(crate) struct Setting<'p> {
     pub(crate) threads: usize,
 }
 
+/// Makes the contest of a row.
+type Build = dyn Fn(&Setting<'_>) -> Result<Contest>;
+
 /// A row: its title, and how it is built.
 pub(crate) struct Row {
     pub(crate) title: String,
-    build: Box<dyn Fn(&Setting<'_>) -> Result<Contest>>,
+    /// Whether the number of threads matters.
+    pub(crate) is_threaded: bool,
+    build: Box<Build>,
 }
 
 impl Row {
     fn new(title: impl Into<String>, build: impl Fn(&Setting<'_>) -> Result<Contest> + 'static) -> Row {
-        Row { title: title.into(), build: Box::new(build) }
+        Row { title: title.into(), is_threaded: true, build: Box::new(build) }
+    }
+
+    /// A row that one thread does, however many there are.
+    fn of_one_thread(self) -> Row {
+        Row { is_threaded: false, ..self }
     }
 
     /// Checks our kernel at small sizes, against the reference device, and builds the contest.
@@ -65,8 +75,7 @@ fn check(
     });
     let [expected, actual] = results;
     let error = distance(&expected?, &actual?);
-    // NaN is no small number.
-    if error <= TOLERANCE {
+    if is_within(error, TOLERANCE) {
         return Ok(());
     }
     Err(format!("{what}: CPU and reference device are {error:.1e} of the result apart").into())
