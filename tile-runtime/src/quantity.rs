@@ -1,7 +1,12 @@
 //! Quantities as people read them: three digits and a unit.
 
 /// A time in seconds: `12.3 µs`.
-pub(crate) fn time(seconds: f64) -> String {
+///
+/// ```
+/// use tile_runtime::bench::time;
+/// assert_eq!(time(12.3e-6), "12.3 µs");
+/// ```
+pub fn time(seconds: f64) -> String {
     scaled(seconds * 1e6, &["µs", "ms", "s"])
 }
 
@@ -25,12 +30,22 @@ pub(crate) fn frequency(hertz: f64) -> String {
 }
 
 /// Bytes per second: `29.0 GB/s`.
-pub(crate) fn byte_rate(rate: f64) -> String {
+///
+/// ```
+/// use tile_runtime::bench::byte_rate;
+/// assert_eq!(byte_rate(29e9), "29.0 GB/s");
+/// ```
+pub fn byte_rate(rate: f64) -> String {
     scaled(rate / 1e6, &["MB/s", "GB/s", "TB/s"])
 }
 
 /// Floating-point operations per second: `212 GFLOP/s`.
-pub(crate) fn flop_rate(rate: f64) -> String {
+///
+/// ```
+/// use tile_runtime::bench::flop_rate;
+/// assert_eq!(flop_rate(2.12e11), "212 GFLOP/s");
+/// ```
+pub fn flop_rate(rate: f64) -> String {
     scaled(rate / 1e6, &["MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"])
 }
 

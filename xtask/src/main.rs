@@ -32,6 +32,8 @@ cargo xtask <command>
   test           everything that CI checks: format, lints, tests, examples, device code
   bench choices  what the cost model chooses on this machine's processor, beside the times of every instance
   bench compile  how long check, expansion and code generation take
+  bench cpu      the CPU target beside OpenBLAS, faer, gemm, matrixmultiply, C loops and PyTorch, those that are there, and
+                 beside what the machine does at most; bench cpu --help has the options
   bench h200     build what a machine with an H200 needs into target/h200, and run it where a GPU is
   bench launch   what a launch costs the thread that makes it
   bench layout   how long single operations of the layout library take
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         ["test"] => test::run(),
         ["bench", "choices"] => bench::choices::run(),
         ["bench", "compile"] => bench::compile::run(),
+        ["bench", "cpu", options @ ..] => bench::cpu::run(options),
         ["bench", "h200"] => bench::h200::run(),
         ["bench", "launch"] => bench::launch::run(),
         ["bench", "layout"] => bench::layout::run(),

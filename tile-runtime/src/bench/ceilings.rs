@@ -8,7 +8,7 @@ mod gpu;
 
 use crate::device::{Device, Kind};
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tile_ir::DType;
 
 /// Something of which a device does so much a second and no more.
@@ -40,14 +40,41 @@ impl Device {
     /// assert_eq!(Device::reference().ceiling(Ceiling::Copy), None);
     /// ```
     pub fn ceiling(&self, ceiling: Ceiling) -> Option<f64> {
-        static KNOWN: OnceLock<Mutex<HashMap<Measured, Option<f64>>>> = OnceLock::new();
-        let threads = if let Kind::Cpu = self.0 { crate::cpu::threads() } else { 0 };
-        // Held while it is measured, because two measurements at once would both be wrong.
-        let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
-        *known.entry((self.number(), threads, ceiling)).or_insert_with(|| match &self.0 {
-            Kind::Reference => None,
-            Kind::Cpu => cpu::measure(ceiling, threads),
-            Kind::Gpu(_) => gpu::measure(self, ceiling),
-        })
+        let mut known = known();
+        let place = known.entry((self.number(), self.threads(), ceiling));
+        *place.or_insert_with(|| self.measure(ceiling))
     }
+
+    /// As [`Device::ceiling`], measured again whatever was measured before: it tells how much of the machine somebody else
+    /// takes at the moment.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, bench::Ceiling};
+    /// use tile_ir::DType;
+    /// let rates = [(); 2].map(|()| Device::cpu().ceiling_now(Ceiling::MultiplyAdd(DType::F32)));
+    /// assert!(rates.iter().flatten().all(|&rate| rate > 1e7));
+    /// ```
+    pub fn ceiling_now(&self, ceiling: Ceiling) -> Option<f64> {
+        let _alone = known();
+        self.measure(ceiling)
+    }
+
+    fn measure(&self, ceiling: Ceiling) -> Option<f64> {
+        match &self.0 {
+            Kind::Reference => None,
+            Kind::Cpu => cpu::measure(ceiling, self.threads()),
+            Kind::Gpu(_) => gpu::measure(self, ceiling),
+        }
+    }
+
+    /// Threads that a measurement takes; none of the host's on a GPU.
+    fn threads(&self) -> usize {
+        if let Kind::Cpu = self.0 { crate::cpu::threads() } else { 0 }
+    }
+}
+
+/// What was measured. Held while something is, because two measurements at once would both be wrong.
+fn known() -> MutexGuard<'static, HashMap<Measured, Option<f64>>> {
+    static KNOWN: OnceLock<Mutex<HashMap<Measured, Option<f64>>>> = OnceLock::new();
+    KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }

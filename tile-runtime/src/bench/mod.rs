@@ -6,11 +6,12 @@
 mod ceilings;
 mod cold;
 
+pub use crate::columns::aligned;
+pub use crate::quantity::{byte_rate, flop_rate, time};
 pub use ceilings::Ceiling;
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::quantity::time;
 use cold::Cold;
 use std::fmt;
 use std::time::{Duration, Instant};

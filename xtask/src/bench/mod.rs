@@ -2,6 +2,7 @@
 
 pub(crate) mod choices;
 pub(crate) mod compile;
+pub(crate) mod cpu;
 pub(crate) mod h200;
 pub(crate) mod launch;
 pub(crate) mod layout;

@@ -1,0 +1,114 @@
+//! What is measured, a file per kind of work. A row is built when its turn comes, because its memory is large.
+
+mod attention;
+mod compile;
+mod elements;
+mod launch;
+mod matmul;
+mod normalize;
+
+use crate::Result;
+use crate::contest::{Contest, distance, is_within};
+use crate::peers::Peers;
+use tile::{Device, Tensor, TensorRef};
+
+/// What a row is built with.
+pub(crate) struct Setting<'p> {
+    pub(crate) peers: &'p Peers,
+    /// Threads of each contestant.
+    pub(crate) threads: usize,
+}
+
+/// Makes the contest of a row.
+type Build = dyn Fn(&Setting<'_>) -> Result<Contest>;
+
+/// A row: its title, and how it is built.
+pub(crate) struct Row {
+    pub(crate) title: String,
+    /// Whether the number of threads matters.
+    pub(crate) is_threaded: bool,
+    build: Box<Build>,
+}
+
+impl Row {
+    fn new(title: impl Into<String>, build: impl Fn(&Setting<'_>) -> Result<Contest> + 'static) -> Row {
+        Row { title: title.into(), is_threaded: true, build: Box::new(build) }
+    }
+
+    /// A row that one thread does, however many there are.
+    fn of_one_thread(self) -> Row {
+        Row { is_threaded: false, ..self }
+    }
+
+    /// Checks our kernel at small sizes, against the reference device, and builds the contest.
+    pub(crate) fn build(&self, setting: &Setting<'_>) -> Result<Contest> {
+        (self.build)(setting).map_err(|error| format!("{}: {error}", self.title).into())
+    }
+}
+
+/// All rows.
+pub(crate) fn all() -> Vec<Row> {
+    let lists = [
+        matmul::rows(),
+        normalize::rows(),
+        elements::rows(),
+        attention::rows(),
+        compile::rows(),
+        launch::rows(),
+    ];
+    lists.into_iter().flatten().collect()
+}
+
+/// How far our results may be from the reference device's, or a peer's: sums of thousands of f32, in any order.
+const TOLERANCE: f64 = 1e-5;
+
+/// Runs a kernel on the CPU and on the reference device and compares what it writes to a tensor of a shape.
+fn check(
+    what: &str,
+    shape: &[usize],
+    launch: impl Fn(&Device, &mut TensorRef<f32>) -> tile::Result<()>,
+) -> Result<()> {
+    let results = [Device::reference(), Device::cpu()].map(|device| {
+        let mut output = Tensor::full(&device, shape, f32::NAN)?;
+        launch(&device, &mut output)?;
+        output.to_vec()
+    });
+    let [expected, actual] = results;
+    let error = distance(&expected?, &actual?);
+    if is_within(error, TOLERANCE) {
+        return Ok(());
+    }
+    Err(format!("{what}: CPU and reference device are {error:.1e} of the result apart").into())
+}
+
+/// A tensor of random numbers in [−1, 1).
+fn random(device: &Device, shape: &[usize], seed: u64) -> tile::Result<Tensor<f32>> {
+    let numbers = crate::memory::Memory::floats(shape.iter().product(), seed);
+    Tensor::from_slice(device, numbers.of(), shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn titles_tell_rows_apart() {
+        let mut titles: Vec<String> = all().into_iter().map(|row| row.title).collect();
+        let count = titles.len();
+        titles.sort();
+        titles.dedup();
+        assert_eq!(titles.len(), count);
+    }
+
+    #[test]
+    fn a_wrong_kernel_is_seen() {
+        let launch = |device: &Device, output: &mut TensorRef<f32>| {
+            output.fill(if *device == Device::cpu() { 1.001 } else { 1.0 })
+        };
+        let message = check("ones", &[3], launch).unwrap_err().to_string();
+        assert_eq!(message, "ones: CPU and reference device are 1.0e-3 of the result apart");
+        assert!(check("ones", &[3], |_, output| output.fill(1.0)).is_ok());
+        // What isn't written is NaN.
+        assert!(check("nothing", &[3], |_, _| Ok(())).is_err());
+    }
+}
