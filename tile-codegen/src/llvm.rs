@@ -3,11 +3,17 @@
 use crate::error::Error;
 use crate::options::CpuLevel;
 use inkwell::OptimizationLevel;
+use inkwell::llvm_sys::LLVMDiagnosticSeverity;
+use inkwell::llvm_sys::core::{
+    LLVMContextSetDiagnosticHandler, LLVMGetDiagInfoDescription, LLVMGetDiagInfoSeverity,
+};
+use inkwell::llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{
     CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetData, TargetMachine, TargetTriple,
 };
+use std::ffi::{CStr, c_void};
 use std::sync::Once;
 
 /// LLVM's passes for code that LLVM finishes.
@@ -107,7 +113,9 @@ impl Machine {
         match self.cpu.as_str() {
             "x86-64-v2" => false,
             "x86-64-v3" => matches!(feature, "fma" | "f16c" | "avx2"),
-            "x86-64-v4" => matches!(feature, "fma" | "f16c" | "avx2" | "avx512f"),
+            "x86-64-v4" => {
+                matches!(feature, "fma" | "f16c" | "avx2" | "avx512f" | "avx512bw" | "avx512vl")
+            }
             _ => self.features.split(',').any(|f| f.strip_prefix('+') == Some(feature)),
         }
     }
@@ -126,6 +134,10 @@ impl Machine {
     /// Verifies the module and runs the target's passes on it.
     pub(crate) fn optimize(&self, kernel: &str, module: &Module<'_>) -> Result<(), Error> {
         self.prepare(module);
+        // SAFETY: the module's context is valid, and the handler needs nothing of its own.
+        unsafe {
+            LLVMContextSetDiagnosticHandler(module.get_context().raw(), Some(hear), std::ptr::null_mut());
+        }
         let refused = |message: inkwell::support::LLVMString| Error::Llvm {
             kernel: kernel.to_owned(),
             message: message.to_string(),
@@ -145,6 +157,19 @@ impl Machine {
         let bytes = buffer.as_slice();
         // LLVM appends a NUL to text.
         Ok(bytes.strip_suffix(&[0]).filter(|_| kind == FileType::Assembly).unwrap_or(bytes).to_vec())
+    }
+}
+
+/// Hears what LLVM says of code. That it can't follow a hint, which only costs time, isn't printed on a user's terminal;
+/// what it can't compile ends the process, as without a handler.
+extern "C" fn hear(diagnostic: LLVMDiagnosticInfoRef, _: *mut c_void) {
+    // SAFETY: LLVM lends the diagnostic for this call; its description is text that ends with a NUL.
+    unsafe {
+        if matches!(LLVMGetDiagInfoSeverity(diagnostic), LLVMDiagnosticSeverity::LLVMDSError) {
+            let text = LLVMGetDiagInfoDescription(diagnostic);
+            eprintln!("LLVM: {}", CStr::from_ptr(text).to_string_lossy());
+            std::process::exit(1);
+        }
     }
 }
 

@@ -49,6 +49,8 @@ mod pipelines;
 mod prefetch;
 #[path = "targets/random/mod.rs"]
 mod random;
+#[path = "targets/rows.rs"]
+mod rows;
 #[path = "targets/schedules.rs"]
 mod schedules;
 #[path = "targets/scratch.rs"]

@@ -14,7 +14,11 @@ pub(super) fn hint_for(extent: i64) -> LoopHint {
 
 /// `for i in 0..end` over an axis that has `extent` elements in the tile.
 pub(super) fn count<'c>(ir: &Ir<'c>, end: IntValue<'c>, extent: i64, body: impl FnOnce(IntValue<'c>)) {
-    ir.hinted_loop((ir.i64(0), end, ir.i64(1)), hint_for(extent), &[], |i, _| {
+    hinted_count(ir, end, hint_for(extent), body);
+}
+
+fn hinted_count<'c>(ir: &Ir<'c>, end: IntValue<'c>, hint: LoopHint, body: impl FnOnce(IntValue<'c>)) {
+    ir.hinted_loop((ir.i64(0), end, ir.i64(1)), hint, &[], |i, _| {
         body(i);
         Vec::new()
     });
@@ -32,12 +36,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Emits a loop nest over a shape, the last axis innermost.
     pub(super) fn nest(&mut self, shape: &[i64], body: &mut dyn FnMut(&mut Self, &[IntValue<'c>])) {
-        self.nest_from(shape, &mut Vec::new(), body);
+        let depth = shape.iter().rposition(|&extent| extent > 1).map_or(0, |axis| axis + 1);
+        self.nest_from(shape, depth, &mut Vec::new(), body);
     }
 
+    /// Emits a loop nest whose body has loops of its own: none of these becomes straight code.
+    pub(super) fn each_row(&mut self, shape: &[i64], body: &mut dyn FnMut(&mut Self, &[IntValue<'c>])) {
+        self.nest_from(shape, shape.len() + 1, &mut Vec::new(), body);
+    }
+
+    /// The loops of a nest of so many, from those that have an index on.
     fn nest_from(
         &mut self,
         shape: &[i64],
+        depth: usize,
         index: &mut Vec<IntValue<'c>>,
         body: &mut dyn FnMut(&mut Self, &[IntValue<'c>]),
     ) {
@@ -46,13 +58,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
             None => body(self, index),
             Some(1) => {
                 index.push(ir.i64(0));
-                self.nest_from(shape, index, body);
+                self.nest_from(shape, depth, index, body);
                 index.pop();
             }
             Some(&extent) => {
-                count(ir, ir.i64(extent), extent, |i| {
+                let is_innermost = index.len() + 1 == depth;
+                let hint = if is_innermost { hint_for(extent) } else { LoopHint::Rolled };
+                hinted_count(ir, ir.i64(extent), hint, |i| {
                     index.push(i);
-                    self.nest_from(shape, index, body);
+                    self.nest_from(shape, depth, index, body);
                     index.pop();
                 });
             }
@@ -77,6 +91,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn element(&mut self, value: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
         if !self.is_tile(value) {
             return self.scalar(value);
+        }
+        if let Some((tile, fresh)) = self.fresh
+            && tile == value
+        {
+            return fresh;
         }
         if let Some(buffer) = self.buffer(value) {
             let position = self.position(index, &self.shape(value));

@@ -2,17 +2,27 @@
 //!
 //! An elementwise result is computed in its consumer's loop if it has one use, in the same region, by an op
 //! that reads each element once. So is a load from a read-only view, whose elements are then read from the
-//! tensor right where they are needed, unless they would be read across rows. Splats and counters cost
+//! tensor right where they are needed, unless they would be read across rows; and it may have several such uses, as
+//! may what one instruction makes of it: a copy in scratch memory would take the room in the first cache that the
+//! tensor's rows need, and a store besides. Splats and counters cost
 //! nothing and a broadcast of a stored tile is an address computation, so these are computed wherever they
 //! are used. Everything else is stored.
+//!
+//! A stored tile whose first reader is a reduction of its rows is computed, and stored, in the reduction's loop: its
+//! elements are gone through once less.
 //!
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.
 
+use super::reduce::LANES;
+use super::transpose::turned_axis;
 use std::collections::{HashMap, HashSet};
 use tile_ir::kernel::{OpData, OpId};
-use tile_ir::ops::Movement;
-use tile_ir::{Instance, Op, RegionId, Type, ValueId};
+use tile_ir::ops::{BinaryOp, Movement, UnaryOp};
+use tile_ir::{DType, Dim, Instance, Op, RegionId, Type, ValueId};
+
+/// The most uses of a tile that is read from its tensor, or computed, for each of them.
+const MOST_LOOPS: usize = 4;
 
 /// One operand of an op.
 struct Use {
@@ -37,6 +47,8 @@ pub(super) struct Fusion<'a> {
     home: HashMap<ValueId, RegionId>,
     uses: HashMap<ValueId, Vec<Use>>,
     stored: HashSet<ValueId>,
+    /// By the result of a reduction, the stored tile that its loop computes.
+    made_by_reduction: HashMap<ValueId, ValueId>,
 }
 
 impl<'a> Fusion<'a> {
@@ -47,9 +59,11 @@ impl<'a> Fusion<'a> {
             home: HashMap::new(),
             uses: HashMap::new(),
             stored: HashSet::new(),
+            made_by_reduction: HashMap::new(),
         };
         fusion.collect(instance.body());
         fusion.decide(instance.body());
+        fusion.leave_to_reductions(instance.body());
         fusion
     }
 
@@ -83,9 +97,64 @@ impl<'a> Fusion<'a> {
         }
     }
 
+    /// Finds the stored tiles that the loop of the reduction behind them computes. Between the two are only ops that
+    /// emit nothing, or scalars.
+    fn leave_to_reductions(&mut self, region: RegionId) {
+        let instance = self.instance;
+        let mut last: Option<&'a OpData> = None;
+        for &op in &instance.region(region).ops {
+            let data = instance.op(op);
+            data.regions.iter().for_each(|&inner| self.leave_to_reductions(inner));
+            let emits_nothing = match data.results.as_slice() {
+                [] => false,
+                results => results.iter().all(|&result| {
+                    is_tile(instance, result) && !self.is_stored(result)
+                        || data.op.is_leaf() && !is_tile(instance, result)
+                }),
+            };
+            if emits_nothing || matches!(data.op, Op::Partition(_) | Op::View(_)) {
+                continue;
+            }
+            if let Some(made) = last.take().filter(|made| self.is_made_by(data, made)) {
+                self.made_by_reduction.insert(data.results[0], made.results[0]);
+            }
+            last = Some(data).filter(|data| is_leaf(&data.op) || data.op.is_load());
+        }
+    }
+
+    /// Whether a reduction reads a stored tile once per element, and nothing that the tile is made of.
+    fn is_made_by(&self, data: &OpData, made: &OpData) -> bool {
+        let tile = made.results[0];
+        let mut reads = Vec::new();
+        data.operands.iter().for_each(|&operand| self.collect_reads(operand, true, &mut reads));
+        let (own, other): (Vec<Read>, Vec<Read>) = reads.into_iter().partition(|read| read.tile == tile);
+        let made_of = self.reads(made);
+        is_reduction_of_rows(self.instance, data)
+            && !own.is_empty()
+            && own.iter().all(|read| read.in_place)
+            && self.shape_of(tile) == self.shape_of(data.operands[0])
+            && !other.iter().any(|read| made_of.iter().any(|source| source.tile == read.tile))
+    }
+
+    fn shape_of(&self, tile: ValueId) -> Option<&'a [Dim]> {
+        self.instance.ty(tile).as_tile().map(|ty| ty.shape.as_slice())
+    }
+
+    /// The stored tile that the loop of a reduction computes.
+    pub(super) fn made_by(&self, reduction: &OpData) -> Option<&'a OpData> {
+        let result = reduction.results.first()?;
+        self.definition(*self.made_by_reduction.get(result)?)
+    }
+
+    /// Whether a tile is computed by the loop of a later reduction.
+    pub(super) fn is_left_to_reduction(&self, tile: ValueId) -> bool {
+        self.made_by_reduction.values().any(|&made| made == tile)
+    }
+
     fn is_computed(&self, data: &OpData) -> bool {
         match &data.op {
             Op::Splat(_) | Op::Iota { .. } => true,
+            Op::Permute(_) if self.turned_load(data).is_some() => true,
             Op::Broadcast(_) => {
                 self.costs_nothing(data.operands[0])
                     && !self.users(data.results[0]).any(|(_, user)| user.op == Op::Yield)
@@ -93,30 +162,78 @@ impl<'a> Fusion<'a> {
             op if op.is_load() => {
                 let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
                 let tile = data.results[0];
-                !view.tensor.mutable && self.feeds_one_loop(tile) && !self.is_permuted(tile)
+                let is_stream = self.feeds_loops(tile, MOST_LOOPS) && !self.is_permuted(tile);
+                !view.tensor.mutable && (is_stream || self.is_turned_into_store(tile))
             }
-            op if is_elementwise(op) => self.feeds_one_loop(data.results[0]),
+            op if is_elementwise(op) => {
+                let loops = if self.costs_little(data) { MOST_LOOPS } else { 1 };
+                self.turned_axis(data).is_none() && self.feeds_loops(data.results[0], loops)
+            }
             _ => false,
         }
     }
 
+    /// Whether the one use of a tile is to be turned, and that of the turned tile to be stored.
+    fn is_turned_into_store(&self, tile: ValueId) -> bool {
+        let only_use = |tile: ValueId| match self.uses.get(&tile).map(Vec::as_slice) {
+            Some([only]) if self.home.get(&tile) == Some(&only.region) => Some(self.instance.op(only.op)),
+            _ => None,
+        };
+        let turned = only_use(tile).filter(|data| self.turns(data).is_some());
+        turned.and_then(|data| only_use(data.results[0])).is_some_and(|data| data.op.is_store())
+    }
+
+    /// The load whose rows a permutation turns on their way to the permutation's one use, a store, where neither tile is
+    /// stored in scratch memory.
+    pub(super) fn turned_load(&self, data: &OpData) -> Option<&'a OpData> {
+        self.turns(data)?;
+        let load = self.definition(data.operands[0]).filter(|load| load.op.is_load())?;
+        let tile = load.results[0];
+        (!self.is_stored(tile) && self.is_turned_into_store(tile)).then_some(load)
+    }
+
+    /// Whether an element is computed again as cheaply as it is read back: by one instruction, from tiles that aren't
+    /// stored.
+    fn costs_little(&self, data: &OpData) -> bool {
+        let is_one = match &data.op {
+            Op::Binary(op) => matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul),
+            Op::Unary(op) => matches!(op, UnaryOp::Neg | UnaryOp::Abs),
+            _ => false,
+        };
+        let is_native = |tile| {
+            let elem = self.instance.ty(tile).as_tile().and_then(|ty| ty.elem.known());
+            elem.is_some_and(|dtype| !dtype.is_narrow_float())
+        };
+        let is_free = |&operand: &ValueId| {
+            let made_by = self.definition(operand).map(|data| &data.op);
+            let is_source =
+                |op: &Op| op.is_load() || matches!(op, Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_));
+            !is_tile(self.instance, operand) || (!self.is_stored(operand) && made_by.is_some_and(is_source))
+        };
+        is_one && is_native(data.results[0]) && data.operands.iter().all(is_free)
+    }
+
+    /// The axis of a permutation's result that the rows of its operand lie along, where both are stored and blocks of
+    /// them are turned.
+    pub(super) fn turned_axis(&self, data: &OpData) -> Option<usize> {
+        self.turns(data).filter(|_| self.is_stored(data.operands[0]))
+    }
+
     /// Whether a tile's elements are read in another order by the loop that it ends up in.
     fn is_permuted(&self, tile: ValueId) -> bool {
-        let Some([only]) = self.uses.get(&tile).map(Vec::as_slice) else { return false };
-        let consumer = self.instance.op(only.op);
-        match &consumer.op {
+        self.users(tile).any(|(_, consumer)| match &consumer.op {
             Op::Permute(axes) => !(self.is_factor_alone(consumer.results[0]) && swaps_last_two(axes)),
             op if is_elementwise(op) => {
-                self.feeds_one_loop(consumer.results[0]) && self.is_permuted(consumer.results[0])
+                self.feeds_loops(consumer.results[0], MOST_LOOPS) && self.is_permuted(consumer.results[0])
             }
             _ => false,
-        }
+        })
     }
 
     /// Whether a tile is a factor of one `mma` and nothing else.
     fn is_factor_alone(&self, tile: ValueId) -> bool {
         let Some([only]) = self.uses.get(&tile).map(Vec::as_slice) else { return false };
-        self.instance.op(only.op).op == Op::Mma && only.operand < 2 && self.feeds_one_loop(tile)
+        self.instance.op(only.op).op == Op::Mma && only.operand < 2 && self.feeds_loops(tile, 1)
     }
 
     /// Whether reading an element again is as cheap as reading memory.
@@ -125,15 +242,33 @@ impl<'a> Fusion<'a> {
         self.is_stored(tile) || matches!(made_by, Some(Op::Splat(_) | Op::Iota { .. }))
     }
 
-    /// Whether the tile's one use reads each element once, in the region of the definition.
-    fn feeds_one_loop(&self, tile: ValueId) -> bool {
-        match self.uses.get(&tile).map(Vec::as_slice) {
-            Some([only]) => {
-                self.home.get(&tile) == Some(&only.region)
-                    && reads_once(&self.instance.op(only.op).op, only.operand)
-            }
+    /// Whether each of the tile's uses, which are so many at most, reads each element once, in the region of the
+    /// definition. A product goes over its factors more than once.
+    fn feeds_loops(&self, tile: ValueId, most: usize) -> bool {
+        let uses = self.uses.get(&tile).map_or(&[][..], Vec::as_slice);
+        let is_only = uses.len() == 1;
+        (1..=most).contains(&uses.len())
+            && uses.iter().all(|u| {
+                let consumer = self.instance.op(u.op);
+                self.home.get(&tile) == Some(&u.region)
+                    && reads_once(&consumer.op, u.operand)
+                    && (is_only || consumer.op != Op::Mma)
+                    && self.turns(consumer).is_none()
+            })
+    }
+
+    /// The axis of a permutation's result that the rows of its operand lie along, where blocks are turned: products turn
+    /// their factors themselves.
+    fn turns(&self, data: &OpData) -> Option<usize> {
+        turned_axis(self.instance, data).filter(|_| match &data.op {
+            Op::Permute(axes) => !(self.is_factor_alone(data.results[0]) && swaps_last_two(axes)),
             _ => false,
-        }
+        })
+    }
+
+    /// How many uses a tile has.
+    pub(super) fn use_count(&self, tile: ValueId) -> usize {
+        self.uses.get(&tile).map_or(0, Vec::len)
     }
 
     /// Whether the tile has a place in scratch memory.
@@ -170,6 +305,17 @@ impl<'a> Fusion<'a> {
     pub(super) fn streams(&self, operands: &[ValueId]) -> Vec<&'a OpData> {
         let mut streams = Vec::new();
         operands.iter().for_each(|&operand| self.collect_streams(operand, &mut streams));
+        streams
+    }
+
+    /// The loads whose elements an op's loop reads from their tensors.
+    pub(super) fn streams_of(&self, data: &OpData) -> Vec<&'a OpData> {
+        let mut streams = self.streams(&data.operands);
+        match self.made_by(data) {
+            Some(made) if made.op.is_load() => streams.push(made),
+            Some(made) => streams.extend(self.streams(&made.operands)),
+            None => {}
+        }
         streams
     }
 
@@ -250,6 +396,16 @@ pub(super) fn is_elementwise(op: &Op) -> bool {
         Op::Movement(movement) => is_one_piece(movement),
         op => is_leaf(op),
     }
+}
+
+/// Whether an op reduces rows along the last axis, and they are long enough for partial results in lanes. A vector of i1
+/// is packed in memory, its elements are not: truth values have no lanes.
+pub(super) fn is_reduction_of_rows(instance: &Instance, data: &OpData) -> bool {
+    let Op::Reduce { axis, .. } = &data.op else { return false };
+    let ty = instance.ty(data.operands[0]).as_tile().expect("verified: a tile is reduced");
+    let shape = super::region::extents(&ty.shape);
+    let has_lanes = ty.elem.known() != Some(DType::Bool) && shape[*axis] >= 2 * LANES;
+    axis + 1 == shape.len() && has_lanes
 }
 
 /// Whether an op reads each element of an operand at most once, in a loop.

@@ -61,7 +61,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let results: Vec<_> = results.collect();
         let mut lines = shape.clone();
         lines[axis] = 1;
-        self.nest(&lines, &mut |emitter, line| {
+        self.each_row(&lines, &mut |emitter, line| {
             let (ir, extent) = (emitter.ir, shape[axis]);
             let bounds = (ir.i64(0), ir.i64(extent), ir.i64(1));
             let keep = |emitter: &mut Self, index: &[IntValue<'c>], shape: &[i64], values: &[Value<'c>]| {

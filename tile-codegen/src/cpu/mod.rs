@@ -5,10 +5,12 @@
 //! decides, and their consumer's loop computes them. Loops are left to LLVM's vectoriser, which alias scopes
 //! on the buffers enable; [`product`]s are written with vectors and register blocks of their own.
 
+mod ahead;
 mod atomics;
 mod buffer;
 mod elements;
 mod fuse;
+mod lanes;
 mod lines;
 mod messages;
 mod movement;
@@ -17,6 +19,8 @@ mod product;
 mod reduce;
 mod region;
 mod scratch;
+mod streaming;
+mod transpose;
 mod vectors;
 mod views;
 
@@ -66,6 +70,7 @@ pub(crate) fn emit<'c>(
     let features = Features {
         half_conversion: machine.has("f16c"),
         fma: machine.has("fma"),
+        scaling: machine.has("avx512f"),
         extrema: false,
         approximations: None,
         half_vectors: false,
@@ -108,19 +113,30 @@ fn entry(
     let buffers = Buffers::new(ir, instance, scratch, base);
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
+    let order = transpose::order_of_blocks(instance).filter(|_| !abi.logs);
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
+    let masks = machine.has("avx512bw") && machine.has("avx512vl");
+    let streamed = streaming::decide(ir, instance, &sizes);
     ir.for_loop((first, end, ir.i64(1)), &[], |number, _| {
-        let block = if abi.persistent { vec![number] } else { ir.delinearize(number, &space) };
+        let index_of = |number| match &order {
+            _ if abi.persistent => vec![number],
+            Some(order) => ir.tile_index(order, &space, number),
+            None => ir.delinearize(number, &space),
+        };
+        let block = index_of(number);
         let plans = (fusion, products);
         let mut emitter = Emitter::new(instance, plans, &buffers, &arguments, &sizes, block);
+        emitter.masks = masks;
+        emitter.streamed = streamed.clone();
         emitter.shared = shared;
         if !abi.persistent {
-            emitter.next_tile = ir.delinearize(ir.add(number, ir.i64(1)), &space);
+            emitter.next_tile = index_of(ir.add(number, ir.i64(1)));
         }
         emitter.log = log.map(|address| Log { address, block: number });
         emitter.ops(instance.body());
         Vec::new()
     });
+    streaming::fence(ir, &streamed);
     ir.return_void();
 }
 
@@ -135,10 +151,13 @@ fn declare<'c>(ir: &Ir<'c>, symbol: &str, machine: &Machine) -> FunctionValue<'c
     }
     function.add_attribute(AttributeLoc::Param(3), attribute("align", 64));
     function.add_attribute(AttributeLoc::Function, attribute("nounwind", 0));
+    // Loops that copy would become calls, and what else they do, loops of its own.
     for (key, value) in [
         ("target-cpu", machine.cpu.as_str()),
         ("target-features", &machine.features),
         ("prefer-vector-width", "512"),
+        ("no-builtin-memcpy", ""),
+        ("no-builtin-memset", ""),
     ] {
         function.add_attribute(AttributeLoc::Function, ir.context.create_string_attribute(key, value));
     }

@@ -6,16 +6,17 @@
 
 use super::buffer::Buffer;
 use super::elements::hint_for;
+use super::fuse::is_reduction_of_rows;
 use super::region::Emitter;
-use crate::emit::{LoopHint, Value};
-use inkwell::types::{BasicType, BasicTypeEnum, VectorType};
-use inkwell::values::{IntValue, PointerValue, VectorValue};
+use crate::emit::{LoopHint, NanKey, Value};
+use inkwell::types::{BasicTypeEnum, VectorType};
+use inkwell::values::{IntValue, VectorValue};
 use tile_ir::DType;
 use tile_ir::kernel::OpData;
-use tile_ir::ops::ReduceOp;
+use tile_ir::ops::{BinaryOp, ReduceOp};
 
 /// Partial results of a reduction along the last axis: a vector of f32 on the widest machines.
-const LANES: i64 = 16;
+pub(super) const LANES: i64 = 16;
 
 /// What is reduced, and how.
 struct Reduction<'a, 'c> {
@@ -39,9 +40,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             partial: op.partial(dtype),
             result: self.stored(data.results[0]),
         };
-        // A vector of i1 is packed in memory, its elements are not: truth values have no lanes.
-        let has_lanes = dtype != DType::Bool && reduction.shape[axis] >= 2 * LANES;
-        if axis + 1 == reduction.shape.len() && has_lanes {
+        if is_reduction_of_rows(self.instance, data) {
             self.reduce_rows(&reduction);
         } else {
             self.reduce_outer(&reduction);
@@ -69,7 +68,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let result = &reduction.result;
         self.fill(result, &lines, |_, _| identity);
         let (outer, inner) = lines.split_at(axis);
-        self.nest(outer, &mut |emitter, before| {
+        self.each_row(outer, &mut |emitter, before| {
             let (ir, extent) = (emitter.ir, reduction.shape[axis]);
             ir.hinted_loop((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), &[], |k, _| {
                 emitter.nest(inner, &mut |emitter, after| {
@@ -92,47 +91,112 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Row by row: the partial results of the lanes are in registers after LLVM's optimisation.
+    /// Row by row: the partial results of the lanes are in registers after LLVM's optimisation. Where a row's end isn't
+    /// that of a vector, the last elements are joined beside identities.
     fn reduce_rows(&mut self, reduction: &Reduction<'a, 'c>) {
-        let operand = reduction.data.operands[0];
         let (&width, rows) = reduction.shape.split_last().expect("verified: the reduced axis exists");
         let whole = width / LANES * LANES;
-        let ty = self.ir.compute_type(reduction.partial);
-        let lanes = self.lane_array(ty);
-        let start = self.lanes_of(self.identity(reduction));
-        self.nest(rows, &mut |emitter, row| {
+        let ty = self.partial_type(reduction);
+        let identity = self.partial_of(reduction, self.identity(reduction));
+        let start = self.lanes_of(identity);
+        let [partials, rest] = [(); 2].map(|()| self.lane_array(ty, LANES));
+        self.each_row(rows, &mut |emitter, row| {
             let ir = emitter.ir;
-            let lane = |l: IntValue<'c>| ir.element(ty, lanes, l);
-            ir.store(lanes, start.into());
+            let place = |array, lane: IntValue<'c>| ir.element(ty, array, lane);
+            let joined = |emitter: &mut Self, lane: IntValue<'c>, element: Value<'c>| {
+                let before = ir.load(ty, place(partials, lane));
+                ir.store(place(partials, lane), emitter.join_partials(reduction, before, element));
+            };
+            ir.store(partials, start.into());
             ir.hinted_loop((ir.i64(0), ir.i64(whole), ir.i64(LANES)), LoopHint::Rolled, &[], |first, _| {
-                let each = (ir.i64(0), ir.i64(LANES), ir.i64(1));
-                ir.hinted_loop(each, LoopHint::Lanes(LANES as u32), &[], |l, _| {
-                    let element = emitter.element(operand, &[row, &[ir.add(first, l)]].concat());
-                    let partial = ir.load(ty, lane(l));
-                    ir.store(lane(l), emitter.join(reduction, partial, element));
-                    Vec::new()
+                emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
+                emitter.each_lane(LANES, |emitter, lane| {
+                    let element = emitter.reduced(reduction, row, ir.add(first, lane));
+                    joined(emitter, lane, element);
                 });
                 Vec::new()
             });
-            let partials = (0..LANES).map(|l| ir.load(ty, lane(ir.i64(l)))).collect();
-            let mut total = emitter.join_all(reduction, partials);
             if whole < width {
-                let rest = (ir.i64(whole), ir.i64(width), ir.i64(1));
-                total = ir.hinted_loop(rest, LoopHint::Rolled, &[total], |i, carried| {
-                    let element = emitter.element(operand, &[row, &[i]].concat());
-                    vec![emitter.join(reduction, carried[0], element)]
-                })[0];
+                ir.store(rest, start.into());
+                emitter.each_lane_below(LANES, ir.i64(width - whole), |emitter, lane| {
+                    let element = emitter.reduced(reduction, row, ir.add(ir.i64(whole), lane));
+                    ir.store(place(rest, lane), element);
+                });
+                emitter.each_lane(LANES, |emitter, lane| {
+                    joined(emitter, lane, ir.load(ty, place(rest, lane)));
+                });
             }
+            let lanes = (0..LANES).map(|lane| ir.load(ty, place(partials, ir.i64(lane)))).collect();
+            let total = emitter.join_all(reduction, lanes);
+            let total = emitter.value_of(reduction, total);
             let position = emitter.position(row, rows);
             emitter.buffers.store(&reduction.result, position, emitter.rounded(reduction, total));
         });
+    }
+
+    /// An element that is reduced, as partial results are. A tile that this loop computes is stored on the way.
+    fn reduced(&mut self, reduction: &Reduction<'a, 'c>, row: &[IntValue<'c>], i: IntValue<'c>) -> Value<'c> {
+        let index = [row, &[i]].concat();
+        if let Some(made) = self.fusion.made_by(reduction.data) {
+            let (tile, value) = (made.results[0], self.compute(made, &index));
+            let position = self.position(&index, &reduction.shape);
+            self.buffers.store(&self.stored(tile), position, value);
+            self.fresh = Some((tile, value));
+        }
+        let element = self.element(reduction.data.operands[0], &index);
+        self.fresh = None;
+        self.partial_of(reduction, element)
+    }
+
+    /// How the partial results of rows are joined where they are keys, and what the key of NaN is.
+    fn keys(&self, reduction: &Reduction<'a, 'c>) -> Option<(BinaryOp, NanKey)> {
+        let keys = match reduction.op {
+            ReduceOp::Max => (BinaryOp::Max, NanKey::Least),
+            ReduceOp::Min => (BinaryOp::Min, NanKey::Greatest),
+            ReduceOp::Maximum => (BinaryOp::Max, NanKey::Greatest),
+            ReduceOp::Minimum => (BinaryOp::Min, NanKey::Least),
+            _ => return None,
+        };
+        reduction.partial.is_float().then_some(keys)
+    }
+
+    fn partial_type(&self, reduction: &Reduction<'a, 'c>) -> BasicTypeEnum<'c> {
+        match (self.keys(reduction), self.ir.compute_type(reduction.partial)) {
+            (Some(_), BasicTypeEnum::FloatType(ty)) => self.ir.int_type(ty.get_bit_width()).into(),
+            (_, ty) => ty,
+        }
+    }
+
+    fn partial_of(&self, reduction: &Reduction<'a, 'c>, element: Value<'c>) -> Value<'c> {
+        match self.keys(reduction) {
+            Some((_, nan)) => self.ir.key_of_float(element.into_float_value(), nan).into(),
+            None => element,
+        }
+    }
+
+    fn join_partials(&self, reduction: &Reduction<'a, 'c>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
+        match self.keys(reduction) {
+            // Keys are signed, whatever their width.
+            Some((op, _)) => self.ir.binary(op, DType::I32, a, b),
+            None => self.join(reduction, a, b),
+        }
+    }
+
+    /// The number that a partial result is.
+    fn value_of(&self, reduction: &Reduction<'a, 'c>, partial: Value<'c>) -> Value<'c> {
+        match (self.keys(reduction), self.ir.compute_type(reduction.partial)) {
+            (Some(_), BasicTypeEnum::FloatType(ty)) => {
+                self.ir.float_of_key(partial.into_int_value(), ty).into()
+            }
+            _ => partial,
+        }
     }
 
     /// Joins neighbours, then neighbours of those, and so on: the shortest chain of dependent ops.
     fn join_all(&self, reduction: &Reduction<'a, 'c>, mut values: Vec<Value<'c>>) -> Value<'c> {
         while values.len() > 1 {
             let (low, high) = values.split_at(values.len() / 2);
-            values = low.iter().zip(high).map(|(&a, &b)| self.join(reduction, a, b)).collect();
+            values = low.iter().zip(high).map(|(&a, &b)| self.join_partials(reduction, a, b)).collect();
         }
         values[0]
     }
@@ -142,20 +206,5 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Value::FloatValue(value) => VectorType::const_vector(&[value; LANES as usize]),
             value => VectorType::const_vector(&[value.into_int_value(); LANES as usize]),
         }
-    }
-
-    /// Stack space for the lanes, in the entry block, so that it is allocated once.
-    fn lane_array(&self, ty: BasicTypeEnum<'c>) -> PointerValue<'c> {
-        let ir = self.ir;
-        let here = ir.builder.get_insert_block().expect("the builder is positioned");
-        let entry = ir.function().get_first_basic_block().expect("a function has an entry");
-        let first = entry.get_first_instruction().expect("the entry loads the arguments");
-        ir.builder.position_before(&first);
-        let array = ir.builder.build_alloca(ty.array_type(LANES as u32), "lanes");
-        let array = array.expect("the builder is positioned");
-        let aligned = array.as_instruction().map(|alloca| alloca.set_alignment(64));
-        aligned.expect("an alloca is an instruction").expect("64 is a power of two");
-        ir.builder.position_at_end(here);
-        array
     }
 }

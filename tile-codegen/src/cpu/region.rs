@@ -1,9 +1,11 @@
 //! Emits the ops of a region in order: scalars to registers, stored tiles to their buffers.
 
+use super::ahead::Ahead;
 use super::buffer::{Buffer, Buffers};
 use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
 use super::product::Products;
+use super::streaming::Streamed;
 use super::views::Stream;
 use crate::emit::{Ir, Log, Shared, Value};
 use inkwell::values::IntValue;
@@ -28,10 +30,18 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) tile: Vec<IntValue<'c>>,
     /// The index of the tile that the next block owns, if there is one; nothing in a persistent kernel.
     pub(super) next_tile: Vec<IntValue<'c>>,
+    /// What the next block reads, where the next loops may bring it near.
+    pub(super) ahead: Option<Ahead<'c>>,
     /// How blocks share tiles, in a persistent kernel.
     pub(super) shared: Option<Shared<'c>>,
     /// Where the kernel prints, if it does.
     pub(super) log: Option<Log<'c>>,
+    /// Whether loads and stores of some lanes are instructions, for every width of lane.
+    pub(super) masks: bool,
+    /// The outputs that may be stored past the caches, each with whether it is.
+    pub(super) streamed: Streamed<'c>,
+    /// The element of a tile that was computed just now, where the loop reads no other.
+    pub(super) fresh: Option<(ValueId, Value<'c>)>,
     /// Scalars.
     scalars: HashMap<ValueId, Value<'c>>,
     /// The tiles that the current loops read from their tensors.
@@ -59,8 +69,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             tile: block.clone(),
             block,
             next_tile: Vec::new(),
+            ahead: None,
             shared: None,
             log: None,
+            masks: false,
+            streamed: Streamed::new(),
+            fresh: None,
             scalars,
             streams: HashMap::new(),
         }
@@ -118,7 +132,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             if data.op == Op::Yield {
                 return &data.operands;
             }
+            self.look_ahead(data, region);
             self.op(data);
+            self.looked_ahead(data);
         }
         &[]
     }
@@ -138,6 +154,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Tiles(order) => self.tile_loop(data, order),
             Op::If => self.branch(data),
             op if op.is_load() && self.buffer(data.results[0]).is_none() => {}
+            _ if data.results.first().is_some_and(|&tile| self.fusion.is_left_to_reduction(tile)) => {}
             op if op.is_load() => self.load(data),
             Op::Reduce { op, axis } => {
                 self.with_streams(data, &[], &mut |emitter, _| emitter.reduce(data, *op, *axis));
@@ -162,7 +179,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             Op::Print { .. } | Op::Assert { .. } => self.say(data),
             Op::Prefetch => self.prefetch(data),
-            _ => self.data_op(data),
+            _ => match self.fusion.turned_axis(data) {
+                Some(axis) => self.turn(data, axis),
+                None => self.data_op(data),
+            },
         }
     }
 

@@ -214,6 +214,18 @@ impl<'a> Lives<'a> {
     }
 
     fn op(&mut self, data: &OpData) {
+        if let Some(made) = self.fusion.made_by(data) {
+            self.accesses(made);
+        }
+        let is_left = data.results.first().is_some_and(|&tile| self.fusion.is_left_to_reduction(tile));
+        if !is_left {
+            self.accesses(data);
+        }
+        self.now += 1;
+    }
+
+    /// Notes what an op reads and gives now.
+    fn accesses(&mut self, data: &OpData) {
         let reads = self.fusion.reads(data);
         let is_emitted = data.results.iter().all(|&r| !is_tile(self.instance, r) || self.fusion.is_stored(r));
         if is_emitted {
@@ -230,7 +242,6 @@ impl<'a> Lives<'a> {
         if data.op == Op::Mma && !self.products.is_accumulated(data.results[0]) {
             self.pack(data, self.now, self.now);
         }
-        self.now += 1;
     }
 
     /// Tiles copied from `sources` to `targets` now, as if all at once.

@@ -6,6 +6,7 @@
 
 use super::elements::count;
 use super::region::{Emitter, extents};
+use super::streaming::Row;
 use crate::emit::prefetch::Rows;
 use crate::emit::{LoopHint, Names, Place, Value};
 use inkwell::IntPredicate;
@@ -53,6 +54,37 @@ pub(super) struct Matrix<'c> {
     pub(super) tensor: ValueId,
 }
 
+impl<'c> Window<'c> {
+    /// The argument that the tile lies in.
+    pub(super) fn tensor(&self) -> ValueId {
+        self.tensor
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Elements of a row of the tile.
+    pub(super) fn width(&self) -> i64 {
+        *self.tile.last().expect("verified: a tensor has rank 1 or more")
+    }
+
+    /// Extents of the tile.
+    pub(super) fn shape(&self) -> &[i64] {
+        &self.tile
+    }
+
+    /// How many places of each axis exist; `None` where some before them don't.
+    pub(super) fn valid(&self) -> Option<&[IntValue<'c>]> {
+        self.first.iter().all(Option::is_none).then_some(&self.valid)
+    }
+
+    /// Whether the elements of a row follow each other in memory.
+    pub(super) fn is_dense(&self) -> bool {
+        self.place.is_none()
+    }
+}
+
 /// A tile that loops read from its tensor.
 #[derive(Clone)]
 pub(super) struct Stream<'c> {
@@ -76,7 +108,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.place(ty, source, &names)
     }
 
-    fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
+    pub(super) fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
         let ir = self.ir;
         let tensor = self.definition(view).expect("verified: a view is made by `partition`").operands[0];
         let source = Source::of(self.instance, tensor);
@@ -136,7 +168,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn loaded_window(&self, data: &OpData) -> Window<'c> {
+    pub(super) fn loaded_window(&self, data: &OpData) -> Window<'c> {
         let load = data.load().expect("a load");
         self.window(load.view, &self.tile_index(load.index), load.pad.is_some())
     }
@@ -223,31 +255,67 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ends.chain(begins).reduce(|a, b| ir.and(a, b)).unwrap_or_else(|| ir.bool(true))
     }
 
-    /// The address of the first element of a row of the tile, which may not exist.
-    fn row_address(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> PointerValue<'c> {
+    /// The position in its tensor of the first element of a row of the tile, which may not exist.
+    fn row_position(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> IntValue<'c> {
         let ir = self.ir;
         let index = |axis: usize| {
             let start = window.start[axis];
             row.get(axis).map_or(start, |&offset| ir.add(start, offset))
         };
-        let ty = ir.storage_type(window.dtype);
         if let Some(Moved { strides, offset }) = &window.place {
             let axes = strides.iter().enumerate();
-            let position =
-                axes.fold(*offset, |position, (axis, &stride)| ir.add(position, ir.mul(index(axis), stride)));
-            return ir.offset(ty, window.base, position);
+            return axes
+                .fold(*offset, |position, (axis, &stride)| ir.add(position, ir.mul(index(axis), stride)));
         }
-        let mut position: Option<IntValue<'c>> = None;
-        for axis in 0..window.tile.len() {
-            let i = index(axis);
-            position = Some(position.map_or(i, |outer| ir.add(ir.mul(outer, window.extents[axis]), i)));
+        let axes = (0..window.tile.len()).map(index).zip(&window.extents);
+        let position = axes.fold(None, |position: Option<IntValue<'c>>, (i, &extent)| {
+            Some(position.map_or(i, |outer| ir.add(ir.mul(outer, extent), i)))
+        });
+        position.unwrap_or_else(|| ir.i64(0))
+    }
+
+    /// The address of the first element of a row of the tile, which may not exist.
+    pub(super) fn row_address(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> PointerValue<'c> {
+        let (ir, ty) = (self.ir, self.ir.storage_type(window.dtype));
+        let position = self.row_position(window, row);
+        if window.is_dense() {
+            ir.element(ty, window.base, position)
+        } else {
+            ir.offset(ty, window.base, position)
         }
-        let position = position.unwrap_or_else(|| ir.i64(0));
-        ir.element(ty, window.base, position)
+    }
+
+    /// The address of a tile's first element, which may not exist.
+    pub(super) fn first_address(&self, window: &Window<'c>) -> PointerValue<'c> {
+        self.row_address(window, &[])
+    }
+
+    /// Elements from one to the next along an axis of a dense tensor.
+    pub(super) fn dense_stride(&self, window: &Window<'c>, axis: usize) -> IntValue<'c> {
+        let inner = window.extents[axis + 1..].iter();
+        inner.fold(self.ir.i64(1), |stride, &extent| self.ir.mul(stride, extent))
+    }
+
+    /// The address of place `i` of a row of any tile, also one that the tensor hasn't.
+    pub(super) fn row_element_anywhere(
+        &self,
+        window: &Window<'c>,
+        row: &[IntValue<'c>],
+        i: IntValue<'c>,
+    ) -> PointerValue<'c> {
+        let (ir, ty) = (self.ir, self.ir.storage_type(window.dtype));
+        let last = window.place.as_ref().and_then(|place| place.strides.last());
+        let further = last.map_or(i, |&stride| ir.mul(i, stride));
+        ir.offset(ty, window.base, ir.add(self.row_position(window, row), further))
     }
 
     /// The address of place `i` of a row.
-    fn row_element(&self, window: &Window<'c>, row: PointerValue<'c>, i: IntValue<'c>) -> PointerValue<'c> {
+    pub(super) fn row_element(
+        &self,
+        window: &Window<'c>,
+        row: PointerValue<'c>,
+        i: IntValue<'c>,
+    ) -> PointerValue<'c> {
         let (ir, ty) = (self.ir, self.ir.storage_type(window.dtype));
         match window.place.as_ref().and_then(|place| place.strides.last()) {
             Some(&stride) => ir.offset(ty, row, ir.mul(i, stride)),
@@ -256,7 +324,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The places of a row that exist: from, if not from its begin, and to.
-    fn row_range(&self, window: &Window<'c>, row: &[IntValue<'c>]) -> (Option<IntValue<'c>>, IntValue<'c>) {
+    pub(super) fn row_range(
+        &self,
+        window: &Window<'c>,
+        row: &[IntValue<'c>],
+    ) -> (Option<IntValue<'c>>, IntValue<'c>) {
         let ir = self.ir;
         let end = self.row_length(window, row);
         let first = window.first[window.tile.len() - 1];
@@ -286,7 +358,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         others: &[Window<'c>],
         emit: &mut dyn FnMut(&mut Self, bool),
     ) {
-        self.with_streams_of(&data.operands, others, emit);
+        let loads = self.fusion.streams_of(data);
+        self.with_loads(&loads, others, emit);
     }
 
     /// [`Self::with_streams`] for loops that read some of an op's operands.
@@ -296,8 +369,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         others: &[Window<'c>],
         emit: &mut dyn FnMut(&mut Self, bool),
     ) {
-        let ir = self.ir;
         let loads = self.fusion.streams(operands);
+        self.with_loads(&loads, others, emit);
+    }
+
+    fn with_loads(
+        &mut self,
+        loads: &[&'a OpData],
+        others: &[Window<'c>],
+        emit: &mut dyn FnMut(&mut Self, bool),
+    ) {
+        let ir = self.ir;
         let windows: Vec<Window<'c>> = loads.iter().map(|load| self.loaded_window(load)).collect();
         let masked = windows.iter().chain(others).filter(|window| !window.whole);
         let all_whole = masked.map(|window| self.is_whole(window)).reduce(|a, b| ir.and(a, b));
@@ -306,9 +388,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let emit_for = |whole: bool| {
             let (emitter, emit) = &mut *this.borrow_mut();
             for (load, window) in loads.iter().zip(&windows) {
-                let pad = load.load().and_then(|load| load.pad).map(|pad| emitter.scalar(pad));
-                let stream = Stream { window: window.clone(), pad, whole: whole || window.whole };
-                emitter.streams.insert(load.results[0], stream);
+                emitter.open_stream(load, window, whole);
             }
             emit(emitter, whole);
             Vec::new()
@@ -317,6 +397,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Some(all_whole) => drop(ir.if_else(all_whole, || emit_for(true), || emit_for(false))),
             None => drop(emit_for(true)),
         }
+    }
+
+    /// Opens a stream for loops that run where every element exists, if they are said to.
+    pub(super) fn open_stream(&mut self, load: &OpData, window: &Window<'c>, whole: bool) {
+        let pad = load.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
+        let stream = Stream { window: window.clone(), pad, whole: whole || window.whole };
+        self.streams.insert(load.results[0], stream);
     }
 
     /// Element `index` of a streamed tile.
@@ -342,7 +429,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let buffer = self.stored(data.results[0]);
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
         self.with_streams(data, std::slice::from_ref(&window), &mut |emitter, whole| {
-            emitter.nest(rows, &mut |emitter, row| {
+            emitter.each_row(rows, &mut |emitter, row| {
                 let ir = emitter.ir;
                 let address = emitter.row_address(&window, row);
                 let first = ir.mul(emitter.position(row, rows), ir.i64(width));
@@ -373,25 +460,44 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn store(&mut self, data: &OpData) {
         let window = self.window(data.operands[0], &self.tile, data.op == Op::StoreMasked);
         let value = data.operands[1];
+        if let Some(load) = self.definition(value).and_then(|turned| self.fusion.turned_load(turned)) {
+            return self.store_turned(&window, value, load);
+        }
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
         self.with_streams(data, std::slice::from_ref(&window), &mut |emitter, whole| {
-            emitter.nest(rows, &mut |emitter, row| {
+            emitter.each_row(rows, &mut |emitter, index| {
                 let ir = emitter.ir;
-                let address = emitter.row_address(&window, row);
-                let write = |emitter: &mut Self, i: IntValue<'c>| {
-                    let element = emitter.element(value, &[row, &[i]].concat());
-                    emitter.write(&window, address, i, element);
-                };
-                if whole {
-                    return count(ir, ir.i64(width), width, |i| write(emitter, i));
-                }
-                match emitter.row_range(&window, row) {
-                    (None, end) => count(ir, end, i64::MAX, |i| write(emitter, i)),
-                    (Some(begin), end) => {
-                        count(ir, ir.sub(end, begin), i64::MAX, |i| write(emitter, ir.add(begin, i)));
+                let row = Row { address: emitter.row_address(&window, index), index };
+                let (begin, end) =
+                    if whole { (None, ir.i64(width)) } else { emitter.row_range(&window, index) };
+                match emitter.elements_of_line(&window) {
+                    Some(line) if whole && width % line == 0 => {
+                        emitter.store_whole_row(&window, row, value, line);
                     }
+                    Some(line) => {
+                        let range = (begin.unwrap_or_else(|| ir.i64(0)), end);
+                        emitter.store_part_of_row(&window, row, range, (value, line));
+                    }
+                    None => emitter.store_elements(&window, row, (begin, end), value),
                 }
             });
+        });
+    }
+
+    /// Stores the elements of a row from `begin`, or the first, to `end`, one by one.
+    pub(super) fn store_elements(
+        &mut self,
+        window: &Window<'c>,
+        row: Row<'_, 'c>,
+        (begin, end): (Option<IntValue<'c>>, IntValue<'c>),
+        value: ValueId,
+    ) {
+        let ir = self.ir;
+        let length = begin.map_or(end, |begin| ir.sub(end, begin));
+        count(ir, length, length.get_sign_extended_constant().unwrap_or(i64::MAX), |i| {
+            let i = begin.map_or(i, |begin| ir.add(begin, i));
+            let element = self.element(value, &[row.index, &[i]].concat());
+            self.write(window, row.address, i, element);
         });
     }
 
@@ -402,7 +508,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.value_from_storage(stored, window.dtype)
     }
 
-    fn write(&self, window: &Window<'c>, row: PointerValue<'c>, i: IntValue<'c>, value: Value<'c>) {
+    pub(super) fn write(
+        &self,
+        window: &Window<'c>,
+        row: PointerValue<'c>,
+        i: IntValue<'c>,
+        value: Value<'c>,
+    ) {
         let stored = self.ir.value_to_storage(value, window.dtype);
         let address = self.row_element(window, row, i);
         let store = self.ir.builder.build_store(address, stored).expect("the builder is positioned");

@@ -86,6 +86,7 @@ mod tests {
     const FEATURES: Features = Features {
         half_conversion: true,
         fma: true,
+        scaling: false,
         extrema: true,
         approximations: None,
         half_vectors: false,

@@ -1,4 +1,5 @@
-//! What LLVM's optimiser is told about a loop, as `!llvm.loop` metadata.
+//! What LLVM is told about loops and stores by metadata: how to optimise a loop (`!llvm.loop`), and that a store's line is
+//! not read again soon (`!nontemporal`).
 //!
 //! Element loops of a tile have constant trip counts, and LLVM unrolls those up to some hundred completely
 //! before it tries to vectorise them. That costs tens of milliseconds per kernel and gives slower code.
@@ -41,6 +42,14 @@ impl<'c> Ir<'c> {
         };
         let kind = self.context.get_kind_id("llvm.loop");
         latch.set_metadata(self.loop_node(&properties), kind).expect("a branch takes loop metadata");
+    }
+
+    /// Makes a store go past the caches.
+    pub(crate) fn mark_streaming(&self, store: InstructionValue<'c>) {
+        let one = self.context.i32_type().const_int(1, false);
+        let node = self.context.metadata_node(&[one.into()]);
+        let kind = self.context.get_kind_id("nontemporal");
+        store.set_metadata(node, kind).expect("a store takes this metadata");
     }
 
     /// A loop's identity and properties: a node that is its own first operand, so that no two are merged.

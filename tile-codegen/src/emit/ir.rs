@@ -29,6 +29,8 @@ pub(crate) struct Features {
     pub(crate) half_conversion: bool,
     /// A fused multiply-add is an instruction.
     pub(crate) fma: bool,
+    /// The product with a power of two is an instruction.
+    pub(crate) scaling: bool,
     /// The larger and the smaller of two floats are instructions, with −0 < +0, also where NaN is ignored.
     pub(crate) extrema: bool,
     /// Instructions of f32 that are right but for the last place.

@@ -3,6 +3,7 @@
 pub(crate) mod atomic;
 pub(crate) mod convert;
 mod extent;
+mod extremum;
 pub(crate) mod fmod;
 mod fold;
 mod fused;
@@ -21,6 +22,7 @@ pub(crate) mod prefetch;
 mod round;
 mod schedule;
 
+pub(crate) use extremum::NanKey;
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Approximations, Features, Ir, PairRounding, Value};
 pub(crate) use log::Log;

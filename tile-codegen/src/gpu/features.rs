@@ -17,6 +17,7 @@ impl Features {
 pub(crate) const NVPTX: Features = Features {
     half_conversion: true,
     fma: true,
+    scaling: false,
     extrema: true,
     approximations: Some(Approximations {
         exp2: "llvm.nvvm.ex2.approx.ftz",
@@ -32,6 +33,7 @@ pub(crate) const NVPTX: Features = Features {
 pub(crate) const AMDGPU: Features = Features {
     half_conversion: true,
     fma: true,
+    scaling: false,
     extrema: true,
     approximations: Some(Approximations {
         exp2: "llvm.amdgcn.exp2",

@@ -2,7 +2,7 @@
 
 use super::{
     Double, Precision, approximations, clamp, cut_constant, fast_two_sum, identity_near_zero, polynomial,
-    power_of_two, round,
+    power_of_two, round, round_product,
 };
 use crate::emit::ir::{Approximations, Ir};
 use inkwell::FloatPredicate;
@@ -26,21 +26,33 @@ pub(super) fn exp_reduced<'c>(
     n: IntValue<'c>,
 ) -> FloatValue<'c> {
     let square = ir.fmul(r, r);
-    let high = ir.fmul(square, polynomial(ir, p, r, &taylor(if p.wide { 13 } else { 7 })));
-    let series = ir.fadd(p.float(1.0), ir.fadd(r, high));
-    scaled(ir, p, series, n)
+    let low = ir.mul_add(square, polynomial(ir, p, r, &taylor(if p.wide { 13 } else { 7 })), r);
+    scaled(ir, p, ir.fadd(p.float(1.0), low), n)
 }
 
-/// `x · 2^n` in two steps, so that neither factor leaves the normal range.
+/// `x · 2^n`, rounded once: by an instruction, or in two steps, so that neither factor leaves the normal range.
 fn scaled<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, n: IntValue<'c>) -> FloatValue<'c> {
+    if ir.features.scaling {
+        let n = ir.resize(n, 32, true);
+        let scaled =
+            ir.intrinsic("llvm.ldexp", &[x.get_type().into(), n.get_type().into()], &[x.into(), n.into()]);
+        return scaled.expect("it has a result").into_float_value();
+    }
     let half = ir.ashr(n, p.int(ir, 1));
     let once = ir.fmul(x, power_of_two(ir, p, half));
     ir.fmul(once, power_of_two(ir, p, ir.sub(n, half)))
 }
 
-/// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`, and `r` to twice the precision.
-fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (Double<'c>, IntValue<'c>) {
-    let (whole, n) = round(ir, p, ir.fmul(x, p.float(LOG2_E)));
+/// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`.
+fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, IntValue<'c>) {
+    let (whole, n) = round_product(ir, p, x, LOG2_E);
+    let head = ir.mul_add(whole, p.float(-p.ln2_head), x);
+    (ir.mul_add(whole, p.float(-p.ln2_tail), head), n)
+}
+
+/// [`reduce`] with `r` to twice the precision.
+fn reduce_to_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (Double<'c>, IntValue<'c>) {
+    let (whole, n) = round_product(ir, p, x, LOG2_E);
     let head = ir.mul_add(whole, p.float(-p.ln2_head), x);
     (fast_two_sum(ir, head, ir.fmul(whole, p.float(-p.ln2_tail))), n)
 }
@@ -53,7 +65,7 @@ pub(in crate::emit) fn exp<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c>
     }
     let x = if p.wide { clamp(ir, &p, x, -746.0, 710.0) } else { clamp(ir, &p, x, -105.0, 89.0) };
     let (r, n) = reduce(ir, &p, x);
-    exp_reduced(ir, &p, r.head, n)
+    exp_reduced(ir, &p, r, n)
 }
 
 /// The exponents of 2 that are normal numbers of f32.
@@ -112,7 +124,7 @@ pub(super) fn exp_shifted<'c>(
         return exp_by_instruction(ir, p, with, (x, None), shift);
     }
     let (r, n) = reduce(ir, p, x);
-    exp_reduced(ir, p, r.head, ir.add(n, p.int(ir, shift)))
+    exp_reduced(ir, p, r, ir.add(n, p.int(ir, shift)))
 }
 
 /// `e^(head + tail)` of finite numbers.
@@ -130,7 +142,7 @@ pub(super) fn exp_of_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: Double<'c>) -
     // Beyond the bounds the tail may be large, and means nothing.
     let inside = ir.fcmp(FloatPredicate::OEQ, head, x.head);
     let tail = ir.select_float(inside, x.tail, p.float(0.0));
-    let (r, n) = reduce(ir, p, head);
+    let (r, n) = reduce_to_double(ir, p, head);
     exp_reduced(ir, p, ir.fadd(r.head, ir.fadd(r.tail, tail)), n)
 }
 
@@ -162,7 +174,7 @@ pub(in crate::emit) fn exp10<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'
 pub(in crate::emit) fn exp_m1<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
     let clamped = if p.wide { clamp(ir, &p, x, -40.0, 710.0) } else { clamp(ir, &p, x, -20.0, 89.0) };
-    let (r, n) = reduce(ir, &p, clamped);
+    let (r, n) = reduce_to_double(ir, &p, clamped);
     let square = ir.fmul(r.head, r.head);
     let high = ir.fmul(square, polynomial(ir, &p, r.head, &taylor(if p.wide { 14 } else { 8 })));
     let series = ir.fadd(r.head, ir.fadd(high, r.tail));

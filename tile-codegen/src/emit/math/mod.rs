@@ -81,8 +81,27 @@ fn polynomial<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, coefficient
 /// The nearest integer, as a float and as an integer. Adding `1.5·2^mantissa_bits` pushes the fraction out;
 /// the low bits of the sum are the integer. For `|x|` far below that.
 fn round<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, IntValue<'c>) {
-    let magic = 1.5 * f64::powi(2.0, p.mantissa_bits as i32);
-    let shifted = ir.fadd(x, p.float(magic));
+    rounded(ir, p, ir.fadd(x, p.float(rounding_magic(p))))
+}
+
+/// [`round`] of a product.
+fn round_product<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    x: FloatValue<'c>,
+    factor: f64,
+) -> (FloatValue<'c>, IntValue<'c>) {
+    rounded(ir, p, ir.mul_add(x, p.float(factor), p.float(rounding_magic(p))))
+}
+
+/// What pushes the fraction out of a sum.
+fn rounding_magic(p: &Precision<'_>) -> f64 {
+    1.5 * f64::powi(2.0, p.mantissa_bits as i32)
+}
+
+/// The integer in a sum with [`rounding_magic`].
+fn rounded<'c>(ir: &Ir<'c>, p: &Precision<'c>, shifted: FloatValue<'c>) -> (FloatValue<'c>, IntValue<'c>) {
+    let magic = rounding_magic(p);
     let magic_bits = if p.wide { magic.to_bits() as i64 } else { i64::from((magic as f32).to_bits()) };
     (ir.fsub(shifted, p.float(magic)), ir.sub(ir.bits(shifted), p.int(ir, magic_bits)))
 }

@@ -1,0 +1,199 @@
+//! Stores of rows to tensors, a cache line at a time; of large outputs past the caches.
+//!
+//! A store to a line that no cache holds reads it from memory first, and then pushes another line out. Where a line is
+//! written whole neither is needed: a **streaming** store goes to memory directly. It pays where the output is larger than
+//! the caches, so that nobody finds it there anyway: [`STREAMED_BYTES`] decides, when the kernel is entered. Tensors that
+//! the kernel reads as well are not streamed: their lines have been read. Lines that lie in a row only in part are stored
+//! as ever.
+//!
+//! Streaming stores of a thread are seen by others in no order, so a fence ends a range of blocks that has some, and a
+//! kernel with atomics, which may tell other blocks in between, has none.
+
+use super::region::Emitter;
+use super::vectors::vector_type;
+use super::views::Window;
+use crate::emit::{Ir, LoopHint};
+use inkwell::IntPredicate;
+use inkwell::values::{IntValue, PointerValue};
+use std::collections::{HashMap, HashSet};
+use tile_ir::view::Source;
+use tile_ir::{Instance, Op, Type, ValueId};
+
+/// Bytes of a cache line, and alignment of a streaming store of one.
+pub(super) const LINE_BYTES: u32 = 64;
+
+/// Outputs of so many bytes are streamed: as large as the last caches of most processors, of which a launch has a part.
+const STREAMED_BYTES: i64 = 32 << 20;
+
+/// The outputs that may be streamed, each with whether it is, in this launch.
+pub(super) type Streamed<'c> = HashMap<ValueId, IntValue<'c>>;
+
+/// Tensors that a kernel writes and doesn't read.
+fn written(instance: &Instance) -> Vec<ValueId> {
+    let (mut written, mut read) = (HashSet::new(), HashSet::new());
+    for op in instance.walk() {
+        let data = instance.op(op);
+        let tensor = || {
+            let view =
+                instance.definition(data.operands[0]).expect("verified: a view is made by `partition`");
+            Source::of(instance, view.operands[0]).argument
+        };
+        match &data.op {
+            Op::Atomic(_) => return Vec::new(),
+            op if op.is_store() => drop(written.insert(tensor())),
+            op if op.is_load() => drop(read.insert(tensor())),
+            Op::GatherLoad => drop(read.insert(Source::of(instance, data.operands[0]).argument)),
+            _ => {}
+        }
+    }
+    let mut written: Vec<ValueId> = written.difference(&read).copied().collect();
+    written.sort_unstable();
+    written
+}
+
+/// Decides which outputs are streamed, where the kernel is entered.
+pub(super) fn decide<'c>(
+    ir: &Ir<'c>,
+    instance: &Instance,
+    sizes: &HashMap<String, IntValue<'c>>,
+) -> Streamed<'c> {
+    let decide = |tensor: ValueId| {
+        let Type::Tensor(ty) = instance.ty(tensor) else { unreachable!("verified: a tensor") };
+        let dtype = ty.elem.known().expect("an instance has no dtype parameters");
+        let element = ir.i64(dtype.bytes() as i64);
+        let extents = ty.extents.iter().map(|dim| ir.dim(dim, &|name| sizes[name]));
+        let bytes = extents.fold(element, |bytes, extent| ir.mul(bytes, extent));
+        (tensor, ir.icmp(IntPredicate::UGE, bytes, ir.i64(STREAMED_BYTES)))
+    };
+    written(instance).into_iter().map(decide).collect()
+}
+
+/// Ends a range of blocks: what was streamed comes before what the thread does next.
+pub(super) fn fence<'c>(ir: &Ir<'c>, streamed: &Streamed<'c>) {
+    let mut flags: Vec<_> = streamed.iter().collect();
+    flags.sort_unstable_by_key(|(tensor, _)| **tensor);
+    if let Some(any) = flags.into_iter().map(|(_, &flag)| flag).reduce(|a, b| ir.or(a, b)) {
+        ir.if_then(any, || {
+            ir.intrinsic("llvm.x86.sse.sfence", &[], &[]);
+        });
+    }
+}
+
+/// A row of a tile in its tensor: the address of its first place, and its index in the tile.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'r, 'c> {
+    pub(super) address: PointerValue<'c>,
+    pub(super) index: &'r [IntValue<'c>],
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// How many elements of a window's tensor a cache line holds, where its rows are stored in cache lines.
+    pub(super) fn elements_of_line(&self, window: &Window<'c>) -> Option<i64> {
+        let elements = i64::from(LINE_BYTES) / window.dtype().bytes() as i64;
+        (window.is_dense() && window.width() >= 2 * elements).then_some(elements)
+    }
+
+    /// Stores all elements of a row, which are whole cache lines in number.
+    pub(super) fn store_whole_row(
+        &mut self,
+        window: &Window<'c>,
+        row: Row<'_, 'c>,
+        value: ValueId,
+        line: i64,
+    ) {
+        let ir = self.ir;
+        let flag = self.streamed.get(&window.tensor()).copied();
+        let streams = flag.map(|flag| {
+            let skipped = ir.line_offset(row.address, u64::from(LINE_BYTES));
+            ir.and(flag, ir.icmp(IntPredicate::EQ, skipped, ir.i64(0)))
+        });
+        let range = (ir.i64(0), ir.i64(window.width()), ir.i64(line));
+        self.store_lines(window, row, (value, line), range, streams);
+    }
+
+    /// Stores the elements of a row from `begin` to `end`.
+    pub(super) fn store_part_of_row(
+        &mut self,
+        window: &Window<'c>,
+        row: Row<'_, 'c>,
+        (begin, end): (IntValue<'c>, IntValue<'c>),
+        (value, line): (ValueId, i64),
+    ) {
+        let ir = self.ir;
+        let streams = self.streamed.get(&window.tensor()).copied();
+        // What comes before the first line that is streamed; without streaming any place begins one.
+        let lines = streams.map_or(begin, |streams| {
+            let first = self.row_element(window, row.address, begin);
+            let skipped = ir.line_offset(first, u64::from(LINE_BYTES));
+            let bytes = ir.and(ir.sub(ir.i64(0), skipped), ir.i64(i64::from(LINE_BYTES) - 1));
+            let before = ir.add(begin, ir.udiv(bytes, ir.i64(window.dtype().bytes() as i64)));
+            let before = ir.select_int(ir.icmp(IntPredicate::ULT, before, end), before, end);
+            ir.select_int(streams, before, begin)
+        });
+        let count = ir.sub(end, lines);
+        let rest = ir.sub(end, ir.urem(count, ir.i64(line)));
+        self.store_lines(window, row, (value, line), (lines, rest, ir.i64(line)), streams);
+        let is_second = |turn| ir.icmp(IntPredicate::NE, turn, ir.i64(0));
+        ir.hinted_loop((ir.i64(0), ir.i64(2), ir.i64(1)), LoopHint::Rolled, &[], |turn, _| {
+            let from = ir.select_int(is_second(turn), rest, begin);
+            let to = ir.select_int(is_second(turn), end, lines);
+            ir.if_then(ir.icmp(IntPredicate::ULT, from, to), || {
+                self.each_lane_below(line, ir.sub(to, from), |emitter, lane| {
+                    let i = ir.add(from, lane);
+                    let element = emitter.element(value, &[row.index, &[i]].concat());
+                    emitter.write(window, row.address, i, element);
+                });
+            });
+            Vec::new()
+        });
+    }
+
+    /// Stores lines of a row: the elements from each place of a range on.
+    fn store_lines(
+        &mut self,
+        window: &Window<'c>,
+        row: Row<'_, 'c>,
+        (value, line): (ValueId, i64),
+        range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        streams: Option<IntValue<'c>>,
+    ) {
+        let (ir, dtype) = (self.ir, window.dtype());
+        let ty = ir.storage_type(dtype);
+        let lanes = self.lane_array(ty, line);
+        ir.hinted_loop(range, LoopHint::Rolled, &[], |first, _| {
+            self.prefetch_ahead(window.shape(), row.index, first, line);
+            self.each_lane(line, |emitter, lane| {
+                let element = emitter.element(value, &[row.index, &[ir.add(first, lane)]].concat());
+                ir.store(ir.element(ty, lanes, lane), ir.value_to_storage(element, dtype));
+            });
+            let elements = ir.load_at(vector_type(ty, line as u32).into(), lanes, Some(LINE_BYTES));
+            let address = self.row_element(window, row.address, first);
+            let store = |alignment| {
+                let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
+                store.set_alignment(alignment).expect("a power of two");
+                self.buffers.mark_tensor_access(Some(store), window.tensor());
+                store
+            };
+            let plain = || {
+                store(dtype.bytes() as u32);
+            };
+            match streams {
+                None => plain(),
+                Some(streams) => {
+                    ir.if_else(
+                        streams,
+                        || {
+                            ir.mark_streaming(store(LINE_BYTES));
+                            Vec::new()
+                        },
+                        || {
+                            plain();
+                            Vec::new()
+                        },
+                    );
+                }
+            }
+            Vec::new()
+        });
+    }
+}

@@ -1,0 +1,299 @@
+//! Permutations that turn rows into columns, in square blocks of as many elements a side as a vector has: of tiles in
+//! scratch memory, and from tensor to tensor where that is all that a kernel does with a tile.
+//!
+//! Element by element either the reads or the writes would go across rows, one element of a line each. A block is read by
+//! rows, turned in registers and written by rows.
+
+use super::buffer::Buffer;
+use super::region::Emitter;
+use super::scratch::element_bytes;
+use super::streaming::{LINE_BYTES, Row};
+use super::vectors::vector_type;
+use super::views::Window;
+use crate::emit::LoopHint;
+use inkwell::IntPredicate;
+use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
+use tile_ir::kernel::OpData;
+use tile_ir::schedule::TileOrder;
+use tile_ir::{DType, Dim, Instance, Op, ValueId};
+
+/// Elements along a side of a block: those of a vector of 512 bits, and of a shorter one where they are narrow, so that
+/// registers hold the block.
+fn side(dtype: DType) -> i64 {
+    if element_bytes(dtype) == 8 { 8 } else { 16 }
+}
+
+/// The axis of a permutation's result that the operand's rows lie along, where that isn't the result's own last axis and
+/// there are blocks.
+pub(super) fn turned_axis(instance: &Instance, data: &OpData) -> Option<usize> {
+    let Op::Permute(permutation) = &data.op else { return None };
+    let ty = instance.ty(data.results[0]).as_tile().expect("verified: a tile");
+    let shape = super::region::extents(&ty.shape);
+    let (last, side) = (shape.len() - 1, side(ty.elem.known()?));
+    let axis = permutation.iter().position(|&from| from == last)?;
+    (axis != last && shape[axis] >= side && shape[last] >= side).then_some(axis)
+}
+
+/// Rows of an output that a band of blocks writes, where tiles are turned: each may lie in a page of its own, and the
+/// processor remembers the places of some thousand pages.
+const BAND_ROWS: i64 = 1024;
+
+/// The order in which a range of blocks goes through the grid, where that isn't row by row. A block that turns its tile
+/// reads across the rows that its neighbour reads from, so in row order each reads from other pages. In bands of rows,
+/// column by column, blocks that follow each other share the pages that they read from, and those of a band the pages that
+/// they write to.
+pub(super) fn order_of_blocks(instance: &Instance) -> Option<TileOrder<Dim>> {
+    let ops = &instance.region(instance.body()).ops;
+    let turns = ops.iter().any(|&op| turned_axis(instance, instance.op(op)).is_some());
+    let store = ops.iter().map(|&op| instance.op(op)).find(|data| data.op.is_store()).filter(|_| turns)?;
+    let view = instance.ty(store.operands[0]).as_partition().expect("verified: a view");
+    let rows = *super::region::extents(&view.tile).iter().rev().nth(1)?;
+    Some(TileOrder::Grouped(Dim::from((BAND_ROWS / rows.max(1)).max(1))))
+}
+
+/// Elements from one index to the next, per axis of a stored tile.
+fn strides(shape: &[i64]) -> Vec<i64> {
+    (0..shape.len()).map(|axis| shape[axis + 1..].iter().product()).collect()
+}
+
+/// One permutation: positions are in elements of the tiles.
+struct Turn<'c> {
+    source: Buffer<'c>,
+    result: Buffer<'c>,
+    /// Elements of the source from one to the next along the result's rows.
+    source_stride: i64,
+    /// Elements of the result from one to the next along the source's rows.
+    result_stride: i64,
+}
+
+/// What is done with a row of a tile and a range of its places, the first of which may be the first of all.
+type RowBody<'b, 'a, 'c> =
+    dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>], (Option<IntValue<'c>>, IntValue<'c>)) + 'b;
+
+/// Rows of a source that are columns of a result, both in tensors.
+struct Lines<'c> {
+    /// The first elements.
+    from: [PointerValue<'c>; 2],
+    /// Elements of the source from one to the next along the result's rows, and the other way round.
+    strides: [IntValue<'c>; 2],
+    tensors: [ValueId; 2],
+    dtype: DType,
+    /// Rows and columns of a block of the result.
+    extents: [i64; 2],
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Writes the buffer of a permutation's result, along whose `axis` the rows of the stored operand lie.
+    pub(super) fn turn(&mut self, data: &'a OpData, axis: usize) {
+        let Op::Permute(permutation) = &data.op else { unreachable!("only permutations turn rows") };
+        let (from, to) = (self.shape(data.operands[0]), self.shape(data.results[0]));
+        let last = to.len() - 1;
+        let (source_strides, result_strides) = (strides(&from), strides(&to));
+        let turn = Turn {
+            source: self.stored(data.operands[0]),
+            result: self.stored(data.results[0]),
+            source_stride: source_strides[permutation[last]],
+            result_stride: result_strides[axis],
+        };
+        let extents = [to[axis], to[last]];
+        let mut others = to.clone();
+        (others[axis], others[last]) = (1, 1);
+        self.each_row(&others, &mut |emitter, index| {
+            let ir = emitter.ir;
+            let position = |strides: &dyn Fn(usize) -> i64| {
+                let axes = index.iter().enumerate();
+                axes.fold(ir.i64(0), |sum, (k, &i)| ir.add(sum, ir.mul(i, ir.i64(strides(k)))))
+            };
+            let from = position(&|k| source_strides[permutation[k]]);
+            let to = position(&|k| result_strides[k]);
+            emitter.turn_matrix(&turn, extents, [from, to]);
+        });
+    }
+
+    /// Turns one matrix of `rows` rows of the result, whose first elements are at `from` and `to`: blocks, and element by
+    /// element what is left at two edges.
+    fn turn_matrix(&mut self, turn: &Turn<'c>, [rows, columns]: [i64; 2], [from, to]: [IntValue<'c>; 2]) {
+        let (ir, side) = (self.ir, side(turn.source.dtype));
+        let places = |row: IntValue<'c>, column: IntValue<'c>| {
+            let source = ir.add(row, ir.mul(column, ir.i64(turn.source_stride)));
+            let result = ir.add(column, ir.mul(row, ir.i64(turn.result_stride)));
+            [ir.add(from, source), ir.add(to, result)]
+        };
+        let [whole_rows, whole_columns] = [rows, columns].map(|extent| extent / side * side);
+        self.each_row(&[whole_rows / side, whole_columns / side], &mut |emitter, block| {
+            let corner = |i: usize| ir.mul(block[i], ir.i64(side));
+            emitter.turn_block(turn, places(corner(0), corner(1)));
+        });
+        let mut edge = |[first_row, first_column]: [i64; 2], extents: [i64; 2]| {
+            self.nest(&extents, &mut |emitter, index| {
+                let row = ir.add(index[0], ir.i64(first_row));
+                let [source, result] = places(row, ir.add(index[1], ir.i64(first_column)));
+                let element = emitter.buffers.load(&turn.source, source);
+                emitter.buffers.store(&turn.result, result, element);
+            });
+        };
+        if whole_columns < columns {
+            edge([0, whole_columns], [rows, columns - whole_columns]);
+        }
+        if whole_rows < rows {
+            edge([whole_rows, 0], [rows - whole_rows, whole_columns]);
+        }
+    }
+
+    fn turn_block(&self, turn: &Turn<'c>, [from, to]: [IntValue<'c>; 2]) {
+        let (ir, side) = (self.ir, side(turn.source.dtype));
+        let ty = vector_type(self.buffers.element_type(turn.source.dtype), side as u32).into();
+        let row = |first, stride, i| ir.add(first, ir.i64(i * stride));
+        let rows = (0..side).map(|i| {
+            let place = row(from, turn.source_stride, i);
+            self.buffers.load_as(&turn.source, ty, place).into_vector_value()
+        });
+        for (i, column) in (0..).zip(ir.transposed(rows.collect())) {
+            self.buffers.store_as(&turn.result, row(to, turn.result_stride, i), column.into());
+        }
+    }
+
+    /// Stores a tile whose rows are those of a loaded one turned, from tensor to tensor: blocks of whole cache lines of the
+    /// result, and element by element what is left at the edges.
+    pub(super) fn store_turned(&mut self, to: &Window<'c>, value: ValueId, load: &'a OpData) {
+        let from = self.loaded_window(load);
+        self.open_stream(load, &from, false);
+        let data = self.definition(value).expect("a turned tile is a permutation's result");
+        let axis = turned_axis(self.instance, data).expect("asked before");
+        let ir = self.ir;
+        let (last, zero) = (to.shape().len() - 1, ir.i64(0));
+        let is_matrix = (0..last).all(|other| other == axis || to.shape()[other] == 1);
+        let blocks = match (from.valid(), to.valid(), &data.op) {
+            (Some(there), Some(wanted), Op::Permute(permutation))
+                if is_matrix && from.is_dense() && to.is_dense() =>
+            {
+                let across = permutation[last];
+                let least = |a, b| ir.select_int(ir.icmp(IntPredicate::ULT, a, b), a, b);
+                // A row of the other axes, whose extents are 1, may be missing altogether.
+                let others = |valid: &[IntValue<'c>], own: [usize; 2]| {
+                    let others = (0..valid.len()).filter(|axis| !own.contains(axis));
+                    others.fold(ir.bool(true), |all, axis| {
+                        ir.and(all, ir.icmp(IntPredicate::NE, valid[axis], zero))
+                    })
+                };
+                let exist = ir.and(others(there, [across, last]), others(wanted, [axis, last]));
+                let rows = least(there[last], wanted[axis]);
+                let columns = least(there[across], wanted[last]);
+                let [rows, columns] = [rows, columns].map(|extent| ir.select_int(exist, extent, zero));
+                self.turn_lines((&from, across), (to, axis), [rows, columns])
+            }
+            _ => [zero; 2],
+        };
+        self.nest_edges(to, axis, blocks, &mut |emitter, row, range| {
+            let row = Row { address: emitter.row_address(to, row), index: row };
+            emitter.store_elements(to, row, range, value);
+        });
+    }
+
+    /// Goes over the rows of a window, but for the first columns of the first rows along an axis: gives each row and the
+    /// range of its columns.
+    fn nest_edges(
+        &mut self,
+        to: &Window<'c>,
+        axis: usize,
+        [rows, columns]: [IntValue<'c>; 2],
+        body: &mut RowBody<'_, 'a, 'c>,
+    ) {
+        let ir = self.ir;
+        let (_, outer) = to.shape().split_last().expect("a turned tile has two axes");
+        self.each_row(outer, &mut |emitter, row| {
+            let (begin, end) = emitter.row_range(to, row);
+            let is_turned = ir.icmp(IntPredicate::ULT, row[axis], rows);
+            let turned = ir.select_int(is_turned, columns, ir.i64(0));
+            let begin = begin.map_or(turned, |begin| {
+                ir.select_int(ir.icmp(IntPredicate::ULT, turned, begin), begin, turned)
+            });
+            let some = ir.icmp(IntPredicate::ULT, begin, end);
+            body(emitter, row, (Some(begin), ir.select_int(some, end, begin)));
+        });
+    }
+
+    /// Turns the blocks of a matrix that lie whole in this many rows and columns of the result; gives how many rows and
+    /// columns those are.
+    fn turn_lines(
+        &mut self,
+        (from, across): (&Window<'c>, usize),
+        (to, axis): (&Window<'c>, usize),
+        [rows, columns]: [IntValue<'c>; 2],
+    ) -> [IntValue<'c>; 2] {
+        let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
+        let (side, line) = (if bytes == 8 { 8 } else { 16 }, i64::from(LINE_BYTES) / bytes);
+        let whole = |extent, by| ir.sub(extent, ir.urem(extent, ir.i64(by)));
+        let [whole_rows, whole_columns] = [whole(rows, side), whole(columns, line)];
+        let lines = Lines {
+            from: [self.first_address(from), self.first_address(to)],
+            strides: [self.dense_stride(from, across), self.dense_stride(to, axis)],
+            tensors: [from.tensor(), to.tensor()],
+            dtype: to.dtype(),
+            extents: [side, line],
+        };
+        let streams = self.streamed.get(&to.tensor()).map(|&flag| {
+            let skipped = ir.line_offset(lines.from[1], u64::from(LINE_BYTES));
+            let apart = ir.urem(lines.strides[1], ir.i64(line));
+            ir.and(flag, ir.icmp(IntPredicate::EQ, ir.or(skipped, apart), ir.i64(0)))
+        });
+        let zero = ir.i64(0);
+        ir.hinted_loop((zero, whole_columns, ir.i64(line)), LoopHint::Rolled, &[], |column, _| {
+            ir.hinted_loop((zero, whole_rows, ir.i64(side)), LoopHint::Rolled, &[], |row, _| {
+                self.turn_line(&lines, [row, column], streams);
+                Vec::new()
+            });
+            Vec::new()
+        });
+        [whole_rows, whole_columns]
+    }
+
+    /// Turns a block whose rows are cache lines of the result.
+    fn turn_line(&self, lines: &Lines<'c>, [row, column]: [IntValue<'c>; 2], streams: Option<IntValue<'c>>) {
+        let (ir, storage, [side, line]) = (self.ir, self.ir.storage_type(lines.dtype), lines.extents);
+        let place = |which: usize, far: IntValue<'c>, near: IntValue<'c>| {
+            let position = ir.add(ir.mul(far, lines.strides[which]), near);
+            ir.element(storage, lines.from[which], position)
+        };
+        let element = Some(lines.dtype.bytes() as u32);
+        let ty = vector_type(storage, side as u32).into();
+        let read = |i: i64| {
+            let loaded = ir.load_at(ty, place(0, ir.add(column, ir.i64(i)), row), element);
+            self.buffers.mark_tensor_access(loaded.as_instruction_value(), lines.tensors[0]);
+            loaded.into_vector_value()
+        };
+        let squares = (0..line)
+            .step_by(side as usize)
+            .map(|first| ir.transposed((first..first + side).map(read).collect()));
+        let squares: Vec<_> = squares.collect();
+        let rows: Vec<_> = (0..side as usize)
+            .map(|i| self.joined(squares.iter().map(|square| square[i]).collect()))
+            .collect();
+        let write = |alignment: u32, streaming: bool| {
+            for (i, &elements) in (0..).zip(&rows) {
+                let address = place(1, ir.add(row, ir.i64(i)), column);
+                let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
+                store.set_alignment(alignment).expect("a power of two");
+                self.buffers.mark_tensor_access(Some(store), lines.tensors[1]);
+                if streaming {
+                    ir.mark_streaming(store);
+                }
+            }
+            Vec::new()
+        };
+        let plain = lines.dtype.bytes() as u32;
+        match streams {
+            Some(streams) => drop(ir.if_else(streams, || write(LINE_BYTES, true), || write(plain, false))),
+            None => drop(write(plain, false)),
+        }
+    }
+
+    /// Vectors one behind the other, a power of two of them.
+    fn joined(&self, mut vectors: Vec<VectorValue<'c>>) -> VectorValue<'c> {
+        while let [first, _, ..] = vectors.as_slice() {
+            let places: Vec<u32> = (0..2 * first.get_type().get_size()).collect();
+            vectors = vectors.chunks(2).map(|pair| self.ir.lanes_at(pair[0], pair[1], &places)).collect();
+        }
+        vectors[0]
+    }
+}

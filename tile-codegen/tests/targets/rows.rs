@@ -1,0 +1,359 @@
+//! The CPU target's code that goes over rows: tiles that are turned, reductions whose loops make tiles, outputs that are
+//! written past the caches, and rows that end within a vector.
+
+use crate::kernels::SOFTMAX;
+use crate::support::{agree, instance, run_native, sample};
+use std::ffi::c_void;
+use tile_codegen::{Options, jit};
+use tile_ir::abi::KernelAbi;
+use tile_ir::array::Elements;
+use tile_ir::{Array, DType, interp};
+
+/// A tile `%a` of one tensor becomes `%b`; turned, that is `%t` and becomes `%r`, which goes to another.
+fn transpose(dtype: &str, before: &str, through: &str) -> String {
+    let zero = if dtype.contains('f') { "0.0" } else { "0" };
+    format!(
+        "kernel @transpose<B, C>(%x: tensor<m x n x {dtype}>, %y: mut tensor<n x m x {dtype}>) {{
+  %vx = partition %x [B, C] : partition<m x n x {dtype}, [B, C]>
+  %vy = partition %y [C, B] : mut partition<n x m x {dtype}, [C, B]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant {zero} : {dtype}
+  %a = load_masked %vx[%j, %i] pad %pad : tile<B x C x {dtype}>
+{before}  %t = permute %b [1, 0] : tile<C x B x {dtype}>
+{through}  store_masked %vy, %r
+}}
+"
+    )
+}
+
+/// A tile of one tensor, turned, goes to another.
+fn transposed(dtype: &str) -> String {
+    transpose(dtype, "", "").replace("permute %b", "permute %a").replace(", %r", ", %t")
+}
+
+#[test]
+fn tiles_of_every_width_are_turned() {
+    for dtype in [DType::Bool, DType::I8, DType::BF16, DType::F32, DType::U64] {
+        let name = dtype.name();
+        let direct = transposed(name);
+        for (tiles, shape) in [
+            ([64, 64], [64, 128]),
+            ([64, 64], [130, 75]),
+            ([16, 48], [100, 100]),
+            ([80, 20], [7, 300]),
+            ([32, 32], [1, 1]),
+        ] {
+            let [m, n] = shape;
+            let arguments = [sample(dtype, &[m, n], 1), sample(dtype, &[n, m], 2)];
+            agree(&direct, &[("B", tiles[0]), ("C", tiles[1])], &arguments, 0.0);
+        }
+    }
+}
+
+/// What is turned in scratch memory, because something is done with it before and after.
+#[test]
+fn tiles_are_turned_between_other_ops() {
+    for dtype in [DType::I8, DType::F16, DType::I32, DType::F64] {
+        let name = dtype.name();
+        let double = |to, from| format!("  %{to} = add %{from}, %{from} : tile<SHAPE x {name}>\n");
+        let before = double("b", "a").replace("SHAPE", "B x C");
+        let source = transpose(name, &before, &double("r", "t").replace("SHAPE", "C x B"));
+        for (tiles, shape) in [([64, 64], [70, 128]), ([40, 24], [100, 60]), ([16, 17], [33, 35])] {
+            let [m, n] = shape;
+            let arguments = [sample(dtype, &[m, n], 1), sample(dtype, &[n, m], 2)];
+            agree(&source, &[("B", tiles[0]), ("C", tiles[1])], &arguments, 0.0);
+        }
+    }
+}
+
+/// Matrices of a batch, and axes that change places around them.
+#[test]
+fn inner_axes_are_turned_in_batches() {
+    for (tile, order) in [([2, 16, 32], [0, 2, 1]), ([1, 16, 32], [0, 2, 1]), ([17, 2, 32], [2, 1, 0])] {
+        let shape = |axes: [usize; 3], names: [&str; 3]| axes.map(|axis| names[axis]).join(" x ");
+        let [from, to] = [[0, 1, 2], order];
+        let extents = tile.map(|extent| extent.to_string());
+        let texts: [&str; 3] = [&extents[0], &extents[1], &extents[2]];
+        let (sizes, names) = ([3, 40, 70], ["p", "q", "r"]);
+        let indices = order.map(|axis| ["%i", "%j", "%k"][axis]);
+        let list = |axes: [usize; 3]| axes.map(|axis| texts[axis]).join(", ");
+        let source = format!(
+            "kernel @turn(%x: tensor<{a} x f32>, %y: mut tensor<{b} x f32>) {{
+  %vx = partition %x [{la}] : partition<{a} x f32, [{la}]>
+  %vy = partition %y [{lb}] : mut partition<{b} x f32, [{lb}]>
+  {idx} = block_index %vy : index, index, index
+  %pad = constant 0.5 : f32
+  %a = load_masked %vx[%i, %j, %k] pad %pad : tile<{ta} x f32>
+  %t = permute %a [{o}] : tile<{tb} x f32>
+  store_masked %vy, %t
+}}
+",
+            a = shape(from, names),
+            b = shape(to, names),
+            la = list(from),
+            lb = list(to),
+            idx = indices.join(", "),
+            ta = shape(from, texts),
+            tb = shape(to, texts),
+            o = order.map(|axis| axis.to_string()).join(", "),
+        );
+        let turned = order.map(|axis| sizes[axis]);
+        agree(&source, &[], &[sample(DType::F32, &sizes, 1), sample(DType::F32, &turned, 2)], 0.0);
+    }
+}
+
+/// Reduces rows of a tensor of W columns.
+fn reduce_rows(op: &str, dtype: &str, width: usize) -> String {
+    format!(
+        "kernel @reduce(%x: tensor<n x {width} x {dtype}>, %y: mut tensor<n x 1 x {dtype}>) {{
+  %vx = partition %x [1, {width}] : partition<n x {width} x {dtype}, [1, {width}]>
+  %vy = partition %y [1, 1] : mut partition<n x 1 x {dtype}, [1, 1]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : {dtype}
+  %a = load_masked %vx[%i, %j] pad %pad : tile<1 x {width} x {dtype}>
+  %s = reduce {op} %a axis 1 : tile<1 x 1 x {dtype}>
+  store_masked %vy, %s
+}}
+"
+    )
+}
+
+#[test]
+fn extrema_of_rows_order_zeros_and_place_nan() {
+    let (nan, infinity) = (f64::NAN, f64::INFINITY);
+    let patterns: [&[f64]; 8] = [
+        &[nan],
+        &[-0.0],
+        &[0.0, -0.0],
+        &[-0.0, -1.0, nan],
+        &[1.0, 2.0, -3.0],
+        &[-infinity, nan],
+        &[infinity, -infinity, 0.5],
+        &[-1.0, -2.0, -0.25],
+    ];
+    for dtype in [DType::F32, DType::F64, DType::BF16] {
+        for width in [32, 37, 48, 67] {
+            let rows = patterns.iter().flat_map(|pattern| pattern.iter().cycle().take(width).copied());
+            let x = Array::new(dtype, vec![patterns.len(), width], Elements::Float(rows.collect()));
+            for op in ["max", "min", "maximum", "minimum"] {
+                let instance = instance(&reduce_rows(op, dtype.name(), width), &[]);
+                let arguments = [x.clone(), sample(dtype, &[patterns.len(), 1], 1)];
+                let mut expected = arguments.to_vec();
+                interp::run(&instance, &mut expected).unwrap();
+                let actual = run_native(&instance, &arguments, &Options::default());
+                for i in 0..patterns.len() {
+                    let (a, e) = (actual[1].get_f64(i), expected[1].get_f64(i));
+                    let same = a.to_bits() == e.to_bits() || (a.is_nan() && e.is_nan());
+                    assert!(same, "{op} of row {i} of {width} {dtype} is {a}, not {e}");
+                }
+            }
+        }
+    }
+}
+
+/// A reduction whose loop makes a tile reads it and other tiles, some of which the tile is made of, or lies in the place
+/// of.
+#[test]
+fn what_a_reduction_makes_is_what_later_ops_read() {
+    let source = "kernel @k<W>(%x: mut tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [2, W] : mut partition<m x n x f32, [2, W]>
+  %vy = partition %y [2, W] : mut partition<m x n x f32, [2, W]>
+  %pad = constant 0.5 : f32
+  %t = load_masked %vx pad %pad : tile<2 x W x f32>
+  %m = reduce max %t axis 1 : tile<2 x 1 x f32>
+  %mb = broadcast %m : tile<2 x W x f32>
+  %d = sub %t, %mb : tile<2 x W x f32>
+  %e = exp %d : tile<2 x W x f32>
+  %et = mul %e, %t : tile<2 x W x f32>
+  %s = reduce sum %et axis 1 : tile<2 x 1 x f32>
+  %sb = broadcast %s : tile<2 x W x f32>
+  %g = tanh %e : tile<2 x W x f32>
+  %gg = mul %g, %g : tile<2 x W x f32>
+  %v = reduce sum %gg axis 1 : tile<2 x 1 x f32>
+  %vb = broadcast %v : tile<2 x W x f32>
+  %r1 = add %g, %sb : tile<2 x W x f32>
+  %r2 = add %r1, %vb : tile<2 x W x f32>
+  %r3 = add %r2, %e : tile<2 x W x f32>
+  store_masked %vy, %r3
+}
+";
+    for (m, n, w) in [(4, 64, 64), (5, 60, 64), (3, 40, 43)] {
+        let arguments = [sample(DType::F32, &[m, n], 1), sample(DType::F32, &[m, n], 2)];
+        agree(source, &[("W", w)], &arguments, 2e-5);
+    }
+}
+
+/// Memory that ends, or begins, where no more may be accessed.
+struct Fenced {
+    pages: *mut u8,
+    bytes: usize,
+}
+
+const PAGE: usize = 4096;
+
+unsafe extern "C" {
+    fn mmap(at: *mut c_void, bytes: usize, access: i32, flags: i32, file: i32, offset: i64) -> *mut c_void;
+    fn mprotect(at: *mut c_void, bytes: usize, access: i32) -> i32;
+    fn munmap(at: *mut c_void, bytes: usize) -> i32;
+}
+
+impl Fenced {
+    fn new(bytes: usize) -> Fenced {
+        let bytes = bytes.next_multiple_of(PAGE) + 2 * PAGE;
+        // SAFETY: private pages of our own, the first and last of which are closed.
+        unsafe {
+            let pages = mmap(std::ptr::null_mut(), bytes, 3, 0x22, -1, 0).cast::<u8>();
+            assert_ne!(pages as isize, -1);
+            assert_eq!(mprotect(pages.cast(), PAGE, 0), 0);
+            assert_eq!(mprotect(pages.add(bytes - PAGE).cast(), PAGE, 0), 0);
+            Fenced { pages, bytes }
+        }
+    }
+
+    /// Where so many f32 begin that fill the pages to the end, or from the begin.
+    fn place(&self, elements: usize, at_end: bool) -> *mut f32 {
+        let first = if at_end { self.bytes - PAGE - 4 * elements } else { PAGE };
+        self.pages.wrapping_add(first).cast()
+    }
+}
+
+impl Drop for Fenced {
+    fn drop(&mut self) {
+        // SAFETY: they are this one's pages.
+        unsafe { munmap(self.pages.cast(), self.bytes) };
+    }
+}
+
+/// Runs a kernel of f32 tensors at these places.
+fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<usize>)]) {
+    let instance = instance(source, constants);
+    let kernel = jit::compile_cpu(&instance, &Options::default()).unwrap();
+    let shapes: Vec<&[usize]> = tensors.iter().map(|(_, shape)| shape.as_slice()).collect();
+    let bound = KernelAbi::of(&instance).bind(&shapes).unwrap();
+    let slots: Vec<u64> = tensors.iter().map(|(at, _)| *at as u64).chain(bound.slots()).collect();
+    let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
+    let address = scratch.as_mut_ptr().cast::<u8>();
+    let aligned = address.wrapping_add(address.align_offset(64));
+    // SAFETY: the tensors are as large as their shapes, and so is the scratch memory.
+    unsafe { (kernel.entry())(slots.as_ptr(), 0, bound.blocks() as u64, aligned) };
+}
+
+fn number(i: usize) -> f32 {
+    (i * 7919 % 1013) as f32 / 250.0 - 2.0
+}
+
+/// A kernel, its constants, and the shapes of its input and its output.
+type Case<'a> = (&'a str, &'a [(&'a str, usize)], [[usize; 2]; 2]);
+
+/// Elements beyond a row's end are neither read nor written, not even to find that they don't count.
+#[test]
+fn vectors_at_the_end_of_memory_stay_in_it() {
+    let turn = transposed("f32");
+    let maximum = reduce_rows("max", "f32", 37);
+    let cases: [Case<'_>; 6] = [
+        (SOFTMAX, &[("B", 1), ("W", 128)], [[3, 100]; 2]),
+        (SOFTMAX, &[("B", 2), ("W", 64)], [[5, 33]; 2]),
+        (SOFTMAX, &[("B", 1), ("W", 37)], [[3, 37]; 2]),
+        (&turn, &[("B", 32), ("C", 32)], [[33, 50], [50, 33]]),
+        (&turn, &[("B", 64), ("C", 16)], [[64, 17], [17, 64]]),
+        (&maximum, &[], [[7, 37], [7, 1]]),
+    ];
+    for (source, constants, [from, to]) in cases {
+        let (inputs, outputs) = (from[0] * from[1], to[0] * to[1]);
+        let mut results = Vec::new();
+        for at_end in [false, true] {
+            let [x, y] = [inputs, outputs].map(|elements| Fenced::new(4 * elements));
+            let [a, b] = [x.place(inputs, at_end), y.place(outputs, at_end)];
+            // SAFETY: the elements lie in the pages that are open.
+            unsafe {
+                (0..inputs).for_each(|i| *a.add(i) = number(i));
+                run_at(source, constants, &[(a, from.to_vec()), (b, to.to_vec())]);
+                results.push((0..outputs).map(|i| (*b.add(i)).to_bits()).collect::<Vec<_>>());
+            }
+        }
+        // The two differ in how they are aligned.
+        assert_eq!(results[0], results[1], "{source}");
+    }
+}
+
+/// A tensor between canaries, so many elements past an address that is aligned to lines.
+struct Large {
+    memory: Vec<f32>,
+    first: usize,
+    elements: usize,
+}
+
+const CANARY: f32 = 12345.5;
+
+impl Large {
+    fn new(elements: usize, skew: usize) -> Large {
+        let mut memory = vec![CANARY; elements + 64];
+        let first = memory.as_ptr().align_offset(64) + 16 + skew;
+        memory[first..first + elements].fill(0.0);
+        Large { memory, first, elements }
+    }
+
+    fn place(&mut self) -> *mut f32 {
+        self.memory[self.first..].as_mut_ptr()
+    }
+
+    fn read(&self) -> &[f32] {
+        let (before, rest) = self.memory.split_at(self.first);
+        let (elements, after) = rest.split_at(self.elements);
+        assert!(before.iter().chain(after).all(|&x| x == CANARY), "written outside the tensor");
+        elements
+    }
+}
+
+/// Outputs of more than 32 MiB are written past the caches; what is written is the same, aligned or not.
+#[test]
+fn large_outputs_have_the_bits_of_small_ones() {
+    for (columns, skew, width) in [(1024, 0, 1024), (1024, 3, 1024), (1003, 0, 1024), (1003, 5, 256)] {
+        let rows = (33 << 20) / (4 * columns);
+        let scale = "kernel @scale<W>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [1, W] : partition<m x n x f32, [1, W]>
+  %vy = partition %y [1, W] : mut partition<m x n x f32, [1, W]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %a = load_masked %vx[%i, %j] pad %pad : tile<1 x W x f32>
+  %e = exp %a : tile<1 x W x f32>
+  store_masked %vy, %e
+}
+";
+        let mut x = Large::new(rows * columns, skew);
+        // SAFETY: the tensor has so many elements.
+        (0..rows * columns).for_each(|i| unsafe { *x.place().add(i) = number(i) });
+        let mut large = Large::new(rows * columns, skew);
+        run_at(
+            scale,
+            &[("W", width)],
+            &[(x.place(), vec![rows, columns]), (large.place(), vec![rows, columns])],
+        );
+        let few = 1013;
+        let mut small = Large::new(few * columns, skew);
+        run_at(
+            scale,
+            &[("W", width)],
+            &[(x.place(), vec![few, columns]), (small.place(), vec![few, columns])],
+        );
+        let (large, small) = (large.read(), small.read());
+        assert!(large[..small.len()] == *small, "{columns} columns, {skew} elements off");
+        // Elements repeat after 1013.
+        let repeated = large.iter().enumerate().all(|(i, &e)| e.to_bits() == small[i % 1013].to_bits());
+        assert!(repeated, "{columns} columns, {skew} elements off");
+    }
+}
+
+#[test]
+fn large_matrices_are_turned() {
+    let turn = transposed("f32");
+    for (m, n, skew) in [(2944, 2992, 0), (2999, 2977, 0), (2944, 2992, 1)] {
+        let (mut x, mut y) = (Large::new(m * n, skew), Large::new(m * n, skew));
+        // SAFETY: the tensor has so many elements.
+        (0..m * n).for_each(|i| unsafe { *x.place().add(i) = number(i) });
+        run_at(&turn, &[("B", 64), ("C", 64)], &[(x.place(), vec![m, n]), (y.place(), vec![n, m])]);
+        let y = y.read();
+        let wrong = (0..m * n).find(|&i| y[i % n * m + i / n] != number(i));
+        assert_eq!(wrong, None, "{m} x {n}, {skew} elements off");
+    }
+}
