@@ -31,6 +31,11 @@ impl<'c> Ir<'c> {
         self.builder.build_shuffle_vector(one, ty.get_poison(), mask, "").expect(POSITIONED)
     }
 
+    /// The bits of a vector as one of another type.
+    pub(super) fn vector_of_bits(&self, vector: VectorValue<'c>, ty: VectorType<'c>) -> VectorValue<'c> {
+        self.builder.build_bit_cast(vector, ty, "").expect(POSITIONED).into_vector_value()
+    }
+
     /// The lanes of two vectors, one after the other, that a list names.
     pub(super) fn lanes_at(&self, a: VectorValue<'c>, b: VectorValue<'c>, lanes: &[u32]) -> VectorValue<'c> {
         let i32 = self.context.i32_type();

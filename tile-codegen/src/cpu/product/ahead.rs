@@ -60,7 +60,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             known.extend(self.scalar_if_known(scalar).map(|value| (scalar, value)));
         }
         next.scalars.iter().for_each(|&(scalar, value)| self.bind_scalars(&[scalar], &[value]));
-        let mut at = |emitter: &mut Self, turn: IntValue<'c>| {
+        let at = |emitter: &mut Self, turn: IntValue<'c>| {
             emitter.bind_scalars(&[counter], &[turn.into()]);
             [0, 1].map(|i| match emitter.factor(data.operands[i], ir.i64(0), plan) {
                 Factor::Strided(strided) => emitter.memory_of(&strided),

@@ -5,7 +5,7 @@ use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::Needed;
 use super::ahead::{Ahead, Share};
-use super::plan::Plan;
+use super::plan::{Contraction, Plan};
 use crate::emit::{LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
@@ -133,7 +133,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let shares: Vec<Share<'c>> =
             product.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
         let first_of_a = ir.add(product.first_of_a, ir.mul(i, ir.i64(product.strides_of_a[0])));
-        let range = (ir.i64(0), product.depth, ir.i64(1));
+        let steps = ir.udiv(product.depth, ir.i64(plan.contraction.group()));
+        let range = (ir.i64(0), steps, ir.i64(1));
         let finals = ir.hinted_loop(range, LoopHint::Rolled, &initial, |p, partial| {
             shares.iter().for_each(|share| share.ask(ir, p));
             self.outer_product(product, sums, (first_of_a, panel, p), partial)
@@ -164,22 +165,54 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (first_of_a, panel, p): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
-        let (ir, block) = (self.ir, product.plan.block);
-        let row_of_b = ir.add(panel, ir.mul(p, ir.i64(block.width())));
+        let (ir, plan) = (self.ir, product.plan);
+        let (block, group) = (plan.block, plan.contraction.group());
+        let row_of_b = ir.add(panel, ir.mul(p, ir.i64(block.width() * group)));
         let b = (0..sums.vectors).map(|vector| {
-            let at = ir.add(row_of_b, ir.i64(vector * block.lanes));
-            self.buffers.load_lanes(&product.b, at, None, block.lanes as u32)
+            let at = ir.add(row_of_b, ir.i64(vector * block.lanes * group));
+            self.buffers.load_lanes(&product.b, at, None, (block.lanes * group) as u32)
         });
         let b: Vec<VectorValue<'c>> = b.collect();
         let column_of_a = ir.add(first_of_a, ir.mul(p, ir.i64(product.strides_of_a[1])));
+        let word = match plan.contraction {
+            Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
+            Contraction::PairsOfBf16 | Contraction::PairsOfI16 => ir.int_type(32).into(),
+        };
         let rows = (0..sums.rows).flat_map(|row| {
             let at = ir.add(column_of_a, ir.i64(row * product.strides_of_a[0]));
-            let a = ir.in_every_lane(self.buffers.load(&product.a, at), block.lanes as u32);
+            let a = ir.in_every_lane(self.buffers.load_as(&product.a, word, at), block.lanes as u32);
             b.iter().map(move |&b| (a, b))
         });
-        rows.zip(partial)
-            .map(|((a, b), sum)| self.multiply_add(a, b, sum.into_vector_value()).into())
-            .collect()
+        let next = rows.zip(partial).map(|((a, b), sum)| {
+            let sum = sum.into_vector_value();
+            match plan.contraction {
+                Contraction::MultiplyAdd => self.multiply_add(a, b, sum),
+                pairs => self.multiply_add_pairs(pairs, a, b, sum),
+            }
+        });
+        next.map(Value::from).collect()
+    }
+
+    /// `a` in words of two elements.
+    fn multiply_add_pairs(
+        &self,
+        pairs: Contraction,
+        a: VectorValue<'c>,
+        b: VectorValue<'c>,
+        sum: VectorValue<'c>,
+    ) -> VectorValue<'c> {
+        let ir = self.ir;
+        let lanes = sum.get_type().get_size();
+        let bits = lanes * 32;
+        let (name, ty) = match pairs {
+            Contraction::PairsOfBf16 => {
+                (format!("llvm.x86.avx512bf16.dpbf16ps.{bits}"), ir.context.bf16_type().vec_type(2 * lanes))
+            }
+            _ => (format!("llvm.x86.avx512.vpdpwssd.{bits}"), ir.context.i16_type().vec_type(2 * lanes)),
+        };
+        let [a, b] = [a, b].map(|factor| ir.vector_of_bits(factor, ty).into());
+        let result = ir.intrinsic(&name, &[], &[sum.into(), a, b]);
+        result.expect("a sum of products").into_vector_value()
     }
 
     fn multiply_add(&self, a: VectorValue<'c>, b: VectorValue<'c>, sum: VectorValue<'c>) -> VectorValue<'c> {
