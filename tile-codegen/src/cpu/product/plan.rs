@@ -17,14 +17,6 @@ use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Instance, Op, RegionId, Type, ValueId};
 
-/// Elements along K that one multiplication of several turns is to have: the sums are read and written once per so many
-/// multiply-adds of each.
-const DEPTH: i64 = 256;
-
-/// Bytes that the packed factors of a multiplication are to take at most. The second cache, of 1 MiB or more, has the
-/// sums as well, and the factors that come next.
-const PACKED_BYTES: i64 = 1 << 18;
-
 /// The block of sums that registers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct RegisterBlock {
@@ -142,9 +134,9 @@ impl Plan {
         let block = RegisterBlock::of(machine, sum.bits() as i64);
         let contraction = Contraction::of(factors, sum, k, machine, block.lanes);
         let packed = contraction.packed(sum);
-        let bytes = element_bytes(packed) as i64;
-        let deepest = DEPTH.min(PACKED_BYTES / (bytes * (m + n)));
-        let turns = if is_accumulated && batch.is_empty() { (deepest / k).max(1) } else { 1 };
+        let turns =
+            tile_ir::cpu::turns_at_once([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
+        let turns = if is_accumulated && batch.is_empty() { turns as i64 } else { 1 };
         Plan { batch: batch.iter().product(), m: *m, n: *n, k, turns, contraction, packed, block }
     }
 
