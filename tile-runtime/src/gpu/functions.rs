@@ -82,8 +82,9 @@ impl Functions {
     /// The function of an image, loaded if nobody has loaded it.
     fn get_or_load(&self, image: &[u8], load: impl FnOnce() -> Result<Function>) -> Result<Function> {
         let mut functions = self.lock();
-        let flight =
-            functions.entry((image.as_ptr() as usize, image.len())).or_insert_with(|| Arc::new(Flight::new()));
+        let flight = functions
+            .entry((image.as_ptr() as usize, image.len()))
+            .or_insert_with(|| Arc::new(Flight::new()));
         if let Some(function) = flight.get() {
             return Ok(*function);
         }

@@ -90,7 +90,10 @@ mod tests {
         let mut shelf = Shelf::default();
         [(8, 'a'), (4, 'b'), (8, 'c'), (8, 'd'), (4, 'e')].map(|(bytes, block)| shelf.put(bytes, block));
         assert_eq!((shelf.bytes(), shelf.first(8), shelf.first(2)), (32, Some((&'a', 3)), None));
-        assert_eq!((shelf.take_last(8), shelf.take_first(4), shelf.take_last(2)), (Some('d'), Some('b'), None));
+        assert_eq!(
+            (shelf.take_last(8), shelf.take_first(4), shelf.take_last(2)),
+            (Some('d'), Some('b'), None)
+        );
         let rest: Vec<char> = std::iter::from_fn(|| shelf.take_oldest()).collect();
         assert_eq!((rest, shelf.bytes()), (vec!['a', 'c', 'e'], 0));
     }

@@ -27,8 +27,7 @@ struct Task {
     waker: Waker,
 }
 
-static WAITING: Mutex<Waiting> =
-    Mutex::new(Waiting { next: 1, tasks: BTreeMap::new(), is_watched: false });
+static WAITING: Mutex<Waiting> = Mutex::new(Waiting { next: 1, tasks: BTreeMap::new(), is_watched: false });
 
 fn lock() -> MutexGuard<'static, Waiting> {
     WAITING.lock().unwrap_or_else(PoisonError::into_inner)

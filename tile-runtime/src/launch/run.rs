@@ -14,7 +14,7 @@ use crate::profile::{self, Launched};
 use crate::reference::{RawArgument, RawTensor};
 use crate::resolve::Prepared;
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Pending, Stream, note_last};
+use crate::stream::{Event, Pending, Stream, note_last};
 use crate::tensor::Allocation;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -103,14 +103,13 @@ impl<'a> Launch<'a> {
             self.run_host(checked, false, &mut sink)?;
             return Ok(Pending::done());
         }
-        let memory: Vec<Arc<Allocation>> = self.memory().map(|(allocation, _)| Arc::clone(allocation)).collect();
+        let memory: Vec<Arc<Allocation>> =
+            self.memory().map(|(allocation, _)| Arc::clone(allocation)).collect();
         let before: Vec<_> =
             self.memory().flat_map(|(allocation, writes)| allocation.uses().before(writes)).collect();
         let run = self.host_run(checked)?.for_later(&checked.bound);
         let event = stream.enqueue(move || {
-            for event in &before {
-                let _ = event.wait();
-            }
+            before.iter().try_for_each(Event::pass)?;
             // SAFETY: `memory` keeps every tensor; who borrows one to write, reads it or frees it waits for this event,
             // and this has waited for those before it.
             let result = unsafe { run.run() };
@@ -256,7 +255,8 @@ impl<'a> Launch<'a> {
     }
 
     fn run_host(&self, checked: &Checked<'_>, timed: bool, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
-        self.memory().for_each(|(allocation, writes)| allocation.uses().wait(writes));
+        let mut memory = self.memory();
+        memory.try_for_each(|(allocation, writes)| allocation.uses().wait(writes))?;
         let run = self.host_run(checked)?;
         // SAFETY: tensors are borrowed for `'a`, longer than this call; an output is borrowed exclusively, and launches on
         // streams that use them have been waited for.

@@ -94,11 +94,8 @@ impl Queue {
     /// A queue of a stream's, and its thread, which waits so long for another stream when that one is gone.
     fn start(patience: Duration) -> Result<(Arc<Queue>, JoinHandle<()>)> {
         let state = QueueState { work: VecDeque::new(), has_stream: true, is_over: false };
-        let queue = Arc::new(Queue {
-            state: Mutex::new(state),
-            changed: Condvar::new(),
-            failure: Mutex::default(),
-        });
+        let queue =
+            Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new(), failure: Mutex::default() });
         let served = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("tile-stream".to_owned());
         let thread = thread.spawn(move || served.serve(patience)).map_err(|error| Error::Driver {

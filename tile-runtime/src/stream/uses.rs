@@ -60,11 +60,12 @@ impl Uses {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Waits on the host until the memory can be read, or written. What its users failed with is told by them.
-    pub(crate) fn wait(&self, writes: bool) {
-        for event in self.before(writes) {
-            let _ = event.wait();
-        }
+    /// Waits on the host until the memory can be read, or written.
+    ///
+    /// # Errors
+    /// As [`Event::pass`].
+    pub(crate) fn wait(&self, writes: bool) -> Result<()> {
+        self.before(writes).iter().try_for_each(Event::pass)
     }
 
     /// Has a GPU's own stream wait until the memory can be read, or written.
@@ -113,9 +114,9 @@ pub(crate) fn note_last<'m>(
 }
 
 impl List {
-    /// Of a device that fails nothing is going on any more.
+    /// What a device refuses to say of isn't known to be done.
     fn forget_done(&mut self) {
-        let is_done = |event: &Event| event.is_done().unwrap_or(true);
+        let is_done = |event: &Event| event.is_done().unwrap_or(false);
         self.written.take_if(|event| is_done(event));
         self.read.retain(|event| !is_done(event));
     }

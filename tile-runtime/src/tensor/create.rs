@@ -1,8 +1,8 @@
 //! New tensors: constants, sequences, random numbers, and the elements of the host's collections.
 
-use super::{Tensor, memory};
 use super::transfer::allocated;
 use super::view::dense_of;
+use super::{Tensor, memory};
 use crate::device::Device;
 use crate::element::{Element, Float, Number};
 use crate::error::{Error, Result};

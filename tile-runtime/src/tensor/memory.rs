@@ -2,12 +2,10 @@
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
-use crate::gpu;
+use crate::gpu::{self, GpuStream};
 use crate::host::HostBuffer;
-use crate::gpu::GpuStream;
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Uses, note_last};
-use smallvec::SmallVec;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,8 +68,7 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // Memory that a device may still use stays where its end can't be had. A lost device uses nothing any more, and the
-        // next call says so; its memory is of no use to anybody.
+        // Memory that a device may still use stays, where nobody can say when that ends. The next call tells of the device.
         if self.end().is_ok() {
             // SAFETY: it is dropped here alone, once.
             unsafe { ManuallyDrop::drop(&mut self.keeper) }
@@ -170,10 +167,7 @@ impl Location {
     /// Waits for the launches on streams after which the bytes can be read, or written.
     fn settle(&self, writes: bool) -> Result<()> {
         refuse_inside("a copy")?;
-        if let Some(allocation) = &self.allocation {
-            allocation.uses.wait(writes);
-        }
-        Ok(())
+        self.allocation.as_ref().map_or(Ok(()), |allocation| allocation.uses.wait(writes))
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -189,7 +183,7 @@ impl Location {
     /// memory.
     ///
     /// # Errors
-    /// [`Error::Stream`] inside of a graph.
+    /// [`Error::Stream`] inside of a graph; [`Error::Driver`] if a device fails that copies from or to here.
     pub(crate) fn host_bytes(&self) -> Result<Option<&[u8]>> {
         self.settle(false)?;
         // SAFETY: who holds the location to read keeps others from writing.
@@ -200,7 +194,7 @@ impl Location {
     /// memory.
     ///
     /// # Errors
-    /// [`Error::Stream`] inside of a graph.
+    /// As [`Location::host_bytes`].
     pub(crate) fn host_bytes_mut(&mut self) -> Result<Option<&mut [u8]>> {
         self.settle(true)?;
         // SAFETY: who holds the location to write is the only one who uses them.
@@ -300,11 +294,12 @@ impl Location {
         unsafe { self.enqueue(first, source, range, &context, None) }?;
         // The device's own memory is used by nobody who doesn't come after its own stream.
         let both = [(&*self, true), (source, false)].into_iter();
-        let of_host = both.filter_map(|(location, writes)| Some((location.allocation.as_ref()?, writes)))
-            .filter(|(allocation, _)| !matches!(allocation.device.0, Kind::Gpu(_)));
-        let of_host: SmallVec<[(&Arc<Allocation>, bool); 2]> = of_host.collect();
-        if !of_host.is_empty() {
-            note_last(&GpuStream::own(&context), of_host.into_iter())?;
+        let mut of_host = both
+            .filter(|(location, _)| location.is_on_host())
+            .filter_map(|(location, writes)| Some((location.allocation.as_ref()?, writes)))
+            .peekable();
+        if of_host.peek().is_some() {
+            note_last(&GpuStream::own(&context), of_host)?;
         }
         self.hand_back(&context)?;
         source.hand_back(&context)
@@ -339,7 +334,9 @@ impl Location {
         let (target, from) = (self.address + first as u64, source.address + range.start as u64);
         match (self.is_on_host(), source.is_on_host()) {
             // SAFETY: ranges lie in the memory of their locations; the caller vouches for the rest.
-            (false, true) => unsafe { context.enqueue_upload(target, from as *const u8, range.len(), stream) },
+            (false, true) => unsafe {
+                context.enqueue_upload(target, from as *const u8, range.len(), stream)
+            },
             // SAFETY: likewise.
             (true, false) => unsafe {
                 context.enqueue_download(target as *mut u8, from, range.len(), stream)

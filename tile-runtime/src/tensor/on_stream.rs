@@ -11,7 +11,7 @@ use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::gpu::GpuStream;
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Pending, Stream, note_last};
+use crate::stream::{Event, Pending, Stream, note_last};
 use std::sync::Arc;
 
 impl<T: Element> TensorRef<T> {
@@ -69,11 +69,7 @@ impl<T: Element> TensorRef<T> {
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::Stream`] where the stream is another device's, and inside of a graph;
     /// [`Error::Driver`] if a device fails.
-    pub fn copy_from_on<'a>(
-        &'a mut self,
-        source: &'a TensorRef<T>,
-        stream: &Stream,
-    ) -> Result<Pending<'a>> {
+    pub fn copy_from_on<'a>(&'a mut self, source: &'a TensorRef<T>, stream: &Stream) -> Result<Pending<'a>> {
         refuse_inside("a copy on a stream")?;
         self.check_shape_of(source)?;
         check_stream([self.device(), source.device()], stream)?;
@@ -141,9 +137,7 @@ impl<T: Element> TensorRef<T> {
         let (mut to, to_descriptor) = (self.location.clone(), self.descriptor.clone());
         let (from, from_descriptor) = (source.location.clone(), source.descriptor.clone());
         let event = stream.enqueue(move || {
-            for event in &before {
-                let _ = event.wait();
-            }
+            before.iter().try_for_each(Event::pass)?;
             // SAFETY: the locations keep the memory; who borrows one to write, reads it or frees it waits for this event, and
             // this has waited for those before it.
             let (target, source) = unsafe { (to.bytes_now_mut(), from.bytes_now()) };
@@ -173,7 +167,8 @@ fn check_stream(devices: [&Device; 2], stream: &Stream) -> Result<()> {
         return Ok(());
     }
     let [target, source] = devices.map(Device::name);
-    let whose = devices.into_iter().find(|device| is_gpu(device) == needs_gpu).map_or(String::new(), Device::name);
+    let whose =
+        devices.into_iter().find(|device| is_gpu(device) == needs_gpu).map_or(String::new(), Device::name);
     Err(Error::Stream {
         problem: format!(
             "a copy from {source} to {target} can't be on a stream of {}; take one of {whose}",

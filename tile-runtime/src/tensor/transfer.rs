@@ -68,7 +68,7 @@ impl<T: Element> TensorRef<T> {
     ///
     /// # Errors
     /// [`Error::Slice`] on a GPU, and where the elements don't lie one after the other; [`Error::Stream`] inside of a
-    /// graph.
+    /// graph; [`Error::Driver`] if a device fails that copies from or to here.
     pub fn as_slice(&self) -> Result<&[T]> {
         self.check_slice()?;
         let bytes = self.location.host_bytes()?.unwrap_or_default();

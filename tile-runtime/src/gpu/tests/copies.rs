@@ -251,7 +251,9 @@ fn a_copy_is_refused_on_a_stream_that_has_no_part_in_it() {
     let error = y.as_slice().unwrap_err().to_string();
     assert_eq!(
         error,
-        format!("the tensor is no slice: its elements are in the memory of {name}; `to_vec` copies its elements")
+        format!(
+            "the tensor is no slice: its elements are in the memory of {name}; `to_vec` copies its elements"
+        )
     );
     let turned = staged(&device, 0).into_shape([2, 4]).unwrap().into_reversed_axes().unwrap();
     assert!(turned.as_slice().unwrap_err().to_string().contains("row-major order"));

@@ -43,7 +43,8 @@ fn whoever_finds_the_device_lost_wakes_those_who_wait_for_it() {
     let ((device, driver), (other, _other)) = (device(1 << 20, true), device(1 << 20, true));
     driver.add("general", double);
     let streams = [0; 2].map(|_| Stream::new(&device).unwrap());
-    let (x, y) = (ramp(&device, 8), Tensor::<f32>::pinned(&device, [8]).unwrap());
+    let x = ramp(&device, 8);
+    let [y, z] = [0; 2].map(|_| Tensor::<f32>::pinned(&device, [8]).unwrap());
     let [mut a, mut b] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
     // A launch and a copy, and a copy on a device that isn't lost.
     let tasks = [0; 3].map(|_| task());
@@ -51,7 +52,7 @@ fn whoever_finds_the_device_lost_wakes_those_who_wait_for_it() {
     let mut launch = pin!(call(&KERNEL, &x, &mut a).on(&streams[0]).unwrap());
     let mut copy = pin!(b.copy_from_on(&y, &streams[1]).unwrap());
     let other_stream = Stream::new(&other).unwrap();
-    let mut third = pin!(elsewhere.copy_from_on(&y, &other_stream).unwrap());
+    let mut third = pin!(elsewhere.copy_from_on(&z, &other_stream).unwrap());
     assert!(poll(launch.as_mut(), &tasks[0]).is_pending());
     assert!(poll(copy.as_mut(), &tasks[1]).is_pending());
     assert!(poll(third.as_mut(), &tasks[2]).is_pending());
@@ -83,6 +84,18 @@ fn a_look_finds_the_device_lost() {
     waiting::look();
     assert_eq!(task.woken.load(Ordering::Relaxed), 1);
     assert!(matches!(poll(launch, &task), Poll::Ready(Err(Error::DeviceLost { .. }))));
+}
+
+/// What a copy was to write isn't there, so nobody reads what is there instead.
+#[test]
+fn memory_of_a_copy_that_was_lost_is_not_read() {
+    let (device, driver) = device(1 << 20, true);
+    let y = ramp(&device, 8);
+    let mut x = Tensor::<f32>::pinned(&device, [8]).unwrap();
+    x.copy_from(&y).unwrap();
+    lose(&driver, StreamHandle::DEFAULT);
+    assert!(matches!(x.as_slice(), Err(Error::DeviceLost { .. })));
+    assert!(matches!(x.to_vec(), Err(Error::DeviceLost { .. })));
 }
 
 /// Nobody asks the device for anything but the future, which sleeps.
