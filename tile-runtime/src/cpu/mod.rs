@@ -1,6 +1,7 @@
 //! The CPU device: a grid's blocks in chunks, shared by this thread and those of a pool, or run by this thread alone
 //! where that takes less time.
 
+mod affinity;
 mod levels;
 mod pace;
 mod pool;
@@ -51,10 +52,15 @@ fn threads_of_the_machine() -> usize {
 
 fn serve(threads: usize) -> Arc<Served> {
     let served = Arc::new(Served { pool: Pool::new(LAUNCHES), threads });
+    let mut places = affinity::places(threads - 1).into_iter();
     for worker in 1..threads {
-        let served = Arc::clone(&served);
+        let (served, place) = (Arc::clone(&served), places.next());
+        let serve = move || {
+            place.into_iter().for_each(affinity::bind);
+            served.pool.serve();
+        };
         // A worker that can't be started is one less; the calling thread runs every grid to its end.
-        let _ = std::thread::Builder::new().name(format!("tile-{worker}")).spawn(move || served.pool.serve());
+        let _ = std::thread::Builder::new().name(format!("tile-{worker}")).spawn(serve);
     }
     served
 }
@@ -78,6 +84,21 @@ pub fn set_threads(count: usize) {
     if let Some(old) = old {
         old.pool.close();
     }
+}
+
+/// Sets whether the threads of the CPU device, but for those that launch, are bound to a processor each, from the next
+/// launch on: on Linux, where the process may use as many processors as there are threads. Else the environment variable
+/// `TILE_PIN=on` says so; without either they run where the system puts them, which
+/// [measured](https://github.com/tile-rs/tile/blob/main/docs/decisions.md) no slower.
+///
+/// ```
+/// use tile_runtime::cpu;
+/// cpu::set_pinned(true);
+/// # cpu::set_pinned(false);
+/// ```
+pub fn set_pinned(pinned: bool) {
+    affinity::ask(pinned);
+    set_threads(threads());
 }
 
 /// Gives this thread's scratch memory, which grows as kernels ask and is kept between launches.

@@ -1,7 +1,7 @@
 //! AMD GPUs through the HIP runtime, which is loaded when it is first asked for.
 //!
 //! HIP speaks to the device that a thread has set last, so every call sets it first. Numbers of attributes, flags and
-//! modes are those of `hip_runtime_api.h` (ROCm/HIP 6.3; ROCm/rocm-systems 7 has the same).
+//! modes are those of `hip_runtime_api.h`, the same from HIP 6.2 to 7.14 (docs/decisions.md says how that was compared).
 
 mod library;
 

@@ -88,7 +88,8 @@ mod tests {
     #[test]
     fn blocks_leave_in_the_order_that_is_asked_for() {
         let mut shelf = Shelf::default();
-        [(8, 'a'), (4, 'b'), (8, 'c'), (8, 'd'), (4, 'e')].map(|(bytes, block)| shelf.put(bytes, block));
+        let blocks = [(8, 'a'), (4, 'b'), (8, 'c'), (8, 'd'), (4, 'e')];
+        blocks.into_iter().for_each(|(bytes, block)| shelf.put(bytes, block));
         assert_eq!((shelf.bytes(), shelf.first(8), shelf.first(2)), (32, Some((&'a', 3)), None));
         assert_eq!(
             (shelf.take_last(8), shelf.take_first(4), shelf.take_last(2)),

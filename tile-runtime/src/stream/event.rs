@@ -59,7 +59,7 @@ impl Event {
     pub(crate) fn pass(&self) -> Result<()> {
         match &*self.0 {
             Place::Host(completion) => {
-                completion.wait();
+                let (_when, _how) = completion.wait();
                 Ok(())
             }
             Place::Gpu(event) => event.wait(),

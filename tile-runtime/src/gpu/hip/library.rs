@@ -1,7 +1,7 @@
 //! The functions of `libamdhip64` that the runtime calls, loaded by name.
 //!
-//! One table says each function's name and type, as HIP's `hip_runtime_api.h` declares it (ROCm/HIP 6.3, and unchanged in
-//! ROCm/rocm-systems 7). A library or a function that isn't there is an error that names it.
+//! One table says each function's name and type, as HIP's `hip_runtime_api.h` declares it, the same from HIP 6.2 to 7.14.
+//! A library or a function that isn't there is an error that names it.
 
 use libloading::Library;
 use std::error::Error;

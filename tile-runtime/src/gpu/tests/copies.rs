@@ -1,7 +1,7 @@
 //! Copies between the host and a device, and fills, on a driver that runs nothing before somebody waits.
 
 use super::super::driver::{Failure, FailureKind};
-use super::launches::{KERNEL, call, double, ramp};
+use super::launches::{KERNEL, call, double};
 use super::*;
 use crate::error::Error;
 use crate::stream::Stream;
