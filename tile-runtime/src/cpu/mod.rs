@@ -87,9 +87,8 @@ pub fn set_threads(count: usize) {
 }
 
 /// Sets whether the threads of the CPU device, but for those that launch, are bound to a processor each, from the next
-/// launch on: on Linux, where the process may use as many processors as there are threads. Else the environment variable
-/// `TILE_PIN=on` says so; without either they run where the system puts them, which
-/// [measured](https://github.com/tile-rs/tile/blob/main/docs/decisions.md) no slower.
+/// launch on: on Linux, where the process may use more processors than there are such threads. Unless this says so, the
+/// environment variable `TILE_PIN=on` does; without either they run where the system puts them.
 ///
 /// ```
 /// use tile_runtime::cpu;
