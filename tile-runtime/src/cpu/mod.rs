@@ -285,6 +285,31 @@ mod tests {
         assert_eq!(of(&one, 10), [(0, 200)]);
     }
 
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn threads_of_the_pool_are_bound_and_those_that_launch_are_not() {
+        let mask = || rustix::thread::sched_getaffinity(None).unwrap();
+        let own = mask();
+        affinity::ask(true);
+        let served = serve(2);
+        affinity::ask(false);
+        // Two chunks that wait for each other are run by two threads.
+        let (met, masks) = (std::sync::Barrier::new(2), Mutex::new(Vec::new()));
+        let look = |_: usize, _: usize| {
+            met.wait();
+            masks.lock().unwrap().push((std::thread::current().id(), mask()));
+        };
+        served.pool.run(&Job::new(2, 1, &look), 1);
+        served.pool.close();
+        let launches = std::thread::current().id();
+        for (thread, mask) in masks.into_inner().unwrap() {
+            // Where there is one processor, nobody is bound.
+            let is_bound = thread != launches && own.count() > 1;
+            assert_eq!(mask.count(), if is_bound { 1 } else { own.count() });
+        }
+        assert_eq!(mask(), own);
+    }
+
     /// How often a test does something: less under Miri, which takes a thousand times as long.
     const TIMES: usize = if cfg!(miri) { 5 } else { 200 };
 
