@@ -47,6 +47,11 @@ impl Allocation {
         &self.uses
     }
 
+    /// Whether nobody else knows the memory.
+    fn is_ours(&self) -> bool {
+        !matches!(&*self.keeper, Keeper::Foreign { .. })
+    }
+
     /// Whether a GPU copies from and to the memory while the host goes on.
     fn is_pinned_for(&self, context: &gpu::Context) -> bool {
         matches!(&*self.keeper, Keeper::Pinned { buffer } if buffer.context().family() == context.family())
@@ -218,7 +223,8 @@ impl Location {
 
     /// Whoever owns memory that isn't ours takes what is done with it for done.
     fn hand_back(&self, context: &gpu::Context) -> Result<()> {
-        if self.allocation.is_some() { Ok(()) } else { context.synchronize() }
+        let is_ours = self.allocation.as_ref().is_some_and(|allocation| allocation.is_ours());
+        if is_ours { Ok(()) } else { context.synchronize() }
     }
 
     /// Copies a range of the bytes to the host, after every launch that writes them.
