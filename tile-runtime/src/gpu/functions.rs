@@ -73,10 +73,13 @@ impl Drop for Captured {
     }
 }
 
-/// Functions by where the last of their images lies, whose first byte no other code has. Each is loaded once, outside of
-/// the lock, so that code that takes long to load keeps no launch of other code waiting.
+/// Functions by where the last of their images lies, whose first byte no other code has, and by how long it is.
+type Flights = HashMap<(usize, usize), Arc<Flight<Function, Error>>>;
+
+/// The functions of a GPU. Each is loaded once, outside of the lock, so that code that takes long to load keeps no launch of
+/// other code waiting.
 #[derive(Default)]
-pub(crate) struct Functions(Mutex<HashMap<(usize, usize), Arc<Flight<Function, Error>>>>);
+pub(crate) struct Functions(Mutex<Flights>);
 
 impl Functions {
     /// The function of an image, loaded if nobody has loaded it.
@@ -95,15 +98,14 @@ impl Functions {
 
     /// Unloads everything.
     pub(super) fn unload(&self, driver: &dyn Driver) -> Result<(), Failure> {
-        let mut flights = self.lock().drain().map(|(_, flight)| flight).collect::<Vec<_>>().into_iter();
-        flights.try_for_each(|flight| match flight.get() {
+        std::mem::take(&mut *self.lock()).into_values().try_for_each(|flight| match flight.get() {
             // SAFETY: the module was loaded here; who unloads it has waited for what was enqueued.
             Some(function) => unsafe { driver.unload(function.module) },
             None => Ok(()),
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(usize, usize), Arc<Flight<Function, Error>>>> {
+    fn lock(&self) -> MutexGuard<'_, Flights> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,7 +13,6 @@ use super::driver::{
     GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, StreamHandle,
 };
 use queue::{State, Work};
-use std::collections::VecDeque;
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -102,14 +101,13 @@ impl StandIn {
 
     /// The call after so many others is refused.
     pub(super) fn refuse_after(&self, calls: usize, failure: Failure) {
-        let refusals = &mut self.state().refusals;
-        refusals.clear();
-        refusals.extend((0..calls).map(|_| None).chain([Some(failure)]));
+        self.refuse(calls, 1, failure);
     }
 
-    /// Every call is refused.
-    pub(super) fn refuse_always(&self, failure: Failure) {
-        self.state().refusals = VecDeque::from(vec![Some(failure); 1000]);
+    /// So many calls after so many others are refused.
+    pub(super) fn refuse(&self, after: usize, calls: usize, failure: Failure) {
+        let refused = std::iter::repeat_n(Some(failure), calls);
+        self.state().refusals = std::iter::repeat_n(None, after).chain(refused).collect();
     }
 
     /// No call is refused any more.
