@@ -22,6 +22,9 @@ use tile_ir::tensor_map::BoundMap;
 /// A kernel of the stand-in: its blocks, and the slots that its launch gave.
 pub(super) type Kernel = fn(blocks: u32, slots: &[u64]);
 
+/// What happens to an image of code before it is loaded.
+pub(super) type BeforeLoad = fn(&[u8]);
+
 /// What bytes are that nobody has written, or that were freed.
 pub(super) const UNWRITTEN: u8 = 0xA5;
 
@@ -37,7 +40,7 @@ pub(super) struct StandIn {
     /// Whether it has pools of its own.
     pools: bool,
     /// What happens to code before it is loaded, while other calls go on.
-    before_loads: Arc<OnceLock<fn(&[u8])>>,
+    before_loads: Arc<OnceLock<BeforeLoad>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -95,7 +98,7 @@ impl StandIn {
     }
 
     /// Has every load begin with this, beside which other calls go on.
-    pub(super) fn before_loads(&self, begin: fn(&[u8])) {
+    pub(super) fn before_loads(&self, begin: BeforeLoad) {
         self.before_loads.set(begin).expect("it is said once");
     }
 
