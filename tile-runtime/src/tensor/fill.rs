@@ -76,6 +76,7 @@ mod tests {
     use tile_layout::Movement;
 
     #[test]
+    #[cfg_attr(miri, ignore = "many runs, and nothing unsafe")]
     fn runs_are_filled_one_by_one_where_they_are_few() {
         let whole = Descriptor::dense(&[1000, 100]).unwrap();
         assert_eq!(few_runs(&whole, 4), Some(vec![(0, 100_000)]));
