@@ -12,7 +12,7 @@ const N: usize = 8;
 /// How often something is done, and every how many-th call is refused: less under Miri, which takes a thousand times as
 /// long and looks at every access.
 const TIMES: u8 = if cfg!(miri) { 3 } else { 50 };
-const STEP: usize = if cfg!(miri) { 5 } else { 1 };
+const STEP: usize = if cfg!(miri) { 11 } else { 1 };
 
 fn numbers(first: i32) -> Vec<i32> {
     (first..first + N as i32).collect()
