@@ -271,10 +271,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 builder.build_float_ext(halves, context.f32_type().vec_type(lanes), "").expect(positioned)
             }
             dtype => {
-                let ty = context.custom_width_int_type(
-                    std::num::NonZeroU32::new(plan.packed.bits() as u32).expect("integers have bits"),
-                );
-                let ty = ty.expect("LLVM has every integer").vec_type(lanes);
+                let ty = self.ir.int_type(plan.packed.bits()).vec_type(lanes);
                 let wide = if dtype.is_signed() {
                     builder.build_int_s_extend(vector, ty, "")
                 } else {
@@ -292,7 +289,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let high = self.ir.lshr(self.ir.bits(float), self.ir.int_type(32).const_int(16, false));
                 self.ir.resize(high, 16, false).into()
             }
-            Value::IntValue(int) => self.ir.resize(int, plan.packed.bits() as u32, dtype.is_signed()).into(),
+            Value::IntValue(int) => self.ir.resize(int, plan.packed.bits(), dtype.is_signed()).into(),
             float => float,
         }
     }

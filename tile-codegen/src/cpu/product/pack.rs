@@ -241,7 +241,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, side, group) = (self.ir, plan.block.lanes, plan.contraction.group());
         let [end_of_rows, end_of_columns] = from.valid.unwrap_or([ir.i64(plan.k), ir.i64(plan.n)]);
         let is_whole = from.valid.is_none() && plan.k % (side * group) == 0 && plan.n % side == 0;
-        let words = ir.int_type(plan.packed.bits() as u32 * group as u32).vec_type(side as u32);
+        let words = ir.int_type(plan.packed.bits() * group as u32).vec_type(side as u32);
         let this = std::cell::RefCell::new((&mut *self, give));
         let columns = (ir.i64(0), columns, ir.i64(side));
         ir.hinted_loop(columns, LoopHint::Rolled, &[], |column, _| {
