@@ -15,7 +15,7 @@ pub(crate) struct Effort {
 }
 
 /// What a full run does.
-pub(crate) const FULL: Effort = Effort { rounds: 9, runs: 3, time: Duration::from_millis(60) };
+pub(crate) const FULL: Effort = Effort { rounds: 7, runs: 3, time: Duration::from_millis(60) };
 
 /// What `--quick` does.
 pub(crate) const QUICK: Effort = Effort { rounds: 3, runs: 2, time: Duration::from_millis(20) };
