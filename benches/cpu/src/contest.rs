@@ -2,7 +2,7 @@
 //! same memory and measured in turns.
 
 use crate::Result;
-use crate::effort::Effort;
+use crate::effort::{Clock, Effort};
 use crate::memory::Memory;
 use crate::peers::process::Process;
 use crate::verdict::{Bars, Work};
@@ -78,10 +78,10 @@ impl Contestant {
     }
 
     /// The time of a run in seconds.
-    pub(crate) fn turn(&mut self, shared: &mut Shared, effort: &Effort) -> Result<f64> {
+    pub(crate) fn turn(&mut self, shared: &mut Shared, clock: Clock, effort: &Effort) -> Result<f64> {
         match &mut self.how {
-            How::Here(run) => effort.sample(&mut || run(shared)),
-            How::Elsewhere(process, task) => process.borrow_mut().sample(task, effort),
+            How::Here(run) => effort.sample(clock, &mut || run(shared)),
+            How::Elsewhere(process, task) => process.borrow_mut().sample(task, clock, effort),
         }
     }
 
@@ -178,6 +178,7 @@ impl Contest {
         multiply_adds: &mut dyn FnMut() -> Vec<f64>,
     ) -> Result<Round> {
         let count = self.contestants.len();
+        let clock = Clock::of(self.threads);
         let mut round = Round { seconds: vec![0.0; count], most: None, least: None };
         round.note(multiply_adds());
         for turn in 0..count {
@@ -185,7 +186,7 @@ impl Contest {
             if self.threads > 1 {
                 std::thread::sleep(REST);
             }
-            round.seconds[at] = self.contestants[at].turn(&mut self.shared, effort)?;
+            round.seconds[at] = self.contestants[at].turn(&mut self.shared, clock, effort)?;
             round.note(multiply_adds());
         }
         Ok(round)
