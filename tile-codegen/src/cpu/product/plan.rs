@@ -136,7 +136,7 @@ impl Plan {
         let packed = contraction.packed(sum);
         let turns =
             tile_ir::cpu::turns_at_once([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
-        let turns = if is_accumulated && batch.is_empty() { turns as i64 } else { 1 };
+        let turns = if is_accumulated { turns as i64 } else { 1 };
         Plan { batch: batch.iter().product(), m: *m, n: *n, k, turns, contraction, packed, block }
     }
 
