@@ -80,6 +80,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.panels(&product, sums, (ir.i64(whole), needed.columns), needed.rows);
         }
     }
+
     /// Covers panels with register blocks; each panel stays in the first cache while the rows of `a` pass by.
     fn panels(
         &self,

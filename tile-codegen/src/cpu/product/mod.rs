@@ -2,7 +2,8 @@
 //!
 //! [`plan`] decides; [`factor`] says where factors come from, [`pack`] packs them, and [`block`] multiplies. A loop that
 //! adds products to a tile ([`accumulate`]) packs the factors of several turns before it multiplies, and meanwhile those
-//! of the next ones come nearer ([`ahead`]). Products and sums are fused where the target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix by matrix.
+//! of the next ones come nearer ([`ahead`]). Products and sums are fused where the target can; an f16 accumulator is kept
+//! in f32 and rounded at the end. Batches are matrix by matrix.
 
 mod accumulate;
 mod ahead;
