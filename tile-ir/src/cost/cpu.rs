@@ -21,7 +21,7 @@ const SPECIAL: f64 = 16.0;
 /// Bytes a clock that a thread moves between tensors or tiles and its caches.
 const COPIED: f64 = 32.0;
 
-/// Bytes a clock of a product's factors that a thread packs, and of its sums.
+/// Bytes a clock of a product's factors that a thread packs.
 const PACKED: f64 = 10.0;
 
 /// Bytes of a packed element, of most factors.
@@ -71,16 +71,21 @@ impl CpuMachine {
         let multiplied = shape.batch as f64 * rows * columns * shape.k as f64 / VECTORS;
         let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
         let sums = 2.0 * 4.0 * (shape.batch * shape.m * shape.n) as f64 / turns as f64;
-        [multiplied + PRODUCT, sums / self.speed(shape)]
+        let slower = if self.holds(shape) { 1.0 } else { 3.0 };
+        [multiplied + PRODUCT, sums * slower / COPIED]
     }
 
-    /// Bytes a clock to and from scratch memory, whose largest part is a product's tiles: what is packed of its factors,
-    /// as much that is packed next, and its sums.
+    /// Bytes a clock at which factors are packed.
     fn speed(&self, shape: &ProductShape) -> f64 {
+        if self.holds(shape) { PACKED } else { PACKED / 2.0 }
+    }
+
+    /// Whether a core's second cache holds a product: what is packed of its factors, as much that is packed next, and its
+    /// sums.
+    fn holds(&self, shape: &ProductShape) -> bool {
         let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
         let packed = (shape.m + shape.n) * shape.k * turns * PACKED_ELEMENT;
-        let bytes = shape.batch * (2 * packed + 4 * shape.m * shape.n);
-        if bytes > self.l2_bytes { PACKED / 2.0 } else { PACKED }
+        shape.batch * (2 * packed + 4 * shape.m * shape.n) <= self.l2_bytes
     }
 
     pub(super) fn predict(&self, totals: &Totals) -> Prediction {
