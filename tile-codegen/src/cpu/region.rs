@@ -140,25 +140,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
             op if op.is_load() && self.buffer(data.results[0]).is_none() => {}
             op if op.is_load() => self.load(data),
             Op::Reduce { op, axis } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.reduce(data, *op, *axis));
+                self.with_streams(&data.operands, &[], &mut |emitter, _| emitter.reduce(data, *op, *axis));
             }
             Op::Mma => self.mma(data),
             Op::ReduceWith { axis } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.fold(data, *axis, None));
+                self.with_streams(&data.operands, &[], &mut |emitter, _| emitter.fold(data, *axis, None));
             }
             Op::ScanWith { axis, mode } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.fold(data, *axis, Some(*mode)));
+                self.with_streams(&data.operands, &[], &mut |emitter, _| {
+                    emitter.fold(data, *axis, Some(*mode))
+                });
             }
             Op::Scan { op, axis, mode } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.scan(data, *op, *axis, *mode));
+                self.with_streams(&data.operands, &[], &mut |emitter, _| {
+                    emitter.scan(data, *op, *axis, *mode)
+                });
             }
             Op::Sort { axis, descending, .. } => self.sort(data, *axis, *descending),
-            Op::Histogram(_) => self.with_streams(data, &[], &mut |emitter, _| emitter.histogram(data)),
+            Op::Histogram(_) => {
+                self.with_streams(&data.operands, &[], &mut |emitter, _| emitter.histogram(data))
+            }
             Op::Movement(_) if !is_elementwise(&data.op) => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.movement(data));
+                self.with_streams(&data.operands, &[], &mut |emitter, _| emitter.movement(data));
             }
             Op::Scatter { axis, mode } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.scatter(data, *axis, *mode));
+                self.with_streams(&data.operands, &[], &mut |emitter, _| emitter.scatter(data, *axis, *mode));
             }
             Op::Print { .. } | Op::Assert { .. } => self.say(data),
             Op::Prefetch => self.prefetch(data),
@@ -176,7 +182,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 && self.buffer(data.operands[0]).is_some_and(|source| Buffers::same(&source, &buffer));
             if !moved {
                 let shape = self.loop_shape(data, &self.shape(result));
-                self.with_streams(data, &[], &mut |emitter, _| {
+                self.with_streams(&data.operands, &[], &mut |emitter, _| {
                     emitter.fill(&buffer, &shape, |emitter, index| emitter.compute(data, index));
                 });
             }

@@ -120,7 +120,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         for axis in 0..window.tile.len() {
             let rest = ir.sub(window.extents[axis], window.start[axis]);
             let size = window.valid[axis];
-            let inside = ir.select_int(ir.icmp(IntPredicate::ULT, rest, size), rest, size);
+            let inside = ir.lesser(rest, size);
             // An index beyond the space, however large, has no element inside.
             let mut end =
                 ir.select_int(ir.icmp(IntPredicate::ULT, index[axis], space[axis]), inside, ir.i64(0));
@@ -261,7 +261,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let end = self.row_length(window, row);
         let first = window.first[window.tile.len() - 1];
         // In a row that isn't there both ends are 0.
-        (first.map(|first| ir.select_int(ir.icmp(IntPredicate::ULT, first, end), first, end)), end)
+        (first.map(|first| ir.lesser(first, end)), end)
     }
 
     /// Where the elements of a row that exist end.
@@ -278,19 +278,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         })
     }
 
-    /// Emits an op's loops twice: for the case that all tiles that it streams, and `others`, lie inside their
+    /// Emits loops that read these operands twice: for the case that all tiles that they stream, and `others`, lie inside their
     /// tensors, and for the case that one doesn't. `emit` is told which. Once, if nothing depends on it.
     pub(super) fn with_streams(
-        &mut self,
-        data: &OpData,
-        others: &[Window<'c>],
-        emit: &mut dyn FnMut(&mut Self, bool),
-    ) {
-        self.with_streams_of(&data.operands, others, emit);
-    }
-
-    /// [`Self::with_streams`] for loops that read some of an op's operands.
-    pub(super) fn with_streams_of(
         &mut self,
         operands: &[ValueId],
         others: &[Window<'c>],
@@ -341,7 +331,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let pad = data.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
         let buffer = self.stored(data.results[0]);
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
-        self.with_streams(data, std::slice::from_ref(&window), &mut |emitter, whole| {
+        self.with_streams(&data.operands, std::slice::from_ref(&window), &mut |emitter, whole| {
             emitter.nest(rows, &mut |emitter, row| {
                 let ir = emitter.ir;
                 let address = emitter.row_address(&window, row);
@@ -374,7 +364,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let window = self.window(data.operands[0], &self.tile, data.op == Op::StoreMasked);
         let value = data.operands[1];
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
-        self.with_streams(data, std::slice::from_ref(&window), &mut |emitter, whole| {
+        self.with_streams(&data.operands, std::slice::from_ref(&window), &mut |emitter, whole| {
             emitter.nest(rows, &mut |emitter, row| {
                 let ir = emitter.ir;
                 let address = emitter.row_address(&window, row);

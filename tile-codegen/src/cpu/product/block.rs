@@ -7,7 +7,6 @@ use super::Needed;
 use super::ahead::{Ahead, Share};
 use super::plan::{Contraction, Plan};
 use crate::emit::{LoopHint, Value};
-use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, IntValue, VectorValue};
 use tile_ir::ValueId;
@@ -69,23 +68,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
         let (whole, rest) = (plan.n / width * width, plan.n % width);
-        let least = |a, b| ir.select_int(ir.icmp(IntPredicate::ULT, a, b), a, b);
         if whole > 0 {
-            let sums = Sums { rows: 0, vectors: plan.block.vectors, last: lanes };
-            self.panels(&product, sums, (ir.i64(0), least(needed.columns, ir.i64(whole))), needed.rows);
+            let range = (ir.i64(0), ir.lesser(needed.columns, ir.i64(whole)));
+            self.panels(&product, (plan.block.vectors, lanes), range, needed.rows);
         }
         if rest > 0 {
             let vectors = (rest + lanes - 1) / lanes;
-            let sums = Sums { rows: 0, vectors, last: rest - (vectors - 1) * lanes };
-            self.panels(&product, sums, (ir.i64(whole), needed.columns), needed.rows);
+            let last = rest - (vectors - 1) * lanes;
+            self.panels(&product, (vectors, last), (ir.i64(whole), needed.columns), needed.rows);
         }
     }
 
-    /// Covers panels with register blocks; each panel stays in the first cache while the rows of `a` pass by.
+    /// Covers panels of so many vectors, of which the last has so many lanes, with register blocks; each panel stays in the first cache while the rows of `a` pass by.
     fn panels(
         &self,
         product: &Product<'_, 'c>,
-        sums: Sums,
+        (vectors, last): (i64, i64),
         (from, to): (IntValue<'c>, IntValue<'c>),
         rows: IntValue<'c>,
     ) {
@@ -98,12 +96,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
             for (block, first, end) in plan.block.rows_of(plan.m) {
                 let blocks_above = above;
                 above += (end - first) / block;
-                let end = ir.select_int(ir.icmp(IntPredicate::ULT, rows, ir.i64(end)), rows, ir.i64(end));
+                let end = ir.lesser(rows, ir.i64(end));
                 ir.hinted_loop((ir.i64(first), end, ir.i64(block)), LoopHint::Rolled, &[], |i, _| {
                     let below = ir.udiv(ir.sub(i, ir.i64(first)), ir.i64(block));
                     let above = ir.add(ir.mul(number, ir.i64(plan.blocks_of_rows())), ir.i64(blocks_above));
                     let number = ir.add(above, below);
-                    self.register_block(product, Sums { rows: block, ..sums }, (panel, number), [i, j]);
+                    self.register_block(
+                        product,
+                        Sums { rows: block, vectors, last },
+                        (panel, number),
+                        [i, j],
+                    );
                     Vec::new()
                 });
             }

@@ -63,7 +63,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let group = plan.contraction.group();
         match (ends(a, 1), ends(b, 0)) {
             (Some(a), Some(b)) => {
-                let depth = ir.select_int(ir.icmp(IntPredicate::UGT, a, b), a, b);
+                let depth = ir.greater(a, b);
                 ir.mul(ir.udiv(ir.add(depth, ir.i64(group - 1)), ir.i64(group)), ir.i64(group))
             }
             _ => ir.i64(plan.k),
@@ -177,8 +177,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 Some([lines, end]) => ir.select_int(ir.icmp(IntPredicate::ULT, line, lines), end, ir.i64(0)),
                 None => ir.i64(width),
             };
-            let rest = ir.select_int(ir.icmp(IntPredicate::ULT, place, end), ir.sub(end, place), ir.i64(0));
-            ir.lanes_below(rest, lanes as u32)
+            ir.lanes_below(ir.up_to(place, end), lanes as u32)
         };
         let this = std::cell::RefCell::new((&mut *self, give));
         let copy = |first: IntValue<'c>, place: IntValue<'c>, is_masked: bool| {
@@ -247,8 +246,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.hinted_loop(columns, LoopHint::Rolled, &[], |column, _| {
             ir.hinted_loop((ir.i64(0), rows, ir.i64(side * group)), LoopHint::Rolled, &[], |row, _| {
                 let (emitter, give) = &mut *this.borrow_mut();
-                let is_inside = ir.icmp(IntPredicate::ULT, row, end_of_rows);
-                let rest = ir.select_int(is_inside, ir.sub(end_of_rows, row), ir.i64(0));
+                let rest = ir.up_to(row, end_of_rows);
                 let square = (0..side).map(|i| {
                     let j = ir.add(column, ir.i64(i));
                     let there = ir.icmp(IntPredicate::ULT, j, end_of_columns);
@@ -283,7 +281,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let batch: Vec<_> = shape[..shape.len() - 2].iter().map(|&extent| ir.i64(extent)).collect();
         let before = if batch.is_empty() { Vec::new() } else { ir.delinearize(matrix, &batch) };
         let (pieces, rest) = (columns / width, columns % width);
-        self.with_streams_of(&[value], &[], &mut |emitter, _| {
+        self.with_streams(&[value], &[], &mut |emitter, _| {
             let this = std::cell::RefCell::new((&mut *emitter, &mut *give));
             let piece = |row: IntValue<'c>, piece: IntValue<'c>, width_of_piece: i64| {
                 count(ir, ir.i64(width_of_piece), width_of_piece, |place| {

@@ -8,7 +8,7 @@
 //! A loop that does nothing but add products to a tile has the factors of several turns packed side by side, and one
 //! multiplication as deep as all of them: the sums are in registers for longer ([`super::accumulate`]).
 
-use super::super::fuse::{Fusion, is_tile};
+use super::super::fuse::Fusion;
 use super::super::region::extents;
 use super::super::scratch::element_bytes;
 use super::accumulate::{Accumulation, accumulation};
@@ -147,8 +147,12 @@ impl Plan {
 
     /// Register blocks of a product.
     pub(super) fn blocks(&self) -> i64 {
-        let panels = (self.n + self.block.width() - 1) / self.block.width();
-        panels * self.blocks_of_rows()
+        self.panels() * self.blocks_of_rows()
+    }
+
+    /// Register blocks side by side, and panels of `b`.
+    fn panels(&self) -> i64 {
+        (self.n + self.block.width() - 1) / self.block.width()
     }
 
     /// Register blocks below each other.
@@ -187,8 +191,8 @@ impl Plan {
             let [row, column] = self.strides_of_a(by_rows);
             row * self.m + column * self.depth() / self.contraction.group()
         });
-        let panels = (self.n + self.block.width() - 1) / self.block.width();
-        [a[0].max(a[1]), panels * self.panel()].map(|elements| elements as u64 * element_bytes(self.packed))
+        [a[0].max(a[1]), self.panels() * self.panel()]
+            .map(|elements| elements as u64 * element_bytes(self.packed))
     }
 }
 
@@ -248,7 +252,6 @@ impl<'a> Products<'a> {
         let plan = self.plan(data.results[0]);
         let [a, b] = plan.packed_bytes();
         let read_in_place = super::factor::is_read_in_place(instance, fusion, plan, data.operands[0]);
-        debug_assert!(data.operands.iter().all(|&operand| is_tile(instance, operand)));
         [if read_in_place { 0 } else { a }, b]
     }
 }
