@@ -2,18 +2,13 @@
 
 use crate::artifact::{Artifact, Code};
 use crate::error::Error;
-use crate::llvm;
 use crate::options::Options;
-use inkwell::llvm_sys::core::LLVMCreateMemoryBufferWithMemoryRangeCopy;
-use inkwell::llvm_sys::error::{LLVMDisposeErrorMessage, LLVMErrorRef, LLVMGetErrorMessage};
-use inkwell::llvm_sys::orc2::lljit::{
-    LLVMOrcCreateLLJIT, LLVMOrcDisposeLLJIT, LLVMOrcLLJITAddObjectFile, LLVMOrcLLJITGetMainJITDylib,
-    LLVMOrcLLJITLookup, LLVMOrcLLJITRef,
-};
-use std::ffi::{CStr, CString};
-use std::ptr;
+use linker::Linker;
+use std::ffi::CString;
 use tile_ir::abi::{CpuEntry, Launch};
 use tile_ir::{Instance, TargetDesc};
+
+mod linker;
 
 /// A kernel whose native code is in this process, for as long as the process lives.
 #[derive(Clone, Copy, Debug)]
@@ -46,8 +41,8 @@ pub fn compile_cpu(instance: &Instance, options: &Options) -> Result<CpuKernel, 
 }
 
 /// Puts the native code of an artifact into this process, where it stays: a kernel's definition is a `static`, which any
-/// launch to come may use, so no code is ever known to be needed no more. With the linker that owns it, an instance takes
-/// some 700 KiB.
+/// launch to come may use, so no code is ever known to be needed no more. Beside its pages of code and constants, an
+/// instance takes a few KiB of the linker's that all share.
 ///
 /// # Safety
 /// The artifact is one that [`crate::compile`] has made for a processor that has what this one has.
@@ -60,66 +55,11 @@ pub unsafe fn load(artifact: &Artifact) -> Result<CpuKernel, Error> {
         return Err(refused(format!("code for {} can't be called", artifact.target)));
     };
     let symbol = CString::new(artifact.symbol.as_str()).map_err(|error| refused(error.to_string()))?;
-    let linker = Linker::new().map_err(refused)?;
-    let address = linker.link(object, &symbol).map_err(refused)?;
-    // The linker owns the code.
-    std::mem::forget(linker);
+    let address = Linker::shared().and_then(|linker| linker.link(object, &symbol)).map_err(refused)?;
     // SAFETY: the address is that of the function that `cpu::emit` defined under this symbol, with the signature of
     // `CpuEntry`, as the caller vouches, and its code is never freed.
     let entry = unsafe { std::mem::transmute::<usize, CpuEntry>(address) };
     Ok(CpuKernel { entry, launch: artifact.launch })
-}
-
-/// LLVM's linker of objects in memory. Each has one object, so that no two share names.
-struct Linker(LLVMOrcLLJITRef);
-
-impl Linker {
-    fn new() -> Result<Linker, String> {
-        llvm::initialize();
-        let mut linker = ptr::null_mut();
-        // SAFETY: the target is initialised; without a builder the linker is one for this process. It is written where it
-        // is said, or there is an error.
-        outcome(unsafe { LLVMOrcCreateLLJIT(&raw mut linker, ptr::null_mut()) })?;
-        Ok(Linker(linker))
-    }
-
-    /// Links an object, and gives the address of what it defines under a name.
-    fn link(&self, object: &[u8], symbol: &CStr) -> Result<usize, String> {
-        let mut address = 0;
-        // SAFETY: the buffer is a copy of the object's bytes, of which the linker becomes the owner; the linker and its
-        // own library live as long as this, and the name ends with a NUL.
-        unsafe {
-            let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(
-                object.as_ptr().cast(),
-                object.len(),
-                symbol.as_ptr(),
-            );
-            outcome(LLVMOrcLLJITAddObjectFile(self.0, LLVMOrcLLJITGetMainJITDylib(self.0), buffer))?;
-            outcome(LLVMOrcLLJITLookup(self.0, &raw mut address, symbol.as_ptr()))?;
-        }
-        usize::try_from(address).map_err(|error| error.to_string())
-    }
-}
-
-impl Drop for Linker {
-    fn drop(&mut self) {
-        // SAFETY: it was made by `new`, and nobody has an address in its code: those who do forget it instead.
-        let _ = outcome(unsafe { LLVMOrcDisposeLLJIT(self.0) });
-    }
-}
-
-/// What an error of LLVM says, which is used up.
-fn outcome(error: LLVMErrorRef) -> Result<(), String> {
-    if error.is_null() {
-        return Ok(());
-    }
-    // SAFETY: the error is there and used once; its message is text that ends with a NUL, freed after it was copied.
-    unsafe {
-        let message = LLVMGetErrorMessage(error);
-        let text = CStr::from_ptr(message).to_string_lossy().into_owned();
-        LLVMDisposeErrorMessage(message);
-        Err(text)
-    }
 }
 
 #[cfg(test)]
@@ -159,6 +99,21 @@ mod tests {
     }
 
     #[test]
+    fn threads_load_at_once() {
+        let artifacts = [1.5, 2.5].map(fill);
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let artifact = &artifacts[thread % 2];
+                scope.spawn(move || {
+                    // SAFETY: it was compiled above.
+                    let loaded = [0; 20].map(|_| unsafe { load(artifact) }.unwrap());
+                    assert_eq!(loaded.map(run), [[1.5 + (thread % 2) as f32; 6]; 20]);
+                });
+            }
+        });
+    }
+
+    #[test]
     fn what_is_no_object_is_refused() {
         let good = fill(1.0);
         let bytes = good.code.bytes();
@@ -170,7 +125,10 @@ mod tests {
             assert!(error.contains("kernel `fill`"), "{error}");
         }
         // SAFETY: it was compiled above, under another name.
-        let unknown = unsafe { load(&Artifact { symbol: "other".to_owned(), ..good }) };
+        let unknown = unsafe { load(&Artifact { symbol: "other".to_owned(), ..good.clone() }) };
         assert!(unknown.unwrap_err().to_string().contains("other"));
+        // The linker that refused all of these goes on.
+        // SAFETY: it was compiled above.
+        assert_eq!(run(unsafe { load(&good) }.unwrap()), [1.0; 6]);
     }
 }

@@ -47,6 +47,8 @@ mod movement;
 mod pipelines;
 #[path = "targets/prefetch.rs"]
 mod prefetch;
+#[path = "targets/products.rs"]
+mod products;
 #[path = "targets/random/mod.rs"]
 mod random;
 #[path = "targets/rows.rs"]

@@ -52,6 +52,7 @@ pub mod builder;
 pub mod condition;
 pub mod cost;
 pub mod counts;
+pub mod cpu;
 pub mod dim;
 pub mod dtype;
 pub mod gpu;

@@ -37,6 +37,12 @@ pub enum Error {
         /// Where the elements would lie.
         view: String,
     },
+    /// A tensor that isn't a slice of the host's memory.
+    #[error("the tensor is no slice: {problem}; `to_vec` copies its elements")]
+    Slice {
+        /// Why.
+        problem: String,
+    },
     /// A copy between tensors of different shapes.
     #[error("a tensor of shape {target_shape:?} can't take the elements of one of shape {source_shape:?}")]
     ShapeMismatch {

@@ -2,7 +2,7 @@
 //! same memory and measured in turns.
 
 use crate::Result;
-use crate::effort::Effort;
+use crate::effort::{Clock, Effort};
 use crate::memory::Memory;
 use crate::peers::process::Process;
 use crate::verdict::{Bars, Work};
@@ -78,10 +78,10 @@ impl Contestant {
     }
 
     /// The time of a run in seconds.
-    pub(crate) fn turn(&mut self, shared: &mut Shared, effort: &Effort) -> Result<f64> {
+    pub(crate) fn turn(&mut self, shared: &mut Shared, clock: Clock, effort: &Effort) -> Result<f64> {
         match &mut self.how {
-            How::Here(run) => effort.sample(&mut || run(shared)),
-            How::Elsewhere(process, task) => process.borrow_mut().sample(task, effort),
+            How::Here(run) => effort.sample(clock, &mut || run(shared)),
+            How::Elsewhere(process, task) => process.borrow_mut().sample(task, clock, effort),
         }
     }
 
@@ -175,9 +175,10 @@ impl Contest {
         &mut self,
         number: usize,
         effort: &Effort,
-        multiply_adds: &mut dyn FnMut() -> Option<f64>,
+        multiply_adds: &mut dyn FnMut() -> Vec<f64>,
     ) -> Result<Round> {
         let count = self.contestants.len();
+        let clock = Clock::of(self.threads);
         let mut round = Round { seconds: vec![0.0; count], most: None, least: None };
         round.note(multiply_adds());
         for turn in 0..count {
@@ -185,7 +186,7 @@ impl Contest {
             if self.threads > 1 {
                 std::thread::sleep(REST);
             }
-            round.seconds[at] = self.contestants[at].turn(&mut self.shared, effort)?;
+            round.seconds[at] = self.contestants[at].turn(&mut self.shared, clock, effort)?;
             round.note(multiply_adds());
         }
         Ok(round)
@@ -193,10 +194,11 @@ impl Contest {
 }
 
 impl Round {
-    fn note(&mut self, rate: Option<f64>) {
-        let Some(rate) = rate else { return };
-        self.most = Some(self.most.map_or(rate, |most| most.max(rate)));
-        self.least = Some(self.least.map_or(rate, |least| least.min(rate)));
+    fn note(&mut self, rates: Vec<f64>) {
+        for rate in rates {
+            self.most = Some(self.most.map_or(rate, |most| most.max(rate)));
+            self.least = Some(self.least.map_or(rate, |least| least.min(rate)));
+        }
     }
 }
 
@@ -272,8 +274,8 @@ mod tests {
     fn everyone_has_a_turn_in_a_round_and_the_first_changes() {
         let mut contest = contest(|_| ());
         let effort = Effort { rounds: 1, runs: 1, time: Duration::ZERO };
-        let mut rates = [9.0, 10.0, 8.0].into_iter();
-        let round = contest.round(1, &effort, &mut || rates.next()).unwrap();
+        let mut rates = [vec![9.0, 9.5], vec![8.0, 10.0], vec![9.0]].into_iter();
+        let round = contest.round(1, &effort, &mut || rates.next().unwrap()).unwrap();
         assert_eq!((round.most, round.least, round.seconds.len()), (Some(10.0), Some(8.0), 2));
         assert!(round.seconds.iter().all(|&seconds| seconds >= 0.0));
     }

@@ -3,29 +3,11 @@
 
 use tile::prelude::*;
 
-/// C = A·B.
-#[tile_kernel(instances(BM = 32 | 64 | 128 | 256, BN = 32 | 64 | 128 | 256, BK = 64 | 128 | 256))]
-pub(crate) fn matmul<const BM: usize, const BN: usize, const BK: usize>(
-    a: &Tensor<f32, m, k>,
-    b: &Tensor<f32, k, n>,
-    c: &mut Tensor<f32, m, n>,
-) {
-    let a = a.partition_view([BM, BK]);
-    let b = b.partition_view([BK, BN]);
-    let mut c = c.partition_view_mut([BM, BN]);
-    let [i, j] = c.index();
-    let mut acc = Tile::zeros([BM, BN]);
-    for p in 0..a.tiles(1) {
-        acc = mma(a.load_masked([i, p]), b.load_masked([p, j]), acc);
-    }
-    c.store_masked(acc);
-}
-
-/// C = A·B of bf16, summed in f32.
-#[tile_kernel(instances(BM = 32 | 64 | 128 | 256, BN = 32 | 64 | 128 | 256, BK = 64 | 128 | 256))]
-pub(crate) fn matmul_bf16<const BM: usize, const BN: usize, const BK: usize>(
-    a: &Tensor<bf16, m, k>,
-    b: &Tensor<bf16, k, n>,
+/// C = A·B, summed in f32.
+#[tile_kernel(instances(T = f32 | bf16, BM = 32 | 64 | 128 | 256, BN = 32 | 64 | 128 | 256, BK = 64 | 128 | 256))]
+pub(crate) fn matmul<T: Float + MmaOperand<f32>, const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<T, m, k>,
+    b: &Tensor<T, k, n>,
     c: &mut Tensor<f32, m, n>,
 ) {
     let a = a.partition_view([BM, BK]);

@@ -70,7 +70,6 @@ fn run(options: &Options) -> Result<bool> {
     for row in &rows {
         let numbers = if row.is_threaded { options.threads.numbers(machine_threads) } else { vec![1] };
         for threads in numbers {
-            eprintln!("… {}, {threads} of {machine_threads} threads", row.title);
             tile::cpu::set_threads(threads);
             peers.set_threads(threads);
             let setting = Setting { peers: &peers, threads };
@@ -79,7 +78,11 @@ fn run(options: &Options) -> Result<bool> {
                 pace.measure(contest, &effort)
             });
             match measured {
-                Ok(outcome) => outcomes.push(outcome),
+                Ok(outcome) => {
+                    // What there is, for those who look on, or end it.
+                    eprint!("{}", report::everyone(std::slice::from_ref(&outcome)));
+                    outcomes.push(outcome);
+                }
                 Err(error) => problems.push(error.to_string()),
             }
         }
@@ -91,7 +94,7 @@ fn run(options: &Options) -> Result<bool> {
 fn report(options: &Options, outcomes: &[Outcome], problems: &[String]) -> Result<()> {
     if !outcomes.is_empty() {
         println!("{}", report::table(outcomes));
-        println!("Tiles that the library chose, and everyone's rates:\n{}", report::everyone(outcomes));
+        println!("Everyone's rates, and the tiles that the library chose:\n{}", report::everyone(outcomes));
         println!("{}", report::summary(outcomes));
     }
     problems.iter().for_each(|problem| println!("WRONG: {problem}"));

@@ -62,11 +62,11 @@ impl Pace {
         })
     }
 
-    /// The rate of multiply-adds now.
-    fn multiply_adds(&mut self, threads: usize) -> Option<f64> {
-        let rate = Device::cpu().ceiling_now(Ceiling::MultiplyAdd(DType::F32))?;
-        let best = self.best.entry(threads).or_insert(rate);
-        *best = best.max(rate);
-        Some(rate)
+    /// The rates of multiply-adds now.
+    fn multiply_adds(&mut self, threads: usize) -> Vec<f64> {
+        let rates = Device::cpu().ceiling_tries(Ceiling::MultiplyAdd(DType::F32)).unwrap_or_default();
+        let best = self.best.entry(threads).or_default();
+        *best = rates.iter().copied().fold(*best, f64::max);
+        rates
     }
 }

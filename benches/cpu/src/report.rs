@@ -35,19 +35,15 @@ fn line(outcome: &Outcome) -> Vec<String> {
     ]
 }
 
-/// The rates of all, a line for each row that has several.
+/// The rates of all, and the tiles that the library chose: a line for each row.
 pub(crate) fn everyone(outcomes: &[Outcome]) -> String {
     let line = |outcome: &Outcome| {
-        let others = outcome.lanes[1..].iter();
-        let others = others.map(|lane| format!("{} {}", lane.name, outcome.work.rate(lane.median())));
+        let lanes = outcome.lanes.iter();
+        let rates = lanes.map(|lane| format!("{} {}", lane.name, outcome.work.rate(lane.median())));
         let note = Some(outcome.note.clone()).filter(|note| !note.is_empty());
         let threads =
             if outcome.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", outcome.threads) };
-        format!(
-            "  {}, {threads}: {}\n",
-            outcome.title,
-            note.into_iter().chain(others).collect::<Vec<_>>().join(" · ")
-        )
+        format!("  {}, {threads}: {}\n", outcome.title, rates.chain(note).collect::<Vec<_>>().join(" · "))
     };
     outcomes.iter().map(line).collect()
 }
@@ -173,8 +169,8 @@ launch, small           1      0.48 µs                                         
 
     #[test]
     fn everyone_is_listed() {
-        let expected = "  matmul f32 1024³, 2 threads: BM = 64 · OpenBLAS 202 GFLOP/s · FMA 222 GFLOP/s\n  \
-                        launch, small, 1 thread: \n";
+        let expected = "  matmul f32 1024³, 2 threads: ours 198 GFLOP/s · OpenBLAS 202 GFLOP/s · FMA 222 GFLOP/s · BM = 64\n  \
+                        launch, small, 1 thread: ours 0.48 µs\n";
         assert_eq!(everyone(&outcomes()), expected);
     }
 

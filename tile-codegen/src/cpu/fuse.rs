@@ -46,6 +46,8 @@ pub(super) struct Fusion<'a> {
     /// The region of a value's definition.
     home: HashMap<ValueId, RegionId>,
     uses: HashMap<ValueId, Vec<Use>>,
+    /// Tiles whose elements are read in another order by the loop that they end up in.
+    permuted: HashSet<ValueId>,
     stored: HashSet<ValueId>,
     /// By the result of a reduction, the stored tile that its loop computes.
     made_by_reduction: HashMap<ValueId, ValueId>,
@@ -58,10 +60,12 @@ impl<'a> Fusion<'a> {
             definitions: HashMap::new(),
             home: HashMap::new(),
             uses: HashMap::new(),
+            permuted: HashSet::new(),
             stored: HashSet::new(),
             made_by_reduction: HashMap::new(),
         };
         fusion.collect(instance.body());
+        fusion.find_permuted();
         fusion.decide(instance.body());
         fusion.leave_to_reductions(instance.body());
         fusion
@@ -80,6 +84,16 @@ impl<'a> Fusion<'a> {
                 self.home.insert(result, region);
             }
             data.regions.iter().for_each(|&inner| self.collect(inner));
+        }
+    }
+
+    /// In reverse order, so that what becomes of a tile is known before the tile.
+    fn find_permuted(&mut self) {
+        let instance = self.instance;
+        for op in instance.walk().into_iter().rev() {
+            let tiles = instance.op(op).results.iter().filter(|&&result| self.is_permuted(result));
+            let tiles: Vec<ValueId> = tiles.copied().collect();
+            self.permuted.extend(tiles);
         }
     }
 
@@ -162,7 +176,7 @@ impl<'a> Fusion<'a> {
             op if op.is_load() => {
                 let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
                 let tile = data.results[0];
-                let is_stream = self.feeds_loops(tile, MOST_LOOPS) && !self.is_permuted(tile);
+                let is_stream = self.feeds_loops(tile, MOST_LOOPS) && !self.permuted.contains(&tile);
                 !view.tensor.mutable && (is_stream || self.is_turned_into_store(tile))
             }
             op if is_elementwise(op) => {
@@ -219,12 +233,12 @@ impl<'a> Fusion<'a> {
         self.turns(data).filter(|_| self.is_stored(data.operands[0]))
     }
 
-    /// Whether a tile's elements are read in another order by the loop that it ends up in.
     fn is_permuted(&self, tile: ValueId) -> bool {
         self.users(tile).any(|(_, consumer)| match &consumer.op {
             Op::Permute(axes) => !(self.is_factor_alone(consumer.results[0]) && swaps_last_two(axes)),
             op if is_elementwise(op) => {
-                self.feeds_loops(consumer.results[0], MOST_LOOPS) && self.is_permuted(consumer.results[0])
+                let result = consumer.results[0];
+                self.permuted.contains(&result) && self.feeds_loops(result, MOST_LOOPS)
             }
             _ => false,
         })

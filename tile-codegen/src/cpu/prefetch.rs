@@ -7,7 +7,7 @@ use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 
 /// A cache line of every x86-64.
-const LINE_BYTES: u64 = 64;
+pub(super) const LINE_BYTES: u64 = 64;
 
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn prefetch(&mut self, data: &OpData) {

@@ -156,33 +156,32 @@ impl<'a, 'c> Emitter<'a, 'c> {
             op if op.is_load() && self.buffer(data.results[0]).is_none() => {}
             _ if data.results.first().is_some_and(|&tile| self.fusion.is_left_to_reduction(tile)) => {}
             op if op.is_load() => self.load(data),
-            Op::Reduce { op, axis } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.reduce(data, *op, *axis));
-            }
             Op::Mma => self.mma(data),
-            Op::ReduceWith { axis } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.fold(data, *axis, None));
-            }
-            Op::ScanWith { axis, mode } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.fold(data, *axis, Some(*mode)));
-            }
-            Op::Scan { op, axis, mode } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.scan(data, *op, *axis, *mode));
-            }
             Op::Sort { axis, descending, .. } => self.sort(data, *axis, *descending),
-            Op::Histogram(_) => self.with_streams(data, &[], &mut |emitter, _| emitter.histogram(data)),
-            Op::Movement(_) if !is_elementwise(&data.op) => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.movement(data));
-            }
-            Op::Scatter { axis, mode } => {
-                self.with_streams(data, &[], &mut |emitter, _| emitter.scatter(data, *axis, *mode));
-            }
             Op::Print { .. } | Op::Assert { .. } => self.say(data),
             Op::Prefetch => self.prefetch(data),
+            op if goes_over_a_tile(op) => {
+                let loads = self.fusion.streams_of(data);
+                self.with_streams(&loads, &[], &mut |emitter, _| emitter.tile_op(data));
+            }
             _ => match self.fusion.turned_axis(data) {
                 Some(axis) => self.turn(data, axis),
                 None => self.data_op(data),
             },
+        }
+    }
+
+    /// Emits the loops of an op that goes over a tile in an order of its own.
+    fn tile_op(&mut self, data: &'a OpData) {
+        match &data.op {
+            Op::Reduce { op, axis } => self.reduce(data, *op, *axis),
+            Op::ReduceWith { axis } => self.fold(data, *axis, None),
+            Op::ScanWith { axis, mode } => self.fold(data, *axis, Some(*mode)),
+            Op::Scan { op, axis, mode } => self.scan(data, *op, *axis, *mode),
+            Op::Histogram(_) => self.histogram(data),
+            Op::Scatter { axis, mode } => self.scatter(data, *axis, *mode),
+            Op::Movement(_) => self.movement(data),
+            op => unreachable!("{} has no loops of its own", op.name()),
         }
     }
 
@@ -196,7 +195,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 && self.buffer(data.operands[0]).is_some_and(|source| Buffers::same(&source, &buffer));
             if !moved {
                 let shape = self.loop_shape(data, &self.shape(result));
-                self.with_streams(data, &[], &mut |emitter, _| {
+                let loads = self.fusion.streams_of(data);
+                self.with_streams(&loads, &[], &mut |emitter, _| {
                     emitter.fill(&buffer, &shape, |emitter, index| emitter.compute(data, index));
                 });
             }
@@ -384,4 +384,13 @@ fn flat(shape: &[i64]) -> Vec<i64> {
 /// The numbers that an instance's tile extents are.
 pub(super) fn extents(dims: &[Dim]) -> Vec<i64> {
     dims.iter().map(|dim| dim.as_const().expect("an instance's tile extents are numbers")).collect()
+}
+
+/// Ops whose loops go over a tile in an order of their own, element by element.
+fn goes_over_a_tile(op: &Op) -> bool {
+    match op {
+        Op::Reduce { .. } | Op::Scan { .. } | Op::Histogram(_) | Op::Scatter { .. } => true,
+        Op::Movement(_) => !is_elementwise(op),
+        op => op.is_fold(),
+    }
 }

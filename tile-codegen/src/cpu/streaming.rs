@@ -127,7 +127,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let skipped = ir.line_offset(first, u64::from(LINE_BYTES));
             let bytes = ir.and(ir.sub(ir.i64(0), skipped), ir.i64(i64::from(LINE_BYTES) - 1));
             let before = ir.add(begin, ir.udiv(bytes, ir.i64(window.dtype().bytes() as i64)));
-            let before = ir.select_int(ir.icmp(IntPredicate::ULT, before, end), before, end);
+            let before = ir.lesser(before, end);
             ir.select_int(streams, before, begin)
         });
         let count = ir.sub(end, lines);

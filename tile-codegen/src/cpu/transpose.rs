@@ -168,7 +168,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 if is_matrix && from.is_dense() && to.is_dense() =>
             {
                 let across = permutation[last];
-                let least = |a, b| ir.select_int(ir.icmp(IntPredicate::ULT, a, b), a, b);
                 // A row of the other axes, whose extents are 1, may be missing altogether.
                 let others = |valid: &[IntValue<'c>], own: [usize; 2]| {
                     let others = (0..valid.len()).filter(|axis| !own.contains(axis));
@@ -177,8 +176,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     })
                 };
                 let exist = ir.and(others(there, [across, last]), others(wanted, [axis, last]));
-                let rows = least(there[last], wanted[axis]);
-                let columns = least(there[across], wanted[last]);
+                let rows = ir.lesser(there[last], wanted[axis]);
+                let columns = ir.lesser(there[across], wanted[last]);
                 let [rows, columns] = [rows, columns].map(|extent| ir.select_int(exist, extent, zero));
                 self.turn_lines((&from, across), (to, axis), [rows, columns])
             }
@@ -205,9 +204,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (begin, end) = emitter.row_range(to, row);
             let is_turned = ir.icmp(IntPredicate::ULT, row[axis], rows);
             let turned = ir.select_int(is_turned, columns, ir.i64(0));
-            let begin = begin.map_or(turned, |begin| {
-                ir.select_int(ir.icmp(IntPredicate::ULT, turned, begin), begin, turned)
-            });
+            let begin = begin.map_or(turned, |begin| ir.greater(begin, turned));
             let some = ir.icmp(IntPredicate::ULT, begin, end);
             body(emitter, row, (Some(begin), ir.select_int(some, end, begin)));
         });

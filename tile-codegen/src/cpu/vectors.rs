@@ -31,6 +31,11 @@ impl<'c> Ir<'c> {
         self.builder.build_shuffle_vector(one, ty.get_poison(), mask, "").expect(POSITIONED)
     }
 
+    /// The bits of a vector as one of another type.
+    pub(super) fn vector_of_bits(&self, vector: VectorValue<'c>, ty: VectorType<'c>) -> VectorValue<'c> {
+        self.builder.build_bit_cast(vector, ty, "").expect(POSITIONED).into_vector_value()
+    }
+
     /// The lanes of two vectors, one after the other, that a list names.
     pub(super) fn lanes_at(&self, a: VectorValue<'c>, b: VectorValue<'c>, lanes: &[u32]) -> VectorValue<'c> {
         let i32 = self.context.i32_type();
@@ -40,8 +45,7 @@ impl<'c> Ir<'c> {
 
     /// The lanes whose numbers are below `count`, an i64 from 0 on.
     pub(super) fn lanes_below(&self, count: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
-        let all = self.i64(i64::from(lanes));
-        let count = self.select_int(self.icmp(IntPredicate::ULT, count, all), count, all);
+        let count = self.lesser(count, self.i64(i64::from(lanes)));
         let count = self.in_every_lane(self.resize(count, 32, false).into(), lanes);
         let i32 = self.context.i32_type();
         let numbers: Vec<IntValue<'c>> = (0..lanes).map(|lane| i32.const_int(lane.into(), false)).collect();

@@ -152,7 +152,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         for axis in 0..window.tile.len() {
             let rest = ir.sub(window.extents[axis], window.start[axis]);
             let size = window.valid[axis];
-            let inside = ir.select_int(ir.icmp(IntPredicate::ULT, rest, size), rest, size);
+            let inside = ir.lesser(rest, size);
             // An index beyond the space, however large, has no element inside.
             let mut end =
                 ir.select_int(ir.icmp(IntPredicate::ULT, index[axis], space[axis]), inside, ir.i64(0));
@@ -333,7 +333,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let end = self.row_length(window, row);
         let first = window.first[window.tile.len() - 1];
         // In a row that isn't there both ends are 0.
-        (first.map(|first| ir.select_int(ir.icmp(IntPredicate::ULT, first, end), first, end)), end)
+        (first.map(|first| ir.lesser(first, end)), end)
     }
 
     /// Where the elements of a row that exist end.
@@ -350,30 +350,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         })
     }
 
-    /// Emits an op's loops twice: for the case that all tiles that it streams, and `others`, lie inside their
-    /// tensors, and for the case that one doesn't. `emit` is told which. Once, if nothing depends on it.
+    /// Emits loops that read these loads' elements from their tensors twice: for the case that all their tiles, and
+    /// `others`, lie inside their tensors, and for the case that one doesn't. `emit` is told which. Once, if nothing depends
+    /// on it.
     pub(super) fn with_streams(
-        &mut self,
-        data: &OpData,
-        others: &[Window<'c>],
-        emit: &mut dyn FnMut(&mut Self, bool),
-    ) {
-        let loads = self.fusion.streams_of(data);
-        self.with_loads(&loads, others, emit);
-    }
-
-    /// [`Self::with_streams`] for loops that read some of an op's operands.
-    pub(super) fn with_streams_of(
-        &mut self,
-        operands: &[ValueId],
-        others: &[Window<'c>],
-        emit: &mut dyn FnMut(&mut Self, bool),
-    ) {
-        let loads = self.fusion.streams(operands);
-        self.with_loads(&loads, others, emit);
-    }
-
-    fn with_loads(
         &mut self,
         loads: &[&'a OpData],
         others: &[Window<'c>],
@@ -428,7 +408,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let pad = data.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
         let buffer = self.stored(data.results[0]);
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
-        self.with_streams(data, std::slice::from_ref(&window), &mut |emitter, whole| {
+        let loads = self.fusion.streams_of(data);
+        self.with_streams(&loads, std::slice::from_ref(&window), &mut |emitter, whole| {
             emitter.each_row(rows, &mut |emitter, row| {
                 let ir = emitter.ir;
                 let address = emitter.row_address(&window, row);
@@ -437,7 +418,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     let value = emitter.read(&window, address, i);
                     emitter.buffers.store(&buffer, ir.add(first, i), value);
                 };
-                let Some(pad) = pad.filter(|_| !whole) else { return count(ir, ir.i64(width), width, copy) };
+                let Some(pad) = pad.filter(|_| !whole) else {
+                    return count(ir, ir.i64(width), width, copy);
+                };
                 let (begin, end) = emitter.row_range(&window, row);
                 let fill = |from: IntValue<'c>, to: IntValue<'c>| {
                     ir.hinted_loop((from, to, ir.i64(1)), LoopHint::Rolled, &[], |i, _| {
@@ -464,7 +447,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             return self.store_turned(&window, value, load);
         }
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
-        self.with_streams(data, std::slice::from_ref(&window), &mut |emitter, whole| {
+        let loads = self.fusion.streams_of(data);
+        self.with_streams(&loads, std::slice::from_ref(&window), &mut |emitter, whole| {
             emitter.each_row(rows, &mut |emitter, index| {
                 let ir = emitter.ir;
                 let row = Row { address: emitter.row_address(&window, index), index };

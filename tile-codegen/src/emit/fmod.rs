@@ -114,7 +114,7 @@ fn normalize<'c>(
     let bits = mantissa.get_type().const_int(u64::from(width) - 1, false);
     let wanted = ir.sub(leading, ir.sub(bits, format.mantissa));
     let available = ir.sub(exponent, format.one);
-    let shift = ir.select_int(ir.icmp(IntPredicate::ULT, wanted, available), wanted, available);
+    let shift = ir.lesser(wanted, available);
     let shifted = ir.shl(mantissa, shift);
     let exponent = ir.sub(exponent, shift);
     let normal = ir.icmp(IntPredicate::UGE, shifted, format.implicit);

@@ -176,6 +176,22 @@ impl<'c> Ir<'c> {
         self.select(condition, a.into(), b.into()).into_int_value()
     }
 
+    /// The smaller of two unsigned integers.
+    pub(crate) fn lesser(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        self.select_int(self.icmp(IntPredicate::ULT, a, b), a, b)
+    }
+
+    /// The larger of two unsigned integers.
+    pub(crate) fn greater(&self, a: IntValue<'c>, b: IntValue<'c>) -> IntValue<'c> {
+        self.select_int(self.icmp(IntPredicate::UGT, a, b), a, b)
+    }
+
+    /// How far it is from one unsigned integer up to another, or 0.
+    pub(crate) fn up_to(&self, from: IntValue<'c>, to: IntValue<'c>) -> IntValue<'c> {
+        let zero = to.get_type().const_zero();
+        self.select_int(self.icmp(IntPredicate::ULT, from, to), self.sub(to, from), zero)
+    }
+
     /// The bits of a float as an integer of its width.
     pub(crate) fn bits(&self, a: FloatValue<'c>) -> IntValue<'c> {
         let ty = self.int_type(float_bits(a.get_type()));

@@ -140,7 +140,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn first_position(&self, index: &[IntValue<'c>], steps: &[Dim]) -> Vec<IntValue<'c>> {
         let ir = self.ir;
         let most = ir.i64(MOST_COORDINATE);
-        let least = |number| ir.select_int(ir.icmp(IntPredicate::ULT, number, most), number, most);
+        let least = |number| ir.lesser(number, most);
         let position = |(&index, step): (&IntValue<'c>, &Dim)| {
             let step = step.as_const().expect("an instance's steps are numbers");
             ir.resize(least(ir.mul(least(index), ir.i64(step))), 32, false)

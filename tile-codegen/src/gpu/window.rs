@@ -213,7 +213,7 @@ impl<'c> Emitter<'_, 'c> {
         let nonempty = ir.icmp(IntPredicate::NE, extent, ir.i64(0));
         let exists = ir.and(nonempty, ir.icmp(IntPredicate::ULE, index, last));
         let rest = ir.sub(extent, start);
-        let inside = ir.select_int(ir.icmp(IntPredicate::ULT, rest, size), rest, size);
+        let inside = ir.lesser(rest, size);
         ir.select_int(exists, inside, ir.i64(0))
     }
 

@@ -1,13 +1,15 @@
 //! The time of a launch on the host processor.
 //!
-//! A thread runs a block after the other. It copies the tiles of a product to scratch memory, where blocks of registers
-//! go through them, so that a product costs its multiply-adds, the copies, and reading and writing its sums once per
-//! product; everything else is vectors of arithmetic over tiles, which are gone through once more where L1 doesn't hold
-//! them. Scratch memory beyond a core's L2 slows the copies down. Threads take blocks in chunks, so that few blocks leave threads without work, and a single one needs no
-//! other thread. The constants are fitted to what `cargo xtask bench choices` measures.
+//! A thread runs a block after the other. It packs the tiles of a product in scratch memory, where blocks of registers
+//! go through them, so that a product costs its multiply-adds, the packing, and reading and writing its sums once per
+//! multiplication; everything else is vectors of arithmetic over tiles, which are gone through once more where L1 doesn't
+//! hold them. Scratch memory beyond a core's L2 slows packing down. Threads take blocks in chunks, so that few blocks
+//! leave threads without work, and a single one needs no other thread. The constants are fitted to what
+//! `cargo xtask bench choices` measures, that of packing to a profile of products at 1024³.
 
 use super::{Limit, Prediction, operations, width};
 use crate::counts::{Operation, ProductShape, Totals};
+use crate::cpu::turns_at_once;
 use crate::grid::CPU_CHUNKS_PER_THREAD;
 
 /// Instructions per clock on vectors.
@@ -18,6 +20,12 @@ const SPECIAL: f64 = 16.0;
 
 /// Bytes a clock that a thread moves between tensors or tiles and its caches.
 const COPIED: f64 = 32.0;
+
+/// Bytes a clock of a product's factors that a thread packs.
+const PACKED: f64 = 10.0;
+
+/// Bytes of a packed element, of most factors.
+const PACKED_ELEMENT: u64 = 4;
 
 /// Clocks that a block costs besides its work.
 const BLOCK: f64 = 150.0;
@@ -53,29 +61,31 @@ impl Default for CpuMachine {
 }
 
 impl CpuMachine {
-    /// Clocks for the multiply-adds of a product, and for moving its tiles.
+    /// Clocks for the multiply-adds of a product, and for reading and writing its sums.
     fn product(&self, shape: &ProductShape) -> [f64; 2] {
         let lanes = (self.lanes as f64 / width(shape.factor, 0.5)).max(1.0);
-        // Two vectors side by side, then one, then single columns.
-        let wide = 2 * self.lanes;
-        let vectors = shape.n / wide * wide;
-        let single = (shape.n - vectors) / self.lanes * self.lanes;
-        let rest = shape.n - vectors - single;
-        let columns = vectors as f64 / lanes + 1.25 * single as f64 / lanes + rest as f64;
+        // The last vector of a row is masked, and takes as long as another.
+        let columns = (shape.n as f64 / lanes).ceil();
         // Fewer than four rows leave the multiply-adds waiting for each other.
         let rows = (shape.m / 4 * 4) as f64 + 2.0 * (shape.m % 4) as f64;
-        // Narrow factors are widened as they are read.
-        let widened = if shape.factor.bytes() < 4 { 1.5 } else { 1.0 };
-        let multiplied = shape.batch as f64 * rows * columns * shape.k as f64 * widened / VECTORS;
-        let sums = 2.0 * 4.0 * (shape.batch * shape.m * shape.n) as f64;
-        [multiplied + PRODUCT, sums / self.speed(shape)]
+        let multiplied = shape.batch as f64 * rows * columns * shape.k as f64 / VECTORS;
+        let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
+        let sums = 2.0 * 4.0 * (shape.batch * shape.m * shape.n) as f64 / turns as f64;
+        let slower = if self.holds(shape) { 1.0 } else { 3.0 };
+        [multiplied + PRODUCT, sums * slower / COPIED]
     }
 
-    /// Bytes a clock to and from scratch memory, whose largest part is a product's tiles.
+    /// Bytes a clock at which factors are packed.
     fn speed(&self, shape: &ProductShape) -> f64 {
-        let elements = shape.m * shape.k + shape.k * shape.n;
-        let bytes = shape.batch * (elements * shape.factor.bytes() as u64 + 4 * shape.m * shape.n);
-        if bytes > self.l2_bytes { COPIED / 3.0 } else { COPIED }
+        if self.holds(shape) { PACKED } else { PACKED / 2.0 }
+    }
+
+    /// Whether a core's second cache holds a product: what is packed of its factors, as much that is packed next, and its
+    /// sums.
+    fn holds(&self, shape: &ProductShape) -> bool {
+        let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
+        let packed = (shape.m + shape.n) * shape.k * turns * PACKED_ELEMENT;
+        shape.batch * (2 * packed + 4 * shape.m * shape.n) <= self.l2_bytes
     }
 
     pub(super) fn predict(&self, totals: &Totals) -> Prediction {

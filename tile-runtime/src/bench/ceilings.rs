@@ -42,24 +42,24 @@ impl Device {
     pub fn ceiling(&self, ceiling: Ceiling) -> Option<f64> {
         let mut known = known();
         let place = known.entry((self.number(), self.threads(), ceiling));
-        *place.or_insert_with(|| self.measure(ceiling))
+        *place.or_insert_with(|| self.measure(ceiling).map(|rates| rates.into_iter().fold(0.0, f64::max)))
     }
 
-    /// As [`Device::ceiling`], measured again whatever was measured before: it tells how much of the machine somebody else
-    /// takes at the moment.
+    /// The rates of several tries, made now whatever was measured before. The best is [`Device::ceiling`]; how far others
+    /// fall short of it tells what somebody else takes of the machine at the moment.
     ///
     /// ```
-    /// use tile_runtime::{Device, bench::Ceiling};
     /// use tile_ir::DType;
-    /// let rates = [(); 2].map(|()| Device::cpu().ceiling_now(Ceiling::MultiplyAdd(DType::F32)));
-    /// assert!(rates.iter().flatten().all(|&rate| rate > 1e7));
+    /// use tile_runtime::{Device, bench::Ceiling};
+    /// let rates = Device::cpu().ceiling_tries(Ceiling::MultiplyAdd(DType::F32));
+    /// assert!(rates.into_iter().flatten().all(|rate| rate > 1e7));
     /// ```
-    pub fn ceiling_now(&self, ceiling: Ceiling) -> Option<f64> {
+    pub fn ceiling_tries(&self, ceiling: Ceiling) -> Option<Vec<f64>> {
         let _alone = known();
         self.measure(ceiling)
     }
 
-    fn measure(&self, ceiling: Ceiling) -> Option<f64> {
+    fn measure(&self, ceiling: Ceiling) -> Option<Vec<f64>> {
         match &self.0 {
             Kind::Reference => None,
             Kind::Cpu => cpu::measure(ceiling, self.threads()),

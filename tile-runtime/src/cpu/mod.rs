@@ -1,6 +1,7 @@
 //! The CPU device: a grid's blocks in chunks, shared by this thread and those of a pool, or run by this thread alone
 //! where that takes less time.
 
+mod affinity;
 mod levels;
 mod pace;
 mod pool;
@@ -51,10 +52,15 @@ fn threads_of_the_machine() -> usize {
 
 fn serve(threads: usize) -> Arc<Served> {
     let served = Arc::new(Served { pool: Pool::new(LAUNCHES), threads });
+    let mut places = affinity::places(threads - 1).into_iter();
     for worker in 1..threads {
-        let served = Arc::clone(&served);
+        let (served, place) = (Arc::clone(&served), places.next());
+        let serve = move || {
+            place.into_iter().for_each(affinity::bind);
+            served.pool.serve();
+        };
         // A worker that can't be started is one less; the calling thread runs every grid to its end.
-        let _ = std::thread::Builder::new().name(format!("tile-{worker}")).spawn(move || served.pool.serve());
+        let _ = std::thread::Builder::new().name(format!("tile-{worker}")).spawn(serve);
     }
     served
 }
@@ -78,6 +84,20 @@ pub fn set_threads(count: usize) {
     if let Some(old) = old {
         old.pool.close();
     }
+}
+
+/// Sets whether the threads of the CPU device, but for those that launch, are bound to a processor each, from the next
+/// launch on: on Linux, where the process may use more processors than there are such threads. Unless this says so, the
+/// environment variable `TILE_PIN=on` does; without either they run where the system puts them.
+///
+/// ```
+/// use tile_runtime::cpu;
+/// cpu::set_pinned(true);
+/// # cpu::set_pinned(false);
+/// ```
+pub fn set_pinned(pinned: bool) {
+    affinity::ask(pinned);
+    set_threads(threads());
 }
 
 /// Gives this thread's scratch memory, which grows as kernels ask and is kept between launches.
@@ -263,6 +283,31 @@ mod tests {
         assert!(seen[0] == (0, 1) && seen.len() > 2, "{seen:?}");
         let one = Served { pool: Pool::new(1), threads: 1 };
         assert_eq!(of(&one, 10), [(0, 200)]);
+    }
+
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn threads_of_the_pool_are_bound_and_those_that_launch_are_not() {
+        let mask = || rustix::thread::sched_getaffinity(None).unwrap();
+        let own = mask();
+        affinity::ask(true);
+        let served = serve(2);
+        affinity::ask(false);
+        // Two chunks that wait for each other are run by two threads.
+        let (met, masks) = (std::sync::Barrier::new(2), Mutex::new(Vec::new()));
+        let look = |_: usize, _: usize| {
+            met.wait();
+            masks.lock().unwrap().push((std::thread::current().id(), mask()));
+        };
+        served.pool.run(&Job::new(2, 1, &look), 1);
+        served.pool.close();
+        let launches = std::thread::current().id();
+        for (thread, mask) in masks.into_inner().unwrap() {
+            // Where there is one processor, nobody is bound.
+            let is_bound = thread != launches && own.count() > 1;
+            assert_eq!(mask.count(), if is_bound { 1 } else { own.count() });
+        }
+        assert_eq!(mask(), own);
     }
 
     /// How often a test does something: less under Miri, which takes a thousand times as long.

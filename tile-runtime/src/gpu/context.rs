@@ -7,9 +7,11 @@
 use super::architecture::Rank;
 use super::driver::{Description, Driver, Failure, FailureKind, StreamHandle};
 use super::functions::Functions;
+use super::pinned::PinnedPool;
 use super::pool::{Block, MemoryUse, Pool};
 use super::streams::{GpuStream, Spare};
 use super::tensor_maps::Encoded;
+use super::waiting;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -25,6 +27,7 @@ pub(crate) struct Context {
     description: Description,
     pub(super) stream: StreamHandle,
     pool: Pool,
+    pub(super) pinned: PinnedPool,
     pub(super) functions: Functions,
     pub(super) tensor_maps: Mutex<Encoded>,
     pub(super) spare: Mutex<Spare>,
@@ -56,6 +59,7 @@ impl Context {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             name: format!("{}:{}", driver.api(), driver.ordinal()),
             pool: Pool::new(description.pools),
+            pinned: PinnedPool::default(),
             description,
             driver,
             stream: StreamHandle::DEFAULT,
@@ -120,11 +124,12 @@ impl Context {
         }
     }
 
-    fn error(&self, action: String, failure: Failure) -> Error {
+    pub(super) fn error(&self, action: String, failure: Failure) -> Error {
         let Failure { kind, message } = failure;
         match kind {
             FailureKind::Lost => {
                 let first = self.lost.get_or_init(|| message);
+                waiting::wake_all(self.number);
                 self.lost_error(action, first.clone())
             }
             FailureKind::Refused | FailureKind::OutOfMemory => {
@@ -140,12 +145,7 @@ impl Context {
     /// Zeroed device memory. An empty tensor has an address, too.
     pub(crate) fn zeroed(self: &Arc<Self>, bytes: usize) -> Result<Buffer> {
         let buffer = self.allocated(bytes)?;
-        let stream = self.stream;
-        // SAFETY: the memory has as many bytes, and is this function's own until the work on the stream.
-        let fill = |driver: &dyn Driver| unsafe { driver.fill(buffer.address(), 0, bytes, stream) };
-        if bytes > 0 {
-            self.ask(|| format!("clearing {bytes} bytes"), fill)?;
-        }
+        self.fill(buffer.address(), &[0], bytes)?;
         Ok(buffer)
     }
 
@@ -169,46 +169,23 @@ impl Context {
         }
     }
 
-    /// Gives the device the memory that is kept for later allocations, after all work enqueued before.
+    /// Gives back the memory that is kept for later allocations, the device's and the host's, after all work enqueued
+    /// before.
     pub(crate) fn trim(&self) -> Result<()> {
         self.synchronize()?;
+        self.unpin_kept();
         self.ask(|| "giving memory back".to_owned(), |driver| self.pool.trim(driver))
     }
 
     /// How memory is used.
     pub(crate) fn memory(&self) -> Result<MemoryUse> {
-        self.ask(|| "looking at the memory".to_owned(), |driver| self.pool.usage(driver))
+        let usage = self.ask(|| "looking at the memory".to_owned(), |driver| self.pool.usage(driver))?;
+        Ok(MemoryUse { pinned: self.pinned.bytes(), ..usage })
     }
 
     /// Bytes of memory that are free, for other processes too, and all of them.
     pub(crate) fn memory_bytes(&self) -> Result<(u64, u64)> {
         self.ask(|| "looking at the memory".to_owned(), |driver| driver.memory())
-    }
-
-    /// Copies host bytes to device memory, after all work enqueued before.
-    pub(crate) fn upload(&self, bytes: &[u8], address: u64) -> Result<()> {
-        self.synchronize()?;
-        // SAFETY: the memory is that of a tensor or a log, which is as large, and nothing that is enqueued uses it.
-        let copy = |driver: &dyn Driver| unsafe { driver.upload_now(address, bytes.as_ptr(), bytes.len()) };
-        if bytes.is_empty() { Ok(()) } else { self.ask(|| "copying to the device".to_owned(), copy) }
-    }
-
-    /// Copies device memory to the host, after all work enqueued before.
-    pub(crate) fn download(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
-        self.synchronize()?;
-        let (first, count) = (bytes.as_mut_ptr(), bytes.len());
-        // SAFETY: the memory is that of a tensor or a log, which is as large, and nothing that is enqueued writes it.
-        let copy = |driver: &dyn Driver| unsafe { driver.download_now(first, address, count) };
-        if count == 0 { Ok(()) } else { self.ask(|| "copying to the host".to_owned(), copy) }
-    }
-
-    /// Copies from one memory of the device to another, after all work enqueued before; what comes later waits for it.
-    pub(crate) fn copy(&self, target: u64, source: u64, bytes: usize) -> Result<()> {
-        self.has_work();
-        // SAFETY: the memory is that of tensors, which are as large; who frees or uses them later does so behind the
-        // stream's work.
-        let copy = |driver: &dyn Driver| unsafe { driver.copy(target, source, bytes, self.stream) };
-        if bytes == 0 { Ok(()) } else { self.ask(|| "copying on the device".to_owned(), copy) }
     }
 
     /// Waits for everything that was enqueued on the context's own stream.

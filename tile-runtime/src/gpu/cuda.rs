@@ -8,7 +8,7 @@ mod tensor_maps;
 use super::architecture::Architecture;
 use super::driver::{
     Description, Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle,
-    GraphHandle, Grid, HostFunction, ModuleHandle, PoolBytes, StreamHandle,
+    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, StreamHandle,
 };
 use super::image::Image;
 use cudarc::driver::{
@@ -241,21 +241,23 @@ impl Driver for Cuda {
         call!(self, cuMemcpyDtoHAsync_v2(target.cast(), source, bytes, stream(on)))
     }
 
-    unsafe fn upload_now(&self, target: u64, source: *const u8, bytes: usize) -> Result<(), Failure> {
-        call!(self, cuMemcpyHtoD_v2(target, source.cast(), bytes))
-    }
-
-    unsafe fn download_now(&self, target: *mut u8, source: u64, bytes: usize) -> Result<(), Failure> {
-        call!(self, cuMemcpyDtoH_v2(target.cast(), source, bytes))
-    }
-
     /// Addresses say whose memory they are (CUDA Driver API, "Unified Addressing").
     unsafe fn copy(&self, target: u64, source: u64, bytes: usize, on: StreamHandle) -> Result<(), Failure> {
         call!(self, cuMemcpyAsync(target, source, bytes, stream(on)))
     }
 
-    unsafe fn fill(&self, target: u64, byte: u8, bytes: usize, on: StreamHandle) -> Result<(), Failure> {
-        call!(self, cuMemsetD8Async(target, byte, bytes, stream(on)))
+    unsafe fn fill(
+        &self,
+        target: u64,
+        pattern: Pattern,
+        count: usize,
+        on: StreamHandle,
+    ) -> Result<(), Failure> {
+        match pattern {
+            Pattern::Byte(byte) => call!(self, cuMemsetD8Async(target, byte, count, stream(on))),
+            Pattern::Half(half) => call!(self, cuMemsetD16Async(target, half, count, stream(on))),
+            Pattern::Word(word) => call!(self, cuMemsetD32Async(target, word, count, stream(on))),
+        }
     }
 
     fn create_stream(&self) -> Result<StreamHandle, Failure> {
@@ -271,12 +273,6 @@ impl Driver for Cuda {
 
     unsafe fn synchronize(&self, on: StreamHandle) -> Result<(), Failure> {
         call!(self, cuStreamSynchronize(stream(on)))
-    }
-
-    unsafe fn is_idle(&self, on: StreamHandle) -> Result<bool, Failure> {
-        self.bind()?;
-        // SAFETY: the caller vouches for the stream.
-        answered(unsafe { sys::cuStreamQuery(stream(on)) })
     }
 
     fn create_event(&self, timed: bool) -> Result<EventHandle, Failure> {

@@ -130,6 +130,37 @@ pub(crate) struct PoolBytes {
     pub(crate) used: u64,
 }
 
+/// What memory is filled with, again and again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    Byte(u8),
+    Half(u16),
+    Word(u32),
+}
+
+impl Pattern {
+    /// The shortest pattern that makes these bytes; `None` where they are more than a word and it isn't the same again.
+    pub(crate) fn of(bytes: &[u8]) -> Option<Pattern> {
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        match *bytes {
+            [byte] => Some(Pattern::Byte(byte)),
+            _ if first == second && !first.is_empty() => Pattern::of(first),
+            [a, b] => Some(Pattern::Half(u16::from_ne_bytes([a, b]))),
+            [a, b, c, d] => Some(Pattern::Word(u32::from_ne_bytes([a, b, c, d]))),
+            _ => None,
+        }
+    }
+
+    /// How many bytes it has.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Pattern::Byte(_) => 1,
+            Pattern::Half(_) => 2,
+            Pattern::Word(_) => 4,
+        }
+    }
+}
+
 /// A description of a tensor that copies of tiles take, in the driver's form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(64))]
@@ -144,13 +175,6 @@ pub(crate) type HostFunction = unsafe extern "C" fn(data: *mut c_void);
 /// Handles are ones that this driver gave and that weren't destroyed, or the default stream. Memory, of the device and of
 /// the host, has as many bytes as are said, and is there until what is enqueued with it is done; nobody else writes what
 /// is read then, and nobody else uses what is written. What a kernel takes is what its launch gives.
-#[cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "streams, graphs and pinned memory are handed on by public types of their own"
-    )
-)]
 pub(crate) trait Driver: Send + Sync {
     /// What the names of the vendor's devices begin with: `cuda`.
     fn api(&self) -> &'static str;
@@ -206,12 +230,6 @@ pub(crate) trait Driver: Send + Sync {
         stream: StreamHandle,
     ) -> Result<(), Failure>;
 
-    /// Copies from the host, and is done when it returns, whatever it returns.
-    unsafe fn upload_now(&self, target: u64, source: *const u8, bytes: usize) -> Result<(), Failure>;
-
-    /// Copies to the host, and is done when it returns, whatever it returns.
-    unsafe fn download_now(&self, target: *mut u8, source: u64, bytes: usize) -> Result<(), Failure>;
-
     /// Copies between memory of devices of this vendor's, this one among them.
     unsafe fn copy(
         &self,
@@ -221,8 +239,14 @@ pub(crate) trait Driver: Send + Sync {
         stream: StreamHandle,
     ) -> Result<(), Failure>;
 
-    /// Writes one byte everywhere.
-    unsafe fn fill(&self, target: u64, byte: u8, bytes: usize, stream: StreamHandle) -> Result<(), Failure>;
+    /// Writes a pattern so many times, one after the other, from a multiple of its size on.
+    unsafe fn fill(
+        &self,
+        target: u64,
+        pattern: Pattern,
+        count: usize,
+        stream: StreamHandle,
+    ) -> Result<(), Failure>;
 
     /// A stream that doesn't wait for the default one.
     fn create_stream(&self) -> Result<StreamHandle, Failure>;
@@ -232,9 +256,6 @@ pub(crate) trait Driver: Send + Sync {
 
     /// Waits for all work of a stream.
     unsafe fn synchronize(&self, stream: StreamHandle) -> Result<(), Failure>;
-
-    /// Whether all work of a stream is done.
-    unsafe fn is_idle(&self, stream: StreamHandle) -> Result<bool, Failure>;
 
     /// An event, with a time if it is asked for.
     fn create_event(&self, timed: bool) -> Result<EventHandle, Failure>;
@@ -331,5 +352,20 @@ mod tests {
         assert_eq!([1, 600, 801].map(FailureKind::of_code), [FailureKind::Refused; 3]);
         assert_eq!([700, 719].map(FailureKind::of_code), [FailureKind::Lost; 2]);
         assert_eq!(FailureKind::of_code(2), FailureKind::OutOfMemory);
+    }
+
+    #[test]
+    fn a_pattern_is_as_short_as_it_can_be() {
+        let of = |number: u64, bytes: usize| Pattern::of(&number.to_le_bytes()[..bytes]);
+        assert_eq!(of(0x07, 1), Some(Pattern::Byte(7)));
+        assert_eq!(of(0x0707, 2), Some(Pattern::Byte(7)));
+        assert_eq!(of(0x0807, 2), Some(Pattern::Half(0x0807)));
+        assert_eq!(of(0x0807_0807, 4), Some(Pattern::Half(0x0807)));
+        assert_eq!(of(0x0807_0907, 4), Some(Pattern::Word(0x0807_0907)));
+        assert_eq!(of(0x0807_0907_0807_0907, 8), Some(Pattern::Word(0x0807_0907)));
+        assert_eq!(of(0, 8), Some(Pattern::Byte(0)));
+        // Two words that differ: no driver fills with them.
+        assert_eq!(of(0x0807_0907_0807_0908, 8), None);
+        assert_eq!(Pattern::of(&[]), None);
     }
 }

@@ -2,15 +2,15 @@
 
 use super::context::Context;
 use super::driver::{
-    Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FunctionHandle, Grid, ModuleHandle,
-    StreamHandle,
+    Driver, EncodedMap, ExecutableHandle, Failure, FunctionHandle, Grid, ModuleHandle, StreamHandle,
 };
 use super::streams::GpuStream;
 use crate::error::{Error, Result};
+use crate::flight::Flight;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tile_ir::abi::Launch;
 use tile_ir::tensor_map::{BoundMap, TensorMap};
@@ -73,16 +73,40 @@ impl Drop for Captured {
     }
 }
 
-/// Functions by where the last of their images lies, whose first byte no other code has.
+/// Functions by where the last of their images lies, whose first byte no other code has, and by how long it is.
+type Flights = HashMap<(usize, usize), Arc<Flight<Function, Error>>>;
+
+/// The functions of a GPU. Each is loaded once, outside of the lock, so that code that takes long to load keeps no launch of
+/// other code waiting.
 #[derive(Default)]
-pub(crate) struct Functions(Mutex<HashMap<(usize, usize), Function>>);
+pub(crate) struct Functions(Mutex<Flights>);
 
 impl Functions {
+    /// The function of an image, loaded if nobody has loaded it.
+    fn get_or_load(&self, image: &[u8], load: impl FnOnce() -> Result<Function>) -> Result<Function> {
+        let mut functions = self.lock();
+        let flight = functions
+            .entry((image.as_ptr() as usize, image.len()))
+            .or_insert_with(|| Arc::new(Flight::new()));
+        if let Some(function) = flight.get() {
+            return Ok(*function);
+        }
+        let flight = Arc::clone(flight);
+        drop(functions);
+        flight.get_or_make(load).copied()
+    }
+
     /// Unloads everything.
     pub(super) fn unload(&self, driver: &dyn Driver) -> Result<(), Failure> {
-        let mut functions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the modules were loaded here; who unloads them has waited for what was enqueued.
-        functions.drain().try_for_each(|(_, function)| unsafe { driver.unload(function.module) })
+        std::mem::take(&mut *self.lock()).into_values().try_for_each(|flight| match flight.get() {
+            // SAFETY: the module was loaded here; who unloads it has waited for what was enqueued.
+            Some(function) => unsafe { driver.unload(function.module) },
+            None => Ok(()),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Flights> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -152,11 +176,14 @@ impl Context {
     }
 
     /// Runs a kernel on the context's own stream, and gives the time that it took.
-    pub(crate) fn time(&self, launch: &Ready) -> Result<Duration> {
-        // SAFETY: as in `enqueue`.
-        let enqueue = |driver: &dyn Driver| unsafe { launch.enqueue(driver, self.stream) };
-        let action = || format!("launching `{}`", launch.symbol);
-        self.ask(action, |driver| Timer::new(driver)?.time(self.stream, enqueue))
+    pub(crate) fn time(self: &Arc<Self>, launch: &Ready) -> Result<Duration> {
+        // Both are there before the kernel begins, so that making one isn't part of the time.
+        let (start, end) = (self.new_event(true)?, self.new_event(true)?);
+        start.record(self.stream)?;
+        self.enqueue(launch, None)?;
+        end.record(self.stream)?;
+        end.wait()?;
+        end.since(&start)
     }
 
     /// Captures launches as a graph.
@@ -203,14 +230,7 @@ impl Context {
     /// The function of some code, loaded once.
     fn function(&self, code: &GpuCode) -> Result<Function> {
         let last = code.images.last().copied().unwrap_or_default();
-        let key = (last.as_ptr() as usize, last.len());
-        let mut functions = self.functions.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&function) = functions.get(&key) {
-            return Ok(function);
-        }
-        let function = self.load(code)?;
-        functions.insert(key, function);
-        Ok(function)
+        self.functions.get_or_load(last, || self.load(code))
     }
 
     fn load(&self, GpuCode { images, symbol, launch, .. }: &GpuCode) -> Result<Function> {
@@ -291,51 +311,6 @@ fn no_room(launch: &Launch) -> String {
 /// Where a launch finds a parameter, which it only reads.
 fn address_of<T>(parameter: &T) -> *mut c_void {
     std::ptr::from_ref(parameter).cast_mut().cast()
-}
-
-/// Two events, around work.
-struct Timer<'d> {
-    driver: &'d dyn Driver,
-    events: SmallVec<[EventHandle; 2]>,
-}
-
-impl<'d> Timer<'d> {
-    fn new(driver: &'d dyn Driver) -> Result<Timer<'d>, Failure> {
-        let mut timer = Timer { driver, events: SmallVec::new() };
-        for _ in 0..2 {
-            timer.events.push(driver.create_event(true)?);
-        }
-        Ok(timer)
-    }
-
-    /// Enqueues something, waits for it, and says how long it took.
-    fn time(
-        &self,
-        stream: StreamHandle,
-        enqueue: impl FnOnce(&dyn Driver) -> Result<(), Failure>,
-    ) -> Result<Duration, Failure> {
-        let (driver, start, end) = (self.driver, self.events[0], self.events[1]);
-        // SAFETY: the events are this value's own; who gives the stream vouches for it.
-        unsafe { driver.record(start, stream) }?;
-        enqueue(driver)?;
-        // SAFETY: likewise; the end is waited for, and the start is before it.
-        let seconds = unsafe {
-            driver.record(end, stream)?;
-            driver.synchronize_event(end)?;
-            driver.elapsed(start, end)
-        }?;
-        Ok(Duration::try_from_secs_f64(seconds).unwrap_or_default())
-    }
-}
-
-impl Drop for Timer<'_> {
-    fn drop(&mut self) {
-        for &event in &self.events {
-            // SAFETY: the event was made by `new`. Where the driver refuses, the launch has told of it, or the next call
-            // does.
-            let _ = unsafe { self.driver.destroy_event(event) };
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! AMD GPUs through the HIP runtime, which is loaded when it is first asked for.
 //!
 //! HIP speaks to the device that a thread has set last, so every call sets it first. Numbers of attributes, flags and
-//! modes are those of `hip_runtime_api.h` (ROCm/HIP 6.3; ROCm/rocm-systems 7 has the same).
+//! modes are those of `hip_runtime_api.h`, the same from HIP 6.2 to 7.14 (docs/decisions.md says how that was compared).
 
 mod library;
 
 use super::architecture::Architecture;
 use super::driver::{
     Description, Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle,
-    GraphHandle, Grid, HostFunction, ModuleHandle, PoolBytes, StreamHandle,
+    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, StreamHandle,
 };
 use super::image::Image;
 use library::{Enumeration, Functions, NAMES, Pointer};
@@ -312,22 +312,27 @@ impl Driver for Hip {
         call!(self, hipMemcpyAsync(target.cast(), source, bytes, DEVICE_TO_HOST, stream(on)))
     }
 
-    unsafe fn upload_now(&self, target: u64, source: *const u8, bytes: usize) -> Result<(), Failure> {
-        call!(self, hipMemcpy(target as *mut c_void, source.cast(), bytes, HOST_TO_DEVICE))
-    }
-
-    unsafe fn download_now(&self, target: *mut u8, source: u64, bytes: usize) -> Result<(), Failure> {
-        call!(self, hipMemcpy(target.cast(), source as *const c_void, bytes, DEVICE_TO_HOST))
-    }
-
     /// Addresses say whose memory they are (`hipMemcpyAsync`: copies between devices are enqueued on a stream of either).
     unsafe fn copy(&self, target: u64, source: u64, bytes: usize, on: StreamHandle) -> Result<(), Failure> {
         let (target, source) = (target as *mut c_void, source as *const c_void);
         call!(self, hipMemcpyAsync(target, source, bytes, DEVICE_TO_DEVICE, stream(on)))
     }
 
-    unsafe fn fill(&self, target: u64, byte: u8, bytes: usize, on: StreamHandle) -> Result<(), Failure> {
-        call!(self, hipMemsetD8Async(target as *mut c_void, byte, bytes, stream(on)))
+    unsafe fn fill(
+        &self,
+        target: u64,
+        pattern: Pattern,
+        count: usize,
+        on: StreamHandle,
+    ) -> Result<(), Failure> {
+        let target = target as *mut c_void;
+        match pattern {
+            Pattern::Byte(byte) => call!(self, hipMemsetD8Async(target, byte, count, stream(on))),
+            Pattern::Half(half) => call!(self, hipMemsetD16Async(target, half, count, stream(on))),
+            Pattern::Word(word) => {
+                call!(self, hipMemsetD32Async(target, word.cast_signed(), count, stream(on)))
+            }
+        }
     }
 
     fn create_stream(&self) -> Result<StreamHandle, Failure> {
@@ -342,12 +347,6 @@ impl Driver for Hip {
 
     unsafe fn synchronize(&self, on: StreamHandle) -> Result<(), Failure> {
         call!(self, hipStreamSynchronize(stream(on)))
-    }
-
-    unsafe fn is_idle(&self, on: StreamHandle) -> Result<bool, Failure> {
-        self.set()?;
-        // SAFETY: the caller vouches for the stream.
-        self.answered(unsafe { (self.hip.hipStreamQuery)(stream(on)) })
     }
 
     fn create_event(&self, timed: bool) -> Result<EventHandle, Failure> {

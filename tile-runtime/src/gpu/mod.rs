@@ -1,8 +1,10 @@
 //! GPUs: what the vendors have in common, once, over a trait that says what the runtime needs of a driver.
 //!
 //! `driver.rs` is that trait; `cuda.rs` and `hip.rs` have the vendors' calls and nothing else. `context.rs` is a device
-//! with its stream and its memory, which `pool.rs` keeps; `functions.rs` loads and launches code, `tensor_maps.rs` keeps
-//! what NVIDIA's drivers encode. `stand_in.rs` is a driver on host memory, for tests.
+//! with its stream and its memory, which `pool.rs` keeps, as `pinned.rs` keeps the host's that copies use; `transfer.rs`
+//! copies and fills. `functions.rs` loads and launches code, `tensor_maps.rs` keeps what NVIDIA's drivers encode.
+//! `streams.rs` has streams and events, `waiting.rs` the tasks that wait for them. `stand_in` is a driver on host memory,
+//! for tests.
 
 mod architecture;
 mod context;
@@ -11,18 +13,24 @@ mod driver;
 mod functions;
 mod hip;
 mod image;
+mod pinned;
 mod pool;
+mod shelf;
 #[cfg(test)]
 mod stand_in;
 mod streams;
 mod tensor_maps;
 #[cfg(test)]
 mod tests;
+mod transfer;
+mod waiting;
 
 pub(crate) use context::{Buffer, Context};
 pub(crate) use functions::{Captured, GpuCode, Parameters, Ready};
+pub(crate) use pinned::PinnedBuffer;
 pub use pool::MemoryUse;
 pub(crate) use streams::{GpuEvent, GpuStream};
+pub(crate) use waiting::Ticket;
 
 use crate::error::{Error, Result};
 use driver::{Driver, Failure};

@@ -2,8 +2,10 @@
 
 use super::context::Context;
 use super::driver::{Driver, EventHandle, StreamHandle};
+use super::waiting::{self, Ticket};
 use crate::error::Result;
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -43,18 +45,30 @@ impl Context {
         self.work.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// An event that stands nowhere yet.
+    pub(super) fn new_event(self: &Arc<Self>, timed: bool) -> Result<GpuEvent> {
+        let make = |driver: &dyn Driver| {
+            let spare = self.spare().events[usize::from(timed)].pop();
+            spare.map_or_else(|| driver.create_event(timed), Ok)
+        };
+        let handle = self.ask(|| "making an event".to_owned(), make)?;
+        Ok(GpuEvent { context: Arc::clone(self), handle, timed })
+    }
+
     /// An event behind the work of a stream.
-    fn event(self: &Arc<Self>, stream: StreamHandle, timed: bool) -> Result<GpuEvent> {
-        let spare = self.spare().events[usize::from(timed)].pop();
-        self.ask(
-            || "recording an event".to_owned(),
-            |driver| {
-                let handle = spare.map_or_else(|| driver.create_event(timed), Ok)?;
-                let event = GpuEvent { context: Arc::clone(self), handle, timed };
-                // SAFETY: the event is this function's own, and the stream's giver vouches for it.
-                unsafe { driver.record(handle, stream) }.map(|()| event)
-            },
-        )
+    pub(super) fn event(self: &Arc<Self>, stream: StreamHandle, timed: bool) -> Result<GpuEvent> {
+        let event = self.new_event(timed)?;
+        event.record(stream).map(|()| event)
+    }
+
+    /// An event without a time whose handle was [taken](GpuEvent::into_handle).
+    pub(super) fn event_of(self: &Arc<Self>, handle: EventHandle) -> GpuEvent {
+        GpuEvent { context: Arc::clone(self), handle, timed: false }
+    }
+
+    /// Keeps an event for the next one, of which only the handle is left.
+    pub(super) fn spare_event(&self, handle: EventHandle) {
+        self.spare().events[0].push(handle);
     }
 
     /// Has the context's own stream wait for an event, which is on a GPU of the same vendor.
@@ -143,20 +157,19 @@ impl GpuStream {
         self.context.synchronize_handle(self.handle)
     }
 
-    /// Has somebody woken when what is enqueued is done.
-    pub(crate) fn wake(&self, waker: Waker) -> Result<()> {
-        /// Wakes, and frees the waker.
-        unsafe extern "C" fn wake(waker: *mut c_void) {
-            // SAFETY: the pointer is that of a box, made below and given to one call of this function.
-            unsafe { Box::from_raw(waker.cast::<Waker>()) }.wake();
+    /// Has a task woken when what is enqueued is done, or when the device is lost. The ticket is what a call before gave,
+    /// and is renewed: no more is enqueued while the task waits.
+    pub(crate) fn wake(&self, waker: &Waker, ticket: &mut Option<Ticket>) -> Result<()> {
+        if ticket.as_ref().is_some_and(|ticket| ticket.renew(waker)) {
+            return Ok(());
         }
-        let waker = Box::into_raw(Box::new(waker));
-        // SAFETY: the function is called once, with the box, and calls no driver: it tells an executor to poll.
-        let call = |driver: &dyn Driver| unsafe { driver.call(wake, waker.cast(), self.handle) };
-        self.context.ask(|| "waiting for the device".to_owned(), call).inspect_err(|_| {
-            // SAFETY: the driver refused, so the box is still this function's.
-            drop(unsafe { Box::from_raw(waker) });
-        })
+        let new = Ticket::of(&self.context, waker);
+        // SAFETY: the function is called once at most, with the number of the ticket, and calls no driver: it tells an
+        // executor to poll.
+        let call = |driver: &dyn Driver| unsafe { driver.call(waiting::wake, new.data(), self.handle) };
+        self.context.ask(|| "waiting for the device".to_owned(), call)?;
+        *ticket = Some(new);
+        Ok(())
     }
 }
 
@@ -169,11 +182,26 @@ impl Drop for GpuStream {
 }
 
 impl GpuEvent {
+    /// Puts it behind the work of a stream, whose giver vouches for it.
+    pub(super) fn record(&self, stream: StreamHandle) -> Result<()> {
+        // SAFETY: the event is this value's own; see above for the stream.
+        let record = |driver: &dyn Driver| unsafe { driver.record(self.handle, stream) };
+        self.context.ask(|| "recording an event".to_owned(), record)
+    }
+
+    /// The handle, with which [`Context::event_of`] makes the event again: it keeps no context.
+    pub(super) fn into_handle(self) -> EventHandle {
+        let event = ManuallyDrop::new(self);
+        // SAFETY: the event isn't used any more, and this part of it isn't dropped elsewhere.
+        drop(unsafe { std::ptr::read(&event.context) });
+        event.handle
+    }
+
     /// Waits until the work before it is done.
     pub(crate) fn wait(&self) -> Result<()> {
         // SAFETY: the event is this value's own.
         let wait = |driver: &dyn Driver| unsafe { driver.synchronize_event(self.handle) };
-        self.context.ask(|| "waiting for an event".to_owned(), wait)
+        self.context.ask(|| "waiting for the device".to_owned(), wait)
     }
 
     /// Whether the work before it is done.

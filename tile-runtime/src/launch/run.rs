@@ -14,7 +14,7 @@ use crate::profile::{self, Launched};
 use crate::reference::{RawArgument, RawTensor};
 use crate::resolve::Prepared;
 use crate::stream::graph::refuse_inside;
-use crate::stream::{Pending, Stream, Uses};
+use crate::stream::{Event, Pending, Stream, note_last};
 use crate::tensor::Allocation;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -78,17 +78,17 @@ impl<'a> Launch<'a> {
         match (&checked.device.0, stream.on_gpu()) {
             (Kind::Gpu(context), Some(on)) => {
                 let mut sink = self.sink.take();
-                on.follow()?;
-                for (uses, writes) in self.uses() {
-                    uses.before(writes).iter().try_for_each(|event| stream.wait_for(event))?;
+                for (allocation, writes) in self.memory() {
+                    let before = allocation.uses().before(writes);
+                    before.iter().try_for_each(|event| stream.wait_for(event))?;
                 }
-                self.run_gpu(&checked, context, Some(on), &mut sink)?;
-                if self.uses().next().is_none() {
-                    return Ok(Pending::until_idle(stream));
+                // A launch whose messages can't be waited for is enqueued all the same.
+                let run = self.run_gpu(&checked, context, Some(on), &mut sink);
+                if self.memory().next().is_none() {
+                    return run.map(|()| Pending::until_idle(stream));
                 }
-                let event = stream.record_untimed()?;
-                self.uses().for_each(|(uses, writes)| uses.note(&event, writes));
-                Ok(Pending::until(event, stream))
+                let event = note_last(on, self.memory());
+                run.and(event).map(|event| Pending::until(event, stream))
             }
             _ => self.on_host(&checked, stream),
         }
@@ -103,20 +103,20 @@ impl<'a> Launch<'a> {
             self.run_host(checked, false, &mut sink)?;
             return Ok(Pending::done());
         }
-        let memory: Vec<Arc<Allocation>> = self.memory().map(|(allocation, _)| allocation).collect();
-        let before: Vec<_> = self.uses().flat_map(|(uses, writes)| uses.before(writes)).collect();
+        let memory: Vec<Arc<Allocation>> =
+            self.memory().map(|(allocation, _)| Arc::clone(allocation)).collect();
+        let before: Vec<_> =
+            self.memory().flat_map(|(allocation, writes)| allocation.uses().before(writes)).collect();
         let run = self.host_run(checked)?.for_later(&checked.bound);
         let event = stream.enqueue(move || {
-            for event in &before {
-                let _ = event.wait();
-            }
+            before.iter().try_for_each(Event::pass)?;
             // SAFETY: `memory` keeps every tensor; who borrows one to write, reads it or frees it waits for this event,
             // and this has waited for those before it.
             let result = unsafe { run.run() };
             drop(memory);
             result
         });
-        self.uses().for_each(|(uses, writes)| uses.note(&event, writes));
+        self.memory().for_each(|(allocation, writes)| allocation.uses().note(&event, writes));
         Ok(Pending::until(event, stream))
     }
 
@@ -145,17 +145,9 @@ impl<'a> Launch<'a> {
     }
 
     /// The memory of the tensors that is theirs, and whether they are written.
-    pub(crate) fn memory(&self) -> impl Iterator<Item = (Arc<Allocation>, bool)> + use<'a, '_> {
+    pub(crate) fn memory(&self) -> impl Iterator<Item = (&'a Arc<Allocation>, bool)> + use<'a, '_> {
         self.arguments.iter().filter_map(|given| match given.value {
-            GivenValue::Tensor { allocation, mutable, .. } => Some((Arc::clone(allocation?), mutable)),
-            GivenValue::Scalar { .. } => None,
-        })
-    }
-
-    /// Who uses the tensors, and whether this writes them.
-    fn uses(&self) -> impl Iterator<Item = (&'a Uses, bool)> + use<'a, '_> {
-        self.arguments.iter().filter_map(|given| match given.value {
-            GivenValue::Tensor { allocation, mutable, .. } => Some((allocation?.uses(), mutable)),
+            GivenValue::Tensor { allocation, mutable, .. } => Some((allocation?, mutable)),
             GivenValue::Scalar { .. } => None,
         })
     }
@@ -179,7 +171,8 @@ impl<'a> Launch<'a> {
         let time = match &device.0 {
             Kind::Reference | Kind::Cpu => self.run_host(&checked, timed, &mut sink)?,
             Kind::Gpu(context) => {
-                self.uses().try_for_each(|(uses, writes)| uses.order(context, writes))?;
+                let mut memory = self.memory();
+                memory.try_for_each(|(allocation, writes)| allocation.uses().order(context, writes))?;
                 match timed {
                     true => self.time_gpu(&checked, context, &mut sink)?,
                     false => {
@@ -220,6 +213,8 @@ impl<'a> Launch<'a> {
         sink: &mut Option<Sink<'_>>,
     ) -> Result<()> {
         self.with_log(checked, context, sink, |launch| {
+            // The log is written on the device's own stream.
+            stream.map_or(Ok(()), GpuStream::follow)?;
             context.enqueue(launch, stream)?;
             match checked.prepared.abi().logs {
                 true => stream.map_or_else(|| context.synchronize(), GpuStream::synchronize),
@@ -260,7 +255,8 @@ impl<'a> Launch<'a> {
     }
 
     fn run_host(&self, checked: &Checked<'_>, timed: bool, sink: &mut Option<Sink<'_>>) -> Result<Duration> {
-        self.uses().for_each(|(uses, writes)| uses.wait(writes));
+        let mut memory = self.memory();
+        memory.try_for_each(|(allocation, writes)| allocation.uses().wait(writes))?;
         let run = self.host_run(checked)?;
         // SAFETY: tensors are borrowed for `'a`, longer than this call; an output is borrowed exclusively, and launches on
         // streams that use them have been waited for.

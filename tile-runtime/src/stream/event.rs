@@ -52,6 +52,20 @@ impl Event {
         }
     }
 
+    /// Waits until nothing before it uses memory any more. What work of the host failed with is told by itself.
+    ///
+    /// # Errors
+    /// [`Error::DeviceLost`] and [`Error::Driver`]: what a GPU has been given may not be done.
+    pub(crate) fn pass(&self) -> Result<()> {
+        match &*self.0 {
+            Place::Host(completion) => {
+                let (_when, _how) = completion.wait();
+                Ok(())
+            }
+            Place::Gpu(event) => event.wait(),
+        }
+    }
+
     /// Whether the work before it is done.
     ///
     /// # Errors

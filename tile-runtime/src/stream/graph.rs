@@ -138,7 +138,8 @@ impl Recorder<'_> {
     /// As [`Launch::launch`]; [`Error::Launch`] for kernels that print or assert, which nobody would wait for, and for
     /// tensors of another device than the graph's.
     pub fn launch(&mut self, launch: Launch<'_>) -> Result<()> {
-        let memory: Vec<_> = launch.memory().collect();
+        let memory: Vec<_> =
+            launch.memory().map(|(allocation, writes)| (Arc::clone(allocation), writes)).collect();
         if let Some(ready) = launch.in_graph(self.device)? {
             self.launches.push(ready);
             self.memory.extend(memory);

@@ -1,13 +1,14 @@
 //! Streams of the CPU and the reference device: a thread that does what is enqueued, one after the other.
 //!
-//! Threads are kept when nobody has their stream any more, and given to the next one. What waits, waits for work that was
-//! enqueued before it, so that no two streams wait for each other.
+//! Threads are kept for a while when nobody has their stream any more, for the next one, and then end. What waits, waits for
+//! work that was enqueued before it, so that no two streams wait for each other.
 
 use crate::error::{Error, Result};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::Instant;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// What a stream does; what it fails with is told by the piece's completion, and by the stream.
 type Work = Box<dyn FnOnce() -> Result<()> + Send>;
@@ -69,32 +70,85 @@ impl Completion {
     }
 }
 
+/// How long a thread without a stream waits for one: longer than programs that make a stream for each of many launches
+/// need, and short beside what nobody minds.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// What a stream's thread has to do.
-#[derive(Default)]
 struct Queue {
-    work: Mutex<VecDeque<(Work, Arc<Completion>)>>,
-    more: Condvar,
+    state: Mutex<QueueState>,
+    changed: Condvar,
     /// The first failure that nobody has been told of by the stream.
     failure: Mutex<Option<Error>>,
 }
 
+struct QueueState {
+    work: VecDeque<(Work, Arc<Completion>)>,
+    /// Whether somebody has the stream.
+    has_stream: bool,
+    /// Whether the thread has ended.
+    is_over: bool,
+}
+
 impl Queue {
-    fn serve(&self) {
-        loop {
-            let mut work = lock(&self.work);
-            let (next, completion) = loop {
-                match work.pop_front() {
-                    Some(next) => break next,
-                    None => work = self.more.wait(work).unwrap_or_else(PoisonError::into_inner),
-                }
-            };
-            drop(work);
+    /// A queue of a stream's, and its thread, which waits so long for another stream when that one is gone.
+    fn start(patience: Duration) -> Result<(Arc<Queue>, JoinHandle<()>)> {
+        let state = QueueState { work: VecDeque::new(), has_stream: true, is_over: false };
+        let queue =
+            Arc::new(Queue { state: Mutex::new(state), changed: Condvar::new(), failure: Mutex::default() });
+        let served = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("tile-stream".to_owned());
+        let thread = thread.spawn(move || served.serve(patience)).map_err(|error| Error::Driver {
+            device: "the host".to_owned(),
+            action: "starting the thread of a stream".to_owned(),
+            message: error.to_string(),
+        })?;
+        Ok((queue, thread))
+    }
+
+    fn serve(self: Arc<Queue>, patience: Duration) {
+        while let Some((next, completion)) = self.next(patience) {
             let result = next();
             if let Err(error) = &result {
                 lock(&self.failure).get_or_insert_with(|| error.clone());
             }
             completion.end(result);
         }
+        lock(&IDLE).retain(|idle| !Arc::ptr_eq(idle, &self));
+    }
+
+    /// What is to be done next; nothing where no stream has come for a while.
+    fn next(&self, patience: Duration) -> Option<(Work, Arc<Completion>)> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(next) = state.work.pop_front() {
+                return Some(next);
+            }
+            if state.has_stream {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let waited = self.changed.wait_timeout(state, patience);
+            let timeout;
+            (state, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            if timeout.timed_out() && !state.has_stream && state.work.is_empty() {
+                state.is_over = true;
+                return None;
+            }
+        }
+    }
+
+    /// Leaves the thread to another stream.
+    fn leave(&self) {
+        lock(&self.state).has_stream = false;
+        self.changed.notify_one();
+    }
+
+    /// Gives the thread to another stream, unless it has ended.
+    fn take(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.has_stream = !state.is_over;
+        state.has_stream
     }
 }
 
@@ -109,27 +163,17 @@ pub(super) struct HostStream {
 impl HostStream {
     /// A stream with a thread.
     pub(super) fn new() -> Result<HostStream> {
-        if let Some(queue) = lock(&IDLE).pop() {
-            return Ok(HostStream { queue });
-        }
-        let queue = Arc::new(Queue::default());
-        let served = Arc::clone(&queue);
-        let thread = std::thread::Builder::new().name("tile-stream".to_owned());
-        match thread.spawn(move || served.serve()) {
-            Ok(_) => Ok(HostStream { queue }),
-            Err(error) => Err(Error::Driver {
-                device: "the host".to_owned(),
-                action: "starting the thread of a stream".to_owned(),
-                message: error.to_string(),
-            }),
-        }
+        let idle = || lock(&IDLE).pop();
+        let kept = std::iter::from_fn(idle).find(|queue| queue.take());
+        let queue = kept.map_or_else(|| Queue::start(PATIENCE).map(|(queue, _)| queue), Ok)?;
+        Ok(HostStream { queue })
     }
 
     /// Has something done after all that is enqueued.
     pub(super) fn enqueue(&self, work: impl FnOnce() -> Result<()> + Send + 'static) -> Arc<Completion> {
         let completion = Arc::new(Completion::default());
-        lock(&self.queue.work).push_back((Box::new(work), Arc::clone(&completion)));
-        self.queue.more.notify_one();
+        lock(&self.queue.state).work.push_back((Box::new(work), Arc::clone(&completion)));
+        self.queue.changed.notify_one();
         completion
     }
 
@@ -144,6 +188,45 @@ impl Drop for HostStream {
     /// The next stream comes after what is enqueued here.
     fn drop(&mut self) {
         lock(&self.queue.failure).take();
-        lock(&IDLE).push(Arc::clone(&self.queue));
+        // The list is locked meanwhile, so that nobody takes the thread before it is free, and it finds itself there when
+        // it ends.
+        let mut idle = lock(&IDLE);
+        idle.push(Arc::clone(&self.queue));
+        self.queue.leave();
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_ends_when_no_stream_comes_for_it() {
+        let (queue, thread) = Queue::start(Duration::ZERO).unwrap();
+        let stream = HostStream { queue: Arc::clone(&queue) };
+        // It has no patience, and waits as long as there is the stream.
+        for _ in 0..3 {
+            stream.synchronize().unwrap();
+            std::thread::yield_now();
+        }
+        let last = stream.enqueue(|| Ok(()));
+        drop(stream);
+        thread.join().unwrap();
+        assert!(last.ended().is_some(), "what was enqueued is done first");
+        assert!(!queue.take() && !lock(&IDLE).iter().any(|idle| Arc::ptr_eq(idle, &queue)));
+    }
+
+    #[test]
+    fn a_thread_goes_on_with_the_next_stream() {
+        let (queue, thread) = Queue::start(Duration::from_secs(3600)).unwrap();
+        let id = thread.thread().id();
+        let same = move || match std::thread::current().id() == id {
+            true => Ok(()),
+            false => Err(Error::Stream { problem: "another thread".to_owned() }),
+        };
+        queue.leave();
+        assert!(queue.take());
+        HostStream { queue }.enqueue(same).wait().1.unwrap();
     }
 }

@@ -1,9 +1,9 @@
-//! Streams: queues of launches beside a device's own, with events and graphs.
+//! Streams: queues of launches and copies beside a device's own, with events and graphs.
 //!
-//! `.launch()` enqueues on a device's own stream. What is launched on others ([`Launch::on`](crate::Launch::on)) runs
-//! beside that, in the order of each stream. Tensors know the launches that use them (`uses.rs`): a launch waits for
-//! those before it, on whatever stream, and so do copies and the release of memory. So what a [`Pending`] borrows may be
-//! used again when it is gone, however it went.
+//! `.launch()` enqueues on a device's own stream. What is launched on others ([`Launch::on`](crate::Launch::on)) or copied
+//! there ([`TensorRef::copy_from_on`](crate::TensorRef::copy_from_on)) runs beside that, in the order of each stream.
+//! Memory knows who uses it (`uses.rs`): whatever else does, on whatever stream, waits for those before it, and so does
+//! its release. So what a [`Pending`] borrows may be used again when it is gone, however it went.
 
 mod event;
 pub(crate) mod graph;
@@ -14,7 +14,7 @@ mod uses;
 pub use event::Event;
 pub use graph::{Graph, Recorder};
 pub use pending::{Launching, Pending};
-pub(crate) use uses::Uses;
+pub(crate) use uses::{Uses, note_last};
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
@@ -24,7 +24,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::Arc;
 
-/// A queue of work on a device, which runs beside others. Copies are the same one. When the last is gone, what was
+/// A queue of work on a device, which runs beside others. Clones are the same one. When the last is gone, what was
 /// enqueued still runs.
 ///
 /// ```
@@ -50,7 +50,7 @@ enum Queue {
 
 impl Stream {
     /// A stream of a device. On the CPU and the reference device it is a thread. Streams that nobody has any more are
-    /// used again.
+    /// used again; a thread that has been left without one for a while ends.
     ///
     /// # Errors
     /// [`Error::Driver`] where the device has no more streams.
@@ -100,14 +100,6 @@ impl Stream {
         match &self.0.queue {
             Queue::Host(host) => Ok(Event::host(host.enqueue(|| Ok(())))),
             Queue::Gpu(gpu) => gpu.record(true).map(Event::gpu),
-        }
-    }
-
-    /// [`Stream::record`] without a time, which costs a GPU less.
-    pub(crate) fn record_untimed(&self) -> Result<Event> {
-        match &self.0.queue {
-            Queue::Host(_) => self.record(),
-            Queue::Gpu(gpu) => gpu.record(false).map(Event::gpu),
         }
     }
 

@@ -1,8 +1,9 @@
-//! Launches that are going on, and launches as futures.
+//! Launches and copies that are going on, and launches as futures.
 
 use super::{Event, Stream};
 use crate::device::Kind;
 use crate::error::Result;
+use crate::gpu::Ticket;
 use crate::launch::Launch;
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -10,8 +11,8 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A launch on a stream, which borrows its arguments until it is waited for or dropped. Dropped, it goes on: what uses
-/// its tensors then waits for it, and [`Stream::synchronize`] tells of its failure.
+/// A launch or a copy on a stream, which borrows its tensors until it is waited for or dropped. Dropped, it goes on: what
+/// uses its tensors then waits for it, and [`Stream::synchronize`] tells of its failure.
 ///
 /// What is written can't be looked at before:
 ///
@@ -46,9 +47,11 @@ use std::task::{Context, Poll};
 ///     pending.wait()
 /// }
 /// ```
-#[must_use = "`wait` or `await` says whether the launch succeeded; `detach` leaves that to `Stream::synchronize`"]
+#[must_use = "`wait` or `await` says whether it succeeded; `detach` leaves that to `Stream::synchronize`"]
 pub struct Pending<'a> {
     progress: Progress,
+    /// Of a task that waits for a GPU.
+    ticket: Option<Ticket>,
     borrowed: PhantomData<&'a mut ()>,
 }
 
@@ -62,7 +65,7 @@ enum Progress {
 
 impl<'a> Pending<'a> {
     fn new(progress: Progress) -> Pending<'a> {
-        Pending { progress, borrowed: PhantomData }
+        Pending { progress, ticket: None, borrowed: PhantomData }
     }
 
     pub(crate) fn done() -> Pending<'a> {
@@ -77,10 +80,10 @@ impl<'a> Pending<'a> {
         Pending::new(Progress::Stream(stream.clone()))
     }
 
-    /// Waits until the launch is done.
+    /// Waits until it is done.
     ///
     /// # Errors
-    /// What the launch failed with.
+    /// What it failed with.
     pub fn wait(self) -> Result<()> {
         match &self.progress {
             Progress::Done => Ok(()),
@@ -89,7 +92,7 @@ impl<'a> Pending<'a> {
         }
     }
 
-    /// Whether the launch is done.
+    /// Whether it is done.
     ///
     /// # Errors
     /// [`Error::Driver`](crate::Error::Driver) if the device fails.
@@ -101,7 +104,7 @@ impl<'a> Pending<'a> {
         }
     }
 
-    /// Lets the launch go on by itself.
+    /// Lets it go on by itself.
     pub fn detach(self) {}
 }
 
@@ -109,18 +112,19 @@ impl Future for Pending<'_> {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        if let Progress::Stream(stream) = &self.progress {
-            self.progress = match stream.record() {
+        let this = &mut *self;
+        if let Progress::Stream(stream) = &this.progress {
+            this.progress = match stream.record() {
                 Ok(event) => Progress::Event(event, stream.clone()),
                 Err(error) => return Poll::Ready(Err(error)),
             };
         }
-        let Progress::Event(event, stream) = &self.progress else { return Poll::Ready(Ok(())) };
+        let Progress::Event(event, stream) = &this.progress else { return Poll::Ready(Ok(())) };
         let result = match (event.on_host(), stream.on_gpu()) {
             (Some(completion), _) => completion.poll(context.waker()),
             // Whoever polls is woken when the stream comes to the end of what it has now.
             (None, Some(gpu)) => match event.is_done() {
-                Ok(false) => gpu.wake(context.waker().clone()).err().map(Err),
+                Ok(false) => gpu.wake(context.waker(), &mut this.ticket).err().map(Err),
                 done => Some(done.map(drop)),
             },
             (None, None) => Some(event.wait()),

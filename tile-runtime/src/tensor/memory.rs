@@ -2,25 +2,30 @@
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
-use crate::gpu;
+use crate::gpu::{self, GpuStream};
 use crate::host::HostBuffer;
-use crate::stream::Uses;
 use crate::stream::graph::refuse_inside;
+use crate::stream::{Uses, note_last};
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::Arc;
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 
-/// Memory that is freed when nobody has it any more, and the launches that still use it.
+/// Memory that is freed when nobody has it any more, and the launches and copies that still use it.
 pub(crate) struct Allocation {
     uses: Uses,
     device: Device,
-    keeper: Keeper,
+    keeper: ManuallyDrop<Keeper>,
 }
 
-/// What frees memory when it is dropped: on a GPU behind the work of the device's own stream.
+/// What frees memory when it is dropped: what a driver gave, behind the work of its device's own stream.
 enum Keeper {
     Host {
         _buffer: HostBuffer,
+    },
+    /// The host's, for copies of a GPU.
+    Pinned {
+        buffer: gpu::PinnedBuffer,
     },
     Gpu {
         _buffer: gpu::Buffer,
@@ -33,23 +38,45 @@ enum Keeper {
 
 impl Allocation {
     fn new(device: &Device, keeper: Keeper) -> Arc<Allocation> {
+        let keeper = ManuallyDrop::new(keeper);
         Arc::new(Allocation { uses: Uses::default(), device: device.clone(), keeper })
     }
 
-    /// The launches on streams that use the memory.
+    /// Who uses the memory.
     pub(crate) fn uses(&self) -> &Uses {
         &self.uses
+    }
+
+    /// Whether nobody else knows the memory.
+    fn is_ours(&self) -> bool {
+        !matches!(&*self.keeper, Keeper::Foreign { .. })
+    }
+
+    /// Whether a GPU copies from and to the memory while the host goes on.
+    fn is_pinned_for(&self, context: &gpu::Context) -> bool {
+        matches!(&*self.keeper, Keeper::Pinned { buffer } if buffer.context().family() == context.family())
+    }
+
+    /// Has the end of the memory come after the GPUs that use it. What streams of the host do has the memory, and is over.
+    fn end(&self) -> Result<()> {
+        match (&*self.keeper, &self.device.0) {
+            (Keeper::Pinned { buffer }, _) => self.uses.end(Some(buffer.context())),
+            (Keeper::Gpu { .. }, Kind::Gpu(context)) => self.uses.end(Some(context)),
+            (Keeper::Foreign { .. }, Kind::Gpu(context)) => {
+                self.uses.end(Some(context))?;
+                context.synchronize()
+            }
+            _ => self.uses.end(None),
+        }
     }
 }
 
 impl Drop for Allocation {
-    /// Launches of the host's streams have the memory while they go on; those of a GPU don't.
     fn drop(&mut self) {
-        let Kind::Gpu(context) = &self.device.0 else { return };
-        // Where the device fails, it uses nothing any more; the next call says so.
-        let _ = self.uses.order(context, true);
-        if let Keeper::Foreign { .. } = self.keeper {
-            let _ = context.synchronize();
+        // Memory that a device may still use stays, where nobody can say when that ends. The next call tells of the device.
+        if self.end().is_ok() {
+            // SAFETY: it is dropped here alone, once.
+            unsafe { ManuallyDrop::drop(&mut self.keeper) }
         }
     }
 }
@@ -62,6 +89,19 @@ pub(crate) struct Location {
     bytes: usize,
     /// Nothing for memory whose owner isn't ours to drop.
     allocation: Option<Arc<Allocation>>,
+}
+
+/// Zeroed memory of the host that a device copies from and to while the host goes on; where the device is the host itself,
+/// as any other.
+pub(super) fn pinned(device: &Device, bytes: usize) -> Result<Location> {
+    let Kind::Gpu(context) = &device.0 else { return zeroed(&Device::cpu(), bytes) };
+    refuse_inside("a tensor that is made")?;
+    let buffer = context.pinned(bytes)?;
+    // SAFETY: the buffer has as many bytes at least, and nobody else has it.
+    unsafe { buffer.first().write_bytes(0, bytes) };
+    let (device, address) = (Device::cpu(), buffer.first() as u64);
+    let allocation = Some(Allocation::new(&device, Keeper::Pinned { buffer }));
+    Ok(Location { device, address, bytes, allocation })
 }
 
 /// Zeroed memory of a device.
@@ -132,10 +172,7 @@ impl Location {
     /// Waits for the launches on streams after which the bytes can be read, or written.
     fn settle(&self, writes: bool) -> Result<()> {
         refuse_inside("a copy")?;
-        if let Some(allocation) = &self.allocation {
-            allocation.uses.wait(writes);
-        }
-        Ok(())
+        self.allocation.as_ref().map_or(Ok(()), |allocation| allocation.uses.wait(writes))
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -151,24 +188,43 @@ impl Location {
     /// memory.
     ///
     /// # Errors
-    /// [`Error::Stream`] inside of a graph.
+    /// [`Error::Stream`] inside of a graph; [`Error::Driver`] if a device fails that copies from or to here.
     pub(crate) fn host_bytes(&self) -> Result<Option<&[u8]>> {
         self.settle(false)?;
-        // SAFETY: the bytes are there and initialised; who holds the location to read keeps others from writing.
-        let bytes = || unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) };
-        Ok(matches!(self.device.0, Kind::Cpu | Kind::Reference).then(bytes))
+        // SAFETY: who holds the location to read keeps others from writing.
+        Ok(self.is_on_host().then(|| unsafe { self.bytes_now() }))
     }
 
     /// The bytes where the host can write them, after every launch that uses them; `None` where the device has its own
     /// memory.
     ///
     /// # Errors
-    /// [`Error::Stream`] inside of a graph.
+    /// As [`Location::host_bytes`].
     pub(crate) fn host_bytes_mut(&mut self) -> Result<Option<&mut [u8]>> {
         self.settle(true)?;
-        // SAFETY: the bytes are there and initialised; who holds the location to write is the only one who uses them.
-        let bytes = || unsafe { std::slice::from_raw_parts_mut(self.address as *mut u8, self.bytes) };
-        Ok(matches!(self.device.0, Kind::Cpu | Kind::Reference).then(bytes))
+        // SAFETY: who holds the location to write is the only one who uses them.
+        Ok(self.is_on_host().then(|| unsafe { self.bytes_now_mut() }))
+    }
+
+    /// Whether it is the host's memory.
+    fn is_on_host(&self) -> bool {
+        matches!(self.device.0, Kind::Cpu | Kind::Reference)
+    }
+
+    /// Whether a GPU copies from and to these bytes of the host while the host goes on.
+    fn is_pinned_for(&self, context: &gpu::Context) -> bool {
+        self.allocation.as_ref().is_some_and(|allocation| allocation.is_pinned_for(context))
+    }
+
+    /// What a GPU's own stream has to wait for before it reads the bytes, or writes them.
+    fn order(&self, context: &gpu::Context, writes: bool) -> Result<()> {
+        self.allocation.as_ref().map_or(Ok(()), |allocation| allocation.uses.order(context, writes))
+    }
+
+    /// Whoever owns memory that isn't ours takes what is done with it for done.
+    fn hand_back(&self, context: &gpu::Context) -> Result<()> {
+        let is_ours = self.allocation.as_ref().is_some_and(|allocation| allocation.is_ours());
+        if is_ours { Ok(()) } else { context.synchronize() }
     }
 
     /// Copies a range of the bytes to the host, after every launch that writes them.
@@ -178,7 +234,8 @@ impl Location {
     pub(crate) fn read(&self, range: Range<usize>, target: &mut [u8]) -> Result<()> {
         match &self.device.0 {
             Kind::Gpu(context) => {
-                self.settle(false)?;
+                refuse_inside("a copy")?;
+                self.order(context, false)?;
                 context.download(self.address + range.start as u64, target)
             }
             Kind::Cpu | Kind::Reference => {
@@ -189,15 +246,18 @@ impl Location {
         }
     }
 
-    /// Copies bytes of the host here, from a place on, after every launch that uses them.
+    /// Copies bytes of the host here, from a place on, after every launch that uses them. To a GPU's memory this returns
+    /// before the device has them.
     ///
     /// # Errors
     /// [`Error::Driver`] if the device fails; [`Error::Stream`] inside of a graph.
     pub(crate) fn write(&mut self, first: usize, source: &[u8]) -> Result<()> {
         match &self.device.0 {
             Kind::Gpu(context) => {
-                self.settle(true)?;
-                context.upload(source, self.address + first as u64)
+                refuse_inside("a copy")?;
+                self.order(context, true)?;
+                context.upload(source, self.address + first as u64)?;
+                self.hand_back(context)
             }
             Kind::Cpu | Kind::Reference => {
                 let bytes = self.host_bytes_mut()?.unwrap_or_default();
@@ -207,33 +267,105 @@ impl Location {
         }
     }
 
+    /// Writes an element so many times, from a place on, after every launch that uses them. On a GPU alone, where this
+    /// returns before it is done.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the device fails; [`Error::Stream`] inside of a graph.
+    pub(super) fn fill(&mut self, first: usize, element: &[u8], count: usize) -> Result<()> {
+        let Kind::Gpu(context) = &self.device.0 else { return Ok(()) };
+        refuse_inside("a copy")?;
+        self.order(context, true)?;
+        context.fill(self.address + first as u64, element, count)?;
+        self.hand_back(context)
+    }
+
     /// Copies bytes of another place here, from a place on, after every launch that writes those or uses these. On one
-    /// GPU this returns before it is done.
+    /// GPU, and between it and pinned memory, this returns before it is done.
     ///
     /// # Errors
     /// [`Error::Driver`] if a device fails; [`Error::Stream`] inside of a graph.
     pub(crate) fn copy(&mut self, first: usize, source: &Location, range: Range<usize>) -> Result<()> {
-        if let (Kind::Gpu(to), Kind::Gpu(from)) = (&self.device.0, &source.device.0) {
-            if !Arc::ptr_eq(to, from) {
-                let mut between = vec![0; range.len()];
-                source.read(range, &mut between)?;
-                return self.write(first, &between);
-            }
-            refuse_inside("a copy")?;
-            for (allocation, writes) in [(&self.allocation, true), (&source.allocation, false)] {
-                if let Some(allocation) = allocation {
-                    allocation.uses.order(to, writes)?;
-                }
-            }
-            to.copy(self.address + first as u64, source.address + range.start as u64, range.len())?;
-            // Whoever owns other memory takes the copy for done.
-            let is_kept = self.allocation.is_some() && source.allocation.is_some();
-            return if is_kept { Ok(()) } else { to.synchronize() };
+        let context = match (&self.device.0, &source.device.0) {
+            (Kind::Gpu(to), Kind::Gpu(from)) if Arc::ptr_eq(to, from) => to,
+            (Kind::Gpu(context), _) if source.is_pinned_for(context) => context,
+            (_, Kind::Gpu(context)) if self.is_pinned_for(context) => context,
+            _ => return self.copy_by_host(first, source, range),
+        };
+        refuse_inside("a copy")?;
+        let context = Arc::clone(context);
+        self.order(&context, true)?;
+        source.order(&context, false)?;
+        // SAFETY: both are noted below as in use.
+        unsafe { self.enqueue(first, source, range, &context, None) }?;
+        // The device's own memory is used by nobody who doesn't come after its own stream.
+        let both = [(&*self, true), (source, false)].into_iter();
+        let mut of_host = both
+            .filter(|(location, _)| location.is_on_host())
+            .filter_map(|(location, writes)| Some((location.allocation.as_ref()?, writes)))
+            .peekable();
+        if of_host.peek().is_some() {
+            note_last(&GpuStream::own(&context), of_host)?;
+        }
+        self.hand_back(&context)?;
+        source.hand_back(&context)
+    }
+
+    fn copy_by_host(&mut self, first: usize, source: &Location, range: Range<usize>) -> Result<()> {
+        if let (Kind::Gpu(_), Kind::Gpu(_)) = (&self.device.0, &source.device.0) {
+            let mut between = vec![0; range.len()];
+            source.read(range, &mut between)?;
+            return self.write(first, &between);
         }
         if let Some(bytes) = source.host_bytes()? {
             return self.write(first, &bytes[range]);
         }
         let bytes = self.host_bytes_mut()?.unwrap_or_default();
         source.read(range.clone(), &mut bytes[first..first + range.len()])
+    }
+
+    /// Enqueues a copy of another place's bytes on a GPU's stream, or on its own. At least one of the two is the GPU's.
+    ///
+    /// # Safety
+    /// The stream comes after all that writes the source or uses this, and who uses either later comes after the copy, as
+    /// does the end of the memory.
+    pub(super) unsafe fn enqueue(
+        &mut self,
+        first: usize,
+        source: &Location,
+        range: Range<usize>,
+        context: &gpu::Context,
+        stream: Option<&GpuStream>,
+    ) -> Result<()> {
+        let (target, from) = (self.address + first as u64, source.address + range.start as u64);
+        match (self.is_on_host(), source.is_on_host()) {
+            // SAFETY: ranges lie in the memory of their locations; the caller vouches for the rest.
+            (false, true) => unsafe {
+                context.enqueue_upload(target, from as *const u8, range.len(), stream)
+            },
+            // SAFETY: likewise.
+            (true, false) => unsafe {
+                context.enqueue_download(target as *mut u8, from, range.len(), stream)
+            },
+            _ => context.copy(target, from, range.len(), stream),
+        }
+    }
+
+    /// The bytes of the host, without waiting for those who use them.
+    ///
+    /// # Safety
+    /// They are the host's, and nobody writes them.
+    pub(super) unsafe fn bytes_now(&self) -> &[u8] {
+        // SAFETY: the bytes are there and initialised; the caller vouches for the rest.
+        unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) }
+    }
+
+    /// The bytes of the host, to be written, without waiting for those who use them.
+    ///
+    /// # Safety
+    /// They are the host's, and nobody else uses them.
+    pub(super) unsafe fn bytes_now_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the bytes are there and initialised; the caller vouches for the rest.
+        unsafe { std::slice::from_raw_parts_mut(self.address as *mut u8, self.bytes) }
     }
 }

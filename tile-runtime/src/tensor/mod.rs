@@ -1,14 +1,17 @@
 //! Tensors: arrays in a device's memory, and views of them that copy nothing.
 //!
 //! A [`Tensor`] owns its memory; a [`TensorView`] and a [`TensorViewMut`] borrow it. All three are a [`TensorRef`], the
-//! descriptor of a memory, behind a reference. What copies elements, between them or to the host, goes through `transfer.rs`.
+//! descriptor of a memory, behind a reference. What copies elements, between them or to the host, goes through `transfer.rs`,
+//! and on streams through `on_stream.rs`.
 
 mod create;
 mod descriptor;
 mod display;
+mod fill;
 mod host_tensor;
 mod indices;
 mod memory;
+mod on_stream;
 mod tensor_ref;
 pub(crate) mod transfer;
 mod view;
@@ -68,7 +71,7 @@ impl<T> DerefMut for Tensor<T> {
 }
 
 /// The number of bytes of so many elements.
-fn bytes_of<T>(count: usize, shape: &[usize]) -> Result<usize> {
+fn count_bytes<T>(count: usize, shape: &[usize]) -> Result<usize> {
     let bytes = count.checked_mul(size_of::<T>()).filter(|&bytes| isize::try_from(bytes).is_ok());
     bytes.ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })
 }
@@ -153,7 +156,7 @@ impl<T: Element> Tensor<T> {
 /// # Safety
 /// The elements are there and valid as long as the location is used.
 unsafe fn located<T>(device: &Device, address: u64, descriptor: &Descriptor) -> Result<Location> {
-    let bytes = bytes_of::<T>(descriptor.span().end, descriptor.shape())?;
+    let bytes = count_bytes::<T>(descriptor.span().end, descriptor.shape())?;
     // Elements lie before the first one where a stride is negative.
     let address = address.wrapping_sub((descriptor.first() * size_of::<T>()) as u64);
     // SAFETY: the caller vouches for every element from the first that is read to the last.

@@ -1,14 +1,16 @@
 //! Copies of elements: between a tensor and the host, and from one tensor into another.
 //!
-//! Elements that don't lie one after the other are collected and spread on the host: of a tensor on a GPU, the range of
+//! What is read is there when this returns. What a GPU is given to write it has in the order of its own stream, and the host
+//! goes on: ordinary memory is copied to pinned memory first (`gpu/transfer.rs`). Elements that don't lie one after the other are collected and spread on the host: of a tensor on a GPU, the range of
 //! memory that they lie in is copied first.
 
 use super::descriptor::Descriptor;
-use super::memory::{self, Location};
-use super::{HostTensor, Tensor, TensorRef, bytes_of};
-use crate::device::Device;
+use super::memory::Location;
+use super::{HostTensor, Tensor, TensorRef, count_bytes};
+use crate::device::{Device, Kind};
 use crate::element::Element;
 use crate::error::{Error, Result};
+use std::ops::Range;
 use tile_layout::Fill;
 
 impl<T: Element> TensorRef<T> {
@@ -54,7 +56,47 @@ impl<T: Element> TensorRef<T> {
         self.copy_to(self.device())
     }
 
-    /// Writes all elements, in row-major order.
+    /// The elements where they lie, of a tensor or view in the host's memory, after everything that writes them.
+    ///
+    /// ```
+    /// use tile_runtime::{Device, Tensor};
+    /// let mut x = Tensor::<i32>::zeros(&Device::cpu(), [2, 2])?;
+    /// x.as_mut_slice()?[3] = 5;
+    /// assert_eq!(x.slice(1)?.as_slice()?, [0, 5]);
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Slice`] on a GPU, and where the elements don't lie one after the other; [`Error::Stream`] inside of a
+    /// graph; [`Error::Driver`] if a device fails that copies from or to here.
+    pub fn as_slice(&self) -> Result<&[T]> {
+        self.check_slice()?;
+        let bytes = self.location.host_bytes()?.unwrap_or_default();
+        Ok(&elements_of(bytes)[self.descriptor.span()])
+    }
+
+    /// The elements where they lie, to be written, after everything that uses them.
+    ///
+    /// # Errors
+    /// As [`TensorRef::as_slice`].
+    pub fn as_mut_slice(&mut self) -> Result<&mut [T]> {
+        self.check_slice()?;
+        let span = self.descriptor.span();
+        let bytes = self.location.host_bytes_mut()?.unwrap_or_default();
+        Ok(&mut elements_of_mut(bytes)[span])
+    }
+
+    fn check_slice(&self) -> Result<()> {
+        let problem = match (&self.device().0, self.is_dense()) {
+            (Kind::Gpu(_), _) => format!("its elements are in the memory of {}", self.device().name()),
+            (_, false) => "its elements don't lie one after the other in row-major order".to_owned(),
+            (_, true) => return Ok(()),
+        };
+        Err(Error::Slice { problem })
+    }
+
+    /// Writes all elements, in row-major order. On a GPU this returns before the device has them; the slice isn't needed
+    /// any more then.
     ///
     /// # Errors
     /// [`Error::ElementCount`] where the slice doesn't fill the shape; [`Error::Driver`] if the device fails.
@@ -66,30 +108,44 @@ impl<T: Element> TensorRef<T> {
         write(&mut self.location, &self.descriptor, elements)
     }
 
-    /// Writes the elements of a tensor or view of the same shape, from whatever device.
+    /// Writes the elements of a tensor or view of the same shape, from whatever device. To a GPU, and to
+    /// [pinned](Tensor::pinned) memory from one, this returns before the copy is done; whoever reads waits for it.
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`]; [`Error::Driver`] if a device fails.
     pub fn copy_from(&mut self, source: &TensorRef<T>) -> Result<()> {
-        if source.shape() != self.shape() {
-            let (source, target) = (source.shape().to_vec(), self.shape().to_vec());
-            return Err(Error::ShapeMismatch { source_shape: source, target_shape: target });
-        }
+        self.check_shape_of(source)?;
         if !self.is_dense() || !source.is_dense() {
             return self.copy_from_slice(&source.to_vec()?);
         }
-        let [from, to] = [&source.descriptor, &self.descriptor].map(Descriptor::span);
-        let bytes = from.start * size_of::<T>()..from.end * size_of::<T>();
-        self.location.copy(to.start * size_of::<T>(), &source.location, bytes)
+        let (first, bytes) = (bytes_of::<T>(&self.descriptor).start, bytes_of::<T>(&source.descriptor));
+        self.location.copy(first, &source.location, bytes)
     }
 
-    /// Writes one value to every element.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] if the device fails.
-    pub fn fill(&mut self, value: T) -> Result<()> {
-        let elements = vec![value; self.len()];
-        self.copy_from_slice(&elements)
+    /// Whether the elements of another one fit.
+    pub(super) fn check_shape_of(&self, source: &TensorRef<T>) -> Result<()> {
+        if source.shape() == self.shape() {
+            return Ok(());
+        }
+        let (source, target) = (source.shape().to_vec(), self.shape().to_vec());
+        Err(Error::ShapeMismatch { source_shape: source, target_shape: target })
+    }
+}
+
+/// The bytes that a descriptor's elements lie in.
+pub(super) fn bytes_of<T>(descriptor: &Descriptor) -> Range<usize> {
+    let span = descriptor.span();
+    span.start * size_of::<T>()..span.end * size_of::<T>()
+}
+
+/// Copies elements in row-major order from one memory of the host to another.
+pub(super) fn copy_elements<T: Element>(
+    (target, to): (&mut [u8], &Descriptor),
+    (source, from): (&[u8], &Descriptor),
+) {
+    match (to.is_dense(), from.is_dense()) {
+        (true, true) => target[bytes_of::<T>(to)].copy_from_slice(&source[bytes_of::<T>(from)]),
+        _ => spread::<T>(&collected(elements_of(source), 0, from), elements_of_mut(target), 0, to),
     }
 }
 
@@ -107,7 +163,7 @@ fn read<T: Element>(location: &Location, descriptor: &Descriptor) -> Result<Vec<
     }
     let span = descriptor.span();
     let mut around = vec![T::default(); span.len()];
-    location.read(span.start * size_of::<T>()..span.end * size_of::<T>(), bytes_mut(&mut around))?;
+    location.read(bytes_of::<T>(descriptor), bytes_mut(&mut around))?;
     match descriptor.is_dense() {
         true => Ok(around),
         false => Ok(collected(&around, span.start, descriptor)),
@@ -129,19 +185,24 @@ fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) 
     result
 }
 
-fn write<T: Element>(location: &mut Location, descriptor: &Descriptor, elements: &[T]) -> Result<()> {
-    let span = descriptor.span();
+/// Writes elements in row-major order to where a descriptor says.
+pub(super) fn write<T: Element>(
+    location: &mut Location,
+    descriptor: &Descriptor,
+    elements: &[T],
+) -> Result<()> {
+    let (span, around_bytes) = (descriptor.span(), bytes_of::<T>(descriptor));
     if descriptor.is_dense() {
-        return location.write(span.start * size_of::<T>(), bytes(elements));
+        return location.write(around_bytes.start, bytes(elements));
     }
     if let Some(target) = location.host_bytes_mut()? {
         spread(elements, elements_of_mut(target), 0, descriptor);
         return Ok(());
     }
     let mut around = vec![T::default(); span.len()];
-    location.read(span.start * size_of::<T>()..span.end * size_of::<T>(), bytes_mut(&mut around))?;
+    location.read(around_bytes.clone(), bytes_mut(&mut around))?;
     spread(elements, &mut around, span.start, descriptor);
-    location.write(span.start * size_of::<T>(), bytes(&around))
+    location.write(around_bytes.start, bytes(&around))
 }
 
 /// Writes elements in row-major order to where a descriptor says, in memory from its element `first` on.
@@ -175,18 +236,22 @@ pub(crate) fn bytes_mut<T: Element>(elements: &mut [T]) -> &mut [u8] {
 }
 
 fn elements_of<T: Element>(bytes: &[u8]) -> &[T] {
-    // SAFETY: memory of tensors begins at a multiple of 16 bytes and holds valid elements.
+    // SAFETY: memory of tensors begins where such elements may lie, and holds valid ones.
     unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) }
 }
 
-fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
-    // SAFETY: memory of tensors begins at a multiple of 16 bytes and holds valid elements.
+pub(super) fn elements_of_mut<T: Element>(bytes: &mut [u8]) -> &mut [T] {
+    // SAFETY: memory of tensors begins where such elements may lie, and holds valid ones.
     unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<T>()) }
 }
 
-/// Memory for so many elements of a shape.
-pub(super) fn allocated<T>(device: &Device, shape: &[usize]) -> Result<(Location, Descriptor)> {
+/// Zeroed memory for so many elements of a shape.
+pub(super) fn allocated<T>(
+    device: &Device,
+    shape: &[usize],
+    zeroed: fn(&Device, usize) -> Result<Location>,
+) -> Result<(Location, Descriptor)> {
     let descriptor = Descriptor::dense(shape)?;
-    let bytes = bytes_of::<T>(descriptor.len(), shape)?;
-    Ok((memory::zeroed(device, bytes)?, descriptor))
+    let bytes = count_bytes::<T>(descriptor.len(), shape)?;
+    Ok((zeroed(device, bytes)?, descriptor))
 }

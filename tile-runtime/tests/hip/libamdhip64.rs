@@ -9,7 +9,7 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_ushort, c_void};
 use std::sync::Mutex;
 
 type Code = c_int;
@@ -168,16 +168,20 @@ functions! {
     }
     fn hipHostMalloc(place: *mut Handle, bytes: usize, _flags: c_uint) { allocated(place, bytes) }
     fn hipHostFree(first: Handle) { freed(first) }
-    fn hipMemcpy(target: *mut c_void, source: *const c_void, bytes: usize, _kind: c_int) {
-        target.copy_from(source, bytes);
-        SUCCESS
-    }
     fn hipMemcpyAsync(target: *mut c_void, source: *const c_void, bytes: usize, _kind: c_int, _stream: Handle) {
         target.copy_from(source, bytes);
         SUCCESS
     }
     fn hipMemsetD8Async(target: *mut c_void, byte: u8, bytes: usize, _stream: Handle) {
-        target.write_bytes(byte, bytes);
+        target.cast::<u8>().write_bytes(byte, bytes);
+        SUCCESS
+    }
+    fn hipMemsetD16Async(target: *mut c_void, half: c_ushort, count: usize, _stream: Handle) {
+        (0..count).for_each(|i| unsafe { target.cast::<c_ushort>().add(i).write(half) });
+        SUCCESS
+    }
+    fn hipMemsetD32Async(target: *mut c_void, word: c_int, count: usize, _stream: Handle) {
+        (0..count).for_each(|i| unsafe { target.cast::<c_int>().add(i).write(word) });
         SUCCESS
     }
     fn hipStreamCreateWithFlags(stream: *mut Handle, flags: c_uint) {
@@ -185,7 +189,6 @@ functions! {
     }
     fn hipStreamDestroy(_stream: Handle) { SUCCESS }
     fn hipStreamSynchronize(_stream: Handle) { SUCCESS }
-    fn hipStreamQuery(stream: Handle) { if stream.is_null() { NOT_READY } else { SUCCESS } }
     fn hipStreamWaitEvent(_stream: Handle, _event: Handle, flags: c_uint) {
         if flags == 0 { SUCCESS } else { INVALID_VALUE }
     }
@@ -194,7 +197,7 @@ functions! {
     }
     fn hipEventDestroy(_event: Handle) { SUCCESS }
     fn hipEventRecord(_event: Handle, _stream: Handle) { SUCCESS }
-    fn hipEventQuery(_event: Handle) { SUCCESS }
+    fn hipEventQuery(event: Handle) { if event.is_null() { NOT_READY } else { SUCCESS } }
     fn hipEventSynchronize(_event: Handle) { SUCCESS }
     fn hipEventElapsedTime(milliseconds: *mut f32, _start: Handle, _stop: Handle) { gives(milliseconds, 2.5) }
     fn hipModuleLoadData(module: *mut Handle, image: *const c_void) { gives(module, image.cast_mut()) }

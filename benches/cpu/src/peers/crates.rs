@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::contest::{Contestant, Role};
-use crate::effort::Effort;
+use crate::effort::{Clock, Effort};
 use crate::memory::Memory;
 use crate::peers::process::{Process, effort_of};
 use faer::linalg::matmul::matmul;
@@ -97,7 +97,7 @@ pub(crate) fn serve() -> Result<()> {
                 "ready".to_owned()
             }
             words => match effort_of(words) {
-                Some(effort) => problem.sample(&effort)?.to_string(),
+                Some((effort, clock)) => problem.sample(&effort, clock)?.to_string(),
                 None => format!("unknown: {line}"),
             },
         };
@@ -121,8 +121,8 @@ impl Product {
         Product { extents: [m, n, k], a, b, c: Memory::zeros::<f32>(m * n) }
     }
 
-    fn sample(&mut self, effort: &Effort) -> Result<f64> {
-        effort.sample(&mut || {
+    fn sample(&mut self, effort: &Effort, clock: Clock) -> Result<f64> {
+        effort.sample(clock, &mut || {
             self.multiply();
             Ok(())
         })

@@ -1,10 +1,10 @@
 //! A peer in a process of its own, because it is of another language or reads its number of threads once in a process.
 //!
-//! It gets lines and answers each with one: a task (`matmul THREADS M N K`) with `ready`, and `run RUNS SECONDS` with the
-//! median seconds of as many runs. It keeps its own memory and takes its own times.
+//! It gets lines and answers each with one: a task (`matmul THREADS M N K`) with `ready`, and `run RUNS SECONDS CLOCK` with
+//! the median seconds of as many runs by that clock. It keeps its own memory and takes its own times.
 
 use crate::Result;
-use crate::effort::Effort;
+use crate::effort::{Clock, Effort};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Process {
     }
 
     /// The median seconds of a run of a task.
-    pub(crate) fn sample(&mut self, task: &str, effort: &Effort) -> Result<f64> {
+    pub(crate) fn sample(&mut self, task: &str, clock: Clock, effort: &Effort) -> Result<f64> {
         if self.task != task {
             let answer = self.ask(task)?;
             if answer != "ready" {
@@ -48,7 +48,7 @@ impl Process {
             }
             self.task = task.to_owned();
         }
-        let request = format!("run {} {}", effort.runs, effort.time.as_secs_f64());
+        let request = format!("run {} {} {}", effort.runs, effort.time.as_secs_f64(), clock.name());
         let answer = self.ask(&request)?;
         answer.parse().map_err(|_| format!("it answered `{answer}` to `{request}`").into())
     }
@@ -62,11 +62,11 @@ impl Drop for Process {
     }
 }
 
-/// The words of `run RUNS SECONDS`.
-pub(crate) fn effort_of(words: &[&str]) -> Option<Effort> {
-    let ["run", runs, seconds] = words else { return None };
+/// The words of `run RUNS SECONDS CLOCK`.
+pub(crate) fn effort_of(words: &[&str]) -> Option<(Effort, Clock)> {
+    let ["run", runs, seconds, clock] = words else { return None };
     let time = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
-    Some(Effort { rounds: 1, runs: runs.parse().ok()?, time })
+    Some((Effort { rounds: 1, runs: runs.parse().ok()?, time }, Clock::named(clock)?))
 }
 
 #[cfg(test)]
@@ -76,9 +76,10 @@ mod tests {
     #[test]
     fn requests_are_read() {
         let effort = Effort { rounds: 1, runs: 3, time: Duration::from_millis(60) };
-        assert_eq!(effort_of(&["run", "3", "0.06"]), Some(effort));
-        assert_eq!(effort_of(&["run", "3", "-1"]), None);
-        assert_eq!(effort_of(&["matmul", "3", "1"]), None);
+        assert_eq!(effort_of(&["run", "3", "0.06", "thread"]), Some((effort, Clock::Thread)));
+        assert_eq!(effort_of(&["run", "3", "-1", "wall"]), None);
+        assert_eq!(effort_of(&["run", "3", "1", "sun"]), None);
+        assert_eq!(effort_of(&["matmul", "3", "1", "wall"]), None);
     }
 
     #[test]

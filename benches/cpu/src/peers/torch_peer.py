@@ -28,14 +28,15 @@ def task(name, sizes):
     raise ValueError(f"no task {name}")
 
 
-def sample(run, runs, seconds):
+def sample(run, runs, seconds, clock):
     """The median seconds of a run, after one that doesn't count."""
+    now = {"wall": time.perf_counter, "thread": time.thread_time}[clock]
     run()
     times, start = [], time.perf_counter()
     while len(times) < runs or time.perf_counter() - start < seconds:
-        before = time.perf_counter()
+        before = now()
         run()
-        times.append(time.perf_counter() - before)
+        times.append(now() - before)
     return statistics.median(times)
 
 
@@ -48,7 +49,7 @@ def main():
                 blas = "MKL" if torch.backends.mkl.is_available() else "without MKL"
                 answer = f"torch {torch.__version__} ({blas})"
             elif word == "run":
-                answer = sample(run, int(rest[0]), float(rest[1]))
+                answer = sample(run, int(rest[0]), float(rest[1]), rest[2])
             else:
                 threads, *sizes = map(int, rest)
                 torch.set_num_threads(threads)

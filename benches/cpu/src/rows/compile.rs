@@ -3,10 +3,10 @@
 use super::{Row, Setting};
 use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Shared};
-use crate::kernels::{matmul, matmul_bf16};
+use crate::kernels::matmul;
 use crate::memory::Memory;
 use crate::verdict::{Bars, Work};
-use tile::ir::{Binding, Instance, TargetDesc, VerifiedKernel, specialize};
+use tile::ir::{Binding, DType, Instance, TargetDesc, VerifiedKernel, specialize};
 use tile::{Device, Tensor};
 use tile_codegen::Options;
 
@@ -23,8 +23,8 @@ pub(super) fn rows() -> Vec<Row> {
         })
         .of_one_thread(),
         Row::new("compile matmul bf16", |setting| {
-            let tiles = "BM = 128, BN = 128, BK = 64";
-            contest("compile matmul bf16", &matmul_bf16::ir(), tiles, setting)
+            let tiles = "T = bf16, BM = 128, BN = 128, BK = 64";
+            contest("compile matmul bf16", &matmul::ir(), tiles, setting)
         })
         .of_one_thread(),
     ]
@@ -34,10 +34,12 @@ pub(super) fn rows() -> Vec<Row> {
 fn instance(kernel: &VerifiedKernel, name: &str) -> Result<Instance> {
     let binding = |text: &str| {
         let (name, value) = text.split_once(" = ")?;
-        Some((name.to_owned(), Binding::Const(value.parse().ok()?)))
+        let number = value.parse().map(Binding::Const).ok();
+        let value = number.or_else(|| DType::from_name(value).map(Binding::Elem))?;
+        Some((name.to_owned(), value))
     };
     let bindings: Option<Vec<_>> = name.split(", ").map(binding).collect();
-    let bindings = bindings.ok_or_else(|| format!("`{name}` isn't an instance with numbers"))?;
+    let bindings = bindings.ok_or_else(|| format!("`{name}` isn't an instance"))?;
     Ok(specialize(kernel, &bindings)?)
 }
 
@@ -67,7 +69,7 @@ mod tests {
     #[test]
     fn instances_are_found_by_their_names() {
         let kernel = matmul::ir();
-        assert!(instance(&kernel, "BM = 64, BN = 32, BK = 64").is_ok());
-        assert!(instance(&kernel, "T = f32").is_err());
+        assert!(instance(&kernel, "T = f32, BM = 64, BN = 32, BK = 64").is_ok());
+        assert!(instance(&kernel, "T = f32").is_err() && instance(&kernel, "tiles").is_err());
     }
 }

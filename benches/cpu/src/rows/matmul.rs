@@ -1,15 +1,16 @@
 //! Matrix products: f32 beside libraries for linear algebra, narrow formats beside our own f32.
 
-use super::{Row, Setting, TOLERANCE, check, random};
+use super::{Row, Setting, TOLERANCE, check};
 use crate::Result;
 use crate::contest::{Check, Contest, Contestant, Role, Shared};
-use crate::kernels::{matmul, matmul_bf16, matmul_i8};
+use crate::kernels::{matmul, matmul_i8};
 use crate::machine::has;
 use crate::memory::{Memory, Plain};
 use crate::peers::crates;
 use crate::verdict::{Bars, Work};
 use half::bf16;
 use std::rc::Rc;
+use tile::prelude::{Float, MmaOperand};
 use tile::{Device, Tensor};
 
 /// Rows, columns and depth of the products of f32.
@@ -43,28 +44,51 @@ fn operations([m, n, k]: [usize; 3]) -> f64 {
 /// Small products, of whole tiles and of others.
 const SMALL: [[usize; 3]; 3] = [[64, 64, 64], [70, 33, 133], [1, 19, 300]];
 
-fn check_floats() -> Result<()> {
+fn check_small<T: Factor>(format: &str) -> Result<()> {
     for [m, n, k] in SMALL {
-        check(&title("f32", [m, n, k]), &[m, n], |device, c| {
-            let (a, b) = (random(device, &[m, k], 1)?, random(device, &[k, n], 2)?);
+        check(&title(format, [m, n, k]), &[m, n], |device, c| {
+            let (a, b) = (T::random(device, [m, k], 1)?, T::random(device, [k, n], 2)?);
             matmul::best(&a, &b, c).launch()
         })?;
     }
     Ok(())
 }
 
-/// Our product of two inputs of f32, and the instance that it takes.
-fn ours(
+/// A floating-point format of factors.
+trait Factor: Plain + Float + MmaOperand<f32> {
+    /// The number of the format that is nearest.
+    fn nearest(number: f32) -> Self;
+
+    /// A matrix of random numbers in [−1, 1).
+    fn random(device: &Device, shape: [usize; 2], seed: u64) -> tile::Result<Tensor<Self>> {
+        let memory = Memory::random(shape[0] * shape[1], seed, Self::nearest);
+        Tensor::from_slice(device, memory.of::<Self>(), shape)
+    }
+}
+
+impl Factor for f32 {
+    fn nearest(number: f32) -> f32 {
+        number
+    }
+}
+
+impl Factor for bf16 {
+    fn nearest(number: f32) -> bf16 {
+        bf16::from_f32(number)
+    }
+}
+
+/// Our product of two inputs, and the instance that it takes.
+fn ours<T: Factor>(
     shared: &mut Shared,
     inputs: [usize; 2],
     [m, n, k]: [usize; 3],
-    role: Role,
-    name: &str,
+    (role, name): (Role, &str),
 ) -> Result<(Contestant, String)> {
     // SAFETY: the contest drops contestants and memory together, and each contestant is done when its turn ends.
     let (a, b, mut c) = unsafe {
-        let a = shared.inputs[inputs[0]].tensor::<f32>(&[m, k])?;
-        (a, shared.inputs[inputs[1]].tensor::<f32>(&[k, n])?, shared.output.tensor::<f32>(&[m, n])?)
+        let a = shared.inputs[inputs[0]].tensor::<T>(&[m, k])?;
+        (a, shared.inputs[inputs[1]].tensor::<T>(&[k, n])?, shared.output.tensor::<f32>(&[m, n])?)
     };
     let instance = matmul::best(&a, &b, &mut c).instance()?;
     let contestant = Contestant::here(role, name, move |_| Ok(matmul::best(&a, &b, &mut c).launch()?));
@@ -72,11 +96,11 @@ fn ours(
 }
 
 fn floats(shape: [usize; 3], setting: &Setting<'_>) -> Result<Contest> {
-    check_floats()?;
+    check_small::<f32>("f32")?;
     let [m, n, k] = shape;
     let inputs = vec![Memory::floats(m * k, 1), Memory::floats(k * n, 2)];
     let mut shared = Shared { inputs, output: Memory::zeros::<f32>(m * n) };
-    let (own, note) = ours(&mut shared, [0, 1], shape, Role::Ours, "ours")?;
+    let (own, note) = ours::<f32>(&mut shared, [0, 1], shape, (Role::Ours, "ours"))?;
     let mut contestants = vec![own];
     if let Some(openblas) = &setting.peers.openblas {
         let openblas = Rc::clone(openblas);
@@ -141,7 +165,7 @@ fn narrow(
     bars: Bars,
     (own, note): (Contestant, String),
 ) -> Result<Contest> {
-    let (floats, _) = ours(&mut shared, [2, 3], shape, Role::Peer, "our f32")?;
+    let (floats, _) = ours::<f32>(&mut shared, [2, 3], shape, (Role::Peer, "our f32"))?;
     let (work, check) = match format {
         "i8" => (Work::Integers(operations(shape)), Check::Integers),
         _ => (Work::Floats(operations(shape)), Check::Floats(TOLERANCE)),
@@ -160,25 +184,11 @@ fn narrow(
 }
 
 fn bf16s(shape: [usize; 3], setting: &Setting<'_>) -> Result<Contest> {
-    for [m, n, k] in SMALL {
-        check(&title("bf16", [m, n, k]), &[m, n], |device, c| {
-            let tensor = |shape: [usize; 2], seed| {
-                let memory = Memory::random(shape[0] * shape[1], seed, bf16::from_f32);
-                Tensor::from_slice(device, memory.of::<bf16>(), shape)
-            };
-            matmul_bf16::best(&tensor([m, k], 1)?, &tensor([k, n], 2)?, c).launch()
-        })?;
-    }
-    let [m, n, k] = shape;
+    check_small::<bf16>("bf16")?;
     let mut shared = narrow_memory(shape, bf16::from_f32);
-    // SAFETY: the contest drops contestants and memory together, and each contestant is done when its turn ends.
-    let (a, b, mut c) = unsafe {
-        let a = shared.inputs[0].tensor::<bf16>(&[m, k])?;
-        (a, shared.inputs[1].tensor::<bf16>(&[k, n])?, shared.output.tensor::<f32>(&[m, n])?)
-    };
+    let (own, instance) = ours::<bf16>(&mut shared, [0, 1], shape, (Role::Ours, "ours"))?;
     let bars = narrow_bars(&["avx512bf16", "amx-bf16", "bf16"]);
-    let note = narrow_note(&bars, matmul_bf16::best(&a, &b, &mut c).instance()?, "bf16");
-    let own = Contestant::here(Role::Ours, "ours", move |_| Ok(matmul_bf16::best(&a, &b, &mut c).launch()?));
+    let note = narrow_note(&bars, instance, "bf16");
     narrow(shared, ("bf16", shape), setting, bars, (own, note))
 }
 
@@ -218,7 +228,8 @@ mod tests {
 
     #[test]
     fn small_products_are_those_of_the_reference_device() {
-        check_floats().unwrap();
+        check_small::<f32>("f32").unwrap();
+        check_small::<bf16>("bf16").unwrap();
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::super::fuse::Fusion;
 use tile_ir::kernel::OpData;
-use tile_ir::{Instance, Op, ValueId};
+use tile_ir::{Instance, Op, Type, ValueId};
 
-/// A loop that adds the products of one `mma` to a tile, and has no effect besides.
+/// A loop that adds the products of one `mma` of matrices to a tile, and has no effect besides.
 pub(in super::super) struct Accumulation<'a> {
     /// The `mma`.
     pub(in super::super) product: &'a OpData,
@@ -36,11 +36,12 @@ pub(super) fn accumulation<'a>(
         && product.operands[2] == carried
         && is_only_use(carried, product)
         && is_only_use(product.results[0], last);
+    let is_one_matrix = matches!(instance.ty(*sum), Type::Tile(ty) if ty.shape.len() == 2);
     // A sum that is rounded in each turn is another one.
     let is_exact = !instance.ty(*sum).elem().known()?.is_narrow_float();
     let is_pure =
         before.iter().all(|op| op.regions.is_empty() && (op.op == Op::Prefetch || !op.op.has_effect()));
-    if !(adds && is_exact && is_pure) {
+    if !(adds && is_one_matrix && is_exact && is_pure) {
         return None;
     }
     let mut stores = Vec::new();

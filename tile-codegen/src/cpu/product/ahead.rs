@@ -7,6 +7,7 @@
 //! Addresses are guesses that are right where a load's index is the loop's counter and the block's index: nothing but a
 //! prefetch comes of them.
 
+use super::super::prefetch::LINE_BYTES;
 use super::super::region::Emitter;
 use super::factor::Factor;
 use super::plan::Plan;
@@ -16,8 +17,7 @@ use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
 use tile_ir::{Op, RegionId, ValueId};
 
-/// A cache line of every x86-64, in bytes.
-const LINE: i64 = 64;
+const LINE: i64 = LINE_BYTES as i64;
 
 /// A matrix that is packed soon, in each of several turns.
 pub(super) struct Ahead<'c> {

@@ -5,9 +5,8 @@ use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::Needed;
 use super::ahead::{Ahead, Share};
-use super::plan::Plan;
+use super::plan::{Contraction, Plan};
 use crate::emit::{LoopHint, Value};
-use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, IntValue, VectorValue};
 use tile_ir::ValueId;
@@ -69,22 +68,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
         let (whole, rest) = (plan.n / width * width, plan.n % width);
-        let least = |a, b| ir.select_int(ir.icmp(IntPredicate::ULT, a, b), a, b);
         if whole > 0 {
-            let sums = Sums { rows: 0, vectors: plan.block.vectors, last: lanes };
-            self.panels(&product, sums, (ir.i64(0), least(needed.columns, ir.i64(whole))), needed.rows);
+            let range = (ir.i64(0), ir.lesser(needed.columns, ir.i64(whole)));
+            self.panels(&product, (plan.block.vectors, lanes), range, needed.rows);
         }
         if rest > 0 {
             let vectors = (rest + lanes - 1) / lanes;
-            let sums = Sums { rows: 0, vectors, last: rest - (vectors - 1) * lanes };
-            self.panels(&product, sums, (ir.i64(whole), needed.columns), needed.rows);
+            let last = rest - (vectors - 1) * lanes;
+            self.panels(&product, (vectors, last), (ir.i64(whole), needed.columns), needed.rows);
         }
     }
-    /// Covers panels with register blocks; each panel stays in the first cache while the rows of `a` pass by.
+
+    /// Covers panels of so many vectors, of which the last has so many lanes, with register blocks; each panel stays in the first cache while the rows of `a` pass by.
     fn panels(
         &self,
         product: &Product<'_, 'c>,
-        sums: Sums,
+        (vectors, last): (i64, i64),
         (from, to): (IntValue<'c>, IntValue<'c>),
         rows: IntValue<'c>,
     ) {
@@ -97,12 +96,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
             for (block, first, end) in plan.block.rows_of(plan.m) {
                 let blocks_above = above;
                 above += (end - first) / block;
-                let end = ir.select_int(ir.icmp(IntPredicate::ULT, rows, ir.i64(end)), rows, ir.i64(end));
+                let end = ir.lesser(rows, ir.i64(end));
                 ir.hinted_loop((ir.i64(first), end, ir.i64(block)), LoopHint::Rolled, &[], |i, _| {
                     let below = ir.udiv(ir.sub(i, ir.i64(first)), ir.i64(block));
                     let above = ir.add(ir.mul(number, ir.i64(plan.blocks_of_rows())), ir.i64(blocks_above));
                     let number = ir.add(above, below);
-                    self.register_block(product, Sums { rows: block, ..sums }, (panel, number), [i, j]);
+                    self.register_block(
+                        product,
+                        Sums { rows: block, vectors, last },
+                        (panel, number),
+                        [i, j],
+                    );
                     Vec::new()
                 });
             }
@@ -133,7 +137,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let shares: Vec<Share<'c>> =
             product.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
         let first_of_a = ir.add(product.first_of_a, ir.mul(i, ir.i64(product.strides_of_a[0])));
-        let range = (ir.i64(0), product.depth, ir.i64(1));
+        let steps = ir.udiv(product.depth, ir.i64(plan.contraction.group()));
+        let range = (ir.i64(0), steps, ir.i64(1));
         let finals = ir.hinted_loop(range, LoopHint::Rolled, &initial, |p, partial| {
             shares.iter().for_each(|share| share.ask(ir, p));
             self.outer_product(product, sums, (first_of_a, panel, p), partial)
@@ -164,22 +169,54 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (first_of_a, panel, p): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
-        let (ir, block) = (self.ir, product.plan.block);
-        let row_of_b = ir.add(panel, ir.mul(p, ir.i64(block.width())));
+        let (ir, plan) = (self.ir, product.plan);
+        let (block, group) = (plan.block, plan.contraction.group());
+        let row_of_b = ir.add(panel, ir.mul(p, ir.i64(block.width() * group)));
         let b = (0..sums.vectors).map(|vector| {
-            let at = ir.add(row_of_b, ir.i64(vector * block.lanes));
-            self.buffers.load_lanes(&product.b, at, None, block.lanes as u32)
+            let at = ir.add(row_of_b, ir.i64(vector * block.lanes * group));
+            self.buffers.load_lanes(&product.b, at, None, (block.lanes * group) as u32)
         });
         let b: Vec<VectorValue<'c>> = b.collect();
         let column_of_a = ir.add(first_of_a, ir.mul(p, ir.i64(product.strides_of_a[1])));
+        let word = match plan.contraction {
+            Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
+            Contraction::PairsOfBf16 | Contraction::PairsOfI16 => ir.int_type(32).into(),
+        };
         let rows = (0..sums.rows).flat_map(|row| {
             let at = ir.add(column_of_a, ir.i64(row * product.strides_of_a[0]));
-            let a = ir.in_every_lane(self.buffers.load(&product.a, at), block.lanes as u32);
+            let a = ir.in_every_lane(self.buffers.load_as(&product.a, word, at), block.lanes as u32);
             b.iter().map(move |&b| (a, b))
         });
-        rows.zip(partial)
-            .map(|((a, b), sum)| self.multiply_add(a, b, sum.into_vector_value()).into())
-            .collect()
+        let next = rows.zip(partial).map(|((a, b), sum)| {
+            let sum = sum.into_vector_value();
+            match plan.contraction {
+                Contraction::MultiplyAdd => self.multiply_add(a, b, sum),
+                pairs => self.multiply_add_pairs(pairs, a, b, sum),
+            }
+        });
+        next.map(Value::from).collect()
+    }
+
+    /// `a` in words of two elements.
+    fn multiply_add_pairs(
+        &self,
+        pairs: Contraction,
+        a: VectorValue<'c>,
+        b: VectorValue<'c>,
+        sum: VectorValue<'c>,
+    ) -> VectorValue<'c> {
+        let ir = self.ir;
+        let lanes = sum.get_type().get_size();
+        let bits = lanes * 32;
+        let (name, ty) = match pairs {
+            Contraction::PairsOfBf16 => {
+                (format!("llvm.x86.avx512bf16.dpbf16ps.{bits}"), ir.context.bf16_type().vec_type(2 * lanes))
+            }
+            _ => (format!("llvm.x86.avx512.vpdpwssd.{bits}"), ir.context.i16_type().vec_type(2 * lanes)),
+        };
+        let [a, b] = [a, b].map(|factor| ir.vector_of_bits(factor, ty).into());
+        let result = ir.intrinsic(&name, &[], &[sum.into(), a, b]);
+        result.expect("a sum of products").into_vector_value()
     }
 
     fn multiply_add(&self, a: VectorValue<'c>, b: VectorValue<'c>, sum: VectorValue<'c>) -> VectorValue<'c> {

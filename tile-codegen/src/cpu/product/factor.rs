@@ -4,7 +4,7 @@ use super::super::buffer::Buffer;
 use super::super::fuse::{Fusion, swaps_last_two};
 use super::super::region::Emitter;
 use super::super::views::Matrix;
-use super::plan::Plan;
+use super::plan::{Contraction, Plan};
 use crate::emit::Value;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, InstructionValue, IntValue, PointerValue, VectorValue};
@@ -72,7 +72,8 @@ fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (ValueId, bool)
 pub(super) fn is_read_in_place(instance: &Instance, fusion: &Fusion<'_>, plan: &Plan, a: ValueId) -> bool {
     let (tile, _) = behind_transposition(fusion, a);
     let dtype = instance.ty(tile).elem().known().expect("an instance has no dtype parameters");
-    plan.turns == 1 && fusion.is_stored(tile) && (dtype == plan.packed || dtype.is_narrow_float())
+    let is_packed = dtype == plan.packed || (dtype.is_narrow_float() && plan.packed == DType::F32);
+    plan.turns == 1 && fusion.is_stored(tile) && is_packed
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -249,6 +250,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let in_storage = matches!(from.origin, Origin::Tensor(_));
         let words = context.i32_type().vec_type(lanes);
         match from.dtype {
+            DType::BF16 if plan.contraction == Contraction::PairsOfBf16 && in_storage => vector,
+            DType::BF16 if plan.contraction == Contraction::PairsOfBf16 => {
+                let bits = builder.build_bit_cast(vector, words, "").expect(positioned).into_vector_value();
+                let sixteen = self.ir.in_every_lane(context.i32_type().const_int(16, false).into(), lanes);
+                let high = builder.build_right_shift(bits, sixteen, false, "").expect(positioned);
+                builder.build_int_truncate(high, context.i16_type().vec_type(lanes), "").expect(positioned)
+            }
             dtype if dtype == plan.packed || (dtype.is_narrow_float() && !in_storage) => vector,
             DType::BF16 => {
                 let wide = builder.build_int_z_extend(vector, words, "").expect(positioned);
@@ -263,10 +271,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 builder.build_float_ext(halves, context.f32_type().vec_type(lanes), "").expect(positioned)
             }
             dtype => {
-                let ty = context.custom_width_int_type(
-                    std::num::NonZeroU32::new(plan.packed.bits() as u32).expect("integers have bits"),
-                );
-                let ty = ty.expect("LLVM has every integer").vec_type(lanes);
+                let ty = self.ir.int_type(plan.packed.bits()).vec_type(lanes);
                 let wide = if dtype.is_signed() {
                     builder.build_int_s_extend(vector, ty, "")
                 } else {
@@ -274,6 +279,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 };
                 wide.expect(positioned)
             }
+        }
+    }
+
+    /// An element in its compute type, packed.
+    pub(super) fn packed_element(&self, element: Value<'c>, dtype: DType, plan: &Plan) -> Value<'c> {
+        match element {
+            Value::FloatValue(float) if plan.contraction == Contraction::PairsOfBf16 => {
+                let high = self.ir.lshr(self.ir.bits(float), self.ir.int_type(32).const_int(16, false));
+                self.ir.resize(high, 16, false).into()
+            }
+            Value::IntValue(int) => self.ir.resize(int, plan.packed.bits(), dtype.is_signed()).into(),
+            float => float,
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! [`plan`] decides; [`factor`] says where factors come from, [`pack`] packs them, and [`block`] multiplies. A loop that
 //! adds products to a tile ([`accumulate`]) packs the factors of several turns before it multiplies, and meanwhile those
-//! of the next ones come nearer ([`ahead`]). Products and sums are fused where the target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix by matrix.
+//! of the next ones come nearer ([`ahead`]). Products and sums are fused where the target can; an f16 accumulator is kept
+//! in f32 and rounded at the end. Batches are matrix by matrix.
 
 mod accumulate;
 mod ahead;
@@ -64,18 +65,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.copy_tiles(&data.operands[2..], &[sum]);
         let this = std::cell::RefCell::new(&mut *self);
         ir.hinted_loop((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, &[], |first, _| {
-            let rest = ir.sub(end, first);
-            let turns = ir.i64(plan.turns);
-            let turns = ir.select_int(ir.icmp(IntPredicate::ULT, rest, turns), rest, turns);
+            let turns = ir.lesser(ir.sub(end, first), ir.i64(plan.turns));
             let range = (first, ir.add(first, turns), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
                 let emitter = &mut **this.borrow_mut();
                 emitter.bind_scalars(&[counter], &[turn.into()]);
                 for &op in &body.ops {
                     let op = instance.op(op);
-                    if !matches!(op.op, Op::Mma | Op::Yield)
-                        || (op.op == Op::Mma && !std::ptr::eq(op, product))
-                    {
+                    if op.op != Op::Yield && !std::ptr::eq(op, product) {
                         emitter.op(op);
                     }
                 }
@@ -111,7 +108,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The part of a product that is stored, where nothing else becomes of it.
     fn stored_part(&self, plan: &Plan, accumulation: &Accumulation<'a>) -> Needed<'c> {
         let ir = self.ir;
-        let most = |a, b| ir.select_int(ir.icmp(IntPredicate::UGT, a, b), a, b);
         let parts = accumulation.stores.iter().map(|store| {
             let valid = self.stored_places(store);
             let [.., rows, columns] = valid[..] else {
@@ -120,8 +116,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Needed { rows, columns }
         });
         let both = |a: Needed<'c>, b: Needed<'c>| Needed {
-            rows: most(a.rows, b.rows),
-            columns: most(a.columns, b.columns),
+            rows: ir.greater(a.rows, b.rows),
+            columns: ir.greater(a.columns, b.columns),
         };
         parts.reduce(both).unwrap_or_else(|| self.all_of(plan))
     }
@@ -135,7 +131,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let c = self.stored(result);
         if !self.buffer(accumulator).is_some_and(|buffer| Buffers::same(&buffer, &c)) {
-            self.with_streams_of(&[accumulator], &[], &mut |emitter, _| {
+            self.with_streams(&self.fusion.streams(&[accumulator]), &[], &mut |emitter, _| {
                 emitter.copy_tile(accumulator, result)
             });
         }

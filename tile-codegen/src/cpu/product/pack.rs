@@ -17,6 +17,20 @@ use inkwell::values::{IntValue, VectorValue};
 use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
 
+/// Lines of a matrix that are copied.
+struct Lines<'c> {
+    /// The matrix's.
+    extents: [i64; 2],
+    /// How many lines.
+    count: IntValue<'c>,
+    /// Where they end.
+    end: IntValue<'c>,
+    /// Lines of which the elements at one place come side by side.
+    group: i64,
+    /// Places of all lines that come before the places behind them; all places of a line at once without.
+    strip: Option<i64>,
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Packs the factors of a matrix behind what is packed already, so deep; gives how much deeper it is then.
     pub(super) fn pack(
@@ -46,8 +60,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             _ => None,
         };
+        let group = plan.contraction.group();
         match (ends(a, 1), ends(b, 0)) {
-            (Some(a), Some(b)) => ir.select_int(ir.icmp(IntPredicate::UGT, a, b), a, b),
+            (Some(a), Some(b)) => {
+                let depth = ir.greater(a, b);
+                ir.mul(ir.udiv(ir.add(depth, ir.i64(group - 1)), ir.i64(group)), ir.i64(group))
+            }
             _ => ir.i64(plan.k),
         }
     }
@@ -61,29 +79,32 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (rows, depth): (IntValue<'c>, IntValue<'c>),
     ) {
         let ir = self.ir;
+        let group = ir.i64(plan.contraction.group());
         match a {
+            Factor::Strided(from) if from.contiguous == 1 => {
+                let [row, _] = plan.strides_of_a(true);
+                let lines =
+                    Lines { extents: [plan.m, plan.k], count: rows, end: depth, group: 1, strip: None };
+                self.copy_lines(from, plan, &lines, &mut |emitter, i, p, vector| {
+                    let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
+                    emitter.buffers.store_as(to, position, vector.into());
+                });
+            }
             Factor::Strided(from) => {
-                let by_rows = from.contiguous == 1;
-                let [row, column] = plan.strides_of_a(by_rows).map(|stride| ir.i64(stride));
-                let first = ir.mul(at, column);
-                let (lines, stride) = if by_rows { ((rows, depth), row) } else { ((depth, rows), column) };
-                self.copy_lines(
-                    from,
-                    plan,
-                    [plan.m, plan.k],
-                    lines,
-                    None,
-                    &mut |emitter, line, place, vector| {
-                        let position = ir.add(ir.add(first, ir.mul(line, stride)), place);
-                        emitter.buffers.store_as(to, position, vector.into());
-                    },
-                );
+                let [_, column] = plan.strides_of_a(false);
+                let (extents, group_size) = ([plan.m, plan.k], plan.contraction.group());
+                let lines = Lines { extents, count: depth, end: rows, group: group_size, strip: None };
+                self.copy_lines(from, plan, &lines, &mut |emitter, p, i, vector| {
+                    let line = ir.mul(ir.udiv(ir.add(at, p), group), ir.i64(column));
+                    emitter.buffers.store_as(to, ir.add(line, ir.mul(i, group)), vector.into());
+                });
             }
             Factor::Computed(value) => {
-                let [row, _] = plan.strides_of_a(true).map(|stride| ir.i64(stride));
+                let ([row, _], dtype) = (plan.strides_of_a(true), self.dtype(*value));
                 let shape = (plan.m, plan.k, plan.k);
                 self.pack_computed(*value, matrix, shape, &mut |emitter, [i, _, p], element| {
-                    let position = ir.add(ir.mul(i, row), ir.add(at, p));
+                    let position = ir.add(ir.mul(i, ir.i64(row)), ir.add(at, p));
+                    let element = emitter.packed_element(element, dtype, plan);
                     emitter.buffers.store(to, position, element);
                 });
             }
@@ -99,71 +120,84 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (depth, columns): (IntValue<'c>, IntValue<'c>),
     ) {
         let ir = self.ir;
-        let (width, panel) = (plan.block.width(), plan.panel());
-        let place = |p: IntValue<'c>, j: IntValue<'c>| {
-            let (panels, in_panel) = (ir.udiv(j, ir.i64(width)), ir.urem(j, ir.i64(width)));
-            let row = ir.mul(ir.add(at, p), ir.i64(width));
-            ir.add(ir.add(ir.mul(panels, ir.i64(panel)), row), in_panel)
+        let (width, group) = (plan.block.width(), plan.contraction.group());
+        // The first of what is multiplied at once with column `j` of a panel.
+        let place = |p: IntValue<'c>, number: IntValue<'c>, j: IntValue<'c>| {
+            let depth = ir.mul(ir.udiv(ir.add(at, p), ir.i64(group)), ir.i64(width * group));
+            ir.add(ir.add(ir.mul(number, ir.i64(plan.panel())), depth), ir.mul(j, ir.i64(group)))
         };
+        let split = |j: IntValue<'c>| (ir.udiv(j, ir.i64(width)), ir.urem(j, ir.i64(width)));
         match b {
             Factor::Strided(from) if from.contiguous == 1 => {
-                let lines = (depth, columns);
-                self.copy_lines(
-                    from,
-                    plan,
-                    [plan.k, plan.n],
-                    lines,
-                    Some(width),
-                    &mut |emitter, p, j, vector| {
-                        emitter.buffers.store_as(to, place(p, j), vector.into());
-                    },
-                );
+                let lines = Lines {
+                    extents: [plan.k, plan.n],
+                    count: depth,
+                    end: columns,
+                    group,
+                    strip: Some(width),
+                };
+                self.copy_lines(from, plan, &lines, &mut |emitter, p, j, vector| {
+                    let (number, j) = split(j);
+                    emitter.buffers.store_as(to, place(p, number, j), vector.into());
+                });
             }
             Factor::Strided(from) => {
                 self.transpose_squares(from, plan, (depth, columns), &mut |emitter, p, j, row| {
-                    emitter.buffers.store_as(to, place(p, j), row.into());
+                    let (number, j) = split(j);
+                    emitter.buffers.store_as(to, place(p, number, j), row.into());
                 })
             }
             Factor::Computed(value) => {
-                let shape = (plan.k, plan.n, width);
+                let (shape, dtype) = ((plan.k, plan.n, width), self.dtype(*value));
                 self.pack_computed(*value, matrix, shape, &mut |emitter, [p, number, j], element| {
-                    let row = ir.mul(ir.add(at, p), ir.i64(width));
-                    let position = ir.add(ir.add(ir.mul(number, ir.i64(panel)), row), j);
+                    let within = ir.urem(ir.add(at, p), ir.i64(group));
+                    let position = ir.add(place(p, number, j), within);
+                    let element = emitter.packed_element(element, dtype, plan);
                     emitter.buffers.store(to, position, element);
                 });
             }
         }
     }
 
-    /// Gives lines along the contiguous axis of a matrix of these extents, vector by vector: `outer` lines up to their
-    /// place `inner`; in strips of this width, one after the other, if there is one. The last vector of a line may go
-    /// beyond the matrix.
+    /// Gives lines along the contiguous axis of a matrix, vector by vector: the line, the place in it, and the vector. The
+    /// last vector of a line may go beyond the matrix.
     fn copy_lines(
         &mut self,
         from: &Strided<'c>,
         plan: &Plan,
-        extents: [i64; 2],
-        (outer, inner): (IntValue<'c>, IntValue<'c>),
-        strip: Option<i64>,
+        lines: &Lines<'c>,
         give: &mut dyn FnMut(&mut Self, IntValue<'c>, IntValue<'c>, VectorValue<'c>),
     ) {
+        let &Lines { extents, count, end: last, group, strip } = lines;
         let (ir, lanes, width) = (self.ir, plan.block.lanes, extents[from.contiguous]);
         let index = |line, place| if from.contiguous == 1 { [line, place] } else { [place, line] };
         let ends = from.valid.map(|valid| [valid[1 - from.contiguous], valid[from.contiguous]]);
-        let this = std::cell::RefCell::new((&mut *self, give));
-        let copy = |line: IntValue<'c>, place: IntValue<'c>, mask: Option<VectorValue<'c>>| {
-            let (emitter, give) = &mut *this.borrow_mut();
-            let address = emitter.address_in(from, index(line, place));
-            let vector = emitter.packed_vector(from, address, mask, lanes as u32, plan);
-            give(emitter, line, place, vector);
-        };
         let masked = |line: IntValue<'c>, place: IntValue<'c>| {
             let end = match ends {
                 Some([lines, end]) => ir.select_int(ir.icmp(IntPredicate::ULT, line, lines), end, ir.i64(0)),
                 None => ir.i64(width),
             };
-            let rest = ir.select_int(ir.icmp(IntPredicate::ULT, place, end), ir.sub(end, place), ir.i64(0));
-            ir.lanes_below(rest, lanes as u32)
+            ir.lanes_below(ir.up_to(place, end), lanes as u32)
+        };
+        let this = std::cell::RefCell::new((&mut *self, give));
+        let copy = |first: IntValue<'c>, place: IntValue<'c>, is_masked: bool| {
+            let (emitter, give) = &mut *this.borrow_mut();
+            let vectors = (0..group).map(|i| {
+                let line = ir.add(first, ir.i64(i));
+                let address = emitter.address_in(from, index(line, place));
+                let mask = is_masked.then(|| masked(line, place));
+                emitter.packed_vector(from, address, mask, lanes as u32, plan)
+            });
+            let vectors: Vec<VectorValue<'c>> = vectors.collect();
+            let vector = match vectors[..] {
+                [a, b] => {
+                    let pairs: Vec<u32> =
+                        (0..lanes as u32).flat_map(|lane| [lane, lane + lanes as u32]).collect();
+                    ir.lanes_at(a, b, &pairs)
+                }
+                _ => vectors[0],
+            };
+            give(emitter, first, place, vector);
         };
         let each = |end: IntValue<'c>, step: i64, body: &dyn Fn(IntValue<'c>)| {
             ir.hinted_loop((ir.i64(0), end, ir.i64(step)), LoopHint::Rolled, &[], |i, _| {
@@ -172,20 +206,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
             });
         };
         let lines = |is_whole: bool| match strip {
-            Some(strip) => each(inner, strip, &|start| {
-                each(outer, 1, &|line| {
+            Some(strip) => each(last, strip, &|start| {
+                each(count, group, &|line| {
                     for vector in 0..strip / lanes {
-                        let place = ir.add(start, ir.i64(vector * lanes));
-                        let mask = (!is_whole || width % strip != 0).then(|| masked(line, place));
-                        copy(line, place, mask);
+                        copy(line, ir.add(start, ir.i64(vector * lanes)), !is_whole || width % strip != 0);
                     }
                 });
             }),
-            None => each(outer, 1, &|line| {
-                each(inner, lanes, &|place| {
-                    let mask = (!is_whole || width % lanes != 0).then(|| masked(line, place));
-                    copy(line, place, mask);
-                });
+            None => each(count, group, &|line| {
+                each(last, lanes, &|place| copy(line, place, !is_whole || width % lanes != 0));
             }),
         };
         let Some(valid) = from.valid else { return lines(true) };
@@ -208,30 +237,29 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (rows, columns): (IntValue<'c>, IntValue<'c>),
         give: &mut dyn FnMut(&mut Self, IntValue<'c>, IntValue<'c>, VectorValue<'c>),
     ) {
-        let (ir, side) = (self.ir, plan.block.lanes);
+        let (ir, side, group) = (self.ir, plan.block.lanes, plan.contraction.group());
         let [end_of_rows, end_of_columns] = from.valid.unwrap_or([ir.i64(plan.k), ir.i64(plan.n)]);
-        let is_whole = from.valid.is_none() && plan.k % side == 0 && plan.n % side == 0;
+        let is_whole = from.valid.is_none() && plan.k % (side * group) == 0 && plan.n % side == 0;
+        let words = ir.int_type(plan.packed.bits() * group as u32).vec_type(side as u32);
         let this = std::cell::RefCell::new((&mut *self, give));
-        let step = ir.i64(side);
-        ir.hinted_loop((ir.i64(0), columns, step), LoopHint::Rolled, &[], |column, _| {
-            ir.hinted_loop((ir.i64(0), rows, step), LoopHint::Rolled, &[], |row, _| {
+        let columns = (ir.i64(0), columns, ir.i64(side));
+        ir.hinted_loop(columns, LoopHint::Rolled, &[], |column, _| {
+            ir.hinted_loop((ir.i64(0), rows, ir.i64(side * group)), LoopHint::Rolled, &[], |row, _| {
                 let (emitter, give) = &mut *this.borrow_mut();
-                let rest = ir.select_int(
-                    ir.icmp(IntPredicate::ULT, row, end_of_rows),
-                    ir.sub(end_of_rows, row),
-                    ir.i64(0),
-                );
+                let rest = ir.up_to(row, end_of_rows);
                 let square = (0..side).map(|i| {
                     let j = ir.add(column, ir.i64(i));
                     let there = ir.icmp(IntPredicate::ULT, j, end_of_columns);
-                    let mask = (!is_whole)
-                        .then(|| ir.lanes_below(ir.select_int(there, rest, ir.i64(0)), side as u32));
+                    let lanes = (side * group) as u32;
+                    let mask =
+                        (!is_whole).then(|| ir.lanes_below(ir.select_int(there, rest, ir.i64(0)), lanes));
                     let address = emitter.address_in(from, [row, j]);
-                    emitter.packed_vector(from, address, mask, side as u32, plan)
+                    let line = emitter.packed_vector(from, address, mask, lanes, plan);
+                    if group == 1 { line } else { ir.vector_of_bits(line, words) }
                 });
                 let square: Vec<VectorValue<'c>> = square.collect();
                 for (i, line) in ir.transposed(square).into_iter().enumerate() {
-                    give(emitter, ir.add(row, ir.i64(i as i64)), column, line);
+                    give(emitter, ir.add(row, ir.i64(i as i64 * group)), column, line);
                 }
                 Vec::new()
             });
@@ -253,7 +281,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let batch: Vec<_> = shape[..shape.len() - 2].iter().map(|&extent| ir.i64(extent)).collect();
         let before = if batch.is_empty() { Vec::new() } else { ir.delinearize(matrix, &batch) };
         let (pieces, rest) = (columns / width, columns % width);
-        self.with_streams_of(&[value], &[], &mut |emitter, _| {
+        self.with_streams(&self.fusion.streams(&[value]), &[], &mut |emitter, _| {
             let this = std::cell::RefCell::new((&mut *emitter, &mut *give));
             let piece = |row: IntValue<'c>, piece: IntValue<'c>, width_of_piece: i64| {
                 count(ir, ir.i64(width_of_piece), width_of_piece, |place| {

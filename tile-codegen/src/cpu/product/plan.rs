@@ -8,7 +8,7 @@
 //! A loop that does nothing but add products to a tile has the factors of several turns packed side by side, and one
 //! multiplication as deep as all of them: the sums are in registers for longer ([`super::accumulate`]).
 
-use super::super::fuse::{Fusion, is_tile};
+use super::super::fuse::Fusion;
 use super::super::region::extents;
 use super::super::scratch::element_bytes;
 use super::accumulate::{Accumulation, accumulation};
@@ -16,14 +16,6 @@ use crate::llvm::Machine;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Instance, Op, RegionId, Type, ValueId};
-
-/// Elements along K that one multiplication of several turns is to have: the sums are read and written once per so many
-/// multiply-adds of each.
-const DEPTH: i64 = 256;
-
-/// Bytes that the packed factors of a multiplication are to take at most. The second cache, of 1 MiB or more, has the
-/// sums as well, and the factors that come next.
-const PACKED_BYTES: i64 = 1 << 18;
 
 /// The block of sums that registers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +54,56 @@ impl RegisterBlock {
     }
 }
 
+/// How elements along K are multiplied and added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contraction {
+    /// One by one.
+    MultiplyAdd,
+    /// Two neighbours in bf16 by one instruction, which adds both products to an f32 and makes 0 of subnormal numbers
+    /// (`VDPBF16PS`, Intel SDM volume 2).
+    PairsOfBf16,
+    /// Two neighbours in i16 by one instruction, which adds both products to an i32 (`VPDPWSSD`, Intel SDM volume 2).
+    PairsOfI16,
+}
+
+impl Contraction {
+    /// The contraction of factors of these formats, `k` elements deep, in vectors of so many lanes.
+    fn of(factors: [DType; 2], sum: DType, k: i64, machine: &Machine, lanes: i64) -> Contraction {
+        let is_byte = |dtype: DType| matches!(dtype, DType::I8 | DType::U8);
+        let has = |wide: &str, narrow: &str| match lanes {
+            16 => machine.has(wide),
+            8 => machine.has(narrow),
+            _ => false,
+        };
+        match (factors, sum) {
+            _ if k % 2 != 0 => Contraction::MultiplyAdd,
+            ([DType::BF16, DType::BF16], DType::F32) if has("avx512bf16", "") => Contraction::PairsOfBf16,
+            ([a, b], DType::I32) if is_byte(a) && is_byte(b) && has("avx512vnni", "avxvnni") => {
+                Contraction::PairsOfI16
+            }
+            _ => Contraction::MultiplyAdd,
+        }
+    }
+
+    /// Elements along K that are multiplied at once.
+    pub(super) const fn group(self) -> i64 {
+        match self {
+            Contraction::MultiplyAdd => 1,
+            Contraction::PairsOfBf16 | Contraction::PairsOfI16 => 2,
+        }
+    }
+
+    /// The format of packed elements whose products are added to sums of a format: bf16 are kept as their bits.
+    const fn packed(self, sum: DType) -> DType {
+        match (self, sum) {
+            (Contraction::PairsOfBf16, _) => DType::U16,
+            (Contraction::PairsOfI16, _) => DType::I16,
+            (Contraction::MultiplyAdd, DType::F16) => DType::F32,
+            (Contraction::MultiplyAdd, sum) => sum,
+        }
+    }
+}
+
 /// One `mma`.
 pub(in super::super) struct Plan {
     /// Matrices.
@@ -72,6 +114,7 @@ pub(in super::super) struct Plan {
     pub(super) k: i64,
     /// Turns of its loop whose products are multiplied together.
     pub(super) turns: i64,
+    pub(super) contraction: Contraction,
     /// The format of packed elements.
     pub(super) packed: DType,
     pub(super) block: RegisterBlock,
@@ -83,16 +126,18 @@ impl Plan {
             Type::Tile(ty) => extents(&ty.shape),
             _ => unreachable!("verified: `mma` multiplies tiles"),
         };
-        let dtype = instance.ty(data.results[0]).elem().known().expect("an instance has no dtype parameters");
+        let dtype = |value| instance.ty(value).elem().known().expect("an instance has no dtype parameters");
+        let (sum, factors) = (dtype(data.results[0]), [0, 1].map(|i| dtype(data.operands[i])));
         let (result, a) = (shape(data.results[0]), shape(data.operands[0]));
         let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
         let k = *a.last().expect("verified: `mma` has matrices");
-        let packed = if dtype.is_float() && dtype != DType::F64 { DType::F32 } else { dtype };
-        let bytes = element_bytes(packed) as i64;
-        let deepest = DEPTH.min(PACKED_BYTES / (bytes * (m + n)));
-        let turns = if is_accumulated && batch.is_empty() { (deepest / k).max(1) } else { 1 };
-        let block = RegisterBlock::of(machine, dtype.bits() as i64);
-        Plan { batch: batch.iter().product(), m: *m, n: *n, k, turns, packed, block }
+        let block = RegisterBlock::of(machine, sum.bits() as i64);
+        let contraction = Contraction::of(factors, sum, k, machine, block.lanes);
+        let packed = contraction.packed(sum);
+        let turns =
+            tile_ir::cpu::turns_at_once([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
+        let turns = if is_accumulated { turns as i64 } else { 1 };
+        Plan { batch: batch.iter().product(), m: *m, n: *n, k, turns, contraction, packed, block }
     }
 
     /// Elements along K that are multiplied together at most.
@@ -102,8 +147,12 @@ impl Plan {
 
     /// Register blocks of a product.
     pub(super) fn blocks(&self) -> i64 {
-        let panels = (self.n + self.block.width() - 1) / self.block.width();
-        panels * self.blocks_of_rows()
+        self.panels() * self.blocks_of_rows()
+    }
+
+    /// Register blocks side by side, and panels of `b`.
+    fn panels(&self) -> i64 {
+        (self.n + self.block.width() - 1) / self.block.width()
     }
 
     /// Register blocks below each other.
@@ -111,32 +160,39 @@ impl Plan {
         (self.m + self.block.rows - 1) / self.block.rows
     }
 
-    /// Rows of a panel of `b`: as deep as the product, and as the last square that is transposed into it goes beyond.
-    fn panel_rows(&self) -> i64 {
-        let beyond = if self.k % self.block.lanes == 0 { 0 } else { self.block.lanes - 1 };
+    /// Places along K of a panel of `b`: as deep as the product, and as the last square that is transposed into it goes
+    /// beyond.
+    fn panel_depth(&self) -> i64 {
+        let square = self.block.lanes * self.contraction.group();
+        let beyond = if self.k % square == 0 { 0 } else { square - self.contraction.group() };
         self.depth() + beyond
     }
 
     /// Elements of a panel of `b`.
     pub(super) fn panel(&self) -> i64 {
-        self.panel_rows() * self.block.width()
+        self.panel_depth() * self.block.width()
     }
 
-    /// Elements from a row of packed `a` to the next, and from a column to the next, where that is packed row by row, or
-    /// column by column.
+    /// Elements from a row of packed `a` to the next, and from what is multiplied at once to what is next, where that is
+    /// packed row by row, or column by column.
     pub(super) fn strides_of_a(&self, by_rows: bool) -> [i64; 2] {
         let padded = |extent: i64| (extent + self.block.lanes - 1) / self.block.lanes * self.block.lanes;
-        if by_rows { [padded(self.depth()) + self.block.lanes, 1] } else { [1, padded(self.m)] }
+        let group = self.contraction.group();
+        if by_rows {
+            [padded(self.depth()) + self.block.lanes, group]
+        } else {
+            [group, padded(self.m) * group]
+        }
     }
 
     /// Bytes of scratch memory for the packed factors of one matrix.
     fn packed_bytes(&self) -> [u64; 2] {
         let a = [true, false].map(|by_rows| {
             let [row, column] = self.strides_of_a(by_rows);
-            row * self.m + column * self.depth()
+            row * self.m + column * self.depth() / self.contraction.group()
         });
-        let panels = (self.n + self.block.width() - 1) / self.block.width();
-        [a[0].max(a[1]), panels * self.panel()].map(|elements| elements as u64 * element_bytes(self.packed))
+        [a[0].max(a[1]), self.panels() * self.panel()]
+            .map(|elements| elements as u64 * element_bytes(self.packed))
     }
 }
 
@@ -196,7 +252,6 @@ impl<'a> Products<'a> {
         let plan = self.plan(data.results[0]);
         let [a, b] = plan.packed_bytes();
         let read_in_place = super::factor::is_read_in_place(instance, fusion, plan, data.operands[0]);
-        debug_assert!(data.operands.iter().all(|&operand| is_tile(instance, operand)));
         [if read_in_place { 0 } else { a }, b]
     }
 }

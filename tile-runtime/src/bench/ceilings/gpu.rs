@@ -60,8 +60,9 @@ kernel @multiply_adds<T: float, B, TURNS>(%x: tensor<n x T>, %y: mut tensor<n x 
     &[],
 );
 
-pub(super) fn measure(device: &Device, ceiling: Ceiling) -> Option<f64> {
-    let rate = match ceiling {
+/// The rates of all tries.
+pub(super) fn measure(device: &Device, ceiling: Ceiling) -> Option<Vec<f64>> {
+    let rates = match ceiling {
         Ceiling::Copy => copy(device, COPIED),
         Ceiling::MultiplyAdd(DType::F32) => multiply_adds::<f32>(device, CHAINS),
         Ceiling::MultiplyAdd(DType::F64) => multiply_adds::<f64>(device, CHAINS),
@@ -71,26 +72,26 @@ pub(super) fn measure(device: &Device, ceiling: Ceiling) -> Option<f64> {
         Ceiling::Product(DType::F8E5M2) => product::<f8e5m2>(device, SIDE),
         Ceiling::MultiplyAdd(_) | Ceiling::Product(_) => return None,
     };
-    rate.ok()
+    rates.ok()
 }
 
-/// So many a second, of the fastest of several runs.
-fn rate(device: &Device, count: usize, run: impl FnMut() -> Result<Duration>) -> Result<f64> {
+/// So many a second, of each of several runs.
+fn rates(device: &Device, count: usize, run: impl FnMut() -> Result<Duration>) -> Result<Vec<f64>> {
     let measured = Bench::new(device).warm_up(0).runs(TRIES).warm_caches().measure(run)?;
-    Ok(count as f64 / measured.quantile(0.0).as_secs_f64())
+    Ok(measured.times().iter().map(|time| count as f64 / time.as_secs_f64()).collect())
 }
 
-fn copy(device: &Device, count: usize) -> Result<f64> {
+fn copy(device: &Device, count: usize) -> Result<Vec<f64>> {
     let (x, mut y) = (Tensor::<f32>::zeros(device, [count])?, Tensor::<f32>::zeros(device, [count])?);
-    rate(device, 2 * count * size_of::<f32>(), || {
+    rates(device, 2 * count * size_of::<f32>(), || {
         let launch = Launch::new(&COPY).constant("B", 4096).tensor("x", &x).tensor_mut("y", &mut y);
         launch.launch_timed()
     })
 }
 
-fn multiply_adds<T: Element>(device: &Device, count: usize) -> Result<f64> {
+fn multiply_adds<T: Element>(device: &Device, count: usize) -> Result<Vec<f64>> {
     let (x, mut y) = (Tensor::<T>::zeros(device, [count])?, Tensor::<T>::zeros(device, [count])?);
-    rate(device, 2 * count * TURNS, || {
+    rates(device, 2 * count * TURNS, || {
         let launch =
             Launch::new(&MULTIPLY_ADDS).element::<T>("T").constant("B", 2048).constant("TURNS", TURNS);
         launch.tensor("x", &x).tensor_mut("y", &mut y).launch_timed()
@@ -98,11 +99,11 @@ fn multiply_adds<T: Element>(device: &Device, count: usize) -> Result<f64> {
 }
 
 /// The square of a matrix of random numbers: with zeros a GPU takes less power and has a higher clock.
-fn product<T: Float>(device: &Device, side: usize) -> Result<f64> {
+fn product<T: Float>(device: &Device, side: usize) -> Result<Vec<f64>> {
     let a = Tensor::<T>::random(device, [side, side], 0)?;
     let mut c = Tensor::<f32>::zeros(device, [side, side])?;
     let kernel = product_of(T::DTYPE);
-    rate(device, 2 * side * side * side, || {
+    rates(device, 2 * side * side * side, || {
         Launch::new(kernel).tensor("a", &a).tensor("b", &a).tensor_mut("c", &mut c).launch_timed()
     })
 }
@@ -142,10 +143,14 @@ mod tests {
     #[test]
     fn the_kernels_run_on_the_cpu() {
         let device = Device::cpu();
-        assert!(copy(&device, 10_000).unwrap() > 0.0);
-        assert!(multiply_adds::<f32>(&device, 4096).unwrap() > 0.0);
-        assert!(multiply_adds::<f64>(&device, 4096).unwrap() > 0.0);
-        assert!(product::<bf16>(&device, 200).unwrap() > 0.0);
-        assert!(product::<f8e5m2>(&device, 128).unwrap() > 0.0);
+        let is_measured = |rates: Result<Vec<f64>>| {
+            let rates = rates.unwrap();
+            rates.len() == TRIES && rates.iter().all(|&rate| rate > 0.0)
+        };
+        assert!(is_measured(copy(&device, 10_000)));
+        assert!(is_measured(multiply_adds::<f32>(&device, 4096)));
+        assert!(is_measured(multiply_adds::<f64>(&device, 4096)));
+        assert!(is_measured(product::<bf16>(&device, 200)));
+        assert!(is_measured(product::<f8e5m2>(&device, 128)));
     }
 }

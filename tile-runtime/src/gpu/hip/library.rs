@@ -1,11 +1,11 @@
 //! The functions of `libamdhip64` that the runtime calls, loaded by name.
 //!
-//! One table says each function's name and type, as HIP's `hip_runtime_api.h` declares it (ROCm/HIP 6.3, and unchanged in
-//! ROCm/rocm-systems 7). A library or a function that isn't there is an error that names it.
+//! One table says each function's name and type, as HIP's `hip_runtime_api.h` declares it, the same from HIP 6.2 to 7.14.
+//! A library or a function that isn't there is an error that names it.
 
 use libloading::Library;
 use std::error::Error;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_ushort, c_void};
 
 /// `hipError_t`, `hipDeviceAttribute_t` and other enumerations.
 pub(crate) type Enumeration = c_int;
@@ -69,13 +69,13 @@ functions! {
     hipMemPoolTrimTo(Pointer, usize);
     hipHostMalloc(*mut *mut c_void, usize, c_uint);
     hipHostFree(*mut c_void);
-    hipMemcpy(*mut c_void, *const c_void, usize, Enumeration);
     hipMemcpyAsync(*mut c_void, *const c_void, usize, Enumeration, Pointer);
     hipMemsetD8Async(*mut c_void, u8, usize, Pointer);
+    hipMemsetD16Async(*mut c_void, c_ushort, usize, Pointer);
+    hipMemsetD32Async(*mut c_void, c_int, usize, Pointer);
     hipStreamCreateWithFlags(*mut Pointer, c_uint);
     hipStreamDestroy(Pointer);
     hipStreamSynchronize(Pointer);
-    hipStreamQuery(Pointer);
     hipStreamWaitEvent(Pointer, Pointer, c_uint);
     hipEventCreateWithFlags(*mut Pointer, c_uint);
     hipEventDestroy(Pointer);

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
 use super::super::context::Context;
-use super::super::driver::StreamHandle;
 use super::*;
 use crate::device::{Device, Kind};
 use crate::embedded::{Embedded, EmbeddedCode, Variant, launch};
@@ -83,14 +82,30 @@ fn errors_have_the_librarys_words() {
 #[test]
 fn queries_and_times_are_read() {
     let hip = hip();
-    let stream = hip.create_stream().unwrap();
     let event = hip.create_event(true).unwrap();
-    // SAFETY: stream and event were made above. The library's default stream is never idle.
+    // SAFETY: the event was made above. The library's event of this name is never done.
     unsafe {
-        assert!(!hip.is_idle(StreamHandle::DEFAULT).unwrap());
-        assert!(hip.is_idle(stream).unwrap() && hip.is_done(event).unwrap());
+        assert!(!hip.is_done(EventHandle(0)).unwrap());
+        assert!(hip.is_done(event).unwrap());
         assert_eq!(hip.elapsed(event, event).unwrap(), 2.5e-3);
     }
+}
+
+#[test]
+fn patterns_of_every_width_are_written() {
+    let hip = hip();
+    let address = hip.allocate(32).unwrap();
+    let mut read = [0_u8; 32];
+    // SAFETY: the memory has as many bytes on both sides, and the library does at once what it is asked to.
+    unsafe {
+        hip.fill(address, Pattern::Byte(7), 32, StreamHandle::DEFAULT).unwrap();
+        hip.fill(address + 8, Pattern::Half(0x0201), 4, StreamHandle::DEFAULT).unwrap();
+        hip.fill(address + 16, Pattern::Word(0xF403_0201), 2, StreamHandle::DEFAULT).unwrap();
+        hip.download(read.as_mut_ptr(), address, 32, StreamHandle::DEFAULT).unwrap();
+        hip.free(address).unwrap();
+    }
+    let expected = [[7; 8], [1, 2, 1, 2, 1, 2, 1, 2], [1, 2, 3, 0xF4, 1, 2, 3, 0xF4], [7; 8]];
+    assert_eq!(read, *expected.as_flattened());
 }
 
 #[test]

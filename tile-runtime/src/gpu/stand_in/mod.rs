@@ -10,17 +10,20 @@ mod queue;
 use super::architecture::Architecture;
 use super::driver::{
     Description, Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle,
-    GraphHandle, Grid, HostFunction, ModuleHandle, PoolBytes, StreamHandle,
+    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, StreamHandle,
 };
 use queue::{State, Work};
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tile_ir::abi::Launch;
 use tile_ir::tensor_map::BoundMap;
 
 /// A kernel of the stand-in: its blocks, and the slots that its launch gave.
 pub(super) type Kernel = fn(blocks: u32, slots: &[u64]);
+
+/// What happens to an image of code before it is loaded.
+pub(super) type BeforeLoad = fn(&[u8]);
 
 /// What bytes are that nobody has written, or that were freed.
 pub(super) const UNWRITTEN: u8 = 0xA5;
@@ -36,6 +39,8 @@ pub(super) struct StandIn {
     architecture: Architecture,
     /// Whether it has pools of its own.
     pools: bool,
+    /// What happens to code before it is loaded, while other calls go on.
+    before_loads: Arc<OnceLock<BeforeLoad>>,
     state: Arc<Mutex<State>>,
 }
 
@@ -59,6 +64,7 @@ impl StandIn {
             ordinal: ORDINAL.fetch_add(1, Ordering::Relaxed),
             architecture: Architecture::Amd("gfx942".to_owned()),
             pools,
+            before_loads: Arc::default(),
             state: Arc::new(Mutex::new(State::new(bytes))),
         }
     }
@@ -91,11 +97,20 @@ impl StandIn {
         self.state().kernels.push((symbol.to_owned(), kernel));
     }
 
+    /// Has every load begin with this, beside which other calls go on.
+    pub(super) fn before_loads(&self, begin: BeforeLoad) {
+        self.before_loads.set(begin).expect("it is said once");
+    }
+
     /// The call after so many others is refused.
     pub(super) fn refuse_after(&self, calls: usize, failure: Failure) {
-        let refusals = &mut self.state().refusals;
-        refusals.clear();
-        refusals.extend((0..calls).map(|_| None).chain([Some(failure)]));
+        self.refuse(calls, 1, failure);
+    }
+
+    /// So many calls after so many others are refused.
+    pub(super) fn refuse(&self, after: usize, calls: usize, failure: Failure) {
+        let refused = std::iter::repeat_n(Some(failure), calls);
+        self.state().refusals = std::iter::repeat_n(None, after).chain(refused).collect();
     }
 
     /// No call is refused any more.
@@ -107,6 +122,11 @@ impl StandIn {
     pub(super) fn lose_at_next_work(&self, message: &str) {
         let message = message.to_owned();
         self.state().breaks = Some(Failure { kind: FailureKind::Lost, message });
+    }
+
+    /// Runs the next piece of work of a stream; whether nothing is left then.
+    pub(super) fn step(&self, stream: StreamHandle) -> bool {
+        self.state().step(stream).expect("the stream is there, and its work succeeds")
     }
 
     fn enqueue(&self, on: StreamHandle, work: Work) -> Result<(), Failure> {
@@ -202,20 +222,18 @@ impl Driver for StandIn {
         self.enqueue(on, Work::Download { target, source, bytes })
     }
 
-    unsafe fn upload_now(&self, target: u64, source: *const u8, bytes: usize) -> Result<(), Failure> {
-        self.asked()?.perform(Work::Upload { target, source, bytes })
-    }
-
-    unsafe fn download_now(&self, target: *mut u8, source: u64, bytes: usize) -> Result<(), Failure> {
-        self.asked()?.perform(Work::Download { target, source, bytes })
-    }
-
     unsafe fn copy(&self, target: u64, source: u64, bytes: usize, on: StreamHandle) -> Result<(), Failure> {
         self.enqueue(on, Work::Copy { target, source, bytes })
     }
 
-    unsafe fn fill(&self, target: u64, byte: u8, bytes: usize, on: StreamHandle) -> Result<(), Failure> {
-        self.enqueue(on, Work::Fill { target, byte, bytes })
+    unsafe fn fill(
+        &self,
+        target: u64,
+        pattern: Pattern,
+        count: usize,
+        on: StreamHandle,
+    ) -> Result<(), Failure> {
+        self.enqueue(on, Work::Fill { target, pattern, count })
     }
 
     fn create_stream(&self) -> Result<StreamHandle, Failure> {
@@ -228,10 +246,6 @@ impl Driver for StandIn {
 
     unsafe fn synchronize(&self, stream: StreamHandle) -> Result<(), Failure> {
         self.asked()?.run(stream)
-    }
-
-    unsafe fn is_idle(&self, stream: StreamHandle) -> Result<bool, Failure> {
-        self.asked()?.is_idle(stream)
     }
 
     fn create_event(&self, timed: bool) -> Result<EventHandle, Failure> {
@@ -264,6 +278,9 @@ impl Driver for StandIn {
 
     /// Code has the kernels whose symbols stand somewhere in it, as they do in a code object.
     fn load(&self, image: &[u8]) -> Result<ModuleHandle, Failure> {
+        if let Some(begin) = self.before_loads.get() {
+            begin(image);
+        }
         Ok(self.asked()?.load(image))
     }
 

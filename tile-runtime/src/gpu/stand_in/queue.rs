@@ -2,7 +2,7 @@
 
 use super::super::driver::{
     EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle, GraphHandle, HostFunction,
-    ModuleHandle, StreamHandle,
+    ModuleHandle, Pattern, StreamHandle,
 };
 use super::{Kernel, Live, UNWRITTEN};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -28,8 +28,8 @@ pub(super) enum Work {
     },
     Fill {
         target: u64,
-        byte: u8,
-        bytes: usize,
+        pattern: Pattern,
+        count: usize,
     },
     Launch {
         kernel: usize,
@@ -311,7 +311,7 @@ impl State {
     }
 
     /// Whether a stream is idle, after a piece of its work.
-    pub(super) fn is_idle(&mut self, stream: StreamHandle) -> Result<bool, Failure> {
+    pub(super) fn step(&mut self, stream: StreamHandle) -> Result<bool, Failure> {
         self.run_one(stream)?;
         Ok(self.streams.get(&stream).is_none_or(VecDeque::is_empty))
     }
@@ -373,10 +373,19 @@ impl State {
                 // SAFETY: see above; the two may overlap.
                 unsafe { target.copy_from(source, bytes) };
             }
-            Work::Fill { target, byte, bytes } => {
-                let target = self.bytes(target, bytes)?;
-                // SAFETY: see above.
-                unsafe { target.write_bytes(byte, bytes) };
+            Work::Fill { target, pattern, count } => {
+                if !target.is_multiple_of(pattern.bytes() as u64) {
+                    return Err(Failure::refused("misaligned address"));
+                }
+                let target = self.bytes(target, count * pattern.bytes())?;
+                // SAFETY: see above; the address is one of such numbers.
+                (0..count).for_each(|i| unsafe {
+                    match pattern {
+                        Pattern::Byte(byte) => target.add(i).write(byte),
+                        Pattern::Half(half) => target.cast::<u16>().add(i).write(half),
+                        Pattern::Word(word) => target.cast::<u32>().add(i).write(word),
+                    }
+                });
             }
             Work::Launch { kernel, blocks, slots } => (self.kernels[kernel].1)(blocks, &slots),
             // SAFETY: see above.

@@ -5,6 +5,7 @@ use crate::embedded::{Embedded, EmbeddedCode, Variant, launch};
 use crate::error::Error;
 use crate::launch::{KernelDef, Launch};
 use crate::tensor::Tensor;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tile_ir::specialize::Binding;
 
 const DOUBLE: &str = "\
@@ -93,7 +94,51 @@ fn a_timed_launch_waits_and_gives_the_time_between_its_events() {
     let time = call(&KERNEL, &x, &mut y).launch_timed().unwrap();
     // A microsecond for a piece of work: the first event and the kernel.
     assert_eq!(time.as_nanos(), 2_000);
-    assert_eq!((driver.pending(), driver.live().events), (0, 0));
+    assert_eq!(driver.pending(), 0);
+    // Others use the same events.
+    let events = driver.live().events;
+    for _ in 0..10 {
+        call(&KERNEL, &x, &mut y).launch_timed().unwrap();
+    }
+    assert_eq!(driver.live().events, events);
+}
+
+/// A driver that takes long to load some code keeps no launch of other code waiting, and loads it once.
+#[test]
+fn code_is_loaded_outside_of_every_lock_and_once() {
+    static SLOW: [Embedded; 1] = [code(Variant::General, b"slow", "slow", false)];
+    static SLOW_KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &SLOW);
+    static LOADS: AtomicUsize = AtomicUsize::new(0);
+    static QUICK: AtomicBool = AtomicBool::new(false);
+    fn load(image: &[u8]) {
+        if image == b"slow" {
+            LOADS.fetch_add(1, Ordering::Relaxed);
+            // Were other code to wait for this, neither would go on.
+            while !QUICK.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+        }
+    }
+    let (device, driver) = device(1 << 20, true);
+    driver.add("slow", double);
+    driver.add("general", double);
+    driver.before_loads(load);
+    let launch = |kernel: &'static KernelDef| {
+        let x = ramp(&device, 8);
+        let mut y = Tensor::zeros(&device, [8]).unwrap();
+        call(kernel, &x, &mut y).launch().unwrap();
+        y.to_vec().unwrap()
+    };
+    std::thread::scope(|scope| {
+        let slow: Vec<_> = (0..4).map(|_| scope.spawn(|| launch(&SLOW_KERNEL))).collect();
+        while LOADS.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(launch(&KERNEL)[7], 14.0);
+        QUICK.store(true, Ordering::Release);
+        slow.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap()[7], 14.0));
+    });
+    assert_eq!((LOADS.load(Ordering::Relaxed), driver.live().modules), (1, 2));
 }
 
 #[test]

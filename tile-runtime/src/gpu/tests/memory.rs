@@ -1,6 +1,5 @@
 //! Tensors' memory: what is kept, for whom, and what happens when there is no more.
 
-use super::super::pool::Pool;
 use super::*;
 use crate::Error;
 use crate::tensor::Tensor;
@@ -27,8 +26,13 @@ fn a_new_tensor_is_zero_and_an_old_one_is_not_seen_in_it() {
             assert_eq!(y.to_vec().unwrap(), [7; 1000]);
         }
         context(&device).trim().unwrap();
-        assert_eq!(driver.live(), Live::default());
+        assert_eq!(live(&driver), Live::default());
     }
+}
+
+/// What is there but for events, which are kept for the next ones.
+fn live(driver: &StandIn) -> Live {
+    Live { events: 0, ..driver.live() }
 }
 
 /// It counts; under Miri it would take hours, and the other tests make the same accesses.
@@ -88,7 +92,7 @@ fn without_memory_there_is_an_error_and_the_device_still_works() {
         assert_eq!(y.to_vec().unwrap(), [4; 8_000]);
         drop(y);
         device.trim().unwrap();
-        assert_eq!(driver.live(), Live::default());
+        assert_eq!(live(&driver), Live::default());
     }
 }
 
@@ -103,34 +107,6 @@ fn what_is_in_use_is_counted() {
     let usage = device.memory().unwrap();
     assert_eq!((usage.allocations, usage.reused, usage.cached), (3, Some(1), 0));
     drop((x, y));
-}
-
-/// A block that a stream freed goes to another one with an event between: without it the second would write over what the
-/// first still reads.
-#[test]
-fn another_stream_gets_memory_behind_the_work_of_the_first() {
-    let driver = StandIn::new(1 << 16, false);
-    let pool = Pool::new(false);
-    let (first, second) = (driver.create_stream().unwrap(), driver.create_stream().unwrap());
-    let mut read = [0_u8; 64];
-    // SAFETY: the streams and memory are there to the end of the test, and `read` until the waits.
-    unsafe {
-        let block = pool.allocate(&driver, 64, first).unwrap();
-        driver.fill(block.address, 1, 64, first).unwrap();
-        driver.download(read.as_mut_ptr(), block.address, 64, first).unwrap();
-        pool.release(&driver, block, first).unwrap();
-        let again = pool.allocate(&driver, 64, second).unwrap();
-        assert_eq!(again.address, block.address);
-        driver.fill(again.address, 2, 64, second).unwrap();
-        // The first has filled, and not yet read.
-        driver.is_idle(first).unwrap();
-        driver.synchronize(second).unwrap();
-        driver.synchronize(first).unwrap();
-        pool.release(&driver, again, second).unwrap();
-    }
-    assert_eq!(read, [1; 64]);
-    pool.trim(&driver).unwrap();
-    assert_eq!(driver.live(), Live { streams: 2, ..Live::default() });
 }
 
 #[test]

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
+mod copies;
 mod errors;
 mod launches;
+mod lost;
 mod memory;
 mod order;
 mod streams;

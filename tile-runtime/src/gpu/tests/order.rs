@@ -1,7 +1,7 @@
 //! Streams and events order copies and launches, and nothing else does.
 
 use super::super::driver::FunctionHandle;
-use super::super::driver::{Failure, Grid};
+use super::super::driver::{Failure, Grid, Pattern};
 use super::super::stand_in::UNWRITTEN;
 use super::*;
 use std::ffi::c_void;
@@ -23,7 +23,7 @@ impl Bench {
 
     fn fill(&self, byte: u8, stream: StreamHandle) {
         // SAFETY: the memory has as many bytes, and is there until the end of the test.
-        unsafe { self.driver.fill(self.address, byte, BYTES, stream) }.unwrap();
+        unsafe { self.driver.fill(self.address, Pattern::Byte(byte), BYTES, stream) }.unwrap();
     }
 
     /// What a download gives that is waited for.
@@ -55,8 +55,7 @@ fn queries_see_work_through() {
     let bench = Bench::new();
     let stream = bench.driver.create_stream().unwrap();
     (0..3).for_each(|byte| bench.fill(byte, stream));
-    // SAFETY: the stream was made above.
-    let asked = (0..9).take_while(|_| !unsafe { bench.driver.is_idle(stream) }.unwrap()).count();
+    let asked = (0..9).take_while(|_| !bench.driver.step(stream)).count();
     assert_eq!(asked, 2);
     assert_eq!(bench.read(StreamHandle::DEFAULT), [2; BYTES]);
 }

@@ -151,6 +151,36 @@ fn a_future_is_woken_when_the_device_comes_to_it() {
     assert_eq!(y.to_vec().unwrap(), doubled(8, 1));
 }
 
+#[test]
+fn a_task_is_woken_by_its_last_waker_and_asks_the_device_once() {
+    let (device, driver) = ready();
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let counters = [0; 3].map(|_| Arc::new(Counter::default()));
+    let mut launching = Box::pin(call(&KERNEL, &x, &mut y).into_future());
+    let mut enqueued = Vec::new();
+    for counter in &counters {
+        let waker = Waker::from(Arc::clone(counter));
+        let poll = launching.as_mut().poll(&mut std::task::Context::from_waker(&waker));
+        assert!(poll.is_pending());
+        enqueued.push(driver.pending());
+    }
+    // Every poll asks whether it is done, upon which the stand-in does a piece of work; nothing more is enqueued.
+    assert!(enqueued.is_sorted_by(|a, b| a > b), "{enqueued:?}");
+    super::context(&device).synchronize().unwrap();
+    assert_eq!(counters.map(|counter| counter.0.load(Ordering::Relaxed)), [0, 0, 1]);
+    // A future that is dropped is woken by nobody.
+    let counter = Arc::new(Counter::default());
+    let waker = Waker::from(Arc::clone(&counter));
+    let mut context = std::task::Context::from_waker(&waker);
+    drop(launching);
+    let mut launching = Box::pin(call(&KERNEL, &x, &mut y).into_future());
+    assert!(launching.as_mut().poll(&mut context).is_pending());
+    drop(launching);
+    super::context(&device).synchronize().unwrap();
+    assert_eq!(counter.0.load(Ordering::Relaxed), 0);
+}
+
 /// Runs `y = 2x` and `z = 2y` as a graph.
 fn twice(graph: &mut Graph, x: &Tensor<f32>, y: &mut Tensor<f32>, z: &mut Tensor<f32>) {
     graph

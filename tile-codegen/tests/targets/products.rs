@@ -1,0 +1,213 @@
+//! Products in loops, as the CPU target packs and multiplies them: every instruction set against the evaluator.
+
+use crate::support::{close, instance, run_native, sample};
+use tile_codegen::{CpuLevel, Options};
+use tile_ir::{Array, DType, interp};
+
+/// What stands around an `mma` in a loop along K.
+#[derive(Clone, Copy)]
+struct Case {
+    /// Formats of the factors and of the sums.
+    formats: [DType; 3],
+    /// Whether each tensor has its matrix transposed.
+    is_transposed: [bool; 2],
+    /// Ops between the loads `%ta` and `%tb`, as they are multiplied, and the factors `%fa` and `%fb`.
+    between: [&'static str; 2],
+    /// What loads have beyond the tensors.
+    pad: i32,
+    /// Ops between the loop's `%sum` and what is stored, `%out`.
+    after: &'static str,
+    tolerance: f64,
+}
+
+const PLAIN: Case = Case {
+    formats: [DType::F32; 3],
+    is_transposed: [false; 2],
+    between: [""; 2],
+    pad: 0,
+    after: "",
+    tolerance: 0.0,
+};
+
+fn literal(value: i32, dtype: DType) -> String {
+    if dtype.is_float() { format!("{value}.0") } else { value.to_string() }
+}
+
+impl Case {
+    /// One factor: its tensor, view, load and the ops behind it, for a tile of rows by columns.
+    fn factor(&self, i: usize) -> [String; 3] {
+        let (name, dtype) = (["a", "b"][i], self.formats[i]);
+        let ([rows, columns], [r, c]) = ([["m", "k"], ["k", "n"]][i], [["BM", "BK"], ["BK", "BN"]][i]);
+        let [first, second] = [["%i", "%p"], ["%p", "%j"]][i];
+        let swap = |[x, y]: [&str; 2]| {
+            if self.is_transposed[i] { [y.to_owned(), x.to_owned()] } else { [x.to_owned(), y.to_owned()] }
+        };
+        let ([e0, e1], [t0, t1], [i0, i1]) = (swap([rows, columns]), swap([r, c]), swap([first, second]));
+        let view = format!(
+            "  %v{name} = partition %{name} [{t0}, {t1}] : partition<{e0} x {e1} x {dtype}, [{t0}, {t1}]>\n"
+        );
+        let tile = format!("tile<{r} x {c} x {dtype}>");
+        let loaded = if self.is_transposed[i] { "l" } else { "t" };
+        let mut load = format!(
+            "    %{loaded}{name} = load_masked %v{name}[{i0}, {i1}] pad %pad_{name} : tile<{t0} x {t1} x {dtype}>\n"
+        );
+        if self.is_transposed[i] {
+            load += &format!("    %t{name} = permute %l{name} [1, 0] : {tile}\n");
+        }
+        load += &self.between[i].replace("TILE", &tile);
+        [format!("%{name}: tensor<{e0} x {e1} x {dtype}>"), view, load]
+    }
+
+    fn source(&self) -> String {
+        let ([a, va, ta], [b, vb, tb]) = (self.factor(0), self.factor(1));
+        let [fa, fb] = [0, 1].map(|i| if self.between[i].is_empty() { "t" } else { "f" });
+        let [left, right, sum] = self.formats;
+        let tile = format!("tile<BM x BN x {sum}>");
+        format!(
+            "kernel @k<BM, BN, BK>({a}, {b}, %c: mut tensor<m x n x {sum}>) {{
+{va}{vb}  %vc = partition %c [BM, BN] : mut partition<m x n x {sum}, [BM, BN]>
+  %i, %j = block_index %vc : index, index
+  %pad_a = constant {pad_a} : {left}
+  %pad_b = constant {pad_b} : {right}
+  %zero = constant {zero} : {sum}
+  %first = load_masked %vc pad %zero : {tile}
+  %0 = constant 0 : index
+  %1 = extent ceil_div(k, BK) : index
+  %sum = for %p = %0 to %1 carry (%acc = %first) : {tile} {{
+{ta}{tb}    %next = mma %{fa}a, %{fb}b, %acc : {tile}
+    yield %next
+  }}
+{after}  store_masked %vc, {out}
+}}
+",
+            pad_a = literal(self.pad, left),
+            pad_b = literal(self.pad, right),
+            zero = literal(0, sum),
+            after = self.after.replace("TILE", &tile),
+            out = if self.after.is_empty() { "%sum" } else { "%out" },
+        )
+    }
+
+    fn check(&self, [m, n, k]: [usize; 3], [bm, bn, bk]: [usize; 3]) {
+        let instance = instance(&self.source(), &[("BM", bm), ("BN", bn), ("BK", bk)]);
+        let shape =
+            |i: usize, shape: [usize; 2]| if self.is_transposed[i] { [shape[1], shape[0]] } else { shape };
+        let [left, right, sum] = self.formats;
+        let arguments: [Array; 3] = [
+            sample(left, &shape(0, [m, k]), 1),
+            sample(right, &shape(1, [k, n]), 2),
+            sample(sum, &[m, n], 3),
+        ];
+        let mut expected = arguments.to_vec();
+        interp::run(&instance, &mut expected).unwrap();
+        for cpu in [CpuLevel::Host, CpuLevel::V4, CpuLevel::V3, CpuLevel::V2] {
+            let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
+            let what = format!("{cpu:?}, {m}x{n}x{k} in tiles of {bm}x{bn}x{bk} of\n{}", self.source());
+            close(&found[2], &expected[2], self.tolerance, &what);
+        }
+    }
+
+    /// Tiles that divide the sizes and others, of one register block and of several, less and more than one deep.
+    fn check_all(&self) {
+        for (sizes, tiles) in [
+            ([64, 64, 128], [32, 64, 16]),
+            ([33, 50, 70], [16, 32, 16]),
+            ([20, 37, 41], [24, 33, 10]),
+            ([9, 5, 7], [5, 7, 3]),
+            ([40, 70, 300], [40, 80, 64]),
+        ] {
+            self.check(sizes, tiles);
+        }
+    }
+}
+
+#[test]
+fn of_every_kind_of_contraction() {
+    use DType::{BF16, F16, F32, F64, I8, I16, I32, U8};
+    for (left, right, sum) in [
+        (F32, F32, F32),
+        (F64, F64, F64),
+        (BF16, BF16, F32),
+        (F16, F16, F32),
+        (I8, I8, I32),
+        (U8, I8, I32),
+        (U8, U8, I32),
+        (I16, I16, I32),
+        (I32, I32, I32),
+    ] {
+        Case { formats: [left, right, sum], ..PLAIN }.check_all();
+    }
+}
+
+#[test]
+fn of_transposed_factors() {
+    for dtype in [DType::F32, DType::BF16] {
+        for is_transposed in [[true, false], [false, true], [true, true]] {
+            Case { formats: [dtype, dtype, DType::F32], is_transposed, ..PLAIN }.check_all();
+        }
+    }
+    let bytes = [DType::I8, DType::I8, DType::I32];
+    Case { formats: bytes, is_transposed: [true, true], ..PLAIN }.check_all();
+}
+
+#[test]
+fn of_factors_that_are_computed() {
+    let halves = "    %fa = add %ta, %ta : TILE\n";
+    let twice = "    %fb = add %tb, %tb : TILE\n";
+    for formats in
+        [[DType::F32; 3], [DType::BF16, DType::BF16, DType::F32], [DType::I8, DType::I8, DType::I32]]
+    {
+        for between in [[halves, ""], ["", twice], [halves, twice]] {
+            for is_transposed in [[false; 2], [true; 2]] {
+                Case { formats, between, is_transposed, ..PLAIN }.check_all();
+            }
+        }
+    }
+}
+
+/// What lies beyond the tensors counts where it isn't zero, and sums that no store writes count where they are reduced.
+#[test]
+fn what_lies_beyond_the_tensors_counts_where_it_is_seen() {
+    Case { pad: 1, ..PLAIN }.check_all();
+    Case { pad: 1, formats: [DType::I8, DType::I8, DType::I32], ..PLAIN }.check_all();
+    let after = "  %total = reduce sum %sum axis 1 : tile<BM x 1 x f32>\n  %out = broadcast %total : TILE\n";
+    Case { pad: 1, after, ..PLAIN }.check_all();
+    // What is stored is computed from the sums, element by element.
+    Case { after: "  %out = add %sum, %first : TILE\n", ..PLAIN }.check_all();
+}
+
+/// Every matrix of a stack is multiplied in every turn.
+#[test]
+fn of_stacks_of_matrices() {
+    let source = "\
+kernel @stacks<S, B>(%a: tensor<s x m x k x f32>, %b: tensor<s x k x n x f32>, %c: mut tensor<s x m x n x f32>) {
+  %va = partition %a [S, B, B] : partition<s x m x k x f32, [S, B, B]>
+  %vb = partition %b [S, B, B] : partition<s x k x n x f32, [S, B, B]>
+  %vc = partition %c [S, B, B] : mut partition<s x m x n x f32, [S, B, B]>
+  %h, %i, %j = block_index %vc : index, index, index
+  %pad = constant 0.0 : f32
+  %zero = splat %pad : tile<S x B x B x f32>
+  %0 = constant 0 : index
+  %1 = extent ceil_div(k, B) : index
+  %sum = for %p = %0 to %1 carry (%acc = %zero) : tile<S x B x B x f32> {
+    %ta = load_masked %va[%h, %i, %p] pad %pad : tile<S x B x B x f32>
+    %tb = load_masked %vb[%h, %p, %j] pad %pad : tile<S x B x B x f32>
+    %next = mma %ta, %tb, %acc : tile<S x B x B x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+    for [stack, m, n, k] in [[4, 16, 16, 32], [5, 20, 9, 30], [1, 3, 40, 16]] {
+        let instance = instance(source, &[("S", 2), ("B", 16)]);
+        let arguments = [
+            sample(DType::F32, &[stack, m, k], 1),
+            sample(DType::F32, &[stack, k, n], 2),
+            sample(DType::F32, &[stack, m, n], 3),
+        ];
+        let mut expected = arguments.to_vec();
+        interp::run(&instance, &mut expected).unwrap();
+        let found = run_native(&instance, &arguments, &Options::default());
+        close(&found[2], &expected[2], 0.0, "a stack of matrices");
+    }
+}

@@ -1,0 +1,119 @@
+//! Tasks that wait for a device when it is lost.
+
+use super::super::waiting;
+use super::launches::{KERNEL, call, double, ramp};
+use super::*;
+use crate::error::Error;
+use crate::stream::Stream;
+use crate::tensor::Tensor;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Poll, Wake, Waker};
+
+struct Task {
+    thread: std::thread::Thread,
+    woken: AtomicUsize,
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.woken.fetch_add(1, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+}
+
+fn task() -> Arc<Task> {
+    Arc::new(Task { thread: std::thread::current(), woken: AtomicUsize::new(0) })
+}
+
+fn poll<F: Future>(future: Pin<&mut F>, task: &Arc<Task>) -> Poll<F::Output> {
+    future.poll(&mut std::task::Context::from_waker(&Waker::from(Arc::clone(task))))
+}
+
+/// Loses the device without anybody of the runtime's knowing.
+fn lose(driver: &StandIn, stream: StreamHandle) {
+    driver.lose_at_next_work("an illegal memory access was encountered");
+    // SAFETY: the stream is there.
+    unsafe { driver.synchronize(stream) }.unwrap_err();
+}
+
+#[test]
+fn whoever_finds_the_device_lost_wakes_those_who_wait_for_it() {
+    let ((device, driver), (other, _other)) = (device(1 << 20, true), device(1 << 20, true));
+    driver.add("general", double);
+    let streams = [0; 2].map(|_| Stream::new(&device).unwrap());
+    let x = ramp(&device, 8);
+    let [y, z] = [0; 2].map(|_| Tensor::<f32>::pinned(&device, [8]).unwrap());
+    let [mut a, mut b] = [0; 2].map(|_| Tensor::zeros(&device, [8]).unwrap());
+    // A launch and a copy, and a copy on a device that isn't lost.
+    let tasks = [0; 3].map(|_| task());
+    let mut elsewhere = Tensor::<f32>::zeros(&other, [8]).unwrap();
+    let mut launch = pin!(call(&KERNEL, &x, &mut a).on(&streams[0]).unwrap());
+    let mut copy = pin!(b.copy_from_on(&y, &streams[1]).unwrap());
+    let other_stream = Stream::new(&other).unwrap();
+    let mut third = pin!(elsewhere.copy_from_on(&z, &other_stream).unwrap());
+    assert!(poll(launch.as_mut(), &tasks[0]).is_pending());
+    assert!(poll(copy.as_mut(), &tasks[1]).is_pending());
+    assert!(poll(third.as_mut(), &tasks[2]).is_pending());
+    lose(&driver, streams[0].on_gpu().unwrap().handle());
+    let woken = || tasks.each_ref().map(|task| task.woken.load(Ordering::Relaxed));
+    assert!(device.memory().is_err());
+    assert_eq!(woken(), [1, 1, 0]);
+    let lost = |poll| matches!(poll, Poll::Ready(Err(Error::DeviceLost { .. })));
+    assert!(lost(poll(launch, &tasks[0])) && lost(poll(copy, &tasks[1])));
+    context(&other).synchronize().unwrap();
+    other_stream.synchronize().unwrap();
+    assert_eq!(woken(), [1, 1, 1]);
+    assert!(matches!(poll(third, &tasks[2]), Poll::Ready(Ok(()))));
+}
+
+#[test]
+fn a_look_finds_the_device_lost() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    let stream = Stream::new(&device).unwrap();
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let task = task();
+    let mut launch = pin!(call(&KERNEL, &x, &mut y).on(&stream).unwrap());
+    assert!(poll(launch.as_mut(), &task).is_pending());
+    waiting::look();
+    assert_eq!(task.woken.load(Ordering::Relaxed), 0);
+    lose(&driver, stream.on_gpu().unwrap().handle());
+    waiting::look();
+    assert_eq!(task.woken.load(Ordering::Relaxed), 1);
+    assert!(matches!(poll(launch, &task), Poll::Ready(Err(Error::DeviceLost { .. }))));
+}
+
+/// What a copy was to write isn't there, so nobody reads what is there instead.
+#[test]
+fn memory_of_a_copy_that_was_lost_is_not_read() {
+    let (device, driver) = device(1 << 20, true);
+    let y = ramp(&device, 8);
+    let mut x = Tensor::<f32>::pinned(&device, [8]).unwrap();
+    x.copy_from(&y).unwrap();
+    lose(&driver, StreamHandle::DEFAULT);
+    assert!(matches!(x.as_slice(), Err(Error::DeviceLost { .. })));
+    assert!(matches!(x.to_vec(), Err(Error::DeviceLost { .. })));
+}
+
+/// Nobody asks the device for anything but the future, which sleeps.
+#[test]
+fn a_future_of_a_lost_device_ends() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    let x = ramp(&device, 8);
+    let mut y = Tensor::zeros(&device, [8]).unwrap();
+    let task = task();
+    let mut launch = Box::pin(call(&KERNEL, &x, &mut y).into_future());
+    assert!(poll(launch.as_mut(), &task).is_pending());
+    lose(&driver, StreamHandle::DEFAULT);
+    let ended = loop {
+        match poll(launch.as_mut(), &task) {
+            Poll::Ready(ended) => break ended,
+            Poll::Pending => std::thread::park(),
+        }
+    };
+    assert!(matches!(ended, Err(Error::DeviceLost { .. })));
+}
