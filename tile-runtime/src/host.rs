@@ -1,7 +1,11 @@
-//! Host memory of tensors: bytes aligned to a cache line, which is what vector code likes best.
+//! Host memory of tensors: bytes aligned to a cache line, which is what vector code likes best. Large ones are mapped from
+//! the system: their pages are zero when they are first touched, so that making them costs nothing, by the thread that
+//! touches them, and are huge where the system has such. A pass over rows that are far apart needs a page for each, and
+//! the processor remembers the places of some thousand pages.
 
 use crate::error::{Error, Result};
 use crate::gpu::MemoryUse;
+use memmap2::MmapMut;
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +13,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// One cache line, and the widest vector.
 #[repr(align(64))]
 struct Line;
+
+/// Buffers of so many bytes are mapped: two huge pages of an x86-64, which at least one lies in whole.
+const MAPPED_BYTES: usize = 4 << 20;
 
 /// Bytes that are there, the most of them at once, and how many allocations there were.
 static IN_USE: AtomicU64 = AtomicU64::new(0);
@@ -22,11 +29,16 @@ pub(crate) fn usage() -> MemoryUse {
     MemoryUse { in_use, peak, allocations, reused: Some(0), ..MemoryUse::default() }
 }
 
-/// Aligned bytes. The system hands out large ones as pages that are zero when they are first touched, so that making
-/// them costs nothing.
+/// Aligned bytes.
 pub(crate) struct HostBuffer {
-    first: NonNull<u8>,
-    layout: Layout,
+    memory: Memory,
+    bytes: usize,
+}
+
+enum Memory {
+    /// Memory of the allocator, but for no bytes.
+    Allocated(NonNull<u8>),
+    Mapped(MmapMut),
 }
 
 // SAFETY: the memory is this value's own, like a vector's.
@@ -38,34 +50,85 @@ impl HostBuffer {
     /// Zeroed bytes.
     pub(crate) fn zeroed(bytes: usize) -> Result<HostBuffer> {
         let out_of_memory = || Error::OutOfMemory { device: "the host".to_owned(), bytes };
-        let layout = Layout::from_size_align(bytes, align_of::<Line>()).map_err(|_| out_of_memory())?;
-        if bytes == 0 {
-            return Ok(HostBuffer { first: NonNull::<Line>::dangling().cast(), layout });
-        }
-        // SAFETY: the layout has bytes.
-        let first = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) });
-        let first = first.ok_or_else(out_of_memory)?;
+        let memory = match bytes {
+            0 => {
+                return Ok(HostBuffer {
+                    memory: Memory::Allocated(NonNull::<Line>::dangling().cast()),
+                    bytes,
+                });
+            }
+            MAPPED_BYTES.. => Memory::Mapped(mapped(bytes).ok_or_else(out_of_memory)?),
+            _ => {
+                let layout = layout_of(bytes).ok_or_else(out_of_memory)?;
+                // SAFETY: the layout has bytes.
+                let first = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) });
+                Memory::Allocated(first.ok_or_else(out_of_memory)?)
+            }
+        };
         let in_use = IN_USE.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
         PEAK.fetch_max(in_use, Ordering::Relaxed);
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        Ok(HostBuffer { first, layout })
+        Ok(HostBuffer { memory, bytes })
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.layout.size()
+        self.bytes
     }
 
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.first.as_ptr()
+        match &mut self.memory {
+            Memory::Allocated(first) => first.as_ptr(),
+            Memory::Mapped(map) => map.as_mut_ptr(),
+        }
     }
 }
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        if self.layout.size() > 0 {
-            IN_USE.fetch_sub(self.layout.size() as u64, Ordering::Relaxed);
+        IN_USE.fetch_sub(self.bytes as u64, Ordering::Relaxed);
+        if let (Memory::Allocated(first), Some(layout), 1..) =
+            (&self.memory, layout_of(self.bytes), self.bytes)
+        {
             // SAFETY: the memory was allocated with this layout.
-            unsafe { std::alloc::dealloc(self.first.as_ptr(), self.layout) }
+            unsafe { std::alloc::dealloc(first.as_ptr(), layout) }
+        }
+    }
+}
+
+fn layout_of(bytes: usize) -> Option<Layout> {
+    Layout::from_size_align(bytes, align_of::<Line>()).ok()
+}
+
+/// Pages of the system. That it has no huge ones only costs time.
+fn mapped(bytes: usize) -> Option<MmapMut> {
+    let map = MmapMut::map_anon(bytes).ok()?;
+    #[cfg(target_os = "linux")]
+    let _ = map.advise(memmap2::Advice::HugePage);
+    Some(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_of_every_size_are_zero_aligned_and_counted() {
+        for bytes in [0, 1, 63, 4096, MAPPED_BYTES - 1, MAPPED_BYTES, MAPPED_BYTES + 4097] {
+            let mut buffer = HostBuffer::zeroed(bytes).expect("there is memory");
+            assert_eq!((buffer.len(), buffer.as_mut_ptr() as usize % align_of::<Line>()), (bytes, 0));
+            assert!(usage().in_use >= bytes as u64);
+            // SAFETY: the buffer has so many bytes, and they are zero.
+            let contents = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr(), bytes) };
+            assert!(contents.iter().all(|&byte| byte == 0), "{bytes}");
+            contents.fill(255);
+        }
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        for bytes in [usize::MAX, isize::MAX as usize, 1 << 60] {
+            let error = HostBuffer::zeroed(bytes).err().map(|error| error.to_string());
+            assert!(error.is_some_and(|error| error.contains("memory")), "{bytes}");
         }
     }
 }

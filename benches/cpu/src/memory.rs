@@ -1,13 +1,9 @@
-//! The memory that all contestants of a row share: it begins at a multiple of 64 bytes, as vectors and streaming stores
-//! want it, and all of it has been written once.
+//! The memory that all contestants of a row share, which is that of the library's tensors: it begins at a multiple of 64
+//! bytes, as vectors and streaming stores want it, lies in huge pages where the system has such, and all of it has been
+//! written once.
 
 use half::bf16;
 use tile::{Device, Tensor};
-
-/// A cache line, and the widest vector.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line([u8; LINE]);
 
 /// Bytes of a line.
 pub(crate) const LINE: usize = 64;
@@ -27,17 +23,16 @@ unsafe impl Plain for i8 {}
 // SAFETY: every pattern of 32 bits is one.
 unsafe impl Plain for i32 {}
 
-/// So many numbers of one format at a time. What is behind the last one belongs to the last line.
-pub(crate) struct Memory {
-    lines: Vec<Line>,
-    bytes: usize,
-}
+/// So many numbers of one format at a time.
+pub(crate) struct Memory(Tensor<u8>);
 
 impl Memory {
     /// Zeros.
     pub(crate) fn zeros<T: Plain>(count: usize) -> Memory {
-        let bytes = count * size_of::<T>();
-        Memory { lines: vec![Line([0; LINE]); bytes.div_ceil(LINE)], bytes }
+        let shape = [count * size_of::<T>()];
+        let mut memory = Memory(Tensor::zeros(&Device::cpu(), shape).expect("there is memory"));
+        memory.bytes().fill(0);
+        memory
     }
 
     /// Numbers made of others that look random and lie evenly in [−1, 1): SplitMix64's (Steele, Lea, Flood 2014).
@@ -61,14 +56,20 @@ impl Memory {
 
     /// The numbers.
     pub(crate) fn of<T: Plain>(&self) -> &[T] {
-        // SAFETY: the lines are initialised, aligned for any number, and hold so many bytes.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.bytes / size_of::<T>()) }
+        let bytes = self.0.as_slice().expect("a dense tensor of the CPU");
+        // SAFETY: the bytes are initialised, and aligned for any number.
+        unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>()) }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        self.0.as_mut_slice().expect("a dense tensor of the CPU")
     }
 
     /// The numbers, to be written.
     pub(crate) fn of_mut<T: Plain>(&mut self) -> &mut [T] {
+        let bytes = self.bytes();
         // SAFETY: as above, and any number leaves initialised bytes.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.bytes / size_of::<T>()) }
+        unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len() / size_of::<T>()) }
     }
 
     /// The numbers as a tensor of the CPU. It is made once and not at each launch, as a program does.
