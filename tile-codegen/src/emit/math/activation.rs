@@ -1,8 +1,8 @@
 //! The error function and activation functions. Each is one op, because it is more accurate than its parts: in
 //! the tails a composition overflows or cancels, and f16 and bf16 would be rounded after every part.
 
-use super::exponential::{exp_of_finite, exp_shifted};
-use super::{Precision, abs, clamp, polynomial, reciprocal, two_product};
+use super::exponential::{exp_shifted, exp_without_overflow};
+use super::{Precision, abs, approximations, clamp, polynomial, reciprocal, two_product};
 use crate::emit::ir::Ir;
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
@@ -35,54 +35,64 @@ const SMALL_F64: [f64; 14] = [
     8.710_465_083_973_258e-11,
     -4.233_129_792_026_111e-12,
 ];
-/// `(1 + 2a)·e^(a²)·erfc a` in `s = (a − 3)/(a + 3)`, for `a` from 0 to 10.2, where erfc vanishes; the error is
-/// below 2e-9. Both the function and the variable are of Shepherd and Laframboise, "Chebyshev approximation of
-/// (1 + 2x) exp(x²) erfc x", 1981: the function is nearly constant, so that errors of `s` hardly matter
-/// unless `a` is near 0.
+/// `(a + 2)·e^(a²)·erfc a` in `s = (a − 2)/(a + 2)`, for `a` from 0 to 10.3, where erfc vanishes; the relative error is
+/// below 3.6e-9. The variable is that of Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x²) erfc x",
+/// 1981; with this factor one reciprocal serves both.
 const TAIL_F32: [f64; 11] = [
-    1.253_008_059_22e0,
-    -1.356_211_401_31e-1,
-    -4.756_240_967_26e-2,
-    1.296_464_336_31e-1,
-    -1.192_707_952_36e-1,
-    6.829_575_052_89e-2,
-    -2.379_853_940_56e-2,
-    2.566_559_182_45e-3,
-    2.003_353_447_84e-3,
-    -7.751_149_543_59e-4,
-    -2.671_781_715_90e-4,
+    1.021_582_708_78e0,
+    -6.871_606_959_81e-1,
+    2.794_717_631_41e-1,
+    -3.644_181_680_28e-2,
+    -2.150_563_673_64e-2,
+    6.476_166_770_91e-3,
+    3.062_360_948_55e-3,
+    -8.330_149_994_48e-4,
+    -5.925_977_087_07e-4,
+    4.799_668_832_08e-5,
+    7.004_429_107_16e-5,
 ];
-/// The same for `a` from 0 to 28, with an error below 3e-17.
-const TAIL_F64: [f64; 23] = [
-    1.253_008_058_269_729_6e0,
-    -1.356_211_061_245_805_3e-1,
-    -4.756_229_435_344_914e-2,
-    1.296_451_587_026_905_3e-1,
-    -1.192_736_634_153_940_3e-1,
-    6.830_802_734_628_834e-2,
-    -2.377_051_491_673_261_3e-2,
-    2.529_391_781_008_621_7e-3,
-    1.888_690_335_181_533e-3,
-    -7.798_319_773_512_342e-4,
-    -1.051_596_106_749_979_7e-4,
-    1.250_978_451_333_223e-4,
-    4.948_511_203_619_544e-6,
-    -2.009_565_319_229_699e-5,
-    -7.282_015_605_181_643e-7,
-    3.462_022_132_024_599e-6,
-    3.494_430_595_483_008e-7,
-    -6.025_529_836_814_688e-7,
-    -1.309_573_001_551_630_4e-7,
-    9.015_772_993_501_946e-8,
-    3.243_177_385_939_984e-8,
-    -7.992_115_212_482_038e-9,
-    -3.981_076_982_219_032e-9,
+/// The same for `a` from 0 to 28.3, with an error below 2e-17, and 1.1e-16 for the rounded
+/// coefficients.
+const TAIL_F64: [f64; 25] = [
+    1.021_582_705_242_023e0,
+    -6.871_606_844_138_106e-1,
+    2.794_720_925_560_489_3e-1,
+    -3.644_223_150_687_013_5e-2,
+    -2.151_066_188_912_839e-2,
+    6.479_185_067_343_45e-3,
+    3.090_612_050_616_149e-3,
+    -8.372_960_548_396_864e-4,
+    -6.630_733_988_540_25e-4,
+    3.437_135_700_018_571_4e-5,
+    1.444_699_604_126_852_1e-4,
+    3.414_938_321_564_497e-5,
+    -2.169_244_056_087_872_8e-5,
+    -1.612_277_212_717_019e-5,
+    -1.137_906_535_945_510_3e-6,
+    3.648_171_352_503_373_4e-6,
+    2.030_036_053_499_655e-6,
+    -3.955_859_565_847_698_5e-9,
+    -6.157_658_315_498_153e-7,
+    -3.209_533_711_884_079e-7,
+    4.453_946_970_658_045e-8,
+    1.124_966_661_758_070_9e-7,
+    2.481_690_469_708_920_5e-8,
+    -1.504_473_154_628_257_7e-8,
+    -6.026_649_864_724_41e-9,
 ];
 
-/// `(1 + 2a)·e^(a²)·erfc a` for `a` from 0 to where erfc vanishes, of `a + 3`.
-fn tail_series<'c>(ir: &Ir<'c>, p: &Precision<'c>, a_plus_3: FloatValue<'c>) -> FloatValue<'c> {
-    let s = ir.mul_add(reciprocal(ir, p, a_plus_3), p.float(-6.0), p.float(1.0));
-    if p.wide { polynomial(ir, p, s, &TAIL_F64) } else { polynomial(ir, p, s, &TAIL_F32) }
+/// `scale·(a + 2)·e^(a²)·erfc a` for `a` from 0 to where erfc vanishes, from `b` and `r` with `b·r = a/(a + 2)`: then
+/// `s = 2b·r − 1` is right also near 0.
+fn tail_series<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    [b, r]: [FloatValue<'c>; 2],
+    scale: f64,
+) -> FloatValue<'c> {
+    let s = ir.mul_add(ir.fadd(b, b), r, p.float(-1.0));
+    let coefficients: &[f64] = if p.wide { &TAIL_F64 } else { &TAIL_F32 };
+    let scaled: Vec<f64> = coefficients.iter().map(|coefficient| scale * coefficient).collect();
+    polynomial(ir, p, s, &scaled)
 }
 
 /// `|x|`, but at most the bound. Of NaN it is the bound.
@@ -106,18 +116,23 @@ pub(in crate::emit) fn erf<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c>
     // The error of the square matters little: erfc is below 0.16, and vanishes long before the bound.
     let exponential = super::exp(ir, ir.fneg(ir.fmul(x, x)));
     let a = bounded_magnitude(ir, &p, x, 30.0);
-    let series = tail_series(ir, &p, ir.fadd(a, p.float(3.0)));
-    let scaled = ir.fmul(series, reciprocal(ir, &p, ir.mul_add(a, p.float(2.0), p.float(1.0))));
-    let large = ir.fsub(p.float(1.0), ir.fmul(exponential, scaled));
+    let r = reciprocal(ir, &p, ir.fadd(a, p.float(2.0)));
+    let series = tail_series(ir, &p, [a, r], 1.0);
+    let large = ir.mul_add(ir.fneg(ir.fmul(series, r)), exponential, p.float(1.0));
     let large = ir.float_intrinsic("llvm.copysign", &[large, x]);
     let is_small = ir.fcmp(FloatPredicate::OLT, magnitude, p.float(1.0));
     let small = ir.mul_add(x, small_erf_series(ir, &p, ir.fmul(x, x)), x);
     ir.select_float(is_small, small, large)
 }
 
-/// `x·Φ(x)` with the distribution function of the normal distribution. Near zero `Φ(x) = (1 + erf(x/√2))/2`.
+/// `x·Φ(x)` with the distribution function of the normal distribution. Where reciprocals are approximate or products
+/// rounded before they are added, near zero `Φ(x) = (1 + erf(x/√2))/2`: there those errors are ones of the result.
 pub(in crate::emit) fn gelu<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
+    let by_tail = gelu_by_tail(ir, &p, x);
+    if ir.features.fma && approximations(ir, &p).is_none() {
+        return by_tail;
+    }
     let argument = ir.fmul(x, p.float(FRAC_1_SQRT_2));
     let half = ir.fmul(argument, p.float(0.5));
     let square = ir.fmul(argument, argument);
@@ -125,24 +140,21 @@ pub(in crate::emit) fn gelu<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c
     let middle = ir.fmul(x, ir.fadd(p.float(0.5), erf));
     // NaN isn't large: it comes out of the middle.
     let is_large = ir.fcmp(FloatPredicate::OGE, abs(ir, argument), p.float(0.5));
-    ir.select_float(is_large, gelu_tail(ir, &p, x), middle)
+    ir.select_float(is_large, by_tail, middle)
 }
 
-/// `max(x, −0) − |x|·Φ(−|x|)`, with `Φ(−m) = e^(−m²/2)·series/(2 + 4a)` for `a = m/√2`. The exponent is exact: its error
-/// would be multiplied by itself. `m/(2 + 4a)` is `c·(1 − 1/(1 + √2·m))` with `c = 1/√8`, to which the error of the
-/// reciprocal adds little. The exponential comes last: it may be subnormal.
-fn gelu_tail<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
-    // Beyond the bound `Φ(−m)` vanishes.
-    let m = bounded_magnitude(ir, p, x, if p.wide { 40.0 } else { 15.0 });
+/// `max(x, −0) − |x|·Φ(−|x|)`, with `Φ(−m) = e^(−m²/2)·series/(2a + 4)` for `a = m/√2`. The exponent is exact: its error
+/// would be multiplied by itself. The small factor comes last: the others' product may be subnormal.
+fn gelu_by_tail<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    // Beyond the bound `m·Φ(−m)` vanishes.
+    let m = bounded_magnitude(ir, p, x, if p.wide { 38.6 } else { 14.4 });
     let exponent = two_product(ir, p, ir.fmul(m, p.float(-0.5)), m);
-    let exponential = exp_of_finite(ir, p, exponent);
-    let series = tail_series(ir, p, ir.mul_add(m, p.float(FRAC_1_SQRT_2), p.float(3.0)));
-    let w = reciprocal(ir, p, ir.mul_add(m, p.float(SQRT_2), p.float(1.0)));
-    let c = 0.5 * FRAC_1_SQRT_2;
-    let factor = ir.fmul(series, ir.mul_add(w, p.float(-c), p.float(c)));
+    let exponential = exp_without_overflow(ir, p, exponent);
+    let r = reciprocal(ir, p, ir.fadd(m, p.float(2.0 * SQRT_2)));
+    let factor = ir.fmul(tail_series(ir, p, [m, r], FRAC_1_SQRT_2), r);
     let is_negative = ir.fcmp(FloatPredicate::OLT, x, p.float(0.0));
     let whole = ir.select_float(is_negative, p.float(-0.0), x);
-    ir.mul_add(ir.fneg(factor), exponential, whole)
+    ir.mul_add(ir.fneg(factor), ir.fmul(m, exponential), whole)
 }
 
 /// `1 / (1 + e^−x)`, from `e^−|x|`, which doesn't overflow.
