@@ -3,7 +3,8 @@
 //! A block that goes over its rows several times waits for memory the first time and computes afterwards, while memory has
 //! nothing to do: the processor looks ahead along a row, not from block to block. So every loop over such rows also asks
 //! for its share of the rows that the next block of the range will read. They go to the second cache: the first one has
-//! this block's rows.
+//! this block's rows. So does a block that turns its tile, whose rows are too short for the processor to look ahead along
+//! them.
 
 use super::fuse::is_reduction_of_rows;
 use super::region::Emitter;
@@ -55,7 +56,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Where the tile lies that the next block loads, if its place depends on the block alone.
-    fn window_ahead(&self, data: &'a OpData) -> Option<Window<'c>> {
+    pub(super) fn window_ahead(&self, data: &'a OpData) -> Option<Window<'c>> {
         let (load, next) = (data.load()?, Some(&self.next_tile).filter(|next| !next.is_empty())?);
         let index: Option<Vec<IntValue<'c>>> = match load.index {
             [] => Some(next.clone()),

@@ -130,7 +130,8 @@ fn entry(
         emitter.streamed = streamed.clone();
         emitter.shared = shared;
         if !abi.persistent {
-            emitter.next_tile = index_of(ir.add(number, ir.i64(1)));
+            // The last block of a range looks ahead to itself: an order has no index beyond the grid.
+            emitter.next_tile = index_of(ir.lesser(ir.add(number, ir.i64(1)), ir.sub(end, ir.i64(1))));
         }
         emitter.log = log.map(|address| Log { address, block: number });
         emitter.ops(instance.body());

@@ -77,6 +77,8 @@ struct Lines<'c> {
     /// Elements of the source from one to the next along the result's rows, and the other way round.
     strides: [IntValue<'c>; 2],
     tensors: [ValueId; 2],
+    /// Bytes from the source to that of the next block of the range, which is brought near, where it is known.
+    ahead: Option<IntValue<'c>>,
     dtype: DType,
     /// Rows and columns of a block of the result.
     extents: [i64; 2],
@@ -179,13 +181,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let rows = ir.lesser(there[last], wanted[axis]);
                 let columns = ir.lesser(there[across], wanted[last]);
                 let [rows, columns] = [rows, columns].map(|extent| ir.select_int(exist, extent, zero));
-                self.turn_lines((&from, across), (to, axis), [rows, columns])
+                let ahead = self
+                    .window_ahead(load)
+                    .map(|next| ir.bytes_between(self.first_address(&from), self.first_address(&next)));
+                self.turn_lines((&from, across), (to, axis), [rows, columns], ahead)
             }
             _ => [zero; 2],
         };
-        self.nest_edges(to, axis, blocks, &mut |emitter, row, range| {
-            let row = Row { address: emitter.row_address(to, row), index: row };
-            emitter.store_elements(to, row, range, value);
+        let is_left = |turned, extent| ir.icmp(IntPredicate::ULT, turned, ir.i64(extent));
+        let edges = ir.or(is_left(blocks[0], to.shape()[axis]), is_left(blocks[1], to.shape()[last]));
+        ir.if_then(edges, || {
+            self.nest_edges(to, axis, blocks, &mut |emitter, row, range| {
+                let row = Row { address: emitter.row_address(to, row), index: row };
+                emitter.store_elements(to, row, range, value);
+            });
         });
     }
 
@@ -217,6 +226,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (from, across): (&Window<'c>, usize),
         (to, axis): (&Window<'c>, usize),
         [rows, columns]: [IntValue<'c>; 2],
+        ahead: Option<IntValue<'c>>,
     ) -> [IntValue<'c>; 2] {
         let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
         let (side, line) = (if bytes == 8 { 8 } else { 16 }, i64::from(LINE_BYTES) / bytes);
@@ -226,6 +236,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             from: [self.first_address(from), self.first_address(to)],
             strides: [self.dense_stride(from, across), self.dense_stride(to, axis)],
             tensors: [from.tensor(), to.tensor()],
+            ahead,
             dtype: to.dtype(),
             extents: [side, line],
         };
@@ -255,7 +266,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let element = Some(lines.dtype.bytes() as u32);
         let ty = vector_type(storage, side as u32).into();
         let read = |i: i64| {
-            let loaded = ir.load_at(ty, place(0, ir.add(column, ir.i64(i)), row), element);
+            let address = place(0, ir.add(column, ir.i64(i)), row);
+            if let Some(ahead) = lines.ahead {
+                ir.prefetch_for_later(ir.bytes_further(address, ahead));
+            }
+            let loaded = ir.load_at(ty, address, element);
             self.buffers.mark_tensor_access(loaded.as_instruction_value(), lines.tensors[0]);
             loaded.into_vector_value()
         };

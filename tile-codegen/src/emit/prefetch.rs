@@ -77,13 +77,19 @@ impl<'c> Rows<'c> {
 impl<'c> Ir<'c> {
     /// How far into its line of memory an address is; `line_bytes` is a power of two.
     pub(crate) fn line_offset(&self, address: PointerValue<'c>, line_bytes: u64) -> IntValue<'c> {
-        let number = self.builder.build_ptr_to_int(address, self.context.i64_type(), "");
-        self.and(number.expect("the builder is positioned"), self.i64(line_bytes as i64 - 1))
+        self.and(self.address(address), self.i64(line_bytes as i64 - 1))
+    }
+
+    /// Bytes from one address up to another.
+    pub(crate) fn bytes_between(&self, from: PointerValue<'c>, to: PointerValue<'c>) -> IntValue<'c> {
+        self.sub(self.address(to), self.address(from))
     }
 
     /// The address so many bytes further, which may lie anywhere.
     pub(crate) fn bytes_further(&self, address: PointerValue<'c>, bytes: IntValue<'c>) -> PointerValue<'c> {
-        self.offset(self.int_type(8).into(), address, bytes)
+        // SAFETY: inkwell marks GEP unsafe because it may poison; one without `inbounds` doesn't.
+        let further = unsafe { self.builder.build_gep(self.int_type(8), address, &[bytes], "") };
+        further.expect("the builder is positioned")
     }
 
     /// LLVM's own prefetch, into all caches, of what will be read.
