@@ -1,6 +1,6 @@
 //! Where a tile lies in its tensor: the address of every slot's element, and whether it exists.
 
-use super::coordinates::{Coordinate, Mapping, both};
+use super::coordinates::{Coordinate, Mapping, i32_const};
 use super::region::Emitter;
 use crate::emit::prefetch::Rows;
 use crate::emit::{Ir, Place};
@@ -88,12 +88,38 @@ pub(super) struct Cursor<'c> {
     last: Option<(Vec<Coordinate<'c>>, PointerValue<'c>)>,
     /// Steps along the axes → elements in memory.
     steps: HashMap<Vec<i64>, IntValue<'c>>,
+    /// Axes and what differs between threads of a place along them → what the rest of the place must not be less than, and
+    /// must be less than, to exist.
+    limits: HashMap<(usize, IntValue<'c>), Limits<'c>>,
+    /// Axes and places along them → whether they exist.
+    inside: HashMap<(usize, Coordinate<'c>), IntValue<'c>>,
 }
+
+/// From where, where some places are missing before, and to where places exist, i32.
+type Limits<'c> = (Option<IntValue<'c>>, IntValue<'c>);
 
 impl<'c> Cursor<'c> {
     /// A cursor at an element whose address is known.
     pub(super) fn at(places: Vec<Coordinate<'c>>, pointer: PointerValue<'c>) -> Self {
-        Cursor { last: Some((places, pointer)), steps: HashMap::new() }
+        Cursor { last: Some((places, pointer)), ..Cursor::default() }
+    }
+
+    /// Whether a place along an axis exists. What threads differ by is taken from the mask's bounds once, so that each place
+    /// is compared as a constant: neither is far from zero.
+    fn is_inside(&mut self, ir: &Ir<'c>, mask: &Mask<'c>, axis: usize, place: Coordinate<'c>) -> IntValue<'c> {
+        let (begin, end) = (mask.begin[axis], mask.end[axis]);
+        let (begin, end) = match place.varying {
+            None => (begin, end),
+            Some(varying) => *self.limits.entry((axis, varying)).or_insert_with(|| {
+                (begin.map(|begin| ir.sub(begin, varying)), ir.sub(end, varying))
+            }),
+        };
+        *self.inside.entry((axis, place)).or_insert_with(|| {
+            let fixed = i32_const(ir, place.fixed);
+            let here = ir.icmp(IntPredicate::SGT, end, fixed);
+            let begins = begin.map(|begin| ir.icmp(IntPredicate::SLE, begin, fixed));
+            begins.map_or(here, |begins| ir.and(here, begins))
+        })
     }
 }
 
@@ -226,21 +252,28 @@ impl<'c> Emitter<'_, 'c> {
         slot: u64,
         mask: Option<&Mask<'c>>,
     ) -> (PointerValue<'c>, Option<IntValue<'c>>) {
-        let ir = self.ir;
-        let places = mapping.coordinates(ir, slot);
+        let places = mapping.coordinates(self.ir, slot);
         // A mask ends where the tile does.
-        let mut inside = if mask.is_some() { None } else { mapping.is_element(ir, slot) };
-        let axes = places.iter().enumerate().filter(|&(axis, _)| window.tile[axis] > 1);
-        for (mask, (axis, &place)) in axes.filter_map(|axis| Some((mask?, axis))) {
-            let mut here = ir.icmp(IntPredicate::ULT, place.value(ir), mask.end[axis]);
-            if let Some(begin) = mask.begin[axis] {
-                here = ir.and(here, ir.icmp(IntPredicate::UGE, place.value(ir), begin));
-            }
-            inside = both(ir, inside, Some(here));
-        }
+        let inside = match mask {
+            None => mapping.is_element(self.ir, slot),
+            Some(mask) => self.is_inside(window, cursor, &places, mask),
+        };
         let pointer = self.advance(window, cursor, &places);
         cursor.last = Some((places, pointer));
         (pointer, inside)
+    }
+
+    /// Whether an element that a mask may hide exists; `None` where it does.
+    fn is_inside(
+        &self,
+        window: &Window<'c>,
+        cursor: &mut Cursor<'c>,
+        places: &[Coordinate<'c>],
+        mask: &Mask<'c>,
+    ) -> Option<IntValue<'c>> {
+        let axes = (0..places.len()).filter(|&axis| window.tile[axis] > 1);
+        let inside = axes.map(|axis| cursor.is_inside(self.ir, mask, axis, places[axis]));
+        inside.reduce(|a, b| self.ir.and(a, b))
     }
 
     /// The address of a place: one addition to the last one's, where threads differ alike.
