@@ -16,8 +16,29 @@ use inkwell::targets::{
 use std::ffi::{CStr, c_void};
 use std::sync::Once;
 
-/// LLVM's passes for code that LLVM finishes.
-const FOR_MACHINE_CODE: &str = "default<O3>";
+/// All of LLVM's passes.
+const EVERYTHING: &str = "default<O3>";
+
+/// LLVM's passes for a CPU. Products are vectors when they are emitted, and everything else is loops along rows, whose
+/// vectors the loop vectoriser makes: what comes before prepares loops for it, and what comes after makes registers of the
+/// lanes that it has put together on the stack, shares what is common, and takes out of loops what no turn changes. `-O3`
+/// has identities sought eight times and loops transformed in six ways that nothing here needs, and takes twice as long.
+/// Straight code isn't vectorised: pairs of sizes and of addresses are all that there is, and cost.
+const FOR_CPU: &str = "function(\
+    early-cse<memssa>,\
+    simplifycfg<hoist-common-insts>,\
+    instcombine<no-verify-fixpoint>,\
+    loop-mssa(loop-rotate<header-duplication>,licm),\
+    loop(indvars,loop-deletion,loop-unroll-full),\
+    early-cse<memssa>,\
+    loop-vectorize,\
+    sroa,\
+    instcombine<no-verify-fixpoint>,\
+    simplifycfg<hoist-common-insts;sink-common-insts;speculate-unpredictables>,\
+    loop-unroll<O3>,\
+    loop-mssa(licm),\
+    early-cse<memssa>,\
+    div-rem-pairs)";
 
 /// LLVM's passes for PTX, which `ptxas` optimises again. A kernel is a few long blocks that the emitter has unrolled, and
 /// what can be known of it as a whole the IR's passes knew. So each pass runs where it finds most: common expressions,
@@ -69,7 +90,7 @@ impl Machine {
             .create_target_machine(&triple, cpu, features, optimization, RelocMode::PIC, CodeModel::Default)
             .ok_or_else(|| Error::Host(format!("LLVM has no machine `{cpu}` for {triple:?}")))?;
         let (cpu, features) = (cpu.to_owned(), features.to_owned());
-        Ok(Machine { machine, passes: FOR_MACHINE_CODE, cpu, features })
+        Ok(Machine { machine, passes: EVERYTHING, cpu, features })
     }
 
     /// The host processor, at the given level.
@@ -81,19 +102,16 @@ impl Machine {
             )));
         }
         let triple = "x86_64-unknown-linux-gnu";
-        match level {
-            CpuLevel::Host => {
-                let cpu = TargetMachine::get_host_cpu_name();
-                let features = TargetMachine::get_host_cpu_features();
-                Machine::new(
-                    triple,
-                    &cpu.to_string_lossy(),
-                    &features.to_string_lossy(),
-                    OptimizationLevel::Aggressive,
-                )
+        let (cpu, features) = match level.processor() {
+            Some((cpu, features)) => (cpu.to_owned(), features.to_owned()),
+            None => {
+                let (cpu, features) =
+                    (TargetMachine::get_host_cpu_name(), TargetMachine::get_host_cpu_features());
+                (cpu.to_string_lossy().into_owned(), features.to_string_lossy().into_owned())
             }
-            level => Machine::new(triple, level.name(), "", OptimizationLevel::Aggressive),
-        }
+        };
+        let machine = Machine::new(triple, &cpu, &features, OptimizationLevel::Aggressive)?;
+        Ok(Machine { passes: FOR_CPU, ..machine })
     }
 
     /// An NVIDIA GPU, by its compute capability.
@@ -108,16 +126,16 @@ impl Machine {
         Machine::new("amdgcn-amd-amdhsa", name, "", OptimizationLevel::Aggressive)
     }
 
-    /// Whether the host machine has a feature. Levels without a feature list are asked by name.
+    /// Whether the host machine has a feature: one that is listed, or one of its level.
     pub(crate) fn has(&self, feature: &str) -> bool {
-        match self.cpu.as_str() {
-            "x86-64-v2" => false,
+        let of_level = match self.cpu.as_str() {
             "x86-64-v3" => matches!(feature, "fma" | "f16c" | "avx2"),
             "x86-64-v4" => {
                 matches!(feature, "fma" | "f16c" | "avx2" | "avx512f" | "avx512bw" | "avx512vl")
             }
-            _ => self.features.split(',').any(|f| f.strip_prefix('+') == Some(feature)),
-        }
+            _ => false,
+        };
+        of_level || self.features.split(',').any(|listed| listed.strip_prefix('+') == Some(feature))
     }
 
     /// Tells the module its target. Must come before emission where stack memory has its own address space.
@@ -133,6 +151,15 @@ impl Machine {
 
     /// Verifies the module and runs the target's passes on it.
     pub(crate) fn optimize(&self, kernel: &str, module: &Module<'_>) -> Result<(), Error> {
+        self.run(self.passes, kernel, module)
+    }
+
+    /// Verifies the module and runs all of LLVM's passes on it.
+    pub(crate) fn optimize_fully(&self, kernel: &str, module: &Module<'_>) -> Result<(), Error> {
+        self.run(EVERYTHING, kernel, module)
+    }
+
+    fn run(&self, passes: &str, kernel: &str, module: &Module<'_>) -> Result<(), Error> {
         self.prepare(module);
         // SAFETY: the module's context is valid, and the handler needs nothing of its own.
         unsafe {
@@ -146,7 +173,7 @@ impl Machine {
         let options = PassBuilderOptions::create();
         options.set_loop_vectorization(true);
         options.set_loop_slp_vectorization(true);
-        module.run_passes(self.passes, &self.machine, options).map_err(refused)
+        module.run_passes(passes, &self.machine, options).map_err(refused)
     }
 
     /// The machine code of an optimised module: an object file, or assembly text.

@@ -14,19 +14,32 @@ pub enum CpuLevel {
     V3,
     /// x86-64-v4: AVX-512 F, BW, CD, DQ, VL.
     V4,
+    /// x86-64-v4 and what multiplies pairs of bf16 and of bytes: AVX-512 BF16, VNNI.
+    V4Pairs,
 }
 
 impl CpuLevel {
-    /// The levels that ahead-of-time code is made for, the best first.
-    pub const EMBEDDED: &[CpuLevel] = &[CpuLevel::V4, CpuLevel::V3, CpuLevel::V2];
+    /// The levels that ahead-of-time code is made for, the best first. Of [`CpuLevel::V4Pairs`] only for kernels that
+    /// multiply such pairs: others would be the same.
+    pub const EMBEDDED: &[CpuLevel] = &[CpuLevel::V4Pairs, CpuLevel::V4, CpuLevel::V3, CpuLevel::V2];
 
-    /// The psABI's name of the level; `host` for the host.
+    /// The psABI's name of the level, and what it has beyond; `host` for the host.
     pub const fn name(self) -> &'static str {
         match self {
             CpuLevel::Host => "host",
             CpuLevel::V2 => "x86-64-v2",
             CpuLevel::V3 => "x86-64-v3",
             CpuLevel::V4 => "x86-64-v4",
+            CpuLevel::V4Pairs => "x86-64-v4-pairs",
+        }
+    }
+
+    /// LLVM's processor and the features that are asked for beyond its own; `None` for the host's.
+    pub(crate) const fn processor(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            CpuLevel::Host => None,
+            CpuLevel::V4Pairs => Some((CpuLevel::V4.name(), "+avx512bf16,+avx512vnni")),
+            level => Some((level.name(), "")),
         }
     }
 }

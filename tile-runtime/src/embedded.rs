@@ -28,7 +28,8 @@ pub struct Embedded {
 pub enum EmbeddedCode {
     /// A native function of this executable.
     Cpu {
-        /// The instruction set that it uses: `x86-64-v2`, `x86-64-v3` or `x86-64-v4`.
+        /// The instruction set that it uses: `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `x86-64-v4-pairs`, which multiplies
+        /// pairs of bf16 and of bytes by AVX-512 BF16 and VNNI.
         level: &'static str,
         /// The function.
         entry: CpuEntry,

@@ -189,7 +189,7 @@ impl Prepared {
     }
 
     fn embedded_cpu(&self, kernel: &KernelDef) -> Option<CpuCode> {
-        crate::cpu::supported_levels().iter().find_map(|&best| {
+        crate::cpu::supported_code().find_map(|best| {
             self.embedded(kernel).find_map(|embedded| match embedded.code {
                 EmbeddedCode::Cpu { level, entry } if level == best => {
                     Some(CpuCode { entry, launch: embedded.launch })

@@ -214,7 +214,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    /// Compiles an instance for a target: for the CPU at every level, for a GPU every variant.
+    /// Compiles an instance for a target: for the CPU at every level that makes a difference, for a GPU every variant.
     fn compile(
         &mut self,
         place: &str,
@@ -222,7 +222,11 @@ impl Output<'_> {
         target: &TargetDesc,
     ) -> Result<Vec<Compiled>, String> {
         let ways: Vec<(Variant, Option<CpuLevel>)> = match target.family {
-            Family::Cpu => CpuLevel::EMBEDDED.iter().map(|&level| (Variant::General, Some(level))).collect(),
+            Family::Cpu => {
+                let differs = |level| level != CpuLevel::V4Pairs || crate::cpu::multiplies_pairs(instance);
+                let levels = CpuLevel::EMBEDDED.iter().copied().filter(|&level| differs(level));
+                levels.map(|level| (Variant::General, Some(level))).collect()
+            }
             _ => Variant::of_target(target).iter().map(|&variant| (variant, None)).collect(),
         };
         let instances =

@@ -7,9 +7,14 @@ use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, ValueId};
 
+/// Whether a loop over an axis has few turns.
+pub(super) fn is_short(extent: i64) -> bool {
+    extent < 16
+}
+
 /// The hint for a loop over an axis: short ones may become straight code.
 pub(super) fn hint_for(extent: i64) -> LoopHint {
-    if extent < 16 { LoopHint::Free } else { LoopHint::Rolled }
+    if is_short(extent) { LoopHint::Free } else { LoopHint::Rolled }
 }
 
 /// `for i in 0..end` over an axis that has `extent` elements in the tile.

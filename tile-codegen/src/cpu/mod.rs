@@ -14,6 +14,7 @@ mod lanes;
 mod lines;
 mod messages;
 mod movement;
+mod narrow;
 mod prefetch;
 mod product;
 mod reduce;
@@ -38,6 +39,7 @@ use inkwell::module::Module;
 use inkwell::targets::FileType;
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
 use product::Products;
+pub(crate) use product::multiplies_pairs;
 use region::Emitter;
 use scratch::Scratch;
 use std::collections::HashMap;
@@ -81,7 +83,11 @@ pub(crate) fn emit<'c>(
     let products = Products::of(instance, &fusion, machine);
     let scratch = Scratch::of(instance, &fusion, &products);
     entry(&ir, instance, (&fusion, &products, &scratch), machine, symbol);
-    machine.optimize(&instance.name, &ir.module)?;
+    if narrow::has_narrow_tiles(instance) {
+        machine.optimize_fully(&instance.name, &ir.module)?;
+    } else {
+        machine.optimize(&instance.name, &ir.module)?;
+    }
     Ok((
         ir.module,
         Launch {

@@ -10,7 +10,7 @@ use super::fuse::is_reduction_of_rows;
 use super::region::Emitter;
 use crate::emit::{LoopHint, NanKey, Value};
 use inkwell::types::{BasicTypeEnum, VectorType};
-use inkwell::values::{IntValue, VectorValue};
+use inkwell::values::{IntValue, PointerValue, VectorValue};
 use tile_ir::DType;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{BinaryOp, ReduceOp};
@@ -126,8 +126,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     joined(emitter, lane, ir.load(ty, place(rest, lane)));
                 });
             }
-            let lanes = (0..LANES).map(|lane| ir.load(ty, place(partials, ir.i64(lane)))).collect();
-            let total = emitter.join_all(reduction, lanes);
+            let total = emitter.join_halves(reduction, (partials, ty));
             let total = emitter.value_of(reduction, total);
             let position = emitter.position(row, rows);
             emitter.buffers.store(&reduction.result, position, emitter.rounded(reduction, total));
@@ -192,13 +191,26 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Joins neighbours, then neighbours of those, and so on: the shortest chain of dependent ops.
-    fn join_all(&self, reduction: &Reduction<'a, 'c>, mut values: Vec<Value<'c>>) -> Value<'c> {
-        while values.len() > 1 {
-            let (low, high) = values.split_at(values.len() / 2);
-            values = low.iter().zip(high).map(|(&a, &b)| self.join_partials(reduction, a, b)).collect();
+    /// Joins the lanes of one half with those of the other, then the halves of what that gives, and so on: the shortest chain
+    /// of dependent ops, each of which but the last is a vector's.
+    fn join_halves(
+        &mut self,
+        reduction: &Reduction<'a, 'c>,
+        (partials, ty): (PointerValue<'c>, BasicTypeEnum<'c>),
+    ) -> Value<'c> {
+        let ir = self.ir;
+        let joined = |emitter: &Self, lane: IntValue<'c>, other: IntValue<'c>| {
+            let [low, high] = [lane, other].map(|lane| ir.load(ty, ir.element(ty, partials, lane)));
+            emitter.join_partials(reduction, low, high)
+        };
+        let halves = std::iter::successors(Some(LANES / 2), |&lanes| (lanes > 2).then_some(lanes / 2));
+        for lanes in halves {
+            self.each_lane(lanes, |emitter, lane| {
+                let joined = joined(emitter, lane, ir.add(lane, ir.i64(lanes)));
+                ir.store(ir.element(ty, partials, lane), joined);
+            });
         }
-        values[0]
+        joined(self, ir.i64(0), ir.i64(1))
     }
 
     fn lanes_of(&self, value: Value<'c>) -> VectorValue<'c> {

@@ -60,3 +60,45 @@ unsafe fn step_of(address: LLVMValueRef) -> Option<LLVMValueRef> {
         (LLVMIsConstant(step) == 0).then_some(step)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::features;
+    use inkwell::AddressSpace;
+    use inkwell::context::Context;
+
+    /// Of three addresses, each a step behind the last, the first is no step behind another, and the fourth is a number of
+    /// elements behind.
+    #[test]
+    fn steps_behind_steps_have_names_of_their_own() {
+        let context = Context::create();
+        let ir = Ir::new(&context, "k", features::NVPTX);
+        let (pointer, i64) = (context.ptr_type(AddressSpace::from(1)), context.i64_type());
+        let ty = context.void_type().fn_type(&[pointer.into(), i64.into()], false);
+        let function = ir.module.add_function("k", ty, None);
+        ir.builder.position_at_end(context.append_basic_block(function, "entry"));
+        let mut address = function.get_nth_param(0).unwrap().into_pointer_value();
+        let step = function.get_nth_param(1).unwrap().into_int_value();
+        for step in [step, step, step, i64.const_int(4, false)] {
+            address = ir.offset(context.f32_type().into(), address, step);
+        }
+        ir.builder.build_store(address, context.f32_type().const_zero()).unwrap();
+        ir.return_void();
+        rename(&ir);
+        ir.module.verify().unwrap();
+        let text = ir.module.to_string();
+        let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.starts_with('%')).collect();
+        assert_eq!(
+            lines,
+            [
+                "%2 = getelementptr float, ptr addrspace(1) %0, i64 %1",
+                "%3 = freeze i64 %1",
+                "%4 = getelementptr float, ptr addrspace(1) %2, i64 %3",
+                "%5 = freeze i64 %1",
+                "%6 = getelementptr float, ptr addrspace(1) %4, i64 %5",
+                "%7 = getelementptr float, ptr addrspace(1) %6, i64 4",
+            ]
+        );
+    }
+}

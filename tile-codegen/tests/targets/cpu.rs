@@ -1,8 +1,8 @@
 //! Native code of whole kernels against the evaluator.
 
 use crate::kernels::{CONTROL, SOFTMAX, elementwise, matmul};
-use crate::support::{agree, instance, run_native, sample};
-use tile_codegen::{CpuLevel, Options};
+use crate::support::{agree, embedded_levels, instance, run_native, sample};
+use tile_codegen::Options;
 use tile_ir::array::Elements;
 use tile_ir::ops::Literal;
 use tile_ir::{Array, DType};
@@ -131,15 +131,7 @@ fn every_embedded_level_up_to_this_machines_gives_the_same_bits() {
     let arguments =
         [sample(DType::F16, &[9, 10], 1), sample(DType::F16, &[10, 30], 2), sample(DType::F32, &[9, 30], 3)];
     let host = run_native(&instance, &arguments, &Options::default());
-    let supported = [
-        (CpuLevel::V2, true),
-        (CpuLevel::V3, std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")),
-        (
-            CpuLevel::V4,
-            std::is_x86_feature_detected!("avx512vl") && std::is_x86_feature_detected!("avx512dq"),
-        ),
-    ];
-    for (level, _) in supported.into_iter().filter(|&(_, supported)| supported) {
+    for level in embedded_levels() {
         let options = Options { cpu: level, ..Options::default() };
         assert_eq!(run_native(&instance, &arguments, &options), host, "{}", level.name());
     }

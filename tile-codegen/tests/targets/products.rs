@@ -1,8 +1,8 @@
 //! Products in loops, as the CPU target packs and multiplies them: every instruction set against the evaluator.
 
-use crate::support::{close, instance, run_native, sample};
-use tile_codegen::{CpuLevel, Options};
-use tile_ir::{Array, DType, interp};
+use crate::support::{close, embedded_levels, instance, run_native, sample};
+use tile_codegen::{CpuLevel, Options, compile};
+use tile_ir::{Array, DType, TargetDesc, interp};
 
 /// What stands around an `mma` in a loop along K.
 #[derive(Clone, Copy)]
@@ -100,7 +100,7 @@ impl Case {
         ];
         let mut expected = arguments.to_vec();
         interp::run(&instance, &mut expected).unwrap();
-        for cpu in [CpuLevel::Host, CpuLevel::V4, CpuLevel::V3, CpuLevel::V2] {
+        for cpu in [CpuLevel::Host].into_iter().chain(embedded_levels()) {
             let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
             let what = format!("{cpu:?}, {m}x{n}x{k} in tiles of {bm}x{bn}x{bk} of\n{}", self.source());
             close(&found[2], &expected[2], self.tolerance, &what);
@@ -119,6 +119,23 @@ impl Case {
             self.check(sizes, tiles);
         }
     }
+}
+
+/// What multiplies pairs makes another code of products of bf16 and of bytes, and of no others.
+#[test]
+fn pairs_are_multiplied_where_the_level_has_them() {
+    let differs = |formats: [DType; 3]| {
+        let constants = [("BM", 16), ("BN", 32), ("BK", 16)];
+        let instance = instance(&Case { formats, ..PLAIN }.source(), &constants);
+        let [with, without] = [CpuLevel::V4Pairs, CpuLevel::V4].map(|cpu| {
+            let options = Options { cpu, ..Options::default() };
+            compile(&instance, TargetDesc::cpu(), &options).unwrap().code.bytes().to_vec()
+        });
+        with != without
+    };
+    assert!(differs([DType::BF16, DType::BF16, DType::F32]));
+    assert!(differs([DType::I8, DType::U8, DType::I32]));
+    assert!(!differs([DType::F32; 3]) && !differs([DType::F16, DType::F16, DType::F32]));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Runs a kernel's native code on arrays, and compares with the evaluator.
 
 use tile_codegen::simt::SimtKernel;
-use tile_codegen::{Error, Options, jit, simt};
+use tile_codegen::{CpuLevel, Error, Options, jit, simt};
 use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::{
@@ -78,6 +78,22 @@ impl Memory {
         };
         like.iter().enumerate().map(read).collect()
     }
+}
+
+/// The instruction sets of embedded code that this machine has.
+pub(crate) fn embedded_levels() -> Vec<CpuLevel> {
+    let v3 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let v4 = is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("avx512dq");
+    let pairs = is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512vnni");
+    let supported = [
+        (CpuLevel::V2, true),
+        (CpuLevel::V3, v3),
+        (CpuLevel::V4, v3 && v4),
+        (CpuLevel::V4Pairs, v3 && v4 && pairs),
+    ];
+    supported.into_iter().filter_map(|(level, is_supported)| is_supported.then_some(level)).collect()
 }
 
 /// The arguments after running every block natively on this thread.

@@ -26,3 +26,21 @@ pub(crate) fn supported_levels() -> &'static [&'static str] {
     #[cfg(not(target_arch = "x86_64"))]
     &[]
 }
+
+/// The embedded code that this machine runs, as [`crate::embedded::EmbeddedCode::Cpu`] names it, the best first: that of its
+/// levels, and before them that which multiplies pairs, where it can.
+pub(crate) fn supported_code() -> impl Iterator<Item = &'static str> {
+    let levels = supported_levels();
+    let pairs = levels.contains(&"x86-64-v4") && multiplies_pairs();
+    pairs.then_some("x86-64-v4-pairs").into_iter().chain(levels.iter().copied())
+}
+
+/// Whether the processor multiplies pairs of bf16 and of bytes.
+fn multiplies_pairs() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        std::is_x86_feature_detected!("avx512bf16") && std::is_x86_feature_detected!("avx512vnni")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}

@@ -7,7 +7,7 @@ mod pace;
 mod pool;
 mod sync;
 
-pub(crate) use levels::supported_levels;
+pub(crate) use levels::{supported_code, supported_levels};
 pub(crate) use pace::Pace;
 
 use crate::error::{Error, Result};

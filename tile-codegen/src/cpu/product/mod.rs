@@ -13,6 +13,7 @@ mod pack;
 mod plan;
 
 pub(super) use plan::Products;
+pub(crate) use plan::multiplies_pairs;
 
 use super::buffer::Buffers;
 use super::elements::count;

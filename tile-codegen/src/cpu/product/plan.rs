@@ -69,19 +69,27 @@ pub(super) enum Contraction {
 impl Contraction {
     /// The contraction of factors of these formats, `k` elements deep, in vectors of so many lanes.
     fn of(factors: [DType; 2], sum: DType, k: i64, machine: &Machine, lanes: i64) -> Contraction {
-        let is_byte = |dtype: DType| matches!(dtype, DType::I8 | DType::U8);
-        let has = |wide: &str, narrow: &str| match lanes {
-            16 => machine.has(wide),
-            8 => machine.has(narrow),
+        let has = |features: [&str; 2]| match lanes {
+            16 => machine.has(features[0]),
+            8 => machine.has(features[1]),
             _ => false,
         };
-        match (factors, sum) {
-            _ if k % 2 != 0 => Contraction::MultiplyAdd,
-            ([DType::BF16, DType::BF16], DType::F32) if has("avx512bf16", "") => Contraction::PairsOfBf16,
-            ([a, b], DType::I32) if is_byte(a) && is_byte(b) && has("avx512vnni", "avxvnni") => {
-                Contraction::PairsOfI16
-            }
+        match Contraction::of_pairs(factors, sum, k) {
+            Some((contraction, features)) if has(features) => contraction,
             _ => Contraction::MultiplyAdd,
+        }
+    }
+
+    /// How pairs of such factors are multiplied, and what that takes with vectors of 512 bits and of 256.
+    fn of_pairs(factors: [DType; 2], sum: DType, k: i64) -> Option<(Contraction, [&'static str; 2])> {
+        let is_byte = |dtype: DType| matches!(dtype, DType::I8 | DType::U8);
+        match (factors, sum) {
+            _ if k % 2 != 0 => None,
+            ([DType::BF16, DType::BF16], DType::F32) => Some((Contraction::PairsOfBf16, ["avx512bf16", ""])),
+            ([a, b], DType::I32) if is_byte(a) && is_byte(b) => {
+                Some((Contraction::PairsOfI16, ["avx512vnni", "avxvnni"]))
+            }
+            _ => None,
         }
     }
 
@@ -122,15 +130,9 @@ pub(in super::super) struct Plan {
 
 impl Plan {
     fn of(instance: &Instance, data: &OpData, machine: &Machine, is_accumulated: bool) -> Plan {
-        let shape = |value: ValueId| match instance.ty(value) {
-            Type::Tile(ty) => extents(&ty.shape),
-            _ => unreachable!("verified: `mma` multiplies tiles"),
-        };
-        let dtype = |value| instance.ty(value).elem().known().expect("an instance has no dtype parameters");
-        let (sum, factors) = (dtype(data.results[0]), [0, 1].map(|i| dtype(data.operands[i])));
-        let (result, a) = (shape(data.results[0]), shape(data.operands[0]));
+        let (factors, sum, k) = formats(instance, data);
+        let result = shape(instance, data.results[0]);
         let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
-        let k = *a.last().expect("verified: `mma` has matrices");
         let block = RegisterBlock::of(machine, sum.bits() as i64);
         let contraction = Contraction::of(factors, sum, k, machine, block.lanes);
         let packed = contraction.packed(sum);
@@ -194,6 +196,29 @@ impl Plan {
         [a[0].max(a[1]), self.panels() * self.panel()]
             .map(|elements| elements as u64 * element_bytes(self.packed))
     }
+}
+
+fn shape(instance: &Instance, value: ValueId) -> Vec<i64> {
+    match instance.ty(value) {
+        Type::Tile(ty) => extents(&ty.shape),
+        _ => unreachable!("verified: `mma` multiplies tiles"),
+    }
+}
+
+/// The formats of an `mma`'s factors and of its sums, and its depth.
+fn formats(instance: &Instance, data: &OpData) -> ([DType; 2], DType, i64) {
+    let dtype = |value| instance.ty(value).elem().known().expect("an instance has no dtype parameters");
+    let k = *shape(instance, data.operands[0]).last().expect("verified: `mma` has matrices");
+    ([0, 1].map(|i| dtype(data.operands[i])), dtype(data.results[0]), k)
+}
+
+/// Whether a product of an instance is one of pairs, where the processor multiplies such pairs.
+pub(crate) fn multiplies_pairs(instance: &Instance) -> bool {
+    let ops = instance.walk().into_iter().map(|op| instance.op(op));
+    ops.filter(|data| data.op == Op::Mma).any(|data| {
+        let (factors, sum, k) = formats(instance, data);
+        Contraction::of_pairs(factors, sum, k).is_some()
+    })
 }
 
 /// What is known of an instance's products, by the tile that each gives.
@@ -267,5 +292,15 @@ mod tests {
         assert_eq!(block.rows_of(128), [(12, 0, 84), (11, 84, 128)]);
         assert_eq!(block.rows_of(13), [(7, 0, 7), (6, 7, 13)]);
         assert_eq!(block.rows_of(1), [(1, 0, 1)]);
+    }
+
+    /// A pair needs two neighbours along K.
+    #[test]
+    fn pairs_are_of_bf16_and_of_bytes() {
+        let of = |a, b, sum, k| Contraction::of_pairs([a, b], sum, k).map(|(contraction, _)| contraction);
+        assert_eq!(of(DType::BF16, DType::BF16, DType::F32, 8), Some(Contraction::PairsOfBf16));
+        assert_eq!(of(DType::I8, DType::U8, DType::I32, 8), Some(Contraction::PairsOfI16));
+        assert_eq!(of(DType::BF16, DType::BF16, DType::F32, 7), None);
+        assert_eq!(of(DType::F16, DType::F16, DType::F32, 8), None);
     }
 }
