@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn narrow_tiles_count_beside_others_of_their_size() {
         assert!(has_narrow_tiles(&sums(64, 8)) && has_narrow_tiles(&sums(1, 8)));
-        assert!(has_narrow_tiles(&sums(8, 64)), "sums of eight rows at once");
+        assert!(has_narrow_tiles(&sums(8, 16)) && !has_narrow_tiles(&sums(8, 64)));
         assert!(!has_narrow_tiles(&sums(4, 1024)) && !has_narrow_tiles(&sums(16, 16)));
         assert!(!has_narrow_tiles(&sums(1, 1024)));
     }

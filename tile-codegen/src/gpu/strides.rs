@@ -13,35 +13,37 @@ use inkwell::llvm_sys::LLVMOpcode;
 use inkwell::llvm_sys::core::*;
 use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::values::AsValueRef;
+use std::collections::HashSet;
 
-/// Renames the steps of every chain of addresses in an optimised module.
+/// Renames the steps of every chain of addresses in an optimised module, where a block of code has taken them before.
 pub(super) fn rename(ir: &Ir<'_>) {
     for function in ir.module.get_functions() {
         for block in function.get_basic_blocks() {
+            let mut taken = HashSet::new();
             for instruction in block.get_instructions() {
                 let address = instruction.as_value_ref();
                 // SAFETY: it is an instruction of a module that lives, in a block of its own context.
-                unsafe { rename_step(ir, address) };
+                unsafe { rename_step(ir, address, &mut taken) };
             }
         }
     }
 }
 
-/// Gives an address that is one step behind another a name of its own for the step.
+/// Gives an address that is one step behind another a name of its own for the step, if that was taken before.
 ///
 /// # Safety
 /// The value is an instruction of `ir`'s module.
-unsafe fn rename_step(ir: &Ir<'_>, address: LLVMValueRef) {
+unsafe fn rename_step(ir: &Ir<'_>, address: LLVMValueRef, taken: &mut HashSet<LLVMValueRef>) {
     let builder = ir.builder.as_mut_ptr();
     // SAFETY: operands are asked for only of what `step_of` found to be an address with two of them, and the builder
     // stands before an instruction of its own context.
     unsafe {
-        if step_of(address).is_none() || step_of(LLVMGetOperand(address, 0)).is_none() {
+        let Some(step) = step_of(address) else { return };
+        if taken.insert(step) || step_of(LLVMGetOperand(address, 0)).is_none() {
             return;
         }
         LLVMPositionBuilderBefore(builder, address);
-        let step = LLVMBuildFreeze(builder, LLVMGetOperand(address, 1), c"".as_ptr());
-        LLVMSetOperand(address, 1, step);
+        LLVMSetOperand(address, 1, LLVMBuildFreeze(builder, step, c"".as_ptr()));
     }
 }
 

@@ -106,13 +106,20 @@ impl<'c> Cursor<'c> {
 
     /// Whether a place along an axis exists. What threads differ by is taken from the mask's bounds once, so that each place
     /// is compared as a constant: neither is far from zero.
-    fn is_inside(&mut self, ir: &Ir<'c>, mask: &Mask<'c>, axis: usize, place: Coordinate<'c>) -> IntValue<'c> {
+    fn is_inside_along(
+        &mut self,
+        ir: &Ir<'c>,
+        mask: &Mask<'c>,
+        axis: usize,
+        place: Coordinate<'c>,
+    ) -> IntValue<'c> {
         let (begin, end) = (mask.begin[axis], mask.end[axis]);
         let (begin, end) = match place.varying {
             None => (begin, end),
-            Some(varying) => *self.limits.entry((axis, varying)).or_insert_with(|| {
-                (begin.map(|begin| ir.sub(begin, varying)), ir.sub(end, varying))
-            }),
+            Some(varying) => *self
+                .limits
+                .entry((axis, varying))
+                .or_insert_with(|| (begin.map(|begin| ir.sub(begin, varying)), ir.sub(end, varying))),
         };
         *self.inside.entry((axis, place)).or_insert_with(|| {
             let fixed = i32_const(ir, place.fixed);
@@ -272,7 +279,7 @@ impl<'c> Emitter<'_, 'c> {
         mask: &Mask<'c>,
     ) -> Option<IntValue<'c>> {
         let axes = (0..places.len()).filter(|&axis| window.tile[axis] > 1);
-        let inside = axes.map(|axis| cursor.is_inside(self.ir, mask, axis, places[axis]));
+        let inside = axes.map(|axis| cursor.is_inside_along(self.ir, mask, axis, places[axis]));
         inside.reduce(|a, b| self.ir.and(a, b))
     }
 
