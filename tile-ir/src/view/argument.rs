@@ -9,6 +9,7 @@
 
 use super::Strided;
 use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::types::TensorType;
 use smallvec::SmallVec;
 
@@ -61,6 +62,21 @@ impl<'a> GivenTensor<'a> {
     pub fn dense(extents: &'a [usize]) -> GivenTensor<'a> {
         GivenTensor { extents, strides: None, offset: 0 }
     }
+
+    /// Its type in numbers.
+    pub fn ty(&self, dtype: DType, mutable: bool) -> TensorType {
+        let extents = self.extents.iter().map(|&extent| Dim::from(extent as i64)).collect();
+        let dense = TensorType::dense(extents, dtype, mutable);
+        let Some(strides) = self.strides.filter(|_| !self.extents.contains(&0)) else { return dense };
+        let behind = |(&stride, &extent): (&i64, &usize)| stride.min(0) * (extent as i64 - 1);
+        let before: i64 = strides.iter().zip(self.extents).map(behind).sum();
+        let layout = Strided {
+            strides: strides.iter().map(|&stride| Dim::from(stride)).collect(),
+            offset: Dim::from(self.offset as i64 - before),
+            windows: vec![Vec::new(); strides.len()],
+        };
+        TensorType { layout: Some(Box::new(layout)), ..dense }
+    }
 }
 
 /// Strides with those of axes of one element, where any would do, as the ones that leave most alike: 1 of the last such
@@ -90,6 +106,14 @@ impl ArgumentLayout {
             is_aligned: tensor.offset == 0,
         };
         (!layout.is_plain()).then_some(layout)
+    }
+
+    /// What a message says of a tensor that lies so.
+    pub fn describe(&self) -> &'static str {
+        match self.strides {
+            Some(_) => "has elements that don't lie one after the other in row-major order",
+            None => "begins at no multiple of 16 bytes",
+        }
     }
 
     fn is_plain(&self) -> bool {
@@ -202,7 +226,6 @@ fn strided(name: &str, extents: &[Dim], strides: &[AxisStride]) -> Strided {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
 
     fn given<'a>(extents: &'a [usize], strides: &'a [i64], offset: usize) -> GivenTensor<'a> {
         GivenTensor { extents, strides: Some(strides), offset }
@@ -240,6 +263,14 @@ mod tests {
         assert_eq!(ty.to_string(), "mut tensor<m x n x f32, strided [n, 1] offset x.offset>");
         assert_eq!(ArgumentLayout::read("x", &ty), Some(shifted));
         assert_eq!(ArgumentLayout::of(&GivenTensor::dense(&[4, 5])), None);
+    }
+
+    /// A matrix of 2 rows, upside down, from the third of its elements on.
+    #[test]
+    fn numbers_make_a_type() {
+        let ty = given(&[2, 3], &[-5, 1], 2).ty(DType::F32, false);
+        assert_eq!(ty.to_string(), "tensor<2 x 3 x f32, strided [-5, 1] offset 7>");
+        assert_eq!(GivenTensor::dense(&[2, 3]).ty(DType::I8, true).to_string(), "mut tensor<2 x 3 x i8>");
     }
 
     #[test]

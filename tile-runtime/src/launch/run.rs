@@ -15,7 +15,7 @@ use crate::reference::{RawArgument, RawTensor};
 use crate::resolve::Prepared;
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Event, Pending, Stream, note_last};
-use crate::tensor::Allocation;
+use crate::tensor::{Allocation, Place};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -276,20 +276,27 @@ impl<'a> Launch<'a> {
     }
 
     fn raw_arguments(&self) -> SmallVec<[RawArgument<'a>; ARGUMENTS]> {
-        let raw = |given: &Given<'a>| match given.value {
-            GivenValue::Tensor { address, shape, dtype, mutable, .. } => {
-                RawArgument::Tensor(RawTensor { address, shape, dtype, mutable })
+        let raw = |given: &Given<'a>| match &given.value {
+            GivenValue::Tensor { bytes, shape, place, dtype, mutable, .. } => {
+                RawArgument::Tensor(RawTensor {
+                    bytes: bytes.clone(),
+                    shape,
+                    strides: if let &Place::Strided(strides) = place { Some(strides) } else { None },
+                    dtype: *dtype,
+                    mutable: *mutable,
+                })
             }
-            GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
+            &GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
         };
         self.arguments.iter().map(raw).collect()
     }
 
     fn slots(&self, bound: &Bound) -> Slots {
-        let arguments = self.arguments.iter().map(|argument| match argument.value {
-            GivenValue::Tensor { address, .. } => address,
-            GivenValue::Scalar { slot, .. } => slot,
-        });
+        let arguments =
+            self.arguments.iter().map(|argument| match (&argument.value, argument.value.placed()) {
+                (GivenValue::Scalar { slot, .. }, _) => *slot,
+                (GivenValue::Tensor { .. }, placed) => placed.map_or(0, |(address, _)| address),
+            });
         arguments.chain(bound.slots()).collect()
     }
 }

@@ -27,6 +27,7 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use descriptor::Descriptor;
+pub(crate) use descriptor::Place;
 pub(crate) use memory::Allocation;
 use memory::Location;
 use std::fmt;

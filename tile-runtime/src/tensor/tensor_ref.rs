@@ -4,7 +4,7 @@
 //! type has no size, so that nobody can exchange two of them behind such references: each stays with what keeps its
 //! elements.
 
-use super::descriptor::Descriptor;
+use super::descriptor::{Descriptor, Place};
 use super::indices::Indices;
 use super::memory::{Allocation, Location};
 use super::view::TensorView;
@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::error::Result;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use tile_layout::{Length, Movement};
 
@@ -179,6 +180,22 @@ impl<T> TensorRef<T> {
     /// What keeps the elements there, and who uses them; `None` where that isn't ours to know.
     pub(crate) fn allocation(&self) -> Option<&Arc<Allocation>> {
         self.location.allocation()
+    }
+
+    /// How kernels see where the elements lie, and the bytes from that which lies first to that which lies last.
+    pub(crate) fn place(&self) -> (Place<'_>, Range<u64>) {
+        if let Place::Dense = self.descriptor.place() {
+            let first = self.address();
+            return (Place::Dense, first..first + (self.len() * size_of::<T>()) as u64);
+        }
+        let span = self.descriptor.span();
+        let at = |element: usize| self.location.address() + (element * size_of::<T>()) as u64;
+        (self.descriptor.place(), at(span.start)..at(span.end))
+    }
+
+    /// Whether no two indices have one element, and each has one.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.descriptor.is_writable()
     }
 
     /// The address of the element with index 0 everywhere.

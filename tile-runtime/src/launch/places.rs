@@ -1,0 +1,122 @@
+//! Where the tensors of a launch lie, as its kernel's code is told: which layouts the instance is made for, and the addresses
+//! and strides that it gets.
+//!
+//! GPUs rely on tensors that begin at a multiple of 16 bytes; the code of the host and the reference device don't. A tensor
+//! that begins elsewhere is described from such a multiple on.
+
+use super::{ARGUMENTS, Given, GivenValue, Launch, footprint};
+use crate::device::{Device, Kind};
+use crate::error::{Error, Result};
+use crate::tensor::Place;
+use smallvec::SmallVec;
+use tile_ir::Type;
+use tile_ir::abi::BindError;
+use tile_ir::gpu::TENSOR_ALIGNMENT;
+use tile_ir::view::{ArgumentLayout, GivenTensor};
+
+/// The arguments that aren't dense and aligned, by number, and how they lie.
+pub(super) type Layouts = SmallVec<[(usize, ArgumentLayout); 2]>;
+
+/// The tensor arguments, as a kernel is given them.
+pub(super) type GivenTensors<'a> = SmallVec<[GivenTensor<'a>; ARGUMENTS]>;
+
+impl<'a> GivenValue<'a> {
+    /// A tensor, and the address from which it is described.
+    pub(super) fn placed(&self) -> Option<(u64, GivenTensor<'a>)> {
+        let GivenValue::Tensor { bytes, shape, place, dtype, device, .. } = self else { return None };
+        let strides = if let &Place::Strided(strides) = place { Some(strides) } else { None };
+        let beyond = if is_gpu(device) { bytes.start % TENSOR_ALIGNMENT } else { 0 };
+        let address = bytes.start - beyond;
+        // Of no elements code uses neither, but relies on the address all the same.
+        let offset = if bytes.is_empty() { 0 } else { beyond as usize / dtype.bytes() };
+        Some((address, GivenTensor { extents: shape, strides, offset }))
+    }
+}
+
+fn is_gpu(device: &Device) -> bool {
+    matches!(device.0, Kind::Gpu(_))
+}
+
+impl<'a> Launch<'a> {
+    /// The tensors, in order.
+    pub(super) fn tensors(&self) -> GivenTensors<'a> {
+        self.arguments.iter().filter_map(|given| Some(given.value.placed()?.1)).collect()
+    }
+
+    /// What the instance must be made for: the layouts of the arguments that aren't dense and aligned.
+    ///
+    /// # Errors
+    /// [`Error::Place`] for a tensor that no instance can be made for.
+    pub(super) fn layouts(&self) -> Result<Layouts> {
+        let mut layouts = Layouts::new();
+        for (number, given) in self.arguments.iter().enumerate() {
+            let Some((_, tensor)) = given.value.placed() else { continue };
+            self.check_place(given)?;
+            if let Some(layout) = ArgumentLayout::of(&tensor) {
+                self.check_rank(number, &layout, tensor.extents)?;
+                layouts.push((number, layout));
+            }
+        }
+        Ok(layouts)
+    }
+
+    fn check_place(&self, given: &Given<'_>) -> Result<()> {
+        let &GivenValue::Tensor { place, mutable, is_writable, .. } = &given.value else { return Ok(()) };
+        let problem = match place {
+            Place::Unknown => {
+                "has elements that aren't in memory, or no single distance from one to the next along an axis"
+            }
+            Place::Strided(_) if mutable && !is_writable => "is written and has elements that share memory",
+            _ => return Ok(()),
+        };
+        Err(Error::Place { kernel: self.kernel.name.to_owned(), argument: given.name, problem })
+    }
+
+    /// A tensor of another rank than the kernel declares is told of as one that is dense.
+    fn check_rank(&self, number: usize, layout: &ArgumentLayout, shape: &[usize]) -> Result<()> {
+        let kernel = self.kernel.kernel()?;
+        let Some((Type::Tensor(declared), given)) =
+            kernel.params().get(number).map(|&param| (kernel.ty(param), &self.arguments[number]))
+        else {
+            return Ok(());
+        };
+        let expected = declared.extents.len();
+        match layout.rank() {
+            Some(actual) if actual != expected => Err(Error::Arguments(BindError::Rank {
+                kernel: self.kernel.name.to_owned(),
+                argument: given.name.to_owned(),
+                shape: shape.to_vec(),
+                actual,
+                expected,
+            })),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether what is written shares no memory with another argument, as code relies on. Arguments that do can only be
+    /// made of memory that isn't a tensor's own.
+    pub(super) fn check_overlaps(&self) -> Result<()> {
+        let tensor = |given: &'_ Given<'a>| match &given.value {
+            GivenValue::Tensor { bytes, shape, place, dtype, mutable, .. } if !bytes.is_empty() => {
+                let footprint = footprint::Footprint {
+                    bytes: bytes.clone(),
+                    shape,
+                    place: *place,
+                    element: dtype.bytes(),
+                };
+                Some((given.name, *mutable, footprint))
+            }
+            _ => None,
+        };
+        let tensors: SmallVec<[_; ARGUMENTS]> = self.arguments.iter().filter_map(tensor).collect();
+        for (position, (name, is_written, footprint)) in tensors.iter().enumerate() {
+            for (other, other_is_written, other_footprint) in &tensors[position + 1..] {
+                if (*is_written || *other_is_written) && footprint.may_meet(other_footprint) {
+                    let (written, other) = if *is_written { (*name, *other) } else { (*other, *name) };
+                    return Err(Error::Overlap { kernel: self.kernel.name.to_owned(), written, other });
+                }
+            }
+        }
+        Ok(())
+    }
+}
