@@ -39,7 +39,7 @@ fn matmul<const BM: usize, const BN: usize, const BK: usize>(
     let [i, j] = c.index();
     let mut sum = Tile::<f32, 2>::zeros([BM, BN]);
     for p in 0..a.tiles(1) {
-        sum = a.load_masked([i, p]).matmul(b.load_masked([p, j]), sum);
+        sum = mma(a.load_masked([i, p]), b.load_masked([p, j]), sum);
     }
     c.store_masked(sum);
 }
@@ -95,7 +95,7 @@ fn views_are_read_where_they_lie() {
         ];
         for (name, view) in views {
             let what = format!("{name} on {label}");
-            let shape = view.shape().to_vec();
+            let shape: Vec<usize> = TensorRef::shape(&view).to_vec();
             reads(&what, &view, &shape, &|x, y| affine::<8, 16>(x, y).launch());
             reads(&what, &view, &shape, &|x, y| differences::<8>(x, y).launch());
             reads(&what, &view, &[shape[0], 1], &|x, y| row_sums::<32>(x, y).launch());
@@ -114,8 +114,8 @@ fn views_are_written_where_they_lie_and_nothing_else_is() {
         let parts: [(&str, &dyn Fn(&tile::layout::View) -> tile::layout::Result<tile::layout::View>); 5] = [
             ("transposed", &|view| Movement::t(view)),
             ("a part", &|view| view.index(&[(2..19).into(), (5..14).into()])),
-            ("every third row", &|view| view.index(&[every(3), Index::All])),
-            ("every second column backwards", &|view| view.index(&[Index::All, every(-2)])),
+            ("every third row", &|view| view.index(&[every(3), (..).into()])),
+            ("every second column backwards", &|view| view.index(&[(..).into(), every(-2)])),
             ("a part, transposed", &|view| Movement::t(&view.index(&[(1..).into(), (..7).into()])?)),
         ];
         for (name, part) in parts {
@@ -154,7 +154,7 @@ impl Step {
             Step::Exchange(a, b) => view.transpose((a % rank) as i64, (b % rank) as i64),
             Step::Flip(axis) => view.flip(&[(axis % rank) as i64]),
             Step::Slice { axis, begin, length, step } => {
-                let (axis, mut ranges) = (axis % rank, vec![Index::All; rank]);
+                let (axis, mut ranges) = (axis % rank, vec![Index::slice(None, None, None); rank]);
                 let begin = begin % shape[axis];
                 let end = shape[axis].min(begin + 1 + length % shape[axis]);
                 ranges[axis] = Index::slice(begin as i64, end as i64, None);
