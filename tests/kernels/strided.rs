@@ -1,6 +1,8 @@
 //! Launches on views that aren't dense, against launches on dense copies of them: what kernels read and write, what they
 //! leave as it is, what is said of views that no code takes, and the IR that such a launch runs.
 
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+
 use super::devices;
 use proptest::prelude::*;
 use tile::ir::specialize::specialize_for;

@@ -98,7 +98,7 @@ impl ArgumentLayout {
         let stride = |&stride: &i64| match stride {
             1 => AxisStride::Unit,
             0 => AxisStride::Repeated,
-            1.. => AxisStride::Forward,
+            2.. => AxisStride::Forward,
             _ => AxisStride::Backward,
         };
         let layout = ArgumentLayout {

@@ -1,12 +1,11 @@
 //! What the host runs for a launch: compiled code, or the body as Rust.
 
-use super::{ARGUMENTS, KernelDef, Slots};
+use super::{KernelDef, Slots};
 use crate::error::Result;
 use crate::messages::{self, Sink};
 use crate::reference::{Body, RawArgument};
 use crate::resolve::{CpuCode, Prepared};
 use crate::{cpu, reference};
-use smallvec::SmallVec;
 use std::time::{Duration, Instant};
 use tile_ir::abi::Bound;
 use tile_ir::view::argument::Strides;
@@ -24,7 +23,7 @@ pub(super) enum HostCode<'a> {
     /// Compiled code, with its slots but for that of the log.
     Native(&'static CpuCode, Slots),
     /// The body, the number of the instance, and the arguments.
-    Body(Body, usize, SmallVec<[RawArgument<'a>; ARGUMENTS]>),
+    Body(Body, usize, Vec<RawArgument<'a>>),
 }
 
 /// A launch for later, without a borrow.

@@ -4,7 +4,7 @@
 //! the host, where the host does the work, else by the queue that the launch goes to.
 
 use super::host::{HostCode, HostRun};
-use super::{ARGUMENTS, Given, GivenValue, Launch, Slots};
+use super::{Given, GivenValue, Launch, Slots};
 use crate::device::{Device, Kind};
 use crate::error::Result;
 use crate::gpu::{self, GpuStream, Parameters, Ready};
@@ -16,7 +16,6 @@ use crate::resolve::Prepared;
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Event, Pending, Stream, note_last};
 use crate::tensor::{Allocation, Place};
-use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tile_ir::abi::Bound;
@@ -275,7 +274,7 @@ impl<'a> Launch<'a> {
         Ok(HostRun { kernel: self.kernel, prepared, code, log_bytes: self.log_bytes })
     }
 
-    fn raw_arguments(&self) -> SmallVec<[RawArgument<'a>; ARGUMENTS]> {
+    fn raw_arguments(&self) -> Vec<RawArgument<'a>> {
         let raw = |given: &Given<'a>| match &given.value {
             GivenValue::Tensor { bytes, shape, place, dtype, mutable, .. } => {
                 RawArgument::Tensor(RawTensor {
