@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tile::ir::specialize::specialize_for;
 use tile::ir::text::print;
 use tile::ir::view::{ArgumentLayout, GivenTensor};
-use tile::layout::{Index, Movement};
+use tile::layout::{Index, Movement, View};
 use tile::prelude::*;
 use tile::{Error, TensorRef, TensorView};
 
@@ -69,6 +69,9 @@ fn ramp(device: &Device, shape: &[usize]) -> Tensor<f32> {
 
 type Launched<'l> = &'l dyn Fn(&TensorRef<f32>, &mut TensorRef<f32>) -> tile::Result<()>;
 
+/// A part of a tensor.
+type Part<'p> = &'p dyn Fn(&View) -> tile::layout::Result<View>;
+
 /// What a kernel makes of a view, against what it makes of a copy.
 fn reads(what: &str, view: &TensorView<'_, f32>, shape: &[usize], launch: Launched<'_>) {
     assert!(!view.is_dense(), "{what}");
@@ -113,7 +116,7 @@ fn views_are_read_where_they_lie() {
 fn views_are_written_where_they_lie_and_nothing_else_is() {
     for (device, label) in devices() {
         let every = |step: i64| Index::slice(None, None, step);
-        let parts: [(&str, &dyn Fn(&tile::layout::View) -> tile::layout::Result<tile::layout::View>); 5] = [
+        let parts: [(&str, Part<'_>); 5] = [
             ("transposed", &|view| Movement::t(view)),
             ("a part", &|view| view.index(&[(2..19).into(), (5..14).into()])),
             ("every third row", &|view| view.index(&[every(3), (..).into()])),
@@ -228,7 +231,7 @@ fn check_chain(steps: &[Step]) {
         }
         let [mut found, mut expected] =
             [(); 2].map(|()| Tensor::<f32>::full(&device, [4, 6, 5], -9.0).unwrap());
-        let part = |view: &tile::layout::View| Ok(matrix_of(view, steps, false));
+        let part = |view: &View| Ok(matrix_of(view, steps, false));
         let mut written = found.view_mut().moved(part).unwrap();
         let source = ramp(&device, written.shape());
         let mut dense = Tensor::zeros(&device, written.shape()).unwrap();
