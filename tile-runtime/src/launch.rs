@@ -14,11 +14,10 @@ use crate::list::List;
 use crate::messages::Sink;
 use crate::reference::{Arguments, Body};
 use crate::resolve::{self, Prepared};
-use crate::tensor::{Allocation, Place, TensorRef};
+use crate::tensor::{TensorRef, Untyped};
 use crate::{cpu, embedded, journal};
 use smallvec::SmallVec;
-use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::specialize::Binding;
 use tile_ir::{DType, VerifiedKernel, text, verify};
@@ -76,22 +75,8 @@ struct Given<'a> {
 }
 
 enum GivenValue<'a> {
-    Tensor {
-        /// From the element that lies first to the end of that which lies last.
-        bytes: Range<u64>,
-        shape: &'a [usize],
-        place: Place<'a>,
-        dtype: DType,
-        mutable: bool,
-        /// Whether no two indices have one element.
-        is_writable: bool,
-        device: &'a Device,
-        allocation: Option<&'a Arc<Allocation>>,
-    },
-    Scalar {
-        slot: u64,
-        dtype: DType,
-    },
+    Tensor { tensor: Untyped<'a>, dtype: DType, mutable: bool },
+    Scalar { slot: u64, dtype: DType },
 }
 
 /// An instance that a launch may take: what the kernel's compile-time parameters are bound to.
@@ -171,17 +156,7 @@ impl<'a> Launch<'a> {
         tensor: &'a TensorRef<T>,
         mutable: bool,
     ) -> Self {
-        let (place, bytes) = tensor.place();
-        let value = GivenValue::Tensor {
-            bytes,
-            shape: tensor.shape(),
-            place,
-            dtype: T::DTYPE,
-            mutable,
-            is_writable: !mutable || tensor.is_writable(),
-            device: tensor.device(),
-            allocation: tensor.allocation(),
-        };
+        let value = GivenValue::Tensor { tensor: tensor.untyped(), dtype: T::DTYPE, mutable };
         self.arguments.push(Given { name, value });
         self
     }
@@ -345,7 +320,7 @@ impl<'a> Launch<'a> {
     /// The shapes of the tensors.
     fn shapes(&self) -> SmallVec<[&'a [usize]; ARGUMENTS]> {
         let shape = |argument: &Given<'a>| match argument.value {
-            GivenValue::Tensor { shape, .. } => Some(shape),
+            GivenValue::Tensor { tensor, .. } => Some(tensor.shape()),
             GivenValue::Scalar { .. } => None,
         };
         self.arguments.iter().filter_map(shape).collect()
@@ -354,7 +329,7 @@ impl<'a> Launch<'a> {
     /// The one device that holds all tensors.
     pub(crate) fn device(&self) -> Result<&'a Device> {
         let mut tensors = self.arguments.iter().filter_map(|argument| match argument.value {
-            GivenValue::Tensor { device, .. } => Some((argument.name, device)),
+            GivenValue::Tensor { tensor, .. } => Some((argument.name, tensor.device())),
             GivenValue::Scalar { .. } => None,
         });
         let (first_argument, first) = tensors.next().ok_or_else(|| self.misfit("it has no tensor"))?;

@@ -95,17 +95,19 @@ pub fn canonical(extents: &[usize], strides: &[i64]) -> Strides {
 impl ArgumentLayout {
     /// The layout of a tensor of a launch; `None` where it is that of kernels as they are written: dense, and aligned.
     pub fn of(tensor: &GivenTensor<'_>) -> Option<ArgumentLayout> {
+        if tensor.strides.is_none() && tensor.offset == 0 {
+            return None;
+        }
         let stride = |&stride: &i64| match stride {
             1 => AxisStride::Unit,
             0 => AxisStride::Repeated,
             2.. => AxisStride::Forward,
             _ => AxisStride::Backward,
         };
-        let layout = ArgumentLayout {
+        Some(ArgumentLayout {
             strides: tensor.strides.map(|strides| strides.iter().map(stride).collect()),
             is_aligned: tensor.offset == 0,
-        };
-        (!layout.is_plain()).then_some(layout)
+        })
     }
 
     /// What a message says of a tensor that lies so.

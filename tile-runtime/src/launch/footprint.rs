@@ -4,7 +4,7 @@
 //! linear equation with an unknown index in a range for each axis of both; it is solved by search, from the largest stride
 //! to the smallest, where what the smaller ones can still add bounds every index.
 
-use crate::tensor::Place;
+use crate::tensor::{Place, Untyped};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -30,7 +30,13 @@ struct Term {
 
 type Terms = SmallVec<[Term; 16]>;
 
-impl Footprint<'_> {
+impl<'a> Footprint<'a> {
+    /// That of a tensor with elements of so many bytes; `None` where it has none.
+    pub(super) fn of(tensor: Untyped<'a>, element: usize) -> Option<Footprint<'a>> {
+        let (bytes, shape, place) = (tensor.bytes(element), tensor.shape(), tensor.place());
+        (!bytes.is_empty()).then_some(Footprint { bytes, shape, place, element })
+    }
+
     /// Whether two tensors share a byte; also where that takes long to find out.
     pub(super) fn may_meet(&self, other: &Footprint<'_>) -> bool {
         let ranges_meet = self.bytes.start < other.bytes.end && other.bytes.start < self.bytes.end;

@@ -7,12 +7,12 @@
 use super::{ARGUMENTS, Given, GivenValue, Launch, footprint};
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
-use crate::tensor::Place;
+use crate::tensor::{Place, Untyped};
 use smallvec::SmallVec;
-use tile_ir::Type;
 use tile_ir::abi::BindError;
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::view::{ArgumentLayout, GivenTensor};
+use tile_ir::{DType, Type};
 
 /// The arguments that aren't dense and aligned, by number, and how they lie.
 pub(super) type Layouts = SmallVec<[(usize, ArgumentLayout); 2]>;
@@ -20,17 +20,14 @@ pub(super) type Layouts = SmallVec<[(usize, ArgumentLayout); 2]>;
 /// The tensor arguments, as a kernel is given them.
 pub(super) type GivenTensors<'a> = SmallVec<[GivenTensor<'a>; ARGUMENTS]>;
 
-impl<'a> GivenValue<'a> {
-    /// A tensor, and the address from which it is described.
-    pub(super) fn placed(&self) -> Option<(u64, GivenTensor<'a>)> {
-        let GivenValue::Tensor { bytes, shape, place, dtype, device, .. } = self else { return None };
-        let strides = if let &Place::Strided(strides) = place { Some(strides) } else { None };
-        let beyond = if is_gpu(device) { bytes.start % TENSOR_ALIGNMENT } else { 0 };
-        let address = bytes.start - beyond;
-        // Of no elements code uses neither, but relies on the address all the same.
-        let offset = if bytes.is_empty() { 0 } else { beyond as usize / dtype.bytes() };
-        Some((address, GivenTensor { extents: shape, strides, offset }))
-    }
+/// A tensor as a kernel is given it, and the address from which it is described.
+pub(super) fn placed(tensor: Untyped<'_>, dtype: DType) -> (u64, GivenTensor<'_>) {
+    let bytes = tensor.bytes(dtype.bytes());
+    let strides = if let Place::Strided(strides) = tensor.place() { Some(strides) } else { None };
+    let beyond = if is_gpu(tensor.device()) { bytes.start % TENSOR_ALIGNMENT } else { 0 };
+    // Of no elements code uses neither, but relies on the address all the same.
+    let offset = if bytes.is_empty() { 0 } else { beyond as usize / dtype.bytes() };
+    (bytes.start - beyond, GivenTensor { extents: tensor.shape(), strides, offset })
 }
 
 fn is_gpu(device: &Device) -> bool {
@@ -40,7 +37,11 @@ fn is_gpu(device: &Device) -> bool {
 impl<'a> Launch<'a> {
     /// The tensors, in order.
     pub(super) fn tensors(&self) -> GivenTensors<'a> {
-        self.arguments.iter().filter_map(|given| Some(given.value.placed()?.1)).collect()
+        let tensor = |given: &Given<'a>| match given.value {
+            GivenValue::Tensor { tensor, dtype, .. } => Some(placed(tensor, dtype).1),
+            GivenValue::Scalar { .. } => None,
+        };
+        self.arguments.iter().filter_map(tensor).collect()
     }
 
     /// What the instance must be made for: the layouts of the arguments that aren't dense and aligned.
@@ -50,26 +51,25 @@ impl<'a> Launch<'a> {
     pub(super) fn layouts(&self) -> Result<Layouts> {
         let mut layouts = Layouts::new();
         for (number, given) in self.arguments.iter().enumerate() {
-            let Some((_, tensor)) = given.value.placed() else { continue };
-            self.check_place(given)?;
-            if let Some(layout) = ArgumentLayout::of(&tensor) {
-                self.check_rank(number, &layout, tensor.extents)?;
-                layouts.push((number, layout));
-            }
+            let GivenValue::Tensor { tensor, dtype, mutable } = given.value else { continue };
+            let problem = match tensor.place() {
+                Place::Unknown => {
+                    "has elements that aren't in memory, or no single distance from one to the next along an axis"
+                }
+                Place::Strided(_) if mutable && !tensor.is_writable() => {
+                    "is written and has elements that share memory"
+                }
+                _ => {
+                    if let Some(layout) = ArgumentLayout::of(&placed(tensor, dtype).1) {
+                        self.check_rank(number, &layout, tensor.shape())?;
+                        layouts.push((number, layout));
+                    }
+                    continue;
+                }
+            };
+            return Err(Error::Place { kernel: self.kernel.name.to_owned(), argument: given.name, problem });
         }
         Ok(layouts)
-    }
-
-    fn check_place(&self, given: &Given<'_>) -> Result<()> {
-        let &GivenValue::Tensor { place, mutable, is_writable, .. } = &given.value else { return Ok(()) };
-        let problem = match place {
-            Place::Unknown => {
-                "has elements that aren't in memory, or no single distance from one to the next along an axis"
-            }
-            Place::Strided(_) if mutable && !is_writable => "is written and has elements that share memory",
-            _ => return Ok(()),
-        };
-        Err(Error::Place { kernel: self.kernel.name.to_owned(), argument: given.name, problem })
     }
 
     /// A tensor of another rank than the kernel declares is told of as one that is dense.
@@ -96,17 +96,11 @@ impl<'a> Launch<'a> {
     /// Whether what is written shares no memory with another argument, as code relies on. Arguments that do can only be
     /// made of memory that isn't a tensor's own.
     pub(super) fn check_overlaps(&self) -> Result<()> {
-        let tensor = |given: &'_ Given<'a>| match &given.value {
-            GivenValue::Tensor { bytes, shape, place, dtype, mutable, .. } if !bytes.is_empty() => {
-                let footprint = footprint::Footprint {
-                    bytes: bytes.clone(),
-                    shape,
-                    place: *place,
-                    element: dtype.bytes(),
-                };
-                Some((given.name, *mutable, footprint))
+        let tensor = |given: &Given<'a>| match given.value {
+            GivenValue::Tensor { tensor, dtype, mutable } => {
+                Some((given.name, mutable, footprint::Footprint::of(tensor, dtype.bytes())?))
             }
-            _ => None,
+            GivenValue::Scalar { .. } => None,
         };
         let tensors: SmallVec<[_; ARGUMENTS]> = self.arguments.iter().filter_map(tensor).collect();
         for (position, (name, is_written, footprint)) in tensors.iter().enumerate() {

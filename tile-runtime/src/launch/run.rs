@@ -4,6 +4,7 @@
 //! the host, where the host does the work, else by the queue that the launch goes to.
 
 use super::host::{HostCode, HostRun};
+use super::places::placed;
 use super::{Given, GivenValue, Launch, Slots};
 use crate::device::{Device, Kind};
 use crate::error::Result;
@@ -94,8 +95,7 @@ impl<'a> Launch<'a> {
     }
 
     fn on_host(mut self, checked: &Checked<'a>, stream: &Stream) -> Result<Pending<'a>> {
-        let is_borrowed =
-            |given: &Given<'_>| matches!(given.value, GivenValue::Tensor { allocation: None, .. });
+        let is_borrowed = |given: &Given<'_>| matches!(given.value, GivenValue::Tensor { tensor, .. } if tensor.allocation().is_none());
         let mut sink = self.sink.take();
         if sink.is_some() || self.arguments.iter().any(is_borrowed) {
             let _ = stream.record()?.wait();
@@ -146,7 +146,7 @@ impl<'a> Launch<'a> {
     /// The memory of the tensors that is theirs, and whether they are written.
     pub(crate) fn memory(&self) -> impl Iterator<Item = (&'a Arc<Allocation>, bool)> + use<'a, '_> {
         self.arguments.iter().filter_map(|given| match given.value {
-            GivenValue::Tensor { allocation, mutable, .. } => Some((allocation?, mutable)),
+            GivenValue::Tensor { tensor, mutable, .. } => Some((tensor.allocation()?, mutable)),
             GivenValue::Scalar { .. } => None,
         })
     }
@@ -275,27 +275,22 @@ impl<'a> Launch<'a> {
     }
 
     fn raw_arguments(&self) -> Vec<RawArgument<'a>> {
-        let raw = |given: &Given<'a>| match &given.value {
-            GivenValue::Tensor { bytes, shape, place, dtype, mutable, .. } => {
-                RawArgument::Tensor(RawTensor {
-                    bytes: bytes.clone(),
-                    shape,
-                    strides: if let &Place::Strided(strides) = place { Some(strides) } else { None },
-                    dtype: *dtype,
-                    mutable: *mutable,
-                })
+        let raw = |given: &Given<'a>| match given.value {
+            GivenValue::Tensor { tensor, dtype, mutable } => {
+                let strides = if let Place::Strided(strides) = tensor.place() { Some(strides) } else { None };
+                let (bytes, shape) = (tensor.bytes(dtype.bytes()), tensor.shape());
+                RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, mutable })
             }
-            &GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
+            GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
         };
         self.arguments.iter().map(raw).collect()
     }
 
     fn slots(&self, bound: &Bound) -> Slots {
-        let arguments =
-            self.arguments.iter().map(|argument| match (&argument.value, argument.value.placed()) {
-                (GivenValue::Scalar { slot, .. }, _) => *slot,
-                (GivenValue::Tensor { .. }, placed) => placed.map_or(0, |(address, _)| address),
-            });
+        let arguments = self.arguments.iter().map(|argument| match argument.value {
+            GivenValue::Tensor { tensor, dtype, .. } => placed(tensor, dtype).0,
+            GivenValue::Scalar { slot, .. } => slot,
+        });
         arguments.chain(bound.slots()).collect()
     }
 }

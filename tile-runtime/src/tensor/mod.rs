@@ -33,6 +33,7 @@ use memory::Location;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use tensor_ref::Placed;
+pub(crate) use tensor_ref::Untyped;
 use tile_layout::Length;
 
 /// An array in the memory of a device.

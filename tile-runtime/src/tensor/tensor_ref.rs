@@ -177,20 +177,42 @@ impl<T> TensorRef<T> {
         self.location.finish()
     }
 
+    /// This tensor without its element type.
+    pub(crate) fn untyped(&self) -> Untyped<'_> {
+        Untyped { location: &self.location, descriptor: &self.descriptor }
+    }
+
+    /// The address of the element with index 0 everywhere.
+    #[cfg(any(test, feature = "dlpack"))]
+    pub(crate) fn address(&self) -> u64 {
+        self.location.address() + (self.descriptor.first() * size_of::<T>()) as u64
+    }
+}
+
+/// A tensor as a launch borrows it, without its element type.
+#[derive(Clone, Copy)]
+pub(crate) struct Untyped<'a> {
+    location: &'a Location,
+    descriptor: &'a Descriptor,
+}
+
+impl<'a> Untyped<'a> {
+    pub(crate) fn shape(&self) -> &'a [usize] {
+        self.descriptor.shape()
+    }
+
+    pub(crate) fn device(&self) -> &'a Device {
+        self.location.device()
+    }
+
     /// What keeps the elements there, and who uses them; `None` where that isn't ours to know.
-    pub(crate) fn allocation(&self) -> Option<&Arc<Allocation>> {
+    pub(crate) fn allocation(&self) -> Option<&'a Arc<Allocation>> {
         self.location.allocation()
     }
 
-    /// How kernels see where the elements lie, and the bytes from that which lies first to that which lies last.
-    pub(crate) fn place(&self) -> (Place<'_>, Range<u64>) {
-        if let Place::Dense = self.descriptor.place() {
-            let first = self.address();
-            return (Place::Dense, first..first + (self.len() * size_of::<T>()) as u64);
-        }
-        let span = self.descriptor.span();
-        let at = |element: usize| self.location.address() + (element * size_of::<T>()) as u64;
-        (self.descriptor.place(), at(span.start)..at(span.end))
+    /// How kernels see where the elements lie.
+    pub(crate) fn place(&self) -> Place<'a> {
+        self.descriptor.place()
     }
 
     /// Whether no two indices have one element, and each has one.
@@ -198,9 +220,14 @@ impl<T> TensorRef<T> {
         self.descriptor.is_writable()
     }
 
-    /// The address of the element with index 0 everywhere.
-    pub(crate) fn address(&self) -> u64 {
-        self.location.address() + (self.descriptor.first() * size_of::<T>()) as u64
+    /// The bytes from the element that lies first to the end of that which lies last, where an element has so many.
+    pub(crate) fn bytes(&self, element: usize) -> Range<u64> {
+        let span = match self.place() {
+            Place::Dense => self.descriptor.first()..self.descriptor.first() + self.descriptor.len(),
+            _ => self.descriptor.span(),
+        };
+        let at = |position: usize| self.location.address() + (position * element) as u64;
+        at(span.start)..at(span.end)
     }
 }
 
