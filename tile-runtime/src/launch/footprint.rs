@@ -31,10 +31,9 @@ struct Term {
 type Terms = SmallVec<[Term; 16]>;
 
 impl<'a> Footprint<'a> {
-    /// That of a tensor with elements of so many bytes; `None` where it has none.
-    pub(super) fn of(tensor: Untyped<'a>, element: usize) -> Option<Footprint<'a>> {
-        let (bytes, shape, place) = (tensor.bytes(element), tensor.shape(), tensor.place());
-        (!bytes.is_empty()).then_some(Footprint { bytes, shape, place, element })
+    /// That of a tensor with elements of so many bytes, of which there are some.
+    pub(super) fn of(tensor: Untyped<'a>, element: usize) -> Footprint<'a> {
+        Footprint { bytes: tensor.bytes(element), shape: tensor.shape(), place: tensor.place(), element }
     }
 
     /// Whether two tensors share a byte; also where that takes long to find out.

@@ -4,7 +4,8 @@
 //! GPUs rely on tensors that begin at a multiple of 16 bytes; the code of the host and the reference device don't. A tensor
 //! that begins elsewhere is described from such a multiple on.
 
-use super::{ARGUMENTS, Given, GivenValue, Launch, footprint};
+use super::footprint::Footprint;
+use super::{ARGUMENTS, Given, GivenValue, Launch};
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::tensor::{Place, Untyped};
@@ -22,12 +23,12 @@ pub(super) type GivenTensors<'a> = SmallVec<[GivenTensor<'a>; ARGUMENTS]>;
 
 /// A tensor as a kernel is given it, and the address from which it is described.
 pub(super) fn placed(tensor: Untyped<'_>, dtype: DType) -> (u64, GivenTensor<'_>) {
-    let bytes = tensor.bytes(dtype.bytes());
+    let (address, extents) = (tensor.start(dtype.bytes()), tensor.shape());
     let strides = if let Place::Strided(strides) = tensor.place() { Some(strides) } else { None };
-    let beyond = if is_gpu(tensor.device()) { bytes.start % TENSOR_ALIGNMENT } else { 0 };
+    let beyond = if is_gpu(tensor.device()) { address % TENSOR_ALIGNMENT } else { 0 };
     // Of no elements code uses neither, but relies on the address all the same.
-    let offset = if bytes.is_empty() { 0 } else { beyond as usize / dtype.bytes() };
-    (bytes.start - beyond, GivenTensor { extents: tensor.shape(), strides, offset })
+    let offset = if beyond == 0 || extents.contains(&0) { 0 } else { beyond as usize / dtype.bytes() };
+    (address - beyond, GivenTensor { extents, strides, offset })
 }
 
 fn is_gpu(device: &Device) -> bool {
@@ -53,6 +54,7 @@ impl<'a> Launch<'a> {
         for (number, given) in self.arguments.iter().enumerate() {
             let GivenValue::Tensor { tensor, dtype, mutable } = given.value else { continue };
             let problem = match tensor.place() {
+                Place::Dense if !is_gpu(tensor.device()) => continue,
                 Place::Unknown => {
                     "has elements that aren't in memory, or no single distance from one to the next along an axis"
                 }
@@ -98,14 +100,21 @@ impl<'a> Launch<'a> {
     pub(super) fn check_overlaps(&self) -> Result<()> {
         let tensor = |given: &Given<'a>| match given.value {
             GivenValue::Tensor { tensor, dtype, mutable } => {
-                Some((given.name, mutable, footprint::Footprint::of(tensor, dtype.bytes())?))
+                let bytes = tensor.bytes(dtype.bytes());
+                (!bytes.is_empty()).then_some((given.name, mutable, bytes, (tensor, dtype)))
             }
             GivenValue::Scalar { .. } => None,
         };
         let tensors: SmallVec<[_; ARGUMENTS]> = self.arguments.iter().filter_map(tensor).collect();
-        for (position, (name, is_written, footprint)) in tensors.iter().enumerate() {
-            for (other, other_is_written, other_footprint) in &tensors[position + 1..] {
-                if (*is_written || *other_is_written) && footprint.may_meet(other_footprint) {
+        for (position, (name, is_written, bytes, tensor)) in tensors.iter().enumerate() {
+            for (other, other_is_written, other_bytes, other_tensor) in &tensors[position + 1..] {
+                let ranges_meet = bytes.start < other_bytes.end && other_bytes.start < bytes.end;
+                if !ranges_meet || !(*is_written || *other_is_written) {
+                    continue;
+                }
+                let footprint =
+                    |&(tensor, dtype): &(Untyped<'a>, DType)| Footprint::of(tensor, dtype.bytes());
+                if footprint(tensor).may_meet(&footprint(other_tensor)) {
                     let (written, other) = if *is_written { (*name, *other) } else { (*other, *name) };
                     return Err(Error::Overlap { kernel: self.kernel.name.to_owned(), written, other });
                 }

@@ -222,12 +222,21 @@ impl<'a> Untyped<'a> {
 
     /// The bytes from the element that lies first to the end of that which lies last, where an element has so many.
     pub(crate) fn bytes(&self, element: usize) -> Range<u64> {
-        let span = match self.place() {
-            Place::Dense => self.descriptor.first()..self.descriptor.first() + self.descriptor.len(),
-            _ => self.descriptor.span(),
+        let start = self.start(element);
+        let count = match self.place() {
+            Place::Dense => self.descriptor.len(),
+            _ => self.descriptor.span().len(),
         };
-        let at = |position: usize| self.location.address() + (position * element) as u64;
-        at(span.start)..at(span.end)
+        start..start + (count * element) as u64
+    }
+
+    /// The address of the element that lies first.
+    pub(crate) fn start(&self, element: usize) -> u64 {
+        let first = match self.place() {
+            Place::Dense => self.descriptor.first(),
+            _ => self.descriptor.span().start,
+        };
+        self.location.address() + (first * element) as u64
     }
 }
 
