@@ -155,6 +155,14 @@ fn check_all(device: &Device, columns: usize) {
     check(&of("a time"), &mut || doubled::<4>(&x, &mut y).launch_timed().map(drop));
     assert_eq!(y.to_vec().unwrap(), vec![2.0; 2 * columns]);
 
+    {
+        let x = Tensor::<f32>::ones(device, [columns, 2]).unwrap();
+        let mut y = Tensor::zeros(device, [columns, 2]).unwrap();
+        let (from, mut to) = (x.t().unwrap(), y.view_mut().t().unwrap());
+        check(&of("views"), &mut || doubled::<4>(&from, &mut to).launch());
+        assert_eq!(y.to_vec().unwrap(), vec![2.0; 2 * columns]);
+    }
+
     let x = Tensor::<f32>::ones(device, [columns]).unwrap();
     let mut y = Tensor::zeros(device, [columns]).unwrap();
     check(&of("a persistent kernel"), &mut || persistent::<4>(&x, &mut y).launch());

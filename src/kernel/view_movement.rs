@@ -6,7 +6,7 @@
 use super::Element;
 use super::views::{TensorView, TensorViewMut};
 use tile_ir::types::TensorType;
-use tile_ir::view::{Placement, TensorMovement};
+use tile_ir::view::{GivenTensor, Placement, TensorMovement};
 use tile_ir::{DType, Dim};
 
 /// How the elements of an argument are seen.
@@ -17,11 +17,10 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// A dense argument.
-    pub(super) fn dense(extents: &[usize], dtype: DType, mutable: bool) -> Seen {
-        Seen {
-            tensor: TensorType::dense(extents.iter().map(|&extent| dim(extent)).collect(), dtype, mutable),
-        }
+    /// An argument of rank `R`, which a launch has checked.
+    pub(super) fn of<const R: usize>(given: &GivenTensor<'_>, dtype: DType, mutable: bool) -> Seen {
+        assert_eq!(given.extents.len(), R, "verified: a launch binds tensors of declared rank");
+        Seen { tensor: given.ty(dtype, mutable) }
     }
 
     pub(super) fn extent(&self, axis: usize) -> usize {

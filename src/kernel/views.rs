@@ -9,9 +9,11 @@ use super::{Element, Number, Tile};
 use std::cell::Cell;
 use tile_ir::Array;
 use tile_ir::array::Elements;
+#[cfg(test)]
+use tile_ir::view::GivenTensor;
 use tile_ir::view::Placement;
 use tile_layout::{linear_index, multi_index};
-use tile_runtime::reference::{Arguments, OwnTile};
+use tile_runtime::reference::{Arguments, OwnTile, ReadElements};
 
 /// A `&Tensor` argument inside a kernel, or a view of one: `permute`, `flip`, `pad` and the other movements give
 /// views of views, and move no element.
@@ -41,7 +43,7 @@ use tile_runtime::reference::{Arguments, OwnTile};
 /// ```
 #[derive(Clone)]
 pub struct TensorView<'a, T, const R: usize> {
-    data: &'a [T],
+    data: ReadElements<'a, T>,
     pub(super) seen: Seen,
 }
 
@@ -56,7 +58,7 @@ pub struct TensorViewMut<'a, T, const R: usize> {
 /// A tensor cut into tiles; the tiles at the end of an axis may stick out. Any tile can be loaded.
 #[derive(Clone)]
 pub struct PartitionView<'a, T, const R: usize> {
-    data: &'a [T],
+    data: ReadElements<'a, T>,
     cut: Cut<R>,
 }
 
@@ -74,13 +76,15 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     /// # Panics
     /// If the argument's rank isn't `R`; a launch checks it before.
     pub fn of(arguments: &Arguments<'a>, position: usize) -> Self {
-        let (data, extents) = arguments.tensor::<T>(position);
-        TensorView::over(data, extents.try_into().expect("verified: a launch binds tensors of declared rank"))
+        let (data, given) = arguments.tensor::<T>(position);
+        TensorView { data, seen: Seen::of::<R>(&given, T::DTYPE, false) }
     }
 
     /// A dense tensor of these elements.
+    #[cfg(test)]
     pub(super) fn over(data: &'a [T], extents: [usize; R]) -> Self {
-        TensorView { data, seen: Seen::dense(&extents, T::DTYPE, false) }
+        let seen = Seen::of::<R>(&GivenTensor::dense(&extents), T::DTYPE, false);
+        TensorView { data: ReadElements::of(data), seen }
     }
 
     pub(super) fn with<const S: usize>(&self, seen: Seen) -> TensorView<'a, T, S> {
@@ -92,7 +96,7 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
     }
 
     pub(super) fn element(&self, position: usize) -> T {
-        self.data[position]
+        self.data.at(position)
     }
 
     /// The extent of an axis, in elements.
@@ -146,13 +150,14 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
     /// # Panics
     /// If the argument's rank isn't `R`; a launch checks it before.
     pub fn of(arguments: &Arguments<'a>, position: usize) -> Self {
-        let (data, extents) = arguments.tensor_mut::<T>(position);
-        let extents = extents.try_into().expect("verified: a launch binds tensors of declared rank");
-        TensorViewMut::over(data, extents, arguments.own_tile())
+        let (data, given) = arguments.tensor_mut::<T>(position);
+        TensorViewMut { data, seen: Seen::of::<R>(&given, T::DTYPE, true), own: arguments.own_tile() }
     }
 
+    #[cfg(test)]
     fn over(data: &'a [Cell<T>], extents: [usize; R], own: &'a OwnTile) -> Self {
-        TensorViewMut { data, seen: Seen::dense(&extents, T::DTYPE, true), own }
+        let seen = Seen::of::<R>(&GivenTensor::dense(&extents), T::DTYPE, true);
+        TensorViewMut { data, seen, own }
     }
 
     pub(super) fn cells(&self) -> &'a [Cell<T>] {
@@ -205,7 +210,7 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
 
     /// The tile at `index`, with `pad` in place of elements outside the tensor.
     pub fn load_masked_or(&self, pad: T, index: [usize; R]) -> Tile<T, R> {
-        self.cut.load(index, pad, |position| self.data[position])
+        self.cut.load(index, pad, |position| self.data.at(position))
     }
 
     /// Begins to bring the tile at `index` near, so that a later load finds it there: into the cache on CPUs, into L2

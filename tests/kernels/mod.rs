@@ -29,6 +29,7 @@ mod random;
 mod reductions;
 mod scatter;
 mod schedules;
+mod strided;
 mod structs;
 mod turns;
 

@@ -65,5 +65,7 @@ mod shapes;
 mod sharing;
 #[path = "targets/simt.rs"]
 mod simt;
+#[path = "targets/strided.rs"]
+mod strided;
 #[path = "targets/views.rs"]
 mod views;

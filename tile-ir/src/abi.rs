@@ -6,7 +6,8 @@
 //! tensor's first element, or a scalar in the low bytes), then one `u64` per run-time size in the order of
 //! [`KernelAbi::sizes`], then, of a persistent kernel, the number of tiles that are handled and the number of blocks
 //! that share them, then the address of the [log](mod@crate::log) if [`KernelAbi::logs`]. Tensors are dense and
-//! row-major, so extents say everything about their layout. Code relies on [`KernelAbi::checks`]: views whose elements
+//! row-major, so extents say everything about their layout, unless the instance is made for [others](crate::view::argument):
+//! of these the slot is an address at or before the element that lies first, and strides are among the sizes. Code relies on [`KernelAbi::checks`]: views whose elements
 //! lie inside, loads and stores without masks. A mutable tensor overlaps no other argument; code is optimised on that.
 //!
 //! * On a GPU each slot is one kernel parameter and each block runs one tile; the grid is one-dimensional. Code
@@ -28,7 +29,8 @@ use crate::kernel::{Kernel, ValueId};
 use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::types::Type;
-use crate::view::{Requirement, Source};
+use crate::view::argument::LayoutSize;
+use crate::view::{ArgumentLayout, Requirement, Source, Strided};
 use smallvec::SmallVec;
 
 /// The native entry point of a kernel on the CPU: slots, first block, end block (exclusive), scratch memory
@@ -73,6 +75,8 @@ pub enum Argument {
         dtype: DType,
         /// Extents, outermost axis first.
         extents: Vec<Dim>,
+        /// How its elements lie, where the instance isn't made for dense and aligned ones.
+        layout: Option<Strided>,
         /// Whether the kernel writes it.
         mutable: bool,
         /// Whether it is accessed atomically, by any block.
@@ -105,6 +109,9 @@ pub struct KernelAbi {
     pub arguments: Vec<Argument>,
     /// Run-time sizes in the order of their slots.
     pub sizes: Vec<String>,
+    /// The sizes that say how tensors lie which aren't dense and aligned, in the order of their slots. They are the last
+    /// ones: each with the number of its tensor, counted without scalars.
+    pub layout_sizes: Vec<(usize, LayoutSize)>,
     /// Whether the kernel prints or asserts. What optimisation leaves of it may not, which ignores the slot.
     pub logs: bool,
     /// Whether blocks share tiles, so that a launch says how.
@@ -306,6 +313,7 @@ impl KernelAbi {
             kernel: kernel.name.clone(),
             arguments: kernel.params().iter().map(|&param| argument(kernel, param)).collect(),
             sizes: kernel.sizes(),
+            layout_sizes: layout_sizes(kernel),
             logs: kernel.walk().into_iter().any(|op| kernel.op(op).op.is_message()),
             persistent: kernel.is_persistent(),
             grids: grids(kernel),
@@ -313,6 +321,13 @@ impl KernelAbi {
             conditions: kernel.conditions.clone(),
             file: kernel.file.clone(),
         }
+    }
+
+    /// The sizes that say how a tensor lies, counted without scalars, with their names.
+    pub(crate) fn layout_sizes_of(&self, tensor: usize) -> impl Iterator<Item = (LayoutSize, &str)> + Clone {
+        let names = &self.sizes[self.sizes.len() - self.layout_sizes.len()..];
+        let own = self.layout_sizes.iter().zip(names).filter(move |((number, _), _)| *number == tensor);
+        own.map(|((_, size), name)| (*size, name.as_str()))
     }
 
     /// The slot of the number of tiles, before that of the number of blocks.
@@ -370,6 +385,15 @@ fn is_atomic(kernel: &Kernel, param: ValueId) -> bool {
     })
 }
 
+fn layout_sizes(kernel: &Kernel) -> Vec<(usize, LayoutSize)> {
+    let tensors = kernel.tensors().enumerate();
+    let laid_out = tensors.filter_map(|(number, (param, ty))| Some((number, kernel.layout_of(param, ty)?)));
+    let of = |(number, (name, layout)): (usize, (&str, ArgumentLayout))| {
+        layout.sizes(name).map(|(_, size)| (number, size)).collect::<Vec<_>>()
+    };
+    laid_out.flat_map(of).collect()
+}
+
 fn argument(kernel: &Kernel, param: ValueId) -> Argument {
     let data = kernel.value(param);
     let name = data.name.clone().expect("parameters are named");
@@ -377,7 +401,8 @@ fn argument(kernel: &Kernel, param: ValueId) -> Argument {
     match &data.ty {
         Type::Tensor(tensor) => {
             let atomic = is_atomic(kernel, param);
-            Argument::Tensor { name, dtype, extents: tensor.extents.clone(), mutable: tensor.mutable, atomic }
+            let (extents, layout) = (tensor.extents.clone(), tensor.layout.as_deref().cloned());
+            Argument::Tensor { name, dtype, extents, layout, mutable: tensor.mutable, atomic }
         }
         _ => Argument::Scalar { name, dtype },
     }

@@ -13,7 +13,7 @@ use crate::ops::{Atomic, Literal, Op};
 use crate::schedule::TileOrder;
 use crate::specialize::Instance;
 use crate::types::{TensorType, Type};
-use crate::view::{Placement, Source};
+use crate::view::{GivenTensor, Placement, Source};
 use std::collections::HashMap;
 use tile_layout::{linear_index, multi_index};
 
@@ -52,6 +52,25 @@ pub fn run_shared(
     arguments: &mut [Array],
     sharing: Sharing,
 ) -> Result<Vec<Event>, BindError> {
+    let shapes = tensor_shapes(instance, arguments);
+    let tensors: Vec<GivenTensor<'_>> = shapes.iter().map(|shape| GivenTensor::dense(shape)).collect();
+    run_tensors(instance, arguments, &tensors, sharing)
+}
+
+/// [`run_shared`] of tensors that lie as the instance is made for: each is given, and its argument is the memory that it
+/// lies in, from [`GivenTensor::offset`] elements before its first one on, as an array of any shape.
+///
+/// # Errors
+/// As [`run_shared`].
+///
+/// # Panics
+/// As [`run`], or if a tensor reaches out of its memory.
+pub fn run_tensors(
+    instance: &Instance,
+    arguments: &mut [Array],
+    given: &[GivenTensor<'_>],
+    sharing: Sharing,
+) -> Result<Vec<Event>, BindError> {
     assert_eq!(arguments.len(), instance.params().len(), "every argument is given");
     for (argument, &param) in arguments.iter().zip(instance.params()) {
         assert_eq!(
@@ -60,10 +79,8 @@ pub fn run_shared(
             "arguments have the declared formats"
         );
     }
-    let shapes: Vec<Vec<usize>> = tensor_shapes(instance, arguments);
-    let shapes: Vec<&[usize]> = shapes.iter().map(Vec::as_slice).collect();
     let abi = KernelAbi::of(instance);
-    let bound = abi.share(abi.bind(&shapes)?, sharing, REFERENCE_BLOCKS)?;
+    let bound = abi.share(abi.bind_tensors(given)?, sharing, REFERENCE_BLOCKS)?;
     let sizes = abi.sizes.iter().cloned().zip(bound.sizes.iter().map(|&size| size as i64)).collect();
     let (views, tensors) = (views(instance), tensors(instance));
     let mut log = Vec::new();

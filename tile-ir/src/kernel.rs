@@ -9,7 +9,7 @@ use crate::grid::Grid;
 use crate::loc::Loc;
 use crate::ops::{Domain, Op};
 use crate::types::{TensorType, Type};
-use crate::view::Source;
+use crate::view::{ArgumentLayout, Source};
 use std::collections::{BTreeSet, HashSet};
 
 macro_rules! handle {
@@ -306,14 +306,23 @@ impl Kernel {
         })
     }
 
-    /// The run-time sizes that the arguments bind, in order of first appearance.
+    /// The run-time sizes that the arguments bind: extents, in order of first appearance, then what says how arguments lie
+    /// that aren't dense.
     pub fn sizes(&self) -> Vec<String> {
         let mut seen = BTreeSet::new();
         let extents = self.tensors().flat_map(|(_, tensor)| &tensor.extents);
-        extents
-            .filter_map(Dim::as_size)
-            .filter(|name| seen.insert(name.to_string()))
-            .map(str::to_owned)
-            .collect()
+        let extents = extents.filter_map(Dim::as_size).filter(|name| seen.insert(name.to_string()));
+        let mut sizes: Vec<String> = extents.map(str::to_owned).collect();
+        for (name, layout) in self.tensors().filter_map(|(param, tensor)| self.layout_of(param, tensor)) {
+            sizes.extend(layout.sizes(name).map(|(size, _)| size));
+        }
+        sizes
+    }
+
+    /// The name of a tensor argument that isn't dense and aligned, and its layout.
+    pub(crate) fn layout_of(&self, param: ValueId, tensor: &TensorType) -> Option<(&str, ArgumentLayout)> {
+        tensor.layout.as_ref()?;
+        let name = self.value(param).name.as_deref()?;
+        Some((name, ArgumentLayout::read(name, tensor)?))
     }
 }

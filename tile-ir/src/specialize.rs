@@ -4,11 +4,12 @@ use crate::abi::{self, Check};
 use crate::condition::Condition;
 use crate::dim::{Atom, Dim};
 use crate::dtype::DType;
-use crate::kernel::{Generic, GenericKind, Kernel};
+use crate::kernel::{Generic, GenericKind, Kernel, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Cut, Literal, Op};
 use crate::types::{Elem, PartitionType, TensorType, Type};
 use crate::verify::{VerifiedKernel, VerifyError, verify, verify_rewritten};
+use crate::view::{ArgumentLayout, Source};
 
 /// The value of one compile-time parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -87,6 +88,18 @@ pub enum SpecializeError {
         /// Where the condition stands.
         loc: Loc,
     },
+    /// An argument that doesn't lie as the kernel can take it.
+    #[error(
+        "`{argument}` of kernel `{kernel}` can't lie as it does: {problem}; pass a copy, which `.to_dense()` makes"
+    )]
+    Layout {
+        /// The kernel.
+        kernel: String,
+        /// The argument.
+        argument: String,
+        /// What the kernel does with it.
+        problem: String,
+    },
     /// The bound kernel breaks an invariant, such as an mma accumulator format that doesn't exist.
     #[error("kernel `{kernel}` can't be made with these parameters: {}", errors.first().map_or("", |e| e.message.as_str()))]
     Invalid {
@@ -105,6 +118,33 @@ pub fn specialize(
     kernel: &VerifiedKernel,
     bindings: &[(String, Binding)],
 ) -> Result<Instance, SpecializeError> {
+    specialize_for(kernel, bindings, &[])
+}
+
+/// [`specialize`] for arguments that lie so, each a layout with its argument's number; the others are dense and aligned.
+///
+/// ```
+/// use tile_ir::view::{ArgumentLayout, GivenTensor};
+/// use tile_ir::{specialize, text, verify};
+///
+/// let kernel = "kernel @k(%x: tensor<m x n x f32>, %y: mut tensor<n x f32>) {
+///   %vy = partition %y [64] : mut partition<n x f32, [64]>
+/// }";
+/// let kernel = verify(text::parse(kernel)?).unwrap();
+/// let columns = GivenTensor { extents: &[4, 3], strides: Some(&[1, 4]), offset: 0 };
+/// let layouts = [(0, ArgumentLayout::of(&columns).unwrap())];
+/// let instance = specialize::specialize_for(&kernel, &[], &layouts)?;
+/// assert!(text::print(&instance).contains("(%x: tensor<m x n x f32, strided [1, x.stride_1]>, "));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`specialize`]; [`SpecializeError::Layout`] where an argument that lies so can't be moved as the kernel does.
+pub fn specialize_for(
+    kernel: &VerifiedKernel,
+    bindings: &[(String, Binding)],
+    layouts: &[(usize, ArgumentLayout)],
+) -> Result<Instance, SpecializeError> {
     check_names(kernel, bindings)?;
     let bindings =
         kernel.generics.iter().map(|generic| bind(kernel, generic, bindings)).collect::<Result<_, _>>()?;
@@ -113,6 +153,7 @@ pub fn specialize(
     let substitution = Substitution { bindings: &bindings };
     bound.conditions = substitution.conditions(kernel)?;
     substitution.apply(&mut bound);
+    lay_out(&mut bound, layouts)?;
     let kernel =
         verify(bound).map_err(|errors| SpecializeError::Invalid { kernel: kernel.name.clone(), errors })?;
     let checks = abi::checks(&kernel);
@@ -178,6 +219,47 @@ fn bind(
             Err(wrong(kernel, name, format!("an element type parameter, but was given the number {value}")))
         }
     }
+}
+
+/// Gives arguments their layouts, and the views of them theirs.
+fn lay_out(kernel: &mut Kernel, layouts: &[(usize, ArgumentLayout)]) -> Result<(), SpecializeError> {
+    let refused = |kernel: &Kernel, argument: ValueId, problem: String| SpecializeError::Layout {
+        kernel: kernel.name.clone(),
+        argument: kernel.value(argument).name.clone().unwrap_or_default(),
+        problem,
+    };
+    for (number, layout) in layouts {
+        let Some(&param) = kernel.params().get(*number) else { continue };
+        let name = kernel.value(param).name.clone().unwrap_or_default();
+        let laid_out = match kernel.ty(param) {
+            Type::Tensor(tensor) => layout.apply(&name, tensor),
+            _ => None,
+        };
+        let Some(laid_out) = laid_out else {
+            let problem = "it has other axes than are declared, or elements that repeat and are written";
+            return Err(refused(kernel, param, problem.to_owned()));
+        };
+        kernel.set_type(param, Type::Tensor(laid_out));
+    }
+    for op in if layouts.is_empty() { Vec::new() } else { kernel.walk() } {
+        let data = kernel.op(op);
+        let (Some(&operand), Some(&result)) = (data.operands.first(), data.results.first()) else { continue };
+        let Type::Tensor(tensor) = kernel.ty(operand) else { continue };
+        let ty = match (&data.op, kernel.ty(result)) {
+            (Op::View(movement), _) => {
+                let (moved, _) = movement.apply(tensor).map_err(|error| {
+                    refused(kernel, Source::of(kernel, operand).argument, error.message.clone())
+                })?;
+                Type::Tensor(moved)
+            }
+            (Op::Partition(_), Type::Partition(cut)) => {
+                Type::Partition(PartitionType { tensor: tensor.clone(), ..cut.clone() })
+            }
+            _ => continue,
+        };
+        kernel.set_type(result, ty);
+    }
+    Ok(())
 }
 
 struct Substitution<'b> {

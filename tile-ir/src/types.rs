@@ -39,7 +39,7 @@ pub struct TileType {
     pub elem: Elem,
 }
 
-/// A kernel argument in memory, which is dense and row-major, or a view of one.
+/// A kernel argument in memory, or a view of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {
     /// Extents, outermost axis first.
@@ -48,7 +48,8 @@ pub struct TensorType {
     pub elem: Elem,
     /// Whether the kernel may write it (`&mut`).
     pub mutable: bool,
-    /// Where the elements of a view lie; `None` is dense and row-major.
+    /// Where the elements lie; `None` is dense and row-major, and of an argument also aligned. An argument has only what
+    /// [`ArgumentLayout`](crate::view::ArgumentLayout) makes.
     pub layout: Option<Box<Strided>>,
 }
 

@@ -16,6 +16,7 @@ use crate::loc::Loc;
 use crate::ops::{Op, Predicate};
 use crate::specialize::Instance;
 use crate::target::{Family, TARGETS, TargetDesc};
+use crate::view::argument::LayoutSize;
 use std::collections::BTreeMap;
 
 /// What code relies on besides what the kernel says.
@@ -175,9 +176,9 @@ fn pairs_of(instance: &Instance, aligned: &[Condition]) -> Option<usize> {
 fn alignments(variant: Variant, abi: &KernelAbi) -> Vec<Condition> {
     let mut demands: BTreeMap<&str, u64> = BTreeMap::new();
     if variant.is_aligned() {
-        for argument in &abi.arguments {
-            let Argument::Tensor { dtype, extents, .. } = argument else { continue };
-            if let Some((size, multiple)) = aligned_rows(*dtype, extents) {
+        let is_tensor = |argument: &&Argument| matches!(argument, Argument::Tensor { .. });
+        for (number, argument) in abi.arguments.iter().filter(is_tensor).enumerate() {
+            for (size, multiple) in aligned_lines(abi, number, argument) {
                 let most = demands.entry(size).or_insert(multiple);
                 *most = multiple.max(*most);
             }
@@ -240,6 +241,20 @@ fn aligned_rows(dtype: DType, extents: &[Dim]) -> Option<(&str, u64)> {
         }
     }
     None
+}
+
+/// What aligns the lines along which elements of a tensor follow each other in memory: of a dense one, the rows; else its
+/// other strides and, as of dense ones, how long they are. Nothing where no elements are known to follow each other, or
+/// where they begin anywhere.
+fn aligned_lines<'a>(abi: &'a KernelAbi, number: usize, argument: &'a Argument) -> Vec<(&'a str, u64)> {
+    let Argument::Tensor { dtype, extents, layout, .. } = argument else { return Vec::new() };
+    let Some(layout) = layout else { return aligned_rows(*dtype, extents).into_iter().collect() };
+    let line = layout.strides.iter().rposition(|stride| stride.as_const() == Some(1));
+    let strides = abi.layout_sizes_of(number);
+    let begins_anywhere = strides.clone().any(|(size, _)| size == LayoutSize::Offset);
+    let Some(line) = line.filter(|_| !begins_anywhere) else { return Vec::new() };
+    let multiple = (TENSOR_ALIGNMENT / dtype.bytes() as u64).max(1);
+    strides.map(|(_, name)| name).chain(extents[line].as_size()).map(|size| (size, multiple)).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use std::sync::{OnceLock, PoisonError, RwLock};
 use tile_ir::abi::{Bound, KernelAbi};
 use tile_ir::cost::{self, Machine, NoRoom, Prediction};
 use tile_ir::specialize::Binding;
+use tile_ir::view::ArgumentLayout;
 
 /// Binds a launch's arguments to an instance's interface.
 pub(crate) type Bind<'b> = &'b dyn Fn(&KernelAbi) -> Result<Bound>;
@@ -30,6 +31,8 @@ pub(crate) struct Query<'q> {
     /// The element types that the arguments have.
     pub(crate) elements: &'q [(&'static str, Binding)],
     pub(crate) shapes: &'q [&'q [usize]],
+    /// The tensors that aren't dense and aligned.
+    pub(crate) layouts: &'q [(usize, ArgumentLayout)],
     pub(crate) device: &'q Device,
 }
 
@@ -39,6 +42,7 @@ struct Known {
     processor: (usize, usize),
     elements: Vec<(&'static str, Binding)>,
     shapes: Vec<Vec<usize>>,
+    layouts: Vec<(usize, ArgumentLayout)>,
     number: usize,
     prepared: &'static Prepared,
 }
@@ -94,7 +98,7 @@ impl Query<'_> {
             return Ok(chosen);
         }
         drop(known);
-        let assessed = assess_all(self.kernel, self.candidates, self.elements, self.device, bind);
+        let assessed = self.assess_all(bind);
         let Some(number) = best(&assessed) else { return Err(self.none(assessed)) };
         let Ok(fitting) = &assessed[number].outcome else { unreachable!("the best one fits") };
         let prepared = fitting.prepared;
@@ -108,10 +112,53 @@ impl Query<'_> {
             processor: self.processor(),
             elements: self.elements.to_vec(),
             shapes: self.shapes.iter().map(|shape| shape.to_vec()).collect(),
+            layouts: self.layouts.to_vec(),
             number,
             prepared,
         });
         Ok((number, prepared))
+    }
+
+    /// What the model says of every candidate.
+    pub(crate) fn assess_all(&self, bind: Bind<'_>) -> Vec<Assessed> {
+        let assess = |candidate: &Candidate| {
+            let given = |(name, value): &(&str, Binding)| {
+                let given = self.elements.iter().find(|(element, _)| element == name)?;
+                (given.1 != *value).then_some(*given)
+            };
+            let others: Vec<(&str, Binding)> = candidate.iter().filter_map(given).collect();
+            if others.is_empty() {
+                return self.assess(candidate, bind);
+            }
+            let types = Refusal::Types(display_bindings(others.into_iter()));
+            Assessed { instance: display_bindings(candidate.iter().copied()), outcome: Err(types) }
+        };
+        let mut assessed: Vec<Assessed> = self.candidates.iter().map(assess).collect();
+        let has_code = |one: &Assessed| matches!(&one.outcome, Ok(fitting) if has_code(self.kernel, fitting, self.device));
+        // Without code for any, the launch says how to get it.
+        if assessed.iter().any(has_code) {
+            for one in &mut assessed {
+                if one.outcome.is_ok() && !has_code(one) {
+                    one.outcome = Err(Refusal::NoCode);
+                }
+            }
+        }
+        assessed
+    }
+
+    /// What the model says of an instance.
+    pub(crate) fn assess(&self, bindings: &[(&str, Binding)], bind: Bind<'_>) -> Assessed {
+        let instance = display_bindings(bindings.iter().copied());
+        let fitting = resolve::instance(self.kernel, bindings, self.layouts).and_then(|prepared| {
+            let bound = bind(prepared.abi())?;
+            Ok((prepared, bound))
+        });
+        let outcome = match fitting {
+            Err(error) => Err(Refusal::Arguments(error)),
+            Ok((prepared, bound)) => predict(self.kernel, prepared, &bound, self.device)
+                .map(|prediction| Fitting { prepared, bound, prediction }),
+        };
+        Assessed { instance, outcome }
     }
 
     /// Kernels are told apart by the address of their definition, which is a `static`.
@@ -126,7 +173,7 @@ impl Query<'_> {
 
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.address(), self.processor(), self.elements, self.shapes).hash(&mut hasher);
+        (self.address(), self.processor(), self.elements, self.shapes, self.layouts).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -134,6 +181,7 @@ impl Query<'_> {
         known.kernel == self.address()
             && known.processor == self.processor()
             && known.elements == *self.elements
+            && known.layouts == *self.layouts
             && known.shapes.iter().map(Vec::as_slice).eq(self.shapes.iter().copied())
     }
 
@@ -171,68 +219,12 @@ pub(crate) fn best(assessed: &[Assessed]) -> Option<usize> {
     fitting.min_by(|a, b| a.1.compare(&b.1)).map(|(number, _)| number)
 }
 
-/// What the model says of every candidate.
-pub(crate) fn assess_all(
-    kernel: &'static KernelDef,
-    candidates: &[Candidate],
-    elements: &[(&'static str, Binding)],
-    device: &Device,
-    bind: Bind<'_>,
-) -> Vec<Assessed> {
-    let assess = |candidate: &Candidate| {
-        let given = |(name, value): &(&str, Binding)| {
-            let given = elements.iter().find(|(element, _)| element == name)?;
-            (given.1 != *value).then_some(*given)
-        };
-        let others: Vec<(&str, Binding)> = candidate.iter().filter_map(given).collect();
-        if others.is_empty() {
-            return assess(kernel, candidate, device, bind);
-        }
-        let types = Refusal::Types(display_bindings(others.into_iter()));
-        Assessed { instance: display_bindings(candidate.iter().copied()), outcome: Err(types) }
-    };
-    let mut assessed: Vec<Assessed> = candidates.iter().map(assess).collect();
-    let has_code = |one: &Assessed| matches!(&one.outcome, Ok(fitting) if has_code(kernel, fitting, device));
-    // Without code for any, the launch says how to get it.
-    if assessed.iter().any(has_code) {
-        for one in &mut assessed {
-            if one.outcome.is_ok() && !has_code(one) {
-                one.outcome = Err(Refusal::NoCode);
-            }
-        }
-    }
-    assessed
-}
-
 fn has_code(kernel: &KernelDef, fitting: &Fitting, device: &Device) -> bool {
     match &device.0 {
         Kind::Reference => true,
         Kind::Cpu => fitting.prepared.has_cpu_code(kernel),
         Kind::Gpu(context) => fitting.prepared.has_gpu_code(kernel, context),
     }
-}
-
-/// What the model says of an instance.
-pub(crate) fn assess(
-    kernel: &'static KernelDef,
-    bindings: &[(&str, Binding)],
-    device: &Device,
-    bind: Bind<'_>,
-) -> Assessed {
-    let instance = display_bindings(bindings.iter().copied());
-    let fitting = resolve::instance(kernel, bindings).and_then(|prepared| {
-        let bound = bind(prepared.abi())?;
-        Ok((prepared, bound))
-    });
-    let outcome = match fitting {
-        Err(error) => Err(Refusal::Arguments(error)),
-        Ok((prepared, bound)) => predict(kernel, prepared, &bound, device).map(|prediction| Fitting {
-            prepared,
-            bound,
-            prediction,
-        }),
-    };
-    Assessed { instance, outcome }
 }
 
 fn predict(

@@ -107,7 +107,20 @@ pub enum Error {
         /// The tensor argument.
         argument: &'static str,
         /// How it lies.
-        problem: String,
+        problem: &'static str,
+    },
+    /// A tensor that lies otherwise than embedded code takes it, in a program without a compiler.
+    #[error(
+        "`{argument}` of kernel `{kernel}` {problem}, and embedded code is for dense tensors alone; pass a copy, which \
+         `.to_dense()` makes, or enable the feature `jit` of `tile`, which compiles the kernel for it"
+    )]
+    EmbeddedPlace {
+        /// The kernel.
+        kernel: String,
+        /// The tensor argument.
+        argument: String,
+        /// How it lies.
+        problem: &'static str,
     },
     /// An output that shares memory with another argument.
     #[error(

@@ -1,6 +1,8 @@
 //! A kernel with its arguments, checked and run.
 
+mod footprint;
 mod host;
+mod places;
 mod run;
 
 use crate::choice;
@@ -12,12 +14,11 @@ use crate::list::List;
 use crate::messages::Sink;
 use crate::reference::{Arguments, Body};
 use crate::resolve::{self, Prepared};
-use crate::tensor::{Allocation, TensorRef};
+use crate::tensor::{TensorRef, Untyped};
 use crate::{cpu, embedded, journal};
 use smallvec::SmallVec;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
-use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::specialize::Binding;
 use tile_ir::{DType, VerifiedKernel, text, verify};
 
@@ -74,19 +75,8 @@ struct Given<'a> {
 }
 
 enum GivenValue<'a> {
-    Tensor {
-        address: u64,
-        shape: &'a [usize],
-        dense: bool,
-        dtype: DType,
-        mutable: bool,
-        device: &'a Device,
-        allocation: Option<&'a Arc<Allocation>>,
-    },
-    Scalar {
-        slot: u64,
-        dtype: DType,
-    },
+    Tensor { tensor: Untyped<'a>, dtype: DType, mutable: bool },
+    Scalar { slot: u64, dtype: DType },
 }
 
 /// An instance that a launch may take: what the kernel's compile-time parameters are bound to.
@@ -166,15 +156,7 @@ impl<'a> Launch<'a> {
         tensor: &'a TensorRef<T>,
         mutable: bool,
     ) -> Self {
-        let value = GivenValue::Tensor {
-            address: tensor.address(),
-            shape: tensor.shape(),
-            dense: tensor.is_dense(),
-            dtype: T::DTYPE,
-            mutable,
-            device: tensor.device(),
-            allocation: tensor.allocation(),
-        };
+        let value = GivenValue::Tensor { tensor: tensor.untyped(), dtype: T::DTYPE, mutable };
         self.arguments.push(Given { name, value });
         self
     }
@@ -262,22 +244,27 @@ impl<'a> Launch<'a> {
     /// [`Error`] where the launch has no tensor, or tensors on several devices. What is wrong with the sizes stands in
     /// the table.
     pub fn choices(&self) -> Result<Choices> {
-        let device = self.device()?;
+        let (device, shapes, layouts) = (self.device()?, self.shapes(), self.layouts()?);
+        let query = choice::Query {
+            kernel: self.kernel,
+            candidates: self.candidates,
+            elements: &self.bindings,
+            shapes: &shapes,
+            layouts: &layouts,
+            device,
+        };
         let assessed = match self.candidates {
-            [] => {
-                vec![choice::assess(self.kernel, &self.bindings, device, &|abi| self.bound(abi))]
-            }
-            candidates => {
-                choice::assess_all(self.kernel, candidates, &self.bindings, device, &|abi| self.bound(abi))
-            }
+            [] => vec![query.assess(&self.bindings, &|abi| self.bound(abi))],
+            _ => query.assess_all(&|abi| self.bound(abi)),
         };
         Ok(Choices::new(self.kernel.name, device, assessed))
     }
 
     /// The instance that runs, and its number among the candidates.
     fn resolved(&self) -> Result<(usize, &'static Prepared)> {
+        let layouts = self.layouts()?;
         if self.candidates.is_empty() {
-            return Ok((0, resolve::instance(self.kernel, &self.bindings)?));
+            return Ok((0, resolve::instance(self.kernel, &self.bindings, &layouts)?));
         }
         let (device, shapes) = (self.device()?, self.shapes());
         let query = choice::Query {
@@ -285,6 +272,7 @@ impl<'a> Launch<'a> {
             candidates: self.candidates,
             elements: &self.bindings,
             shapes: &shapes,
+            layouts: &layouts,
             device,
         };
         query.choose(&|abi| self.bound(abi))
@@ -314,8 +302,7 @@ impl<'a> Launch<'a> {
                 return Err(self.misfit(format!("argument `{}` isn't what the kernel declares", given.name)));
             }
         }
-        let bound = abi.bind(&self.shapes())?;
-        self.check_places()?;
+        let bound = abi.bind_tensors(&self.tensors())?;
         let device = self.device()?;
         self.check_overlaps()?;
         let at_once = match &device.0 {
@@ -326,46 +313,6 @@ impl<'a> Launch<'a> {
         Ok((device, abi.share(bound, self.sharing, at_once)?))
     }
 
-    /// Whether what is written shares no memory with another argument, as code relies on. Arguments that do can only be
-    /// made of memory that isn't a tensor's own.
-    fn check_overlaps(&self) -> Result<()> {
-        let bytes = |given: &Given<'a>| match given.value {
-            GivenValue::Tensor { address, shape, dtype, mutable, .. } => {
-                let bytes = shape.iter().product::<usize>() * dtype.bytes();
-                (bytes > 0).then_some((given.name, mutable, address..address + bytes as u64))
-            }
-            GivenValue::Scalar { .. } => None,
-        };
-        let ranges: SmallVec<[_; ARGUMENTS]> = self.arguments.iter().filter_map(bytes).collect();
-        for (position, (name, is_written, range)) in ranges.iter().enumerate() {
-            for (other, other_is_written, other_range) in &ranges[position + 1..] {
-                let is_shared = range.start < other_range.end && other_range.start < range.end;
-                if is_shared && (*is_written || *other_is_written) {
-                    let (written, other) = if *is_written { (*name, *other) } else { (*other, *name) };
-                    return Err(Error::Overlap { kernel: self.kernel.name.to_owned(), written, other });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the tensors lie as kernels take them: dense, and from a multiple of 16 bytes on.
-    fn check_places(&self) -> Result<()> {
-        for Given { name, value } in &self.arguments {
-            let &GivenValue::Tensor { address, shape, dense, .. } = value else { continue };
-            let problem = match (dense, address.is_multiple_of(TENSOR_ALIGNMENT)) {
-                _ if shape.contains(&0) => continue,
-                (true, true) => continue,
-                (false, _) => "has elements that don't lie one after the other in row-major order".to_owned(),
-                (true, false) => {
-                    format!("begins at address {address:#x}, which is no multiple of {TENSOR_ALIGNMENT}")
-                }
-            };
-            return Err(Error::Place { kernel: self.kernel.name.to_owned(), argument: name, problem });
-        }
-        Ok(())
-    }
-
     fn bound(&self, abi: &KernelAbi) -> Result<Bound> {
         Ok(self.bind(abi)?.1)
     }
@@ -373,7 +320,7 @@ impl<'a> Launch<'a> {
     /// The shapes of the tensors.
     fn shapes(&self) -> SmallVec<[&'a [usize]; ARGUMENTS]> {
         let shape = |argument: &Given<'a>| match argument.value {
-            GivenValue::Tensor { shape, .. } => Some(shape),
+            GivenValue::Tensor { tensor, .. } => Some(tensor.shape()),
             GivenValue::Scalar { .. } => None,
         };
         self.arguments.iter().filter_map(shape).collect()
@@ -382,7 +329,7 @@ impl<'a> Launch<'a> {
     /// The one device that holds all tensors.
     pub(crate) fn device(&self) -> Result<&'a Device> {
         let mut tensors = self.arguments.iter().filter_map(|argument| match argument.value {
-            GivenValue::Tensor { device, .. } => Some((argument.name, device)),
+            GivenValue::Tensor { tensor, .. } => Some((argument.name, tensor.device())),
             GivenValue::Scalar { .. } => None,
         });
         let (first_argument, first) = tensors.next().ok_or_else(|| self.misfit("it has no tensor"))?;

@@ -3,9 +3,12 @@
 use crate::error::{Error, Result};
 use crate::messages::{self, Sink};
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tile_ir::abi::{Bound, Shared};
 use tile_ir::schedule::TileOrder;
+use tile_ir::view::GivenTensor;
 use tile_layout::multi_index;
 
 /// What a kernel's body sees of a launch: its tensors, and which block it is.
@@ -72,21 +75,22 @@ pub(crate) enum RawArgument<'a> {
 }
 
 impl<'a> RawArgument<'a> {
-    /// A tensor's extents; none of a number.
-    pub(crate) fn shape(&self) -> &'a [usize] {
+    /// A tensor's extents and strides; none of a number.
+    pub(crate) fn shape(&self) -> (&'a [usize], Option<&'a [i64]>) {
         match self {
-            RawArgument::Tensor(tensor) => tensor.shape,
-            RawArgument::Scalar { .. } => &[],
+            RawArgument::Tensor(tensor) => (tensor.shape, tensor.strides),
+            RawArgument::Scalar { .. } => (&[], None),
         }
     }
 
-    /// The same argument, a tensor with its shape from elsewhere.
-    pub(crate) fn with_shape<'s>(&self, shape: &'s [usize]) -> RawArgument<'s> {
-        match *self {
-            RawArgument::Tensor(RawTensor { address, dtype, mutable, .. }) => {
-                RawArgument::Tensor(RawTensor { address, shape, dtype, mutable })
+    /// The same argument, a tensor with its shape and strides from elsewhere.
+    pub(crate) fn with_shape<'s>(&self, shape: &'s [usize], strides: Option<&'s [i64]>) -> RawArgument<'s> {
+        match self {
+            RawArgument::Tensor(RawTensor { bytes, dtype, mutable, .. }) => {
+                let (bytes, dtype, mutable) = (bytes.clone(), *dtype, *mutable);
+                RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, mutable })
             }
-            RawArgument::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
+            &RawArgument::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
         }
     }
 }
@@ -94,10 +98,51 @@ impl<'a> RawArgument<'a> {
 /// A host tensor without its element type. `Launch` keeps the tensor borrowed for as long.
 #[derive(Debug)]
 pub(crate) struct RawTensor<'a> {
-    pub(crate) address: u64,
+    /// From the element that lies first to the end of that which lies last.
+    pub(crate) bytes: Range<u64>,
     pub(crate) shape: &'a [usize],
+    /// Elements from one index to the next; `None` where elements lie one after the other in row-major order.
+    pub(crate) strides: Option<&'a [i64]>,
     pub(crate) dtype: tile_ir::DType,
     pub(crate) mutable: bool,
+}
+
+impl<'a> RawTensor<'a> {
+    /// How many elements the memory has room for.
+    fn count<T>(&self) -> usize {
+        (self.bytes.end - self.bytes.start) as usize / size_of::<T>()
+    }
+
+    fn given(&self) -> GivenTensor<'a> {
+        GivenTensor { extents: self.shape, strides: self.strides, offset: 0 }
+    }
+}
+
+/// The memory of a tensor that is read: its elements, and where it isn't dense what lies between them, which others may
+/// write. So there is no slice of it.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadElements<'a, T> {
+    first: *const T,
+    count: usize,
+    borrowed: PhantomData<&'a T>,
+}
+
+impl<'a, T: Copy> ReadElements<'a, T> {
+    /// The elements of a slice.
+    pub fn of(elements: &'a [T]) -> ReadElements<'a, T> {
+        ReadElements { first: elements.as_ptr(), count: elements.len(), borrowed: PhantomData }
+    }
+
+    /// The element at a position, which must be one of the tensor's.
+    ///
+    /// # Panics
+    /// Outside of the memory.
+    pub fn at(&self, position: usize) -> T {
+        assert!(position < self.count, "element {position} of {} is outside", self.count);
+        // SAFETY: the memory has so many elements, all valid. The launch borrows those of the tensor, so that nobody writes
+        // the one that is asked for.
+        unsafe { self.first.add(position).read() }
+    }
 }
 
 impl<'a> Arguments<'a> {
@@ -109,30 +154,35 @@ impl<'a> Arguments<'a> {
         raw
     }
 
-    /// Elements and extents of a tensor argument.
+    /// The memory of a tensor argument, from the element that lies first on, and how it lies there.
     ///
     /// # Panics
     /// If the argument at this position isn't a tensor of `T` that the kernel only reads. Expanded kernels
     /// ask for what their signature says.
-    pub fn tensor<T: crate::Element>(&self, position: usize) -> (&'a [T], &'a [usize]) {
+    pub fn tensor<T: crate::Element>(&self, position: usize) -> (ReadElements<'a, T>, GivenTensor<'a>) {
         let raw = self.raw::<T>(position);
         assert!(!raw.mutable, "a tensor that is written is asked for with `tensor_mut`");
-        let count = raw.shape.iter().product();
-        // SAFETY: the launch borrows a tensor of this shape and element type, and no one writes it meanwhile.
-        (unsafe { std::slice::from_raw_parts(raw.address as *const T, count) }, raw.shape)
+        let elements = ReadElements {
+            first: raw.bytes.start as *const T,
+            count: raw.count::<T>(),
+            borrowed: PhantomData,
+        };
+        (elements, raw.given())
     }
 
-    /// Elements and extents of a tensor argument that the kernel writes.
+    /// The memory of a tensor argument that the kernel writes, likewise.
     ///
     /// # Panics
     /// If the argument at this position isn't a tensor of `T` that the kernel writes.
-    pub fn tensor_mut<T: crate::Element>(&self, position: usize) -> (&'a [Cell<T>], &'a [usize]) {
+    pub fn tensor_mut<T: crate::Element>(&self, position: usize) -> (&'a [Cell<T>], GivenTensor<'a>) {
         let raw = self.raw::<T>(position);
         assert!(raw.mutable, "a tensor that is only read is asked for with `tensor`");
-        let count = raw.shape.iter().product();
-        // SAFETY: the launch borrows a tensor of this shape and element type exclusively; blocks run one after
-        // the other on this thread and see its elements as cells.
-        (unsafe { std::slice::from_raw_parts(raw.address as *const Cell<T>, count) }, raw.shape)
+        // SAFETY: the launch borrows a tensor of this element type exclusively, and its memory reaches so far; blocks run
+        // one after the other on this thread and see its elements as cells. Other elements that lie between them aren't
+        // accessed.
+        let cells =
+            unsafe { std::slice::from_raw_parts(raw.bytes.start as *const Cell<T>, raw.count::<T>()) };
+        (cells, raw.given())
     }
 
     /// A scalar argument.

@@ -15,18 +15,21 @@ use crate::messages::Sites;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
-use tile_ir::abi::{Bound, CpuEntry, KernelAbi, Launch};
+use tile_ir::abi::{Argument, Bound, CpuEntry, KernelAbi, Launch};
 use tile_ir::cost::Plan;
 use tile_ir::counts::Counts;
-use tile_ir::specialize::{Binding, Bindings, specialize};
+use tile_ir::specialize::{Binding, Bindings, specialize_for};
 use tile_ir::target::{Family, TARGETS};
 use tile_ir::tensor_map::TensorMap;
 use tile_ir::text::{ParseError, parse_tensor_map};
+use tile_ir::view::ArgumentLayout;
 use tile_ir::{Instance, TargetDesc, Variant, Variants};
 
 /// An instance of a kernel that was launched before, with the code found for it.
 pub(crate) struct Prepared {
     instance: Instance,
+    /// The arguments that aren't dense and aligned.
+    layouts: Box<[(usize, ArgumentLayout)]>,
     abi: KernelAbi,
     sites: Sites,
     /// Of NVIDIA's GPUs and of AMD's.
@@ -52,31 +55,35 @@ struct OnGpu {
     code: Flight<GpuCode, Error>,
 }
 
-/// The instance of a kernel with these parameters, in any order.
+/// The instance of a kernel with these parameters, in any order, for arguments that lie so.
 pub(crate) fn instance(
     kernel: &'static KernelDef,
     bindings: &[(&str, Binding)],
+    layouts: &[(usize, ArgumentLayout)],
 ) -> Result<&'static Prepared> {
     let is_given = |(name, value): &(String, Binding)| {
         bindings.iter().any(|(given, binding)| given == name && binding == value)
     };
     let is = |prepared: &&Prepared| {
-        prepared.bindings().len() == bindings.len() && prepared.bindings().iter().all(is_given)
+        prepared.bindings().len() == bindings.len()
+            && *prepared.layouts == *layouts
+            && prepared.bindings().iter().all(is_given)
     };
     if let Some(known) = kernel.instances.iter().find(is) {
         return Ok(known);
     }
     // Threads that ask for a new one at once each specialise it, in a millisecond or less, and one is kept.
     let bindings: Bindings = bindings.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-    let instance = specialize(kernel.kernel()?, &bindings)?;
+    let instance = specialize_for(kernel.kernel()?, &bindings, layouts)?;
     let bindings = instance.bindings().clone();
-    let same = |prepared: &Prepared| *prepared.bindings() == bindings;
-    Ok(kernel.instances.find_or_add(same, || Prepared::new(instance)))
+    let same = |prepared: &Prepared| *prepared.bindings() == bindings && *prepared.layouts == *layouts;
+    Ok(kernel.instances.find_or_add(same, || Prepared::new(instance, layouts)))
 }
 
 impl Prepared {
-    fn new(instance: Instance) -> Prepared {
+    fn new(instance: Instance, layouts: &[(usize, ArgumentLayout)]) -> Prepared {
         Prepared {
+            layouts: layouts.into(),
             abi: KernelAbi::of(&instance),
             sites: Sites::of(&instance),
             instance,
@@ -180,10 +187,12 @@ impl Prepared {
         })
     }
 
+    /// The embedded code of the instance: there is none for arguments that aren't dense.
     fn embedded<'k>(&self, kernel: &'k KernelDef) -> impl Iterator<Item = &'k Embedded> {
-        let bindings = self.instance.bindings().clone();
+        let (bindings, is_dense) = (self.instance.bindings().clone(), self.layouts.is_empty());
         kernel.embedded().iter().filter(move |embedded| {
-            embedded.bindings.len() == bindings.len()
+            is_dense
+                && embedded.bindings.len() == bindings.len()
                 && embedded.bindings.iter().zip(&bindings).all(|(a, b)| a.0 == b.0 && a.1 == b.1)
         })
     }
@@ -292,6 +301,13 @@ impl Prepared {
         allow(dead_code, reason = "with a compiler, only a GPU older than every target lacks code")
     )]
     fn missing(&self, kernel: &KernelDef, target: &str) -> Error {
+        if let Some((number, layout)) = self.layouts.first() {
+            return Error::EmbeddedPlace {
+                kernel: kernel.name().to_owned(),
+                argument: self.abi.arguments.get(*number).map_or("", Argument::name).to_owned(),
+                problem: layout.describe(),
+            };
+        }
         let mut held: Vec<String> = kernel
             .embedded()
             .iter()
@@ -321,9 +337,17 @@ fn tensor_maps(kernel: &str, texts: &[&str]) -> Result<Arc<[TensorMap]>> {
     texts.iter().map(|text| parse_tensor_map(text).map_err(damaged)).collect()
 }
 
-/// What the parameters of an instance are bound to.
+/// What the parameters of an instance are bound to,
+/// and how arguments lie that aren't dense: `B = 16, x strided [1, x.stride_1]`.
 pub(crate) fn display_parameters(instance: &Instance) -> String {
-    display_bindings(instance.bindings().iter().map(|(name, value)| (name.as_str(), *value)))
+    let parameters =
+        display_bindings(instance.bindings().iter().map(|(name, value)| (name.as_str(), *value)));
+    let laid_out = instance.tensors().filter_map(|(param, tensor)| {
+        let name = instance.value(param).name.as_deref()?;
+        Some(format!("{name} {}", tensor.layout.as_deref()?))
+    });
+    let parameters = (!parameters.is_empty()).then_some(parameters).into_iter();
+    parameters.chain(laid_out).collect::<Vec<_>>().join(", ")
 }
 
 /// `BM = 128, T = f32`.
@@ -358,7 +382,7 @@ mod tests {
         Launch::new(&KERNEL).constant("B", 4).tensor_mut("y", &mut y).warm().unwrap();
         let has_code = |tile| {
             let bindings = [("B", Binding::Const(tile))];
-            instance(&KERNEL, &bindings).unwrap().cpu.get().is_some()
+            instance(&KERNEL, &bindings, &[]).unwrap().cpu.get().is_some()
         };
         assert!(has_code(4) && !has_code(8));
         assert_eq!(y.to_vec().unwrap(), [0.0; 9]);

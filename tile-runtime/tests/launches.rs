@@ -5,6 +5,8 @@
 use std::cell::Cell;
 #[cfg(not(feature = "jit"))]
 use tile_ir::abi::CpuEntry;
+use tile_ir::view::GivenTensor;
+use tile_layout::{Index, Movement};
 #[cfg(not(feature = "jit"))]
 use tile_runtime::embedded::{Binding, Embedded, EmbeddedCode, Variant, launch};
 #[cfg(not(feature = "jit"))]
@@ -31,11 +33,17 @@ static KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &[]);
 const B: usize = 4;
 
 fn body(arguments: &Arguments<'_>) {
-    let (x, extents) = arguments.tensor::<f32>(0);
-    let (y, _): (&[Cell<f32>], _) = arguments.tensor_mut(1);
+    let (x, given) = arguments.tensor::<f32>(0);
+    let (y, written): (&[Cell<f32>], _) = arguments.tensor_mut(1);
+    // Where element `i` lies, counted from the one that lies first.
+    let at = |given: &GivenTensor<'_>, i: usize| match given.strides {
+        Some([stride]) if *stride < 0 => stride.unsigned_abs() as usize * (given.extents[0] - 1 - i),
+        Some([stride]) => *stride as usize * i,
+        _ => i,
+    };
     let start = arguments.block_index()[0] * B;
-    for i in start..extents[0].min(start + B) {
-        y[i].set(2.0 * x[i]);
+    for i in start..given.extents[0].min(start + B) {
+        y[at(&written, i)].set(2.0 * x.at(at(&given, i)));
     }
 }
 
@@ -202,27 +210,85 @@ fn the_grid_is_inferred() {
 }
 
 #[test]
-fn tensors_that_lie_otherwise_are_refused() {
+fn tensors_that_lie_otherwise_are_taken_where_they_lie() {
+    let device = Device::reference();
+    let numbers: Vec<f32> = (0..16).map(|i| i as f32).collect();
+    let address = numbers.as_ptr() as u64;
+    // SAFETY: the vector has the elements, and nobody writes them.
+    let strided =
+        |stride| unsafe { Tensor::<f32>::from_raw_strided(&device, address + 20, [6], [stride]) }.unwrap();
+    let doubled = |x: &TensorRef<f32>| {
+        let mut y = Tensor::zeros(&device, [6]).unwrap();
+        double(x, &mut y).launch().unwrap();
+        y.to_vec().unwrap()
+    };
+    assert_eq!(doubled(&strided(2)), [10.0, 14.0, 18.0, 22.0, 26.0, 30.0]);
+    assert_eq!(doubled(&strided(-1)), [10.0, 8.0, 6.0, 4.0, 2.0, 0.0]);
+    assert_eq!(doubled(&strided(0)), [10.0; 6]);
+    assert_eq!(doubled(&strided(1)), [10.0, 12.0, 14.0, 16.0, 18.0, 20.0]);
+    let mut y = Tensor::full(&device, [12], -1.0).unwrap();
+    let mut view = y.slice_mut(Index::slice(None, None, 2)).unwrap();
+    double(&strided(1), &mut view).launch().unwrap();
+    let every_second = (0..12).map(|i| if i % 2 == 0 { 10.0 + i as f32 } else { -1.0 });
+    assert_eq!(y.to_vec().unwrap(), every_second.collect::<Vec<f32>>());
+}
+
+#[test]
+fn tensors_that_no_code_can_be_made_for_are_refused() {
     let device = Device::reference();
     let x = ramp(&device, 12);
+    let mut numbers = [1.0f32; 6];
     let message = |x: &TensorRef<f32>, y: &mut TensorRef<f32>| double(x, y).launch().unwrap_err().to_string();
-    let numbers: Vec<f32> = vec![1.0; 16];
-    let address = numbers.as_ptr() as u64;
-    // SAFETY: the vector has the elements, and nobody else uses them.
-    let spread = unsafe { Tensor::<f32>::from_raw_strided(&device, address, [6], [2]) }.unwrap();
+    let address = numbers.as_mut_ptr() as u64;
+    // SAFETY: the array has the element, and nobody else uses it.
+    let mut repeated = unsafe { Tensor::<f32>::from_raw_strided(&device, address, [12], [0]) }.unwrap();
     assert_eq!(
-        message(&spread, &mut Tensor::zeros(&device, [6]).unwrap()),
-        "`x` of kernel `double` has elements that don't lie one after the other in row-major order; pass a copy, which \
-         `.to_dense()` makes"
+        message(&x, &mut repeated),
+        "`y` of kernel `double` is written and has elements that share memory; pass a copy, which `.to_dense()` makes"
     );
-    let within = if address.is_multiple_of(16) { address + 4 } else { address };
-    // SAFETY: as above.
-    let mut shifted = unsafe { Tensor::<f32>::from_raw(&device, within, [12]) }.unwrap();
-    let says = message(&x, &mut shifted);
-    assert!(says.starts_with("`y` of kernel `double` begins at address 0x"), "{says}");
-    let mut copy = shifted.to_dense().unwrap();
-    double(&x, &mut copy).launch().unwrap();
-    assert_eq!(copy.to_vec().unwrap()[11], 22.0);
+    let padded = x.view().pad(&[Some((1, 2))]).unwrap();
+    assert_eq!(
+        message(&padded, &mut Tensor::zeros(&device, [15]).unwrap()),
+        "`x` of kernel `double` has elements that aren't in memory, or no single distance from one to the next along an \
+         axis; pass a copy, which `.to_dense()` makes"
+    );
+    let matrix = ramp(&device, 12).into_shape([3, 4]).unwrap();
+    let turned = matrix.t().unwrap();
+    assert_eq!(
+        message(&turned, &mut Tensor::zeros(&device, [12]).unwrap()),
+        "argument `x` has rank 2 (shape [4, 3]), but `double` declares rank 1"
+    );
+}
+
+/// Embedded code is for dense tensors, and of others the message says both ways out.
+#[cfg(not(feature = "jit"))]
+#[test]
+fn without_a_compiler_embedded_code_takes_dense_tensors_alone() {
+    unsafe extern "C" fn nothing(_: *const u64, _: u64, _: u64, _: *mut u8) {}
+    static EMBEDDED: [Embedded; 1] = [Embedded {
+        target: "cpu",
+        bindings: &[("B", Binding::Const(B))],
+        variant: Variant::General,
+        code: EmbeddedCode::Cpu { level: "x86-64-v2", entry: nothing },
+        symbol: "double",
+        launch: launch(1, 0, 0, false, 1),
+        tensor_maps: &[],
+    }];
+    static CODED: KernelDef = KernelDef::new("double", DOUBLE, &EMBEDDED);
+    let (x, mut y) = (ramp(&Device::cpu(), 9), Tensor::<f32>::zeros(&Device::cpu(), [4]).unwrap());
+    let mut run = |x: &TensorRef<f32>| {
+        Launch::new(&CODED).constant("B", B).tensor("x", x).tensor_mut("y", &mut y).launch()
+    };
+    run(&x.slice(..4).unwrap()).unwrap();
+    // A tensor of the host may begin anywhere.
+    run(&x.slice(1..5).unwrap()).unwrap();
+    let every_second = x.slice(Index::slice(1, None, 2)).unwrap();
+    assert_eq!(
+        run(&every_second).unwrap_err().to_string(),
+        "`x` of kernel `double` has elements that don't lie one after the other in row-major order, and embedded code is \
+         for dense tensors alone; pass a copy, which `.to_dense()` makes, or enable the feature `jit` of `tile`, which \
+         compiles the kernel for it"
+    );
 }
 
 #[test]
@@ -238,6 +304,14 @@ fn what_is_written_shares_no_memory() {
         double(&at(4, 8), &mut at(8, 8)).launch().unwrap_err().to_string(),
         "`y` of kernel `double` is written and shares memory with `x`; pass a copy of one, which `.to_dense()` makes"
     );
+    // Every second element and those between them share nothing.
+    let every_second = |first: u64| {
+        // SAFETY: as above.
+        unsafe { Tensor::<f32>::from_raw_strided(&device, address + 4 * first, [4], [2]) }.unwrap()
+    };
+    let overlaps = |other| double(&every_second(0), &mut every_second(other)).launch().is_err();
+    assert_eq!([1, 2, 7, 8].map(overlaps), [false, true, false, false]);
+    (0..16).for_each(|i| numbers[i] = i as f32);
     double(&at(0, 8), &mut at(8, 8)).launch().unwrap();
     assert_eq!(at(8, 3).to_vec().unwrap(), [0.0, 2.0, 4.0]);
 }

@@ -5,6 +5,7 @@ use tile_ir::Array;
 use tile_ir::abi::{Argument, BindError};
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::log::{self, Contents};
+use tile_ir::view::GivenTensor;
 
 /// Words of the log of a kernel that prints or asserts.
 const LOG_WORDS: usize = 1 << 16;
@@ -58,16 +59,34 @@ impl SimtKernel {
     /// # Panics
     /// If an argument's format isn't the declared one, or there are too few.
     pub fn run_on(&self, arguments: &mut [Array], mode: Mode) -> Result<Outcome, RunError> {
+        let is_tensor = |argument: &Argument| matches!(argument, Argument::Tensor { .. });
+        let tensors = arguments.iter().zip(&self.abi.arguments).filter(|(_, declared)| is_tensor(declared));
+        let shapes: Vec<Vec<usize>> = tensors.map(|(array, _)| array.shape().to_vec()).collect();
+        let dense: Vec<GivenTensor<'_>> = shapes.iter().map(|shape| GivenTensor::dense(shape)).collect();
+        self.run_tensors(arguments, &dense, mode)
+    }
+
+    /// [`SimtKernel::run_on`] of tensors that lie as the instance is made for: each is given, and its argument is the
+    /// memory that it lies in, from [`GivenTensor::offset`] elements before its first one on, as an array of any shape.
+    ///
+    /// # Errors
+    /// As [`SimtKernel::run_on`].
+    ///
+    /// # Panics
+    /// As [`SimtKernel::run_on`].
+    pub fn run_tensors(
+        &self,
+        arguments: &mut [Array],
+        given: &[GivenTensor<'_>],
+        mode: Mode,
+    ) -> Result<Outcome, RunError> {
         let declared = &self.abi.arguments;
         assert_eq!(arguments.len(), declared.len(), "every argument is given");
         for (argument, declared) in arguments.iter().zip(declared) {
             let (Argument::Tensor { dtype, .. } | Argument::Scalar { dtype, .. }) = declared;
             assert_eq!(argument.dtype(), *dtype, "arguments have the declared formats");
         }
-        let is_tensor = |argument: &Argument| matches!(argument, Argument::Tensor { .. });
-        let tensors = arguments.iter().zip(declared).filter(|(_, declared)| is_tensor(declared));
-        let shapes: Vec<&[usize]> = tensors.map(|(array, _)| array.shape()).collect();
-        let bound = self.abi.bind(&shapes)?;
+        let bound = self.abi.bind_tensors(given)?;
         let mut memory: Vec<Vec<Line>> = arguments.iter().map(lines).collect();
         let slot = |(lines, declared): (&mut Vec<Line>, &Argument)| match declared {
             Argument::Tensor { .. } => lines.as_mut_ptr() as u64,

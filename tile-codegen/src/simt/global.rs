@@ -11,7 +11,9 @@ use super::order::{Clock, Ordering, Snapshot};
 use super::shadow::{Access, Cell};
 use std::collections::HashMap;
 use std::ops::Range;
+use tile_ir::Dim;
 use tile_ir::abi::{Argument, KernelAbi};
+use tile_ir::view::Strided;
 
 /// A tensor in memory.
 pub(super) struct Region {
@@ -58,12 +60,28 @@ pub(super) fn tensors(abi: &KernelAbi, slots: &[u64]) -> Vec<Region> {
     };
     let region = |(argument, &start): (&Argument, &u64)| match argument {
         Argument::Scalar { .. } => None,
-        Argument::Tensor { name, dtype, extents, mutable, .. } => {
-            let elements: usize = extents.iter().map(|extent| extent.evaluate(&size).unwrap_or(0)).product();
+        Argument::Tensor { name, dtype, extents, layout, mutable, .. } => {
+            let extents: Vec<usize> =
+                extents.iter().map(|extent| extent.evaluate(&size).unwrap_or(0)).collect();
+            let elements = match layout {
+                Some(layout) => reach(layout, &extents, &size),
+                None => extents.iter().product(),
+            };
             Some(Region::new(name, start, elements * dtype.bytes(), *mutable))
         }
     };
     abi.arguments.iter().zip(slots).filter_map(region).collect()
+}
+
+/// Elements from a tensor's address to the end of that which lies last; what lies between them isn't told apart.
+fn reach(layout: &Strided, extents: &[usize], size: &dyn Fn(&str) -> Option<i64>) -> usize {
+    if extents.contains(&0) {
+        return 0;
+    }
+    let number = |dim: &Dim| dim.evaluate_signed(size).unwrap_or(0);
+    let axes = layout.strides.iter().zip(extents);
+    let behind = axes.map(|(stride, &extent)| number(stride).max(0) * (extent as i64 - 1)).sum::<i64>();
+    usize::try_from(number(&layout.offset) + behind + 1).unwrap_or(0)
 }
 
 impl Global {

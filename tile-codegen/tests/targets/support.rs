@@ -4,6 +4,7 @@ use tile_codegen::simt::SimtKernel;
 use tile_codegen::{CpuLevel, Error, Options, jit, simt};
 use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
+use tile_ir::view::GivenTensor;
 use tile_ir::{
     Array, Binding, DType, Instance, TargetDesc, Type, Variant, Variants, interp, specialize, text, verify,
 };
@@ -35,6 +36,19 @@ impl Memory {
 
     /// For a launch that says how blocks share tiles.
     pub(crate) fn shared(instance: &Instance, arguments: &[Array], sharing: Sharing) -> Memory {
+        let tensors = arguments.iter().zip(instance.params());
+        let tensors = tensors.filter(|&(_, &param)| matches!(instance.ty(param), Type::Tensor(_)));
+        let dense: Vec<_> = tensors.map(|(array, _)| GivenTensor::dense(array.shape())).collect();
+        Memory::laid_out(instance, arguments, &dense, sharing)
+    }
+
+    /// Of tensors that lie so in the arrays, which are their memory.
+    pub(crate) fn laid_out(
+        instance: &Instance,
+        arguments: &[Array],
+        tensors: &[GivenTensor<'_>],
+        sharing: Sharing,
+    ) -> Memory {
         let words = |array: &Array| -> Vec<u64> {
             let mut bytes = array.to_bytes();
             bytes.resize(bytes.len().next_multiple_of(8).max(8), 0xff);
@@ -43,10 +57,8 @@ impl Memory {
         };
         let mut memory: Vec<Vec<u64>> = arguments.iter().map(words).collect();
         let is_tensor = |i: usize| matches!(instance.ty(instance.params()[i]), Type::Tensor(_));
-        let tensors = arguments.iter().enumerate().filter(|&(i, _)| is_tensor(i));
-        let shapes: Vec<&[usize]> = tensors.map(|(_, array)| array.shape()).collect();
         let abi = KernelAbi::of(instance);
-        let bound = abi.share(abi.bind(&shapes).unwrap(), sharing, REFERENCE_BLOCKS).unwrap();
+        let bound = abi.share(abi.bind_tensors(tensors).unwrap(), sharing, REFERENCE_BLOCKS).unwrap();
         let first = GUARD.len();
         let slot = |i: usize| {
             if is_tensor(i) { memory[i][first..].as_mut_ptr() as u64 } else { memory[i][first] }

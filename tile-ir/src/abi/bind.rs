@@ -4,6 +4,7 @@
 use super::{Argument, BindError, Bound, Check, GridExtents, KernelAbi, REFERENCE_BLOCKS, Shared, Sharing};
 use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
+use crate::view::GivenTensor;
 use smallvec::{SmallVec, smallvec};
 
 /// The most blocks that may share tiles: what grids of every device have room for.
@@ -41,8 +42,18 @@ impl KernelAbi {
     /// # Errors
     /// [`BindError`] where ranks, extents or grids disagree.
     pub fn bind(&self, shapes: &[&[usize]]) -> Result<Bound, BindError> {
-        let values = self.bind_sizes(shapes)?;
-        self.check_declared(shapes, &values)?;
+        let dense: SmallVec<[GivenTensor<'_>; 8]> =
+            shapes.iter().map(|shape| GivenTensor::dense(shape)).collect();
+        self.bind_tensors(&dense)
+    }
+
+    /// [`KernelAbi::bind`] of tensors that lie as the instance is made for.
+    ///
+    /// # Errors
+    /// As [`KernelAbi::bind`].
+    pub fn bind_tensors(&self, tensors: &[GivenTensor<'_>]) -> Result<Bound, BindError> {
+        let values = self.bind_sizes(tensors)?;
+        self.check_declared(tensors, &values)?;
         self.check_views(&values)?;
         self.check_conditions(&values)?;
         let grid = self.bind_grid(&values)?;
@@ -97,9 +108,9 @@ impl KernelAbi {
         })
     }
 
-    fn bind_sizes<'a>(&'a self, shapes: &[&[usize]]) -> Result<SizeValues<'a>, BindError> {
+    fn bind_sizes<'a>(&'a self, tensors: &[GivenTensor<'_>]) -> Result<SizeValues<'a>, BindError> {
         let mut values = SizeValues { names: &self.sizes, sources: smallvec![None; self.sizes.len()] };
-        for ((argument, extents), shape) in self.tensors().zip(shapes) {
+        for ((argument, extents), GivenTensor { extents: shape, .. }) in self.tensors().zip(tensors) {
             if extents.len() != shape.len() {
                 return Err(BindError::Rank {
                     kernel: self.kernel.clone(),
@@ -120,6 +131,12 @@ impl KernelAbi {
                 }
             }
         }
+        let first = self.sizes.len() - self.layout_sizes.len();
+        for (slot, &(number, size)) in values.sources[first..].iter_mut().zip(&self.layout_sizes) {
+            let Some(tensor) = tensors.get(number) else { continue };
+            // It has no name of its own that another argument could bind otherwise.
+            *slot = Some(Source { argument: "", axis: 0, value: size.value(tensor) });
+        }
         Ok(values)
     }
 
@@ -136,9 +153,9 @@ impl KernelAbi {
         }
     }
 
-    fn check_declared(&self, shapes: &[&[usize]], values: &SizeValues<'_>) -> Result<(), BindError> {
-        for ((argument, extents), shape) in self.tensors().zip(shapes) {
-            for (axis, (extent, &actual)) in extents.iter().zip(*shape).enumerate() {
+    fn check_declared(&self, tensors: &[GivenTensor<'_>], values: &SizeValues<'_>) -> Result<(), BindError> {
+        for ((argument, extents), tensor) in self.tensors().zip(tensors) {
+            for (axis, (extent, &actual)) in extents.iter().zip(tensor.extents).enumerate() {
                 let expected = self.evaluate(extent, values)?;
                 if expected != actual {
                     return Err(BindError::Extent {

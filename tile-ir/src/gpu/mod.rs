@@ -287,7 +287,7 @@ impl LaidOut {
             distributions = Layouts::assign(kernel, threads, (&accesses, &runs), (&products, pipelines));
         });
         let ways = ways::ways(&instance, &distributions, target);
-        let staged = ways::staged(&instance, &ways, &products);
+        let staged = ways::staged(&instance, &ways, &products, pipelines);
         LaidOut { instance, distributions, accesses, products, ways, staged }
     }
 

@@ -5,7 +5,7 @@
 //! the parts at hand.
 
 use super::uses::Uses;
-use super::{LaidOut, Product, Swizzled, dtype_of};
+use super::{LaidOut, Pipelines, Product, Swizzled, dtype_of};
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::{Op, UnaryOp};
 use crate::target::TargetDesc;
@@ -52,11 +52,12 @@ pub(super) fn ways(
 }
 
 /// The conversions whose result stays in shared memory, each with the product that reads it, and rounds it on the way if
-/// it is to be TF32.
+/// it is to be TF32. A product of warpgroups takes from shared memory what copies bring, and nothing else.
 pub(super) fn staged(
     kernel: &Kernel,
     ways: &HashMap<OpId, Way>,
     products: &HashMap<OpId, Product>,
+    pipelines: &Pipelines,
 ) -> HashMap<OpId, OpId> {
     let uses = Uses::of(kernel);
     let reader = |&op: &OpId| {
@@ -67,7 +68,8 @@ pub(super) fn staged(
             user = uses.only(factor)?;
         }
         let [a, b, _] = kernel.op(user).operands[..] else { return None };
-        let is_one_factor = products.contains_key(&user) && (a == factor) != (b == factor);
+        let reads = products.contains_key(&user) && pipelines.factors(user).is_none();
+        let is_one_factor = reads && (a == factor) != (b == factor);
         (is_one_factor && kernel.region_of(op) == kernel.region_of(user)).then_some((op, user))
     };
     let swizzled = ways.iter().filter(|(_, way)| matches!(way, Way::Swizzled(_))).map(|(op, _)| op);

@@ -113,7 +113,7 @@ impl Lexer<'_> {
             }
             '"' => Token::Text(self.string()?),
             _ if c.is_ascii_digit() => Token::Number(self.number()),
-            _ if is_word(c) => Token::Word(self.take_while(is_word)),
+            _ if is_word(c) => Token::Word(self.take_while(|c| is_word(c) || c == '.')),
             _ => {
                 self.bump();
                 Token::Punct(c)

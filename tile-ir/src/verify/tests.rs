@@ -130,3 +130,25 @@ fn values_of_an_inner_region_stay_inside() {
     );
     assert_eq!(found, ["`u` is used by `store_masked` before it is defined"]);
 }
+
+/// An argument lies as a launch can bind it, by sizes of its own.
+#[test]
+fn arguments_have_the_layouts_that_launches_bind() {
+    let refused = |x: &str| {
+        let text = format!(
+            "kernel @k(%x: {x}, %y: mut tensor<m x n x f32>) {{\n%v = partition %y [4, 4] : mut partition<m x n x f32, [4, 4]>\n}}"
+        );
+        let errors = verify(parse(&text).unwrap()).err().unwrap_or_default();
+        errors.into_iter().map(|error| error.message).collect::<Vec<_>>()
+    };
+    let message = "a tensor argument is dense, or has strides of 0, 1 and run-time sizes of its own; written it has none of 0";
+    for good in ["[x.stride_0, 1]", "[1, x.stride_1] offset x.offset", "[0, 1]", "[n, 1] offset x.offset"] {
+        assert!(refused(&format!("tensor<m x n x f32, strided {good}>")).is_empty(), "{good}");
+    }
+    for bad in ["[4, 1]", "[y.stride_0, 1]", "[x.stride_1, 1]", "[n, 1] offset 3", "[-x.stride_0, 1]"] {
+        let all = refused(&format!("tensor<m x n x f32, strided {bad}>"));
+        assert_eq!(all.first().map(String::as_str), Some(message), "{bad}");
+    }
+    assert_eq!(refused("tensor<m x n x f32, strided [x.stride_0, 1] within [[(0, 2)], []]>")[0], message);
+    assert_eq!(refused("mut tensor<m x n x f32, strided [0, 1]>")[0], message);
+}

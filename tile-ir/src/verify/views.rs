@@ -19,8 +19,14 @@ impl Verifier<'_> {
             Type::Tensor(tensor) if tensor.extents.is_empty() => {
                 self.error(Loc::UNKNOWN, "a tensor argument has rank 0");
             }
-            Type::Tensor(tensor) if tensor.layout.is_some() => {
-                self.error(Loc::UNKNOWN, "a tensor argument is dense; `view` gives it other layouts");
+            Type::Tensor(tensor)
+                if tensor.layout.is_some() && self.kernel.layout_of(param, tensor).is_none() =>
+            {
+                self.error_with_help(
+                    Loc::UNKNOWN,
+                    "a tensor argument is dense, or has strides of 0, 1 and run-time sizes of its own; written it has none of 0",
+                    "`view` gives it other layouts",
+                );
             }
             Type::Tensor(_) => {}
             other => self.error(Loc::UNKNOWN, format!("an argument can't be {other}")),

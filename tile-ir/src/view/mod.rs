@@ -4,9 +4,11 @@
 //! windows of indices that exist, all in units of elements of the argument. A tensor without a [`Strided`] is
 //! dense and row-major. Every element that exists lies inside its argument: that is what [`movement`] keeps.
 
+pub mod argument;
 pub mod movement;
 pub mod requirement;
 
+pub use argument::{ArgumentLayout, GivenTensor};
 pub use movement::TensorMovement;
 pub use requirement::Requirement;
 

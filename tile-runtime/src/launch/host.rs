@@ -1,14 +1,14 @@
 //! What the host runs for a launch: compiled code, or the body as Rust.
 
-use super::{ARGUMENTS, KernelDef, Slots};
+use super::{KernelDef, Slots};
 use crate::error::Result;
 use crate::messages::{self, Sink};
 use crate::reference::{Body, RawArgument};
 use crate::resolve::{CpuCode, Prepared};
 use crate::{cpu, reference};
-use smallvec::SmallVec;
 use std::time::{Duration, Instant};
 use tile_ir::abi::Bound;
+use tile_ir::view::argument::Strides;
 
 /// A launch whose code is there, with what that takes.
 pub(super) struct HostRun<'a> {
@@ -23,15 +23,15 @@ pub(super) enum HostCode<'a> {
     /// Compiled code, with its slots but for that of the log.
     Native(&'static CpuCode, Slots),
     /// The body, the number of the instance, and the arguments.
-    Body(Body, usize, SmallVec<[RawArgument<'a>; ARGUMENTS]>),
+    Body(Body, usize, Vec<RawArgument<'a>>),
 }
 
 /// A launch for later, without a borrow.
 pub(super) struct LaterRun {
     run: HostRun<'static>,
     bound: Bound,
-    /// The shapes of a body's arguments.
-    shapes: Vec<Vec<usize>>,
+    /// The shapes of a body's arguments, and their strides where they aren't dense.
+    shapes: Vec<(Vec<usize>, Option<Strides>)>,
 }
 
 impl HostRun<'_> {
@@ -90,8 +90,12 @@ impl HostRun<'_> {
         let (code, shapes) = match self.code {
             HostCode::Native(code, slots) => (HostCode::Native(code, slots), Vec::new()),
             HostCode::Body(body, instance, arguments) => {
-                let shapes = arguments.iter().map(|argument| argument.shape().to_vec()).collect();
-                let without = arguments.iter().map(|argument| argument.with_shape(&[])).collect();
+                let shape = |argument: &RawArgument<'_>| {
+                    let (shape, strides) = argument.shape();
+                    (shape.to_vec(), strides.map(Strides::from))
+                };
+                let shapes = arguments.iter().map(shape).collect();
+                let without = arguments.iter().map(|argument| argument.with_shape(&[], None)).collect();
                 (HostCode::Body(body, instance, without), shapes)
             }
         };
@@ -110,7 +114,9 @@ impl LaterRun {
         let code = match code {
             HostCode::Native(code, slots) => HostCode::Native(code, slots),
             HostCode::Body(body, instance, arguments) => {
-                let whole = arguments.iter().zip(&shapes).map(|(argument, shape)| argument.with_shape(shape));
+                let pairs = arguments.iter().zip(&shapes);
+                let whole =
+                    pairs.map(|(argument, (shape, strides))| argument.with_shape(shape, strides.as_deref()));
                 HostCode::Body(body, instance, whole.collect())
             }
         };

@@ -4,7 +4,8 @@
 //! the host, where the host does the work, else by the queue that the launch goes to.
 
 use super::host::{HostCode, HostRun};
-use super::{ARGUMENTS, Given, GivenValue, Launch, Slots};
+use super::places::placed;
+use super::{Given, GivenValue, Launch, Slots};
 use crate::device::{Device, Kind};
 use crate::error::Result;
 use crate::gpu::{self, GpuStream, Parameters, Ready};
@@ -15,8 +16,7 @@ use crate::reference::{RawArgument, RawTensor};
 use crate::resolve::Prepared;
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Event, Pending, Stream, note_last};
-use crate::tensor::Allocation;
-use smallvec::SmallVec;
+use crate::tensor::{Allocation, Place};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tile_ir::abi::Bound;
@@ -95,8 +95,7 @@ impl<'a> Launch<'a> {
     }
 
     fn on_host(mut self, checked: &Checked<'a>, stream: &Stream) -> Result<Pending<'a>> {
-        let is_borrowed =
-            |given: &Given<'_>| matches!(given.value, GivenValue::Tensor { allocation: None, .. });
+        let is_borrowed = |given: &Given<'_>| matches!(given.value, GivenValue::Tensor { tensor, .. } if tensor.allocation().is_none());
         let mut sink = self.sink.take();
         if sink.is_some() || self.arguments.iter().any(is_borrowed) {
             let _ = stream.record()?.wait();
@@ -147,7 +146,7 @@ impl<'a> Launch<'a> {
     /// The memory of the tensors that is theirs, and whether they are written.
     pub(crate) fn memory(&self) -> impl Iterator<Item = (&'a Arc<Allocation>, bool)> + use<'a, '_> {
         self.arguments.iter().filter_map(|given| match given.value {
-            GivenValue::Tensor { allocation, mutable, .. } => Some((allocation?, mutable)),
+            GivenValue::Tensor { tensor, mutable, .. } => Some((tensor.allocation()?, mutable)),
             GivenValue::Scalar { .. } => None,
         })
     }
@@ -275,10 +274,12 @@ impl<'a> Launch<'a> {
         Ok(HostRun { kernel: self.kernel, prepared, code, log_bytes: self.log_bytes })
     }
 
-    fn raw_arguments(&self) -> SmallVec<[RawArgument<'a>; ARGUMENTS]> {
+    fn raw_arguments(&self) -> Vec<RawArgument<'a>> {
         let raw = |given: &Given<'a>| match given.value {
-            GivenValue::Tensor { address, shape, dtype, mutable, .. } => {
-                RawArgument::Tensor(RawTensor { address, shape, dtype, mutable })
+            GivenValue::Tensor { tensor, dtype, mutable } => {
+                let strides = if let Place::Strided(strides) = tensor.place() { Some(strides) } else { None };
+                let (bytes, shape) = (tensor.bytes(dtype.bytes()), tensor.shape());
+                RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, mutable })
             }
             GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
         };
@@ -287,7 +288,7 @@ impl<'a> Launch<'a> {
 
     fn slots(&self, bound: &Bound) -> Slots {
         let arguments = self.arguments.iter().map(|argument| match argument.value {
-            GivenValue::Tensor { address, .. } => address,
+            GivenValue::Tensor { tensor, dtype, .. } => placed(tensor, dtype).0,
             GivenValue::Scalar { slot, .. } => slot,
         });
         arguments.chain(bound.slots()).collect()

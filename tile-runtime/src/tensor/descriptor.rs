@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 use std::ops::Range;
+use tile_ir::view::argument::{Strides, canonical};
 use tile_layout::{Fill, Movement, View};
 
 /// How many axes a shape has room for without allocating.
@@ -14,12 +15,25 @@ const INLINE: usize = 6;
 /// Extents, outermost axis first.
 pub(crate) type Shape = SmallVec<[usize; INLINE]>;
 
+/// Where the elements of a tensor lie, from that which lies first on, as kernels see it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place<'a> {
+    /// One after the other in row-major order.
+    Dense,
+    /// So many elements apart along each axis, as `tile_ir::view::argument::canonical` says.
+    Strided(&'a [i64]),
+    /// Along some axis there is no single distance, or some elements aren't in memory.
+    Unknown,
+}
+
 /// The extents and the view of a tensor's memory, counted in elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Descriptor {
     shape: Shape,
     view: View,
     dense: bool,
+    /// Strides as kernels take them: where it isn't dense, every element is in memory and every axis has one.
+    strides: Option<Strides>,
 }
 
 impl Descriptor {
@@ -30,7 +44,7 @@ impl Descriptor {
     pub(crate) fn dense(shape: &[usize]) -> Result<Descriptor> {
         let view = signed(shape).and_then(|extents| View::row_major(&extents).ok());
         let view = view.ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
-        Ok(Descriptor { shape: shape.into(), view, dense: true })
+        Ok(Descriptor { shape: shape.into(), view, dense: true, strides: None })
     }
 
     /// An element every so many along each axis, the one that lies first at offset 0.
@@ -48,7 +62,10 @@ impl Descriptor {
     pub(crate) fn of(view: View) -> Descriptor {
         let shape: Shape = view.shape().iter().map(|&extent| extent as usize).collect();
         let dense = is_dense(&view);
-        Descriptor { shape, view, dense }
+        let strides =
+            if dense || view.is_masked() || view.swizzle().bits() != 0 { None } else { view.strides() };
+        let strides = strides.map(|strides| canonical(&shape, &strides));
+        Descriptor { shape, view, dense, strides }
     }
 
     pub(crate) fn shape(&self) -> &[usize] {
@@ -72,6 +89,15 @@ impl Descriptor {
     /// The offset of the element with index 0 everywhere.
     pub(crate) fn first(&self) -> usize {
         usize::try_from(self.view.offset()).unwrap_or(0)
+    }
+
+    /// How kernels see where the elements lie.
+    pub(crate) fn place(&self) -> Place<'_> {
+        match &self.strides {
+            _ if self.dense => Place::Dense,
+            Some(strides) => Place::Strided(strides),
+            None => Place::Unknown,
+        }
     }
 
     /// The distance of two neighbours along each axis, in elements; `None` where some axis has no single one, or

@@ -27,11 +27,13 @@ use crate::device::Device;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use descriptor::Descriptor;
+pub(crate) use descriptor::Place;
 pub(crate) use memory::Allocation;
 use memory::Location;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use tensor_ref::Placed;
+pub(crate) use tensor_ref::Untyped;
 use tile_layout::Length;
 
 /// An array in the memory of a device.

@@ -4,7 +4,7 @@
 //! type has no size, so that nobody can exchange two of them behind such references: each stays with what keeps its
 //! elements.
 
-use super::descriptor::Descriptor;
+use super::descriptor::{Descriptor, Place};
 use super::indices::Indices;
 use super::memory::{Allocation, Location};
 use super::view::TensorView;
@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::error::Result;
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use tile_layout::{Length, Movement};
 
@@ -176,14 +177,66 @@ impl<T> TensorRef<T> {
         self.location.finish()
     }
 
-    /// What keeps the elements there, and who uses them; `None` where that isn't ours to know.
-    pub(crate) fn allocation(&self) -> Option<&Arc<Allocation>> {
-        self.location.allocation()
+    /// This tensor without its element type.
+    pub(crate) fn untyped(&self) -> Untyped<'_> {
+        Untyped { location: &self.location, descriptor: &self.descriptor }
     }
 
     /// The address of the element with index 0 everywhere.
+    #[cfg(any(test, feature = "dlpack"))]
     pub(crate) fn address(&self) -> u64 {
         self.location.address() + (self.descriptor.first() * size_of::<T>()) as u64
+    }
+}
+
+/// A tensor as a launch borrows it, without its element type.
+#[derive(Clone, Copy)]
+pub(crate) struct Untyped<'a> {
+    location: &'a Location,
+    descriptor: &'a Descriptor,
+}
+
+impl<'a> Untyped<'a> {
+    pub(crate) fn shape(&self) -> &'a [usize] {
+        self.descriptor.shape()
+    }
+
+    pub(crate) fn device(&self) -> &'a Device {
+        self.location.device()
+    }
+
+    /// What keeps the elements there, and who uses them; `None` where that isn't ours to know.
+    pub(crate) fn allocation(&self) -> Option<&'a Arc<Allocation>> {
+        self.location.allocation()
+    }
+
+    /// How kernels see where the elements lie.
+    pub(crate) fn place(&self) -> Place<'a> {
+        self.descriptor.place()
+    }
+
+    /// Whether no two indices have one element, and each has one.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.descriptor.is_writable()
+    }
+
+    /// The bytes from the element that lies first to the end of that which lies last, where an element has so many.
+    pub(crate) fn bytes(&self, element: usize) -> Range<u64> {
+        let start = self.start(element);
+        let count = match self.place() {
+            Place::Dense => self.descriptor.len(),
+            _ => self.descriptor.span().len(),
+        };
+        start..start + (count * element) as u64
+    }
+
+    /// The address of the element that lies first.
+    pub(crate) fn start(&self, element: usize) -> u64 {
+        let first = match self.place() {
+            Place::Dense => self.descriptor.first(),
+            _ => self.descriptor.span().start,
+        };
+        self.location.address() + (first * element) as u64
     }
 }
 

@@ -14,7 +14,8 @@ use std::ops::Deref;
 use tile_layout::{Movement, Table, View};
 
 /// A tensor's elements seen under other indices; nothing is copied. Every operation of [`Movement`] makes another view:
-/// axes in another order, other shapes, parts, repetitions, margins of a value that isn't in memory.
+/// axes in another order, other shapes, parts, repetitions, margins of a value that isn't in memory. Kernels take views whose
+/// elements are in memory and have one distance between neighbours along each axis.
 ///
 /// ```
 /// use tile_layout::Movement;

@@ -235,3 +235,51 @@ kernel @fill<B>(%y: mut tensor<m x n x f32>) {
         assert_eq!(y.to_vec().unwrap()[0], expected, "{n}");
     }
 }
+
+/// A GPU gets addresses that are multiples of 16 bytes, and where elements lie from there; code for that is compiled.
+#[cfg(feature = "jit")]
+#[test]
+fn views_are_described_from_an_aligned_address_on() {
+    use std::sync::Mutex;
+    use tile_layout::Index;
+    static SEEN: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
+    static STRIDED: KernelDef = KernelDef::new("double_strided", DOUBLE, &[]);
+    let (device, driver) = device(1 << 20, true);
+    driver.add("double", |_, slots| SEEN.lock().unwrap().push(slots.to_vec()));
+    let x = ramp(&device, 64);
+    let mut y = Tensor::<f32>::zeros(&device, [9]).unwrap();
+    let mut launched = |begin: i64, end: i64, step: i64| {
+        let view = x.slice(Index::slice(begin, end, step)).unwrap();
+        Launch::new(&STRIDED).constant("B", 4).tensor("x", &view).tensor_mut("y", &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [0.0; 9]);
+        let slots = SEEN.lock().unwrap().pop().unwrap();
+        assert_eq!((slots[0] % 16, slots[1] % 16), (0, 0));
+        slots[2..].to_vec()
+    };
+    // The length, then the stride of what has one, then elements before the first.
+    assert_eq!(launched(4, 13, 1), [9]);
+    assert_eq!(launched(5, 14, 1), [9, 1]);
+    assert_eq!(launched(8, 26, 2), [9, 2]);
+    assert_eq!(launched(11, 29, 2), [9, 2, 3]);
+    assert_eq!(launched(34, 16, -2), [9, 2, 2]);
+}
+
+/// Without a compiler a tensor that begins elsewhere is refused, with both ways out.
+#[cfg(not(feature = "jit"))]
+#[test]
+fn embedded_code_takes_tensors_that_begin_at_multiples_of_16_bytes() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    let x = ramp(&device, 12);
+    let mut y = Tensor::<f32>::zeros(&device, [4]).unwrap();
+    let mut launched = |begin: usize| {
+        let x = x.slice(begin..begin + 4).unwrap();
+        Launch::new(&KERNEL).constant("B", 4).tensor("x", &x).tensor_mut("y", &mut y).launch()
+    };
+    launched(4).unwrap();
+    assert_eq!(
+        launched(5).unwrap_err().to_string(),
+        "`x` of kernel `double` begins at no multiple of 16 bytes, and embedded code is for dense tensors alone; pass a \
+         copy, which `.to_dense()` makes, or enable the feature `jit` of `tile`, which compiles the kernel for it"
+    );
+}
