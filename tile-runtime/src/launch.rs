@@ -20,6 +20,7 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::specialize::Binding;
+use tile_ir::view::ArgumentLayout;
 use tile_ir::{DType, VerifiedKernel, text, verify};
 
 /// A kernel of the program: its IR and the code that the build script compiled. `#[tile_kernel]` makes one.
@@ -245,14 +246,7 @@ impl<'a> Launch<'a> {
     /// the table.
     pub fn choices(&self) -> Result<Choices> {
         let (device, shapes, layouts) = (self.device()?, self.shapes(), self.layouts()?);
-        let query = choice::Query {
-            kernel: self.kernel,
-            candidates: self.candidates,
-            elements: &self.bindings,
-            shapes: &shapes,
-            layouts: &layouts,
-            device,
-        };
+        let query = self.query(device, &shapes, &layouts);
         let assessed = match self.candidates {
             [] => vec![query.assess(&self.bindings, &|abi| self.bound(abi))],
             _ => query.assess_all(&|abi| self.bound(abi)),
@@ -267,15 +261,19 @@ impl<'a> Launch<'a> {
             return Ok((0, resolve::instance(self.kernel, &self.bindings, &layouts)?));
         }
         let (device, shapes) = (self.device()?, self.shapes());
-        let query = choice::Query {
-            kernel: self.kernel,
-            candidates: self.candidates,
-            elements: &self.bindings,
-            shapes: &shapes,
-            layouts: &layouts,
-            device,
-        };
+        let query = self.query(device, &shapes, &layouts);
         query.choose(&|abi| self.bound(abi))
+    }
+
+    /// What the choice of an instance goes by.
+    fn query<'q>(
+        &'q self,
+        device: &'q Device,
+        shapes: &'q [&'q [usize]],
+        layouts: &'q [(usize, ArgumentLayout)],
+    ) -> choice::Query<'q> {
+        let (kernel, candidates, elements) = (self.kernel, self.candidates, &self.bindings[..]);
+        choice::Query { kernel, candidates, elements, shapes, layouts, device }
     }
 
     fn misfit(&self, problem: impl Into<String>) -> Error {
