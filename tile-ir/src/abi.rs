@@ -6,9 +6,10 @@
 //! tensor's first element, or a scalar in the low bytes), then one `u64` per run-time size in the order of
 //! [`KernelAbi::sizes`], then, of a persistent kernel, the number of tiles that are handled and the number of blocks
 //! that share them, then the address of the [log](mod@crate::log) if [`KernelAbi::logs`]. Tensors are dense and
-//! row-major, so extents say everything about their layout, unless the instance is made for [others](crate::view::argument):
-//! of these the slot is an address at or before the element that lies first, and strides are among the sizes. Code relies on [`KernelAbi::checks`]: views whose elements
-//! lie inside, loads and stores without masks. A mutable tensor overlaps no other argument; code is optimised on that.
+//! row-major, so extents say everything about their layout, unless the instance is made for
+//! [others](crate::view::argument): of these the slot is an address at or before the element that lies first, and
+//! strides are among the sizes. Code relies on [`KernelAbi::checks`]: views whose elements lie inside, loads and stores
+//! without masks. A mutable tensor overlaps no other argument; code is optimised on that.
 //!
 //! * On a GPU each slot is one kernel parameter and each block runs one tile; the grid is one-dimensional. Code
 //!   with [tensor maps](crate::tensor_map) has a parameter of 128 bytes, aligned to 64, for each of them, in their

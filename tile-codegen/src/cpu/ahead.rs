@@ -6,9 +6,9 @@
 //! this block's rows. So does a block that turns its tile, whose rows are too short for the processor to look ahead along
 //! them.
 
+use super::LINE_BYTES;
 use super::fuse::is_reduction_of_rows;
 use super::region::Emitter;
-use super::streaming::LINE_BYTES;
 use super::views::Window;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;

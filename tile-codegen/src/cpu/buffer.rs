@@ -118,6 +118,12 @@ impl<'a, 'c> Buffers<'a, 'c> {
         }
     }
 
+    /// What comes so many elements later in the same place.
+    pub(super) fn further(&self, buffer: &Buffer<'c>, elements: IntValue<'c>) -> Buffer<'c> {
+        let address = self.ir.element(self.element_type(buffer.dtype), buffer.address, elements);
+        Buffer { address, ..*buffer }
+    }
+
     /// Reads element `index`.
     pub(super) fn load(&self, buffer: &Buffer<'c>, index: IntValue<'c>) -> Value<'c> {
         let ty = self.element_type(buffer.dtype);

@@ -46,6 +46,9 @@ use std::collections::HashMap;
 use tile_ir::abi::{Argument, KernelAbi, Launch};
 use tile_ir::{Instance, ValueId};
 
+/// Bytes of a cache line, and the alignment of a streaming store of one.
+const LINE_BYTES: u32 = 64;
+
 /// Compiles to an object file.
 pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact, Error> {
     let context = Context::create();
@@ -123,6 +126,7 @@ fn entry(
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
     let masks = machine.has("avx512bw") && machine.has("avx512vl");
     let streamed = streaming::decide(ir, instance, &sizes);
+    let memories = products.memories(ir);
     ir.for_loop((first, end, ir.i64(1)), &[], |number, _| {
         let index_of = |number| match &order {
             _ if abi.persistent => vec![number],
@@ -134,6 +138,7 @@ fn entry(
         let mut emitter = Emitter::new(instance, plans, &buffers, &arguments, &sizes, block);
         emitter.masks = masks;
         emitter.streamed = streamed.clone();
+        emitter.memories = memories.clone();
         emitter.shared = shared;
         if !abi.persistent {
             // The last block of a range looks ahead to itself: an order has no index beyond the grid.

@@ -1,13 +1,11 @@
 //! Prefetches: one instruction per cache line of each row of a tile that exists.
 
+use super::LINE_BYTES;
 use super::region::Emitter;
 use crate::emit::prefetch::Rows;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
-
-/// A cache line of every x86-64.
-pub(super) const LINE_BYTES: u64 = 64;
 
 impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn prefetch(&mut self, data: &OpData) {
@@ -19,11 +17,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn prefetch_row(&self, rows: &Rows<'c>, row: &[IntValue<'c>]) {
         let ir = self.ir;
         let (start, bytes) = rows.range(ir, row);
-        let skipped = ir.line_offset(start, LINE_BYTES);
+        let skipped = ir.line_offset(start, LINE_BYTES.into());
         let any = ir.icmp(IntPredicate::NE, bytes, ir.i64(0));
         let end = ir.select_int(any, ir.add(bytes, skipped), ir.i64(0));
         let first = ir.bytes_further(start, ir.sub(ir.i64(0), skipped));
-        ir.for_loop((ir.i64(0), end, ir.i64(LINE_BYTES as i64)), &[], |at, _| {
+        ir.for_loop((ir.i64(0), end, ir.i64(LINE_BYTES.into())), &[], |at, _| {
             ir.prefetch(ir.bytes_further(first, at));
             Vec::new()
         });

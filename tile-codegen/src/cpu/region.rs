@@ -4,7 +4,7 @@ use super::ahead::Ahead;
 use super::buffer::{Buffer, Buffers};
 use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
-use super::product::Products;
+use super::product::{Memories, Products};
 use super::streaming::Streamed;
 use super::views::Stream;
 use crate::emit::{Ir, Log, Shared, Value};
@@ -42,6 +42,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) streamed: Streamed<'c>,
     /// The element of a tile that was computed just now, where the loop reads no other.
     pub(super) fresh: Option<(ValueId, Value<'c>)>,
+    /// What the entry knows of the factors that products have kept.
+    pub(super) memories: Memories<'c>,
     /// Scalars.
     scalars: HashMap<ValueId, Value<'c>>,
     /// The tiles that the current loops read from their tensors.
@@ -75,6 +77,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             masks: false,
             streamed: Streamed::new(),
             fresh: None,
+            memories: Memories::new(),
             scalars,
             streams: HashMap::new(),
         }

@@ -10,7 +10,8 @@
 //! any is made. Two tiles that share a place are never alive at once, but at that one op.
 //!
 //! **Packed factors.** An `mma` has places of its own for what it packs of its factors, for as long as it takes; where
-//! the products of several turns of a loop are multiplied together, for as long as the loop takes.
+//! the products of several turns of a loop are multiplied together, for as long as the loop takes; and for all of the
+//! entry where the next blocks find them there.
 //!
 //! **Placing.** The largest first, each at the lowest offset that is free during its life.
 
@@ -186,7 +187,9 @@ impl<'a> Lives<'a> {
     fn pack(&mut self, product: &OpData, from: usize, to: usize) {
         let bytes = self.products.packed_bytes(self.instance, self.fusion, product);
         for (factor, bytes) in bytes.into_iter().enumerate().filter(|(_, bytes)| *bytes > 0) {
-            let spans = vec![Span { tile: None, start: 2 * from, end: 2 * to + 2 }];
+            let is_kept = factor == 0 && self.products.plan(product.results[0]).is_kept();
+            let (start, end) = if is_kept { (0, usize::MAX) } else { (2 * from, 2 * to + 2) };
+            let spans = vec![Span { tile: None, start, end }];
             let packed = Some((product.results[0], factor));
             self.groups.push(Group { tiles: Vec::new(), packed, spans, bytes });
         }

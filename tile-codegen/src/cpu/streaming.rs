@@ -9,6 +9,7 @@
 //! Streaming stores of a thread are seen by others in no order, so a fence ends a range of blocks that has some, and a
 //! kernel with atomics, which may tell other blocks in between, has none.
 
+use super::LINE_BYTES;
 use super::region::Emitter;
 use super::vectors::vector_type;
 use super::views::Window;
@@ -18,9 +19,6 @@ use inkwell::values::{IntValue, PointerValue};
 use std::collections::{HashMap, HashSet};
 use tile_ir::view::Source;
 use tile_ir::{Instance, Op, Type, ValueId};
-
-/// Bytes of a cache line, and alignment of a streaming store of one.
-pub(super) const LINE_BYTES: u32 = 64;
 
 /// Outputs of so many bytes are streamed: as large as the last caches of most processors, of which a launch has a part.
 const STREAMED_BYTES: i64 = 32 << 20;
@@ -104,7 +102,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let flag = self.streamed.get(&window.tensor()).copied();
         let streams = flag.map(|flag| {
-            let skipped = ir.line_offset(row.address, u64::from(LINE_BYTES));
+            let skipped = ir.line_offset(row.address, LINE_BYTES.into());
             ir.and(flag, ir.icmp(IntPredicate::EQ, skipped, ir.i64(0)))
         });
         let range = (ir.i64(0), ir.i64(window.width()), ir.i64(line));
@@ -124,7 +122,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         // What comes before the first line that is streamed; without streaming any place begins one.
         let lines = streams.map_or(begin, |streams| {
             let first = self.row_element(window, row.address, begin);
-            let skipped = ir.line_offset(first, u64::from(LINE_BYTES));
+            let skipped = ir.line_offset(first, LINE_BYTES.into());
             let bytes = ir.and(ir.sub(ir.i64(0), skipped), ir.i64(i64::from(LINE_BYTES) - 1));
             let before = ir.add(begin, ir.udiv(bytes, ir.i64(window.dtype().bytes() as i64)));
             let before = ir.lesser(before, end);

@@ -4,10 +4,11 @@
 //! Element by element either the reads or the writes would go across rows, one element of a line each. A block is read by
 //! rows, turned in registers and written by rows.
 
+use super::LINE_BYTES;
 use super::buffer::Buffer;
 use super::region::Emitter;
 use super::scratch::element_bytes;
-use super::streaming::{LINE_BYTES, Row};
+use super::streaming::Row;
 use super::vectors::vector_type;
 use super::views::Window;
 use crate::emit::LoopHint;
@@ -102,12 +103,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (others[axis], others[last]) = (1, 1);
         self.each_row(&others, &mut |emitter, index| {
             let ir = emitter.ir;
-            let position = |strides: &dyn Fn(usize) -> i64| {
-                let axes = index.iter().enumerate();
-                axes.fold(ir.i64(0), |sum, (k, &i)| ir.add(sum, ir.mul(i, ir.i64(strides(k)))))
-            };
-            let from = position(&|k| source_strides[permutation[k]]);
-            let to = position(&|k| result_strides[k]);
+            let strides = permutation.iter().map(|&axis| source_strides[axis]);
+            let from = index
+                .iter()
+                .zip(strides)
+                .fold(ir.i64(0), |sum, (&i, stride)| ir.add(sum, ir.mul(i, ir.i64(stride))));
+            let to = emitter.position(index, &to);
             emitter.turn_matrix(&turn, extents, [from, to]);
         });
     }
@@ -229,7 +230,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ahead: Option<IntValue<'c>>,
     ) -> [IntValue<'c>; 2] {
         let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
-        let (side, line) = (if bytes == 8 { 8 } else { 16 }, i64::from(LINE_BYTES) / bytes);
+        let (side, line) = (side(to.dtype()), i64::from(LINE_BYTES) / bytes);
         let whole = |extent, by| ir.sub(extent, ir.urem(extent, ir.i64(by)));
         let [whole_rows, whole_columns] = [whole(rows, side), whole(columns, line)];
         let lines = Lines {
@@ -241,7 +242,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             extents: [side, line],
         };
         let streams = self.streamed.get(&to.tensor()).map(|&flag| {
-            let skipped = ir.line_offset(lines.from[1], u64::from(LINE_BYTES));
+            let skipped = ir.line_offset(lines.from[1], LINE_BYTES.into());
             let apart = ir.urem(lines.strides[1], ir.i64(line));
             ir.and(flag, ir.icmp(IntPredicate::EQ, ir.or(skipped, apart), ir.i64(0)))
         });

@@ -115,6 +115,7 @@ impl Case {
             ([20, 37, 41], [24, 33, 10]),
             ([9, 5, 7], [5, 7, 3]),
             ([40, 70, 300], [40, 80, 64]),
+            ([20, 40, 600], [10, 16, 64]),
         ] {
             self.check(sizes, tiles);
         }
@@ -154,6 +155,12 @@ fn of_every_kind_of_contraction() {
     ] {
         Case { formats: [left, right, sum], ..PLAIN }.check_all();
     }
+}
+
+/// More multiplications than those whose factors are kept from block to block.
+#[test]
+fn of_factors_too_deep_to_keep() {
+    PLAIN.check([270, 8, 1900], [256, 4, 256]);
 }
 
 #[test]

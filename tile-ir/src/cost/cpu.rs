@@ -1,8 +1,8 @@
 //! The time of a launch on the host processor.
 //!
 //! A thread runs a block after the other. It packs the tiles of a product in scratch memory, where blocks of registers
-//! go through them, so that a product costs its multiply-adds, the packing, and reading and writing its sums once per
-//! multiplication; everything else is vectors of arithmetic over tiles, which are gone through once more where L1 doesn't
+//! go through them, so that a product costs its multiply-adds, the packing (of a left factor once for all blocks of a
+//! row), and reading and writing its sums once per multiplication; everything else is vectors of arithmetic over tiles, which are gone through once more where L1 doesn't
 //! hold them. Scratch memory beyond a core's L2 slows packing down. Threads take blocks in chunks, so that few blocks
 //! leave threads without work, and a single one needs no other thread. The constants are fitted to what
 //! `cargo xtask bench choices` measures, that of packing to a profile of products at 1024³.
@@ -101,7 +101,8 @@ impl CpuMachine {
         // Tiles that the first cache doesn't hold, beside what is made of them, come from the second one again after a
         // reduction.
         let again = totals.products.is_empty() && totals.whole > turns.saturating_mul(self.l1_bytes / 2);
-        moved += totals.whole as f64 * if again { 2.0 } else { 1.0 } / speed;
+        let packed = totals.whole.saturating_sub(totals.repeated);
+        moved += packed as f64 * if again { 2.0 } else { 1.0 } / speed;
         for (&(operation, dtype), &count) in &totals.operations {
             let vectors = count as f64 * width(dtype, 0.5) / self.lanes as f64;
             match operation {

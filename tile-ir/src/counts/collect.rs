@@ -9,7 +9,7 @@ use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::types::Type;
 use crate::view::Source;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub(super) fn collect(instance: &Instance) -> Counts {
     let kernel: &Kernel = instance;
@@ -24,7 +24,7 @@ pub(super) fn collect(instance: &Instance) -> Counts {
     };
     let per_tile = !kernel.is_persistent();
     let place = Place { per_tile, loops: Vec::new() };
-    let mut walk = Walk { kernel, forms: Forms::of(kernel), counts, place };
+    let mut walk = Walk { kernel, forms: Forms::of(kernel), counts, place, loads: HashMap::new() };
     walk.region(kernel.body());
     walk.counts
 }
@@ -75,6 +75,8 @@ struct Walk<'k> {
     forms: Forms,
     counts: Counts,
     place: Place,
+    /// The accesses that load tiles.
+    loads: HashMap<ValueId, usize>,
 }
 
 impl Walk<'_> {
@@ -186,6 +188,14 @@ impl Walk<'_> {
 
     fn product(&mut self, data: &OpData) {
         self.add(Kind::Product(ProductShape::of(self.kernel, data)), 1);
+        let mut left = data.operands[0];
+        if let Some(OpData { op: Op::Permute(_), operands, .. }) = self.kernel.definition(left) {
+            left = operands[0];
+        }
+        if let Some(&access) = self.loads.get(&left) {
+            let access = &mut self.counts.accesses[access];
+            access.is_left = !access.place.loops.is_empty() && access.place == self.place;
+        }
     }
 
     /// So many elements joined.
@@ -248,7 +258,10 @@ impl Walk<'_> {
         });
         let kind = if writes { Kind::Written(argument) } else { Kind::Read(argument) };
         let bytes = dtype(kernel, view).bytes() as u64;
-        let access = Access { place: self.place.clone(), kind, bytes, axes: axes.collect() };
+        if let Some(&tile) = data.results.first() {
+            self.loads.insert(tile, self.counts.accesses.len());
+        }
+        let access = Access { place: self.place.clone(), kind, bytes, axes: axes.collect(), is_left: false };
         self.counts.accesses.push(access);
     }
 

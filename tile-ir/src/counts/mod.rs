@@ -115,6 +115,8 @@ struct Access {
     /// Of an element.
     bytes: u64,
     axes: Vec<Axis>,
+    /// Whether it is the left factor of a product in its loop.
+    is_left: bool,
 }
 
 /// A tensor argument.
@@ -168,6 +170,8 @@ pub struct Totals {
     pub loading_turns: u64,
     /// Bytes that tiles would read and write if all their elements existed.
     pub whole: u64,
+    /// Of these, bytes of products' left factors that the tile before in a row of the grid has read as well.
+    pub repeated: u64,
     /// Why the numbers are estimates; empty where they are exact.
     pub estimates: Vec<Estimate>,
 }

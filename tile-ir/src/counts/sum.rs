@@ -49,11 +49,18 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
             }
         }
     }
-    for Access { place, kind, bytes, axes } in &counts.accesses {
+    for Access { place, kind, bytes, axes, is_left } in &counts.accesses {
         add(traffic.entry(*kind).or_default(), sum.of(place, axes).saturating_mul(*bytes));
         let times = *turns.entry(place).or_insert_with(|| sum.of(place, &[]));
         let elements: u64 = axes.iter().map(|axis| axis.tile.unsigned_abs()).product();
-        add(&mut totals.whole, times.saturating_mul(elements * bytes));
+        let whole = times.saturating_mul(elements * bytes);
+        add(&mut totals.whole, whole);
+        if let Some((last, &tiles)) = space.iter().enumerate().next_back()
+            && *is_left
+            && !axes.iter().any(|axis| axis.index.mentions(last))
+        {
+            add(&mut totals.repeated, whole - whole / tiles.max(1) as u64);
+        }
     }
     if sum.is_cut {
         totals.estimates.push(Estimate::TooMany);

@@ -95,7 +95,10 @@ impl<'a> Launch<'a> {
     }
 
     fn on_host(mut self, checked: &Checked<'a>, stream: &Stream) -> Result<Pending<'a>> {
-        let is_borrowed = |given: &Given<'_>| matches!(given.value, GivenValue::Tensor { tensor, .. } if tensor.allocation().is_none());
+        let is_borrowed = |given: &Given<'_>| match given.value {
+            GivenValue::Tensor { tensor, .. } => tensor.allocation().is_none(),
+            _ => false,
+        };
         let mut sink = self.sink.take();
         if sink.is_some() || self.arguments.iter().any(is_borrowed) {
             let _ = stream.record()?.wait();

@@ -7,7 +7,7 @@
 //! Addresses are guesses that are right where a load's index is the loop's counter and the block's index: nothing but a
 //! prefetch comes of them.
 
-use super::super::prefetch::LINE_BYTES;
+use super::super::LINE_BYTES;
 use super::super::region::Emitter;
 use super::factor::Factor;
 use super::plan::Plan;
@@ -31,24 +31,29 @@ pub(super) struct Ahead<'c> {
     lines: i64,
     /// Cache lines that one of them takes.
     pieces: i64,
+    /// Whether it is packed already.
+    is_packed: Option<IntValue<'c>>,
 }
 
 /// When what comes next is asked for.
 pub(super) struct Next<'c> {
     /// The turn that is packed next.
     pub(super) turn: IntValue<'c>,
+    /// Whether that is one of this block's.
+    pub(super) is_here: IntValue<'c>,
     /// The scalars that differ by then, with their values: the block's index, of the next block.
     pub(super) scalars: Vec<(ValueId, Value<'c>)>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// The factors of a product that are read from tensors, as its loop's next turns read them.
+    /// The factors of a product that are read from tensors, as its loop's next turns read them: of `a` nothing where that is
+    /// packed already.
     pub(super) fn ahead(
         &mut self,
         data: &'a OpData,
         plan: &Plan,
         (counter, body): (ValueId, RegionId),
-        next: &Next<'c>,
+        (next, has_a): (&Next<'c>, Option<IntValue<'c>>),
     ) -> Vec<Ahead<'c>> {
         let ir = self.ir;
         if !data.operands[..2].iter().all(|&factor| self.is_known_ahead(factor, counter, body)) {
@@ -70,8 +75,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (first, second) = (at(self, next.turn), at(self, ir.add(next.turn, ir.i64(1))));
         known.into_iter().for_each(|(scalar, value)| self.bind_scalars(&[scalar], &[value]));
         let extents = [[plan.m, plan.k], [plan.k, plan.n]];
-        let both = first.into_iter().zip(second).zip(extents);
-        let ahead = both.filter_map(|((first, second), extents)| {
+        let both = first.into_iter().zip(second).zip(extents.into_iter().zip([has_a, None]));
+        let ahead = both.filter_map(|((first, second), (extents, is_packed))| {
             let (first, second) = (first?, second?);
             let bytes = extents[first.contiguous] * first.element_bytes;
             Some(Ahead {
@@ -80,6 +85,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 stride: ir.mul(first.stride, ir.i64(first.element_bytes)),
                 lines: extents[1 - first.contiguous],
                 pieces: (bytes + LINE - 1) / LINE,
+                is_packed,
             })
         });
         ahead.collect()
@@ -105,7 +111,9 @@ impl<'c> Ahead<'c> {
         let (turn, line) = (ir.udiv(before, ir.i64(self.lines)), ir.urem(before, ir.i64(self.lines)));
         let first = ir.add(ir.mul(turn, self.turn), ir.mul(line, self.stride));
         let first = ir.bytes_further(self.first, first);
-        Share { first, stride: self.stride, pieces: self.pieces, count: lines * self.pieces }
+        let count = ir.i64(lines * self.pieces);
+        let count = self.is_packed.map_or(count, |is_packed| ir.select_int(is_packed, ir.i64(0), count));
+        Share { first, stride: self.stride, pieces: self.pieces, count }
     }
 }
 
@@ -115,7 +123,7 @@ pub(super) struct Share<'c> {
     stride: IntValue<'c>,
     pieces: i64,
     /// Its cache lines.
-    count: i64,
+    count: IntValue<'c>,
 }
 
 impl<'c> Share<'c> {
@@ -123,7 +131,7 @@ impl<'c> Share<'c> {
     pub(super) fn ask(&self, ir: &Ir<'c>, step: IntValue<'c>) {
         let (line, piece) = (ir.udiv(step, ir.i64(self.pieces)), ir.urem(step, ir.i64(self.pieces)));
         let bytes = ir.add(ir.mul(line, self.stride), ir.mul(piece, ir.i64(LINE)));
-        ir.if_then(ir.icmp(IntPredicate::ULT, step, ir.i64(self.count)), || {
+        ir.if_then(ir.icmp(IntPredicate::ULT, step, self.count), || {
             ir.prefetch_for_later(ir.bytes_further(self.first, bytes));
         });
     }

@@ -5,6 +5,7 @@ use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::Needed;
 use super::ahead::{Ahead, Share};
+use super::keep::PackedA;
 use super::plan::{Contraction, Plan};
 use crate::emit::{LoopHint, Value};
 use inkwell::types::BasicTypeEnum;
@@ -44,14 +45,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data: &'a OpData,
         plan: &Plan,
         (matrix, depth): (IntValue<'c>, IntValue<'c>),
-        needed: Needed<'c>,
+        (packed_a, needed): (Option<&PackedA<'c>>, Needed<'c>),
         (start, ahead): (Option<ValueId>, &[Ahead<'c>]),
     ) {
         let ir = self.ir;
         let result = data.results[0];
-        let packed = |factor| self.buffers.packed(result, factor, plan.packed);
-        let (a, first_of_a, strides_of_a) = match packed(0) {
-            Some(buffer) => (buffer, ir.i64(0), plan.strides_of_a(self.packs_rows(data.operands[0], plan))),
+        let (a, first_of_a, strides_of_a) = match packed_a {
+            Some(packed) => {
+                (packed.buffer, ir.i64(0), plan.strides_of_a(self.packs_rows(data.operands[0], plan)))
+            }
             None => self.in_place(data.operands[0], matrix, plan),
         };
         let product = Product {
@@ -59,7 +61,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             a,
             first_of_a,
             strides_of_a,
-            b: packed(1).expect("`b` is always packed"),
+            b: self.buffers.packed(result, 1, plan.packed).expect("`b` is always packed"),
             c: self.stored(result),
             first_of_c: ir.mul(matrix, ir.i64(plan.m * plan.n)),
             depth,
@@ -79,7 +81,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Covers panels of so many vectors, of which the last has so many lanes, with register blocks; each panel stays in the first cache while the rows of `a` pass by.
+    /// Covers panels of so many vectors, of which the last has so many lanes, with register blocks; each panel stays in
+    /// the first cache while the rows of `a` pass by.
     fn panels(
         &self,
         product: &Product<'_, 'c>,

@@ -58,7 +58,7 @@ pub(super) enum Factor<'c> {
 }
 
 /// The tile behind the transposition of matrices, and whether there is one.
-fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (ValueId, bool) {
+pub(super) fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (ValueId, bool) {
     match fusion.definition(factor).filter(|_| !fusion.is_stored(factor)) {
         Some(data) => match &data.op {
             Op::Permute(axes) if swaps_last_two(axes) => (data.operands[0], true),

@@ -2,16 +2,18 @@
 //!
 //! [`plan`] decides; [`factor`] says where factors come from, [`pack`] packs them, and [`block`] multiplies. A loop that
 //! adds products to a tile ([`accumulate`]) packs the factors of several turns before it multiplies, and meanwhile those
-//! of the next ones come nearer ([`ahead`]). Products and sums are fused where the target can; an f16 accumulator is kept
+//! of the next ones come nearer ([`ahead`]); what it packed of `a` stays for the next blocks ([`keep`]). Products and sums are fused where the target can; an f16 accumulator is kept
 //! in f32 and rounded at the end. Batches are matrix by matrix.
 
 mod accumulate;
 mod ahead;
 mod block;
 mod factor;
+mod keep;
 mod pack;
 mod plan;
 
+pub(super) use keep::Memories;
 pub(super) use plan::Products;
 pub(crate) use plan::multiplies_pairs;
 
@@ -48,8 +50,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         count(ir, ir.i64(plan.batch), plan.batch, |matrix| {
             let emitter = &mut **this.borrow_mut();
             let needed = emitter.all_of(plan);
-            let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), needed);
-            emitter.multiply(data, plan, (matrix, depth), needed, (start, &[]));
+            let a = emitter.packed_a(data, plan, (None, ir.i64(0)));
+            let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), needed));
+            emitter.multiply(data, plan, (matrix, depth), (a.as_ref(), needed), (start, &[]));
         });
         self.round_sums(result);
     }
@@ -64,9 +67,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let needed = self.stored_part(plan, accumulation);
         let (begin, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
         self.copy_tiles(&data.operands[2..], &[sum]);
+        let is_kept = self.is_kept(product, plan, [begin, end, needed.rows]);
         let this = std::cell::RefCell::new(&mut *self);
         ir.hinted_loop((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, &[], |first, _| {
             let turns = ir.lesser(ir.sub(end, first), ir.i64(plan.turns));
+            let number = |turn| ir.udiv(ir.sub(turn, begin), ir.i64(plan.turns));
+            let a = this.borrow().packed_a(product, plan, (is_kept, number(first)));
             let range = (first, ir.add(first, turns), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
                 let emitter = &mut **this.borrow_mut();
@@ -78,14 +84,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     }
                 }
                 let at = depth[0].into_int_value();
-                vec![ir.add(at, emitter.pack(product, plan, (ir.i64(0), at), needed)).into()]
+                vec![ir.add(at, emitter.pack(product, plan, (ir.i64(0), at), (a.as_ref(), needed))).into()]
             });
             let emitter = &mut **this.borrow_mut();
             let start = emitter.start_of_sums(product);
             let depth = depth[0].into_int_value();
             let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)));
-            let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), &next);
-            emitter.multiply(product, plan, (ir.i64(0), depth), needed, (start, &ahead));
+            let is_there =
+                is_kept.map(|is_kept| emitter.is_kept_next(plan, &next, (is_kept, number(next.turn))));
+            let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, is_there));
+            emitter.multiply(product, plan, (ir.i64(0), depth), (a.as_ref(), needed), (start, &ahead));
             emitter.copy_tiles(&product.results, &[sum]);
             Vec::new()
         });
@@ -103,7 +111,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let here = self.scalar_if_known(index)?.into_int_value();
             Some((index, ir.select_int(is_here, here, next).into()))
         });
-        Next { turn: ir.select_int(is_here, turn, begin), scalars: scalars.collect() }
+        Next { turn: ir.select_int(is_here, turn, begin), is_here, scalars: scalars.collect() }
     }
 
     /// The part of a product that is stored, where nothing else becomes of it.

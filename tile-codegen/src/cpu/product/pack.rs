@@ -10,6 +10,7 @@ use super::super::elements::count;
 use super::super::region::Emitter;
 use super::Needed;
 use super::factor::{Factor, Strided};
+use super::keep::PackedA;
 use super::plan::Plan;
 use crate::emit::{LoopHint, Value};
 use inkwell::IntPredicate;
@@ -38,13 +39,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data: &'a OpData,
         plan: &Plan,
         (matrix, at): (IntValue<'c>, IntValue<'c>),
-        needed: Needed<'c>,
+        (packed_a, needed): (Option<&PackedA<'c>>, Needed<'c>),
     ) -> IntValue<'c> {
         let (a, b) =
             (self.factor(data.operands[0], matrix, plan), self.factor(data.operands[1], matrix, plan));
         let depth = self.depth_of(&a, &b, plan);
-        if let Some(packed) = self.buffers.packed(data.results[0], 0, plan.packed) {
-            self.pack_a(&a, plan, &packed, (matrix, at), (needed.rows, depth));
+        match packed_a {
+            Some(PackedA { buffer, is_there: Some(is_there) }) => {
+                let ir = self.ir;
+                let pack = || {
+                    self.pack_a(&a, plan, buffer, (matrix, at), (needed.rows, depth));
+                    Vec::new()
+                };
+                ir.if_else(*is_there, Vec::new, pack);
+            }
+            Some(PackedA { buffer, is_there: None }) => {
+                self.pack_a(&a, plan, buffer, (matrix, at), (needed.rows, depth));
+            }
+            None => {}
         }
         let packed = self.buffers.packed(data.results[0], 1, plan.packed).expect("`b` is always packed");
         self.pack_b(&b, plan, &packed, (matrix, at), (depth, needed.columns));

@@ -8,10 +8,12 @@
 //! A loop that does nothing but add products to a tile has the factors of several turns packed side by side, and one
 //! multiplication as deep as all of them: the sums are in registers for longer ([`super::accumulate`]).
 
+use super::super::LINE_BYTES;
 use super::super::fuse::Fusion;
 use super::super::region::extents;
 use super::super::scratch::element_bytes;
 use super::accumulate::{Accumulation, accumulation};
+use super::keep::Kept;
 use crate::llvm::Machine;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
@@ -126,6 +128,8 @@ pub(in super::super) struct Plan {
     /// The format of packed elements.
     pub(super) packed: DType,
     pub(super) block: RegisterBlock,
+    /// What stays of `a` for the next blocks.
+    pub(super) kept: Option<Kept>,
 }
 
 impl Plan {
@@ -139,7 +143,12 @@ impl Plan {
         let turns =
             tile_ir::cpu::turns_at_once([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
         let turns = if is_accumulated { turns as i64 } else { 1 };
-        Plan { batch: batch.iter().product(), m: *m, n: *n, k, turns, contraction, packed, block }
+        Plan { batch: batch.iter().product(), m: *m, n: *n, k, turns, contraction, packed, block, kept: None }
+    }
+
+    /// Whether what is packed of `a` stays for the next blocks.
+    pub(in super::super) fn is_kept(&self) -> bool {
+        self.kept.is_some()
     }
 
     /// Elements along K that are multiplied together at most.
@@ -187,13 +196,20 @@ impl Plan {
         }
     }
 
-    /// Bytes of scratch memory for the packed factors of one matrix.
-    fn packed_bytes(&self) -> [u64; 2] {
-        let a = [true, false].map(|by_rows| {
+    /// Elements of packed `a`, of one multiplication: whole cache lines.
+    pub(super) fn slot(&self) -> i64 {
+        let elements = [true, false].map(|by_rows| {
             let [row, column] = self.strides_of_a(by_rows);
             row * self.m + column * self.depth() / self.contraction.group()
         });
-        [a[0].max(a[1]), self.panels() * self.panel()]
+        let line = i64::from(LINE_BYTES) / element_bytes(self.packed) as i64;
+        (elements[0].max(elements[1]) + line - 1) / line * line
+    }
+
+    /// Bytes of scratch memory for the packed factors of one matrix.
+    fn packed_bytes(&self) -> [u64; 2] {
+        let slots = self.kept.as_ref().map_or(1, Kept::all_slots);
+        [slots * self.slot(), self.panels() * self.panel()]
             .map(|elements| elements as u64 * element_bytes(self.packed))
     }
 }
@@ -243,7 +259,9 @@ impl<'a> Products<'a> {
                 self.plans.entry(data.results[0]).or_insert(plan);
             }
             if let Some(accumulation) = accumulation(instance, fusion, data) {
-                let plan = Plan::of(instance, accumulation.product, machine, true);
+                let mut plan = Plan::of(instance, accumulation.product, machine, true);
+                let bytes = plan.slot() as u64 * element_bytes(plan.packed);
+                plan.kept = Kept::of(instance, fusion, (data, accumulation.product), bytes);
                 self.plans.insert(accumulation.product.results[0], plan);
                 self.accumulations.insert(data.results[0], accumulation);
             }
@@ -254,6 +272,11 @@ impl<'a> Products<'a> {
     /// How the `mma` that gives this tile is computed.
     pub(in super::super) fn plan(&self, product: ValueId) -> &Plan {
         self.plans.get(&product).expect("every `mma` has a plan")
+    }
+
+    /// What is kept of products, by the tiles that they give.
+    pub(super) fn kept(&self) -> impl Iterator<Item = (ValueId, &Kept)> {
+        self.plans.iter().filter_map(|(&product, plan)| Some((product, plan.kept.as_ref()?)))
     }
 
     /// The loop that gives this tile, if all it does is to add products to it.

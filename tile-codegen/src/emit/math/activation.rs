@@ -51,8 +51,7 @@ const TAIL_F32: [f64; 11] = [
     4.799_668_832_08e-5,
     7.004_429_107_16e-5,
 ];
-/// The same for `a` from 0 to 28.3, with an error below 2e-17, and 1.1e-16 for the rounded
-/// coefficients.
+/// The same for `a` from 0 to 28.3, with an error below 2e-17, and 1.1e-16 for the rounded coefficients.
 const TAIL_F64: [f64; 25] = [
     1.021_582_705_242_023e0,
     -6.871_606_844_138_106e-1,

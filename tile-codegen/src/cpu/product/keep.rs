@@ -1,0 +1,253 @@
+//! What is packed of `a` stays for the blocks that come next.
+//!
+//! Blocks of one row of the grid multiply the same rows of `a` by different columns of `b`, one block after the other. So
+//! what a loop packs of `a` lies in scratch memory side by side, as far as there is room, and an entry remembers what the
+//! loads were given. Where the next block's loads are given the same, it packs `b` alone.
+//!
+//! A multiplication's factors are in one **slot**; the last slot is that of all multiplications for which there is no room.
+
+use super::super::buffer::Buffer;
+use super::super::fuse::Fusion;
+use super::super::region::Emitter;
+use super::ahead::Next;
+use super::factor::behind_transposition;
+use super::plan::{Plan, Products};
+use crate::emit::Ir;
+use inkwell::IntPredicate;
+use inkwell::values::{IntValue, PointerValue};
+use std::collections::HashMap;
+use tile_ir::kernel::OpData;
+use tile_ir::view::Source;
+use tile_ir::{Instance, Op, RegionId, ValueId};
+
+/// Bytes of a thread's scratch memory for what is kept of a product: less than its share of the last cache.
+const KEPT_BYTES: u64 = 2 << 20;
+
+/// A loop's `a` that is kept.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// The scalars that decide what is packed, besides the loop's range and the rows that are needed.
+    given: Vec<ValueId>,
+    /// Multiplications whose factors are kept.
+    slots: i64,
+}
+
+impl Kept {
+    /// What may be kept of a loop's product, so many bytes of each multiplication.
+    pub(super) fn of(
+        instance: &Instance,
+        fusion: &Fusion<'_>,
+        (looped, product): (&OpData, &OpData),
+        bytes: u64,
+    ) -> Option<Kept> {
+        let slots = KEPT_BYTES / bytes.max(1);
+        let body = looped.regions[0];
+        let mut given =
+            Given { fusion, body, counter: *instance.region(body).params.first()?, scalars: Vec::new() };
+        let [a, b] = [0, 1].map(|i| behind_transposition(fusion, product.operands[i]));
+        given.add_load(instance, streamed_load(fusion, a.0)?, None)?;
+        // How deep a turn is depends on where `b` ends along K as well.
+        if let Some(load) = streamed_load(fusion, b.0) {
+            given.add_load(instance, load, Some(usize::from(b.1)))?;
+        }
+        (slots > 0).then_some(Kept { given: given.scalars, slots: slots as i64 })
+    }
+
+    /// Slots, with the one for what isn't kept.
+    pub(super) fn all_slots(&self) -> i64 {
+        self.slots + 1
+    }
+}
+
+/// The load whose elements are packed right out of a tensor that nothing writes.
+fn streamed_load<'a>(fusion: &Fusion<'a>, tile: ValueId) -> Option<&'a OpData> {
+    fusion.definition(tile).filter(|data| data.op.is_load() && !fusion.is_stored(tile))
+}
+
+/// Scalars that loads of a loop's body are given.
+struct Given<'f, 'a> {
+    fusion: &'f Fusion<'a>,
+    body: RegionId,
+    counter: ValueId,
+    scalars: Vec<ValueId>,
+}
+
+impl Given<'_, '_> {
+    /// Adds what decides which elements a load gives; of its index at one axis alone if that is all that matters.
+    fn add_load(&mut self, instance: &Instance, load: &OpData, axis: Option<usize>) -> Option<()> {
+        let load = load.load()?;
+        let tensor = self.fusion.definition(load.view)?.operands[0];
+        let selected = Source::of(instance, tensor).selections.into_iter().map(|selection| selection.index);
+        let index = match axis {
+            Some(axis) => load.index.get(axis..=axis)?,
+            None => load.index,
+        };
+        if load.index.is_empty() || !load.pad.is_none_or(|pad| self.is_constant(pad)) {
+            return None;
+        }
+        selected.chain(index.iter().copied()).try_for_each(|value| self.add(value))
+    }
+
+    /// Adds a scalar; `None` for one that the body computes.
+    fn add(&mut self, scalar: ValueId) -> Option<()> {
+        if scalar == self.counter || self.is_constant(scalar) || self.scalars.contains(&scalar) {
+            return Some(());
+        }
+        let is_outside = self.fusion.home(scalar) != Some(self.body);
+        is_outside.then(|| self.scalars.push(scalar))
+    }
+
+    fn is_constant(&self, value: ValueId) -> bool {
+        matches!(self.fusion.definition(value).map(|data| &data.op), Some(Op::Constant { .. }))
+    }
+}
+
+/// What an entry knows of a product's kept factors.
+#[derive(Clone)]
+pub(in super::super) struct Memory<'c> {
+    /// Whether anything is kept.
+    is_there: PointerValue<'c>,
+    /// What it was packed for.
+    given: Vec<PointerValue<'c>>,
+}
+
+/// By the tile that a product gives.
+pub(in super::super) type Memories<'c> = HashMap<ValueId, Memory<'c>>;
+
+impl Products<'_> {
+    /// Makes the memories of an entry, at its begin: nothing is kept from an entry to the next.
+    pub(in super::super) fn memories<'c>(&self, ir: &Ir<'c>) -> Memories<'c> {
+        let slot = |value: i64| {
+            let slot =
+                ir.builder.build_alloca(ir.context.i64_type(), "kept").expect("the builder is positioned");
+            ir.store(slot, ir.i64(value).into());
+            slot
+        };
+        let memory = |kept: &Kept| Memory {
+            is_there: slot(0),
+            given: (0..kept.given.len() + RANGE).map(|_| slot(0)).collect(),
+        };
+        self.kept().map(|(product, kept)| (product, memory(kept))).collect()
+    }
+}
+
+/// Scalars that are remembered besides those of loads: the loop's range and the rows.
+const RANGE: usize = 3;
+
+/// What is packed of `a` for one multiplication.
+pub(super) struct PackedA<'c> {
+    pub(super) buffer: Buffer<'c>,
+    /// Whether it is there already.
+    pub(super) is_there: Option<IntValue<'c>>,
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Whether an earlier block has packed what a loop would pack of `a`; from now on it has. `None` where nothing is kept.
+    pub(super) fn is_kept(
+        &self,
+        product: &OpData,
+        plan: &Plan,
+        range: [IntValue<'c>; RANGE],
+    ) -> Option<IntValue<'c>> {
+        let (ir, kept) = (self.ir, plan.kept.as_ref()?);
+        let Memory { is_there, given } = &self.memories[&product.results[0]];
+        let i64 = ir.context.i64_type();
+        let there = ir.load(i64.into(), *is_there).into_int_value();
+        let now = kept.given.iter().map(|&value| self.index(value)).chain(range);
+        let same = now.zip(given).fold(ir.icmp(IntPredicate::NE, there, ir.i64(0)), |same, (now, &then)| {
+            let before = ir.load(i64.into(), then).into_int_value();
+            ir.store(then, now.into());
+            ir.and(same, ir.icmp(IntPredicate::EQ, before, now))
+        });
+        ir.store(*is_there, ir.i64(1).into());
+        Some(same)
+    }
+
+    /// Whether `a` of the multiplication that comes next, the one of this number, is packed by then. Scalars that aren't known
+    /// are taken to stay as they are.
+    pub(super) fn is_kept_next(
+        &self,
+        plan: &Plan,
+        next: &Next<'c>,
+        (is_kept, number): (IntValue<'c>, IntValue<'c>),
+    ) -> IntValue<'c> {
+        let (ir, kept) = (self.ir, plan.kept.as_ref().expect("asked only of what is kept"));
+        let given = next.scalars.iter().filter(|(scalar, _)| kept.given.contains(scalar));
+        let stays =
+            given.map(|&(scalar, then)| ir.icmp(IntPredicate::EQ, self.index(scalar), then.into_int_value()));
+        let is_same = stays.fold(ir.bool(true), |all, stays| ir.and(all, stays));
+        let has_slot = ir.icmp(IntPredicate::ULT, number, ir.i64(kept.slots));
+        ir.and(ir.select_int(next.is_here, is_kept, is_same), has_slot)
+    }
+
+    /// Where the multiplication of this number has its packed `a`; `None` where that is read where it is.
+    pub(super) fn packed_a(
+        &self,
+        product: &OpData,
+        plan: &Plan,
+        (is_kept, number): (Option<IntValue<'c>>, IntValue<'c>),
+    ) -> Option<PackedA<'c>> {
+        let (ir, buffer) = (self.ir, self.buffers.packed(product.results[0], 0, plan.packed)?);
+        let (Some(kept), Some(is_kept)) = (&plan.kept, is_kept) else {
+            return Some(PackedA { buffer, is_there: None });
+        };
+        let slot = ir.lesser(number, ir.i64(kept.slots));
+        let buffer = self.buffers.further(&buffer, ir.mul(slot, ir.i64(plan.slot())));
+        let has_slot = ir.icmp(IntPredicate::ULT, number, ir.i64(kept.slots));
+        Some(PackedA { buffer, is_there: Some(ir.and(is_kept, has_slot)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llvm::Machine;
+    use crate::options::CpuLevel;
+    use tile_ir::{specialize, text, verify};
+
+    /// What is kept of a product of tiles of 16×16 whose loop reads `a` at `index`, by how many scalars it goes and in how
+    /// many slots.
+    fn kept(index: &str, in_body: &str) -> Option<(usize, i64)> {
+        let source = format!(
+            "kernel @k(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<m x n x f32>) {{
+  %va = partition %a [16, 16] : partition<m x k x f32, [16, 16]>
+  %vb = partition %b [16, 16] : partition<k x n x f32, [16, 16]>
+  %vc = partition %c [16, 16] : mut partition<m x n x f32, [16, 16]>
+  %i, %j = block_index %vc : index, index
+  %0 = constant 0 : index
+  %end = extent ceil_div(k, 16) : index
+  %zero = constant 0.0 : f32
+  %start = splat %zero : tile<16 x 16 x f32>
+  %sum = for %p = %0 to %end carry (%acc = %start) : tile<16 x 16 x f32> {{
+{in_body}    %ta = load_masked %va[{index}] pad %zero : tile<16 x 16 x f32>
+    %tb = load_masked %vb[%p, %j] pad %zero : tile<16 x 16 x f32>
+    %next = mma %ta, %tb, %acc : tile<16 x 16 x f32>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[]).unwrap();
+        let fusion = Fusion::of(&instance);
+        let products = Products::of(&instance, &fusion, &Machine::host(CpuLevel::V4).unwrap());
+        products.kept().next().map(|(_, kept)| (kept.given.len(), kept.slots))
+    }
+
+    /// A slot has 16 rows of 256 elements, each with a vector of 16 that keeps it apart from the next, and as many as the
+    /// loop is deep behind them.
+    const SLOTS: i64 = (KEPT_BYTES / ((16 * (256 + 16) + 256) * 4)) as i64;
+
+    #[test]
+    fn what_is_kept_goes_by_the_block_but_not_by_the_loop() {
+        assert_eq!(kept("%i, %p", ""), Some((1, SLOTS)));
+        assert_eq!(kept("%0, %p", ""), Some((0, SLOTS)));
+        assert_eq!(kept("%i, %j", ""), Some((2, SLOTS)));
+    }
+
+    #[test]
+    fn nothing_is_kept_where_the_loop_computes_what_it_reads() {
+        assert_eq!(kept("%q, %p", "    %q = add %p, %i : index\n"), None);
+    }
+}
