@@ -4,7 +4,7 @@ use super::ahead::Ahead;
 use super::buffer::{Buffer, Buffers};
 use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
-use super::product::{Memories, Products};
+use super::product::{Memories, Products, Written};
 use super::streaming::Streamed;
 use super::views::Stream;
 use crate::emit::{Ir, Log, Shared, Value};
@@ -44,6 +44,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) fresh: Option<(ValueId, Value<'c>)>,
     /// What the entry knows of the factors that products have kept.
     pub(super) memories: Memories<'c>,
+    /// Sums that are stored before their stores, each with the condition.
+    pub(super) written: Written<'c>,
     /// Scalars.
     scalars: HashMap<ValueId, Value<'c>>,
     /// The tiles that the current loops read from their tensors.
@@ -78,6 +80,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             streamed: Streamed::new(),
             fresh: None,
             memories: Memories::new(),
+            written: Written::new(),
             scalars,
             streams: HashMap::new(),
         }
@@ -150,7 +153,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     self.scalars.insert(result, index.into());
                 }
             }
-            Op::StoreMasked | Op::Store => self.store(data),
+            Op::StoreMasked | Op::Store => self.store_unless_written(data),
             Op::Atomic(atomic) => self.atomic(data, *atomic),
             Op::For => self.for_loop(data),
             Op::While => self.while_loop(data),

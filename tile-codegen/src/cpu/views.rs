@@ -247,7 +247,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Whether all of a tile lies inside its tensor.
-    fn is_whole(&self, window: &Window<'c>) -> IntValue<'c> {
+    pub(super) fn is_whole(&self, window: &Window<'c>) -> IntValue<'c> {
         let ir = self.ir;
         let axes = window.valid.iter().zip(&window.tile);
         let ends = axes.map(|(&valid, &size)| ir.icmp(IntPredicate::EQ, valid, ir.i64(size)));
@@ -440,7 +440,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    pub(super) fn store(&mut self, data: &OpData) {
+    /// A store, unless what made the tile has stored it.
+    pub(super) fn store_unless_written(&mut self, data: &OpData) {
+        let Some(&is_written) = self.written.get(&data.operands[1]) else { return self.store(data) };
+        let ir = self.ir;
+        let store = || {
+            self.store(data);
+            Vec::new()
+        };
+        ir.if_else(is_written, Vec::new, store);
+    }
+
+    fn store(&mut self, data: &OpData) {
         let window = self.window(data.operands[0], &self.tile, data.op == Op::StoreMasked);
         let value = data.operands[1];
         if let Some(load) = self.definition(value).and_then(|turned| self.fusion.turned_load(turned)) {

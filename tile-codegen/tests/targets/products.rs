@@ -15,6 +15,8 @@ struct Case {
     between: [&'static str; 2],
     /// What loads have beyond the tensors.
     pad: i32,
+    /// What the sums begin with.
+    first: &'static str,
     /// Ops between the loop's `%sum` and what is stored, `%out`.
     after: &'static str,
     tolerance: f64,
@@ -25,6 +27,7 @@ const PLAIN: Case = Case {
     is_transposed: [false; 2],
     between: [""; 2],
     pad: 0,
+    first: "load_masked %vc pad %zero",
     after: "",
     tolerance: 0.0,
 };
@@ -70,7 +73,7 @@ impl Case {
   %pad_a = constant {pad_a} : {left}
   %pad_b = constant {pad_b} : {right}
   %zero = constant {zero} : {sum}
-  %first = load_masked %vc pad %zero : {tile}
+  %first = {first} : {tile}
   %0 = constant 0 : index
   %1 = extent ceil_div(k, BK) : index
   %sum = for %p = %0 to %1 carry (%acc = %first) : {tile} {{
@@ -83,6 +86,7 @@ impl Case {
             pad_a = literal(self.pad, left),
             pad_b = literal(self.pad, right),
             zero = literal(0, sum),
+            first = self.first,
             after = self.after.replace("TILE", &tile),
             out = if self.after.is_empty() { "%sum" } else { "%out" },
         )
@@ -154,6 +158,18 @@ fn of_every_kind_of_contraction() {
         (I32, I32, I32),
     ] {
         Case { formats: [left, right, sum], ..PLAIN }.check_all();
+    }
+}
+
+/// Sums that are only stored, which the last multiplication does, where there is one.
+#[test]
+fn that_go_from_registers_to_the_tensor() {
+    for formats in
+        [[DType::F32; 3], [DType::BF16, DType::BF16, DType::F32], [DType::I8, DType::I8, DType::I32]]
+    {
+        let case = Case { formats, first: "splat %zero", ..PLAIN };
+        case.check_all();
+        case.check([33, 50, 0], [16, 32, 16]);
     }
 }
 

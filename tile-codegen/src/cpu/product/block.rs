@@ -5,6 +5,7 @@ use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::Needed;
 use super::ahead::{Ahead, Share};
+use super::direct::Direct;
 use super::keep::PackedA;
 use super::plan::{Contraction, Plan};
 use crate::emit::{LoopHint, Value};
@@ -28,6 +29,8 @@ struct Product<'p, 'c> {
     start: Option<Value<'c>>,
     /// What is asked for meanwhile.
     ahead: &'p [Ahead<'c>],
+    /// Where sums go, if not to `c`.
+    direct: Option<&'p Direct<'c>>,
 }
 
 /// The sums that registers hold: rows, vectors side by side, and how many lanes of the last one there are.
@@ -46,7 +49,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         plan: &Plan,
         (matrix, depth): (IntValue<'c>, IntValue<'c>),
         (packed_a, needed): (Option<&PackedA<'c>>, Needed<'c>),
-        (start, ahead): (Option<ValueId>, &[Ahead<'c>]),
+        (start, ahead, direct): (Option<ValueId>, &[Ahead<'c>], Option<&Direct<'c>>),
     ) {
         let ir = self.ir;
         let result = data.results[0];
@@ -67,6 +70,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             depth,
             start: start.map(|start| self.scalar(start)),
             ahead,
+            direct,
         };
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
         let (whole, rest) = (plan.n / width * width, plan.n % width);
@@ -146,9 +150,22 @@ impl<'a, 'c> Emitter<'a, 'c> {
             shares.iter().for_each(|share| share.ask(ir, p));
             self.outer_product(product, sums, (first_of_a, panel, p), partial)
         });
-        for (&(at, mask), sum) in places.iter().zip(finals) {
-            self.buffers.store_lanes(&product.c, at, mask, sum.into_vector_value());
-        }
+        let keep = || {
+            for (&(at, mask), sum) in places.iter().zip(&finals) {
+                self.buffers.store_lanes(&product.c, at, mask, sum.into_vector_value());
+            }
+            Vec::new()
+        };
+        let Some(direct) = product.direct else { return drop(keep()) };
+        let store = || {
+            for (number, (&(_, mask), sum)) in (0..).zip(places.iter().zip(&finals)) {
+                let row = ir.add(i, ir.i64(number / sums.vectors));
+                let column = ir.add(j, ir.i64(number % sums.vectors * lanes));
+                self.store_directly(direct, [row, column], mask, sum.into_vector_value());
+            }
+            Vec::new()
+        };
+        ir.if_else(direct.is_direct, store, keep);
     }
 
     fn first_sum(

@@ -2,17 +2,20 @@
 //!
 //! [`plan`] decides; [`factor`] says where factors come from, [`pack`] packs them, and [`block`] multiplies. A loop that
 //! adds products to a tile ([`accumulate`]) packs the factors of several turns before it multiplies, and meanwhile those
-//! of the next ones come nearer ([`ahead`]); what it packed of `a` stays for the next blocks ([`keep`]). Products and sums are fused where the target can; an f16 accumulator is kept
+//! of the next ones come nearer ([`ahead`]); what it packed of `a` stays for the next blocks
+//! ([`keep`]), and where its sums are only stored they go to the tensor at once ([`direct`]). Products and sums are fused where the target can; an f16 accumulator is kept
 //! in f32 and rounded at the end. Batches are matrix by matrix.
 
 mod accumulate;
 mod ahead;
 mod block;
+mod direct;
 mod factor;
 mod keep;
 mod pack;
 mod plan;
 
+pub(super) use direct::Written;
 pub(super) use keep::Memories;
 pub(super) use plan::Products;
 pub(crate) use plan::multiplies_pairs;
@@ -52,7 +55,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let needed = emitter.all_of(plan);
             let a = emitter.packed_a(data, plan, (None, ir.i64(0)));
             let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), needed));
-            emitter.multiply(data, plan, (matrix, depth), (a.as_ref(), needed), (start, &[]));
+            emitter.multiply(data, plan, (matrix, depth), (a.as_ref(), needed), (start, &[], None));
         });
         self.round_sums(result);
     }
@@ -67,6 +70,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let needed = self.stored_part(plan, accumulation);
         let (begin, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
         self.copy_tiles(&data.operands[2..], &[sum]);
+        let direct = self.direct(accumulation, data.results[0]);
         let is_kept = self.is_kept(product, plan, [begin, end, needed.rows]);
         let this = std::cell::RefCell::new(&mut *self);
         ir.hinted_loop((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, &[], |first, _| {
@@ -93,11 +97,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let is_there =
                 is_kept.map(|is_kept| emitter.is_kept_next(plan, &next, (is_kept, number(next.turn))));
             let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, is_there));
-            emitter.multiply(product, plan, (ir.i64(0), depth), (a.as_ref(), needed), (start, &ahead));
+            let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
+            let around = (start, ahead.as_slice(), direct.as_ref());
+            emitter.multiply(product, plan, (ir.i64(0), depth), (a.as_ref(), needed), around);
             emitter.copy_tiles(&product.results, &[sum]);
             Vec::new()
         });
         self.copy_tiles(&[sum], &data.results);
+        if let Some(direct) = direct {
+            let has_turns = ir.icmp(IntPredicate::ULT, begin, end);
+            self.written.insert(data.results[0], ir.and(has_turns, direct.is_direct));
+        }
     }
 
     /// The turn that is packed after those before `turn`: that one, or the first of the next block's.

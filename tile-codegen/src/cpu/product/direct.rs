@@ -1,0 +1,99 @@
+//! Sums that go from registers to the tensor.
+//!
+//! Where all that becomes of a product's sums is that they are stored, the last multiplication stores them itself, instead
+//! of to scratch memory and from there to the tensor. It does so for tiles that lie inside their tensor, which needn't be
+//! masked; and for outputs that aren't streamed past the caches, which takes whole lines at a time.
+
+use super::super::region::Emitter;
+use super::accumulate::Accumulation;
+use crate::emit::Ir;
+use inkwell::values::{IntValue, PointerValue, VectorValue};
+use std::collections::HashMap;
+use tile_ir::kernel::OpData;
+use tile_ir::view::Source;
+use tile_ir::{DType, Instance, Op, Type, ValueId};
+
+/// Where register blocks store their sums.
+#[derive(Clone)]
+pub(super) struct Direct<'c> {
+    /// Whether they do, in this tile's last multiplication.
+    pub(super) is_direct: IntValue<'c>,
+    tensor: ValueId,
+    dtype: DType,
+    first: PointerValue<'c>,
+    /// Elements from a row to the next.
+    stride: IntValue<'c>,
+}
+
+impl<'c> Direct<'c> {
+    /// The same, but never where a condition holds.
+    pub(super) fn unless(&self, ir: &Ir<'c>, condition: IntValue<'c>) -> Direct<'c> {
+        Direct { is_direct: ir.select_int(condition, ir.bool(false), self.is_direct), ..self.clone() }
+    }
+}
+
+/// Tiles whose store has been done, by the tile: under which condition.
+pub(in super::super) type Written<'c> = HashMap<ValueId, IntValue<'c>>;
+
+/// The store of a loop's sums that may be done before its turn: nothing else becomes of them, and nothing else reaches the
+/// tensor.
+fn only_store<'a>(instance: &Instance, accumulation: &Accumulation<'a>, sum: ValueId) -> Option<&'a OpData> {
+    let &[store] = accumulation.stores.as_slice() else { return None };
+    let source = |value: ValueId| match instance.ty(value) {
+        Type::Partition(_) => Some(Source::of(instance, instance.definition(value)?.operands[0])),
+        Type::Tensor(_) => Some(Source::of(instance, value)),
+        _ => None,
+    };
+    let target = source(store.operands[0])?;
+    let reaches = |data: &&OpData| {
+        let mut sources = data.operands.iter().filter_map(|&operand| source(operand));
+        let accesses =
+            data.op.is_load() || data.op.is_store() || matches!(data.op, Op::GatherLoad | Op::Atomic(_));
+        accesses && sources.any(|source| source.argument == target.argument)
+    };
+    let ops = instance.walk().into_iter().map(|op| instance.op(op));
+    let is_alone = ops.filter(reaches).count() == 1;
+    (store.operands[1] == sum && target.selections.is_empty() && is_alone).then_some(store)
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Where a loop's register blocks store its sums in the last multiplication, if they may.
+    pub(super) fn direct(&self, accumulation: &Accumulation<'a>, sum: ValueId) -> Option<Direct<'c>> {
+        let (ir, store) = (self.ir, only_store(self.instance, accumulation, sum)?);
+        let window = self.window(store.operands[0], &self.tile, store.op == Op::StoreMasked);
+        let dtype = window.dtype();
+        if !window.is_dense() || dtype.is_narrow_float() {
+            return None;
+        }
+        let is_whole = self.is_whole(&window);
+        let is_direct = match self.streamed.get(&window.tensor()) {
+            Some(&streams) => ir.select_int(streams, ir.bool(false), is_whole),
+            None => is_whole,
+        };
+        let (first, stride) = (self.first_address(&window), self.dense_stride(&window, 0));
+        Some(Direct { is_direct, tensor: window.tensor(), dtype, first, stride })
+    }
+
+    /// Stores a vector of sums from this place of the tile on: the lanes that a mask has, all without one.
+    pub(super) fn store_directly(
+        &self,
+        direct: &Direct<'c>,
+        [row, column]: [IntValue<'c>; 2],
+        mask: Option<VectorValue<'c>>,
+        sums: VectorValue<'c>,
+    ) {
+        let ir = self.ir;
+        let position = ir.add(ir.mul(row, direct.stride), column);
+        let address = ir.element(ir.storage_type(direct.dtype), direct.first, position);
+        let alignment = direct.dtype.bytes() as u32;
+        let store = match mask {
+            Some(mask) => ir.store_lanes(address, mask, sums, alignment),
+            None => {
+                let store = ir.builder.build_store(address, sums).expect("the builder is positioned");
+                store.set_alignment(alignment).expect("a power of two");
+                store
+            }
+        };
+        self.buffers.mark_tensor_access(Some(store), direct.tensor);
+    }
+}
