@@ -49,16 +49,7 @@ mod tests {
     #[test]
     fn keys_are_ordered_as_floats_and_read_back() {
         let context = Context::create();
-        let features = crate::emit::Features {
-            half_conversion: false,
-            fma: false,
-            scaling: false,
-            extrema: false,
-            approximations: None,
-            half_vectors: false,
-            pair_rounding: None,
-        };
-        let ir = Ir::new(&context, "keys", features);
+        let ir = Ir::new(&context, "keys", crate::emit::Features::NONE);
         let function = ir.module.add_function("f", context.void_type().fn_type(&[], false), None);
         ir.builder.position_at_end(context.append_basic_block(function, "entry"));
         let infinity = f64::INFINITY;

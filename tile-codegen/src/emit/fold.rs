@@ -83,15 +83,7 @@ mod tests {
     use inkwell::values::{AnyValue, BasicValueEnum};
     use tile_ir::DType;
 
-    const FEATURES: Features = Features {
-        half_conversion: true,
-        fma: true,
-        scaling: false,
-        extrema: true,
-        approximations: None,
-        half_vectors: false,
-        pair_rounding: None,
-    };
+    const FEATURES: Features = Features { half_conversion: true, fma: true, extrema: true, ..Features::NONE };
 
     /// Emits in a function of an i16 and two i32; gives the value's text where the code ends.
     fn emitted(emit: impl for<'c> Fn(&Ir<'c>, [Value<'c>; 3]) -> Value<'c>) -> String {

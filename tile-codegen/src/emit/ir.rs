@@ -41,6 +41,19 @@ pub(crate) struct Features {
     pub(crate) pair_rounding: Option<PairRounding>,
 }
 
+impl Features {
+    /// What the simplest processor has.
+    pub(crate) const NONE: Features = Features {
+        half_conversion: false,
+        fma: false,
+        scaling: false,
+        extrema: false,
+        approximations: None,
+        half_vectors: false,
+        pair_rounding: None,
+    };
+}
+
 /// Instructions that round two f32 to a narrower format, to nearest even: intrinsics or declarations that give the first
 /// operand in the upper half of a word.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! `mma`: factors are packed, then register blocks go through them.
 //!
-//! [`plan`] decides; [`factor`] says where factors come from, [`pack`] packs them, and [`block`] multiplies. A loop that
+//! [`plan`] decides, with what instructions [`contraction`] says; [`factor`] says where factors come from, [`pack`] packs them, and [`block`] multiplies. A loop that
 //! adds products to a tile ([`accumulate`]) packs the factors of several turns before it multiplies, and meanwhile those
 //! of the next ones come nearer ([`ahead`]). Products and sums are fused where the target can; an f16 accumulator is kept
 //! in f32 and rounded at the end. Batches are matrix by matrix.
@@ -8,12 +8,12 @@
 mod accumulate;
 mod ahead;
 mod block;
+mod contraction;
 mod factor;
 mod pack;
 mod plan;
 
-pub(super) use plan::Products;
-pub(crate) use plan::multiplies_pairs;
+pub(super) use plan::{Products, RegisterBlock, gain};
 
 use super::buffer::Buffers;
 use super::elements::count;
