@@ -79,8 +79,10 @@ fn loop_with<'t>(text: &'t str, instruction: &str) -> Vec<&'t str> {
     innermost_loops(text).into_iter().max_by_key(count).expect("there are loops")
 }
 
-/// A step along K is 24 multiplications of a vector by an element, or of what the level multiplies at once, and the loads of
-/// four vectors and six elements: no register is spilled, moved or filled otherwise.
+/// A step along K is 24 multiplications of vectors, or of what the level multiplies at once, and the loads of four vectors
+/// and six elements: no register is spilled, moved or filled otherwise. Elements of floats are multiplied where they lie in a
+/// register, but for those of one row, which are loaded into all lanes because their address goes on to the next step; LLVM
+/// loads integers so as well.
 #[test]
 fn a_step_of_a_product_is_24_multiply_adds_and_10_loads() {
     for (factors, sum, level, instruction) in [
@@ -98,10 +100,9 @@ fn a_step_of_a_product_is_24_multiply_adds_and_10_loads() {
         let body = loop_with(&text, instruction);
         let all = body.join("\n");
         let of = |name: &str| body.iter().filter(|line| line.starts_with(&format!("{name}\t"))).count();
-        let elements = body.iter().filter(|line| line.starts_with(instruction) && line.ends_with(']')).count();
-        assert_eq!((of(instruction), elements), (24, 24), "{factors:?} on {level}:\n{all}");
-        assert_eq!((of("ldr"), 2 * of("ldp")), (6, 4), "{factors:?} on {level}:\n{all}");
-        for other in ["[sp", "mov\tv", "dup", "ld1r", "bl\t"] {
+        let elements = of("ldr") + of("ld1r");
+        assert_eq!((of(instruction), elements, 2 * of("ldp")), (24, 6, 4), "{factors:?} on {level}:\n{all}");
+        for other in ["[sp", "mov\tv", "dup", "bl\t"] {
             assert!(!all.contains(other), "{other} in {factors:?} on {level}:\n{all}");
         }
     }

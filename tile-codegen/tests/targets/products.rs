@@ -1,6 +1,6 @@
 //! Products in loops, as the CPU target packs and multiplies them: every instruction set against the evaluator.
 
-use crate::support::{close, embedded_levels, instance, run_native, sample};
+use crate::support::{all_cpus, close, instance, run_native, sample};
 use tile_codegen::{Cpu, Options, compile};
 use tile_ir::target::CpuLevel;
 use tile_ir::{Array, DType, TargetDesc, interp};
@@ -101,7 +101,7 @@ impl Case {
         ];
         let mut expected = arguments.to_vec();
         interp::run(&instance, &mut expected).unwrap();
-        for cpu in [Cpu::Host].into_iter().chain(embedded_levels()) {
+        for cpu in all_cpus() {
             let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
             let what = format!("{cpu:?}, {m}x{n}x{k} in tiles of {bm}x{bn}x{bk} of\n{}", self.source());
             close(&found[2], &expected[2], self.tolerance, &what);

@@ -135,6 +135,12 @@ pub(crate) fn embedded_levels() -> Vec<Cpu> {
     levels.filter(|level| is_emulated() || level.all_features().all(has)).map(Cpu::Level).collect()
 }
 
+/// Every processor whose code can be run: the host, and the levels; of an emulator the best level is the host.
+pub(crate) fn all_cpus() -> Vec<Cpu> {
+    let host = (!is_emulated()).then_some(Cpu::Host);
+    host.into_iter().chain(embedded_levels()).collect()
+}
+
 /// Native code that can be run.
 pub(crate) enum Native {
     /// In this process.

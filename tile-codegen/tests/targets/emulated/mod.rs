@@ -18,6 +18,9 @@ use tile_ir::abi::Launch;
 /// Where the program maps its memory.
 const MEMORY: u64 = 0x10_0000_0000;
 
+/// QEMU for AArch64, from the package `qemu-user`, which `cargo xtask setup` installs.
+const EMULATOR: &str = "qemu-aarch64";
+
 /// Bytes of the first arguments: slots, first block, end of blocks, scratch memory.
 const HEADER: usize = 64;
 
@@ -85,7 +88,7 @@ impl Emulated {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
         let file = folder().join(format!("{}.memory", NUMBER.fetch_add(1, Ordering::Relaxed)));
         fs::write(&file, &image).unwrap();
-        run(Command::new(emulator()).args(["-cpu", "max"]).arg(&self.program).arg(&file));
+        run(Command::new(EMULATOR).args(["-cpu", "max"]).arg(&self.program).arg(&file));
         let image = fs::read(&file).unwrap();
         fs::remove_file(file).unwrap();
         for (region, &place) in regions.iter().zip(&places) {
@@ -111,11 +114,11 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?} gave {}: {words}", output.status);
 }
 
-/// This process's folder.
+/// This process's folder, below cargo's own.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = std::env::temp_dir().join(format!("tile-emulated-{}", std::process::id()));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("emulated-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         folder
     })
@@ -129,16 +132,6 @@ fn linker() -> &'static Path {
         let answer = Command::new(rustc).args(["--print", "target-libdir"]).output().unwrap();
         let libraries = PathBuf::from(String::from_utf8(answer.stdout).unwrap().trim());
         libraries.with_file_name("bin").join("rust-lld")
-    })
-}
-
-/// QEMU, from the distribution's package `qemu-user` or `qemu-user-static`.
-fn emulator() -> &'static str {
-    static EMULATOR: OnceLock<&str> = OnceLock::new();
-    EMULATOR.get_or_init(|| {
-        let names = ["qemu-aarch64", "qemu-aarch64-static"];
-        let is_there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
-        names.into_iter().find(is_there).expect("kernels for AArch64 are run by QEMU: install the package qemu-user")
     })
 }
 
