@@ -48,7 +48,8 @@ const ESSENTIAL: [&str; 6] = [
 pub(crate) fn run_all() -> Result<(), String> {
     setup::llvm()?;
     setup::emulator()?;
-    let shown = run("native code for AArch64, under QEMU", &mut tests(&["--package", "tile-codegen"], &MODULES))?;
+    let shown =
+        run("native code for AArch64, under QEMU", &mut tests(&["--package", "tile-codegen"], &MODULES))?;
     shown.lines().filter(|line| line.starts_with("test result:")).for_each(|line| println!("    {line}"));
     Ok(())
 }

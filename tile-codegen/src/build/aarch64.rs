@@ -30,7 +30,8 @@ fn instructions(text: &str) -> Vec<&str> {
 /// The loops that have no other in them: the lines from a label to the branch back to it.
 fn innermost_loops(text: &str) -> Vec<Vec<&str>> {
     let lines = instructions(text);
-    let label = |name: &str| lines.iter().position(|line| line.split(':').next() == Some(name) && line.contains(':'));
+    let label =
+        |name: &str| lines.iter().position(|line| line.split(':').next() == Some(name) && line.contains(':'));
     let back = lines.iter().enumerate().filter_map(|(end, line)| {
         let target = line.split([' ', '\t', ',']).next_back().filter(|target| target.starts_with(".LBB"))?;
         let begin = label(target)?;

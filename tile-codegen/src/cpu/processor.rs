@@ -52,12 +52,12 @@ fn x86_64(machine: &Machine) -> Processor {
 }
 
 /// Every processor has 32 vector registers of 128 bits, of which 24 are sums, four a row of `b` (one cache line), and the
-/// rest elements of `a`: a multiply-add takes one of them for all lanes (`FMLA`, by element), so that loads take no place of
-/// arithmetic. Six rows of four vectors read 10 registers for 24 multiply-adds; eight of three read 11, twelve of two 14,
-/// and tiles are whole numbers of 16 columns more often than of 12. The larger and the smaller of two floats are
+/// rest elements of `a`: a multiply-add takes one of them for all lanes (`FMLA`, by element), so that repeating it takes no
+/// place of arithmetic. Six rows of four vectors read 10 registers for 24 multiply-adds; eight of three would read 11, twelve
+/// of two 14, and tiles are whole numbers of 16 columns more often than of 12. The larger and the smaller of two floats are
 /// instructions (`FMAX`, `FMAXNM`), and so are conversions of f16 (`FCVTL`, `FCVTN`). Non-temporal stores (`STNP`) are
 /// ordered as others are: only non-temporal loads are excepted from the order of what depends on an address ("Arm
-/// Architecture Reference Manual for A-profile", C3.2.4), and what publishes a launch's end releases.
+/// Architecture Reference Manual for A-profile", C3.2.4).
 fn aarch64() -> Processor {
     let features = Features { half_conversion: true, fma: true, extrema: true, ..Features::NONE };
     let block = RegisterBlock { rows: 6, vectors: 4, lanes: 4 };

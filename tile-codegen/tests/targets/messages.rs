@@ -3,8 +3,8 @@
 
 use crate::emulated::Region;
 use crate::support::{Memory, Native, close, compile_simt, instance, sample};
-use tile_codegen::simt::{Mode, RunError};
 use tile_codegen::Options;
+use tile_codegen::simt::{Mode, RunError};
 use tile_ir::abi::BindError;
 use tile_ir::array::Elements;
 use tile_ir::log::{self, Contents, Event, HEADER_WORDS};

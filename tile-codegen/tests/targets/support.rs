@@ -175,24 +175,32 @@ impl Native {
 
     /// Runs every block, with slots that point to further memory.
     pub(crate) fn run_beside(&self, memory: &Memory, further: &[Region]) {
+        let own = memory.arguments.iter().map(|words| Region {
+            address: words.as_ptr().cast_mut().cast(),
+            bytes: size_of_val(words.as_slice()),
+        });
+        let regions: Vec<Region> = own.chain(further.iter().copied()).collect();
+        // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes; the arguments and what
+        // the caller adds are this thread's.
+        unsafe { self.run_with(&memory.slots, &regions, memory.blocks) };
+    }
+
+    /// Runs blocks from 0 on with these slots.
+    ///
+    /// # Safety
+    /// The slots are as the instance's ABI says, and what they point to lies in the regions, which nobody else uses.
+    pub(crate) unsafe fn run_with(&self, slots: &[u64], regions: &[Region], blocks: u64) {
         match self {
             Native::Here(kernel) => {
                 let mut scratch = vec![[0u64; 8]; self.launch().scratch_bytes as usize / 64 + 2];
                 let address = scratch.as_mut_ptr().cast::<u8>();
                 let aligned = address.wrapping_add(address.align_offset(64));
-                // SAFETY: the slots are as the instance's ABI says, tensors are as large as their shapes, and the scratch
-                // memory has the size and alignment that the kernel asks for.
-                unsafe { (kernel.entry())(memory.slots.as_ptr(), 0, memory.blocks, aligned) };
+                // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel
+                // asks for.
+                unsafe { (kernel.entry())(slots.as_ptr(), 0, blocks, aligned) };
             }
-            Native::Emulated(kernel) => {
-                let own = memory.arguments.iter().map(|words| Region {
-                    address: words.as_ptr().cast_mut().cast(),
-                    bytes: size_of_val(words.as_slice()),
-                });
-                let regions: Vec<Region> = own.chain(further.iter().copied()).collect();
-                // SAFETY: the arguments and what the caller adds are this thread's, as they are for code in this process.
-                unsafe { kernel.run(&memory.slots, &regions, memory.blocks) };
-            }
+            // SAFETY: the caller vouches for the regions.
+            Native::Emulated(kernel) => unsafe { kernel.run(slots, regions, blocks) },
         }
     }
 }

@@ -53,12 +53,7 @@ const FOUR_BYTES: DotProduct = DotProduct { sum: DType::I32, group: 4, packed: D
 /// A-profile", C7.2): `BFDOT` makes 0 of subnormal numbers as well, and rounds products and sums to odd; `SDOT`, `UDOT` and
 /// `USDOT` multiply bytes of both signs, of none, and of the second.
 const DOT_PRODUCTS: &[DotProduct] = &[
-    DotProduct {
-        lanes: 16,
-        feature: "avx512bf16",
-        intrinsic: "llvm.x86.avx512bf16.dpbf16ps.512",
-        ..DOT
-    },
+    DotProduct { lanes: 16, feature: "avx512bf16", intrinsic: "llvm.x86.avx512bf16.dpbf16ps.512", ..DOT },
     DotProduct {
         factors: BYTES,
         sum: DType::I32,

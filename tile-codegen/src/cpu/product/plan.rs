@@ -9,8 +9,8 @@
 //! multiplication as deep as all of them: the sums are in registers for longer ([`super::accumulate`]).
 
 use super::super::fuse::Fusion;
-use super::super::region::extents;
 use super::super::processor::Processor;
+use super::super::region::extents;
 use super::super::scratch::element_bytes;
 use super::accumulate::{Accumulation, accumulation};
 use super::contraction::Contraction;
@@ -158,7 +158,9 @@ pub(in super::super) fn gain(instance: &Instance, level: &CpuLevel) -> bool {
     let ops = instance.walk().into_iter().map(|op| instance.op(op));
     ops.filter(|data| data.op == Op::Mma).any(|data| {
         let with = |features: &[&str]| {
-            Contraction::of(formats(instance, data), level.lanes as i64, |feature| features.contains(&feature))
+            Contraction::of(formats(instance, data), level.lanes as i64, |feature| {
+                features.contains(&feature)
+            })
         };
         with(&all) != with(&all[level.features.len()..])
     })

@@ -64,7 +64,8 @@ impl Emulated {
         let mut image = vec![0u8; HEADER + slots.len() * 8];
         let mut places = Vec::new();
         for region in regions {
-            image.resize(image.len().next_multiple_of(64), 0);
+            // As far into a cache line as it is here.
+            image.resize(image.len().next_multiple_of(64) + region.address.addr() % 64, 0);
             places.push(image.len());
             // SAFETY: the caller vouches for the region.
             image.extend(unsafe { std::slice::from_raw_parts(region.address, region.bytes) });
@@ -143,7 +144,8 @@ fn caller() -> &'static Path {
         let triple = TargetTriple::create("aarch64-unknown-linux-gnu");
         let (level, relocation, model) = (OptimizationLevel::None, RelocMode::Static, CodeModel::Default);
         let machine = Target::from_triple(&triple).unwrap();
-        let machine = machine.create_target_machine(&triple, "generic", "", level, relocation, model).unwrap();
+        let machine =
+            machine.create_target_machine(&triple, "generic", "", level, relocation, model).unwrap();
         let context = Context::create();
         let module = context.create_module("caller");
         module.set_triple(&triple);
