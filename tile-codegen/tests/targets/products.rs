@@ -191,6 +191,17 @@ fn of_factors_that_are_computed() {
     }
 }
 
+/// A factor that lies in scratch memory, beside a product that is one turn deep and others.
+#[test]
+fn of_factors_that_are_stored() {
+    let between = ["    %fa = scan sum %ta axis 1 : TILE\n", ""];
+    for formats in [[DType::U8, DType::U8, DType::I32], [DType::I8, DType::U8, DType::I32], [DType::I32; 3]] {
+        let case = Case { formats, between, ..PLAIN };
+        case.check([33, 50, 260], [16, 32, 256]);
+        case.check([33, 50, 70], [16, 32, 16]);
+    }
+}
+
 /// What lies beyond the tensors counts where it isn't zero, and sums that no store writes count where they are reduced.
 #[test]
 fn what_lies_beyond_the_tensors_counts_where_it_is_seen() {

@@ -68,12 +68,12 @@ fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (ValueId, bool)
     }
 }
 
-/// Whether `a` is read in scratch memory, where it is stored.
+/// Whether `a` is read in scratch memory, where it is stored: element by element.
 pub(super) fn is_read_in_place(instance: &Instance, fusion: &Fusion<'_>, plan: &Plan, a: ValueId) -> bool {
     let (tile, _) = behind_transposition(fusion, a);
     let dtype = instance.ty(tile).elem().known().expect("an instance has no dtype parameters");
     let is_packed = dtype == plan.packed || (dtype.is_narrow_float() && plan.packed == DType::F32);
-    plan.turns == 1 && fusion.is_stored(tile) && is_packed
+    plan.turns == 1 && plan.contraction.group() == 1 && fusion.is_stored(tile) && is_packed
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
