@@ -143,7 +143,7 @@ fn make(folder: &Path) -> io::Result<()> {
 
 /// Everything that the code depends on.
 fn key(instance: &Instance, target: &TargetDesc, options: &Options) -> String {
-    let host = if options.cpu == crate::CpuLevel::Host { crate::llvm::host_name() } else { String::new() };
+    let host = if options.cpu == crate::Cpu::Host { crate::llvm::host_name() } else { String::new() };
     let compiler = format!("{} {}", compiler_version(), env!("TILE_CODEGEN_SOURCES"));
     format!("{MAGIC} {compiler}\n{target} {options:?} {host}\n{}", text::print(instance))
 }

@@ -22,7 +22,7 @@ pub mod simt;
 
 pub use artifact::{Artifact, Code};
 pub use error::Error;
-pub use options::{CpuLevel, Options};
+pub use options::{Cpu, Options};
 
 use tile_ir::target::Family;
 use tile_ir::{Instance, TargetDesc};

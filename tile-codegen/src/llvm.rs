@@ -1,7 +1,7 @@
 //! Target machines, the optimisation pipeline, and machine code out of a module.
 
 use crate::error::Error;
-use crate::options::CpuLevel;
+use crate::options::Cpu;
 use inkwell::OptimizationLevel;
 use inkwell::llvm_sys::LLVMDiagnosticSeverity;
 use inkwell::llvm_sys::core::{
@@ -15,6 +15,7 @@ use inkwell::targets::{
 };
 use std::ffi::{CStr, c_void};
 use std::sync::Once;
+use tile_ir::target::{Architecture, CpuLevel};
 
 /// All of LLVM's passes.
 const EVERYTHING: &str = "default<O3>";
@@ -56,12 +57,17 @@ const FOR_PTX: &str = "function(\
     simplifycfg<hoist-common-insts;sink-common-insts;speculate-unpredictables>,\
     adce)";
 
+/// What keeps LLVM from scalable vectors on processors that have them: emitters write vectors of 128 bits, which are as
+/// fast on most, and what no test runs isn't made.
+const WITHOUT_SCALABLE_VECTORS: &str = ",-sve,-sve2,-sme";
+
 static INITIALIZE: Once = Once::new();
 
 pub(crate) fn initialize() {
     INITIALIZE.call_once(|| {
         let config = InitializationConfig::default();
         Target::initialize_x86(&config);
+        Target::initialize_aarch64(&config);
         Target::initialize_nvptx(&config);
         Target::initialize_amd_gpu(&config);
     });
@@ -72,6 +78,8 @@ pub(crate) struct Machine {
     machine: TargetMachine,
     /// The passes that optimise a module for it, as `PassBuilder` reads them.
     passes: &'static str,
+    /// That of a CPU.
+    architecture: Option<Architecture>,
     pub(crate) cpu: String,
     pub(crate) features: String,
 }
@@ -90,28 +98,18 @@ impl Machine {
             .create_target_machine(&triple, cpu, features, optimization, RelocMode::PIC, CodeModel::Default)
             .ok_or_else(|| Error::Host(format!("LLVM has no machine `{cpu}` for {triple:?}")))?;
         let (cpu, features) = (cpu.to_owned(), features.to_owned());
-        Ok(Machine { machine, passes: EVERYTHING, cpu, features })
+        Ok(Machine { machine, passes: EVERYTHING, architecture: None, cpu, features })
     }
 
-    /// The host processor, at the given level.
-    pub(crate) fn host(level: CpuLevel) -> Result<Machine, Error> {
-        if !cfg!(target_arch = "x86_64") {
-            return Err(Error::Host(format!(
-                "CPU code is generated for x86-64 only, and this is {}; kernels run on `Device::reference()` here",
-                std::env::consts::ARCH
-            )));
-        }
-        let triple = "x86_64-unknown-linux-gnu";
-        let (cpu, features) = match level.processor() {
-            Some((cpu, features)) => (cpu.to_owned(), features.to_owned()),
-            None => {
-                let (cpu, features) =
-                    (TargetMachine::get_host_cpu_name(), TargetMachine::get_host_cpu_features());
-                (cpu.to_string_lossy().into_owned(), features.to_string_lossy().into_owned())
-            }
+    /// A processor that runs CPU code: the host, or one of a level, of whichever architecture.
+    pub(crate) fn cpu(cpu: Cpu) -> Result<Machine, Error> {
+        let (architecture, processor, features) = match cpu {
+            Cpu::Level(level) => (level.architecture, level.processor.to_owned(), asked_for(level)),
+            Cpu::Host => host()?,
         };
-        let machine = Machine::new(triple, &cpu, &features, OptimizationLevel::Aggressive)?;
-        Ok(Machine { passes: FOR_CPU, ..machine })
+        let triple = format!("{}-unknown-linux-gnu", architecture.name());
+        let machine = Machine::new(&triple, &processor, &features, OptimizationLevel::Aggressive)?;
+        Ok(Machine { passes: FOR_CPU, architecture: Some(architecture), ..machine })
     }
 
     /// An NVIDIA GPU, by its compute capability.
@@ -126,16 +124,14 @@ impl Machine {
         Machine::new("amdgcn-amd-amdhsa", name, "", OptimizationLevel::Aggressive)
     }
 
-    /// Whether the host machine has a feature: one that is listed, or one of its level.
+    /// Whether the processor has a feature, by LLVM's name.
     pub(crate) fn has(&self, feature: &str) -> bool {
-        let of_level = match self.cpu.as_str() {
-            "x86-64-v3" => matches!(feature, "fma" | "f16c" | "avx2"),
-            "x86-64-v4" => {
-                matches!(feature, "fma" | "f16c" | "avx2" | "avx512f" | "avx512bw" | "avx512vl")
-            }
-            _ => false,
-        };
-        of_level || self.features.split(',').any(|listed| listed.strip_prefix('+') == Some(feature))
+        self.features.split(',').any(|listed| listed.strip_prefix('+') == Some(feature))
+    }
+
+    /// Whether it is a processor of this architecture.
+    pub(crate) fn is_of(&self, architecture: Architecture) -> bool {
+        self.architecture == Some(architecture)
     }
 
     /// Tells the module its target. Must come before emission where stack memory has its own address space.
@@ -198,6 +194,29 @@ extern "C" fn hear(diagnostic: LLVMDiagnosticInfoRef, _: *mut c_void) {
             std::process::exit(1);
         }
     }
+}
+
+/// The features of a level, as LLVM is asked for them.
+fn asked_for(level: &CpuLevel) -> String {
+    let features: Vec<String> = level.all_features().map(|feature| format!("+{feature}")).collect();
+    features.join(",")
+}
+
+/// This machine's architecture, processor and features.
+fn host() -> Result<(Architecture, String, String), Error> {
+    let architecture = Architecture::host().ok_or_else(|| {
+        let known = Architecture::ALL.map(Architecture::name).join(" and ");
+        Error::Host(format!(
+            "CPU code is generated for {known} only, and this is {}; kernels run on `Device::reference()` here",
+            std::env::consts::ARCH
+        ))
+    })?;
+    let text = |text: inkwell::support::LLVMString| text.to_string_lossy().into_owned();
+    let mut features = text(TargetMachine::get_host_cpu_features());
+    if architecture == Architecture::Aarch64 {
+        features += WITHOUT_SCALABLE_VECTORS;
+    }
+    Ok((architecture, text(TargetMachine::get_host_cpu_name()), features))
 }
 
 /// The processor and its features, as a cache key has them.

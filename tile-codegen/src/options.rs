@@ -1,45 +1,24 @@
 //! Choices of a compilation that don't change what the kernel means.
 
+use tile_ir::target::CpuLevel;
 use tile_ir::{Instance, passes};
 
 /// The instruction set that CPU code may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum CpuLevel {
+pub enum Cpu {
     /// Everything that the machine running the compiler has.
     #[default]
     Host,
-    /// x86-64-v2: SSE4.2, every processor since 2009.
-    V2,
-    /// x86-64-v3: AVX2, FMA, F16C.
-    V3,
-    /// x86-64-v4: AVX-512 F, BW, CD, DQ, VL.
-    V4,
-    /// x86-64-v4 and what multiplies pairs of bf16 and of bytes: AVX-512 BF16, VNNI.
-    V4Pairs,
+    /// What processors of a level have: of any architecture, whichever the compiler runs on.
+    Level(&'static CpuLevel),
 }
 
-impl CpuLevel {
-    /// The levels that ahead-of-time code is made for, the best first. Of [`CpuLevel::V4Pairs`] only for kernels that
-    /// multiply such pairs: others would be the same.
-    pub const EMBEDDED: &[CpuLevel] = &[CpuLevel::V4Pairs, CpuLevel::V4, CpuLevel::V3, CpuLevel::V2];
-
-    /// The psABI's name of the level, and what it has beyond; `host` for the host.
+impl Cpu {
+    /// The level's name; `host` for the host.
     pub const fn name(self) -> &'static str {
         match self {
-            CpuLevel::Host => "host",
-            CpuLevel::V2 => "x86-64-v2",
-            CpuLevel::V3 => "x86-64-v3",
-            CpuLevel::V4 => "x86-64-v4",
-            CpuLevel::V4Pairs => "x86-64-v4-pairs",
-        }
-    }
-
-    /// LLVM's processor and the features that are asked for beyond its own; `None` for the host's.
-    pub(crate) const fn processor(self) -> Option<(&'static str, &'static str)> {
-        match self {
-            CpuLevel::Host => None,
-            CpuLevel::V4Pairs => Some((CpuLevel::V4.name(), "+avx512bf16,+avx512vnni")),
-            level => Some((level.name(), "")),
+            Cpu::Host => "host",
+            Cpu::Level(level) => level.name,
         }
     }
 }
@@ -50,7 +29,7 @@ pub struct Options {
     /// The entry's symbol; the kernel's name if absent. Objects that are linked together need distinct ones.
     pub symbol: Option<String>,
     /// The instruction set of CPU code.
-    pub cpu: CpuLevel,
+    pub cpu: Cpu,
     /// Emits the instance as it is, without [`tile_ir::passes`]: code with and without them must agree.
     pub skip_passes: bool,
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
+#[path = "targets/emulated/mod.rs"]
+mod emulated;
 #[path = "targets/support.rs"]
 mod support;
 

@@ -28,8 +28,7 @@ pub struct Embedded {
 pub enum EmbeddedCode {
     /// A native function of this executable.
     Cpu {
-        /// The instruction set that it uses: `x86-64-v2`, `x86-64-v3`, `x86-64-v4` or `x86-64-v4-pairs`, which multiplies
-        /// pairs of bf16 and of bytes by AVX-512 BF16 and VNNI.
+        /// The instruction set that it uses, by its name in [`tile_ir::target::CPU_LEVELS`]: `x86-64-v3`, `armv8-a`.
         level: &'static str,
         /// The function.
         entry: CpuEntry,

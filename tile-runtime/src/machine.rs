@@ -13,15 +13,14 @@ const MEMORY: [f64; 2] = [12e9, 100e9];
 /// Bytes of the last cache before memory, where nobody says: more than most processors have.
 const LAST_LEVEL: u64 = 64 << 20;
 
-/// Elements of f32 in a vector, by instruction set.
-const LANES: [(&str, u64); 2] = [("x86-64-v4", 16), ("x86-64-v3", 8)];
+/// Elements of f32 in a vector where no level is known.
+const LANES: u64 = 4;
 
 /// This machine's processor, of which so many threads run blocks.
 pub(crate) fn cpu(threads: usize) -> CpuMachine {
     static MACHINE: OnceLock<CpuMachine> = OnceLock::new();
-    let level = crate::cpu::supported_levels().first();
     let machine = *MACHINE.get_or_init(|| {
-        let lanes = LANES.iter().find(|(name, _)| Some(name) == level).map_or(4, |&(_, lanes)| lanes);
+        let lanes = crate::cpu::levels::best().map_or(LANES, |level| level.lanes);
         let default = CpuMachine { lanes, ..CpuMachine::default() };
         let [l1_bytes, l2_bytes] = [(Cache::FirstData, default.l1_bytes), (Cache::Second, default.l2_bytes)]
             .map(|(cache, otherwise)| cache_bytes(cache).unwrap_or(otherwise));

@@ -14,7 +14,7 @@ pub struct Properties {
     pub device: String,
     /// The processor's name.
     pub name: String,
-    /// Whose code it runs, as targets are named: `sm_90`, `gfx942`, `x86-64-v4`.
+    /// Whose code it runs, as targets are named: `sm_90`, `gfx942`, `x86-64-v4`, `armv8-a`.
     pub architecture: String,
     /// Multiprocessors or compute units of a GPU; threads that run blocks on a processor.
     pub multiprocessors: usize,
@@ -74,10 +74,7 @@ fn processor(device: String) -> Properties {
     Properties {
         device,
         name: machine::processor_name(),
-        architecture: cpu::supported_levels()
-            .first()
-            .map_or(std::env::consts::ARCH, |level| level)
-            .to_owned(),
+        architecture: cpu::levels::best().map_or(std::env::consts::ARCH, |level| level.name).to_owned(),
         multiprocessors: threads,
         width: model.lanes as usize,
         clock: machine::clock(),

@@ -1,8 +1,9 @@
-//! The project's commands: `cargo xtask demo`, `test`, `bench …`, `budgets`, `devices`, `docs`, `fuzz`, `gallery`, `load`,
+//! The project's commands: `cargo xtask demo`, `test`, `aarch64`, `bench …`, `budgets`, `devices`, `docs`, `fuzz`, `gallery`, `load`,
 //! `passes`, `setup`, `sim`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
 
+mod aarch64;
 mod bench;
 mod budgets;
 mod demo;
@@ -30,6 +31,7 @@ cargo xtask <command>
 
   demo           classify handwritten digits with two kernels, on the best device
   test           everything that CI checks: format, lints, tests, examples, device code
+  aarch64        the tests of native code once more, with code for AArch64 that QEMU runs
   bench choices  what the cost model chooses on this machine's processor, beside the times of every instance
   bench compile  how long check, expansion and code generation take
   bench cpu      the CPU target beside OpenBLAS, faer, gemm, matrixmultiply, C loops and PyTorch, those that are there, and
@@ -45,7 +47,7 @@ cargo xtask <command>
   load           a million launches, and whether the process grows
   miri           the runtime's unsafe parts under Miri, with a nightly toolchain
   passes FILE.tir [NAME=VALUE…]  a kernel's IR after every pass, and what is known of its index values
-  setup          only install what is missing (LLVM 22, ptxas, nvdisasm)
+  setup          only install what is missing (LLVM 22, QEMU, ptxas, nvdisasm)
   sim KERNEL [--target sm_90a] [--size m=128,n=64] [--early]  a kernel of the budgets' list, run thread by thread on
                  the host as a GPU would, beside the evaluator: errors, bank conflicts, sectors of global memory,
                  instructions; --early: asynchronous copies do their work at once
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["demo"] => demo::run(),
         ["test"] => test::run(),
+        ["aarch64"] => aarch64::run_all(),
         ["bench", "choices"] => bench::choices::run(),
         ["bench", "compile"] => bench::compile::run(),
         ["bench", "cpu", options @ ..] => bench::cpu::run(options),

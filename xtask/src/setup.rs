@@ -1,4 +1,4 @@
-//! Installs what is missing: LLVM 22 from the distribution's packages, and NVIDIA's [`tools`].
+//! Installs what is missing: LLVM 22 and QEMU from the distribution's packages, and NVIDIA's [`tools`].
 
 use crate::steps::{exists, run};
 use crate::tools;
@@ -8,10 +8,13 @@ use std::process::Command;
 const LLVM_PACKAGE: &str = "llvm-22-dev";
 /// A linker driver for Rust itself and for LLVM's library.
 const COMPILER_PACKAGE: &str = "gcc";
+/// What runs programs for AArch64: its program, and the package.
+const EMULATOR: (&str, &str) = ("qemu-aarch64", "qemu-user");
 
 /// Installs everything.
 pub(crate) fn all() -> Result<(), String> {
     llvm()?;
+    emulator()?;
     tools::PTXAS.installed()?;
     tools::NVDISASM.installed()?;
     Ok(())
@@ -34,6 +37,17 @@ pub(crate) fn llvm() -> Result<(), String> {
             "{reason}\n\nThe project needs LLVM 22 with its headers. On Debian and Ubuntu that is the package \
              {LLVM_PACKAGE}; install it by hand, or set LLVM_SYS_221_PREFIX to where LLVM 22 is installed."
         )
+    })
+}
+
+/// Makes sure that there is QEMU for AArch64.
+pub(crate) fn emulator() -> Result<(), String> {
+    let (program, package) = EMULATOR;
+    if exists(program) {
+        return Ok(());
+    }
+    install(&[package]).map_err(|reason| {
+        format!("{reason}\n\nCode for AArch64 is tested by {program}. On Debian and Ubuntu that is the package {package}.")
     })
 }
 

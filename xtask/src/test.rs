@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
 use crate::steps::{cargo, run as run_step, target};
-use crate::{bench, budgets, device_code, devices, docs, gallery, miri, numpy, setup, tools};
+use crate::{aarch64, bench, budgets, device_code, devices, docs, gallery, miri, numpy, setup, tools};
 use std::path::Path;
 use std::process::Command;
 
@@ -42,10 +42,9 @@ fn run_all() -> Result<Passed, String> {
     if let Some(ptxas) = &ptxas {
         tests.env("TILE_PTXAS", ptxas);
     }
-    if std::env::var_os(SEED.0).is_none() {
-        tests.env(SEED.0, SEED.1);
-    }
+    seeded(&mut tests);
     step("tests", &mut tests)?;
+    step("native code for AArch64, under QEMU", seeded(&mut aarch64::essential(FEATURES)?))?;
     step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
     step("documentation", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     let programs = || EXAMPLES.into_iter().chain([BENCHMARK]);
@@ -69,6 +68,14 @@ fn run_all() -> Result<Passed, String> {
     passed.steps += 7;
     passed.steps += device_code::check(&target().join("tile"), &EXAMPLES, ptxas.as_deref())?;
     Ok(passed)
+}
+
+/// Random tests begin with [`SEED`], unless the environment says otherwise.
+fn seeded(tests: &mut Command) -> &mut Command {
+    if std::env::var_os(SEED.0).is_none() {
+        tests.env(SEED.0, SEED.1);
+    }
+    tests
 }
 
 /// [`run_all`], with a last line that counts.

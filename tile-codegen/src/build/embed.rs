@@ -21,7 +21,7 @@ pub(super) fn expression(
         let artifact = &compiled.artifact;
         let code = match (&artifact.code, compiled.level) {
             (Code::Object(_), level) => {
-                let level = level.map_or("host", |level| level.name());
+                let level = level.map_or("host", |level| level.name);
                 let symbol = &artifact.symbol;
                 let _ = writeln!(
                     declarations,

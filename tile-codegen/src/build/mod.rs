@@ -10,18 +10,20 @@
 //! code by the fingerprint of the kernel's IR in the folder that `TILE_KERNELS` names; CPU code is linked as
 //! a static library. Copies for people go to `target/tile/<package>/<kernel>/`.
 
+#[cfg(test)]
+mod aarch64;
 mod archive;
 mod assemble;
 mod embed;
 mod scan;
 
 use crate::cache::Cache;
-use crate::{Artifact, Code, CpuLevel, Options};
+use crate::{Artifact, Code, Cpu, Options};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tile_ir::specialize::Binding;
-use tile_ir::target::Family;
+use tile_ir::target::{Architecture, CpuLevel, Family};
 use tile_ir::{Bindings, Instance, TargetDesc, Variant, gpu, passes, specialize, text};
 
 /// The kernels of the crate whose build script calls this.
@@ -142,6 +144,8 @@ struct Environment {
     package: String,
     package_folder: PathBuf,
     out: PathBuf,
+    /// That of the machine that the program is built for, as Rust names it.
+    architecture: String,
 }
 
 impl Environment {
@@ -153,6 +157,19 @@ impl Environment {
             package: variable("CARGO_PKG_NAME")?,
             package_folder: variable("CARGO_MANIFEST_DIR")?.into(),
             out: variable("OUT_DIR")?.into(),
+            architecture: variable("CARGO_CFG_TARGET_ARCH")?,
+        })
+    }
+
+    /// The architecture that CPU code is for: not that of the machine that builds, where the program is for another.
+    fn architecture(&self) -> Result<Architecture, String> {
+        Architecture::named(&self.architecture).ok_or_else(|| {
+            let known = Architecture::ALL.map(Architecture::name).join(" and ");
+            format!(
+                "CPU code is generated for {known}, and the program is built for {}; leave `cpu` out of the targets in \
+                 build.rs",
+                self.architecture
+            )
         })
     }
 
@@ -186,7 +203,7 @@ struct Compiled {
     bindings: Bindings,
     variant: Variant,
     /// The instruction set, of CPU code.
-    level: Option<CpuLevel>,
+    level: Option<&'static CpuLevel>,
     /// Machine code of PTX.
     cubin: Option<Vec<u8>>,
 }
@@ -221,10 +238,10 @@ impl Output<'_> {
         instance: &Instance,
         target: &TargetDesc,
     ) -> Result<Vec<Compiled>, String> {
-        let ways: Vec<(Variant, Option<CpuLevel>)> = match target.family {
+        let ways: Vec<(Variant, Option<&'static CpuLevel>)> = match target.family {
             Family::Cpu => {
-                let differs = |level| level != CpuLevel::V4Pairs || crate::cpu::multiplies_pairs(instance);
-                let levels = CpuLevel::EMBEDDED.iter().copied().filter(|&level| differs(level));
+                let levels = self.environment.architecture()?.levels();
+                let levels = levels.filter(|level| crate::cpu::differs(instance, level));
                 levels.map(|level| (Variant::General, Some(level))).collect()
             }
             _ => Variant::of_target(target).iter().map(|&variant| (variant, None)).collect(),
@@ -241,21 +258,21 @@ impl Output<'_> {
         place: &str,
         instance: &Instance,
         target: &TargetDesc,
-        (variant, level): (Variant, Option<CpuLevel>),
+        (variant, level): (Variant, Option<&'static CpuLevel>),
     ) -> Result<Compiled, String> {
         let mut name = instance_name(instance.bindings());
         if variant != Variant::General {
             name = format!("{name}-{}", variant.name());
         }
         let symbol = level.map(|level| cpu_symbol(instance, &name, level));
-        let options = Options { symbol, cpu: level.unwrap_or_default(), ..Options::default() };
+        let options = Options { symbol, cpu: level.map_or(Cpu::Host, Cpu::Level), ..Options::default() };
         let cache = Cache::new(self.environment.target_folder().join("tile").join("cache"));
         let cached =
             cache.compile(instance, target, &options).map_err(|error| format!("{place}: {error}"))?;
         self.warnings.extend(cached.warning);
         let artifact = cached.artifact;
         let folder = self.environment.readable_folder().join(&instance.name);
-        let code_for = level.map_or(target.name, CpuLevel::name);
+        let code_for = level.map_or(target.name, |level| level.name);
         let path = folder.join(format!("{name}.{code_for}.{}", artifact.code.extension()));
         write(&path, artifact.code.bytes())?;
         let cubin = match (&artifact.code, self.ptxas) {
@@ -311,9 +328,9 @@ fn instance_name(bindings: &Bindings) -> String {
 }
 
 /// A symbol that no other instance of any kernel in the program has.
-fn cpu_symbol(instance: &Instance, name: &str, level: CpuLevel) -> String {
+fn cpu_symbol(instance: &Instance, name: &str, level: &CpuLevel) -> String {
     let fingerprint = text::fingerprint(instance);
-    let level = level.name().replace('-', "_");
+    let level = level.name.replace(['-', '.'], "_");
     format!("tile_{}_{}_{fingerprint:016x}_{level}", instance.name, name.replace('-', "_"))
 }
 

@@ -16,6 +16,7 @@ mod messages;
 mod movement;
 mod narrow;
 mod prefetch;
+mod processor;
 mod product;
 mod reduce;
 mod region;
@@ -26,7 +27,7 @@ mod vectors;
 mod views;
 
 use crate::artifact::{Artifact, Code};
-use crate::emit::{Features, Ir, Log, Shared, Value};
+use crate::emit::{Ir, Log, Shared, Value};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
@@ -38,21 +39,23 @@ use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
+use processor::Processor;
 use product::Products;
-pub(crate) use product::multiplies_pairs;
 use region::Emitter;
 use scratch::Scratch;
 use std::collections::HashMap;
 use tile_ir::abi::{Argument, KernelAbi, Launch};
-use tile_ir::{Instance, ValueId};
+use tile_ir::target::CpuLevel;
+use tile_ir::{Instance, Op, ValueId};
 
-/// Bytes of a cache line, and the alignment of a streaming store of one.
+/// Bytes of a cache line of every x86-64, and of most AArch64: where lines are longer, some are asked for twice. Also the
+/// alignment of a streaming store of a line.
 const LINE_BYTES: u32 = 64;
 
 /// Compiles to an object file.
 pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact, Error> {
     let context = Context::create();
-    let machine = Machine::host(options.cpu)?;
+    let machine = Machine::cpu(options.cpu)?;
     let symbol = options.symbol_of(&instance.name);
     let (module, launch) = emit(&context, instance, &machine, &symbol)?;
     let object = machine.emit(&instance.name, &module, FileType::Object)?;
@@ -65,6 +68,14 @@ pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact
     })
 }
 
+/// Whether a level makes another code of an instance than those below it: of any with other vectors, and of those whose
+/// products or atomics it has instructions for.
+pub(crate) fn differs(instance: &Instance, level: &CpuLevel) -> bool {
+    let has_atomics = || instance.walk().into_iter().any(|op| matches!(instance.op(op).op, Op::Atomic(_)));
+    let gains_atomics = level.features.contains(&"lse") && has_atomics();
+    level.is_general || gains_atomics || product::gain(instance, level)
+}
+
 /// Emits and optimises the module of an instance.
 pub(crate) fn emit<'c>(
     context: &'c Context,
@@ -72,16 +83,8 @@ pub(crate) fn emit<'c>(
     machine: &Machine,
     symbol: &str,
 ) -> Result<(Module<'c>, Launch), Error> {
-    let features = Features {
-        half_conversion: machine.has("f16c"),
-        fma: machine.has("fma"),
-        scaling: machine.has("avx512f"),
-        extrema: false,
-        approximations: None,
-        half_vectors: false,
-        pair_rounding: None,
-    };
-    let ir = Ir::new(context, &instance.name, features);
+    let processor = Processor::of(machine);
+    let ir = Ir::new(context, &instance.name, processor.features);
     let fusion = Fusion::of(instance);
     let products = Products::of(instance, &fusion, machine);
     let scratch = Scratch::of(instance, &fusion, &products);
@@ -124,7 +127,7 @@ fn entry(
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let order = transpose::order_of_blocks(instance).filter(|_| !abi.logs);
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
-    let masks = machine.has("avx512bw") && machine.has("avx512vl");
+    let processor = Processor::of(machine);
     let streamed = streaming::decide(ir, instance, &sizes);
     let memories = products.memories(ir);
     ir.for_loop((first, end, ir.i64(1)), &[], |number, _| {
@@ -136,7 +139,7 @@ fn entry(
         let block = index_of(number);
         let plans = (fusion, products);
         let mut emitter = Emitter::new(instance, plans, &buffers, &arguments, &sizes, block);
-        emitter.masks = masks;
+        emitter.masks = processor.masks;
         emitter.streamed = streamed.clone();
         emitter.memories = memories.clone();
         emitter.shared = shared;
@@ -148,7 +151,9 @@ fn entry(
         emitter.ops(instance.body());
         Vec::new()
     });
-    streaming::fence(ir, &streamed);
+    if let Some(intrinsic) = processor.streaming_fence {
+        streaming::fence(ir, &streamed, intrinsic);
+    }
     ir.return_void();
 }
 

@@ -31,12 +31,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
 #[cfg(test)]
 mod tests {
     use crate::llvm::Machine;
-    use crate::options::CpuLevel;
+    use crate::options::Cpu;
     use inkwell::context::Context;
     use inkwell::targets::FileType;
+    use tile_ir::target::CpuLevel;
     use tile_ir::{specialize, text, verify};
 
-    fn assembly(prefetch: &str) -> String {
+    fn assembly(prefetch: &str, level: &str) -> String {
         let source = format!(
             "kernel @k(%x: tensor<64 x 64 x f32>, %y: mut tensor<8 x f32>) {{
   %vx = partition %x [8, 16] : partition<64 x 64 x f32, [8, 16]>
@@ -50,14 +51,18 @@ mod tests {
         );
         let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
         let instance = specialize(&kernel, &[]).unwrap();
-        let (context, machine) = (Context::create(), Machine::host(CpuLevel::V3).unwrap());
+        let cpu = Cpu::Level(CpuLevel::named(level).unwrap());
+        let (context, machine) = (Context::create(), Machine::cpu(cpu).unwrap());
         let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
         String::from_utf8(machine.emit("k", &module, FileType::Assembly).unwrap()).unwrap()
     }
 
     #[test]
     fn native_code_has_prefetches_where_the_kernel_has() {
-        assert!(assembly("  prefetch %vx[%i, %i]\n").contains("prefetcht0"));
-        assert!(!assembly("").contains("prefetch"));
+        for (level, instruction) in [("x86-64-v3", "prefetcht0"), ("armv8-a", "prfm\tpldl1keep")] {
+            assert!(assembly("  prefetch %vx[%i, %i]\n", level).contains(instruction), "{level}");
+            let without = assembly("", level);
+            assert!(!without.contains("prefetch") && !without.contains("prfm"), "{level}");
+        }
     }
 }

@@ -6,8 +6,8 @@
 //! the kernel reads as well are not streamed: their lines have been read. Lines that lie in a row only in part are stored
 //! as ever.
 //!
-//! Streaming stores of a thread are seen by others in no order, so a fence ends a range of blocks that has some, and a
-//! kernel with atomics, which may tell other blocks in between, has none.
+//! Where others see a thread's streaming stores in no order ([`super::processor`]), a fence ends a range of blocks that has
+//! some; and a kernel with atomics, which may tell other blocks in between, has none.
 
 use super::LINE_BYTES;
 use super::region::Emitter;
@@ -66,13 +66,13 @@ pub(super) fn decide<'c>(
     written(instance).into_iter().map(decide).collect()
 }
 
-/// Ends a range of blocks: what was streamed comes before what the thread does next.
-pub(super) fn fence<'c>(ir: &Ir<'c>, streamed: &Streamed<'c>) {
+/// Ends a range of blocks: what was streamed comes before what the thread does next, by this intrinsic.
+pub(super) fn fence<'c>(ir: &Ir<'c>, streamed: &Streamed<'c>, fence: &str) {
     let mut flags: Vec<_> = streamed.iter().collect();
     flags.sort_unstable_by_key(|(tensor, _)| **tensor);
     if let Some(any) = flags.into_iter().map(|(_, &flag)| flag).reduce(|a, b| ir.or(a, b)) {
         ir.if_then(any, || {
-            ir.intrinsic("llvm.x86.sse.sfence", &[], &[]);
+            ir.intrinsic(fence, &[], &[]);
         });
     }
 }

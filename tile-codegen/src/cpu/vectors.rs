@@ -43,6 +43,18 @@ impl<'c> Ir<'c> {
         self.builder.build_shuffle_vector(a, b, VectorType::const_vector(&lanes), "").expect(POSITIONED)
     }
 
+    /// The first lanes of so many vectors, a power of two, then their second ones, and so on.
+    pub(super) fn interleaved(&self, vectors: Vec<VectorValue<'c>>) -> VectorValue<'c> {
+        if let [vector] = vectors[..] {
+            return vector;
+        }
+        let every_second = |first| vectors.iter().copied().skip(first).step_by(2).collect();
+        let [even, odd] = [0, 1].map(|first| self.interleaved(every_second(first)));
+        let lanes = even.get_type().get_size();
+        let pairs: Vec<u32> = (0..lanes).flat_map(|lane| [lane, lane + lanes]).collect();
+        self.lanes_at(even, odd, &pairs)
+    }
+
     /// The lanes whose numbers are below `count`, an i64 from 0 on.
     pub(super) fn lanes_below(&self, count: IntValue<'c>, lanes: u32) -> VectorValue<'c> {
         let count = self.lesser(count, self.i64(i64::from(lanes)));

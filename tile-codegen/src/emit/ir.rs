@@ -41,9 +41,8 @@ pub(crate) struct Features {
     pub(crate) pair_rounding: Option<PairRounding>,
 }
 
-#[cfg(test)]
 impl Features {
-    /// Of an instruction set that has what every emitter can do without.
+    /// What the simplest processor has.
     pub(crate) const NONE: Features = Features {
         half_conversion: false,
         fma: false,

@@ -46,7 +46,7 @@ use crate::emit::Ir;
 use crate::error::Error;
 use crate::gpu;
 use crate::llvm::Machine;
-use crate::options::CpuLevel;
+use crate::options::Cpu;
 use block::{Geometry, Start, ThreadEntry};
 use counters::Recorder;
 use global::{Global, Region};
@@ -149,7 +149,7 @@ impl Code {
         shared_bytes: usize,
     ) -> Result<Code, String> {
         ir.module.verify().map_err(|message| message.to_string())?;
-        let host = Machine::host(CpuLevel::Host).map_err(|error| error.to_string())?;
+        let host = Machine::cpu(Cpu::Host).map_err(|error| error.to_string())?;
         let kernel = ir.module.get_function(KERNEL).expect("the module has the kernel");
         let Rewritten { program, stack } = host_module::rewrite(&ir, kernel, ENTRY, gpu, &host)?;
         ir.module.verify().map_err(|message| message.to_string())?;

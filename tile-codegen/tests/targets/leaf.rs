@@ -2,8 +2,8 @@
 
 use crate::accuracy;
 use crate::kernels::elementwise;
-use crate::support::{agree, instance, run_native};
-use tile_codegen::{CpuLevel, Options};
+use crate::support::{agree, cpus, instance, least_cpu, run_native};
+use tile_codegen::Options;
 use tile_ir::array::{Elements, round_float, wrap_int};
 use tile_ir::ops::{BinaryOp, Classification, Predicate, UnaryOp};
 use tile_ir::{Array, DType, Rounding, interp};
@@ -123,7 +123,7 @@ fn roundings_keep_signs_and_see_ties() {
             UnaryOp::Signum,
         ] {
             let source = elementwise(dtype.name(), dtype.name(), &format!("{} %a", op.name()));
-            for cpu in [CpuLevel::Host, CpuLevel::V2] {
+            for cpu in cpus() {
                 let arguments = [x.clone(), x.clone(), zeros(dtype, inputs.len())];
                 let options = Options { cpu, ..Options::default() };
                 let y = run_native(&instance(&source, &[("B", 8)]), &arguments, &options);
@@ -194,7 +194,7 @@ fn fused_multiply_add_rounds_once_with_and_without_the_instruction() {
         let own = format!("  %c = load_masked %vy pad %pad : tile<B x {dtype}>\n  %r =");
         let source = elementwise(dtype.name(), dtype.name(), "mul_add %a, %b, %c").replace("  %r =", &own);
         let instance = instance(&source, &[("B", 64)]);
-        for cpu in [CpuLevel::Host, CpuLevel::V2] {
+        for cpu in cpus() {
             let options = Options { cpu, ..Options::default() };
             let found = run_native(&instance, &[a.clone(), b.clone(), c.clone()], &options);
             crate::support::close(&found[2], &expected, 0.0, &format!("mul_add of {dtype} on {cpu:?}"));
@@ -204,7 +204,7 @@ fn fused_multiply_add_rounds_once_with_and_without_the_instruction() {
 
 #[test]
 fn formats_without_instructions_convert_alike() {
-    let options = Options { cpu: CpuLevel::V2, ..Options::default() };
+    let options = Options { cpu: least_cpu(), ..Options::default() };
     for (from, to) in [
         (DType::F32, DType::F16),
         (DType::F64, DType::F16),
@@ -222,7 +222,7 @@ fn formats_without_instructions_convert_alike() {
             &run_native(&instance, &arguments, &options)[2],
             &expected[2],
             0.0,
-            "x86-64-v2",
+            options.cpu.name(),
         );
     }
 }

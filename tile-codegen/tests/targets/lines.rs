@@ -1,8 +1,8 @@
 //! Folds, scans, sorts and histograms: native code, GPU code thread by thread, and the GPU compilers.
 
 use crate::gpu::{check_for, targets};
-use crate::support::{close, instance, run_native, run_simt, sample};
-use tile_codegen::{CpuLevel, Options};
+use crate::support::{close, cpus, instance, run_native, run_simt, sample};
+use tile_codegen::Options;
 use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{ReduceOp, ScanMode};
 use tile_ir::{Array, DType, interp};
@@ -61,8 +61,7 @@ pub(crate) fn check(source: &str, arguments: &[Array], targets: &[&str]) {
             }
         }
     };
-    let levels = if targets.is_empty() { &[CpuLevel::Host][..] } else { &[CpuLevel::Host, CpuLevel::V2] };
-    for &cpu in levels {
+    for cpu in cpus().into_iter().take(if targets.is_empty() { 1 } else { 2 }) {
         same(&run_native(&instance, arguments, &Options { cpu, ..Options::default() }), cpu.name());
     }
     for threads in [None, Some(4)] {

@@ -1,9 +1,10 @@
 //! What kernels print and assert, on every target: the log that native code and threads leave against what the
 //! evaluator saw, and through every GPU back end.
 
-use crate::support::{Memory, close, compile_simt, instance, sample};
+use crate::emulated::Region;
+use crate::support::{Memory, Native, close, compile_simt, instance, sample};
+use tile_codegen::Options;
 use tile_codegen::simt::{Mode, RunError};
-use tile_codegen::{Options, jit};
 use tile_ir::abi::BindError;
 use tile_ir::array::Elements;
 use tile_ir::log::{self, Contents, Event, HEADER_WORDS};
@@ -53,28 +54,22 @@ fn logged(
     instance: &Instance,
     arguments: &[Array],
     words: usize,
-    run: impl FnOnce(&Memory),
+    run: impl FnOnce(&Memory, Region),
 ) -> (Contents, Vec<Array>) {
     const GUARD: u64 = 0x5a5a_5a5a_5a5a_5a5a;
     let mut memory = Memory::of(instance, arguments);
     let mut words = log::empty(HEADER_WORDS + words);
     words.push(GUARD);
-    memory.slots.push(words.as_mut_ptr() as u64);
-    run(&memory);
+    let log = Region { address: words.as_mut_ptr().cast(), bytes: size_of_val(words.as_slice()) };
+    memory.slots.push(log.address as u64);
+    run(&memory, log);
     assert_eq!(words.pop(), Some(GUARD), "the kernel wrote behind its log");
     (log::decode(&log::sites(instance), &words), memory.arrays(arguments))
 }
 
 fn native(instance: &Instance, arguments: &[Array], words: usize) -> (Contents, Vec<Array>) {
-    let kernel = jit::compile_cpu(instance, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
-    let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
-    let address = scratch.as_mut_ptr().cast::<u8>();
-    let aligned = address.wrapping_add(address.align_offset(64));
-    // SAFETY: the slots are as the instance's ABI says, with the log last; the scratch memory has the size and
-    // alignment that the kernel asks for.
-    logged(instance, arguments, words, |memory| unsafe {
-        (kernel.entry())(memory.slots.as_ptr(), 0, memory.blocks, aligned);
-    })
+    let kernel = Native::of(instance, &Options::default());
+    logged(instance, arguments, words, |memory, log| kernel.run_beside(memory, &[log]))
 }
 
 fn threads(
@@ -85,7 +80,7 @@ fn threads(
 ) -> (Contents, Vec<Array>) {
     let target = TargetDesc::named("sm_90a").unwrap();
     let kernel = compile_simt(instance, target, threads);
-    logged(instance, arguments, words, |memory| {
+    logged(instance, arguments, words, |memory, _| {
         // SAFETY: the slots are as the instance's ABI says, with the log last.
         let result = unsafe { kernel.run(&memory.slots, memory.blocks) };
         result.unwrap_or_else(|error| panic!("{error}"));

@@ -1,7 +1,8 @@
 //! Products in loops, as the CPU target packs and multiplies them: every instruction set against the evaluator.
 
-use crate::support::{close, embedded_levels, instance, run_native, sample};
-use tile_codegen::{CpuLevel, Options, compile};
+use crate::support::{all_cpus, close, instance, run_native, sample};
+use tile_codegen::{Cpu, Options, compile};
+use tile_ir::target::CpuLevel;
 use tile_ir::{Array, DType, TargetDesc, interp};
 
 /// What stands around an `mma` in a loop along K.
@@ -104,7 +105,7 @@ impl Case {
         ];
         let mut expected = arguments.to_vec();
         interp::run(&instance, &mut expected).unwrap();
-        for cpu in [CpuLevel::Host].into_iter().chain(embedded_levels()) {
+        for cpu in all_cpus() {
             let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
             let what = format!("{cpu:?}, {m}x{n}x{k} in tiles of {bm}x{bn}x{bk} of\n{}", self.source());
             close(&found[2], &expected[2], self.tolerance, &what);
@@ -126,21 +127,29 @@ impl Case {
     }
 }
 
-/// What multiplies pairs makes another code of products of bf16 and of bytes, and of no others.
+/// What multiplies neighbours together makes another code of products of bf16 and of bytes, and of no others.
 #[test]
-fn pairs_are_multiplied_where_the_level_has_them() {
-    let differs = |formats: [DType; 3]| {
+fn neighbours_are_multiplied_together_where_the_level_has_it() {
+    let differs = |names: [&str; 2], formats: [DType; 3]| {
         let constants = [("BM", 16), ("BN", 32), ("BK", 16)];
         let instance = instance(&Case { formats, ..PLAIN }.source(), &constants);
-        let [with, without] = [CpuLevel::V4Pairs, CpuLevel::V4].map(|cpu| {
+        let [with, without] = names.map(|name| {
+            let cpu = Cpu::Level(CpuLevel::named(name).unwrap());
             let options = Options { cpu, ..Options::default() };
             compile(&instance, TargetDesc::cpu(), &options).unwrap().code.bytes().to_vec()
         });
         with != without
     };
-    assert!(differs([DType::BF16, DType::BF16, DType::F32]));
-    assert!(differs([DType::I8, DType::U8, DType::I32]));
-    assert!(!differs([DType::F32; 3]) && !differs([DType::F16, DType::F16, DType::F32]));
+    use DType::{BF16, F16, F32, I8, I32, U8};
+    let [pairs, v4, matrix, dots, neon] =
+        ["x86-64-v4-pairs", "x86-64-v4", "armv8.6-a", "armv8.2-a", "armv8-a"];
+    for levels in [[pairs, v4], [matrix, dots]] {
+        assert!(differs(levels, [BF16, BF16, F32]));
+        assert!(differs(levels, [I8, U8, I32]));
+        assert!(!differs(levels, [F32; 3]) && !differs(levels, [F16, F16, F32]));
+    }
+    assert!(differs([dots, neon], [I8, I8, I32]) && !differs([matrix, dots], [U8, U8, I32]));
+    assert!(!differs([dots, neon], [BF16, BF16, F32]) && !differs([dots, neon], [I8, U8, I32]));
 }
 
 #[test]
@@ -202,6 +211,17 @@ fn of_factors_that_are_computed() {
                 Case { formats, between, is_transposed, ..PLAIN }.check_all();
             }
         }
+    }
+}
+
+/// A factor that lies in scratch memory, beside a product that is one turn deep and others.
+#[test]
+fn of_factors_that_are_stored() {
+    let between = ["    %fa = scan sum %ta axis 1 : TILE\n", ""];
+    for formats in [[DType::U8, DType::U8, DType::I32], [DType::I8, DType::U8, DType::I32], [DType::I32; 3]] {
+        let case = Case { formats, between, ..PLAIN };
+        case.check([33, 50, 260], [16, 32, 256]);
+        case.check([33, 50, 70], [16, 32, 16]);
     }
 }
 

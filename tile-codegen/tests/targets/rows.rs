@@ -1,10 +1,11 @@
 //! The CPU target's code that goes over rows: tiles that are turned, reductions whose loops make tiles, outputs that are
 //! written past the caches, and rows that end within a vector.
 
+use crate::emulated::Region;
 use crate::kernels::SOFTMAX;
-use crate::support::{agree, instance, run_native, sample};
+use crate::support::{Native, agree, instance, run_native, sample};
 use std::ffi::c_void;
-use tile_codegen::{Options, jit};
+use tile_codegen::Options;
 use tile_ir::abi::KernelAbi;
 use tile_ir::array::Elements;
 use tile_ir::{Array, DType, interp};
@@ -227,15 +228,14 @@ impl Drop for Fenced {
 /// Runs a kernel of f32 tensors at these places.
 fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<usize>)]) {
     let instance = instance(source, constants);
-    let kernel = jit::compile_cpu(&instance, &Options::default()).unwrap();
     let shapes: Vec<&[usize]> = tensors.iter().map(|(_, shape)| shape.as_slice()).collect();
     let bound = KernelAbi::of(&instance).bind(&shapes).unwrap();
     let slots: Vec<u64> = tensors.iter().map(|(at, _)| *at as u64).chain(bound.slots()).collect();
-    let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
-    let address = scratch.as_mut_ptr().cast::<u8>();
-    let aligned = address.wrapping_add(address.align_offset(64));
-    // SAFETY: the tensors are as large as their shapes, and so is the scratch memory.
-    unsafe { (kernel.entry())(slots.as_ptr(), 0, bound.blocks() as u64, aligned) };
+    let bytes = |shape: &[usize]| size_of::<f32>() * shape.iter().product::<usize>();
+    let regions = tensors.iter().map(|(at, shape)| Region { address: at.cast(), bytes: bytes(shape) });
+    let regions: Vec<Region> = regions.collect();
+    // SAFETY: the tensors are as large as their shapes.
+    unsafe { Native::of(&instance, &Options::default()).run_with(&slots, &regions, bound.blocks() as u64) };
 }
 
 fn number(i: usize) -> f32 {

@@ -2,8 +2,8 @@
 //! carry values, shared memory and scratch memory from one tile to the next.
 
 use crate::gpu;
-use crate::support::{Memory, close, instance, run_blocks, run_native, run_simt, run_simt_as, sample};
-use tile_codegen::{Options, jit, simt};
+use crate::support::{Memory, Native, close, instance, run_native, run_simt, run_simt_as, sample};
+use tile_codegen::{Options, simt};
 use tile_ir::abi::Sharing;
 use tile_ir::ops::Literal;
 use tile_ir::schedule::TileOrder;
@@ -67,7 +67,7 @@ fn blocks_take_the_tiles_that_the_formula_gives_them() {
     for (name, order) in ORDERS {
         for (rank, shapes) in (1..).zip(shapes) {
             let instance = instance(&turns(name, rank), &[]);
-            let native = jit::compile_cpu(&instance, &Options::default()).unwrap();
+            let native = Native::of(&instance, &Options::default());
             let threads = simt::compile(&instance, target, Some(2)).unwrap();
             for &shape in shapes {
                 let all: usize = shape.iter().product();
@@ -78,7 +78,7 @@ fn blocks_take_the_tiles_that_the_formula_gives_them() {
                     let sharing = Sharing { blocks: Some(blocks), first_tiles };
                     let expected = expected_turns(order, shape, blocks, first_tiles.unwrap_or(all));
                     let memory = Memory::shared(&instance, &arguments, sharing);
-                    run_blocks(&native, &memory);
+                    native.run(&memory);
                     let check = |found: &Array, target| {
                         let found: Vec<f64> = (0..all).map(|i| found.get_f64(i)).collect();
                         assert_eq!(

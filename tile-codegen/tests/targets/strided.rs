@@ -2,8 +2,8 @@
 //! lie between a tensor's, against the evaluator on dense arrays. What lies between stays as it is.
 
 use crate::kernels::{elementwise, matmul, reduction};
-use crate::support::{Memory, close, compile_simt, instance, run_blocks, sample, taken};
-use tile_codegen::{Options, compile, jit};
+use crate::support::{Memory, Native, close, compile_simt, instance, sample, taken};
+use tile_codegen::{Options, compile};
 use tile_ir::abi::{KernelAbi, Sharing};
 use tile_ir::array::Elements;
 use tile_ir::ops::{Literal, ReduceOp};
@@ -120,9 +120,8 @@ fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], lies: &
     interp::run_tensors(&instance, &mut evaluated, &given, Sharing::default()).unwrap();
     check("the evaluator", &evaluated);
     let memory = || Memory::laid_out(&instance, &memories, &given, Sharing::default());
-    let kernel = jit::compile_cpu(&instance, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
     let native = memory();
-    run_blocks(&kernel, &native);
+    Native::of(&instance, &Options::default()).run(&native);
     check("cpu", &native.arrays(&memories));
     for (name, threads) in [("sm_90a", None), ("sm_80", Some(32)), ("gfx942", None), ("gfx942", Some(64))] {
         let (memory, target) = (memory(), TargetDesc::named(name).unwrap());

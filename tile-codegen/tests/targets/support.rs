@@ -1,9 +1,16 @@
 //! Runs a kernel's native code on arrays, and compares with the evaluator.
+//!
+//! With the environment variable [`ARCHITECTURE`] native code is that of another architecture, run by an emulator: every test
+//! that takes its code from here then shows the same of that one.
 
+use crate::emulated::{Emulated, Region};
+use inkwell::targets::TargetMachine;
+use std::sync::OnceLock;
 use tile_codegen::simt::SimtKernel;
-use tile_codegen::{CpuLevel, Error, Options, jit, simt};
-use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
+use tile_codegen::{Cpu, Error, Options, compile, jit, simt};
+use tile_ir::abi::{Bound, KernelAbi, Launch, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
+use tile_ir::target::Architecture;
 use tile_ir::view::GivenTensor;
 use tile_ir::{
     Array, Binding, DType, Instance, TargetDesc, Type, Variant, Variants, interp, specialize, text, verify,
@@ -92,38 +99,117 @@ impl Memory {
     }
 }
 
-/// The instruction sets of embedded code that this machine has.
-pub(crate) fn embedded_levels() -> Vec<CpuLevel> {
-    let v3 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-    let v4 = is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("avx512dq");
-    let pairs = is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512vnni");
-    let supported = [
-        (CpuLevel::V2, true),
-        (CpuLevel::V3, v3),
-        (CpuLevel::V4, v3 && v4),
-        (CpuLevel::V4Pairs, v3 && v4 && pairs),
-    ];
-    supported.into_iter().filter_map(|(level, is_supported)| is_supported.then_some(level)).collect()
+/// The environment variable that names the architecture whose code is run, as Rust names it; this machine's without.
+pub(crate) const ARCHITECTURE: &str = "TILE_TEST_ARCHITECTURE";
+
+/// The architecture whose code is run.
+fn architecture() -> Architecture {
+    static CHOSEN: OnceLock<Architecture> = OnceLock::new();
+    *CHOSEN.get_or_init(|| match std::env::var(ARCHITECTURE) {
+        Ok(name) => Architecture::named(&name).unwrap_or_else(|| panic!("no code is made for {name}")),
+        Err(_) => Architecture::host().expect("a machine that CPU code is made for"),
+    })
 }
 
-/// The arguments after running every block natively on this thread.
+/// Whether native code is run by an emulator, which takes a hundred times as long.
+pub(crate) fn is_emulated() -> bool {
+    Architecture::host() != Some(architecture())
+}
+
+/// The processor with the fewest instructions.
+pub(crate) fn least_cpu() -> Cpu {
+    Cpu::Level(architecture().least())
+}
+
+/// The processors with the most and the fewest instructions whose code can be run.
+pub(crate) fn cpus() -> [Cpu; 2] {
+    [Cpu::Host, least_cpu()]
+}
+
+/// The instruction sets of embedded code that can be run, the best first.
+pub(crate) fn embedded_levels() -> Vec<Cpu> {
+    let host = TargetMachine::get_host_cpu_features();
+    let host: Vec<String> = host.to_string_lossy().split(',').map(str::to_owned).collect();
+    let has = |feature: &str| host.contains(&format!("+{feature}"));
+    let levels = architecture().levels();
+    levels.filter(|level| is_emulated() || level.all_features().all(has)).map(Cpu::Level).collect()
+}
+
+/// Every processor whose code can be run: the host, and the levels; of an emulator the best level is the host.
+pub(crate) fn all_cpus() -> Vec<Cpu> {
+    let host = (!is_emulated()).then_some(Cpu::Host);
+    host.into_iter().chain(embedded_levels()).collect()
+}
+
+/// Native code that can be run.
+pub(crate) enum Native {
+    /// In this process.
+    Here(jit::CpuKernel),
+    /// By an emulator.
+    Emulated(Emulated),
+}
+
+impl Native {
+    /// The code of an instance; of the best level for [`Cpu::Host`] where it is emulated.
+    pub(crate) fn of(instance: &Instance, options: &Options) -> Native {
+        let failed = |error: Error| -> ! { panic!("{error}") };
+        if !is_emulated() {
+            return Native::Here(jit::compile_cpu(instance, options).unwrap_or_else(|error| failed(error)));
+        }
+        let cpu = if options.cpu == Cpu::Host { embedded_levels()[0] } else { options.cpu };
+        let artifact = compile(instance, TargetDesc::cpu(), &Options { cpu, ..options.clone() });
+        Native::Emulated(Emulated::of(&artifact.unwrap_or_else(|error| failed(error))))
+    }
+
+    fn launch(&self) -> Launch {
+        match self {
+            Native::Here(kernel) => kernel.launch(),
+            Native::Emulated(kernel) => kernel.launch(),
+        }
+    }
+
+    /// Runs every block, on this thread.
+    pub(crate) fn run(&self, memory: &Memory) {
+        self.run_beside(memory, &[]);
+    }
+
+    /// Runs every block, with slots that point to further memory.
+    pub(crate) fn run_beside(&self, memory: &Memory, further: &[Region]) {
+        let own = memory.arguments.iter().map(|words| Region {
+            address: words.as_ptr().cast_mut().cast(),
+            bytes: size_of_val(words.as_slice()),
+        });
+        let regions: Vec<Region> = own.chain(further.iter().copied()).collect();
+        // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes; the arguments and what
+        // the caller adds are this thread's.
+        unsafe { self.run_with(&memory.slots, &regions, memory.blocks) };
+    }
+
+    /// Runs blocks from 0 on with these slots.
+    ///
+    /// # Safety
+    /// The slots are as the instance's ABI says, and what they point to lies in the regions, which nobody else uses.
+    pub(crate) unsafe fn run_with(&self, slots: &[u64], regions: &[Region], blocks: u64) {
+        match self {
+            Native::Here(kernel) => {
+                let mut scratch = vec![[0u64; 8]; self.launch().scratch_bytes as usize / 64 + 2];
+                let address = scratch.as_mut_ptr().cast::<u8>();
+                let aligned = address.wrapping_add(address.align_offset(64));
+                // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel
+                // asks for.
+                unsafe { (kernel.entry())(slots.as_ptr(), 0, blocks, aligned) };
+            }
+            // SAFETY: the caller vouches for the regions.
+            Native::Emulated(kernel) => unsafe { kernel.run(slots, regions, blocks) },
+        }
+    }
+}
+
+/// The arguments after running every block natively.
 pub(crate) fn run_native(instance: &Instance, arguments: &[Array], options: &Options) -> Vec<Array> {
-    let kernel = jit::compile_cpu(instance, options).unwrap_or_else(|error| panic!("{error}"));
     let memory = Memory::of(instance, arguments);
-    run_blocks(&kernel, &memory);
+    Native::of(instance, options).run(&memory);
     memory.arrays(arguments)
-}
-
-/// Runs every block natively on this thread.
-pub(crate) fn run_blocks(kernel: &jit::CpuKernel, memory: &Memory) {
-    let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
-    let address = scratch.as_mut_ptr().cast::<u8>();
-    let aligned = address.wrapping_add(address.align_offset(64));
-    // SAFETY: the slots are as the instance's ABI says, tensors are as large as their shapes, and the scratch
-    // memory has the size and alignment that the kernel asks for.
-    unsafe { (kernel.entry())(memory.slots.as_ptr(), 0, memory.blocks, aligned) };
 }
 
 /// The arguments after running every block as a GPU would: one of NVIDIA's with the usual number of threads, or

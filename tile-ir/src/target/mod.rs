@@ -1,9 +1,11 @@
 //! Targets as data. No pass and no emitter asks for a target by name: it reads these fields.
 
 mod matrix;
+mod processor;
 mod rates;
 
 pub use matrix::{Fragments, MatrixInstruction, Passing, Trailing};
+pub use processor::{Architecture, CPU_LEVELS, CpuLevel};
 pub use rates::{Factor, Rates};
 
 use std::fmt;

@@ -1,46 +1,65 @@
-//! Which instructions this machine has.
+//! Which instructions this machine has, of those that embedded code may use.
 
-/// The best instruction set level of this machine, as [`crate::embedded::EmbeddedCode::Cpu`] names it;
-/// higher ones first.
-pub(crate) fn supported_levels() -> &'static [&'static str] {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let v3 = std::is_x86_feature_detected!("avx2")
-            && std::is_x86_feature_detected!("fma")
-            && std::is_x86_feature_detected!("f16c")
-            && std::is_x86_feature_detected!("bmi2");
-        let v4 = v3
-            && std::is_x86_feature_detected!("avx512f")
-            && std::is_x86_feature_detected!("avx512bw")
-            && std::is_x86_feature_detected!("avx512cd")
-            && std::is_x86_feature_detected!("avx512dq")
-            && std::is_x86_feature_detected!("avx512vl");
-        let v2 = std::is_x86_feature_detected!("sse4.2") && std::is_x86_feature_detected!("popcnt");
-        match (v4, v3, v2) {
-            (true, ..) => &["x86-64-v4", "x86-64-v3", "x86-64-v2"],
-            (_, true, _) => &["x86-64-v3", "x86-64-v2"],
-            (_, _, true) => &["x86-64-v2"],
-            _ => &[],
+use tile_ir::target::{Architecture, CpuLevel};
+
+/// The levels that this machine has, as [`crate::embedded::EmbeddedCode::Cpu`] names them, the best first.
+pub(crate) fn supported() -> impl Iterator<Item = &'static CpuLevel> {
+    let levels = Architecture::host().into_iter().flat_map(Architecture::levels);
+    levels.filter(|level| level.all_features().all(|feature| detected(feature) == Some(true)))
+}
+
+/// The best level of this machine that tells of any kernel's code, not of products alone.
+pub(crate) fn best() -> Option<&'static CpuLevel> {
+    supported().find(|level| level.is_general)
+}
+
+/// Asks the standard library for each of these features, which wants them as literals.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! ask {
+    ($macro:ident, $feature:ident, $($name:tt)*) => {
+        match $feature {
+            $($name => Some(std::arch::$macro!($name)),)*
+            _ => None,
         }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    &[]
+    };
 }
 
-/// The embedded code that this machine runs, as [`crate::embedded::EmbeddedCode::Cpu`] names it, the best first: that of its
-/// levels, and before them that which multiplies pairs, where it can.
-pub(crate) fn supported_code() -> impl Iterator<Item = &'static str> {
-    let levels = supported_levels();
-    let pairs = levels.contains(&"x86-64-v4") && multiplies_pairs();
-    pairs.then_some("x86-64-v4-pairs").into_iter().chain(levels.iter().copied())
-}
-
-/// Whether the processor multiplies pairs of bf16 and of bytes.
-fn multiplies_pairs() -> bool {
+/// Whether the processor has a feature; `None` of one that nobody asks for here.
+fn detected(feature: &str) -> Option<bool> {
     #[cfg(target_arch = "x86_64")]
+    return ask!(
+        is_x86_feature_detected, feature,
+        "sse4.2" "popcnt" "avx2" "fma" "f16c" "bmi2" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl" "avx512bf16"
+        "avx512vnni"
+    );
+    #[cfg(target_arch = "aarch64")]
+    return ask!(is_aarch64_feature_detected, feature, "neon" "lse" "dotprod" "bf16" "i8mm");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
-        std::is_x86_feature_detected!("avx512bf16") && std::is_x86_feature_detected!("avx512vnni")
+        let _ = feature;
+        None
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A feature that no machine is asked for would hide its level from all of them.
+    #[test]
+    fn every_feature_of_this_architecture_is_asked_for() {
+        let levels = Architecture::host().into_iter().flat_map(Architecture::levels);
+        for feature in levels.flat_map(|level| level.features) {
+            assert!(detected(feature).is_some(), "{feature}");
+        }
+        assert_eq!(detected("a feature that no processor has"), None);
+    }
+
+    #[test]
+    fn a_machine_has_the_levels_below_its_best() {
+        let Some(architecture) = Architecture::host() else { return };
+        let (all, found): (Vec<_>, Vec<_>) = (architecture.levels().collect(), supported().collect());
+        assert_eq!(found, all[all.len() - found.len()..]);
+        assert!(best().is_none_or(|best| best.is_general && found.contains(&best)));
+    }
 }

@@ -2,12 +2,11 @@
 //! where that takes less time.
 
 mod affinity;
-mod levels;
+pub(crate) mod levels;
 mod pace;
 mod pool;
 mod sync;
 
-pub(crate) use levels::{supported_code, supported_levels};
 pub(crate) use pace::Pace;
 
 use crate::error::{Error, Result};

@@ -5,14 +5,16 @@ use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::Needed;
 use super::ahead::{Ahead, Share};
+use super::contraction::{Contraction, DotProduct};
 use super::direct::Direct;
 use super::keep::PackedA;
-use super::plan::{Contraction, Plan};
+use super::plan::Plan;
 use crate::emit::{LoopHint, Value};
+use inkwell::intrinsics::Intrinsic;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, IntValue, VectorValue};
-use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
+use tile_ir::{DType, ValueId};
 
 /// A matrix product whose factors are packed.
 struct Product<'p, 'c> {
@@ -200,7 +202,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let column_of_a = ir.add(first_of_a, ir.mul(p, ir.i64(product.strides_of_a[1])));
         let word = match plan.contraction {
             Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
-            Contraction::PairsOfBf16 | Contraction::PairsOfI16 => ir.int_type(32).into(),
+            Contraction::Dot(_) => ir.int_type(32).into(),
         };
         let rows = (0..sums.rows).flat_map(|row| {
             let at = ir.add(column_of_a, ir.i64(row * product.strides_of_a[0]));
@@ -211,31 +213,32 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let sum = sum.into_vector_value();
             match plan.contraction {
                 Contraction::MultiplyAdd => self.multiply_add(a, b, sum),
-                pairs => self.multiply_add_pairs(pairs, a, b, sum),
+                Contraction::Dot(dot) => self.dot(dot, a, b, sum),
             }
         });
         next.map(Value::from).collect()
     }
 
-    /// `a` in words of two elements.
-    fn multiply_add_pairs(
+    /// `a` in words of what is multiplied at once.
+    fn dot(
         &self,
-        pairs: Contraction,
+        dot: &DotProduct,
         a: VectorValue<'c>,
         b: VectorValue<'c>,
         sum: VectorValue<'c>,
     ) -> VectorValue<'c> {
         let ir = self.ir;
-        let lanes = sum.get_type().get_size();
-        let bits = lanes * 32;
-        let (name, ty) = match pairs {
-            Contraction::PairsOfBf16 => {
-                (format!("llvm.x86.avx512bf16.dpbf16ps.{bits}"), ir.context.bf16_type().vec_type(2 * lanes))
-            }
-            _ => (format!("llvm.x86.avx512.vpdpwssd.{bits}"), ir.context.i16_type().vec_type(2 * lanes)),
+        let elements = sum.get_type().get_size() * dot.group as u32;
+        let ty = match dot.packed {
+            DType::U16 => ir.context.bf16_type().vec_type(elements),
+            packed => ir.int_type(packed.bits()).vec_type(elements),
         };
-        let [a, b] = [a, b].map(|factor| ir.vector_of_bits(factor, ty).into());
-        let result = ir.intrinsic(&name, &[], &[sum.into(), a, b]);
+        let [a, b] = [a, b].map(|factor| ir.vector_of_bits(factor, ty));
+        let (first, second) = if dot.is_swapped { (b, a) } else { (a, b) };
+        let is_overloaded = Intrinsic::find(dot.intrinsic).is_some_and(|found| found.is_overloaded());
+        let overloads = [sum.get_type().into(), ty.into()];
+        let overloads = if is_overloaded { &overloads[..] } else { &[] };
+        let result = ir.intrinsic(dot.intrinsic, overloads, &[sum.into(), first.into(), second.into()]);
         result.expect("a sum of products").into_vector_value()
     }
 

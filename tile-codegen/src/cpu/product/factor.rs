@@ -4,7 +4,7 @@ use super::super::buffer::Buffer;
 use super::super::fuse::{Fusion, swaps_last_two};
 use super::super::region::Emitter;
 use super::super::views::Matrix;
-use super::plan::{Contraction, Plan};
+use super::plan::Plan;
 use crate::emit::Value;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, InstructionValue, IntValue, PointerValue, VectorValue};
@@ -68,12 +68,12 @@ pub(super) fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (Val
     }
 }
 
-/// Whether `a` is read in scratch memory, where it is stored.
+/// Whether `a` is read in scratch memory, where it is stored: element by element.
 pub(super) fn is_read_in_place(instance: &Instance, fusion: &Fusion<'_>, plan: &Plan, a: ValueId) -> bool {
     let (tile, _) = behind_transposition(fusion, a);
     let dtype = instance.ty(tile).elem().known().expect("an instance has no dtype parameters");
     let is_packed = dtype == plan.packed || (dtype.is_narrow_float() && plan.packed == DType::F32);
-    plan.turns == 1 && fusion.is_stored(tile) && is_packed
+    plan.turns == 1 && plan.contraction.group() == 1 && fusion.is_stored(tile) && is_packed
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -250,8 +250,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let in_storage = matches!(from.origin, Origin::Tensor(_));
         let words = context.i32_type().vec_type(lanes);
         match from.dtype {
-            DType::BF16 if plan.contraction == Contraction::PairsOfBf16 && in_storage => vector,
-            DType::BF16 if plan.contraction == Contraction::PairsOfBf16 => {
+            DType::BF16 if plan.contraction.keeps_bf16() && in_storage => vector,
+            DType::BF16 if plan.contraction.keeps_bf16() => {
                 let bits = builder.build_bit_cast(vector, words, "").expect(positioned).into_vector_value();
                 let sixteen = self.ir.in_every_lane(context.i32_type().const_int(16, false).into(), lanes);
                 let high = builder.build_right_shift(bits, sixteen, false, "").expect(positioned);
@@ -270,6 +270,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let halves = halves.expect(positioned).into_vector_value();
                 builder.build_float_ext(halves, context.f32_type().vec_type(lanes), "").expect(positioned)
             }
+            dtype if dtype.bits() == plan.packed.bits() => vector,
             dtype => {
                 let ty = self.ir.int_type(plan.packed.bits()).vec_type(lanes);
                 let wide = if dtype.is_signed() {
@@ -285,7 +286,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// An element in its compute type, packed.
     pub(super) fn packed_element(&self, element: Value<'c>, dtype: DType, plan: &Plan) -> Value<'c> {
         match element {
-            Value::FloatValue(float) if plan.contraction == Contraction::PairsOfBf16 => {
+            Value::FloatValue(float) if plan.contraction.keeps_bf16() => {
                 let high = self.ir.lshr(self.ir.bits(float), self.ir.int_type(32).const_int(16, false));
                 self.ir.resize(high, 16, false).into()
             }

@@ -202,7 +202,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 mod tests {
     use super::*;
     use crate::llvm::Machine;
-    use crate::options::CpuLevel;
+    use crate::options::Cpu;
+    use tile_ir::target::CpuLevel;
     use tile_ir::{specialize, text, verify};
 
     /// What is kept of a product of tiles of 16×16 whose loop reads `a` at `index`, by how many scalars it goes and in how
@@ -231,7 +232,8 @@ mod tests {
         let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
         let instance = specialize(&kernel, &[]).unwrap();
         let fusion = Fusion::of(&instance);
-        let products = Products::of(&instance, &fusion, &Machine::host(CpuLevel::V4).unwrap());
+        let level = Cpu::Level(CpuLevel::named("x86-64-v4").unwrap());
+        let products = Products::of(&instance, &fusion, &Machine::cpu(level).unwrap());
         products.kept().next().map(|(_, kept)| (kept.given.len(), kept.slots))
     }
 

@@ -1,14 +1,16 @@
 //! `mma`: factors are packed, then register blocks go through them.
 //!
-//! [`plan`] decides; [`factor`] says where factors come from, [`pack`] packs them, and [`block`] multiplies. A loop that
-//! adds products to a tile ([`accumulate`]) packs the factors of several turns before it multiplies, and meanwhile those
-//! of the next ones come nearer ([`ahead`]); what it packed of `a` stays for the next blocks
-//! ([`keep`]), and where its sums are only stored they go to the tensor at once ([`direct`]). Products and sums are fused where the target can; an f16 accumulator is kept
-//! in f32 and rounded at the end. Batches are matrix by matrix.
+//! [`plan`] decides, with the instructions that [`contraction`] names; [`factor`] says where factors come from, [`pack`]
+//! packs them, and [`block`] multiplies. A loop that adds products to a tile ([`accumulate`]) packs the factors of several
+//! turns before it multiplies, and meanwhile those of the next ones come nearer ([`ahead`]). What it packed of `a` stays
+//! for the next blocks ([`keep`]), and where its sums are only stored they go to the tensor at once ([`direct`]). Products
+//! and sums are fused where the target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix
+//! by matrix.
 
 mod accumulate;
 mod ahead;
 mod block;
+mod contraction;
 mod direct;
 mod factor;
 mod keep;
@@ -17,8 +19,7 @@ mod plan;
 
 pub(super) use direct::Written;
 pub(super) use keep::Memories;
-pub(super) use plan::Products;
-pub(crate) use plan::multiplies_pairs;
+pub(super) use plan::{Products, RegisterBlock, gain};
 
 use super::buffer::Buffers;
 use super::elements::count;

@@ -201,15 +201,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 emitter.packed_vector(from, address, mask, lanes as u32, plan)
             });
             let vectors: Vec<VectorValue<'c>> = vectors.collect();
-            let vector = match vectors[..] {
-                [a, b] => {
-                    let pairs: Vec<u32> =
-                        (0..lanes as u32).flat_map(|lane| [lane, lane + lanes as u32]).collect();
-                    ir.lanes_at(a, b, &pairs)
-                }
-                _ => vectors[0],
-            };
-            give(emitter, first, place, vector);
+            give(emitter, first, place, ir.interleaved(vectors));
         };
         let each = |end: IntValue<'c>, step: i64, body: &dyn Fn(IntValue<'c>)| {
             ir.hinted_loop((ir.i64(0), end, ir.i64(step)), LoopHint::Rolled, &[], |i, _| {

@@ -10,36 +10,34 @@
 
 use super::super::LINE_BYTES;
 use super::super::fuse::Fusion;
+use super::super::processor::Processor;
 use super::super::region::extents;
 use super::super::scratch::element_bytes;
 use super::accumulate::{Accumulation, accumulation};
+use super::contraction::Contraction;
 use super::keep::Kept;
 use crate::llvm::Machine;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
+use tile_ir::target::CpuLevel;
 use tile_ir::{DType, Instance, Op, RegionId, Type, ValueId};
 
 /// The block of sums that registers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct RegisterBlock {
     /// Rows at most.
-    pub(super) rows: i64,
+    pub(in super::super) rows: i64,
     /// Vectors side by side.
-    pub(super) vectors: i64,
+    pub(in super::super) vectors: i64,
     /// Elements of a vector.
-    pub(super) lanes: i64,
+    pub(in super::super) lanes: i64,
 }
 
 impl RegisterBlock {
-    /// The block for sums of so many bits. With 32 vector registers 24 are sums, two a row of `b`, and one what of `a` is
-    /// in every lane; with 16 they are 12, two and one, where a multiply-add needs none for the product.
-    fn of(machine: &Machine, bits: i64) -> RegisterBlock {
-        let (rows, lanes) = match () {
-            () if machine.has("avx512f") => (12, 16),
-            () if machine.has("fma") => (6, 8),
-            () => (4, 4),
-        };
-        RegisterBlock { rows, vectors: 2, lanes: lanes * 32 / bits.max(32) }
+    /// The block for sums of so many bits.
+    fn of(processor: &Processor, bits: i64) -> RegisterBlock {
+        let block = processor.block;
+        RegisterBlock { lanes: block.lanes * 32 / bits.max(32), ..block }
     }
 
     /// Columns.
@@ -53,64 +51,6 @@ impl RegisterBlock {
         let (rows, more) = (m / blocks, m % blocks);
         let high = more * (rows + 1);
         [(rows + 1, 0, high), (rows, high, m)].into_iter().filter(|(_, from, to)| from < to).collect()
-    }
-}
-
-/// How elements along K are multiplied and added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Contraction {
-    /// One by one.
-    MultiplyAdd,
-    /// Two neighbours in bf16 by one instruction, which adds both products to an f32 and makes 0 of subnormal numbers
-    /// (`VDPBF16PS`, Intel SDM volume 2).
-    PairsOfBf16,
-    /// Two neighbours in i16 by one instruction, which adds both products to an i32 (`VPDPWSSD`, Intel SDM volume 2).
-    PairsOfI16,
-}
-
-impl Contraction {
-    /// The contraction of factors of these formats, `k` elements deep, in vectors of so many lanes.
-    fn of(factors: [DType; 2], sum: DType, k: i64, machine: &Machine, lanes: i64) -> Contraction {
-        let has = |features: [&str; 2]| match lanes {
-            16 => machine.has(features[0]),
-            8 => machine.has(features[1]),
-            _ => false,
-        };
-        match Contraction::of_pairs(factors, sum, k) {
-            Some((contraction, features)) if has(features) => contraction,
-            _ => Contraction::MultiplyAdd,
-        }
-    }
-
-    /// How pairs of such factors are multiplied, and what that takes with vectors of 512 bits and of 256.
-    fn of_pairs(factors: [DType; 2], sum: DType, k: i64) -> Option<(Contraction, [&'static str; 2])> {
-        let is_byte = |dtype: DType| matches!(dtype, DType::I8 | DType::U8);
-        match (factors, sum) {
-            _ if k % 2 != 0 => None,
-            ([DType::BF16, DType::BF16], DType::F32) => Some((Contraction::PairsOfBf16, ["avx512bf16", ""])),
-            ([a, b], DType::I32) if is_byte(a) && is_byte(b) => {
-                Some((Contraction::PairsOfI16, ["avx512vnni", "avxvnni"]))
-            }
-            _ => None,
-        }
-    }
-
-    /// Elements along K that are multiplied at once.
-    pub(super) const fn group(self) -> i64 {
-        match self {
-            Contraction::MultiplyAdd => 1,
-            Contraction::PairsOfBf16 | Contraction::PairsOfI16 => 2,
-        }
-    }
-
-    /// The format of packed elements whose products are added to sums of a format: bf16 are kept as their bits.
-    const fn packed(self, sum: DType) -> DType {
-        match (self, sum) {
-            (Contraction::PairsOfBf16, _) => DType::U16,
-            (Contraction::PairsOfI16, _) => DType::I16,
-            (Contraction::MultiplyAdd, DType::F16) => DType::F32,
-            (Contraction::MultiplyAdd, sum) => sum,
-        }
     }
 }
 
@@ -137,8 +77,8 @@ impl Plan {
         let (factors, sum, k) = formats(instance, data);
         let result = shape(instance, data.results[0]);
         let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
-        let block = RegisterBlock::of(machine, sum.bits() as i64);
-        let contraction = Contraction::of(factors, sum, k, machine, block.lanes);
+        let block = RegisterBlock::of(&Processor::of(machine), sum.bits() as i64);
+        let contraction = Contraction::of((factors, sum, k), block.lanes, |feature| machine.has(feature));
         let packed = contraction.packed(sum);
         let turns =
             tile_ir::cpu::turns_at_once([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
@@ -228,12 +168,17 @@ fn formats(instance: &Instance, data: &OpData) -> ([DType; 2], DType, i64) {
     ([0, 1].map(|i| dtype(data.operands[i])), dtype(data.results[0]), k)
 }
 
-/// Whether a product of an instance is one of pairs, where the processor multiplies such pairs.
-pub(crate) fn multiplies_pairs(instance: &Instance) -> bool {
+/// Whether a level multiplies a product of an instance as those below it don't.
+pub(in super::super) fn gain(instance: &Instance, level: &CpuLevel) -> bool {
+    let all: Vec<&str> = level.all_features().collect();
     let ops = instance.walk().into_iter().map(|op| instance.op(op));
     ops.filter(|data| data.op == Op::Mma).any(|data| {
-        let (factors, sum, k) = formats(instance, data);
-        Contraction::of_pairs(factors, sum, k).is_some()
+        let with = |features: &[&str]| {
+            Contraction::of(formats(instance, data), level.lanes as i64, |feature| {
+                features.contains(&feature)
+            })
+        };
+        with(&all) != with(&all[level.features.len()..])
     })
 }
 
@@ -315,15 +260,5 @@ mod tests {
         assert_eq!(block.rows_of(128), [(12, 0, 84), (11, 84, 128)]);
         assert_eq!(block.rows_of(13), [(7, 0, 7), (6, 7, 13)]);
         assert_eq!(block.rows_of(1), [(1, 0, 1)]);
-    }
-
-    /// A pair needs two neighbours along K.
-    #[test]
-    fn pairs_are_of_bf16_and_of_bytes() {
-        let of = |a, b, sum, k| Contraction::of_pairs([a, b], sum, k).map(|(contraction, _)| contraction);
-        assert_eq!(of(DType::BF16, DType::BF16, DType::F32, 8), Some(Contraction::PairsOfBf16));
-        assert_eq!(of(DType::I8, DType::U8, DType::I32, 8), Some(Contraction::PairsOfI16));
-        assert_eq!(of(DType::BF16, DType::BF16, DType::F32, 7), None);
-        assert_eq!(of(DType::F16, DType::F16, DType::F32, 8), None);
     }
 }

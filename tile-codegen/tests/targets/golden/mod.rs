@@ -7,7 +7,7 @@ mod coverage;
 use crate::accuracy::{BOUNDS, PAIR_BOUNDS};
 use crate::kernels::zero;
 use crate::several::{self, Part, tile};
-use crate::support::{instance, run_native, run_simt};
+use crate::support::{instance, is_emulated, run_native, run_simt};
 use coverage::{Covered, covered_by};
 use serde_json::Value;
 use tile_codegen::Options;
@@ -40,8 +40,9 @@ fn native(instance: &Instance, arguments: &[Array]) -> Vec<Array> {
     run_native(instance, arguments, &Options::default())
 }
 
-fn threads(instance: &Instance, arguments: &[Array]) -> Vec<Array> {
-    run_simt(instance, arguments, Some(4))
+/// Simulated threads tell nothing of an architecture that is emulated.
+fn threads(instance: &Instance, arguments: &[Array]) -> Option<Vec<Array>> {
+    (!is_emulated()).then(|| run_simt(instance, arguments, Some(4)))
 }
 
 /// The distance of neighbours at a number of a format.
@@ -146,7 +147,8 @@ fn check_leaves(dtype: DType, a: &Array, b: &Array, leaves: &[Leaf]) {
     let results = leaves.iter().map(|leaf| Array::full(leaf.result, &[a.len()], Literal::Int(0)));
     let arguments: Vec<Array> = [a.clone(), b.clone()].into_iter().chain(results).collect();
     let [wide, narrow] = [64, 8].map(|elements| instance(&source, &[("B", elements)]));
-    for found in [evaluate(&wide, &arguments), native(&wide, &arguments), threads(&narrow, &arguments)] {
+    let found = [evaluate(&wide, &arguments), native(&wide, &arguments)];
+    for found in found.into_iter().chain(threads(&narrow, &arguments)) {
         for (leaf, found) in leaves.iter().zip(&found[2..]) {
             let what = format!("{} of {dtype} to {}", leaf.op, leaf.result);
             same(found, &leaf.expected, &leaf.places, bound(&leaf.op, dtype), &what);
@@ -235,9 +237,8 @@ fn check_programs(programs: &[Program]) {
     let tensors =
         |program: &Program| program.inputs.iter().cloned().chain(program.outputs.iter().map(blank)).collect();
     let arguments: Vec<Array> = programs.iter().flat_map::<Vec<Array>, _>(tensors).collect();
-    for found in
-        [evaluate(&instance, &arguments), native(&instance, &arguments), threads(&instance, &arguments)]
-    {
+    let found = [evaluate(&instance, &arguments), native(&instance, &arguments)];
+    for found in found.into_iter().chain(threads(&instance, &arguments)) {
         let mut found = found.iter();
         for program in programs {
             let found: Vec<&Array> = found.by_ref().take(program.part.tensors()).collect();

@@ -87,18 +87,18 @@ fn multiply_adds(is_double: bool) -> Option<u64> {
             )
         };
     }
-    let level = *crate::cpu::supported_levels().first()?;
+    let lanes = crate::cpu::levels::best()?.lanes;
     // SAFETY: this machine has the instructions of the level, and what they change is named.
     unsafe {
-        match (level, is_double) {
-            ("x86-64-v4", false) => turns!("vfmadd231ps zmm", ", zmm12, zmm13"),
-            ("x86-64-v4", true) => turns!("vfmadd231pd zmm", ", zmm12, zmm13"),
-            ("x86-64-v3", false) => turns!("vfmadd231ps ymm", ", ymm12, ymm13"),
-            ("x86-64-v3", true) => turns!("vfmadd231pd ymm", ", ymm12, ymm13"),
+        match (lanes, is_double) {
+            (16, false) => turns!("vfmadd231ps zmm", ", zmm12, zmm13"),
+            (16, true) => turns!("vfmadd231pd zmm", ", zmm12, zmm13"),
+            (8, false) => turns!("vfmadd231ps ymm", ", ymm12, ymm13"),
+            (8, true) => turns!("vfmadd231pd ymm", ", ymm12, ymm13"),
             _ => return None,
         }
     }
-    Some(operations(if level == "x86-64-v4" { 64 } else { 32 }, is_double))
+    Some(operations(4 * lanes, is_double))
 }
 
 /// Multiply-adds of twelve registers: how many operations were done. In assembly, because programs that aren't optimised

@@ -1,0 +1,65 @@
+//! What a processor's instructions are to the emitters of CPU code, by its architecture and features.
+//!
+//! With the table of [`super::product`]'s dot products this is all that the CPU target knows of architectures: emitters ask
+//! for what is here.
+
+use super::product::RegisterBlock;
+use crate::emit::Features;
+use crate::llvm::Machine;
+use tile_ir::target::Architecture;
+
+/// What emitters of CPU code choose by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Processor {
+    /// What leaf ops and functions choose by.
+    pub(super) features: Features,
+    /// Whether loads and stores have masks, of elements of every size.
+    pub(super) masks: bool,
+    /// The sums of 32 bits that registers hold in a product.
+    pub(super) block: RegisterBlock,
+    /// The intrinsic that has streaming stores seen by others before what the thread stores next; `None` where that holds
+    /// of them as of all stores.
+    pub(super) streaming_fence: Option<&'static str>,
+}
+
+impl Processor {
+    pub(super) fn of(machine: &Machine) -> Processor {
+        if machine.is_of(Architecture::Aarch64) { aarch64() } else { x86_64(machine) }
+    }
+}
+
+/// With 32 vector registers of 512 bits 24 are sums, two a row of `b`, and one what of `a` is in every lane; with 16 of 256
+/// they are 12, two and one, where a multiply-add needs none for the product. Stores past the caches are ordered by no other
+/// store ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 1, 10.4.6.2).
+fn x86_64(machine: &Machine) -> Processor {
+    let (rows, lanes) = match () {
+        () if machine.has("avx512f") => (12, 16),
+        () if machine.has("fma") => (6, 8),
+        () => (4, 4),
+    };
+    Processor {
+        features: Features {
+            half_conversion: machine.has("f16c"),
+            fma: machine.has("fma"),
+            scaling: machine.has("avx512f"),
+            extrema: false,
+            ..Features::NONE
+        },
+        masks: machine.has("avx512bw") && machine.has("avx512vl"),
+        block: RegisterBlock { rows, vectors: 2, lanes },
+        streaming_fence: Some("llvm.x86.sse.sfence"),
+    }
+}
+
+/// Every processor has 32 vector registers of 128 bits, of which 24 are sums, four a row of `b` (one cache line), and the
+/// rest elements of `a`: a multiply-add takes one of them for all lanes (`FMLA`, by element), so that repeating it takes no
+/// place of arithmetic. Six rows of four vectors read 10 registers for 24 multiply-adds; eight of three would read 11, twelve
+/// of two 14, and tiles are whole numbers of 16 columns more often than of 12. The larger and the smaller of two floats are
+/// instructions (`FMAX`, `FMAXNM`), and so are conversions of f16 (`FCVTL`, `FCVTN`). Non-temporal stores (`STNP`) are
+/// ordered as others are: only non-temporal loads are excepted from the order of what depends on an address ("Arm
+/// Architecture Reference Manual for A-profile", C3.2.4).
+fn aarch64() -> Processor {
+    let features = Features { half_conversion: true, fma: true, extrema: true, ..Features::NONE };
+    let block = RegisterBlock { rows: 6, vectors: 4, lanes: 4 };
+    Processor { features, masks: false, block, streaming_fence: None }
+}

@@ -1,0 +1,188 @@
+//! How elements along K are multiplied and added: one by one, or several neighbours by one instruction.
+//!
+//! [`DOT_PRODUCTS`] is the table of such instructions. A factor is packed so that the elements that one instruction
+//! multiplies are neighbours in memory.
+
+use tile_ir::DType;
+
+/// An instruction that multiplies neighbours along K and adds their products to a sum, in each lane.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct DotProduct {
+    /// The formats of the factors' elements.
+    factors: [&'static [DType]; 2],
+    /// The format of the sums.
+    sum: DType,
+    /// Elements that are multiplied at once.
+    pub(super) group: i64,
+    /// The format of packed elements: bf16, and bytes of either sign, are kept as their bits.
+    pub(super) packed: DType,
+    /// Sums in a vector.
+    lanes: i64,
+    /// The feature that a processor has the instruction with.
+    feature: &'static str,
+    /// LLVM's intrinsic, of the sums and both factors.
+    pub(super) intrinsic: &'static str,
+    /// Whether the intrinsic has the factors the other way around.
+    pub(super) is_swapped: bool,
+}
+
+/// Formats of two factors.
+type Factors = [&'static [DType]; 2];
+
+const BF16: Factors = [&[DType::BF16], &[DType::BF16]];
+const BYTES: Factors = [&[DType::I8, DType::U8], &[DType::I8, DType::U8]];
+
+const DOT: DotProduct = DotProduct {
+    factors: BF16,
+    sum: DType::F32,
+    group: 2,
+    packed: DType::U16,
+    lanes: 4,
+    feature: "",
+    intrinsic: "",
+    is_swapped: false,
+};
+
+/// Dot products of four bytes on AArch64.
+const FOUR_BYTES: DotProduct = DotProduct { sum: DType::I32, group: 4, packed: DType::U8, ..DOT };
+
+/// Every one; of those that a processor has the first that fits is taken.
+///
+/// x86-64 ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 2): `VDPBF16PS` makes 0 of subnormal
+/// numbers, `VPDPWSSD` multiplies i16, to which bytes are extended. AArch64 ("Arm Architecture Reference Manual for
+/// A-profile", C7.2): `BFDOT` makes 0 of subnormal numbers as well, and rounds products and sums to odd; `SDOT`, `UDOT` and
+/// `USDOT` multiply bytes of both signs, of none, and of the second.
+const DOT_PRODUCTS: &[DotProduct] = &[
+    DotProduct { lanes: 16, feature: "avx512bf16", intrinsic: "llvm.x86.avx512bf16.dpbf16ps.512", ..DOT },
+    DotProduct {
+        factors: BYTES,
+        sum: DType::I32,
+        packed: DType::I16,
+        lanes: 16,
+        feature: "avx512vnni",
+        intrinsic: "llvm.x86.avx512.vpdpwssd.512",
+        ..DOT
+    },
+    DotProduct {
+        factors: BYTES,
+        sum: DType::I32,
+        packed: DType::I16,
+        lanes: 8,
+        feature: "avxvnni",
+        intrinsic: "llvm.x86.avx512.vpdpwssd.256",
+        ..DOT
+    },
+    DotProduct { feature: "bf16", intrinsic: "llvm.aarch64.neon.bfdot", ..DOT },
+    DotProduct {
+        factors: [&[DType::I8], &[DType::I8]],
+        feature: "dotprod",
+        intrinsic: "llvm.aarch64.neon.sdot",
+        ..FOUR_BYTES
+    },
+    DotProduct {
+        factors: [&[DType::U8], &[DType::U8]],
+        feature: "dotprod",
+        intrinsic: "llvm.aarch64.neon.udot",
+        ..FOUR_BYTES
+    },
+    DotProduct {
+        factors: [&[DType::U8], &[DType::I8]],
+        feature: "i8mm",
+        intrinsic: "llvm.aarch64.neon.usdot",
+        ..FOUR_BYTES
+    },
+    DotProduct {
+        factors: [&[DType::I8], &[DType::U8]],
+        feature: "i8mm",
+        intrinsic: "llvm.aarch64.neon.usdot",
+        is_swapped: true,
+        ..FOUR_BYTES
+    },
+];
+
+/// How elements along K are multiplied and added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contraction {
+    /// One by one.
+    MultiplyAdd,
+    /// Neighbours by one instruction.
+    Dot(&'static DotProduct),
+}
+
+impl Contraction {
+    /// The contraction of factors of these formats, `k` elements deep, in vectors of so many lanes, on a processor with these
+    /// features.
+    pub(super) fn of(
+        (factors, sum, k): ([DType; 2], DType, i64),
+        lanes: i64,
+        has: impl Fn(&str) -> bool,
+    ) -> Contraction {
+        let fits = |dot: &&DotProduct| {
+            let takes = (0..2).all(|i| dot.factors[i].contains(&factors[i]));
+            takes && dot.sum == sum && k % dot.group == 0 && dot.lanes == lanes && has(dot.feature)
+        };
+        DOT_PRODUCTS.iter().find(fits).map_or(Contraction::MultiplyAdd, Contraction::Dot)
+    }
+
+    /// Elements along K that are multiplied at once.
+    pub(super) const fn group(self) -> i64 {
+        match self {
+            Contraction::MultiplyAdd => 1,
+            Contraction::Dot(dot) => dot.group,
+        }
+    }
+
+    /// The format of packed elements whose products are added to sums of a format.
+    pub(super) const fn packed(self, sum: DType) -> DType {
+        match (self, sum) {
+            (Contraction::Dot(dot), _) => dot.packed,
+            (Contraction::MultiplyAdd, DType::F16) => DType::F32,
+            (Contraction::MultiplyAdd, sum) => sum,
+        }
+    }
+
+    /// Whether bf16 are packed as their bits.
+    pub(super) fn keeps_bf16(self) -> bool {
+        matches!(self, Contraction::Dot(dot) if dot.sum == DType::F32)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::target::CpuLevel;
+
+    /// What multiplies factors on processors of a level.
+    fn of(level: &str, factors: [DType; 2], sum: DType, k: i64) -> &'static str {
+        let level = CpuLevel::named(level).unwrap();
+        let has = |feature: &str| level.all_features().any(|known| known == feature);
+        match Contraction::of((factors, sum, k), level.lanes as i64, has) {
+            Contraction::MultiplyAdd => "",
+            Contraction::Dot(dot) => dot.intrinsic,
+        }
+    }
+
+    #[test]
+    fn neighbours_are_multiplied_together_where_the_level_has_it() {
+        use DType::{BF16, F16, F32, I8, I32, U8};
+        let rows = [
+            ("x86-64-v4-pairs", [BF16, BF16], F32, 8, "llvm.x86.avx512bf16.dpbf16ps.512"),
+            ("x86-64-v4-pairs", [I8, U8], I32, 2, "llvm.x86.avx512.vpdpwssd.512"),
+            ("x86-64-v4-pairs", [BF16, BF16], F32, 7, ""),
+            ("x86-64-v4-pairs", [F16, F16], F32, 8, ""),
+            ("x86-64-v4", [BF16, BF16], F32, 8, ""),
+            ("armv8.6-a", [BF16, BF16], F32, 6, "llvm.aarch64.neon.bfdot"),
+            ("armv8.6-a", [U8, I8], I32, 4, "llvm.aarch64.neon.usdot"),
+            ("armv8.6-a", [I8, U8], I32, 4, "llvm.aarch64.neon.usdot"),
+            ("armv8.6-a", [I8, I8], I32, 6, ""),
+            ("armv8.2-a", [I8, I8], I32, 8, "llvm.aarch64.neon.sdot"),
+            ("armv8.2-a", [U8, U8], I32, 8, "llvm.aarch64.neon.udot"),
+            ("armv8.2-a", [U8, I8], I32, 8, ""),
+            ("armv8.2-a", [BF16, BF16], F32, 8, ""),
+            ("armv8-a", [I8, I8], I32, 8, ""),
+        ];
+        for (level, factors, sum, k, expected) in rows {
+            assert_eq!(of(level, factors, sum, k), expected, "{factors:?}, {k} deep, on {level}");
+        }
+    }
+}
