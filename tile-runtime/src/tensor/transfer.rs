@@ -1,16 +1,19 @@
 //! Copies of elements: between a tensor and the host, and from one tensor into another.
 //!
 //! What is read is there when this returns. What a GPU is given to write it has in the order of its own stream, and the host
-//! goes on: ordinary memory is copied to pinned memory first (`gpu/transfer.rs`). Elements that don't lie one after the other are collected and spread on the host: of a tensor on a GPU, the range of
-//! memory that they lie in is copied first.
+//! goes on: ordinary memory is copied to pinned memory first (`gpu/transfer.rs`). Elements that don't lie one after the other
+//! a GPU collects and spreads itself where they are in rows (`rows.rs`). Others are collected and spread on the host: of a
+//! tensor on a GPU, the range of memory that they lie in is copied first.
 
 use super::descriptor::Descriptor;
 use super::memory::Location;
+use super::rows::rows;
 use super::{HostTensor, Tensor, TensorRef, count_bytes};
 use crate::device::{Device, Kind};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use std::ops::Range;
+use std::sync::Arc;
 use tile_layout::Fill;
 
 impl<T: Element> TensorRef<T> {
@@ -19,7 +22,22 @@ impl<T: Element> TensorRef<T> {
     /// # Errors
     /// [`Error::Driver`] if the device fails.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        read(&self.location, &self.descriptor)
+        match self.collected_on_device() {
+            Some(dense) => read(&dense.location, &dense.descriptor),
+            None => read(&self.location, &self.descriptor),
+        }
+    }
+
+    /// The elements one after the other, where a GPU has them far apart. What goes wrong with that goes wrong with the way
+    /// by the host, too, or doesn't matter.
+    fn collected_on_device(&self) -> Option<Tensor<T>> {
+        let is_far_apart = || self.descriptor.span().len() >= 2 * self.len();
+        if self.is_dense() || !matches!(self.device().0, Kind::Gpu(_)) || !is_far_apart() {
+            return None;
+        }
+        let mut dense = Tensor::zeros(self.device(), self.shape()).ok()?;
+        dense.copy_on_device(self)?.ok()?;
+        Some(dense)
     }
 
     /// The elements with their shape, to be printed or indexed.
@@ -105,6 +123,13 @@ impl<T: Element> TensorRef<T> {
             let shape = self.shape().to_vec();
             return Err(Error::ElementCount { shape, expected: self.len(), given: elements.len() });
         }
+        if !self.is_dense()
+            && matches!(self.device().0, Kind::Gpu(_))
+            && let Ok(dense) = Tensor::from_slice(self.device(), elements, self.shape())
+            && let Some(Ok(())) = self.copy_on_device(&dense)
+        {
+            return Ok(());
+        }
         write(&mut self.location, &self.descriptor, elements)
     }
 
@@ -116,10 +141,31 @@ impl<T: Element> TensorRef<T> {
     pub fn copy_from(&mut self, source: &TensorRef<T>) -> Result<()> {
         self.check_shape_of(source)?;
         if !self.is_dense() || !source.is_dense() {
-            return self.copy_from_slice(&source.to_vec()?);
+            return match self.copy_on_device(source) {
+                Some(Ok(())) => Ok(()),
+                _ => self.copy_from_slice(&source.to_vec()?),
+            };
         }
         let (first, bytes) = (bytes_of::<T>(&self.descriptor).start, bytes_of::<T>(&source.descriptor));
         self.location.copy(first, &source.location, bytes)
+    }
+
+    /// Copies elements of the same shape, of which some lie apart, by the GPUs that both are on; `None` where they aren't,
+    /// or where the way by the host is shorter.
+    fn copy_on_device(&mut self, source: &TensorRef<T>) -> Option<Result<()>> {
+        let (Kind::Gpu(to), Kind::Gpu(from)) = (&self.device().0, &source.device().0) else { return None };
+        if Arc::ptr_eq(to, from) {
+            let sets = rows([&self.descriptor, &source.descriptor], size_of::<T>())?;
+            return Some(self.location.copy_rows(&source.location, &sets, None));
+        }
+        // From one GPU to another they go one after the other.
+        let dense = if source.is_dense() { None } else { Some(source.collected_on_device()?) };
+        let source = dense.as_deref().unwrap_or(source);
+        Some(if self.is_dense() {
+            self.copy_from(source)
+        } else {
+            source.copy_to(self.device()).and_then(|there| self.copy_from(&there))
+        })
     }
 
     /// Whether the elements of another one fit.
