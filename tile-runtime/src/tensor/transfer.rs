@@ -188,11 +188,12 @@ pub(super) fn bytes_of<T>(descriptor: &Descriptor) -> Range<usize> {
 pub(super) fn copy_elements<T: Element>(
     (target, to): (&mut [u8], &Descriptor),
     (source, from): (&[u8], &Descriptor),
-) {
+) -> Result<()> {
     match (to.is_dense(), from.is_dense()) {
         (true, true) => target[bytes_of::<T>(to)].copy_from_slice(&source[bytes_of::<T>(from)]),
-        _ => spread::<T>(&collected(elements_of(source), 0, from), elements_of_mut(target), 0, to),
+        _ => spread::<T>(&collected(elements_of(source), 0, from)?, elements_of_mut(target), 0, to),
     }
+    Ok(())
 }
 
 /// A fill as an element.
@@ -205,21 +206,39 @@ fn element<T: Element>(fill: Fill) -> T {
 
 fn read<T: Element>(location: &Location, descriptor: &Descriptor) -> Result<Vec<T>> {
     if let Some(bytes) = location.host_bytes()? {
-        return Ok(collected(elements_of(bytes), 0, descriptor));
+        return collected(elements_of(bytes), 0, descriptor);
     }
     let span = descriptor.span();
-    let mut around = vec![T::default(); span.len()];
+    let mut around = zeros(span.len())?;
     location.read(bytes_of::<T>(descriptor), bytes_mut(&mut around))?;
     match descriptor.is_dense() {
         true => Ok(around),
-        false => Ok(collected(&around, span.start, descriptor)),
+        false => collected(&around, span.start, descriptor),
     }
 }
 
+/// An empty vector with room for so many elements. A view may have more than memory has.
+fn with_room<T>(count: usize) -> Result<Vec<T>> {
+    let mut elements = Vec::new();
+    let out_of_memory = || {
+        let bytes = count.saturating_mul(size_of::<T>());
+        Error::OutOfMemory { device: "the host".to_owned(), bytes }
+    };
+    elements.try_reserve_exact(count).map_err(|_| out_of_memory())?;
+    Ok(elements)
+}
+
+/// So many elements, of which nobody has said what they are.
+fn zeros<T: Element>(count: usize) -> Result<Vec<T>> {
+    let mut elements = with_room(count)?;
+    elements.resize(count, T::default());
+    Ok(elements)
+}
+
 /// The elements of a descriptor in row-major order, out of those of its memory from `first` on.
-fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) -> Vec<T> {
+fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) -> Result<Vec<T>> {
     let fill: T = element(descriptor.fill());
-    let mut result = Vec::with_capacity(descriptor.len());
+    let mut result = with_room(descriptor.len())?;
     descriptor.for_each_run(|offset, step, count| {
         let Some(offset) = offset else { return result.extend(std::iter::repeat_n(fill, count)) };
         let begin = offset as usize - first;
@@ -228,7 +247,7 @@ fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) 
             _ => result.extend((0..count as i64).map(|i| elements[(begin as i64 + i * step) as usize])),
         }
     });
-    result
+    Ok(result)
 }
 
 /// Writes elements in row-major order to where a descriptor says.
@@ -245,7 +264,7 @@ pub(super) fn write<T: Element>(
         spread(elements, elements_of_mut(target), 0, descriptor);
         return Ok(());
     }
-    let mut around = vec![T::default(); span.len()];
+    let mut around = zeros(span.len())?;
     location.read(around_bytes.clone(), bytes_mut(&mut around))?;
     spread(elements, &mut around, span.start, descriptor);
     location.write(around_bytes.start, bytes(&around))
