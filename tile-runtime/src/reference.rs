@@ -334,6 +334,10 @@ kernel @add_one<B>(%x: tensor<n x i32>, %y: mut tensor<n x i32>) {
         let mut odd = y.slice_mut(Index::slice(None, None, -2)).unwrap();
         add_one(&backwards, &mut odd).on(&stream).unwrap().detach();
         assert_eq!(y.to_vec().unwrap(), [3, 2, 9, 8, 15, 14, 21, 20]);
+        // Of every way to lie an instance is made, which takes Miri seconds.
+        if cfg!(miri) {
+            return;
+        }
         // One element, again and again.
         let mut z = counted(5);
         add_one(&x.slice((3, 5..)).unwrap().expand([5]).unwrap(), &mut z).launch().unwrap();
@@ -351,7 +355,7 @@ kernel @add_one<B>(%x: tensor<n x i32>, %y: mut tensor<n x i32>) {
             Launch::new(&KERNEL).constant("B", B).tensor("x", &x).tensor_mut("y", &mut y).reference(outside);
         assert_eq!(
             launch.launch().unwrap_err().to_string(),
-            "kernel `add_one` panicked in block [0] on the reference device: element 3 of 3 is outside"
+            "kernel `add_one` panicked in block [0] on the reference device: element 5 of 5 is outside"
         );
     }
 }

@@ -80,12 +80,14 @@ fn columns_of_every_format_are_filled_by_the_device() {
         });
         assert_eq!(x.to_vec().unwrap(), expected.collect::<Vec<_>>());
     }
-    check(true);
     check(half::bf16::from_f32(1.5));
-    check(-2_i16);
-    check(1.25_f32);
-    check(-1_i64);
     check(std::f64::consts::PI);
+    if !cfg!(miri) {
+        check(true);
+        check(-2_i16);
+        check(1.25_f32);
+        check(-1_i64);
+    }
 }
 
 #[test]
@@ -110,7 +112,7 @@ fn parts_on_a_stream_are_copied_beside_the_host() {
 #[test]
 fn refused_rows_are_copied_and_filled_all_the_same() {
     let mut succeeded = 0;
-    for calls in (0..16).step_by(if cfg!(miri) { 5 } else { 1 }) {
+    for calls in (0..16).step_by(if cfg!(miri) { 9 } else { 1 }) {
         let (device, driver) = device(1 << 20, true);
         let stream = Stream::new(&device).unwrap();
         let x = matrix(&device);
@@ -137,5 +139,5 @@ fn refused_rows_are_copied_and_filled_all_the_same() {
         assert!(filled.is_err() || is(2, &|_| 4), "{calls}");
         succeeded += [copied, on_stream, filled].iter().filter(|done| done.is_ok()).count();
     }
-    assert!(succeeded >= if cfg!(miri) { 8 } else { 40 }, "{succeeded}");
+    assert!(succeeded >= if cfg!(miri) { 3 } else { 40 }, "{succeeded}");
 }
