@@ -28,11 +28,20 @@ impl<T: Element> TensorRef<T> {
         }
     }
 
+    /// Whether elements that lie apart are in a GPU's memory, in rows that it copies from and to where they lie one after
+    /// the other.
+    fn is_in_rows(&self) -> bool {
+        !self.is_dense()
+            && matches!(self.device().0, Kind::Gpu(_))
+            && Descriptor::dense(self.shape())
+                .is_ok_and(|dense| rows([&self.descriptor, &dense], size_of::<T>()).is_some())
+    }
+
     /// The elements one after the other, where a GPU has them far apart. What goes wrong with that goes wrong with the way
     /// by the host, too, or doesn't matter.
     fn collected_on_device(&self) -> Option<Tensor<T>> {
-        let is_far_apart = || self.descriptor.span().len() >= 2 * self.len();
-        if self.is_dense() || !matches!(self.device().0, Kind::Gpu(_)) || !is_far_apart() {
+        let is_far_apart = self.descriptor.span().len() >= self.len().saturating_mul(2);
+        if !is_far_apart || !self.is_in_rows() {
             return None;
         }
         let mut dense = Tensor::zeros(self.device(), self.shape()).ok()?;
@@ -123,8 +132,7 @@ impl<T: Element> TensorRef<T> {
             let shape = self.shape().to_vec();
             return Err(Error::ElementCount { shape, expected: self.len(), given: elements.len() });
         }
-        if !self.is_dense()
-            && matches!(self.device().0, Kind::Gpu(_))
+        if self.is_in_rows()
             && let Ok(dense) = Tensor::from_slice(self.device(), elements, self.shape())
             && let Some(Ok(())) = self.copy_on_device(&dense)
         {
@@ -161,11 +169,13 @@ impl<T: Element> TensorRef<T> {
         // From one GPU to another they go one after the other.
         let dense = if source.is_dense() { None } else { Some(source.collected_on_device()?) };
         let source = dense.as_deref().unwrap_or(source);
-        Some(if self.is_dense() {
-            self.copy_from(source)
-        } else {
-            source.copy_to(self.device()).and_then(|there| self.copy_from(&there))
-        })
+        match self.is_dense() {
+            true => Some(self.copy_from(source)),
+            false if self.is_in_rows() => {
+                Some(source.copy_to(self.device()).and_then(|there| self.copy_from(&there)))
+            }
+            false => None,
+        }
     }
 
     /// Whether the elements of another one fit.
