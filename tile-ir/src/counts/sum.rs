@@ -57,7 +57,8 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
         let times = *turns.entry(place).or_insert_with(|| sum.of(place, &[]));
         let elements: u64 = axes.iter().map(|axis| axis.tile.unsigned_abs()).product();
         add(&mut totals.whole, times.saturating_mul(elements * bytes));
-        let spread = Spread::new(*bytes, axes.iter().map(|axis| (axis.tile.unsigned_abs(), number(&axis.stride))));
+        let spread =
+            Spread::new(*bytes, axes.iter().map(|axis| (axis.tile.unsigned_abs(), number(&axis.stride))));
         let repeated = match space.iter().enumerate().next_back() {
             Some((last, &tiles)) if *is_left && !axes.iter().any(|axis| axis.index.mentions(last)) => {
                 times - times / tiles.max(1) as u64
