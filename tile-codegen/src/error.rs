@@ -4,6 +4,7 @@ use tile_ir::Loc;
 
 /// Why a kernel can't be compiled for a target.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The kernel needs more of a block's shared memory than the target has.
     #[error(

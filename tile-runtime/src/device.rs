@@ -33,13 +33,23 @@ impl Device {
     /// # Errors
     /// [`Error::NoDevice`] if `TILE_DEVICE` names a device that isn't there.
     pub fn best() -> Result<Device> {
-        match std::env::var(DEVICE_VARIABLE) {
-            Ok(name) => Device::named(&name),
-            Err(_) => {
+        match std::env::var_os(DEVICE_VARIABLE) {
+            Some(name) => Device::asked_for(&name.to_string_lossy()),
+            None => {
                 let gpu = VENDORS.iter().find_map(|vendor| vendor.device(0).ok());
                 Ok(gpu.map_or_else(Device::cpu, |context| Device(Kind::Gpu(context))))
             }
         }
+    }
+
+    /// The device that the environment names.
+    fn asked_for(name: &str) -> Result<Device> {
+        Device::named(name).map_err(|error| match error {
+            Error::NoDevice { device, reason } => {
+                Error::NoDevice { device, reason: format!("{reason}; {DEVICE_VARIABLE} asks for it") }
+            }
+            error => error,
+        })
     }
 
     /// Every device that works here: the reference, the processor, and the GPUs.
@@ -190,6 +200,15 @@ mod tests {
         assert_eq!(
             message("cuda:-1"),
             "device `cuda:-1` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …"
+        );
+    }
+
+    #[test]
+    fn a_device_that_the_environment_names_wrongly_is_said_to_be_named_there() {
+        assert_eq!(Device::asked_for("reference").unwrap(), Device::reference());
+        assert_eq!(
+            Device::asked_for("").unwrap_err().to_string(),
+            "device `` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …; TILE_DEVICE asks for it"
         );
     }
 

@@ -8,6 +8,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a device, a tensor or a launch isn't to be had, and what to do about it.
 #[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A number of elements that doesn't fill a shape.
     #[error("{given} elements were given for shape {shape:?}, which holds {expected}")]
@@ -170,6 +171,14 @@ pub enum Error {
         /// The kernel.
         kernel: String,
         /// What is wrong.
+        problem: String,
+    },
+    /// A launch that can't be where, or as large as, it was asked for.
+    #[error("kernel `{kernel}` can't be launched so: {problem}")]
+    Refused {
+        /// The kernel; on a GPU, as its code names it.
+        kernel: String,
+        /// Why, and what to do.
         problem: String,
     },
     /// The kernel's IR in the executable can't be read.

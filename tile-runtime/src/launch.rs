@@ -280,6 +280,10 @@ impl<'a> Launch<'a> {
         Error::Launch { kernel: self.kernel.name.to_owned(), problem: problem.into() }
     }
 
+    fn refused(&self, problem: impl Into<String>) -> Error {
+        Error::Refused { kernel: self.kernel.name.to_owned(), problem: problem.into() }
+    }
+
     /// Compares the arguments with the kernel's and binds its run-time sizes and blocks; the device that all tensors
     /// are on.
     fn bind(&self, abi: &KernelAbi) -> Result<(&'a Device, Bound)> {

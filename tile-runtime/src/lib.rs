@@ -17,6 +17,7 @@ pub mod cpu;
 pub mod device;
 pub mod element;
 pub mod embedded;
+mod environment;
 mod error;
 mod flight;
 mod float8;

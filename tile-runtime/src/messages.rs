@@ -1,5 +1,6 @@
 //! What kernels print and assert: the log that a launch gives to compiled code, and where the lines go.
 
+use crate::environment;
 use crate::error::{Error, Result};
 use std::cell::RefCell;
 use std::fmt;
@@ -31,7 +32,7 @@ impl Sites {
 
 /// The words of an empty log, of as many bytes as asked for, else as the environment says.
 pub(crate) fn empty(bytes: Option<usize>) -> Vec<u64> {
-    let set = || std::env::var(SIZE_VARIABLE).ok().and_then(|text| text.parse().ok());
+    let set = || environment::said(SIZE_VARIABLE, "a number of bytes", |text| text.trim().parse().ok());
     let bytes = bytes.or_else(set).unwrap_or(DEFAULT_BYTES);
     log::empty(HEADER_WORDS + bytes / size_of::<u64>())
 }

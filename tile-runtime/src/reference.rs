@@ -256,3 +256,108 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
+mod tests {
+    use super::*;
+    use crate::device::Device;
+    use crate::launch::{KernelDef, Launch};
+    use crate::stream::Stream;
+    use crate::tensor::{Tensor, TensorRef};
+    use tile_layout::Index;
+
+    const ADD_ONE: &str = "\
+kernel @add_one<B>(%x: tensor<n x i32>, %y: mut tensor<n x i32>) {
+  %vx = partition %x [B] : partition<n x i32, [B]>
+  %vy = partition %y [B] : mut partition<n x i32, [B]>
+  %i = block_index %vy : index
+  %0 = constant 0 : i32
+  %1 = constant 1 : i32
+  %t = load_masked %vx[%i] pad %0 : tile<B x i32>
+  %one = splat %1 : tile<B x i32>
+  %d = add %t, %one : tile<B x i32>
+  store_masked %vy, %d
+}
+";
+    static KERNEL: KernelDef = KernelDef::new("add_one", ADD_ONE, &[]);
+    const B: usize = 4;
+
+    fn body(arguments: &Arguments<'_>) {
+        let (x, read) = arguments.tensor::<i32>(0);
+        let (y, written): (&[Cell<i32>], _) = arguments.tensor_mut(1);
+        let at = |given: &GivenTensor<'_>, index: usize| match given.strides {
+            Some([stride]) if *stride < 0 => stride.unsigned_abs() as usize * (given.extents[0] - 1 - index),
+            Some([stride]) => *stride as usize * index,
+            _ => index,
+        };
+        let start = arguments.block_index()[0] * B;
+        for index in start..read.extents[0].min(start + B) {
+            y[at(&written, index)].set(x.at(at(&read, index)) + 1);
+        }
+    }
+
+    fn add_one<'a>(x: &'a TensorRef<i32>, y: &'a mut TensorRef<i32>) -> Launch<'a> {
+        Launch::new(&KERNEL).constant("B", B).tensor("x", x).tensor_mut("y", y).reference(body)
+    }
+
+    fn counted(count: i32) -> Tensor<i32> {
+        Tensor::from_iter(&Device::reference(), 0..count).unwrap()
+    }
+
+    /// What is read and what is written lie between each other in one memory, so that neither is a slice of its own.
+    #[test]
+    fn tensors_that_lie_between_each_other_are_read_and_written() {
+        let mut numbers: Vec<i32> = (0..12).collect();
+        let address = numbers.as_mut_ptr() as u64;
+        let every_second = |first: u64| {
+            // SAFETY: the vector has the elements; who reads and who writes have others.
+            unsafe { Tensor::<i32>::from_raw_strided(&Device::reference(), address + 4 * first, [6], [2]) }
+                .unwrap()
+        };
+        let (even, mut odd) = (every_second(0), every_second(1));
+        add_one(&even, &mut odd).launch().unwrap();
+        assert_eq!(odd.to_vec().unwrap(), [1, 3, 5, 7, 9, 11]);
+        let stream = Stream::new(&Device::reference()).unwrap();
+        add_one(&odd, &mut every_second(0)).on(&stream).unwrap().wait().unwrap();
+        assert_eq!(numbers, [2, 1, 4, 3, 6, 5, 8, 7, 10, 9, 12, 11]);
+    }
+
+    #[test]
+    #[cfg_attr(
+        miri,
+        ignore = "an instance for every way to lie takes long, and the accesses are the ones above"
+    )]
+    fn views_are_read_and_written_where_they_lie_also_by_a_stream() {
+        let x = counted(24).into_shape([4, 6]).unwrap();
+        let mut y = counted(8);
+        let stream = Stream::new(&Device::reference()).unwrap();
+        let (column, backwards) =
+            (x.slice((.., 2)).unwrap(), x.slice((Index::slice(None, None, -1), 1)).unwrap());
+        add_one(&column, &mut y.slice_mut(Index::slice(None, None, 2)).unwrap()).launch().unwrap();
+        let mut odd = y.slice_mut(Index::slice(None, None, -2)).unwrap();
+        add_one(&backwards, &mut odd).on(&stream).unwrap().detach();
+        assert_eq!(y.to_vec().unwrap(), [3, 2, 9, 8, 15, 14, 21, 20]);
+        // One element, again and again.
+        let mut z = counted(5);
+        add_one(&x.slice((3, 5..)).unwrap().expand([5]).unwrap(), &mut z).launch().unwrap();
+        assert_eq!(z.to_vec().unwrap(), [24; 5]);
+    }
+
+    #[test]
+    fn a_position_outside_of_the_memory_is_an_error() {
+        fn outside(arguments: &Arguments<'_>) {
+            let (x, given) = arguments.tensor::<i32>(0);
+            x.at(2 * given.extents[0] - 1);
+        }
+        let (x, mut y) = (counted(5), counted(5));
+        let every_second = || Index::slice(None, None, 2);
+        let (x, mut y) = (x.slice(every_second()).unwrap(), y.slice_mut(every_second()).unwrap());
+        let launch = Launch::new(&KERNEL).constant("B", B).tensor("x", &x).tensor_mut("y", &mut y);
+        let launch = launch.reference(outside);
+        assert_eq!(
+            launch.launch().unwrap_err().to_string(),
+            "kernel `add_one` panicked in block [0] on the reference device: element 5 of 5 is outside"
+        );
+    }
+}

@@ -1,12 +1,13 @@
 //! The unsafe parts of tile-runtime that need neither a device nor LLVM under Miri, which checks every access to memory:
-//! tensors and their views, the CPU's pool, streams of the host, DLPack, and GPUs' memory, copies and launches on a stand-in
+//! tensors and their views, what kernels' bodies read and write, the CPU's pool, streams of the host, DLPack, and GPUs' memory, copies and launches on a stand-in
 //! for their driver. What is left out is the code of kernels and the drivers' functions.
 
 use crate::steps::{if_had, output, root, run, target};
 use std::process::Command;
 
 /// The modules whose tests run.
-const MODULES: [&str; 6] = ["tensor::", "cpu::", "stream::", "interchange::", "gpu::tests::", "gpu::image::"];
+const MODULES: [&str; 7] =
+    ["tensor::", "cpu::", "stream::", "interchange::", "reference::", "gpu::tests::", "gpu::image::"];
 
 /// Addresses go to kernels as numbers, and the pool's threads outlive the tests.
 const FLAGS: &str = "-Zmiri-permissive-provenance -Zmiri-disable-isolation -Zmiri-ignore-leaks";

@@ -93,6 +93,15 @@ pub enum Problem {
         /// The argument that lies nearest, how far it begins from there in bytes, and how long it is.
         nearest: Option<(String, i64, usize)>,
     },
+    /// An access of what lies between the elements of a tensor that isn't dense, or before them.
+    BetweenElements {
+        /// The argument.
+        argument: String,
+        /// Bytes from its start.
+        offset: usize,
+        /// Bytes that it accesses.
+        bytes: usize,
+    },
     /// A write to a tensor that the kernel only reads.
     WritesInput {
         /// The argument.
@@ -214,6 +223,12 @@ impl fmt::Display for Problem {
             }
             Problem::OutsideArguments { bytes, nearest: Some((argument, offset, length)) } => {
                 write!(f, "accesses {bytes} bytes at byte {offset} of `{argument}`, which has {length}")
+            }
+            Problem::BetweenElements { argument, offset, bytes } => {
+                write!(
+                    f,
+                    "accesses {bytes} bytes at byte {offset} of `{argument}`, not all of which are its elements'"
+                )
             }
             Problem::WritesInput { argument } => {
                 write!(f, "writes `{argument}`, which the kernel only reads")

@@ -21,13 +21,32 @@ pub(super) struct Region {
     pub(super) start: u64,
     pub(super) bytes: usize,
     pub(super) mutable: bool,
+    /// Of each byte whether it belongs to an element; empty where all do.
+    elements: Vec<bool>,
     /// One per byte, made at the first access.
     cells: Vec<Cell>,
 }
 
 impl Region {
     pub(super) fn new(name: &str, start: u64, bytes: usize, mutable: bool) -> Region {
-        Region { name: name.to_owned(), start, bytes, mutable, cells: Vec::new() }
+        Region { name: name.to_owned(), start, bytes, mutable, elements: Vec::new(), cells: Vec::new() }
+    }
+
+    /// A region of elements at these positions. What lies between them isn't the tensor's.
+    fn of_elements(name: &str, start: u64, element: usize, positions: &[usize], mutable: bool) -> Region {
+        let count = positions.iter().max().map_or(0, |last| last + 1);
+        let mut elements = vec![false; count * element];
+        for position in positions {
+            elements[position * element..(position + 1) * element].fill(true);
+        }
+        let is_whole = elements.iter().all(|&is_element| is_element);
+        let region = Region::new(name, start, elements.len(), mutable);
+        Region { elements: if is_whole { Vec::new() } else { elements }, ..region }
+    }
+
+    /// Whether bytes from one on belong to elements.
+    fn are_elements(&self, bytes: Range<usize>) -> bool {
+        self.elements.is_empty() || self.elements[bytes].iter().all(|&is_element| is_element)
     }
 
     fn holds(&self, address: u64, bytes: usize) -> bool {
@@ -63,25 +82,31 @@ pub(super) fn tensors(abi: &KernelAbi, slots: &[u64]) -> Vec<Region> {
         Argument::Tensor { name, dtype, extents, layout, mutable, .. } => {
             let extents: Vec<usize> =
                 extents.iter().map(|extent| extent.evaluate(&size).unwrap_or(0)).collect();
-            let elements = match layout {
-                Some(layout) => reach(layout, &extents, &size),
-                None => extents.iter().product(),
-            };
-            Some(Region::new(name, start, elements * dtype.bytes(), *mutable))
+            Some(match layout {
+                Some(layout) => {
+                    let positions = positions(layout, &extents, &size);
+                    Region::of_elements(name, start, dtype.bytes(), &positions, *mutable)
+                }
+                None => {
+                    let elements: usize = extents.iter().product();
+                    Region::new(name, start, elements * dtype.bytes(), *mutable)
+                }
+            })
         }
     };
     abi.arguments.iter().zip(slots).filter_map(region).collect()
 }
 
-/// Elements from a tensor's address to the end of that which lies last; what lies between them isn't told apart.
-fn reach(layout: &Strided, extents: &[usize], size: &dyn Fn(&str) -> Option<i64>) -> usize {
-    if extents.contains(&0) {
-        return 0;
-    }
+/// Where a tensor's elements lie, counted in elements from its address on.
+fn positions(layout: &Strided, extents: &[usize], size: &dyn Fn(&str) -> Option<i64>) -> Vec<usize> {
     let number = |dim: &Dim| dim.evaluate_signed(size).unwrap_or(0);
-    let axes = layout.strides.iter().zip(extents);
-    let behind = axes.map(|(stride, &extent)| number(stride).max(0) * (extent as i64 - 1)).sum::<i64>();
-    usize::try_from(number(&layout.offset) + behind + 1).unwrap_or(0)
+    let mut positions = vec![number(&layout.offset)];
+    for (stride, &extent) in layout.strides.iter().zip(extents) {
+        let stride = number(stride);
+        let along = |&first: &i64| (0..extent as i64).map(move |index| first + index * stride);
+        positions = positions.iter().flat_map(along).collect();
+    }
+    positions.into_iter().filter_map(|position| usize::try_from(position).ok()).collect()
 }
 
 impl Global {
@@ -89,13 +114,22 @@ impl Global {
         Global { regions, published: HashMap::new(), prefetched: Vec::new(), recorder: None }
     }
 
-    /// The region of some bytes, and which of its bytes they are.
+    /// The region of some bytes, and which of its bytes they are. Elements of one tensor may lie between another's.
     fn find(&self, address: u64, bytes: usize) -> Result<(usize, Range<usize>), Problem> {
-        let Some(found) = self.regions.iter().position(|region| region.holds(address, bytes)) else {
-            return Err(self.outside(address, bytes));
-        };
-        let first = (address - self.regions[found].start) as usize;
-        Ok((found, first..first + bytes))
+        let holding = self.regions.iter().enumerate().filter(|(_, region)| region.holds(address, bytes));
+        let mut holding = holding.map(|(number, region)| {
+            let first = (address - region.start) as usize;
+            (number, first..first + bytes)
+        });
+        let Some(first) = holding.clone().next() else { return Err(self.outside(address, bytes)) };
+        holding.find(|(number, bytes)| self.regions[*number].are_elements(bytes.clone())).ok_or_else(|| {
+            let (number, bytes) = first;
+            Problem::BetweenElements {
+                argument: self.regions[number].name.clone(),
+                offset: bytes.start,
+                bytes: bytes.len(),
+            }
+        })
     }
 
     /// Notes an access by the thread of the clock.

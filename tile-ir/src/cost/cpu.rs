@@ -21,6 +21,9 @@ const SPECIAL: f64 = 16.0;
 /// Bytes a clock that a thread moves between tensors or tiles and its caches.
 const COPIED: f64 = 32.0;
 
+/// Bytes of a line of the caches, which is what moves.
+const LINE: u64 = 64;
+
 /// Bytes a clock of a product's factors that a thread packs.
 const PACKED: f64 = 10.0;
 
@@ -100,8 +103,8 @@ impl CpuMachine {
         let turns = totals.tiles + totals.loading_turns;
         // Tiles that the first cache doesn't hold, beside what is made of them, come from the second one again after a
         // reduction.
-        let again = totals.products.is_empty() && totals.whole > turns.saturating_mul(self.l1_bytes / 2);
-        let packed = totals.whole.saturating_sub(totals.repeated);
+        let (whole, packed) = (totals.touched(LINE), totals.touched_anew(LINE));
+        let again = totals.products.is_empty() && whole > turns.saturating_mul(self.l1_bytes / 2);
         moved += packed as f64 * if again { 2.0 } else { 1.0 } / speed;
         for (&(operation, dtype), &count) in &totals.operations {
             let vectors = count as f64 * width(dtype, 0.5) / self.lanes as f64;
@@ -127,7 +130,7 @@ impl CpuMachine {
         let on_chip = all / blocks as f64 * most.min(blocks) as f64 / self.clock + shared;
         // What the caches of all threads hold needn't come from memory each time.
         let held = self.l2_bytes * self.threads;
-        let by_memory = totals.compulsory().saturating_sub(held) as f64 / self.memory;
+        let by_memory = totals.compulsory_lines(LINE).saturating_sub(held) as f64 / self.memory;
         let (seconds, limit) =
             if by_memory > on_chip { (by_memory, Limit::Memory) } else { (on_chip, busiest) };
         let waves = blocks as f64 / self.threads as f64;

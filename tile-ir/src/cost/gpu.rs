@@ -4,7 +4,7 @@
 //! that has enough blocks. What a single block can't do faster than, however few there are, is its way to memory and
 //! back: once at its begin and end, and once in as many turns of a loop as are copied ahead. The multiprocessor with
 //! the most blocks ends last (whole waves of blocks and the last, partial one), and memory gives no more bytes a
-//! second than it can.
+//! second than it can. It gives whole sectors, so that elements that lie apart take as long as all around them.
 //!
 //! That products are limited by what their factors take of shared memory's bandwidth is the model of arXiv 2402.13499's
 //! measurements of `wgmma`; DeepGEMM chooses its tiles by the same two ratios and by waves.
@@ -16,6 +16,9 @@ use crate::target::Rates;
 
 /// What begins and ends a block, in ways to memory: its first tiles, and its last ones back.
 const WAYS_OF_A_BLOCK: f64 = 1.5;
+
+/// Bytes of memory that go over the chip together: a sector of a cache's line, on GPUs of both vendors at least.
+const SECTOR: u64 = 32;
 
 /// The share of memory's bandwidth that kernels reach (copies on an H200: 4.3 of 4.8 TB/s).
 const MEMORY_SHARE: f64 = 0.9;
@@ -75,7 +78,7 @@ impl GpuMachine {
                 }
             }
         }
-        let cache = totals.whole as f64 / l2_bytes;
+        let cache = totals.touched(SECTOR) as f64 / l2_bytes;
         [
             (Limit::Matrix, matrix),
             (Limit::Shared, shared),
@@ -105,7 +108,7 @@ impl GpuMachine {
         let (throughput, paths) = (most as f64 * pace + ways, most.div_ceil(resident) as f64 * alone);
         let waits = paths > throughput && pace < ways.max(turns);
         let on_chip = throughput.max(paths) / clock;
-        let by_memory = totals.compulsory() as f64 / (memory * MEMORY_SHARE);
+        let by_memory = totals.compulsory_lines(SECTOR) as f64 / (memory * MEMORY_SHARE);
         let limit = match (by_memory > on_chip, waits) {
             (true, _) => Limit::Memory,
             (false, true) => Limit::Latency,

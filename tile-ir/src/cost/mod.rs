@@ -106,10 +106,11 @@ pub struct NoRoom {
 ///
 /// ```
 /// use tile_ir::cost::{self, CpuMachine, Limit, Machine};
-/// use tile_ir::counts::{TensorTotal, Totals};
+/// use tile_ir::counts::{Spread, TensorTotal, Totals};
 /// // A gigabyte is read, and nothing is computed.
 /// let name = String::from("x");
-/// let x = TensorTotal { name, bytes: 1 << 30, read: 1 << 30, written: 0 };
+/// let spread = Spread::new(4, [(1 << 28, 1)]);
+/// let x = TensorTotal { name, bytes: 1 << 30, read: 1 << 30, written: 0, spread };
 /// let totals = Totals { tiles: 1 << 14, tensors: vec![x], whole: 1 << 30, ..Totals::default() };
 /// let slow = Machine::Cpu(CpuMachine { memory: 10e9, ..CpuMachine::default() });
 /// let fast = Machine::Cpu(CpuMachine { memory: 20e9, ..CpuMachine::default() });

@@ -3,8 +3,9 @@
 use super::*;
 use crate::abi::KernelAbi;
 use crate::counts::Counts;
-use crate::specialize::Instance;
+use crate::specialize::{Instance, specialize_for};
 use crate::target::{Rates, TargetDesc};
+use crate::view::{ArgumentLayout, GivenTensor};
 use crate::{Binding, Variant, specialize, text, verify};
 
 /// A product of 16-bit floats; the right factor lies with its depth along rows, or, transposed, across them.
@@ -227,4 +228,56 @@ fn blocks_are_shared_by_threads() {
     assert!((8.0..24.0).contains(&few), "{few}");
     candidates.machine = Machine::Cpu(CpuMachine { threads: 1, ..CpuMachine::default() });
     assert_eq!(candidates.best([16, 512, 512]), [64, 64, 64], "rows that don't exist are multiplied, too");
+}
+
+/// Elements of a view that lie apart are worth their sectors and lines: a tile is chosen that goes along them.
+#[test]
+fn tiles_go_along_what_lies_together() {
+    const DOUBLED: &str = "\
+kernel @doubled<A, B>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [A, B] : partition<m x n x f32, [A, B]>
+  %vy = partition %y [A, B] : mut partition<m x n x f32, [A, B]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<A x B x f32>
+  %d = add %t, %t : tile<A x B x f32>
+  store_masked %vy, %d
+}
+";
+    let kernel = verify(text::parse(DOUBLED).unwrap()).unwrap();
+    let extents = [4096, 4096];
+    let predicted = |target: Option<&str>, tile: [usize; 2], strides: Option<[i64; 2]>| {
+        // What repeats isn't written.
+        let written = strides.filter(|strides| !strides.contains(&0));
+        let given = [strides.as_ref(), written.as_ref()].map(|it| GivenTensor {
+            extents: &extents,
+            strides: it.map(|it| &it[..]),
+            offset: 0,
+        });
+        let bindings =
+            vec![("A".to_owned(), Binding::Const(tile[0])), ("B".to_owned(), Binding::Const(tile[1]))];
+        let layout = |(number, given)| Some((number, ArgumentLayout::of(given)?));
+        let layouts: Vec<_> = given.iter().enumerate().filter_map(layout).collect();
+        let instance = specialize_for(&kernel, &bindings, &layouts).unwrap();
+        let abi = KernelAbi::of(&instance);
+        let totals = Counts::of(&instance).total(&abi, &abi.bind_tensors(&given).unwrap());
+        let plan = target.map(|name| Plan::of(&instance, TargetDesc::named(name).unwrap()));
+        let machine = match target {
+            Some(name) => Machine::Gpu(GpuMachine::new(Rates::of(name).unwrap(), None, None)),
+            None => Machine::Cpu(CpuMachine::default()),
+        };
+        predict(&totals, plan.as_ref(), &machine).unwrap()
+    };
+    for target in [None, Some("sm_90a"), Some("gfx942")] {
+        let rank =
+            |strides| predicted(target, [1, 256], strides).compare(&predicted(target, [256, 1], strides));
+        assert_eq!(rank(None), Ordering::Less, "rows of a matrix: {target:?}");
+        assert_eq!(rank(Some([1, 4096])), Ordering::Greater, "rows of a matrix turned: {target:?}");
+        // Every eighth column: a whole sector for each element, of memory as well.
+        let [dense, apart] = [None, Some([8 * 4096, 8])].map(|strides| predicted(target, [1, 1024], strides));
+        assert!(apart.seconds > 6.0 * dense.seconds, "{target:?}: {apart:?} {dense:?}");
+        // Elements that repeat take less than others, and no memory of their own.
+        let repeated = predicted(target, [16, 256], Some([0, 1]));
+        assert!(repeated.seconds <= predicted(target, [16, 256], None).seconds, "{target:?}");
+    }
 }

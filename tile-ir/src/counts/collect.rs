@@ -34,7 +34,8 @@ fn tensors(kernel: &Kernel) -> Vec<Tensor> {
         let Type::Tensor(ty) = kernel.ty(param) else { return None };
         let name = kernel.value(param).name.clone().unwrap_or_default();
         let bytes = dtype(kernel, param).bytes() as u64;
-        Some(Tensor { name, extents: ty.extents.clone(), bytes, argument })
+        let (extents, strides) = (ty.extents.clone(), ty.strided().strides);
+        Some(Tensor { name, extents, strides, bytes, argument })
     };
     kernel.params().iter().enumerate().filter_map(tensor).collect()
 }
@@ -249,12 +250,14 @@ impl Walk<'_> {
         if indices.contains(&Form::Unknown) {
             self.counts.estimates.push(Estimate::Indices(data.loc));
         }
-        let axes = indices.into_iter().zip(&ty.tile).zip(&ty.steps).zip(&ty.tensor.extents);
-        let axes = axes.map(|(((index, tile), step), extent)| Axis {
+        let places = ty.tensor.extents.iter().zip(ty.tensor.strided().strides);
+        let axes = indices.into_iter().zip(&ty.tile).zip(&ty.steps).zip(places);
+        let axes = axes.map(|(((index, tile), step), (extent, stride))| Axis {
             index,
             step: number(step),
             tile: number(tile),
             extent: extent.clone(),
+            stride,
         });
         let kind = if writes { Kind::Written(argument) } else { Kind::Read(argument) };
         let bytes = dtype(kernel, view).bytes() as u64;

@@ -11,7 +11,10 @@
 mod collect;
 mod form;
 mod operations;
+mod spread;
 mod sum;
+
+pub use spread::Spread;
 
 use crate::abi::{Bound, KernelAbi};
 use crate::dim::Dim;
@@ -105,6 +108,8 @@ struct Axis {
     step: i64,
     tile: i64,
     extent: Dim,
+    /// Elements of the argument from one index to the next.
+    stride: Dim,
 }
 
 /// A tile that is read or written: its bytes are those of its elements that the tensor has.
@@ -124,6 +129,7 @@ struct Access {
 struct Tensor {
     name: String,
     extents: Vec<Dim>,
+    strides: Vec<Dim>,
     /// Of an element.
     bytes: u64,
     /// Its position among all arguments.
@@ -153,6 +159,19 @@ pub struct TensorTotal {
     pub read: u64,
     /// Bytes that tiles write.
     pub written: u64,
+    /// Where its elements lie.
+    pub spread: Spread,
+}
+
+/// Tiles that are read or written alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TileAccess {
+    /// Where a tile's elements lie.
+    pub spread: Spread,
+    /// How many such tiles there are.
+    pub count: u64,
+    /// Of these, products' left factors that the tile before in a row of the grid has read as well.
+    pub repeated: u64,
 }
 
 /// What all blocks of a launch do.
@@ -170,8 +189,10 @@ pub struct Totals {
     pub loading_turns: u64,
     /// Bytes that tiles would read and write if all their elements existed.
     pub whole: u64,
-    /// Of these, bytes of products' left factors that the tile before in a row of the grid has read as well.
-    pub repeated: u64,
+    /// The tiles that are read and written.
+    pub accesses: Vec<TileAccess>,
+    /// Bytes of [`Totals::whole`] at indices that are data, of which nobody knows where they lie.
+    pub scattered: u64,
     /// Why the numbers are estimates; empty where they are exact.
     pub estimates: Vec<Estimate>,
 }
@@ -243,6 +264,33 @@ impl Totals {
     pub fn compulsory(&self) -> u64 {
         let of = |tensor: &TensorTotal| [tensor.read, tensor.written].map(|bytes| bytes.min(tensor.bytes));
         all(self.tensors.iter().flat_map(of))
+    }
+
+    /// [`Totals::compulsory`] of memory that gives and takes lines of so many bytes.
+    pub fn compulsory_lines(&self, line: u64) -> u64 {
+        let of = |tensor: &TensorTotal| {
+            let (bytes, lines) = (tensor.spread.bytes().max(1), tensor.spread.lines(line));
+            [tensor.read, tensor.written].map(|moved| {
+                let lines = u128::from(moved.min(tensor.bytes)) * u128::from(lines) / u128::from(bytes);
+                u64::try_from(lines).unwrap_or(u64::MAX)
+            })
+        };
+        all(self.tensors.iter().flat_map(of))
+    }
+
+    /// [`Totals::whole`] in lines of so many bytes: those that the elements of each tile lie in, an element that repeats once.
+    pub fn touched(&self, line: u64) -> u64 {
+        self.lines(line, &|access| access.count)
+    }
+
+    /// [`Totals::touched`] without the tiles that the one before has read as well.
+    pub fn touched_anew(&self, line: u64) -> u64 {
+        self.lines(line, &|access| access.count.saturating_sub(access.repeated))
+    }
+
+    fn lines(&self, line: u64, count: &dyn Fn(&TileAccess) -> u64) -> u64 {
+        let lines = |access: &TileAccess| access.spread.lines(line).saturating_mul(count(access));
+        all(self.accesses.iter().map(lines).chain([self.scattered]))
     }
 }
 

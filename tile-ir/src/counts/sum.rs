@@ -4,8 +4,9 @@
 //! variable decides how far another goes or where a tile lies along two axes. Those that do are gone through.
 
 use super::form::Form;
-use super::{Access, Axis, Counts, Estimate, Kind, Place, TensorTotal, Totals};
+use super::{Access, Axis, Counts, Estimate, Kind, Place, Spread, TensorTotal, TileAccess, Totals};
 use crate::abi::{Bound, KernelAbi};
+use crate::dim::Dim;
 use std::collections::HashMap;
 
 /// How many turns of loops are gone through for one number; where there are more, samples stand for all.
@@ -32,6 +33,7 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
         is_cut: false,
     };
     let mut totals = Totals { tiles, estimates: counts.estimates.clone(), ..Totals::default() };
+    let number = |dim: &Dim| dim.evaluate_signed(&sizes).unwrap_or(0);
     let mut traffic: HashMap<Kind, u64> = HashMap::new();
     let mut turns: HashMap<&Place, u64> = HashMap::new();
     for ((place, kind), count) in &counts.work {
@@ -46,6 +48,7 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
             Kind::Read(_) | Kind::Written(_) => {
                 add(traffic.entry(*kind).or_default(), count);
                 add(&mut totals.whole, count);
+                add(&mut totals.scattered, count);
             }
         }
     }
@@ -53,14 +56,16 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
         add(traffic.entry(*kind).or_default(), sum.of(place, axes).saturating_mul(*bytes));
         let times = *turns.entry(place).or_insert_with(|| sum.of(place, &[]));
         let elements: u64 = axes.iter().map(|axis| axis.tile.unsigned_abs()).product();
-        let whole = times.saturating_mul(elements * bytes);
-        add(&mut totals.whole, whole);
-        if let Some((last, &tiles)) = space.iter().enumerate().next_back()
-            && *is_left
-            && !axes.iter().any(|axis| axis.index.mentions(last))
-        {
-            add(&mut totals.repeated, whole - whole / tiles.max(1) as u64);
-        }
+        add(&mut totals.whole, times.saturating_mul(elements * bytes));
+        let spread =
+            Spread::new(*bytes, axes.iter().map(|axis| (axis.tile.unsigned_abs(), number(&axis.stride))));
+        let repeated = match space.iter().enumerate().next_back() {
+            Some((last, &tiles)) if *is_left && !axes.iter().any(|axis| axis.index.mentions(last)) => {
+                times - times / tiles.max(1) as u64
+            }
+            _ => 0,
+        };
+        totals.accesses.push(TileAccess { spread, count: times, repeated });
     }
     if sum.is_cut {
         totals.estimates.push(Estimate::TooMany);
@@ -76,6 +81,14 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
             bytes: elements.unwrap_or(0).unsigned_abs().saturating_mul(tensor.bytes),
             read: of(Kind::Read(tensor.argument)),
             written: of(Kind::Written(tensor.argument)),
+            spread: Spread::new(
+                tensor.bytes,
+                tensor
+                    .extents
+                    .iter()
+                    .zip(&tensor.strides)
+                    .map(|(extent, stride)| (number(extent).unsigned_abs(), number(stride))),
+            ),
         }
     };
     totals.tensors = counts.tensors.iter().map(tensor).collect();

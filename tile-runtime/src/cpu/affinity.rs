@@ -3,6 +3,7 @@
 //! A thread that launches is the program's and is never bound. The processors are among those that the process may use, and
 //! the one on which the pool is made is left to who launches.
 
+use crate::environment;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// The environment variable that says whether threads are bound.
@@ -14,7 +15,7 @@ static ASKED: AtomicU8 = AtomicU8::new(0);
 /// Whether threads are to be bound: what [`ask`] said, else `TILE_PIN=on`.
 fn is_asked() -> bool {
     match ASKED.load(Relaxed) {
-        0 => std::env::var(VARIABLE).is_ok_and(|text| text == "on"),
+        0 => environment::said(VARIABLE, "`on` or `off`", environment::switch).unwrap_or(false),
         said => said == 2,
     }
 }

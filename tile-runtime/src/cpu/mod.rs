@@ -9,6 +9,7 @@ mod sync;
 
 pub(crate) use pace::Pace;
 
+use crate::environment;
 use crate::error::{Error, Result};
 use crate::host::HostBuffer;
 use pace::{Handover, Way, way};
@@ -44,8 +45,7 @@ fn served() -> Arc<Served> {
 }
 
 fn threads_of_the_machine() -> usize {
-    let set = std::env::var(THREADS_VARIABLE).ok().and_then(|text| text.parse().ok());
-    set.filter(|&count| count > 0)
+    environment::said(THREADS_VARIABLE, "a number of threads from 1 on", environment::count)
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 

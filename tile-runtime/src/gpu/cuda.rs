@@ -3,18 +3,20 @@
 //! cudarc panics where the library is missing, so every use goes through [`Cuda::open`], which asks first. A call binds
 //! the device's primary context to its thread, which other libraries of the process share.
 
+mod peers;
 mod tensor_maps;
 
 use super::architecture::Architecture;
 use super::driver::{
     Description, Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle,
-    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, StreamHandle,
+    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows, StreamHandle,
 };
 use super::image::Image;
 use cudarc::driver::{
     CudaContext, DriverError, result,
     sys::{self, CUdevice_attribute as Attribute, CUmemPool_attribute as PoolAttribute},
 };
+use peers::Peers;
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 use tile_ir::abi::Launch;
@@ -27,6 +29,7 @@ const SHARED_BYTES: u32 = 48 * 1024;
 pub(super) struct Cuda {
     ordinal: usize,
     context: Arc<CudaContext>,
+    peers: Peers,
 }
 
 /// How many NVIDIA GPUs there are; the reason why none can be used.
@@ -45,7 +48,7 @@ impl Cuda {
     /// The GPU with this number, which [`count`] counted.
     pub(super) fn open(ordinal: usize) -> Result<Cuda, Failure> {
         let context = CudaContext::new(ordinal).map_err(failure)?;
-        let cuda = Cuda { ordinal, context };
+        let cuda = Cuda { ordinal, context, peers: Peers::default() };
         if cuda.has_pools() {
             // What is freed is kept until memory runs out, and not given back at the next wait.
             let mut threshold = u64::MAX;
@@ -241,9 +244,64 @@ impl Driver for Cuda {
         call!(self, cuMemcpyDtoHAsync_v2(target.cast(), source, bytes, stream(on)))
     }
 
-    /// Addresses say whose memory they are (CUDA Driver API, "Unified Addressing").
     unsafe fn copy(&self, target: u64, source: u64, bytes: usize, on: StreamHandle) -> Result<(), Failure> {
-        call!(self, cuMemcpyAsync(target, source, bytes, stream(on)))
+        call!(self, cuMemcpyDtoDAsync_v2(target, source, bytes, stream(on)))
+    }
+
+    unsafe fn copy_from_peer(
+        &self,
+        target: u64,
+        (peer, source): (usize, u64),
+        bytes: usize,
+        on: StreamHandle,
+    ) -> Result<(), Failure> {
+        let (own, peer) = (self.context.cu_ctx(), self.peer(peer)?);
+        call!(self, cuMemcpyPeerAsync(target, own, source, peer, bytes, stream(on)))
+    }
+
+    unsafe fn copy_rows(
+        &self,
+        target: Rows,
+        source: Rows,
+        RowSize { width, height }: RowSize,
+        on: StreamHandle,
+    ) -> Result<(), Failure> {
+        let device = sys::CUmemorytype::CU_MEMORYTYPE_DEVICE;
+        let copy = sys::CUDA_MEMCPY2D {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: device,
+            srcHost: std::ptr::null(),
+            srcDevice: source.first,
+            srcArray: std::ptr::null_mut(),
+            srcPitch: source.pitch,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: device,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: target.first,
+            dstArray: std::ptr::null_mut(),
+            dstPitch: target.pitch,
+            WidthInBytes: width,
+            Height: height,
+        };
+        call!(self, cuMemcpy2DAsync_v2(&raw const copy, stream(on)))
+    }
+
+    unsafe fn fill_rows(
+        &self,
+        Rows { first, pitch }: Rows,
+        pattern: Pattern,
+        RowSize { width, height }: RowSize,
+        on: StreamHandle,
+    ) -> Result<bool, Failure> {
+        let (on, width) = (stream(on), width / pattern.bytes());
+        match pattern {
+            Pattern::Byte(byte) => call!(self, cuMemsetD2D8Async(first, pitch, byte, width, height, on)),
+            Pattern::Half(half) => call!(self, cuMemsetD2D16Async(first, pitch, half, width, height, on)),
+            Pattern::Word(word) => call!(self, cuMemsetD2D32Async(first, pitch, word, width, height, on)),
+        }
+        .map(|()| true)
     }
 
     unsafe fn fill(

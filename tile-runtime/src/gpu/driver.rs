@@ -161,6 +161,24 @@ impl Pattern {
     }
 }
 
+/// Where rows of bytes begin: the first one, and a row every so many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub(crate) first: u64,
+    /// No less than a row has, and no more than [`MOST_PITCH`].
+    pub(crate) pitch: usize,
+}
+
+/// How many bytes a row has, and how many rows there are. Neither is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RowSize {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+}
+
+/// The most bytes from one row to the next: what NVIDIA's drivers say of every GPU (`CU_DEVICE_ATTRIBUTE_MAX_PITCH`).
+pub(crate) const MOST_PITCH: usize = i32::MAX as usize;
+
 /// A description of a tensor that copies of tiles take, in the driver's form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(64))]
@@ -230,12 +248,30 @@ pub(crate) trait Driver: Send + Sync {
         stream: StreamHandle,
     ) -> Result<(), Failure>;
 
-    /// Copies between memory of devices of this vendor's, this one among them.
+    /// Copies from one memory of the device to another.
     unsafe fn copy(
         &self,
         target: u64,
         source: u64,
         bytes: usize,
+        stream: StreamHandle,
+    ) -> Result<(), Failure>;
+
+    /// Copies from memory of another device of this vendor's, whose number comes before the address.
+    unsafe fn copy_from_peer(
+        &self,
+        target: u64,
+        source: (usize, u64),
+        bytes: usize,
+        stream: StreamHandle,
+    ) -> Result<(), Failure>;
+
+    /// Copies rows of bytes from one memory of the device to another, which share none.
+    unsafe fn copy_rows(
+        &self,
+        target: Rows,
+        source: Rows,
+        size: RowSize,
         stream: StreamHandle,
     ) -> Result<(), Failure>;
 
@@ -247,6 +283,15 @@ pub(crate) trait Driver: Send + Sync {
         count: usize,
         stream: StreamHandle,
     ) -> Result<(), Failure>;
+
+    /// Fills rows of bytes with a pattern, which begin at multiples of its size; `false` where the vendor has no such call.
+    unsafe fn fill_rows(
+        &self,
+        target: Rows,
+        pattern: Pattern,
+        size: RowSize,
+        stream: StreamHandle,
+    ) -> Result<bool, Failure>;
 
     /// A stream that doesn't wait for the default one.
     fn create_stream(&self) -> Result<StreamHandle, Failure>;

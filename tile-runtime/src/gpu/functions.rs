@@ -152,7 +152,7 @@ impl Context {
         let most = most_blocks(threads, self.description().grid_threads);
         let blocks = u32::try_from(blocks).ok().filter(|&blocks| blocks <= most).ok_or_else(|| {
             let problem = format!("a grid of {blocks} blocks exceeds {most}; use larger tiles");
-            Error::Launch { kernel: symbol.clone(), problem }
+            Error::Refused { kernel: symbol.clone(), problem }
         })?;
         // Of a kernel of clusters both are whole ones: its variant is taken where the grid's places are.
         let blocks = if launch.shares_grid { blocks.min(function.blocks_at_once) } else { blocks };
@@ -248,7 +248,7 @@ impl Context {
             let at_once =
                 self.ask(action, |driver| unsafe { self.blocks_at_once(driver, handle, launch) })?;
             match at_once {
-                0 => Err(Error::Launch { kernel: symbol.clone(), problem: no_room(launch) }),
+                0 => Err(Error::Refused { kernel: symbol.clone(), problem: no_room(launch) }),
                 blocks_at_once => Ok(Function { handle, module, blocks_at_once }),
             }
         });

@@ -4,14 +4,16 @@
 //! modes are those of `hip_runtime_api.h`, the same from HIP 6.2 to 7.14 (docs/decisions.md says how that was compared).
 
 mod library;
+mod peers;
 
 use super::architecture::Architecture;
 use super::driver::{
     Description, Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle,
-    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, StreamHandle,
+    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, RowSize, Rows, StreamHandle,
 };
 use super::image::Image;
 use library::{Enumeration, Functions, NAMES, Pointer};
+use peers::Peers;
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -66,6 +68,7 @@ pub(super) struct Hip {
     hip: &'static Functions,
     /// What modules were loaded from: HIP reads code where it was given, not when it was.
     images: Mutex<HashMap<ModuleHandle, Image>>,
+    peers: Peers,
 }
 
 /// The library, loaded once.
@@ -107,7 +110,7 @@ impl Hip {
 
     fn of(hip: &'static Functions, ordinal: usize) -> Result<Hip, Failure> {
         let ordinal = c_int::try_from(ordinal).map_err(|_| Failure::refused("there is no such GPU"))?;
-        let gpu = Hip { ordinal, hip, images: Mutex::default() };
+        let gpu = Hip { ordinal, hip, images: Mutex::default(), peers: Peers::default() };
         if gpu.has_pools() {
             // What is freed is kept until memory runs out, and not given back at the next wait.
             let (pool, mut threshold) = (gpu.pool()?, u64::MAX);
@@ -312,10 +315,48 @@ impl Driver for Hip {
         call!(self, hipMemcpyAsync(target.cast(), source, bytes, DEVICE_TO_HOST, stream(on)))
     }
 
-    /// Addresses say whose memory they are (`hipMemcpyAsync`: copies between devices are enqueued on a stream of either).
     unsafe fn copy(&self, target: u64, source: u64, bytes: usize, on: StreamHandle) -> Result<(), Failure> {
         let (target, source) = (target as *mut c_void, source as *const c_void);
         call!(self, hipMemcpyAsync(target, source, bytes, DEVICE_TO_DEVICE, stream(on)))
+    }
+
+    /// Without a way past the host that [`Hip::open_way`] could open, HIP copies by way of it.
+    unsafe fn copy_from_peer(
+        &self,
+        target: u64,
+        (peer, source): (usize, u64),
+        bytes: usize,
+        on: StreamHandle,
+    ) -> Result<(), Failure> {
+        let peer = c_int::try_from(peer).map_err(|_| Failure::refused("there is no such GPU"))?;
+        self.open_way(peer);
+        let (target, source) = (target as *mut c_void, source as *const c_void);
+        call!(self, hipMemcpyPeerAsync(target, self.ordinal, source, peer, bytes, stream(on)))
+    }
+
+    unsafe fn copy_rows(
+        &self,
+        target: Rows,
+        source: Rows,
+        RowSize { width, height }: RowSize,
+        on: StreamHandle,
+    ) -> Result<(), Failure> {
+        let (to, from) = (target.first as *mut c_void, source.first as *const c_void);
+        let (on, kind) = (stream(on), DEVICE_TO_DEVICE);
+        call!(self, hipMemcpy2DAsync(to, target.pitch, from, source.pitch, width, height, kind, on))
+    }
+
+    /// Bytes alone (`hipMemset2DAsync`).
+    unsafe fn fill_rows(
+        &self,
+        Rows { first, pitch }: Rows,
+        pattern: Pattern,
+        RowSize { width, height }: RowSize,
+        on: StreamHandle,
+    ) -> Result<bool, Failure> {
+        let Pattern::Byte(byte) = pattern else { return Ok(false) };
+        let target = first as *mut c_void;
+        call!(self, hipMemset2DAsync(target, pitch, byte.into(), width, height, stream(on))).map(|()| true)
     }
 
     unsafe fn fill(

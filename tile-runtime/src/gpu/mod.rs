@@ -26,6 +26,7 @@ mod transfer;
 mod waiting;
 
 pub(crate) use context::{Buffer, Context};
+pub(crate) use driver::{MOST_PITCH, RowSize, Rows};
 pub(crate) use functions::{Captured, GpuCode, Parameters, Ready};
 pub(crate) use pinned::PinnedBuffer;
 pub use pool::MemoryUse;

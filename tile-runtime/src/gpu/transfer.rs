@@ -7,7 +7,7 @@
 //! and nothing else.
 
 use super::context::Context;
-use super::driver::{Driver, Pattern};
+use super::driver::{Driver, Pattern, RowSize, Rows};
 use super::pinned::PinnedBuffer;
 use super::streams::{GpuEvent, GpuStream};
 use crate::error::Result;
@@ -124,6 +124,56 @@ impl Context {
         // stream's work.
         let copy = |driver: &dyn Driver| unsafe { driver.copy(target, source, bytes, stream) };
         if bytes == 0 { Ok(()) } else { self.ask(|| "copying on the device".to_owned(), copy) }
+    }
+
+    /// Copies from memory of another GPU of this vendor's, on the context's own stream, which comes after what writes that.
+    pub(crate) fn copy_from_peer(
+        &self,
+        target: u64,
+        (peer, source): (&Context, u64),
+        bytes: usize,
+    ) -> Result<()> {
+        let (stream, peer) = (self.handle(None), peer.driver.ordinal());
+        // SAFETY: as in `copy`; the source's owner orders what comes later with an event behind this.
+        let copy =
+            |driver: &dyn Driver| unsafe { driver.copy_from_peer(target, (peer, source), bytes, stream) };
+        if bytes == 0 { Ok(()) } else { self.ask(|| "copying from another device".to_owned(), copy) }
+    }
+
+    /// Copies rows of bytes from one memory of the device to another, on a stream or on the context's own.
+    pub(crate) fn copy_rows(
+        &self,
+        target: Rows,
+        source: Rows,
+        size: RowSize,
+        stream: Option<&GpuStream>,
+    ) -> Result<()> {
+        let stream = self.handle(stream);
+        // SAFETY: as in `copy`.
+        let copy = |driver: &dyn Driver| unsafe { driver.copy_rows(target, source, size, stream) };
+        self.ask(|| "copying on the device".to_owned(), copy)
+    }
+
+    /// Writes an element to rows of them, after all work enqueued before. Where the driver has no call for that, the first
+    /// row is filled, and copies on the device double the rows.
+    pub(crate) fn fill_rows(self: &Arc<Self>, target: Rows, element: &[u8], size: RowSize) -> Result<()> {
+        if let Some(pattern) = Pattern::of(element) {
+            let stream = self.handle(None);
+            // SAFETY: the memory is that of a tensor, which is as large, and begins where such elements do.
+            let fill = |driver: &dyn Driver| unsafe { driver.fill_rows(target, pattern, size, stream) };
+            if self.ask(|| format!("filling {} rows", size.height), fill)? {
+                return Ok(());
+            }
+        }
+        self.fill(target.first, element, size.width / element.len())?;
+        let mut filled = 1;
+        while filled < size.height {
+            let height = filled.min(size.height - filled);
+            let next = Rows { first: target.first + (filled * target.pitch) as u64, ..target };
+            self.copy_rows(next, target, RowSize { height, ..size }, None)?;
+            filled += height;
+        }
+        Ok(())
     }
 
     /// Writes an element so many times, one after the other, after all work enqueued before. Drivers know patterns of up to

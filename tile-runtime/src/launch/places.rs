@@ -98,23 +98,17 @@ impl<'a> Launch<'a> {
     /// Whether what is written shares no memory with another argument, as code relies on. Arguments that do can only be
     /// made of memory that isn't a tensor's own.
     pub(super) fn check_overlaps(&self) -> Result<()> {
-        let tensor = |given: &Given<'a>| match given.value {
+        let footprint = |given: &Given<'a>| match given.value {
             GivenValue::Tensor { tensor, dtype, mutable } => {
-                let bytes = tensor.bytes(dtype.bytes());
-                (!bytes.is_empty()).then_some((given.name, mutable, bytes, (tensor, dtype)))
+                let footprint = Footprint::of(tensor, dtype.bytes());
+                (!footprint.bytes.is_empty()).then_some((given.name, mutable, footprint))
             }
             GivenValue::Scalar { .. } => None,
         };
-        let tensors: SmallVec<[_; ARGUMENTS]> = self.arguments.iter().filter_map(tensor).collect();
-        for (position, (name, is_written, bytes, tensor)) in tensors.iter().enumerate() {
-            for (other, other_is_written, other_bytes, other_tensor) in &tensors[position + 1..] {
-                let ranges_meet = bytes.start < other_bytes.end && other_bytes.start < bytes.end;
-                if !ranges_meet || !(*is_written || *other_is_written) {
-                    continue;
-                }
-                let footprint =
-                    |&(tensor, dtype): &(Untyped<'a>, DType)| Footprint::of(tensor, dtype.bytes());
-                if footprint(tensor).may_meet(&footprint(other_tensor)) {
+        let tensors: SmallVec<[_; ARGUMENTS]> = self.arguments.iter().filter_map(footprint).collect();
+        for (position, (name, is_written, footprint)) in tensors.iter().enumerate() {
+            for (other, other_is_written, other_footprint) in &tensors[position + 1..] {
+                if (*is_written || *other_is_written) && footprint.may_meet(other_footprint) {
                     let (written, other) = if *is_written { (*name, *other) } else { (*other, *name) };
                     return Err(Error::Overlap { kernel: self.kernel.name.to_owned(), written, other });
                 }

@@ -61,7 +61,7 @@ impl<'a> Launch<'a> {
     /// also those that use slices of the host or memory without an owner, which nobody else would keep.
     ///
     /// # Errors
-    /// As [`Launch::launch`]; [`Error::Launch`](crate::Error::Launch) where the stream is another device's.
+    /// As [`Launch::launch`]; [`Error::Refused`](crate::Error::Refused) where the stream is another device's.
     pub fn on(mut self, stream: &Stream) -> Result<Pending<'a>> {
         refuse_inside("a launch on a stream")?;
         let checked = self.checked()?;
@@ -128,7 +128,9 @@ impl<'a> Launch<'a> {
         let Checked { prepared, device, bound, .. } = &checked;
         self.check_device(device, "graph", graph)?;
         if prepared.abi().logs {
-            return Err(self.misfit("it prints or asserts, and nobody waits for the launches of a graph"));
+            return Err(self.refused(
+                "it prints or asserts, and nobody waits for the launches of a graph; launch it before or after",
+            ));
         }
         match &device.0 {
             _ if bound.blocks() == 0 => Ok(None),
@@ -143,7 +145,10 @@ impl<'a> Launch<'a> {
             return Ok(());
         }
         let (device, other) = (device.name(), other.name());
-        Err(self.misfit(format!("its tensors are on {device}, and the {queue} is one of {other}")))
+        Err(self.refused(format!(
+            "its tensors are on {device}, and the {queue} is one of {other}; take one of {device}, or move the tensors with \
+             `Tensor::copy_to`"
+        )))
     }
 
     /// The memory of the tensors that is theirs, and whether they are written.

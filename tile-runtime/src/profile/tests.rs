@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::error::Error;
-use tile_ir::counts::{Operation, ProductShape, TensorTotal};
+use tile_ir::counts::{Operation, ProductShape, Spread, TensorTotal};
 
 /// A launch that reads and writes so many bytes.
 fn launched(kernel: &'static str, instance: &str, milliseconds: u64, bytes: u64) -> Launched {
-    let tensor = TensorTotal { name: "x".to_owned(), bytes, read: bytes, written: bytes };
+    let spread = Spread::new(1, [(bytes, 1)]);
+    let tensor = TensorTotal { name: "x".to_owned(), bytes, read: bytes, written: bytes, spread };
     Launched {
         kernel,
         instance: instance.to_owned(),

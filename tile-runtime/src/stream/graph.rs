@@ -135,7 +135,7 @@ impl Recorder<'_> {
     /// Takes a launch.
     ///
     /// # Errors
-    /// As [`Launch::launch`]; [`Error::Launch`] for kernels that print or assert, which nobody would wait for, and for
+    /// As [`Launch::launch`]; [`Error::Refused`] for kernels that print or assert, which nobody would wait for, and for
     /// tensors of another device than the graph's.
     pub fn launch(&mut self, launch: Launch<'_>) -> Result<()> {
         let memory: Vec<_> =

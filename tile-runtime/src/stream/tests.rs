@@ -195,8 +195,8 @@ fn a_stream_of_another_device_is_refused() {
     let mut y = full(&Device::reference(), 1.0);
     assert_eq!(
         add_one(&x, &mut y).on(&stream).unwrap_err().to_string(),
-        "the launch of `add_one` doesn't fit its kernel: its tensors are on reference, and the stream is one of cpu; \
-         launch it through its own function"
+        "kernel `add_one` can't be launched so: its tensors are on reference, and the stream is one of cpu; take one of \
+         reference, or move the tensors with `Tensor::copy_to`"
     );
 }
 

@@ -1,13 +1,15 @@
 //! New tensors: constants, sequences, random numbers, and the elements of the host's collections.
 
-use super::transfer::allocated;
+use super::transfer::{allocated, bytes};
 use super::view::dense_of;
 use super::{Tensor, memory};
-use crate::device::Device;
+use crate::device::{Device, Kind};
 use crate::element::{Element, Float, Number};
 use crate::error::{Error, Result};
 use tile_ir::ops::philox::philox;
-use tile_layout::element_count;
+
+/// Elements that are made before a GPU is given them.
+const PART: usize = 1 << 20;
 
 impl<T: Element> Tensor<T> {
     /// A tensor of zeros (`false` for `bool`).
@@ -121,17 +123,16 @@ impl<T: Number> Tensor<T> {
             if !count.is_finite() || step == 0.0 {
                 return Err(refused());
             }
-            return Tensor::from_iter(
-                device,
-                (0..count.max(0.0) as u64).map(|i| T::from_float(start + i as f64 * step)),
-            );
+            let element = |i: u64| T::from_float(start + i as f64 * step);
+            return generated(device, &[count.max(0.0) as usize], element);
         }
         let (start, end, step) = (start.to_int(), end.to_int(), step.to_int());
         if step == 0 {
             return Err(refused());
         }
         let count = (end - start + step - step.signum()) / step;
-        Tensor::from_iter(device, (0..count.max(0)).map(|i| T::from_int(start + i * step)))
+        let count = usize::try_from(count.max(0)).unwrap_or(usize::MAX);
+        generated(device, &[count], |i| T::from_int(start + i128::from(i) * step))
     }
 }
 
@@ -148,11 +149,11 @@ impl<T: Float> Tensor<T> {
     /// As [`Tensor::zeros`].
     pub fn linspace(device: &Device, start: T, end: T, count: usize) -> Result<Tensor<T>> {
         let (first, last) = (start.to_float(), end.to_float());
-        let at = |i: usize| match i + 1 == count && count > 1 {
+        let at = |i: u64| match i + 1 == count as u64 && count > 1 {
             true => end,
             false => T::from_float(first + (last - first) * i as f64 / (count.max(2) - 1) as f64),
         };
-        Tensor::from_iter(device, (0..count).map(at))
+        generated(device, &[count], at)
     }
 
     /// Random numbers, equally likely everywhere in [0, 1). Element `i` is made of word 0 of Philox4x32-10 with counter
@@ -210,9 +211,20 @@ impl<T: Number> Tensor<T> {
     }
 }
 
+/// A tensor whose elements are made of their numbers, where they lie; for a GPU, a part after the other.
 fn generated<T: Element>(device: &Device, shape: &[usize], element: impl Fn(u64) -> T) -> Result<Tensor<T>> {
-    let count = element_count(shape).ok_or_else(|| Error::TooLarge { shape: shape.to_vec() })?;
-    Tensor::from_vec(device, (0..count as u64).map(element).collect(), shape)
+    let mut tensor = Tensor::zeros(device, shape)?;
+    if !matches!(device.0, Kind::Gpu(_)) {
+        let elements = tensor.as_mut_slice()?.iter_mut().zip(0..);
+        elements.for_each(|(place, number)| *place = element(number));
+        return Ok(tensor);
+    }
+    let count = tensor.len();
+    for first in (0..count).step_by(PART) {
+        let part: Vec<T> = (first..count.min(first + PART)).map(|number| element(number as u64)).collect();
+        tensor.location.write(first * size_of::<T>(), bytes(&part))?;
+    }
+    Ok(tensor)
 }
 
 /// Words 0 and 1 of the generator.

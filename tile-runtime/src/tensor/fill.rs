@@ -2,21 +2,15 @@
 
 use super::TensorRef;
 use super::descriptor::Descriptor;
+use super::rows::rows;
 use super::transfer::{bytes, elements_of_mut, write};
 use crate::device::Kind;
 use crate::element::Element;
-use crate::error::Result;
-
-/// A GPU fills elements that don't lie one after the other run by run. A call of the driver takes about as long as copying
-/// so many bytes to the host and back, which is the other way.
-const BYTES_PER_RUN: usize = 8192;
-
-/// So many runs are filled one by one, however small the range is that they lie in.
-const RUNS: usize = 64;
+use crate::error::{Error, Result};
 
 impl<T: Element> TensorRef<T> {
     /// Writes one value to every element. On a GPU the device does so, after what uses the elements; this returns before.
-    /// Elements of a view that lie far apart one by one go by way of the host.
+    /// Elements of a view of which there are many that aren't in rows go by way of the host.
     ///
     /// ```
     /// use tile_runtime::{Device, Tensor};
@@ -34,12 +28,16 @@ impl<T: Element> TensorRef<T> {
             fill_host(elements_of_mut(target), value, &self.descriptor);
             return Ok(());
         }
-        let Some(runs) = few_runs(&self.descriptor, size_of::<T>()) else {
-            return write(&mut self.location, &self.descriptor, &vec![value; self.descriptor.len()]);
+        let by_host = |tensor: &mut TensorRef<T>| {
+            write(&mut tensor.location, &tensor.descriptor, &vec![value; tensor.descriptor.len()])
         };
+        let Some(sets) = rows([&self.descriptor], size_of::<T>()) else { return by_host(self) };
         let element = bytes(std::slice::from_ref(&value));
-        let mut runs = runs.into_iter();
-        runs.try_for_each(|(first, count)| self.location.fill(first * size_of::<T>(), element, count))
+        match sets.iter().try_for_each(|rows| self.location.fill(rows, element)) {
+            // Rows that a driver refuses aren't written yet; others are, once more.
+            Err(Error::Driver { .. }) if !self.is_dense() => by_host(self),
+            done => done,
+        }
     }
 }
 
@@ -51,46 +49,4 @@ fn fill_host<T: Element>(target: &mut [T], value: T, descriptor: &Descriptor) {
             _ => (0..count as i64).for_each(|i| target[(begin + i * step) as usize] = value),
         }
     });
-}
-
-/// The elements as runs of neighbours, the first of each and how many they are; `None` where these are too many.
-fn few_runs(descriptor: &Descriptor, element: usize) -> Option<Vec<(usize, usize)>> {
-    let most = RUNS.max(descriptor.span().len() * element / BYTES_PER_RUN);
-    let mut runs = Vec::new();
-    descriptor.for_each_run(|offset, step, count| {
-        let begin = offset.unwrap_or(0);
-        let run = |first: i64, count| (first as usize, count);
-        // One more than there may be says as much as all.
-        let room = (most + 1).saturating_sub(runs.len());
-        match step {
-            1 => runs.extend(std::iter::once(run(begin, count)).take(room)),
-            _ => runs.extend((0..count as i64).map(|i| run(begin + i * step, 1)).take(room)),
-        }
-    });
-    (runs.len() <= most).then_some(runs)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tile_layout::Movement;
-
-    #[test]
-    #[cfg_attr(miri, ignore = "many runs, and nothing unsafe")]
-    fn runs_are_filled_one_by_one_where_they_are_few() {
-        let whole = Descriptor::dense(&[1000, 100]).unwrap();
-        assert_eq!(few_runs(&whole, 4), Some(vec![(0, 100_000)]));
-        let block = whole.moved(|view| view.shrink(&[Some((1, 3)), Some((10, 20))])).unwrap();
-        assert_eq!(few_runs(&block, 4), Some(vec![(110, 10), (210, 10)]));
-        // A column of a thousand lies in 400 KB, of a hundred thousand in 40 MB: each is a run for every 400 bytes.
-        let column = whole.moved(|view| view.shrink(&[None, Some((3, 4))])).unwrap();
-        assert_eq!(few_runs(&column, 4), None);
-        let short = whole.moved(|view| view.shrink(&[Some((0, 64)), Some((3, 4))])).unwrap();
-        assert_eq!(few_runs(&short, 4).map(|runs| (runs.len(), runs[63])), Some((64, (6303, 1))));
-        // The diagonal of a large matrix: a run for every row.
-        let square = Descriptor::dense(&[4096, 4096]).unwrap();
-        let diagonal = square.moved(|view| Movement::diagonal(view, 0, 0, 1)).unwrap();
-        assert_eq!(few_runs(&diagonal, 4).map(|runs| (runs.len(), runs[2])), Some((4096, (2 * 4097, 1))));
-        assert_eq!(few_runs(&Descriptor::dense(&[0, 3]).unwrap(), 4), Some(vec![]));
-    }
 }

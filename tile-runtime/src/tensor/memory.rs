@@ -217,12 +217,12 @@ impl Location {
     }
 
     /// What a GPU's own stream has to wait for before it reads the bytes, or writes them.
-    fn order(&self, context: &gpu::Context, writes: bool) -> Result<()> {
+    pub(super) fn order(&self, context: &gpu::Context, writes: bool) -> Result<()> {
         self.allocation.as_ref().map_or(Ok(()), |allocation| allocation.uses.order(context, writes))
     }
 
     /// Whoever owns memory that isn't ours takes what is done with it for done.
-    fn hand_back(&self, context: &gpu::Context) -> Result<()> {
+    pub(super) fn hand_back(&self, context: &gpu::Context) -> Result<()> {
         let is_ours = self.allocation.as_ref().is_some_and(|allocation| allocation.is_ours());
         if is_ours { Ok(()) } else { context.synchronize() }
     }
@@ -267,27 +267,22 @@ impl Location {
         }
     }
 
-    /// Writes an element so many times, from a place on, after every launch that uses them. On a GPU alone, where this
-    /// returns before it is done.
-    ///
-    /// # Errors
-    /// [`Error::Driver`] if the device fails; [`Error::Stream`] inside of a graph.
-    pub(super) fn fill(&mut self, first: usize, element: &[u8], count: usize) -> Result<()> {
-        let Kind::Gpu(context) = &self.device.0 else { return Ok(()) };
-        refuse_inside("a copy")?;
-        self.order(context, true)?;
-        context.fill(self.address + first as u64, element, count)?;
-        self.hand_back(context)
-    }
-
-    /// Copies bytes of another place here, from a place on, after every launch that writes those or uses these. On one
-    /// GPU, and between it and pinned memory, this returns before it is done.
+    /// Copies bytes of another place here, from a place on, after every launch that writes those or uses these. Between
+    /// GPUs of one vendor, and between one and pinned memory, this returns before it is done.
     ///
     /// # Errors
     /// [`Error::Driver`] if a device fails; [`Error::Stream`] inside of a graph.
     pub(crate) fn copy(&mut self, first: usize, source: &Location, range: Range<usize>) -> Result<()> {
         let context = match (&self.device.0, &source.device.0) {
             (Kind::Gpu(to), Kind::Gpu(from)) if Arc::ptr_eq(to, from) => to,
+            (Kind::Gpu(to), Kind::Gpu(from)) if to.family() == from.family() => {
+                let (to, from) = (Arc::clone(to), Arc::clone(from));
+                return match self.copy_from_peer(first, source, range.clone(), (&to, &from)) {
+                    // What a driver refuses isn't begun.
+                    Err(Error::Driver { .. }) => self.copy_by_host(first, source, range),
+                    done => done,
+                };
+            }
             (Kind::Gpu(context), _) if source.is_pinned_for(context) => context,
             (_, Kind::Gpu(context)) if self.is_pinned_for(context) => context,
             _ => return self.copy_by_host(first, source, range),

@@ -2,7 +2,7 @@
 //!
 //! A [`Tensor`] owns its memory; a [`TensorView`] and a [`TensorViewMut`] borrow it. All three are a [`TensorRef`], the
 //! descriptor of a memory, behind a reference. What copies elements, between them or to the host, goes through `transfer.rs`,
-//! and on streams through `on_stream.rs`.
+//! and on streams through `on_stream.rs`; what GPUs do by themselves is in `on_device.rs`.
 
 mod create;
 mod descriptor;
@@ -11,7 +11,9 @@ mod fill;
 mod host_tensor;
 mod indices;
 mod memory;
+mod on_device;
 mod on_stream;
+mod rows;
 mod tensor_ref;
 pub(crate) mod transfer;
 mod view;

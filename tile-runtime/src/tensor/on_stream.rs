@@ -5,6 +5,7 @@
 
 use super::TensorRef;
 use super::memory::{Allocation, Location};
+use super::rows::rows;
 use super::transfer::{bytes_of, copy_elements};
 use crate::device::{Device, Kind};
 use crate::element::Element;
@@ -19,8 +20,9 @@ impl<T: Element> TensorRef<T> {
     /// and what uses the two, beside the host and other streams. Where a GPU takes part, the stream is one of its.
     ///
     /// Between a GPU and the host that is so for [pinned](crate::Tensor::pinned) tensors. With others the result is the same,
-    /// but the driver may have the host wait. Waited for at once are elements that don't lie one after the other on a GPU,
-    /// slices of the host and memory without an owner, which nobody else would keep, and copies from one GPU to another.
+    /// but the driver may have the host wait. Waited for at once are elements that don't lie one after the other, unless one
+    /// GPU has both tensors and copies them in rows, slices of the host and memory without an owner, which nobody else would
+    /// keep, and copies from one GPU to another.
     ///
     /// ```
     /// use tile_runtime::{Device, Stream, Tensor};
@@ -109,7 +111,17 @@ impl<T: Element> TensorRef<T> {
             Some(is_the_streams) => is_the_streams,
             None => location.allocation().is_some(),
         };
-        if !(self.is_dense() && source.is_dense() && stays(&self.location) && stays(&source.location)) {
+        if !(stays(&self.location) && stays(&source.location)) {
+            return Ok(None);
+        }
+        let is_dense = self.is_dense() && source.is_dense();
+        let is_on_one = [&self.location, &source.location].map(is_of_gpu) == [Some(true); 2];
+        let sets = if is_dense || !is_on_one {
+            None
+        } else {
+            rows([&self.descriptor, &source.descriptor], size_of::<T>())
+        };
+        if !is_dense && sets.is_none() {
             return Ok(None);
         }
         gpu.follow()?;
@@ -118,14 +130,26 @@ impl<T: Element> TensorRef<T> {
             before.iter().try_for_each(|event| stream.wait_for(event))?;
         }
         let (first, range) = (bytes_of::<T>(&self.descriptor).start, bytes_of::<T>(&source.descriptor));
-        // SAFETY: the stream comes after what is in use, and the copy is noted below; a GPU's memory that has no list of users
-        // is vouched for.
-        unsafe { self.location.enqueue(first, &source.location, range, gpu.context(), Some(gpu)) }?;
+        // What is enqueued is noted also where there is more of it that the driver refuses.
+        let copied = match &sets {
+            Some(sets) => self.location.copy_rows(&source.location, sets, Some(gpu)),
+            // SAFETY: the stream comes after what is in use, and the copy is noted below; a GPU's memory that has no list of
+            // users is vouched for.
+            None => unsafe {
+                self.location.enqueue(first, &source.location, range, gpu.context(), Some(gpu))
+            },
+        };
         let mut owned = memory(&self.location, &source.location).peekable();
-        if owned.peek().is_none() {
-            return Ok(Some(Pending::until_idle(stream)));
+        let pending = match owned.peek() {
+            None => Pending::until_idle(stream),
+            Some(_) => Pending::until(note_last(gpu, owned)?, stream),
+        };
+        match copied {
+            Ok(()) => Ok(Some(pending)),
+            // Rows that this driver doesn't take go by way of the host.
+            Err(Error::Driver { .. }) if sets.is_some() => Ok(None),
+            Err(error) => Err(error),
         }
-        Ok(Some(Pending::until(note_last(gpu, owned)?, stream)))
     }
 
     /// A copy by the thread of a host's stream; `None` where it has to be waited for.
@@ -141,8 +165,7 @@ impl<T: Element> TensorRef<T> {
             // SAFETY: the locations keep the memory; who borrows one to write, reads it or frees it waits for this event, and
             // this has waited for those before it.
             let (target, source) = unsafe { (to.bytes_now_mut(), from.bytes_now()) };
-            copy_elements::<T>((target, &to_descriptor), (source, &from_descriptor));
-            Ok(())
+            copy_elements::<T>((target, &to_descriptor), (source, &from_descriptor))
         });
         memory(&self.location, &source.location)
             .for_each(|(allocation, writes)| allocation.uses().note(&event, writes));

@@ -18,6 +18,23 @@ fn memory_that_is_not_there_is_an_error() {
     assert!(Tensor::<f32>::ones(&Device::cpu(), [4]).is_ok());
 }
 
+/// Of tensors that are made of their elements' numbers, and of views that have an element often.
+#[test]
+#[cfg_attr(miri, ignore = "Miri ends where memory does")]
+fn more_elements_than_memory_holds_are_an_error() {
+    let device = Device::cpu();
+    let refused = |error: Error| matches!(error, Error::OutOfMemory { .. } | Error::TooLarge { .. });
+    assert!(refused(Tensor::arange(&device, 0.0f32, 1e18, 1.0).unwrap_err()));
+    assert!(refused(Tensor::arange(&device, 0.0f64, 1e300, 1.0).unwrap_err()));
+    assert!(refused(Tensor::arange(&device, i64::MIN, i64::MAX, 1).unwrap_err()));
+    assert!(refused(Tensor::linspace(&device, 0.0f32, 1.0, 1 << 60).unwrap_err()));
+    assert!(refused(Tensor::<f32>::random(&device, [1 << 40, 1 << 10], 1).unwrap_err()));
+    let x = Tensor::<f32>::ones(&device, [1, 1]).unwrap();
+    let often = x.expand([1_usize << 40, 1 << 10]).unwrap();
+    assert!(refused(often.to_vec().unwrap_err()) && refused(often.to_dense().unwrap_err()));
+    assert_eq!(often.slice((5, 7)).unwrap().to_vec().unwrap(), [1.0]);
+}
+
 #[test]
 fn elements_round_trip_and_memory_is_aligned() {
     let device = Device::cpu();

@@ -1,16 +1,19 @@
 //! Copies of elements: between a tensor and the host, and from one tensor into another.
 //!
 //! What is read is there when this returns. What a GPU is given to write it has in the order of its own stream, and the host
-//! goes on: ordinary memory is copied to pinned memory first (`gpu/transfer.rs`). Elements that don't lie one after the other are collected and spread on the host: of a tensor on a GPU, the range of
-//! memory that they lie in is copied first.
+//! goes on: ordinary memory is copied to pinned memory first (`gpu/transfer.rs`). Elements that don't lie one after the other
+//! a GPU collects and spreads itself where they are in rows (`rows.rs`). Others are collected and spread on the host: of a
+//! tensor on a GPU, the range of memory that they lie in is copied first.
 
 use super::descriptor::Descriptor;
 use super::memory::Location;
+use super::rows::rows;
 use super::{HostTensor, Tensor, TensorRef, count_bytes};
 use crate::device::{Device, Kind};
 use crate::element::Element;
 use crate::error::{Error, Result};
 use std::ops::Range;
+use std::sync::Arc;
 use tile_layout::Fill;
 
 impl<T: Element> TensorRef<T> {
@@ -19,7 +22,31 @@ impl<T: Element> TensorRef<T> {
     /// # Errors
     /// [`Error::Driver`] if the device fails.
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        read(&self.location, &self.descriptor)
+        match self.collected_on_device() {
+            Some(dense) => read(&dense.location, &dense.descriptor),
+            None => read(&self.location, &self.descriptor),
+        }
+    }
+
+    /// Whether elements that lie apart are in a GPU's memory, in rows that it copies from and to where they lie one after
+    /// the other.
+    fn is_in_rows(&self) -> bool {
+        !self.is_dense()
+            && matches!(self.device().0, Kind::Gpu(_))
+            && Descriptor::dense(self.shape())
+                .is_ok_and(|dense| rows([&self.descriptor, &dense], size_of::<T>()).is_some())
+    }
+
+    /// The elements one after the other, where a GPU has them far apart. What goes wrong with that goes wrong with the way
+    /// by the host, too, or doesn't matter.
+    fn collected_on_device(&self) -> Option<Tensor<T>> {
+        let is_far_apart = self.descriptor.span().len() >= self.len().saturating_mul(2);
+        if !is_far_apart || !self.is_in_rows() {
+            return None;
+        }
+        let mut dense = Tensor::zeros(self.device(), self.shape()).ok()?;
+        dense.copy_on_device(self)?.ok()?;
+        Some(dense)
     }
 
     /// The elements with their shape, to be printed or indexed.
@@ -105,6 +132,12 @@ impl<T: Element> TensorRef<T> {
             let shape = self.shape().to_vec();
             return Err(Error::ElementCount { shape, expected: self.len(), given: elements.len() });
         }
+        if self.is_in_rows()
+            && let Ok(dense) = Tensor::from_slice(self.device(), elements, self.shape())
+            && let Some(Ok(())) = self.copy_on_device(&dense)
+        {
+            return Ok(());
+        }
         write(&mut self.location, &self.descriptor, elements)
     }
 
@@ -116,10 +149,33 @@ impl<T: Element> TensorRef<T> {
     pub fn copy_from(&mut self, source: &TensorRef<T>) -> Result<()> {
         self.check_shape_of(source)?;
         if !self.is_dense() || !source.is_dense() {
-            return self.copy_from_slice(&source.to_vec()?);
+            return match self.copy_on_device(source) {
+                Some(Ok(())) => Ok(()),
+                _ => self.copy_from_slice(&source.to_vec()?),
+            };
         }
         let (first, bytes) = (bytes_of::<T>(&self.descriptor).start, bytes_of::<T>(&source.descriptor));
         self.location.copy(first, &source.location, bytes)
+    }
+
+    /// Copies elements of the same shape, of which some lie apart, by the GPUs that both are on; `None` where they aren't,
+    /// or where the way by the host is shorter.
+    fn copy_on_device(&mut self, source: &TensorRef<T>) -> Option<Result<()>> {
+        let (Kind::Gpu(to), Kind::Gpu(from)) = (&self.device().0, &source.device().0) else { return None };
+        if Arc::ptr_eq(to, from) {
+            let sets = rows([&self.descriptor, &source.descriptor], size_of::<T>())?;
+            return Some(self.location.copy_rows(&source.location, &sets, None));
+        }
+        // From one GPU to another they go one after the other.
+        let dense = if source.is_dense() { None } else { Some(source.collected_on_device()?) };
+        let source = dense.as_deref().unwrap_or(source);
+        match self.is_dense() {
+            true => Some(self.copy_from(source)),
+            false if self.is_in_rows() => {
+                Some(source.copy_to(self.device()).and_then(|there| self.copy_from(&there)))
+            }
+            false => None,
+        }
     }
 
     /// Whether the elements of another one fit.
@@ -142,11 +198,12 @@ pub(super) fn bytes_of<T>(descriptor: &Descriptor) -> Range<usize> {
 pub(super) fn copy_elements<T: Element>(
     (target, to): (&mut [u8], &Descriptor),
     (source, from): (&[u8], &Descriptor),
-) {
+) -> Result<()> {
     match (to.is_dense(), from.is_dense()) {
         (true, true) => target[bytes_of::<T>(to)].copy_from_slice(&source[bytes_of::<T>(from)]),
-        _ => spread::<T>(&collected(elements_of(source), 0, from), elements_of_mut(target), 0, to),
+        _ => spread::<T>(&collected(elements_of(source), 0, from)?, elements_of_mut(target), 0, to),
     }
+    Ok(())
 }
 
 /// A fill as an element.
@@ -159,21 +216,39 @@ fn element<T: Element>(fill: Fill) -> T {
 
 fn read<T: Element>(location: &Location, descriptor: &Descriptor) -> Result<Vec<T>> {
     if let Some(bytes) = location.host_bytes()? {
-        return Ok(collected(elements_of(bytes), 0, descriptor));
+        return collected(elements_of(bytes), 0, descriptor);
     }
     let span = descriptor.span();
-    let mut around = vec![T::default(); span.len()];
+    let mut around = zeros(span.len())?;
     location.read(bytes_of::<T>(descriptor), bytes_mut(&mut around))?;
     match descriptor.is_dense() {
         true => Ok(around),
-        false => Ok(collected(&around, span.start, descriptor)),
+        false => collected(&around, span.start, descriptor),
     }
 }
 
+/// An empty vector with room for so many elements. A view may have more than memory has.
+fn with_room<T>(count: usize) -> Result<Vec<T>> {
+    let mut elements = Vec::new();
+    let out_of_memory = || {
+        let bytes = count.saturating_mul(size_of::<T>());
+        Error::OutOfMemory { device: "the host".to_owned(), bytes }
+    };
+    elements.try_reserve_exact(count).map_err(|_| out_of_memory())?;
+    Ok(elements)
+}
+
+/// So many elements, of which nobody has said what they are.
+fn zeros<T: Element>(count: usize) -> Result<Vec<T>> {
+    let mut elements = with_room(count)?;
+    elements.resize(count, T::default());
+    Ok(elements)
+}
+
 /// The elements of a descriptor in row-major order, out of those of its memory from `first` on.
-fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) -> Vec<T> {
+fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) -> Result<Vec<T>> {
     let fill: T = element(descriptor.fill());
-    let mut result = Vec::with_capacity(descriptor.len());
+    let mut result = with_room(descriptor.len())?;
     descriptor.for_each_run(|offset, step, count| {
         let Some(offset) = offset else { return result.extend(std::iter::repeat_n(fill, count)) };
         let begin = offset as usize - first;
@@ -182,7 +257,7 @@ fn collected<T: Element>(elements: &[T], first: usize, descriptor: &Descriptor) 
             _ => result.extend((0..count as i64).map(|i| elements[(begin as i64 + i * step) as usize])),
         }
     });
-    result
+    Ok(result)
 }
 
 /// Writes elements in row-major order to where a descriptor says.
@@ -199,7 +274,7 @@ pub(super) fn write<T: Element>(
         spread(elements, elements_of_mut(target), 0, descriptor);
         return Ok(());
     }
-    let mut around = vec![T::default(); span.len()];
+    let mut around = zeros(span.len())?;
     location.read(around_bytes.clone(), bytes_mut(&mut around))?;
     spread(elements, &mut around, span.start, descriptor);
     location.write(around_bytes.start, bytes(&around))

@@ -1,4 +1,4 @@
-//! A library with HIP's functions on host memory, built by the test of the runtime's loader: one GPU, whose work runs when
+//! A library with HIP's functions on host memory, built by the test of the runtime's loader: two GPUs, whose work runs when
 //! it is enqueued. A function is missing, as in an older library, where `--cfg` names it.
 //!
 //! Every function but those that come before a device is chosen refuses a thread that has set none. Code is the name of its
@@ -26,8 +26,14 @@ const NOT_SUPPORTED: Code = 801;
 /// Bytes of the device's memory.
 const MEMORY: usize = 1 << 30;
 
+/// The numbers of the GPUs.
+const DEVICES: [c_int; 2] = [0, 1];
+
 /// Blocks of memory and their sizes.
 static BLOCKS: Mutex<Option<HashMap<usize, usize>>> = Mutex::new(None);
+
+/// Which GPU may use which other's memory: by the devices, and by the pools.
+static WAYS: Mutex<Vec<(c_int, c_int, bool)>> = Mutex::new(Vec::new());
 
 thread_local! {
     static DEVICE: Cell<c_int> = const { Cell::new(-1) };
@@ -35,6 +41,11 @@ thread_local! {
 
 fn layout(bytes: usize) -> Layout {
     Layout::from_size_align(bytes.max(1), 256).unwrap()
+}
+
+/// The pool of the thread's device.
+fn own_pool() -> usize {
+    0x900 + DEVICE.get() as usize
 }
 
 fn used(blocks: &HashMap<usize, usize>) -> usize {
@@ -74,7 +85,7 @@ macro_rules! functions {
         #[cfg(not($name))]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $type),*) -> Code {
-            if DEVICE.get() != 0 {
+            if !DEVICES.contains(&DEVICE.get()) {
                 return INVALID_DEVICE;
             }
             #[allow(unused_unsafe)]
@@ -85,12 +96,12 @@ macro_rules! functions {
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipGetDeviceCount(count: *mut c_int) -> Code {
-    unsafe { gives(count, 1) }
+    unsafe { gives(count, DEVICES.len() as c_int) }
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hipSetDevice(device: c_int) -> Code {
-    if device != 0 {
+    if !DEVICES.contains(&device) {
         return INVALID_DEVICE;
     }
     DEVICE.set(device);
@@ -153,23 +164,58 @@ functions! {
     fn hipFree(first: Handle) { freed(first) }
     fn hipMallocAsync(place: *mut Handle, bytes: usize, _stream: Handle) { allocated(place, bytes) }
     fn hipFreeAsync(first: Handle, _stream: Handle) { freed(first) }
-    fn hipDeviceGetDefaultMemPool(pool: *mut Handle, _device: c_int) { gives(pool, 0x900 as Handle) }
+    fn hipDeviceGetDefaultMemPool(pool: *mut Handle, device: c_int) { gives(pool, (0x900 + device as usize) as Handle) }
     fn hipMemPoolSetAttribute(pool: Handle, attribute: c_int, value: *mut c_void) {
-        if pool as usize == 0x900 && attribute == 4 && *value.cast::<u64>() == u64::MAX { SUCCESS } else { INVALID_VALUE }
+        if pool as usize == own_pool() && attribute == 4 && *value.cast::<u64>() == u64::MAX { SUCCESS } else { INVALID_VALUE }
     }
     fn hipMemPoolGetAttribute(pool: Handle, attribute: c_int, value: *mut c_void) {
-        if pool as usize != 0x900 || ![5, 7].contains(&attribute) {
+        if pool as usize != own_pool() || ![5, 7].contains(&attribute) {
             return INVALID_VALUE;
         }
         gives(value.cast(), used(BLOCKS.lock().unwrap().get_or_insert_default()) as u64)
     }
     fn hipMemPoolTrimTo(pool: Handle, bytes: usize) {
-        if pool as usize == 0x900 && bytes == 0 { SUCCESS } else { INVALID_VALUE }
+        if pool as usize == own_pool() && bytes == 0 { SUCCESS } else { INVALID_VALUE }
     }
     fn hipHostMalloc(place: *mut Handle, bytes: usize, _flags: c_uint) { allocated(place, bytes) }
     fn hipHostFree(first: Handle) { freed(first) }
     fn hipMemcpyAsync(target: *mut c_void, source: *const c_void, bytes: usize, _kind: c_int, _stream: Handle) {
         target.copy_from(source, bytes);
+        SUCCESS
+    }
+    fn hipMemcpy2DAsync(target: *mut c_void, target_pitch: usize, source: *const c_void, source_pitch: usize, width: usize, height: usize, kind: c_int, _stream: Handle) {
+        if kind != 3 || target_pitch < width || source_pitch < width {
+            return INVALID_VALUE;
+        }
+        for row in 0..height {
+            target.byte_add(row * target_pitch).copy_from(source.byte_add(row * source_pitch), width);
+        }
+        SUCCESS
+    }
+    fn hipMemcpyPeerAsync(target: *mut c_void, to: c_int, source: *const c_void, from: c_int, bytes: usize, _stream: Handle) {
+        // What a copy with no way past the host does, too; here the ways are asked for first.
+        let ways = WAYS.lock().unwrap();
+        if to != DEVICE.get() || [true, false].iter().any(|&by_pool| !ways.contains(&(to, from, by_pool))) {
+            return INVALID_DEVICE;
+        }
+        target.copy_from(source, bytes);
+        SUCCESS
+    }
+    fn hipDeviceCanAccessPeer(can: *mut c_int, device: c_int, peer: c_int) { gives(can, (device != peer).into()) }
+    fn hipDeviceEnablePeerAccess(peer: c_int, flags: c_uint) {
+        WAYS.lock().unwrap().push((DEVICE.get(), peer, false));
+        if flags == 0 { SUCCESS } else { INVALID_VALUE }
+    }
+    fn hipMemPoolSetAccess(pool: Handle, list: *const [c_int; 3], count: usize) {
+        let [kind, device, flags] = *list;
+        if (count, kind, flags) != (1, 1, 3) {
+            return INVALID_VALUE;
+        }
+        WAYS.lock().unwrap().push((device, pool as c_int - 0x900, true));
+        SUCCESS
+    }
+    fn hipMemset2DAsync(target: *mut c_void, pitch: usize, byte: c_int, width: usize, height: usize, _stream: Handle) {
+        (0..height).for_each(|row| unsafe { target.byte_add(row * pitch).cast::<u8>().write_bytes(byte as u8, width) });
         SUCCESS
     }
     fn hipMemsetD8Async(target: *mut c_void, byte: u8, bytes: usize, _stream: Handle) {

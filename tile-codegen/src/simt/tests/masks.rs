@@ -6,6 +6,9 @@ use inkwell::values::{
     AnyValue, BasicValue, BasicValueEnum, FunctionValue, InstructionOpcode, InstructionValue,
 };
 use tile_ir::array::Elements;
+use tile_ir::ops::Literal;
+use tile_ir::specialize::specialize_for;
+use tile_ir::view::{ArgumentLayout, GivenTensor};
 use tile_ir::{Array, DType, Variant, interp, specialize, text, verify};
 
 // The kernels ask for a block per tile: the condition of a loop over tiles is no mask.
@@ -185,4 +188,63 @@ fn every_mask_of_a_row_is_missed() {
 #[test]
 fn every_mask_of_a_gather_is_missed() {
     every_one_is_missed(GATHERED, &[[&[50], &[60]]], true);
+}
+
+/// Rows are copied.
+const COPIED: &str = "\
+kernel @copied(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) grid tiles {
+  %vx = partition %x [4, 32] : partition<m x n x f32, [4, 32]>
+  %vy = partition %y [4, 32] : mut partition<m x n x f32, [4, 32]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant 7.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<4 x 32 x f32>
+  store_masked %vy, %t
+}
+";
+
+/// What lies between the rows of a part of a matrix isn't the part's, though it lies between its first element and its last:
+/// the executor objects to the access itself, whatever is read and written there.
+#[test]
+fn a_mask_that_keeps_off_what_lies_between_rows_is_missed() {
+    const ROWS: usize = 4;
+    const COLUMNS: usize = 20;
+    const DISTANCE: usize = 40;
+    let kernel = verify(text::parse(COPIED).unwrap()).unwrap();
+    let (extents, strides) = ([ROWS, COLUMNS], [DISTANCE as i64, 1]);
+    let given = [GivenTensor { extents: &extents, strides: Some(&strides), offset: 0 }; 2];
+    let layouts = [0, 1].map(|number| (number, ArgumentLayout::of(&given[number]).unwrap()));
+    let instance = specialize_for(&kernel, &Vec::new(), &layouts).unwrap();
+    for (target, variant) in
+        [("sm_80", Variant::General), ("gfx942", Variant::General), ("gfx942", Variant::Near)]
+    {
+        let target = TargetDesc::named(target).unwrap();
+        let taken = variant.of(&instance).unwrap_or_else(|| instance.clone());
+        let run = |number: Option<usize>| {
+            let mut is_there = false;
+            let mut change = |ir: &Ir<'_>| {
+                let found = number.and_then(|number| masks(ir).into_iter().nth(number));
+                is_there = found.is_some();
+                found.into_iter().for_each(|mask| take_away(ir, mask));
+            };
+            let kernel = compile_changed(&taken, target, Some(64), &mut change).unwrap();
+            let memory = Array::full(DType::F32, &[ROWS * DISTANCE], Literal::Float(1.0));
+            let outcome = kernel.run_tensors(&mut [memory.clone(), memory], &given, Mode::default());
+            (number.is_none() || is_there).then_some(outcome)
+        };
+        run(None).expect("the kernel as it is").unwrap_or_else(|error| panic!("{error} on {}", target.name));
+        let outcomes = (0..).map_while(|number| run(Some(number)));
+        let objected: Vec<String> = outcomes
+            .filter_map(|outcome| match outcome {
+                Err(RunError::Fault(Fault {
+                    problem: Problem::BetweenElements { argument, .. }, ..
+                })) => Some(argument),
+                _ => None,
+            })
+            .collect();
+        assert!(
+            ["x", "y"].iter().all(|name| objected.iter().any(|it| it == name)),
+            "{}: {objected:?}",
+            target.name
+        );
+    }
 }

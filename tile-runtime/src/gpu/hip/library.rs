@@ -14,6 +14,14 @@ pub(crate) type Pointer = *mut c_void;
 /// `hipHostFn_t`.
 pub(crate) type HostFunction = unsafe extern "C" fn(*mut c_void);
 
+/// `hipMemAccessDesc`: a place, and what may be done from there.
+#[repr(C)]
+pub(crate) struct MemoryAccess {
+    pub(crate) kind: Enumeration,
+    pub(crate) device: c_int,
+    pub(crate) flags: Enumeration,
+}
+
 /// Where the library is looked for: by the name that developers' packages link, by those of the versions that have the
 /// same functions, and where ROCm's packages put it without telling the loader.
 #[cfg(not(windows))]
@@ -70,6 +78,12 @@ functions! {
     hipHostMalloc(*mut *mut c_void, usize, c_uint);
     hipHostFree(*mut c_void);
     hipMemcpyAsync(*mut c_void, *const c_void, usize, Enumeration, Pointer);
+    hipMemcpy2DAsync(*mut c_void, usize, *const c_void, usize, usize, usize, Enumeration, Pointer);
+    hipMemcpyPeerAsync(*mut c_void, c_int, *const c_void, c_int, usize, Pointer);
+    hipDeviceCanAccessPeer(*mut c_int, c_int, c_int);
+    hipDeviceEnablePeerAccess(c_int, c_uint);
+    hipMemPoolSetAccess(Pointer, *const MemoryAccess, usize);
+    hipMemset2DAsync(*mut c_void, usize, c_int, usize, usize, Pointer);
     hipMemsetD8Async(*mut c_void, u8, usize, Pointer);
     hipMemsetD16Async(*mut c_void, c_ushort, usize, Pointer);
     hipMemsetD32Async(*mut c_void, c_int, usize, Pointer);

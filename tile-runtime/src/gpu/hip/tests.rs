@@ -37,8 +37,12 @@ fn loaded(lacks: Option<&str>) -> Result<Functions, String> {
 
 /// The driver on the whole library.
 fn hip() -> Hip {
+    gpu(0)
+}
+
+fn gpu(ordinal: usize) -> Hip {
     static WHOLE: OnceLock<Functions> = OnceLock::new();
-    Hip::of(WHOLE.get_or_init(|| loaded(None).unwrap()), 0).unwrap()
+    Hip::of(WHOLE.get_or_init(|| loaded(None).unwrap()), ordinal).unwrap()
 }
 
 #[test]
@@ -57,7 +61,7 @@ fn a_missing_function_is_named() {
 #[test]
 fn the_device_is_described() {
     let hip = hip();
-    assert_eq!(count_of(hip.hip), Ok(1));
+    assert_eq!(count_of(hip.hip), Ok(2));
     let description = hip.describe().unwrap();
     assert_eq!(description.name, "AMD Instinct MI300X");
     assert_eq!(description.architecture, Architecture::Amd("gfx942".to_owned()));
@@ -74,8 +78,8 @@ fn errors_have_the_librarys_words() {
     let failure = hip.allocate(usize::MAX / 2).unwrap_err();
     let message = "out of memory (hipErrorOutOfMemory)".to_owned();
     assert_eq!(failure, Failure { kind: FailureKind::OutOfMemory, message });
-    let second = Hip { ordinal: 1, hip: hip.hip, images: Mutex::default() };
-    let failure = second.memory().unwrap_err();
+    let third = Hip { ordinal: 2, hip: hip.hip, images: Mutex::default(), peers: Peers::default() };
+    let failure = third.memory().unwrap_err();
     assert_eq!(failure, Failure::refused("invalid device ordinal (hipErrorInvalidDevice)"));
 }
 
@@ -106,6 +110,40 @@ fn patterns_of_every_width_are_written() {
     }
     let expected = [[7; 8], [1, 2, 1, 2, 1, 2, 1, 2], [1, 2, 3, 0xF4, 1, 2, 3, 0xF4], [7; 8]];
     assert_eq!(read, *expected.as_flattened());
+}
+
+#[test]
+fn rows_are_copied_and_filled() {
+    let hip = hip();
+    let (address, stream) = (hip.allocate(48).unwrap(), StreamHandle::DEFAULT);
+    let rows = |first, pitch| Rows { first: address + first, pitch };
+    let size = RowSize { width: 2, height: 3 };
+    let mut read = [0_u8; 48];
+    // SAFETY: as above.
+    unsafe {
+        hip.fill(address, Pattern::Byte(0), 48, stream).unwrap();
+        assert!(hip.fill_rows(rows(1, 8), Pattern::Byte(7), size, stream).unwrap());
+        assert!(!hip.fill_rows(rows(0, 8), Pattern::Half(0x0201), size, stream).unwrap());
+        hip.copy_rows(rows(24, 4), rows(2, 8), size, stream).unwrap();
+        hip.download(read.as_mut_ptr(), address, 48, stream).unwrap();
+        hip.free(address).unwrap();
+    }
+    let (filled, mut expected) = ([0, 7, 7, 0, 0, 0, 0, 0], [0; 48]);
+    expected[..24].copy_from_slice([filled; 3].as_flattened());
+    expected[24..36].copy_from_slice([[7, 0, 0, 0]; 3].as_flattened());
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn another_gpus_memory_is_copied_on_the_way_that_is_opened_first() {
+    let [to, from] = [0, 1].map(gpu);
+    let device = |hip| Device(Kind::Gpu(Arc::new(Context::new(Box::new(hip)).unwrap())));
+    let [to, from] = [to, from].map(device);
+    let x = Tensor::from_vec(&from, (0..100).collect::<Vec<i32>>(), [100]).unwrap();
+    for _ in 0..2 {
+        let y = x.slice(10..30).unwrap().copy_to(&to).unwrap();
+        assert_eq!(y.to_vec().unwrap(), (10..30).collect::<Vec<i32>>());
+    }
 }
 
 #[test]

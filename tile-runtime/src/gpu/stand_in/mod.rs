@@ -10,7 +10,8 @@ mod queue;
 use super::architecture::Architecture;
 use super::driver::{
     Description, Driver, EncodedMap, EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle,
-    GraphHandle, Grid, HostFunction, ModuleHandle, Pattern, PoolBytes, StreamHandle,
+    GraphHandle, Grid, HostFunction, MOST_PITCH, ModuleHandle, Pattern, PoolBytes, RowSize, Rows,
+    StreamHandle,
 };
 use queue::{State, Work};
 use std::ffi::{CStr, c_void};
@@ -41,6 +42,8 @@ pub(super) struct StandIn {
     pools: bool,
     /// What happens to code before it is loaded, while other calls go on.
     before_loads: Arc<OnceLock<BeforeLoad>>,
+    /// The stream that is the default one of this device.
+    default: StreamHandle,
     state: Arc<Mutex<State>>,
 }
 
@@ -65,8 +68,26 @@ impl StandIn {
             architecture: Architecture::Amd("gfx942".to_owned()),
             pools,
             before_loads: Arc::default(),
+            default: StreamHandle::DEFAULT,
             state: Arc::new(Mutex::new(State::new(bytes))),
         }
+    }
+
+    /// The same device, of another vendor's.
+    pub(super) fn of_nvidia(self) -> StandIn {
+        StandIn { architecture: Architecture::Nvidia { major: 9, minor: 0 }, ..self }
+    }
+
+    /// Another device of this driver's, which has memory and streams of its own and takes a part in the same limits.
+    pub(super) fn another(&self) -> StandIn {
+        let other = StandIn::new(0, self.pools);
+        let default = self.state().create_stream();
+        StandIn { default, state: Arc::clone(&self.state), ..other }
+    }
+
+    /// The stream that a handle stands for.
+    fn of(&self, stream: StreamHandle) -> StreamHandle {
+        if stream == StreamHandle::DEFAULT { self.default } else { stream }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -126,12 +147,18 @@ impl StandIn {
 
     /// Runs the next piece of work of a stream; whether nothing is left then.
     pub(super) fn step(&self, stream: StreamHandle) -> bool {
-        self.state().step(stream).expect("the stream is there, and its work succeeds")
+        self.state().step(self.of(stream)).expect("the stream is there, and its work succeeds")
     }
 
     fn enqueue(&self, on: StreamHandle, work: Work) -> Result<(), Failure> {
-        self.asked()?.enqueue(on, work)
+        self.asked()?.enqueue(self.of(on), work)
     }
+}
+
+/// Rows that overlap, and rows that are farther apart than drivers take.
+fn check_pitches<const N: usize>(rows: [Rows; N], size: RowSize) -> Result<(), Failure> {
+    let is_fine = rows.iter().all(|rows| (size.width..=MOST_PITCH).contains(&rows.pitch) || size.height == 1);
+    if is_fine { Ok(()) } else { Err(Failure::refused("invalid pitch argument")) }
 }
 
 impl Driver for StandIn {
@@ -167,7 +194,7 @@ impl Driver for StandIn {
     }
 
     fn allocate(&self, bytes: usize) -> Result<u64, Failure> {
-        self.asked()?.allocate(bytes)
+        self.asked()?.allocate(bytes, self.ordinal)
     }
 
     unsafe fn free(&self, address: u64) -> Result<(), Failure> {
@@ -177,7 +204,7 @@ impl Driver for StandIn {
     }
 
     unsafe fn allocate_ordered(&self, bytes: usize, stream: StreamHandle) -> Result<u64, Failure> {
-        self.asked()?.allocate_ordered(bytes, stream)
+        self.asked()?.allocate_ordered(bytes, self.ordinal, self.of(stream))
     }
 
     unsafe fn free_ordered(&self, address: u64, stream: StreamHandle) -> Result<(), Failure> {
@@ -223,7 +250,36 @@ impl Driver for StandIn {
     }
 
     unsafe fn copy(&self, target: u64, source: u64, bytes: usize, on: StreamHandle) -> Result<(), Failure> {
-        self.enqueue(on, Work::Copy { target, source, bytes })
+        let rows = RowSize { width: bytes, height: 1 };
+        let [target, source] = [target, source].map(|first| Rows { first, pitch: bytes });
+        // SAFETY: the caller vouches for the memory.
+        unsafe { self.copy_rows(target, source, rows, on) }
+    }
+
+    unsafe fn copy_from_peer(
+        &self,
+        target: u64,
+        (peer, source): (usize, u64),
+        bytes: usize,
+        on: StreamHandle,
+    ) -> Result<(), Failure> {
+        if peer == self.ordinal {
+            return Err(Failure::refused("the device isn't its own peer"));
+        }
+        let rows = RowSize { width: bytes, height: 1 };
+        let [target, source] = [target, source].map(|first| Rows { first, pitch: bytes });
+        self.enqueue(on, Work::Copy { target, source, rows, devices: [self.ordinal, peer] })
+    }
+
+    unsafe fn copy_rows(
+        &self,
+        target: Rows,
+        source: Rows,
+        rows: RowSize,
+        on: StreamHandle,
+    ) -> Result<(), Failure> {
+        check_pitches([target, source], rows)?;
+        self.enqueue(on, Work::Copy { target, source, rows, devices: [self.ordinal; 2] })
     }
 
     unsafe fn fill(
@@ -233,7 +289,24 @@ impl Driver for StandIn {
         count: usize,
         on: StreamHandle,
     ) -> Result<(), Failure> {
-        self.enqueue(on, Work::Fill { target, pattern, count })
+        let rows = RowSize { width: count * pattern.bytes(), height: 1 };
+        let target = Rows { first: target, pitch: rows.width };
+        self.enqueue(on, Work::Fill { target, pattern, rows })
+    }
+
+    /// As one vendor, this one has no such call for halves.
+    unsafe fn fill_rows(
+        &self,
+        target: Rows,
+        pattern: Pattern,
+        rows: RowSize,
+        on: StreamHandle,
+    ) -> Result<bool, Failure> {
+        check_pitches([target], rows)?;
+        match pattern {
+            Pattern::Half(_) => Ok(false),
+            _ => self.enqueue(on, Work::Fill { target, pattern, rows }).map(|()| true),
+        }
     }
 
     fn create_stream(&self) -> Result<StreamHandle, Failure> {
@@ -245,7 +318,7 @@ impl Driver for StandIn {
     }
 
     unsafe fn synchronize(&self, stream: StreamHandle) -> Result<(), Failure> {
-        self.asked()?.run(stream)
+        self.asked()?.run(self.of(stream))
     }
 
     fn create_event(&self, timed: bool) -> Result<EventHandle, Failure> {
@@ -257,11 +330,11 @@ impl Driver for StandIn {
     }
 
     unsafe fn record(&self, event: EventHandle, stream: StreamHandle) -> Result<(), Failure> {
-        self.asked()?.record(event, stream)
+        self.asked()?.record(event, self.of(stream))
     }
 
     unsafe fn wait(&self, stream: StreamHandle, event: EventHandle) -> Result<(), Failure> {
-        self.asked()?.wait(stream, event)
+        self.asked()?.wait(self.of(stream), event)
     }
 
     unsafe fn is_done(&self, event: EventHandle) -> Result<bool, Failure> {
@@ -332,11 +405,11 @@ impl Driver for StandIn {
     }
 
     unsafe fn begin_capture(&self, stream: StreamHandle) -> Result<(), Failure> {
-        self.asked()?.begin_capture(stream)
+        self.asked()?.begin_capture(self.of(stream))
     }
 
     unsafe fn end_capture(&self, stream: StreamHandle) -> Result<GraphHandle, Failure> {
-        self.asked()?.end_capture(stream)
+        self.asked()?.end_capture(self.of(stream))
     }
 
     unsafe fn instantiate(&self, graph: GraphHandle) -> Result<ExecutableHandle, Failure> {
@@ -348,7 +421,7 @@ impl Driver for StandIn {
     }
 
     unsafe fn launch_graph(&self, graph: ExecutableHandle, stream: StreamHandle) -> Result<(), Failure> {
-        self.asked()?.launch_graph(graph, stream)
+        self.asked()?.launch_graph(graph, self.of(stream))
     }
 
     unsafe fn destroy_executable(&self, graph: ExecutableHandle) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use super::super::driver::{
     EventHandle, ExecutableHandle, Failure, FailureKind, FunctionHandle, GraphHandle, HostFunction,
-    ModuleHandle, Pattern, StreamHandle,
+    ModuleHandle, Pattern, RowSize, Rows, StreamHandle,
 };
 use super::{Kernel, Live, UNWRITTEN};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -21,15 +21,17 @@ pub(super) enum Work {
         source: u64,
         bytes: usize,
     },
+    /// Between memory of two devices, or twice the same.
     Copy {
-        target: u64,
-        source: u64,
-        bytes: usize,
+        target: Rows,
+        source: Rows,
+        rows: RowSize,
+        devices: [usize; 2],
     },
     Fill {
-        target: u64,
+        target: Rows,
         pattern: Pattern,
-        count: usize,
+        rows: RowSize,
     },
     Launch {
         kernel: usize,
@@ -57,6 +59,7 @@ const UNWRITTEN_LINE: Line = Line::from_ne_bytes([UNWRITTEN; size_of::<Line>()])
 struct Allocation {
     lines: Vec<Line>,
     bytes: usize,
+    device: usize,
     /// Whether the pool has it.
     pooled: bool,
 }
@@ -163,13 +166,13 @@ impl State {
         pooled.map(|allocation| allocation.bytes as u64).sum()
     }
 
-    pub(super) fn allocate(&mut self, bytes: usize) -> Result<u64, Failure> {
+    pub(super) fn allocate(&mut self, bytes: usize, device: usize) -> Result<u64, Failure> {
         if self.reserved() + bytes as u64 > self.limit {
             return Err(out_of_memory());
         }
         let mut lines = vec![UNWRITTEN_LINE; bytes.div_ceil(size_of::<Line>())];
         let address = lines.as_mut_ptr() as u64;
-        self.memory.insert(address, Allocation { lines, bytes, pooled: false });
+        self.memory.insert(address, Allocation { lines, bytes, device, pooled: false });
         Ok(address)
     }
 
@@ -178,8 +181,15 @@ impl State {
     }
 
     /// Memory that is in the pool, or that the same stream frees before whatever comes next; else more.
-    pub(super) fn allocate_ordered(&mut self, bytes: usize, stream: StreamHandle) -> Result<u64, Failure> {
-        let fits = |allocation: &Allocation| (bytes..=2 * bytes).contains(&allocation.bytes);
+    pub(super) fn allocate_ordered(
+        &mut self,
+        bytes: usize,
+        device: usize,
+        stream: StreamHandle,
+    ) -> Result<u64, Failure> {
+        let fits = |allocation: &Allocation| {
+            allocation.device == device && (bytes..=2 * bytes).contains(&allocation.bytes)
+        };
         let pooled = self.memory.iter_mut().find(|(_, allocation)| allocation.pooled && fits(allocation));
         if let Some((&address, allocation)) = pooled {
             allocation.pooled = false;
@@ -195,7 +205,7 @@ impl State {
                 _ => {}
             }
         }
-        self.allocate(bytes)
+        self.allocate(bytes, device)
     }
 
     pub(super) fn trim(&mut self) {
@@ -226,6 +236,18 @@ impl State {
         let offset = (address - first) as usize;
         // SAFETY: the offset is inside the allocation.
         Ok(unsafe { allocation.lines.as_mut_ptr().cast::<u8>().add(offset) })
+    }
+
+    /// The same of a device's bytes. A copy that takes another's for its own loses the device.
+    fn bytes_of(&mut self, device: usize, address: u64, bytes: usize) -> Result<*mut u8, Failure> {
+        let first = self.bytes(address, bytes)?;
+        let around = self.memory.range(..=address).next_back();
+        match around.is_some_and(|(_, allocation)| allocation.device == device) {
+            true => Ok(first),
+            false => {
+                Err(Failure { kind: FailureKind::Lost, message: "the memory is another device's".to_owned() })
+            }
+        }
     }
 
     // Streams and events.
@@ -368,25 +390,16 @@ impl State {
                 // SAFETY: see above.
                 unsafe { target.copy_from_nonoverlapping(source, bytes) };
             }
-            Work::Copy { target, source, bytes } => {
-                let (source, target) = (self.bytes(source, bytes)?, self.bytes(target, bytes)?);
-                // SAFETY: see above; the two may overlap.
-                unsafe { target.copy_from(source, bytes) };
-            }
-            Work::Fill { target, pattern, count } => {
-                if !target.is_multiple_of(pattern.bytes() as u64) {
-                    return Err(Failure::refused("misaligned address"));
+            Work::Copy { target, source, rows, devices } => {
+                for row in 0..rows.height as u64 {
+                    let at = |rows: Rows| rows.first + row * rows.pitch as u64;
+                    let source = self.bytes_of(devices[1], at(source), rows.width)?;
+                    let target = self.bytes_of(devices[0], at(target), rows.width)?;
+                    // SAFETY: see above; the two may overlap.
+                    unsafe { target.copy_from(source, rows.width) };
                 }
-                let target = self.bytes(target, count * pattern.bytes())?;
-                // SAFETY: see above; the address is one of such numbers.
-                (0..count).for_each(|i| unsafe {
-                    match pattern {
-                        Pattern::Byte(byte) => target.add(i).write(byte),
-                        Pattern::Half(half) => target.cast::<u16>().add(i).write(half),
-                        Pattern::Word(word) => target.cast::<u32>().add(i).write(word),
-                    }
-                });
             }
+            Work::Fill { target, pattern, rows } => self.fill(target, pattern, rows)?,
             Work::Launch { kernel, blocks, slots } => (self.kernels[kernel].1)(blocks, &slots),
             // SAFETY: see above.
             Work::Call { function, data } => unsafe { function(data) },
@@ -399,6 +412,25 @@ impl State {
                 self.marks.insert(mark, Mark::Passed(self.done));
             }
             Work::Wait(mark) => self.run_to(mark)?,
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, rows: Rows, pattern: Pattern, size: RowSize) -> Result<(), Failure> {
+        for row in 0..size.height as u64 {
+            let first = rows.first + row * rows.pitch as u64;
+            if !first.is_multiple_of(pattern.bytes() as u64) {
+                return Err(Failure::refused("misaligned address"));
+            }
+            let target = self.bytes(first, size.width)?;
+            // SAFETY: the bytes are there, and the address is one of such numbers.
+            (0..size.width / pattern.bytes()).for_each(|i| unsafe {
+                match pattern {
+                    Pattern::Byte(byte) => target.add(i).write(byte),
+                    Pattern::Half(half) => target.cast::<u16>().add(i).write(half),
+                    Pattern::Word(word) => target.cast::<u32>().add(i).write(word),
+                }
+            });
         }
         Ok(())
     }

@@ -142,6 +142,19 @@ fn code_is_loaded_outside_of_every_lock_and_once() {
 }
 
 #[test]
+fn a_grid_that_is_too_large_is_refused_before_anything_is_enqueued() {
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", double);
+    // SAFETY: nothing is there, and nothing is touched.
+    let huge = |address| unsafe { Tensor::<f32>::from_raw(&device, address, [1 << 40]) }.unwrap();
+    let (x, mut y) = (huge(1 << 43), huge(1 << 44));
+    let error = call(&KERNEL, &x, &mut y).launch().unwrap_err().to_string();
+    let begin = "kernel `general` can't be launched so: a grid of 274877906944 blocks exceeds ";
+    assert!(error.starts_with(begin) && error.ends_with("; use larger tiles"), "{error}");
+    assert_eq!(driver.pending(), 0);
+}
+
+#[test]
 fn code_without_the_symbol_is_an_error_and_leaves_nothing_loaded() {
     let (device, driver) = device(1 << 20, true);
     let x = ramp(&device, 8);

@@ -8,6 +8,8 @@ mod launches;
 mod lost;
 mod memory;
 mod order;
+mod peers;
+mod rows;
 mod streams;
 
 use super::context::Context;
@@ -19,8 +21,12 @@ use std::sync::Arc;
 /// A device whose driver can be looked at.
 fn device(bytes: u64, pools: bool) -> (Device, StandIn) {
     let driver = StandIn::new(bytes, pools);
+    (device_of(&driver), driver)
+}
+
+fn device_of(driver: &StandIn) -> Device {
     let context = Context::new(Box::new(driver.clone())).expect("the stand-in is there");
-    (Device(Kind::Gpu(Arc::new(context))), driver)
+    Device(Kind::Gpu(Arc::new(context)))
 }
 
 fn context(device: &Device) -> &Arc<Context> {

@@ -1,0 +1,62 @@
+//! Environment variables: what they say, and that they say nothing sensible.
+
+use std::sync::{Mutex, PoisonError};
+
+/// What a variable says, if it is set. What nobody can understand counts as not set, and is told of on standard error, once.
+pub(crate) fn said<T>(
+    variable: &'static str,
+    expected: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Option<T> {
+    static TOLD: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+    let text = std::env::var_os(variable)?;
+    let understood = understood(variable, &text.to_string_lossy(), expected, parse);
+    understood
+        .map_err(|problem| {
+            let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+            if !told.contains(&variable) {
+                told.push(variable);
+                eprintln!("{problem}");
+            }
+        })
+        .ok()
+}
+
+fn understood<T>(
+    variable: &str,
+    text: &str,
+    expected: &str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, String> {
+    parse(text)
+        .ok_or_else(|| format!("tile: {variable} is `{text}`, which isn't {expected}; it counts as not set"))
+}
+
+/// A whole number from 1 on.
+pub(crate) fn count(text: &str) -> Option<usize> {
+    text.trim().parse().ok().filter(|&count| count > 0)
+}
+
+/// `on` or `off`.
+pub(crate) fn switch(text: &str) -> Option<bool> {
+    match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_variable_cannot_mean_is_told() {
+        let threads = |text: &str| understood("TILE_THREADS", text, "a number of threads", count);
+        assert_eq!((threads("3"), threads(" 12")), (Ok(3), Ok(12)));
+        let message = "tile: TILE_THREADS is `many`, which isn't a number of threads; it counts as not set";
+        assert_eq!(threads("many"), Err(message.to_owned()));
+        assert!(threads("0").is_err() && threads("").is_err() && threads("-1").is_err());
+        assert_eq!(["on", "off", "yes"].map(switch), [Some(true), Some(false), None]);
+    }
+}
