@@ -1,6 +1,7 @@
 //! The unsafe parts of tile-runtime that need neither a device nor LLVM under Miri, which checks every access to memory:
-//! tensors and their views, what kernels' bodies read and write, the CPU's pool, streams of the host, DLPack, and GPUs' memory, copies and launches on a stand-in
-//! for their driver. What is left out is the code of kernels and the drivers' functions.
+//! tensors and their views, what kernels' bodies read and write, the CPU's pool, streams of the host, DLPack, and GPUs'
+//! memory, copies and launches on a stand-in for their driver. What is left out is the code of kernels and the drivers'
+//! functions.
 
 use crate::steps::{if_had, output, root, run, target};
 use std::process::Command;

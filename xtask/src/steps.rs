@@ -1,10 +1,11 @@
 //! Runs commands as named steps: a spinner with the elapsed time on a terminal, plain lines elsewhere; the
-//! output is kept and shown where the step fails.
+//! output is kept and shown where the step fails. Steps may run side by side.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// Lines of output that a failed step shows.
@@ -27,6 +28,9 @@ pub(crate) fn cargo(arguments: &[&str]) -> Command {
     command
 }
 
+/// The spinners of the steps that run, each on a line of its own.
+static SPINNERS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
+
 /// Shows that something takes its time.
 pub(crate) struct Progress {
     name: String,
@@ -38,8 +42,10 @@ impl Progress {
     pub(crate) fn start(name: &str) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{spinner} {msg} ({elapsed})");
-            let bar = ProgressBar::new_spinner()
-                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            let bar = SPINNERS.add(
+                ProgressBar::new_spinner()
+                    .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner())),
+            );
             bar.set_message(name.to_owned());
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
@@ -55,7 +61,7 @@ impl Progress {
             bar.finish_and_clear();
         }
         let mark = if succeeded { "✓" } else { "✗" };
-        println!("{mark} {} ({:.1} s)", self.name, self.start.elapsed().as_secs_f64());
+        SPINNERS.suspend(|| println!("{mark} {} ({:.1} s)", self.name, self.start.elapsed().as_secs_f64()));
     }
 }
 
