@@ -170,9 +170,23 @@ mod x86 {
         }
     }
 
+    /// As [`combined`], which the compiler doesn't vectorise with these features.
     #[target_feature(enable = "avx512f")]
     fn read_512(elements: &[f32]) -> u32 {
-        combined(elements)
+        let (chunks, rest) = elements.as_chunks::<{ 4 * LANES }>();
+        let mut vectors = [_mm512_setzero_si512(); 4];
+        for chunk in chunks {
+            for (vector, part) in vectors.iter_mut().zip(chunk.as_chunks::<LANES>().0) {
+                // SAFETY: a part is as long as a vector.
+                let loaded = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
+                *vector = _mm512_xor_si512(*vector, loaded);
+            }
+        }
+        let vector = vectors.into_iter().reduce(|a, b| _mm512_xor_si512(a, b)).expect("there are four");
+        let mut lanes = [0u32; LANES];
+        // SAFETY: so many lanes are as long as a vector.
+        unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), vector) };
+        lanes.into_iter().fold(combined(rest), |all, bits| all ^ bits)
     }
 
     pub(super) fn sum_into<const N: usize>(

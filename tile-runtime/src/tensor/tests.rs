@@ -72,6 +72,7 @@ fn foreign_memory_is_used_where_it_is() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "text of thousands of numbers, and nothing unsafe")]
 fn prints_as_nested_brackets() {
     let host =
         |shape: &[usize]| HostTensor::new((0..shape.iter().product::<usize>() as i64).collect(), shape);

@@ -8,7 +8,6 @@ use crate::limits::{self, Access};
 use crate::memory::Memory;
 use crate::peers::c_loops::CLoops;
 use crate::verdict::{Bars, Work};
-use std::rc::Rc;
 use tile::Tensor;
 
 /// Rows and columns of the elements, where they have any.
@@ -38,9 +37,11 @@ fn contest(
     setting: &Setting<'_>,
 ) -> Contest {
     let mut contestants = vec![Contestant::here(Role::Ours, "ours", own)];
-    if let Some(c_loops) = &setting.peers.c_loops {
-        let c_loops = Rc::clone(c_loops);
-        contestants.push(Contestant::here(Role::Peer, "C loop", move |shared| {
+    // A loop that reads as much and hardly computes shows what memory gives as well as one that combines bits.
+    let roles = [Some(Role::Peer), (access == Access::Read).then_some(Role::Limit)];
+    for role in roles.into_iter().flatten() {
+        let Some(c_loops) = setting.peers.c_loops.clone() else { continue };
+        contestants.push(Contestant::here(role, "C loop", move |shared| {
             c_loop(&c_loops, shared);
             Ok(())
         }));

@@ -110,9 +110,10 @@ fn parts_on_a_stream_are_copied_beside_the_host() {
 
 /// Where a driver refuses rows, elements go by way of the host.
 #[test]
+#[cfg_attr(miri, ignore = "every call refused once takes long, and the ways are those of the other tests")]
 fn refused_rows_are_copied_and_filled_all_the_same() {
     let mut succeeded = 0;
-    for calls in (0..16).step_by(if cfg!(miri) { 9 } else { 1 }) {
+    for calls in 0..16 {
         let (device, driver) = device(1 << 20, true);
         let stream = Stream::new(&device).unwrap();
         let x = matrix(&device);
@@ -139,5 +140,5 @@ fn refused_rows_are_copied_and_filled_all_the_same() {
         assert!(filled.is_err() || is(2, &|_| 4), "{calls}");
         succeeded += [copied, on_stream, filled].iter().filter(|done| done.is_ok()).count();
     }
-    assert!(succeeded >= if cfg!(miri) { 3 } else { 40 }, "{succeeded}");
+    assert!(succeeded >= 40, "{succeeded}");
 }
