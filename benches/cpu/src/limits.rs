@@ -170,7 +170,7 @@ mod x86 {
         }
     }
 
-    /// As [`combined`], which the compiler doesn't vectorise with these features.
+    /// As [`combined`], in vectors by name: whether closures are compiled with a function's features is up to the compiler.
     #[target_feature(enable = "avx512f")]
     fn read_512(elements: &[f32]) -> u32 {
         let (chunks, rest) = elements.as_chunks::<{ 4 * LANES }>();
