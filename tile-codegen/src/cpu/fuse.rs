@@ -306,6 +306,11 @@ impl<'a> Fusion<'a> {
         self.definitions.get(&value).map(|&op| self.instance.op(op))
     }
 
+    /// Whether a constant gives a value.
+    pub(super) fn is_constant(&self, value: ValueId) -> bool {
+        matches!(self.definition(value).map(|data| &data.op), Some(Op::Constant { .. }))
+    }
+
     /// The stored tiles that emitting an op reads, through the operands that are computed in its loop.
     pub(super) fn reads(&self, data: &OpData) -> Vec<Read> {
         let mut reads = Vec::new();

@@ -88,7 +88,7 @@ pub(crate) fn emit<'c>(
     let fusion = Fusion::of(instance);
     let products = Products::of(instance, &fusion, machine);
     let scratch = Scratch::of(instance, &fusion, &products);
-    entry(&ir, instance, (&fusion, &products, &scratch), machine, symbol);
+    entry(&ir, instance, (&fusion, &products, &scratch), (machine, &processor), symbol);
     if narrow::has_narrow_tiles(instance) {
         machine.optimize_fully(&instance.name, &ir.module)?;
     } else {
@@ -110,7 +110,7 @@ fn entry(
     ir: &Ir<'_>,
     instance: &Instance,
     (fusion, products, scratch): (&Fusion<'_>, &Products<'_>, &Scratch),
-    machine: &Machine,
+    (machine, processor): (&Machine, &Processor),
     symbol: &str,
 ) {
     let function = declare(ir, symbol, machine);
@@ -127,7 +127,6 @@ fn entry(
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let order = transpose::order_of_blocks(instance).filter(|_| !abi.logs);
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
-    let processor = Processor::of(machine);
     let streamed = streaming::decide(ir, instance, &sizes);
     let memories = products.memories(ir);
     ir.for_loop((first, end, ir.i64(1)), &[], |number, _| {

@@ -111,7 +111,7 @@ pub struct NoRoom {
 /// let name = String::from("x");
 /// let spread = Spread::new(4, [(1 << 28, 1)]);
 /// let x = TensorTotal { name, bytes: 1 << 30, read: 1 << 30, written: 0, spread };
-/// let totals = Totals { tiles: 1 << 14, tensors: vec![x], whole: 1 << 30, ..Totals::default() };
+/// let totals = Totals { tiles: 1 << 14, tensors: vec![x], ..Totals::default() };
 /// let slow = Machine::Cpu(CpuMachine { memory: 10e9, ..CpuMachine::default() });
 /// let fast = Machine::Cpu(CpuMachine { memory: 20e9, ..CpuMachine::default() });
 /// let (slow, fast) = (cost::predict(&totals, None, &slow)?, cost::predict(&totals, None, &fast)?);

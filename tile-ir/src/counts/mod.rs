@@ -187,11 +187,9 @@ pub struct Totals {
     pub tensors: Vec<TensorTotal>,
     /// Turns of loops that load tiles.
     pub loading_turns: u64,
-    /// Bytes that tiles would read and write if all their elements existed.
-    pub whole: u64,
     /// The tiles that are read and written.
     pub accesses: Vec<TileAccess>,
-    /// Bytes of [`Totals::whole`] at indices that are data, of which nobody knows where they lie.
+    /// Bytes at indices that are data, of which nobody knows where they lie.
     pub scattered: u64,
     /// Why the numbers are estimates; empty where they are exact.
     pub estimates: Vec<Estimate>,
@@ -278,7 +276,7 @@ impl Totals {
         all(self.tensors.iter().flat_map(of))
     }
 
-    /// [`Totals::whole`] in lines of so many bytes: those that the elements of each tile lie in, an element that repeats once.
+    /// Bytes that tiles would read and write if all their elements existed, in lines of so many bytes: those that the elements of each tile lie in, an element that repeats once.
     pub fn touched(&self, line: u64) -> u64 {
         self.lines(line, &|access| access.count)
     }

@@ -47,7 +47,6 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
             Kind::LoadingTurn => add(&mut totals.loading_turns, count),
             Kind::Read(_) | Kind::Written(_) => {
                 add(traffic.entry(*kind).or_default(), count);
-                add(&mut totals.whole, count);
                 add(&mut totals.scattered, count);
             }
         }
@@ -55,8 +54,6 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
     for Access { place, kind, bytes, axes, is_left } in &counts.accesses {
         add(traffic.entry(*kind).or_default(), sum.of(place, axes).saturating_mul(*bytes));
         let times = *turns.entry(place).or_insert_with(|| sum.of(place, &[]));
-        let elements: u64 = axes.iter().map(|axis| axis.tile.unsigned_abs()).product();
-        add(&mut totals.whole, times.saturating_mul(elements * bytes));
         let spread =
             Spread::new(*bytes, axes.iter().map(|axis| (axis.tile.unsigned_abs(), number(&axis.stride))));
         let repeated = match space.iter().enumerate().next_back() {

@@ -15,7 +15,7 @@ use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
-use tile_ir::{Op, RegionId, ValueId};
+use tile_ir::{RegionId, ValueId};
 
 const LINE: i64 = LINE_BYTES as i64;
 
@@ -93,11 +93,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Whether what a factor's loads are given is known outside of the loop's body, but for its counter.
     fn is_known_ahead(&self, factor: ValueId, counter: ValueId, body: RegionId) -> bool {
-        let is_constant =
-            |value| matches!(self.definition(value).map(|data| &data.op), Some(Op::Constant { .. }));
         self.fusion.streams(&[factor]).into_iter().all(|load| {
             let mut given = load.operands.iter().copied();
-            given.all(|value| value == counter || self.fusion.home(value) != Some(body) || is_constant(value))
+            given.all(|value| {
+                value == counter || self.fusion.home(value) != Some(body) || self.fusion.is_constant(value)
+            })
         })
     }
 }

@@ -43,6 +43,16 @@ struct Sums {
     last: i64,
 }
 
+/// Where a vector of sums belongs.
+struct SumsPlace<'c> {
+    /// In the tile.
+    index: [IntValue<'c>; 2],
+    /// In `c`.
+    at: IntValue<'c>,
+    /// The lanes that are columns, where not all are.
+    mask: Option<VectorValue<'c>>,
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Multiplies the packed factors of a matrix, as deep as they are, and adds that to the accumulator.
     pub(super) fn multiply(
@@ -133,16 +143,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, plan) = (self.ir, product.plan);
         let lanes = plan.block.lanes;
         let places = (0..sums.rows).flat_map(|row| (0..sums.vectors).map(move |vector| (row, vector)));
-        let places: Vec<(IntValue<'c>, Option<VectorValue<'c>>)> = places
+        let places: Vec<SumsPlace<'c>> = places
             .map(|(row, vector)| {
-                let row = ir.mul(ir.add(i, ir.i64(row)), ir.i64(plan.n));
-                let at = ir.add(ir.add(product.first_of_c, row), ir.add(j, ir.i64(vector * lanes)));
+                let index = [ir.add(i, ir.i64(row)), ir.add(j, ir.i64(vector * lanes))];
+                let at = ir.add(ir.add(product.first_of_c, ir.mul(index[0], ir.i64(plan.n))), index[1]);
                 let is_cut = vector + 1 == sums.vectors && sums.last < lanes;
-                (at, is_cut.then(|| ir.lanes_below(ir.i64(sums.last), lanes as u32)))
+                SumsPlace { index, at, mask: is_cut.then(|| ir.lanes_below(ir.i64(sums.last), lanes as u32)) }
             })
             .collect();
         let initial: Vec<Value<'c>> =
-            places.iter().map(|&(at, mask)| self.first_sum(product, at, mask)).collect();
+            places.iter().map(|place| self.first_sum(product, place.at, place.mask)).collect();
         let shares: Vec<Share<'c>> =
             product.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
         let first_of_a = ir.add(product.first_of_a, ir.mul(i, ir.i64(product.strides_of_a[0])));
@@ -153,17 +163,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.outer_product(product, sums, (first_of_a, panel, p), partial)
         });
         let keep = || {
-            for (&(at, mask), sum) in places.iter().zip(&finals) {
-                self.buffers.store_lanes(&product.c, at, mask, sum.into_vector_value());
+            for (place, sum) in places.iter().zip(&finals) {
+                self.buffers.store_lanes(&product.c, place.at, place.mask, sum.into_vector_value());
             }
             Vec::new()
         };
         let Some(direct) = product.direct else { return drop(keep()) };
         let store = || {
-            for (number, (&(_, mask), sum)) in (0..).zip(places.iter().zip(&finals)) {
-                let row = ir.add(i, ir.i64(number / sums.vectors));
-                let column = ir.add(j, ir.i64(number % sums.vectors * lanes));
-                self.store_directly(direct, [row, column], mask, sum.into_vector_value());
+            for (place, sum) in places.iter().zip(&finals) {
+                self.store_directly(direct, place.index, place.mask, sum.into_vector_value());
             }
             Vec::new()
         };

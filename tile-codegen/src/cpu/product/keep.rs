@@ -18,7 +18,7 @@ use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::view::Source;
-use tile_ir::{Instance, Op, RegionId, ValueId};
+use tile_ir::{Instance, RegionId, ValueId};
 
 /// Bytes of a thread's scratch memory for what is kept of a product: less than its share of the last cache.
 const KEPT_BYTES: u64 = 2 << 20;
@@ -57,6 +57,11 @@ impl Kept {
     pub(super) fn all_slots(&self) -> i64 {
         self.slots + 1
     }
+
+    /// Whether the factors of the multiplication of this number are kept.
+    fn has_slot<'c>(&self, ir: &Ir<'c>, number: IntValue<'c>) -> IntValue<'c> {
+        ir.icmp(IntPredicate::ULT, number, ir.i64(self.slots))
+    }
 }
 
 /// The load whose elements are packed right out of a tensor that nothing writes.
@@ -82,7 +87,7 @@ impl Given<'_, '_> {
             Some(axis) => load.index.get(axis..=axis)?,
             None => load.index,
         };
-        if load.index.is_empty() || !load.pad.is_none_or(|pad| self.is_constant(pad)) {
+        if load.index.is_empty() || !load.pad.is_none_or(|pad| self.fusion.is_constant(pad)) {
             return None;
         }
         selected.chain(index.iter().copied()).try_for_each(|value| self.add(value))
@@ -90,15 +95,11 @@ impl Given<'_, '_> {
 
     /// Adds a scalar; `None` for one that the body computes.
     fn add(&mut self, scalar: ValueId) -> Option<()> {
-        if scalar == self.counter || self.is_constant(scalar) || self.scalars.contains(&scalar) {
+        if scalar == self.counter || self.fusion.is_constant(scalar) || self.scalars.contains(&scalar) {
             return Some(());
         }
         let is_outside = self.fusion.home(scalar) != Some(self.body);
         is_outside.then(|| self.scalars.push(scalar))
-    }
-
-    fn is_constant(&self, value: ValueId) -> bool {
-        matches!(self.fusion.definition(value).map(|data| &data.op), Some(Op::Constant { .. }))
     }
 }
 
@@ -117,15 +118,15 @@ pub(in super::super) type Memories<'c> = HashMap<ValueId, Memory<'c>>;
 impl Products<'_> {
     /// Makes the memories of an entry, at its begin: nothing is kept from an entry to the next.
     pub(in super::super) fn memories<'c>(&self, ir: &Ir<'c>) -> Memories<'c> {
-        let slot = |value: i64| {
-            let slot =
+        let cell = || {
+            let cell =
                 ir.builder.build_alloca(ir.context.i64_type(), "kept").expect("the builder is positioned");
-            ir.store(slot, ir.i64(value).into());
-            slot
+            ir.store(cell, ir.i64(0).into());
+            cell
         };
         let memory = |kept: &Kept| Memory {
-            is_there: slot(0),
-            given: (0..kept.given.len() + RANGE).map(|_| slot(0)).collect(),
+            is_there: cell(),
+            given: (0..kept.given.len() + RANGE).map(|_| cell()).collect(),
         };
         self.kept().map(|(product, kept)| (product, memory(kept))).collect()
     }
@@ -176,8 +177,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let stays =
             given.map(|&(scalar, then)| ir.icmp(IntPredicate::EQ, self.index(scalar), then.into_int_value()));
         let is_same = stays.fold(ir.bool(true), |all, stays| ir.and(all, stays));
-        let has_slot = ir.icmp(IntPredicate::ULT, number, ir.i64(kept.slots));
-        ir.and(ir.select_int(next.is_here, is_kept, is_same), has_slot)
+        ir.and(ir.select_int(next.is_here, is_kept, is_same), kept.has_slot(ir, number))
     }
 
     /// Where the multiplication of this number has its packed `a`; `None` where that is read where it is.
@@ -193,8 +193,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         };
         let slot = ir.lesser(number, ir.i64(kept.slots));
         let buffer = self.buffers.further(&buffer, ir.mul(slot, ir.i64(plan.slot())));
-        let has_slot = ir.icmp(IntPredicate::ULT, number, ir.i64(kept.slots));
-        Some(PackedA { buffer, is_there: Some(ir.and(is_kept, has_slot)) })
+        Some(PackedA { buffer, is_there: Some(ir.and(is_kept, kept.has_slot(ir, number))) })
     }
 }
 
