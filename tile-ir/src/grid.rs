@@ -10,10 +10,6 @@ use crate::kernel::Kernel;
 use crate::ops::Op;
 use std::fmt;
 
-/// Chunks of blocks that a CPU's threads share, per thread: enough to even out blocks of different cost, few enough to
-/// cost nothing.
-pub const CPU_CHUNKS_PER_THREAD: usize = 8;
-
 /// What a kernel's author says of its grid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grid {

@@ -49,6 +49,7 @@ pub mod abi;
 pub mod analysis;
 pub mod array;
 pub mod builder;
+pub mod chunks;
 pub mod condition;
 pub mod cost;
 pub mod counts;

@@ -40,13 +40,11 @@ mod tests {
     fn run_job(pool: &Pool, count: usize) {
         let cells = Cells((0..count).map(|_| UnsafeCell::new(0)).collect());
         let cells = &cells;
-        let share = |first: usize, end: usize| {
-            for cell in &cells.0[first..end] {
-                // SAFETY: nobody else has this number.
-                cell.with_mut(|value| unsafe { *value += 1 });
-            }
+        let share = |number: usize| {
+            // SAFETY: nobody else has this number.
+            cells.0[number].with_mut(|value| unsafe { *value += 1 });
         };
-        pool.run(&Job::new(count, 1, &share), 1);
+        pool.run(&Job::new(count, &share), 1);
         for cell in &cells.0 {
             // SAFETY: the job is over.
             assert_eq!(cell.with(|value| unsafe { *value }), 1);

@@ -9,9 +9,9 @@
 //! 1024³.
 
 use super::{Limit, Prediction, operations, width};
+use crate::chunks::Chunks;
 use crate::counts::{Operation, ProductShape, Totals};
 use crate::cpu::turns_at_once;
-use crate::grid::CPU_CHUNKS_PER_THREAD;
 
 /// Instructions per clock on vectors.
 const VECTORS: f64 = 2.0;
@@ -125,10 +125,9 @@ impl CpuMachine {
         let all: f64 = work.iter().map(|(_, clocks)| clocks).sum();
         let busiest = work.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("there are kinds of work").0;
 
-        let chunk = blocks.div_ceil(self.threads * CPU_CHUNKS_PER_THREAD as u64);
-        let most = blocks.div_ceil(chunk).div_ceil(self.threads) * chunk;
+        let most = Chunks::new(blocks as usize, self.threads as usize).most();
         let shared = if blocks > 1 && self.threads > 1 { OTHER_THREADS } else { 0.0 };
-        let on_chip = all / blocks as f64 * most.min(blocks) as f64 / self.clock + shared;
+        let on_chip = all / blocks as f64 * most as f64 / self.clock + shared;
         // What the caches of all threads hold needn't come from memory each time.
         let held = self.l2_bytes * self.threads;
         let by_memory = totals.compulsory_lines(LINE).saturating_sub(held) as f64 / self.memory;

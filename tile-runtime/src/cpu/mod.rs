@@ -15,11 +15,12 @@ use crate::host::HostBuffer;
 use pace::{Handover, Way, way};
 use pool::{Job, Pool};
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tile_ir::abi::CpuEntry;
-use tile_ir::grid::CPU_CHUNKS_PER_THREAD;
+use tile_ir::chunks::Chunks;
 
 /// The environment variable that sets the number of threads.
 const THREADS_VARIABLE: &str = "TILE_THREADS";
@@ -209,8 +210,9 @@ fn share(
     let (threads, blocks) = (served.threads, work.blocks - begin);
     let failure = Mutex::new(None);
     let is_measured = AtomicBool::new(false);
-    let chunk = blocks.div_ceil(threads * CPU_CHUNKS_PER_THREAD);
-    let share = |first: usize, end: usize| {
+    let chunks = Chunks::new(blocks, threads);
+    let share = |chunk: usize| {
+        let Some(Range { start: first, end }) = chunks.get(chunk) else { return };
         // The first chunk is measured, by whoever takes it.
         let start = (!is_measured.swap(true, Relaxed)).then(Instant::now);
         if let Err(error) = run(begin + first, begin + end) {
@@ -220,8 +222,8 @@ fn share(
             work.note(end - first, start.elapsed());
         }
     };
-    let job = Job::new(blocks, chunk, &share);
-    served.pool.run(&job, (threads - 1).min(blocks.div_ceil(chunk) - 1));
+    let count = chunks.count();
+    served.pool.run(&Job::new(count, &share), (threads - 1).min(count - 1));
     failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
@@ -294,11 +296,11 @@ mod tests {
         affinity::ask(false);
         // Two chunks that wait for each other are run by two threads.
         let (met, masks) = (std::sync::Barrier::new(2), Mutex::new(Vec::new()));
-        let look = |_: usize, _: usize| {
+        let look = |_: usize| {
             met.wait();
             masks.lock().unwrap().push((std::thread::current().id(), mask()));
         };
-        served.pool.run(&Job::new(2, 1, &look), 1);
+        served.pool.run(&Job::new(2, &look), 1);
         served.pool.close();
         let launches = std::thread::current().id();
         for (thread, mask) in masks.into_inner().unwrap() {

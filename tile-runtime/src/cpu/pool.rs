@@ -10,14 +10,13 @@
 
 use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
-/// Numbers `0..count` in chunks, each given to `run` once, by whichever thread takes it.
+/// Numbers `0..count`, each given to `run` once, by whichever thread takes it.
 pub(super) struct Job<'a> {
-    run: &'a (dyn Fn(usize, usize) + Sync),
+    run: &'a (dyn Fn(usize) + Sync),
     count: usize,
-    chunk: usize,
     /// The first number that nobody has taken. On a line of its own: every thread writes it.
     next: Line<AtomicUsize>,
-    /// Threads of the pool that run chunks; changed under the pool's lock.
+    /// Threads of the pool that run numbers; changed under the pool's lock.
     users: Line<AtomicUsize>,
 }
 
@@ -26,25 +25,25 @@ pub(super) struct Job<'a> {
 struct Line<T>(T);
 
 impl<'a> Job<'a> {
-    /// A job of `count` numbers in chunks of so many.
-    pub(super) fn new(count: usize, chunk: usize, run: &'a (dyn Fn(usize, usize) + Sync)) -> Job<'a> {
+    /// A job of `count` numbers.
+    pub(super) fn new(count: usize, run: &'a (dyn Fn(usize) + Sync)) -> Job<'a> {
         let (next, users) = (Line(AtomicUsize::new(0)), Line(AtomicUsize::new(0)));
-        Job { run, count, chunk: chunk.max(1), next, users }
+        Job { run, count, next, users }
     }
 
-    /// Whether chunks are left.
+    /// Whether numbers are left.
     fn is_open(&self) -> bool {
         self.next.0.load(Ordering::Relaxed) < self.count
     }
 
-    /// Runs chunks until none is left.
+    /// Runs numbers until none is left.
     fn work(&self) {
         while self.is_open() {
-            let first = self.next.0.fetch_add(self.chunk, Ordering::Relaxed);
-            if first >= self.count {
+            let number = self.next.0.fetch_add(1, Ordering::Relaxed);
+            if number >= self.count {
                 return;
             }
-            (self.run)(first, self.count.min(first + self.chunk));
+            (self.run)(number);
         }
     }
 }
@@ -146,7 +145,7 @@ impl Pool {
         }
     }
 
-    /// A job with chunks left, which counts this thread as a user; `None` where there is none and the pool is closed.
+    /// A job with numbers left, which counts this thread as a user; `None` where there is none and the pool is closed.
     fn take(&self) -> Option<JobAt> {
         loop {
             let seen = self.submissions.load(Ordering::Acquire);
