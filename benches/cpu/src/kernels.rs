@@ -114,7 +114,7 @@ pub(crate) fn gelu_add_mul<const B: usize>(
 }
 
 /// The sum of each row, read in pieces of `B` elements.
-#[tile_kernel(instances(B = 1024 | 4096))]
+#[tile_kernel(instances(B = 128 | 256 | 1024 | 4096))]
 pub(crate) fn sum_rows<const B: usize>(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m>) {
     let x = x.partition_view([1, B]);
     let mut y = y.partition_view_mut([1]);

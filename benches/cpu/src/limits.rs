@@ -87,16 +87,16 @@ fn shared_by(threads: usize, shared: &mut Shared, run: Loop) {
 /// Elements of the widest vector.
 const LANES: usize = 16;
 
-/// The bits of all elements, combined, so that all are read: four vectors at a time.
+/// The bits of all elements, added up, so that all are read.
 #[inline(always)]
 fn combined(elements: &[f32]) -> u32 {
-    let (chunks, rest) = elements.as_chunks::<{ 4 * LANES }>();
-    let mut vectors = [0u32; 4 * LANES];
+    let (chunks, rest) = elements.as_chunks::<LANES>();
+    let mut lanes = [0u32; LANES];
     for chunk in chunks {
-        vectors.iter_mut().zip(chunk).for_each(|(bits, element)| *bits ^= element.to_bits());
+        lanes.iter_mut().zip(chunk).for_each(|(bits, element)| *bits = bits.wrapping_add(element.to_bits()));
     }
-    let bits = vectors.into_iter().chain(rest.iter().map(|element| element.to_bits()));
-    bits.fold(0, |all, bits| all ^ bits)
+    let bits = lanes.into_iter().chain(rest.iter().map(|element| element.to_bits()));
+    bits.fold(0, u32::wrapping_add)
 }
 
 /// The sums of the first inputs, one by one.
@@ -171,22 +171,20 @@ mod x86 {
     }
 
     /// As [`combined`], in vectors by name: whether closures are compiled with a function's features is up to the compiler.
+    /// One vector has the sum, so that lines are read in order: where several can be joined at once the compiler reads them
+    /// in another one, which the processor doesn't foresee, at two thirds of the rate.
     #[target_feature(enable = "avx512f")]
     fn read_512(elements: &[f32]) -> u32 {
-        let (chunks, rest) = elements.as_chunks::<{ 4 * LANES }>();
-        let mut vectors = [_mm512_setzero_si512(); 4];
+        let (chunks, rest) = elements.as_chunks::<LANES>();
+        let mut sum = _mm512_setzero_si512();
         for chunk in chunks {
-            for (vector, part) in vectors.iter_mut().zip(chunk.as_chunks::<LANES>().0) {
-                // SAFETY: a part is as long as a vector.
-                let loaded = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
-                *vector = _mm512_xor_si512(*vector, loaded);
-            }
+            // SAFETY: a chunk is as long as a vector.
+            sum = _mm512_add_epi32(sum, unsafe { _mm512_loadu_si512(chunk.as_ptr().cast()) });
         }
-        let vector = vectors.into_iter().reduce(|a, b| _mm512_xor_si512(a, b)).expect("there are four");
         let mut lanes = [0u32; LANES];
         // SAFETY: so many lanes are as long as a vector.
-        unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), vector) };
-        lanes.into_iter().fold(combined(rest), |all, bits| all ^ bits)
+        unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), sum) };
+        lanes.into_iter().fold(combined(rest), u32::wrapping_add)
     }
 
     pub(super) fn sum_into<const N: usize>(
@@ -269,7 +267,10 @@ mod tests {
                 }
             }
             let elements = shared.inputs[0].of::<f32>();
-            assert_eq!(read(elements), elements.iter().fold(0, |bits, x| bits ^ x.to_bits()));
+            assert_eq!(
+                read(elements),
+                elements.iter().fold(0, |bits: u32, x| bits.wrapping_add(x.to_bits()))
+            );
         }
     }
 

@@ -102,6 +102,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         {
             return fresh;
         }
+        if let Some(&array) = self.held.get(&value) {
+            let (ty, position) =
+                (self.buffers.element_type(self.dtype(value)), self.position(index, &self.shape(value)));
+            return self.ir.load(ty, self.ir.element(ty, array, position));
+        }
         if let Some(buffer) = self.buffer(value) {
             let position = self.position(index, &self.shape(value));
             return self.buffers.load(&buffer, position);

@@ -280,6 +280,11 @@ impl<'a> Fusion<'a> {
         })
     }
 
+    /// What the decisions are about.
+    pub(super) fn instance(&self) -> &'a Instance {
+        self.instance
+    }
+
     /// How many uses a tile has.
     pub(super) fn use_count(&self, tile: ValueId) -> usize {
         self.uses.get(&tile).map_or(0, Vec::len)

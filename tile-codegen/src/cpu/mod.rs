@@ -10,6 +10,7 @@ mod atomics;
 mod buffer;
 mod elements;
 mod fuse;
+mod held;
 mod lanes;
 mod lines;
 mod messages;
@@ -139,6 +140,7 @@ fn entry(
         let plans = (fusion, products);
         let mut emitter = Emitter::new(instance, plans, &buffers, &arguments, &sizes, block);
         emitter.masks = processor.masks;
+        emitter.held_bytes = processor.block.bytes();
         emitter.streamed = streamed.clone();
         emitter.memories = memories.clone();
         emitter.shared = shared;

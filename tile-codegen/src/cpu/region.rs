@@ -4,6 +4,7 @@ use super::ahead::Ahead;
 use super::buffer::{Buffer, Buffers};
 use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
+use super::held::Arrays;
 use super::product::{Memories, Products, Written};
 use super::streaming::Streamed;
 use super::views::Stream;
@@ -40,6 +41,10 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) masks: bool,
     /// The outputs that may be stored past the caches, each with whether it is.
     pub(super) streamed: Streamed<'c>,
+    /// Bytes of registers that a loop may carry tiles in.
+    pub(super) held_bytes: i64,
+    /// The tiles that the loops around hold in registers.
+    pub(super) held: Arrays<'c>,
     /// The element of a tile that was computed just now, where the loop reads no other.
     pub(super) fresh: Option<(ValueId, Value<'c>)>,
     /// What the entry knows of the factors that products have kept.
@@ -78,6 +83,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             log: None,
             masks: false,
             streamed: Streamed::new(),
+            held_bytes: 0,
+            held: Arrays::new(),
             fresh: None,
             memories: Memories::new(),
             written: Written::new(),
@@ -161,6 +168,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::If => self.branch(data),
             op if op.is_load() && self.buffer(data.results[0]).is_none() => {}
             _ if data.results.first().is_some_and(|&tile| self.fusion.is_left_to_reduction(tile)) => {}
+            _ if data.results.first().is_some_and(|&tile| self.is_next_of_held(tile)) => {}
             op if op.is_load() => self.load(data),
             Op::Mma => self.mma(data),
             Op::Sort { axis, descending, .. } => self.sort(data, *axis, *descending),
@@ -237,14 +245,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         mut begin: impl FnMut(&mut Self, IntValue<'c>),
     ) {
         self.copy_tiles(initial, params);
+        let held = self.fusion.held(data, self.held_bytes);
+        self.hold(&held);
         let (scalars, ir) = (self.scalars_of(initial), self.ir);
         let finals = ir.for_loop(range, &scalars, |i, carried| {
             begin(self, i);
             self.set_scalars(params, carried);
             let yielded = self.ops(data.regions[0]);
-            self.copy_tiles(yielded, params);
+            match held.as_slice() {
+                [] => self.copy_tiles(yielded, params),
+                held => self.next_of_held(held),
+            }
             self.scalars_of(yielded)
         });
+        self.let_go(&held);
         self.copy_tiles(params, &data.results);
         self.set_scalars(&data.results, &finals);
     }

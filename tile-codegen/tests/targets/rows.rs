@@ -357,3 +357,42 @@ fn large_matrices_are_turned() {
         assert_eq!(wrong, None, "{m} x {n}, {skew} elements off");
     }
 }
+
+/// A loop whose tiles are rows that registers hold, each made of both of the turn before; some are too large, or begin
+/// where no vector does.
+#[test]
+fn rows_are_carried_in_registers() {
+    for dtype in [DType::I8, DType::F16, DType::I32, DType::F32, DType::F64] {
+        let name = dtype.name();
+        let zero = if dtype.is_float() { "0.0" } else { "0" };
+        let source = format!(
+            "kernel @k<B>(%x: tensor<m x n x {name}>, %y: mut tensor<m x B x {name}>, %z: mut tensor<m x B x {name}>) {{
+  %vx = partition %x [1, B] : partition<m x n x {name}, [1, B]>
+  %vy = partition %y [1, B] : mut partition<m x B x {name}, [1, B]>
+  %vz = partition %z [1, B] : mut partition<m x B x {name}, [1, B]>
+  %i, %j = block_index %vy : index, index
+  %0 = constant 0 : index
+  %end = extent ceil_div(n, B) : index
+  %zero = constant {zero} : {name}
+  %start = splat %zero : tile<1 x B x {name}>
+  %first = load_masked %vx[%i, %0] pad %zero : tile<1 x B x {name}>
+  %most = max %first, %start : tile<1 x B x {name}>
+  %sums, %last = for %p = %0 to %end carry (%a = %start, %b = %most) : tile<1 x B x {name}>, tile<1 x B x {name}> {{
+    %t = load_masked %vx[%i, %p] pad %zero : tile<1 x B x {name}>
+    %sum = add %a, %t : tile<1 x B x {name}>
+    %larger = max %b, %a : tile<1 x B x {name}>
+    %next = sub %larger, %t : tile<1 x B x {name}>
+    yield %sum, %next
+  }}
+  store_masked %vy, %sums
+  store_masked %vz, %last
+}}
+"
+        );
+        for (elements, n) in [(16, 100), (48, 96), (64, 1), (128, 1000), (20, 70), (1024, 3000)] {
+            let [x, y, z] =
+                [(n, 1), (elements, 2), (elements, 3)].map(|(n, seed)| sample(dtype, &[3, n], seed));
+            agree(&source, &[("B", elements)], &[x, y, z], 0.0);
+        }
+    }
+}

@@ -40,6 +40,11 @@ impl RegisterBlock {
         RegisterBlock { lanes: block.lanes * 32 / bits.max(32), ..block }
     }
 
+    /// Bytes of the registers that hold the sums.
+    pub(in super::super) fn bytes(&self) -> i64 {
+        self.rows * self.width() * 4
+    }
+
     /// Columns.
     pub(super) fn width(&self) -> i64 {
         self.vectors * self.lanes
