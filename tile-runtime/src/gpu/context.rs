@@ -55,6 +55,10 @@ impl Context {
         /// The reference device and the processor have the numbers before.
         static NUMBER: AtomicUsize = AtomicUsize::new(2);
         let description = driver.describe()?;
+        if description.pools {
+            // What is freed is kept until memory runs out, and not given back at the next wait.
+            driver.hold_in_pool(u64::MAX)?;
+        }
         Ok(Context {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             name: format!("{}:{}", driver.api(), driver.ordinal()),

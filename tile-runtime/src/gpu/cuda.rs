@@ -48,16 +48,7 @@ impl Cuda {
     /// The GPU with this number, which [`count`] counted.
     pub(super) fn open(ordinal: usize) -> Result<Cuda, Failure> {
         let context = CudaContext::new(ordinal).map_err(failure)?;
-        let cuda = Cuda { ordinal, context, peers: Peers::default() };
-        if cuda.has_pools() {
-            // What is freed is kept until memory runs out, and not given back at the next wait.
-            let mut threshold = u64::MAX;
-            let attribute = PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-            let pool = cuda.pool()?;
-            // SAFETY: the pool is the device's own, and the attribute a `u64`.
-            done(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()) })?;
-        }
-        Ok(cuda)
+        Ok(Cuda { ordinal, context, peers: Peers::default() })
     }
 
     /// Binds the context to this thread.
@@ -207,6 +198,11 @@ impl Driver for Cuda {
             reserved: self.pool_attribute(PoolAttribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
             used: self.pool_attribute(PoolAttribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
         })
+    }
+
+    fn hold_in_pool(&self, mut bytes: u64) -> Result<(), Failure> {
+        let (pool, threshold) = (self.pool()?, PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+        call!(self, cuMemPoolSetAttribute(pool, threshold, (&raw mut bytes).cast()))
     }
 
     fn trim_pool(&self) -> Result<(), Failure> {
