@@ -490,3 +490,6 @@ impl Driver for Cuda {
         call!(self, cuGraphExecDestroy(graph.0 as sys::CUgraphExec))
     }
 }
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests;

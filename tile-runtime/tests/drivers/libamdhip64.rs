@@ -10,7 +10,8 @@
 mod machine;
 
 use machine::{
-    BLOCKS, CONTROLS, Code, Controls, Device, Grid, HostFunction, MULTIPROCESSORS, Machine, Outcome, Rows, Way, Work,
+    BLOCKS, CONTROLS, Code, Controls, Device, Grid, HostFunction, MULTIPROCESSORS, Machine, Outcome, Rows,
+    Way, Work,
 };
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -99,6 +99,12 @@ impl StandIn {
         StandIn::at(Surface::Own(own), (CONTROLS.plug)(bytes, pools))
     }
 
+    /// One of the devices that a vendor's library has by itself.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    pub(super) fn existing(ordinal: usize) -> StandIn {
+        StandIn::at(Surface::of_process(), ordinal)
+    }
+
     /// Another device of this driver's, which has memory and streams of its own and takes a part in the same limits.
     pub(super) fn another(&self) -> StandIn {
         StandIn::at(self.surface, (self.controls().plug_beside)(self.ordinal))
@@ -185,6 +191,12 @@ impl StandIn {
     /// The next piece of work that runs loses the device.
     pub(super) fn lose_at_next_work(&self, code: Code) {
         (self.controls().break_next)(self.ordinal, code);
+    }
+
+    /// Whether this device was let at another's memory, by contexts and by pools.
+    #[cfg(all(target_os = "linux", not(miri)))]
+    pub(super) fn has_ways_to(&self, other: &StandIn) -> bool {
+        (self.controls().has_ways)(self.ordinal, other.ordinal)
     }
 
     /// Runs the next piece of work of a stream; whether nothing is left then.

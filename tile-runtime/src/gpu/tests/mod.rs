@@ -24,6 +24,8 @@ mod errors;
 mod launches;
 mod lost;
 mod memory;
+#[cfg(all(target_os = "linux", not(miri)))]
+mod often;
 mod order;
 mod peers;
 mod rows;

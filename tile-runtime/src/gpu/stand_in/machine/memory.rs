@@ -43,14 +43,17 @@ impl Machine {
     pub fn pool_bytes(&self, device: usize) -> PoolBytes {
         let own = || self.memory.values().filter(move |block| block.ordered && block.device == device);
         let used = own().filter(|block| !block.pooled);
-        let sum = |blocks: &mut dyn Iterator<Item = &Allocation>| blocks.map(|block| block.bytes as u64).sum();
+        let sum =
+            |blocks: &mut dyn Iterator<Item = &Allocation>| blocks.map(|block| block.bytes as u64).sum();
         PoolBytes { reserved: sum(&mut own()), used: sum(&mut { used }) }
     }
 
     fn add(&mut self, bytes: usize, device: usize, ordered: bool) -> Outcome<u64> {
         match bytes {
             0 => return Err(Code::INVALID_VALUE),
-            _ if self.reserved().saturating_add(bytes as u64) > self.limit => return Err(Code::OUT_OF_MEMORY),
+            _ if self.reserved().saturating_add(bytes as u64) > self.limit => {
+                return Err(Code::OUT_OF_MEMORY);
+            }
             _ => {}
         }
         let mut lines = vec![UNWRITTEN_LINE; bytes.div_ceil(size_of::<Line>())];
@@ -154,9 +157,8 @@ impl Machine {
     /// Where bytes of the device lie, if they are there.
     pub(super) fn bytes(&mut self, address: u64, bytes: usize) -> Outcome<*mut u8> {
         let around = self.memory.range_mut(..=address).next_back();
-        let inside = around.filter(|(first, block)| {
-            !block.pooled && address + bytes as u64 <= *first + block.bytes as u64
-        });
+        let inside = around
+            .filter(|(first, block)| !block.pooled && address + bytes as u64 <= *first + block.bytes as u64);
         let (first, block) = inside.ok_or(Code::ILLEGAL_ADDRESS)?;
         let offset = (address - first) as usize;
         // SAFETY: the offset is inside the allocation.
