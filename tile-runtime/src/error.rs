@@ -187,7 +187,7 @@ pub enum Error {
         /// The kernel.
         kernel: String,
         /// What is wrong with it.
-        problem: String,
+        problem: Box<tile_ir::Error>,
     },
     /// Parameters that the kernel can't be made with.
     #[error(transparent)]
