@@ -44,7 +44,7 @@ pub use device::Device;
 pub use element::{Element, Float, Int, Number};
 pub use error::{Error, Result};
 pub use float8::{f8e4m3fn, f8e5m2};
-pub use gpu::MemoryUse;
+pub use gpu::{MemoryLimits, MemoryUse};
 pub use launch::Launch;
 pub use profile::profile;
 pub use properties::Properties;

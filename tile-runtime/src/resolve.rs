@@ -333,7 +333,8 @@ impl Prepared {
 
 /// The tensor maps of embedded code.
 fn tensor_maps(kernel: &str, texts: &[&str]) -> Result<Arc<[TensorMap]>> {
-    let damaged = |error| Error::Ir { kernel: kernel.to_owned(), problem: Box::new(tile_ir::Error::Parse(error)) };
+    let damaged =
+        |error| Error::Ir { kernel: kernel.to_owned(), problem: Box::new(tile_ir::Error::Parse(error)) };
     texts.iter().map(|text| parse_tensor_map(text).map_err(damaged)).collect()
 }
 

@@ -3,8 +3,8 @@
 
 use crate::emulated::Region;
 use crate::support::{Memory, Native, close, compile_simt, instance, sample};
-use tile_codegen::Options;
 use tile_codegen::Error;
+use tile_codegen::Options;
 use tile_codegen::simt::Mode;
 use tile_ir::abi::BindError;
 use tile_ir::array::Elements;

@@ -197,8 +197,7 @@ fn fragments() -> Result<[Exhibit; 6]> {
             title: "wgmma m64n16, accumulator",
             caption: "Four warps, told apart by their shades, hold 16 rows each.",
             expression: "wgmma_accumulator(16)",
-            picture: Picture::threads(&wgmma_accumulator(16)?)?
-                .with_title("wgmma m64n16, accumulator"),
+            picture: Picture::threads(&wgmma_accumulator(16)?)?.with_title("wgmma m64n16, accumulator"),
         },
         Exhibit {
             name: "mfma-32x32x8-d",

@@ -7,6 +7,7 @@
 use super::architecture::Rank;
 use super::driver::{Description, Driver, Failure, FailureKind, StreamHandle};
 use super::functions::Functions;
+use super::limits::MemoryLimits;
 use super::pinned::PinnedPool;
 use super::pool::{Block, MemoryUse, Pool};
 use super::streams::{GpuStream, Spare};
@@ -55,14 +56,13 @@ impl Context {
         /// The reference device and the processor have the numbers before.
         static NUMBER: AtomicUsize = AtomicUsize::new(2);
         let description = driver.describe()?;
-        if description.pools {
-            // What is freed is kept until memory runs out, and not given back at the next wait.
-            driver.hold_in_pool(u64::MAX)?;
-        }
+        let pool = Pool::new(description.pools);
+        // Of a driver's pool this isn't said in vain: without a limit it gives everything back at every wait.
+        pool.limit(&*driver, MemoryLimits::of_environment())?;
         Ok(Context {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             name: format!("{}:{}", driver.api(), driver.ordinal()),
-            pool: Pool::new(description.pools),
+            pool,
             pinned: PinnedPool::default(),
             description,
             driver,
@@ -166,9 +166,11 @@ impl Context {
         }
         match block {
             Ok(block) => Ok(Buffer { context: Arc::clone(self), block }),
-            Err(Failure { kind: FailureKind::OutOfMemory, .. }) => {
-                Err(Error::OutOfMemory { device: format!("{self:?}"), bytes })
-            }
+            Err(Failure { kind: FailureKind::OutOfMemory, .. }) => Err(Error::OutOfMemory {
+                device: format!("{self:?}"),
+                bytes,
+                limit: self.pool.limit_before(bytes),
+            }),
             Err(failure) => Err(self.error(action(), failure)),
         }
     }
@@ -179,6 +181,11 @@ impl Context {
         self.synchronize()?;
         self.unpin_kept();
         self.ask(|| "giving memory back".to_owned(), |driver| self.pool.trim(driver))
+    }
+
+    /// Limits how much memory is in use, and how much is held.
+    pub(crate) fn limit_memory(&self, limits: MemoryLimits) -> Result<()> {
+        self.ask(|| "limiting the memory".to_owned(), |driver| self.pool.limit(driver, limits))
     }
 
     /// How memory is used.
