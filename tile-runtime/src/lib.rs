@@ -20,6 +20,9 @@ pub mod embedded;
 mod environment;
 mod error;
 mod flight;
+#[cfg(test)]
+#[path = "flight/tests.rs"]
+mod flight_tests;
 mod float8;
 mod gpu;
 mod host;
@@ -37,6 +40,7 @@ mod quantity;
 pub mod reference;
 mod resolve;
 mod stream;
+mod sync;
 pub mod tensor;
 
 pub use choices::{Choice, Choices};

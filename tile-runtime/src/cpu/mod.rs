@@ -5,7 +5,6 @@ mod affinity;
 pub(crate) mod levels;
 mod pace;
 mod pool;
-mod sync;
 
 pub(crate) use pace::Pace;
 

@@ -13,9 +13,10 @@ use super::pool::{Block, MemoryUse, Pool};
 use super::streams::{GpuStream, Spare};
 use super::tensor_maps::Encoded;
 use super::waiting;
+use super::work::{Enqueued, Enqueuing};
 use crate::error::{Error, Result};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tile_ir::Variant;
 use tile_ir::target::Family;
@@ -32,8 +33,8 @@ pub(crate) struct Context {
     pub(super) functions: Functions,
     pub(super) tensor_maps: Mutex<Encoded>,
     pub(super) spare: Mutex<Spare>,
-    /// Counts the work that was enqueued on the context's own stream.
-    pub(super) work: AtomicU64,
+    /// The work of the context's own stream.
+    pub(super) work: Enqueued,
     /// What the driver said when it lost the device.
     lost: OnceLock<String>,
 }
@@ -70,7 +71,7 @@ impl Context {
             functions: Functions::default(),
             tensor_maps: Mutex::default(),
             spare: Mutex::default(),
-            work: AtomicU64::new(1),
+            work: Enqueued::new(),
             lost: OnceLock::new(),
         })
     }
@@ -155,7 +156,7 @@ impl Context {
 
     /// Device memory. What is kept for later allocations is given up where memory runs out.
     fn allocated(self: &Arc<Self>, bytes: usize) -> Result<Buffer> {
-        self.has_work();
+        let _work = self.work.begin();
         // SAFETY: the stream is the context's own, and the only one that blocks are released on.
         let allocate = || unsafe { self.pool.allocate(&*self.driver, bytes, self.stream) };
         let action = || format!("allocating {bytes} bytes");
@@ -211,15 +212,12 @@ impl Context {
         self.ask(|| "waiting for the device".to_owned(), wait)
     }
 
-    /// A stream's handle, or that of the context's own, which then has work.
-    pub(super) fn handle(&self, stream: Option<&GpuStream>) -> StreamHandle {
-        stream.map_or_else(
-            || {
-                self.has_work();
-                self.stream
-            },
-            GpuStream::handle,
-        )
+    /// A stream's handle, or that of the context's own, with what counts the work that it is given.
+    pub(super) fn handle(&self, stream: Option<&GpuStream>) -> (StreamHandle, Option<Enqueuing<'_>>) {
+        match stream {
+            Some(stream) => (stream.handle(), None),
+            None => (self.stream, Some(self.work.begin())),
+        }
     }
 }
 

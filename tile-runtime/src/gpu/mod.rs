@@ -3,7 +3,7 @@
 //! `driver.rs` is that trait; `cuda.rs` and `hip.rs` have the vendors' calls and nothing else. `context.rs` is a device
 //! with its stream and its memory, which `pool.rs` keeps within `limits.rs`, as `pinned.rs` keeps the host's that copies use; `transfer.rs`
 //! copies and fills. `functions.rs` loads and launches code, `tensor_maps.rs` keeps what NVIDIA's drivers encode.
-//! `streams.rs` has streams and events, `waiting.rs` the tasks that wait for them. `stand_in` is a driver on host memory,
+//! `streams.rs` has streams and events, `work.rs` what one has seen of another, `waiting.rs` the tasks that wait for them. `stand_in` is a driver on host memory,
 //! for tests.
 
 mod architecture;
@@ -25,6 +25,7 @@ mod tensor_maps;
 mod tests;
 mod transfer;
 mod waiting;
+mod work;
 
 pub(crate) use context::{Buffer, Context};
 pub(crate) use driver::{MOST_PITCH, RowSize, Rows};
