@@ -1,6 +1,6 @@
 //! NVIDIA GPUs through the CUDA driver API, by cudarc, which loads `libcuda` when it is first asked for.
 //!
-//! cudarc panics where the library is missing, so every use goes through [`Cuda::open`], which asks first. A call binds
+//! cudarc panics where the library or a function of it is missing, so every use goes through [`count`], which asks first. A call binds
 //! the device's primary context to its thread, which other libraries of the process share.
 
 mod peers;
@@ -25,6 +25,10 @@ use tile_ir::tensor_map::BoundMap;
 /// What a block has of shared memory unless it asks for more, in bytes.
 const SHARED_BYTES: u32 = 48 * 1024;
 
+/// Of the functions that are called of every driver, the one that came last, with CUDA 11.4. Later ones are called where
+/// [`has`] finds them, or code runs that earlier drivers don't take.
+const LATEST: &str = "cuGraphInstantiateWithFlags";
+
 /// A GPU.
 pub(super) struct Cuda {
     ordinal: usize,
@@ -38,10 +42,21 @@ pub(super) fn count() -> Result<usize, String> {
     if !unsafe { sys::is_culib_present() } {
         return Err("no NVIDIA driver is installed (libcuda.so isn't found)".to_owned());
     }
+    if !has(LATEST) {
+        return Err(format!(
+            "the NVIDIA driver is older than that of CUDA 11.4 (it lacks `{LATEST}`); update it"
+        ));
+    }
     let count = CudaContext::device_count().map_err(|error| failure(error).message);
     count
         .map(|count| usize::try_from(count).unwrap_or(0))
         .map_err(|message| format!("the NVIDIA driver reports {message}"))
+}
+
+/// Whether the driver's library, which is there, has a function.
+fn has(function: &str) -> bool {
+    // SAFETY: the symbol is only looked up, and not used as what it isn't.
+    unsafe { sys::culib().get::<*const ()>(function.as_bytes()).is_ok() }
 }
 
 impl Cuda {

@@ -114,12 +114,12 @@ impl Drop for Folder {
     }
 }
 
-/// Runs the tests of these modules in a process that has a vendor's library; how many passed.
-fn run(vendor: Vendor, variable: &str, modules: &[&str]) -> usize {
+/// Runs tests in a process that has a vendor's library; how many passed.
+fn run(vendor: Vendor, variable: &str, lacks: Option<&str>, tests: &[&str]) -> usize {
     let folder = Folder::new(variable);
-    vendor.build(folder.path(), None);
+    vendor.build(folder.path(), lacks);
     let mut test = Command::new(std::env::current_exe().expect("a test has a file"));
-    test.args(modules).args(["--include-ignored", "--test-threads", "2"]);
+    test.args(tests).args(["--include-ignored", "--test-threads", "2"]);
     test.env(VARIABLE, variable).env("LD_LIBRARY_PATH", folder.path());
     let output = test.output().expect("the test's own file runs");
     let [text, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
@@ -132,12 +132,26 @@ fn run(vendor: Vendor, variable: &str, modules: &[&str]) -> usize {
 /// the library.
 #[test]
 fn the_suite_passes_on_the_functions_of_cuda() {
-    let passed = run(Vendor::Cuda, "cuda", &["gpu::tests::", "gpu::cuda::tests::"]);
+    let passed = run(Vendor::Cuda, "cuda", None, &["gpu::tests::", "gpu::cuda::tests::"]);
     assert!(passed > 70, "{passed} tests");
 }
 
 #[test]
 fn the_suite_passes_on_the_functions_of_hip() {
-    let passed = run(Vendor::Hip, "hip", &["gpu::tests::", "gpu::hip::tests::"]);
+    let passed = run(Vendor::Hip, "hip", None, &["gpu::tests::", "gpu::hip::tests::"]);
     assert!(passed > 70, "{passed} tests");
+}
+
+/// A driver from before CUDA 11.4 is an error that says so, and no panic of cudarc's.
+#[test]
+fn a_driver_that_lacks_a_function_is_told_of() {
+    const NAME: &str = "gpu::stand_in::vendors::a_driver_that_lacks_a_function_is_told_of";
+    const LACKS: &str = "cuGraphInstantiateWithFlags";
+    if std::env::var_os(VARIABLE).is_some() {
+        let message = "the NVIDIA driver is older than that of CUDA 11.4 (it lacks `cuGraphInstantiateWithFlags`); update it";
+        assert_eq!(crate::gpu::cuda::count(), Err(message.to_owned()));
+        assert!(crate::Device::cuda(0).is_err_and(|error| error.to_string().ends_with(message)));
+        return;
+    }
+    assert_eq!(run(Vendor::Cuda, "older", Some(LACKS), &["--exact", NAME]), 1);
 }

@@ -99,6 +99,9 @@ functions! {
     }
     fn cuDeviceGetDefaultMemPool(pool: *mut usize, device: c_int) {
         let device = usize::try_from(device).ok().and_then(Device::of).ok_or(Code::INVALID_DEVICE)?;
+        if !device.pools {
+            return Err(Code::NOT_SUPPORTED);
+        }
         give(pool, pool_of(device))
     }
     fn cuMemPoolSetAttribute(pool: usize, attribute: c_int, value: *mut c_void) {
