@@ -84,7 +84,7 @@ impl Vendor {
         let library = folder.join(name);
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/drivers").join(source);
         let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
-        rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "driver", "-Awarnings"]);
+        rustc.args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "driver", "-Dwarnings"]);
         rustc.args(["-C", "opt-level=1"]);
         rustc.args(lacks.map(|name| format!("--cfg={name}"))).arg("-o").arg(&library).arg(source);
         let output = rustc.output().expect("rustc runs");

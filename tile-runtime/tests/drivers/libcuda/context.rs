@@ -1,11 +1,11 @@
 //! Devices, what they are, and their primary contexts.
 
-use crate::machine::{Code, Device, MULTIPROCESSORS, Machine, Outcome, Way};
-use crate::{check, functions, give};
+use crate::common::{self, FIRST, check, give, plug_first};
+use crate::functions;
+use crate::machine::{Code, Device, MULTIPROCESSORS, Outcome};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{MutexGuard, Once};
 
 static IS_INITIALIZED: AtomicBool = AtomicBool::new(false);
 
@@ -14,13 +14,6 @@ static RETAINED: [AtomicUsize; 4096] = [const { AtomicUsize::new(0) }; 4096];
 
 thread_local! {
     static CURRENT: Cell<Option<&'static Device>> = const { Cell::new(None) };
-    /// How many captures the thread has begun and not ended.
-    static CAPTURES: Cell<usize> = const { Cell::new(0) };
-}
-
-pub(crate) fn plug_first() {
-    static FIRST: Once = Once::new();
-    FIRST.call_once(|| (0..2).for_each(|_| drop(Device::plug(1 << 30, true, None))));
 }
 
 fn device(ordinal: c_int) -> Outcome<&'static Device> {
@@ -47,21 +40,6 @@ pub(crate) fn current() -> Outcome<&'static Device> {
     current.ok_or(Code::INVALID_CONTEXT)
 }
 
-/// The current device and its machine, for a call that may fail.
-pub(crate) fn asked() -> Outcome<(&'static Device, MutexGuard<'static, Machine>)> {
-    let device = current()?;
-    Ok((device, device.asked()?))
-}
-
-/// What a thread may not do while it captures (CUDA Driver API, `cuThreadExchangeStreamCaptureMode`).
-pub(crate) fn isnt_capturing() -> Outcome<()> {
-    if CAPTURES.get() == 0 { Ok(()) } else { Err(Code::IS_CAPTURING) }
-}
-
-pub(crate) fn count_capture(begins: bool) {
-    CAPTURES.set(if begins { CAPTURES.get() + 1 } else { CAPTURES.get() - 1 });
-}
-
 /// Of `CUdevice_attribute`.
 fn attribute(device: &Device, attribute: c_int) -> Option<c_int> {
     let is_hopper = device.ordinal == 1;
@@ -71,7 +49,7 @@ fn attribute(device: &Device, attribute: c_int) -> Option<c_int> {
         11 => i32::MAX,
         10 => 32,
         13 => of(1_410_000, 1_980_000),
-        16 if device.ordinal < 2 => of(108, 132),
+        16 if device.ordinal < FIRST => of(108, 132),
         16 => MULTIPROCESSORS as c_int,
         // The memory's clock and bus, L2.
         36 => of(1_593_000, 2_619_000),
@@ -98,7 +76,7 @@ functions! {
     fn cuDeviceGetCount(count: *mut c_int) {
         device(0)?;
         // Those that tests add are there for who knows of them.
-        give(count, 2)
+        give(count, FIRST as c_int)
     }
     fn cuDeviceGet(found: *mut c_int, ordinal: c_int) {
         device(ordinal)?;
@@ -133,23 +111,11 @@ functions! {
         CURRENT.set(if context == 0 { None } else { Some(device_of(context)?) });
         Ok(())
     }
-    fn cuCtxSynchronize() {
-        let (device, mut machine) = asked()?;
-        isnt_capturing()?;
-        machine.run_device(device.ordinal)
-    }
+    fn cuCtxSynchronize() { common::synchronize_device() }
     fn cuDeviceCanAccessPeer(can: *mut c_int, of: c_int, peer: c_int) {
         give(can, (device(of)?.ordinal != device(peer)?.ordinal).into())
     }
-    fn cuCtxEnablePeerAccess(peer: usize, flags: c_uint) {
-        let (device, mut machine) = asked()?;
-        let peer = device_of(peer)?.ordinal;
-        check(flags == 0 && peer != device.ordinal)?;
-        match machine.open_way(device.ordinal, peer, Way::Context) {
-            true => Ok(()),
-            false => Err(Code::ALREADY_PEERS),
-        }
-    }
+    fn cuCtxEnablePeerAccess(peer: usize, flags: c_uint) { common::open_device(device_of(peer)?, flags) }
     fn cuGetErrorName(error: u32, text: *mut *const c_char) { give(text, Code(error).cuda_name().as_ptr()) }
     fn cuGetErrorString(error: u32, text: *mut *const c_char) { give(text, Code(error).words().as_ptr()) }
 }

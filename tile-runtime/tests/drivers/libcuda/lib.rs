@@ -7,6 +7,8 @@
 
 #![allow(non_snake_case, clippy::missing_safety_doc)]
 
+#[path = "../common.rs"]
+mod common;
 #[path = "../../../src/gpu/stand_in/machine/mod.rs"]
 mod machine;
 
@@ -16,35 +18,19 @@ mod memory;
 mod modules;
 mod tensor_maps;
 
-use machine::{CONTROLS, Code, Controls, Outcome};
+use context::current;
+use machine::{CONTROLS, Controls, Outcome};
 
 /// What tests do with the devices.
 #[unsafe(no_mangle)]
 pub extern "C" fn controls() -> *const Controls {
-    context::plug_first();
+    common::plug_first();
     &raw const CONTROLS
 }
 
 /// `CUDA_SUCCESS`, or what went wrong.
 fn code(outcome: Outcome<()>) -> u32 {
     outcome.map_or_else(|code| code.0, |()| 0)
-}
-
-/// Where a result is written, which has to be somewhere.
-///
-/// # Safety
-/// The place is null or one for a value of this type.
-unsafe fn give<T>(place: *mut T, value: T) -> Outcome<()> {
-    if place.is_null() {
-        return Err(Code::INVALID_VALUE);
-    }
-    // SAFETY: the caller vouches for the place.
-    unsafe { place.write(value) };
-    Ok(())
-}
-
-fn check(holds: bool) -> Outcome<()> {
-    if holds { Ok(()) } else { Err(Code::INVALID_VALUE) }
 }
 
 /// Functions as the library exports them, whose bodies are outcomes.

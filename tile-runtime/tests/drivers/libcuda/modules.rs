@@ -1,9 +1,9 @@
 //! Modules, functions and launches. Of PTX the parameters and the cluster of an entry are read and compared with what the
 //! test says of its kernel.
 
-use crate::context::{asked, current, isnt_capturing};
-use crate::machine::{BLOCKS, Code, Grid, Kernel, MULTIPROCESSORS, Outcome};
-use crate::{check, functions, give};
+use crate::common::{self, asked, check, give};
+use crate::functions;
+use crate::machine::{BLOCKS, Code, Kernel, MULTIPROCESSORS};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 /// Of `CUfunction_attribute`.
@@ -18,25 +18,6 @@ pub struct LaunchConfig {
     stream: usize,
     attributes: *const c_void,
     count: c_uint,
-}
-
-/// An image as the driver finds it in memory: an ELF file to the end of its table of sections, or PTX to a NUL byte.
-unsafe fn image<'a>(first: *const c_void) -> Outcome<&'a [u8]> {
-    check(!first.is_null())?;
-    let bytes = first.cast::<u8>();
-    // SAFETY: who gives an image vouches for one that ends as its form says.
-    unsafe {
-        if std::slice::from_raw_parts(bytes, 4) != b"\x7fELF" {
-            let text = CStr::from_ptr(first.cast()).to_bytes();
-            let is_ptx = text.starts_with(b".version") || text.starts_with(b"//");
-            return if is_ptx { Ok(text) } else { Err(Code::INVALID_IMAGE) };
-        }
-        check(first.cast::<u64>().is_aligned())?;
-        // `e_shoff`, `e_shentsize`, `e_shnum` of a 64-bit header.
-        let sections = bytes.add(0x28).cast::<u64>().read() as usize;
-        let [size, count] = [0x3a, 0x3c].map(|offset| bytes.add(offset).cast::<u16>().read() as usize);
-        Ok(std::slice::from_raw_parts(bytes, sections + size * count))
-    }
 }
 
 /// Whether an entry of PTX has the parameters and the cluster of a kernel; of machine code nothing is known.
@@ -57,11 +38,12 @@ fn is_entry_of(image: &[u8], kernel: &Kernel) -> bool {
 
 functions! {
     fn cuModuleLoadData(module: *mut usize, first: *const c_void) {
-        let image = image(first)?;
-        current()?.before_load(image);
-        let (device, mut machine) = asked()?;
-        isnt_capturing()?;
-        give(module, machine.load(image, device.ordinal))
+        let image = common::image(first)?;
+        let forms: [&[u8]; 3] = [b"\x7fELF", b".version", b"//"];
+        if !forms.iter().any(|form| image.starts_with(form)) {
+            return Err(Code::INVALID_IMAGE);
+        }
+        give(module, common::load(image)?)
     }
     fn cuModuleUnload(module: usize) { asked()?.1.unload(module) }
     fn cuModuleGetFunction(function: *mut usize, module: usize, name: *const c_char) {
@@ -79,10 +61,7 @@ functions! {
         machine.allow_shared(function, value as u32)
     }
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks: *mut c_int, function: usize, threads: c_int, bytes: usize) {
-        let (device, machine) = asked()?;
-        let (_, most_shared) = machine.kernel(function, device.ordinal)?;
-        check((1..=1024).contains(&threads) && bytes <= most_shared as usize)?;
-        give(blocks, BLOCKS as c_int)
+        common::occupancy(blocks, function, threads, bytes)
     }
     fn cuOccupancyMaxActiveClusters(clusters: *mut c_int, function: usize, config: *const LaunchConfig) {
         let (device, machine) = asked()?;
@@ -100,9 +79,6 @@ functions! {
         function: usize, blocks: c_uint, gy: c_uint, gz: c_uint, threads: c_uint, by: c_uint, bz: c_uint,
         shared_bytes: c_uint, stream: usize, parameters: *const *mut c_void, extra: *const *mut c_void,
     ) {
-        let (device, mut machine) = asked()?;
-        check([gy, gz, by, bz] == [1; 4] && extra.is_null())?;
-        let grid = Grid { blocks, threads, shared_bytes };
-        machine.launch(function, device.ordinal, grid, parameters, device.stream(stream))
+        common::launch(function, [[blocks, gy, gz], [threads, by, bz]], shared_bytes, stream, [parameters, extra])
     }
 }

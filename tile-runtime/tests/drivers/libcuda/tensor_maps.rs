@@ -1,6 +1,8 @@
 //! Tensor maps, with every rule that the CUDA Driver API's reference says of `cuTensorMapEncodeTiled` without interleaving.
 
-use crate::{check, functions};
+use crate::common::check;
+use crate::functions;
+use crate::machine::Code;
 use std::ffi::{c_int, c_uint, c_void};
 
 /// Bytes of an element, by `CUtensorMapDataType`: u8, u16, u32, i32, u64, i64, f16, f32, f64, bf16, f32 without
@@ -18,8 +20,8 @@ functions! {
         tile: *const c_uint, steps: *const c_uint, interleave: c_int, swizzle: c_int, promotion: c_int, fill: c_int,
     ) {
         check(!map.is_null() && (map as usize).is_multiple_of(64) && (1..=5).contains(&rank))?;
-        let bytes = *ELEMENT_BYTES.get(format as usize).ok_or(crate::Code::INVALID_VALUE)?;
-        let row_bytes = *ROW_BYTES.get(swizzle as usize).ok_or(crate::Code::INVALID_VALUE)?;
+        let bytes = *ELEMENT_BYTES.get(format as usize).ok_or(Code::INVALID_VALUE)?;
+        let row_bytes = *ROW_BYTES.get(swizzle as usize).ok_or(Code::INVALID_VALUE)?;
         let rank = rank as usize;
         check(!extents.is_null() && !tile.is_null() && !steps.is_null() && (rank == 1 || !strides.is_null()))?;
         let (extents, tile) = (std::slice::from_raw_parts(extents, rank), std::slice::from_raw_parts(tile, rank));
