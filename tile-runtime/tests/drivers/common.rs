@@ -1,6 +1,8 @@
 //! What the functions of both vendors do alike, over the machine, for the device that is the thread's: which that is, each
 //! library says by `crate::current`. Attributes, flags and modes whose numbers are the same stand here.
 
+#![allow(dead_code, reason = "a library that lacks a function leaves a part unused")]
+
 use crate::current;
 use crate::machine::{BLOCKS, Code, Device, Grid, HostFunction, Machine, Outcome, Rows, Way, Work};
 use std::cell::Cell;

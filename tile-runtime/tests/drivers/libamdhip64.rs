@@ -15,7 +15,7 @@ use common::{FIRST, asked, check, enqueue, fill, give, plug_first};
 use machine::{CONTROLS, Code, Controls, Device, HostFunction, MULTIPROCESSORS, Outcome, Rows, Work};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ulonglong, c_ushort, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ushort, c_void};
 use std::sync::Mutex;
 
 /// Of `hipMemcpyKind`.
@@ -196,7 +196,7 @@ functions! {
     }
     fn hipStreamBeginCapture(stream: usize, mode: c_int) { common::begin_capture(stream, mode) }
     fn hipStreamEndCapture(stream: usize, graph: *mut usize) { common::end_capture(stream, graph) }
-    fn hipGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: c_ulonglong) {
+    fn hipGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: u64) {
         common::instantiate(executable, graph, flags)
     }
     fn hipGraphDestroy(graph: usize) { common::destroy_graph(graph) }

@@ -3,7 +3,7 @@
 use crate::common;
 use crate::functions;
 use crate::machine::{Code, HostFunction};
-use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 
 const STREAM_NON_BLOCKING: c_uint = 1;
 
@@ -31,7 +31,7 @@ functions! {
     }
     fn cuStreamBeginCapture_v2(stream: usize, mode: c_int) { common::begin_capture(stream, mode) }
     fn cuStreamEndCapture(stream: usize, graph: *mut usize) { common::end_capture(stream, graph) }
-    fn cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: c_ulonglong) {
+    fn cuGraphInstantiateWithFlags(executable: *mut usize, graph: usize, flags: u64) {
         common::instantiate(executable, graph, flags)
     }
     fn cuGraphDestroy(graph: usize) { common::destroy_graph(graph) }
