@@ -15,8 +15,8 @@ fn threads_that_wait_go_on() {
             let completion = Arc::clone(&completion);
             thread::spawn(move || completion.wait().1)
         });
-        completion.end(Err("no"));
-        assert!(waits.into_iter().all(|wait| wait.join().unwrap() == Err("no")));
+        completion.end(Err("no".to_owned()));
+        assert!(waits.into_iter().all(|wait| wait.join().unwrap() == Err("no".to_owned())));
         assert!(completion.ended().is_some());
     });
 }

@@ -16,7 +16,7 @@ mod sync {
 
 /// What work of the host fails with.
 mod error {
-    pub(crate) type Result<T> = std::result::Result<T, &'static str>;
+    pub(crate) type Result<T> = std::result::Result<T, String>;
 }
 
 #[path = "../../../tile-runtime/src/stream/completion.rs"]

@@ -58,7 +58,7 @@ impl Context {
         static NUMBER: AtomicUsize = AtomicUsize::new(2);
         let description = driver.describe()?;
         let pool = Pool::new(description.pools);
-        // Of a driver's pool this isn't said in vain: without a limit it gives everything back at every wait.
+        // Without limits, too: a driver's pool that isn't told to hold anything gives everything back at every wait.
         pool.limit(&*driver, MemoryLimits::of_environment())?;
         Ok(Context {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),

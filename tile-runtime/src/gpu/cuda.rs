@@ -1,7 +1,7 @@
 //! NVIDIA GPUs through the CUDA driver API, by cudarc, which loads `libcuda` when it is first asked for.
 //!
-//! cudarc panics where the library or a function of it is missing, so every use goes through [`count`], which asks first. A call binds
-//! the device's primary context to its thread, which other libraries of the process share.
+//! cudarc panics where the library or a function of it is missing, so every use goes through [`count`], which asks first.
+//! A call binds the device's primary context to its thread, which other libraries of the process share.
 
 mod peers;
 mod tensor_maps;

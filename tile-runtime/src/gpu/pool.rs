@@ -72,9 +72,7 @@ impl Pool {
 
     /// The limit that so many bytes more would exceed.
     pub(crate) fn limit_before(&self, bytes: usize) -> Option<u64> {
-        let state = self.state();
-        let after = state.usage.in_use.saturating_add(self.granted(bytes) as u64);
-        (after > state.limits.in_use).then_some(state.limits.in_use)
+        self.state().limit_before(self.granted(bytes))
     }
 
     /// How many bytes are given to who asks for so many.
@@ -97,11 +95,11 @@ impl Pool {
         bytes: usize,
         stream: StreamHandle,
     ) -> Result<Block, Failure> {
-        if self.limit_before(bytes).is_some() {
+        let (mut state, bytes) = (self.state(), self.granted(bytes));
+        if state.limit_before(bytes).is_some() {
             let message = "the memory is limited".to_owned();
             return Err(Failure { kind: FailureKind::OutOfMemory, message });
         }
-        let (mut state, bytes) = (self.state(), self.granted(bytes));
         let block = if self.ordered {
             // SAFETY: the caller vouches for the stream.
             Block { address: unsafe { driver.allocate_ordered(bytes, stream) }?, bytes }
@@ -168,6 +166,11 @@ impl Pool {
 }
 
 impl State {
+    fn limit_before(&self, bytes: usize) -> Option<u64> {
+        let after = self.usage.in_use.saturating_add(bytes as u64);
+        (after > self.limits.in_use).then_some(self.limits.in_use)
+    }
+
     /// Gives the device what is kept beyond the most that was in use, and beyond what may be held.
     fn give_up_excess(&mut self, driver: &dyn Driver) -> Result<(), Failure> {
         let most = self.usage.peak.min(self.limits.held.saturating_sub(self.usage.in_use));

@@ -8,18 +8,43 @@ use super::*;
 use crate::device::{Device, Kind};
 use crate::embedded::{Binding, Embedded, EmbeddedCode, Variant, launch};
 use crate::gpu::context::Context;
+use crate::gpu::stand_in::vendors::{self, Vendor};
 use crate::gpu::stand_in::{Grid as Blocks, StandIn};
 use crate::launch::{KernelDef, Launch as KernelLaunch};
 use crate::tensor::Tensor;
 use tile_ir::DType;
 use tile_ir::tensor_map::Swizzle;
 
+/// In a process that has the library, the tests of the calls alone; they are functions, because there is one such process.
+#[test]
+fn the_suite_passes_on_the_functions_of_cuda() {
+    vendors::suite(
+        Vendor::Cuda,
+        "gpu::cuda::tests::",
+        &[
+            ("devices_are_described", devices_are_described),
+            (
+                "a_kernel_gets_the_parameters_of_its_calling_convention",
+                a_kernel_gets_the_parameters_of_its_calling_convention,
+            ),
+            ("code_that_the_driver_refuses_is_told_of", code_that_the_driver_refuses_is_told_of),
+            (
+                "tensor_maps_of_every_format_and_swizzle_keep_to_the_drivers_rules",
+                tensor_maps_of_every_format_and_swizzle_keep_to_the_drivers_rules,
+            ),
+            (
+                "the_way_to_a_peer_is_opened_before_the_first_copy",
+                the_way_to_a_peer_is_opened_before_the_first_copy,
+            ),
+            ("the_library_checks_its_arguments", the_library_checks_its_arguments),
+        ],
+    );
+}
+
 fn refused(name: &str) -> Failure {
     Failure::refused(format!("invalid argument ({name})"))
 }
 
-#[test]
-#[ignore = "the suite on CUDA's functions runs it, where the library is"]
 fn devices_are_described() {
     assert_eq!(count(), Ok(2));
     let [first, second] = [0, 1].map(|ordinal| Cuda::open(ordinal).unwrap().describe().unwrap());
@@ -38,8 +63,6 @@ fn devices_are_described() {
 }
 
 /// Slots, tensor maps, shared memory beyond what every block has, and clusters, on the GPU that has them.
-#[test]
-#[ignore = "the suite on CUDA's functions runs it, where the library is"]
 fn a_kernel_gets_the_parameters_of_its_calling_convention() {
     const FILL: &str = "\
 kernel @fill<B>(%y: mut tensor<m x n x f32>) {
@@ -88,8 +111,6 @@ kernel @fill<B>(%y: mut tensor<m x n x f32>) {
 }
 
 /// Code whose parameters or clusters aren't those of the kernel is refused, and so is what isn't code.
-#[test]
-#[ignore = "the suite on CUDA's functions runs it, where the library is"]
 fn code_that_the_driver_refuses_is_told_of() {
     let stand_in = StandIn::new(1 << 16, true);
     stand_in.add("other", 2, |_, _| ());
@@ -118,8 +139,6 @@ fn map(elem: DType, swizzle: Swizzle) -> BoundMap {
     }
 }
 
-#[test]
-#[ignore = "the suite on CUDA's functions runs it, where the library is"]
 fn tensor_maps_of_every_format_and_swizzle_keep_to_the_drivers_rules() {
     let cuda = Cuda::open(1).unwrap();
     for &elem in DType::ALL {
@@ -144,8 +163,6 @@ fn tensor_maps_of_every_format_and_swizzle_keep_to_the_drivers_rules() {
     }
 }
 
-#[test]
-#[ignore = "the suite on CUDA's functions runs it, where the library is"]
 fn the_way_to_a_peer_is_opened_before_the_first_copy() {
     let to = StandIn::new(1 << 16, true);
     let from = to.another();
@@ -160,8 +177,6 @@ fn the_way_to_a_peer_is_opened_before_the_first_copy() {
 }
 
 /// What the other tests rely on: the library refuses what the driver does.
-#[test]
-#[ignore = "the suite on CUDA's functions runs it, where the library is"]
 fn the_library_checks_its_arguments() {
     use sys::CUresult::*;
     let driver = StandIn::new(1 << 16, true);

@@ -3,8 +3,21 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
-use super::super::stand_in::vendors::{Folder, Vendor};
+use super::super::stand_in::vendors::{self, Folder, Vendor};
 use super::*;
+
+/// In a process that has the library, the tests of the calls alone.
+#[test]
+fn the_suite_passes_on_the_functions_of_hip() {
+    vendors::suite(
+        Vendor::Hip,
+        "gpu::hip::tests::",
+        &[
+            ("the_device_is_described", the_device_is_described),
+            ("errors_have_the_librarys_words", errors_have_the_librarys_words),
+        ],
+    );
+}
 
 #[test]
 fn a_missing_library_is_named() {
@@ -21,8 +34,6 @@ fn a_missing_function_is_named() {
     assert!(message.contains("it lacks `hipEventQuery` ("), "{message}");
 }
 
-#[test]
-#[ignore = "the suite on HIP's functions runs it, where the library is"]
 fn the_device_is_described() {
     assert_eq!(count(), Ok(2));
     let hip = Hip::open(0).unwrap();
@@ -36,8 +47,6 @@ fn the_device_is_described() {
     assert!(description.pools && !description.clusters);
 }
 
-#[test]
-#[ignore = "the suite on HIP's functions runs it, where the library is"]
 fn errors_have_the_librarys_words() {
     let hip = Hip::open(0).unwrap();
     let failure = hip.allocate(usize::MAX / 2).unwrap_err();

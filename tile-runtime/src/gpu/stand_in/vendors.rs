@@ -5,6 +5,7 @@ use super::machine::{Code, Controls};
 use crate::gpu::cuda::Cuda;
 use crate::gpu::driver::{Driver, Failure, FailureKind};
 use crate::gpu::hip::Hip;
+use crate::gpu::tests::often;
 use libloading::Library;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,7 +120,7 @@ fn run(vendor: Vendor, variable: &str, lacks: Option<&str>, tests: &[&str]) -> u
     let folder = Folder::new(variable);
     vendor.build(folder.path(), lacks);
     let mut test = Command::new(std::env::current_exe().expect("a test has a file"));
-    test.args(tests).args(["--include-ignored", "--test-threads", "2"]);
+    test.args(tests).args(["--test-threads", "2"]);
     test.env(VARIABLE, variable).env("LD_LIBRARY_PATH", folder.path());
     let output = test.output().expect("the test's own file runs");
     let [text, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
@@ -128,18 +129,19 @@ fn run(vendor: Vendor, variable: &str, lacks: Option<&str>, tests: &[&str]) -> u
     passed.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("no result in:\n{text}"))
 }
 
-/// What the runtime makes of a driver is the same on CUDA's functions; those tests of `cuda.rs` are here, too, that need
-/// the library.
-#[test]
-fn the_suite_passes_on_the_functions_of_cuda() {
-    let passed = run(Vendor::Cuda, "cuda", None, &["gpu::tests::", "gpu::cuda::tests::"]);
-    assert!(passed > 70, "{passed} tests");
-}
-
-#[test]
-fn the_suite_passes_on_the_functions_of_hip() {
-    let passed = run(Vendor::Hip, "hip", None, &["gpu::tests::", "gpu::hip::tests::"]);
-    assert!(passed > 70, "{passed} tests");
+/// Runs all tests of what the runtime makes of a driver, and those of a vendor's module, in a process that has its library.
+/// In that process itself it runs these, which need it, and those that count what is allocated outside of the machine.
+pub(in crate::gpu) fn suite(vendor: Vendor, module: &str, own: &[(&str, fn())]) {
+    let Some(_) = Vendor::of_process() else {
+        let variable = if vendor == Vendor::Cuda { "cuda" } else { "hip" };
+        let passed = run(vendor, variable, None, &["gpu::tests::", module]);
+        assert!(passed > 70, "{passed} tests");
+        return;
+    };
+    for (name, test) in own.iter().chain(often::TESTS) {
+        println!("{name}");
+        test();
+    }
 }
 
 /// A driver from before CUDA 11.4 is an error that says so, and no panic of cudarc's.

@@ -25,7 +25,7 @@ mod launches;
 mod lost;
 mod memory;
 #[cfg(all(target_os = "linux", not(miri)))]
-mod often;
+pub(super) mod often;
 mod order;
 mod peers;
 mod rows;

@@ -34,6 +34,15 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// What a process runs that has a vendor's library.
+pub(in crate::gpu) const TESTS: &[(&str, fn())] = &[
+    (
+        "launches_like_ones_before_allocate_next_to_nothing",
+        launches_like_ones_before_allocate_next_to_nothing,
+    ),
+    ("a_million_launches_leave_nothing_behind", a_million_launches_leave_nothing_behind),
+];
+
 /// How often what is done again and again allocates, each time, after a few times.
 fn check(what: &str, expected: usize, mut again: impl FnMut()) {
     const TIMES: usize = 1000;
@@ -43,8 +52,6 @@ fn check(what: &str, expected: usize, mut again: impl FnMut()) {
     assert_eq!(ALLOCATIONS.get() - before, expected * TIMES, "{what}");
 }
 
-#[test]
-#[ignore = "the suites on vendors' functions run it, where the machine is a library's"]
 fn launches_like_ones_before_allocate_next_to_nothing() {
     let (device, driver) = device(1 << 20, true);
     driver.add("general", 3, double);
@@ -78,8 +85,6 @@ fn driver_launches(driver: &StandIn, x: &Tensor<f32>, count: usize) -> Duration 
     }
 }
 
-#[test]
-#[ignore = "the suites on vendors' functions run it, where the machine is a library's"]
 fn a_million_launches_leave_nothing_behind() {
     const LAUNCHES: usize = 1_000_000;
     let (device, driver) = device(1 << 20, true);
