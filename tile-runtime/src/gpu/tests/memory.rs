@@ -165,7 +165,7 @@ fn no_more_is_in_use_than_the_limit_and_the_message_says_so() {
         assert!(Tensor::<u8>::zeros(&device, [1]).is_err());
         assert_eq!((x.to_vec().unwrap(), z.to_vec().unwrap()), (vec![3; 4096], vec![4; 2048]));
         device.limit_memory(MemoryLimits::default()).unwrap();
-        let all = Tensor::<u8>::zeros(&device, [1 << 19]).unwrap();
+        let all = Tensor::<u8>::zeros(&device, [20_000]).unwrap();
         drop((x, z, all));
         device.trim().unwrap();
         assert_eq!(live(&driver), Live::default());

@@ -305,7 +305,12 @@ impl Machine {
                 for row in 0..height as u64 {
                     let first = self.bytes(target.first + row * target.pitch as u64, width)?;
                     // SAFETY: the bytes are there.
-                    (0..width).for_each(|i| unsafe { first.add(i).write(pattern[i % pattern_bytes]) });
+                    unsafe {
+                        match pattern_bytes {
+                            1 => first.write_bytes(pattern[0], width),
+                            _ => (0..width).for_each(|i| first.add(i).write(pattern[i % pattern_bytes])),
+                        }
+                    }
                 }
             }
             Work::Launch { kernel, grid, words } => {
