@@ -1,9 +1,11 @@
-//! Why a kernel can't be compiled for a target.
+//! Why a kernel can't be compiled for a target, or be run by the executor.
 
+use crate::simt::Fault;
 use tile_ir::Loc;
+use tile_ir::abi::BindError;
 
-/// Why a kernel can't be compiled for a target.
-#[derive(Debug, thiserror::Error)]
+/// Why a kernel can't be compiled for a target, or be run by the [executor](crate::simt).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The kernel needs more of a block's shared memory than the target has.
@@ -63,6 +65,12 @@ pub enum Error {
         /// What was tried and what came of it.
         message: String,
     },
+    /// Arguments that don't fit the kernel that they are to be run with.
+    #[error(transparent)]
+    Arguments(#[from] BindError),
+    /// The kernel did something that it mustn't.
+    #[error(transparent)]
+    Fault(#[from] Fault),
 }
 
 fn place(loc: Loc) -> String {

@@ -41,6 +41,7 @@
 //! | [`mod@array`], [`interp`] | the reference evaluator, the oracle of every target |
 //! | [`mod@message`], [`log`] | what kernels print and assert, and how it reaches the host |
 //! | [`mod@counts`], [`cost`] | how much a kernel does, and how long that takes a processor |
+//! | [`mod@error`] | everything that is refused, in one type |
 //! | [`abi`], [`tensor_map`], [`target`] | what code generation promises and the runtime relies on |
 //!
 //! This crate never sees Rust syntax, LLVM or a device.
@@ -56,6 +57,7 @@ pub mod counts;
 pub mod cpu;
 pub mod dim;
 pub mod dtype;
+pub mod error;
 pub mod gpu;
 pub mod grid;
 pub mod interp;
@@ -82,6 +84,7 @@ pub use builder::Builder;
 pub use condition::Condition;
 pub use dim::Dim;
 pub use dtype::DType;
+pub use error::Error;
 pub use grid::Grid;
 pub use kernel::{Kernel, OpId, RegionId, ValueId};
 pub use loc::Loc;

@@ -13,7 +13,7 @@
 //! | [`picture`] | all of them drawn, as SVG and in a terminal |
 //!
 //! `docs/layouts.md` teaches them with pictures. Nothing panics on what a caller can pass: what has no answer is a
-//! [`LayoutError`] (or a [`linear::LinearError`]) that names the modes or axes concerned.
+//! [`LayoutError`] that names the modes or axes concerned; a [`linear::LinearError`] becomes one by `?`.
 //!
 //! The crate knows nothing of kernels, targets or devices. It needs `alloc` and no `std`; feature `serde` reads and
 //! writes its types.

@@ -1,7 +1,7 @@
 //! Where kernels run.
 
 use crate::error::{Error, Result};
-use crate::gpu::{self, MemoryUse, VENDORS};
+use crate::gpu::{self, MemoryLimits, MemoryUse, VENDORS};
 use crate::{cpu, host, machine};
 use std::fmt;
 use std::sync::Arc;
@@ -142,6 +142,30 @@ impl Device {
         match &self.0 {
             Kind::Reference | Kind::Cpu => Ok(()),
             Kind::Gpu(context) => context.trim(),
+        }
+    }
+
+    /// Limits how much of a GPU's memory this process uses and keeps, in the place of what was said before or by the
+    /// environment. What is in use stays, even if it is more.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] for the processor and the reference, whose memory is the host's; as [`Device::memory`] else.
+    ///
+    /// ```no_run
+    /// use tile_runtime::{Device, MemoryLimits};
+    /// let device = Device::cuda(0)?;
+    /// // No more than 8 GiB for tensors, and of what they leave nothing beyond 1 GiB is kept.
+    /// device.limit_memory(MemoryLimits { in_use: 8 << 30, held: 1 << 30 })?;
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    pub fn limit_memory(&self, limits: MemoryLimits) -> Result<()> {
+        match &self.0 {
+            Kind::Reference | Kind::Cpu => Err(Error::Driver {
+                device: self.name(),
+                action: "limiting the memory".to_owned(),
+                message: "it is the host's, which the system limits".to_owned(),
+            }),
+            Kind::Gpu(context) => context.limit_memory(limits),
         }
     }
 

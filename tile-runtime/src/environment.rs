@@ -37,6 +37,15 @@ pub(crate) fn count(text: &str) -> Option<usize> {
     text.trim().parse().ok().filter(|&count| count > 0)
 }
 
+/// Bytes: a whole number, alone or of KiB, MiB, GiB or TiB as in `512M`.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let unit =
+        "KMGT".chars().zip(1..).find_map(|(letter, power)| Some((text.strip_suffix(letter)?, 10 * power)));
+    let (number, shift) = unit.unwrap_or((text, 0));
+    number.trim_end().parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
 /// `on` or `off`.
 pub(crate) fn switch(text: &str) -> Option<bool> {
     match text {
@@ -57,6 +66,11 @@ mod tests {
         let message = "tile: TILE_THREADS is `many`, which isn't a number of threads; it counts as not set";
         assert_eq!(threads("many"), Err(message.to_owned()));
         assert!(threads("0").is_err() && threads("").is_err() && threads("-1").is_err());
+        assert_eq!(
+            ["17", " 3K", "512M", "8 G", "1T"].map(bytes),
+            [17, 3 << 10, 512 << 20, 8 << 30, 1 << 40].map(Some)
+        );
+        assert_eq!(["", "G", "-1", "1.5G", "8GB", "99999999999T"].map(bytes), [None; 6]);
         assert_eq!(["on", "off", "yes"].map(switch), [Some(true), Some(false), None]);
     }
 }

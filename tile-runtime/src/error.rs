@@ -75,12 +75,14 @@ pub enum Error {
         problem: String,
     },
     /// No memory for a tensor or for scratch space.
-    #[error("{device} has no {bytes} bytes of memory left")]
+    #[error("{device} has no {bytes} bytes of memory left{}", limited(*limit))]
     OutOfMemory {
         /// The device.
         device: String,
         /// What was asked for.
         bytes: usize,
+        /// The [limit](crate::MemoryLimits) that it would exceed; `None` where there is no more memory.
+        limit: Option<u64>,
     },
     /// Memory of another library that a tensor can't lie in.
     #[error("a tensor can't lie at address {address:#x} on {device}: {problem}")]
@@ -187,7 +189,7 @@ pub enum Error {
         /// The kernel.
         kernel: String,
         /// What is wrong with it.
-        problem: String,
+        problem: Box<tile_ir::Error>,
     },
     /// Parameters that the kernel can't be made with.
     #[error(transparent)]
@@ -281,6 +283,16 @@ pub enum Error {
         /// The driver's words.
         message: String,
     },
+}
+
+/// What limits the memory, and who says so.
+fn limited(limit: Option<u64>) -> String {
+    let text = |bytes| {
+        format!(
+            " of the {bytes} that `TILE_MEMORY_IN_USE` or `Device::limit_memory` lets it have; drop tensors, or allow more"
+        )
+    };
+    limit.map_or_else(String::new, text)
 }
 
 impl std::fmt::Debug for Error {

@@ -49,7 +49,7 @@ unsafe impl Sync for HostBuffer {}
 impl HostBuffer {
     /// Zeroed bytes.
     pub(crate) fn zeroed(bytes: usize) -> Result<HostBuffer> {
-        let out_of_memory = || Error::OutOfMemory { device: "the host".to_owned(), bytes };
+        let out_of_memory = || Error::OutOfMemory { device: "the host".to_owned(), bytes, limit: None };
         let memory = match bytes {
             0 => {
                 return Ok(HostBuffer {

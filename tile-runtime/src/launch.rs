@@ -29,7 +29,7 @@ pub struct KernelDef {
     name: &'static str,
     ir: &'static str,
     embedded: &'static [embedded::Embedded],
-    parsed: OnceLock<Result<VerifiedKernel, String>>,
+    parsed: OnceLock<Result<VerifiedKernel, tile_ir::Error>>,
     /// The instances that were asked for.
     pub(crate) instances: List<Prepared>,
 }
@@ -59,13 +59,10 @@ impl KernelDef {
     /// # Errors
     /// [`Error::Ir`] if the text isn't a valid kernel.
     pub fn kernel(&self) -> Result<&VerifiedKernel> {
-        let parsed = self.parsed.get_or_init(|| {
-            let kernel = text::parse(self.ir).map_err(|error| error.to_string())?;
-            verify(kernel).map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())
-        });
+        let parsed = self.parsed.get_or_init(|| Ok(verify(text::parse(self.ir)?)?));
         parsed
             .as_ref()
-            .map_err(|problem| Error::Ir { kernel: self.name.to_owned(), problem: problem.clone() })
+            .map_err(|problem| Error::Ir { kernel: self.name.to_owned(), problem: Box::new(problem.clone()) })
     }
 }
 

@@ -20,6 +20,9 @@ pub mod embedded;
 mod environment;
 mod error;
 mod flight;
+#[cfg(test)]
+#[path = "flight/tests.rs"]
+mod flight_tests;
 mod float8;
 mod gpu;
 mod host;
@@ -37,6 +40,7 @@ mod quantity;
 pub mod reference;
 mod resolve;
 mod stream;
+mod sync;
 pub mod tensor;
 
 pub use choices::{Choice, Choices};
@@ -44,7 +48,7 @@ pub use device::Device;
 pub use element::{Element, Float, Int, Number};
 pub use error::{Error, Result};
 pub use float8::{f8e4m3fn, f8e5m2};
-pub use gpu::MemoryUse;
+pub use gpu::{MemoryLimits, MemoryUse};
 pub use launch::Launch;
 pub use profile::profile;
 pub use properties::Properties;

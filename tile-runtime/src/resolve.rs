@@ -21,7 +21,7 @@ use tile_ir::counts::Counts;
 use tile_ir::specialize::{Binding, Bindings, specialize_for};
 use tile_ir::target::{Family, TARGETS};
 use tile_ir::tensor_map::TensorMap;
-use tile_ir::text::{ParseError, parse_tensor_map};
+use tile_ir::text::parse_tensor_map;
 use tile_ir::view::ArgumentLayout;
 use tile_ir::{Instance, TargetDesc, Variant, Variants};
 
@@ -333,7 +333,8 @@ impl Prepared {
 
 /// The tensor maps of embedded code.
 fn tensor_maps(kernel: &str, texts: &[&str]) -> Result<Arc<[TensorMap]>> {
-    let damaged = |error: ParseError| Error::Ir { kernel: kernel.to_owned(), problem: error.to_string() };
+    let damaged =
+        |error| Error::Ir { kernel: kernel.to_owned(), problem: Box::new(tile_ir::Error::Parse(error)) };
     texts.iter().map(|text| parse_tensor_map(text).map_err(damaged)).collect()
 }
 

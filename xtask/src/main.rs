@@ -1,4 +1,4 @@
-//! The project's commands: `cargo xtask demo`, `test`, `aarch64`, `bench …`, `budgets`, `devices`, `docs`, `fuzz`, `gallery`, `load`,
+//! The project's commands: `cargo xtask demo`, `test`, `aarch64`, `bench …`, `budgets`, `devices`, `docs`, `fuzz`, `gallery`,
 //! `passes`, `setup`, `sim`.
 //!
 //! Needs nothing but Rust to build; installs what the rest needs.
@@ -12,7 +12,6 @@ mod devices;
 mod docs;
 mod fuzz;
 mod gallery;
-mod load;
 mod miri;
 mod numpy;
 mod ops_page;
@@ -44,7 +43,6 @@ cargo xtask <command>
   docs           write docs/ir.md and docs/ops.md from the op tables; --check: only tell whether they are current
   fuzz [MINUTES] random kernels on every executor against the evaluator, 10 minutes if not said
   gallery        draw the pictures of docs/gallery.md; --check: only tell whether they are current
-  load           a million launches, and whether the process grows
   miri           the runtime's unsafe parts under Miri, with a nightly toolchain
   passes FILE.tir [NAME=VALUE…]  a kernel's IR after every pass, and what is known of its index values
   setup          only install what is missing (LLVM 22, QEMU, ptxas, nvdisasm)
@@ -77,7 +75,6 @@ fn main() -> ExitCode {
         ["fuzz", minutes] => fuzz::run_for(Some(minutes)),
         ["gallery"] => gallery::write(),
         ["gallery", "--check"] => gallery::check(),
-        ["load"] => load::run(),
         ["miri"] => miri::check(),
         ["passes", file, parameters @ ..] => passes::print(file, parameters),
         ["setup"] => setup::all(),

@@ -1,8 +1,9 @@
 //! Kernels run on arrays, as the evaluator runs them: the arguments are laid out in memory, and read back.
 
-use super::{Fault, Mode, SimtKernel, Trace};
+use super::{Mode, SimtKernel, Trace};
+use crate::Error;
 use tile_ir::Array;
-use tile_ir::abi::{Argument, BindError};
+use tile_ir::abi::Argument;
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::log::{self, Contents};
 use tile_ir::view::GivenTensor;
@@ -17,17 +18,6 @@ pub struct Outcome {
     pub trace: Trace,
     /// What the kernel said.
     pub log: Contents,
-}
-
-/// Why a run on arrays isn't one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RunError {
-    /// The arrays don't fit the kernel.
-    #[error(transparent)]
-    Bind(#[from] BindError),
-    /// The kernel did something that it mustn't.
-    #[error(transparent)]
-    Fault(#[from] Fault),
 }
 
 /// A tensor begins at a multiple of so many bytes, as those of device allocators do: what is counted of accesses doesn't
@@ -54,11 +44,11 @@ impl SimtKernel {
     /// Runs every block on arrays, one per argument (scalars have rank 0); mutable tensors are updated in place.
     ///
     /// # Errors
-    /// Where the shapes don't fit, and the first fault, which leaves the arrays as they were.
+    /// [`Error::Arguments`] where the shapes don't fit, and [`Error::Fault`] with the first fault, which leaves the arrays as they were.
     ///
     /// # Panics
     /// If an argument's format isn't the declared one, or there are too few.
-    pub fn run_on(&self, arguments: &mut [Array], mode: Mode) -> Result<Outcome, RunError> {
+    pub fn run_on(&self, arguments: &mut [Array], mode: Mode) -> Result<Outcome, Error> {
         let is_tensor = |argument: &Argument| matches!(argument, Argument::Tensor { .. });
         let tensors = arguments.iter().zip(&self.abi.arguments).filter(|(_, declared)| is_tensor(declared));
         let shapes: Vec<Vec<usize>> = tensors.map(|(array, _)| array.shape().to_vec()).collect();
@@ -79,7 +69,7 @@ impl SimtKernel {
         arguments: &mut [Array],
         given: &[GivenTensor<'_>],
         mode: Mode,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<Outcome, Error> {
         let declared = &self.abi.arguments;
         assert_eq!(arguments.len(), declared.len(), "every argument is given");
         for (argument, declared) in arguments.iter().zip(declared) {

@@ -37,7 +37,7 @@ mod tensor_map;
 #[cfg(test)]
 mod tests;
 
-pub use arrays::{Outcome, RunError};
+pub use arrays::Outcome;
 pub use counters::{AccessCount, Counters};
 pub use fault::{Earlier, Fault, Memory, Operation, Problem};
 pub use flight::Timing;

@@ -3,8 +3,9 @@
 
 use crate::emulated::Region;
 use crate::support::{Memory, Native, close, compile_simt, instance, sample};
+use tile_codegen::Error;
 use tile_codegen::Options;
-use tile_codegen::simt::{Mode, RunError};
+use tile_codegen::simt::Mode;
 use tile_ir::abi::BindError;
 use tile_ir::array::Elements;
 use tile_ir::log::{self, Contents, Event, HEADER_WORDS};
@@ -128,7 +129,7 @@ fn threads_run_on_arrays_as_the_evaluator_does() {
     let mut wrong = says(3);
     wrong[2] = sample(DType::F32, &[5], 2);
     let error = kernel.run_on(&mut wrong, Mode::default()).unwrap_err();
-    assert!(matches!(error, RunError::Bind(BindError::Conflict { .. })), "{error}");
+    assert!(matches!(error, Error::Arguments(BindError::Conflict { .. })), "{error}");
 }
 
 #[test]

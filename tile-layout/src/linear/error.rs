@@ -4,10 +4,10 @@
 
 use core::fmt;
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
 
 use super::Dim;
-use crate::{LayoutError, Swizzle};
+use crate::{ErrorKind, LayoutError, Swizzle};
 
 /// Why a linear layout, or something computed from one, was refused.
 ///
@@ -257,6 +257,47 @@ impl fmt::Display for LinearError {
 }
 
 impl core::error::Error for LinearError {}
+
+/// The same refusal in the crate's one type, which a caller of both kinds of layouts has.
+///
+/// ```
+/// use tile_layout::linear::LinearLayout;
+/// use tile_layout::{ErrorKind, LayoutError};
+/// fn bits(text: &str, stride: i64) -> Result<LinearLayout, LayoutError> {
+///     let layout: tile_layout::Layout = text.parse()?;
+///     Ok(LinearLayout::from_modes(&[(layout.size().unsigned_abs(), stride)])?)
+/// }
+/// let error = bits("4:1", 3).unwrap_err();
+/// assert_eq!((error.kind(), error.modes()), (ErrorKind::NotInjective, &[0, 0][..]));
+/// ```
+impl From<LinearError> for LayoutError {
+    fn from(error: LinearError) -> LayoutError {
+        let (kind, modes): (_, &[usize]) = match &error {
+            LinearError::Layout(error) => return error.clone(),
+            LinearError::EmptyTile | LinearError::NotPowerOfTwo { .. } => (ErrorKind::InvalidExtent, &[]),
+            LinearError::TooManyBits { .. } => (ErrorKind::Overflow, &[]),
+            LinearError::OffsetOverflow { mode } => (ErrorKind::Overflow, &[*mode]),
+            LinearError::ColumnOutOfRange { .. }
+            | LinearError::IndexOutOfRange { .. }
+            | LinearError::FlatIndexOutOfRange { .. } => (ErrorKind::OutOfBounds, &[]),
+            LinearError::SizeMismatch { .. } | LinearError::BitCountMismatch { .. } => {
+                (ErrorKind::SizeMismatch, &[])
+            }
+            LinearError::NotInvertible { .. } => (ErrorKind::NotInjective, &[]),
+            LinearError::OverlappingModes { mode, other, .. } => (ErrorKind::NotInjective, &[*mode, *other]),
+            LinearError::DuplicateDim { .. } => (ErrorKind::DuplicateAxis, &[]),
+            LinearError::UnknownDim { .. } => (ErrorKind::AxisOutOfRange, &[]),
+            LinearError::NegativeStride { mode, .. } => (ErrorKind::NegativeStride, &[*mode]),
+            LinearError::SwizzleTooWide { .. } => (ErrorKind::InvalidSwizzle, &[]),
+            LinearError::ExtentMismatch { .. } => (ErrorKind::ShapeMismatch, &[]),
+            LinearError::StartsElsewhere { .. }
+            | LinearError::UnsupportedFragment { .. }
+            | LinearError::ElementNotHeld { .. }
+            | LinearError::BadAccess { .. } => (ErrorKind::Unsupported, &[]),
+        };
+        LayoutError::at(kind, modes, error.to_string())
+    }
+}
 
 impl From<LayoutError> for LinearError {
     fn from(error: LayoutError) -> LinearError {

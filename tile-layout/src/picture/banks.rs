@@ -3,7 +3,7 @@
 //! a cell is `address / 4 mod banks`, as [`crate::linear::wavefronts`] counts, which also gives the passes.
 
 use super::grid::{Extents, counted};
-use super::threads::{refused, signature};
+use super::threads::signature;
 use super::{Cell, Note, Picture, colour};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
@@ -185,7 +185,7 @@ impl<'a> Addresses<'a> {
                     .map(|&(dim, index)| (dim, index.unsigned_abs()))
                     .collect();
                 let offset = linear.flat_input(&indices).and_then(|flat| linear.apply_flat(flat));
-                i64::try_from(offset.map_err(refused)?).ok()
+                i64::try_from(offset?).ok()
             }
         };
         let offset = offset.and_then(|offset| u64::try_from(offset).ok()).ok_or_else(outside)?;
@@ -266,7 +266,7 @@ impl Picture {
                 let starts: Result<Vec<u64>> =
                     access.lanes.iter().map(|&(row, column)| addresses.at(row, column)).collect();
                 let starts = starts?;
-                let passes = wavefronts(&starts, access.width, banks.banks).map_err(refused)?;
+                let passes = wavefronts(&starts, access.width, banks.banks)?;
                 legend.push(Note::text(format!(
                     "outlined: one access of {} bytes a lane; wavefronts: {}, without conflicts {}",
                     access.width, passes.count, passes.minimum

@@ -1,7 +1,6 @@
 //! Decides which pictures the gallery shows and how each is made. Knows nothing of files. Invariants: the names are
 //! different and fit file names; an exhibit's expression is what its picture shows.
 
-use super::threads::refused;
 use super::{BankAccess, Banks, Picture};
 use crate::error::Result;
 use crate::layout::Layout;
@@ -167,9 +166,9 @@ fn shared_memory() -> Result<[Exhibit; 3]> {
 
 fn fragments() -> Result<[Exhibit; 6]> {
     let half = MatrixShape { m: 16, n: 8, k: 16 };
-    let of_mma = |operand: Operand| Picture::threads(&mma_sync(half, 16, operand).map_err(refused)?);
-    let square = mfma(MatrixShape { m: 32, n: 32, k: 8 }, 16, Operand::Accumulator).map_err(refused)?;
-    let replicated = wmma(WmmaGeneration::Gfx11, 16, Operand::A).map_err(refused)?;
+    let of_mma = |operand: Operand| Picture::threads(&mma_sync(half, 16, operand)?);
+    let square = mfma(MatrixShape { m: 32, n: 32, k: 8 }, 16, Operand::Accumulator)?;
+    let replicated = wmma(WmmaGeneration::Gfx11, 16, Operand::A)?;
     Ok([
         Exhibit {
             name: "mma-m16n8k16-a",
@@ -198,8 +197,7 @@ fn fragments() -> Result<[Exhibit; 6]> {
             title: "wgmma m64n16, accumulator",
             caption: "Four warps, told apart by their shades, hold 16 rows each.",
             expression: "wgmma_accumulator(16)",
-            picture: Picture::threads(&wgmma_accumulator(16).map_err(refused)?)?
-                .with_title("wgmma m64n16, accumulator"),
+            picture: Picture::threads(&wgmma_accumulator(16)?)?.with_title("wgmma m64n16, accumulator"),
         },
         Exhibit {
             name: "mfma-32x32x8-d",

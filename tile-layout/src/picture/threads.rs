@@ -7,12 +7,12 @@ use super::memory::{panel_title, trailing};
 use super::{Cell, Note, Paint, Picture, colour};
 use crate::error::{ErrorKind, LayoutError, Result};
 use crate::layout::Layout;
-use crate::linear::{Dim, Group, LinearError, LinearLayout};
+use crate::linear::{Dim, Group, LinearLayout};
 use crate::tuple::IntTuple;
 use crate::view::{Threads, View};
 use alloc::collections::BTreeSet;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -159,7 +159,7 @@ impl Picture {
                 holder.push((group.dim, rest & (group.extent() - 1)));
                 rest >>= group.bits;
             }
-            let output = layout.apply_flat(flat).map_err(refused)?;
+            let output = layout.apply_flat(flat)?;
             let coordinate: Vec<i64> =
                 axes.iter().map(|group| layout.output_coordinate(output, group.dim) as i64).collect();
             let (row, column, others) = match coordinate.as_slice() {
@@ -311,9 +311,4 @@ fn check_holders(title: &str, holders: i64) -> Result<()> {
         ErrorKind::Unsupported,
         format!("{title} has {holders} holders; a picture counts at most {MAX_HOLDERS}"),
     ))
-}
-
-/// What a linear layout refuses, as this module says it.
-pub(super) fn refused(error: LinearError) -> LayoutError {
-    LayoutError::new(ErrorKind::Unsupported, error.to_string())
 }

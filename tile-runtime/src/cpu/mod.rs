@@ -5,7 +5,6 @@ mod affinity;
 pub(crate) mod levels;
 mod pace;
 mod pool;
-mod sync;
 
 pub(crate) use pace::Pace;
 
@@ -170,8 +169,11 @@ unsafe fn run_on(
     scratch_bytes: u64,
     work: Work<'_>,
 ) -> Result<()> {
-    let scratch_bytes = usize::try_from(scratch_bytes)
-        .map_err(|_| Error::OutOfMemory { device: "the host".to_owned(), bytes: usize::MAX })?;
+    let scratch_bytes = usize::try_from(scratch_bytes).map_err(|_| Error::OutOfMemory {
+        device: "the host".to_owned(),
+        bytes: usize::MAX,
+        limit: None,
+    })?;
     let run = |first: usize, end: usize| {
         with_scratch(scratch_bytes, |scratch| {
             // SAFETY: the caller vouches for the slots and keeps the tensors until every block is finished; the scratch

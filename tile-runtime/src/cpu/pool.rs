@@ -8,7 +8,7 @@
 //! Who submitted it returns after both are over, so that no thread has a job that is gone. `tests/loom` tries all
 //! orders of this file's steps on small cases.
 
-use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
+use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
 
 /// Numbers `0..count`, each given to `run` once, by whichever thread takes it.
 pub(super) struct Job<'a> {
@@ -191,7 +191,7 @@ impl Pool {
     }
 }
 
-type Guard<'p> = super::sync::MutexGuard<'p, State>;
+type Guard<'p> = crate::sync::MutexGuard<'p, State>;
 
 fn wait<'p>(condition: &Condvar, guard: Guard<'p>) -> Guard<'p> {
     condition.wait(guard).unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -7,14 +7,16 @@
 use super::architecture::Rank;
 use super::driver::{Description, Driver, Failure, FailureKind, StreamHandle};
 use super::functions::Functions;
+use super::limits::MemoryLimits;
 use super::pinned::PinnedPool;
 use super::pool::{Block, MemoryUse, Pool};
 use super::streams::{GpuStream, Spare};
 use super::tensor_maps::Encoded;
 use super::waiting;
+use super::work::{Enqueued, Enqueuing};
 use crate::error::{Error, Result};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use tile_ir::Variant;
 use tile_ir::target::Family;
@@ -31,8 +33,8 @@ pub(crate) struct Context {
     pub(super) functions: Functions,
     pub(super) tensor_maps: Mutex<Encoded>,
     pub(super) spare: Mutex<Spare>,
-    /// Counts the work that was enqueued on the context's own stream.
-    pub(super) work: AtomicU64,
+    /// The work of the context's own stream.
+    pub(super) work: Enqueued,
     /// What the driver said when it lost the device.
     lost: OnceLock<String>,
 }
@@ -55,10 +57,13 @@ impl Context {
         /// The reference device and the processor have the numbers before.
         static NUMBER: AtomicUsize = AtomicUsize::new(2);
         let description = driver.describe()?;
+        let pool = Pool::new(description.pools);
+        // Without limits, too: a driver's pool that isn't told to hold anything gives everything back at every wait.
+        pool.limit(&*driver, MemoryLimits::of_environment())?;
         Ok(Context {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             name: format!("{}:{}", driver.api(), driver.ordinal()),
-            pool: Pool::new(description.pools),
+            pool,
             pinned: PinnedPool::default(),
             description,
             driver,
@@ -66,7 +71,7 @@ impl Context {
             functions: Functions::default(),
             tensor_maps: Mutex::default(),
             spare: Mutex::default(),
-            work: AtomicU64::new(1),
+            work: Enqueued::new(),
             lost: OnceLock::new(),
         })
     }
@@ -151,7 +156,7 @@ impl Context {
 
     /// Device memory. What is kept for later allocations is given up where memory runs out.
     fn allocated(self: &Arc<Self>, bytes: usize) -> Result<Buffer> {
-        self.has_work();
+        let _work = self.work.begin();
         // SAFETY: the stream is the context's own, and the only one that blocks are released on.
         let allocate = || unsafe { self.pool.allocate(&*self.driver, bytes, self.stream) };
         let action = || format!("allocating {bytes} bytes");
@@ -162,9 +167,11 @@ impl Context {
         }
         match block {
             Ok(block) => Ok(Buffer { context: Arc::clone(self), block }),
-            Err(Failure { kind: FailureKind::OutOfMemory, .. }) => {
-                Err(Error::OutOfMemory { device: format!("{self:?}"), bytes })
-            }
+            Err(Failure { kind: FailureKind::OutOfMemory, .. }) => Err(Error::OutOfMemory {
+                device: format!("{self:?}"),
+                bytes,
+                limit: self.pool.limit_before(bytes),
+            }),
             Err(failure) => Err(self.error(action(), failure)),
         }
     }
@@ -175,6 +182,11 @@ impl Context {
         self.synchronize()?;
         self.unpin_kept();
         self.ask(|| "giving memory back".to_owned(), |driver| self.pool.trim(driver))
+    }
+
+    /// Limits how much memory is in use, and how much is held.
+    pub(crate) fn limit_memory(&self, limits: MemoryLimits) -> Result<()> {
+        self.ask(|| "limiting the memory".to_owned(), |driver| self.pool.limit(driver, limits))
     }
 
     /// How memory is used.
@@ -200,15 +212,12 @@ impl Context {
         self.ask(|| "waiting for the device".to_owned(), wait)
     }
 
-    /// A stream's handle, or that of the context's own, which then has work.
-    pub(super) fn handle(&self, stream: Option<&GpuStream>) -> StreamHandle {
-        stream.map_or_else(
-            || {
-                self.has_work();
-                self.stream
-            },
-            GpuStream::handle,
-        )
+    /// A stream's handle, or that of the context's own, with what counts the work that it is given.
+    pub(super) fn handle(&self, stream: Option<&GpuStream>) -> (StreamHandle, Option<Enqueuing<'_>>) {
+        match stream {
+            Some(stream) => (stream.handle(), None),
+            None => (self.stream, Some(self.work.begin())),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! NVIDIA GPUs through the CUDA driver API, by cudarc, which loads `libcuda` when it is first asked for.
 //!
-//! cudarc panics where the library is missing, so every use goes through [`Cuda::open`], which asks first. A call binds
-//! the device's primary context to its thread, which other libraries of the process share.
+//! cudarc panics where the library or a function of it is missing, so every use goes through [`count`], which asks first.
+//! A call binds the device's primary context to its thread, which other libraries of the process share.
 
 mod peers;
 mod tensor_maps;
@@ -25,6 +25,10 @@ use tile_ir::tensor_map::BoundMap;
 /// What a block has of shared memory unless it asks for more, in bytes.
 const SHARED_BYTES: u32 = 48 * 1024;
 
+/// Of the functions that are called of every driver, the one that came last, with CUDA 11.4. Later ones are called where
+/// [`has`] finds them, or code runs that earlier drivers don't take.
+const LATEST: &str = "cuGraphInstantiateWithFlags";
+
 /// A GPU.
 pub(super) struct Cuda {
     ordinal: usize,
@@ -38,26 +42,28 @@ pub(super) fn count() -> Result<usize, String> {
     if !unsafe { sys::is_culib_present() } {
         return Err("no NVIDIA driver is installed (libcuda.so isn't found)".to_owned());
     }
+    if !has(LATEST) {
+        return Err(format!(
+            "the NVIDIA driver is older than that of CUDA 11.4 (it lacks `{LATEST}`); update it"
+        ));
+    }
     let count = CudaContext::device_count().map_err(|error| failure(error).message);
     count
         .map(|count| usize::try_from(count).unwrap_or(0))
         .map_err(|message| format!("the NVIDIA driver reports {message}"))
 }
 
+/// Whether the driver's library, which is there, has a function.
+fn has(function: &str) -> bool {
+    // SAFETY: the symbol is only looked up, and not used as what it isn't.
+    unsafe { sys::culib().get::<*const ()>(function.as_bytes()).is_ok() }
+}
+
 impl Cuda {
     /// The GPU with this number, which [`count`] counted.
     pub(super) fn open(ordinal: usize) -> Result<Cuda, Failure> {
         let context = CudaContext::new(ordinal).map_err(failure)?;
-        let cuda = Cuda { ordinal, context, peers: Peers::default() };
-        if cuda.has_pools() {
-            // What is freed is kept until memory runs out, and not given back at the next wait.
-            let mut threshold = u64::MAX;
-            let attribute = PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-            let pool = cuda.pool()?;
-            // SAFETY: the pool is the device's own, and the attribute a `u64`.
-            done(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()) })?;
-        }
-        Ok(cuda)
+        Ok(Cuda { ordinal, context, peers: Peers::default() })
     }
 
     /// Binds the context to this thread.
@@ -207,6 +213,11 @@ impl Driver for Cuda {
             reserved: self.pool_attribute(PoolAttribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
             used: self.pool_attribute(PoolAttribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?,
         })
+    }
+
+    fn hold_in_pool(&self, mut bytes: u64) -> Result<(), Failure> {
+        let (pool, threshold) = (self.pool()?, PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+        call!(self, cuMemPoolSetAttribute(pool, threshold, (&raw mut bytes).cast()))
     }
 
     fn trim_pool(&self) -> Result<(), Failure> {
@@ -494,3 +505,6 @@ impl Driver for Cuda {
         call!(self, cuGraphExecDestroy(graph.0 as sys::CUgraphExec))
     }
 }
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests;

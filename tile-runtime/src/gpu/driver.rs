@@ -221,6 +221,9 @@ pub(crate) trait Driver: Send + Sync {
     /// What the driver's pool has.
     fn pool_bytes(&self) -> Result<PoolBytes, Failure>;
 
+    /// Has the driver's pool hold on to so many bytes, used ones among them, when somebody waits for the device.
+    fn hold_in_pool(&self, bytes: u64) -> Result<(), Failure>;
+
     /// Gives the device what the driver's pool doesn't use.
     fn trim_pool(&self) -> Result<(), Failure>;
 

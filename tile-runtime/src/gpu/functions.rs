@@ -55,7 +55,7 @@ pub(crate) struct Captured {
 impl Captured {
     /// Enqueues all of them on the context's own stream. Their memory is there.
     pub(crate) fn launch(&self) -> Result<()> {
-        self.context.has_work();
+        let _work = self.context.work.begin();
         // SAFETY: the graph is this value's own; the caller has the memory that its launches use.
         let launch =
             |driver: &dyn Driver| unsafe { driver.launch_graph(self.executable, self.context.stream) };
@@ -168,7 +168,7 @@ impl Context {
 
     /// Enqueues a kernel, on a stream or on the context's own.
     pub(crate) fn enqueue(&self, launch: &Ready, stream: Option<&GpuStream>) -> Result<()> {
-        let stream = self.handle(stream);
+        let (stream, _work) = self.handle(stream);
         // SAFETY: the stream's giver vouches for it. The tensors are borrowed while this is enqueued, and who uses or
         // frees their memory later does so behind the stream's work.
         let enqueue = |driver: &dyn Driver| unsafe { launch.enqueue(driver, stream) };

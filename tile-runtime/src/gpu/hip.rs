@@ -110,13 +110,7 @@ impl Hip {
 
     fn of(hip: &'static Functions, ordinal: usize) -> Result<Hip, Failure> {
         let ordinal = c_int::try_from(ordinal).map_err(|_| Failure::refused("there is no such GPU"))?;
-        let gpu = Hip { ordinal, hip, images: Mutex::default(), peers: Peers::default() };
-        if gpu.has_pools() {
-            // What is freed is kept until memory runs out, and not given back at the next wait.
-            let (pool, mut threshold) = (gpu.pool()?, u64::MAX);
-            call!(gpu, hipMemPoolSetAttribute(pool, POOL_RELEASE_THRESHOLD, (&raw mut threshold).cast()))?;
-        }
-        Ok(gpu)
+        Ok(Hip { ordinal, hip, images: Mutex::default(), peers: Peers::default() })
     }
 
     /// Sets the device of this thread.
@@ -276,6 +270,11 @@ impl Driver for Hip {
             reserved: self.pool_attribute(POOL_RESERVED_MEM_CURRENT)?,
             used: self.pool_attribute(POOL_USED_MEM_CURRENT)?,
         })
+    }
+
+    fn hold_in_pool(&self, mut bytes: u64) -> Result<(), Failure> {
+        let pool = self.pool()?;
+        call!(self, hipMemPoolSetAttribute(pool, POOL_RELEASE_THRESHOLD, (&raw mut bytes).cast()))
     }
 
     fn trim_pool(&self) -> Result<(), Failure> {

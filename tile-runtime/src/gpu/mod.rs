@@ -1,10 +1,10 @@
 //! GPUs: what the vendors have in common, once, over a trait that says what the runtime needs of a driver.
 //!
 //! `driver.rs` is that trait; `cuda.rs` and `hip.rs` have the vendors' calls and nothing else. `context.rs` is a device
-//! with its stream and its memory, which `pool.rs` keeps, as `pinned.rs` keeps the host's that copies use; `transfer.rs`
-//! copies and fills. `functions.rs` loads and launches code, `tensor_maps.rs` keeps what NVIDIA's drivers encode.
-//! `streams.rs` has streams and events, `waiting.rs` the tasks that wait for them. `stand_in` is a driver on host memory,
-//! for tests.
+//! with its stream and its memory, which `pool.rs` keeps within `limits.rs`, as `pinned.rs` keeps the host's that copies
+//! use; `transfer.rs` copies and fills. `functions.rs` loads and launches code, `tensor_maps.rs` keeps what NVIDIA's
+//! drivers encode. `streams.rs` has streams and events, `work.rs` how far one has followed another, `waiting.rs` the tasks
+//! that wait for them. `stand_in` is what tests have instead of a GPU.
 
 mod architecture;
 mod context;
@@ -13,6 +13,7 @@ mod driver;
 mod functions;
 mod hip;
 mod image;
+mod limits;
 mod pinned;
 mod pool;
 mod shelf;
@@ -24,10 +25,12 @@ mod tensor_maps;
 mod tests;
 mod transfer;
 mod waiting;
+mod work;
 
 pub(crate) use context::{Buffer, Context};
 pub(crate) use driver::{MOST_PITCH, RowSize, Rows};
 pub(crate) use functions::{Captured, GpuCode, Parameters, Ready};
+pub use limits::MemoryLimits;
 pub(crate) use pinned::PinnedBuffer;
 pub use pool::MemoryUse;
 pub(crate) use streams::{GpuEvent, GpuStream};

@@ -124,7 +124,7 @@ impl Context {
         match first {
             Ok(first) => Ok(Block { first, bytes }),
             Err(failure) if failure.kind == FailureKind::OutOfMemory => {
-                Err(Error::OutOfMemory { device: "the host".to_owned(), bytes })
+                Err(Error::OutOfMemory { device: "the host".to_owned(), bytes, limit: None })
             }
             Err(failure) => Err(self.error(action(), failure)),
         }

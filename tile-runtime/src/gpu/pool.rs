@@ -6,9 +6,10 @@
 //! it next comes after that.
 //!
 //! What is kept here is never more than what was in use at once, so that memory doesn't grow with the number of
-//! allocations; the rest, and everything when memory runs out, goes back to the device.
+//! allocations, nor more than the limits leave; the rest, and everything when memory runs out, goes back to the device.
 
-use super::driver::{Driver, Failure, StreamHandle};
+use super::driver::{Driver, Failure, FailureKind, StreamHandle};
+use super::limits::MemoryLimits;
 use super::shelf::{Shelf, class_of};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -52,6 +53,7 @@ pub(crate) struct Pool {
 struct State {
     kept: Shelf<Block>,
     usage: MemoryUse,
+    limits: MemoryLimits,
 }
 
 impl Pool {
@@ -59,6 +61,23 @@ impl Pool {
     pub(crate) fn new(ordered: bool) -> Pool {
         let usage = MemoryUse { reused: (!ordered).then_some(0), ..MemoryUse::default() };
         Pool { ordered, state: Mutex::new(State { usage, ..State::default() }) }
+    }
+
+    /// From now on no more is in use, and no more is held.
+    pub(crate) fn limit(&self, driver: &dyn Driver, limits: MemoryLimits) -> Result<(), Failure> {
+        let mut state = self.state();
+        state.limits = limits;
+        if self.ordered { driver.hold_in_pool(limits.held) } else { state.give_up_excess(driver) }
+    }
+
+    /// The limit that so many bytes more would exceed.
+    pub(crate) fn limit_before(&self, bytes: usize) -> Option<u64> {
+        self.state().limit_before(self.granted(bytes))
+    }
+
+    /// How many bytes are given to who asks for so many.
+    fn granted(&self, bytes: usize) -> usize {
+        if self.ordered { bytes.max(1) } else { class_of(bytes, LEAST) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -76,13 +95,15 @@ impl Pool {
         bytes: usize,
         stream: StreamHandle,
     ) -> Result<Block, Failure> {
-        let mut state = self.state();
+        let (mut state, bytes) = (self.state(), self.granted(bytes));
+        if state.limit_before(bytes).is_some() {
+            let message = "the memory is limited".to_owned();
+            return Err(Failure { kind: FailureKind::OutOfMemory, message });
+        }
         let block = if self.ordered {
-            let bytes = bytes.max(1);
             // SAFETY: the caller vouches for the stream.
             Block { address: unsafe { driver.allocate_ordered(bytes, stream) }?, bytes }
         } else {
-            let bytes = class_of(bytes, LEAST);
             match state.kept.take_last(bytes) {
                 Some(block) => {
                     state.usage.reused = state.usage.reused.map(|count| count + 1);
@@ -114,12 +135,7 @@ impl Pool {
             return unsafe { driver.free_ordered(block.address, stream) };
         }
         state.kept.put(block.bytes, block);
-        while state.kept.bytes() > state.usage.peak {
-            let Some(oldest) = state.kept.take_oldest() else { break };
-            // SAFETY: nobody uses it but work that is enqueued, which the driver waits for.
-            unsafe { driver.free(oldest.address) }?;
-        }
-        Ok(())
+        state.give_up_excess(driver)
     }
 
     /// Gives the device everything that is kept.
@@ -146,5 +162,23 @@ impl Pool {
         }
         let pool = driver.pool_bytes()?;
         Ok(MemoryUse { cached: pool.reserved.saturating_sub(pool.used), ..usage })
+    }
+}
+
+impl State {
+    fn limit_before(&self, bytes: usize) -> Option<u64> {
+        let after = self.usage.in_use.saturating_add(bytes as u64);
+        (after > self.limits.in_use).then_some(self.limits.in_use)
+    }
+
+    /// Gives the device what is kept beyond the most that was in use, and beyond what may be held.
+    fn give_up_excess(&mut self, driver: &dyn Driver) -> Result<(), Failure> {
+        let most = self.usage.peak.min(self.limits.held.saturating_sub(self.usage.in_use));
+        while self.kept.bytes() > most {
+            let Some(oldest) = self.kept.take_oldest() else { break };
+            // SAFETY: nobody uses it but work that is enqueued, which the driver waits for.
+            unsafe { driver.free(oldest.address) }?;
+        }
+        Ok(())
     }
 }

@@ -3,10 +3,10 @@
 use super::context::Context;
 use super::driver::{Driver, EventHandle, StreamHandle};
 use super::waiting::{self, Ticket};
+use super::work::Followed;
 use crate::error::Result;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct GpuStream {
     handle: StreamHandle,
     is_own: bool,
     /// How much work of the context's stream it has waited for.
-    seen: AtomicU64,
+    followed: Followed,
 }
 
 /// A place in a stream.
@@ -38,11 +38,6 @@ pub(crate) struct GpuEvent {
 impl Context {
     fn spare(&self) -> MutexGuard<'_, Spare> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes work on the context's own stream, which other streams wait for before they go on.
-    pub(super) fn has_work(&self) {
-        self.work.fetch_add(1, Ordering::Relaxed);
     }
 
     /// An event that stands nowhere yet.
@@ -73,7 +68,7 @@ impl Context {
 
     /// Has the context's own stream wait for an event, which is on a GPU of the same vendor.
     pub(crate) fn wait_for(&self, event: &GpuEvent) -> Result<()> {
-        self.has_work();
+        let _work = self.work.begin();
         self.order(self.stream, event)
     }
 
@@ -120,7 +115,7 @@ impl GpuStream {
     }
 
     fn of(context: &Arc<Context>, handle: StreamHandle, is_own: bool) -> GpuStream {
-        GpuStream { context: Arc::clone(context), handle, is_own, seen: AtomicU64::new(0) }
+        GpuStream { context: Arc::clone(context), handle, is_own, followed: Followed::new() }
     }
 
     pub(super) fn handle(&self) -> StreamHandle {
@@ -134,12 +129,13 @@ impl GpuStream {
 
     /// Waits for what was enqueued on the context's own stream before.
     pub(crate) fn follow(&self) -> Result<()> {
-        let work = self.context.work.load(Ordering::Relaxed);
-        if self.handle == self.context.stream || self.seen.swap(work, Ordering::Relaxed) == work {
+        if self.handle == self.context.stream {
             return Ok(());
         }
-        let before = self.context.event(self.context.stream, false)?;
-        self.wait_for(&before)
+        self.followed.follow(&self.context.work, || {
+            let before = self.context.event(self.context.stream, false)?;
+            self.wait_for(&before)
+        })
     }
 
     /// Has what is enqueued from now on wait for an event.

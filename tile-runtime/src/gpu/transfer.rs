@@ -88,7 +88,7 @@ impl Context {
         bytes: usize,
         stream: Option<&GpuStream>,
     ) -> Result<()> {
-        let stream = self.handle(stream);
+        let (stream, _work) = self.handle(stream);
         // SAFETY: the caller vouches for the memory.
         let copy = |driver: &dyn Driver| unsafe { driver.upload(target, source, bytes, stream) };
         self.ask(|| "copying to the device".to_owned(), copy)
@@ -105,7 +105,7 @@ impl Context {
         bytes: usize,
         stream: Option<&GpuStream>,
     ) -> Result<()> {
-        let stream = self.handle(stream);
+        let (stream, _work) = self.handle(stream);
         // SAFETY: the caller vouches for the memory.
         let copy = |driver: &dyn Driver| unsafe { driver.download(target, source, bytes, stream) };
         self.ask(|| "copying to the host".to_owned(), copy)
@@ -119,7 +119,7 @@ impl Context {
         bytes: usize,
         stream: Option<&GpuStream>,
     ) -> Result<()> {
-        let stream = self.handle(stream);
+        let (stream, _work) = self.handle(stream);
         // SAFETY: the memory is that of tensors, which are as large; who frees or uses them later does so behind the
         // stream's work.
         let copy = |driver: &dyn Driver| unsafe { driver.copy(target, source, bytes, stream) };
@@ -133,7 +133,7 @@ impl Context {
         (peer, source): (&Context, u64),
         bytes: usize,
     ) -> Result<()> {
-        let (stream, peer) = (self.handle(None), peer.driver.ordinal());
+        let ((stream, _work), peer) = (self.handle(None), peer.driver.ordinal());
         // SAFETY: as in `copy`; the source's owner orders what comes later with an event behind this.
         let copy =
             |driver: &dyn Driver| unsafe { driver.copy_from_peer(target, (peer, source), bytes, stream) };
@@ -148,7 +148,7 @@ impl Context {
         size: RowSize,
         stream: Option<&GpuStream>,
     ) -> Result<()> {
-        let stream = self.handle(stream);
+        let (stream, _work) = self.handle(stream);
         // SAFETY: as in `copy`.
         let copy = |driver: &dyn Driver| unsafe { driver.copy_rows(target, source, size, stream) };
         self.ask(|| "copying on the device".to_owned(), copy)
@@ -158,7 +158,7 @@ impl Context {
     /// row is filled, and copies on the device double the rows.
     pub(crate) fn fill_rows(self: &Arc<Self>, target: Rows, element: &[u8], size: RowSize) -> Result<()> {
         if let Some(pattern) = Pattern::of(element) {
-            let stream = self.handle(None);
+            let (stream, _work) = self.handle(None);
             // SAFETY: the memory is that of a tensor, which is as large, and begins where such elements do.
             let fill = |driver: &dyn Driver| unsafe { driver.fill_rows(target, pattern, size, stream) };
             if self.ask(|| format!("filling {} rows", size.height), fill)? {
@@ -184,7 +184,7 @@ impl Context {
             return Ok(());
         }
         if let Some(pattern) = Pattern::of(element) {
-            let (stream, count) = (self.handle(None), bytes / pattern.bytes());
+            let ((stream, _work), count) = (self.handle(None), bytes / pattern.bytes());
             // SAFETY: the memory is that of a tensor or a log, which is as large, and begins where such elements do.
             let fill = |driver: &dyn Driver| unsafe { driver.fill(address, pattern, count, stream) };
             return self.ask(|| format!("filling {bytes} bytes"), fill);

@@ -1,6 +1,6 @@
 //! Places in streams.
 
-use super::host::Completion;
+use super::completion::Completion;
 use crate::error::{Error, Result};
 use crate::gpu::GpuEvent;
 use std::fmt;

@@ -3,71 +3,18 @@
 //! Threads are kept for a while when nobody has their stream any more, for the next one, and then end. What waits, waits for
 //! work that was enqueued before it, so that no two streams wait for each other.
 
+use super::completion::Completion;
 use crate::error::{Error, Result};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What a stream does; what it fails with is told by the piece's completion, and by the stream.
 type Work = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// A piece of work that is done, or will be.
-#[derive(Default)]
-pub(super) struct Completion {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// When it was done, and how it ended.
-    ended: Option<(Instant, Result<()>)>,
-    wakers: Vec<Waker>,
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Completion {
-    fn end(&self, result: Result<()>) {
-        let mut state = lock(&self.state);
-        state.ended = Some((Instant::now(), result));
-        let wakers = std::mem::take(&mut state.wakers);
-        drop(state);
-        self.changed.notify_all();
-        wakers.into_iter().for_each(Waker::wake);
-    }
-
-    /// When it was done, and how it ended; `None` while it isn't.
-    pub(super) fn ended(&self) -> Option<(Instant, Result<()>)> {
-        lock(&self.state).ended.clone()
-    }
-
-    /// Waits until it is done.
-    pub(super) fn wait(&self) -> (Instant, Result<()>) {
-        let mut state = lock(&self.state);
-        loop {
-            match &state.ended {
-                Some(ended) => return ended.clone(),
-                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
-    }
-
-    /// How it ended; who is to be woken when it does, while it hasn't.
-    pub(super) fn poll(&self, waker: &Waker) -> Option<Result<()>> {
-        let mut state = lock(&self.state);
-        if let Some((_, result)) = &state.ended {
-            return Some(result.clone());
-        }
-        if !state.wakers.iter().any(|known| known.will_wake(waker)) {
-            state.wakers.push(waker.clone());
-        }
-        None
-    }
 }
 
 /// How long a thread without a stream waits for one: longer than programs that make a stream for each of many launches

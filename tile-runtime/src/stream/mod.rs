@@ -5,9 +5,11 @@
 //! Memory knows who uses it (`uses.rs`): whatever else does, on whatever stream, waits for those before it, and so does
 //! its release. So what a [`Pending`] borrows may be used again when it is gone, however it went.
 
+mod completion;
 mod event;
 pub(crate) mod graph;
 mod host;
+mod marks;
 mod pending;
 mod uses;
 

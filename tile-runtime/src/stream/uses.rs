@@ -4,60 +4,33 @@
 //! memory later comes after that by itself. So memory that no stream has used costs a look at a number.
 
 use super::event::Event;
+use super::marks::{Few, Marks};
 use crate::error::Result;
 use crate::gpu::{Context, GpuStream};
 use crate::tensor::Allocation;
-use smallvec::SmallVec;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Events that work has to wait for.
-pub(crate) type Events = SmallVec<[Event; 2]>;
+pub(crate) type Events = Few<Event>;
 
 /// The launches and copies that use some memory.
 #[derive(Default)]
-pub(crate) struct Uses {
-    /// Whether there may be any.
-    any: AtomicBool,
-    list: Mutex<List>,
-}
+pub(crate) struct Uses(Marks<Event>);
 
-#[derive(Default)]
-struct List {
-    written: Option<Event>,
-    /// Since it was written.
-    read: Events,
+/// What a device refuses to say of isn't known to be done.
+fn is_done(event: &Event) -> bool {
+    event.is_done().unwrap_or(false)
 }
 
 impl Uses {
-    fn list(&self) -> MutexGuard<'_, List> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What has to be done before the memory is read, or written. Nothing else is enqueued meanwhile that would have to
-    /// be waited for: who is about to read or write borrows the memory.
+    /// What has to be done before the memory is read, or written.
     pub(crate) fn before(&self, writes: bool) -> Events {
-        if !self.any.load(Ordering::Acquire) {
-            return Events::new();
-        }
-        let mut list = self.list();
-        list.forget_done();
-        self.any.store(list.written.is_some() || !list.read.is_empty(), Ordering::Release);
-        let reads = if writes { list.read.as_slice() } else { &[] };
-        list.written.iter().chain(reads).cloned().collect()
+        self.0.before(writes, is_done)
     }
 
     /// Notes what reads the memory, or writes it, after waiting for what was before.
     pub(crate) fn note(&self, event: &Event, writes: bool) {
-        let mut list = self.list();
-        if writes {
-            list.read.clear();
-            list.written = Some(event.clone());
-        } else {
-            list.forget_done();
-            list.read.push(event.clone());
-        }
-        self.any.store(true, Ordering::Release);
+        self.0.note(event, writes, is_done);
     }
 
     /// Waits on the host until the memory can be read, or written.
@@ -110,14 +83,5 @@ pub(crate) fn note_last<'m>(
             }
             Err(error)
         }
-    }
-}
-
-impl List {
-    /// What a device refuses to say of isn't known to be done.
-    fn forget_done(&mut self) {
-        let is_done = |event: &Event| event.is_done().unwrap_or(false);
-        self.written.take_if(|event| is_done(event));
-        self.read.retain(|event| !is_done(event));
     }
 }

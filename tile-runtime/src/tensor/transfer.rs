@@ -232,7 +232,7 @@ fn with_room<T>(count: usize) -> Result<Vec<T>> {
     let mut elements = Vec::new();
     let out_of_memory = || {
         let bytes = count.saturating_mul(size_of::<T>());
-        Error::OutOfMemory { device: "the host".to_owned(), bytes }
+        Error::OutOfMemory { device: "the host".to_owned(), bytes, limit: None }
     };
     elements.try_reserve_exact(count).map_err(|_| out_of_memory())?;
     Ok(elements)

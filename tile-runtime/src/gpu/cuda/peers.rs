@@ -39,6 +39,9 @@ impl Cuda {
         }
         // SAFETY: this device's context is bound, and the other is there as long as this one keeps it.
         let by_context = done(unsafe { sys::cuCtxEnablePeerAccess(peer.cu_ctx(), 0) });
+        if !self.has_pools() {
+            return by_context;
+        }
         let location =
             sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: own };
         let flags = sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;

@@ -1,6 +1,6 @@
 //! Tensor maps as NVIDIA's driver encodes them.
 
-use super::done;
+use super::{done, has};
 use crate::gpu::driver::{EncodedMap, Failure};
 use cudarc::driver::sys::{
     self, CUtensorMap, CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapInterleave,
@@ -14,7 +14,8 @@ const _: () = assert!(align_of::<CUtensorMap>() <= align_of::<EncodedMap>());
 
 /// Has the driver encode a map. Elements outside the tensor are zero.
 pub(super) fn encode(map: &BoundMap) -> Result<EncodedMap, Failure> {
-    if !are_known() {
+    // Drivers know tensor maps since CUDA 12.
+    if !has("cuTensorMapEncodeTiled") {
         return Err(Failure::refused("the NVIDIA driver is older than that of CUDA 12; update it"));
     }
     let mut encoded = EncodedMap([0; TENSOR_MAP_BYTES]);
@@ -39,12 +40,6 @@ pub(super) fn encode(map: &BoundMap) -> Result<EncodedMap, Failure> {
         )
     })?;
     Ok(encoded)
-}
-
-/// Whether the driver knows tensor maps: those of CUDA 12 and later do. The driver's library is there.
-fn are_known() -> bool {
-    // SAFETY: the symbol is only looked up, and not used as what it isn't.
-    unsafe { sys::culib().get::<*const ()>(b"cuTensorMapEncodeTiled\0".as_slice()).is_ok() }
 }
 
 /// The driver's format of the same bytes; of those that it doesn't have, an integer's of the same width.

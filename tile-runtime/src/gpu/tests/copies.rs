@@ -1,6 +1,5 @@
 //! Copies between the host and a device, and fills, on a driver that runs nothing before somebody waits.
 
-use super::super::driver::{Failure, FailureKind};
 use super::launches::{KERNEL, call, double};
 use super::*;
 use crate::error::Error;
@@ -142,7 +141,7 @@ fn slices_of_the_host_are_waited_for() {
     assert_eq!(slice, numbers(5));
     for calls in (0..20).step_by(STEP) {
         let mut slice = vec![-1; N];
-        driver.refuse_after(calls, Failure::refused("no"));
+        driver.refuse_after(calls, Code::INVALID_VALUE);
         let copied = TensorViewMut::of_slice(&mut slice, [N]).unwrap().copy_from(&y);
         driver.refuse_nothing();
         context(&device).synchronize().unwrap();
@@ -157,7 +156,7 @@ fn refused_calls_leave_no_copy_that_nobody_knows() {
         let stream = Stream::new(&device).unwrap();
         let mut y = Tensor::<i32>::zeros(&device, [N]).unwrap();
         let mut x = staged(&device, 0);
-        driver.refuse_after(calls, Failure::refused("no"));
+        driver.refuse_after(calls, Code::INVALID_VALUE);
         let copied = y.copy_from_on(&x, &stream).map(std::mem::forget);
         if x.as_mut_slice().map(|x| x.fill(-1)).is_ok() && copied.is_ok() {
             driver.refuse_nothing();
@@ -180,7 +179,7 @@ fn memory_of_a_copy_that_nobody_can_wait_for_is_given_to_nobody() {
         let stream = Stream::new(&device).unwrap();
         let y = Tensor::from_vec(&device, numbers(0), [N]).unwrap();
         let mut x = Tensor::<i32>::pinned(&device, [N]).unwrap();
-        driver.refuse(calls, 2, Failure::refused("no"));
+        driver.refuse(calls, 2, Code::INVALID_VALUE);
         let _ = x.copy_from_on(&y, &stream).map(std::mem::forget);
         drop(x);
         driver.refuse_nothing();
@@ -194,7 +193,7 @@ fn memory_of_a_copy_that_nobody_can_wait_for_is_given_to_nobody() {
 #[test]
 fn copies_and_launches_keep_the_order_that_their_tensors_ask_for() {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     let (first, second) = (Stream::new(&device).unwrap(), Stream::new(&device).unwrap());
     let mut x = Tensor::<f32>::pinned(&device, [N]).unwrap();
     let mut back = Tensor::<f32>::pinned(&device, [N]).unwrap();
@@ -344,14 +343,14 @@ fn parts_are_filled_where_they_lie() {
 fn without_memory_to_pin_there_is_an_error_and_the_next_copy_works() {
     let (device, driver) = device(1 << 20, true);
     let x = Tensor::full(&device, [N], 2_u8).unwrap();
-    let none = || Failure { kind: FailureKind::OutOfMemory, message: "out of memory".to_owned() };
     // Once: what is kept is given up, and there is some.
-    driver.refuse_after(0, none());
+    driver.refuse_after(0, Code::OUT_OF_MEMORY);
     assert_eq!(x.to_vec().unwrap(), [2; N]);
     device.trim().unwrap();
-    driver.refuse(0, 100, none());
+    driver.refuse(0, 100, Code::OUT_OF_MEMORY);
     let error = Tensor::<u8>::pinned(&device, [N]).unwrap_err();
     driver.refuse_nothing();
-    assert!(error.to_string().ends_with(": out of memory"), "{error}");
+    let words = driver.failure(Code::OUT_OF_MEMORY).message;
+    assert!(error.to_string().ends_with(&format!(": {words}")), "{error}");
     assert_eq!(x.to_vec().unwrap(), [2; N]);
 }

@@ -7,6 +7,7 @@ use crate::launch::{KernelDef, Launch};
 use crate::tensor::Tensor;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tile_ir::specialize::Binding;
+use tile_ir::target::Family;
 
 const DOUBLE: &str = "\
 kernel @double<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
@@ -20,25 +21,37 @@ kernel @double<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {
 }
 ";
 
-const fn code(variant: Variant, image: &'static [u8], symbol: &'static str, shared: bool) -> Embedded {
-    Embedded {
-        target: "gfx942",
-        bindings: &[("B", Binding::Const(4))],
-        variant,
-        code: EmbeddedCode::Hsaco(image),
-        symbol,
-        launch: launch(64, 0, 0, shared, 1),
-        tensor_maps: &[],
-    }
+const fn code(
+    target: &'static str,
+    variant: Variant,
+    code: EmbeddedCode,
+    symbol: &'static str,
+    shared: bool,
+) -> Embedded {
+    let (bindings, launch) = (&[("B", Binding::Const(4))], launch(64, 0, 0, shared, 1));
+    Embedded { target, bindings, variant, code, symbol, launch, tensor_maps: &[] }
 }
 
-static EMBEDDED: [Embedded; 1] = [code(Variant::General, b"general", "general", false)];
+const fn amd(variant: Variant, text: &'static str, symbol: &'static str, shared: bool) -> Embedded {
+    code("gfx942", variant, EmbeddedCode::Hsaco(text.as_bytes()), symbol, shared)
+}
+
+const fn nvidia(variant: Variant, text: &'static str, symbol: &'static str, shared: bool) -> Embedded {
+    code("sm_80", variant, EmbeddedCode::Ptx { text, cubin: None }, symbol, shared)
+}
+
+/// Code for whichever vendor's device the suite runs on.
+const fn codes(text: &'static str, symbol: &'static str, shared: bool) -> [Embedded; 2] {
+    [amd(Variant::General, text, symbol, shared), nvidia(Variant::General, text, symbol, shared)]
+}
+
+static EMBEDDED: [Embedded; 2] = codes(image!("general", 3), "general", false);
 pub(super) static KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &EMBEDDED);
 
 /// Doubles every element; the slots are two addresses and the length.
-pub(super) fn double(blocks: u32, slots: &[u64]) {
+pub(super) fn double(grid: Grid, slots: &[u64]) {
     let [x, y, n] = slots else { panic!("{} slots", slots.len()) };
-    assert_eq!(u64::from(blocks), n.div_ceil(4));
+    assert_eq!(u64::from(grid.blocks), n.div_ceil(4));
     for i in 0..*n as usize {
         // SAFETY: the slots are the addresses of as many elements.
         unsafe { (*y as *mut f32).add(i).write(2.0 * (*x as *const f32).add(i).read()) }
@@ -56,7 +69,7 @@ pub(super) fn call<'a>(kernel: &'static KernelDef, x: &'a Tensor<f32>, y: &'a mu
 #[test]
 fn a_code_object_for_the_processor_is_found_and_launched() {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     for n in [1, 4, 11, 1000] {
         let x = ramp(&device, n);
         let mut y = Tensor::zeros(&device, [n]).unwrap();
@@ -74,7 +87,7 @@ fn a_code_object_for_the_processor_is_found_and_launched() {
 #[test]
 fn a_launch_that_is_warmed_is_loaded_and_has_not_run() {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     let x = ramp(&device, 11);
     let mut y = Tensor::<f32>::zeros(&device, [11]).unwrap();
     assert_eq!(driver.live().modules, 0);
@@ -88,7 +101,7 @@ fn a_launch_that_is_warmed_is_loaded_and_has_not_run() {
 #[test]
 fn a_timed_launch_waits_and_gives_the_time_between_its_events() {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     let x = ramp(&device, 8);
     let mut y = Tensor::zeros(&device, [8]).unwrap();
     let time = call(&KERNEL, &x, &mut y).launch_timed().unwrap();
@@ -106,12 +119,14 @@ fn a_timed_launch_waits_and_gives_the_time_between_its_events() {
 /// A driver that takes long to load some code keeps no launch of other code waiting, and loads it once.
 #[test]
 fn code_is_loaded_outside_of_every_lock_and_once() {
-    static SLOW: [Embedded; 1] = [code(Variant::General, b"slow", "slow", false)];
+    const IMAGE: &str = image!("slow", 3);
+    static SLOW: [Embedded; 2] = codes(IMAGE, "slow", false);
     static SLOW_KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &SLOW);
     static LOADS: AtomicUsize = AtomicUsize::new(0);
     static QUICK: AtomicBool = AtomicBool::new(false);
-    fn load(image: &[u8]) {
-        if image == b"slow" {
+    extern "C" fn load(image: *const u8, bytes: usize) {
+        // SAFETY: who loads the image gives it.
+        if unsafe { std::slice::from_raw_parts(image, bytes) } == IMAGE.as_bytes() {
             LOADS.fetch_add(1, Ordering::Relaxed);
             // Were other code to wait for this, neither would go on.
             while !QUICK.load(Ordering::Acquire) {
@@ -120,8 +135,8 @@ fn code_is_loaded_outside_of_every_lock_and_once() {
         }
     }
     let (device, driver) = device(1 << 20, true);
-    driver.add("slow", double);
-    driver.add("general", double);
+    driver.add("slow", 3, double);
+    driver.add("general", 3, double);
     driver.before_loads(load);
     let launch = |kernel: &'static KernelDef| {
         let x = ramp(&device, 8);
@@ -144,7 +159,7 @@ fn code_is_loaded_outside_of_every_lock_and_once() {
 #[test]
 fn a_grid_that_is_too_large_is_refused_before_anything_is_enqueued() {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     // SAFETY: nothing is there, and nothing is touched.
     let huge = |address| unsafe { Tensor::<f32>::from_raw(&device, address, [1 << 40]) }.unwrap();
     let (x, mut y) = (huge(1 << 43), huge(1 << 44));
@@ -162,7 +177,11 @@ fn code_without_the_symbol_is_an_error_and_leaves_nothing_loaded() {
     let error = call(&KERNEL, &x, &mut y).launch().unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("loading `general` failed on {:?}: this function isn't there", context(&device))
+        format!(
+            "loading `general` failed on {:?}: {}",
+            context(&device),
+            driver.failure(Code::NOT_FOUND).message
+        )
     );
     assert_eq!(driver.live().modules, 0);
 }
@@ -170,12 +189,12 @@ fn code_without_the_symbol_is_an_error_and_leaves_nothing_loaded() {
 #[test]
 fn a_kernel_that_goes_wrong_loses_the_device_at_the_next_wait() {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     let x = ramp(&device, 8);
     let mut y = Tensor::zeros(&device, [8]).unwrap();
     context(&device).synchronize().unwrap();
     call(&KERNEL, &x, &mut y).launch().unwrap();
-    driver.lose_at_next_work("unspecified launch failure");
+    driver.lose_at_next_work(Code::LAUNCH_FAILED);
     assert!(matches!(y.to_vec(), Err(Error::DeviceLost { .. })));
     let error = call(&KERNEL, &x, &mut y).launch().unwrap_err().to_string();
     assert!(error.starts_with("launching `general` failed on "), "{error}");
@@ -188,7 +207,7 @@ fn a_kernel_that_goes_wrong_loses_the_device_at_the_next_wait() {
 fn without_embedded_code_a_code_object_is_compiled() {
     static BARE: KernelDef = KernelDef::new("double", DOUBLE, &[]);
     let (device, driver) = device(1 << 20, true);
-    driver.add("double", double);
+    driver.add("double", 3, double);
     for n in [4, 11] {
         let x = ramp(&device, n);
         let mut y = Tensor::zeros(&device, [n]).unwrap();
@@ -200,15 +219,15 @@ fn without_embedded_code_a_code_object_is_compiled() {
 /// Blocks that go on to further places of the grid are as many as run at once.
 #[test]
 fn blocks_that_share_a_grid_are_as_many_as_run_at_once() {
-    static SHARING: [Embedded; 1] = [code(Variant::General, b"sharing", "sharing", true)];
+    static SHARING: [Embedded; 2] = codes(image!("sharing", 3), "sharing", true);
     static SHARES: KernelDef = KernelDef::new("double", DOUBLE, &SHARING);
     /// Writes how many there are.
-    fn count(blocks: u32, slots: &[u64]) {
+    fn count(grid: Grid, slots: &[u64]) {
         // SAFETY: the second slot is the address of at least one element.
-        unsafe { (slots[1] as *mut f32).write(blocks as f32) }
+        unsafe { (slots[1] as *mut f32).write(grid.blocks as f32) }
     }
     let (device, driver) = device(1 << 20, true);
-    driver.add("sharing", count);
+    driver.add("sharing", 3, count);
     for (n, blocks) in [(8, 2.0), (1000, 8.0)] {
         let x = ramp(&device, n);
         let mut y = Tensor::zeros(&device, [n]).unwrap();
@@ -217,7 +236,7 @@ fn blocks_that_share_a_grid_are_as_many_as_run_at_once() {
     }
 }
 
-/// Of the variants that AMD's code has, a launch takes the one that relies on most of what its sizes are.
+/// Of the variants that its vendor's code has, a launch takes the one that relies on most of what its sizes are.
 #[test]
 fn a_launch_takes_the_variant_that_its_sizes_allow() {
     const FILL: &str = "\
@@ -228,21 +247,27 @@ kernel @fill<B>(%y: mut tensor<m x n x f32>) {
   store_masked %vy, %t
 }
 ";
-    static VARIANTS: [Embedded; 3] = [
-        code(Variant::General, b"general", "general", false),
-        code(Variant::Near, b"near", "near", false),
-        code(Variant::AlignedNear, b"aligned_near", "aligned_near", false),
+    static VARIANTS: [Embedded; 5] = [
+        amd(Variant::General, image!("general", 3), "general", false),
+        amd(Variant::Near, image!("near", 3), "near", false),
+        amd(Variant::AlignedNear, image!("aligned_near", 3), "aligned_near", false),
+        nvidia(Variant::General, image!("general", 3), "general", false),
+        nvidia(Variant::Aligned, image!("aligned", 3), "aligned", false),
     ];
     static FILLS: KernelDef = KernelDef::new("fill", FILL, &VARIANTS);
-    fn mark<const MARK: u32>(_: u32, slots: &[u64]) {
+    fn mark<const MARK: u32>(_: Grid, slots: &[u64]) {
         // SAFETY: the first slot is the address of at least one element.
         unsafe { (slots[0] as *mut f32).write(MARK as f32) }
     }
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", mark::<1>);
-    driver.add("near", mark::<2>);
-    driver.add("aligned_near", mark::<3>);
-    for (n, expected) in [(8, 3.0), (7, 2.0)] {
+    let kernels: [(_, super::super::stand_in::Kernel); 4] =
+        [("general", mark::<1>), ("near", mark::<2>), ("aligned_near", mark::<3>), ("aligned", mark::<4>)];
+    kernels.into_iter().for_each(|(symbol, kernel)| driver.add(symbol, 3, kernel));
+    let expected = match driver.surface().family() {
+        Family::Nvptx => [(8, 4.0), (7, 1.0)],
+        _ => [(8, 3.0), (7, 2.0)],
+    };
+    for (n, expected) in expected {
         let mut y = Tensor::<f32>::zeros(&device, [4, n]).unwrap();
         Launch::new(&FILLS).constant("B", 4).tensor_mut("y", &mut y).launch().unwrap();
         assert_eq!(y.to_vec().unwrap()[0], expected, "{n}");
@@ -258,10 +283,10 @@ fn views_are_described_from_an_aligned_address_on() {
     static SEEN: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
     static STRIDED: KernelDef = KernelDef::new("double_strided", DOUBLE, &[]);
     let (device, driver) = device(1 << 20, true);
-    driver.add("double", |_, slots| SEEN.lock().unwrap().push(slots.to_vec()));
     let x = ramp(&device, 64);
     let mut y = Tensor::<f32>::zeros(&device, [9]).unwrap();
-    let mut launched = |begin: i64, end: i64, step: i64| {
+    let mut launched = |begin: i64, end: i64, step: i64, slots: usize| {
+        driver.add("double", slots, |_, slots| SEEN.lock().unwrap().push(slots.to_vec()));
         let view = x.slice(Index::slice(begin, end, step)).unwrap();
         Launch::new(&STRIDED).constant("B", 4).tensor("x", &view).tensor_mut("y", &mut y).launch().unwrap();
         assert_eq!(y.to_vec().unwrap(), [0.0; 9]);
@@ -270,11 +295,11 @@ fn views_are_described_from_an_aligned_address_on() {
         slots[2..].to_vec()
     };
     // The length, then the stride of what has one, then elements before the first.
-    assert_eq!(launched(4, 13, 1), [9]);
-    assert_eq!(launched(5, 14, 1), [9, 1]);
-    assert_eq!(launched(8, 26, 2), [9, 2]);
-    assert_eq!(launched(11, 29, 2), [9, 2, 3]);
-    assert_eq!(launched(34, 16, -2), [9, 2, 2]);
+    assert_eq!(launched(4, 13, 1, 3), [9]);
+    assert_eq!(launched(5, 14, 1, 4), [9, 1]);
+    assert_eq!(launched(8, 26, 2, 4), [9, 2]);
+    assert_eq!(launched(11, 29, 2, 5), [9, 2, 3]);
+    assert_eq!(launched(34, 16, -2, 5), [9, 2, 2]);
 }
 
 /// Without a compiler a tensor that begins elsewhere is refused, with both ways out.
@@ -282,7 +307,7 @@ fn views_are_described_from_an_aligned_address_on() {
 #[test]
 fn embedded_code_takes_tensors_that_begin_at_multiples_of_16_bytes() {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     let x = ramp(&device, 12);
     let mut y = Tensor::<f32>::zeros(&device, [4]).unwrap();
     let mut launched = |begin: usize| {

@@ -33,7 +33,7 @@ fn poll<F: Future>(future: Pin<&mut F>, task: &Arc<Task>) -> Poll<F::Output> {
 
 /// Loses the device without anybody of the runtime's knowing.
 fn lose(driver: &StandIn, stream: StreamHandle) {
-    driver.lose_at_next_work("an illegal memory access was encountered");
+    driver.lose_at_next_work(Code::ILLEGAL_ADDRESS);
     // SAFETY: the stream is there.
     unsafe { driver.synchronize(stream) }.unwrap_err();
 }
@@ -41,7 +41,7 @@ fn lose(driver: &StandIn, stream: StreamHandle) {
 #[test]
 fn whoever_finds_the_device_lost_wakes_those_who_wait_for_it() {
     let ((device, driver), (other, _other)) = (device(1 << 20, true), device(1 << 20, true));
-    driver.add("general", double);
+    driver.add("general", 3, double);
     let streams = [0; 2].map(|_| Stream::new(&device).unwrap());
     let x = ramp(&device, 8);
     let [y, z] = [0; 2].map(|_| Tensor::<f32>::pinned(&device, [8]).unwrap());
@@ -71,7 +71,7 @@ fn whoever_finds_the_device_lost_wakes_those_who_wait_for_it() {
 #[test]
 fn a_look_finds_the_device_lost() {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     let stream = Stream::new(&device).unwrap();
     let x = ramp(&device, 8);
     let mut y = Tensor::zeros(&device, [8]).unwrap();
@@ -102,7 +102,7 @@ fn memory_of_a_copy_that_was_lost_is_not_read() {
 #[test]
 fn a_future_of_a_lost_device_ends() {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     let x = ramp(&device, 8);
     let mut y = Tensor::zeros(&device, [8]).unwrap();
     let task = task();

@@ -1,8 +1,8 @@
 //! Tensors' memory: what is kept, for whom, and what happens when there is no more.
 
 use super::*;
-use crate::Error;
 use crate::tensor::Tensor;
+use crate::{Error, MemoryLimits};
 
 /// Numbers that look random.
 #[cfg(not(miri))]
@@ -138,4 +138,89 @@ fn a_copy_on_the_device_is_enqueued_and_keeps_its_order() {
         let turned = other.reshape([10, 10]).unwrap().t().unwrap().to_dense().unwrap();
         assert_eq!(turned.to_vec().unwrap()[..3], [50, 60, 70]);
     }
+}
+
+#[test]
+fn no_more_is_in_use_than_the_limit_and_the_message_says_so() {
+    for pools in [false, true] {
+        let (device, driver) = device(1 << 20, pools);
+        device.limit_memory(MemoryLimits { in_use: 8192, ..MemoryLimits::default() }).unwrap();
+        let x = Tensor::full(&device, [4096], 3_u8).unwrap();
+        let y = Tensor::<u8>::zeros(&device, [4096]).unwrap();
+        let error = Tensor::<u8>::zeros(&device, [1]).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { bytes: 1, limit: Some(8192), .. }), "{error}");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{:?} has no 1 bytes of memory left of the 8192 that `TILE_MEMORY_IN_USE` or `Device::limit_memory` lets it \
+                 have; drop tensors, or allow more",
+                context(&device)
+            )
+        );
+        assert_eq!(x.to_vec().unwrap(), [3; 4096]);
+        drop(y);
+        let z = Tensor::full(&device, [2048], 4_u8).unwrap();
+        // What is in use stays under a limit that it exceeds.
+        device.limit_memory(MemoryLimits { in_use: 100, ..MemoryLimits::default() }).unwrap();
+        assert!(Tensor::<u8>::zeros(&device, [1]).is_err());
+        assert_eq!((x.to_vec().unwrap(), z.to_vec().unwrap()), (vec![3; 4096], vec![4; 2048]));
+        device.limit_memory(MemoryLimits::default()).unwrap();
+        let all = Tensor::<u8>::zeros(&device, [20_000]).unwrap();
+        drop((x, z, all));
+        device.trim().unwrap();
+        assert_eq!(live(&driver), Live::default());
+    }
+}
+
+#[test]
+fn no_more_is_held_than_the_limit_after_a_wait() {
+    for pools in [false, true] {
+        let (device, driver) = device(1 << 20, pools);
+        let taken = || driver.memory().map(|(free, total)| total - free).unwrap();
+        let use_and_drop = || {
+            let tensors = [0_u8; 4].map(|byte| Tensor::full(&device, [8192], byte).unwrap());
+            drop(tensors);
+            context(&device).synchronize().unwrap();
+        };
+        use_and_drop();
+        assert_eq!((taken(), device.memory().unwrap().cached), (4 * 8192, 4 * 8192), "all is kept");
+        device.limit_memory(MemoryLimits { held: 20_000, ..MemoryLimits::default() }).unwrap();
+        let x = Tensor::full(&device, [8192], 7_u8).unwrap();
+        use_and_drop();
+        assert_eq!((taken(), device.memory().unwrap().cached), (2 * 8192, 8192), "pools: {pools}");
+        assert_eq!(x.to_vec().unwrap(), [7; 8192]);
+        device.limit_memory(MemoryLimits { held: 0, ..MemoryLimits::default() }).unwrap();
+        drop(x);
+        use_and_drop();
+        assert_eq!((taken(), device.memory().unwrap().cached), (0, 0), "pools: {pools}");
+    }
+}
+
+#[test]
+fn the_host_has_no_limits_of_ours() {
+    let error = Device::cpu().limit_memory(MemoryLimits::default()).unwrap_err().to_string();
+    assert_eq!(error, "limiting the memory failed on cpu: it is the host's, which the system limits");
+}
+
+/// The environment is read by a process of its own.
+#[cfg(all(target_os = "linux", not(miri)))]
+#[test]
+fn the_environment_limits_every_gpu() {
+    const NAME: &str = "gpu::tests::memory::the_environment_limits_every_gpu";
+    if std::env::var_os("TILE_MEMORY_IN_USE").is_some() {
+        let (device, driver) = device(1 << 20, true);
+        let x = Tensor::<u8>::zeros(&device, [2048]).unwrap();
+        let error = Tensor::<u8>::zeros(&device, [1]).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { limit: Some(2048), .. }), "{error}");
+        drop(x);
+        context(&device).synchronize().unwrap();
+        assert_eq!(driver.memory().unwrap(), (1 << 20, 1 << 20), "nothing is held");
+        return;
+    }
+    let mut test = std::process::Command::new(std::env::current_exe().unwrap());
+    test.args(["--exact", NAME, "--nocapture"])
+        .envs([("TILE_MEMORY_IN_USE", "2K"), ("TILE_MEMORY_HELD", "0")]);
+    let output = test.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

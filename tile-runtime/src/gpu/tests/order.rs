@@ -1,7 +1,7 @@
 //! Streams and events order copies and launches, and nothing else does.
 
 use super::super::driver::FunctionHandle;
-use super::super::driver::{Failure, Grid, Pattern};
+use super::super::driver::{Grid, Pattern};
 use super::super::stand_in::UNWRITTEN;
 use super::*;
 use std::ffi::c_void;
@@ -112,7 +112,7 @@ fn events_know_how_long_work_took() {
         (0..4).for_each(|byte| bench.fill(byte, StreamHandle::DEFAULT));
         driver.record(events[1], StreamHandle::DEFAULT).unwrap();
         let early = driver.elapsed(events[0], events[1]).unwrap_err();
-        assert_eq!(early, Failure::refused("the work before the event isn't done"));
+        assert_eq!(early, driver.failure(Code::NOT_READY));
         driver.synchronize_event(events[1]).unwrap();
         assert!((driver.elapsed(events[0], events[1]).unwrap() - 5e-6).abs() < 1e-12);
     }
@@ -139,14 +139,14 @@ fn a_function_of_the_host_is_called_behind_the_work_before_it() {
 #[test]
 fn captured_work_runs_when_its_graph_is_launched_and_as_often() {
     /// Adds one to the byte at the address in the only slot.
-    fn add_one(_: u32, slots: &[u64]) {
+    fn add_one(_: super::Grid, slots: &[u64]) {
         // SAFETY: the slot is the address of memory that is there.
         unsafe { *(slots[0] as *mut u8) += 1 }
     }
     let bench = Bench::new();
     let &Bench { ref driver, mut address } = &bench;
-    driver.add("add_one", add_one);
-    let module = driver.load(b"add_one").unwrap();
+    driver.add("add_one", 1, add_one);
+    let module = driver.load(image!("add_one", 1).as_bytes()).unwrap();
     let stream = driver.create_stream().unwrap();
     bench.fill(0, stream);
     // SAFETY: what is used was made here; the parameter outlives the launch, which copies it.
@@ -156,7 +156,7 @@ fn captured_work_runs_when_its_graph_is_launched_and_as_often() {
         driver.begin_capture(stream).unwrap();
         driver.launch(function, grid, &mut [(&raw mut address).cast()], stream).unwrap();
         let refused = driver.synchronize(stream).unwrap_err();
-        assert_eq!(refused.message, "operation not permitted when stream is capturing");
+        assert_eq!(refused, driver.failure(Code::IS_CAPTURING));
         let graph = driver.end_capture(stream).unwrap();
         assert_eq!(bench.read(stream)[0], 0);
         let executable = driver.instantiate(graph).unwrap();

@@ -1,6 +1,5 @@
 //! Copies from one device to another.
 
-use super::super::driver::Failure;
 use super::*;
 use crate::stream::Stream;
 use crate::tensor::Tensor;
@@ -64,7 +63,7 @@ fn what_is_copied_is_written_and_freed_after_it() {
 fn launches_on_streams_come_before_a_copy_of_their_tensors() {
     use super::launches::{KERNEL, call, double, ramp};
     let ([to, from], driver) = pair(true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     let stream = Stream::new(&from).unwrap();
     let (x, mut y) = (ramp(&from, 8), Tensor::zeros(&from, [8]).unwrap());
     call(&KERNEL, &x, &mut y).on(&stream).unwrap().detach();
@@ -101,8 +100,7 @@ fn by_way_of_the_host_elements_get_everywhere() {
     let mut succeeded = 0;
     for calls in (0..12).step_by(if cfg!(miri) { 4 } else { 1 }) {
         let mut y = Tensor::zeros(&to, [N]).unwrap();
-        driver
-            .refuse_after(calls, Failure::refused("peer access is not supported between these two devices"));
+        driver.refuse_after(calls, Code::NO_PEER_ACCESS);
         let copied = y.copy_from(&x);
         driver.refuse_nothing();
         if copied.is_ok() {
@@ -113,7 +111,7 @@ fn by_way_of_the_host_elements_get_everywhere() {
     assert!(succeeded > if cfg!(miri) { 1 } else { 8 }, "{succeeded}");
 
     // Of two vendors.
-    let second = device_of(&StandIn::new(1 << 20, false).of_nvidia());
+    let second = device_of(&StandIn::of_another_vendor(1 << 20, false));
     let x = Tensor::from_vec(&Device::cpu(), numbers(), [8, 8]).unwrap();
     let there = x.copy_to(&from).unwrap();
     let further = there.copy_to(&second).unwrap();

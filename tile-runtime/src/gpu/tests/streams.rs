@@ -12,7 +12,7 @@ use std::task::{Poll, Wake, Waker};
 /// A device with the kernel of these tests.
 fn ready() -> (Device, StandIn) {
     let (device, driver) = device(1 << 20, true);
-    driver.add("general", double);
+    driver.add("general", 3, double);
     (device, driver)
 }
 
@@ -63,7 +63,7 @@ fn a_write_waits_for_the_streams_that_read() {
 fn memory_is_freed_behind_the_streams_that_use_it() {
     for pools in [false, true] {
         let (device, driver) = device(1 << 20, pools);
-        driver.add("general", double);
+        driver.add("general", 3, double);
         let stream = Stream::new(&device).unwrap();
         let x = ramp(&device, 8);
         let mut y = Tensor::zeros(&device, [8]).unwrap();

@@ -1,0 +1,46 @@
+//! Whoever waits for the end of a piece of work comes to know of it.
+
+use crate::completion::Completion;
+use crate::model;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+use std::task::{Wake, Waker};
+
+#[test]
+fn threads_that_wait_go_on() {
+    model(3, || {
+        let completion = Arc::new(Completion::default());
+        let waits = [0; 2].map(|_| {
+            let completion = Arc::clone(&completion);
+            thread::spawn(move || completion.wait().1)
+        });
+        completion.end(Err("no".to_owned()));
+        assert!(waits.into_iter().all(|wait| wait.join().unwrap() == Err("no".to_owned())));
+        assert!(completion.ended().is_some());
+    });
+}
+
+struct Task(AtomicBool);
+
+impl Wake for Task {
+    fn wake(self: std::sync::Arc<Task>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// A task that has found the work not done is woken.
+#[test]
+fn a_task_that_goes_to_sleep_is_woken() {
+    model(3, || {
+        let completion = Arc::new(Completion::default());
+        let ends = {
+            let completion = Arc::clone(&completion);
+            thread::spawn(move || completion.end(Ok(())))
+        };
+        let task = std::sync::Arc::new(Task(AtomicBool::new(false)));
+        let found = completion.poll(&Waker::from(std::sync::Arc::clone(&task)));
+        ends.join().unwrap();
+        assert!(found == Some(Ok(())) || task.0.load(Ordering::Acquire), "nobody wakes it");
+    });
+}

@@ -1,0 +1,46 @@
+//! Who writes memory finds everybody who reads it, whatever readers have looked at meanwhile.
+
+use crate::marks::Marks;
+use crate::model;
+use loom::sync::Arc;
+use loom::thread;
+
+/// Events are numbers; that of the write before is done.
+fn is_done(event: &u32) -> bool {
+    *event == 0
+}
+
+#[test]
+fn a_reader_that_looks_hides_no_other_reader() {
+    model(3, || {
+        let marks = Arc::new(Marks::default());
+        marks.note(&0, true, is_done);
+        let others = [1, 2].map(|event| {
+            let marks = Arc::clone(&marks);
+            thread::spawn(move || {
+                assert!(marks.before(false, is_done).is_empty(), "the write is done");
+                // The host reads, which leaves no event, and a launch does.
+                if event == 1 {
+                    marks.note(&event, false, is_done);
+                }
+            })
+        });
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(marks.before(true, is_done).as_slice(), [1]);
+    });
+}
+
+#[test]
+fn readers_at_once_are_all_waited_for() {
+    model(2, || {
+        let marks = Arc::new(Marks::default());
+        let others = [1, 2].map(|event| {
+            let marks = Arc::clone(&marks);
+            thread::spawn(move || marks.note(&event, false, is_done))
+        });
+        others.into_iter().for_each(|other| other.join().unwrap());
+        let mut found = marks.before(true, is_done);
+        found.sort_unstable();
+        assert_eq!(found.as_slice(), [1, 2]);
+    });
+}
