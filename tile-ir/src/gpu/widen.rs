@@ -1,0 +1,47 @@
+//! Factors of 8-bit floats become bf16 where a target multiplies these but not those.
+//!
+//! Every 8-bit float is a bf16, normal ones and subnormal ones a normal one, and the product of two bf16 is an f32; so the
+//! sums are those that were asked for. bf16 rather than f16, which gfx90a's matrix instructions take subnormal numbers of as
+//! zero (CDNA2 ISA, "Matrix Arithmetic Instructions").
+
+use super::insert::Inserter;
+use super::products;
+use crate::dtype::DType;
+use crate::kernel::{Kernel, OpId, ValueId};
+use crate::ops::Op;
+use crate::target::TargetDesc;
+use crate::types::{Elem, Type};
+
+/// The products of 8-bit floats for which a target has instructions of bf16 alone.
+pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
+    let is_float8 = |&factor: &ValueId| {
+        let dtype = super::dtype_of(kernel, factor);
+        dtype.is_float() && dtype.bits() == 8
+    };
+    let is_needed = |&op: &OpId| {
+        let data = kernel.op(op);
+        data.op == Op::Mma
+            && data.operands[..2].iter().all(is_float8)
+            && products::suited(kernel, data, target.matrix).next().is_none()
+            && target.matrix.iter().any(|it| it.factors == [DType::BF16; 2])
+    };
+    kernel.walk().into_iter().filter(is_needed).collect()
+}
+
+/// Converts the factors of these products.
+pub(super) fn run(kernel: &mut Kernel, products: &[OpId]) {
+    for &op in products {
+        let region = kernel.region_of(op).expect("a product stands in a region");
+        let at = kernel.region(region).ops.iter().position(|&other| other == op);
+        let mut place = Inserter::new(kernel, region, at.expect("the product stands in its region"));
+        for factor in 0..2 {
+            let value = place.kernel.op(op).operands[factor];
+            let Type::Tile(mut ty) = place.kernel.ty(value).clone() else {
+                unreachable!("verified: a product's factors are tiles")
+            };
+            ty.elem = Elem::from(DType::BF16);
+            let wide = place.emit(Op::Cast(ty.elem.clone()), vec![value], Type::Tile(ty));
+            place.kernel.op_mut(op).operands[factor] = wide;
+        }
+    }
+}
