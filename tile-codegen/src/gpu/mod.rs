@@ -18,6 +18,7 @@ pub(crate) mod features;
 mod fragment;
 mod gather;
 mod hsaco;
+mod in_parts;
 mod interleaved;
 mod item;
 mod lanes;
