@@ -333,6 +333,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 }
 
 /// Sums that one instruction adds to.
+#[derive(Clone)]
 pub(super) struct Block {
     /// The row at which it begins, in the first warpgroup.
     row: u64,
@@ -361,9 +362,12 @@ impl Block {
 }
 
 impl<'a> Ready<'a, '_> {
-    /// The sums in two parts or more.
+    /// The sums in two parts or more: the rows of an instruction each, or else half of the columns.
     pub(super) fn parts(&self) -> Vec<Block> {
-        self.blocks.iter().flat_map(Block::halves).collect()
+        match self.blocks.as_slice() {
+            [one] => one.halves().into(),
+            several => several.to_vec(),
+        }
     }
 
     /// Where its tiles lie.

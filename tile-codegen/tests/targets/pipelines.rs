@@ -188,6 +188,16 @@ fn products_of_two_kinds_of_8_bit_floats() {
     }
 }
 
+/// Both sets of sums are more than a thread has registers for: half of the columns at a time, or the rows of one
+/// instruction.
+#[test]
+fn floats_of_8_bits_in_parts() {
+    let formats = [DType::F8E4M3FN, DType::F32];
+    product(formats, "mk", "nk", [128, 256, 64], [144, 272, 208], 384);
+    product(formats, "mk", "nk", [64, 256, 64], [64, 272, 64], 256);
+    product(formats, "mk", "nk", [256, 128, 64], [272, 128, 144], 384);
+}
+
 /// Each turn's sums begin at zero.
 #[test]
 fn floats_of_8_bits_by_their_rows() {

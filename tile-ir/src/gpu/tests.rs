@@ -195,6 +195,11 @@ fn factors_that_a_target_has_no_instruction_for_are_widened() {
         let text = print(&scheduled(&kernel, &[], target));
         assert!(text.contains("= mma ") && !text.contains("= cast "), "{target}: {text}");
     }
+    // Shallower than any of its own.
+    let shallow = kernel.replace("[128, 64]", "[128, 16]").replace("[64, 128]", "[16, 128]");
+    let shallow = shallow.replace("128 x 64 x", "128 x 16 x").replace("64 x 128 x", "16 x 128 x");
+    let text = print(&scheduled(&shallow.replace("ceil_div(k, 64)", "ceil_div(k, 16)"), &[], "sm_100a"));
+    assert!(text.contains("m16n8k16") && text.contains("= cast "), "{text}");
 }
 
 #[test]

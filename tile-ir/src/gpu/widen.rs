@@ -1,8 +1,8 @@
-//! Factors of 8-bit floats become bf16 where a target multiplies these but not those.
+//! Factors of 8-bit floats become bf16 where a target's instructions multiply tiles of these but not of those.
 //!
 //! Every 8-bit float is a bf16, normal ones and subnormal ones a normal one, and the product of two bf16 is an f32; so the
-//! sums are those that were asked for. bf16 rather than f16, which gfx90a's matrix instructions take subnormal numbers of as
-//! zero (CDNA2 ISA, "Matrix Arithmetic Instructions").
+//! sums are those that were asked for. bf16 rather than f16, of which gfx90a's matrix instructions take subnormal numbers as
+//! zero (PyTorch, "Numerical accuracy", on MI200).
 
 use super::insert::Inserter;
 use super::products;
@@ -12,7 +12,7 @@ use crate::ops::Op;
 use crate::target::TargetDesc;
 use crate::types::{Elem, Type};
 
-/// The products of 8-bit floats for which a target has instructions of bf16 alone.
+/// The products of 8-bit floats that can be cut into a target's instructions of bf16 alone.
 pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
     let is_float8 = |&factor: &ValueId| {
         let dtype = super::dtype_of(kernel, factor);
@@ -20,10 +20,13 @@ pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
     };
     let is_needed = |&op: &OpId| {
         let data = kernel.op(op);
-        data.op == Op::Mma
-            && data.operands[..2].iter().all(is_float8)
-            && products::suited(kernel, data, target.matrix).next().is_none()
-            && target.matrix.iter().any(|it| it.factors == [DType::BF16; 2])
+        if data.op != Op::Mma || !data.operands[..2].iter().all(is_float8) {
+            return false;
+        }
+        let extents = products::extents(kernel, data);
+        let mut of_bf16 = target.matrix.iter().filter(|it| it.factors == [DType::BF16; 2]);
+        !products::suited(kernel, data, target.matrix).any(|it| products::cuts(it, extents))
+            && of_bf16.any(|it| products::cuts(it, extents))
     };
     kernel.walk().into_iter().filter(is_needed).collect()
 }
