@@ -20,7 +20,11 @@ pub(super) fn needed(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
     };
     let is_needed = |&op: &OpId| {
         let data = kernel.op(op);
-        if data.op != Op::Mma || !data.operands[..2].iter().all(is_float8) {
+        // `mma` adds products of bf16 in f32 alone.
+        if data.op != Op::Mma
+            || !data.operands[..2].iter().all(is_float8)
+            || super::dtype_of(kernel, data.results[0]) != DType::F32
+        {
             return false;
         }
         let extents = products::extents(kernel, data);
