@@ -112,16 +112,16 @@ impl Machine {
         Ok(Machine { passes: FOR_CPU, architecture: Some(architecture), ..machine })
     }
 
-    /// An NVIDIA GPU, by its compute capability.
-    pub(crate) fn nvptx(name: &str) -> Result<Machine, Error> {
+    /// An NVIDIA GPU, by its compute capability and what else code asks of LLVM.
+    pub(crate) fn nvptx(name: &str, features: &str) -> Result<Machine, Error> {
         // `ptxas` optimises again: another GVN before it takes a fifth of the compile time for the same machine code.
-        let machine = Machine::new("nvptx64-nvidia-cuda", name, "", OptimizationLevel::Default)?;
+        let machine = Machine::new("nvptx64-nvidia-cuda", name, features, OptimizationLevel::Default)?;
         Ok(Machine { passes: FOR_PTX, ..machine })
     }
 
-    /// An AMD GPU, by its processor name.
-    pub(crate) fn amdgpu(name: &str) -> Result<Machine, Error> {
-        Machine::new("amdgcn-amd-amdhsa", name, "", OptimizationLevel::Aggressive)
+    /// An AMD GPU, by its processor name and what else code asks of LLVM.
+    pub(crate) fn amdgpu(name: &str, features: &str) -> Result<Machine, Error> {
+        Machine::new("amdgcn-amd-amdhsa", name, features, OptimizationLevel::Aggressive)
     }
 
     /// Whether the processor has a feature, by LLVM's name.

@@ -25,6 +25,8 @@ mod control;
 mod copies;
 #[path = "targets/cpu.rs"]
 mod cpu;
+#[path = "targets/eight_bits.rs"]
+mod eight_bits;
 #[path = "targets/faults.rs"]
 mod faults;
 #[path = "targets/golden/mod.rs"]

@@ -105,6 +105,27 @@ fn gemm<T: Float + MmaOperand<f32>, const BM: usize, const BN: usize, const BK: 
     c.store_masked(acc);
 }
 
+/// C = A·Bᵀ of 8-bit floats of two kinds, summed in f32.
+#[tile_kernel(
+    where(m % BM == 0, n % BN == 0, k % BK == 0),
+    instances(BM = 128, BN = 128, BK = 128; BM = 128, BN = 256, BK = 128)
+)]
+fn gemm_nt_f8<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<f8e4m3fn, m, k>,
+    b: &Tensor<f8e5m2, n, k>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let a = a.partition_view([BM, BK]);
+    let b = b.partition_view([BN, BK]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        acc = mma(a.load_masked([i, p]), b.load_masked([j, p]).t(), acc);
+    }
+    c.store_masked(acc);
+}
+
 /// C = A·B of factors rounded to TF32.
 #[tile_kernel(where(m % BM == 0, n % BN == 0, k % BK == 0), instances(BM = 128, BN = 128, BK = 32))]
 fn gemm_tf32<const BM: usize, const BN: usize, const BK: usize>(

@@ -147,7 +147,7 @@ impl<'c> Ir<'c> {
 
     /// How many elements of a format a word has, if they come in and out of it at no cost.
     pub(crate) fn elements_of_word(dtype: DType) -> Option<u64> {
-        let is_free = dtype.is_int() || matches!(dtype, DType::F16 | DType::BF16);
+        let is_free = dtype.is_int() || dtype.is_narrow_float();
         let count = u64::from(WORD / 8) / dtype.bytes().min(4) as u64;
         (is_free && count > 1).then_some(count)
     }

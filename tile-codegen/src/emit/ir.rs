@@ -15,6 +15,9 @@ use inkwell::values::{
     BasicValue, BasicValueEnum, FloatValue, FunctionValue, InstructionValue, IntValue, PointerValue,
 };
 use inkwell::{AddressSpace, FloatPredicate, IntPredicate};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use tile_ir::DType;
 
 /// The address space of a cluster's shared memory.
 const SHARED_CLUSTER: u16 = 7;
@@ -79,6 +82,9 @@ pub(crate) struct Ir<'c> {
     pub(crate) module: Module<'c>,
     pub(crate) builder: Builder<'c>,
     pub(crate) features: Features,
+    /// The bits that numbers were made of, in formats that aren't converted by an instruction: whoever wants these bits
+    /// again needs no second conversion, which LLVM wouldn't see through.
+    origins: RefCell<HashMap<FloatValue<'c>, (DType, IntValue<'c>)>>,
 }
 
 /// The instruction that was asked for, or the bug that prevented it.
@@ -104,7 +110,23 @@ macro_rules! float_ops {
 
 impl<'c> Ir<'c> {
     pub(crate) fn new(context: &'c Context, name: &str, features: Features) -> Self {
-        Ir { context, module: context.create_module(name), builder: context.create_builder(), features }
+        Ir::in_module(context, context.create_module(name), features)
+    }
+
+    /// Goes on in a module.
+    pub(crate) fn in_module(context: &'c Context, module: Module<'c>, features: Features) -> Self {
+        Ir { context, module, builder: context.create_builder(), features, origins: RefCell::default() }
+    }
+
+    /// Notes that a number was made of the bits that it has in a format. Whoever removes the number before all code is
+    /// emitted must not call this.
+    pub(super) fn note_origin(&self, number: FloatValue<'c>, dtype: DType, bits: IntValue<'c>) {
+        self.origins.borrow_mut().insert(number, (dtype, bits));
+    }
+
+    /// The bits that a number was made of, if they were of this format.
+    pub(super) fn origin(&self, number: FloatValue<'c>, dtype: DType) -> Option<IntValue<'c>> {
+        self.origins.borrow().get(&number).filter(|(format, _)| *format == dtype).map(|&(_, bits)| bits)
     }
 
     pub(crate) fn int_type(&self, bits: u32) -> IntType<'c> {

@@ -218,11 +218,10 @@ mod tests {
 
     fn ptx(text: &str) -> Result<String, String> {
         let context = Context::create();
-        let machine = Machine::nvptx("sm_90a").unwrap();
+        let machine = Machine::nvptx("sm_90a", "").unwrap();
         let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
         let module = context.create_module_from_ir(buffer).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let ir =
-            Ir { context: &context, module, builder: context.create_builder(), features: features::NVPTX };
+        let ir = Ir::in_module(&context, module, features::NVPTX);
         machine.prepare(&ir.module);
         expand(&ir)?;
         machine.optimize("k", &ir.module).unwrap();

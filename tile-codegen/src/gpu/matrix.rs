@@ -143,6 +143,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 vec![ir.gathered(&values, dtype, element)]
             }
             Passing::Packed => vec![ir.packed_words(&values, dtype)],
+            Passing::WordVector => vec![ir.word_vector(&values, dtype)],
             Passing::SignedWords => vec![signed.into(), ir.word_vector(&values, dtype)],
         }
     }
@@ -167,6 +168,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Trailing::Nothing => {}
             Trailing::Modifiers => operands.extend([Value::from(self.i32(0)); 3]),
             Trailing::NoClamp => operands.push(ir.bool(false).into()),
+            Trailing::Formats => {
+                let formats = instruction.factors.map(format_number);
+                operands.extend(formats.map(|format| Value::from(self.i32(format))));
+                operands.extend([Value::from(self.i32(0)); 4]);
+            }
         }
         let overloads = self.overloads(instruction, a, operands[2 * a.len()]);
         let result = ir.intrinsic(instruction.intrinsic, &overloads, &operands);
@@ -181,10 +187,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
         factor: &[Value<'c>],
         sums: Value<'c>,
     ) -> Vec<BasicTypeEnum<'c>> {
-        if matches!(instruction.fragments, Fragments::Wmma(_)) {
-            vec![sums.get_type(), factor[factor.len() - 1].get_type()]
-        } else {
-            Vec::new()
+        let own = factor[factor.len() - 1].get_type();
+        match (instruction.fragments, instruction.trailing) {
+            (Fragments::Wmma(_), _) => vec![sums.get_type(), own],
+            (_, Trailing::Formats) => vec![own; 2],
+            _ => Vec::new(),
         }
+    }
+}
+
+/// What `V_MFMA_F32_*_F8F6F4` calls a format (CDNA4 ISA, "Matrix Arithmetic Instructions": `CBSZ` and `BLGP`).
+fn format_number(dtype: DType) -> u64 {
+    match dtype {
+        DType::F8E4M3FN => 0,
+        DType::F8E5M2 => 1,
+        _ => unreachable!("{dtype} is no format that the table gives to the instruction"),
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod features;
 mod fragment;
 mod gather;
 mod hsaco;
+mod in_parts;
 mod interleaved;
 mod item;
 mod lanes;
@@ -70,7 +71,7 @@ const RING_ALIGNMENT: u32 = 1024;
 struct Backend {
     device: Device,
     features: Features,
-    machine: fn(&str) -> Result<Machine, Error>,
+    machine: fn(&str, &str) -> Result<Machine, Error>,
     package: fn(&Machine, &str, &Ir<'_>) -> Result<Code, Error>,
 }
 
@@ -132,7 +133,7 @@ impl<'c> Module<'c> {
     ) -> Result<Module<'c>, Error> {
         let scheduled = fitting(instance, target, threads)?;
         let backend = backend(target);
-        let machine = (backend.machine)(target.name)?;
+        let machine = (backend.machine)(target.name, scheduled.feature())?;
         let ir = Ir::new(context, &instance.name, backend.features.of_target(target));
         machine.prepare(&ir.module);
         emit(&ir, &scheduled, (&backend.device, target), symbol, places);

@@ -226,9 +226,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             if !self.does(op, data) {
                 continue;
             }
-            match ops.next_if(|&&next| self.is_narrowed_by(data, next)) {
-                Some(&next) => self.narrowed_elementwise(data, instance.op(next)),
-                None => self.op(op, data),
+            if let Some(&next) = ops.next_if(|&&next| self.is_narrowed_by(data, next)) {
+                self.narrowed_elementwise(data, instance.op(next));
+            } else if let Some(&next) = ops.next_if(|&&next| self.is_added_in_parts_by(op, data, next)) {
+                self.product_in_parts(op, instance.op(next));
+            } else {
+                self.op(op, data);
             }
         }
         &[]

@@ -32,7 +32,7 @@ const PRODUCER_REGISTERS: u64 = 40;
 const WORKING_REGISTERS: u64 = 64;
 
 /// The most registers that a thread can name.
-const MOST_REGISTERS: u64 = 255;
+pub(super) const MOST_REGISTERS: u64 = 255;
 
 /// Registers are given and taken in such portions (PTX ISA, "setmaxnreg").
 const REGISTER_STEP: u64 = 8;

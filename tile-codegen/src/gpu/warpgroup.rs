@@ -166,24 +166,44 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Issues a product's instructions, whose tiles are there, as a group; gives the sums that these will be.
     pub(super) fn issue_product(&self, ready: &Ready<'a, 'c>) -> Vec<Value<'c>> {
-        let (ir, right) = (self.ir, ready.right);
         let mut sums = ready.sums.clone();
-        for (k, block, a) in &ready.steps {
-            let adds = match (k, ready.starts_at_zero, self.fresh.contains(&right.pipeline)) {
-                (0, true, _) => self.i32(0),
-                (0, false, true) => ir.resize(self.ring(right.pipeline).running, 32, false),
-                _ => self.i32(1),
-            };
-            let b = self.descriptor(&ready.right_factor, 0, *k);
-            let block = &ready.blocks[*block];
-            let name = name_of(ready.instruction, block.columns(), &ready.left, right.major);
-            let own: Vec<Value<'c>> = block.slots.iter().map(|&slot| sums[slot]).collect();
-            let operands = [a.clone(), vec![b.into(), adds.into()], own].concat();
-            let next = declared::call(ir, &name, &operands, block.slots.len());
-            block.slots.iter().zip(next).for_each(|(&slot, next)| sums[slot] = next);
+        for (k, number, a) in &ready.steps {
+            self.issue_instruction(ready, (*k, a), &ready.blocks[*number], &mut sums);
         }
-        ir.intrinsic("llvm.nvvm.wgmma.commit_group.sync.aligned", &[], &[]);
+        self.commit_products();
         sums
+    }
+
+    /// Issues the instructions of a part of a product as a group.
+    pub(super) fn issue_part(&self, ready: &Ready<'a, 'c>, part: &Block, sums: &mut [Value<'c>]) {
+        let own = ready.steps.iter().filter(|(_, number, _)| ready.blocks[*number].row == part.row);
+        own.for_each(|(k, _, a)| self.issue_instruction(ready, (*k, a), part, sums));
+        self.commit_products();
+    }
+
+    fn issue_instruction(
+        &self,
+        ready: &Ready<'a, 'c>,
+        (k, a): (u64, &[Value<'c>]),
+        block: &Block,
+        sums: &mut [Value<'c>],
+    ) {
+        let (ir, right) = (self.ir, ready.right);
+        let adds = match (k, ready.starts_at_zero, self.fresh.contains(&right.pipeline)) {
+            (0, true, _) => self.i32(0),
+            (0, false, true) => ir.resize(self.ring(right.pipeline).running, 32, false),
+            _ => self.i32(1),
+        };
+        let b = self.descriptor(&ready.right_factor, block.column, k);
+        let name = name_of(ready.instruction, block.columns(), &ready.left, right.major);
+        let own: Vec<Value<'c>> = block.slots.iter().map(|&slot| sums[slot]).collect();
+        let operands = [a, &[b.into(), adds.into()], &own].concat();
+        let next = declared::call(ir, &name, &operands, block.slots.len());
+        block.slots.iter().zip(next).for_each(|(&slot, next)| sums[slot] = next);
+    }
+
+    fn commit_products(&self) {
+        self.ir.intrinsic("llvm.nvvm.wgmma.commit_group.sync.aligned", &[], &[]);
     }
 
     /// The product of a loop that goes on to its end, if there is one.
@@ -217,7 +237,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Values after a wait for products; those that don't fill a register aren't held back.
-    fn passed_by_wait(&self, going_on: u64, mut values: Vec<Value<'c>>) -> Vec<Value<'c>> {
+    pub(super) fn passed_by_wait(&self, going_on: u64, mut values: Vec<Value<'c>>) -> Vec<Value<'c>> {
         let context = self.ir.context;
         let types: [BasicTypeEnum<'c>; 2] = [context.f32_type().into(), context.i32_type().into()];
         for ty in types {
@@ -248,7 +268,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let slots = (slot..slot + parts.held).map(|slot| slot as usize);
             match blocks.last_mut().filter(|block| block.row == start[0]) {
                 Some(block) => block.slots.extend(slots),
-                None => blocks.push(Block { row: start[0], slots: slots.collect() }),
+                None => blocks.push(Block { row: start[0], column: 0, slots: slots.collect() }),
             }
         }
         blocks
@@ -313,11 +333,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
 }
 
 /// Sums that one instruction adds to.
-struct Block {
+#[derive(Clone)]
+pub(super) struct Block {
     /// The row at which it begins, in the first warpgroup.
     row: u64,
+    /// The column at which it begins.
+    column: u64,
     /// The slots, in the order of the instruction's registers.
-    slots: Vec<usize>,
+    pub(super) slots: Vec<usize>,
 }
 
 impl Block {
@@ -325,9 +348,35 @@ impl Block {
     fn columns(&self) -> usize {
         2 * self.slots.len()
     }
+
+    /// Its left and its right half. An instruction's registers follow its columns by eights.
+    fn halves(&self) -> [Block; 2] {
+        let (left, right) = self.slots.split_at(self.slots.len() / 2);
+        let half = |column: usize, slots: &[usize]| Block {
+            row: self.row,
+            column: self.column + column as u64,
+            slots: slots.to_vec(),
+        };
+        [half(0, left), half(self.columns() / 2, right)]
+    }
 }
 
-fn is_zero(value: Value<'_>) -> bool {
+impl<'a> Ready<'a, '_> {
+    /// The sums in two parts or more: the rows of an instruction each, or else half of the columns.
+    pub(super) fn parts(&self) -> Vec<Block> {
+        match self.blocks.as_slice() {
+            [one] => one.halves().into(),
+            several => several.to_vec(),
+        }
+    }
+
+    /// Where its tiles lie.
+    pub(super) fn right(&self) -> &'a RingFactor {
+        self.right
+    }
+}
+
+pub(super) fn is_zero(value: Value<'_>) -> bool {
     match value {
         Value::FloatValue(value) => value.get_constant().is_some_and(|(value, _)| value.to_bits() == 0),
         Value::IntValue(value) => value.get_zero_extended_constant() == Some(0),

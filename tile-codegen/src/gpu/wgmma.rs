@@ -342,8 +342,7 @@ mod tests {
         let context = Context::create();
         let buffer = MemoryBuffer::create_from_memory_range_copy(text.as_bytes(), "kernel");
         let module = context.create_module_from_ir(buffer).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let ir =
-            Ir { context: &context, module, builder: context.create_builder(), features: features::NVPTX };
+        let ir = Ir::in_module(&context, module, features::NVPTX);
         let function = ir.module.get_function("k").unwrap();
         expand(&ir, &[function]).unwrap();
         ir.module.verify().unwrap();

@@ -131,6 +131,12 @@ fn transposition_and_products() {
         let kernel = instance("gemm", Some(format), &[("BM", 16), ("BN", 24), ("BK", 32)]);
         check(&kernel, &inputs, (DType::F32, &[m, n]), products, 0.0);
     }
+    let inputs = [sample(DType::F8E4M3FN, &[m, k], 1), sample(DType::F8E5M2, &[n, k], 2)];
+    let [a, b] = inputs.each_ref().map(numbers);
+    let sum = |at: usize| (0..k).map(|p| a[at / n * k + p] * b[at % n * k + p]).sum();
+    let products = (0..m * n).map(sum).collect();
+    let kernel = instance("gemm_nt_f8", None, &[("BM", 16), ("BN", 24), ("BK", 32)]);
+    check(&kernel, &inputs, (DType::F32, &[m, n]), products, 0.0);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Loops whose tiles are copied ahead of warpgroups that multiply them, on simulated threads: every way in which a factor
 //! may lie in memory, edges that are masked, fewer turns than stages and more, in both orders of asynchronous work.
 
+use crate::eight_bits::of_two_kinds;
 use crate::support::{Memory, close, instance, sample};
 use tile_codegen::simt::{self, Mode, Timing};
 use tile_codegen::{Options, compile};
@@ -72,7 +73,7 @@ fn products_of_even_grids_run_in_pairs() {
 }
 
 /// c = a·b, with views of the factors that make matrices of them.
-fn matmul([dtype, sum]: [DType; 2], a: &str, b: &str, [m, n, k]: [usize; 3]) -> String {
+pub(crate) fn matmul([dtype, sum]: [DType; 2], a: &str, b: &str, [m, n, k]: [usize; 3]) -> String {
     let zero = |dtype: DType| if dtype.is_float() { "0.0" } else { "0" };
     let step = 16 / dtype.bytes();
     format!(
@@ -173,17 +174,7 @@ fn products_of_two_kinds_of_8_bit_floats() {
         for (tile, [m, n, k], threads) in
             [([64, 32, 64], [80, 48, 144], 256), ([128, 64, 128], [144, 64, 400], 384)]
         {
-            let is_right =
-                |line: &str| ["%b: ", "%vb", "%lb", "%tb ="].iter().any(|name| line.contains(name));
-            let source = matmul([left, DType::F32], "mk", "nk", tile);
-            let source = source.replace(", %b:", ",\n%b:").replace(", %c:", ",\n%c:");
-            let lines = source.lines().map(|line| match is_right(line) {
-                true => line.replace(left.name(), right.name()).replace("%pad", "%other"),
-                false => line.to_owned(),
-            });
-            let source = lines.collect::<Vec<_>>().join("\n");
-            let pad = format!("  %other = constant 0.0 : {right}\n  %none = constant");
-            let source = source.replace("  %none = constant", &pad);
+            let source = of_two_kinds([left, right], "nk", tile);
             let arguments =
                 [sample(left, &[m, k], 1), sample(right, &[n, k], 2), sample(DType::F32, &[m, n], 3)];
             check(&source, &[], &arguments, threads, 0.0);
@@ -195,6 +186,16 @@ fn products_of_two_kinds_of_8_bit_floats() {
             assert!(text.contains(&name), "no {name} in\n{text}");
         }
     }
+}
+
+/// Both sets of sums are more than a thread has registers for: half of the columns at a time, or the rows of one
+/// instruction.
+#[test]
+fn floats_of_8_bits_in_parts() {
+    let formats = [DType::F8E4M3FN, DType::F32];
+    product(formats, "mk", "nk", [128, 256, 64], [144, 272, 208], 384);
+    product(formats, "mk", "nk", [64, 256, 64], [64, 272, 64], 256);
+    product(formats, "mk", "nk", [256, 128, 64], [272, 128, 144], 384);
 }
 
 /// Each turn's sums begin at zero.

@@ -33,6 +33,7 @@ mod uniform;
 mod uses;
 mod verify;
 mod ways;
+mod widen;
 
 pub(crate) use access::reach;
 pub use access::{Access, NEAR_BYTES, TENSOR_ALIGNMENT};
@@ -178,6 +179,11 @@ fn schedule_from(
     (target, threads): (&TargetDesc, Option<u32>),
     mut room: Room,
 ) -> Scheduled {
+    let widened = widen::needed(&instance, target);
+    let instance = match widened.is_empty() {
+        true => instance,
+        false => instance.rewrite("widen", |kernel| widen::run(kernel, &widened)),
+    };
     loop {
         let scheduled = schedule_in(instance.clone(), (target, threads), room);
         if scheduled.shared_bytes() <= u64::from(target.shared_bytes) {

@@ -196,19 +196,7 @@ pub(super) fn cuts(instruction: &MatrixInstruction, extents: [u64; 3]) -> bool {
 pub(super) fn remark(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Remark {
     let ([m, n, k], [a, b, sum]) = (extents(kernel, data), formats(kernel, data));
     let shapes: Vec<String> = suited(kernel, data, target.matrix).map(|it| it.shape.to_string()).collect();
-    let of_warpgroups = suited(kernel, data, target.warpgroup_matrix).next().filter(|_| shapes.is_empty());
-    let (reason, advice) = if let Some(instruction) = of_warpgroups {
-        let reason = format!(
-            "those of {target} for {} read factors that tensor maps bring from rows along the depth",
-            named([a, b])
-        );
-        let rows = instruction.shape.m;
-        let advice = format!(
-            "store both by such rows of a multiple of 16 bytes, the right one transposed, in tiles of a multiple of \
-             {rows} rows of the left one"
-        );
-        (reason, advice)
-    } else if shapes.is_empty() {
+    let (reason, advice) = if shapes.is_empty() {
         let formats = |it: &MatrixInstruction| match it.passing {
             Passing::Tf32Words => format!("{} of `mma_tf32` summed in {}", named(it.factors), it.sum),
             _ => format!("{} summed in {}", named(it.factors), it.sum),

@@ -150,6 +150,12 @@ impl Scheduled {
         dtype_of(self, value)
     }
 
+    /// The feature by which LLVM has the matrix instructions of the schedule, where that isn't one of the target's.
+    pub fn feature(&self) -> &'static str {
+        let features = self.laid_out.products.values().map(|product| product.instruction.feature);
+        features.max().unwrap_or_default()
+    }
+
     /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.
     pub fn product(&self, op: OpId) -> Option<&Product> {
         self.laid_out.products.get(&op)

@@ -173,14 +173,33 @@ fn factors_of_bytes_lie_along_the_depth() {
     );
     let unaligned =
         rows.replace(" where \"k % 16 == 0\": rem(k, 16) eq 0, \"n % 16 == 0\": rem(n, 16) eq 0", "");
-    assert_eq!(
-        messages(&unaligned),
-        [
-            "a product is computed without matrix instructions: those of sm_90a for f8e4m3fn read factors that tensor maps \
-         bring from rows along the depth; store both by such rows of a multiple of 16 bytes, the right one transposed, \
-         in tiles of a multiple of 64 rows of the left one"
-        ]
-    );
+    // What tensor maps can't bring, warps multiply.
+    assert!(messages(&unaligned).is_empty());
+    assert!(print(&scheduled(&unaligned, &[], "sm_90a")).contains("m16n8k32"));
+}
+
+/// A target that has no instruction for 8-bit floats multiplies them as bf16, which every one of them is.
+#[test]
+fn factors_that_a_target_has_no_instruction_for_are_widened() {
+    let kernel = ALIGNED_MATMUL.replace("bf16", "f8e5m2");
+    for (target, instruction) in
+        [("sm_80", "m16n8k16"), ("gfx90a", "m32n32k8"), ("gfx942", "m32n32k8"), ("gfx1100", "m16n16k16")]
+    {
+        let scheduled = scheduled(&kernel, &[], target);
+        let text = print(&scheduled);
+        assert!(text.contains(instruction), "{target}: {text}");
+        assert_eq!(text.matches("= cast ").count(), 2, "{target}: {text}");
+        assert_eq!(scheduled.remarks(), []);
+    }
+    for target in ["sm_90a", "sm_100a", "gfx950", "gfx1201"] {
+        let text = print(&scheduled(&kernel, &[], target));
+        assert!(text.contains("= mma ") && !text.contains("= cast "), "{target}: {text}");
+    }
+    // Shallower than any of its own.
+    let shallow = kernel.replace("[128, 64]", "[128, 16]").replace("[64, 128]", "[16, 128]");
+    let shallow = shallow.replace("128 x 64 x", "128 x 16 x").replace("64 x 128 x", "16 x 128 x");
+    let text = print(&scheduled(&shallow.replace("ceil_div(k, 64)", "ceil_div(k, 16)"), &[], "sm_100a"));
+    assert!(text.contains("m16n8k16") && text.contains("= cast "), "{text}");
 }
 
 #[test]

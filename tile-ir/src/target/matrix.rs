@@ -35,6 +35,8 @@ pub enum Passing {
     IntegerVector,
     /// In one integer.
     Packed,
+    /// In a vector of words of 32 bits.
+    WordVector,
     /// In a vector of words of 32 bits, after a flag that says whether elements are signed.
     SignedWords,
 }
@@ -48,6 +50,8 @@ pub enum Trailing {
     Modifiers,
     /// A flag that says that sums don't saturate.
     NoClamp,
+    /// The formats of both factors as numbers, and four that scale them by 1.
+    Formats,
 }
 
 /// An instruction that multiplies matrices in a warp, or in a warpgroup: `a·b + c`.
@@ -67,6 +71,8 @@ pub struct MatrixInstruction {
     pub passing: Passing,
     /// What follows the operands.
     pub trailing: Trailing,
+    /// The feature by which LLVM has it, where that isn't one of the target's.
+    pub feature: &'static str,
     /// Whether it is given `bᵀ` as its left factor and `aᵀ` as its right one, which makes the transpose of the result:
     /// what the manual says of the accumulator's rows then holds of its columns.
     pub exchanged: bool,
@@ -179,12 +185,23 @@ const fn of_manual(
     passing: Passing,
 ) -> MatrixInstruction {
     let trailing = match (fragments, passing) {
+        (Fragments::Mfma, Passing::WordVector) if factor.is_float() => Trailing::Formats,
         (Fragments::Mfma, _) => Trailing::Modifiers,
         (Fragments::Wmma(_), Passing::SignedWords) => Trailing::NoClamp,
         _ => Trailing::Nothing,
     };
-    let (factors, exchanged, by_sums) = ([factor; 2], false, false);
-    MatrixInstruction { intrinsic, factors, sum, shape, fragments, passing, trailing, exchanged, by_sums }
+    MatrixInstruction {
+        intrinsic,
+        factors: [factor; 2],
+        sum,
+        shape,
+        fragments,
+        passing,
+        trailing,
+        feature: "",
+        exchanged: false,
+        by_sums: false,
+    }
 }
 
 const fn warp_mma(
@@ -200,6 +217,25 @@ const fn warp_mma(
 /// An instruction of factors in two formats.
 const fn of_two(instruction: MatrixInstruction, factors: [DType; 2]) -> MatrixInstruction {
     MatrixInstruction { factors, ..instruction }
+}
+
+const fn with_feature(instruction: MatrixInstruction, feature: &'static str) -> MatrixInstruction {
+    MatrixInstruction { feature, ..instruction }
+}
+
+/// Two tables as one, of `N` instructions.
+const fn followed_by<const N: usize>(
+    first: &[MatrixInstruction],
+    then: &[MatrixInstruction],
+) -> [MatrixInstruction; N] {
+    assert!(N == first.len() + then.len());
+    let mut all = [first[0]; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < first.len() { first[i] } else { then[i - first.len()] };
+        i += 1;
+    }
+    all
 }
 
 const fn warpgroup_mma(formats: &'static str, factor: DType, sum: DType, k: u32) -> MatrixInstruction {
@@ -239,6 +275,38 @@ pub(super) const AMPERE: &[MatrixInstruction] = &[
     warp_mma("llvm.nvvm.mma.m16n8k16.row.col.u8", U8, I32, 16, Passing::Words),
 ];
 
+/// `mma.sync` of 8-bit floats, of compute capability 8.9 on. `ptxas` 13.5 makes two conversions to f16 and two products of
+/// these of it, on 9.0 and on 10.0: sums are as precise as those of f16.
+const FLOATS_OF_8_BITS: [MatrixInstruction; 4] = [
+    warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", F8E4M3FN, F32, 32, Passing::Words),
+    warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", F8E5M2, F32, 32, Passing::Words),
+    of_two(
+        warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32", F8E4M3FN, F32, 32, Passing::Words),
+        [F8E4M3FN, F8E5M2],
+    ),
+    of_two(
+        warp_mma("llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e4m3.f32", F8E5M2, F32, 32, Passing::Words),
+        [F8E5M2, F8E4M3FN],
+    ),
+];
+
+/// Version 8.4 of PTX, the first with `mma` of 8-bit floats; for 9.0 LLVM takes version 8.0.
+const PTX_8_4: &str = "+ptx84";
+
+/// Those of one warp of compute capability 9.0.
+pub(super) const HOPPER_WARPS: &[MatrixInstruction] = &followed_by::<13>(
+    AMPERE,
+    &[
+        with_feature(FLOATS_OF_8_BITS[0], PTX_8_4),
+        with_feature(FLOATS_OF_8_BITS[1], PTX_8_4),
+        with_feature(FLOATS_OF_8_BITS[2], PTX_8_4),
+        with_feature(FLOATS_OF_8_BITS[3], PTX_8_4),
+    ],
+);
+
+/// Those of one warp of compute capability 10.0.
+pub(super) const BLACKWELL: &[MatrixInstruction] = &followed_by::<13>(AMPERE, &FLOATS_OF_8_BITS);
+
 /// `wgmma.mma_async` of compute capability 9.0: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions".
 pub(super) const HOPPER: &[MatrixInstruction] = &[
     warpgroup_mma("f32.f16.f16", F16, F32, 16),
@@ -268,7 +336,8 @@ pub(super) const CDNA2: &[MatrixInstruction] = &[
     matrix_fma("llvm.amdgcn.mfma.i32.16x16x16i8", (I8, I32), shape(16, 16, 16), Passing::Packed),
 ];
 
-/// `V_MFMA` of gfx942: CDNA3 ISA, "Matrix Arithmetic Instructions".
+/// `V_MFMA` of gfx942: CDNA3 ISA, "Matrix Arithmetic Instructions". Those of 8-bit floats are for others than OCP's: with
+/// exponents one less, no infinity, and a NaN for −0.
 pub(super) const CDNA3: &[MatrixInstruction] = &[
     CDNA2[0],
     CDNA2[1],
@@ -280,8 +349,44 @@ pub(super) const CDNA3: &[MatrixInstruction] = &[
     matrix_fma("llvm.amdgcn.mfma.i32.16x16x32.i8", (I8, I32), shape(16, 16, 32), Passing::Packed),
 ];
 
+/// `V_MFMA_F32_*_F8F6F4` of gfx950: CDNA4 ISA, "Matrix Arithmetic Instructions". Its operands name the formats of factors.
+const fn of_any_formats(shape: MatrixShape, factors: [DType; 2]) -> MatrixInstruction {
+    let intrinsic = match shape.m {
+        32 => "llvm.amdgcn.mfma.scale.f32.32x32x64.f8f6f4",
+        _ => "llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4",
+    };
+    of_two(matrix_fma(intrinsic, (factors[0], F32), shape, Passing::WordVector), factors)
+}
+
+/// `V_MFMA` of gfx950 for 8-bit floats: of the depth that has twice the rate first.
+const CDNA4_FLOATS_OF_8_BITS: &[MatrixInstruction] = &[
+    of_any_formats(shape(32, 32, 64), [F8E4M3FN; 2]),
+    of_any_formats(shape(32, 32, 64), [F8E5M2; 2]),
+    of_any_formats(shape(32, 32, 64), [F8E4M3FN, F8E5M2]),
+    of_any_formats(shape(32, 32, 64), [F8E5M2, F8E4M3FN]),
+    of_any_formats(shape(16, 16, 128), [F8E4M3FN; 2]),
+    of_any_formats(shape(16, 16, 128), [F8E5M2; 2]),
+    of_any_formats(shape(16, 16, 128), [F8E4M3FN, F8E5M2]),
+    of_any_formats(shape(16, 16, 128), [F8E5M2, F8E4M3FN]),
+    short("llvm.amdgcn.mfma.f32.32x32x16.fp8.fp8", shape(32, 32, 16), [F8E4M3FN; 2]),
+    short("llvm.amdgcn.mfma.f32.32x32x16.bf8.bf8", shape(32, 32, 16), [F8E5M2; 2]),
+    short("llvm.amdgcn.mfma.f32.32x32x16.fp8.bf8", shape(32, 32, 16), [F8E4M3FN, F8E5M2]),
+    short("llvm.amdgcn.mfma.f32.32x32x16.bf8.fp8", shape(32, 32, 16), [F8E5M2, F8E4M3FN]),
+    short("llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", shape(16, 16, 32), [F8E4M3FN; 2]),
+    short("llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8", shape(16, 16, 32), [F8E5M2; 2]),
+    short("llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", shape(16, 16, 32), [F8E4M3FN, F8E5M2]),
+    short("llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8", shape(16, 16, 32), [F8E5M2, F8E4M3FN]),
+];
+
+/// One of CDNA3's depths, whose name says the formats.
+const fn short(intrinsic: &'static str, shape: MatrixShape, factors: [DType; 2]) -> MatrixInstruction {
+    of_two(matrix_fma(intrinsic, (factors[0], F32), shape, Passing::Packed), factors)
+}
+
 /// `V_MFMA` of gfx950: CDNA4 ISA, "Matrix Arithmetic Instructions".
-pub(super) const CDNA4: &[MatrixInstruction] = &[
+pub(super) const CDNA4: &[MatrixInstruction] = &followed_by::<30>(CDNA4_OF_OTHERS, CDNA4_FLOATS_OF_8_BITS);
+
+const CDNA4_OF_OTHERS: &[MatrixInstruction] = &[
     matrix_fma("llvm.amdgcn.mfma.f32.32x32x16.f16", (F16, F32), shape(32, 32, 16), Passing::Vector),
     matrix_fma("llvm.amdgcn.mfma.f32.16x16x32.f16", (F16, F32), shape(16, 16, 32), Passing::Vector),
     CDNA2[0],
@@ -292,6 +397,8 @@ pub(super) const CDNA4: &[MatrixInstruction] = &[
     CDNA2[3],
     CDNA2[4],
     CDNA2[5],
+    matrix_fma("llvm.amdgcn.mfma.i32.32x32x32.i8", (I8, I32), shape(32, 32, 32), Passing::WordVector),
+    matrix_fma("llvm.amdgcn.mfma.i32.16x16x64.i8", (I8, I32), shape(16, 16, 64), Passing::WordVector),
     CDNA3[6],
     CDNA3[7],
 ];
@@ -320,7 +427,16 @@ pub(super) const RDNA4: &[MatrixInstruction] = &[
     ),
     wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (I8, I32), Passing::SignedWords),
     wave_mma(WmmaGeneration::Gfx12, "llvm.amdgcn.wmma.i32.16x16x16.iu8", (U8, I32), Passing::SignedWords),
+    of_floats("llvm.amdgcn.wmma.f32.16x16x16.fp8.fp8", [F8E4M3FN; 2]),
+    of_floats("llvm.amdgcn.wmma.f32.16x16x16.bf8.bf8", [F8E5M2; 2]),
+    of_floats("llvm.amdgcn.wmma.f32.16x16x16.fp8.bf8", [F8E4M3FN, F8E5M2]),
+    of_floats("llvm.amdgcn.wmma.f32.16x16x16.bf8.fp8", [F8E5M2, F8E4M3FN]),
 ];
+
+/// Of 8-bit floats, OCP's.
+const fn of_floats(intrinsic: &'static str, factors: [DType; 2]) -> MatrixInstruction {
+    of_two(wave_mma(WmmaGeneration::Gfx12, intrinsic, (factors[0], F32), Passing::WordVector), factors)
+}
 
 #[cfg(test)]
 mod tests {

@@ -124,7 +124,7 @@ pub const TARGETS: &[TargetDesc] = &[
         least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
-        matrix: matrix::AMPERE,
+        matrix: matrix::HOPPER_WARPS,
         warpgroup_matrix: matrix::HOPPER,
     },
     TargetDesc {
@@ -141,7 +141,7 @@ pub const TARGETS: &[TargetDesc] = &[
         least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
-        matrix: matrix::AMPERE,
+        matrix: matrix::BLACKWELL,
         warpgroup_matrix: &[],
     },
     TargetDesc {

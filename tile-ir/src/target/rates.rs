@@ -9,7 +9,7 @@
 //! units and boost clock. The share of `mma.sync` on Hopper: arXiv 2402.13499, table of `mma` against `wgmma` (491 of
 //! 756 TFLOP/s). Latencies of memory are rounded from published microbenchmarks.
 
-use super::{MatrixInstruction, Passing};
+use super::{Fragments, MatrixInstruction, Passing};
 use crate::dtype::DType;
 use tile_layout::linear::Operand;
 
@@ -68,10 +68,15 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// What an instruction multiplies. Two kinds of factors have one width.
+    /// What an instruction multiplies. Two kinds of factors have one width. Warps of NVIDIA's convert 8-bit floats to f16.
     pub fn of(instruction: &MatrixInstruction) -> Factor {
         match (instruction.passing, instruction.factor(Operand::A)) {
             (Passing::Tf32Words, _) => Factor::Tf32,
+            (_, dtype)
+                if dtype.bits() == 8 && dtype.is_float() && instruction.fragments == Fragments::MmaSync =>
+            {
+                Factor::Half
+            }
             (_, DType::F32) => Factor::Single,
             (_, DType::F64) => Factor::Double,
             (_, dtype) if dtype.bits() == 8 => Factor::Byte,

@@ -43,7 +43,11 @@ pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DTy
             let wide = ir.shl(ir.resize(bits, 32, false), i32_const(ir, 16));
             ir.float_of_bits(wide, ir.f32())
         }
-        _ => from_bits_of(ir, bits, format_of(dtype)),
+        _ => {
+            let number = from_bits_of(ir, bits, format_of(dtype));
+            ir.note_origin(number, dtype, bits);
+            number
+        }
     }
 }
 
@@ -71,7 +75,9 @@ pub(in crate::emit) fn to_bits<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DT
     match dtype {
         DType::F16 if ir.features.half_conversion => ir.bits(ir.fptrunc(value, ir.context.f16_type())),
         DType::BF16 => ir.resize(ir.lshr(ir.bits(value), i32_const(ir, 16)), 16, false),
-        _ => ir.resize(to_bits_of(ir, value, format_of(dtype)), dtype.bits(), false),
+        _ => ir
+            .origin(value, dtype)
+            .unwrap_or_else(|| ir.resize(to_bits_of(ir, value, format_of(dtype)), dtype.bits(), false)),
     }
 }
 

@@ -36,7 +36,7 @@ fn copy_box<'c>(ir: &Ir<'c>, entry: &Entry<'c>) {
 /// The PTX of a kernel with two maps; `change` sees its function.
 fn ptx(change: impl Fn(FunctionValue<'_>)) -> String {
     let context = Context::create();
-    let machine = Machine::nvptx("sm_90a").unwrap();
+    let machine = Machine::nvptx("sm_90a", "").unwrap();
     let ir = Ir::new(&context, "k", features::NVPTX);
     machine.prepare(&ir.module);
     let instance = specialize(&verify(text::parse(KERNEL).unwrap()).unwrap(), &[]).unwrap();

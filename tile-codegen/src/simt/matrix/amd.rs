@@ -8,6 +8,10 @@ use crate::simt::host_module::Gpu;
 use crate::simt::instruction::{Call, LaneProblem, Operation, Party};
 
 pub(in crate::simt) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
+    if let Some(name) = name.strip_prefix("mfma.scale.") {
+        let size = scaled(name, gpu)?;
+        return Operation::together(Party::Warp, move |_, calls| run_scaled(size, calls));
+    }
     if let Some(name) = name.strip_prefix("mfma.") {
         let product = mfma(name, gpu)?;
         return Operation::together(Party::Warp, move |_, calls| product.run(calls));
@@ -87,11 +91,20 @@ impl Mfma {
             let what = "a matrix product with broadcasts among lanes isn't modelled".to_owned();
             return Err((call.thread, Problem::Misuse(what)));
         }
+        self.multiply(calls);
+        Ok(())
+    }
+
+    /// The product of the first three operands.
+    fn multiply(self, calls: &[Call<'_>]) {
         let Mfma { size, depth, a, b, result, sum } = self;
         // Lanes that hold the same row follow each other in k.
-        let held = depth * size / 64;
-        let of_a = |lane: usize, i: usize| [lane % size, lane / size * held + i];
-        let of_b = |lane: usize, i: usize| [lane / size * held + i, lane % size];
+        let held = (depth * size / 64).min(16 / a.bytes());
+        let groups = 64 / size;
+        // What doesn't fit into four registers is as much again, behind what all lanes have of the row in these.
+        let along = |lane: usize, i: usize| i / held * held * groups + lane / size * held + i % held;
+        let of_a = |lane: usize, i: usize| [lane % size, along(lane, i)];
+        let of_b = |lane: usize, i: usize| [along(lane, i), lane % size];
         let of_c = move |lane: usize, i: usize| {
             let group = lane / size;
             let row =
@@ -102,8 +115,35 @@ impl Mfma {
         let b = Matrix::gather([depth, size], b, &operand(calls, 1), &of_b);
         let c = Matrix::gather([size, size], result, &operand(calls, 2), &of_c);
         multiply(&a, &b, &c, sum).scatter(result, calls, &of_c);
-        Ok(())
     }
+}
+
+/// Rows and depth of a name such as `f32.16x16x128.f8f6f4.v8i32.v8i32`, of factors of eight bits.
+fn scaled(name: &str, gpu: Gpu<'_>) -> Option<[usize; 2]> {
+    match name {
+        _ if gpu.name != "gfx950" => None,
+        "f32.16x16x128.f8f6f4.v8i32.v8i32" => Some([16, 128]),
+        "f32.32x32x64.f8f6f4.v8i32.v8i32" => Some([32, 64]),
+        _ => None,
+    }
+}
+
+/// A product whose factors' formats are operands (CDNA4 ISA, `V_MFMA_F32_16X16X128_F8F6F4`). Scales of zero are those of
+/// the instruction without scales (LLVM, "AMDGPU Intrinsics").
+fn run_scaled([size, depth]: [usize; 2], calls: &[Call<'_>]) -> Result<(), LaneProblem> {
+    check_wave(calls, 64)?;
+    let refused = |call: &Call<'_>, what: &str| (call.thread, Problem::Misuse(what.to_owned()));
+    if let Some(call) = calls.iter().find(|call| (5..9).any(|operand| call.word(operand) != 0)) {
+        return Err(refused(call, "a matrix product with scales isn't modelled"));
+    }
+    let format = |operand| match calls[0].word(operand) {
+        0 => Ok(E4M3),
+        1 => Ok(E5M2),
+        _ => Err(refused(&calls[0], "a matrix product of formats of fewer than eight bits isn't modelled")),
+    };
+    let (a, b) = (format(3)?, format(4)?);
+    Mfma { size, depth, a, b, result: Format::F32, sum: Sum::F32 }.multiply(calls);
+    Ok(())
 }
 
 fn operand(calls: &[Call<'_>], operand: usize) -> Vec<Vec<u8>> {

@@ -120,7 +120,7 @@ impl Kernel {
         let module = lent
             .create_module_from_ir(buffer)
             .unwrap_or_else(|error| panic!("{}\n{text}", error.to_string()));
-        let ir = Ir { context: lent, module, builder: lent.create_builder(), features: features::NVPTX };
+        let ir = Ir::in_module(lent, module, features::NVPTX);
         let gpu = Gpu { name: gpu, warp };
         Ok(Kernel { code: Code::of(context, ir, gpu, [threads, 1], SHARED_BYTES)? })
     }

@@ -373,10 +373,41 @@ fn products_of_cdna_with_eight_bits_and_of_gfx950() {
     mfma("gfx950", "llvm.amdgcn.mfma.i32.32x32x32.i8", [32, 32], ("<4 x i32>", Ty::S8, Ty::S8), i16s).check();
     mfma("gfx950", "llvm.amdgcn.mfma.f32.32x32x16.bf8.fp8", [32, 16], ("i64", Ty::E5m2, Ty::E4m3), f16s)
         .check();
+    for (formats, a, b) in [
+        ("i32 0, i32 1, i32 0, i32 0, i32 0, i32 0", Ty::E4m3, Ty::E5m2),
+        ("i32 1, i32 0, i32 0, i32 0, i32 0, i32 0", Ty::E5m2, Ty::E4m3),
+    ] {
+        any_formats([16, 128], (formats, a, b), f4).check();
+        any_formats([32, 64], (formats, a, b), f16s).check();
+    }
     mfma("gfx90a", "llvm.amdgcn.mfma.i32.16x16x16i8", [16, 16], ("i32", Ty::S8, Ty::S8), i4).check();
     mfma("gfx90a", "llvm.amdgcn.mfma.i32.32x32x8i8", [32, 8], ("i32", Ty::S8, Ty::S8), i16s).check();
     let fnuz = ("i64", Ty::E4m3Fnuz, Ty::E4m3Fnuz);
     mfma("gfx942", "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", [16, 32], fnuz, f4).check();
+}
+
+/// A product of gfx950 whose operands say the formats. A lane has 16 bytes of the lower half of k, and 16 of the upper one
+/// (AMD matrix instruction calculator, `v_mfma_f32_16x16x128_f8f6f4`).
+fn any_formats(
+    [size, depth]: [usize; 2],
+    (formats, a, b): (&'static str, Ty, Ty),
+    result: (&'static str, Ty),
+) -> Product {
+    let name = match size {
+        16 => "llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v8i32.v8i32",
+        _ => "llvm.amdgcn.mfma.scale.f32.32x32x64.f8f6f4.v8i32.v8i32",
+    };
+    let along = move |lane: usize, i: usize| {
+        let (half, within) = if i < 16 { (0, i) } else { (depth / 2, i - 16) };
+        half + 16 * (lane / size) + within
+    };
+    let product = mfma("gfx950", name, [size, depth], ("<8 x i32>", a, b), result);
+    Product {
+        a: operand(&["<8 x i32>"], a, 32, move |lane, i| (lane % size, along(lane, i))),
+        b: operand(&["<8 x i32>"], b, 32, move |lane, i| (along(lane, i), lane % size)),
+        extra: ["", "", formats],
+        ..product
+    }
 }
 
 fn wmma(
@@ -435,6 +466,8 @@ fn products_of_rdna() {
     .check();
     let name = "llvm.amdgcn.wmma.f32.16x16x16.fp8.fp8.v8f32.v2i32";
     wmma("gfx1201", name, ["<2 x i32>", f8], [Ty::E4m3, Ty::F32], none).check();
+    let name = "llvm.amdgcn.wmma.f32.16x16x16.bf8.bf8.v8f32.v2i32";
+    wmma("gfx1201", name, ["<2 x i32>", f8], [Ty::E5m2, Ty::F32], none).check();
     for (sign, ty) in [("i1 true", Ty::S8), ("i1 false", Ty::U8)] {
         let signs = [sign, sign, "i1 false"];
         let i8s = "<8 x i32>";
@@ -468,4 +501,8 @@ fn halves_of_a_wave_that_differ_are_told() {
     let cbsz = "  %d = call <4 x float> @llvm.amdgcn.mfma.f32.16x16x4f32(float 0.0, float 0.0, \
                 <4 x float> zeroinitializer, i32 1, i32 0, i32 0)\n";
     assert!(matches!(problem("gfx942", 64, cbsz), Problem::Misuse(_)));
+    let scaled = "  %d = call <4 x float> @llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4.v8i32.v8i32(<8 x i32> \
+                  zeroinitializer, <8 x i32> zeroinitializer, <4 x float> zeroinitializer, i32 0, i32 0, i32 0, i32 127, \
+                  i32 0, i32 127)\n";
+    assert!(matches!(problem("gfx950", 64, scaled), Problem::Misuse(_)));
 }

@@ -227,6 +227,28 @@ fn nothing_can_be_left_out_of_a_product_that_is_waited_for() {
     every_one_is_missed((&with_sums_in_use(), OF_MATMUL));
 }
 
+/// Of 8-bit floats, so wide that half of the columns is done at a time.
+fn in_parts() -> String {
+    MATMUL
+        .replace("bf16", "f8e4m3fn")
+        .replace("% 8", "% 16")
+        .replace(", 8)", ", 16)")
+        .replace("96", "256")
+        .replace("k x n x", "n x k x")
+        .replace("%b [32, 256]", "%b [256, 32]")
+        .replace("[32, 256]>", "[256, 32]>")
+        .replace(
+            "%tb = load_masked %vb[%p, %j] pad %pad : tile<32 x 256 x f8e4m3fn>",
+            "%lb = load_masked %vb[%j, %p] pad %pad : tile<256 x 32 x f8e4m3fn>\n    \
+             %tb = permute %lb [1, 0] : tile<32 x 256 x f8e4m3fn>",
+        )
+}
+
+#[test]
+fn nothing_can_be_left_out_of_a_product_that_is_done_in_parts() {
+    every_one_is_missed((&in_parts(), |depth| vec![vec![128, depth], vec![256, depth], vec![128, 256]]));
+}
+
 #[test]
 fn nothing_can_be_left_out_of_a_product_that_is_done_a_turn_later() {
     every_one_is_missed((ATTENTION, OF_ATTENTION));

@@ -15,10 +15,11 @@ use crate::linear::{Dim, LinearError, LinearLayout};
 /// |---|---|---|---|
 /// | 32 | 4, 8 | 2, 4 | f32; xf32 with the larger k |
 /// | 16 | 8, 16, 32 | 4, 8, 16 | bf16 of gfx908; f16 and bf16; the same on gfx950 |
-/// | 8 | 16, 32, 64 | 8, 16, 32 | i8 of gfx90a; i8 and fp8 of gfx942; i8 of gfx950 |
+/// | 8 | 16, 32, 64, 128 | 8, 16, 32, 64 | i8 of gfx90a; i8 and fp8 of gfx942; i8 of gfx950; f8f6f4 of gfx950 |
 ///
 /// Lanes are split into `64 / m` groups; a lane holds `k·m / 64` neighbouring elements along `k` of one row of
-/// `A` or column of `B`. The accumulator has four neighbouring rows in a lane's registers.
+/// `A` or column of `B`, but no more than 16 bytes: of `f8f6f4` the second half of `k` follows in further registers. The
+/// accumulator has four neighbouring rows in a lane's registers.
 /// Source: AMD matrix instruction calculator, `--register-layout`; CDNA3 ISA, "Matrix Arithmetic Instructions".
 ///
 /// # Errors
@@ -39,8 +40,8 @@ pub fn mfma(shape: MatrixShape, element_bits: u32, operand: Operand) -> Result<L
             (32, 32) => matches!(k, 2 | 4),
             (16, 16) => matches!(k, 8 | 16 | 32),
             (32, 16) => matches!(k, 4 | 8 | 16),
-            (16, 8) => matches!(k, 16 | 32 | 64),
-            (32, 8) => matches!(k, 8 | 16 | 32),
+            (16, 8) => matches!(k, 16 | 32 | 64 | 128),
+            (32, 8) => matches!(k, 8 | 16 | 32 | 64),
             _ => false,
         };
     if !supported {
@@ -55,11 +56,12 @@ pub fn mfma(shape: MatrixShape, element_bits: u32, operand: Operand) -> Result<L
     let group_bits = 6 - row_bits;
     let factor = || {
         let held = k >> group_bits;
-        Fragment::new(m, k).columns(Dim::Register, 1, held.ilog2()).rows(Dim::Lane, 1, row_bits).columns(
-            Dim::Lane,
-            held,
-            group_bits,
-        )
+        let together = held.min(128 / element_bits);
+        Fragment::new(m, k)
+            .columns(Dim::Register, 1, together.ilog2())
+            .columns(Dim::Register, together << group_bits, (held / together).ilog2())
+            .rows(Dim::Lane, 1, row_bits)
+            .columns(Dim::Lane, together, group_bits)
     };
     match operand {
         Operand::A => factor().build(),
