@@ -118,6 +118,7 @@ fn a_timed_launch_waits_and_gives_the_time_between_its_events() {
 
 /// A driver that takes long to load some code keeps no launch of other code waiting, and loads it once.
 #[test]
+#[cfg_attr(miri, ignore = "threads that wait for time to pass, in orders that loom tries")]
 fn code_is_loaded_outside_of_every_lock_and_once() {
     const IMAGE: &str = image!("slow", 3);
     static SLOW: [Embedded; 2] = codes(IMAGE, "slow", false);
@@ -218,6 +219,7 @@ fn without_embedded_code_a_code_object_is_compiled() {
 
 /// Blocks that go on to further places of the grid are as many as run at once.
 #[test]
+#[cfg_attr(miri, ignore = "what is chosen of embedded code, and no memory that others don't use")]
 fn blocks_that_share_a_grid_are_as_many_as_run_at_once() {
     static SHARING: [Embedded; 2] = codes(image!("sharing", 3), "sharing", true);
     static SHARES: KernelDef = KernelDef::new("double", DOUBLE, &SHARING);
@@ -238,6 +240,7 @@ fn blocks_that_share_a_grid_are_as_many_as_run_at_once() {
 
 /// Of the variants that its vendor's code has, a launch takes the one that relies on most of what its sizes are.
 #[test]
+#[cfg_attr(miri, ignore = "what is chosen of embedded code, and no memory that others don't use")]
 fn a_launch_takes_the_variant_that_its_sizes_allow() {
     const FILL: &str = "\
 kernel @fill<B>(%y: mut tensor<m x n x f32>) {
@@ -305,6 +308,7 @@ fn views_are_described_from_an_aligned_address_on() {
 /// Without a compiler a tensor that begins elsewhere is refused, with both ways out.
 #[cfg(not(feature = "jit"))]
 #[test]
+#[cfg_attr(miri, ignore = "what is chosen of embedded code, and no memory that others don't use")]
 fn embedded_code_takes_tensors_that_begin_at_multiples_of_16_bytes() {
     let (device, driver) = device(1 << 20, true);
     driver.add("general", 3, double);
