@@ -1,11 +1,13 @@
 //! Installs what is missing: LLVM 22 and QEMU from the distribution's packages, and NVIDIA's [`tools`].
 
-use crate::steps::{exists, run};
+use crate::steps::{cargo, exists, run};
 use crate::tools;
 use std::process::Command;
 
 /// What `tile-codegen` links, and what the tests read device code with.
 const LLVM_PACKAGE: &str = "llvm-22-dev";
+/// The crate whose build script looks for LLVM.
+const LLVM_BINDINGS: &str = "llvm-sys";
 /// A linker driver for Rust itself and for LLVM's library.
 const COMPILER_PACKAGE: &str = "gcc";
 /// What runs programs for AArch64: its program, and the package.
@@ -37,7 +39,17 @@ pub(crate) fn llvm() -> Result<(), String> {
             "{reason}\n\nThe project needs LLVM 22 with its headers. On Debian and Ubuntu that is the package \
              {LLVM_PACKAGE}; install it by hand, or set LLVM_SYS_221_PREFIX to where LLVM 22 is installed."
         )
-    })
+    })?;
+    forget_that_llvm_was_missing()
+}
+
+/// A build before LLVM was there has failed, and cargo would not look for it again.
+fn forget_that_llvm_was_missing() -> Result<(), String> {
+    for profile in ["dev", "release"] {
+        let mut clean = cargo(&["clean", "--quiet", "--package", LLVM_BINDINGS, "--profile", profile]);
+        run(&format!("cargo clean of {LLVM_BINDINGS}, {profile}"), &mut clean)?;
+    }
+    Ok(())
 }
 
 /// Makes sure that there is QEMU for AArch64.
