@@ -67,8 +67,8 @@ macro_rules! tile_println {
 /// let device = Device::reference();
 /// let x = Tensor::from_slice(&device, &[4.0, -1.0], [2])?;
 /// let mut y = Tensor::zeros(&device, [2])?;
-/// let error = root::<2>(&x, &mut y).launch().unwrap_err().to_string();
-/// assert!(error.ends_with("no root of [ 4.0, -1.0] (false at element [1] of the condition)"), "{error}");
+/// let error = root::<2>(&x, &mut y).launch().unwrap_err();
+/// assert!(error.reason().to_string().ends_with("no root of [ 4.0, -1.0] (false at element [1] of the condition)"), "{error}");
 /// # Ok(())
 /// # }
 /// ```

@@ -301,7 +301,7 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
     /// assert_eq!(y.to_vec()?, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
     /// let error = twice::<4>(&x, &mut y).launch().unwrap_err();
     /// assert_eq!(
-    ///     error.to_string(),
+    ///     error.reason().to_string(),
     ///     "kernel `twice`: `load` of `x`: tile 1 of axis 0 ends at element 8, but the axis has 6 elements (n)",
     /// );
     /// # Ok(())

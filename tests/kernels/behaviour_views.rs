@@ -123,7 +123,7 @@ fn case_04_bounds_are_checked_before_anything_is_written() {
         let mut y = Tensor::from_slice(&device, &[-7.0; 12], [12]).unwrap();
         let error = ahead::<4, 2>(&x, &mut y).launch().unwrap_err();
         assert_eq!(
-            error.to_string(),
+            error.reason().to_string(),
             "kernel `ahead`: `load` of `x`: tile 4 of axis 0 ends at element 20, but the axis has 16 elements (n)",
             "{label}"
         );
@@ -131,7 +131,7 @@ fn case_04_bounds_are_checked_before_anything_is_written() {
         let mut y = Tensor::zeros(&device, [11]).unwrap();
         let error = ahead::<4, 1>(&x, &mut y).launch().unwrap_err();
         assert_eq!(
-            error.to_string(),
+            error.reason().to_string(),
             "kernel `ahead`: `store` of `y`: tile 2 of axis 0 ends at element 12, but the axis has 11 elements (m)",
             "{label}"
         );
@@ -390,7 +390,7 @@ fn what_a_view_needs_is_checked_at_the_launch() {
         let mut y = Tensor::from_slice(&device, &[9.0f32; 10], [2, 5]).unwrap();
         let error = moved::<2>(&x, &mut y, 0).launch().unwrap_err();
         assert_eq!(
-            error.to_string(),
+            error.reason().to_string(),
             "kernel `moved`: `unflatten` of axis 0 of `x`: it has 5 (m) elements, the new axes 4 (2*floor_div(m, 2)); they \
              must be equal",
             "{label}"
@@ -398,7 +398,7 @@ fn what_a_view_needs_is_checked_at_the_launch() {
         let mut y = Tensor::from_slice(&device, &[-7.0; 6], [6]).unwrap();
         let error = clipped(&mut y).launch().unwrap_err();
         assert_eq!(
-            error.to_string(),
+            error.reason().to_string(),
             "kernel `clipped`: `shrink` of axis 0 of `y`: the range ends at 10, but the axis has 6 (n) elements",
             "{label}"
         );

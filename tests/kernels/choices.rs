@@ -106,7 +106,7 @@ fn an_instance_whose_condition_fails_is_never_chosen() {
 #[test]
 fn where_none_fits_each_is_said_why() {
     let device = Device::reference();
-    let message = Product::on(&device, [17, 64, 64]).best().launch().unwrap_err().to_string();
+    let message = Product::on(&device, [17, 64, 64]).best().launch().unwrap_err().reason().to_string();
     let lines: Vec<&str> = message.lines().collect();
     assert_eq!(lines[0], "no instance of `matmul` fits this launch on reference:");
     assert!(
@@ -125,8 +125,8 @@ fn wrong_arguments_are_the_error_that_they_always_are() {
     let a = Tensor::<bf16>::zeros(&device, [16, 5]).unwrap();
     let b = Tensor::<bf16>::zeros(&device, [6, 3]).unwrap();
     let mut c = Tensor::<f32>::zeros(&device, [16, 3]).unwrap();
-    let chosen = matmul::best(&a, &b, &mut c).launch().unwrap_err().to_string();
-    let named = matmul::<16, 32, 32>(&a, &b, &mut c).launch().unwrap_err().to_string();
+    let chosen = matmul::best(&a, &b, &mut c).launch().unwrap_err().reason().to_string();
+    let named = matmul::<16, 32, 32>(&a, &b, &mut c).launch().unwrap_err().reason().to_string();
     assert_eq!(chosen, named);
     assert!(chosen.contains("`k` of kernel `matmul` is 5"), "{chosen}");
 }

@@ -98,7 +98,7 @@ fn failure(device: &Device, numbers: [f32; 8], limit: f32) -> String {
     let mut y = Tensor::zeros(device, [4, 2]).unwrap();
     match checked::<2>(&x, limit, &mut y).launch() {
         Ok(()) => "passed".to_owned(),
-        Err(error) => error.to_string(),
+        Err(error) => error.reason().to_string(),
     }
 }
 
@@ -151,7 +151,7 @@ fn an_assertion_without_room_is_an_error_all_the_same() {
     let mut y = Tensor::zeros(&device, [4, 2]).unwrap();
     let error = checked::<2>(&x, 1.0, &mut y).log_bytes(0).launch().unwrap_err();
     assert_eq!(
-        error.to_string(),
+        error.reason().to_string(),
         "kernel `checked`: 2 assertions failed, but what was printed before left no room to say which; launch it \
          with a larger `.log_bytes(…)`"
     );

@@ -24,6 +24,7 @@ mod loops;
 mod messages;
 mod movement;
 mod overflow;
+mod places;
 mod products;
 mod random;
 mod reductions;

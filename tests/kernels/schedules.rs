@@ -167,7 +167,7 @@ fn a_launch_says_how_many_blocks() {
     assert_eq!(who::<2>(&mut y).grid().unwrap(), [4]);
     assert_eq!(who::<2>(&mut y).blocks(7).grid().unwrap(), [7]);
     assert_eq!(who::<2>(&mut y).first_tiles(3).grid().unwrap(), [3]);
-    let refused = |launch: tile::Launch<'_>| launch.launch().unwrap_err().to_string();
+    let refused = |launch: tile::Launch<'_>| launch.launch().unwrap_err().reason().to_string();
     assert_eq!(
         refused(who::<2>(&mut y).blocks(0)),
         "kernel `who`: `blocks(0)` leaves nobody to handle its tiles; give one block or more"

@@ -225,7 +225,7 @@ fn check_chain(steps: &[Step]) {
         match affine::<4, 8>(&view, &mut found).launch() {
             Ok(()) => assert_eq!(found.to_vec().unwrap(), expected.to_vec().unwrap(), "{view:?} on {label}"),
             Err(error) => {
-                let is_none = matches!(error, Error::Place { .. }) && view.strides().is_none();
+                let is_none = matches!(error.reason(), Error::Place { .. }) && view.strides().is_none();
                 assert!(is_none, "{view:?} on {label}: {error}");
             }
         }
@@ -273,7 +273,7 @@ fn what_no_code_takes_is_refused_with_a_way_out() {
     let device = Device::reference();
     let x = ramp(&device, &[6, 8]);
     let mut y = Tensor::<f32>::zeros(&device, [48]).unwrap();
-    let error = halves::<8>(&x.t().unwrap(), &mut y).launch().unwrap_err().to_string();
+    let error = halves::<8>(&x.t().unwrap(), &mut y).launch().unwrap_err().reason().to_string();
     assert_eq!(
         error,
         "`x` of kernel `halves` can't lie as it does: axes 0 and 1 of a view of shape [m, n] and strides [1, \
@@ -284,7 +284,7 @@ fn what_no_code_takes_is_refused_with_a_way_out() {
     let padded = x.view().pad(&[None, Some((1, 0))]).unwrap();
     let error = affine::<4, 8>(&padded, &mut Tensor::zeros(&device, [6, 9]).unwrap()).launch().unwrap_err();
     assert_eq!(
-        error.to_string(),
+        error.reason().to_string(),
         "`x` of kernel `affine` has elements that aren't in memory, or no single distance from one to the next along an \
          axis; pass a copy, which `.to_dense()` makes"
     );

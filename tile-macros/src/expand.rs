@@ -7,7 +7,7 @@ mod choice;
 
 use crate::signature::{Argument, ArgumentKind, parameters};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{format_ident, quote};
+use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use syn::visit::Visit;
@@ -102,11 +102,12 @@ fn namespace(function: &ItemFn, text: &TokenStream, ir: &TokenStream) -> TokenSt
 fn definition(name: &Ident, lowered: &Lowered) -> TokenStream {
     let text = name.to_string();
     let embedded = embedded_code(&text, lowered.fingerprint());
+    // Errors of the kernel's launches name the place of this call.
+    let new = quote_spanned!(name.span() => ::tile::launch::KernelDef::new(#text, #name::IR, #embedded));
     quote! {
         #[doc(hidden)]
         fn __tile_definition() -> &'static ::tile::launch::KernelDef {
-            static KERNEL: ::tile::launch::KernelDef =
-                ::tile::launch::KernelDef::new(#text, #name::IR, #embedded);
+            static KERNEL: ::tile::launch::KernelDef = #new;
             &KERNEL
         }
     }
@@ -121,6 +122,7 @@ fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     quote! {
         #(#attributes)*
         #[allow(clippy::too_many_arguments)]
+        #[track_caller]
         #visibility fn #name<'tile, #(#generics),*>(#(#arguments),*) -> ::tile::Launch<'tile> #bounds
     }
 }

@@ -1,5 +1,6 @@
 //! Everything that can go wrong between a kernel's call and its results.
 
+use crate::launch::Site;
 use tile_ir::abi::BindError;
 use tile_ir::tensor_map::MapError;
 
@@ -10,6 +11,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A launch that failed, and [where it was made](crate::launch::Site).
+    #[error("{reason}\n{site}")]
+    InLaunch {
+        /// Why it failed: one of the other errors.
+        reason: Box<Error>,
+        /// The launch and its kernel in the program.
+        site: Site,
+    },
     /// A number of elements that doesn't fill a shape.
     #[error("{given} elements were given for shape {shape:?}, which holds {expected}")]
     ElementCount {
@@ -283,6 +292,22 @@ pub enum Error {
         /// The driver's words.
         message: String,
     },
+}
+
+impl Error {
+    /// What went wrong, of a launch without saying of which.
+    ///
+    /// ```
+    /// # use tile_runtime::{Device, Error, Tensor};
+    /// let error = Tensor::from_slice(&Device::cpu(), &[1.0, 2.0], [3]).unwrap_err();
+    /// assert!(matches!(error.reason(), Error::ElementCount { .. }));
+    /// ```
+    pub fn reason(&self) -> &Error {
+        match self {
+            Error::InLaunch { reason, .. } => reason.reason(),
+            other => other,
+        }
+    }
 }
 
 /// What limits the memory, and who says so.

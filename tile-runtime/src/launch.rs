@@ -4,6 +4,7 @@ mod footprint;
 mod host;
 mod places;
 mod run;
+mod site;
 
 use crate::choice;
 use crate::choices::Choices;
@@ -17,11 +18,14 @@ use crate::resolve::{self, Prepared};
 use crate::tensor::{TensorRef, Untyped};
 use crate::{cpu, embedded, journal};
 use smallvec::SmallVec;
+use std::panic::Location;
 use std::sync::OnceLock;
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::specialize::Binding;
 use tile_ir::view::ArgumentLayout;
 use tile_ir::{DType, VerifiedKernel, text, verify};
+
+pub use site::Site;
 
 /// A kernel of the program: its IR and the code that the build script compiled. `#[tile_kernel]` makes one.
 #[derive(Debug)]
@@ -29,19 +33,22 @@ pub struct KernelDef {
     name: &'static str,
     ir: &'static str,
     embedded: &'static [embedded::Embedded],
+    place: &'static Location<'static>,
     parsed: OnceLock<Result<VerifiedKernel, tile_ir::Error>>,
     /// The instances that were asked for.
     pub(crate) instances: List<Prepared>,
 }
 
 impl KernelDef {
-    /// A kernel of this name, IR text and embedded code.
+    /// A kernel of this name, IR text and embedded code, declared where this is called.
+    #[track_caller]
     pub const fn new(
         name: &'static str,
         ir: &'static str,
         embedded: &'static [embedded::Embedded],
     ) -> KernelDef {
-        KernelDef { name, ir, embedded, parsed: OnceLock::new(), instances: List::new() }
+        let place = Location::caller();
+        KernelDef { name, ir, embedded, place, parsed: OnceLock::new(), instances: List::new() }
     }
 
     /// The Rust function's name.
@@ -94,6 +101,7 @@ type Slots = SmallVec<[u64; 2 * ARGUMENTS + 4]>;
 #[must_use = "a launch does nothing until `.launch()` or `.on(&stream)` is called, or it is awaited"]
 pub struct Launch<'a> {
     kernel: &'static KernelDef,
+    place: &'static Location<'static>,
     /// What is said of the compile-time parameters: of all of them, or of those that `candidates` leave open.
     bindings: SmallVec<[(&'static str, Binding); ARGUMENTS]>,
     /// The instances of which the cost model takes one; none where the launch says which.
@@ -105,12 +113,22 @@ pub struct Launch<'a> {
     sink: Option<Sink<'a>>,
 }
 
+/// A launch whose arguments fit: the instance, its number among those that the launch may take, and its sizes.
+struct Checked<'a> {
+    number: usize,
+    prepared: &'static Prepared,
+    device: &'a Device,
+    bound: Bound,
+}
+
 impl<'a> Launch<'a> {
-    /// A launch without arguments. Kernels' functions make complete ones.
+    /// A launch without arguments, made where this is called. Kernels' functions make complete ones.
+    #[track_caller]
     pub fn new(kernel: &'static KernelDef) -> Launch<'a> {
         journal::begin();
         Launch {
             kernel,
+            place: Location::caller(),
             bindings: SmallVec::new(),
             candidates: &[],
             arguments: SmallVec::new(),
@@ -122,6 +140,7 @@ impl<'a> Launch<'a> {
     }
 
     /// A launch without arguments that takes the best of these instances. Kernels' `best` functions make complete ones.
+    #[track_caller]
     pub fn choosing(kernel: &'static KernelDef, candidates: &'static [Candidate]) -> Launch<'a> {
         Launch { candidates, ..Launch::new(kernel) }
     }
@@ -208,8 +227,11 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// As [`Launch::launch`].
     pub fn warm(&self) -> Result<()> {
-        let (_, prepared) = self.resolved()?;
-        let (device, bound) = self.bind(prepared.abi())?;
+        self.site().locate(self.find_code())
+    }
+
+    fn find_code(&self) -> Result<()> {
+        let Checked { prepared, device, bound, .. } = self.checked()?;
         match &device.0 {
             Kind::Reference => Ok(()),
             Kind::Cpu => prepared.cpu(self.kernel).map(drop),
@@ -222,8 +244,7 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// As [`Launch::launch`] reports of arguments.
     pub fn grid(&self) -> Result<Vec<usize>> {
-        let (_, prepared) = self.resolved()?;
-        Ok(self.bind(prepared.abi())?.1.grid.to_vec())
+        self.site().locate(self.checked().map(|checked| checked.bound.grid.to_vec()))
     }
 
     /// The instance that runs: `BM = 128, BN = 256, BK = 64`.
@@ -231,8 +252,7 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// As [`Launch::launch`] reports of arguments.
     pub fn instance(&self) -> Result<String> {
-        let (_, prepared) = self.resolved()?;
-        Ok(prepared.parameters())
+        self.site().locate(self.resolved().map(|(_, prepared)| prepared.parameters()))
     }
 
     /// What the cost model says of every instance that the launch may take, the chosen one first: a table when
@@ -242,6 +262,10 @@ impl<'a> Launch<'a> {
     /// [`Error`] where the launch has no tensor, or tensors on several devices. What is wrong with the sizes stands in
     /// the table.
     pub fn choices(&self) -> Result<Choices> {
+        self.site().locate(self.assess())
+    }
+
+    fn assess(&self) -> Result<Choices> {
         let (device, shapes, layouts) = (self.device()?, self.shapes(), self.layouts()?);
         let query = self.query(device, &shapes, &layouts);
         let assessed = match self.candidates {
@@ -273,12 +297,23 @@ impl<'a> Launch<'a> {
         choice::Query { kernel, candidates, elements, shapes, layouts, device }
     }
 
+    /// Where the launch was made.
+    pub(crate) fn site(&self) -> Site {
+        Site { name: self.kernel.name, launch: self.place, kernel: self.kernel.place }
+    }
+
     fn misfit(&self, problem: impl Into<String>) -> Error {
         Error::Launch { kernel: self.kernel.name.to_owned(), problem: problem.into() }
     }
 
     fn refused(&self, problem: impl Into<String>) -> Error {
         Error::Refused { kernel: self.kernel.name.to_owned(), problem: problem.into() }
+    }
+
+    fn checked(&self) -> Result<Checked<'a>> {
+        let (number, prepared) = self.resolved()?;
+        let (device, bound) = self.bind(prepared.abi())?;
+        Ok(Checked { number, prepared, device, bound })
     }
 
     /// Compares the arguments with the kernel's and binds its run-time sizes and blocks; the device that all tensors

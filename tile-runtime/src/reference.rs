@@ -356,7 +356,7 @@ kernel @add_one<B>(%x: tensor<n x i32>, %y: mut tensor<n x i32>) {
         let launch = Launch::new(&KERNEL).constant("B", B).tensor("x", &x).tensor_mut("y", &mut y);
         let launch = launch.reference(outside);
         assert_eq!(
-            launch.launch().unwrap_err().to_string(),
+            launch.launch().unwrap_err().reason().to_string(),
             "kernel `add_one` panicked in block [0] on the reference device: element 5 of 5 is outside"
         );
     }

@@ -390,7 +390,7 @@ mod tests {
         Launch::new(&KERNEL).constant("B", 4).tensor_mut("y", &mut y).launch().unwrap();
         assert_eq!(y.to_vec().unwrap(), [1.0; 9]);
         let wrong = Launch::new(&KERNEL).constant("B", 4).tensor_mut("x", &mut y).warm();
-        assert!(matches!(wrong, Err(Error::Launch { .. })));
+        assert!(matches!(wrong, Err(ref error) if matches!(error.reason(), Error::Launch { .. })));
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn without_code_the_message_says_how_to_get_it() {
     let x = ramp(&Device::cpu(), 4);
     let mut y = Tensor::zeros(&Device::cpu(), [4]).unwrap();
     assert_eq!(
-        double(&x, &mut y).launch().unwrap_err().to_string(),
+        double(&x, &mut y).launch().unwrap_err().reason().to_string(),
         "kernel `double` has no code for cpu with B = 4; this executable has no code for it. Add `instances(B = 4)` \
          to its `#[tile_kernel]` and cpu to the targets of build.rs, or enable the feature `jit` of `tile`"
     );
@@ -139,7 +139,7 @@ fn an_instance_without_code_is_not_chosen() {
     // Without any code the launch says how to get it.
     let mut y = Tensor::<f32>::zeros(&device, [16]).unwrap();
     let none = Launch::choosing(&KERNEL, CANDIDATES).tensor("x", &x).tensor_mut("y", &mut y);
-    assert!(matches!(none.launch().unwrap_err(), Error::MissingInstance { .. }));
+    assert!(matches!(none.launch().unwrap_err().reason(), Error::MissingInstance { .. }));
 }
 
 #[test]
@@ -148,23 +148,23 @@ fn wrong_arguments_are_refused_before_anything_runs() {
     let (x, other) = (ramp(&device, 4), ramp(&Device::cpu(), 4));
     let mut y = Tensor::zeros(&device, [5]).unwrap();
     assert_eq!(
-        double(&x, &mut y).launch().unwrap_err().to_string(),
+        double(&x, &mut y).launch().unwrap_err().reason().to_string(),
         "`n` of kernel `double` is 4 (axis 0 of `x`) and 5 (axis 0 of `y`); axes that share a name must have equal \
          extents"
     );
     let mut matrix = Tensor::zeros(&device, [2, 2]).unwrap();
     assert_eq!(
-        double(&x, &mut matrix).launch().unwrap_err().to_string(),
+        double(&x, &mut matrix).launch().unwrap_err().reason().to_string(),
         "argument `y` has rank 2 (shape [2, 2]), but `double` declares rank 1"
     );
     let mut y = Tensor::zeros(&device, [4]).unwrap();
     assert_eq!(
-        double(&other, &mut y).launch().unwrap_err().to_string(),
+        double(&other, &mut y).launch().unwrap_err().reason().to_string(),
         "the arguments of `double` are on different devices: `x` on cpu, `y` on reference; move one with \
          `Tensor::copy_to`"
     );
     let wrong = Launch::new(&KERNEL).constant("B", 4).tensor("x", &x).reference(body);
-    assert!(matches!(wrong.launch().unwrap_err(), Error::Launch { .. }));
+    assert!(matches!(wrong.launch().unwrap_err().reason(), Error::Launch { .. }));
     assert_eq!(y.to_vec().unwrap(), [0.0; 4]);
 }
 
@@ -175,13 +175,13 @@ fn a_zero_tile_and_a_damaged_text_are_errors() {
     let mut y = Tensor::<f32>::zeros(&device, [4]).unwrap();
     let zero = Launch::new(&KERNEL).constant("B", 0).tensor("x", &x).tensor_mut("y", &mut y).reference(body);
     assert_eq!(
-        zero.launch().unwrap_err().to_string(),
+        zero.launch().unwrap_err().reason().to_string(),
         "kernel `double` can't be made with these parameters: the tile extent `0` is not positive"
     );
     static DAMAGED: KernelDef = KernelDef::new("damaged", "kernel @damaged(%x: tensor<n", &[]);
     let damaged = Launch::new(&DAMAGED).tensor("x", &x).reference(body);
     assert_eq!(
-        damaged.launch().unwrap_err().to_string(),
+        damaged.launch().unwrap_err().reason().to_string(),
         "the IR of kernel `damaged` in this executable is damaged (1:29: expected `x`, found the end of the text); \
          rebuild the program"
     );
@@ -196,7 +196,7 @@ fn a_panic_in_the_body_is_an_error() {
     let launch =
         Launch::new(&KERNEL).constant("B", 4).tensor("x", &x).tensor_mut("y", &mut y).reference(fails);
     assert_eq!(
-        launch.launch().unwrap_err().to_string(),
+        launch.launch().unwrap_err().reason().to_string(),
         "kernel `double` panicked in block [1] on the reference device: third time unlucky"
     );
 }
@@ -238,7 +238,8 @@ fn tensors_that_no_code_can_be_made_for_are_refused() {
     let device = Device::reference();
     let x = ramp(&device, 12);
     let mut numbers = [1.0f32; 6];
-    let message = |x: &TensorRef<f32>, y: &mut TensorRef<f32>| double(x, y).launch().unwrap_err().to_string();
+    let message =
+        |x: &TensorRef<f32>, y: &mut TensorRef<f32>| double(x, y).launch().unwrap_err().reason().to_string();
     let address = numbers.as_mut_ptr() as u64;
     // SAFETY: the array has the element, and nobody else uses it.
     let mut repeated = unsafe { Tensor::<f32>::from_raw_strided(&device, address, [12], [0]) }.unwrap();
@@ -284,7 +285,7 @@ fn without_a_compiler_embedded_code_takes_dense_tensors_alone() {
     run(&x.slice(1..5).unwrap()).unwrap();
     let every_second = x.slice(Index::slice(1, None, 2)).unwrap();
     assert_eq!(
-        run(&every_second).unwrap_err().to_string(),
+        run(&every_second).unwrap_err().reason().to_string(),
         "`x` of kernel `double` has elements that don't lie one after the other in row-major order, and embedded code is \
          for dense tensors alone; pass a copy, which `.to_dense()` makes, or enable the feature `jit` of `tile`, which \
          compiles the kernel for it"
@@ -301,7 +302,7 @@ fn what_is_written_shares_no_memory() {
         unsafe { Tensor::<f32>::from_raw(&device, address + 4 * first, [count]) }.unwrap()
     };
     assert_eq!(
-        double(&at(4, 8), &mut at(8, 8)).launch().unwrap_err().to_string(),
+        double(&at(4, 8), &mut at(8, 8)).launch().unwrap_err().reason().to_string(),
         "`y` of kernel `double` is written and shares memory with `x`; pass a copy of one, which `.to_dense()` makes"
     );
     // Every second element and those between them share nothing.

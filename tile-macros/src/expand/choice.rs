@@ -23,6 +23,7 @@ pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     quote! {
         #[doc = #doc]
         #[allow(clippy::too_many_arguments)]
+        #[track_caller]
         #visibility fn best<'tile, #(#types),*>(#(#arguments),*) -> ::tile::Launch<'tile> #bounds
     }
 }

@@ -5,7 +5,7 @@
 
 use super::host::{HostCode, HostRun};
 use super::places::placed;
-use super::{Given, GivenValue, Launch, Slots};
+use super::{Checked, Given, GivenValue, Launch, Slots};
 use crate::device::{Device, Kind};
 use crate::error::Result;
 use crate::gpu::{self, GpuStream, Parameters, Ready};
@@ -13,7 +13,6 @@ use crate::journal;
 use crate::messages::{self, Sink};
 use crate::profile::{self, Launched};
 use crate::reference::{RawArgument, RawTensor};
-use crate::resolve::Prepared;
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Event, Pending, Stream, note_last};
 use crate::tensor::{Allocation, Place};
@@ -21,14 +20,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tile_ir::abi::Bound;
 use tile_ir::tensor_map;
-
-/// A launch whose arguments fit: the instance, its number among those that the launch may take, and its sizes.
-struct Checked<'a> {
-    number: usize,
-    prepared: &'static Prepared,
-    device: &'a Device,
-    bound: Bound,
-}
 
 impl<'a> Launch<'a> {
     /// Checks the arguments and runs the kernel on the device of its tensors. On the CPU and the reference
@@ -41,8 +32,7 @@ impl<'a> Launch<'a> {
     /// [`Error::AssertionFailed`](crate::Error::AssertionFailed) where a `tile_assert!` doesn't hold: what the kernel
     /// wrote is then unspecified.
     pub fn launch(self) -> Result<()> {
-        refuse_inside("a launch that isn't the graph's")?;
-        self.run(false).map(drop)
+        self.launch_by(false).map(drop)
     }
 
     /// [`Launch::launch`], and how long the kernel took; on a GPU this waits for it.
@@ -50,8 +40,12 @@ impl<'a> Launch<'a> {
     /// # Errors
     /// As [`Launch::launch`].
     pub fn launch_timed(self) -> Result<Duration> {
-        refuse_inside("a launch that isn't the graph's")?;
-        self.run(true)
+        self.launch_by(true)
+    }
+
+    fn launch_by(self, timed: bool) -> Result<Duration> {
+        let site = self.site();
+        site.locate(refuse_inside("a launch that isn't the graph's").and_then(|()| self.run(timed)))
     }
 
     /// Checks the arguments and has a stream run the kernel, after what it was given before and after the launches that
@@ -62,7 +56,12 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     /// As [`Launch::launch`]; [`Error::Refused`](crate::Error::Refused) where the stream is another device's.
-    pub fn on(mut self, stream: &Stream) -> Result<Pending<'a>> {
+    pub fn on(self, stream: &Stream) -> Result<Pending<'a>> {
+        let site = self.site();
+        site.locate(self.enqueue(stream))
+    }
+
+    fn enqueue(mut self, stream: &Stream) -> Result<Pending<'a>> {
         refuse_inside("a launch on a stream")?;
         let checked = self.checked()?;
         self.check_device(checked.device, "stream", stream.device())?;
@@ -109,14 +108,14 @@ impl<'a> Launch<'a> {
             self.memory().map(|(allocation, _)| Arc::clone(allocation)).collect();
         let before: Vec<_> =
             self.memory().flat_map(|(allocation, writes)| allocation.uses().before(writes)).collect();
-        let run = self.host_run(checked)?.for_later(&checked.bound);
+        let (site, run) = (self.site(), self.host_run(checked)?.for_later(&checked.bound));
         let event = stream.enqueue(move || {
             before.iter().try_for_each(Event::pass)?;
             // SAFETY: `memory` keeps every tensor; who borrows one to write, reads it or frees it waits for this event,
             // and this has waited for those before it.
             let result = unsafe { run.run() };
             drop(memory);
-            result
+            site.locate(result)
         });
         self.memory().for_each(|(allocation, writes)| allocation.uses().note(&event, writes));
         Ok(Pending::until(event, stream))
@@ -124,6 +123,11 @@ impl<'a> Launch<'a> {
 
     /// The launch for a graph of a device: what is to be enqueued, or nothing where it has run already.
     pub(crate) fn in_graph(self, graph: &Device) -> Result<Option<Ready>> {
+        let site = self.site();
+        site.locate(self.record(graph))
+    }
+
+    fn record(self, graph: &Device) -> Result<Option<Ready>> {
         let checked = self.checked()?;
         let Checked { prepared, device, bound, .. } = &checked;
         self.check_device(device, "graph", graph)?;
@@ -157,12 +161,6 @@ impl<'a> Launch<'a> {
             GivenValue::Tensor { tensor, mutable, .. } => Some((tensor.allocation()?, mutable)),
             GivenValue::Scalar { .. } => None,
         })
-    }
-
-    fn checked(&self) -> Result<Checked<'a>> {
-        let (number, prepared) = self.resolved()?;
-        let (device, bound) = self.bind(prepared.abi())?;
-        Ok(Checked { number, prepared, device, bound })
     }
 
     fn run(mut self, timed: bool) -> Result<Duration> {

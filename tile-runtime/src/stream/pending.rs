@@ -160,7 +160,7 @@ impl<'a> IntoFuture for Launch<'a> {
 impl<'a> Launching<'a> {
     /// Enqueues the launch: on a GPU on the device's own stream.
     fn begin(launch: Box<Launch<'a>>) -> Result<Pending<'a>> {
-        let device = launch.device()?.clone();
+        let device = launch.site().locate(launch.device())?.clone();
         match &device.0 {
             Kind::Gpu(context) => {
                 launch.launch()?;

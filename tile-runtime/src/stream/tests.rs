@@ -123,9 +123,9 @@ fn failures_are_told_by_the_guard_or_else_by_the_stream() {
     let mut y = full(&device, 0.0);
     let expected = "kernel `add_one` panicked in block [0] on the reference device: no number";
     let told = add_one(&x, &mut y).on(&stream).unwrap().wait().unwrap_err();
-    assert_eq!(told.to_string(), expected);
+    assert_eq!(told.reason().to_string(), expected);
     add_one(&x, &mut y).on(&stream).unwrap().detach();
-    assert_eq!(stream.synchronize().unwrap_err().to_string(), expected);
+    assert_eq!(stream.synchronize().unwrap_err().reason().to_string(), expected);
     stream.synchronize().unwrap();
     // The stream goes on.
     let one = full(&device, 1.0);
@@ -194,7 +194,7 @@ fn a_stream_of_another_device_is_refused() {
     let x = full(&Device::reference(), 1.0);
     let mut y = full(&Device::reference(), 1.0);
     assert_eq!(
-        add_one(&x, &mut y).on(&stream).unwrap_err().to_string(),
+        add_one(&x, &mut y).on(&stream).unwrap_err().reason().to_string(),
         "kernel `add_one` can't be launched so: its tensors are on reference, and the stream is one of cpu; take one of \
          reference, or move the tensors with `Tensor::copy_to`"
     );

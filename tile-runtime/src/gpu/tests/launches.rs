@@ -164,7 +164,7 @@ fn a_grid_that_is_too_large_is_refused_before_anything_is_enqueued() {
     // SAFETY: nothing is there, and nothing is touched.
     let huge = |address| unsafe { Tensor::<f32>::from_raw(&device, address, [1 << 40]) }.unwrap();
     let (x, mut y) = (huge(1 << 43), huge(1 << 44));
-    let error = call(&KERNEL, &x, &mut y).launch().unwrap_err().to_string();
+    let error = call(&KERNEL, &x, &mut y).launch().unwrap_err().reason().to_string();
     let begin = "kernel `general` can't be launched so: a grid of 274877906944 blocks exceeds ";
     assert!(error.starts_with(begin) && error.ends_with("; use larger tiles"), "{error}");
     assert_eq!(driver.pending(), 0);
@@ -177,7 +177,7 @@ fn code_without_the_symbol_is_an_error_and_leaves_nothing_loaded() {
     let mut y = Tensor::zeros(&device, [8]).unwrap();
     let error = call(&KERNEL, &x, &mut y).launch().unwrap_err();
     assert_eq!(
-        error.to_string(),
+        error.reason().to_string(),
         format!(
             "loading `general` failed on {:?}: {}",
             context(&device),
