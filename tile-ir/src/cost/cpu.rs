@@ -2,7 +2,8 @@
 //!
 //! A thread runs a block after the other. It packs the tiles of a product in scratch memory, where blocks of registers
 //! go through them, so that a product costs its multiply-adds, the packing (of a left factor once for all blocks of a
-//! row), and reading and writing its sums once per multiplication; everything else is vectors of arithmetic over tiles,
+//! row), what is packed of the left factor once more from the second cache, and reading and writing its sums once per
+//! multiplication; everything else is vectors of arithmetic over tiles,
 //! which are gone through once more where L1 doesn't hold them. Scratch memory beyond a core's L2 slows packing down.
 //! Threads take blocks in chunks, so that few blocks leave threads without work, and a single one needs no other thread.
 //! The constants are fitted to what `cargo xtask bench choices` measures, that of packing to a profile of products at
@@ -65,7 +66,7 @@ impl Default for CpuMachine {
 }
 
 impl CpuMachine {
-    /// Clocks for the multiply-adds of a product, and for reading and writing its sums.
+    /// Clocks for the multiply-adds of a product, and for reading its left factor and reading and writing its sums.
     fn product(&self, shape: &ProductShape) -> [f64; 2] {
         let lanes = (self.lanes as f64 / width(shape.factor, 0.5)).max(1.0);
         // The last vector of a row is masked, and takes as long as another.
@@ -76,7 +77,8 @@ impl CpuMachine {
         let turns = turns_at_once([shape.m, shape.n, shape.k], PACKED_ELEMENT);
         let sums = 2.0 * 4.0 * (shape.batch * shape.m * shape.n) as f64 / turns as f64;
         let slower = if self.holds(shape) { 1.0 } else { 3.0 };
-        [multiplied + PRODUCT, sums * slower / COPIED]
+        let left = (PACKED_ELEMENT * shape.batch * shape.m * shape.k) as f64;
+        [multiplied + PRODUCT, (sums * slower + left) / COPIED]
     }
 
     /// Bytes a clock at which factors are packed.

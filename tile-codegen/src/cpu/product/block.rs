@@ -10,6 +10,7 @@ use super::direct::Direct;
 use super::keep::PackedA;
 use super::plan::Plan;
 use crate::emit::{LoopHint, Value};
+use inkwell::IntPredicate;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, IntValue, VectorValue};
@@ -156,12 +157,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let shares: Vec<Share<'c>> =
             product.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
         let first_of_a = ir.add(product.first_of_a, ir.mul(i, ir.i64(product.strides_of_a[0])));
-        let steps = ir.udiv(product.depth, ir.i64(plan.contraction.group()));
-        let range = (ir.i64(0), steps, ir.i64(1));
-        let finals = ir.hinted_loop(range, LoopHint::Rolled, &initial, |p, partial| {
-            shares.iter().for_each(|share| share.ask(ir, p));
-            self.outer_product(product, sums, (first_of_a, panel, p), partial)
-        });
+        let finals = self.outer_products(product, sums, (first_of_a, panel), &shares, initial);
         let keep = || {
             for (place, sum) in places.iter().zip(&finals) {
                 self.buffers.store_lanes(&product.c, place.at, place.mask, sum.into_vector_value());
@@ -189,6 +185,44 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Some(start) => self.ir.in_every_lane(start, lanes).into(),
             None => self.buffers.load_lanes(&product.c, at, mask, lanes).into(),
         }
+    }
+
+    /// All steps along K. Where a register block takes several of them in a turn, those that ask for lines come before, one
+    /// by one, and so do as many that the others are whole turns.
+    fn outer_products(
+        &self,
+        product: &Product<'_, 'c>,
+        sums: Sums,
+        (first_of_a, panel): (IntValue<'c>, IntValue<'c>),
+        shares: &[Share<'c>],
+        initial: Vec<Value<'c>>,
+    ) -> Vec<Value<'c>> {
+        let (ir, plan) = (self.ir, product.plan);
+        let steps = ir.udiv(product.depth, ir.i64(plan.contraction.group()));
+        let at_once = plan.block.steps;
+        let asking = match at_once {
+            1 => steps,
+            _ => {
+                let lines = ir.i64(shares.iter().map(Share::lines).max().unwrap_or(0));
+                let odd = ir.urem(ir.sub(steps, lines), ir.i64(at_once));
+                ir.select_int(ir.icmp(IntPredicate::ULT, steps, lines), steps, ir.add(lines, odd))
+            }
+        };
+        let range = (ir.i64(0), asking, ir.i64(1));
+        let partial = ir.hinted_loop(range, LoopHint::Rolled, &initial, |p, partial| {
+            shares.iter().for_each(|share| share.ask(ir, p));
+            self.outer_product(product, sums, (first_of_a, panel, p), partial)
+        });
+        if at_once == 1 {
+            return partial;
+        }
+        let range = (asking, steps, ir.i64(at_once));
+        ir.hinted_loop(range, LoopHint::Rolled, &partial, |p, partial| {
+            (0..at_once).fold(partial.to_vec(), |partial, further| {
+                let p = ir.add(p, ir.i64(further));
+                self.outer_product(product, sums, (first_of_a, panel, p), &partial)
+            })
+        })
     }
 
     /// One step along K: a column of `a` times a row of `b`, added to the sums.
@@ -246,8 +280,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let is_overloaded = Intrinsic::find(dot.intrinsic).is_some_and(|found| found.is_overloaded());
         let overloads = [sum.get_type().into(), ty.into()];
         let overloads = if is_overloaded { &overloads[..] } else { &[] };
-        let result = ir.intrinsic(dot.intrinsic, overloads, &[sum.into(), first.into(), second.into()]);
-        result.expect("a sum of products").into_vector_value()
+        let operands = [sum.into(), first.into(), second.into()];
+        let operands = if dot.adds { &operands[..] } else { &operands[1..] };
+        let result = ir.intrinsic(dot.intrinsic, overloads, operands).expect("products").into_vector_value();
+        if dot.adds {
+            return result;
+        }
+        ir.builder.build_int_add(sum, result, "").expect("the builder is positioned")
     }
 
     fn multiply_add(&self, a: VectorValue<'c>, b: VectorValue<'c>, sum: VectorValue<'c>) -> VectorValue<'c> {

@@ -20,8 +20,10 @@ pub(super) struct DotProduct {
     lanes: i64,
     /// The feature that a processor has the instruction with.
     feature: &'static str,
-    /// LLVM's intrinsic, of the sums and both factors.
+    /// LLVM's intrinsic, of the sums and both factors, or of the factors alone.
     pub(super) intrinsic: &'static str,
+    /// Whether it adds to the sums: else its result is added to them.
+    pub(super) adds: bool,
     /// Whether the intrinsic has the factors the other way around.
     pub(super) is_swapped: bool,
 }
@@ -40,8 +42,13 @@ const DOT: DotProduct = DotProduct {
     lanes: 4,
     feature: "",
     intrinsic: "",
+    adds: true,
     is_swapped: false,
 };
+
+/// Products of two i16, to which bytes are extended, added in i32.
+const PAIRS_OF_BYTES: DotProduct =
+    DotProduct { factors: BYTES, sum: DType::I32, packed: DType::I16, ..DOT };
 
 /// Dot products of four bytes on AArch64.
 const FOUR_BYTES: DotProduct = DotProduct { sum: DType::I32, group: 4, packed: DType::U8, ..DOT };
@@ -49,28 +56,44 @@ const FOUR_BYTES: DotProduct = DotProduct { sum: DType::I32, group: 4, packed: D
 /// Every one; of those that a processor has the first that fits is taken.
 ///
 /// x86-64 ("Intel 64 and IA-32 Architectures Software Developer's Manual", volume 2): `VDPBF16PS` makes 0 of subnormal
-/// numbers, `VPDPWSSD` multiplies i16, to which bytes are extended. AArch64 ("Arm Architecture Reference Manual for
+/// numbers, `VPDPWSSD` multiplies i16, to which bytes are extended, and so does `PMADDWD`, which adds the two products to each
+/// other alone (that overflows for four times −2¹⁵, which no byte is). AArch64 ("Arm Architecture Reference Manual for
 /// A-profile", C7.2): `BFDOT` makes 0 of subnormal numbers as well, and rounds products and sums to odd; `SDOT`, `UDOT` and
 /// `USDOT` multiply bytes of both signs, of none, and of the second.
 const DOT_PRODUCTS: &[DotProduct] = &[
     DotProduct { lanes: 16, feature: "avx512bf16", intrinsic: "llvm.x86.avx512bf16.dpbf16ps.512", ..DOT },
     DotProduct {
-        factors: BYTES,
-        sum: DType::I32,
-        packed: DType::I16,
         lanes: 16,
         feature: "avx512vnni",
         intrinsic: "llvm.x86.avx512.vpdpwssd.512",
-        ..DOT
+        ..PAIRS_OF_BYTES
     },
     DotProduct {
-        factors: BYTES,
-        sum: DType::I32,
-        packed: DType::I16,
         lanes: 8,
         feature: "avxvnni",
         intrinsic: "llvm.x86.avx512.vpdpwssd.256",
-        ..DOT
+        ..PAIRS_OF_BYTES
+    },
+    DotProduct {
+        lanes: 16,
+        feature: "avx512bw",
+        intrinsic: "llvm.x86.avx512.pmaddw.d.512",
+        adds: false,
+        ..PAIRS_OF_BYTES
+    },
+    DotProduct {
+        lanes: 8,
+        feature: "avx2",
+        intrinsic: "llvm.x86.avx2.pmadd.wd",
+        adds: false,
+        ..PAIRS_OF_BYTES
+    },
+    DotProduct {
+        lanes: 4,
+        feature: "sse4.2",
+        intrinsic: "llvm.x86.sse2.pmadd.wd",
+        adds: false,
+        ..PAIRS_OF_BYTES
     },
     DotProduct { feature: "bf16", intrinsic: "llvm.aarch64.neon.bfdot", ..DOT },
     DotProduct {
@@ -171,6 +194,10 @@ mod tests {
             ("x86-64-v4-pairs", [BF16, BF16], F32, 7, ""),
             ("x86-64-v4-pairs", [F16, F16], F32, 8, ""),
             ("x86-64-v4", [BF16, BF16], F32, 8, ""),
+            ("x86-64-v4", [U8, I8], I32, 2, "llvm.x86.avx512.pmaddw.d.512"),
+            ("x86-64-v3", [I8, I8], I32, 4, "llvm.x86.avx2.pmadd.wd"),
+            ("x86-64-v3", [I8, I8], I32, 3, ""),
+            ("x86-64-v2", [U8, U8], I32, 4, "llvm.x86.sse2.pmadd.wd"),
             ("armv8.6-a", [BF16, BF16], F32, 6, "llvm.aarch64.neon.bfdot"),
             ("armv8.6-a", [U8, I8], I32, 4, "llvm.aarch64.neon.usdot"),
             ("armv8.6-a", [I8, U8], I32, 4, "llvm.aarch64.neon.usdot"),

@@ -31,6 +31,8 @@ pub(in super::super) struct RegisterBlock {
     pub(in super::super) vectors: i64,
     /// Elements of a vector.
     pub(in super::super) lanes: i64,
+    /// Steps along K that a turn of its loop takes.
+    pub(in super::super) steps: i64,
 }
 
 impl RegisterBlock {
@@ -260,7 +262,7 @@ mod tests {
 
     #[test]
     fn rows_are_shared_out_evenly() {
-        let block = RegisterBlock { rows: 12, vectors: 2, lanes: 16 };
+        let block = RegisterBlock { rows: 12, vectors: 2, lanes: 16, steps: 1 };
         assert_eq!(block.rows_of(24), [(12, 0, 24)]);
         assert_eq!(block.rows_of(128), [(12, 0, 84), (11, 84, 128)]);
         assert_eq!(block.rows_of(13), [(7, 0, 7), (6, 7, 13)]);
