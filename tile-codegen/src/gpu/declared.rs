@@ -47,8 +47,18 @@ pub(super) fn call<'c>(ir: &Ir<'c>, name: &str, operands: &[Value<'c>], results:
 pub(super) struct Assembly {
     pub(super) text: String,
     pub(super) constraints: String,
-    /// Whether all threads of a warp must come to it together.
-    pub(super) convergent: bool,
+    pub(super) effects: Effects,
+}
+
+/// What inline PTX does besides giving its results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effects {
+    /// Nothing.
+    None,
+    /// Something that no load or store of the kernel meets.
+    Elsewhere,
+    /// Whatever it does, all threads of a warp must come to it together.
+    Together,
 }
 
 impl Assembly {
@@ -60,12 +70,17 @@ impl Assembly {
         operands: &[Value<'c>],
     ) -> Option<Value<'c>> {
         let (text, constraints) = (self.text.clone(), self.constraints.clone());
-        let statement = ir.context.create_inline_asm(ty, text, constraints, true, false, None, false);
+        let acts = self.effects != Effects::None;
+        let statement = ir.context.create_inline_asm(ty, text, constraints, acts, false, None, false);
         let operands: Vec<BasicMetadataValueEnum<'c>> =
             operands.iter().map(|&operand| operand.into()).collect();
         let call = ir.builder.build_indirect_call(ty, statement, &operands, "");
         let call = call.expect("the builder is positioned");
-        let memory = if self.convergent { ("convergent", 0) } else { ("memory", INACCESSIBLE_MEMORY) };
+        let memory = match self.effects {
+            Effects::None => ("memory", 0),
+            Effects::Elsewhere => ("memory", INACCESSIBLE_MEMORY),
+            Effects::Together => ("convergent", 0),
+        };
         for (name, value) in [("nounwind", 0), memory] {
             let kind = Attribute::get_named_enum_kind_id(name);
             call.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
@@ -140,7 +155,11 @@ pub(super) fn replace_uses<'c>(instruction: InstructionValue<'c>, result: BasicV
 
 fn assembly(name: &str) -> Option<Assembly> {
     let statement = |text: &str, constraints: &str| {
-        Some(Assembly { text: text.to_owned(), constraints: constraints.to_owned(), convergent: false })
+        Some(Assembly {
+            text: text.to_owned(),
+            constraints: constraints.to_owned(),
+            effects: Effects::Elsewhere,
+        })
     };
     match name {
         PREFETCH_LINE => statement("prefetch.global.L2 [$0];", "l"),
@@ -163,7 +182,7 @@ fn wait(sums: &str) -> Option<Assembly> {
     let mut constraints = vec![format!("={register}"); count];
     constraints.extend((0..count).map(|i| i.to_string()));
     let text = format!("wgmma.wait_group.sync.aligned {going_on};");
-    Some(Assembly { text, constraints: constraints.join(","), convergent: true })
+    Some(Assembly { text, constraints: constraints.join(","), effects: Effects::Together })
 }
 
 #[cfg(test)]

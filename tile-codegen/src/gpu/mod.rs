@@ -40,6 +40,8 @@ mod registers;
 mod ring;
 mod roles;
 mod rounding;
+mod rounds;
+mod statements;
 mod strides;
 mod tensor_store;
 mod warpgroup;
@@ -237,7 +239,9 @@ fn emit(
 }
 
 fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
+    statements::write_where_registers_are_dealt_out(ir);
     strides::rename(ir);
+    dialect::without_merged_accesses(ir);
     let text = machine.emit(kernel, &ir.module, FileType::Assembly)?;
     let text = String::from_utf8(text)
         .map_err(|error| Error::Llvm { kernel: kernel.to_owned(), message: error.to_string() })?;
