@@ -23,7 +23,7 @@ const INSTRUCTIONS: &[(&str, &str)] = &[
     ("shl i32 %u, 5", "i32"),
     ("lshr i32 %u, %v", "i32"),
     ("call float @llvm.fma.f32(float %a, float 0xBFE0000000000000, float %b)", "float"),
-    ("call float @llvm.nvvm.fma.rn.sat.f(float %a, float %b, float 1.0)", "float"),
+    ("call float @llvm.nvvm.fma.rn.sat.f(float %a, float %b, float %a)", "float"),
     ("call float @llvm.fabs.f32(float %a)", "float"),
     ("call float @llvm.minnum.f32(float %a, float %b)", "float"),
     ("call float @llvm.maxnum.f32(float %a, float %b)", "float"),
