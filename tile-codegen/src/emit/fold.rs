@@ -63,6 +63,24 @@ pub(super) fn shifted_right<'c>(number: IntValue<'c>, amount: IntValue<'c>) -> O
     (left == amount && kept + left <= width).then_some(before)
 }
 
+/// The word of 32 bits of which a number is a half, and its place there in bits.
+pub(in crate::emit) fn half_of(number: IntValue<'_>) -> Option<(IntValue<'_>, u64)> {
+    let word = cut(number).filter(|word| word.get_type().get_bit_width() == 32)?;
+    let (word, place) = shifted(word, InstructionOpcode::LShr).unwrap_or((word, 0));
+    (number.get_type().get_bit_width() == 16 && [0, 16].contains(&place)).then_some((word, place))
+}
+
+/// The word of 32 bits of which a half is the upper half of a number whose lower half is 0, and its place there in bits.
+pub(in crate::emit) fn upper_half_of(number: IntValue<'_>) -> Option<(IntValue<'_>, u64)> {
+    if let Some((word, 16)) = shifted(number, InstructionOpcode::Shl) {
+        return Some((word, 0)).filter(|(word, _)| extended(*word).is_none());
+    }
+    let made = number.as_instruction();
+    let mask = operand_of(made, InstructionOpcode::And, 1)?.into_int_value().get_zero_extended_constant()?;
+    let word = operand_of(made, InstructionOpcode::And, 0)?.into_int_value();
+    (mask == 0xffff_0000).then_some((word, 16))
+}
+
 /// The word of `width` bits whose parts these are, all of them and in order.
 pub(super) fn word<'c>(parts: &[BasicValueEnum<'c>], width: u32) -> Option<IntValue<'c>> {
     let part = |part: BasicValueEnum<'c>| {
@@ -115,6 +133,17 @@ mod tests {
             let words = emitted(|ir, [_, word, _]| ir.words(&ir.unpacked(word, dtype, count), dtype)[0]);
             assert_eq!(words, "i32 %word", "{dtype}");
         }
+    }
+
+    #[test]
+    fn a_half_of_a_word_is_widened_at_once() {
+        let wide = |place: usize| {
+            emitted(|ir, [_, word, _]| {
+                ir.bits(ir.unpacked(word, DType::BF16, 2)[place].into_float_value()).into()
+            })
+        };
+        assert!(wide(0).ends_with(" = shl i32 %word, 16"), "{}", wide(0));
+        assert!(wide(1).ends_with(" = and i32 %word, -65536"), "{}", wide(1));
     }
 
     #[test]

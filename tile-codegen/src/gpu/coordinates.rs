@@ -89,6 +89,17 @@ impl<'c> Linear<'c> {
     }
 }
 
+impl<'c> Linear<'c> {
+    /// Whether the number is this one: known, or a condition.
+    pub(super) fn is(&self, ir: &Ir<'c>, number: u64) -> Result<bool, IntValue<'c>> {
+        match self.own {
+            _ if number & !self.reach != 0 => Ok(false),
+            None => Ok(true),
+            Some(own) => Err(ir.icmp(IntPredicate::EQ, own, i32_const(ir, number))),
+        }
+    }
+}
+
 /// How many bits from the first on are moved by the same distance, or lead nowhere.
 fn run(places: &[u64]) -> usize {
     let first = places[0];
@@ -165,6 +176,19 @@ impl<'c> Mapping<'c> {
         let none = Coordinate { varying: None, fixed: 0 };
         let axes = self.coordinates(ir, slot).into_iter().zip(self.distribution.shape());
         axes.fold(none, |outer, (inner, &extent)| outer.then(ir, extent, inner))
+    }
+
+    /// The row-major number of a position.
+    pub(super) fn number(&self, position: &[u64]) -> u64 {
+        let axes = position.iter().zip(self.distribution.shape());
+        axes.fold(0, |outer, (inner, extent)| outer * extent + inner)
+    }
+
+    /// Whether the slot is padding for some thread.
+    pub(super) fn may_be_padding(&self, slot: u64) -> bool {
+        let (start, _) = self.distribution.slot(slot);
+        let ends = start.iter().zip(self.distribution.piece()).map(|(start, piece)| start + piece);
+        ends.zip(self.distribution.shape()).any(|(end, &extent)| end > extent)
     }
 
     /// Whether the slot isn't padding; `None` where no thread has padding there.

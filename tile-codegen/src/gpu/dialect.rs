@@ -268,6 +268,15 @@ impl Device {
     }
 }
 
+/// Has LLVM's code generator not look for loads and stores that one instruction can do. It compares each with those
+/// around, and finds none: emitters write accesses as wide as they may be. The attribute says that nothing is to be made
+/// of vectors that the code doesn't do with vectors, and for PTX means nothing else.
+pub(super) fn without_merged_accesses(ir: &Ir<'_>) {
+    for function in ir.module.get_functions().filter(|function| function.count_basic_blocks() > 0) {
+        enum_attribute(ir, function, AttributeLoc::Function, "noimplicitfloat", 0);
+    }
+}
+
 fn enum_attribute(ir: &Ir<'_>, function: FunctionValue<'_>, place: AttributeLoc, name: &str, value: u64) {
     let kind = Attribute::get_named_enum_kind_id(name);
     function.add_attribute(place, ir.context.create_enum_attribute(kind, value));

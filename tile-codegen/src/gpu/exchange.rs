@@ -1,23 +1,22 @@
 //! Elements that threads of a block give each other through shared memory: written row-major, and read after a
 //! barrier.
 
-use super::coordinates::{Coordinate, Mapping, both};
+use super::coordinates::{Coordinate, Mapping};
 use super::fragment::Fragment;
 use super::region::Emitter;
 use super::roles::Role;
 use crate::emit::Value;
-use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::gpu::{Buffer, WIDEST};
 use tile_ir::{DType, OpId, ValueId};
 
-/// Elements of a tile, by their row-major numbers, that lie in a buffer at a time.
-#[derive(Clone, Copy)]
-struct Round {
-    buffer: Buffer,
-    first: u64,
-    /// A power of two.
-    room: u64,
+/// How many neighbours along the last axis go to or come from a row-major buffer at once.
+pub(super) fn row_width(mapping: &Mapping<'_>, dtype: DType) -> u64 {
+    let distribution = mapping.distribution();
+    let Some(last) = distribution.shape().len().checked_sub(1) else { return 1 };
+    let extent = distribution.shape()[last];
+    let most = (WIDEST / dtype.bytes() as u64).min(1 << extent.trailing_zeros());
+    distribution.neighbours(last).min(most)
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -29,19 +28,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// How many neighbours along the last axis go to or come from a row-major buffer at once.
-    fn row_width(mapping: &Mapping<'c>, dtype: DType) -> u64 {
-        let distribution = mapping.distribution();
-        let Some(last) = distribution.shape().len().checked_sub(1) else { return 1 };
-        let extent = distribution.shape()[last];
-        let most = (WIDEST / dtype.bytes() as u64).min(1 << extent.trailing_zeros());
-        distribution.neighbours(last).min(most)
-    }
-
     /// Writes a tile's fragment to a buffer, row-major.
     pub(super) fn share(&self, buffer: Buffer, fragment: &Fragment<'c>, mapping: &Mapping<'c>) {
         let ir = self.ir;
-        let width = Self::row_width(mapping, buffer.dtype);
+        let width = row_width(mapping, buffer.dtype);
         for slot in (0..mapping.slots()).step_by(width as usize) {
             let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
             let address = self.shared_place(buffer, mapping.element(ir, slot));
@@ -63,7 +53,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Reads a tile from where it lies row-major.
     pub(super) fn take(&self, buffer: Buffer, tile: ValueId) -> Fragment<'c> {
         let (ir, mapping) = (self.ir, self.mapping(tile));
-        let width = Self::row_width(&mapping, buffer.dtype);
+        let width = row_width(&mapping, buffer.dtype);
         let groups = (0..mapping.slots()).step_by(width as usize);
         let values = groups.flat_map(|slot| {
             let element = mapping.element(ir, slot);
@@ -74,59 +64,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir.load_group(address, buffer.dtype, width)
         });
         Fragment::Slots(values.collect())
-    }
-
-    /// Puts a tile's elements where another distribution wants them, of each round as many as the op's buffer has room
-    /// for.
-    pub(super) fn exchanged_in_rounds(&self, op: OpId, (from, to): (ValueId, ValueId)) -> Fragment<'c> {
-        let buffer = self.scheduled.buffers(op)[0];
-        let room = buffer.bytes / buffer.dtype.bytes() as u64;
-        let rounds = (0..self.elements(to)).step_by(room as usize).map(|first| Round { buffer, first, room });
-        let zero = Fragment::Uniform(self.ir.compute_type(buffer.dtype).const_zero());
-        let (giving, taking) = (self.mapping(from), self.mapping(to));
-        rounds.fold(zero, |before, round| {
-            if round.first != 0 {
-                self.sync();
-            }
-            self.share_round(round, self.tile(from), &giving);
-            self.sync();
-            self.take_round(round, &before, &taking)
-        })
-    }
-
-    fn share_round(&self, round: Round, fragment: &Fragment<'c>, mapping: &Mapping<'c>) {
-        let ir = self.ir;
-        let width = Self::row_width(mapping, round.buffer.dtype);
-        for slot in (0..mapping.slots()).step_by(width as usize) {
-            let (place, inside) = self.place_in_round(round, mapping, slot);
-            let values: Vec<Value<'c>> = (slot..slot + width).map(|slot| fragment.get(slot)).collect();
-            let address = self.shared_pointer(round.buffer, place);
-            let write = || ir.store_group(address, round.buffer.dtype, &values);
-            self.where_it_holds(both(ir, Some(inside), mapping.answers(ir, slot)), write);
-        }
-    }
-
-    fn take_round(&self, round: Round, before: &Fragment<'c>, mapping: &Mapping<'c>) -> Fragment<'c> {
-        let ir = self.ir;
-        let width = Self::row_width(mapping, round.buffer.dtype);
-        let groups = (0..mapping.slots()).step_by(width as usize);
-        let values = groups.flat_map(|slot| {
-            let (place, inside) = self.place_in_round(round, mapping, slot);
-            let safe = ir.select_int(inside, place, self.i32(0));
-            let group = ir.load_group(self.shared_pointer(round.buffer, safe), round.buffer.dtype, width);
-            let before: Vec<Value<'c>> = (slot..slot + width).map(|slot| before.get(slot)).collect();
-            ir.select_group(inside, &group, &before, round.buffer.dtype)
-        });
-        Fragment::Slots(values.collect())
-    }
-
-    /// The place of a slot's group in the buffer, and whether it is in this round.
-    fn place_in_round(&self, round: Round, mapping: &Mapping<'c>, slot: u64) -> (IntValue<'c>, IntValue<'c>) {
-        let ir = self.ir;
-        let place = ir.sub(mapping.element(ir, slot).value(ir), self.i32(round.first));
-        let inside = ir.icmp(IntPredicate::ULT, place, self.i32(round.room));
-        let inside = both(ir, Some(inside), mapping.is_element(ir, slot));
-        (place, inside.expect("one of the conditions is there"))
     }
 
     /// The address of an element of a buffer.

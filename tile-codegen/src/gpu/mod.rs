@@ -40,6 +40,7 @@ mod registers;
 mod ring;
 mod roles;
 mod rounding;
+mod rounds;
 mod strides;
 mod tensor_store;
 mod warpgroup;
@@ -238,6 +239,7 @@ fn emit(
 
 fn ptx(machine: &Machine, kernel: &str, ir: &Ir<'_>) -> Result<Code, Error> {
     strides::rename(ir);
+    dialect::without_merged_accesses(ir);
     let text = machine.emit(kernel, &ir.module, FileType::Assembly)?;
     let text = String::from_utf8(text)
         .map_err(|error| Error::Llvm { kernel: kernel.to_owned(), message: error.to_string() })?;

@@ -4,7 +4,7 @@
 //! bf16, which is the top half of an f32, a shift.
 
 use super::float_to_int;
-use crate::emit::Ir;
+use crate::emit::{Ir, fold};
 use inkwell::values::{FloatValue, IntValue};
 use inkwell::{FloatPredicate, IntPredicate};
 use tile_ir::DType;
@@ -40,7 +40,11 @@ pub(in crate::emit) fn from_bits<'c>(ir: &Ir<'c>, bits: IntValue<'c>, dtype: DTy
             ir.fpext(ir.float_of_bits(bits, ir.context.f16_type()), ir.f32())
         }
         DType::BF16 => {
-            let wide = ir.shl(ir.resize(bits, 32, false), i32_const(ir, 16));
+            let wide = match fold::half_of(bits) {
+                Some((word, 0)) => ir.shl(word, i32_const(ir, 16)),
+                Some((word, _)) => ir.and(word, i32_const(ir, 0xffff_0000)),
+                None => ir.shl(ir.resize(bits, 32, false), i32_const(ir, 16)),
+            };
             ir.float_of_bits(wide, ir.f32())
         }
         _ => {
@@ -74,7 +78,11 @@ fn from_bits_of<'c>(ir: &Ir<'c>, bits: IntValue<'c>, format: FloatFormat) -> Flo
 pub(in crate::emit) fn to_bits<'c>(ir: &Ir<'c>, value: FloatValue<'c>, dtype: DType) -> IntValue<'c> {
     match dtype {
         DType::F16 if ir.features.half_conversion => ir.bits(ir.fptrunc(value, ir.context.f16_type())),
-        DType::BF16 => ir.resize(ir.lshr(ir.bits(value), i32_const(ir, 16)), 16, false),
+        DType::BF16 => {
+            let bits = ir.bits(value);
+            let (word, place) = fold::upper_half_of(bits).unwrap_or((bits, 16));
+            ir.resize(ir.lshr(word, i32_const(ir, place as u32)), 16, false)
+        }
         _ => ir
             .origin(value, dtype)
             .unwrap_or_else(|| ir.resize(to_bits_of(ir, value, format_of(dtype)), dtype.bits(), false)),
