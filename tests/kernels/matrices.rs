@@ -5,7 +5,7 @@ use super::numbers;
 use super::whole::check_kernel;
 use tile::prelude::*;
 
-/// A·= L·Lᵀ of a batch of matrices, column by column.
+/// The L of A = L·Lᵀ, of a batch of matrices, column by column.
 #[tile_kernel]
 fn cholesky<const N: usize>(a: &Tensor<f64, b, N, N>, l: &mut Tensor<f64, b, N, N>) {
     let mut l = l.partition_view_mut([1, N, N]);
