@@ -12,7 +12,8 @@ use tile_ir::ops::{BinaryOp, Predicate};
 /// element type of `x`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` and `{Right}` are not two values of one element type and rank",
-    label = "convert one side with `.cast()` or `.reshape()`"
+    label = "convert one side with `.cast()` or `.reshape()`",
+    note = "of sizes and indices, which are `usize`, it is a method: `a.min(b)`"
 )]
 pub trait Pair<Right>: Sized {
     /// The type of `max(left, right)`.

@@ -148,7 +148,10 @@ fn launch_function(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
         if is_const { quote!(.constant(#name, #parameter)) } else { quote!(.element::<#parameter>(#name)) }
     });
     let bind_arguments = bind_arguments(arguments);
-    let parameters: Vec<_> = parameters(&function.sig.generics).map(|(name, _)| quote!(#name)).collect();
+    // In braces a constant is no type of that name.
+    let parameters: Vec<_> = parameters(&function.sig.generics)
+        .map(|(name, is_const)| if is_const { quote!({ #name }) } else { quote!(#name) })
+        .collect();
     let views = views_name();
     let call = block_call(function, arguments, &parameters);
     quote! {

@@ -226,7 +226,7 @@ pub(crate) const GROUPS: &[Group] = &[
             ("prefetch", "view.prefetch([0, 1])"),
             ("load", "view.load(own.index())"),
             ("store", "own.store(x)"),
-            ("gather_load", "a.gather([i, 0])"),
+            ("gather_load", "a.gather((i, 0))"),
         ],
         wrong: &[
             "view.load_masked([0])",

@@ -15,10 +15,12 @@ mod aarch64;
 mod archive;
 mod assemble;
 mod embed;
+mod remarks;
 mod scan;
 
 use crate::cache::Cache;
 use crate::{Artifact, Code, Cpu, Options};
+use remarks::Remarks;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,8 +86,8 @@ impl Kernels {
         let folder = environment.embedded_folder();
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let ptxas = self.ptxas.as_deref();
-        let mut output =
-            Output { environment: &environment, ptxas, objects: Vec::new(), warnings: Vec::new() };
+        let (objects, remarks, warnings) = (Vec::new(), Remarks::default(), Vec::new());
+        let mut output = Output { environment: &environment, ptxas, objects, remarks, warnings };
         let mut instances = 0;
         for kernel in &found {
             let mut compiled = Vec::new();
@@ -101,7 +103,7 @@ impl Kernels {
             output.embed(kernel, &compiled)?;
         }
         output.link()?;
-        for warning in output.warnings.iter().chain(&skipped) {
+        for warning in output.remarks.texts().chain(output.warnings).chain(skipped) {
             println!("cargo::warning={warning}");
         }
         // Where a kernel is wrong, rustc's errors are what the user should see.
@@ -194,6 +196,7 @@ struct Output<'e> {
     environment: &'e Environment,
     ptxas: Option<&'e Path>,
     objects: Vec<(String, Vec<u8>)>,
+    remarks: Remarks,
     warnings: Vec<String>,
 }
 
@@ -223,10 +226,9 @@ impl Output<'_> {
             let scheduled = crate::gpu::scheduled(&passes::optimize(first), target);
             let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
             write(&path, gpu::print(&scheduled).as_bytes())?;
-            self.warnings.extend(scheduled.remarks().iter().map(|remark| match remark.loc.is_known() {
-                true => format!("{place}, line {}: {}", remark.loc.line, remark.message),
-                false => format!("{place}: {}", remark.message),
-            }));
+            for remark in scheduled.remarks() {
+                self.remarks.add(place, remark.loc, &remark.message);
+            }
         }
         Ok(())
     }

@@ -39,6 +39,9 @@ impl Lowering {
             Some(Expr::Tuple(tuple)) => tuple.elems.iter().map(Spanned::span).collect(),
             _ => vec![place; indices.len()],
         };
+        if let Some(written) = call.args.last() {
+            self.one_kind(written, indices)?;
+        }
         let shape = self.index_shape(indices, &places, place)?;
         let mut operands = vec![tensor, pad];
         for (index, &place) in indices.iter().zip(&places) {
@@ -46,6 +49,22 @@ impl Lowering {
         }
         let places = [vec![call.receiver.span(), place], places].concat();
         self.emit_one(Op::GatherLoad, &operands, span, &places).map(Val::Data)
+    }
+
+    /// An array in Rust has elements of one type, so tiles and scalars are mixed in a tuple: rustc's message would
+    /// speak of types that nobody wrote.
+    pub(super) fn one_kind(&mut self, written: &Expr, indices: &[Val]) -> Lowered<()> {
+        let Expr::Array(array) = written else { return Ok(()) };
+        let is_tile = |index: &Val| matches!(index, Val::Data(value) if self.shape(*value).is_some());
+        let tiles = indices.iter().filter(|index| is_tile(index)).count();
+        if tiles == 0 || tiles == indices.len() {
+            return Ok(());
+        }
+        self.error(
+            array.span(),
+            "these indices are tiles and numbers, which one array can't hold",
+            "write a tuple, with round brackets: `(i, columns)`",
+        )
     }
 
     /// The shape that all index tiles broadcast to.

@@ -3,7 +3,7 @@
 use super::{
     Inferred, TypeError, check_axis, check_domain, count, display_shape, element, static_shape, tile_operand,
 };
-use crate::dim::Dim;
+use crate::dim::{Atom, Dim};
 use crate::ops::{Domain, Op, ReduceOp};
 use crate::types::{Elem, Type};
 
@@ -64,14 +64,23 @@ pub(super) fn reshape(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<Typ
     static_shape(op, shape)?;
     let product = |dims: &[Dim]| dims.iter().cloned().fold(Dim::from(1), |a, b| a * b);
     if product(&tile.shape) != product(shape) {
-        return Err(TypeError::new(format!(
+        let error = TypeError::new(format!(
             "{} has {} elements and can't be reshaped to {}, which has {}",
             display_shape(&tile.shape),
             product(&tile.shape),
             display_shape(shape),
             product(shape)
         ))
-        .at(0));
+        .at(0);
+        // `B / 2 * 2` isn't `B`, which may be odd.
+        let mut atoms = tile.shape.iter().chain(shape).flat_map(Dim::terms).flat_map(|(factors, _)| factors);
+        return Err(match atoms.any(|atom| matches!(atom, Atom::FloorDiv(..) | Atom::CeilDiv(..))) {
+            true => error.help(
+                "a quotient may be rounded; make the smaller extent the parameter, so that the larger one is a \
+                 product: `const HALF: usize` and `2 * HALF`",
+            ),
+            false => error,
+        });
     }
     Ok(Type::tile(shape.iter().cloned(), tile.elem.clone()))
 }

@@ -1,0 +1,13 @@
+//! Two 4-bit numbers of a byte: half of an extent twice is the extent only where it is even.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const K: usize>(x: &Tensor<u8, n>, y: &mut Tensor<u8, { 2 * n }>) {
+    let x = x.partition_view([K / 2]);
+    let mut y = y.partition_view_mut([K]);
+    let pair = x.load_masked(y.index());
+    y.store_masked(stack([pair & 15, pair >> 4], 1).reshape([K]));
+}
+
+fn main() {}
