@@ -136,3 +136,31 @@ fn integers_of_a_generic_kernel_wrap() {
     }
     .check();
 }
+
+mod named_alike {
+    use tile::prelude::*;
+
+    /// A type with the name of a kernel's parameter.
+    pub(super) struct B {
+        pub(super) factor: f32,
+    }
+
+    #[tile_kernel]
+    pub(super) fn scaled<const B: usize>(x: &Tensor<f32, n>, factor: f32, y: &mut Tensor<f32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        y.store_masked(x.load_masked(y.index()) * factor);
+    }
+}
+
+#[test]
+fn a_type_may_have_the_name_of_a_const_parameter() {
+    let x = [1.0, 2.0, 3.0];
+    let named_alike::B { factor } = named_alike::B { factor: 2.0 };
+    for (device, label) in super::devices() {
+        let x = Tensor::from_slice(&device, &x, [3]).unwrap();
+        let mut y = Tensor::zeros(&device, [3]).unwrap();
+        named_alike::scaled::<2>(&x, factor, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [2.0, 4.0, 6.0], "{label}");
+    }
+}

@@ -186,10 +186,9 @@ fn norms_as_integers() {
         q.extend(y.iter().map(|y| (y / step).round_ties_even()));
         scales.push(step);
     }
-    // A quotient next to a half may be rounded to either side.
     check_kernel!(quantized_norm<N = 128>(
         input x: (x, [m, n]), input weight: (weight, [n]), output residual: (residual, [m, n] => sum, 0.0),
-        output q: (vec![0i8; m * n], [m, n] => q, 1.0), output scale: (vec![0f32; m], [m, 1] => scales, 1e-5),
+        output q: (vec![0i8; m * n], [m, n] => q, 0.0), output scale: (vec![0f32; m], [m, 1] => scales, 1e-5),
     ));
 }
 

@@ -51,9 +51,8 @@ macro_rules! check_kernel {
             &|device| {
                 $(let $name = super::whole::on_device!(device, $role $what);)*
                 $kernel::<$($value),*>($(super::whole::pass!($role $name)),*).launch()?;
-                let mut outputs = Vec::new();
-                $(super::whole::read!(outputs, $role $name);)*
-                Ok(outputs)
+                let read = [$(super::whole::read!($role $name)),*];
+                Ok(read.into_iter().flatten().collect())
             },
         )
     };
@@ -98,10 +97,12 @@ macro_rules! pass {
 }
 
 macro_rules! read {
-    ($outputs:ident, output $name:ident) => {
-        $outputs.push(super::widen(&$name.borrow().to_vec()?));
+    (output $name:ident) => {
+        Some(super::widen(&$name.borrow().to_vec()?))
     };
-    ($outputs:ident, $role:ident $name:ident) => {};
+    ($role:ident $name:ident) => {
+        None
+    };
 }
 
 pub(super) use {argument, check_kernel, on_device, pass, read};

@@ -47,8 +47,7 @@ const DOT: DotProduct = DotProduct {
 };
 
 /// Products of two i16, to which bytes are extended, added in i32.
-const PAIRS_OF_BYTES: DotProduct =
-    DotProduct { factors: BYTES, sum: DType::I32, packed: DType::I16, ..DOT };
+const PAIRS_OF_BYTES: DotProduct = DotProduct { factors: BYTES, sum: DType::I32, packed: DType::I16, ..DOT };
 
 /// Dot products of four bytes on AArch64.
 const FOUR_BYTES: DotProduct = DotProduct { sum: DType::I32, group: 4, packed: DType::U8, ..DOT };
@@ -68,12 +67,7 @@ const DOT_PRODUCTS: &[DotProduct] = &[
         intrinsic: "llvm.x86.avx512.vpdpwssd.512",
         ..PAIRS_OF_BYTES
     },
-    DotProduct {
-        lanes: 8,
-        feature: "avxvnni",
-        intrinsic: "llvm.x86.avx512.vpdpwssd.256",
-        ..PAIRS_OF_BYTES
-    },
+    DotProduct { lanes: 8, feature: "avxvnni", intrinsic: "llvm.x86.avx512.vpdpwssd.256", ..PAIRS_OF_BYTES },
     DotProduct {
         lanes: 16,
         feature: "avx512bw",
