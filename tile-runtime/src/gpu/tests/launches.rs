@@ -320,7 +320,7 @@ fn embedded_code_takes_tensors_that_begin_at_multiples_of_16_bytes() {
     };
     launched(4).unwrap();
     assert_eq!(
-        launched(5).unwrap_err().to_string(),
+        launched(5).unwrap_err().reason().to_string(),
         "`x` of kernel `double` begins at no multiple of 16 bytes, and embedded code is for dense tensors alone; pass a \
          copy, which `.to_dense()` makes, or enable the feature `jit` of `tile`, which compiles the kernel for it"
     );
