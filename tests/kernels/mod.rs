@@ -41,7 +41,7 @@ mod turns;
 mod whole;
 
 use tile::ir::array::Elements;
-use tile::ir::{Array, Binding, VerifiedKernel, interp, specialize};
+use tile::ir::{Array, Binding, VerifiedKernel};
 use tile::kernel::Element;
 use tile::prelude::*;
 
@@ -65,22 +65,10 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn check(self) {
-        let name = self.ir.name.clone();
-        for (device, label) in devices() {
-            let found = (self.run)(&device).unwrap_or_else(|error| panic!("{name} on {label}: {error}"));
-            compare(&format!("{name} on {label}"), &found, &self.expected, self.tolerance);
-        }
-        let bindings: Vec<_> =
-            self.bindings.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
-        let instance = specialize(&self.ir, &bindings).expect("the bindings fit");
-        let mut arguments = self.arguments;
-        interp::run(&instance, &mut arguments).expect("the arguments fit");
-        compare(
-            &format!("the IR of {name}"),
-            &numbers_of(&arguments[self.output]),
-            &self.expected,
-            self.tolerance,
-        );
+        let Case { ir, bindings, arguments, output, expected, tolerance, run } = self;
+        let mut arguments: Vec<_> = arguments.into_iter().map(|argument| (argument, None)).collect();
+        arguments[output].1 = Some(whole::Expected { elements: expected, tolerance });
+        whole::check(&ir, bindings, arguments, &|device| Ok(vec![run(device)?]));
     }
 }
 

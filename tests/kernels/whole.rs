@@ -10,11 +10,11 @@ pub(super) struct Expected {
     pub(super) tolerance: f64,
 }
 
-/// Runs a kernel on every device and in the evaluator. Every argument has its expectation, if it is an output; `run`
+/// Runs a kernel on every device and in the evaluator, and compares its outputs. Every argument has its expectation, if it is an output; `run`
 /// gives the outputs in their order.
 pub(super) fn check(
     ir: &VerifiedKernel,
-    constants: &[(&str, usize)],
+    bindings: &[(&str, Binding)],
     arguments: Vec<(Array, Option<Expected>)>,
     run: &dyn Fn(&Device) -> tile::Result<Vec<Vec<f64>>>,
 ) {
@@ -31,8 +31,7 @@ pub(super) fn check(
         let found = run(&device).unwrap_or_else(|error| panic!("{name} on {label}: {error}"));
         compare_all(&found, &format!("on {label}"));
     }
-    let bindings: Vec<_> =
-        constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value))).collect();
+    let bindings: Vec<_> = bindings.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
     let instance = specialize(ir, &bindings).expect("the bindings fit");
     interp::run(&instance, &mut arrays).expect("the arguments fit");
     let outputs = arrays.iter().zip(&expected).filter(|(_, expected)| expected.is_some());
@@ -46,7 +45,7 @@ macro_rules! check_kernel {
     ($kernel:ident<$($constant:ident = $value:literal),*>($($role:ident $name:ident: $what:tt),* $(,)?)) => {
         super::whole::check(
             &$kernel::ir(),
-            &[$((stringify!($constant), $value)),*],
+            &[$((stringify!($constant), tile::ir::Binding::Const($value))),*],
             vec![$(super::whole::argument!($role $what)),*],
             &|device| {
                 $(let $name = super::whole::on_device!(device, $role $what);)*

@@ -87,9 +87,7 @@ impl<'c> Linear<'c> {
         let varying = *sums.entry(fixed).or_insert_with(|| ir.xor(own, i32_const(ir, fixed)));
         Coordinate { varying: Some(varying), fixed: start }
     }
-}
 
-impl<'c> Linear<'c> {
     /// Whether the number is this one: known, or a condition.
     pub(super) fn is(&self, ir: &Ir<'c>, number: u64) -> Result<bool, IntValue<'c>> {
         match self.own {
@@ -186,19 +184,21 @@ impl<'c> Mapping<'c> {
 
     /// Whether the slot is padding for some thread.
     pub(super) fn may_be_padding(&self, slot: u64) -> bool {
+        self.axes_beyond(slot).next().is_some()
+    }
+
+    /// The axes along which the slot is padding for some thread.
+    fn axes_beyond(&self, slot: u64) -> impl Iterator<Item = usize> {
         let (start, _) = self.distribution.slot(slot);
-        let ends = start.iter().zip(self.distribution.piece()).map(|(start, piece)| start + piece);
-        ends.zip(self.distribution.shape()).any(|(end, &extent)| end > extent)
+        let (shape, piece) = (self.distribution.shape(), self.distribution.piece());
+        (0..shape.len()).filter(move |&axis| start[axis] + piece[axis] > shape[axis])
     }
 
     /// Whether the slot isn't padding; `None` where no thread has padding there.
     pub(super) fn is_element(&self, ir: &Ir<'c>, slot: u64) -> Option<IntValue<'c>> {
-        let (start, _) = self.distribution.slot(slot);
-        let (shape, piece) = (self.distribution.shape(), self.distribution.piece());
-        let reaches_out = |&axis: &usize| start[axis] + piece[axis] > shape[axis];
-        let coordinates = self.coordinates(ir, slot);
-        let inside = (0..shape.len())
-            .filter(reaches_out)
+        let (shape, coordinates) = (self.distribution.shape(), self.coordinates(ir, slot));
+        let inside = self
+            .axes_beyond(slot)
             .map(|axis| ir.icmp(IntPredicate::ULT, coordinates[axis].value(ir), i32_const(ir, shape[axis])));
         inside.reduce(|a, b| ir.and(a, b))
     }

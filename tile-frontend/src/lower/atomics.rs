@@ -139,12 +139,7 @@ impl Lowering {
                 &help,
             );
         };
-        self.one_kind(indices, &values)?;
-        let places: Vec<Span> = match indices {
-            Expr::Array(array) => array.elems.iter().map(Spanned::span).collect(),
-            Expr::Tuple(tuple) => tuple.elems.iter().map(Spanned::span).collect(),
-            _ => vec![indices.span(); values.len()],
-        };
+        let places = self.places_of_indices(indices, &values)?;
         Ok(values.into_iter().zip(places).collect())
     }
 

@@ -34,14 +34,8 @@ impl Lowering {
                 &format!("write `{usage}`"),
             );
         };
-        let places = match call.args.last() {
-            Some(Expr::Array(array)) => array.elems.iter().map(Spanned::span).collect(),
-            Some(Expr::Tuple(tuple)) => tuple.elems.iter().map(Spanned::span).collect(),
-            _ => vec![place; indices.len()],
-        };
-        if let Some(written) = call.args.last() {
-            self.one_kind(written, indices)?;
-        }
+        let written = call.args.last().expect("arguments were counted");
+        let places = self.places_of_indices(written, indices)?;
         let shape = self.index_shape(indices, &places, place)?;
         let mut operands = vec![tensor, pad];
         for (index, &place) in indices.iter().zip(&places) {
@@ -51,14 +45,20 @@ impl Lowering {
         self.emit_one(Op::GatherLoad, &operands, span, &places).map(Val::Data)
     }
 
+    /// Where each of these indices is written.
+    ///
     /// An array in Rust has elements of one type, so tiles and scalars are mixed in a tuple: rustc's message would
     /// speak of types that nobody wrote.
-    pub(super) fn one_kind(&mut self, written: &Expr, indices: &[Val]) -> Lowered<()> {
-        let Expr::Array(array) = written else { return Ok(()) };
+    pub(super) fn places_of_indices(&mut self, written: &Expr, indices: &[Val]) -> Lowered<Vec<Span>> {
+        let array = match written {
+            Expr::Array(array) => array,
+            Expr::Tuple(tuple) => return Ok(tuple.elems.iter().map(Spanned::span).collect()),
+            _ => return Ok(vec![written.span(); indices.len()]),
+        };
         let is_tile = |index: &Val| matches!(index, Val::Data(value) if self.shape(*value).is_some());
         let tiles = indices.iter().filter(|index| is_tile(index)).count();
         if tiles == 0 || tiles == indices.len() {
-            return Ok(());
+            return Ok(array.elems.iter().map(Spanned::span).collect());
         }
         self.error(
             array.span(),

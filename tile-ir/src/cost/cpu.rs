@@ -3,8 +3,8 @@
 //! A thread runs a block after the other. It packs the tiles of a product in scratch memory, where blocks of registers
 //! go through them, so that a product costs its multiply-adds, the packing (of a left factor once for all blocks of a
 //! row), what is packed of the left factor once more from the second cache, and reading and writing its sums once per
-//! multiplication; everything else is vectors of arithmetic over tiles,
-//! which are gone through once more where L1 doesn't hold them. Scratch memory beyond a core's L2 slows packing down.
+//! multiplication; everything else is vectors of arithmetic over tiles, which are gone through once more where L1 doesn't
+//! hold them. Scratch memory beyond a core's L2 slows packing down.
 //! Threads take blocks in chunks, so that few blocks leave threads without work, and a single one needs no other thread.
 //! The constants are fitted to what `cargo xtask bench choices` measures, that of packing to a profile of products at
 //! 1024³.

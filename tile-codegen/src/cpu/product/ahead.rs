@@ -111,10 +111,10 @@ impl<'c> Ahead<'c> {
         let (turn, line) = (ir.udiv(before, ir.i64(self.lines)), ir.urem(before, ir.i64(self.lines)));
         let first = ir.add(ir.mul(turn, self.turn), ir.mul(line, self.stride));
         let first = ir.bytes_further(self.first, first);
-        let all = lines * self.pieces;
-        let count = ir.i64(all);
+        let most = lines * self.pieces;
+        let count = ir.i64(most);
         let count = self.is_packed.map_or(count, |is_packed| ir.select_int(is_packed, ir.i64(0), count));
-        Share { first, stride: self.stride, pieces: self.pieces, all, count }
+        Share { first, stride: self.stride, pieces: self.pieces, most, count }
     }
 }
 
@@ -123,17 +123,13 @@ pub(super) struct Share<'c> {
     first: PointerValue<'c>,
     stride: IntValue<'c>,
     pieces: i64,
-    /// Its cache lines, and those that are asked for.
-    all: i64,
+    /// Its cache lines at most, which is how many steps ask for one.
+    pub(super) most: i64,
+    /// Its cache lines: none of what is packed already.
     count: IntValue<'c>,
 }
 
 impl<'c> Share<'c> {
-    /// How many steps ask for a line, at most.
-    pub(super) fn lines(&self) -> i64 {
-        self.all
-    }
-
     /// Asks for one cache line in a step along K, as long as there are some.
     pub(super) fn ask(&self, ir: &Ir<'c>, step: IntValue<'c>) {
         let (line, piece) = (ir.udiv(step, ir.i64(self.pieces)), ir.urem(step, ir.i64(self.pieces)));

@@ -10,7 +10,6 @@ use super::direct::Direct;
 use super::keep::PackedA;
 use super::plan::Plan;
 use crate::emit::{LoopHint, Value};
-use inkwell::IntPredicate;
 use inkwell::intrinsics::Intrinsic;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, IntValue, VectorValue};
@@ -203,9 +202,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let asking = match at_once {
             1 => steps,
             _ => {
-                let lines = ir.i64(shares.iter().map(Share::lines).max().unwrap_or(0));
+                let lines = ir.i64(shares.iter().map(|share| share.most).max().unwrap_or(0));
                 let odd = ir.urem(ir.sub(steps, lines), ir.i64(at_once));
-                ir.select_int(ir.icmp(IntPredicate::ULT, steps, lines), steps, ir.add(lines, odd))
+                ir.lesser(steps, ir.add(lines, odd))
             }
         };
         let range = (ir.i64(0), asking, ir.i64(1));
