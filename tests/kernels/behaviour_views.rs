@@ -391,7 +391,7 @@ fn what_a_view_needs_is_checked_at_the_launch() {
         let error = moved::<2>(&x, &mut y, 0).launch().unwrap_err();
         assert_eq!(
             error.reason().to_string(),
-            "kernel `moved`: `unflatten` of axis 0 of `x`: it has 5 (m) elements, the new axes 4 (2*floor_div(m, 2)); they \
+            "kernel `moved`: `unflatten` of axis 0 of `x`: it has 5 (m) elements, the new axes 4 (2*(m / 2)); they \
              must be equal",
             "{label}"
         );

@@ -111,7 +111,7 @@ fn where_none_fits_each_is_said_why() {
     assert_eq!(lines[0], "no instance of `matmul` fits this launch on reference:");
     assert!(
         lines[1].starts_with("  BM = 16, BN = 32, BK = 32: kernel `matmul` needs `m % BM == 0`")
-            && lines[1].ends_with("which is `rem(m, 16) == 0` here, but m = 17 (axis 0 of `a`)"),
+            && lines[1].ends_with("which is `m % 16 == 0` here, but m = 17 (axis 0 of `a`)"),
         "{message}"
     );
     assert_eq!(lines.len(), 1 + 6 + 1, "{message}");

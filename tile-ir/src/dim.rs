@@ -3,8 +3,9 @@
 //! Invariant: a [`Dim`] is in canonical form (terms sorted, no zero coefficient, factors of a term sorted),
 //! so `==` decides equality of polynomials. Two extents that are equal only for some sizes are not equal.
 
+mod text;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// An indivisible factor of an extent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -288,50 +289,6 @@ impl std::ops::Mul for Dim {
             }
         }
         product
-    }
-}
-
-impl fmt::Display for Atom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Atom::Param(name) | Atom::Size(name) => f.write_str(name),
-            Atom::CeilDiv(a, b) => write!(f, "ceil_div({a}, {b})"),
-            Atom::FloorDiv(a, b) => write!(f, "floor_div({a}, {b})"),
-            Atom::Rem(a, b) => write!(f, "rem({a}, {b})"),
-        }
-    }
-}
-
-impl fmt::Display for Dim {
-    /// Non-constant terms first, in canonical order, the constant last: `2*BM + m - 1`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let symbolic = self.terms.iter().filter(|(factors, _)| !factors.is_empty());
-        let constant = self.terms.iter().filter(|(factors, _)| factors.is_empty());
-        let mut first = true;
-        for (factors, &coefficient) in symbolic.chain(constant) {
-            let magnitude = coefficient.unsigned_abs();
-            match (first, coefficient < 0) {
-                (true, false) => {}
-                (true, true) => f.write_str("-")?,
-                (false, false) => f.write_str(" + ")?,
-                (false, true) => f.write_str(" - ")?,
-            }
-            first = false;
-            if factors.is_empty() {
-                write!(f, "{magnitude}")?;
-                continue;
-            }
-            if magnitude != 1 {
-                write!(f, "{magnitude}*")?;
-            }
-            for (i, atom) in factors.iter().enumerate() {
-                write!(f, "{}{atom}", if i == 0 { "" } else { "*" })?;
-            }
-        }
-        if first {
-            f.write_str("0")?;
-        }
-        Ok(())
     }
 }
 

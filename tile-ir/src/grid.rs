@@ -8,6 +8,7 @@
 use crate::dim::Dim;
 use crate::kernel::Kernel;
 use crate::ops::Op;
+use crate::types::Shape;
 use std::fmt;
 
 /// What a kernel's author says of its grid.
@@ -41,7 +42,7 @@ impl fmt::Display for Grid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Grid::Tiles => f.write_str("tiles"),
-            Grid::Extents(extents) => f.write_str(&crate::ops::infer::display_shape(extents)),
+            Grid::Extents(extents) => Shape(extents).fmt(f),
         }
     }
 }

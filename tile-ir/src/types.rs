@@ -3,7 +3,7 @@
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::view::Strided;
-use std::fmt;
+use std::fmt::{self, Display};
 
 /// An element format: known, or a dtype parameter of a generic kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -167,18 +167,32 @@ impl Type {
 fn write_layout(f: &mut fmt::Formatter<'_>, tensor: &TensorType) -> fmt::Result {
     write_product(f, &tensor.extents, &tensor.elem)?;
     match &tensor.layout {
-        Some(layout) => write!(f, ", {layout}"),
+        Some(layout) => {
+            f.write_str(", ")?;
+            layout.fmt(f)
+        }
         None => Ok(()),
     }
 }
 
-fn write_list(f: &mut fmt::Formatter<'_>, dims: &[Dim]) -> fmt::Result {
-    f.write_str(&crate::ops::infer::display_shape(dims))
+/// Extents in brackets: `[BM, 64]`.
+pub(crate) struct Shape<'d>(pub(crate) &'d [Dim]);
+
+impl fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[")?;
+        for (i, dim) in self.0.iter().enumerate() {
+            f.write_str(if i == 0 { "" } else { ", " })?;
+            dim.fmt(f)?;
+        }
+        f.write_str("]")
+    }
 }
 
 fn write_product(f: &mut fmt::Formatter<'_>, dims: &[Dim], elem: &Elem) -> fmt::Result {
     for dim in dims {
-        write!(f, "{dim} x ")?;
+        dim.fmt(f)?;
+        f.write_str(" x ")?;
     }
     write!(f, "{elem}")
 }
@@ -213,10 +227,10 @@ impl fmt::Display for PartitionType {
         f.write_str(if self.tensor.mutable { "mut partition<" } else { "partition<" })?;
         write_layout(f, &self.tensor)?;
         f.write_str(", ")?;
-        write_list(f, &self.tile)?;
+        Shape(&self.tile).fmt(f)?;
         if self.steps != self.tile {
             f.write_str(" step ")?;
-            write_list(f, &self.steps)?;
+            Shape(&self.steps).fmt(f)?;
         }
         f.write_str(">")
     }
@@ -225,10 +239,10 @@ impl fmt::Display for PartitionType {
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Type::Scalar(elem) => write!(f, "{elem}"),
-            Type::Tile(tile) => write!(f, "{tile}"),
-            Type::Tensor(tensor) => write!(f, "{tensor}"),
-            Type::Partition(partition) => write!(f, "{partition}"),
+            Type::Scalar(elem) => elem.fmt(f),
+            Type::Tile(tile) => tile.fmt(f),
+            Type::Tensor(tensor) => tensor.fmt(f),
+            Type::Partition(partition) => partition.fmt(f),
         }
     }
 }

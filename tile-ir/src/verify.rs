@@ -102,6 +102,7 @@ fn checked(kernel: Kernel, bounds: bool) -> Result<VerifiedKernel, Vec<VerifyErr
         viewed: HashSet::new(),
         atomic: HashSet::new(),
         tiles: TileLoops::of(&kernel),
+        bound: kernel.sizes().into_iter().collect(),
         errors: Vec::new(),
     };
     verifier.run();
@@ -124,6 +125,8 @@ struct Verifier<'k> {
     atomic: HashSet<ValueId>,
     /// Where the verifier is, seen from the loop over tiles.
     tiles: TileLoops,
+    /// The run-time sizes that the arguments bind.
+    bound: HashSet<String>,
     errors: Vec<VerifyError>,
 }
 

@@ -272,7 +272,7 @@ impl Lowering {
     ) -> Lowered<Val> {
         for dim in &shape {
             if !dim.is_static() {
-                let diagnostic = Diagnostic::new(place, format!("the tile extent `{dim}` is known only at run time"))
+                let diagnostic = Diagnostic::new(place, format!("the tile extent `{dim:#}` is known only at run time"))
                     .help("tile extents are literals or const parameters; cover a run-time extent with a loop over tiles");
                 return self.report(diagnostic);
             }

@@ -40,7 +40,7 @@ impl Lowering {
         match shape.iter().find(|dim| !dim.is_static()) {
             None => Ok(shape),
             Some(dim) => {
-                let message = format!("the tile extent `{dim}` is known only at run time");
+                let message = format!("the tile extent `{dim:#}` is known only at run time");
                 let help = "tile extents are literals or const parameters; cover a run-time extent with a loop over tiles";
                 self.error(arguments.spans[0], message, help)
             }

@@ -193,7 +193,7 @@ impl Lowering {
         if dim.is_static() {
             return Ok(());
         }
-        let message = format!("{what}, `{dim}`, is known only at run time");
+        let message = format!("{what}, `{dim:#}`, is known only at run time");
         self.error(span, message, "use a literal or a const parameter: it is an extent of the result")
     }
 }

@@ -332,7 +332,7 @@ impl Lowering {
             }
             Type::Scalar(_) if unknown => "a number".to_owned(),
             Type::Scalar(Elem::Known(dtype)) => dtype.rust_name().to_owned(),
-            ty => ty.to_string(),
+            ty => format!("{ty:#}"),
         }
     }
 

@@ -253,7 +253,7 @@ impl Lowering {
             }
             Some(1) => format!("a tile of shape {whole} would have no axis left"),
             _ => format!(
-                "axis {axis} of a tile of shape {whole} has extent {extent}, not 1, and can't be squeezed"
+                "axis {axis} of a tile of shape {whole} has extent {extent:#}, not 1, and can't be squeezed"
             ),
         };
         let help = "only axes of extent 1 go away; `reshape` joins axes, a reduction makes an axis 1";

@@ -164,7 +164,7 @@ impl KernelAbi {
                         axis,
                         actual,
                         expected,
-                        declared: extent.to_string(),
+                        declared: format!("{extent:#}"),
                     });
                 }
             }
@@ -195,7 +195,7 @@ impl KernelAbi {
             kernel: self.kernel.as_str().into(),
             condition: source.as_str().into(),
             place: condition.place(&self.file).into(),
-            bound: format!("{left} {} {right}", predicate.symbol()).into(),
+            bound: format!("{left:#} {} {right:#}", predicate.symbol()).into(),
             values: values.collect::<Vec<_>>().join(", ").into(),
         }
     }

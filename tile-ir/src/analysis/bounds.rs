@@ -79,7 +79,7 @@ impl Bound {
             let found = value(required)?;
             if found < 0 {
                 let message = format!(
-                    "{}: the index of axis {} relies on {required}, which is {found}",
+                    "{}: the index of axis {} relies on {required:#}, which is {found}",
                     place(),
                     self.axis
                 );
@@ -129,7 +129,7 @@ impl Bound {
         }
         match self.extent.as_const() {
             Some(_) => format!("the axis has {extent} elements"),
-            None => format!("the axis has {extent} elements ({})", self.extent),
+            None => format!("the axis has {extent} elements ({:#})", self.extent),
         }
     }
 }

@@ -3,9 +3,8 @@
 use crate::condition::Condition;
 use crate::dtype::DType;
 use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
-use crate::ops::infer::display_shape;
 use crate::ops::{Atomic, Domain, Literal, Movement, Op, ScanMode};
-use crate::types::Elem;
+use crate::types::{Elem, Shape};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -213,10 +212,9 @@ impl<'k> Printer<'k> {
                 format!("{name} {} {movement}{index}", self.name(*tensor))
             }
             (Op::Partition(cut), _) => {
-                let shape = crate::ops::infer::display_shape;
                 let steps =
-                    cut.steps.as_ref().map_or(String::new(), |steps| format!(" step {}", shape(steps)));
-                format!("{name} {operands} {}{steps}{}", shape(&cut.tile), cut.hints)
+                    cut.steps.as_ref().map_or(String::new(), |steps| format!(" step {}", Shape(steps)));
+                format!("{name} {operands} {}{steps}{}", Shape(&cut.tile), cut.hints)
             }
             (Op::LoadMasked | Op::GatherLoad, [view, pad, indices @ ..]) => {
                 format!("{name} {}{} pad {}", self.name(*view), self.indices(indices), self.name(*pad))
@@ -318,10 +316,10 @@ fn mode_words(mode: ScanMode) -> String {
 fn movement_attributes(movement: &Movement) -> String {
     match movement {
         Movement::Extract { starts, .. } | Movement::Insert { starts } => {
-            format!(" {}", display_shape(starts))
+            format!(" {}", Shape(starts))
         }
-        Movement::Pad { before, after } => format!(" {} {}", display_shape(before), display_shape(after)),
-        Movement::Repeat { counts } => format!(" {}", display_shape(counts)),
+        Movement::Pad { before, after } => format!(" {} {}", Shape(before), Shape(after)),
+        Movement::Repeat { counts } => format!(" {}", Shape(counts)),
         Movement::Cat { axis } | Movement::Flip { axis } => format!(" axis {axis}"),
         Movement::Roll { axis, by } | Movement::Shift { axis, by } => format!(" axis {axis} by {by}"),
     }

@@ -26,7 +26,7 @@ impl Verifier<'_> {
         for dim in dims {
             self.dim_is_bound(dim, Loc::UNKNOWN);
             if let Some(extent) = dim.as_const().filter(|&extent| extent < 0) {
-                let message = format!("the grid extent `{dim}` is {extent}");
+                let message = format!("the grid extent `{dim:#}` is {extent}");
                 self.error_with_help(Loc::UNKNOWN, message, "an extent of a grid is 0 or more");
             }
         }

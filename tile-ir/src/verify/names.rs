@@ -60,6 +60,9 @@ impl Verifier<'_> {
     }
 
     pub(super) fn dim_is_bound(&mut self, dim: &Dim, loc: Loc) {
+        if dim.as_const().is_some() {
+            return;
+        }
         let (mut params, mut sizes) = (BTreeSet::new(), BTreeSet::new());
         dim.collect_names(&mut params, &mut sizes);
         for param in params {
@@ -69,9 +72,8 @@ impl Verifier<'_> {
                 self.error(loc, format!("`{param}` is not a const parameter of the kernel"));
             }
         }
-        let bound = self.kernel.sizes();
         for size in sizes {
-            if !bound.contains(&size) {
+            if !self.bound.contains(&size) {
                 self.error_with_help(
                     loc,
                     format!("nothing binds the run-time size `{size}`"),

@@ -15,7 +15,7 @@ pub use requirement::Requirement;
 use crate::dim::{Dim, DimError};
 use crate::kernel::{Kernel, ValueId};
 use crate::ops::Op;
-use crate::types::{TensorType, Type};
+use crate::types::{Shape, TensorType, Type};
 use std::fmt;
 
 /// Where the elements of a tensor lie that isn't dense.
@@ -58,16 +58,22 @@ impl Strided {
 
 impl fmt::Display for Strided {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |dims: &[Dim]| crate::ops::infer::display_shape(dims);
-        write!(f, "strided {}", list(&self.strides))?;
+        f.write_str("strided ")?;
+        Shape(&self.strides).fmt(f)?;
         if self.offset != Dim::from(0) {
-            write!(f, " offset {}", self.offset)?;
+            f.write_str(" offset ")?;
+            self.offset.fmt(f)?;
         }
         if self.windows.iter().all(Vec::is_empty) {
             return Ok(());
         }
+        let alternate = f.alternate();
         let axis = |windows: &Vec<(Dim, Dim)>| {
-            let ranges = windows.iter().map(|(begin, end)| format!("({begin}, {end})"));
+            let range = |(begin, end): &(Dim, Dim)| match alternate {
+                true => format!("({begin:#}, {end:#})"),
+                false => format!("({begin}, {end})"),
+            };
+            let ranges = windows.iter().map(range);
             format!("[{}]", ranges.collect::<Vec<_>>().join(", "))
         };
         write!(f, " within [{}]", self.windows.iter().map(axis).collect::<Vec<_>>().join(", "))

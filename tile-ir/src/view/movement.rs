@@ -6,7 +6,7 @@ use super::requirement::{Requirement, Rule};
 use crate::dim::Dim;
 use crate::ops::infer::display_shape;
 use crate::ops::{TypeError, documented};
-use crate::types::TensorType;
+use crate::types::{Shape, TensorType};
 use std::fmt;
 
 documented! {
@@ -429,14 +429,14 @@ impl fmt::Display for TensorMovement {
             }
             TensorMovement::Shift { axis, by } => write!(f, "{name} {axis} by {by}"),
             TensorMovement::Step { axis, step } => write!(f, "{name} {axis} by {step}"),
-            TensorMovement::Expand(extents) => write!(f, "{name} {}", display_shape(extents)),
+            TensorMovement::Expand(extents) => write!(f, "{name} {}", Shape(extents)),
             TensorMovement::Unsqueeze(axis)
             | TensorMovement::Squeeze(axis)
             | TensorMovement::Select { axis } => {
                 write!(f, "{name} {axis}")
             }
             TensorMovement::Unflatten { axis, extents } => {
-                write!(f, "{name} {axis} {}", display_shape(extents))
+                write!(f, "{name} {axis} {}", Shape(extents))
             }
             TensorMovement::Flatten { start, end } => write!(f, "{name} {start} to {end}"),
             TensorMovement::Unfold { axis, size, step } => write!(f, "{name} {axis} size {size} step {step}"),

@@ -70,7 +70,7 @@ impl Requirement {
 
     /// The message for sides without sizes.
     pub fn message(&self, tensor: &str) -> String {
-        self.explain(tensor, &self.left.to_string(), &self.right.to_string())
+        self.explain(tensor, &format!("{:#}", self.left), &format!("{:#}", self.right))
     }
 
     fn explain(&self, tensor: &str, left: &str, right: &str) -> String {
@@ -97,5 +97,5 @@ impl Requirement {
 
 /// An extent with its value: `10 (m)`.
 fn valued(dim: &Dim, value: i64) -> String {
-    if dim.as_const().is_some() { value.to_string() } else { format!("{value} ({dim})") }
+    if dim.as_const().is_some() { value.to_string() } else { format!("{value} ({dim:#})") }
 }

@@ -26,7 +26,7 @@ pub(super) fn atomic(op: &Op, atomic: Atomic, operands: &[Type]) -> Inferred<Vec
     let mut common: Option<&TileType> = None;
     for (i, operand) in operands.iter().enumerate().skip(1) {
         let Some(tile) = operand.as_tile() else {
-            return Err(TypeError::new(format!("`{name}` takes tiles, not {operand}")).at(i));
+            return Err(TypeError::new(format!("`{name}` takes tiles, not {operand:#}")).at(i));
         };
         if let Some(common) = common.filter(|common| common.shape != tile.shape) {
             let (first, second) = (display_shape(&common.shape), display_shape(&tile.shape));

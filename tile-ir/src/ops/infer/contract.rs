@@ -38,7 +38,7 @@ pub(super) fn mma<'t>(op: &Op, operands: &'t [Type]) -> Inferred<Type> {
     let shapes =
         || format!("{} · {} + {}", display_shape(&a.shape), display_shape(&b.shape), display_shape(&c.shape));
     if k != l {
-        let message = format!("`mma` contracts axes of different extent, {k} and {l}, in {}", shapes());
+        let message = format!("`mma` contracts axes of different extent, {k:#} and {l:#}, in {}", shapes());
         return Err(TypeError::new(message)
             .at(1)
             .help("`mma(a, b, acc)` takes a: [M, K], b: [K, N], acc: [M, N]"));

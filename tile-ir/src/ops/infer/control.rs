@@ -33,11 +33,13 @@ pub(super) fn tiles(op: &Op, order: &TileOrder<Dim>, operands: &[Type]) -> Infer
     memory::mutable_partition(op, view)?;
     if let TileOrder::Grouped(rows) = order {
         if !rows.is_static() {
-            return Err(TypeError::new(format!("the height `{rows}` of a group is known only at run time"))
-                .help("it is a literal or a const parameter of the kernel"));
+            return Err(TypeError::new(format!(
+                "the height `{rows:#}` of a group is known only at run time"
+            ))
+            .help("it is a literal or a const parameter of the kernel"));
         }
         if rows.as_const().is_some_and(|rows| rows <= 0) {
-            return Err(TypeError::new(format!("the height `{rows}` of a group is not positive")));
+            return Err(TypeError::new(format!("the height `{rows:#}` of a group is not positive")));
         }
     }
     carries(carried, 1)
@@ -47,7 +49,7 @@ pub(super) fn tiles(op: &Op, order: &TileOrder<Dim>, operands: &[Type]) -> Infer
 fn carries(carried: &[Type], first: usize) -> Inferred<Vec<Type>> {
     for (i, value) in carried.iter().enumerate() {
         if !value.is_data() {
-            return Err(TypeError::new(format!("a loop can't carry {value}")).at(i + first));
+            return Err(TypeError::new(format!("a loop can't carry {value:#}")).at(i + first));
         }
     }
     Ok(carried.to_vec())
@@ -62,5 +64,5 @@ fn condition(op: &Op, ty: &Type) -> Inferred<()> {
     if *ty == Type::BOOL {
         return Ok(());
     }
-    Err(TypeError::new(format!("the condition of `{}` is {ty}, not a bool", op.name())).at(0))
+    Err(TypeError::new(format!("the condition of `{}` is {ty:#}, not a bool", op.name())).at(0))
 }

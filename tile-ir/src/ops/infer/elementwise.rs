@@ -38,9 +38,11 @@ pub(super) fn one_type(op: &Op, domain: Domain, operands: &[Type], expected: usi
     count(op, operands, expected)?;
     for (i, operand) in operands.iter().enumerate() {
         if !operand.is_data() {
-            return Err(
-                TypeError::new(format!("`{}` needs a scalar or tile, not {operand}", op.spelling())).at(i)
-            );
+            return Err(TypeError::new(format!(
+                "`{}` needs a scalar or tile, not {operand:#}",
+                op.spelling()
+            ))
+            .at(i));
         }
         check_domain(op, domain, operand.elem(), i)?;
     }

@@ -109,9 +109,9 @@ pub(super) fn gather_load(op: &Op, operands: &[Type]) -> Inferred<Type> {
 }
 
 fn partition_operand<'a>(op: &Op, operand: &'a Type) -> Inferred<&'a PartitionType> {
-    operand
-        .as_partition()
-        .ok_or_else(|| TypeError::new(format!("`{}` needs a partition view, not {operand}", op.name())).at(0))
+    operand.as_partition().ok_or_else(|| {
+        TypeError::new(format!("`{}` needs a partition view, not {operand:#}", op.name())).at(0)
+    })
 }
 
 pub(super) fn mutable_partition<'a>(op: &Op, operand: &'a Type) -> Inferred<&'a PartitionType> {

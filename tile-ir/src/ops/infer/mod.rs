@@ -19,8 +19,7 @@ pub use contract::mma_accumulators;
 use super::{Domain, Op, ScatterMode};
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::types::{Elem, TileType, Type};
-use std::fmt::Write;
+use crate::types::{Elem, Shape, TileType, Type};
 
 /// Operands that don't fit an op.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,12 +53,7 @@ type Inferred<T> = Result<T, TypeError>;
 
 /// A shape as a user reads it: `[BM, 64]`.
 pub fn display_shape(shape: &[Dim]) -> String {
-    let mut text = String::from("[");
-    for (i, dim) in shape.iter().enumerate() {
-        let _ = write!(text, "{}{dim}", if i == 0 { "" } else { ", " });
-    }
-    text.push(']');
-    text
+    format!("{:#}", Shape(shape))
 }
 
 /// The result types of `op` on operands of these types.
@@ -145,13 +139,13 @@ fn static_shape(op: &Op, shape: &[Dim]) -> Inferred<()> {
     for dim in shape {
         if !dim.is_static() {
             return Err(TypeError::new(format!(
-                "the extent `{dim}` of a tile made by `{}` is known only at run time",
+                "the extent `{dim:#}` of a tile made by `{}` is known only at run time",
                 op.name()
             ))
             .help("tile extents are literals or const parameters of the kernel"));
         }
         if dim.as_const().is_some_and(|extent| extent <= 0) {
-            return Err(TypeError::new(format!("the tile extent `{dim}` is not positive")));
+            return Err(TypeError::new(format!("the tile extent `{dim:#}` is not positive")));
         }
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::types::{TileType, Type};
 pub(super) fn movement(op: &Op, movement: &Movement, operands: &[Type]) -> Inferred<Type> {
     for dim in movement.dims() {
         if !dim.is_static() {
-            let message = format!("`{dim}` in `{}` is known only at run time", op.name());
+            let message = format!("`{dim:#}` in `{}` is known only at run time", op.name());
             return Err(TypeError::new(message).help("positions in a tile are literals and const parameters"));
         }
     }
@@ -76,16 +76,16 @@ fn inside(op: &Op, starts: &[Dim], window: &[Dim], shape: &[Dim]) -> Inferred<()
             continue;
         }
         let error = TypeError::new(format!(
-            "`{}` reaches to {end} along axis {axis} of a tile of shape {}: {} elements from {start} on",
+            "`{}` reaches to {end:#} along axis {axis} of a tile of shape {}: {:#} elements from {start:#} on",
             op.name(),
             display_shape(shape),
             extent
         ));
         let latest = whole.clone() - extent.clone();
         return Err(if latest.as_const().is_some_and(|latest| latest < 0) {
-            error.help(format!("at most {whole} elements fit along that axis"))
+            error.help(format!("at most {whole:#} elements fit along that axis"))
         } else {
-            error.help(format!("start at {latest} at most, or move fewer elements"))
+            error.help(format!("start at {latest:#} at most, or move fewer elements"))
         });
     }
     Ok(())

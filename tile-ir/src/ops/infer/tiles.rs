@@ -65,7 +65,7 @@ pub(super) fn reshape(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<Typ
     let product = |dims: &[Dim]| dims.iter().cloned().fold(Dim::from(1), |a, b| a * b);
     if product(&tile.shape) != product(shape) {
         let error = TypeError::new(format!(
-            "{} has {} elements and can't be reshaped to {}, which has {}",
+            "{} has {:#} elements and can't be reshaped to {}, which has {:#}",
             display_shape(&tile.shape),
             product(&tile.shape),
             display_shape(shape),
