@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         ["fuzz", minutes] => fuzz::run_for(Some(minutes)),
         ["gallery"] => gallery::write(),
         ["gallery", "--check"] => gallery::check(),
-        ["miri"] => miri::check(),
+        ["miri"] => miri::all(),
         ["passes", file, parameters @ ..] => passes::print(file, parameters),
         ["setup"] => setup::all(),
         ["sim", words @ ..] => sim::run(words),

@@ -45,7 +45,7 @@ fn run_all() -> Result<Passed, String> {
     seeded(&mut tests);
     // Miri is one thread, and the tests leave a core idle for a third of their time.
     std::thread::scope(|scope| {
-        let memory = scope.spawn(miri::check);
+        let memory = scope.spawn(miri::essential);
         step("tests", &mut tests)?;
         memory.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })?;
