@@ -30,7 +30,7 @@ const FOR_CPU: &str = "function(\
     simplifycfg<hoist-common-insts>,\
     instcombine<no-verify-fixpoint>,\
     loop-mssa(loop-rotate<header-duplication>,licm),\
-    loop(indvars,loop-deletion,loop-unroll-full),\
+    loop(loop-deletion,loop-unroll-full),\
     early-cse<memssa>,\
     loop-vectorize,\
     sroa,\
