@@ -14,9 +14,11 @@
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.
 
+use super::gathered::gathered_rows;
 use super::reduce::LANES;
 use super::transpose::turned_axis;
 use std::collections::{HashMap, HashSet};
+use tile_ir::analysis::GatheredRow;
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::ops::{BinaryOp, Movement, UnaryOp};
 use tile_ir::{DType, Dim, Instance, Op, RegionId, Type, ValueId};
@@ -51,6 +53,8 @@ pub(super) struct Fusion<'a> {
     stored: HashSet<ValueId>,
     /// By the result of a reduction, the stored tile that its loop computes.
     made_by_reduction: HashMap<ValueId, ValueId>,
+    /// Gathers that read rows along the last axis of their tiles.
+    gathered_rows: HashMap<ValueId, GatheredRow>,
 }
 
 impl<'a> Fusion<'a> {
@@ -63,6 +67,7 @@ impl<'a> Fusion<'a> {
             permuted: HashSet::new(),
             stored: HashSet::new(),
             made_by_reduction: HashMap::new(),
+            gathered_rows: gathered_rows(instance),
         };
         fusion.collect(instance.body());
         fusion.find_permuted();
@@ -278,6 +283,11 @@ impl<'a> Fusion<'a> {
             Op::Permute(axes) => !(self.is_factor_alone(data.results[0]) && swaps_last_two(axes)),
             _ => false,
         })
+    }
+
+    /// How a gather reads rows along the last axis of its tile, if it does.
+    pub(super) fn gathered_row(&self, tile: ValueId) -> Option<GatheredRow> {
+        self.gathered_rows.get(&tile).copied()
     }
 
     /// What the decisions are about.

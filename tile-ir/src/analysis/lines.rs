@@ -105,9 +105,8 @@ impl<'k> Lines<'k> {
             // An axis that is repeated has one element in the operand.
             Op::Broadcast(_) | Op::ConvertLayout => self.along(operands[0], axis),
             Op::Permute(permutation) => self.along(operands[0], permutation[axis]),
-            Op::Reshape(_) => {
-                axis_before(self.kernel, data, axis).map_or(Line::Unknown, |axis| self.along(operands[0], axis))
-            }
+            Op::Reshape(_) => axis_before(self.kernel, data, axis)
+                .map_or(Line::Unknown, |axis| self.along(operands[0], axis)),
             Op::Cast(_) if self.is_integer(operands[0]) && self.is_integer(data.results[0]) => {
                 self.along(operands[0], axis)
             }

@@ -35,12 +35,7 @@ impl Access {
 }
 
 /// How many neighbours along a row are aligned and exist together.
-fn vector(
-    kernel: &Kernel,
-    (divisors, facts): (&Divisors, &Facts),
-    data: &OpData,
-    row: GatheredRow,
-) -> u64 {
+fn vector(kernel: &Kernel, (divisors, facts): (&Divisors, &Facts), data: &OpData, row: GatheredRow) -> u64 {
     let Type::Tensor(tensor) = kernel.ty(data.operands[0]) else { unreachable!("verified: a tensor") };
     let (strided, result) = (tensor.strided(), data.results[0]);
     if !strided.windows[row.tensor_axis].is_empty() {
