@@ -118,19 +118,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
             };
             ir.store(partials, start.into());
             emitter.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
-                ir.hinted_loop(
-                    (ir.i64(0), ir.i64(whole), ir.i64(LANES)),
-                    LoopHint::Rolled,
-                    &[],
-                    |first, _| {
-                        emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
-                        emitter.each_lane(LANES, |emitter, lane| {
-                            let element = emitter.reduced(reduction, row, ir.add(first, lane));
-                            joined(emitter, lane, element);
-                        });
-                        Vec::new()
-                    },
-                );
+                let vectors = (ir.i64(0), ir.i64(whole), ir.i64(LANES));
+                ir.hinted_loop(vectors, LoopHint::Rolled, &[], |first, _| {
+                    emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
+                    emitter.each_lane(LANES, |emitter, lane| {
+                        let element = emitter.reduced(reduction, row, ir.add(first, lane));
+                        joined(emitter, lane, element);
+                    });
+                    Vec::new()
+                });
                 if whole < width {
                     ir.store(rest, start.into());
                     emitter.each_lane_below(LANES, ir.i64(width - whole), |emitter, lane| {

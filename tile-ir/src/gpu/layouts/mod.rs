@@ -199,8 +199,8 @@ impl<'k> Layouts<'k> {
         }
     }
 
-    /// A gather of neighbours in memory, which neighbouring threads read. What is constant along a row repeats less where
-    /// it lies, so that to have the indices there costs little.
+    /// A gather of neighbours in memory, which neighbouring threads read. Its indices are wanted there, too: along a row
+    /// they are repeated or counted, which is done again in any distribution.
     fn gather_rows(&mut self, op: OpId, data: &OpData) {
         let distribution = self.coalesced(op, data.results[0]);
         for operand in 2..data.operands.len() {
