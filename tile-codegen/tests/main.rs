@@ -29,6 +29,8 @@ mod cpu;
 mod eight_bits;
 #[path = "targets/faults.rs"]
 mod faults;
+#[path = "targets/gathers.rs"]
+mod gathers;
 #[path = "targets/golden/mod.rs"]
 mod golden;
 #[path = "targets/gpu.rs"]

@@ -203,3 +203,41 @@ fn attention<const BM: usize, const BN: usize>(
     }
     o.store_masked((acc * (1.0 / sum)).cast::<bf16>().reshape([1, BM, 128]));
 }
+
+/// Rows of a table that tokens name, as an embedding looks them up.
+#[tile_kernel(where(k % B == 0), instances(B = 8, D = 1024))]
+fn lookup<const B: usize, const D: usize>(
+    table: &Tensor<bf16, v, D>,
+    token: &Tensor<i32, k>,
+    y: &mut Tensor<bf16, k, D>,
+) {
+    let mut y = y.partition_view_mut([B, D]);
+    let [i, _] = y.index();
+    let rows = token.unsqueeze(1).partition_view([B, 1]).load_masked([i, 0]);
+    y.store_masked(table.gather([rows, Tile::<i32, 2>::iota([1, D], 1)]));
+}
+
+/// Products of experts: every `BM` rows have one, and each names the token that it is.
+#[tile_kernel(
+    where(r % BM == 0, n % BN == 0, k % BK == 0),
+    instances(BM = 128, BN = 128, BK = 64)
+)]
+fn experts<const BM: usize, const BN: usize, const BK: usize>(
+    x: &Tensor<bf16, t, k>,
+    token: &Tensor<i32, r>,
+    expert: &Tensor<i32, { r / BM }>,
+    w: &Tensor<bf16, e, k, n>,
+    y: &mut Tensor<f32, r, n>,
+) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let which = expert.partition_view([1]).load_masked([i]).item();
+    let rows = token.unsqueeze(1).partition_view([BM, 1]).load_masked([i, 0]);
+    let w = w.select(0, which as usize).partition_view([BK, BN]);
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..w.tiles(0) {
+        let columns = Tile::<i32, 2>::iota([1, BK], 1) + (p * BK) as i32;
+        acc = mma(x.gather([rows, columns]), w.load_masked([p, j]), acc);
+    }
+    y.store_masked(acc);
+}

@@ -4,7 +4,8 @@
 //! that reads each element once. So is a load from a read-only view, whose elements are then read from the
 //! tensor right where they are needed, unless they would be read across rows; and it may have several such uses, as
 //! may what one instruction makes of it: a copy in scratch memory would take the room in the first cache that the
-//! tensor's rows need, and a store besides. Splats and counters cost
+//! tensor's rows need, and a store besides. A factor of a product that is gathered by rows is stored as well: rows are
+//! copied faster than products ask for elements. Splats and counters cost
 //! nothing and a broadcast of a stored tile is an address computation, so these are computed wherever they
 //! are used. Everything else is stored.
 //!
@@ -14,9 +15,11 @@
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.
 
+use super::gathered::gathered_rows;
 use super::reduce::LANES;
 use super::transpose::turned_axis;
 use std::collections::{HashMap, HashSet};
+use tile_ir::analysis::GatheredRow;
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::ops::{BinaryOp, Movement, UnaryOp};
 use tile_ir::{DType, Dim, Instance, Op, RegionId, Type, ValueId};
@@ -51,6 +54,8 @@ pub(super) struct Fusion<'a> {
     stored: HashSet<ValueId>,
     /// By the result of a reduction, the stored tile that its loop computes.
     made_by_reduction: HashMap<ValueId, ValueId>,
+    /// Gathers that read rows along the last axis of their tiles.
+    gathered_rows: HashMap<ValueId, GatheredRow>,
 }
 
 impl<'a> Fusion<'a> {
@@ -63,6 +68,7 @@ impl<'a> Fusion<'a> {
             permuted: HashSet::new(),
             stored: HashSet::new(),
             made_by_reduction: HashMap::new(),
+            gathered_rows: gathered_rows(instance),
         };
         fusion.collect(instance.body());
         fusion.find_permuted();
@@ -179,12 +185,27 @@ impl<'a> Fusion<'a> {
                 let is_stream = self.feeds_loops(tile, MOST_LOOPS) && !self.permuted.contains(&tile);
                 !view.tensor.mutable && (is_stream || self.is_turned_into_store(tile))
             }
+            Op::GatherLoad if self.is_row_of_factor(data.results[0]) => false,
             op if is_elementwise(op) => {
                 let loops = if self.costs_little(data) { MOST_LOOPS } else { 1 };
                 self.turned_axis(data).is_none() && self.feeds_loops(data.results[0], loops)
             }
             _ => false,
         }
+    }
+
+    /// Whether a tile is gathered by rows and a product packs it, or what is made of it element by element: packing goes
+    /// across rows.
+    fn is_row_of_factor(&self, tile: ValueId) -> bool {
+        let mut made = vec![tile];
+        let mut is_factor = false;
+        while let Some(tile) = made.pop() {
+            for (_, user) in self.users(tile) {
+                is_factor |= user.op == Op::Mma;
+                made.extend(user.results.iter().filter(|_| user.op.is_leaf()));
+            }
+        }
+        is_factor && self.gathered_row(tile).is_some()
     }
 
     /// Whether the one use of a tile is to be turned, and that of the turned tile to be stored.
@@ -278,6 +299,11 @@ impl<'a> Fusion<'a> {
             Op::Permute(axes) => !(self.is_factor_alone(data.results[0]) && swaps_last_two(axes)),
             _ => false,
         })
+    }
+
+    /// How a gather reads rows along the last axis of its tile, if it does.
+    pub(super) fn gathered_row(&self, tile: ValueId) -> Option<GatheredRow> {
+        self.gathered_rows.get(&tile).copied()
     }
 
     /// What the decisions are about.

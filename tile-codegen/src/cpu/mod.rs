@@ -10,6 +10,7 @@ mod atomics;
 mod buffer;
 mod elements;
 mod fuse;
+mod gathered;
 mod held;
 mod lanes;
 mod lines;

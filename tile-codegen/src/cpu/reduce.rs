@@ -68,16 +68,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let result = &reduction.result;
         self.fill(result, &lines, |_, _| identity);
         let (outer, inner) = lines.split_at(axis);
+        // Behind the reduced axis there are rows, if there is one more.
+        let gathers = match inner {
+            [_, _] => self.fusion.gathers_of(reduction.data),
+            _ => Vec::new(),
+        };
         self.each_row(outer, &mut |emitter, before| {
             let (ir, extent) = (emitter.ir, reduction.shape[axis]);
             ir.hinted_loop((ir.i64(0), ir.i64(extent), ir.i64(1)), hint_for(extent), &[], |k, _| {
-                emitter.nest(inner, &mut |emitter, after| {
-                    let mut index = [before, after].concat();
-                    let position = emitter.position(&index, &lines);
-                    index[axis] = k;
-                    let element = emitter.element(operand, &index);
-                    let partial = emitter.buffers.load(result, position);
-                    emitter.buffers.store(result, position, emitter.join(reduction, partial, element));
+                let range = (ir.i64(0), ir.i64(inner[inner.len() - 1]));
+                emitter.with_gathered_rows(&gathers, &[before, &[k]].concat(), range, &mut |emitter| {
+                    emitter.nest(inner, &mut |emitter, after| {
+                        let mut index = [before, after].concat();
+                        let position = emitter.position(&index, &lines);
+                        index[axis] = k;
+                        let element = emitter.element(operand, &index);
+                        let partial = emitter.buffers.load(result, position);
+                        emitter.buffers.store(result, position, emitter.join(reduction, partial, element));
+                    });
                 });
                 Vec::new()
             });
@@ -100,6 +108,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let identity = self.partial_of(reduction, self.identity(reduction));
         let start = self.lanes_of(identity);
         let [partials, rest] = [(); 2].map(|()| self.lane_array(ty, LANES));
+        let gathers = self.fusion.gathers_of(reduction.data);
         self.each_row(rows, &mut |emitter, row| {
             let ir = emitter.ir;
             let place = |array, lane: IntValue<'c>| ir.element(ty, array, lane);
@@ -108,24 +117,27 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.store(place(partials, lane), emitter.join_partials(reduction, before, element));
             };
             ir.store(partials, start.into());
-            ir.hinted_loop((ir.i64(0), ir.i64(whole), ir.i64(LANES)), LoopHint::Rolled, &[], |first, _| {
-                emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
-                emitter.each_lane(LANES, |emitter, lane| {
-                    let element = emitter.reduced(reduction, row, ir.add(first, lane));
-                    joined(emitter, lane, element);
+            emitter.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
+                let vectors = (ir.i64(0), ir.i64(whole), ir.i64(LANES));
+                ir.hinted_loop(vectors, LoopHint::Rolled, &[], |first, _| {
+                    emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
+                    emitter.each_lane(LANES, |emitter, lane| {
+                        let element = emitter.reduced(reduction, row, ir.add(first, lane));
+                        joined(emitter, lane, element);
+                    });
+                    Vec::new()
                 });
-                Vec::new()
+                if whole < width {
+                    ir.store(rest, start.into());
+                    emitter.each_lane_below(LANES, ir.i64(width - whole), |emitter, lane| {
+                        let element = emitter.reduced(reduction, row, ir.add(ir.i64(whole), lane));
+                        ir.store(place(rest, lane), element);
+                    });
+                    emitter.each_lane(LANES, |emitter, lane| {
+                        joined(emitter, lane, ir.load(ty, place(rest, lane)));
+                    });
+                }
             });
-            if whole < width {
-                ir.store(rest, start.into());
-                emitter.each_lane_below(LANES, ir.i64(width - whole), |emitter, lane| {
-                    let element = emitter.reduced(reduction, row, ir.add(ir.i64(whole), lane));
-                    ir.store(place(rest, lane), element);
-                });
-                emitter.each_lane(LANES, |emitter, lane| {
-                    joined(emitter, lane, ir.load(ty, place(rest, lane)));
-                });
-            }
             let total = emitter.join_halves(reduction, (partials, ty));
             let total = emitter.value_of(reduction, total);
             let position = emitter.position(row, rows);

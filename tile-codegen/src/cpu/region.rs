@@ -4,6 +4,7 @@ use super::ahead::Ahead;
 use super::buffer::{Buffer, Buffers};
 use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
+use super::gathered::OpenRow;
 use super::held::Arrays;
 use super::product::{Memories, Products, Written};
 use super::streaming::Streamed;
@@ -55,6 +56,8 @@ pub(super) struct Emitter<'a, 'c> {
     scalars: HashMap<ValueId, Value<'c>>,
     /// The tiles that the current loops read from their tensors.
     pub(super) streams: HashMap<ValueId, Stream<'c>>,
+    /// The rows that the gathers of the current loops read, where they exist.
+    pub(super) open_rows: HashMap<ValueId, OpenRow<'c>>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -90,6 +93,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             written: Written::new(),
             scalars,
             streams: HashMap::new(),
+            open_rows: HashMap::new(),
         }
     }
 
@@ -209,9 +213,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 && self.buffer(data.operands[0]).is_some_and(|source| Buffers::same(&source, &buffer));
             if !moved {
                 let shape = self.loop_shape(data, &self.shape(result));
-                let loads = self.fusion.streams_of(data);
-                self.with_streams(&loads, &[], &mut |emitter, _| {
-                    emitter.fill(&buffer, &shape, |emitter, index| emitter.compute(data, index));
+                let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
+                self.with_streams(&loads, &[], &mut |emitter, _| match gathers.as_slice() {
+                    [] => emitter.fill(&buffer, &shape, |emitter, index| emitter.compute(data, index)),
+                    gathers => emitter.fill_from_rows(&buffer, data, gathers),
                 });
             }
         }

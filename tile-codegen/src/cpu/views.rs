@@ -441,7 +441,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// A store, unless what made the tile has stored it.
-    pub(super) fn store_unless_written(&mut self, data: &OpData) {
+    pub(super) fn store_unless_written(&mut self, data: &'a OpData) {
         let Some(&is_written) = self.written.get(&data.operands[1]) else { return self.store(data) };
         let ir = self.ir;
         let store = || {
@@ -451,30 +451,30 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.if_else(is_written, Vec::new, store);
     }
 
-    fn store(&mut self, data: &OpData) {
+    fn store(&mut self, data: &'a OpData) {
         let window = self.window(data.operands[0], &self.tile, data.op == Op::StoreMasked);
         let value = data.operands[1];
         if let Some(load) = self.definition(value).and_then(|turned| self.fusion.turned_load(turned)) {
             return self.store_turned(&window, value, load);
         }
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
-        let loads = self.fusion.streams_of(data);
+        let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
         self.with_streams(&loads, std::slice::from_ref(&window), &mut |emitter, whole| {
             emitter.each_row(rows, &mut |emitter, index| {
                 let ir = emitter.ir;
                 let row = Row { address: emitter.row_address(&window, index), index };
                 let (begin, end) =
                     if whole { (None, ir.i64(width)) } else { emitter.row_range(&window, index) };
-                match emitter.elements_of_line(&window) {
+                let range = (begin.unwrap_or_else(|| ir.i64(0)), end);
+                emitter.with_gathered_rows(&gathers, index, range, &mut |emitter| match emitter
+                    .elements_of_line(&window)
+                {
                     Some(line) if whole && width % line == 0 => {
                         emitter.store_whole_row(&window, row, value, line);
                     }
-                    Some(line) => {
-                        let range = (begin.unwrap_or_else(|| ir.i64(0)), end);
-                        emitter.store_part_of_row(&window, row, range, (value, line));
-                    }
+                    Some(line) => emitter.store_part_of_row(&window, row, range, (value, line)),
                     None => emitter.store_elements(&window, row, (begin, end), value),
-                }
+                });
             });
         });
     }
@@ -514,26 +514,5 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let address = self.row_element(window, row, i);
         let store = self.ir.builder.build_store(address, stored).expect("the builder is positioned");
         self.buffers.mark_tensor_access(Some(store), window.tensor);
-    }
-
-    /// Element `index` of a gathered tile.
-    pub(super) fn gather_loaded(&mut self, data: &OpData, index: &[IntValue<'c>]) -> Value<'c> {
-        let ir = self.ir;
-        let indices: Vec<_> =
-            data.operands[2..].iter().map(|&tile| (self.element(tile, index), self.dtype(tile))).collect();
-        let source = Source::of(self.instance, data.operands[0]);
-        let ty = self.tensor_type(data.operands[0]);
-        let place = self.place(ty, &source);
-        let extents: Vec<_> = ty.extents.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect();
-        let (position, exists) = ir.gather_place(&place, &extents, &indices);
-        let dtype = ty.elem.known().expect("an instance has no dtype parameters");
-        let read = || {
-            let storage = ir.storage_type(dtype);
-            let base = self.arguments[&source.argument].into_pointer_value();
-            let stored = ir.load(storage, ir.offset(storage, base, position));
-            self.buffers.mark_tensor_access(stored.as_instruction_value(), source.argument);
-            ir.value_from_storage(stored, dtype)
-        };
-        ir.if_else(exists, || vec![read()], || vec![self.scalar(data.operands[1])])[0]
     }
 }

@@ -1,4 +1,4 @@
-//! Global memory: loads and stores of tiles, masked or not, and gathers.
+//! Global memory: loads and stores of tiles, masked or not.
 //!
 //! Neighbours in memory that a thread holds in neighbouring slots are moved by one instruction, as many as the
 //! schedule found to be aligned. A block's own tile is stored and loaded with one distribution, so each element is
@@ -13,8 +13,7 @@ use super::window::{Cursor, Mask, Window};
 use crate::emit::Value;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
-use tile_ir::view::Source;
-use tile_ir::{DType, Op, OpId, Type, ValueId};
+use tile_ir::{Op, OpId, ValueId};
 
 /// Neighbouring slots that one instruction moves, and how many of them begin at a multiple of their size together.
 #[derive(Clone, Copy)]
@@ -151,32 +150,5 @@ impl<'c> Emitter<'_, 'c> {
             Some(condition) => self.ir.if_then(condition, action),
             None => action(),
         }
-    }
-
-    pub(super) fn gather_load(&mut self, data: &OpData) {
-        let (ir, tensor, result) = (self.ir, data.operands[0], data.results[0]);
-        let Type::Tensor(ty) = self.instance.ty(tensor) else { unreachable!("verified: a tensor") };
-        let source = Source::of(self.instance, tensor);
-        let place = self.place(ty, &source);
-        let extents: Vec<IntValue<'c>> = ty.extents.iter().map(|dim| self.dim(dim)).collect();
-        let base = self.scalar(source.argument).into_pointer_value();
-        let (pad, dtype) = (self.scalar(data.operands[1]), self.dtype(result));
-        let read = |indices: &[(Value<'c>, DType)]| {
-            let (position, exists) = ir.gather_place(&place, &extents, indices);
-            let load = || ir.load_value(ir.offset(ir.storage_type(dtype), base, position), dtype);
-            ir.if_else(exists, || vec![load()], || vec![pad])[0]
-        };
-        let tiles: Vec<_> =
-            data.operands[2..].iter().map(|&tile| (self.tile(tile), self.dtype(tile))).collect();
-        let uniform: Option<Vec<_>> =
-            tiles.iter().map(|&(tile, dtype)| Some((tile.uniform()?, dtype))).collect();
-        let fragment = match uniform {
-            Some(indices) => Fragment::Uniform(read(&indices)),
-            None => self.map(result, |slot| {
-                let indices: Vec<_> = tiles.iter().map(|&(tile, dtype)| (tile.get(slot), dtype)).collect();
-                read(&indices)
-            }),
-        };
-        self.set_tile(result, fragment);
     }
 }

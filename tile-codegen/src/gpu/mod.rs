@@ -17,6 +17,7 @@ mod exchange;
 pub(crate) mod features;
 mod fragment;
 mod gather;
+mod gathered;
 mod hsaco;
 mod in_parts;
 mod interleaved;

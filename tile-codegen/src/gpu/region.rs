@@ -276,7 +276,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             Op::LoadMasked | Op::Load { .. } if self.role == Role::Producer => self.copy_ahead(op),
             Op::LoadMasked | Op::Load { .. } => self.load(op, data),
-            Op::GatherLoad => self.gather_load(data),
+            Op::GatherLoad => self.gather_load(op, data),
             Op::StoreMasked | Op::Store => match self.scheduled.pipelines().store(op) {
                 Some(store) => self.tensor_store(data, store),
                 None => self.store(op, data),

@@ -214,3 +214,31 @@ fn masked_tiles_are_bounded_without_branches() {
         );
     }
 }
+
+/// Rows of a table, of 16 bytes times a number, that indices name.
+const LOOKUP: &str = "\
+kernel @lookup(%x: tensor<v x 512 x bf16>, %ids: tensor<k x i32>, %y: mut tensor<k x 512 x bf16>) {
+  %vi = partition %ids [8] : partition<k x i32, [8]>
+  %vy = partition %y [8, 512] : mut partition<k x 512 x bf16, [8, 512]>
+  %i, %j = block_index %vy : index, index
+  %none = constant -1 : i32
+  %pad = constant 0.0 : bf16
+  %ids_of = load_masked %vi[%i] pad %none : tile<8 x i32>
+  %column = reshape %ids_of : tile<8 x 1 x i32>
+  %which = broadcast %column : tile<8 x 512 x i32>
+  %at = iota 1 : tile<8 x 512 x i32>
+  %t = gather_load %x[%which, %at] pad %pad : tile<8 x 512 x bf16>
+  store_masked %vy, %t
+}
+";
+
+/// 256 threads have 16 elements each, and an index.
+#[test]
+fn gathered_rows_are_loaded_in_vectors() {
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"] {
+        let code = Instructions::of(LOOKUP, &[], target);
+        let wide = code.count(&["global_load_dwordx4", "global_load_b128"]);
+        let all = code.count(&["global_load", "flat_load"]);
+        assert_eq!((wide, all - wide), (2, 0), "{target}");
+    }
+}

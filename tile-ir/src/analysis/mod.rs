@@ -2,11 +2,13 @@
 //!
 //! [`facts`] is what the kernel's conditions say of its sizes; [`ranges`] bounds every index by extents, where it
 //! stands; [`bounds`] says from both which loads and stores stay inside their tensors: always, never, or for the
-//! sizes that a launch checks; [`divisibility`] says what divides an integer. None changes IR.
+//! sizes that a launch checks; [`divisibility`] says what divides an integer, [`lines`] along which axes the integers of
+//! a tile are constant or consecutive. None changes IR.
 
 pub mod bounds;
 pub mod divisibility;
 pub mod facts;
+pub mod lines;
 pub mod range;
 pub mod ranges;
 mod refine;
@@ -14,5 +16,6 @@ mod refine;
 pub use bounds::{Bound, Unbounded};
 pub use divisibility::Divisors;
 pub use facts::Facts;
+pub use lines::{GatheredRow, Line, Lines};
 pub use range::Range;
 pub use ranges::Ranges;

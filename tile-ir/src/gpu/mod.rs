@@ -49,8 +49,7 @@ pub use swizzled::{MatrixMove, Read, Swizzled, WIDEST};
 pub use verify::{Broken, verify};
 pub use ways::Way;
 
-use crate::analysis::divisibility::Divisors;
-use crate::analysis::facts::Facts;
+use crate::analysis::{Divisors, Facts, Lines};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -328,9 +327,17 @@ fn with_slow_products(mut remarks: Vec<Remark>, laid_out: &LaidOut, target: &Tar
 
 fn accesses(kernel: &Kernel, target: &TargetDesc) -> HashMap<OpId, Access> {
     let (divisors, facts) = (Divisors::of(kernel), Facts::of(kernel));
-    let ops =
-        kernel.walk().into_iter().filter(|&op| kernel.op(op).op.is_load() || kernel.op(op).op.is_store());
-    ops.map(|op| (op, Access::of(kernel, (&divisors, &facts), op).on(target))).collect()
+    let mut lines = Lines::of(kernel, &divisors);
+    let known = (&divisors, &facts);
+    let access = |op: OpId| {
+        let access = match &kernel.op(op).op {
+            Op::GatherLoad => Access::of_gather(kernel, known, &mut lines, op)?,
+            kind if kind.is_load() || kind.is_store() => Access::of(kernel, known, op),
+            _ => return None,
+        };
+        Some((op, access.on(target)))
+    };
+    kernel.walk().into_iter().filter_map(access).collect()
 }
 
 #[cfg(test)]

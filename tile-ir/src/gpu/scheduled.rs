@@ -184,6 +184,11 @@ impl Scheduled {
         self.laid_out.staged.get(&op).copied()
     }
 
+    /// How a gather reaches memory, where it reads neighbours along rows.
+    pub fn gathered(&self, op: OpId) -> Option<&Access> {
+        self.laid_out.accesses.get(&op)
+    }
+
     /// How an op that loads or stores a tile reaches memory.
     ///
     /// # Panics

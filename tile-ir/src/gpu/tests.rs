@@ -330,3 +330,54 @@ fn a_large_conversion_goes_in_rounds_before_fewer_tiles_are_copied_ahead() {
         |op: &OpId| added.op(*op).op == Op::ConvertLayout && matches!(added.way(*op), Way::InRounds { .. });
     assert!(added.walk().iter().any(rounds), "{}", print(&added));
 }
+
+/// Rows of a table that a tile of indices names, from a multiple of 256 columns on.
+const LOOKUP: &str = "\
+kernel @lookup(%x: tensor<v x d x bf16>, %ids: tensor<k x i32>, %y: mut tensor<k x d x bf16>) where \"d % 8 == 0\": rem(d, 8) eq 0 {
+  %vi = partition %ids [16] : partition<k x i32, [16]>
+  %vy = partition %y [16, 256] : mut partition<k x d x bf16, [16, 256]>
+  %i, %j = block_index %vy : index, index
+  %none = constant -1 : i32
+  %pad = constant 0.0 : bf16
+  %ids_of = load_masked %vi[%i] pad %none : tile<16 x i32>
+  %column = reshape %ids_of : tile<16 x 1 x i32>
+  %which = broadcast %column : tile<16 x 256 x i32>
+  %width = constant 256 : index
+  %start = mul %j, %width : index
+  %from = cast %start : i32
+  %starts = splat %from : tile<16 x 256 x i32>
+  %counted = iota 1 : tile<16 x 256 x i32>
+  %at = add %starts, %counted : tile<16 x 256 x i32>
+  %t = gather_load %x[%which, %at] pad %pad : tile<16 x 256 x bf16>
+  store_masked %vy, %t
+}
+";
+
+#[test]
+fn rows_of_a_table_are_gathered_in_vectors() {
+    insta::assert_snapshot!(print(&scheduled(LOOKUP, &[], "sm_90a")));
+}
+
+/// What keeps neighbours from being loaded together, or fewer of them.
+#[test]
+fn gathers_move_what_is_aligned() {
+    let vector = |source: &str| {
+        let scheduled = scheduled(source, &[], "sm_90a");
+        let gather = scheduled.walk().into_iter().find(|&op| scheduled.op(op).op == Op::GatherLoad).unwrap();
+        scheduled.gathered(gather).map(|access| access.vector)
+    };
+    assert_eq!(vector(LOOKUP), Some(8));
+    assert_eq!(vector(&LOOKUP.replace("rem(d, 8)", "rem(d, 2)")), Some(2));
+    assert_eq!(vector(&LOOKUP.replace("constant 256 : index", "constant 252 : index")), Some(4));
+    assert_eq!(vector(&LOOKUP.replace("mul %j, %width", "add %j, %width")), Some(1));
+    assert_eq!(vector(&LOOKUP.replace("add %starts, %counted", "sub %starts, %counted")), None);
+    assert_eq!(vector(&LOOKUP.replace("%x[%which, %at]", "%x[%at, %which]")), None);
+    let padded = |pad: &str, ty: &str| {
+        let view = format!("  %p = view %x pad {pad} : tensor<{ty}>\n  %vi =");
+        vector(&LOOKUP.replace("  %vi =", &view).replace("gather_load %x", "gather_load %p"))
+    };
+    let border = "v x d + 8 x bf16, strided [d, 1] offset -8 within [[], [(8, d + 8)]]";
+    assert_eq!(padded("[(0, 0), (8, 0)]", border), Some(1));
+    let rows = "v + 2 x d x bf16, strided [d, 1] offset -2*d within [[(2, v + 2)], []]";
+    assert_eq!(padded("[(2, 0), (0, 0)]", rows), Some(8));
+}

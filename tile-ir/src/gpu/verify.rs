@@ -58,7 +58,8 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
         return Ok(());
     }
     let lies = |value: ValueId| scheduled.distribution(value);
-    let is_leaf = data.op.is_leaf() && data.results.iter().any(|result| is_tile(scheduled, result));
+    let is_leaf = data.op.is_leaf() || data.op == Op::GatherLoad;
+    let is_leaf = is_leaf && data.results.iter().any(|result| is_tile(scheduled, result));
     let same = |found: &Distribution, expected: &Distribution| match found == expected {
         true => Ok(()),
         false => Err(format!("a tile lies as {found}, where it is read as {expected}")),

@@ -278,12 +278,44 @@ impl Writer<'_> {
         places.join(", ")
     }
 
+    /// Integer tiles of the shape of some tile, one per axis: along some axis one counts, and the others stay the same.
+    fn places_of_rows(&mut self, like: &Entry, rank: usize) -> String {
+        let (along, counted) = (self.choose(like.shape.len()), self.choose(rank));
+        let mut places = Vec::new();
+        for axis in 0..rank {
+            let from = self.same_type_as(like);
+            let dtype = if from.dtype.is_int() { from.dtype } else { DType::I16 };
+            let numbers = self.cast(&from, dtype);
+            let mut line = like.shape.clone();
+            line[along] = 1;
+            let one = self.define(&format!("reduce max {} axis {along}", numbers.name), &line, dtype);
+            let same = self.define(&format!("broadcast {}", one.name), &like.shape, dtype);
+            if axis != counted {
+                places.push(same.name);
+                continue;
+            }
+            let count = self.define(&format!("iota {along}"), &like.shape, dtype);
+            let start = match self.choose(3) {
+                0 => same,
+                choice => {
+                    let start = self.number(dtype, [0, 4][choice - 1]);
+                    self.splat(&start, &like.shape)
+                }
+            };
+            let op = if self.choose(3) == 0 { "sub" } else { "add" };
+            let body = format!("{op} {}, {}", count.name, start.name);
+            places.push(self.define(&body, &like.shape, dtype).name);
+        }
+        places.join(", ")
+    }
+
     /// Elements of a tensor at the places that tiles name.
     pub(super) fn look_up(&mut self) {
         let which = self.choose(self.tensors.len());
         let (name, rank, dtype) = self.tensors[which].clone();
         let like = self.tile();
-        let places = self.places(&like, rank);
+        let places =
+            if self.choose(2) == 0 { self.places(&like, rank) } else { self.places_of_rows(&like, rank) };
         let pad = self.number(dtype, 2);
         self.define(&format!("gather_load {name}[{places}] pad {}", pad.name), &like.shape, dtype);
     }

@@ -166,6 +166,7 @@ impl<'k> Layouts<'k> {
             Op::Reshape(_) => self.reshape(&data),
             Op::Gather { .. } => self.like_operand(&data, 1),
             Op::Scatter { .. } => self.like_operand(&data, 0),
+            Op::GatherLoad if self.accesses.contains_key(&op) => self.gather_rows(op, &data),
             Op::GatherLoad | Op::Atomic(_) => self.alike(op, &data, true),
             Op::ReduceWith { .. } if data.results.len() > 1 => self.folded_together(&data),
             // Had in any distribution when it is wanted, from its operand in the one that follows.
@@ -196,6 +197,16 @@ impl<'k> Layouts<'k> {
         for &result in &data.results {
             self.set(result, distribution.clone());
         }
+    }
+
+    /// A gather of neighbours in memory, which neighbouring threads read. Its indices are wanted there, too: along a row
+    /// they are repeated or counted, which is done again in any distribution.
+    fn gather_rows(&mut self, op: OpId, data: &OpData) {
+        let distribution = self.coalesced(op, data.results[0]);
+        for operand in 2..data.operands.len() {
+            self.want(op, operand, &distribution);
+        }
+        self.set(data.results[0], distribution);
     }
 
     /// The result lies as an operand does; the other operands anywhere.

@@ -7,7 +7,8 @@
 use super::super::uses::definitions;
 use super::super::{Access, Pipelines, Product, Threads, shape_of};
 use super::anchors;
-use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::analysis::lines::axis_before;
+use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
 use std::collections::HashMap;
@@ -39,7 +40,7 @@ pub(in crate::gpu) fn runs(
             let wanted = product.distribution(&shape, operand).neighbours(depth);
             let Some((load, axis)) = origins.load_of(tile, depth) else { continue };
             let shape = shape_of(kernel, kernel.op(load).results[0]).expect("verified: a tile");
-            let Some(&first) = accesses[&load].order.first() else { continue };
+            let Some(&first) = accesses.get(&load).and_then(|access| access.order.first()) else { continue };
             let key = (shape.clone(), first);
             let share = shape.iter().product::<u64>() / threads.count() / vectors.get(&key).unwrap_or(&1);
             let count = wanted.min(1 << share.max(1).ilog2()).min(1 << shape[axis].trailing_zeros());
@@ -72,7 +73,7 @@ impl<'k> Origins<'k> {
         Origins { kernel, definitions: definitions(kernel), initial }
     }
 
-    /// The load whose elements a tile has, if it is one, and which of its axes an axis of the tile is.
+    /// The load or gather whose elements a tile has, if it is one, and which of its axes an axis of the tile is.
     fn load_of(&self, mut tile: ValueId, mut axis: usize) -> Option<(OpId, usize)> {
         loop {
             let Some(&op) = self.definitions.get(&tile) else {
@@ -81,9 +82,10 @@ impl<'k> Origins<'k> {
             };
             let data = self.kernel.op(op);
             (tile, axis) = match &data.op {
+                Op::GatherLoad => return Some((op, axis)),
                 load if load.is_load() => return Some((op, axis)),
                 Op::Permute(permutation) => (data.operands[0], permutation[axis]),
-                Op::Reshape(_) => (data.operands[0], self.axis_before(data, axis)?),
+                Op::Reshape(_) => (data.operands[0], axis_before(self.kernel, data, axis)?),
                 Op::Cast(_) => (data.operands[0], axis),
                 Op::If => {
                     let result = data.results.iter().position(|&result| result == tile)?;
@@ -93,17 +95,5 @@ impl<'k> Origins<'k> {
                 _ => return None,
             };
         }
-    }
-
-    /// The axis of a reshaped tile that an axis of the result is, where axes of one element alone came or went.
-    fn axis_before(&self, reshape: &OpData, axis: usize) -> Option<usize> {
-        let long = |value: ValueId| -> Option<Vec<(usize, u64)>> {
-            let extents = shape_of(self.kernel, value)?.into_iter().enumerate();
-            Some(extents.filter(|&(_, extent)| extent != 1).collect())
-        };
-        let (before, after) = (long(reshape.operands[0])?, long(reshape.results[0])?);
-        let same = before.iter().map(|it| it.1).eq(after.iter().map(|it| it.1));
-        let at = after.iter().position(|&(other, _)| other == axis).filter(|_| same)?;
-        Some(before[at].0)
     }
 }

@@ -1,0 +1,220 @@
+//! Gathers of a tensor's elements.
+//!
+//! Where the indices say that a gather reads parts of rows ([`tile_ir::analysis::Lines`]), loops along a row ask once whether
+//! the row's part exists, and if so go along it as along any row. Otherwise, and elsewhere, each element is asked for.
+
+use super::buffer::Buffer;
+use super::elements::{count, is_short};
+use super::fuse::{Fusion, is_tile};
+use super::region::{Emitter, extents};
+use crate::emit::{Place, Value};
+use inkwell::IntPredicate;
+use inkwell::values::{BasicValue, IntValue, PointerValue};
+use std::collections::HashMap;
+use tile_ir::analysis::{Divisors, GatheredRow, Lines};
+use tile_ir::kernel::OpData;
+use tile_ir::view::Source;
+use tile_ir::{DType, Instance, Op, ValueId};
+
+/// The gathers of an instance that read rows along the last axis of their tiles.
+pub(super) fn gathered_rows(instance: &Instance) -> HashMap<ValueId, GatheredRow> {
+    let gathers = instance.walk().into_iter().map(|op| instance.op(op));
+    let gathers: Vec<&OpData> = gathers.filter(|data| data.op == Op::GatherLoad).collect();
+    if gathers.is_empty() {
+        return HashMap::new();
+    }
+    let divisors = Divisors::of(instance);
+    let mut lines = Lines::of(instance, &divisors);
+    let row = |data: &&OpData| {
+        let result = data.results[0];
+        let shape = extents(&instance.ty(result).as_tile().expect("verified: a tile").shape);
+        let last = shape.len().checked_sub(1).filter(|&last| !is_short(shape[last]))?;
+        Some((result, lines.row(data, last)?))
+    };
+    gathers.iter().filter_map(row).collect()
+}
+
+/// A part of a row that exists: the address of its place 0, which may not, and elements from one place to the next.
+#[derive(Clone, Copy)]
+pub(super) struct OpenRow<'c> {
+    first: PointerValue<'c>,
+    stride: IntValue<'c>,
+}
+
+/// The tensor that a gather reads.
+struct Gathered<'c> {
+    argument: ValueId,
+    base: PointerValue<'c>,
+    dtype: DType,
+    place: Place<'c>,
+    extents: Vec<IntValue<'c>>,
+}
+
+impl<'a> Fusion<'a> {
+    /// The gathers of rows along which an op's loops go when they go along rows of its own tile.
+    pub(super) fn gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
+        let mut gathers = Vec::new();
+        let made = self.made_by(data);
+        for data in [Some(data), made].into_iter().flatten() {
+            match data.op {
+                Op::GatherLoad => self.keep_row(data, &mut gathers),
+                _ => data.operands.iter().for_each(|&operand| self.collect_gathers(operand, &mut gathers)),
+            }
+        }
+        gathers
+    }
+
+    fn collect_gathers(&self, value: ValueId, gathers: &mut Vec<&'a OpData>) {
+        if self.is_stored(value) || !is_tile(self.instance(), value) {
+            return;
+        }
+        match self.definition(value) {
+            Some(data) if data.op == Op::GatherLoad => self.keep_row(data, gathers),
+            Some(data) if data.op.is_leaf() => {
+                data.operands.iter().for_each(|&operand| self.collect_gathers(operand, gathers));
+            }
+            _ => {}
+        }
+    }
+
+    fn keep_row(&self, gather: &'a OpData, gathers: &mut Vec<&'a OpData>) {
+        let is_known = gathers.iter().any(|known| known.results == gather.results);
+        if self.gathered_row(gather.results[0]).is_some() && !is_known {
+            gathers.push(gather);
+        }
+    }
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    fn gathered(&self, data: &OpData) -> Gathered<'c> {
+        let (ir, source) = (self.ir, Source::of(self.instance, data.operands[0]));
+        let ty = self.tensor_type(data.operands[0]);
+        Gathered {
+            argument: source.argument,
+            base: self.arguments[&source.argument].into_pointer_value(),
+            dtype: ty.elem.known().expect("an instance has no dtype parameters"),
+            place: self.place(ty, &source),
+            extents: ty.extents.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect(),
+        }
+    }
+
+    /// Element `index` of a gathered tile.
+    pub(super) fn gather_loaded(&mut self, data: &'a OpData, index: &[IntValue<'c>]) -> Value<'c> {
+        let (ir, gathered) = (self.ir, self.gathered(data));
+        if let Some(&OpenRow { first, stride }) = self.open_rows.get(&data.results[0]) {
+            let &place = index.last().expect("a row lies along an axis");
+            return self.read_gathered(&gathered, first, ir.mul(place, stride));
+        }
+        let indices: Vec<_> =
+            data.operands[2..].iter().map(|&tile| (self.element(tile, index), self.dtype(tile))).collect();
+        let (position, exists) = ir.gather_place(&gathered.place, &gathered.extents, &indices);
+        let read = || vec![self.read_gathered(&gathered, gathered.base, position)];
+        ir.if_else(exists, read, || vec![self.scalar(data.operands[1])])[0]
+    }
+
+    fn read_gathered(
+        &self,
+        gathered: &Gathered<'c>,
+        from: PointerValue<'c>,
+        position: IntValue<'c>,
+    ) -> Value<'c> {
+        let (ir, storage) = (self.ir, self.ir.storage_type(gathered.dtype));
+        let stored = ir.load(storage, ir.offset(storage, from, position));
+        self.buffers.mark_tensor_access(stored.as_instruction_value(), gathered.argument);
+        ir.value_from_storage(stored, gathered.dtype)
+    }
+
+    /// Emits loops along a row of a tile, from one place to another, twice where these gathers read rows along it: for the
+    /// case that all their rows exist there, and for the case that one doesn't.
+    pub(super) fn with_gathered_rows(
+        &mut self,
+        gathers: &[&'a OpData],
+        row: &[IntValue<'c>],
+        range: (IntValue<'c>, IntValue<'c>),
+        emit: &mut dyn FnMut(&mut Self),
+    ) {
+        let ir = self.ir;
+        let rows: Vec<_> = gathers
+            .iter()
+            .map(|gather| {
+                let (open, exists) = self.open_row(gather, row, range);
+                (gather.results[0], open, exists)
+            })
+            .collect();
+        let Some(exist) = rows.iter().map(|&(_, _, exists)| exists).reduce(|a, b| ir.and(a, b)) else {
+            return emit(self);
+        };
+        // The two closures run one after the other; the cell lends the emitter to each in turn.
+        let this = std::cell::RefCell::new((&mut *self, emit));
+        let emit_for = |exist: bool| {
+            let (emitter, emit) = &mut *this.borrow_mut();
+            if exist {
+                emitter.open_rows.extend(rows.iter().map(|&(tile, open, _)| (tile, open)));
+            }
+            emit(emitter);
+            for (tile, ..) in &rows {
+                emitter.open_rows.remove(tile);
+            }
+            Vec::new()
+        };
+        ir.if_else(exist, || emit_for(true), || emit_for(false));
+    }
+
+    /// The part of a row that a gather reads for the places of a row of its tile from one to another, and whether all of it
+    /// exists: the indices of both ends do, and are as far apart as these. Had a number wrapped on the way, they wouldn't be.
+    fn open_row(
+        &mut self,
+        gather: &'a OpData,
+        row: &[IntValue<'c>],
+        (from, to): (IntValue<'c>, IntValue<'c>),
+    ) -> (OpenRow<'c>, IntValue<'c>) {
+        let (ir, gathered) = (self.ir, self.gathered(gather));
+        let (result, width) = (gather.results[0], row.len());
+        let along = self.fusion.gathered_row(result).expect("it was found to read rows").tensor_axis;
+        let width = self.shape(result)[width];
+        // Where the range is empty any place will do.
+        let from = ir.lesser(from, ir.i64(width - 1));
+        let last = ir.sub(to, ir.i64(1));
+        let last = ir.select_int(ir.icmp(IntPredicate::UGT, to, from), last, from);
+        let place = &gathered.place;
+        let (mut position, mut exists) = (place.offset, place.exists);
+        for (axis, &tile) in gather.operands[2..].iter().enumerate() {
+            let dtype = self.dtype(tile);
+            let mut index = |i: IntValue<'c>| {
+                let element = self.element(tile, &[row, &[i]].concat());
+                ir.cast(dtype, DType::I64, element).into_int_value()
+            };
+            let first = index(from);
+            let mut here = ir.index_exists(first, gathered.extents[axis], &place.windows[axis]);
+            let mut before = first;
+            if axis == along {
+                let end = index(last);
+                let there = ir.index_exists(end, gathered.extents[axis], &place.windows[axis]);
+                let apart = ir.icmp(IntPredicate::EQ, ir.sub(end, first), ir.sub(last, from));
+                here = ir.and(here, ir.and(there, apart));
+                before = ir.sub(first, from);
+            }
+            exists = Some(exists.map_or(here, |exists| ir.and(exists, here)));
+            position = ir.add(position, ir.mul(before, place.strides[axis]));
+        }
+        let first = ir.offset(ir.storage_type(gathered.dtype), gathered.base, position);
+        let exists = exists.expect("verified: a tensor has rank 1 or more");
+        (OpenRow { first, stride: place.strides[along] }, exists)
+    }
+
+    /// Fills a buffer with a tile that an op computes from rows that are gathered.
+    pub(super) fn fill_from_rows(&mut self, buffer: &Buffer<'c>, data: &'a OpData, gathers: &[&'a OpData]) {
+        let ir = self.ir;
+        let shape = self.shape(data.results[0]);
+        let (&width, rows) = shape.split_last().expect("a row lies along an axis");
+        self.each_row(rows, &mut |emitter, row| {
+            emitter.with_gathered_rows(gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
+                let first = ir.mul(emitter.position(row, rows), ir.i64(width));
+                count(ir, ir.i64(width), width, |i| {
+                    let value = emitter.compute(data, &[row, &[i]].concat());
+                    emitter.buffers.store(buffer, ir.add(first, i), value);
+                });
+            });
+        });
+    }
+}

@@ -1,0 +1,283 @@
+//! Gathers of rows: native code and GPU code on the host against the evaluator, and that whole vectors are loaded.
+
+use crate::support::{Memory, Native, close, compile_simt, cpus, instance, sample, taken};
+use tile_codegen::{Code, Options, compile};
+use tile_ir::array::{Elements, wrap_int};
+use tile_ir::ops::Literal;
+use tile_ir::{Array, DType, Instance, TargetDesc, Variant, interp};
+
+/// A tile of `rows x columns` of the rows of `x` that `ids` name, from a multiple of `columns` on.
+struct Lookup {
+    rows: usize,
+    columns: usize,
+    /// The format of what is looked up, and of the indices.
+    elem: DType,
+    index: DType,
+    /// What `%x` is, and lines that make `%m` of it, with two axes.
+    tensor: String,
+    moved: String,
+    /// Lines that make `%r`, what is stored, of the gathered tile `%t`.
+    through: String,
+    /// Extents of the tile that is stored.
+    stored: [usize; 2],
+}
+
+impl Lookup {
+    fn of(elem: DType, index: DType, [rows, columns]: [usize; 2]) -> Lookup {
+        Lookup {
+            rows,
+            columns,
+            elem,
+            index,
+            tensor: format!("tensor<v x d x {elem}>"),
+            moved: format!("  %m = view %x permute [0, 1] : tensor<v x d x {elem}>\n"),
+            through: format!("  %r = add %t, %t : tile<{rows} x {columns} x {elem}>\n"),
+            stored: [rows, columns],
+        }
+    }
+
+    fn through(self, text: &str, stored: [usize; 2]) -> Lookup {
+        Lookup { through: text.to_owned(), stored, ..self }
+    }
+
+    fn moved(self, tensor: &str, text: &str) -> Lookup {
+        Lookup { tensor: tensor.to_owned(), moved: text.to_owned(), ..self }
+    }
+
+    fn source(&self) -> String {
+        let Lookup { rows, columns, elem, index, tensor, moved, through, stored: [p, q] } = self;
+        let (tile, pad) = (format!("tile<{rows} x {columns}"), if elem.is_float() { "-7.0" } else { "7" });
+        let none = if index.is_signed() { "-1" } else { "100" };
+        format!(
+            "kernel @lookup(%x: {tensor}, %ids: tensor<k x {index}>, %s: index, %y: mut tensor<p x q x {elem}>) {{
+{moved}  %vi = partition %ids [{rows}] : partition<k x {index}, [{rows}]>
+  %vy = partition %y [{p}, {q}] : mut partition<p x q x {elem}, [{p}, {q}]>
+  %i, %j = block_index %vy : index, index
+  %none = constant {none} : {index}
+  %pad = constant {pad} : {elem}
+  %ids_of = load_masked %vi[%i] pad %none : tile<{rows} x {index}>
+  %column = reshape %ids_of : tile<{rows} x 1 x {index}>
+  %which = broadcast %column : {tile} x {index}>
+  %width = constant {columns} : index
+  %start = mul %j, %width : index
+  %from = cast %start : {index}
+  %starts = splat %from : {tile} x {index}>
+  %counted = iota 1 : {tile} x {index}>
+  %at = add %starts, %counted : {tile} x {index}>
+  %t = gather_load %m[%which, %at] pad %pad : {tile} x {elem}>
+{through}  store_masked %vy, %r
+}}
+"
+        )
+    }
+
+    fn instance(&self) -> Instance {
+        instance(&self.source(), &[])
+    }
+
+    /// Runs it with a tensor of this shape, and so many columns of the output.
+    fn check(&self, shape: &[usize], columns: usize) {
+        let ids = [0, 3, -1, 1, 99, 5, 2, -128, 4, 0, 6, 2, 1];
+        let elements = ids.map(|id| wrap_int(self.index, id)).to_vec();
+        let arguments = [
+            sample(self.elem, shape, 3),
+            Array::new(self.index, vec![ids.len()], Elements::Int(elements)),
+            Array::scalar(DType::Index, Literal::Int(1)),
+            sample(self.elem, &[ids.len().div_ceil(self.rows) * self.stored[0], columns], 5),
+        ];
+        agree(&self.instance(), &arguments);
+    }
+}
+
+/// Native code with and without masks, and simulated threads: of the variant that a launch takes and of the one that relies
+/// on nothing.
+fn agree(instance: &Instance, arguments: &[Array]) {
+    let mut expected = arguments.to_vec();
+    interp::run(instance, &mut expected).unwrap_or_else(|error| panic!("{error}"));
+    let compare = |what: &str, found: &[Array]| {
+        let last = arguments.len() - 1;
+        let what = format!("{what} of\n{}", tile_ir::text::print(instance));
+        close(&found[last], &expected[last], 0.0, &what);
+    };
+    for cpu in cpus() {
+        let memory = Memory::of(instance, arguments);
+        Native::of(instance, &Options { cpu, ..Options::default() }).run(&memory);
+        compare(&format!("{cpu:?}"), &memory.arrays(arguments));
+    }
+    for (name, threads) in [("sm_90a", None), ("sm_80", Some(32)), ("gfx942", Some(64))] {
+        let target = TargetDesc::named(name).unwrap();
+        let bound = Memory::of(instance, arguments).bound;
+        for variant in [taken(instance, target, &bound), instance.clone()] {
+            let memory = Memory::of(instance, arguments);
+            let kernel = compile_simt(&variant, target, threads);
+            // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
+            let result = unsafe { kernel.run(&memory.slots, memory.blocks) };
+            result.unwrap_or_else(|error| panic!("{error} on {name} in\n{}", tile_ir::text::print(instance)));
+            compare(name, &memory.arrays(arguments));
+        }
+    }
+}
+
+#[test]
+fn rows_of_every_format() {
+    for elem in [DType::BF16, DType::F32, DType::I8, DType::F64, DType::F16, DType::U32] {
+        let lookup = Lookup::of(elem, DType::I32, [4, 64]);
+        for d in [64, 128, 77] {
+            lookup.check(&[7, d], d);
+        }
+        // More columns than the tensor has, and fewer.
+        lookup.check(&[7, 80], 100);
+        lookup.check(&[7, 80], 33);
+    }
+}
+
+#[test]
+fn tiles_of_every_extent() {
+    for tile in [[1, 64], [16, 16], [4, 24], [3, 100], [13, 1]] {
+        let lookup = Lookup::of(DType::F32, DType::I64, tile);
+        lookup.check(&[6, 128], 128);
+        lookup.check(&[6, 50], 50);
+    }
+}
+
+/// Of 8 bits, the columns' numbers wrap within a tile and between tiles: 128 comes before -128, 255 before 0.
+#[test]
+fn columns_whose_numbers_wrap() {
+    for (index, columns) in
+        [(DType::I8, 64), (DType::U8, 96), (DType::I8, 160), (DType::U8, 512), (DType::I16, 64)]
+    {
+        let lookup = Lookup::of(DType::F32, index, [2, columns]);
+        lookup.check(&[6, 320], 640);
+        lookup.check(&[6, 300], 300);
+    }
+}
+
+#[test]
+fn an_empty_tensor_has_no_rows() {
+    let lookup = Lookup::of(DType::F32, DType::I32, [4, 64]);
+    for shape in [[0, 64], [6, 0], [0, 0]] {
+        lookup.check(&shape, 64);
+    }
+}
+
+/// Rows of a matrix of a batch, of the inside of one, of one with a border; columns of a matrix, and its rows backwards.
+#[test]
+fn rows_of_views() {
+    let of = |tensor: &str, moved: &str| Lookup::of(DType::F32, DType::I32, [4, 32]).moved(tensor, moved);
+    let selected = of("tensor<e x v x d x f32>", "  %m = view %x select 0 at %s : tensor<v x d x f32>\n");
+    selected.check(&[3, 7, 64], 64);
+    selected.check(&[2, 7, 61], 61);
+    selected.check(&[1, 7, 64], 64);
+    for (movement, ty) in [
+        ("shrink [(1, v), (4, d)]", "tensor<v - 1 x d - 4 x f32, strided [d, 1] offset d + 4>"),
+        ("shrink [(0, v), (3, d)]", "tensor<v x d - 3 x f32, strided [d, 1] offset 3>"),
+        (
+            "pad [(2, 0), (0, 0)]",
+            "tensor<v + 2 x d x f32, strided [d, 1] offset -2*d within [[(2, v + 2)], []]>",
+        ),
+        (
+            "pad [(0, 0), (8, 0)]",
+            "tensor<v x d + 8 x f32, strided [d, 1] offset -8 within [[], [(8, d + 8)]]>",
+        ),
+        ("permute [1, 0]", "tensor<d x v x f32, strided [1, d]>"),
+        ("flip [1]", "tensor<v x d x f32, strided [d, -1] offset d - 1>"),
+    ] {
+        let lookup = of("tensor<v x d x f32>", &format!("  %m = view %x {movement} : {ty}\n"));
+        lookup.check(&[9, 64], 64);
+        lookup.check(&[40, 45], 45);
+        if !movement.starts_with("shrink") {
+            lookup.check(&[0, 32], 64);
+        }
+    }
+}
+
+/// Sums of gathered rows, and of the rows themselves; a tile that is read twice; one that is turned; factors of a product.
+#[test]
+fn what_becomes_of_rows() {
+    let of = || Lookup::of(DType::F32, DType::I32, [4, 64]);
+    let sum = "  %r = reduce sum %t axis 0 : tile<1 x 64 x f32>\n";
+    let along = "  %r = reduce max %t axis 1 : tile<4 x 1 x f32>\n";
+    let twice = "  %a = reduce sum %t axis 1 : tile<4 x 1 x f32>
+  %b = broadcast %a : tile<4 x 64 x f32>
+  %r = add %b, %t : tile<4 x 64 x f32>
+";
+    let turned = "  %r = permute %t [1, 0] : tile<64 x 4 x f32>\n";
+    let factor = "  %b = iota 1 : tile<64 x 8 x f32>
+  %zero = splat %pad : tile<4 x 8 x f32>
+  %r = mma %t, %b, %zero : tile<4 x 8 x f32>
+";
+    let other = factor.replace("%r = mma %t", "%u = neg %t : tile<4 x 64 x f32>\n  %r = mma %u");
+    for (through, stored) in [
+        (sum, [1, 64]),
+        (along, [4, 1]),
+        (twice, [4, 64]),
+        (turned, [64, 4]),
+        (factor, [4, 8]),
+        (&other, [4, 8]),
+    ] {
+        let lookup = of().through(through, stored);
+        let columns = if stored[1] == 64 { 130 } else { stored[1] };
+        lookup.check(&[7, 130], columns);
+        lookup.check(&[7, 64], columns);
+        lookup.check(&[7, 256], columns);
+    }
+}
+
+/// A tensor of one axis, whose rows are named by where they begin.
+#[test]
+fn rows_of_a_line() {
+    let source = "kernel @line(%x: tensor<n x f32>, %ids: tensor<k x i64>, %y: mut tensor<k x 48 x f32>) {
+  %vi = partition %ids [8] : partition<k x i64, [8]>
+  %vy = partition %y [8, 48] : mut partition<k x 48 x f32, [8, 48]>
+  %i, %j = block_index %vy : index, index
+  %none = constant 3 : i64
+  %pad = constant 7.0 : f32
+  %ids_of = load_masked %vi[%i] pad %none : tile<8 x i64>
+  %length = constant 48 : i64
+  %lengths = splat %length : tile<8 x i64>
+  %begin = mul %ids_of, %lengths : tile<8 x i64>
+  %column = reshape %begin : tile<8 x 1 x i64>
+  %which = broadcast %column : tile<8 x 48 x i64>
+  %counted = iota 1 : tile<8 x 48 x i64>
+  %at = add %which, %counted : tile<8 x 48 x i64>
+  %t = gather_load %x[%at] pad %pad : tile<8 x 48 x f32>
+  store_masked %vy, %t
+}
+";
+    let ids = vec![0, 2, -1, 5, 6, 4, i128::from(i64::MAX / 48), 1, 3, 3];
+    for n in [48 * 6, 48 * 5 + 20, 48 * 5 + 19] {
+        let y = sample(DType::F32, &[ids.len(), 48], 1);
+        let ids = Array::new(DType::I64, vec![ids.len()], Elements::Int(ids.clone()));
+        agree(&instance(source, &[]), &[sample(DType::F32, &[n], 2), ids, y]);
+    }
+}
+
+/// Whether an instruction of PTX loads from global memory, and how wide: `ld.global.nc.v4.b32`.
+fn loaded_bytes(line: &str) -> Option<u32> {
+    let parts: Vec<&str> =
+        line.trim().strip_prefix("ld.global.")?.split_whitespace().next()?.split('.').collect();
+    let count =
+        parts.iter().find_map(|part| part.strip_prefix('v')).map_or(1, |count| count.parse().unwrap());
+    let bits: u32 = parts.last().and_then(|part| part[1..].parse().ok()).unwrap();
+    Some(count * bits / 8)
+}
+
+#[test]
+fn aligned_rows_are_loaded_by_16_bytes() {
+    for (elem, columns) in [(DType::F32, 512), (DType::BF16, 1024), (DType::I8, 2048)] {
+        let lookup = Lookup::of(elem, DType::I32, [4, columns]);
+        let aligned = Variant::Aligned.of(&lookup.instance()).unwrap();
+        let artifact = compile(&aligned, TargetDesc::named("sm_90a").unwrap(), &Options::default()).unwrap();
+        let Code::Ptx(text) = artifact.code else { panic!("PTX for NVIDIA's GPUs") };
+        let (wide, narrow): (Vec<u32>, Vec<u32>) =
+            text.lines().filter_map(loaded_bytes).partition(|&bytes| bytes == 16);
+        // 256 threads share 8 KiB; indices are loaded by a tile that is whole, or by one at the edge.
+        assert_eq!((wide.len(), narrow), (2, vec![4; 2]), "{elem}:\n{text}");
+        // Both are under way together.
+        let lines: Vec<&str> = text.lines().collect();
+        let wide: Vec<usize> = (0..lines.len()).filter(|&i| loaded_bytes(lines[i]) == Some(16)).collect();
+        let between = &lines[wide[0]..wide[1]];
+        let leaves = |line: &&str| line.contains("bra") || line.starts_with('$');
+        assert!(!between.iter().any(leaves), "{elem}:\n{text}");
+    }
+}

@@ -1,0 +1,157 @@
+//! How the integers of a tile go along one of its axes: whether they are all the same, or consecutive numbers.
+//!
+//! A tile of indices says with that how a gather goes through memory: where one index is consecutive along an axis and
+//! the others are constant, it reads parts of rows ([`Lines::row`]).
+//!
+//! Integers wrap at their format's width, also on the way from the counter to the index, which may be of a wider format.
+//! So consecutive numbers may have a jump somewhere, but never between two multiples of a power of two that divides all
+//! that was added to the counter, as long as formats have more bits than it. [`Line::Consecutive`] says for which.
+
+use super::Divisors;
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::ops::{BinaryOp, Op};
+use std::collections::HashMap;
+
+/// The most that [`Line::Consecutive`] promises: the narrowest integers have twice as many values.
+const MOST: u64 = 128;
+
+/// How the elements of a tile go along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// They are equal.
+    Constant,
+    /// Each is one more than the one before it, but where a number wraps. From every position on that is a multiple of
+    /// `run`, so many numbers have no jump, and the first is a multiple of `run`, too: a power of two.
+    Consecutive {
+        /// See above.
+        run: u64,
+    },
+    /// Nothing is known.
+    Unknown,
+}
+
+/// A gather that reads a part of a row for every index of its result's other axes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GatheredRow {
+    /// The axis of the tensor whose indices are consecutive.
+    pub tensor_axis: usize,
+    /// The tile's axis along which they are.
+    pub tile_axis: usize,
+    /// [`Line::Consecutive`]'s.
+    pub run: u64,
+}
+
+/// The lines of a kernel's tiles, found when they are asked for.
+#[derive(Clone, Debug)]
+pub struct Lines<'k> {
+    kernel: &'k Kernel,
+    divisors: &'k Divisors,
+    definitions: HashMap<ValueId, OpId>,
+    known: HashMap<(ValueId, usize), Line>,
+}
+
+impl<'k> Lines<'k> {
+    /// Those of an instance whose divisors are known.
+    pub fn of(kernel: &'k Kernel, divisors: &'k Divisors) -> Self {
+        let results = |op: OpId| kernel.op(op).results.iter().map(move |&result| (result, op));
+        let definitions = kernel.walk().into_iter().flat_map(results).collect();
+        Lines { kernel, divisors, definitions, known: HashMap::new() }
+    }
+
+    /// How a tile goes along an axis; a scalar is constant along any.
+    pub fn along(&mut self, value: ValueId, axis: usize) -> Line {
+        let Some(shape) = self.shape(value) else { return Line::Constant };
+        if shape[axis].as_const() == Some(1) {
+            return Line::Constant;
+        }
+        if let Some(&line) = self.known.get(&(value, axis)) {
+            return line;
+        }
+        let kernel = self.kernel;
+        let definition = self.definitions.get(&value).map(|&op| kernel.op(op));
+        let line = definition.map_or(Line::Unknown, |data| self.line(data, axis));
+        self.known.insert((value, axis), line);
+        line
+    }
+
+    /// How a gather of a verified instance goes through rows of its tensor along an axis of its result.
+    pub fn row(&mut self, gather: &OpData, tile_axis: usize) -> Option<GatheredRow> {
+        let mut row = None;
+        for (tensor_axis, &index) in gather.operands[2..].iter().enumerate() {
+            match self.along(index, tile_axis) {
+                Line::Constant => {}
+                Line::Consecutive { run } if row.is_none() => {
+                    row = Some(GatheredRow { tensor_axis, tile_axis, run });
+                }
+                _ => return None,
+            }
+        }
+        row
+    }
+
+    fn shape(&self, value: ValueId) -> Option<&'k [Dim]> {
+        self.kernel.ty(value).as_tile().map(|tile| tile.shape.as_slice())
+    }
+
+    /// The line of an op's one result, along an axis of several elements.
+    fn line(&mut self, data: &'k OpData, axis: usize) -> Line {
+        let operands = &data.operands;
+        match &data.op {
+            Op::Splat(_) => Line::Constant,
+            Op::Iota { axis: counted, .. } if *counted != axis => Line::Constant,
+            Op::Iota { .. } if self.is_integer(data.results[0]) => Line::Consecutive { run: MOST },
+            // An axis that is repeated has one element in the operand.
+            Op::Broadcast(_) | Op::ConvertLayout => self.along(operands[0], axis),
+            Op::Permute(permutation) => self.along(operands[0], permutation[axis]),
+            Op::Reshape(_) => axis_before(self.kernel, data, axis)
+                .map_or(Line::Unknown, |axis| self.along(operands[0], axis)),
+            Op::Cast(_) if self.is_integer(operands[0]) && self.is_integer(data.results[0]) => {
+                self.along(operands[0], axis)
+            }
+            Op::Binary(op @ (BinaryOp::Add | BinaryOp::Sub)) => {
+                let lines = [self.along(operands[0], axis), self.along(operands[1], axis)];
+                match (lines, op) {
+                    ([Line::Constant, Line::Constant], _) => Line::Constant,
+                    ([Line::Consecutive { run }, Line::Constant], _) => self.moved(run, operands[1]),
+                    ([Line::Constant, Line::Consecutive { run }], BinaryOp::Add) => {
+                        self.moved(run, operands[0])
+                    }
+                    _ => Line::Unknown,
+                }
+            }
+            op if op.is_leaf() || *op == Op::GatherLoad => {
+                let is_constant = |&operand: &ValueId| self.along(operand, axis) == Line::Constant;
+                if operands.iter().all(is_constant) { Line::Constant } else { Line::Unknown }
+            }
+            _ => Line::Unknown,
+        }
+    }
+
+    /// A line to which a number is added.
+    fn moved(&self, run: u64, by: ValueId) -> Line {
+        let divisor = self.divisors.divisor(by);
+        let run = if divisor == 0 { run } else { run.min(1 << divisor.trailing_zeros()) };
+        if self.is_integer(by) { Line::Consecutive { run } } else { Line::Unknown }
+    }
+
+    fn is_integer(&self, value: ValueId) -> bool {
+        self.kernel.ty(value).elem().known().is_some_and(DType::is_int)
+    }
+}
+
+/// The axis of a reshaped tile that an axis of the result is, where axes of one element alone came or went.
+pub(crate) fn axis_before(kernel: &Kernel, reshape: &OpData, axis: usize) -> Option<usize> {
+    let long = |value: ValueId| -> Option<Vec<(usize, &Dim)>> {
+        let extents = kernel.ty(value).as_tile()?.shape.iter().enumerate();
+        Some(extents.filter(|(_, extent)| extent.as_const() != Some(1)).collect())
+    };
+    let (before, after) = (long(reshape.operands[0])?, long(reshape.results[0])?);
+    let same = before.iter().map(|it| it.1).eq(after.iter().map(|it| it.1));
+    let at = after.iter().position(|&(other, _)| other == axis).filter(|_| same)?;
+    Some(before[at].0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Lines against every element that the evaluator gives.
+
+use super::*;
+use crate::array::Array;
+use crate::ops::Literal;
+use crate::{interp, passes, specialize, text, verify};
+
+const ROWS: usize = 8;
+const COLUMNS: usize = 512;
+
+/// A kernel whose tile `%t` of 8 × 512 numbers is stored; `%ids` are 8 numbers of the same format, and `%s` is a scalar.
+fn source(lines: &str, dtype: &str) -> String {
+    format!(
+        "kernel @k(%x: tensor<8 x {dtype}>, %s: index, %y: mut tensor<8 x 512 x {dtype}>) {{
+  %vx = partition %x [8] : partition<8 x {dtype}, [8]>
+  %vy = partition %y [8, 512] : mut partition<8 x 512 x {dtype}, [8, 512]>
+  %zero = constant 0 : index
+  %ids = load %vx[%zero] : tile<8 x {dtype}>
+{lines}
+  store %vy, %t
+}}
+"
+    )
+}
+
+/// What is said of `%t` along both axes, having been compared with its elements.
+fn lines_of(lines: &str, dtype: DType) -> [Line; 2] {
+    let source = source(lines, dtype.name());
+    let kernel = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    let kernel = verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}"));
+    let instance = specialize(&kernel, &[]).unwrap();
+    let ids = (0..ROWS).map(|i| (i * 37 + 5) as i128).collect();
+    let shape = [ROWS, COLUMNS];
+    let mut arguments = [
+        Array::new(dtype, vec![ROWS], crate::array::Elements::Int(ids)),
+        Array::scalar(DType::Index, Literal::Int(3)),
+        Array::full(dtype, &shape, Literal::Int(0)),
+    ];
+    interp::run(&instance, &mut arguments).unwrap();
+    let at = |row: usize, column: usize| arguments[2].get_int(row * COLUMNS + column);
+    let found = [0, 1].map(|axis| {
+        let divisors = Divisors::of(&instance);
+        let store = instance.walk().into_iter().map(|op| instance.op(op)).find(|data| data.op == Op::Store);
+        let line = Lines::of(&instance, &divisors).along(store.unwrap().operands[1], axis);
+        for row in 0..ROWS {
+            for column in 0..COLUMNS {
+                let (place, one) = ([row, column][axis], at(row, column));
+                let before = |distance: usize| match axis {
+                    0 => at(row - distance, column),
+                    _ => at(row, column - distance),
+                };
+                match line {
+                    Line::Constant => assert_eq!(one, before(place), "{source}"),
+                    Line::Consecutive { run } => {
+                        let inside = place % run as usize;
+                        assert_eq!(one, before(inside) + inside as i128, "{run} at {place}: {source}");
+                        assert_eq!(before(inside).rem_euclid(i128::from(run)), 0, "{source}");
+                    }
+                    Line::Unknown => {}
+                }
+            }
+        }
+        line
+    });
+    // What optimises a kernel loses nothing.
+    let optimized = passes::optimize(instance);
+    let divisors = Divisors::of(&optimized);
+    let store = optimized.walk().into_iter().map(|op| optimized.op(op)).find(|data| data.op.is_store());
+    let (store, mut lines) = (store.unwrap(), Lines::of(&optimized, &divisors));
+    assert_eq!([0, 1].map(|axis| lines.along(store.operands[1], axis)), found, "{source}");
+    found
+}
+
+const COLUMN: &str = "  %c = iota 1 : tile<8 x 512 x i32>\n";
+
+const IDS: &str = "  %i = reshape %ids : tile<8 x 1 x i32>\n  %r = broadcast %i : tile<8 x 512 x i32>\n";
+
+const fn run(run: u64) -> Line {
+    Line::Consecutive { run }
+}
+
+#[test]
+fn counters_and_what_is_repeated() {
+    let rows = IDS.replace("%r =", "%t =");
+    assert_eq!(lines_of(&rows, DType::I32), [Line::Unknown, Line::Constant]);
+    let columns = COLUMN.replace("%c =", "%t =");
+    assert_eq!(lines_of(&columns, DType::I32), [Line::Constant, run(MOST)]);
+    let splat = "  %t = splat %s : tile<8 x 512 x index>\n".replace("%s", "%n").replace("index", "i32");
+    let splat = format!("  %n = cast %s : i32\n{splat}");
+    assert_eq!(lines_of(&splat, DType::I32), [Line::Constant; 2]);
+}
+
+/// `24·s + c - id`, and its parts in the other order.
+#[test]
+fn sums_begin_where_what_is_added_does() {
+    let sum = format!(
+        "{COLUMN}{IDS}  %k = constant 24 : i32\n  %n = cast %s : i32\n  %m = mul %n, %k : i32\n  %w = splat %m : tile<8 x 512 x i32>\n"
+    );
+    let with = |last: &str| lines_of(&format!("{sum}  %t = {last} : tile<8 x 512 x i32>\n"), DType::I32);
+    assert_eq!(with("add %w, %c"), [Line::Constant, run(8)]);
+    assert_eq!(with("sub %c, %w"), [Line::Constant, run(8)]);
+    assert_eq!(with("sub %w, %c"), [Line::Constant, Line::Unknown]);
+    assert_eq!(with("add %r, %c"), [Line::Unknown, run(1)]);
+    assert_eq!(with("mul %r, %w"), [Line::Unknown, Line::Constant]);
+    assert_eq!(with("add %c, %c"), [Line::Constant, Line::Unknown]);
+}
+
+#[test]
+fn axes_change_places() {
+    let turned = "  %c = iota 0 : tile<512 x 1 x 8 x i32>
+  %f = reshape %c : tile<512 x 8 x i32>
+  %t = permute %f [1, 0] : tile<8 x 512 x i32>
+";
+    assert_eq!(lines_of(turned, DType::I32), [Line::Constant, run(MOST)]);
+    let joined = "  %c = iota 0 : tile<4096 x i32>\n  %t = reshape %c : tile<8 x 512 x i32>\n";
+    assert_eq!(lines_of(joined, DType::I32), [Line::Unknown; 2]);
+}
+
+/// A counter of 8 bits jumps at 128; two are added to it before it is made wider and six behind that, which hides by how
+/// many numbers it jumped.
+#[test]
+fn a_run_holds_where_numbers_wrap() {
+    let wrapped = "  %c = iota 1 : tile<8 x 512 x i8>
+  %two = constant 2 : i8
+  %a = splat %two : tile<8 x 512 x i8>
+  %b = add %c, %a : tile<8 x 512 x i8>
+  %d = cast %b : tile<8 x 512 x i64>
+  %six = constant 6 : i64
+  %e = splat %six : tile<8 x 512 x i64>
+  %t = add %d, %e : tile<8 x 512 x i64>
+";
+    assert_eq!(lines_of(wrapped, DType::I64), [Line::Constant, run(2)]);
+    let unsigned = "  %c = iota 1 : tile<8 x 512 x u8>\n  %t = cast %c : tile<8 x 512 x u64>\n";
+    assert_eq!(lines_of(unsigned, DType::U64), [Line::Constant, run(MOST)]);
+    // Of halves, whole numbers beyond 2048 are not what was counted.
+    let rounded = "  %c = iota 1 : tile<8 x 512 x f16>\n  %t = cast %c : tile<8 x 512 x i32>\n";
+    assert_eq!(lines_of(rounded, DType::I32), [Line::Constant, Line::Unknown]);
+}
