@@ -2,13 +2,17 @@
 //! the system: their pages are zero when they are first touched, so that making them costs nothing, by the thread that
 //! touches them, and are huge where the system has such. A pass over rows that are far apart needs a page for each, and
 //! the processor remembers the places of some thousand pages.
+//!
+//! Mappings of one size lie next to each other, and so at powers of two from each other where the size is one. Loops that
+//! go over several such tensors at once would then have lines in all of them that the processor's caches and their
+//! prediction take for each other. So tensors begin some way into their mappings, each another than those before.
 
 use crate::error::{Error, Result};
 use crate::gpu::MemoryUse;
 use memmap2::MmapMut;
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// One cache line, and the widest vector.
 #[repr(align(64))]
@@ -16,6 +20,12 @@ struct Line;
 
 /// Buffers of so many bytes are mapped: two huge pages of an x86-64, which at least one lies in whole.
 const MAPPED_BYTES: usize = 4 << 20;
+
+/// How far tensors that are mapped one after the other begin into their mappings: multiples of [`APART_BYTES`], of which
+/// there are [`PLACES`]. Whole pages, and less than a huge page.
+const APART_BYTES: usize = 64 << 10;
+const PLACES: usize = 16;
+static MAPPED: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes that are there, the most of them at once, and how many allocations there were.
 static IN_USE: AtomicU64 = AtomicU64::new(0);
@@ -38,7 +48,8 @@ pub(crate) struct HostBuffer {
 enum Memory {
     /// Memory of the allocator, but for no bytes.
     Allocated(NonNull<u8>),
-    Mapped(MmapMut),
+    /// A mapping, and where in it the bytes begin.
+    Mapped(MmapMut, usize),
 }
 
 // SAFETY: the memory is this value's own, like a vector's.
@@ -57,7 +68,7 @@ impl HostBuffer {
                     bytes,
                 });
             }
-            MAPPED_BYTES.. => Memory::Mapped(mapped(bytes).ok_or_else(out_of_memory)?),
+            MAPPED_BYTES.. => mapped(bytes).ok_or_else(out_of_memory)?,
             _ => {
                 let layout = layout_of(bytes).ok_or_else(out_of_memory)?;
                 // SAFETY: the layout has bytes.
@@ -78,7 +89,7 @@ impl HostBuffer {
     pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
         match &mut self.memory {
             Memory::Allocated(first) => first.as_ptr(),
-            Memory::Mapped(map) => map.as_mut_ptr(),
+            Memory::Mapped(map, begin) => map[*begin..].as_mut_ptr(),
         }
     }
 }
@@ -100,11 +111,12 @@ fn layout_of(bytes: usize) -> Option<Layout> {
 }
 
 /// Pages of the system. That it has no huge ones only costs time.
-fn mapped(bytes: usize) -> Option<MmapMut> {
-    let map = MmapMut::map_anon(bytes).ok()?;
+fn mapped(bytes: usize) -> Option<Memory> {
+    let begin = MAPPED.fetch_add(1, Ordering::Relaxed) % PLACES * APART_BYTES;
+    let map = MmapMut::map_anon(bytes.checked_add(begin)?).ok()?;
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
-    Some(map)
+    Some(Memory::Mapped(map, begin))
 }
 
 #[cfg(test)]
@@ -122,6 +134,21 @@ mod tests {
             assert!(contents.iter().all(|&byte| byte == 0), "{bytes}");
             contents.fill(255);
         }
+    }
+
+    /// Other tests map buffers meanwhile, so that two in a row may begin alike.
+    #[test]
+    fn large_buffers_of_one_size_begin_at_different_places_of_their_mappings() {
+        let begin_of = |buffer: &HostBuffer| match &buffer.memory {
+            Memory::Mapped(map, begin) => {
+                assert!(begin % APART_BYTES == 0 && map.len() - begin == MAPPED_BYTES, "{begin}");
+                *begin
+            }
+            Memory::Allocated(_) => panic!("it is mapped"),
+        };
+        let buffers: Vec<HostBuffer> =
+            (0..PLACES / 2).map(|_| HostBuffer::zeroed(MAPPED_BYTES).expect("there is memory")).collect();
+        assert!(buffers.iter().any(|buffer| begin_of(buffer) != begin_of(&buffers[0])));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Bringing near what the next block reads, while this one computes.
 //!
 //! A block that goes over its rows several times waits for memory the first time and computes afterwards, while memory has
-//! nothing to do: the processor looks ahead along a row, not from block to block. So every loop over such rows also asks
-//! for its share of the rows that the next block of the range will read. They go to the second cache: the first one has
-//! this block's rows. So does a block that turns its tile, whose rows are too short for the processor to look ahead along
-//! them.
+//! nothing to do: the processor looks ahead along a row, not from block to block. So the loops over such rows also ask
+//! for the rows that the next block of the range will read, each for its share. Where some compute functions (exponentials
+//! and their like), these alone ask: they take longer than the lines do, and loops that wait for the second cache or for
+//! memory have no time to spare. A block that goes over its rows once asks as well if it computes functions. The rows go
+//! to the second cache: the first one has this block's. A block that turns its tile, whose rows are too short for the
+//! processor to look ahead along them, looks ahead by itself.
 
 use super::LINE_BYTES;
 use super::fuse::is_reduction_of_rows;
@@ -12,47 +14,59 @@ use super::region::Emitter;
 use super::views::Window;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
+use tile_ir::ops::{BinaryOp, UnaryOp};
 use tile_ir::{Op, RegionId, ValueId};
 
 /// What the next block reads, and which loops ask for it.
 #[derive(Clone)]
-pub(super) struct Ahead<'c> {
-    window: Window<'c>,
-    /// The loops over tiles of its shape, and how many of them are behind.
-    loops: i64,
-    done: i64,
+pub(super) struct Ahead<'a, 'c> {
+    windows: Vec<Window<'c>>,
+    /// The loops that ask, in order.
+    asking: Vec<&'a OpData>,
+    /// The number of the loop that is emitted now, if it asks.
+    now: Option<usize>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Finds what the loops from this op of a region on may bring near, if it is the first that reads a tile which others
-    /// read again.
+    /// read again, or that it computes functions of.
     pub(super) fn look_ahead(&mut self, data: &'a OpData, region: RegionId) {
-        if self.ahead.is_some() || !self.goes_over_rows(data) {
-            return;
+        if self.ahead.is_none() && self.goes_over_rows(data) {
+            self.ahead = self.found_ahead(data, region);
         }
-        let streams = self.fusion.streams_of(data);
-        let again = streams.into_iter().find(|load| self.fusion.use_count(load.results[0]) > 1);
-        let Some(window) = again.and_then(|load| self.window_ahead(load)) else { return };
-        let ops = self.instance.region(region).ops.iter().map(|&op| self.instance.op(op));
-        let rest = ops.skip_while(|op| !std::ptr::eq(*op, data));
-        let loops = rest.filter(|op| self.goes_over_rows(op)).count() as i64;
-        self.ahead = (loops > 1).then_some(Ahead { window, loops, done: 0 });
+        if let Some(ahead) = &mut self.ahead {
+            ahead.now = ahead.asking.iter().position(|asking| std::ptr::eq(*asking, data));
+        }
     }
 
-    /// Counts a loop that may have asked for its share.
+    fn found_ahead(&self, data: &'a OpData, region: RegionId) -> Option<Ahead<'a, 'c>> {
+        let computes = self.computes_functions(data);
+        let is_wanted = |load: &&OpData| computes || self.fusion.use_count(load.results[0]) > 1;
+        let loads = self.fusion.streams_of(data).into_iter().filter(is_wanted);
+        let windows: Vec<Window<'c>> = loads.filter_map(|load| self.window_ahead(load)).collect();
+        let ops = self.instance.region(region).ops.iter().map(|&op| self.instance.op(op));
+        let rest = ops.skip_while(|op| !std::ptr::eq(*op, data));
+        let loops: Vec<&'a OpData> = rest.filter(|op| self.goes_over_rows(op)).collect();
+        let computing: Vec<&'a OpData> =
+            loops.iter().copied().filter(|op| self.computes_functions(op)).collect();
+        let pays = !windows.is_empty() && (loops.len() > 1 || computes);
+        let asking = if computing.is_empty() { loops } else { computing };
+        pays.then_some(Ahead { windows, asking, now: None })
+    }
+
+    /// Ends the search behind the last loop that asks.
     pub(super) fn looked_ahead(&mut self, data: &'a OpData) {
-        if self.goes_over_rows(data)
-            && let Some(ahead) = &mut self.ahead
-        {
-            ahead.done += 1;
-            if ahead.done == ahead.loops {
-                self.ahead = None;
-            }
-        }
+        let is_last = |ahead: &Ahead| ahead.asking.last().is_some_and(|last| std::ptr::eq(*last, data));
+        self.ahead = self.ahead.take().filter(|ahead| !is_last(ahead));
     }
 
     fn goes_over_rows(&self, data: &OpData) -> bool {
         data.op.is_store() || is_reduction_of_rows(self.instance, data)
+    }
+
+    /// Whether an op's loop computes functions that take more than an instruction, and more than a division.
+    fn computes_functions(&self, data: &OpData) -> bool {
+        self.fusion.computed_by(data).into_iter().any(|op| is_function(&op.op))
     }
 
     /// Where the tile lies that the next block loads, if its place depends on the block alone.
@@ -84,16 +98,83 @@ impl<'a, 'c> Emitter<'a, 'c> {
         count: i64,
     ) {
         let ir = self.ir;
-        let Some(Ahead { window, loops, done }) = &self.ahead else { return };
-        if window.shape() != shape {
-            return;
+        let Some(Ahead { windows, asking, now: Some(number) }) = &self.ahead else { return };
+        let (number, loops) = (*number as i64, asking.len() as i64);
+        for window in windows.iter().filter(|window| window.shape() == shape) {
+            let before = ir.i64(number * window.width());
+            let start = ir.udiv(ir.add(first, before), ir.i64(loops));
+            let start = self.row_element_anywhere(window, row, start);
+            let bytes = count * window.dtype().bytes() as i64 / loops;
+            for line in (0..bytes.max(1)).step_by(LINE_BYTES as usize) {
+                ir.prefetch_for_later(ir.bytes_further(start, ir.i64(line)));
+            }
         }
-        let before = ir.i64(done * window.width());
-        let start = ir.udiv(ir.add(first, before), ir.i64(*loops));
-        let start = self.row_element_anywhere(window, row, start);
-        let bytes = count * window.dtype().bytes() as i64 / loops;
-        for line in (0..bytes.max(1)).step_by(LINE_BYTES as usize) {
-            ir.prefetch_for_later(ir.bytes_further(start, ir.i64(line)));
-        }
+    }
+}
+
+/// Whether a leaf op is a function that is made of many instructions.
+fn is_function(op: &Op) -> bool {
+    match op {
+        Op::Unary(op) => !matches!(op, UnaryOp::Sqrt | UnaryOp::Rsqrt | UnaryOp::Recip) && op.is_special(),
+        Op::Binary(op) => matches!(op, BinaryOp::Powf | BinaryOp::Atan2),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::llvm::Machine;
+    use crate::options::Cpu;
+    use inkwell::context::Context;
+    use inkwell::targets::FileType;
+    use tile_ir::target::CpuLevel;
+    use tile_ir::{specialize, text, verify};
+
+    /// How many prefetches the code of a kernel has that reads tiles `x` and `w` of 4 rows, whole ones.
+    fn prefetches(body: &str) -> usize {
+        let source = format!(
+            "kernel @k(%x: tensor<64 x 256 x f32>, %w: tensor<64 x 256 x f32>, %y: mut tensor<64 x 256 x f32>) {{
+  %vx = partition %x [4, 256] : partition<64 x 256 x f32, [4, 256]>
+  %vw = partition %w [4, 256] : partition<64 x 256 x f32, [4, 256]>
+  %vy = partition %y [4, 256] : mut partition<64 x 256 x f32, [4, 256]>
+  %i, %j = block_index %vy : index, index
+  %x1 = load %vx[%i, %j] : tile<4 x 256 x f32>
+  %w1 = load %vw[%i, %j] : tile<4 x 256 x f32>
+{body}  store %vy, %result
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[]).unwrap();
+        let level = Cpu::Level(CpuLevel::named("x86-64-v3").unwrap());
+        let (context, machine) = (Context::create(), Machine::cpu(level).unwrap());
+        let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
+        let assembly = machine.emit("k", &module, FileType::Assembly).unwrap();
+        String::from_utf8(assembly).unwrap().matches("prefetcht1").count()
+    }
+
+    /// A turn of a loop handles a line, and asks for its share of one.
+    #[test]
+    fn loops_that_read_rows_again_ask_for_the_next_block() {
+        let (largest, difference) = (
+            "  %m = reduce max %x1 axis 1 : tile<4 x 1 x f32>
+  %mb = broadcast %m : tile<4 x 256 x f32>
+",
+            "  %d = sub %x1, %mb : tile<4 x 256 x f32>
+",
+        );
+        let cheap = format!("{largest}{difference}  %result = mul %d, %w1 : tile<4 x 256 x f32>\n");
+        assert_eq!(prefetches(&cheap), 2, "both loops ask");
+        let exponentials = format!("{largest}{difference}  %result = exp %d : tile<4 x 256 x f32>\n");
+        assert_eq!(prefetches(&exponentials), 1, "the loop that computes functions asks");
+    }
+
+    #[test]
+    fn a_block_that_goes_over_its_rows_once_asks_where_it_computes_functions() {
+        let sum = "  %s = add %x1, %w1 : tile<4 x 256 x f32>\n";
+        let result = |op: &str| format!("{sum}  %result = {op} : tile<4 x 256 x f32>\n");
+        assert_eq!(prefetches(&result("gelu %s")), 2, "for each tensor");
+        assert_eq!(prefetches(&result("neg %s")), 0);
+        assert_eq!(prefetches(&result("sqrt %s")), 0, "an instruction");
     }
 }

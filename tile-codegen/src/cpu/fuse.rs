@@ -369,6 +369,24 @@ impl<'a> Fusion<'a> {
         streams
     }
 
+    /// The ops whose elements an op's loop computes, it among them.
+    pub(super) fn computed_by(&self, data: &'a OpData) -> Vec<&'a OpData> {
+        let mut computed = vec![data];
+        computed.extend(self.made_by(data));
+        let mut next = 0;
+        while let Some(&op) = computed.get(next) {
+            let tiles =
+                op.operands.iter().filter(|&&tile| is_tile(self.instance, tile) && !self.is_stored(tile));
+            for made_by in tiles.filter_map(|&tile| self.definition(tile)) {
+                if !computed.iter().any(|op| std::ptr::eq(*op, made_by)) {
+                    computed.push(made_by);
+                }
+            }
+            next += 1;
+        }
+        computed
+    }
+
     fn collect_streams(&self, value: ValueId, streams: &mut Vec<&'a OpData>) {
         if self.is_stored(value) || !is_tile(self.instance, value) {
             return;

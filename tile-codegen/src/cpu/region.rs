@@ -33,7 +33,7 @@ pub(super) struct Emitter<'a, 'c> {
     /// The index of the tile that the next block owns, if there is one; nothing in a persistent kernel.
     pub(super) next_tile: Vec<IntValue<'c>>,
     /// What the next block reads, where the next loops may bring it near.
-    pub(super) ahead: Option<Ahead<'c>>,
+    pub(super) ahead: Option<Ahead<'a, 'c>>,
     /// How blocks share tiles, in a persistent kernel.
     pub(super) shared: Option<Shared<'c>>,
     /// Where the kernel prints, if it does.

@@ -3,8 +3,8 @@
 //! A thread runs a block after the other. It packs the tiles of a product in scratch memory, where blocks of registers
 //! go through them, so that a product costs its multiply-adds, the packing (of a left factor once for all blocks of a
 //! row), what is packed of the left factor once more from the second cache, and reading and writing its sums once per
-//! multiplication; everything else is vectors of arithmetic over tiles, which are gone through once more where L1 doesn't
-//! hold them. Scratch memory beyond a core's L2 slows packing down.
+//! multiplication; everything else is vectors of arithmetic over tiles, of which what L1 doesn't hold is gone through once
+//! more. Scratch memory beyond a core's L2 slows packing down.
 //! Threads take blocks in chunks, so that few blocks leave threads without work, and a single one needs no other thread.
 //! The constants are fitted to what `cargo xtask bench choices` measures, that of packing to a profile of products at
 //! 1024³.
@@ -104,11 +104,12 @@ impl CpuMachine {
             speed = speed.min(self.speed(shape));
         }
         let turns = totals.tiles + totals.loading_turns;
-        // Tiles that the first cache doesn't hold, beside what is made of them, come from the second one again after a
-        // reduction.
+        // What half of the first cache doesn't hold of a tile, beside what is made of it, comes from the second one again
+        // after a reduction.
         let (whole, packed) = (totals.touched(LINE), totals.touched_anew(LINE));
-        let again = totals.products.is_empty() && whole > turns.saturating_mul(self.l1_bytes / 2);
-        moved += packed as f64 * if again { 2.0 } else { 1.0 } / speed;
+        let held = turns.saturating_mul(self.l1_bytes / 2) as f64 / whole.max(1) as f64;
+        let again = if totals.products.is_empty() { (1.0 - held).max(0.0) } else { 0.0 };
+        moved += packed as f64 * (1.0 + again) / speed;
         for (&(operation, dtype), &count) in &totals.operations {
             let vectors = count as f64 * width(dtype, 0.5) / self.lanes as f64;
             match operation {

@@ -281,3 +281,45 @@ kernel @doubled<A, B>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
         assert!(repeated.seconds <= predicted(target, [16, 256], None).seconds, "{target:?}");
     }
 }
+
+/// The first cache doesn't hold many long rows that are read again; what all blocks read needn't be shared by rows of a tile.
+#[test]
+fn long_rows_that_are_read_again_are_taken_one_by_one() {
+    const SCALED: &str = "\
+kernel @scaled<A, B>(%x: tensor<m x n x f32>, %w: tensor<1 x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [A, B] : partition<m x n x f32, [A, B]>
+  %vw = partition %w [1, B] : partition<1 x n x f32, [1, B]>
+  %vy = partition %y [A, B] : mut partition<m x n x f32, [A, B]>
+  %i, %j = block_index %vy : index, index
+  %first = constant 0 : index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<A x B x f32>
+  %s = reduce sum %t axis 1 : tile<A x 1 x f32>
+  %n = extent n : index
+  %count = cast %n : f32
+  %counts = splat %count : tile<A x 1 x f32>
+  %mean = div %s, %counts : tile<A x 1 x f32>
+  %sb = broadcast %mean : tile<A x B x f32>
+  %u = mul %t, %sb : tile<A x B x f32>
+  %v = load_masked %vw[%first, %first] pad %pad : tile<1 x B x f32>
+  %vb = broadcast %v : tile<A x B x f32>
+  %r = mul %u, %vb : tile<A x B x f32>
+  store_masked %vy, %r
+}
+";
+    let kernel = verify(text::parse(SCALED).unwrap()).unwrap();
+    let predicted = |rows: usize, columns: usize| {
+        let bindings =
+            vec![("A".to_owned(), Binding::Const(rows)), ("B".to_owned(), Binding::Const(columns))];
+        let instance = specialize(&kernel, &bindings).unwrap();
+        let abi = KernelAbi::of(&instance);
+        let extents = [[4096, columns], [1, columns], [4096, columns]];
+        let given = extents.each_ref().map(|extents| GivenTensor { extents, strides: None, offset: 0 });
+        let totals = Counts::of(&instance).total(&abi, &abi.bind_tensors(&given).unwrap());
+        predict(&totals, None, &Machine::Cpu(CpuMachine::default())).unwrap()
+    };
+    for columns in [4096, 8192] {
+        assert_eq!(predicted(1, columns).compare(&predicted(16, columns)), Ordering::Less, "{columns}");
+    }
+    assert_eq!(predicted(1, 64).compare(&predicted(16, 64)), Ordering::Greater, "short rows");
+}

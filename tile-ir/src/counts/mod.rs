@@ -170,7 +170,8 @@ pub struct TileAccess {
     pub spread: Spread,
     /// How many such tiles there are.
     pub count: u64,
-    /// Of these, products' left factors that the tile before in a row of the grid has read as well.
+    /// Of these, those that the block before has read as well: products' left factors in a row of the grid, and without
+    /// products tiles that all blocks read.
     pub repeated: u64,
 }
 

@@ -2,14 +2,14 @@
 
 use super::Operation;
 use crate::dtype::DType;
-use crate::ops::{BinaryOp, Op, UnaryOp};
+use crate::ops::{BinaryOp, Op};
 
 /// The operation that a leaf op does for each element of its result, whose operands have this format; `None` for what
 /// moves or makes numbers without computing.
 pub(super) fn of_leaf(op: &Op, operand: DType) -> Option<Operation> {
     let arithmetic = if operand.is_float() { Operation::Arithmetic } else { Operation::Other };
     match op {
-        Op::Unary(unary) if is_special(*unary) => Some(Operation::Special),
+        Op::Unary(unary) if unary.is_special() => Some(Operation::Special),
         Op::Unary(_) => Some(arithmetic),
         Op::Binary(BinaryOp::Div | BinaryOp::Rem | BinaryOp::Powf | BinaryOp::Atan2) => {
             Some(Operation::Special)
@@ -21,24 +21,4 @@ pub(super) fn of_leaf(op: &Op, operand: DType) -> Option<Operation> {
         }
         _ => None,
     }
-}
-
-/// Whether a float pipe takes more than an instruction for it.
-fn is_special(op: UnaryOp) -> bool {
-    use UnaryOp::*;
-    !matches!(
-        op,
-        Neg | Not
-            | Abs
-            | Floor
-            | Ceil
-            | Trunc
-            | Round
-            | RoundTiesEven
-            | RoundTf32
-            | CountOnes
-            | LeadingZeros
-            | TrailingZeros
-            | Signum
-    )
 }

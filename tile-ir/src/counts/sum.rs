@@ -56,9 +56,15 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
         let times = *turns.entry(place).or_insert_with(|| sum.of(place, &[]));
         let spread =
             Spread::new(*bytes, axes.iter().map(|axis| (axis.tile.unsigned_abs(), number(&axis.stride))));
+        let depends_on = |variable| axes.iter().any(|axis| axis.index.mentions(variable));
         let repeated = match space.iter().enumerate().next_back() {
-            Some((last, &tiles)) if *is_left && !axes.iter().any(|axis| axis.index.mentions(last)) => {
-                times - times / tiles.max(1) as u64
+            Some((last, &tiles)) if *is_left && !depends_on(last) => times - times / tiles.max(1) as u64,
+            // Of a loop over tiles every block reads all again.
+            _ if place.loops.is_empty()
+                && totals.products.is_empty()
+                && !(0..space.len()).any(depends_on) =>
+            {
+                times.saturating_sub(1)
             }
             _ => 0,
         };

@@ -295,6 +295,26 @@ impl UnaryOp {
             _ => None,
         }
     }
+
+    /// Whether a float pipe takes more than an instruction for it.
+    pub const fn is_special(self) -> bool {
+        use UnaryOp::*;
+        !matches!(
+            self,
+            Neg | Not
+                | Abs
+                | Floor
+                | Ceil
+                | Trunc
+                | Round
+                | RoundTiesEven
+                | RoundTf32
+                | CountOnes
+                | LeadingZeros
+                | TrailingZeros
+                | Signum
+        )
+    }
 }
 
 impl BinaryOp {

@@ -99,18 +99,26 @@ pub fn set_pinned(pinned: bool) {
     set_threads(threads());
 }
 
-/// Gives this thread's scratch memory, which grows as kernels ask and is kept between launches.
+/// Bytes of a page. Loads are checked against earlier stores by the lowest bits of their addresses, those in a page: a loop
+/// that reads a row which begins a page, as rows of tensors mostly do, and stores what it makes of it doesn't come upon
+/// its own stores where those begin a page as well.
+const PAGE_BYTES: usize = 4096;
+
+/// Gives this thread's scratch memory, which begins a page, grows as kernels ask and is kept between launches.
 fn with_scratch(bytes: usize, run: impl FnOnce(*mut u8)) -> Result<()> {
     thread_local! {
         static SCRATCH: RefCell<Option<HostBuffer>> = const { RefCell::new(None) };
     }
     SCRATCH.with_borrow_mut(|scratch| {
-        let enough = scratch.as_ref().is_some_and(|buffer| buffer.len() >= bytes);
+        let needed = bytes.saturating_add(PAGE_BYTES);
+        let enough = scratch.as_ref().is_some_and(|buffer| buffer.len() >= needed);
         if !enough {
-            *scratch = Some(HostBuffer::zeroed(bytes.max(64))?);
+            *scratch = Some(HostBuffer::zeroed(needed)?);
         }
         if let Some(buffer) = scratch {
-            run(buffer.as_mut_ptr());
+            let first = buffer.as_mut_ptr();
+            // SAFETY: the buffer has a page more than is needed.
+            run(unsafe { first.add(first.align_offset(PAGE_BYTES)) });
         }
         Ok(())
     })
