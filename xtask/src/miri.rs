@@ -43,8 +43,8 @@ fn check(without: &[&str]) -> Result<(), String> {
     let test = ["test", "--package", "tile-runtime", "--lib", "--features", "dlpack", "--"];
     // Through rustup's cargo: the one that runs this is of another toolchain.
     let mut miri = Command::new("cargo");
-    miri.args(["+nightly", "miri"]).args(test).args(MODULES).current_dir(root());
-    without.iter().for_each(|module| drop(miri.args(["--skip", module])));
+    let skipped = without.iter().flat_map(|module| ["--skip", module]);
+    miri.args(["+nightly", "miri"]).args(test).args(MODULES).args(skipped).current_dir(root());
     miri.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("RUSTDOC");
     miri.env("MIRIFLAGS", FLAGS).env("CARGO_TARGET_DIR", target().join("miri"));
     let shown = run("memory of tensors and of the CPU's pool, under Miri", &mut miri)?;
