@@ -10,8 +10,8 @@ pub(super) struct Expected {
     pub(super) tolerance: f64,
 }
 
-/// Runs a kernel on every device and in the evaluator, and compares its outputs. Every argument has its expectation, if it is an output; `run`
-/// gives the outputs in their order.
+/// Runs a kernel on every device and in the evaluator, and compares its outputs. Every argument has its expectation, if
+/// it is an output; `run` gives the outputs in their order.
 pub(super) fn check(
     ir: &VerifiedKernel,
     bindings: &[(&str, Binding)],

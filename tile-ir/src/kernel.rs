@@ -10,7 +10,7 @@ use crate::loc::Loc;
 use crate::ops::{Domain, Op};
 use crate::types::{TensorType, Type};
 use crate::view::{ArgumentLayout, Source};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 macro_rules! handle {
     ($name:ident, $doc:literal) => {
@@ -180,6 +180,12 @@ impl Kernel {
     /// The op that gives a value; `None` for parameters.
     pub fn definition(&self, value: ValueId) -> Option<&OpData> {
         self.ops.iter().find(|data| data.results.contains(&value))
+    }
+
+    /// The op that gives each value of the body; parameters of regions have none.
+    pub(crate) fn definitions(&self) -> HashMap<ValueId, OpId> {
+        let results = |op: OpId| self.op(op).results.iter().map(move |&result| (result, op));
+        self.walk().into_iter().flat_map(results).collect()
     }
 
     /// What a message calls the tensor that a partition view or a moved tensor shows: `x`, or a view of it.

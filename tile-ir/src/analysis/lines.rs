@@ -55,9 +55,7 @@ pub struct Lines<'k> {
 impl<'k> Lines<'k> {
     /// Those of an instance whose divisors are known.
     pub fn of(kernel: &'k Kernel, divisors: &'k Divisors) -> Self {
-        let results = |op: OpId| kernel.op(op).results.iter().map(move |&result| (result, op));
-        let definitions = kernel.walk().into_iter().flat_map(results).collect();
-        Lines { kernel, divisors, definitions, known: HashMap::new() }
+        Lines { kernel, divisors, definitions: kernel.definitions(), known: HashMap::new() }
     }
 
     /// How a tile goes along an axis; a scalar is constant along any.

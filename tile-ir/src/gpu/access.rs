@@ -145,22 +145,30 @@ impl Alignment<'_> {
                 all = common(all, stride);
             }
         }
-        self.selections(view).fold(all, common)
-    }
-
-    /// What divides the displacements by axes that were selected at run time.
-    fn selections(&self, view: ValueId) -> impl Iterator<Item = u64> {
         let tensor = self.kernel.definition(view).map(|cut| cut.operands[0]);
-        let source = Source::of(self.kernel, tensor.expect("verified: a view is made by `partition`"));
-        source.selections.into_iter().map(|selection| {
-            let stride = self.divisor(&selection.from.strided().strides[selection.axis]);
-            product(stride, self.divisors.divisor(selection.index))
-        })
+        let tensor = tensor.expect("verified: a view is made by `partition`");
+        selections(self.kernel, (self.divisors, self.facts), tensor).fold(all, common)
     }
 
     fn divisor(&self, dim: &Dim) -> u64 {
-        form_divisor(&self.facts.apply(dim))
+        divisor(self.facts, dim)
     }
+}
+
+/// What divides the displacements of a tensor by axes that were selected at run time.
+fn selections(
+    kernel: &Kernel,
+    (divisors, facts): (&Divisors, &Facts),
+    tensor: ValueId,
+) -> impl Iterator<Item = u64> {
+    Source::of(kernel, tensor).selections.into_iter().map(move |selection| {
+        let stride = divisor(facts, &selection.from.strided().strides[selection.axis]);
+        product(stride, divisors.divisor(selection.index))
+    })
+}
+
+fn divisor(facts: &Facts, dim: &Dim) -> u64 {
+    form_divisor(&facts.apply(dim))
 }
 
 /// The largest power of two that divides `a`, itself one, and `b`.

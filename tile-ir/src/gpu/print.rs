@@ -2,7 +2,6 @@
 //! Distributions are numbered in the order in which they appear, and told before the kernel.
 
 use super::pipeline::TileCopy;
-use super::uses::definitions;
 use super::{Pipeline, Read, Scheduled, Way};
 use crate::kernel::{OpId, ValueId};
 use crate::text::print_with_notes;
@@ -22,7 +21,7 @@ pub fn print(scheduled: &Scheduled) -> String {
             let _ = writeln!(text, "; #{next} {distribution}");
         }
     }
-    let definitions = definitions(scheduled);
+    let definitions = scheduled.definitions();
     for (_, pipeline) in scheduled.pipelines.loops() {
         let fills = pipeline.fills.len();
         let _ = writeln!(

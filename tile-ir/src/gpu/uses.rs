@@ -1,13 +1,7 @@
-//! Who uses what in a kernel, and who defines it.
+//! Who uses what in a kernel.
 
 use crate::kernel::{Kernel, OpId, ValueId};
 use std::collections::HashMap;
-
-/// The op that gives each value; parameters of regions have none.
-pub(super) fn definitions(kernel: &Kernel) -> HashMap<ValueId, OpId> {
-    let results = |op: OpId| kernel.op(op).results.iter().map(move |&result| (result, op));
-    kernel.walk().into_iter().flat_map(results).collect()
-}
 
 /// The ops that have each value among their operands, as often as they have it.
 pub(super) struct Uses(HashMap<ValueId, Vec<OpId>>);

@@ -58,8 +58,8 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
         return Ok(());
     }
     let lies = |value: ValueId| scheduled.distribution(value);
-    let is_leaf = data.op.is_leaf() || data.op == Op::GatherLoad;
-    let is_leaf = is_leaf && data.results.iter().any(|result| is_tile(scheduled, result));
+    let goes_by_element = (data.op.is_leaf() || data.op == Op::GatherLoad)
+        && data.results.iter().any(|result| is_tile(scheduled, result));
     let same = |found: &Distribution, expected: &Distribution| match found == expected {
         true => Ok(()),
         false => Err(format!("a tile lies as {found}, where it is read as {expected}")),
@@ -77,7 +77,7 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
             let first = lies(data.results[0]);
             data.results.iter().try_for_each(|&result| same(lies(result), first))
         }
-        _ if is_leaf => {
+        _ if goes_by_element => {
             let result = lies(data.results[0]);
             let mut tiles = tiles.filter(|tile| !data.results.contains(tile));
             tiles.try_for_each(|tile| same(lies(tile), result))

@@ -4,14 +4,12 @@
 //! ([`Lines`]). Where that axis of the tensor has stride 1, neighbours lie next to each other; and as many of them as
 //! begin at a multiple of their size together all exist, or none does: what divides them divides the axis's extent, too.
 
-use super::{Access, TENSOR_ALIGNMENT, common, product};
-use crate::analysis::divisibility::form_divisor;
+use super::{Access, TENSOR_ALIGNMENT, common, divisor, product, selections};
 use crate::analysis::{Divisors, Facts, GatheredRow, Lines};
 use crate::dim::Dim;
 use crate::gpu::{dtype_of, shape_of};
 use crate::kernel::{Kernel, OpData, OpId};
 use crate::types::Type;
-use crate::view::Source;
 
 impl Access {
     /// The access of a gather of a verified instance; `None` where neighbours aren't known to lie next to each other.
@@ -41,7 +39,7 @@ fn vector(kernel: &Kernel, (divisors, facts): (&Divisors, &Facts), data: &OpData
     if !strided.windows[row.tensor_axis].is_empty() {
         return 1;
     }
-    let divisor = |dim: &Dim| form_divisor(&facts.apply(dim));
+    let divisor = |dim: &Dim| divisor(facts, dim);
     let tile = shape_of(kernel, result).expect("verified: a tile")[row.tile_axis];
     let all = common(TENSOR_ALIGNMENT / dtype_of(kernel, result).bytes() as u64, tile).min(row.run);
     let all = common(common(all, divisor(&tensor.extents[row.tensor_axis])), divisor(&strided.offset));
@@ -50,9 +48,5 @@ fn vector(kernel: &Kernel, (divisors, facts): (&Divisors, &Facts), data: &OpData
         let index = divisors.divisor(data.operands[2 + axis]);
         common(all, product(divisor(&strided.strides[axis]), index))
     });
-    let selections = Source::of(kernel, data.operands[0]).selections;
-    selections.into_iter().fold(all, |all, selection| {
-        let stride = divisor(&selection.from.strided().strides[selection.axis]);
-        common(all, product(stride, divisors.divisor(selection.index)))
-    })
+    selections(kernel, (divisors, facts), data.operands[0]).fold(all, common)
 }

@@ -3,7 +3,7 @@
 //! Such a tile is wanted where the sums lie. If it is loaded to there it needs no conversion, for which the epilogue of a
 //! product would keep shared memory that tiles of its factors could have.
 
-use crate::gpu::uses::{Uses, definitions};
+use crate::gpu::uses::Uses;
 use crate::gpu::{Product, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 /// The loads of a kernel whose tiles nothing but ops on [`sums`] of a product want, by the product.
 pub(super) fn beside_sums(kernel: &Kernel, sums: &HashMap<ValueId, OpId>) -> HashMap<OpId, OpId> {
-    let finder = Finder { kernel, uses: Uses::of(kernel), sums, definitions: definitions(kernel) };
+    let finder = Finder { kernel, uses: Uses::of(kernel), sums, definitions: kernel.definitions() };
     kernel.walk().into_iter().flat_map(|op| finder.loads(kernel.op(op))).collect()
 }
 

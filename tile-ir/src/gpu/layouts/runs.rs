@@ -4,7 +4,6 @@
 //! other axis, a thread that loads a small block of both can write its neighbours along the depth to shared memory
 //! together, from where a lane then reads its elements at once.
 
-use super::super::uses::definitions;
 use super::super::{Access, Pipelines, Product, Threads, shape_of};
 use super::anchors;
 use crate::analysis::lines::axis_before;
@@ -70,7 +69,7 @@ impl<'k> Origins<'k> {
                 initial.extend(carried.iter().copied().zip(data.operands[2..].iter().copied()));
             }
         }
-        Origins { kernel, definitions: definitions(kernel), initial }
+        Origins { kernel, definitions: kernel.definitions(), initial }
     }
 
     /// The load or gather whose elements a tile has, if it is one, and which of its axes an axis of the tile is.

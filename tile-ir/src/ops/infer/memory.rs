@@ -69,7 +69,7 @@ pub(super) fn gather_load(op: &Op, operands: &[Type]) -> Inferred<Type> {
         return Err(TypeError::new("`gather` takes a tensor, a pad value and index tiles"));
     };
     let Type::Tensor(tensor) = tensor else {
-        return Err(TypeError::new(format!("`gather` needs a tensor, not {tensor}")).at(0));
+        return Err(TypeError::new(format!("`gather` needs a tensor, not {tensor:#}")).at(0));
     };
     if tensor.mutable {
         return Err(TypeError::new(
@@ -96,7 +96,7 @@ pub(super) fn gather_load(op: &Op, operands: &[Type]) -> Inferred<Type> {
     let mut shape: Option<&[Dim]> = None;
     for (i, index) in indices.iter().enumerate() {
         let Some(tile) = index.as_tile() else {
-            return Err(TypeError::new(format!("an index of `gather` is a tile, not {index}")).at(i + 2));
+            return Err(TypeError::new(format!("an index of `gather` is a tile, not {index:#}")).at(i + 2));
         };
         check_domain(op, Domain::Int, &tile.elem, i + 2)?;
         if shape.is_some_and(|shape| shape != tile.shape) {
