@@ -6,12 +6,14 @@
 /// Loom's atomics and locks in the place of the standard library's.
 mod sync {
     pub(crate) use crate::once::OnceLock;
-    pub(crate) use loom::hint::spin_loop;
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 
     /// One look is as good as a thousand, and has fewer orders.
-    pub(crate) const SPINS: usize = 1;
+    pub(crate) fn look_on(_: std::time::Duration, holds: impl Fn() -> bool) -> bool {
+        loom::hint::spin_loop();
+        holds()
+    }
 }
 
 /// What work of the host fails with.
@@ -27,6 +29,8 @@ mod flight;
 mod marks;
 #[path = "../../../tile-runtime/src/cpu/pool.rs"]
 mod pool;
+#[path = "../../../tile-runtime/src/cpu/watch.rs"]
+mod watch;
 #[path = "../../../tile-runtime/src/gpu/work.rs"]
 mod work;
 

@@ -5,6 +5,7 @@ mod affinity;
 pub(crate) mod levels;
 mod pace;
 mod pool;
+mod watch;
 
 pub(crate) use pace::Pace;
 

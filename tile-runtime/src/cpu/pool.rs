@@ -1,14 +1,16 @@
 //! Threads that share the pieces of what is submitted, and wait for more until the pool is closed.
 //!
 //! Whoever submits works too, so everything gets done even where there is no thread. Threads that have found nothing
-//! look on for a while before they sleep: a launch that follows another closely wakes nobody.
+//! look on for [a while](super::watch) before they sleep: a launch that follows another closely wakes nobody.
 //!
 //! Nothing is allocated by a submission once the list has its room. A [`Job`] lies on the stack of who submits it; under
 //! the lock it is in the list from its submission until its pieces are handed out, and threads that run it are counted.
 //! Who submitted it returns after both are over, so that no thread has a job that is gone. `tests/loom` tries all
 //! orders of this file's steps on small cases.
 
-use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, SPINS, spin_loop};
+use super::watch::Watch;
+use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, look_on};
+use std::time::{Duration, Instant};
 
 /// Numbers `0..count`, each given to `run` once, by whichever thread takes it.
 pub(super) struct Job<'a> {
@@ -59,6 +61,8 @@ struct State {
     open: Vec<JobAt>,
     sleeping: usize,
     closed: bool,
+    /// How long threads that have found nothing look on.
+    watch: Watch,
 }
 
 /// The list of jobs, and the threads that look at it.
@@ -74,7 +78,12 @@ impl Pool {
     /// A pool that no thread serves yet, with room for so many jobs at once.
     pub(super) fn new(room: usize) -> Pool {
         Pool {
-            state: Mutex::new(State { open: Vec::with_capacity(room), sleeping: 0, closed: false }),
+            state: Mutex::new(State {
+                open: Vec::with_capacity(room),
+                sleeping: 0,
+                closed: false,
+                watch: Watch::new(),
+            }),
             submissions: AtomicUsize::new(0),
             submitted: Condvar::new(),
             finished: Condvar::new(),
@@ -84,6 +93,7 @@ impl Pool {
     /// Runs a job, with the help of at most so many threads of the pool; returns when every number is done.
     pub(super) fn run(&self, job: &Job<'_>, helpers: usize) {
         let at = JobAt(std::ptr::from_ref(job).cast());
+        let start = Instant::now();
         let sleeping = {
             let mut state = self.lock();
             state.open.push(at);
@@ -94,7 +104,7 @@ impl Pool {
             self.submitted.notify_one();
         }
         job.work();
-        self.take_back(job, at);
+        self.take_back(job, at, start.elapsed());
     }
 
     /// Whether a thread would have to be woken.
@@ -102,20 +112,19 @@ impl Pool {
         self.lock().sleeping > 0
     }
 
-    /// Takes a job off the list and waits for the threads that still run it.
-    fn take_back(&self, job: &Job<'_>, at: JobAt) {
+    /// Takes a job off the list, of which this thread's part took so long, and waits for the threads that still run it.
+    fn take_back(&self, job: &Job<'_>, at: JobAt, took: Duration) {
         let mut state = self.lock();
         state.open.retain(|&open| open != at);
+        state.watch = state.watch.after(took);
+        let watch = state.watch.time();
         if job.users.0.load(Ordering::Relaxed) == 0 {
             return;
         }
         drop(state);
-        for _ in 0..SPINS {
-            // Whoever is the last to leave the job does no more with it: what it wrote is seen here.
-            if job.users.0.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            spin_loop();
+        // Whoever is the last to leave the job does no more with it: what it wrote is seen here.
+        if look_on(watch, || job.users.0.load(Ordering::Acquire) == 0) {
+            return;
         }
         let mut state = self.lock();
         while job.users.0.load(Ordering::Relaxed) > 0 {
@@ -149,11 +158,14 @@ impl Pool {
     fn take(&self) -> Option<JobAt> {
         loop {
             let seen = self.submissions.load(Ordering::Acquire);
-            let joined = self.join(&self.lock());
+            let (joined, watch) = {
+                let state = self.lock();
+                (self.join(&state), state.watch)
+            };
             if joined.is_some() {
                 return joined;
             }
-            if self.is_submitted_soon(seen) && !self.lock().closed {
+            if look_on(watch.time(), || self.is_submitted_since(seen)) && !self.lock().closed {
                 continue;
             }
             let mut state = self.lock();
@@ -178,12 +190,8 @@ impl Pool {
         Some(*at)
     }
 
-    /// Looks for another submission for a while.
-    fn is_submitted_soon(&self, seen: usize) -> bool {
-        (0..SPINS).any(|_| {
-            spin_loop();
-            self.submissions.load(Ordering::Acquire) != seen
-        })
+    fn is_submitted_since(&self, seen: usize) -> bool {
+        self.submissions.load(Ordering::Acquire) != seen
     }
 
     fn lock(&self) -> Guard<'_> {
