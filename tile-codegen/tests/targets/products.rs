@@ -1,7 +1,8 @@
 //! Products in loops, as the CPU target packs and multiplies them: every instruction set against the evaluator.
 
-use crate::support::{all_cpus, close, instance, run_native, sample};
-use tile_codegen::{Cpu, Options, compile};
+use crate::support::{Memory, all_cpus, close, instance, run_native, sample};
+use tile_codegen::{Cpu, Options, compile, jit};
+use tile_ir::ops::Literal;
 use tile_ir::target::CpuLevel;
 use tile_ir::{Array, DType, TargetDesc, interp};
 
@@ -186,6 +187,72 @@ fn that_go_from_registers_to_the_tensor() {
         case.check_all();
         case.check([33, 50, 0], [16, 32, 16]);
     }
+}
+
+/// Whether scratch memory has elements of `a` after a product of tiles of 24×32×16.
+fn packs_a(case: &Case, [m, n, k]: [usize; 3]) -> bool {
+    const SEVEN: f64 = 7.0;
+    let instance = instance(&case.source(), &[("BM", 24), ("BN", 32), ("BK", 16)]);
+    let all = |shape: [usize; 2], value| Array::full(DType::F32, &shape, Literal::Float(value));
+    let shape_of_a = if case.is_transposed[0] { [k, m] } else { [m, k] };
+    let arguments = [all(shape_of_a, SEVEN), all([k, n], 1.0), all([m, n], 0.0)];
+    let memory = Memory::of(&instance, &arguments);
+    let kernel = jit::compile_cpu(&instance, &Options::default()).unwrap();
+    let mut scratch = vec![[0f32; 16]; kernel.launch().scratch_bytes as usize / 64 + 2];
+    let first = scratch.as_mut_ptr().cast::<u8>();
+    let aligned = first.wrapping_add(first.align_offset(64));
+    // SAFETY: the slots are as the instance's ABI says, and scratch memory has the size and alignment that are asked for.
+    unsafe { (kernel.entry())(memory.slots.as_ptr(), 0, memory.blocks, aligned) };
+    let expected = all([m, n], SEVEN * k as f64);
+    close(&memory.arrays(&arguments)[2], &expected, 0.0, "sums of sevens");
+    scratch.as_flattened().contains(&(SEVEN as f32))
+}
+
+/// Not where rows meet in the first cache, where not all of a tile exists, and where turns aren't side by side.
+#[test]
+fn whose_left_factor_is_read_in_its_tensor() {
+    let case = Case { first: "splat %zero", ..PLAIN };
+    assert!(!packs_a(&case, [48, 64, 320]));
+    assert!(!packs_a(&case, [48, 40, 1008]));
+    assert!(packs_a(&case, [48, 64, 1024]), "rows are 4096 bytes apart");
+    assert!(packs_a(&case, [48, 64, 1026]), "rows are 4104 bytes apart");
+    assert!(packs_a(&case, [47, 64, 320]), "a row doesn't exist");
+    assert!(packs_a(&case, [48, 64, 330]), "columns don't exist");
+    assert!(packs_a(&Case { is_transposed: [true, false], ..case }, [48, 64, 320]));
+}
+
+/// Turns of a loop whose left factor goes down instead of to the right, which register blocks can't read as one.
+#[test]
+fn of_turns_below_each_other() {
+    let source = "\
+kernel @below<B>(%a: tensor<m x k x f32>, %b: tensor<k x n x f32>, %c: mut tensor<k x n x f32>) {
+  %va = partition %a [B, B] : partition<m x k x f32, [B, B]>
+  %vb = partition %b [B, B] : partition<k x n x f32, [B, B]>
+  %vc = partition %c [B, B] : mut partition<k x n x f32, [B, B]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : f32
+  %zero = splat %pad : tile<B x B x f32>
+  %0 = constant 0 : index
+  %1 = extent ceil_div(m, B) : index
+  %sum = for %p = %0 to %1 carry (%acc = %zero) : tile<B x B x f32> {
+    %ta = load_masked %va[%p, %i] pad %pad : tile<B x B x f32>
+    %tb = load_masked %vb[%i, %j] pad %pad : tile<B x B x f32>
+    %next = mma %ta, %tb, %acc : tile<B x B x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+    let instance = instance(source, &[("B", 16)]);
+    let arguments = [
+        sample(DType::F32, &[64, 48], 1),
+        sample(DType::F32, &[48, 32], 2),
+        sample(DType::F32, &[48, 32], 3),
+    ];
+    let mut expected = arguments.to_vec();
+    interp::run(&instance, &mut expected).unwrap();
+    let found = run_native(&instance, &arguments, &Options::default());
+    close(&found[2], &expected[2], 0.0, "turns below each other");
 }
 
 /// More multiplications than those whose factors are kept from block to block.

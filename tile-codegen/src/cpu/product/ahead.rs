@@ -92,7 +92,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Whether what a factor's loads are given is known outside of the loop's body, but for its counter.
-    fn is_known_ahead(&self, factor: ValueId, counter: ValueId, body: RegionId) -> bool {
+    pub(super) fn is_known_ahead(&self, factor: ValueId, counter: ValueId, body: RegionId) -> bool {
         self.fusion.streams(&[factor]).into_iter().all(|load| {
             let mut given = load.operands.iter().copied();
             given.all(|value| {

@@ -7,7 +7,7 @@ use super::Needed;
 use super::ahead::{Ahead, Share};
 use super::contraction::{Contraction, DotProduct};
 use super::direct::Direct;
-use super::keep::PackedA;
+use super::left::Left;
 use super::plan::Plan;
 use crate::emit::{LoopHint, Value};
 use inkwell::intrinsics::Intrinsic;
@@ -19,10 +19,7 @@ use tile_ir::{DType, ValueId};
 /// A matrix product whose factors are packed.
 struct Product<'p, 'c> {
     plan: &'p Plan,
-    /// `a`, its first element and the distance to the next along both axes.
-    a: Buffer<'c>,
-    first_of_a: IntValue<'c>,
-    strides_of_a: [i64; 2],
+    a: Left<'c>,
     b: Buffer<'c>,
     c: Buffer<'c>,
     first_of_c: IntValue<'c>,
@@ -60,22 +57,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data: &'a OpData,
         plan: &Plan,
         (matrix, depth): (IntValue<'c>, IntValue<'c>),
-        (packed_a, needed): (Option<&PackedA<'c>>, Needed<'c>),
+        (a, needed): (Left<'c>, Needed<'c>),
         (start, ahead, direct): (Option<ValueId>, &[Ahead<'c>], Option<&Direct<'c>>),
     ) {
         let ir = self.ir;
         let result = data.results[0];
-        let (a, first_of_a, strides_of_a) = match packed_a {
-            Some(packed) => {
-                (packed.buffer, ir.i64(0), plan.strides_of_a(self.packs_rows(data.operands[0], plan)))
-            }
-            None => self.in_place(data.operands[0], matrix, plan),
-        };
         let product = Product {
             plan,
             a,
-            first_of_a,
-            strides_of_a,
             b: self.buffers.packed(result, 1, plan.packed).expect("`b` is always packed"),
             c: self.stored(result),
             first_of_c: ir.mul(matrix, ir.i64(plan.m * plan.n)),
@@ -155,8 +144,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             places.iter().map(|place| self.first_sum(product, place.at, place.mask)).collect();
         let shares: Vec<Share<'c>> =
             product.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
-        let first_of_a = ir.add(product.first_of_a, ir.mul(i, ir.i64(product.strides_of_a[0])));
-        let finals = self.outer_products(product, sums, (first_of_a, panel), &shares, initial);
+        let finals = self.outer_products(product, sums, (i, panel), &shares, initial);
         let keep = || {
             for (place, sum) in places.iter().zip(&finals) {
                 self.buffers.store_lanes(&product.c, place.at, place.mask, sum.into_vector_value());
@@ -192,7 +180,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         sums: Sums,
-        (first_of_a, panel): (IntValue<'c>, IntValue<'c>),
+        (first_row, panel): (IntValue<'c>, IntValue<'c>),
         shares: &[Share<'c>],
         initial: Vec<Value<'c>>,
     ) -> Vec<Value<'c>> {
@@ -210,7 +198,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let range = (ir.i64(0), asking, ir.i64(1));
         let partial = ir.hinted_loop(range, LoopHint::Rolled, &initial, |p, partial| {
             shares.iter().for_each(|share| share.ask(ir, p));
-            self.outer_product(product, sums, (first_of_a, panel, p), partial)
+            self.outer_product(product, sums, (first_row, panel, p), partial)
         });
         if at_once == 1 {
             return partial;
@@ -219,7 +207,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.hinted_loop(range, LoopHint::Rolled, &partial, |p, partial| {
             (0..at_once).fold(partial.to_vec(), |partial, further| {
                 let p = ir.add(p, ir.i64(further));
-                self.outer_product(product, sums, (first_of_a, panel, p), &partial)
+                self.outer_product(product, sums, (first_row, panel, p), &partial)
             })
         })
     }
@@ -229,7 +217,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &Product<'_, 'c>,
         sums: Sums,
-        (first_of_a, panel, p): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
+        (first_row, panel, p): (IntValue<'c>, IntValue<'c>, IntValue<'c>),
         partial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let (ir, plan) = (self.ir, product.plan);
@@ -240,14 +228,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.buffers.load_lanes(&product.b, at, None, (block.lanes * group) as u32)
         });
         let b: Vec<VectorValue<'c>> = b.collect();
-        let column_of_a = ir.add(first_of_a, ir.mul(p, ir.i64(product.strides_of_a[1])));
         let word = match plan.contraction {
             Contraction::MultiplyAdd => self.buffers.element_type(product.a.dtype),
             Contraction::Dot(_) => ir.int_type(32).into(),
         };
         let rows = (0..sums.rows).flat_map(|row| {
-            let at = ir.add(column_of_a, ir.i64(row * product.strides_of_a[0]));
-            let a = ir.in_every_lane(self.buffers.load_as(&product.a, word, at), block.lanes as u32);
+            let a = self.load_left(&product.a, word, [ir.add(first_row, ir.i64(row)), p]);
+            let a = ir.in_every_lane(a, block.lanes as u32);
             b.iter().map(move |&b| (a, b))
         });
         let next = rows.zip(partial).map(|((a, b), sum)| {

@@ -6,6 +6,7 @@ use super::super::region::Emitter;
 use super::super::views::Matrix;
 use super::plan::Plan;
 use crate::emit::Value;
+use inkwell::IntPredicate;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, InstructionValue, IntValue, PointerValue, VectorValue};
 use tile_ir::kernel::OpData;
@@ -49,6 +50,16 @@ pub(super) struct Memory<'c> {
     pub(super) element_bytes: i64,
 }
 
+/// A matrix that a tensor has row by row and in the packed format.
+pub(super) struct InTensor<'c> {
+    pub(super) first: PointerValue<'c>,
+    /// Elements from a row to the next.
+    pub(super) row: IntValue<'c>,
+    pub(super) element_bytes: i64,
+    /// Whether all of it exists.
+    pub(super) is_whole: IntValue<'c>,
+}
+
 /// One factor of one matrix product.
 pub(super) enum Factor<'c> {
     /// In memory.
@@ -74,6 +85,15 @@ pub(super) fn is_read_in_place(instance: &Instance, fusion: &Fusion<'_>, plan: &
     let dtype = instance.ty(tile).elem().known().expect("an instance has no dtype parameters");
     let is_packed = dtype == plan.packed || (dtype.is_narrow_float() && plan.packed == DType::F32);
     plan.turns == 1 && plan.contraction.group() == 1 && fusion.is_stored(tile) && is_packed
+}
+
+/// Whether elements of tensors are packed as they are.
+fn is_packed(storage: DType, plan: &Plan) -> bool {
+    match storage {
+        DType::BF16 => plan.contraction.keeps_bf16(),
+        DType::Bool => false,
+        dtype => dtype == plan.packed || (!dtype.is_float() && dtype.bits() == plan.packed.bits()),
+    }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -132,6 +152,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
             stride: matrix.strides[1 - matrix.contiguous],
             contiguous: matrix.contiguous,
             element_bytes: matrix.dtype.bytes() as i64,
+        })
+    }
+
+    /// A matrix in its tensor, where its rows needn't be converted to be packed.
+    pub(super) fn in_tensor(&self, matrix: &Strided<'c>, plan: &Plan) -> Option<InTensor<'c>> {
+        let ir = self.ir;
+        let is_packed = matches!(matrix.origin, Origin::Tensor(_)) && is_packed(matrix.dtype, plan);
+        if !is_packed || matrix.contiguous != 1 {
+            return None;
+        }
+        let ends = matrix.valid.into_iter().flatten().zip([plan.m, plan.k]);
+        let whole = ends.map(|(end, extent)| ir.icmp(IntPredicate::EQ, end, ir.i64(extent)));
+        Some(InTensor {
+            first: matrix.first,
+            row: matrix.strides[0],
+            element_bytes: matrix.dtype.bytes() as i64,
+            is_whole: whole.fold(ir.bool(true), |all, is_whole| ir.and(all, is_whole)),
         })
     }
 

@@ -11,6 +11,7 @@ use super::super::fuse::Fusion;
 use super::super::region::Emitter;
 use super::ahead::Next;
 use super::factor::behind_transposition;
+use super::left::TensorA;
 use super::plan::{Plan, Products};
 use crate::emit::Ir;
 use inkwell::IntPredicate;
@@ -138,7 +139,7 @@ const RANGE: usize = 3;
 /// What is packed of `a` for one multiplication.
 pub(super) struct PackedA<'c> {
     pub(super) buffer: Buffer<'c>,
-    /// Whether it is there already.
+    /// Whether nothing needs to be packed: it is there already, or `a` is read in its tensor.
     pub(super) is_there: Option<IntValue<'c>>,
 }
 
@@ -186,14 +187,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         product: &OpData,
         plan: &Plan,
         (is_kept, number): (Option<IntValue<'c>>, IntValue<'c>),
+        in_tensor: Option<&TensorA<'c>>,
     ) -> Option<PackedA<'c>> {
         let (ir, buffer) = (self.ir, self.buffers.packed(product.results[0], 0, plan.packed)?);
+        let is_read = in_tensor.map(|tensor| tensor.is_read);
         let (Some(kept), Some(is_kept)) = (&plan.kept, is_kept) else {
-            return Some(PackedA { buffer, is_there: None });
+            return Some(PackedA { buffer, is_there: is_read });
         };
         let slot = ir.lesser(number, ir.i64(kept.slots));
         let buffer = self.buffers.further(&buffer, ir.mul(slot, ir.i64(plan.slot())));
-        Some(PackedA { buffer, is_there: Some(ir.and(is_kept, kept.has_slot(ir, number))) })
+        let is_there = ir.and(is_kept, kept.has_slot(ir, number));
+        Some(PackedA { buffer, is_there: Some(is_read.map_or(is_there, |is_read| ir.or(is_read, is_there))) })
     }
 }
 

@@ -3,7 +3,7 @@
 //! [`plan`] decides, with the instructions that [`contraction`] names; [`factor`] says where factors come from, [`pack`]
 //! packs them, and [`block`] multiplies. A loop that adds products to a tile ([`accumulate`]) packs the factors of several
 //! turns before it multiplies, and meanwhile those of the next ones come nearer ([`ahead`]). What it packed of `a` stays
-//! for the next blocks ([`keep`]), and where its sums are only stored they go to the tensor at once ([`direct`]). Products
+//! for the next blocks ([`keep`]), if it doesn't read that in its tensor ([`left`]), and where its sums are only stored they go to the tensor at once ([`direct`]). Products
 //! and sums are fused where the target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix
 //! by matrix.
 
@@ -14,6 +14,7 @@ mod contraction;
 mod direct;
 mod factor;
 mod keep;
+mod left;
 mod pack;
 mod plan;
 
@@ -54,9 +55,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         count(ir, ir.i64(plan.batch), plan.batch, |matrix| {
             let emitter = &mut **this.borrow_mut();
             let needed = emitter.all_of(plan);
-            let a = emitter.packed_a(data, plan, (None, ir.i64(0)));
+            let a = emitter.packed_a(data, plan, (None, ir.i64(0)), None);
             let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), needed));
-            emitter.multiply(data, plan, (matrix, depth), (a.as_ref(), needed), (start, &[], None));
+            let left = emitter.left(data.operands[0], plan, matrix, (a.as_ref(), None));
+            emitter.multiply(data, plan, (matrix, depth), (left, needed), (start, &[], None));
         });
         self.round_sums(result);
     }
@@ -77,7 +79,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.hinted_loop((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, &[], |first, _| {
             let turns = ir.lesser(ir.sub(end, first), ir.i64(plan.turns));
             let number = |turn| ir.udiv(ir.sub(turn, begin), ir.i64(plan.turns));
-            let a = this.borrow().packed_a(product, plan, (is_kept, number(first)));
+            let last = ir.sub(ir.add(first, turns), ir.i64(1));
+            let in_tensor =
+                this.borrow_mut().tensor_a(product, plan, (counter, data.regions[0]), [first, last]);
+            let a = this.borrow().packed_a(product, plan, (is_kept, number(first)), in_tensor.as_ref());
             let range = (first, ir.add(first, turns), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
                 let emitter = &mut **this.borrow_mut();
@@ -100,7 +105,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, is_there));
             let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
             let around = (start, ahead.as_slice(), direct.as_ref());
-            emitter.multiply(product, plan, (ir.i64(0), depth), (a.as_ref(), needed), around);
+            let left = emitter.left(product.operands[0], plan, ir.i64(0), (a.as_ref(), in_tensor.as_ref()));
+            emitter.multiply(product, plan, (ir.i64(0), depth), (left, needed), around);
             emitter.copy_tiles(&product.results, &[sum]);
             Vec::new()
         });

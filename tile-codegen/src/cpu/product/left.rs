@@ -1,0 +1,158 @@
+//! `a` as register blocks read it: packed, in the scratch memory where it is stored, or in its tensor.
+//!
+//! Of `a` one element at a time is repeated in every lane, so what packing does for it is to keep rows apart that would
+//! meet in the same sets of the first cache, to convert elements, and to make up those that don't exist. Where a tensor's
+//! rows lie apart by themselves, in the packed format, and the tile is inside of it, the tensor is read where it is.
+
+use super::super::LINE_BYTES;
+use super::super::buffer::Buffer;
+use super::super::region::Emitter;
+use super::factor::{Factor, InTensor};
+use super::keep::PackedA;
+use super::plan::Plan;
+use crate::emit::Value;
+use inkwell::IntPredicate;
+use inkwell::types::BasicTypeEnum;
+use inkwell::values::{IntValue, PointerValue};
+use tile_ir::kernel::OpData;
+use tile_ir::{DType, RegionId, ValueId};
+
+/// Bytes after which addresses meet in the same set of a first cache: 32 KiB of 8 lines a set, 48 KiB of 12.
+const SETS_BYTES: i64 = 4096;
+
+/// Where register blocks read `a`.
+#[derive(Clone, Copy)]
+pub(super) struct Left<'c> {
+    first: PointerValue<'c>,
+    /// Elements from a row to the next.
+    row: IntValue<'c>,
+    /// Elements from what is multiplied at once to what is next.
+    column: i64,
+    pub(super) dtype: DType,
+    /// The buffer, if it is certain to be there.
+    buffer: Option<Buffer<'c>>,
+}
+
+/// The tensor's part that is `a` of a multiplication.
+pub(super) struct TensorA<'c> {
+    /// Whether it is read there.
+    pub(super) is_read: IntValue<'c>,
+    first: PointerValue<'c>,
+    row: IntValue<'c>,
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Where the register blocks of a matrix read `a`.
+    pub(super) fn left(
+        &self,
+        a: ValueId,
+        plan: &Plan,
+        matrix: IntValue<'c>,
+        (packed, in_tensor): (Option<&PackedA<'c>>, Option<&TensorA<'c>>),
+    ) -> Left<'c> {
+        let ir = self.ir;
+        let Some(PackedA { buffer, .. }) = packed else { return self.left_in_place(a, plan, matrix) };
+        let [row, column] = plan.strides_of_a(self.packs_rows(a, plan));
+        let (first, row, dtype) = (buffer.address, ir.i64(row), buffer.dtype);
+        match in_tensor {
+            None => Left { first, row, column, dtype, buffer: Some(*buffer) },
+            Some(tensor) => Left {
+                first: ir.select(tensor.is_read, tensor.first.into(), first.into()).into_pointer_value(),
+                row: ir.select_int(tensor.is_read, tensor.row, row),
+                column,
+                dtype,
+                buffer: None,
+            },
+        }
+    }
+
+    fn left_in_place(&self, a: ValueId, plan: &Plan, matrix: IntValue<'c>) -> Left<'c> {
+        let (buffer, first, [row, column]) = self.in_place(a, matrix, plan);
+        let buffer = self.buffers.further(&buffer, first);
+        Left {
+            first: buffer.address,
+            row: self.ir.i64(row),
+            column,
+            dtype: buffer.dtype,
+            buffer: Some(buffer),
+        }
+    }
+
+    /// What of `a` register blocks multiply at once: in this row, at this step along K.
+    pub(super) fn load_left(
+        &self,
+        left: &Left<'c>,
+        ty: BasicTypeEnum<'c>,
+        [row, step]: [IntValue<'c>; 2],
+    ) -> Value<'c> {
+        let ir = self.ir;
+        let at = ir.add(ir.mul(row, left.row), ir.mul(step, ir.i64(left.column)));
+        match &left.buffer {
+            Some(buffer) => self.buffers.load_as(buffer, ty, at),
+            None => {
+                let address = ir.element(self.buffers.element_type(left.dtype), left.first, at);
+                ir.load_at(ty, address, Some(left.dtype.bytes() as u32))
+            }
+        }
+    }
+
+    /// The part of its tensor that is `a` of the multiplication of these turns of a loop, and whether it is read there;
+    /// `None` where it never is.
+    pub(super) fn tensor_a(
+        &mut self,
+        product: &'a OpData,
+        plan: &Plan,
+        (counter, body): (ValueId, RegionId),
+        [first, last]: [IntValue<'c>; 2],
+    ) -> Option<TensorA<'c>> {
+        let (ir, a) = (self.ir, product.operands[0]);
+        if !self.is_known_ahead(a, counter, body) || !self.packs_rows(a, plan) {
+            return None;
+        }
+        self.emit_constants_of(a);
+        let mut at = |turn: IntValue<'c>| {
+            self.bind_scalars(&[counter], &[turn.into()]);
+            match self.factor(a, ir.i64(0), plan) {
+                Factor::Strided(strided) => self.in_tensor(&strided, plan),
+                Factor::Computed(_) => None,
+            }
+        };
+        let (begin, end) = (at(first)?, at(last)?);
+        let all_exist = ir.and(begin.is_whole, end.is_whole);
+        let is_read = ir.and(
+            all_exist,
+            ir.and(self.lies_apart(&begin), self.goes_on(plan, [&begin, &end], [first, last])),
+        );
+        Some(TensorA { is_read, first: begin.first, row: begin.row })
+    }
+
+    /// Emits the constants that the loads of a factor are given, which the loop's body emits later.
+    fn emit_constants_of(&mut self, factor: ValueId) {
+        let fusion = self.fusion;
+        let given = fusion.streams(&[factor]).into_iter().flat_map(|load| &load.operands);
+        given
+            .filter(|&&value| fusion.is_constant(value))
+            .filter_map(|&value| fusion.definition(value))
+            .for_each(|data| self.op(data));
+    }
+
+    /// Whether few rows of a register block meet in the same sets of the first cache: there is a line at least between
+    /// where one row and the next lie in them.
+    fn lies_apart(&self, a: &InTensor<'c>) -> IntValue<'c> {
+        let (ir, line) = (self.ir, i64::from(LINE_BYTES));
+        let apart = ir.add(ir.mul(a.row, ir.i64(a.element_bytes)), ir.i64(line - 1));
+        ir.icmp(IntPredicate::UGE, ir.urem(apart, ir.i64(SETS_BYTES)), ir.i64(2 * line - 1))
+    }
+
+    /// Whether each turn's columns come behind those of the turn before.
+    fn goes_on(
+        &self,
+        plan: &Plan,
+        [begin, end]: [&InTensor<'c>; 2],
+        [first, last]: [IntValue<'c>; 2],
+    ) -> IntValue<'c> {
+        let ir = self.ir;
+        let columns = ir.mul(ir.sub(last, first), ir.i64(plan.k * begin.element_bytes));
+        ir.icmp(IntPredicate::EQ, ir.sub(ir.address(end.first), ir.address(begin.first)), columns)
+    }
+}
