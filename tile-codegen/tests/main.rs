@@ -59,6 +59,8 @@ mod products;
 mod random;
 #[path = "targets/rows.rs"]
 mod rows;
+#[path = "targets/scatters.rs"]
+mod scatters;
 #[path = "targets/schedules.rs"]
 mod schedules;
 #[path = "targets/scratch.rs"]

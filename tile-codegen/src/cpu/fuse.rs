@@ -15,6 +15,7 @@
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.
 
+use super::atomics::is_plain_store;
 use super::gathered::gathered_rows;
 use super::reduce::LANES;
 use super::transpose::turned_axis;
@@ -483,6 +484,7 @@ fn reads_once(op: &Op, operand: usize) -> bool {
         Op::Gather { .. } => operand == 1,
         Op::Mma | Op::Reduce { .. } | Op::Scan { .. } | Op::Histogram(_) => true,
         Op::Movement(_) | Op::Scatter { .. } => true,
+        Op::Atomic(atomic) => is_plain_store(atomic),
         op => is_elementwise(op) || op.is_store() || op.is_fold(),
     }
 }

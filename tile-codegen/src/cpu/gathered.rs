@@ -1,4 +1,4 @@
-//! Gathers of a tensor's elements.
+//! A tensor's elements that indices name: gathers of them, and rows that atomic stores write ([`super::atomics`]).
 //!
 //! Where the indices say that a gather reads parts of rows ([`tile_ir::analysis::Lines`]), loops along a row ask once whether
 //! the row's part exists, and if so go along it as along any row. Otherwise, and elsewhere, each element is asked for.
@@ -41,13 +41,13 @@ pub(super) struct OpenRow<'c> {
     stride: IntValue<'c>,
 }
 
-/// The tensor that a gather reads.
-struct Gathered<'c> {
+/// A tensor whose elements indices name.
+pub(super) struct Gathered<'c> {
     argument: ValueId,
-    base: PointerValue<'c>,
-    dtype: DType,
-    place: Place<'c>,
-    extents: Vec<IntValue<'c>>,
+    pub(super) base: PointerValue<'c>,
+    pub(super) dtype: DType,
+    pub(super) place: Place<'c>,
+    pub(super) extents: Vec<IntValue<'c>>,
 }
 
 impl<'a> Fusion<'a> {
@@ -86,7 +86,8 @@ impl<'a> Fusion<'a> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    fn gathered(&self, data: &OpData) -> Gathered<'c> {
+    /// The tensor that an op is given first.
+    pub(super) fn gathered(&self, data: &OpData) -> Gathered<'c> {
         let (ir, source) = (self.ir, Source::of(self.instance, data.operands[0]));
         let ty = self.tensor_type(data.operands[0]);
         Gathered {
@@ -160,25 +161,38 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.if_else(exist, || emit_for(true), || emit_for(false));
     }
 
-    /// The part of a row that a gather reads for the places of a row of its tile from one to another, and whether all of it
-    /// exists: the indices of both ends do, and are as far apart as these. Had a number wrapped on the way, they wouldn't be.
+    /// The part of a row that a gather reads for the places of a row of its tile from one to another.
     fn open_row(
         &mut self,
         gather: &'a OpData,
         row: &[IntValue<'c>],
+        range: (IntValue<'c>, IntValue<'c>),
+    ) -> (OpenRow<'c>, IntValue<'c>) {
+        let gathered = self.gathered(gather);
+        let along =
+            self.fusion.gathered_row(gather.results[0]).expect("it was found to read rows").tensor_axis;
+        self.named_row(&gathered, (&gather.operands[2..], along), row, range)
+    }
+
+    /// The part of a tensor's row that indices name for the places of a row of their tiles from one to another, and whether
+    /// all of it exists: the indices of both ends do, and are as far apart as these. Had a number wrapped on the way, they
+    /// wouldn't be.
+    pub(super) fn named_row(
+        &mut self,
+        gathered: &Gathered<'c>,
+        (indices, along): (&[ValueId], usize),
+        row: &[IntValue<'c>],
         (from, to): (IntValue<'c>, IntValue<'c>),
     ) -> (OpenRow<'c>, IntValue<'c>) {
-        let (ir, gathered) = (self.ir, self.gathered(gather));
-        let (result, width) = (gather.results[0], row.len());
-        let along = self.fusion.gathered_row(result).expect("it was found to read rows").tensor_axis;
-        let width = self.shape(result)[width];
+        let ir = self.ir;
+        let width = self.shape(indices[along])[row.len()];
         // Where the range is empty any place will do.
         let from = ir.lesser(from, ir.i64(width - 1));
         let last = ir.sub(to, ir.i64(1));
         let last = ir.select_int(ir.icmp(IntPredicate::UGT, to, from), last, from);
         let place = &gathered.place;
         let (mut position, mut exists) = (place.offset, place.exists);
-        for (axis, &tile) in gather.operands[2..].iter().enumerate() {
+        for (axis, &tile) in indices.iter().enumerate() {
             let dtype = self.dtype(tile);
             let mut index = |i: IntValue<'c>| {
                 let element = self.element(tile, &[row, &[i]].concat());
@@ -200,6 +214,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let first = ir.offset(ir.storage_type(gathered.dtype), gathered.base, position);
         let exists = exists.expect("verified: a tensor has rank 1 or more");
         (OpenRow { first, stride: place.strides[along] }, exists)
+    }
+
+    /// Writes a plain element at a place of a row.
+    pub(super) fn store_in_row(
+        &self,
+        gathered: &Gathered<'c>,
+        row: OpenRow<'c>,
+        place: IntValue<'c>,
+        value: Value<'c>,
+    ) {
+        let (ir, storage) = (self.ir, self.ir.storage_type(gathered.dtype));
+        let address = ir.offset(storage, row.first, ir.mul(place, row.stride));
+        let stored = ir.value_to_storage(value, gathered.dtype);
+        let store = ir.builder.build_store(address, stored).expect("the builder is positioned");
+        self.buffers.mark_tensor_access(Some(store), gathered.argument);
     }
 
     /// Fills a buffer with a tile that an op computes from rows that are gathered.

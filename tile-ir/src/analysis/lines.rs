@@ -76,8 +76,13 @@ impl<'k> Lines<'k> {
 
     /// How a gather of a verified instance goes through rows of its tensor along an axis of its result.
     pub fn row(&mut self, gather: &OpData, tile_axis: usize) -> Option<GatheredRow> {
+        self.row_of(&gather.operands[2..], tile_axis)
+    }
+
+    /// How tiles of indices, one for each of a tensor's axes, go through its rows along an axis of theirs.
+    pub fn row_of(&mut self, indices: &[ValueId], tile_axis: usize) -> Option<GatheredRow> {
         let mut row = None;
-        for (tensor_axis, &index) in gather.operands[2..].iter().enumerate() {
+        for (tensor_axis, &index) in indices.iter().enumerate() {
             match self.along(index, tile_axis) {
                 Line::Constant => {}
                 Line::Consecutive { run } if row.is_none() => {

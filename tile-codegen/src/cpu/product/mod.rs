@@ -3,9 +3,9 @@
 //! [`plan`] decides, with the instructions that [`contraction`] names; [`factor`] says where factors come from, [`pack`]
 //! packs them, and [`block`] multiplies. A loop that adds products to a tile ([`accumulate`]) packs the factors of several
 //! turns before it multiplies, and meanwhile those of the next ones come nearer ([`ahead`]). What it packed of `a` stays
-//! for the next blocks ([`keep`]), if it doesn't read that in its tensor ([`left`]), and where its sums are only stored they go to the tensor at once ([`direct`]). Products
-//! and sums are fused where the target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix
-//! by matrix.
+//! for the next blocks ([`keep`]), if it doesn't read that in its tensor ([`left`]), and where its sums are only stored
+//! they go to the tensor at once ([`direct`]). Products and sums are fused where the target can; an f16 accumulator is kept
+//! in f32 and rounded at the end. Batches are matrix by matrix.
 
 mod accumulate;
 mod ahead;
