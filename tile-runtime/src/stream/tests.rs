@@ -80,7 +80,7 @@ fn many_launches_keep_the_order_that_their_tensors_ask_for() {
     for device in devices() {
         let streams = [0; 3].map(|_| Stream::new(&device).unwrap());
         let [mut x, mut y] = [0; 2].map(|_| full(&device, 0.0));
-        let turns = if cfg!(miri) { 21 } else { 200 };
+        let turns = if cfg!(miri) { 14 } else { 200 };
         for turn in 0..turns {
             let stream = &streams[turn % 3];
             match turn % 7 {

@@ -195,6 +195,7 @@ mod tests {
 
     /// What would take longer than the way by the host, and what no driver takes.
     #[test]
+    #[cfg_attr(miri, ignore = "it accesses no memory, and Miri needs a quarter of a minute for it")]
     fn many_short_rows_and_margins_are_no_rows() {
         let large = Descriptor::dense(&[4096, 4096]).unwrap();
         let turned = large.moved(Movement::t).unwrap();
