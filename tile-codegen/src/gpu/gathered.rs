@@ -19,7 +19,7 @@ use tile_ir::view::Source;
 use tile_ir::{DType, Dim, OpId, Type, ValueId};
 
 /// The tensor that a gather reads.
-struct Gathered<'c> {
+pub(super) struct Gathered<'c> {
     base: PointerValue<'c>,
     dtype: DType,
     place: Place<'c>,
@@ -75,7 +75,7 @@ impl<'c> Emitter<'_, 'c> {
         access.vector.min(self.scheduled.distribution(tile).neighbours(access.order[0]))
     }
 
-    fn gathered(&self, data: &OpData) -> Gathered<'c> {
+    pub(super) fn gathered(&self, data: &OpData) -> Gathered<'c> {
         let (ir, tensor) = (self.ir, data.operands[0]);
         let Type::Tensor(ty) = self.instance.ty(tensor) else { unreachable!("verified: a tensor") };
         let source = Source::of(self.instance, tensor);
@@ -93,6 +93,18 @@ impl<'c> Emitter<'_, 'c> {
             First::Unknown
         };
         Gathered { base, dtype, place, extents, pad: self.scalar(data.operands[1]), first }
+    }
+
+    /// The address of a slot's element, which may lie anywhere where the element doesn't exist, and whether it does.
+    pub(super) fn gathered_slot(
+        &self,
+        gathered: &Gathered<'c>,
+        indices: &[ValueId],
+        slot: u64,
+    ) -> (PointerValue<'c>, IntValue<'c>) {
+        let indices: Vec<_> =
+            indices.iter().map(|&tile| (self.tile(tile).get(slot), self.dtype(tile))).collect();
+        self.gathered_place(gathered, &indices)
     }
 
     /// The address of the element with these indices, and whether it exists.
