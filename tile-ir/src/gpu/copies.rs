@@ -149,9 +149,20 @@ impl Copies {
         self.replaced.contains(&op)
     }
 
+    /// Whether an op is done for the turn that is copied, and for no other.
+    pub(super) fn is_ahead(&self, op: OpId) -> bool {
+        self.replace(op) && self.loops.values().any(|copied| copied.address.contains(&op))
+    }
+
     /// The ops that copies stand for.
     pub(super) fn into_replaced(self) -> HashSet<OpId> {
         self.replaced
+    }
+
+    /// Changes every loop.
+    #[cfg(test)]
+    pub(super) fn change(&mut self, change: &dyn Fn(&mut CopiedLoop)) {
+        self.loops.values_mut().for_each(change);
     }
 
     /// The most shared memory that stages take at a time, in bytes.

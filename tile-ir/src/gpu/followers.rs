@@ -90,7 +90,8 @@ impl Turn<'_> {
 
 /// Whether an op may be done again for another turn: it has no effect, gives the same wherever it stands, and costs little.
 pub(super) fn is_repeatable(op: &Op) -> bool {
-    op.is_leaf() || matches!(op, Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) | Op::Permute(_) | Op::Reshape(_))
+    op.is_leaf()
+        || matches!(op, Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) | Op::Permute(_) | Op::Reshape(_))
 }
 
 /// Everything that a region defines, in nested ones too.
