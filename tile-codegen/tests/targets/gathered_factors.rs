@@ -232,6 +232,18 @@ fn rows_of_views() {
     check_on("gfx942", &source, &selected.arguments([9, 72, 72, 104]), 0, 0.0);
 }
 
+/// A block that goes from tile to tile names other rows for each.
+#[test]
+fn rows_of_every_tile_of_a_block() {
+    let source =
+        PLAIN.source().replace("  %i, %j = block_index", "  tiles %vc row_major {\n  %i, %j = block_index");
+    let source = source.replace("  store_masked %vc, %sum\n", "  store_masked %vc, %sum\n  }\n");
+    for extents in [[12, 136, 200, 168], [5, 200, 72, 32]] {
+        check_on("sm_80", &source, &PLAIN.arguments(extents), 2, 0.0);
+        check_on("gfx942", &source, &PLAIN.arguments(extents), 0, 0.0);
+    }
+}
+
 /// Where nothing is copied, NVIDIA's targets load rows a turn ahead, too.
 #[test]
 fn products_without_matrix_instructions() {

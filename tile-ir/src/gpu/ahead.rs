@@ -18,30 +18,32 @@ use std::collections::{HashMap, HashSet};
 /// 32-bit registers of a thread that tiles of the next turn may take.
 const MOST_REGISTERS: u64 = 64;
 
-/// Rewrites every loop that multiplies matrices of tiles that it loads; these loads stay where they are. Beside a producer,
-/// which copies what it can, threads that multiply gather ahead.
+/// Rewrites every loop that multiplies matrices of tiles that it loads; these loads stay where they are.
 pub(super) fn run(kernel: &mut Kernel, threads: Threads, pipelines: &Pipelines, staying: &HashSet<OpId>) {
-    for for_op in kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For).collect::<Vec<_>>() {
-        let has_producer = pipelines.of_loop(for_op).is_some();
-        let may_carry = |kernel: &Kernel, load: OpId| {
-            !staying.contains(&load) && (!has_producer || kernel.op(load).op == Op::GatherLoad)
-        };
-        load_ahead(kernel, for_op, threads, &may_carry);
+    for op in kernel.walk() {
+        if kernel.op(op).op == Op::For {
+            let has_producer = pipelines.of_loop(op).is_some();
+            load_ahead(kernel, op, threads, (has_producer, staying));
+        }
     }
 }
 
+/// Rewrites a loop. Where it has a producer, which copies what it can, the threads that multiply gather ahead and load
+/// nothing else.
 fn load_ahead(
     kernel: &mut Kernel,
     for_op: OpId,
     threads: Threads,
-    may_carry: &dyn Fn(&Kernel, OpId) -> bool,
+    (has_producer, staying): (bool, &HashSet<OpId>),
 ) {
     let region = kernel.op(for_op).regions[0];
     let ops = kernel.region(region).ops.clone();
     let Some(product) = ops.iter().position(|&op| kernel.op(op).op == Op::Mma) else { return };
     let Some(home) = kernel.region_of(for_op) else { return };
-    let is_carried =
-        |follower: &Follower| ops[..product].contains(&follower.load) && may_carry(kernel, follower.load);
+    let is_carried = |follower: &Follower| {
+        let is_own = !has_producer || kernel.op(follower.load).op == Op::GatherLoad;
+        is_own && ops[..product].contains(&follower.load) && !staying.contains(&follower.load)
+    };
     let all: Vec<Follower> = followers(kernel, region).filter(is_carried).collect();
     let Some(followers) = fitting(kernel, all, threads) else { return };
     let loads: Vec<Loaded> = followers.iter().map(|follower| Loaded::of(kernel, follower)).collect();
