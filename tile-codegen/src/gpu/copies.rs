@@ -45,7 +45,7 @@ struct Tile<'a, 'c> {
 
 /// Where a tile comes from.
 enum Origin<'a, 'c> {
-    View(Moving<'c>),
+    View(Box<Moving<'c>>),
     /// Rows of a tensor, by tiles of indices for every axis.
     Rows(Gathered<'c>, &'a [ValueId]),
 }
@@ -138,7 +138,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (tile, dtype) = (data.results[0], self.dtype(data.results[0]));
         let mapping = self.mapping(tile);
         let origin = match data.load() {
-            Some(load) => Origin::View(self.moving(&load, &mapping, counter)),
+            Some(load) => Origin::View(Box::new(self.moving(&load, &mapping, counter))),
             None => Origin::Rows(self.gathered(data), &data.operands[2..]),
         };
         let operand = instance.op(copy.convert).operands[0];
