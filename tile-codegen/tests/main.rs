@@ -29,6 +29,8 @@ mod cpu;
 mod eight_bits;
 #[path = "targets/faults.rs"]
 mod faults;
+#[path = "targets/gathered_factors.rs"]
+mod gathered_factors;
 #[path = "targets/gathers.rs"]
 mod gathers;
 #[path = "targets/golden/mod.rs"]

@@ -241,3 +241,26 @@ fn experts<const BM: usize, const BN: usize, const BK: usize>(
     }
     y.store_masked(acc);
 }
+
+/// A product of rows that indices name, whose right factor a producer can copy.
+#[tile_kernel(
+    where(n % 8 == 0, k % 8 == 0),
+    instances(BM = 128, BN = 128, BK = 64)
+)]
+fn tokens<const BM: usize, const BN: usize, const BK: usize>(
+    x: &Tensor<bf16, t, k>,
+    token: &Tensor<i32, r>,
+    w: &Tensor<bf16, k, n>,
+    y: &mut Tensor<f32, r, n>,
+) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let rows = token.unsqueeze(1).partition_view([BM, 1]).load_masked_or(-1, [i, 0]);
+    let w = w.partition_view([BK, BN]);
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..w.tiles(0) {
+        let columns = Tile::<i32, 2>::iota([1, BK], 1) + (p * BK) as i32;
+        acc = mma(x.gather([rows, columns]), w.load_masked([p, j]), acc);
+    }
+    y.store_masked(acc);
+}

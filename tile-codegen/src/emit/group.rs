@@ -168,6 +168,24 @@ impl<'c> Ir<'c> {
         chosen.flat_map(|word| self.unpacked(word, dtype, count)).collect()
     }
 
+    /// A group of elements that something gives if a condition holds, and otherwise another: in words, where elements are
+    /// smaller.
+    pub(crate) fn group_if(
+        &self,
+        condition: IntValue<'c>,
+        then: impl FnOnce() -> Vec<Value<'c>>,
+        otherwise: &[Value<'c>],
+        dtype: DType,
+    ) -> Vec<Value<'c>> {
+        let whole = |&count: &u64| (otherwise.len() as u64).is_multiple_of(count);
+        let Some(count) = Self::elements_of_word(dtype).filter(whole) else {
+            return self.if_else(condition, then, || otherwise.to_vec());
+        };
+        let words = |values: &[Value<'c>]| self.words(values, dtype);
+        let words = self.if_else(condition, || words(&then()), || words(otherwise));
+        words.into_iter().flat_map(|word| self.unpacked(word, dtype, count)).collect()
+    }
+
     /// Elements as one integer of at most 64 bits.
     pub(crate) fn packed_words(&self, values: &[Value<'c>], dtype: DType) -> Value<'c> {
         let words = self.words(values, dtype);

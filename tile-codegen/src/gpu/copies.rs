@@ -9,45 +9,67 @@
 //!
 //! What doesn't change from turn to turn is computed before the loop; a turn moves the addresses by one step.
 
-use super::coordinates::{Coordinate, Mapping};
+use super::coordinates::{Coordinate, Mapping, both};
+use super::gathered::Gathered;
 use super::region::Emitter;
 use super::window::{Cursor, Sheet, Window};
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::gpu::{Buffer, CopiedLoop, StageCopy, Swizzled, WIDEST, Way};
-use tile_ir::{OpId, ValueId};
+use tile_ir::kernel::LoadOperands;
+use tile_ir::{DType, OpId, ValueId};
 
 /// A loop whose tiles are copied ahead, while it runs.
 pub(super) struct Copying<'a, 'c> {
     copied: &'a CopiedLoop,
     ring: Buffer,
+    counter: ValueId,
     /// The number of the turn after the last one, an i64.
     end: IntValue<'c>,
-    origins: Vec<Origin<'a, 'c>>,
+    tiles: Vec<Tile<'a, 'c>>,
     /// The first byte of the stage that the turn reads, from the beginning of the ring, an i32.
     stage: IntValue<'c>,
 }
 
-/// Where a tile comes from, and which groups of it are the running thread's.
-struct Origin<'a, 'c> {
+/// A tile that is copied, and which groups of it are the running thread's.
+struct Tile<'a, 'c> {
     copy: &'a StageCopy,
     swizzled: &'a Swizzled,
+    dtype: DType,
+    origin: Origin<'a, 'c>,
+    mapping: Mapping<'c>,
+    /// The groups' first slots, and their places in shared memory.
+    places: Vec<(u64, Coordinate<'c>)>,
+}
+
+/// Where a tile comes from.
+enum Origin<'a, 'c> {
+    View(Box<Moving<'c>>),
+    /// Rows of a tensor, by tiles of indices for every axis.
+    Rows(Gathered<'c>, &'a [ValueId]),
+}
+
+/// The tiles of a view in a loop's turns.
+struct Moving<'c> {
     sheet: Sheet<'c>,
     /// The tile's index; `None` stands for the turn's number.
     index: Vec<Option<IntValue<'c>>>,
     is_masked: bool,
-    mapping: Mapping<'c>,
     /// The window of turn 0, and there the address of the thread's first element.
     window: Window<'c>,
     first: PointerValue<'c>,
     /// Elements in memory from one turn's tile to the next one's.
     step: IntValue<'c>,
-    /// The groups' first slots, and their places in shared memory.
-    places: Vec<(u64, Coordinate<'c>)>,
 }
 
-impl<'c> Origin<'_, 'c> {
+impl Tile<'_, '_> {
+    fn group_bytes(&self) -> u64 {
+        self.copy.group * self.dtype.bytes() as u64
+    }
+}
+
+impl<'c> Moving<'c> {
     /// The index of a turn's tile.
     fn at(&self, turn: IntValue<'c>) -> Vec<IntValue<'c>> {
         self.index.iter().map(|index| index.unwrap_or(turn)).collect()
@@ -64,8 +86,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) {
         let Some(copied) = self.scheduled.copies().of_loop(op) else { return };
         let ring = self.scheduled.buffers(op)[0];
-        let origins = copied.copies.iter().map(|copy| self.origin(copy, counter)).collect();
-        let copying = Copying { copied, ring, end, origins, stage: self.i32(0) };
+        let tiles = copied.copies.iter().map(|copy| self.copied_tile(copy, counter)).collect();
+        let copying = Copying { copied, ring, counter, end, tiles, stage: self.i32(0) };
         for stage in 0..copied.stages - 1 {
             let turn = self.ir.add(start, self.ir.i64(stage as i64));
             self.copy_turn(&copying, turn, self.i32(stage * copied.stage_bytes));
@@ -83,7 +105,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let Some(mut copying) = self.copying.remove(&op) else { return };
         let ir = self.ir;
         copying.stage = carried.last().expect("a loop carries its stage").into_int_value();
-        let CopiedLoop { stages, stage_bytes, copies } = copying.copied;
+        let CopiedLoop { stages, stage_bytes, .. } = copying.copied;
         ir.intrinsic("llvm.nvvm.cp.async.wait.group", &[], &[self.i32(stages - 2).into()]);
         self.sync();
         let later = ir.add(turn, ir.i64(*stages as i64 - 1));
@@ -91,9 +113,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let before = ir.sub(copying.stage, self.i32(*stage_bytes));
         let before = ir.select_int(is_first, self.i32((stages - 1) * stage_bytes), before);
         self.copy_turn(&copying, later, before);
-        for (copy, origin) in copies.iter().zip(&copying.origins) {
-            let tile = self.instance.op(copy.convert).results[0];
-            self.stage_copied(tile, self.buffer_of(&copying, origin), origin.swizzled, copying.stage);
+        for tile in &copying.tiles {
+            let result = self.instance.op(tile.copy.convert).results[0];
+            self.stage_copied(result, buffer_of(&copying, tile), tile.swizzled, copying.stage);
         }
         self.copying.insert(op, copying);
     }
@@ -107,68 +129,107 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Some(ir.select_int(wraps, self.i32(0), next).into())
     }
 
-    fn origin(&self, copy: &'a StageCopy, counter: ValueId) -> Origin<'a, 'c> {
-        let (ir, scheduled) = (self.ir, self.scheduled);
-        let data = self.instance.op(copy.load);
-        let load = data.load().expect("a copy stands for a load");
+    fn copied_tile(&self, copy: &'a StageCopy, counter: ValueId) -> Tile<'a, 'c> {
+        let (instance, scheduled) = (self.instance, self.scheduled);
+        let data = instance.op(copy.load);
         let Way::Swizzled(swizzled) = scheduled.way(copy.convert) else {
             unreachable!("a copied tile lies where a conversion wants it")
         };
+        let (tile, dtype) = (data.results[0], self.dtype(data.results[0]));
+        let mapping = self.mapping(tile);
+        let origin = match data.load() {
+            Some(load) => Origin::View(Box::new(self.moving(&load, &mapping, counter))),
+            None => Origin::Rows(self.gathered(data), &data.operands[2..]),
+        };
+        let operand = instance.op(copy.convert).operands[0];
+        let distribution = scheduled.distribution(operand);
+        let places = self.swizzled_places((distribution, copy.group), swizzled, dtype);
+        Tile { copy, swizzled, dtype, origin, mapping, places }
+    }
+
+    fn moving(&self, load: &LoadOperands<'_>, mapping: &Mapping<'c>, counter: ValueId) -> Moving<'c> {
+        let ir = self.ir;
         let sheet = self.sheet(load.view);
         let index: Vec<_> =
             load.index.iter().map(|&value| (value != counter).then(|| self.index(value))).collect();
         let at_first: Vec<_> = index.iter().map(|index| index.unwrap_or(ir.i64(0))).collect();
         let window = self.window_of(&sheet, &at_first);
-        let mapping = self.mapping(data.results[0]);
-        let (first, _) = self.locate(&window, &mapping, &mut Cursor::default(), 0, None);
+        let (first, _) = self.locate(&window, mapping, &mut Cursor::default(), 0, None);
         let steps = (0..index.len()).filter(|&axis| index[axis].is_none());
         let step = steps.fold(ir.i64(0), |sum, axis| ir.add(sum, window.tile_step(ir, &sheet, axis)));
-        let operand = self.instance.op(copy.convert).operands[0];
-        let distribution = scheduled.distribution(operand);
-        let places = self.swizzled_places((distribution, copy.group), swizzled, sheet.dtype());
-        let is_masked = load.pad.is_some();
-        Origin { copy, swizzled, sheet, index, is_masked, mapping, window, first, step, places }
-    }
-
-    /// The tile's part of the first stage.
-    fn buffer_of(&self, copying: &Copying<'a, 'c>, origin: &Origin<'a, 'c>) -> Buffer {
-        let elements = origin.mapping.distribution().shape().iter().product::<u64>();
-        let dtype = origin.sheet.dtype();
-        let bytes = elements * dtype.bytes() as u64;
-        Buffer { offset: copying.ring.offset + origin.copy.offset, bytes, dtype }
+        Moving { sheet, index, is_masked: load.pad.is_some(), window, first, step }
     }
 
     /// Begins the copies of a turn, if there is such a turn, to the stage that begins at this byte; ends their group.
-    fn copy_turn(&self, copying: &Copying<'a, 'c>, turn: IntValue<'c>, stage: IntValue<'c>) {
+    fn copy_turn(&mut self, copying: &Copying<'a, 'c>, turn: IntValue<'c>, stage: IntValue<'c>) {
         let ir = self.ir;
         let exists = ir.icmp(IntPredicate::ULT, turn, copying.end);
-        ir.if_then(exists, || {
-            for origin in &copying.origins {
-                let buffer = self.buffer_of(copying, origin);
-                let to = self.shared_base_at(buffer, stage);
-                self.where_it_holds(origin.mapping.is_owner(), || self.copy_groups(origin, turn, to));
-            }
+        ir.if_then(exists, || match copying.copied.address.as_slice() {
+            [] => self.copy_tiles(copying, turn, stage),
+            address => self.apart(|emitter| {
+                emitter.set_scalar(copying.counter, turn.into());
+                for &op in address {
+                    emitter.op(op, emitter.instance.op(op));
+                }
+                emitter.copy_tiles(copying, turn, stage);
+            }),
         });
         ir.intrinsic("llvm.nvvm.cp.async.commit.group", &[], &[]);
     }
 
-    fn copy_groups(&self, origin: &Origin<'a, 'c>, turn: IntValue<'c>, to: PointerValue<'c>) {
-        let (ir, mapping, dtype) = (self.ir, &origin.mapping, origin.sheet.dtype());
-        let moved = ir.mul(turn, origin.step);
-        let window = origin.window.moved(ir, moved);
-        let mask = origin.is_masked.then(|| self.mask(&window, &origin.sheet, &origin.at(turn)));
-        let first = ir.offset(ir.storage_type(dtype), origin.first, moved);
+    fn copy_tiles(&self, copying: &Copying<'a, 'c>, turn: IntValue<'c>, stage: IntValue<'c>) {
+        for tile in &copying.tiles {
+            let to = self.shared_base_at(buffer_of(copying, tile), stage);
+            self.where_it_holds(tile.mapping.is_owner(), || match &tile.origin {
+                Origin::View(moving) => self.copy_groups(tile, moving, turn, to),
+                Origin::Rows(gathered, indices) => self.copy_rows(tile, (gathered, indices), to),
+            });
+        }
+    }
+
+    fn copy_groups(
+        &self,
+        tile: &Tile<'a, 'c>,
+        moving: &Moving<'c>,
+        turn: IntValue<'c>,
+        to: PointerValue<'c>,
+    ) {
+        let (ir, mapping) = (self.ir, &tile.mapping);
+        let moved = ir.mul(turn, moving.step);
+        let window = moving.window.moved(ir, moved);
+        let mask = moving.is_masked.then(|| self.mask(&window, &moving.sheet, &moving.at(turn)));
+        let first = ir.offset(ir.storage_type(tile.dtype), moving.first, moved);
         let mut cursor = Cursor::at(mapping.coordinates(ir, 0), first);
-        for &(slot, place) in &origin.places {
+        for &(slot, place) in &tile.places {
             let (from, inside) = self.locate(&window, mapping, &mut cursor, slot, mask.as_ref());
-            let bytes = origin.copy.group * dtype.bytes() as u64;
             let exists = mask.as_ref().map(|mask| match inside {
                 Some(inside) => ir.and(inside, mask.any),
                 None => mask.any,
             });
-            copy_group(ir, (self.byte_from(to, place), from), bytes, exists);
+            copy_group(ir, (self.byte_from(to, place), from), tile.group_bytes(), exists);
         }
     }
+
+    /// Copies groups of rows, by indices of the turn that are computed.
+    fn copy_rows(
+        &self,
+        tile: &Tile<'a, 'c>,
+        (gathered, indices): (&Gathered<'c>, &[ValueId]),
+        to: PointerValue<'c>,
+    ) {
+        for &(slot, place) in &tile.places {
+            let (from, exists) = self.gathered_slot(gathered, indices, slot);
+            let exists = both(self.ir, Some(exists), tile.mapping.is_element(self.ir, slot));
+            copy_group(self.ir, (self.byte_from(to, place), from), tile.group_bytes(), exists);
+        }
+    }
+}
+
+/// A tile's part of the first stage.
+fn buffer_of(copying: &Copying<'_, '_>, tile: &Tile<'_, '_>) -> Buffer {
+    let elements = tile.mapping.distribution().shape().iter().product::<u64>();
+    let bytes = elements * tile.dtype.bytes() as u64;
+    Buffer { offset: copying.ring.offset + tile.copy.offset, bytes, dtype: tile.dtype }
 }
 
 /// Begins to copy a group of so many bytes; one that doesn't exist becomes zeros.

@@ -3,8 +3,8 @@
 //! Where a gather reads neighbours along rows, the schedule says how many of them exist together and are aligned
 //! ([`Scheduled::gathered`]): one place, one check and one load are for all of them. What doesn't exist is loaded from the
 //! tensor's first element, so that no branch keeps loads from being under way together; a tensor without elements is left
-//! alone as a whole. Only where a tensor has windows, so that its first element may be missing, is each load behind a
-//! branch.
+//! alone as a whole. Where a tensor has windows, so that its first element may be missing, each load is behind a branch;
+//! and where what is loaded is only handed on, to the next turn of a loop: a choice would wait for memory.
 //!
 //! [`Scheduled::gathered`]: tile_ir::gpu::Scheduled::gathered
 
@@ -16,24 +16,24 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
 use tile_ir::view::Source;
-use tile_ir::{DType, Dim, OpId, Type, ValueId};
+use tile_ir::{DType, Dim, Op, OpId, Type, ValueId};
 
 /// The tensor that a gather reads.
-struct Gathered<'c> {
+pub(super) struct Gathered<'c> {
     base: PointerValue<'c>,
     dtype: DType,
     place: Place<'c>,
     extents: Vec<IntValue<'c>>,
     pad: Value<'c>,
-    first: First<'c>,
+    missing: Missing<'c>,
 }
 
-/// The tensor's first element, which is read for those that don't exist.
-enum First<'c> {
-    /// It may be missing while others exist.
-    Unknown,
-    /// It is there if the condition holds, and nothing is if it doesn't; without one it is.
-    Known(PointerValue<'c>, Option<IntValue<'c>>),
+/// What is read for elements that don't exist.
+enum Missing<'c> {
+    /// Nothing: each load is behind a branch.
+    Nothing,
+    /// The tensor's first element, which is there if the condition holds, and nothing is if it doesn't; without one it is.
+    First(PointerValue<'c>, Option<IntValue<'c>>),
 }
 
 impl<'c> Emitter<'_, 'c> {
@@ -58,8 +58,8 @@ impl<'c> Emitter<'_, 'c> {
                 };
                 let groups = || (0..mapping.slots()).step_by(width as usize);
                 let read = || Fragment::Slots(groups().flat_map(group).collect());
-                match gathered.first {
-                    First::Known(_, Some(any)) => {
+                match gathered.missing {
+                    Missing::First(_, Some(any)) => {
                         self.choose(result, any, read, || Fragment::Uniform(gathered.pad))
                     }
                     _ => read(),
@@ -75,24 +75,43 @@ impl<'c> Emitter<'_, 'c> {
         access.vector.min(self.scheduled.distribution(tile).neighbours(access.order[0]))
     }
 
-    fn gathered(&self, data: &OpData) -> Gathered<'c> {
+    pub(super) fn gathered(&self, data: &OpData) -> Gathered<'c> {
         let (ir, tensor) = (self.ir, data.operands[0]);
         let Type::Tensor(ty) = self.instance.ty(tensor) else { unreachable!("verified: a tensor") };
         let source = Source::of(self.instance, tensor);
         let (place, dtype) = (self.place(ty, &source), self.dtype(data.results[0]));
         let base = self.scalar(source.argument).into_pointer_value();
         let extents: Vec<IntValue<'c>> = ty.extents.iter().map(|dim| self.dim(dim)).collect();
-        let first = if place.windows.iter().all(Vec::is_empty) {
+        let is_chosen = place.windows.iter().all(Vec::is_empty) && !self.is_handed_on(data.results[0]);
+        let missing = if is_chosen {
             let is_number = |dim: &Dim| dim.as_const().is_some_and(|extent| extent > 0);
             let unknown = ty.extents.iter().zip(&extents).filter(|(dim, _)| !is_number(dim));
             let any = unknown.fold(place.exists, |any, (_, &extent)| {
                 both(ir, any, Some(ir.icmp(IntPredicate::NE, extent, ir.i64(0))))
             });
-            First::Known(ir.offset(ir.storage_type(dtype), base, place.offset), any)
+            Missing::First(ir.offset(ir.storage_type(dtype), base, place.offset), any)
         } else {
-            First::Unknown
+            Missing::Nothing
         };
-        Gathered { base, dtype, place, extents, pad: self.scalar(data.operands[1]), first }
+        Gathered { base, dtype, place, extents, pad: self.scalar(data.operands[1]), missing }
+    }
+
+    /// Whether nothing of a tile is looked at but by what a region gives it to.
+    fn is_handed_on(&self, tile: ValueId) -> bool {
+        let ops = self.instance.walk().into_iter().map(|op| self.instance.op(op));
+        ops.filter(|data| data.operands.contains(&tile)).all(|data| data.op == Op::Yield)
+    }
+
+    /// The address of a slot's element, which may lie anywhere where the element doesn't exist, and whether it does.
+    pub(super) fn gathered_slot(
+        &self,
+        gathered: &Gathered<'c>,
+        indices: &[ValueId],
+        slot: u64,
+    ) -> (PointerValue<'c>, IntValue<'c>) {
+        let indices: Vec<_> =
+            indices.iter().map(|&tile| (self.tile(tile).get(slot), self.dtype(tile))).collect();
+        self.gathered_place(gathered, &indices)
     }
 
     /// The address of the element with these indices, and whether it exists.
@@ -119,12 +138,12 @@ impl<'c> Emitter<'_, 'c> {
         let exists = also.map_or(exists, |also| ir.and(exists, also));
         let pads = vec![gathered.pad; width as usize];
         let load = |pointer| ir.load_group_at(pointer, dtype, (width, width));
-        match gathered.first {
-            First::Known(first, _) => {
+        match gathered.missing {
+            Missing::First(first, _) => {
                 let pointer = ir.select(exists, pointer.into(), first.into()).into_pointer_value();
                 ir.select_group(exists, &load(pointer), &pads, dtype)
             }
-            First::Unknown => ir.if_else(exists, || load(pointer), || pads),
+            Missing::Nothing => ir.group_if(exists, || load(pointer), &pads, dtype),
         }
     }
 }

@@ -242,3 +242,43 @@ fn gathered_rows_are_loaded_in_vectors() {
         assert_eq!((wide, all - wide), (2, 0), "{target}");
     }
 }
+
+/// Rows of the left factor are named: they are loaded before the loop, and in it for the next turn, and nothing waits for
+/// them where they are asked for.
+#[test]
+fn rows_of_the_next_turn_are_not_waited_for() {
+    let source = matmul("bf16")
+        .replace("%c: mut tensor", "%ids: tensor<m x i32>, %c: mut tensor")
+        .replace(
+            "  %1 = constant",
+            "  %vi = partition %ids [BM] : partition<m x i32, [BM]>
+  %named = load %vi[%i] : tile<BM x i32>
+  %column = reshape %named : tile<BM x 1 x i32>
+  %rows = broadcast %column : tile<BM x BK x i32>
+  %width = extent BK : index
+  %1 = constant",
+        )
+        .replace(
+            "    %ta = load_masked %va[%i, %p]",
+            "    %from = mul %p, %width : index
+    %first = cast %from : i32
+    %firsts = splat %first : tile<BM x BK x i32>
+    %counted = iota 1 : tile<BM x BK x i32>
+    %columns = add %firsts, %counted : tile<BM x BK x i32>
+    %ta = gather_load %a[%rows, %columns]",
+        );
+    for target in ["gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"] {
+        let text = code(&source, &SQUARE, target);
+        let (mut loads, mut asked) = (0, false);
+        for line in text.lines().map(str::trim) {
+            let begins_block =
+                [".LBB", "; %bb", "s_cbranch", "s_branch"].iter().any(|it| line.starts_with(it));
+            let waits = line.starts_with("s_wait_loadcnt") || line.contains("vmcnt(");
+            assert!(!(asked && waits), "{target} waits where it asks:\n{text}");
+            let loads_row = ["global_load_dwordx4", "global_load_b128"].iter().any(|it| line.starts_with(it));
+            (loads, asked) = (loads + usize::from(loads_row), (asked || loads_row) && !begins_block);
+        }
+        // Four of each factor.
+        assert_eq!(loads, 2 * 8, "{target}:\n{text}");
+    }
+}

@@ -54,13 +54,6 @@ pub(super) struct Sheet<'c> {
     steps: Vec<i64>,
 }
 
-impl Sheet<'_> {
-    /// The format of its elements.
-    pub(super) fn dtype(&self) -> DType {
-        self.dtype
-    }
-}
-
 impl<'c> Window<'c> {
     /// The window so many elements further in memory, without a mask.
     pub(super) fn moved(&self, ir: &Ir<'c>, elements: IntValue<'c>) -> Window<'c> {

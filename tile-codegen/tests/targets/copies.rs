@@ -36,7 +36,9 @@ fn check(source: &str, arguments: &[Array], copied: usize, tolerance: f64) {
     check_on("sm_80", source, arguments, copied, tolerance);
 }
 
-fn check_on(target: &str, source: &str, arguments: &[Array], copied: usize, tolerance: f64) {
+/// Runs a kernel on a target in both orders of asynchronous work, if a loop has so many tiles copied, and compares it with
+/// the evaluator.
+pub(crate) fn check_on(target: &str, source: &str, arguments: &[Array], copied: usize, tolerance: f64) {
     let (target, instance) = (TargetDesc::named(target).unwrap(), instance(source, &[]));
     let mut expected = arguments.to_vec();
     interp::run(&instance, &mut expected).unwrap();

@@ -8,10 +8,13 @@
 //!
 //! A load is copied where its thread would move a group of elements from one aligned place to another, unchanged:
 //! nothing but a staged conversion uses the tile, elements that don't exist are zeros, and the kernel doesn't write the
-//! tensor.
+//! tensor. So is a gather of rows whose indices follow the counter ([`followers`]): every thread computes those of its
+//! groups for the turn that it copies for, of which it holds what they need.
 
+use super::followers::{Follower, followers};
+use super::movement::Movement;
 use super::uses::Uses;
-use super::{LaidOut, Swizzled, Way, ahead, dtype_of, shape_of};
+use super::{LaidOut, Swizzled, Way, dtype_of, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Literal, Op};
 use crate::target::TargetDesc;
@@ -37,6 +40,9 @@ pub struct CopiedLoop {
     pub stages: u64,
     /// Bytes of a stage.
     pub stage_bytes: u64,
+    /// The ops of the loop that compute of a turn's number where gathered tiles come from, in their order. No thread needs
+    /// what another one holds for them.
+    pub address: Vec<OpId>,
     /// What is copied in a turn.
     pub copies: Vec<StageCopy>,
 }
@@ -80,14 +86,15 @@ impl Copies {
         let available = u64::from(target.shared_bytes).saturating_sub(scratch_bytes);
         let finder = Finder { laid_out, kernel: &laid_out.instance, uses: Uses::of(&laid_out.instance) };
         for op in finder.kernel.walk().into_iter().filter(|&op| finder.kernel.op(op).op == Op::For) {
-            copies.add(op, finder.copies(op), available - copies.around(finder.kernel, op));
+            copies.add(op, finder.found(op), available - copies.around(finder.kernel, op));
         }
         let bytes = |(&op, copied): (&OpId, &CopiedLoop)| copied.bytes() + copies.around(finder.kernel, op);
         copies.bytes = copies.loops.iter().map(bytes).max().unwrap_or(0);
         copies
     }
 
-    fn add(&mut self, op: OpId, mut copies: Vec<(StageCopy, u64)>, available: u64) {
+    fn add(&mut self, op: OpId, found: Found, available: u64) {
+        let Found { mut copies, address, unused } = found;
         let mut stage_bytes = 0;
         for (copy, bytes) in &mut copies {
             copy.offset = stage_bytes;
@@ -98,8 +105,8 @@ impl Copies {
             return;
         }
         let copies: Vec<StageCopy> = copies.into_iter().map(|(copy, _)| copy).collect();
-        self.replaced.extend(copies.iter().flat_map(|copy| &copy.replaced));
-        self.loops.insert(op, CopiedLoop { stages, stage_bytes, copies });
+        self.replaced.extend(copies.iter().flat_map(|copy| &copy.replaced).chain(&unused));
+        self.loops.insert(op, CopiedLoop { stages, stage_bytes, address, copies });
         self.order.push(op);
     }
 
@@ -142,15 +149,36 @@ impl Copies {
         self.replaced.contains(&op)
     }
 
+    /// Whether an op is done for the turn that is copied, and for no other.
+    pub(super) fn is_ahead(&self, op: OpId) -> bool {
+        self.replace(op) && self.loops.values().any(|copied| copied.address.contains(&op))
+    }
+
     /// The ops that copies stand for.
     pub(super) fn into_replaced(self) -> HashSet<OpId> {
         self.replaced
+    }
+
+    /// Changes every loop.
+    #[cfg(test)]
+    pub(super) fn change(&mut self, change: &dyn Fn(&mut CopiedLoop)) {
+        self.loops.values_mut().for_each(change);
     }
 
     /// The most shared memory that stages take at a time, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
+}
+
+/// What can be copied in a loop's turns.
+struct Found {
+    /// The copies of a turn, each with the bytes of its tile.
+    copies: Vec<(StageCopy, u64)>,
+    /// See [`CopiedLoop::address`].
+    address: Vec<OpId>,
+    /// What of that nothing else needs.
+    unused: Vec<OpId>,
 }
 
 /// Finds what can be copied.
@@ -161,31 +189,71 @@ struct Finder<'k> {
 }
 
 impl Finder<'_> {
-    /// The copies of a loop's turn, each with the bytes of its tile.
-    fn copies(&self, for_op: OpId) -> Vec<(StageCopy, u64)> {
+    /// What of a loop's turn can be copied.
+    fn found(&self, for_op: OpId) -> Found {
         let region = self.kernel.op(for_op).regions[0];
         let body = &self.kernel.region(region).ops;
         let stays = |(copy, _): &(StageCopy, u64)| copy.replaced.iter().all(|op| body.contains(op));
-        let loads = ahead::followers(self.kernel, region);
-        loads.filter_map(|load| self.copy(load)).filter(stays).collect()
+        let (mut copies, mut needed) = (Vec::new(), HashSet::new());
+        for follower in followers(self.kernel, region) {
+            let Some(copy) = self.copy(&follower).filter(stays) else { continue };
+            copies.push(copy);
+            needed.extend(follower.address);
+        }
+        let address: Vec<OpId> = body.iter().copied().filter(|op| needed.contains(op)).collect();
+        let unused = self.unused(&address, &copies);
+        Found { copies, address, unused }
     }
 
-    fn copy(&self, load: OpId) -> Option<(StageCopy, u64)> {
-        let operands = self.kernel.op(load).load()?;
-        if operands.pad.is_some_and(|pad| !is_zero(self.kernel, pad)) {
+    fn copy(&self, follower: &Follower) -> Option<(StageCopy, u64)> {
+        let load = follower.load;
+        if self.pad(load).is_some_and(|pad| !is_zero(self.kernel, pad)) {
             return None;
         }
         let tile = self.kernel.op(load).results[0];
         let replaced = self.way_of(load, tile)?;
         let convert = *replaced.last()?;
         let swizzled = self.staged(convert)?;
-        let access = &self.laid_out.accesses[&load];
+        let access = self.laid_out.accesses.get(&load)?;
         let neighbours = self.laid_out.distributions[&tile].neighbours(*access.order.first()?);
         let element = dtype_of(self.kernel, tile).bytes() as u64;
         let group = swizzled.write;
         let fits = neighbours.min(access.vector) >= group && GROUP_BYTES.contains(&(group * element));
         let bytes = shape_of(self.kernel, tile)?.iter().product::<u64>() * element;
-        fits.then_some((StageCopy { load, convert, group, offset: 0, replaced }, bytes))
+        let is_own = follower.address.iter().all(|&op| self.is_own(op));
+        (fits && is_own).then_some((StageCopy { load, convert, group, offset: 0, replaced }, bytes))
+    }
+
+    /// What a load or gather gives in place of elements that don't exist, if some may not.
+    fn pad(&self, load: OpId) -> Option<ValueId> {
+        let data = self.kernel.op(load);
+        match data.op {
+            Op::GatherLoad => Some(data.operands[1]),
+            _ => data.load().and_then(|load| load.pad),
+        }
+    }
+
+    /// Whether every thread holds what it needs of an op's operands.
+    fn is_own(&self, op: OpId) -> bool {
+        let (data, found) = (self.kernel.op(op), &self.laid_out.distributions);
+        match &data.op {
+            Op::Reshape(_) => self.keeps_slots(data),
+            _ => Movement::of(found, data).is_none_or(|movement| !movement.is_exchanged(0)),
+        }
+    }
+
+    /// The ops of these copies' address that nothing else needs.
+    fn unused(&self, address: &[OpId], copies: &[(StageCopy, u64)]) -> Vec<OpId> {
+        let loads: Vec<OpId> = copies.iter().map(|(copy, _)| copy.load).collect();
+        let mut unused = Vec::new();
+        // An op's users stand behind it.
+        for &op in address.iter().rev() {
+            let mut users = self.kernel.op(op).results.iter().flat_map(|&result| self.uses.of_value(result));
+            if users.all(|user| unused.contains(user) || loads.contains(user)) {
+                unused.push(op);
+            }
+        }
+        unused
     }
 
     /// The layout in shared memory of a conversion that a product reads from there.

@@ -14,6 +14,7 @@ mod access;
 mod ahead;
 mod barriers;
 mod copies;
+mod followers;
 mod insert;
 mod layouts;
 mod masks;
@@ -223,11 +224,12 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     };
     // Whether a tile can be copied is known when all tiles have distributions, and what can't is loaded ahead, which
     // comes before.
-    let copied = match may_copy {
+    let mut staying = match may_copy {
         true => copies(&LaidOut::of(instance.clone(), target, threads, &pipelines)).into_replaced(),
         false => HashSet::new(),
     };
-    let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads, &pipelines, &copied));
+    staying.extend(gathered_by_element(&instance, target));
+    let instance = instance.rewrite("ahead", |kernel| ahead::run(kernel, threads, &pipelines, &staying));
     let mut laid_out = LaidOut::of(instance, target, threads, &pipelines);
     let copies = copies(&laid_out);
     ways::in_rounds(&mut laid_out, room.conversion);
@@ -323,6 +325,18 @@ fn with_slow_products(mut remarks: Vec<Remark>, laid_out: &LaidOut, target: &Tar
     let unsaid: Vec<Remark> = slow.filter(|slow| remarks.iter().all(|said| said.loc != slow.loc)).collect();
     remarks.extend(unsaid);
     remarks
+}
+
+/// The gathers that load no neighbours together.
+fn gathered_by_element(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
+    let ops = kernel.walk().into_iter();
+    let gathers: Vec<OpId> = ops.filter(|&op| kernel.op(op).op == Op::GatherLoad).collect();
+    if gathers.is_empty() {
+        return gathers;
+    }
+    let accesses = accesses(kernel, target);
+    let by_element = |op: &OpId| accesses.get(op).is_none_or(|access| access.vector == 1);
+    gathers.into_iter().filter(by_element).collect()
 }
 
 fn accesses(kernel: &Kernel, target: &TargetDesc) -> HashMap<OpId, Access> {

@@ -86,7 +86,7 @@ pub enum Coverage {
 
 impl Movement {
     /// How an op moves elements; `None` of an op that doesn't.
-    fn of(found: &HashMap<ValueId, Distribution>, data: &OpData) -> Option<Movement> {
+    pub(super) fn of(found: &HashMap<ValueId, Distribution>, data: &OpData) -> Option<Movement> {
         let to = found.get(data.results.first()?)?;
         let extents = |value: &ValueId| found.get(value).map_or_else(Vec::new, extents);
         let operands: Vec<Vec<usize>> = data.operands.iter().map(extents).collect();

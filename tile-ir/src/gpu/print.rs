@@ -106,6 +106,9 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
     if let Some((copied, copy)) = scheduled.copies.copy(op) {
         return Some(format!("copied {} turns ahead to shared memory by {}", copied.stages - 1, copy.group));
     }
+    if scheduled.copies.is_ahead(op) {
+        return Some("of the turn that is copied".to_owned());
+    }
     if let Some(access) = scheduled.laid_out.accesses.get(&op) {
         let whole = (access.whole != access.vector).then(|| format!(", whole tiles by {}", access.whole));
         return Some(format!("by {}{}", access.vector, whole.unwrap_or_default()));

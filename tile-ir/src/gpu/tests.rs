@@ -353,6 +353,54 @@ kernel @lookup(%x: tensor<v x d x bf16>, %ids: tensor<k x i32>, %y: mut tensor<k
 }
 ";
 
+/// Products of experts' tokens: the rows of the left factor are named once, the columns go on with the depth.
+const GATHERED_FACTOR: &str = "\
+kernel @experts(%x: tensor<t x k x bf16>, %token: tensor<r x i32>, %w: tensor<k x n x bf16>, %y: mut tensor<r x n x f32>) where \"k % 8 == 0\": rem(k, 8) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
+  %vt = partition %token [128] : partition<r x i32, [128]>
+  %vw = partition %w [64, 128] : partition<k x n x bf16, [64, 128]>
+  %vy = partition %y [128, 128] : mut partition<r x n x f32, [128, 128]>
+  %i, %j = block_index %vy : index, index
+  %none = constant -1 : i32
+  %pad = constant 0.0 : bf16
+  %zero = constant 0.0 : f32
+  %ids = load_masked %vt[%i] pad %none : tile<128 x i32>
+  %column = reshape %ids : tile<128 x 1 x i32>
+  %rows = broadcast %column : tile<128 x 64 x i32>
+  %width = constant 64 : index
+  %0 = constant 0 : index
+  %end = extent ceil_div(k, 64) : index
+  %start = splat %zero : tile<128 x 128 x f32>
+  %sum = for %p = %0 to %end carry (%acc = %start) : tile<128 x 128 x f32> {
+    %from = mul %p, %width : index
+    %first = cast %from : i32
+    %firsts = splat %first : tile<1 x 64 x i32>
+    %counted = iota 1 : tile<1 x 64 x i32>
+    %at = add %firsts, %counted : tile<1 x 64 x i32>
+    %columns = broadcast %at : tile<128 x 64 x i32>
+    %a = gather_load %x[%rows, %columns] pad %pad : tile<128 x 64 x bf16>
+    %b = load_masked %vw[%p, %j] pad %pad : tile<64 x 128 x bf16>
+    %next = mma %a, %b, %acc : tile<128 x 128 x f32>
+    yield %next
+  }
+  store_masked %vy, %sum
+}
+";
+
+/// Its schedule.
+pub(super) fn gathered_factor(target: &str) -> Scheduled {
+    scheduled(GATHERED_FACTOR, &[], target)
+}
+
+#[test]
+fn gathered_rows_of_a_product_are_copied_by_all_threads() {
+    insta::assert_snapshot!(print(&gathered_factor("sm_80")));
+}
+
+#[test]
+fn rows_of_the_next_turn_are_gathered_before_the_product() {
+    insta::assert_snapshot!(print(&gathered_factor("gfx942")));
+}
+
 #[test]
 fn rows_of_a_table_are_gathered_in_vectors() {
     insta::assert_snapshot!(print(&scheduled(LOOKUP, &[], "sm_90a")));

@@ -1,7 +1,8 @@
 //! What holds of every schedule, checked: what emitters rely on without asking.
 
+use super::followers::is_repeatable;
 use super::pipeline::{PAIR, TileCopy};
-use super::{Buffer, Pipeline, Scheduled, shape_of};
+use super::{Buffer, CopiedLoop, Pipeline, Scheduled, shape_of};
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::ops::Op;
 use std::collections::HashSet;
@@ -33,6 +34,7 @@ pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
         check(scheduled, scheduled.op(op)).map_err(broken)?;
     }
     rings(scheduled)?;
+    stages(scheduled)?;
     exchanges(scheduled)
 }
 
@@ -161,6 +163,59 @@ fn late(scheduled: &Scheduled, for_op: OpId, pipeline: &Pipeline) -> Result<(), 
     }
 }
 
+/// Stages hold what all threads copy to them, in groups that lie together in memory, and every thread computes by itself
+/// where its groups come from.
+fn stages(scheduled: &Scheduled) -> Result<(), Broken> {
+    for (op, copied) in scheduled.copies().loops() {
+        let broken = |op, problem: &str| Err(Broken { op, problem: problem.to_owned() });
+        let mut used = 0;
+        for copy in &copied.copies {
+            if copy.offset < used {
+                return broken(copy.load, "two copies of a stage overlap");
+            }
+            used = copy.offset + scheduled.laid_out.bytes(scheduled.op(copy.load).results[0]);
+            let together = scheduled.laid_out.accesses.get(&copy.load).map_or(1, |access| access.vector);
+            if copy.group > together {
+                return broken(copy.load, "a copy moves more together than lies together");
+            }
+        }
+        if used > copied.stage_bytes || copied.stages < 2 {
+            return broken(op, "a stage has no room for its copies, or there is one alone");
+        }
+        addresses(scheduled, op, copied)?;
+    }
+    Ok(())
+}
+
+/// Where gathered tiles come from follows from a turn's number and what the loop doesn't change, in every thread alone.
+fn addresses(scheduled: &Scheduled, for_op: OpId, copied: &CopiedLoop) -> Result<(), Broken> {
+    let region = scheduled.op(for_op).regions[0];
+    let ops = scheduled.walk_in(region);
+    let params = &scheduled.region(region).params;
+    let mut unknown: HashSet<ValueId> =
+        ops.iter().flat_map(|&op| &scheduled.op(op).results).copied().collect();
+    unknown.extend(&params[1..]);
+    for &op in &copied.address {
+        let data = scheduled.op(op);
+        let exchanges = match &data.op {
+            Op::Reshape(_) => scheduled.reshape(op).is_none(),
+            _ => scheduled.moves.movement(op).is_some_and(|movement| movement.is_exchanged(0)),
+        };
+        if exchanges || !is_repeatable(&data.op) || data.operands.iter().any(|value| unknown.contains(value))
+        {
+            let problem = "it can't be computed ahead of its turn, by every thread alone".to_owned();
+            return Err(Broken { op, problem });
+        }
+        unknown.retain(|value| !data.results.contains(value));
+    }
+    let gathers = copied.copies.iter().map(|copy| copy.load);
+    let mut gathers = gathers.filter(|&load| scheduled.op(load).op == Op::GatherLoad);
+    match gathers.find(|&op| scheduled.op(op).operands.iter().any(|value| unknown.contains(value))) {
+        Some(op) => Err(Broken { op, problem: "it is copied ahead of its indices".to_owned() }),
+        None => Ok(()),
+    }
+}
+
 /// Buffers lie behind the rings, and what one op leaves in its buffers no other op writes over before it was read.
 fn exchanges(scheduled: &Scheduled) -> Result<(), Broken> {
     let ops = scheduled.walk();
@@ -245,6 +300,28 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
         scheduled.scratch.begin_all_at(1 << 20);
         let problem = verify(&scheduled).unwrap_err().problem;
         assert_eq!(problem, "a buffer lies over a ring, or beyond shared memory");
+    }
+
+    #[test]
+    fn copies_that_come_before_what_they_need_are_found() {
+        let mut scheduled = super::super::tests::gathered_factor("sm_80");
+        assert_eq!(verify(&scheduled), Ok(()));
+        let right = scheduled.copies.clone();
+        let mut problem = |change: &dyn Fn(&mut CopiedLoop)| {
+            scheduled.copies = right.clone();
+            scheduled.copies.change(change);
+            verify(&scheduled).unwrap_err().problem
+        };
+        assert_eq!(problem(&|copied| copied.address.clear()), "it is copied ahead of its indices");
+        let ahead = "it can't be computed ahead of its turn, by every thread alone";
+        assert_eq!(problem(&|copied| copied.address.reverse()), ahead);
+        assert_eq!(problem(&|copied| copied.address = vec![copied.copies[1].load]), ahead);
+        assert_eq!(problem(&|copied| copied.copies[1].offset = 0), "two copies of a stage overlap");
+        let together = "a copy moves more together than lies together";
+        assert_eq!(problem(&|copied| copied.copies[0].group = 16), together);
+        let room = "a stage has no room for its copies, or there is one alone";
+        assert_eq!(problem(&|copied| copied.stage_bytes -= 1), room);
+        assert_eq!(problem(&|copied| copied.stages = 1), room);
     }
 
     #[test]

@@ -178,10 +178,41 @@ kernel @copied(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tenso
 }
 ";
 
-/// Runs [`COPIED`] for sm_80, through more turns than there are stages, without the call of this number of an intrinsic
-/// whose name has this part; tells whether there is such a call.
-fn without_call(part: &str, number: usize, timing: Timing) -> (bool, Result<Trace, Fault>) {
-    let instance = specialize(&verify(text::parse(COPIED).expect("a kernel")).expect("a right one"), &[]);
+/// The same with a left factor whose rows are gathered.
+const GATHERED: &str = "\
+kernel @gathered(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %ids: tensor<r x i32>, %c: mut tensor<r x n x f32>) where \"k % 8 == 0\": rem(k, 8) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
+  %vi = partition %ids [32] : partition<r x i32, [32]>
+  %vb = partition %b [32, 32] : partition<k x n x bf16, [32, 32]>
+  %vc = partition %c [32, 32] : mut partition<r x n x f32, [32, 32]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : bf16
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<32 x 32 x f32>
+  %which = load %vi[%i] : tile<32 x i32>
+  %column = reshape %which : tile<32 x 1 x i32>
+  %rows = broadcast %column : tile<32 x 32 x i32>
+  %counted = iota 1 : tile<32 x 32 x i32>
+  %width = constant 32 : index
+  %1 = constant 0 : index
+  %2 = extent ceil_div(k, 32) : index
+  %sum = for %p = %1 to %2 carry (%acc = %zero) : tile<32 x 32 x f32> {
+    %start = mul %p, %width : index
+    %from = cast %start : i32
+    %starts = splat %from : tile<32 x 32 x i32>
+    %columns = add %starts, %counted : tile<32 x 32 x i32>
+    %ta = gather_load %a[%rows, %columns] pad %pad : tile<32 x 32 x bf16>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<32 x 32 x bf16>
+    %next = mma %ta, %tb, %acc : tile<32 x 32 x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+/// Runs [`COPIED`] or [`GATHERED`] for sm_80, through more turns than there are stages, without the call of this number of
+/// an intrinsic whose name has this part; tells whether there is such a call.
+fn without_call(source: &str, part: &str, number: usize, timing: Timing) -> (bool, Result<Trace, Fault>) {
+    let instance = specialize(&verify(text::parse(source).expect("a kernel")).expect("a right one"), &[]);
     let instance = instance.expect("it has no parameters");
     let target = TargetDesc::named("sm_80").expect("a target");
     let mut found = false;
@@ -193,9 +224,12 @@ fn without_call(part: &str, number: usize, timing: Timing) -> (bool, Result<Trac
     };
     let kernel =
         compile_changed(&instance, target, None, &mut change).unwrap_or_else(|error| panic!("{error}"));
-    let shapes: [&[usize]; 3] = [&[32, 256], &[256, 32], &[32, 32]];
+    let (factors, sums): ([&[usize]; 2], &[usize]) = ([&[32, 256], &[256, 32]], &[32, 32]);
+    let ids: &[&[usize]] = if source == GATHERED { &[&[32]] } else { &[] };
+    let shapes: Vec<&[usize]> = [&factors[..], ids, &[sums]].concat();
     // As aligned as kernels rely on.
-    let mut tensors: Vec<Vec<u128>> = shapes.map(|shape| vec![0; shape.iter().product::<usize>() / 4]).into();
+    let tensor = |shape: &&[usize]| vec![0u128; shape.iter().product::<usize>().div_ceil(4)];
+    let mut tensors: Vec<Vec<u128>> = shapes.iter().map(tensor).collect();
     let bound = KernelAbi::of(&instance).bind(&shapes).expect("shapes that fit");
     let mut slots: Vec<u64> = tensors.iter_mut().map(|tensor| tensor.as_mut_ptr() as u64).collect();
     slots.extend(&bound.sizes);
@@ -205,21 +239,34 @@ fn without_call(part: &str, number: usize, timing: Timing) -> (bool, Result<Trac
     (found, result)
 }
 
-/// Three prologues and the loop end groups, the loop waits for one, and there is one barrier.
-#[test]
-fn every_wait_of_copies_is_missed() {
+/// Three prologues and the loop end groups, the loop waits for one, and there are so many barriers.
+fn every_wait_is_missed(source: &str, barriers: usize) {
     for timing in [Timing::Late, Timing::Early] {
-        let (_, whole) = without_call("no such call", 0, timing);
+        let (_, whole) = without_call(source, "no such call", 0, timing);
         whole.unwrap_or_else(|fault| panic!("{fault}"));
     }
-    for (part, count) in [("cp.async.commit.group", 4), ("cp.async.wait.group", 1), ("barrier", 1)] {
+    for (part, count) in [("cp.async.commit.group", 4), ("cp.async.wait.group", 1), ("barrier", barriers)] {
         for number in 0..count {
-            let results = [Timing::Late, Timing::Early].map(|timing| without_call(part, number, timing));
+            let run = |timing| without_call(source, part, number, timing);
+            let results = [Timing::Late, Timing::Early].map(run);
             let is_missed = results.iter().any(|(found, result)| *found && result.is_err());
             assert!(is_missed, "the kernel is right without call {number} of {part}");
         }
-        assert!(!without_call(part, count, Timing::Late).0, "there are more calls of {part}");
+        assert!(!without_call(source, part, count, Timing::Late).0, "there are more calls of {part}");
     }
+}
+
+/// There is one barrier, in the loop.
+#[test]
+fn every_wait_of_copies_is_missed() {
+    every_wait_is_missed(COPIED, 1);
+}
+
+/// Before the loop threads give each other the numbers of the rows that they copy, by a barrier, and behind another one
+/// copy to where these were.
+#[test]
+fn every_wait_of_gathered_copies_is_missed() {
+    every_wait_is_missed(GATHERED, 3);
 }
 
 /// The second product of a turn goes on in the next one.

@@ -78,17 +78,27 @@ impl Layouts<'_> {
 
     /// Whether to make a tile again is cheaper than to convert it.
     fn is_cheap(&self, tile: ValueId, depth: usize) -> bool {
-        let Some(data) = self.definitions.get(&tile).map(|&op| self.kernel.op(op)) else { return false };
+        let Some(&op) = self.definitions.get(&tile) else { return false };
+        let data = self.kernel.op(op);
         let elements = |tile: ValueId| self.shape(tile).iter().product::<u64>();
+        let is_cheap = |operand: ValueId| {
+            !self.is_tile(operand) || self.is_short_outside(operand, op) || self.is_cheap(operand, depth - 1)
+        };
         match &data.op {
             Op::Splat(_) | Op::Iota { .. } => true,
             Op::Broadcast(_) => 2 * elements(data.operands[0]) <= elements(tile),
-            Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Cast(_) if depth > 0 => data
-                .operands
-                .iter()
-                .all(|&operand| !self.is_tile(operand) || self.is_cheap(operand, depth - 1)),
+            Op::Binary(_) | Op::Compare(_) | Op::Select | Op::Cast(_) if depth > 0 => {
+                data.operands.iter().copied().all(is_cheap)
+            }
             _ => false,
         }
+    }
+
+    /// Whether a tile of few elements is defined outside of the region of an op: it is converted there, which a loop doesn't
+    /// do again.
+    fn is_short_outside(&self, tile: ValueId, op: OpId) -> bool {
+        let home = self.definitions.get(&tile).map_or_else(|| self.params[&tile], |op| self.homes[op]);
+        home != self.homes[&op] && self.shape(tile).iter().product::<u64>() <= self.threads.count()
     }
 
     /// Puts a tile that has no distribution yet where it is wanted.
