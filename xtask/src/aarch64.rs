@@ -11,7 +11,7 @@ use std::process::Command;
 const VARIABLE: (&str, &str) = ("TILE_TEST_ARCHITECTURE", "aarch64");
 
 /// Modules of `tile-codegen/tests/targets` whose tests run native code.
-const MODULES: [&str; 20] = [
+const MODULES: [&str; 21] = [
     "accuracy::",
     "atomics::",
     "budgets::",
@@ -27,6 +27,7 @@ const MODULES: [&str; 20] = [
     "products::",
     "random::",
     "rows::",
+    "scatters::",
     "schedules::",
     "scratch::",
     "sharing::",
