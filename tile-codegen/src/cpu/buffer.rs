@@ -103,6 +103,29 @@ impl<'a, 'c> Buffers<'a, 'c> {
         self.mark_with(instruction, &self.tensors[&tensor]);
     }
 
+    /// Reads an element of a tensor argument at its address, in the compute type.
+    pub(super) fn read_tensor(
+        &self,
+        (tensor, dtype): (ValueId, DType),
+        address: PointerValue<'c>,
+    ) -> Value<'c> {
+        let stored = self.ir.load(self.ir.storage_type(dtype), address);
+        self.mark_tensor_access(stored.as_instruction_value(), tensor);
+        self.ir.value_from_storage(stored, dtype)
+    }
+
+    /// Writes an element of a tensor argument at its address.
+    pub(super) fn write_tensor(
+        &self,
+        (tensor, dtype): (ValueId, DType),
+        address: PointerValue<'c>,
+        value: Value<'c>,
+    ) {
+        let stored = self.ir.value_to_storage(value, dtype);
+        let store = self.ir.builder.build_store(address, stored).expect("the builder is positioned");
+        self.mark_tensor_access(Some(store), tensor);
+    }
+
     fn mark_with(&self, instruction: Option<InstructionValue<'c>>, lists: &[MetadataValue<'c>; 2]) {
         let Some(instruction) = instruction else { return };
         for (list, kind) in lists.iter().zip(self.kinds) {

@@ -9,7 +9,7 @@ use super::fuse::{Fusion, is_tile};
 use super::region::{Emitter, extents};
 use crate::emit::{Place, Value};
 use inkwell::IntPredicate;
-use inkwell::values::{BasicValue, IntValue, PointerValue};
+use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::analysis::{Divisors, GatheredRow, Lines};
 use tile_ir::kernel::OpData;
@@ -119,10 +119,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         from: PointerValue<'c>,
         position: IntValue<'c>,
     ) -> Value<'c> {
-        let (ir, storage) = (self.ir, self.ir.storage_type(gathered.dtype));
-        let stored = ir.load(storage, ir.offset(storage, from, position));
-        self.buffers.mark_tensor_access(stored.as_instruction_value(), gathered.argument);
-        ir.value_from_storage(stored, gathered.dtype)
+        let address = self.ir.offset(self.ir.storage_type(gathered.dtype), from, position);
+        self.buffers.read_tensor((gathered.argument, gathered.dtype), address)
     }
 
     /// Emits loops along a row of a tile, from one place to another, twice where these gathers read rows along it: for the
@@ -224,11 +222,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         place: IntValue<'c>,
         value: Value<'c>,
     ) {
-        let (ir, storage) = (self.ir, self.ir.storage_type(gathered.dtype));
-        let address = ir.offset(storage, row.first, ir.mul(place, row.stride));
-        let stored = ir.value_to_storage(value, gathered.dtype);
-        let store = ir.builder.build_store(address, stored).expect("the builder is positioned");
-        self.buffers.mark_tensor_access(Some(store), gathered.argument);
+        let position = self.ir.mul(place, row.stride);
+        let address = self.ir.offset(self.ir.storage_type(gathered.dtype), row.first, position);
+        self.buffers.write_tensor((gathered.argument, gathered.dtype), address, value);
     }
 
     /// Fills a buffer with a tile that an op computes from rows that are gathered.

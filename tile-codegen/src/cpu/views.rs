@@ -10,7 +10,7 @@ use super::streaming::Row;
 use crate::emit::prefetch::Rows;
 use crate::emit::{LoopHint, Names, Place, Value};
 use inkwell::IntPredicate;
-use inkwell::values::{BasicValue, IntValue, PointerValue};
+use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
 use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::view::Source;
@@ -497,10 +497,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn read(&self, window: &Window<'c>, row: PointerValue<'c>, i: IntValue<'c>) -> Value<'c> {
-        let ty = self.ir.storage_type(window.dtype);
-        let stored = self.ir.load(ty, self.row_element(window, row, i));
-        self.buffers.mark_tensor_access(stored.as_instruction_value(), window.tensor);
-        self.ir.value_from_storage(stored, window.dtype)
+        self.buffers.read_tensor((window.tensor, window.dtype), self.row_element(window, row, i))
     }
 
     pub(super) fn write(
@@ -510,9 +507,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         i: IntValue<'c>,
         value: Value<'c>,
     ) {
-        let stored = self.ir.value_to_storage(value, window.dtype);
-        let address = self.row_element(window, row, i);
-        let store = self.ir.builder.build_store(address, stored).expect("the builder is positioned");
-        self.buffers.mark_tensor_access(Some(store), window.tensor);
+        self.buffers.write_tensor((window.tensor, window.dtype), self.row_element(window, row, i), value);
     }
 }

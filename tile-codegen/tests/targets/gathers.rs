@@ -91,7 +91,7 @@ impl Lookup {
 
 /// Native code with and without masks, and simulated threads: of the variant that a launch takes and of the one that relies
 /// on nothing.
-fn agree(instance: &Instance, arguments: &[Array]) {
+pub(crate) fn agree(instance: &Instance, arguments: &[Array]) {
     let mut expected = arguments.to_vec();
     interp::run(instance, &mut expected).unwrap_or_else(|error| panic!("{error}"));
     let compare = |what: &str, found: &[Array]| {

@@ -1,6 +1,6 @@
 //! Products in loops, as the CPU target packs and multiplies them: every instruction set against the evaluator.
 
-use crate::support::{Memory, all_cpus, close, instance, run_native, sample};
+use crate::support::{Memory, all_cpus, close, instance, run_here, run_native, sample};
 use tile_codegen::{Cpu, Options, compile, jit};
 use tile_ir::ops::Literal;
 use tile_ir::target::CpuLevel;
@@ -198,14 +198,12 @@ fn packs_a(case: &Case, [m, n, k]: [usize; 3]) -> bool {
     let arguments = [all(shape_of_a, SEVEN), all([k, n], 1.0), all([m, n], 0.0)];
     let memory = Memory::of(&instance, &arguments);
     let kernel = jit::compile_cpu(&instance, &Options::default()).unwrap();
-    let mut scratch = vec![[0f32; 16]; kernel.launch().scratch_bytes as usize / 64 + 2];
-    let first = scratch.as_mut_ptr().cast::<u8>();
-    let aligned = first.wrapping_add(first.align_offset(64));
-    // SAFETY: the slots are as the instance's ABI says, and scratch memory has the size and alignment that are asked for.
-    unsafe { (kernel.entry())(memory.slots.as_ptr(), 0, memory.blocks, aligned) };
+    // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
+    let scratch = unsafe { run_here(&kernel, &memory.slots, memory.blocks) };
     let expected = all([m, n], SEVEN * k as f64);
     close(&memory.arrays(&arguments)[2], &expected, 0.0, "sums of sevens");
-    scratch.as_flattened().contains(&(SEVEN as f32))
+    let floats = scratch.as_flattened().iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);
+    floats.map(f32::from_bits).any(|float| float == SEVEN as f32)
 }
 
 /// Not where rows meet in the first cache, where not all of a tile exists, and where turns aren't side by side.

@@ -1,9 +1,9 @@
 //! Rows that indices name and atomic stores write: native code and GPU code on the host against the evaluator.
 
-use crate::support::{Memory, Native, close, compile_simt, cpus, instance, sample};
-use tile_codegen::Options;
+use crate::gathers::agree;
+use crate::support::{instance, sample};
 use tile_ir::array::{Elements, wrap_int};
-use tile_ir::{Array, DType, Instance, TargetDesc, interp};
+use tile_ir::{Array, DType, Instance};
 
 /// Rows of `x`, in tiles, go to those of `%m`, made of `y`, that `ids` name. Every id is there once, so that the result
 /// doesn't depend on an order.
@@ -82,28 +82,6 @@ impl Rows {
             sample(self.elem, shape, 5),
         ];
         agree(&self.instance(), &arguments);
-    }
-}
-
-fn agree(instance: &Instance, arguments: &[Array]) {
-    let mut expected = arguments.to_vec();
-    interp::run(instance, &mut expected).unwrap_or_else(|error| panic!("{error}"));
-    let compare = |what: &str, found: &[Array]| {
-        let last = arguments.len() - 1;
-        close(&found[last], &expected[last], 0.0, &format!("{what} of\n{}", tile_ir::text::print(instance)));
-    };
-    for cpu in cpus() {
-        let memory = Memory::of(instance, arguments);
-        Native::of(instance, &Options { cpu, ..Options::default() }).run(&memory);
-        compare(&format!("{cpu:?}"), &memory.arrays(arguments));
-    }
-    for (name, threads) in [("sm_90a", None), ("gfx942", Some(64))] {
-        let memory = Memory::of(instance, arguments);
-        let kernel = compile_simt(instance, TargetDesc::named(name).unwrap(), threads);
-        // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes.
-        let result = unsafe { kernel.run(&memory.slots, memory.blocks) };
-        result.unwrap_or_else(|error| panic!("{error} on {name} in\n{}", tile_ir::text::print(instance)));
-        compare(name, &memory.arrays(arguments));
     }
 }
 

@@ -8,7 +8,7 @@ use inkwell::targets::TargetMachine;
 use std::sync::OnceLock;
 use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Cpu, Error, Options, compile, jit, simt};
-use tile_ir::abi::{Bound, KernelAbi, Launch, REFERENCE_BLOCKS, Sharing};
+use tile_ir::abi::{Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::array::{Elements, round_float};
 use tile_ir::target::Architecture;
 use tile_ir::view::GivenTensor;
@@ -161,13 +161,6 @@ impl Native {
         Native::Emulated(Emulated::of(&artifact.unwrap_or_else(|error| failed(error))))
     }
 
-    fn launch(&self) -> Launch {
-        match self {
-            Native::Here(kernel) => kernel.launch(),
-            Native::Emulated(kernel) => kernel.launch(),
-        }
-    }
-
     /// Runs every block, on this thread.
     pub(crate) fn run(&self, memory: &Memory) {
         self.run_beside(memory, &[]);
@@ -191,18 +184,25 @@ impl Native {
     /// The slots are as the instance's ABI says, and what they point to lies in the regions, which nobody else uses.
     pub(crate) unsafe fn run_with(&self, slots: &[u64], regions: &[Region], blocks: u64) {
         match self {
-            Native::Here(kernel) => {
-                let mut scratch = vec![[0u64; 8]; self.launch().scratch_bytes as usize / 64 + 2];
-                let address = scratch.as_mut_ptr().cast::<u8>();
-                let aligned = address.wrapping_add(address.align_offset(64));
-                // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel
-                // asks for.
-                unsafe { (kernel.entry())(slots.as_ptr(), 0, blocks, aligned) };
-            }
+            // SAFETY: the caller vouches for the slots.
+            Native::Here(kernel) => drop(unsafe { run_here(kernel, slots, blocks) }),
             // SAFETY: the caller vouches for the regions.
             Native::Emulated(kernel) => unsafe { kernel.run(slots, regions, blocks) },
         }
     }
+}
+
+/// Runs blocks from 0 on of code for this machine; gives what they leave in scratch memory, which was zeros.
+///
+/// # Safety
+/// The slots are as the instance's ABI says, and nobody else uses what they point to.
+pub(crate) unsafe fn run_here(kernel: &jit::CpuKernel, slots: &[u64], blocks: u64) -> Vec<[u64; 8]> {
+    let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
+    let address = scratch.as_mut_ptr().cast::<u8>();
+    let aligned = address.wrapping_add(address.align_offset(64));
+    // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel asks for.
+    unsafe { (kernel.entry())(slots.as_ptr(), 0, blocks, aligned) };
+    scratch
 }
 
 /// The arguments after running every block natively.

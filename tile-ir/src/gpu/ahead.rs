@@ -5,7 +5,7 @@
 //! multiplied, at the price of the registers for a second tile. Where there is no next turn nothing is loaded. The
 //! address of a gather is computed again for the next turn's number.
 
-use super::followers::{Follower, followers};
+use super::followers::{Follower, addresses, followers, unused};
 use super::insert::Inserter;
 use super::uses::Uses;
 use super::{Pipelines, Threads};
@@ -83,14 +83,9 @@ fn fitting(kernel: &Kernel, all: Vec<Follower>, threads: Threads) -> Option<Vec<
 
 /// Removes what computed addresses in the loop's own turn, where nothing else needs it.
 fn remove_unused(kernel: &mut Kernel, region: RegionId, followers: &[Follower]) {
-    let address: HashSet<OpId> = followers.iter().flat_map(|follower| follower.address.clone()).collect();
-    let ops = kernel.region(region).ops.clone();
-    for op in ops.into_iter().rev().filter(|op| address.contains(op)) {
-        let uses = Uses::of(kernel);
-        if kernel.op(op).results.iter().all(|&result| uses.of_value(result).is_empty()) {
-            kernel.region_mut(region).ops.retain(|&other| other != op);
-        }
-    }
+    let addresses = addresses(kernel, region, followers);
+    let unused = unused(kernel, &Uses::of(kernel), &addresses, &[]);
+    kernel.region_mut(region).ops.retain(|op| !unused.contains(op));
 }
 
 /// A load of a loop's turn, as it stood there, and what computes its address.

@@ -11,7 +11,7 @@
 //! tensor. So is a gather of rows whose indices follow the counter ([`followers`]): every thread computes those of its
 //! groups for the turn that it copies for, of which it holds what they need.
 
-use super::followers::{Follower, followers};
+use super::followers::{Follower, addresses, followers, unused};
 use super::movement::Movement;
 use super::uses::Uses;
 use super::{LaidOut, Swizzled, Way, dtype_of, shape_of};
@@ -194,14 +194,15 @@ impl Finder<'_> {
         let region = self.kernel.op(for_op).regions[0];
         let body = &self.kernel.region(region).ops;
         let stays = |(copy, _): &(StageCopy, u64)| copy.replaced.iter().all(|op| body.contains(op));
-        let (mut copies, mut needed) = (Vec::new(), HashSet::new());
+        let (mut copies, mut copied) = (Vec::new(), Vec::new());
         for follower in followers(self.kernel, region) {
             let Some(copy) = self.copy(&follower).filter(stays) else { continue };
             copies.push(copy);
-            needed.extend(follower.address);
+            copied.push(follower);
         }
-        let address: Vec<OpId> = body.iter().copied().filter(|op| needed.contains(op)).collect();
-        let unused = self.unused(&address, &copies);
+        let loads: Vec<OpId> = copied.iter().map(|follower| follower.load).collect();
+        let address = addresses(self.kernel, region, &copied);
+        let unused = unused(self.kernel, &self.uses, &address, &loads);
         Found { copies, address, unused }
     }
 
@@ -240,20 +241,6 @@ impl Finder<'_> {
             Op::Reshape(_) => self.keeps_slots(data),
             _ => Movement::of(found, data).is_none_or(|movement| !movement.is_exchanged(0)),
         }
-    }
-
-    /// The ops of these copies' address that nothing else needs.
-    fn unused(&self, address: &[OpId], copies: &[(StageCopy, u64)]) -> Vec<OpId> {
-        let loads: Vec<OpId> = copies.iter().map(|(copy, _)| copy.load).collect();
-        let mut unused = Vec::new();
-        // An op's users stand behind it.
-        for &op in address.iter().rev() {
-            let mut users = self.kernel.op(op).results.iter().flat_map(|&result| self.uses.of_value(result));
-            if users.all(|user| unused.contains(user) || loads.contains(user)) {
-                unused.push(op);
-            }
-        }
-        unused
     }
 
     /// The layout in shared memory of a conversion that a product reads from there.

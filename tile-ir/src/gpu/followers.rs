@@ -4,6 +4,7 @@
 //! change, mostly, and columns that go on with the counter. What these are computed of must need no memory and no other
 //! turn, so that it can be computed of a later turn's number, too: that is the load's *address*.
 
+use super::uses::Uses;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::types::Type;
@@ -22,6 +23,25 @@ pub(super) struct Follower {
 pub(super) fn followers(kernel: &Kernel, region: RegionId) -> impl Iterator<Item = Follower> {
     let turn = Turn { kernel, region, inside: defined_in(kernel, region) };
     kernel.region(region).ops.iter().filter_map(move |&load| turn.follower(load))
+}
+
+/// The ops that compute the addresses of loads of a loop's region, in their order.
+pub(super) fn addresses(kernel: &Kernel, region: RegionId, followers: &[Follower]) -> Vec<OpId> {
+    let needed: HashSet<OpId> = followers.iter().flat_map(|follower| &follower.address).copied().collect();
+    kernel.region(region).ops.iter().copied().filter(|op| needed.contains(op)).collect()
+}
+
+/// Of these [`addresses`] the ops that nothing needs but each other and ops that are gone.
+pub(super) fn unused(kernel: &Kernel, uses: &Uses, addresses: &[OpId], gone: &[OpId]) -> Vec<OpId> {
+    let mut unused = Vec::new();
+    // An op's users stand behind it.
+    for &op in addresses.iter().rev() {
+        let mut users = kernel.op(op).results.iter().flat_map(|&result| uses.of_value(result));
+        if users.all(|user| unused.contains(user) || gone.contains(user)) {
+            unused.push(op);
+        }
+    }
+    unused
 }
 
 /// What a turn of a loop defines.

@@ -52,10 +52,6 @@ impl Emulated {
         Emulated { program, launch: artifact.launch }
     }
 
-    pub(crate) fn launch(&self) -> Launch {
-        self.launch
-    }
-
     /// Runs blocks from 0 on with these slots, of which those that are addresses in a region become addresses of its copy.
     ///
     /// # Safety
