@@ -61,6 +61,8 @@ mod products;
 mod random;
 #[path = "targets/rows.rs"]
 mod rows;
+#[path = "targets/rows_left.rs"]
+mod rows_left;
 #[path = "targets/scatters.rs"]
 mod scatters;
 #[path = "targets/schedules.rs"]

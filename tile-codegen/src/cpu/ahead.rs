@@ -9,7 +9,7 @@
 //! processor to look ahead along them, looks ahead by itself.
 
 use super::LINE_BYTES;
-use super::fuse::is_reduction_of_rows;
+use super::fuse::{Fusion, is_reduction_of_rows};
 use super::region::Emitter;
 use super::views::Window;
 use inkwell::values::IntValue;
@@ -40,7 +40,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn found_ahead(&self, data: &'a OpData, region: RegionId) -> Option<Ahead<'a, 'c>> {
-        let computes = self.computes_functions(data);
+        let computes = self.fusion.computes_functions(data);
         let is_wanted = |load: &&OpData| computes || self.fusion.use_count(load.results[0]) > 1;
         let loads = self.fusion.streams_of(data).into_iter().filter(is_wanted);
         let windows: Vec<Window<'c>> = loads.filter_map(|load| self.window_ahead(load)).collect();
@@ -48,7 +48,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let rest = ops.skip_while(|op| !std::ptr::eq(*op, data));
         let loops: Vec<&'a OpData> = rest.filter(|op| self.goes_over_rows(op)).collect();
         let computing: Vec<&'a OpData> =
-            loops.iter().copied().filter(|op| self.computes_functions(op)).collect();
+            loops.iter().copied().filter(|op| self.fusion.computes_functions(op)).collect();
         let pays = !windows.is_empty() && (loops.len() > 1 || computes);
         let asking = if computing.is_empty() { loops } else { computing };
         pays.then_some(Ahead { windows, asking, now: None })
@@ -62,11 +62,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn goes_over_rows(&self, data: &OpData) -> bool {
         data.op.is_store() || is_reduction_of_rows(self.instance, data)
-    }
-
-    /// Whether an op's loop computes functions that take more than an instruction, and more than a division.
-    fn computes_functions(&self, data: &OpData) -> bool {
-        self.fusion.computed_by(data).into_iter().any(|op| is_function(&op.op))
     }
 
     /// Where the tile lies that the next block loads, if its place depends on the block alone.
@@ -109,6 +104,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 ir.prefetch_for_later(ir.bytes_further(start, ir.i64(line)));
             }
         }
+    }
+}
+
+impl<'a> Fusion<'a> {
+    /// Whether an op's loop computes functions that take more than an instruction, and more than a division.
+    pub(super) fn computes_functions(&self, data: &'a OpData) -> bool {
+        self.computed_by(data).into_iter().any(|op| is_function(&op.op))
     }
 }
 

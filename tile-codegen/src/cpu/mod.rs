@@ -7,6 +7,7 @@
 
 mod ahead;
 mod atomics;
+mod behind;
 mod buffer;
 mod elements;
 mod fuse;
@@ -33,19 +34,22 @@ use crate::emit::{Ir, Log, Shared, Value};
 use crate::error::Error;
 use crate::llvm::Machine;
 use crate::options::Options;
+use behind::{Behind, Previous};
 use buffer::Buffers;
 use fuse::Fusion;
 use inkwell::AddressSpace;
+use inkwell::IntPredicate;
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::targets::FileType;
 use inkwell::values::{FunctionValue, IntValue, PointerValue};
 use processor::Processor;
-use product::Products;
+use product::{Memories, Products};
 use region::Emitter;
 use scratch::Scratch;
 use std::collections::HashMap;
+use streaming::Streamed;
 use tile_ir::abi::{Argument, KernelAbi, Launch};
 use tile_ir::target::CpuLevel;
 use tile_ir::{Instance, Op, ValueId};
@@ -90,7 +94,8 @@ pub(crate) fn emit<'c>(
     let fusion = Fusion::of(instance);
     let products = Products::of(instance, &fusion, machine);
     let scratch = Scratch::of(instance, &fusion, &products);
-    entry(&ir, instance, (&fusion, &products, &scratch), (machine, &processor), symbol);
+    let behind = behind::decide(instance, &fusion, scratch.bytes());
+    entry(&ir, instance, (&fusion, &products, &scratch, behind), (machine, &processor), symbol);
     if narrow::has_narrow_tiles(instance) {
         machine.optimize_fully(&instance.name, &ir.module)?;
     } else {
@@ -101,17 +106,45 @@ pub(crate) fn emit<'c>(
         Launch {
             threads: 1,
             shared_bytes: 0,
-            scratch_bytes: scratch.bytes(),
+            scratch_bytes: behind::bytes(behind, scratch.bytes()),
             shares_grid: false,
             cluster: 1,
         },
     ))
 }
 
+/// What the emitters of all blocks are told.
+struct Entered<'a, 'c> {
+    instance: &'a Instance,
+    plans: (&'a Fusion<'a>, &'a Products<'a>),
+    processor: &'a Processor,
+    arguments: &'a HashMap<ValueId, Value<'c>>,
+    sizes: &'a HashMap<String, IntValue<'c>>,
+    streamed: &'a Streamed<'c>,
+    memories: &'a Memories<'c>,
+    shared: Option<Shared<'c>>,
+}
+
+impl<'a, 'c> Entered<'a, 'c> {
+    /// The emitter of a block of this index.
+    fn emitter<'b>(&self, buffers: &'b Buffers<'b, 'c>, block: Vec<IntValue<'c>>) -> Emitter<'b, 'c>
+    where
+        'a: 'b,
+    {
+        let mut emitter = Emitter::new(self.instance, self.plans, buffers, self.arguments, self.sizes, block);
+        emitter.masks = self.processor.masks;
+        emitter.held_bytes = self.processor.block.bytes();
+        emitter.streamed = self.streamed.clone();
+        emitter.memories = self.memories.clone();
+        emitter.shared = self.shared;
+        emitter
+    }
+}
+
 fn entry(
     ir: &Ir<'_>,
     instance: &Instance,
-    (fusion, products, scratch): (&Fusion<'_>, &Products<'_>, &Scratch),
+    (fusion, products, scratch, behind): (&Fusion<'_>, &Products<'_>, &Scratch, Option<Behind<'_>>),
     (machine, processor): (&Machine, &Processor),
     symbol: &str,
 ) {
@@ -124,34 +157,44 @@ fn entry(
     let sizes = load_sizes(ir, &abi, slots);
     let log = load_log(ir, &abi, slots);
     let shared = load_shared(ir, &abi, slots);
-    let buffers = Buffers::new(ir, instance, scratch, base);
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
     let order = transpose::order_of_blocks(instance).filter(|_| !abi.logs);
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
     let streamed = streaming::decide(ir, instance, &sizes);
-    let memories = products.memories(ir);
-    ir.for_loop((first, end, ir.i64(1)), &[], |number, _| {
+    let launch = Entered {
+        instance,
+        plans: (fusion, products),
+        processor,
+        arguments: &arguments,
+        sizes: &sizes,
+        streamed: &streamed,
+        memories: &products.memories(ir),
+        shared,
+    };
+    let has_left: Vec<Value<'_>> = behind.iter().map(|_| ir.bool(false).into()).collect();
+    ir.for_loop((first, end, ir.i64(1)), &has_left, |number, has_left| {
         let index_of = |number| match &order {
             _ if abi.persistent => vec![number],
             Some(order) => ir.tile_index(order, &space, number),
             None => ir.delinearize(number, &space),
         };
-        let block = index_of(number);
-        let plans = (fusion, products);
-        let mut emitter = Emitter::new(instance, plans, &buffers, &arguments, &sizes, block);
-        emitter.masks = processor.masks;
-        emitter.held_bytes = processor.block.bytes();
-        emitter.streamed = streamed.clone();
-        emitter.memories = memories.clone();
-        emitter.shared = shared;
+        let halves = behind.map(|_| behind::halves(ir, (base, scratch.bytes()), number));
+        let [own, other] = halves.unwrap_or([base; 2]).map(|base| Buffers::new(ir, instance, scratch, base));
+        let mut emitter = launch.emitter(&own, index_of(number));
         if !abi.persistent {
             // The last block of a range looks ahead to itself: an order has no index beyond the grid.
             emitter.next_tile = index_of(ir.lesser(ir.add(number, ir.i64(1)), ir.sub(end, ir.i64(1))));
         }
         emitter.log = log.map(|address| Log { address, block: number });
+        emitter.previous = behind.map(|behind| {
+            let has_next = ir.icmp(IntPredicate::ULT, ir.add(number, ir.i64(1)), end);
+            let before = index_of(behind::block_before(ir, number, first));
+            Previous::new(behind, launch.emitter(&other, before), [has_left[0].into_int_value(), has_next])
+        });
         emitter.ops(instance.body());
-        Vec::new()
+        let leaves = emitter.previous.and_then(|previous| previous.leaves);
+        leaves.into_iter().map(Into::into).collect()
     });
     if let Some(intrinsic) = processor.streaming_fence {
         streaming::fence(ir, &streamed, intrinsic);

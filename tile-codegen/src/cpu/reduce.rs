@@ -1,6 +1,10 @@
 //! Reductions. Along the last axis in [`LANES`] partial results, so that the loop vectorises without
 //! reordering a single sum and gives the same bits on every instruction set; along others row by row.
 //!
+//! The largest of a row's floats is found by the processor's own comparison, which takes one instruction, wherever all
+//! elements exist. Where NaN and the sign of zero would decide, which that comparison doesn't know, it is found again among
+//! keys ([`NanKey`]).
+//!
 //! Partial results start as the identity of the reduction, so what is reduced is emitted once. Sums and products
 //! of f16 and bf16 are kept in f32 and rounded at the end.
 
@@ -9,6 +13,7 @@ use super::elements::hint_for;
 use super::fuse::is_reduction_of_rows;
 use super::region::Emitter;
 use crate::emit::{LoopHint, NanKey, Value};
+use inkwell::FloatPredicate;
 use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use tile_ir::DType;
@@ -17,6 +22,17 @@ use tile_ir::ops::{BinaryOp, ReduceOp};
 
 /// Partial results of a reduction along the last axis: a vector of f32 on the widest machines.
 pub(super) const LANES: i64 = 16;
+
+/// What the partial results of rows are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Partials {
+    /// Numbers of the partial format.
+    Numbers,
+    /// Floats of which this comparison tells which one stays, and that of two which aren't ordered the earlier one does.
+    Compared(FloatPredicate),
+    /// Keys of floats, joined by an op, with the key of NaN.
+    Keys(BinaryOp, NanKey),
+}
 
 /// What is reduced, and how.
 struct Reduction<'a, 'c> {
@@ -30,7 +46,8 @@ struct Reduction<'a, 'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    pub(super) fn reduce(&mut self, data: &'a OpData, op: ReduceOp, axis: usize) {
+    /// Op [`tile_ir::Op::Reduce`]; `whole` says whether all elements of what its loops read from tensors exist.
+    pub(super) fn reduce(&mut self, data: &'a OpData, (op, axis): (ReduceOp, usize), whole: bool) {
         let dtype = self.dtype(data.operands[0]);
         let reduction = Reduction {
             data,
@@ -41,7 +58,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             result: self.stored(data.results[0]),
         };
         if is_reduction_of_rows(self.instance, data) {
-            self.reduce_rows(&reduction);
+            self.reduce_rows(&reduction, whole);
         } else {
             self.reduce_outer(&reduction);
         }
@@ -55,16 +72,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.cast(reduction.partial, reduction.result.dtype, total)
     }
 
-    fn identity(&self, reduction: &Reduction<'a, 'c>) -> Value<'c> {
-        self.ir.literal(reduction.op.identity(reduction.partial), reduction.partial)
-    }
-
     /// Result element by result element of all axes but the reduced, which is the outer loop.
     fn reduce_outer(&mut self, reduction: &Reduction<'a, 'c>) {
         let (axis, operand) = (reduction.axis, reduction.data.operands[0]);
         let mut lines = reduction.shape.clone();
         lines[axis] = 1;
-        let identity = self.identity(reduction);
+        let identity = self.identity(reduction, Partials::Numbers);
         let result = &reduction.result;
         self.fill(result, &lines, |_, _| identity);
         let (outer, inner) = lines.split_at(axis);
@@ -99,54 +112,109 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Row by row: the partial results of the lanes are in registers after LLVM's optimisation. Where a row's end isn't
-    /// that of a vector, the last elements are joined beside identities.
-    fn reduce_rows(&mut self, reduction: &Reduction<'a, 'c>) {
-        let (&width, rows) = reduction.shape.split_last().expect("verified: the reduced axis exists");
-        let whole = width / LANES * LANES;
-        let ty = self.partial_type(reduction);
-        let identity = self.partial_of(reduction, self.identity(reduction));
-        let start = self.lanes_of(identity);
-        let [partials, rest] = [(); 2].map(|()| self.lane_array(ty, LANES));
-        let gathers = self.fusion.gathers_of(reduction.data);
+    /// Row by row.
+    fn reduce_rows(&mut self, reduction: &Reduction<'a, 'c>, whole: bool) {
+        let (_, rows) = reduction.shape.split_last().expect("verified: the reduced axis exists");
+        let comparison = reduction.comparison().filter(|_| whole && self.is_read_again(reduction));
         self.each_row(rows, &mut |emitter, row| {
-            let ir = emitter.ir;
-            let place = |array, lane: IntValue<'c>| ir.element(ty, array, lane);
-            let joined = |emitter: &mut Self, lane: IntValue<'c>, element: Value<'c>| {
-                let before = ir.load(ty, place(partials, lane));
-                ir.store(place(partials, lane), emitter.join_partials(reduction, before, element));
-            };
-            ir.store(partials, start.into());
-            emitter.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
-                let vectors = (ir.i64(0), ir.i64(whole), ir.i64(LANES));
-                ir.hinted_loop(vectors, LoopHint::Rolled, &[], |first, _| {
-                    emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
-                    emitter.each_lane(LANES, |emitter, lane| {
-                        let element = emitter.reduced(reduction, row, ir.add(first, lane));
-                        joined(emitter, lane, element);
-                    });
-                    Vec::new()
-                });
-                if whole < width {
-                    ir.store(rest, start.into());
-                    emitter.each_lane_below(LANES, ir.i64(width - whole), |emitter, lane| {
-                        let element = emitter.reduced(reduction, row, ir.add(ir.i64(whole), lane));
-                        ir.store(place(rest, lane), element);
-                    });
-                    emitter.each_lane(LANES, |emitter, lane| {
-                        joined(emitter, lane, ir.load(ty, place(rest, lane)));
-                    });
+            let (ir, partials) = (emitter.ir, reduction.partials());
+            let total = match comparison {
+                None => emitter.row_total(reduction, partials, row),
+                Some(comparison) => {
+                    let total = emitter.row_total(reduction, Partials::Compared(comparison), row);
+                    let decides = emitter.is_decided(reduction, comparison, total);
+                    let again = || vec![emitter.row_total(reduction, partials, row)];
+                    ir.if_else(decides, || vec![total], again)[0]
                 }
-            });
-            let total = emitter.join_halves(reduction, (partials, ty));
-            let total = emitter.value_of(reduction, total);
+            };
             let position = emitter.position(row, rows);
             emitter.buffers.store(&reduction.result, position, emitter.rounded(reduction, total));
         });
     }
 
-    /// An element that is reduced, as partial results are. A tile that this loop computes is stored on the way.
-    fn reduced(&mut self, reduction: &Reduction<'a, 'c>, row: &[IntValue<'c>], i: IntValue<'c>) -> Value<'c> {
+    /// Whether a reduction may go through its rows again: they are read, not computed by functions or stored on the way.
+    fn is_read_again(&self, reduction: &Reduction<'a, 'c>) -> bool {
+        let data = reduction.data;
+        self.fusion.made_by(data).is_none() && !self.fusion.computes_functions(data)
+    }
+
+    /// Whether the largest or smallest number of a row, found by comparisons, is the one: zeros have signs, and where none was
+    /// beyond the first number that was compared with, all may have been NaN.
+    fn is_decided(
+        &self,
+        reduction: &Reduction<'a, 'c>,
+        comparison: FloatPredicate,
+        total: Value<'c>,
+    ) -> IntValue<'c> {
+        let (ir, total) = (self.ir, total.into_float_value());
+        let first = self.identity(reduction, Partials::Compared(comparison)).into_float_value();
+        let is_zero = ir.fcmp(FloatPredicate::OEQ, total, total.get_type().const_zero());
+        let is_beyond = ir.fcmp(comparison, total, first);
+        ir.select_int(is_zero, ir.bool(false), is_beyond)
+    }
+
+    /// What a row amounts to. The partial results of the lanes are in registers after LLVM's optimisation. Where a row's end
+    /// isn't that of a vector, the last elements are joined beside identities.
+    fn row_total(
+        &mut self,
+        reduction: &Reduction<'a, 'c>,
+        partials: Partials,
+        row: &[IntValue<'c>],
+    ) -> Value<'c> {
+        let ir = self.ir;
+        let width = *reduction.shape.last().expect("verified: the reduced axis exists");
+        let whole = width / LANES * LANES;
+        let ty = self.partial_type(reduction, partials);
+        let start = lanes_of(self.identity(reduction, partials));
+        let [lanes, rest] = [(); 2].map(|()| self.lane_array(ty, LANES));
+        let gathers = self.fusion.gathers_of(reduction.data);
+        let place = |array, lane: IntValue<'c>| ir.element(ty, array, lane);
+        let joined = |emitter: &mut Self, lane: IntValue<'c>, element: Value<'c>| {
+            let before = ir.load(ty, place(lanes, lane));
+            ir.store(place(lanes, lane), emitter.join_partials(reduction, partials, [before, element]));
+        };
+        ir.store(lanes, start.into());
+        self.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
+            let vectors = (ir.i64(0), ir.i64(whole), ir.i64(LANES));
+            ir.hinted_loop(vectors, LoopHint::Rolled, &[], |first, _| {
+                emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
+                emitter.each_lane(LANES, |emitter, lane| {
+                    let element = emitter.reduced(reduction, partials, (row, ir.add(first, lane)));
+                    joined(emitter, lane, element);
+                });
+                // Last: tensors' rows mostly begin pages, and a load waits for an earlier store whose address has the same
+                // lowest twelve bits.
+                emitter.store_behind(first);
+                Vec::new()
+            });
+            if whole < width {
+                ir.store(rest, start.into());
+                emitter.each_lane_below(LANES, ir.i64(width - whole), |emitter, lane| {
+                    let i = ir.add(ir.i64(whole), lane);
+                    let element = emitter.reduced(reduction, partials, (row, i));
+                    ir.store(place(rest, lane), element);
+                });
+                emitter.each_lane(LANES, |emitter, lane| {
+                    joined(emitter, lane, ir.load(ty, place(rest, lane)));
+                });
+            }
+        });
+        let total = self.join_halves(reduction, partials, (lanes, ty));
+        match (partials, self.ir.compute_type(reduction.partial)) {
+            (Partials::Keys(..), BasicTypeEnum::FloatType(ty)) => {
+                ir.float_of_key(total.into_int_value(), ty).into()
+            }
+            _ => total,
+        }
+    }
+
+    /// An element of a row that is reduced, as partial results are. A tile that this loop computes is stored on the way.
+    fn reduced(
+        &mut self,
+        reduction: &Reduction<'a, 'c>,
+        partials: Partials,
+        (row, i): (&[IntValue<'c>], IntValue<'c>),
+    ) -> Value<'c> {
         let index = [row, &[i]].concat();
         if let Some(made) = self.fusion.made_by(reduction.data) {
             let (tile, value) = (made.results[0], self.compute(made, &index));
@@ -156,50 +224,51 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let element = self.element(reduction.data.operands[0], &index);
         self.fresh = None;
-        self.partial_of(reduction, element)
+        match partials {
+            Partials::Keys(_, nan) => self.ir.key_of_float(element.into_float_value(), nan).into(),
+            _ => element,
+        }
     }
 
-    /// How the partial results of rows are joined where they are keys, and what the key of NaN is.
-    fn keys(&self, reduction: &Reduction<'a, 'c>) -> Option<(BinaryOp, NanKey)> {
-        let keys = match reduction.op {
-            ReduceOp::Max => (BinaryOp::Max, NanKey::Least),
-            ReduceOp::Min => (BinaryOp::Min, NanKey::Greatest),
-            ReduceOp::Maximum => (BinaryOp::Max, NanKey::Greatest),
-            ReduceOp::Minimum => (BinaryOp::Min, NanKey::Least),
-            _ => return None,
-        };
-        reduction.partial.is_float().then_some(keys)
-    }
-
-    fn partial_type(&self, reduction: &Reduction<'a, 'c>) -> BasicTypeEnum<'c> {
-        match (self.keys(reduction), self.ir.compute_type(reduction.partial)) {
-            (Some(_), BasicTypeEnum::FloatType(ty)) => self.ir.int_type(ty.get_bit_width()).into(),
+    fn partial_type(&self, reduction: &Reduction<'a, 'c>, partials: Partials) -> BasicTypeEnum<'c> {
+        match (partials, self.ir.compute_type(reduction.partial)) {
+            (Partials::Keys(..), BasicTypeEnum::FloatType(ty)) => self.ir.int_type(ty.get_bit_width()).into(),
             (_, ty) => ty,
         }
     }
 
-    fn partial_of(&self, reduction: &Reduction<'a, 'c>, element: Value<'c>) -> Value<'c> {
-        match self.keys(reduction) {
-            Some((_, nan)) => self.ir.key_of_float(element.into_float_value(), nan).into(),
-            None => element,
-        }
-    }
-
-    fn join_partials(&self, reduction: &Reduction<'a, 'c>, a: Value<'c>, b: Value<'c>) -> Value<'c> {
-        match self.keys(reduction) {
-            // Keys are signed, whatever their width.
-            Some((op, _)) => self.ir.binary(op, DType::I32, a, b),
-            None => self.join(reduction, a, b),
-        }
-    }
-
-    /// The number that a partial result is.
-    fn value_of(&self, reduction: &Reduction<'a, 'c>, partial: Value<'c>) -> Value<'c> {
-        match (self.keys(reduction), self.ir.compute_type(reduction.partial)) {
-            (Some(_), BasicTypeEnum::FloatType(ty)) => {
-                self.ir.float_of_key(partial.into_int_value(), ty).into()
+    /// What partial results are before the first element. Comparisons begin with an infinity, which no number is beyond.
+    fn identity(&self, reduction: &Reduction<'a, 'c>, partials: Partials) -> Value<'c> {
+        let identity = self.ir.literal(reduction.op.identity(reduction.partial), reduction.partial);
+        match (partials, identity) {
+            (Partials::Numbers, identity) => identity,
+            (Partials::Keys(_, nan), identity) => {
+                self.ir.key_of_float(identity.into_float_value(), nan).into()
             }
-            _ => partial,
+            (Partials::Compared(comparison), identity) => {
+                let infinity = if comparison == FloatPredicate::OGT { -f64::INFINITY } else { f64::INFINITY };
+                identity.into_float_value().get_type().const_float(infinity).into()
+            }
+        }
+    }
+
+    /// Joins a partial result with another, or with an element.
+    fn join_partials(
+        &self,
+        reduction: &Reduction<'a, 'c>,
+        partials: Partials,
+        [before, next]: [Value<'c>; 2],
+    ) -> Value<'c> {
+        let ir = self.ir;
+        match partials {
+            Partials::Numbers => self.join(reduction, before, next),
+            // Keys are signed, whatever their width.
+            Partials::Keys(op, _) => ir.binary(op, DType::I32, before, next),
+            // The operand that an x86's instruction for it gives where neither is beyond the other is the second.
+            Partials::Compared(comparison) => {
+                let is_beyond = ir.fcmp(comparison, next.into_float_value(), before.into_float_value());
+                ir.select(is_beyond, next, before)
+            }
         }
     }
 
@@ -208,27 +277,52 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn join_halves(
         &mut self,
         reduction: &Reduction<'a, 'c>,
-        (partials, ty): (PointerValue<'c>, BasicTypeEnum<'c>),
+        partials: Partials,
+        (lanes, ty): (PointerValue<'c>, BasicTypeEnum<'c>),
     ) -> Value<'c> {
         let ir = self.ir;
         let joined = |emitter: &Self, lane: IntValue<'c>, other: IntValue<'c>| {
-            let [low, high] = [lane, other].map(|lane| ir.load(ty, ir.element(ty, partials, lane)));
-            emitter.join_partials(reduction, low, high)
+            let halves = [lane, other].map(|lane| ir.load(ty, ir.element(ty, lanes, lane)));
+            emitter.join_partials(reduction, partials, halves)
         };
         let halves = std::iter::successors(Some(LANES / 2), |&lanes| (lanes > 2).then_some(lanes / 2));
-        for lanes in halves {
-            self.each_lane(lanes, |emitter, lane| {
-                let joined = joined(emitter, lane, ir.add(lane, ir.i64(lanes)));
-                ir.store(ir.element(ty, partials, lane), joined);
+        for half in halves {
+            self.each_lane(half, |emitter, lane| {
+                let joined = joined(emitter, lane, ir.add(lane, ir.i64(half)));
+                ir.store(ir.element(ty, lanes, lane), joined);
             });
         }
         joined(self, ir.i64(0), ir.i64(1))
     }
+}
 
-    fn lanes_of(&self, value: Value<'c>) -> VectorValue<'c> {
-        match value {
-            Value::FloatValue(value) => VectorType::const_vector(&[value; LANES as usize]),
-            value => VectorType::const_vector(&[value.into_int_value(); LANES as usize]),
-        }
+impl Reduction<'_, '_> {
+    /// What the partial results of rows are, and how they are joined, whatever the elements.
+    fn partials(&self) -> Partials {
+        let (op, nan) = match self.op {
+            ReduceOp::Max => (BinaryOp::Max, NanKey::Least),
+            ReduceOp::Min => (BinaryOp::Min, NanKey::Greatest),
+            ReduceOp::Maximum => (BinaryOp::Max, NanKey::Greatest),
+            ReduceOp::Minimum => (BinaryOp::Min, NanKey::Least),
+            _ => return Partials::Numbers,
+        };
+        if self.partial.is_float() { Partials::Keys(op, nan) } else { Partials::Numbers }
+    }
+
+    /// The comparison that mostly finds what keys do: where NaN is passed over.
+    fn comparison(&self) -> Option<FloatPredicate> {
+        let comparison = match self.op {
+            ReduceOp::Max => FloatPredicate::OGT,
+            ReduceOp::Min => FloatPredicate::OLT,
+            _ => return None,
+        };
+        self.partial.is_float().then_some(comparison)
+    }
+}
+
+fn lanes_of(value: Value<'_>) -> VectorValue<'_> {
+    match value {
+        Value::FloatValue(value) => VectorType::const_vector(&[value; LANES as usize]),
+        value => VectorType::const_vector(&[value.into_int_value(); LANES as usize]),
     }
 }

@@ -1,6 +1,7 @@
 //! Emits the ops of a region in order: scalars to registers, stored tiles to their buffers.
 
 use super::ahead::Ahead;
+use super::behind::Previous;
 use super::buffer::{Buffer, Buffers};
 use super::elements::count;
 use super::fuse::{Fusion, is_elementwise, is_tile};
@@ -34,6 +35,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) next_tile: Vec<IntValue<'c>>,
     /// What the next block reads, where the next loops may bring it near.
     pub(super) ahead: Option<Ahead<'a, 'c>>,
+    /// The block before, where it may leave its store to this one.
+    pub(super) previous: Option<Previous<'a, 'c>>,
     /// How blocks share tiles, in a persistent kernel.
     pub(super) shared: Option<Shared<'c>>,
     /// Where the kernel prints, if it does.
@@ -82,6 +85,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             block,
             next_tile: Vec::new(),
             ahead: None,
+            previous: None,
             shared: None,
             log: None,
             masks: false,
@@ -180,7 +184,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Prefetch => self.prefetch(data),
             op if goes_over_a_tile(op) => {
                 let loads = self.fusion.streams_of(data);
-                self.with_streams(&loads, &[], &mut |emitter, _| emitter.tile_op(data));
+                self.with_streams(&loads, &[], &mut |emitter, whole| {
+                    emitter.beside_store(data, |emitter| emitter.tile_op(data, whole));
+                });
             }
             _ => match self.fusion.turned_axis(data) {
                 Some(axis) => self.turn(data, axis),
@@ -189,10 +195,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Emits the loops of an op that goes over a tile in an order of its own.
-    fn tile_op(&mut self, data: &'a OpData) {
+    /// Emits the loops of an op that goes over a tile in an order of its own; `whole` says whether all elements of what they
+    /// read from tensors exist.
+    fn tile_op(&mut self, data: &'a OpData, whole: bool) {
         match &data.op {
-            Op::Reduce { op, axis } => self.reduce(data, *op, *axis),
+            Op::Reduce { op, axis } => self.reduce(data, (*op, *axis), whole),
             Op::ReduceWith { axis } => self.fold(data, *axis, None),
             Op::ScanWith { axis, mode } => self.fold(data, *axis, Some(*mode)),
             Op::Scan { op, axis, mode } => self.scan(data, *op, *axis, *mode),

@@ -26,8 +26,8 @@ const STREAMED_BYTES: i64 = 32 << 20;
 /// The outputs that may be streamed, each with whether it is, in this launch.
 pub(super) type Streamed<'c> = HashMap<ValueId, IntValue<'c>>;
 
-/// Tensors that a kernel writes and doesn't read.
-fn written(instance: &Instance) -> Vec<ValueId> {
+/// Tensors that a kernel writes and doesn't read; none of a kernel with atomics.
+pub(super) fn written(instance: &Instance) -> Vec<ValueId> {
     let (mut written, mut read) = (HashSet::new(), HashSet::new());
     for op in instance.walk() {
         let data = instance.op(op);
@@ -77,6 +77,19 @@ pub(super) fn fence<'c>(ir: &Ir<'c>, streamed: &Streamed<'c>, fence: &str) {
     }
 }
 
+/// A row of a tile in its tensor, of which so many elements are stored at a time.
+#[derive(Clone)]
+pub(super) struct Line<'c> {
+    pub(super) window: Window<'c>,
+    /// Of the row's first place.
+    address: PointerValue<'c>,
+    elements: i64,
+    /// Where they come together, on the stack.
+    lanes: PointerValue<'c>,
+    /// Whether they are streamed, if the output may be.
+    streams: Option<IntValue<'c>>,
+}
+
 /// A row of a tile in its tensor: the address of its first place, and its index in the tile.
 #[derive(Clone, Copy)]
 pub(super) struct Row<'r, 'c> {
@@ -91,6 +104,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (window.is_dense() && window.width() >= 2 * elements).then_some(elements)
     }
 
+    /// Whether a row of whole lines is streamed, if its output may be: if it begins a line.
+    pub(super) fn streams_whole_row(
+        &self,
+        window: &Window<'c>,
+        address: PointerValue<'c>,
+    ) -> Option<IntValue<'c>> {
+        let (ir, flag) = (self.ir, *self.streamed.get(&window.tensor())?);
+        let skipped = ir.line_offset(address, LINE_BYTES.into());
+        Some(ir.and(flag, ir.icmp(IntPredicate::EQ, skipped, ir.i64(0))))
+    }
+
     /// Stores all elements of a row, which are whole cache lines in number.
     pub(super) fn store_whole_row(
         &mut self,
@@ -100,11 +124,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         line: i64,
     ) {
         let ir = self.ir;
-        let flag = self.streamed.get(&window.tensor()).copied();
-        let streams = flag.map(|flag| {
-            let skipped = ir.line_offset(row.address, LINE_BYTES.into());
-            ir.and(flag, ir.icmp(IntPredicate::EQ, skipped, ir.i64(0)))
-        });
+        let streams = self.streams_whole_row(window, row.address);
         let range = (ir.i64(0), ir.i64(window.width()), ir.i64(line));
         self.store_lines(window, row, (value, line), range, streams);
     }
@@ -155,43 +175,62 @@ impl<'a, 'c> Emitter<'a, 'c> {
         range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
         streams: Option<IntValue<'c>>,
     ) {
-        let (ir, dtype) = (self.ir, window.dtype());
-        let ty = ir.storage_type(dtype);
-        let lanes = self.lane_array(ty, line);
+        let ir = self.ir;
+        let stored = self.line(window, row.address, line, streams);
         ir.hinted_loop(range, LoopHint::Rolled, &[], |first, _| {
             self.prefetch_ahead(window.shape(), row.index, first, line);
-            self.each_lane(line, |emitter, lane| {
-                let element = emitter.element(value, &[row.index, &[ir.add(first, lane)]].concat());
-                ir.store(ir.element(ty, lanes, lane), ir.value_to_storage(element, dtype));
-            });
-            let elements = ir.load_at(vector_type(ty, line as u32).into(), lanes, Some(LINE_BYTES));
-            let address = self.row_element(window, row.address, first);
-            let store = |alignment| {
-                let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
-                store.set_alignment(alignment).expect("a power of two");
-                self.buffers.mark_tensor_access(Some(store), window.tensor());
-                store
-            };
-            let plain = || {
-                store(dtype.bytes() as u32);
-            };
-            match streams {
-                None => plain(),
-                Some(streams) => {
-                    ir.if_else(
-                        streams,
-                        || {
-                            ir.mark_streaming(store(LINE_BYTES));
-                            Vec::new()
-                        },
-                        || {
-                            plain();
-                            Vec::new()
-                        },
-                    );
-                }
-            }
+            self.store_line(&stored, row.index, value, first);
             Vec::new()
         });
+    }
+
+    /// A row of which so many elements are stored at a time.
+    pub(super) fn line(
+        &self,
+        window: &Window<'c>,
+        address: PointerValue<'c>,
+        elements: i64,
+        streams: Option<IntValue<'c>>,
+    ) -> Line<'c> {
+        let lanes = self.lane_array(self.ir.storage_type(window.dtype()), elements);
+        Line { window: window.clone(), address, elements, lanes, streams }
+    }
+
+    /// Stores the elements of a row, whose index in the tile is given, from one on.
+    pub(super) fn store_line(
+        &mut self,
+        line: &Line<'c>,
+        row: &[IntValue<'c>],
+        value: ValueId,
+        first: IntValue<'c>,
+    ) {
+        let (ir, dtype) = (self.ir, line.window.dtype());
+        let ty = ir.storage_type(dtype);
+        self.each_lane(line.elements, |emitter, lane| {
+            let element = emitter.element(value, &[row, &[ir.add(first, lane)]].concat());
+            ir.store(ir.element(ty, line.lanes, lane), ir.value_to_storage(element, dtype));
+        });
+        let vector = vector_type(ty, line.elements as u32);
+        let elements = ir.load_at(vector.into(), line.lanes, Some(LINE_BYTES));
+        let address = self.row_element(&line.window, line.address, first);
+        let store = |alignment| {
+            let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
+            store.set_alignment(alignment).expect("a power of two");
+            self.buffers.mark_tensor_access(Some(store), line.window.tensor());
+            store
+        };
+        let plain = || {
+            store(dtype.bytes() as u32);
+            Vec::new()
+        };
+        let streaming = || {
+            let bytes = line.elements as u32 * dtype.bytes() as u32;
+            ir.mark_streaming(store(bytes.min(LINE_BYTES)));
+            Vec::new()
+        };
+        match line.streams {
+            None => drop(plain()),
+            Some(streams) => drop(ir.if_else(streams, streaming, plain)),
+        }
     }
 }

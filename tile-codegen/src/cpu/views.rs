@@ -175,7 +175,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Where a masked load's or store's own tile ends in its tensor: per axis, how many of its places exist.
     pub(super) fn stored_places(&self, store: &OpData) -> Vec<IntValue<'c>> {
-        self.window(store.operands[0], &self.tile, store.op == Op::StoreMasked).valid
+        self.stored_window(store).valid
     }
 
     /// The index of the tile that an op is given indices of; without any, of the block's own.
@@ -440,8 +440,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    /// A store, unless what made the tile has stored it.
+    /// A store, unless what made the tile has stored it, or the next block does.
     pub(super) fn store_unless_written(&mut self, data: &'a OpData) {
+        if self.leave(data) {
+            return;
+        }
         let Some(&is_written) = self.written.get(&data.operands[1]) else { return self.store(data) };
         let ir = self.ir;
         let store = || {
@@ -451,8 +454,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.if_else(is_written, Vec::new, store);
     }
 
-    fn store(&mut self, data: &'a OpData) {
-        let window = self.window(data.operands[0], &self.tile, data.op == Op::StoreMasked);
+    /// Where the block's own tile is stored.
+    pub(super) fn stored_window(&self, store: &OpData) -> Window<'c> {
+        self.window(store.operands[0], &self.tile, store.op == Op::StoreMasked)
+    }
+
+    pub(super) fn store(&mut self, data: &'a OpData) {
+        let window = self.stored_window(data);
         let value = data.operands[1];
         if let Some(load) = self.definition(value).and_then(|turned| self.fusion.turned_load(turned)) {
             return self.store_turned(&window, value, load);

@@ -226,7 +226,7 @@ impl Drop for Fenced {
 }
 
 /// Runs a kernel of f32 tensors at these places.
-fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<usize>)]) {
+pub(crate) fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<usize>)]) {
     let instance = instance(source, constants);
     let shapes: Vec<&[usize]> = tensors.iter().map(|(_, shape)| shape.as_slice()).collect();
     let bound = KernelAbi::of(&instance).bind(&shapes).unwrap();
@@ -238,7 +238,7 @@ fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<u
     unsafe { Native::of(&instance, &Options::default()).run_with(&slots, &regions, bound.blocks() as u64) };
 }
 
-fn number(i: usize) -> f32 {
+pub(crate) fn number(i: usize) -> f32 {
     (i * 7919 % 1013) as f32 / 250.0 - 2.0
 }
 
@@ -277,7 +277,7 @@ fn vectors_at_the_end_of_memory_stay_in_it() {
 }
 
 /// A tensor between canaries, so many elements past an address that is aligned to lines.
-struct Large {
+pub(crate) struct Large {
     memory: Vec<f32>,
     first: usize,
     elements: usize,
@@ -286,18 +286,18 @@ struct Large {
 const CANARY: f32 = 12345.5;
 
 impl Large {
-    fn new(elements: usize, skew: usize) -> Large {
+    pub(crate) fn new(elements: usize, skew: usize) -> Large {
         let mut memory = vec![CANARY; elements + 64];
         let first = memory.as_ptr().align_offset(64) + 16 + skew;
         memory[first..first + elements].fill(0.0);
         Large { memory, first, elements }
     }
 
-    fn place(&mut self) -> *mut f32 {
+    pub(crate) fn place(&mut self) -> *mut f32 {
         self.memory[self.first..].as_mut_ptr()
     }
 
-    fn read(&self) -> &[f32] {
+    pub(crate) fn read(&self) -> &[f32] {
         let (before, rest) = self.memory.split_at(self.first);
         let (elements, after) = rest.split_at(self.elements);
         assert!(before.iter().chain(after).all(|&x| x == CANARY), "written outside the tensor");

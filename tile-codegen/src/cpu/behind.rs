@@ -1,0 +1,264 @@
+//! Storing a block's row while the next block computes.
+//!
+//! A row of softmax is gone through three times: for its maximum, for exponentials and their sum, and to divide what is
+//! stored. The second computes while memory rests, the third waits for memory while the processor rests, and neither looks
+//! far enough ahead to run into the other. So a block **leaves** its store to the next one of its range, whose loop of
+//! functions stores a line of that row in each turn.
+//!
+//! What a block has in scratch memory has to outlive it: blocks take two halves of it in turn. A store is left where all its
+//! elements exist, and by each block but the last of a range, so nothing is left when a range ends. Nobody sees the
+//! difference: the output is one that the kernel doesn't read, in a kernel without atomics.
+//!
+//! Loops that compute little wait for memory themselves, and only get in each other's way: a layer normalisation in C,
+//! whose sums stored the row before, had three quarters of the rate it has when one comes after the other.
+
+use super::fuse::{Fusion, is_reduction_of_rows};
+use super::reduce::LANES;
+use super::region::{Emitter, extents};
+use super::streaming::{self, Line};
+use crate::emit::Ir;
+use inkwell::IntPredicate;
+use inkwell::values::{IntValue, PointerValue};
+use tile_ir::abi::KernelAbi;
+use tile_ir::kernel::OpData;
+use tile_ir::view::Source;
+use tile_ir::{Instance, Op, Type};
+
+/// The most scratch memory of a block that has two halves: what the second cache has room for beside the rows.
+const MOST_BYTES: u64 = 128 << 10;
+
+/// What comes between the halves, beyond whole pages: loads are checked against earlier stores by the lowest twelve bits of
+/// the address, and loops over one half read while they write the other.
+const APART: u64 = 2048;
+
+const PAGE_BYTES: u64 = 4096;
+
+/// A store that the next block does, and the reduction in whose loop it does.
+#[derive(Clone, Copy)]
+pub(super) struct Behind<'a> {
+    store: &'a OpData,
+    host: &'a OpData,
+}
+
+/// Bytes from one half of scratch memory to the other.
+fn distance(scratch_bytes: u64) -> u64 {
+    scratch_bytes.next_multiple_of(PAGE_BYTES) + APART
+}
+
+/// Scratch memory of blocks of which each has so much.
+pub(super) fn bytes(behind: Option<Behind<'_>>, scratch_bytes: u64) -> u64 {
+    behind.map_or(0, |_| distance(scratch_bytes)) + scratch_bytes
+}
+
+/// The half of scratch memory that a block has, and that which the block before has.
+pub(super) fn halves<'c>(
+    ir: &Ir<'c>,
+    (base, scratch_bytes): (PointerValue<'c>, u64),
+    number: IntValue<'c>,
+) -> [PointerValue<'c>; 2] {
+    let is_odd = ir.and(number, ir.i64(1));
+    let distance = ir.i64(distance(scratch_bytes) as i64);
+    let offset = ir.mul(is_odd, distance);
+    [offset, ir.sub(distance, offset)].map(|offset| ir.bytes_further(base, offset))
+}
+
+/// The number of the block before; the first of a range has none, and is given its own.
+pub(super) fn block_before<'c>(ir: &Ir<'c>, number: IntValue<'c>, first: IntValue<'c>) -> IntValue<'c> {
+    let has_one = ir.icmp(IntPredicate::UGT, number, first);
+    ir.sub(number, ir.resize(has_one, 64, false))
+}
+
+/// What a kernel's blocks leave to the next, if they do.
+pub(super) fn decide<'a>(
+    instance: &'a Instance,
+    fusion: &Fusion<'a>,
+    scratch_bytes: u64,
+) -> Option<Behind<'a>> {
+    let abi = KernelAbi::of(instance);
+    let ops: Vec<&OpData> = instance.region(instance.body()).ops.iter().map(|&op| instance.op(op)).collect();
+    let is_plain = ops.iter().all(|data| data.regions.is_empty() && !matches!(data.op, Op::Mma | Op::Item));
+    if abi.persistent || abi.logs || !is_plain || scratch_bytes > MOST_BYTES {
+        return None;
+    }
+    let mut stores = ops.iter().copied().filter(|data| data.op.is_store());
+    let store = stores.next().filter(|store| stores.next().is_none() && is_left(instance, fusion, store))?;
+    let hosts = |data: &&&OpData| {
+        is_reduction_of_rows(instance, data)
+            && instance.ty(data.operands[0]).as_tile().map(|ty| &ty.shape)
+                == instance.ty(store.operands[1]).as_tile().map(|ty| &ty.shape)
+            && fusion.computes_functions(data)
+    };
+    let host = ops.iter().rfind(hosts)?;
+    Some(Behind { store, host })
+}
+
+/// Whether a store is of one row, in whole lines, of a tile that is read from scratch memory and tensors, to an output that
+/// nobody reads meanwhile.
+fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -> bool {
+    let tile = instance.ty(store.operands[1]).as_tile().expect("verified: a tile is stored");
+    let shape = extents(&tile.shape);
+    let (&width, rows) = shape.split_last().expect("verified: a tile has rank 1 or more");
+    let view = instance.definition(store.operands[0]).expect("verified: a view is made by `partition`");
+    let source = Source::of(instance, view.operands[0]);
+    let Type::Tensor(tensor) = instance.ty(source.argument) else { unreachable!("verified: a tensor") };
+    let is_dense = tensor.layout.is_none() && source.selections.is_empty();
+    is_dense
+        && rows.iter().all(|&extent| extent == 1)
+        && width % LANES == 0
+        && !fusion.computes_functions(store)
+        && fusion.gathers_of(store).is_empty()
+        && streaming::written(instance).contains(&source.argument)
+}
+
+/// The block before, as the next one knows it.
+pub(super) struct Previous<'a, 'c> {
+    behind: Behind<'a>,
+    /// Emits what the block before would: it has that block's index, and its half of scratch memory.
+    emitter: Box<Emitter<'a, 'c>>,
+    /// Whether it left its store.
+    has_left: IntValue<'c>,
+    /// Whether there is a next block in the range, to leave a store to.
+    has_next: IntValue<'c>,
+    /// Where the row that was left goes, while the loop is emitted that stores it.
+    line: Option<Line<'c>>,
+    /// Whether this block leaves its own store, once that is known.
+    pub(super) leaves: Option<IntValue<'c>>,
+}
+
+impl<'a, 'c> Previous<'a, 'c> {
+    /// The block before, by an emitter that has emitted nothing yet; whether it left its store, and whether there is a next.
+    pub(super) fn new(
+        behind: Behind<'a>,
+        mut emitter: Emitter<'a, 'c>,
+        [has_left, has_next]: [IntValue<'c>; 2],
+    ) -> Self {
+        let instance = emitter.instance;
+        for &op in &instance.region(instance.body()).ops {
+            let data = instance.op(op);
+            if !data.results.is_empty() && !data.results.iter().any(|&result| emitter.is_tile(result)) {
+                emitter.op(data);
+            }
+        }
+        Previous { behind, emitter: Box::new(emitter), has_left, has_next, line: None, leaves: None }
+    }
+
+    /// Where the row that the block before left goes.
+    fn line_left(&mut self) -> Line<'c> {
+        let (emitter, store) = (&mut self.emitter, self.behind.store);
+        for load in emitter.fusion.streams_of(store) {
+            let window = emitter.loaded_window(load);
+            emitter.open_stream(load, &window, true);
+        }
+        let window = emitter.stored_window(store);
+        let address = emitter.first_address(&window);
+        let streams = emitter.streams_whole_row(&window, address);
+        emitter.line(&window, address, LANES, streams)
+    }
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Emits the loops of an op; where these are the ones for it, they also store the row that the block before left.
+    pub(super) fn beside_store(&mut self, data: &'a OpData, emit: impl FnOnce(&mut Self)) {
+        let is_host = |previous: &&mut Previous<'a, 'c>| std::ptr::eq(previous.behind.host, data);
+        if let Some(previous) = self.previous.as_mut().filter(is_host) {
+            previous.line = Some(previous.line_left());
+        }
+        emit(self);
+        if let Some(previous) = &mut self.previous {
+            previous.line = None;
+        }
+    }
+
+    /// In the turn of a loop for the elements from one on: stores those of the row that the block before left, if this is
+    /// the loop that does.
+    pub(super) fn store_behind(&mut self, first: IntValue<'c>) {
+        let ir = self.ir;
+        let Some(Previous { behind, emitter, has_left, line: Some(line), .. }) = &mut self.previous else {
+            return;
+        };
+        let index = vec![ir.i64(0); line.window.shape().len() - 1];
+        ir.if_then(*has_left, || emitter.store_line(line, &index, behind.store.operands[1], first));
+    }
+
+    /// Emits a store, for blocks that don't leave it to the next, if it is one that may be left.
+    pub(super) fn leave(&mut self, data: &'a OpData) -> bool {
+        let is_store = |previous: &&Previous<'a, 'c>| std::ptr::eq(previous.behind.store, data);
+        let Some(previous) = self.previous.as_ref().filter(is_store) else { return false };
+        let (ir, has_next) = (self.ir, previous.has_next);
+        let loads = self.fusion.streams_of(data);
+        let windows = loads.iter().map(|load| self.loaded_window(load)).chain([self.stored_window(data)]);
+        let leaves = windows.fold(has_next, |leaves, window| ir.and(leaves, self.is_whole(&window)));
+        ir.if_else(leaves, Vec::new, || {
+            self.store(data);
+            Vec::new()
+        });
+        if let Some(previous) = &mut self.previous {
+            previous.leaves = Some(leaves);
+        }
+        true
+    }
+}
+#[cfg(test)]
+mod tests {
+    use crate::llvm::Machine;
+    use crate::options::Cpu;
+    use inkwell::context::Context;
+    use tile_ir::target::CpuLevel;
+    use tile_ir::{specialize, text, verify};
+
+    /// Of rows in tiles of so many: `x − max x`, then what the body makes `%r` of it, as `%d`.
+    fn kernel(rows: usize, body: &str) -> String {
+        let tile = format!("tile<{rows} x 256 x f32>");
+        format!(
+            "kernel @k(%x: tensor<64 x 256 x f32>, %y: mut tensor<64 x 256 x f32>) {{
+  %vx = partition %x [{rows}, 256] : partition<64 x 256 x f32, [{rows}, 256]>
+  %vy = partition %y [{rows}, 256] : mut partition<64 x 256 x f32, [{rows}, 256]>
+  %i, %j = block_index %vy : index, index
+  %t = load %vx[%i, %j] : {tile}
+  %m = reduce max %t axis 1 : tile<{rows} x 1 x f32>
+  %mb = broadcast %m : {tile}
+  %d = sub %t, %mb : {tile}
+{body}  %s = reduce sum %e axis 1 : tile<{rows} x 1 x f32>
+  %sb = broadcast %s : {tile}
+  %r = div %e, %sb : {tile}
+  store %vy, %r
+}}
+"
+        )
+        .replace("TILE", &tile)
+    }
+
+    /// Bytes of scratch memory that a kernel's blocks have.
+    fn scratch_bytes(source: &str) -> u64 {
+        let kernel = verify(text::parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[]).unwrap();
+        let level = Cpu::Level(CpuLevel::named("x86-64-v3").unwrap());
+        let (context, machine) = (Context::create(), Machine::cpu(level).unwrap());
+        let (_, launch) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
+        launch.scratch_bytes
+    }
+
+    /// A row of 1 KiB, the maximum and the sum; two such halves are 2 KiB more than a page apart.
+    #[test]
+    fn a_row_is_left_where_the_next_blocks_loop_computes_functions() {
+        let own = 1024 + 2 * 64;
+        let exponentials = kernel(1, "  %e = exp %d : TILE\n");
+        assert_eq!(scratch_bytes(&exponentials), 4096 + 2048 + own);
+        let squares = kernel(1, "  %e = mul %d, %d : TILE\n");
+        assert_eq!(scratch_bytes(&squares), own, "loops that wait for memory store nothing besides");
+        let rows = kernel(2, "  %e = exp %d : TILE\n");
+        assert_eq!(scratch_bytes(&rows), 2 * 1024 + 2 * 64, "two rows");
+    }
+
+    #[test]
+    fn outputs_that_blocks_read_or_that_wait_for_others_are_not_left() {
+        let own = 1024 + 2 * 64;
+        let source = kernel(1, "  %e = exp %d : TILE\n");
+        let read = source.replace("%t = load %vx[%i, %j]", "%t = load %vy");
+        assert_eq!(scratch_bytes(&read), own, "a tile of the output");
+        let twice = source.replace("  store %vy, %r\n", "  store %vy, %r\n  store %vy, %e\n");
+        assert_eq!(scratch_bytes(&twice), own, "two stores");
+        let said = source.replace("  store", "  print 0 \"done\"\n  store");
+        assert_eq!(scratch_bytes(&said), own, "a message");
+    }
+}
