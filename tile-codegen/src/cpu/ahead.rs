@@ -1,4 +1,4 @@
-//! Bringing near what the next block reads, while this one computes.
+//! Bringing near what the next block reads, or of short rows a later one, while this one computes.
 //!
 //! A block that goes over its rows several times waits for memory the first time and computes afterwards, while memory has
 //! nothing to do: the processor looks ahead along a row, not from block to block. So the loops over such rows also ask
@@ -10,14 +10,32 @@
 
 use super::LINE_BYTES;
 use super::fuse::{Fusion, is_reduction_of_rows};
-use super::region::Emitter;
+use super::region::{Emitter, extents};
 use super::views::Window;
 use inkwell::values::IntValue;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{BinaryOp, UnaryOp};
-use tile_ir::{Op, RegionId, ValueId};
+use tile_ir::{Instance, Op, RegionId, ValueId};
 
-/// What the next block reads, and which loops ask for it.
+/// How far ahead at least, in bytes of what blocks read: what is asked for takes as long to come as some KiB to go through.
+const BYTES_AHEAD: u64 = 8 << 10;
+
+/// How many blocks ahead the rows are that a block asks for. Products ask for the next block's factors.
+pub(super) fn blocks_ahead(instance: &Instance) -> u64 {
+    let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
+    if ops.iter().any(|data| data.op == Op::Mma) {
+        return 1;
+    }
+    let loads = ops.into_iter().filter(|data| data.op.is_load());
+    let tiles = loads.filter_map(|load| instance.ty(load.results[0]).as_tile());
+    let bytes = tiles.map(|tile| {
+        let elements: i64 = extents(&tile.shape).iter().product();
+        elements as u64 * tile.elem.known().map_or(1, |dtype| dtype.bytes() as u64)
+    });
+    BYTES_AHEAD.div_ceil(bytes.max().unwrap_or(BYTES_AHEAD)).max(1)
+}
+
+/// What a later block reads, and which loops ask for it.
 #[derive(Clone)]
 pub(super) struct Ahead<'a, 'c> {
     windows: Vec<Window<'c>>,
@@ -66,7 +84,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Where the tile lies that the next block loads, if its place depends on the block alone.
     pub(super) fn window_ahead(&self, data: &'a OpData) -> Option<Window<'c>> {
-        let (load, next) = (data.load()?, Some(&self.next_tile).filter(|next| !next.is_empty())?);
+        let (load, next) = (data.load()?, Some(&self.tile_ahead).filter(|next| !next.is_empty())?);
         let index: Option<Vec<IntValue<'c>>> = match load.index {
             [] => Some(next.clone()),
             index => index.iter().map(|&value| self.index_ahead(value, next)).collect(),

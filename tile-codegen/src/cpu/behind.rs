@@ -5,17 +5,21 @@
 //! far enough ahead to run into the other. So a block **leaves** its store to the next one of its range, whose loop of
 //! functions stores a line of that row in each turn.
 //!
-//! What a block has in scratch memory has to outlive it: blocks take two halves of it in turn. A store is left where all its
-//! elements exist, and by each block but the last of a range, so nothing is left when a range ends. Nobody sees the
+//! What a block has in scratch memory has to outlive it: blocks take two halves of it in turn. What is left are the lines of
+//! memory that the row fills, where all that the store reads exists, and by each block but the last of a range, so nothing
+//! is left when a range ends. Nobody sees the
 //! difference: the output is one that the kernel doesn't read, in a kernel without atomics.
 //!
 //! Loops that compute little wait for memory themselves, and only get in each other's way: a layer normalisation in C,
 //! whose sums stored the row before, had three quarters of the rate it has when one comes after the other.
 
+use super::LINE_BYTES;
 use super::fuse::{Fusion, is_reduction_of_rows};
+use super::parts::Covering;
 use super::reduce::LANES;
 use super::region::{Emitter, extents};
-use super::streaming::{self, Line};
+use super::streaming::{self, Lines};
+use super::views::Window;
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
@@ -96,6 +100,7 @@ pub(super) fn decide<'a>(
 /// nobody reads meanwhile.
 fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -> bool {
     let tile = instance.ty(store.operands[1]).as_tile().expect("verified: a tile is stored");
+    let elem = tile.elem.known().expect("an instance has no dtype parameters");
     let shape = extents(&tile.shape);
     let (&width, rows) = shape.split_last().expect("verified: a tile has rank 1 or more");
     let view = instance.definition(store.operands[0]).expect("verified: a view is made by `partition`");
@@ -104,7 +109,7 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
     let is_dense = tensor.layout.is_none() && source.selections.is_empty();
     is_dense
         && rows.iter().all(|&extent| extent == 1)
-        && width % LANES == 0
+        && width * elem.bytes() as i64 >= 2 * i64::from(LINE_BYTES)
         && !fusion.computes_functions(store)
         && fusion.gathers_of(store).is_empty()
         && streaming::written(instance).contains(&source.argument)
@@ -119,8 +124,8 @@ pub(super) struct Previous<'a, 'c> {
     has_left: IntValue<'c>,
     /// Whether there is a next block in the range, to leave a store to.
     has_next: IntValue<'c>,
-    /// Where the row that was left goes, while the loop is emitted that stores it.
-    line: Option<Line<'c>>,
+    /// The row whose lines were left, while the loop is emitted that stores them.
+    lines: Option<Lines<'c>>,
     /// Whether this block leaves its own store, once that is known.
     pub(super) leaves: Option<IntValue<'c>>,
 }
@@ -139,65 +144,64 @@ impl<'a, 'c> Previous<'a, 'c> {
                 emitter.op(data);
             }
         }
-        Previous { behind, emitter: Box::new(emitter), has_left, has_next, line: None, leaves: None }
+        Previous { behind, emitter: Box::new(emitter), has_left, has_next, lines: None, leaves: None }
     }
 
-    /// Where the row that the block before left goes.
-    fn line_left(&mut self) -> Line<'c> {
+    /// The row whose lines the block before left.
+    fn lines_left(&mut self) -> Lines<'c> {
         let (emitter, store) = (&mut self.emitter, self.behind.store);
         for load in emitter.fusion.streams_of(store) {
             let window = emitter.loaded_window(load);
             emitter.open_stream(load, &window, true);
         }
         let window = emitter.stored_window(store);
-        let address = emitter.first_address(&window);
-        let streams = emitter.streams_whole_row(&window, address);
-        emitter.line(&window, address, LANES, streams)
+        emitter.lines_of_row(&window, &row_index(emitter.ir, &window), LANES)
     }
+}
+
+/// The index of the one row of a tile.
+fn row_index<'c>(ir: &Ir<'c>, window: &Window<'c>) -> Vec<IntValue<'c>> {
+    vec![ir.i64(0); window.shape().len() - 1]
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Emits the loops of an op; where these are the ones for it, they also store the row that the block before left.
+    /// Emits the loops of an op; where these are the ones for it, they also store the lines that the block before left.
     pub(super) fn beside_store(&mut self, data: &'a OpData, emit: impl FnOnce(&mut Self)) {
         let is_host = |previous: &&mut Previous<'a, 'c>| std::ptr::eq(previous.behind.host, data);
         if let Some(previous) = self.previous.as_mut().filter(is_host) {
-            previous.line = Some(previous.line_left());
+            previous.lines = Some(previous.lines_left());
         }
         emit(self);
         if let Some(previous) = &mut self.previous {
-            previous.line = None;
+            previous.lines = None;
         }
     }
 
-    /// In the turn of a loop for the elements from one on: stores those of the row that the block before left, if this is
-    /// the loop that does.
-    pub(super) fn store_behind(&mut self, first: IntValue<'c>) {
+    /// In the turn of a loop for the elements from one on: stores as many of the row whose lines the block before left, if
+    /// this is the loop that does.
+    pub(super) fn store_behind(&mut self, turn: IntValue<'c>) {
         let ir = self.ir;
-        let Some(Previous { behind, emitter, has_left, line: Some(line), .. }) = &mut self.previous else {
+        let Some(Previous { behind, emitter, has_left, lines: Some(lines), .. }) = &mut self.previous else {
             return;
         };
-        let index = vec![ir.i64(0); line.window.shape().len() - 1];
-        ir.if_then(*has_left, || emitter.store_line(line, &index, behind.store.operands[1], first));
+        let first = ir.add(lines.first, turn);
+        let is_there = ir.icmp(IntPredicate::ULT, first, lines.rest);
+        let row = row_index(ir, &lines.window);
+        ir.if_then(ir.and(*has_left, is_there), || {
+            emitter.store_line(lines, &row, behind.store.operands[1], first);
+        });
     }
 
-    /// Emits a store, for blocks that don't leave it to the next, if it is one that may be left.
-    pub(super) fn leave(&mut self, data: &'a OpData) -> bool {
-        let is_store = |previous: &&Previous<'a, 'c>| std::ptr::eq(previous.behind.store, data);
-        let Some(previous) = self.previous.as_ref().filter(is_store) else { return false };
-        let (ir, has_next) = (self.ir, previous.has_next);
-        let loads = self.fusion.streams_of(data);
-        let windows = loads.iter().map(|load| self.loaded_window(load)).chain([self.stored_window(data)]);
-        let leaves = windows.fold(has_next, |leaves, window| ir.and(leaves, self.is_whole(&window)));
-        ir.if_else(leaves, Vec::new, || {
-            self.store(data);
-            Vec::new()
-        });
-        if let Some(previous) = &mut self.previous {
-            previous.leaves = Some(leaves);
-        }
-        true
+    /// Whether the block leaves the lines of its row to the next, if a store is one that may be left.
+    pub(super) fn leaves(&mut self, data: &'a OpData, covering: &Covering<'a, 'c>) -> Option<IntValue<'c>> {
+        let is_store = |previous: &&mut Previous<'a, 'c>| std::ptr::eq(previous.behind.store, data);
+        let previous = self.previous.as_mut().filter(is_store)?;
+        let has_next = previous.has_next;
+        previous.leaves = Some(covering.covers.map_or(has_next, |covers| self.ir.and(covers, has_next)));
+        previous.leaves
     }
 }
+
 #[cfg(test)]
 mod tests {
     use crate::llvm::Machine;

@@ -18,12 +18,14 @@ mod lines;
 mod messages;
 mod movement;
 mod narrow;
+mod parts;
 mod prefetch;
 mod processor;
 mod product;
 mod reduce;
 mod region;
 mod scratch;
+mod stores;
 mod streaming;
 mod transpose;
 mod vectors;
@@ -172,6 +174,8 @@ fn entry(
         memories: &products.memories(ir),
         shared,
     };
+    // A tile that is turned looks ahead to the next in its order.
+    let ahead = ir.i64(if order.is_some() { 1 } else { ahead::blocks_ahead(instance) as i64 });
     let has_left: Vec<Value<'_>> = behind.iter().map(|_| ir.bool(false).into()).collect();
     ir.for_loop((first, end, ir.i64(1)), &has_left, |number, has_left| {
         let index_of = |number| match &order {
@@ -183,8 +187,8 @@ fn entry(
         let [own, other] = halves.unwrap_or([base; 2]).map(|base| Buffers::new(ir, instance, scratch, base));
         let mut emitter = launch.emitter(&own, index_of(number));
         if !abi.persistent {
-            // The last block of a range looks ahead to itself: an order has no index beyond the grid.
-            emitter.next_tile = index_of(ir.lesser(ir.add(number, ir.i64(1)), ir.sub(end, ir.i64(1))));
+            // The last blocks of a range look ahead to the last: an order has no index beyond the grid.
+            emitter.tile_ahead = index_of(ir.lesser(ir.add(number, ahead), ir.sub(end, ir.i64(1))));
         }
         emitter.log = log.map(|address| Log { address, block: number });
         emitter.previous = behind.map(|behind| {

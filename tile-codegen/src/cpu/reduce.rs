@@ -11,6 +11,7 @@
 use super::buffer::Buffer;
 use super::elements::hint_for;
 use super::fuse::is_reduction_of_rows;
+use super::parts::RowOf;
 use super::region::Emitter;
 use crate::emit::{LoopHint, NanKey, Value};
 use inkwell::FloatPredicate;
@@ -46,8 +47,8 @@ struct Reduction<'a, 'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Op [`tile_ir::Op::Reduce`]; `whole` says whether all elements of what its loops read from tensors exist.
-    pub(super) fn reduce(&mut self, data: &'a OpData, (op, axis): (ReduceOp, usize), whole: bool) {
+    /// Op [`tile_ir::Op::Reduce`].
+    pub(super) fn reduce(&mut self, data: &'a OpData, op: ReduceOp, axis: usize) {
         let dtype = self.dtype(data.operands[0]);
         let reduction = Reduction {
             data,
@@ -58,9 +59,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             result: self.stored(data.results[0]),
         };
         if is_reduction_of_rows(self.instance, data) {
-            self.reduce_rows(&reduction, whole);
+            self.beside_store(data, |emitter| emitter.reduce_rows(&reduction));
         } else {
-            self.reduce_outer(&reduction);
+            let loads = self.fusion.streams_of(data);
+            self.with_streams(&loads, &[], &mut |emitter, _| emitter.reduce_outer(&reduction));
         }
     }
 
@@ -113,9 +115,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Row by row.
-    fn reduce_rows(&mut self, reduction: &Reduction<'a, 'c>, whole: bool) {
+    fn reduce_rows(&mut self, reduction: &Reduction<'a, 'c>) {
         let (_, rows) = reduction.shape.split_last().expect("verified: the reduced axis exists");
-        let comparison = reduction.comparison().filter(|_| whole && self.is_read_again(reduction));
+        let comparison = reduction.comparison().filter(|_| self.is_read_again(reduction));
         self.each_row(rows, &mut |emitter, row| {
             let (ir, partials) = (emitter.ir, reduction.partials());
             let total = match comparison {
@@ -123,7 +125,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 Some(comparison) => {
                     let total = emitter.row_total(reduction, Partials::Compared(comparison), row);
                     let decides = emitter.is_decided(reduction, comparison, total);
-                    let again = || vec![emitter.row_total(reduction, partials, row)];
+                    let again = || {
+                        // What comes next has been asked for.
+                        let ahead = emitter.ahead.take();
+                        let total = emitter.row_total(reduction, partials, row);
+                        emitter.ahead = ahead;
+                        vec![total]
+                    };
                     ir.if_else(decides, || vec![total], again)[0]
                 }
             };
@@ -174,18 +182,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir.store(place(lanes, lane), emitter.join_partials(reduction, partials, [before, element]));
         };
         ir.store(lanes, start.into());
+        let of_row = RowOf { data: reduction.data, shape: &reduction.shape, index: row, lanes: LANES };
         self.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
-            let vectors = (ir.i64(0), ir.i64(whole), ir.i64(LANES));
-            ir.hinted_loop(vectors, LoopHint::Rolled, &[], |first, _| {
-                emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
-                emitter.each_lane(LANES, |emitter, lane| {
-                    let element = emitter.reduced(reduction, partials, (row, ir.add(first, lane)));
-                    joined(emitter, lane, element);
+            emitter.each_part_of_row(of_row, &mut |emitter, (begin, end)| {
+                ir.hinted_loop((begin, end, ir.i64(LANES)), LoopHint::Rolled, &[], |first, _| {
+                    emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
+                    emitter.each_lane(LANES, |emitter, lane| {
+                        let element = emitter.reduced(reduction, partials, (row, ir.add(first, lane)));
+                        joined(emitter, lane, element);
+                    });
+                    // Last: tensors' rows mostly begin pages, and a load waits for an earlier store whose address has the
+                    // same lowest twelve bits.
+                    emitter.store_behind(first);
+                    Vec::new()
                 });
-                // Last: tensors' rows mostly begin pages, and a load waits for an earlier store whose address has the same
-                // lowest twelve bits.
-                emitter.store_behind(first);
-                Vec::new()
             });
             if whole < width {
                 ir.store(rest, start.into());

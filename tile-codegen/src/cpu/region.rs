@@ -32,7 +32,7 @@ pub(super) struct Emitter<'a, 'c> {
     /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
     pub(super) tile: Vec<IntValue<'c>>,
     /// The index of the tile that the next block owns, if there is one; nothing in a persistent kernel.
-    pub(super) next_tile: Vec<IntValue<'c>>,
+    pub(super) tile_ahead: Vec<IntValue<'c>>,
     /// What the next block reads, where the next loops may bring it near.
     pub(super) ahead: Option<Ahead<'a, 'c>>,
     /// The block before, where it may leave its store to this one.
@@ -83,7 +83,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             sizes,
             tile: block.clone(),
             block,
-            next_tile: Vec::new(),
+            tile_ahead: Vec::new(),
             ahead: None,
             previous: None,
             shared: None,
@@ -182,11 +182,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Sort { axis, descending, .. } => self.sort(data, *axis, *descending),
             Op::Print { .. } | Op::Assert { .. } => self.say(data),
             Op::Prefetch => self.prefetch(data),
+            Op::Reduce { op, axis } => self.reduce(data, *op, *axis),
             op if goes_over_a_tile(op) => {
                 let loads = self.fusion.streams_of(data);
-                self.with_streams(&loads, &[], &mut |emitter, whole| {
-                    emitter.beside_store(data, |emitter| emitter.tile_op(data, whole));
-                });
+                self.with_streams(&loads, &[], &mut |emitter, _| emitter.tile_op(data));
             }
             _ => match self.fusion.turned_axis(data) {
                 Some(axis) => self.turn(data, axis),
@@ -195,11 +194,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Emits the loops of an op that goes over a tile in an order of its own; `whole` says whether all elements of what they
-    /// read from tensors exist.
-    fn tile_op(&mut self, data: &'a OpData, whole: bool) {
+    /// Emits the loops of an op that goes over a tile in an order of its own.
+    fn tile_op(&mut self, data: &'a OpData) {
         match &data.op {
-            Op::Reduce { op, axis } => self.reduce(data, (*op, *axis), whole),
             Op::ReduceWith { axis } => self.fold(data, *axis, None),
             Op::ScanWith { axis, mode } => self.fold(data, *axis, Some(*mode)),
             Op::Scan { op, axis, mode } => self.scan(data, *op, *axis, *mode),
@@ -421,7 +418,7 @@ pub(super) fn extents(dims: &[Dim]) -> Vec<i64> {
 /// Ops whose loops go over a tile in an order of their own, element by element.
 fn goes_over_a_tile(op: &Op) -> bool {
     match op {
-        Op::Reduce { .. } | Op::Scan { .. } | Op::Histogram(_) | Op::Scatter { .. } => true,
+        Op::Scan { .. } | Op::Histogram(_) | Op::Scatter { .. } => true,
         Op::Movement(_) => !is_elementwise(op),
         op => op.is_fold(),
     }

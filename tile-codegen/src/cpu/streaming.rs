@@ -77,24 +77,24 @@ pub(super) fn fence<'c>(ir: &Ir<'c>, streamed: &Streamed<'c>, fence: &str) {
     }
 }
 
-/// A row of a tile in its tensor, of which so many elements are stored at a time.
+/// A row of a tile in its tensor, and how its elements that exist are stored: those between `first` and `rest` some at a
+/// time, a line of memory or a part of one, and those before and behind one by one.
 #[derive(Clone)]
-pub(super) struct Line<'c> {
+pub(super) struct Lines<'c> {
     pub(super) window: Window<'c>,
     /// Of the row's first place.
     address: PointerValue<'c>,
+    /// How many at a time, and where on the stack they come together.
     elements: i64,
-    /// Where they come together, on the stack.
     lanes: PointerValue<'c>,
-    /// Whether they are streamed, if the output may be.
+    /// The elements that exist: from and to.
+    range: (IntValue<'c>, IntValue<'c>),
+    pub(super) first: IntValue<'c>,
+    pub(super) rest: IntValue<'c>,
+    /// Whether there may be some before and behind.
+    has_ends: bool,
+    /// Whether those between are streamed, if the output may be.
     streams: Option<IntValue<'c>>,
-}
-
-/// A row of a tile in its tensor: the address of its first place, and its index in the tile.
-#[derive(Clone, Copy)]
-pub(super) struct Row<'r, 'c> {
-    pub(super) address: PointerValue<'c>,
-    pub(super) index: &'r [IntValue<'c>],
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -104,102 +104,75 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (window.is_dense() && window.width() >= 2 * elements).then_some(elements)
     }
 
-    /// Whether a row of whole lines is streamed, if its output may be: if it begins a line.
-    pub(super) fn streams_whole_row(
-        &self,
-        window: &Window<'c>,
-        address: PointerValue<'c>,
-    ) -> Option<IntValue<'c>> {
-        let (ir, flag) = (self.ir, *self.streamed.get(&window.tensor())?);
-        let skipped = ir.line_offset(address, LINE_BYTES.into());
-        Some(ir.and(flag, ir.icmp(IntPredicate::EQ, skipped, ir.i64(0))))
+    /// How a row is stored, so many elements at a time.
+    pub(super) fn lines_of_row(&self, window: &Window<'c>, row: &[IntValue<'c>], elements: i64) -> Lines<'c> {
+        let ir = self.ir;
+        let (address, flag) = (self.row_address(window, row), self.streamed.get(&window.tensor()).copied());
+        let (begin, end) = self.row_range(window, row);
+        let begin = begin.unwrap_or_else(|| ir.i64(0));
+        let has_ends = !window.is_known_whole() || window.width() % elements != 0;
+        let (mut first, mut streams) = (begin, flag);
+        if let Some(flag) = flag {
+            let at = self.row_element(window, address, begin);
+            let skipped = ir.line_offset(at, LINE_BYTES.into());
+            if has_ends {
+                // What comes before the first line that is streamed; without streaming any place begins one.
+                let bytes = ir.and(ir.sub(ir.i64(0), skipped), ir.i64(i64::from(LINE_BYTES) - 1));
+                let line = ir.add(begin, ir.udiv(bytes, ir.i64(window.dtype().bytes() as i64)));
+                first = ir.select_int(flag, ir.lesser(line, end), begin);
+            } else {
+                streams = Some(ir.and(flag, ir.icmp(IntPredicate::EQ, skipped, ir.i64(0))));
+            }
+        }
+        let rest = ir.sub(end, ir.urem(ir.sub(end, first), ir.i64(elements)));
+        let lanes = self.lane_array(ir.storage_type(window.dtype()), elements);
+        let (window, range) = (window.clone(), (begin, end));
+        Lines { window, address, elements, lanes, range, first, rest, has_ends, streams }
     }
 
-    /// Stores all elements of a row, which are whole cache lines in number.
-    pub(super) fn store_whole_row(
+    /// Stores the elements of a row that exist; where the lines are left to the next block, those before and behind alone.
+    pub(super) fn store_lines(
         &mut self,
-        window: &Window<'c>,
-        row: Row<'_, 'c>,
+        lines: &Lines<'c>,
+        row: &[IntValue<'c>],
         value: ValueId,
-        line: i64,
+        leaves: Option<IntValue<'c>>,
     ) {
         let ir = self.ir;
-        let streams = self.streams_whole_row(window, row.address);
-        let range = (ir.i64(0), ir.i64(window.width()), ir.i64(line));
-        self.store_lines(window, row, (value, line), range, streams);
+        let start = leaves.map_or(lines.first, |leaves| ir.select_int(leaves, lines.rest, lines.first));
+        let range = (start, lines.rest, ir.i64(lines.elements));
+        ir.hinted_loop(range, LoopHint::Rolled, &[], |first, _| {
+            self.prefetch_ahead(lines.window.shape(), row, first, lines.elements);
+            self.store_line(lines, row, value, first);
+            Vec::new()
+        });
+        if lines.has_ends {
+            self.store_ends(lines, row, value);
+        }
     }
 
-    /// Stores the elements of a row from `begin` to `end`.
-    pub(super) fn store_part_of_row(
-        &mut self,
-        window: &Window<'c>,
-        row: Row<'_, 'c>,
-        (begin, end): (IntValue<'c>, IntValue<'c>),
-        (value, line): (ValueId, i64),
-    ) {
-        let ir = self.ir;
-        let streams = self.streamed.get(&window.tensor()).copied();
-        // What comes before the first line that is streamed; without streaming any place begins one.
-        let lines = streams.map_or(begin, |streams| {
-            let first = self.row_element(window, row.address, begin);
-            let skipped = ir.line_offset(first, LINE_BYTES.into());
-            let bytes = ir.and(ir.sub(ir.i64(0), skipped), ir.i64(i64::from(LINE_BYTES) - 1));
-            let before = ir.add(begin, ir.udiv(bytes, ir.i64(window.dtype().bytes() as i64)));
-            let before = ir.lesser(before, end);
-            ir.select_int(streams, before, begin)
-        });
-        let count = ir.sub(end, lines);
-        let rest = ir.sub(end, ir.urem(count, ir.i64(line)));
-        self.store_lines(window, row, (value, line), (lines, rest, ir.i64(line)), streams);
+    /// Stores the elements of a row before its lines and behind them.
+    fn store_ends(&mut self, lines: &Lines<'c>, row: &[IntValue<'c>], value: ValueId) {
+        let (ir, (begin, end)) = (self.ir, lines.range);
         let is_second = |turn| ir.icmp(IntPredicate::NE, turn, ir.i64(0));
         ir.hinted_loop((ir.i64(0), ir.i64(2), ir.i64(1)), LoopHint::Rolled, &[], |turn, _| {
-            let from = ir.select_int(is_second(turn), rest, begin);
-            let to = ir.select_int(is_second(turn), end, lines);
+            let from = ir.select_int(is_second(turn), lines.rest, begin);
+            let to = ir.select_int(is_second(turn), end, lines.first);
             ir.if_then(ir.icmp(IntPredicate::ULT, from, to), || {
-                self.each_lane_below(line, ir.sub(to, from), |emitter, lane| {
+                self.each_lane_below(lines.elements, ir.sub(to, from), |emitter, lane| {
                     let i = ir.add(from, lane);
-                    let element = emitter.element(value, &[row.index, &[i]].concat());
-                    emitter.write(window, row.address, i, element);
+                    let element = emitter.element(value, &[row, &[i]].concat());
+                    emitter.write(&lines.window, lines.address, i, element);
                 });
             });
             Vec::new()
         });
     }
 
-    /// Stores lines of a row: the elements from each place of a range on.
-    fn store_lines(
-        &mut self,
-        window: &Window<'c>,
-        row: Row<'_, 'c>,
-        (value, line): (ValueId, i64),
-        range: (IntValue<'c>, IntValue<'c>, IntValue<'c>),
-        streams: Option<IntValue<'c>>,
-    ) {
-        let ir = self.ir;
-        let stored = self.line(window, row.address, line, streams);
-        ir.hinted_loop(range, LoopHint::Rolled, &[], |first, _| {
-            self.prefetch_ahead(window.shape(), row.index, first, line);
-            self.store_line(&stored, row.index, value, first);
-            Vec::new()
-        });
-    }
-
-    /// A row of which so many elements are stored at a time.
-    pub(super) fn line(
-        &self,
-        window: &Window<'c>,
-        address: PointerValue<'c>,
-        elements: i64,
-        streams: Option<IntValue<'c>>,
-    ) -> Line<'c> {
-        let lanes = self.lane_array(self.ir.storage_type(window.dtype()), elements);
-        Line { window: window.clone(), address, elements, lanes, streams }
-    }
-
-    /// Stores the elements of a row, whose index in the tile is given, from one on.
+    /// Stores as many elements of a row as are stored at a time, from one on.
     pub(super) fn store_line(
         &mut self,
-        line: &Line<'c>,
+        line: &Lines<'c>,
         row: &[IntValue<'c>],
         value: ValueId,
         first: IntValue<'c>,

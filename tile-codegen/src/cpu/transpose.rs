@@ -8,7 +8,6 @@ use super::LINE_BYTES;
 use super::buffer::Buffer;
 use super::region::Emitter;
 use super::scratch::element_bytes;
-use super::streaming::Row;
 use super::vectors::vector_type;
 use super::views::Window;
 use crate::emit::LoopHint;
@@ -193,7 +192,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let edges = ir.or(is_left(blocks[0], to.shape()[axis]), is_left(blocks[1], to.shape()[last]));
         ir.if_then(edges, || {
             self.nest_edges(to, axis, blocks, &mut |emitter, row, range| {
-                let row = Row { address: emitter.row_address(to, row), index: row };
                 emitter.store_elements(to, row, range, value);
             });
         });

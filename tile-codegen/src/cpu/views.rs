@@ -1,12 +1,11 @@
-//! Loads and stores of tiles through partition views.
+//! Where tiles lie in their tensors, and loads through partition views.
 //!
 //! A tile that lies inside its tensor takes a path without any masks, chosen once per tile. At an edge, loads
-//! and stores copy the part of each row that is inside, and a load that is computed in its consumer's loop (a
-//! **stream**) asks for each element. A load or store without a mask has the first path alone.
+//! copy the part of each row that is inside, and a load that is computed in its consumer's loop (a
+//! **stream**) asks for each element. A load without a mask has the first path alone.
 
 use super::elements::count;
 use super::region::{Emitter, extents};
-use super::streaming::Row;
 use crate::emit::prefetch::Rows;
 use crate::emit::{LoopHint, Names, Place, Value};
 use inkwell::IntPredicate;
@@ -14,7 +13,7 @@ use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
 use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::view::Source;
-use tile_ir::{DType, Op, Type, ValueId};
+use tile_ir::{DType, Type, ValueId};
 
 /// Where a tile lies in its tensor.
 #[derive(Clone)]
@@ -77,6 +76,16 @@ impl<'c> Window<'c> {
     /// How many places of each axis exist; `None` where some before them don't.
     pub(super) fn valid(&self) -> Option<&[IntValue<'c>]> {
         self.first.iter().all(Option::is_none).then_some(&self.valid)
+    }
+
+    /// Where the places that exist end, per axis.
+    pub(super) fn ends(&self) -> &[IntValue<'c>] {
+        &self.valid
+    }
+
+    /// Whether every element is known to exist.
+    pub(super) fn is_known_whole(&self) -> bool {
+        self.whole
     }
 
     /// Whether the elements of a row follow each other in memory.
@@ -171,11 +180,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn loaded_window(&self, data: &OpData) -> Window<'c> {
         let load = data.load().expect("a load");
         self.window(load.view, &self.tile_index(load.index), load.pad.is_some())
-    }
-
-    /// Where a masked load's or store's own tile ends in its tensor: per axis, how many of its places exist.
-    pub(super) fn stored_places(&self, store: &OpData) -> Vec<IntValue<'c>> {
-        self.stored_window(store).valid
     }
 
     /// The index of the tile that an op is given indices of; without any, of the block's own.
@@ -437,70 +441,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 }
                 fill(end, ir.i64(width));
             });
-        });
-    }
-
-    /// A store, unless what made the tile has stored it, or the next block does.
-    pub(super) fn store_unless_written(&mut self, data: &'a OpData) {
-        if self.leave(data) {
-            return;
-        }
-        let Some(&is_written) = self.written.get(&data.operands[1]) else { return self.store(data) };
-        let ir = self.ir;
-        let store = || {
-            self.store(data);
-            Vec::new()
-        };
-        ir.if_else(is_written, Vec::new, store);
-    }
-
-    /// Where the block's own tile is stored.
-    pub(super) fn stored_window(&self, store: &OpData) -> Window<'c> {
-        self.window(store.operands[0], &self.tile, store.op == Op::StoreMasked)
-    }
-
-    pub(super) fn store(&mut self, data: &'a OpData) {
-        let window = self.stored_window(data);
-        let value = data.operands[1];
-        if let Some(load) = self.definition(value).and_then(|turned| self.fusion.turned_load(turned)) {
-            return self.store_turned(&window, value, load);
-        }
-        let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");
-        let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
-        self.with_streams(&loads, std::slice::from_ref(&window), &mut |emitter, whole| {
-            emitter.each_row(rows, &mut |emitter, index| {
-                let ir = emitter.ir;
-                let row = Row { address: emitter.row_address(&window, index), index };
-                let (begin, end) =
-                    if whole { (None, ir.i64(width)) } else { emitter.row_range(&window, index) };
-                let range = (begin.unwrap_or_else(|| ir.i64(0)), end);
-                emitter.with_gathered_rows(&gathers, index, range, &mut |emitter| match emitter
-                    .elements_of_line(&window)
-                {
-                    Some(line) if whole && width % line == 0 => {
-                        emitter.store_whole_row(&window, row, value, line);
-                    }
-                    Some(line) => emitter.store_part_of_row(&window, row, range, (value, line)),
-                    None => emitter.store_elements(&window, row, (begin, end), value),
-                });
-            });
-        });
-    }
-
-    /// Stores the elements of a row from `begin`, or the first, to `end`, one by one.
-    pub(super) fn store_elements(
-        &mut self,
-        window: &Window<'c>,
-        row: Row<'_, 'c>,
-        (begin, end): (Option<IntValue<'c>>, IntValue<'c>),
-        value: ValueId,
-    ) {
-        let ir = self.ir;
-        let length = begin.map_or(end, |begin| ir.sub(end, begin));
-        count(ir, length, length.get_sign_extended_constant().unwrap_or(i64::MAX), |i| {
-            let i = begin.map_or(i, |begin| ir.add(begin, i));
-            let element = self.element(value, &[row.index, &[i]].concat());
-            self.write(window, row.address, i, element);
         });
     }
 

@@ -152,6 +152,42 @@ fn extrema_of_rows_order_zeros_and_place_nan() {
     }
 }
 
+/// Rows that end within a tile, times weights that all rows share and the turned rows of a third tensor: of the first two
+/// the vectors that exist are gone through without masks.
+#[test]
+fn rows_that_end_within_a_tile_are_reduced_and_stored() {
+    let source = "kernel @k<R, W>(%x: tensor<m x n x f32>, %w: tensor<1 x n x f32>, %z: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [R, W] : partition<m x n x f32, [R, W]>
+  %vw = partition %w [1, W] : partition<1 x n x f32, [1, W]>
+  %vz = partition %z [R, W] : partition<m x n x f32, [R, W]>
+  %vy = partition %y [R, W] : mut partition<m x n x f32, [R, W]>
+  %i, %j = block_index %vy : index, index
+  %0 = constant 0 : index
+  %pad = constant 0.5 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<R x W x f32>
+  %wt = load_masked %vw[%0, %j] pad %pad : tile<1 x W x f32>
+  %zt = load_masked %vz[%i, %j] pad %pad : tile<R x W x f32>
+  %zf = flip %zt axis 1 : tile<R x W x f32>
+  %wb = broadcast %wt : tile<R x W x f32>
+  %tw = mul %t, %wb : tile<R x W x f32>
+  %s = reduce sum %tw axis 1 : tile<R x 1 x f32>
+  %tz = mul %t, %zf : tile<R x W x f32>
+  %l = reduce max %tz axis 1 : tile<R x 1 x f32>
+  %sl = add %s, %l : tile<R x 1 x f32>
+  %sb = broadcast %sl : tile<R x W x f32>
+  %tzw = mul %tz, %wb : tile<R x W x f32>
+  %r = add %tzw, %sb : tile<R x W x f32>
+  store_masked %vy, %r
+}
+";
+    for (m, n, r, w) in [(5, 100, 2, 128), (3, 96, 1, 128), (4, 64, 2, 64), (3, 130, 1, 64), (2, 33, 4, 37)] {
+        let shapes = [[m, n], [1, n], [m, n], [m, n]];
+        let arguments: Vec<Array> =
+            (1..).zip(&shapes).map(|(i, shape)| sample(DType::F32, shape, i)).collect();
+        agree(source, &[("R", r), ("W", w)], &arguments, 1e-5);
+    }
+}
+
 /// A reduction whose loop makes a tile reads it and other tiles, some of which the tile is made of, or lies in the place
 /// of.
 #[test]

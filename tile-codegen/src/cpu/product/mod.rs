@@ -123,7 +123,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let is_here = ir.icmp(IntPredicate::ULT, turn, end);
         let indices =
             instance.walk().into_iter().map(|op| instance.op(op)).filter(|data| data.op == Op::BlockIndex);
-        let scalars = indices.flat_map(|data| data.results.iter().zip(&self.next_tile));
+        let scalars = indices.flat_map(|data| data.results.iter().zip(&self.tile_ahead));
         let scalars = scalars.filter_map(|(&index, &next)| {
             let here = self.scalar_if_known(index)?.into_int_value();
             Some((index, ir.select_int(is_here, here, next).into()))
@@ -135,7 +135,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn stored_part(&self, plan: &Plan, accumulation: &Accumulation<'a>) -> Needed<'c> {
         let ir = self.ir;
         let parts = accumulation.stores.iter().map(|store| {
-            let valid = self.stored_places(store);
+            let window = self.stored_window(store);
+            let valid = window.ends();
             let [.., rows, columns] = valid[..] else {
                 unreachable!("verified: what is stored has the view's rank")
             };

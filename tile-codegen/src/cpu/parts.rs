@@ -1,0 +1,124 @@
+//! Loops over rows of tiles that are read from their tensors: first the vectors whose elements all exist, without masks,
+//! then those that a tensor ends in or before, with them.
+//!
+//! So a row of 1000 elements in a tile of 1024 is read as fast as one of 1024, but for its last two vectors.
+
+use super::region::Emitter;
+use super::views::Window;
+use inkwell::IntPredicate;
+use inkwell::values::IntValue;
+use tile_ir::Op;
+use tile_ir::kernel::OpData;
+
+/// The vectors of a row that a loop goes over: from the element where the first begins to that where the last ends.
+pub(super) type Part<'c> = (IntValue<'c>, IntValue<'c>);
+
+/// A row of a tile that an op's loop goes over, in vectors.
+#[derive(Clone, Copy)]
+pub(super) struct RowOf<'r, 'a, 'c> {
+    pub(super) data: &'a OpData,
+    /// The tile's extents.
+    pub(super) shape: &'r [i64],
+    pub(super) index: &'r [IntValue<'c>],
+    /// Elements of a vector.
+    pub(super) lanes: i64,
+}
+
+/// What an op's streams read of a row.
+pub(super) struct Covering<'a, 'c> {
+    pub(super) streams: Vec<(&'a OpData, Window<'c>)>,
+    /// Whether all of it exists; `None` where it is known to.
+    pub(super) covers: Option<IntValue<'c>>,
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Emits loops over the whole vectors of a row, whose elements an op's streams read: once for those that exist and once
+    /// for the others; once for all, where the streams have no masks. The streams stay open for what comes behind the last
+    /// whole vector.
+    pub(super) fn each_part_of_row(
+        &mut self,
+        row: RowOf<'_, 'a, 'c>,
+        emit: &mut dyn FnMut(&mut Self, Part<'c>),
+    ) {
+        let ir = self.ir;
+        let width = row.shape.last().expect("verified: a tile has rank 1 or more");
+        let (begin, end) = (ir.i64(0), ir.i64(width / row.lanes * row.lanes));
+        let streams = self.streams_of_row(row);
+        let inside = self.length_inside_all(&streams, row);
+        let whole = inside.map_or(end, |inside| {
+            let inside = ir.lesser(inside, end);
+            ir.sub(inside, ir.urem(inside, ir.i64(row.lanes)))
+        });
+        let parts = [(true, (begin, whole)), (false, (whole, end))];
+        for (exists, part) in parts.into_iter().take(if inside.is_some() { 2 } else { 1 }) {
+            self.open_streams(&streams, exists);
+            emit(self, part);
+        }
+    }
+
+    /// Whether what an op's streams read exists as far as a row is gone through.
+    pub(super) fn covering(&self, row: RowOf<'_, 'a, 'c>, end: IntValue<'c>) -> Covering<'a, 'c> {
+        let ir = self.ir;
+        let streams = self.streams_of_row(row);
+        let inside = self.length_inside_all(&streams, row);
+        let covers = inside.map(|inside| ir.icmp(IntPredicate::UGE, inside, end));
+        Covering { streams, covers }
+    }
+
+    /// Emits a loop over a row twice: for the case that all that it reads exists, and for the case that some doesn't. Once,
+    /// where all is known to.
+    pub(super) fn with_covering(&mut self, covering: &Covering<'a, 'c>, emit: &mut dyn FnMut(&mut Self)) {
+        let ir = self.ir;
+        // The two closures run one after the other; the cell lends the emitter to each in turn.
+        let this = std::cell::RefCell::new((&mut *self, emit));
+        let emit_for = |exists: bool| {
+            let (emitter, emit) = &mut *this.borrow_mut();
+            emitter.open_streams(&covering.streams, exists);
+            emit(emitter);
+            Vec::new()
+        };
+        match covering.covers {
+            Some(covers) => drop(ir.if_else(covers, || emit_for(true), || emit_for(false))),
+            None => drop(emit_for(true)),
+        }
+    }
+
+    fn streams_of_row(&self, row: RowOf<'_, 'a, 'c>) -> Vec<(&'a OpData, Window<'c>)> {
+        let loads = self.fusion.streams_of(row.data).into_iter();
+        loads.map(|load| (load, self.loaded_window(load))).collect()
+    }
+
+    fn open_streams(&mut self, streams: &[(&'a OpData, Window<'c>)], exists: bool) {
+        streams.iter().for_each(|(load, window)| self.open_stream(load, window, exists));
+    }
+
+    /// How many elements of a row exist in all streams' windows, from the first on; `None` where all are known to.
+    fn length_inside_all(
+        &self,
+        streams: &[(&'a OpData, Window<'c>)],
+        row: RowOf<'_, 'a, 'c>,
+    ) -> Option<IntValue<'c>> {
+        let masked = streams.iter().filter(|(_, window)| !window.is_known_whole());
+        masked.map(|(_, window)| self.length_inside(window, row)).reduce(|a, b| self.ir.lesser(a, b))
+    }
+
+    /// How many elements of a row exist in a stream's window, from the first on: none also where that isn't known.
+    fn length_inside(&self, window: &Window<'c>, row: RowOf<'_, 'a, 'c>) -> IntValue<'c> {
+        let ir = self.ir;
+        let computed = self.fusion.computed_by(row.data);
+        let keeps_place = computed.iter().filter(|data| !std::ptr::eq(**data, row.data)).all(|data| {
+            data.op.is_leaf() || data.op.is_load() || matches!(data.op, Op::Broadcast(_) | Op::Splat(_))
+        });
+        let tile = window.shape();
+        let (last, axes) = tile.split_last().expect("verified: a tile has rank 1 or more");
+        let is_row = tile.len() == row.shape.len()
+            && Some(last) == row.shape.last()
+            && axes.iter().zip(row.shape).all(|(&own, &extent)| own == extent || own == 1);
+        if !keeps_place || !is_row || window.valid().is_none() {
+            return ir.select_int(self.is_whole(window), ir.i64(*last), ir.i64(0));
+        }
+        let index = axes.iter().zip(row.index).map(|(&own, &i)| if own == 1 { ir.i64(0) } else { i });
+        let index: Vec<IntValue<'c>> = index.collect();
+        self.row_range(window, &index).1
+    }
+}
