@@ -109,3 +109,26 @@ fn loops_over_tiles_make_views() {
     let expected = (0..11).map(|i| if i == 0 { 9.0 } else { (i - 1) as f32 });
     check_exact!(shared<B = 4>(x: x.clone(), [11]) -> f32, [11] => expected);
 }
+
+/// A convolution whose windows lie 2 apart and reach into the margin: a view for each element of a window.
+#[tile_kernel]
+fn convolved<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, { n.div_ceil(2) }>) {
+    let mut y = y.partition_view_mut([B]);
+    let mut sum = Tile::zeros([B]);
+    for (tap, weight) in [(0, 1), (1, 10), (2, 100)] {
+        let x = x.pad([(1, 1)]).shrink([(tap, n + tap)]).step(0, 2).partition_view([B]);
+        sum += x.load_masked(y.index()) * weight;
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn windows_over_a_margin_are_a_view_for_each_tap() {
+    for n in [11, 12] {
+        let x: Vec<i32> = (0..n).map(|i| i * 5 % 8).collect();
+        let at = |i: i32| if i < 0 || i >= n { 0 } else { x[i as usize] };
+        let expected = (0..(n + 1) / 2).map(|i| at(2 * i - 1) + 10 * at(2 * i) + 100 * at(2 * i + 1));
+        let outputs = (n as usize).div_ceil(2);
+        check_exact!(convolved<B = 4>(x: x.clone(), [n as usize]) -> i32, [outputs] => expected);
+    }
+}
