@@ -19,8 +19,9 @@ use tile_layout::multi_index;
 ///
 /// Operations take one index per axis, as [`gather`](super::TensorView::gather) does, and values of the tensor's
 /// format; tiles, and scalars among them, are broadcast to one shape, that of the result: the elements that were
-/// there before. An index outside the tensor does nothing and reads as 0. The elements of one operation follow each
-/// other in row-major order here and on CPUs; on GPUs they have no order.
+/// there before. Where all are scalars, the operation is of one element, and its result is a scalar. An index outside
+/// the tensor does nothing and reads as 0. The elements of one operation follow each other in row-major order here and
+/// on CPUs; on GPUs they have no order.
 ///
 /// Every number format has `load` and `store`, which is how a kernel scatters to memory: where indices repeat, one of
 /// the values stays. `i32`, `u32`, `i64` and `u64` have all operations, `f32` and `f64` all but `fetch_sub`,

@@ -1,6 +1,6 @@
 //! Atomic operations: nothing is lost, old values are what was there, and what is masked or outside stays.
 
-use super::devices;
+use super::{check_exact, devices};
 use tile::prelude::*;
 
 /// Every block adds ones to tile (0, 0).
@@ -178,5 +178,59 @@ fn extremes_of_floats_lose_nothing() {
         let mut y = Tensor::zeros(&device, [2]).unwrap();
         largest(&x, &mut y).launch().unwrap();
         assert_eq!(y.to_vec().unwrap(), expected, "{label}");
+    }
+}
+
+/// One element after the other, by numbers alone: sums, what is outside, the largest by comparisons, a mark.
+#[tile_kernel(grid = [n])]
+fn tally(x: &Tensor<i32, n>, rows: &mut Tensor<i32, 3, 4>) {
+    let i = block_id(0);
+    let x = x.partition_view([1]).load([i]).item();
+    let rows = rows.atomic_view();
+    let row = i % 3;
+    let add = |column: usize, by: i32| rows.fetch_add([row, column], by, Relaxed, DeviceScope);
+    let before = add(0, x);
+    add(9, before);
+    add(1, 1 + add(9, 5));
+    let mut seen = rows.load([row, 2], Acquire, DeviceScope);
+    while x > seen {
+        let found = rows.compare_exchange([row, 2], seen, x, AcqRel, DeviceScope);
+        seen = if found == seen { x } else { found };
+    }
+    if i + 3 >= n {
+        rows.store((row, 3), -1, Release, DeviceScope);
+    }
+}
+
+#[test]
+fn numbers_name_one_element() {
+    let x: Vec<i32> = (0..301).map(|i| i * 389 % 1003 - 400).collect();
+    let of_row = |row: usize| x.iter().skip(row).step_by(3);
+    let row = |row: usize| {
+        let largest = of_row(row).fold(0, |largest, &x| largest.max(x));
+        [of_row(row).sum(), of_row(row).count() as i32, largest, -1]
+    };
+    check_exact!(tally<>(x: x.clone(), [301]) -> i32, [3, 4] => (0..3).flat_map(row));
+}
+
+/// What is drawn is a number: each block has another one, and its threads agree on it.
+#[tile_kernel]
+fn ticket(counter: &mut Tensor<u64, 1>, y: &mut Tensor<u64, n, 2>) {
+    let counter = counter.atomic_view();
+    let mut y = y.partition_view_mut([1, 2]);
+    let drawn = counter.fetch_add([0], 1, AcqRel, DeviceScope);
+    y.store(Tile::full([1, 2], drawn * 2 + 1));
+}
+
+#[test]
+fn blocks_draw_numbers() {
+    for (device, label) in devices() {
+        let mut counter = Tensor::zeros(&device, [1]).unwrap();
+        let mut y = Tensor::zeros(&device, [100, 2]).unwrap();
+        ticket(&mut counter, &mut y).launch().unwrap();
+        let mut drawn = y.to_vec().unwrap();
+        drawn.sort_unstable();
+        assert_eq!(drawn, (0..200).map(|i| i / 2 * 2 + 1).collect::<Vec<u64>>(), "{label}");
+        assert_eq!(counter.to_vec().unwrap(), [100], "{label}");
     }
 }

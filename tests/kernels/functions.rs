@@ -456,6 +456,23 @@ fn functions_come_from_other_modules_and_crates() {
     });
 }
 
+/// Two functions of one name, which one `macro_rules!` made.
+#[tile_kernel]
+fn of_one_place<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let tile = x.load_masked(y.index());
+    y.store_masked(tile_test_functions::near::shifted(tile) * tile_test_functions::far::shifted(tile));
+}
+
+#[test]
+fn functions_of_one_name_and_place_are_different() {
+    let x: Vec<i32> = (-3..9).collect();
+    let expected = x.iter().map(|&x| f64::from((x + 1) * (x + 100))).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(of_one_place::ir(), bindings, &x, expected, 0.0, |x, y| of_one_place::<8>(x, y).launch());
+}
+
 mod named_as_elsewhere {
     use tile::prelude::*;
 

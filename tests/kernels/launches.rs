@@ -131,3 +131,29 @@ fn kernels_can_be_local() {
     fill::<2>(&mut y, 1.5).launch().unwrap();
     assert_eq!(y.to_vec().unwrap(), [1.5; 5]);
 }
+
+mod tripled {
+    use tile::prelude::*;
+
+    #[tile_kernel(instances(B = 2 | 4))]
+    pub(super) fn tripled<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        y.store_masked(x.load_masked(y.index()) * 3.0);
+    }
+}
+
+// The module has this name as a type, to which the kernel's type gives way.
+use tripled::*;
+
+#[test]
+fn a_kernel_may_have_the_name_of_its_module() {
+    let device = Device::reference();
+    let x = Tensor::from_slice(&device, &[1.0, 2.0, 3.0], [3]).unwrap();
+    let mut y = Tensor::zeros(&device, [3]).unwrap();
+    tripled::<4>(&x, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [3.0, 6.0, 9.0]);
+    let x = Tensor::from_slice(&device, &y.to_vec().unwrap(), [3]).unwrap();
+    tripled::tripled::best(&x, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [9.0, 18.0, 27.0]);
+}

@@ -18,6 +18,7 @@ mod functions;
 mod generics;
 mod grids;
 mod images;
+mod inner_views;
 mod integers;
 mod launches;
 mod lines;

@@ -2,17 +2,18 @@
 //!
 //! Comparisons of tiles are calls: `a < b` of tiles is `::tile::kernel::lt(a, b)`, because Rust's comparison
 //! operators can only give one `bool`. So is arithmetic of integer scalars, `::tile::kernel::scalar::add(a, b)`,
-//! because Rust's panics on overflow where a kernel's wraps. A `const` made of the kernel's const parameters
+//! because Rust's panics on overflow where a kernel's wraps. An atomic operation of numbers alone is one of tiles
+//! without axes, because the type of its result follows from theirs. A `const` made of the kernel's const parameters
 //! is a `let`, because Rust's items don't see them.
 
 use crate::assigned::is_compound_assignment;
 use crate::messages;
 use proc_macro2::{LineColumn, TokenStream};
-use quote::{ToTokens, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use std::collections::{HashMap, HashSet};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{BinOp, Block, Expr, ExprBinary, ExprUnary, Item, Macro, Stmt, parse_quote};
+use syn::{BinOp, Block, Expr, ExprBinary, ExprMethodCall, ExprUnary, Item, Macro, Stmt, parse_quote};
 use tile_ir::ops::Predicate;
 
 /// The place of an operator or a name: line and column of its first token.
@@ -43,6 +44,8 @@ pub(crate) struct Rewrites {
     pub(crate) comparisons: HashSet<Place>,
     /// Arithmetic of scalars that isn't Rust's, with its module of `::tile::kernel` and its function.
     pub(crate) scalars: HashMap<Place, (&'static str, &'static str)>,
+    /// Methods that access one element atomically, by the place of their name, and whether they give it.
+    pub(crate) single_atomics: HashMap<Place, bool>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
 }
@@ -95,6 +98,14 @@ impl Rewrite<'_> {
         let operand = bare(&unary.expr);
         Some(Expr::Verbatim(quote_spanned!(span=> #function(#operand))))
     }
+
+    fn method(&self, call: &ExprMethodCall) -> Option<Expr> {
+        let gives = *self.rewrites.single_atomics.get(&place(call.method.span().start()))?;
+        let mut call = call.clone();
+        call.turbofish = Some(parse_quote!(::<0>));
+        let item = gives.then(|| quote_spanned!(call.method.span()=> .item()));
+        Some(Expr::Verbatim(quote!(#call #item)))
+    }
 }
 
 /// An argument needs no parentheses, and rustc warns of them.
@@ -130,6 +141,7 @@ impl VisitMut for Rewrite<'_> {
         let rewritten = match expression {
             Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => self.unary(unary),
+            Expr::MethodCall(call) => self.method(call),
             _ => None,
         };
         if let Some(rewritten) = rewritten {

@@ -11,7 +11,9 @@
 use crate::expand;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
 use syn::parse::{Parse, ParseStream};
 use syn::{Item, ItemFn, Path, Visibility, braced, parse_quote};
 use tile_frontend::{Diagnostics, Helpers, path_text};
@@ -226,12 +228,19 @@ fn macro_of(request: Request) -> TokenStream {
     }
 }
 
-/// Exported macros of a crate share one namespace, so the name says where the function stands.
+/// Exported macros of a crate share one namespace, so the name says where the function stands. Functions that a
+/// `macro_rules!` makes stand where it does, all of them: each after the first is numbered.
 fn unique_name(name: &Ident) -> Ident {
+    static MADE: Mutex<BTreeMap<u64, usize>> = Mutex::new(BTreeMap::new());
     let mut hasher = DefaultHasher::new();
     let (span, start) = (name.span().unwrap(), name.span().start());
-    (span.file(), start.line, start.column).hash(&mut hasher);
-    format_ident!("__tile_fn_{}_{:016x}", name, hasher.finish(), span = Span::call_site())
+    (name.to_string(), span.file(), start.line, start.column).hash(&mut hasher);
+    let place = hasher.finish();
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = made.entry(place).or_default();
+    let number = if *before == 0 { String::new() } else { format!("_{before}") };
+    *before += 1;
+    format_ident!("__tile_fn_{name}_{place:016x}{number}", span = Span::call_site())
 }
 
 /// The file that a function stands in.

@@ -30,7 +30,10 @@ pub(crate) fn kernel(function: &ItemFn, lowered: &Lowered) -> TokenStream {
     let definition = definition(&function.sig.ident, lowered);
     let block = block_function(&lowered.function, arguments, &size_bindings(function, arguments));
     let name = &function.sig.ident;
-    let best = (!lowered.instances.is_empty()).then(|| choice::best(function, arguments, &lowered.instances));
+    let best = match lowered.instances.as_slice() {
+        [] => choice::refused(function, arguments),
+        instances => choice::best(function, arguments, instances),
+    };
     let launch = launch_function(function, arguments);
     quote! {
         #namespace

@@ -87,6 +87,25 @@ enum GivenValue<'a> {
 /// An instance that a launch may take: what the kernel's compile-time parameters are bound to.
 pub type Candidate = &'static [(&'static str, Binding)];
 
+/// What `best` of a kernel asks for that names no instances. No type has it: it is there for what rustc says of that.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "kernel `{Self}` names no instances, so `best` has none to choose from",
+    label = "there are no instances to choose from",
+    note = "name them at the kernel, with values for each of its parameters: `#[tile_kernel(instances(BM = 64 | 128, T = f32))]`",
+    note = "or say which instance to launch, without `best`: `{Self}::<64, f32>(…)`"
+)]
+pub trait NamesInstances<'a> {}
+
+/// [`NamesInstances`] for a kernel without compile-time parameters.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "kernel `{Self}` has no const or type parameters, so `best` has nothing to choose",
+    label = "there is one instance alone",
+    note = "launch it by its name: `{Self}(…)`"
+)]
+pub trait HasParameters<'a> {}
+
 /// How many arguments a launch has room for without allocating, and how many compile-time parameters.
 const ARGUMENTS: usize = 8;
 

@@ -38,3 +38,23 @@ pub mod parts {
         scaled(x, FACTOR) - y + Tile::zeros([N])
     }
 }
+
+/// Modules whose functions have one name and one place, that of the macro's text.
+macro_rules! shifts {
+    ($($module:ident by $by:literal;)*) => { $(
+        #[allow(missing_docs)]
+        pub mod $module {
+            use tile::prelude::*;
+
+            #[tile_fn]
+            pub fn shifted(x: Tile<i32, 1>) -> Tile<i32, 1> {
+                x + $by
+            }
+        }
+    )* };
+}
+
+shifts! {
+    near by 1;
+    far by 100;
+}

@@ -1,14 +1,21 @@
-//! A kernel that names no instances has none to choose from.
+//! A kernel that names no instances has none to choose from; one without parameters is one.
 
 use tile::prelude::*;
 
 #[tile_kernel]
-fn kernel<const B: usize>(y: &mut Tensor<f32, n>) {
+fn kernel<T: Number, const B: usize>(y: &mut Tensor<T, n>) {
     let mut y = y.partition_view_mut([B]);
-    y.store_masked(Tile::zeros([B]));
+    y.store_masked(Tile::full([B], T::ONE));
+}
+
+#[tile_kernel]
+fn whole(y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([16]);
+    y.store_masked(Tile::ones([16]));
 }
 
 fn main() {
-    let mut y = Tensor::zeros(&Device::cpu(), [3]).unwrap();
+    let mut y = Tensor::<f32>::zeros(&Device::cpu(), [3]).unwrap();
     kernel::best(&mut y).launch().unwrap();
+    whole::best(&mut y).launch().unwrap();
 }

@@ -8,7 +8,8 @@
 //!
 //! Every `#[tile_kernel(instances(…))]` function under `src/` is compiled for every target. The macro finds the
 //! code by the fingerprint of the kernel's IR in the folder that `TILE_KERNELS` names; CPU code is linked as
-//! a static library. Copies for people go to `target/tile/<package>/<kernel>/`.
+//! a static library. Copies for people go to `target/tile/<package>/<kernel>/`, where several kernels have a name to
+//! `<kernel>-<file>-<line>/`.
 
 #[cfg(test)]
 mod aarch64;
@@ -95,9 +96,9 @@ impl Kernels {
                 let instance = specialize(&kernel.kernel, bindings)
                     .map_err(|error| format!("{}: {error}", kernel.place))?;
                 instances += 1;
-                output.explain(&kernel.place, &instance, &targets)?;
+                output.explain(kernel, &instance, &targets)?;
                 for target in &targets {
-                    compiled.extend(output.compile(&kernel.place, &instance, target)?);
+                    compiled.extend(output.compile(kernel, &instance, target)?);
                 }
             }
             output.embed(kernel, &compiled)?;
@@ -214,8 +215,13 @@ struct Compiled {
 impl Output<'_> {
     /// Writes an instance's IR for people: as code is made of it, after every pass that changed it, and as each GPU's
     /// threads share it. Warns of what is slower than it might be.
-    fn explain(&mut self, place: &str, instance: &Instance, targets: &[&TargetDesc]) -> Result<(), String> {
-        let folder = self.environment.readable_folder().join(&instance.name);
+    fn explain(
+        &mut self,
+        kernel: &scan::Found,
+        instance: &Instance,
+        targets: &[&TargetDesc],
+    ) -> Result<(), String> {
+        let folder = self.environment.readable_folder().join(&kernel.folder);
         let name = instance_name(instance.bindings());
         let optimized = passes::optimize(instance.clone());
         write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
@@ -227,7 +233,7 @@ impl Output<'_> {
             let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
             write(&path, gpu::print(&scheduled).as_bytes())?;
             for remark in scheduled.remarks() {
-                self.remarks.add(place, remark.loc, &remark.message);
+                self.remarks.add(&kernel.place, remark.loc, &remark.message);
             }
         }
         Ok(())
@@ -236,7 +242,7 @@ impl Output<'_> {
     /// Compiles an instance for a target: for the CPU at every level that makes a difference, for a GPU every variant.
     fn compile(
         &mut self,
-        place: &str,
+        kernel: &scan::Found,
         instance: &Instance,
         target: &TargetDesc,
     ) -> Result<Vec<Compiled>, String> {
@@ -251,13 +257,13 @@ impl Output<'_> {
         let instances =
             ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));
         instances
-            .map(|(instance, variant, level)| self.compile_way(place, &instance, target, (variant, level)))
+            .map(|(instance, variant, level)| self.compile_way(kernel, &instance, target, (variant, level)))
             .collect()
     }
 
     fn compile_way(
         &mut self,
-        place: &str,
+        kernel: &scan::Found,
         instance: &Instance,
         target: &TargetDesc,
         (variant, level): (Variant, Option<&'static CpuLevel>),
@@ -269,11 +275,12 @@ impl Output<'_> {
         let symbol = level.map(|level| cpu_symbol(instance, &name, level));
         let options = Options { symbol, cpu: level.map_or(Cpu::Host, Cpu::Level), ..Options::default() };
         let cache = Cache::new(self.environment.target_folder().join("tile").join("cache"));
-        let cached =
-            cache.compile(instance, target, &options).map_err(|error| format!("{place}: {error}"))?;
+        let cached = cache
+            .compile(instance, target, &options)
+            .map_err(|error| format!("{}: {error}", kernel.place))?;
         self.warnings.extend(cached.warning);
         let artifact = cached.artifact;
-        let folder = self.environment.readable_folder().join(&instance.name);
+        let folder = self.environment.readable_folder().join(&kernel.folder);
         let code_for = level.map_or(target.name, |level| level.name);
         let path = folder.join(format!("{name}.{code_for}.{}", artifact.code.extension()));
         write(&path, artifact.code.bytes())?;

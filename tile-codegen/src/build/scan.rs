@@ -10,14 +10,23 @@ use tile_frontend::{
     Diagnostics, Helpers, Lowered, called_elsewhere, is_function, is_kernel, is_module, is_module_of_file,
     path_text,
 };
-use tile_ir::{Bindings, VerifiedKernel};
+use tile_ir::{Bindings, VerifiedKernel, text};
 
-/// A kernel with at least one instance.
+/// A kernel with at least one instance. Kernels of one name and meaning that stand in several places are one, with
+/// the instances of all: the macro finds code by name and meaning.
 pub(super) struct Found {
     pub(super) kernel: VerifiedKernel,
     pub(super) instances: Vec<Bindings>,
     /// `src/main.rs:12`, for messages.
     pub(super) place: String,
+    /// The folder of what people read of it: its name, and where it stands if others have that name.
+    pub(super) folder: String,
+}
+
+impl Found {
+    fn is(&self, kernel: &VerifiedKernel) -> bool {
+        self.kernel.name == kernel.name && text::fingerprint(&self.kernel) == text::fingerprint(kernel)
+    }
 }
 
 /// What a package's sources hold.
@@ -29,6 +38,20 @@ pub(super) struct Scanned {
     pub(super) refused: usize,
     /// Kernels with instances whose functions weren't found, each as a warning.
     pub(super) skipped: Vec<String>,
+}
+
+impl Scanned {
+    fn add(&mut self, lowered: Lowered, place: String) {
+        let Lowered { kernel, instances, .. } = lowered;
+        match self.found.iter_mut().find(|found| found.is(&kernel)) {
+            Some(same) => {
+                let new = |bindings: &Bindings| !same.instances.contains(bindings);
+                let new: Vec<Bindings> = instances.into_iter().filter(new).collect();
+                same.instances.extend(new);
+            }
+            None => self.found.push(Found { kernel, instances, place, folder: String::new() }),
+        }
+    }
 }
 
 /// The kernels under a folder of a package.
@@ -53,7 +76,22 @@ pub(super) fn kernels(package: &Path, folder: &Path) -> Result<Scanned, String> 
         Scan { file: name, helpers: Helpers::default(), elsewhere: &elsewhere.0, scanned: &mut scanned }
             .visit_file(syntax);
     }
+    name_folders(&mut scanned.found);
     Ok(scanned)
+}
+
+fn name_folders(found: &mut [Found]) {
+    let mut with_name: HashMap<String, usize> = HashMap::new();
+    for kernel in found.iter() {
+        *with_name.entry(kernel.kernel.name.clone()).or_default() += 1;
+    }
+    for kernel in found {
+        let name = &kernel.kernel.name;
+        kernel.folder = match with_name[name] {
+            1 => name.clone(),
+            _ => format!("{name}-{}", kernel.place.replace(['/', '\\', ':'], "-")),
+        };
+    }
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
@@ -156,11 +194,7 @@ impl Scan<'_> {
         let name = function.sig.ident.to_string();
         match self.lower(&options, &function) {
             Ok(lowered) if lowered.instances.is_empty() => {}
-            Ok(lowered) => self.scanned.found.push(Found {
-                kernel: lowered.kernel,
-                instances: lowered.instances,
-                place: format!("{}:{line}", self.file),
-            }),
+            Ok(lowered) => self.scanned.add(lowered, format!("{}:{line}", self.file)),
             Err(errors) => {
                 self.scanned.refused += 1;
                 self.scanned.skipped.extend(warning(&name, &format!("{}:{line}", self.file), &errors));
@@ -282,5 +316,27 @@ mod tests {
         let [warning] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
         assert!(warning.contains("kernel `lost`") && warning.contains("`two` wasn't found"), "{warning}");
         assert!(scanned.found[0].place.ends_with("kernels.rs:2"), "{}", scanned.found[0].place);
+    }
+
+    #[test]
+    fn kernels_of_one_name_share_code_where_they_mean_the_same() {
+        let package = std::env::temp_dir().join(format!("tile-scan-names-{}", std::process::id()));
+        let source = package.join("src");
+        fs::create_dir_all(&source).unwrap();
+        let module = |module: &str, instances: &str, filled: &str| {
+            let kernel = KERNEL.replace("NAME", "fill").replace("ones", filled);
+            format!("mod {module} {{ #[tile_kernel(instances({instances}))] {kernel} }}\n")
+        };
+        let text = [
+            module("first", "B = 4", "ones"),
+            module("same", "B = 4 | 8", "ones"),
+            module("other", "B = 4", "zeros"),
+        ];
+        fs::write(source.join("kernels.rs"), text.concat()).unwrap();
+        let scanned = kernels(&package, Path::new("src")).unwrap();
+        fs::remove_dir_all(&package).unwrap();
+        let found = scanned.found.iter();
+        let found: Vec<_> = found.map(|found| (found.folder.as_str(), found.instances.len())).collect();
+        assert_eq!(found, [("fill-src-kernels.rs-1", 2), ("fill-src-kernels.rs-3", 1)]);
     }
 }

@@ -3,6 +3,7 @@
 use crate::gpu;
 use crate::support::{close, instance, run_native, run_simt, sample};
 use tile_codegen::{Code, Options, compile};
+use tile_ir::array::Elements;
 use tile_ir::{Array, DType, TargetDesc, interp};
 
 /// A kernel whose blocks all operate on the elements of `c`, another one for every operation: lanes 0, 3, 6, 1, …, of
@@ -150,4 +151,50 @@ fn unused_results_keep_the_operation() {
     let instance = instance(&source, &[]);
     let optimized = tile_ir::passes::optimize(instance.clone());
     assert!(optimized.to_string().contains("atomic add"), "{optimized:?}");
+}
+
+/// What numbers alone become: a tile of one element, whose old value decides what all threads of a block do.
+const ONE_ELEMENT: &str = "\
+kernel @k(%c: mut tensor<n x i32>, %y: mut tensor<m x i32>) {
+  %vy = partition %y [64] : mut partition<m x i32, [64]>
+  %0 = constant 0 : i64
+  %at = splat %0 : tile<1 x i64>
+  %1 = constant 1 : i32
+  %v = splat %1 : tile<1 x i32>
+  %old = atomic add relaxed device %c[%at], %v : tile<1 x i32>
+  %drawn = item %old : i32
+  %3 = constant 3 : i32
+  %late = ge %drawn, %3 : bool
+  if %late {
+    %again = atomic add relaxed device %c[%at], %v : tile<1 x i32>
+    yield
+  } else {
+    yield
+  }
+  %tile = splat %drawn : tile<64 x i32>
+  store %vy, %tile
+}
+";
+
+#[test]
+fn an_old_value_is_that_of_all_threads() {
+    let instance = instance(ONE_ELEMENT, &[]);
+    let zeros = |count| Array::new(DType::I32, vec![count], Elements::Int(vec![0; count]));
+    let arguments = vec![zeros(1), zeros(64 * 6)];
+    let native = run_native(&instance, &arguments, &Options::default());
+    for found in [native, run_simt(&instance, &arguments, None), run_simt(&instance, &arguments, Some(64))] {
+        let numbers = |array: &Array| match array.elements() {
+            Elements::Int(numbers) => numbers.clone(),
+            Elements::Float(_) => panic!("these are integers"),
+        };
+        let tiles = numbers(&found[1]);
+        assert!(tiles.chunks(64).all(|tile| tile.iter().all(|&drawn| drawn == tile[0])), "{tiles:?}");
+        let mut drawn: Vec<i128> = tiles.iter().step_by(64).copied().collect();
+        drawn.sort_unstable();
+        // From 3 on a block takes two.
+        let late = drawn.iter().filter(|&&drawn| drawn >= 3).count() as i128;
+        assert_eq!((drawn[0], numbers(&found[0])[0]), (0, 6 + late), "{drawn:?}");
+        drawn.dedup();
+        assert_eq!(drawn.len(), 6, "{drawn:?}");
+    }
 }

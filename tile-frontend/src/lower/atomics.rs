@@ -3,6 +3,7 @@
 use super::operators::{common_shape, shape_help};
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
+use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprMethodCall};
@@ -81,7 +82,7 @@ impl Lowering {
         }
         let mut operands = operands.iter().map(|&operand| (operand, operand.span()));
         let mask = if masked { operands.next() } else { None };
-        let (indices, place) = operands.next().expect("arguments were counted");
+        let (indices, _) = operands.next().expect("arguments were counted");
         let indices = self.atomic_indices(indices, &usage)?;
         let mut values = Vec::new();
         for (value, at) in operands {
@@ -96,15 +97,53 @@ impl Lowering {
             self.require_elem(mask, &DType::Bool.into(), &format!("the mask of `{name}`"), at)?;
             all.push((Val::Data(mask), at));
         }
-        let shape = self.atomic_shape(&name, &all, place)?;
+        let atomic = Atomic { kind, order, scope, masked };
+        match self.atomic_shape(&name, &all)? {
+            Some(shape) => {
+                let old = self.atomic_of_tiles(tensor, atomic, &all, &shape, call)?;
+                Ok(old.map_or(Val::Unit, Val::Data))
+            }
+            None => self.atomic_of_one(tensor, atomic, &all, call),
+        }
+    }
+
+    fn atomic_of_tiles(
+        &mut self,
+        tensor: ValueId,
+        atomic: Atomic,
+        given: &[Placed],
+        shape: &[Dim],
+        call: &ExprMethodCall,
+    ) -> Lowered<Option<ValueId>> {
         let (mut operands, mut places) = (vec![tensor], vec![call.receiver.span()]);
-        for (value, at) in &all {
-            operands.push(self.index_tile(value, &shape, *at)?);
+        for (value, at) in given {
+            operands.push(self.index_tile(value, shape, *at)?);
             places.push(*at);
         }
-        let op = Op::Atomic(Atomic { kind, order, scope, masked });
-        let results = self.emit(op, &operands, span, &places)?;
-        Ok(results.first().map_or(Val::Unit, |&result| Val::Data(result)))
+        Ok(self.emit(Op::Atomic(atomic), &operands, call.span(), &places)?.first().copied())
+    }
+
+    /// An operation of numbers alone is one of tiles with one element.
+    fn atomic_of_one(
+        &mut self,
+        tensor: ValueId,
+        atomic: Atomic,
+        given: &[Placed],
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
+        if atomic.masked {
+            let message = format!("`{}` of one element has a bool for its mask", call.method);
+            let help = format!("write `{}` in an `if`", atomic.kind.rust_name());
+            return self.error(call.method.span(), message, &help);
+        }
+        if self.in_own_text() {
+            let name = place(call.method.span().start());
+            self.rewrites.single_atomics.insert(name, atomic.kind.has_result());
+        }
+        match self.atomic_of_tiles(tensor, atomic, given, &[Dim::from(1)], call)? {
+            Some(old) => self.emit_one(Op::Item, &[old], call.span(), &[]).map(Val::Data),
+            None => Ok(Val::Unit),
+        }
     }
 
     /// `Relaxed`, `DeviceScope`: names that stand for an attribute.
@@ -156,8 +195,8 @@ impl Lowering {
         }
     }
 
-    /// The shape that all tiles broadcast to.
-    fn atomic_shape(&mut self, name: &str, operands: &[Placed], span: Span) -> Lowered<Vec<Dim>> {
+    /// The shape that all tiles broadcast to; `None` where there are none.
+    fn atomic_shape(&mut self, name: &str, operands: &[Placed]) -> Lowered<Option<Vec<Dim>>> {
         let mut common: Option<(Vec<Dim>, ValueId)> = None;
         for (operand, place) in operands {
             let Val::Data(value) = *operand else { continue };
@@ -177,14 +216,7 @@ impl Lowering {
                 },
             });
         }
-        match common {
-            Some((shape, _)) => Ok(shape),
-            None => self.error(
-                span,
-                format!("`{name}` takes at least one tile: of indices, values or the mask"),
-                "for one element write `Tile::full([1], value)`",
-            ),
-        }
+        Ok(common.map(|(shape, _)| shape))
     }
 }
 

@@ -51,12 +51,31 @@ impl Lowering {
         let mut operands = vec![tensor];
         let movement = self.movement_of(&name, ty.extents.len(), usage, &arguments, call.span())?;
         if matches!(movement, TensorMovement::Select { .. }) {
-            let index = &arguments.values[1];
-            operands.push(self.number(index, &DType::Index.into(), "the index", arguments.spans[1])?);
+            operands.push(self.selected_index(&arguments.values[1], arguments.spans[1])?);
         }
         let places = [vec![call.receiver.span()], arguments.spans].concat();
-        self.emit_one(Op::View(movement), &operands, call.span(), &places)
+        self.make_view(Op::View(movement), &operands, call.span(), &places)
             .map(|moved| Some(Val::Tensor(moved)))
+    }
+
+    /// The index of a `select`, which must be known where views are made.
+    fn selected_index(&mut self, index: &Val, span: Span) -> Lowered<ValueId> {
+        let number =
+            |lowering: &mut Lowering| lowering.number(index, &DType::Index.into(), "the index", span);
+        let index = self.at_top_level(number)?;
+        if self.is_at_top_level(index) {
+            return Ok(index);
+        }
+        let (place, before) = match self.nesting {
+            0 => ("after a `return`", "the `return`"),
+            _ => ("in a loop or branch", "the loop or branch"),
+        };
+        let message = format!("the index of `select` is computed {place}, and views are made before it");
+        let help = format!(
+            "compute the index before {before}, or keep the axis: tiles of a view with extent 1 along it are loaded \
+             at any index, and so are elements by `gather`"
+        );
+        self.error(span, message, &help)
     }
 
     fn movement_of(

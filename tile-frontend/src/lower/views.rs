@@ -65,12 +65,41 @@ impl Lowering {
             None => None,
         };
         let cut = Op::Partition(Cut { tile, steps, hints: Hints::default() });
-        // After an early `return` the rest of the body is lowered into a branch; views stay outside of it.
-        let body = if self.nesting == 0 { self.kernel.body() } else { self.region };
-        let region = std::mem::replace(&mut self.region, body);
-        let view = self.emit_one(cut, &[tensor], span, &[arguments.spans[0]]);
+        self.make_view(cut, &[tensor], span, &[arguments.spans[0]]).map(Val::View)
+    }
+
+    /// Emits what makes a view of a tensor, of operands that are known at the top level: it stands there, before the
+    /// loops and branches around the current place, none of which changes it.
+    ///
+    /// The text of an unrolled loop is lowered again each turn, and an output has one view: its view is made once.
+    pub(super) fn make_view(
+        &mut self,
+        op: Op,
+        operands: &[ValueId],
+        span: Span,
+        places: &[Span],
+    ) -> Lowered<ValueId> {
+        let is_written = matches!(self.kernel.ty(operands[0]), Type::Tensor(tensor) if tensor.mutable);
+        let body = self.kernel.region(self.kernel.body()).ops.iter().map(|&made| self.kernel.op(made));
+        let twin = body.rev().find(|made| made.op == op && made.operands == operands);
+        match twin.filter(|_| is_written && self.nesting > 0) {
+            Some(made) => Ok(made.results[0]),
+            None => self.at_top_level(|lowering| lowering.emit_one(op, operands, span, places)),
+        }
+    }
+
+    /// Appends what `emit` does to the kernel's body.
+    pub(super) fn at_top_level<T>(&mut self, emit: impl FnOnce(&mut Lowering) -> T) -> T {
+        let region = std::mem::replace(&mut self.region, self.kernel.body());
+        let emitted = emit(self);
         self.region = region;
-        view.map(Val::View)
+        emitted
+    }
+
+    /// Whether a value is known before the loops and branches around the current place.
+    pub(super) fn is_at_top_level(&self, value: ValueId) -> bool {
+        let body = self.kernel.region(self.kernel.body());
+        body.params.contains(&value) || body.ops.iter().any(|&op| self.kernel.op(op).results.contains(&value))
     }
 
     pub(super) fn extent_of(&mut self, extents: &[Dim], call: &ExprMethodCall) -> Lowered<Val> {

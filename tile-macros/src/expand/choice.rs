@@ -7,7 +7,7 @@ use crate::signature::{Argument, parameters};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 use std::collections::BTreeMap;
-use syn::{GenericParam, ItemFn};
+use syn::{GenericParam, ItemFn, parse_quote};
 use tile_frontend::{Binding, Bindings};
 
 /// The function up to its body.
@@ -47,6 +47,28 @@ pub(super) fn best(function: &ItemFn, arguments: &[Argument], instances: &[Bindi
                     #(#arms)*
                     number => ::core::unreachable!("there is no instance {number}"),
                 })
+        }
+    }
+}
+
+/// The function of a kernel that names no instances: a call of it is an error that says what to write.
+pub(super) fn refused(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
+    let mut function = function.clone();
+    let name = &function.sig.ident;
+    let missing = if parameters(&function.sig.generics).next().is_none() {
+        quote!(HasParameters)
+    } else {
+        quote!(NamesInstances)
+    };
+    // A bound of no parameter is checked where it stands, one that speaks of any lifetime where the function is called.
+    let bound = parse_quote!(for<'any> #name: ::tile::launch::#missing<'any>);
+    function.sig.generics.make_where_clause().predicates.push(bound);
+    let head = head(&function, arguments);
+    quote! {
+        #[doc(hidden)]
+        #[allow(unused_variables)]
+        #head {
+            ::core::unreachable!("no type meets the bound")
         }
     }
 }

@@ -1,12 +1,12 @@
-//! One element is a tile of one.
+//! An operation of one element has no mask.
 
 use tile::prelude::*;
 
 #[tile_kernel(grid = [n])]
 fn kernel(counts: &mut Tensor<i32, n>) {
     let counts = counts.atomic_view();
-    let i = Tile::<i32, 1>::iota([4], 0);
-    counts.fetch_add([0], 1, Relaxed, DeviceScope);
+    let i = block_id(0);
+    counts.fetch_add_masked(i > 3, [i], 1, Relaxed, DeviceScope);
 }
 
 fn main() {}

@@ -1,0 +1,134 @@
+//! Views that are made in loops and branches: what they see is what the same view sees at the top of the kernel.
+
+use super::{Case, array, check_exact, widen};
+use tile::ir::ops::Literal;
+use tile::ir::{Array, Binding, DType};
+use tile::prelude::*;
+
+/// Every turn cuts the output, and every branch another view of x; the turns of the last loop are unrolled.
+#[tile_kernel]
+fn turns<const B: usize>(x: &Tensor<i32, n, n>, y: &mut Tensor<i32, n, n>) {
+    for p in 0..n {
+        let mut y = y.t().partition_view_mut([B, B]);
+        if p % 2 == 0 {
+            let x = x.t().shift(1, 1).partition_view([B, B]);
+            y.store_masked(y.load_masked() + x.load_masked_or(100, y.index()));
+        } else {
+            let x = x.flip([0]).partition_view([B, B]).latency(2);
+            y.store_masked(y.load_masked() - x.load_masked(y.index()));
+        }
+    }
+    let scales = [2, 3];
+    for k in 0..2 {
+        let mut y = y.t().partition_view_mut([B, B]);
+        let [row, _] = y.index();
+        match row {
+            0 => y.store_masked(y.load_masked() * scales[k]),
+            _ => {
+                let again = x.step(0, 2).partition_view([B, B]);
+                y.store_masked(y.load_masked() + again.load_masked(y.index()));
+            }
+        }
+    }
+}
+
+#[test]
+fn turns_and_branches_make_views() {
+    let n = 5;
+    let x: Vec<i32> = (0..25).map(|i| i * 3 % 7).collect();
+    let at = |row: usize, column: usize| x[row * n + column];
+    // y is written through its transpose. Three turns are even and two odd.
+    let expected = (0..n * n).map(|k| {
+        let (j, i) = (k / n, k % n);
+        let shifted = if j == 0 { 100 } else { at(j - 1, i) };
+        let sum = 3 * shifted - 2 * at(n - 1 - i, j);
+        let stepped = if 2 * i < n { at(2 * i, j) } else { 0 };
+        if i < 2 { 6 * sum } else { sum + 2 * stepped }
+    });
+    check_exact!(turns<B = 2>(x: x.clone(), [n, n]) -> i32, [n, n] => expected);
+}
+
+/// A row is selected at an index from before the loop, where a `return` has left the rest of the kernel in a branch.
+#[tile_kernel]
+fn selected<const B: usize>(x: &Tensor<f32, b, n>, y: &mut Tensor<f32, b, n>, skipped: usize) {
+    let mut y = y.partition_view_mut([1, B]);
+    let [row, _] = y.index();
+    if row == skipped {
+        return;
+    }
+    let mut sum = Tile::<f32, 1>::zeros([B]);
+    for k in 0..2 {
+        let own = x.select(0, row).partition_view([B]);
+        let first = x.select(0, 0).partition_view([B]);
+        sum += own.load_masked([k]) + first.load_masked([k]);
+    }
+    y.store_masked(sum.reshape([1, B]));
+}
+
+#[test]
+fn an_index_from_before_the_loop_is_selected() {
+    let (b, n) = (3, 4);
+    let x: Vec<f32> = (0..b * n).map(|i| (i * i) as f32).collect();
+    // Each row has two tiles of 2, and every block of a row writes the same sums to its own.
+    let expected = (0..b * n).map(|k| {
+        let (row, column) = (k / n, k % 2);
+        let pair = |row: usize| x[row * n + column] + x[row * n + column + 2];
+        if row == 1 { -7.0 } else { f64::from(pair(row) + pair(0)) }
+    });
+    let skipped = Array::scalar(DType::Index, Literal::Int(1));
+    Case {
+        ir: selected::ir(),
+        bindings: &[("B", Binding::Const(2))],
+        arguments: vec![array(&x, &[b, n]), array(&vec![-7.0f32; b * n], &[b, n]), skipped],
+        output: 1,
+        expected: expected.collect(),
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [b, n])?;
+            let mut y = Tensor::from_slice(device, &vec![-7.0f32; b * n], [b, n])?;
+            selected::<2>(&x, &mut y, 1).launch()?;
+            Ok(widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
+/// The tiles of a persistent kernel are computed from views that are made for each.
+#[tile_kernel]
+fn shared<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([B]);
+    for mut tile in y.tiles_persistent(RowMajor) {
+        let x = x.pad([(1, 0)]).partition_view([B]);
+        tile.store_masked(x.load_masked_or(9.0, tile.index()));
+    }
+}
+
+#[test]
+fn loops_over_tiles_make_views() {
+    let x: Vec<f32> = (0..11).map(|i| i as f32).collect();
+    let expected = (0..11).map(|i| if i == 0 { 9.0 } else { (i - 1) as f32 });
+    check_exact!(shared<B = 4>(x: x.clone(), [11]) -> f32, [11] => expected);
+}
+
+/// A convolution whose windows lie 2 apart and reach into the margin: a view for each element of a window.
+#[tile_kernel]
+fn convolved<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, { n.div_ceil(2) }>) {
+    let mut y = y.partition_view_mut([B]);
+    let mut sum = Tile::zeros([B]);
+    for (tap, weight) in [(0, 1), (1, 10), (2, 100)] {
+        let x = x.pad([(1, 1)]).shrink([(tap, n + tap)]).step(0, 2).partition_view([B]);
+        sum += x.load_masked(y.index()) * weight;
+    }
+    y.store_masked(sum);
+}
+
+#[test]
+fn windows_over_a_margin_are_a_view_for_each_tap() {
+    for n in [11, 12] {
+        let x: Vec<i32> = (0..n).map(|i| i * 5 % 8).collect();
+        let at = |i: i32| if i < 0 || i >= n { 0 } else { x[i as usize] };
+        let expected = (0..(n + 1) / 2).map(|i| at(2 * i - 1) + 10 * at(2 * i) + 100 * at(2 * i + 1));
+        let outputs = (n as usize).div_ceil(2);
+        check_exact!(convolved<B = 4>(x: x.clone(), [n as usize]) -> i32, [outputs] => expected);
+    }
+}
