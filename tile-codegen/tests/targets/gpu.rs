@@ -4,6 +4,7 @@ use crate::kernels::{CONTROL, SOFTMAX, matmul, movement};
 use crate::metadata;
 use crate::several::{self, Part};
 use crate::support::instance;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tile_codegen::{Artifact, Code, Error, Options, compile};
@@ -31,6 +32,11 @@ pub(crate) fn check_for(instance: &Instance, targets: &[&str]) {
             Code::Object(_) => panic!("{target} gave an object of the host"),
         }
     }
+}
+
+/// Every second GPU target, from the first or the second on.
+fn every_other(first: usize) -> Vec<&'static str> {
+    targets().into_iter().skip(first).step_by(2).collect()
 }
 
 fn build(instance: &Instance, target: &str) -> Result<Artifact, Error> {
@@ -126,9 +132,15 @@ fn kernels_with_control_flow_and_movement() {
     check(&instance(CONTROL, &[("B", 16)]));
     // More than 64 slots, and more shared memory than most AMD GPUs have.
     check_for(&instance(CONTROL, &[("B", 150)]), &["sm_80", "sm_90a", "sm_100a", "gfx950"]);
-    for dtype in DType::ALL.iter().filter(|dtype| dtype.is_int() && dtype.is_element() || dtype.is_float()) {
-        check(&instance(&movement(dtype.name()), &[("A", 48), ("B", 80)]));
+    // Formats of one width move in one way: every target gets every width, and half of the formats.
+    let moved = DType::ALL.iter().filter(|dtype| dtype.is_int() && dtype.is_element() || dtype.is_float());
+    let mut of_width: HashMap<usize, usize> = HashMap::new();
+    for dtype in moved {
+        let number = of_width.entry(dtype.bytes()).or_default();
+        check_for(&instance(&movement(dtype.name()), &[("A", 48), ("B", 80)]), &every_other(*number % 2));
+        *number += 1;
     }
+    assert!(of_width.values().all(|&formats| formats > 1), "{of_width:?}");
 }
 
 #[test]
@@ -221,7 +233,6 @@ fn every_op(dtype: DType, shape: &[usize]) -> String {
 fn every_op_of_every_format() {
     // Every target gets every op once: which tile they are on doesn't change what is selected, if threads have two
     // elements, which some instructions take together.
-    let every_other = |first| targets().into_iter().skip(first).step_by(2).collect::<Vec<_>>();
     let (some, others) = (every_other(0), every_other(1));
     for &dtype in DType::ALL.iter().filter(|dtype| dtype.is_element()) {
         check_for(&instance(&every_op(dtype, &[6, 20]), &[]), &some);
