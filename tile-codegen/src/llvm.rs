@@ -32,7 +32,9 @@ const FOR_CPU: &str = "function(\
     loop-mssa(loop-rotate<header-duplication>,licm),\
     loop(loop-deletion,loop-unroll-full),\
     early-cse<memssa>,\
-    loop-vectorize,\
+    loop-vectorize),\
+    always-inline,\
+    function(\
     sroa,\
     instcombine<no-verify-fixpoint>,\
     simplifycfg<hoist-common-insts;sink-common-insts;speculate-unpredictables>,\

@@ -44,6 +44,7 @@ fn x86_64(machine: &Machine) -> Processor {
             fma: machine.has("fma"),
             scaling: machine.has("avx512f"),
             extrema: false,
+            lanewise: machine.has("avx512dq"),
             ..Features::NONE
         },
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
