@@ -10,13 +10,14 @@ use super::ir::{Ir, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Linkage;
 use inkwell::types::{BasicType, BasicTypeEnum, VectorType};
-use inkwell::values::{BasicValueEnum, FloatValue, FunctionValue, IntValue, VectorValue};
+use inkwell::values::{FloatValue, FunctionValue, IntValue, VectorValue};
 
 /// Lanes of an instruction.
 const LANES: u32 = 16;
 
-/// Lanes of the vectors that have variants: of loops over f32, and where these are beside f64.
-const VARIANTS: [u32; 2] = [8, LANES];
+/// Lanes of the vectors that have variants: loops have as many as elements of 64 to 8 bits in 64 bytes, and few at the ends of
+/// rows.
+const VARIANTS: [u32; 5] = [4, 8, LANES, 2 * LANES, 4 * LANES];
 
 /// Numbers that an instruction takes by their position.
 pub(super) struct Table<'t> {
@@ -105,9 +106,12 @@ impl Instruction<'_> {
         }
         let caller = ir.builder.get_insert_block().expect("the builder is positioned");
         ir.builder.position_at_end(ir.context.append_basic_block(function, "entry"));
-        let operands: Vec<_> = function.get_param_iter().map(|operand| ir.widened(operand)).collect();
-        let result = self.emit(ir, &operands);
-        ir.return_value(ir.narrowed(result, lanes));
+        let part = |first| {
+            let lanes = |operand| ir.sixteen_lanes(operand, first);
+            self.emit(ir, &function.get_param_iter().map(lanes).collect::<Vec<_>>())
+        };
+        let parts = (0..lanes).step_by(LANES as usize).map(part).collect();
+        ir.return_value(ir.first_lanes(parts, lanes));
         ir.builder.position_at_end(caller);
         function
     }
@@ -118,7 +122,7 @@ impl Instruction<'_> {
         let every_lane = ir.int_type(LANES).const_all_ones().into();
         // Rounding as elsewhere.
         let as_set = i32(4);
-        let (name, arguments): (&str, Vec<BasicValueEnum<'c>>) = match self {
+        let (name, arguments): (&str, Vec<Value<'c>>) = match self {
             Instruction::Scale => {
                 let [x, power] = [operands[0].into(), operands[1].into()];
                 ("llvm.x86.avx512.mask.scalef.ps.512", vec![x, power, x, every_lane, as_set])
@@ -147,35 +151,46 @@ fn vector_of(ty: BasicTypeEnum<'_>, lanes: u32) -> VectorType<'_> {
 }
 
 impl<'c> Ir<'c> {
-    /// An element or a vector as the first lanes of 16.
-    fn widened(&self, operand: Value<'c>) -> VectorValue<'c> {
-        let i32 = self.context.i32_type();
+    /// The lanes of a vector from `first` on, or those that there are, or an element in the first one.
+    fn sixteen_lanes(&self, operand: Value<'c>, first: u32) -> VectorValue<'c> {
         let Value::VectorValue(vector) = operand else {
             let poison = vector_of(operand.get_type(), LANES).get_poison();
-            let widened = self.builder.build_insert_element(poison, operand, i32.const_zero(), "");
-            return widened.expect("the builder is positioned");
+            let zero = self.context.i32_type().const_zero();
+            let vector = self.builder.build_insert_element(poison, operand, zero, "");
+            return vector.expect("the builder is positioned");
         };
-        let lane = |lane: u32| match lane < vector.get_type().get_size() {
-            true => i32.const_int(lane.into(), false),
-            false => i32.get_poison(),
-        };
-        self.shuffled(vector, &(0..LANES).map(lane).collect::<Vec<_>>())
+        let end = vector.get_type().get_size();
+        let lanes = (first..first + LANES).map(|lane| (lane < end).then_some(lane));
+        self.shuffled(vector, vector, lanes)
     }
 
-    /// The first lanes, or the first one as an element.
-    fn narrowed(&self, vector: VectorValue<'c>, lanes: u32) -> Value<'c> {
-        let i32 = self.context.i32_type();
+    /// The first lanes of a power of two of vectors, one after the other; one lane as an element.
+    fn first_lanes(&self, mut vectors: Vec<VectorValue<'c>>, lanes: u32) -> Value<'c> {
+        while vectors.len() > 1 {
+            let joined = |pair: &[VectorValue<'c>]| {
+                self.shuffled(pair[0], pair[1], (0..2 * pair[0].get_type().get_size()).map(Some))
+            };
+            vectors = vectors.chunks(2).map(joined).collect();
+        }
         if lanes == 1 {
-            let first = self.builder.build_extract_element(vector, i32.const_zero(), "");
+            let zero = self.context.i32_type().const_zero();
+            let first = self.builder.build_extract_element(vectors[0], zero, "");
             return first.expect("the builder is positioned");
         }
-        let lanes: Vec<_> = (0..lanes).map(|lane| i32.const_int(lane.into(), false)).collect();
-        self.shuffled(vector, &lanes).into()
+        self.shuffled(vectors[0], vectors[0], (0..lanes).map(Some)).into()
     }
 
-    fn shuffled(&self, vector: VectorValue<'c>, lanes: &[IntValue<'c>]) -> VectorValue<'c> {
-        let mask = VectorType::const_vector(lanes);
-        let shuffled = self.builder.build_shuffle_vector(vector, vector.get_type().get_poison(), mask, "");
-        shuffled.expect("the builder is positioned")
+    /// The lanes of two vectors, one after the other, that a list names; any number where it names none.
+    fn shuffled(
+        &self,
+        a: VectorValue<'c>,
+        b: VectorValue<'c>,
+        lanes: impl Iterator<Item = Option<u32>>,
+    ) -> VectorValue<'c> {
+        let i32 = self.context.i32_type();
+        let lane =
+            |lane: Option<u32>| lane.map_or(i32.get_poison(), |lane| i32.const_int(lane.into(), false));
+        let mask = VectorType::const_vector(&lanes.map(lane).collect::<Vec<_>>());
+        self.builder.build_shuffle_vector(a, b, mask, "").expect("the builder is positioned")
     }
 }

@@ -81,6 +81,11 @@ pub(in crate::emit) fn exp<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c>
     exp_reduced(ir, &p, r, n)
 }
 
+/// `eˣ` for functions that add errors of their own: where [`exp`] uses a table, with a smaller error.
+pub(super) fn precise_exp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    if tabled::has_tables(ir, p) { tabled::precise_exp(ir, p, x, 0) } else { exp(ir, x) }
+}
+
 /// The exponents of 2 that are normal numbers of f32.
 const LEAST_EXPONENT: f64 = -126.0;
 const EXPONENTS: f64 = 253.0;
@@ -137,7 +142,7 @@ pub(super) fn exp_shifted<'c>(
         return exp_by_instruction(ir, p, with, (x, None), shift);
     }
     if tabled::has_tables(ir, p) {
-        return tabled::exp_shifted(ir, p, x, shift);
+        return tabled::precise_exp(ir, p, x, shift);
     }
     let (r, n) = reduce(ir, p, x);
     exp_reduced(ir, p, r, ir.add(n, p.int(ir, shift)))

@@ -36,27 +36,35 @@ fn sixteenths<'c>(ir: &Ir<'c>, p: &Precision<'c>, a: FloatValue<'c>, b: FloatVal
 /// `(e^r − 1)/r` for `|r| <= ln 2 / 32`: the polynomial that begins so with the least error of `e^r`, 1.6e-9.
 const SERIES: [f64; 3] = [1.0, 5.000_161_897_116e-1, 1.666_671_856_061e-1];
 
-/// `e^r · 2^n`, where `|r| <= ln 2 / 32`.
+/// `factor·2^(k/16)`.
+fn roots(factor: f64) -> [f64; ENTRIES] {
+    std::array::from_fn(|k| factor * (k as f64 / ENTRIES as f64).exp2())
+}
+
+/// What [`roots`] are as f32.
+fn entry_of_roots<'c>(ir: &Ir<'c>, name: &str, factor: f64, n: &Sixteenths<'c>) -> FloatValue<'c> {
+    ir.entry(&Table { name, entries: roots(factor).map(|root| root as f32) }, n.bits)
+}
+
+/// `e^r · 2^n`, where `|r| <= ln 2 / 32`, within 1 ulp, half of which is the root's.
 fn power<'c>(ir: &Ir<'c>, p: &Precision<'c>, r: FloatValue<'c>, n: &Sixteenths<'c>) -> FloatValue<'c> {
-    let root = ir.entry(&Table { name: "roots", entries: roots(1.0) }, n.bits);
-    scaled_power(ir, p, (r, &SERIES), root, n)
+    let root = entry_of_roots(ir, "roots", 1.0, n);
+    let sum = ir.mul_add(polynomial(ir, p, r, &SERIES), ir.fmul(root, r), root);
+    ir.scaled_by(sum, n.number)
 }
 
-/// A factor by `2^(k/16)`.
-fn roots(factor: f64) -> [f32; ENTRIES] {
-    std::array::from_fn(|k| (factor * (k as f64 / ENTRIES as f64).exp2()) as f32)
-}
-
-/// `root·(1 + r·series(r)) · 2^n`, to the next whole number below.
-fn scaled_power<'c>(
+/// [`power`] with little more than the last rounding's error: a second table has what the roots lack.
+fn precise_power<'c>(
     ir: &Ir<'c>,
     p: &Precision<'c>,
-    (r, series): (FloatValue<'c>, &[f64]),
-    root: FloatValue<'c>,
+    r: FloatValue<'c>,
     n: &Sixteenths<'c>,
 ) -> FloatValue<'c> {
-    let sum = ir.mul_add(polynomial(ir, p, r, series), ir.fmul(root, r), root);
-    ir.scaled_by(sum, n.number)
+    let root = entry_of_roots(ir, "roots", 1.0, n);
+    let rests = roots(1.0).map(|root| (root - f64::from(root as f32)) as f32);
+    let rest = ir.entry(&Table { name: "rests", entries: rests }, n.bits);
+    let above = ir.mul_add(polynomial(ir, p, r, &SERIES), ir.fmul(root, r), rest);
+    ir.scaled_by(ir.fadd(root, above), n.number)
 }
 
 /// A remainder, or something as small where it means nothing: the argument was so large, infinite or NaN.
@@ -77,16 +85,16 @@ pub(super) fn exp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> Floa
     power(ir, p, small(ir, r), &n)
 }
 
-/// `eˣ · 2^shift` of numbers that need no clamp.
-pub(super) fn exp_shifted<'c>(
+/// `eˣ · 2^shift`, with little more than the last rounding's error.
+pub(super) fn precise_exp<'c>(
     ir: &Ir<'c>,
     p: &Precision<'c>,
     x: FloatValue<'c>,
     shift: i64,
 ) -> FloatValue<'c> {
     let (r, n) = reduce(ir, p, x);
-    let number = ir.fadd(n.number, p.float(shift as f64));
-    power(ir, p, r, &Sixteenths { number, ..n })
+    let number = if shift == 0 { n.number } else { ir.fadd(n.number, p.float(shift as f64)) };
+    precise_power(ir, p, small(ir, r), &Sixteenths { number, ..n })
 }
 
 /// `2ˣ`.
@@ -114,8 +122,9 @@ fn exp_of_half_square<'c>(ir: &Ir<'c>, p: &Precision<'c>, m: FloatValue<'c>) -> 
     let r = ir.mul_add(m, m, ir.fmul(n.number, p.float(head)));
     let r = ir.mul_add(n.number, p.float(tail), r);
     let series: Vec<f64> = (1..).zip(SERIES).map(|(k, c)| c * f64::powi(-0.5, k)).collect();
-    let root = ir.entry(&Table { name: "factors", entries: roots(FACTOR) }, n.bits);
-    scaled_power(ir, p, (r, &series), root, &n)
+    let root = entry_of_roots(ir, "factors", FACTOR, &n);
+    let sum = ir.mul_add(polynomial(ir, p, r, &series), ir.fmul(root, r), root);
+    ir.scaled_by(sum, n.number)
 }
 
 /// `m·e^(m²/2)·Φ(−m)` for `m` from 0 to 14.4 is `FACTOR·n/(n + d)`, where `n = m·(NUMERATOR + m⁴)` and `d` are polynomials:
