@@ -91,14 +91,17 @@ pub(crate) fn emit<'c>(
     machine: &Machine,
     symbol: &str,
 ) -> Result<(Module<'c>, Launch), Error> {
-    let processor = Processor::of(machine);
+    let mut processor = Processor::of(machine);
+    let is_narrow = narrow::has_narrow_tiles(instance);
+    // The straight-line vectoriser knows no variants of functions.
+    processor.features.lanewise &= !is_narrow;
     let ir = Ir::new(context, &instance.name, processor.features);
     let fusion = Fusion::of(instance);
     let products = Products::of(instance, &fusion, machine);
     let scratch = Scratch::of(instance, &fusion, &products);
     let behind = behind::decide(instance, &fusion, scratch.bytes());
     entry(&ir, instance, (&fusion, &products, &scratch, behind), (machine, &processor), symbol);
-    if narrow::has_narrow_tiles(instance) {
+    if is_narrow {
         machine.optimize_fully(&instance.name, &ir.module)?;
     } else {
         machine.optimize(&instance.name, &ir.module)?;

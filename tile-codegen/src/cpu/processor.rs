@@ -44,6 +44,7 @@ fn x86_64(machine: &Machine) -> Processor {
             fma: machine.has("fma"),
             scaling: machine.has("avx512f"),
             extrema: false,
+            lanewise: machine.has("avx512dq"),
             ..Features::NONE
         },
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
@@ -63,4 +64,65 @@ fn aarch64() -> Processor {
     let features = Features { half_conversion: true, fma: true, extrema: true, ..Features::NONE };
     let block = RegisterBlock { rows: 6, vectors: 4, lanes: 4, steps: 1 };
     Processor { features, masks: false, block, streaming_fence: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::llvm::Machine;
+    use crate::options::Cpu;
+    use inkwell::context::Context;
+    use inkwell::targets::FileType;
+    use tile_ir::target::CpuLevel;
+    use tile_ir::{Binding, specialize, text, verify};
+
+    /// The code of `eˣ` of so many f32, read and written in a format.
+    fn exponentials(dtype: &str, elements: usize, level: &str) -> String {
+        let zero = if dtype.contains('f') { "0.0" } else { "0" };
+        let source = format!(
+            "kernel @k<B>(%x: tensor<n x {dtype}>, %y: mut tensor<n x {dtype}>) {{
+  %vx = partition %x [B] : partition<n x {dtype}, [B]>
+  %vy = partition %y [B] : mut partition<n x {dtype}, [B]>
+  %i = block_index %vy : index
+  %zero = constant {zero} : {dtype}
+  %t = load_masked %vx[%i] pad %zero : tile<B x {dtype}>
+  %f = cast %t : tile<B x f32>
+  %e = exp %f : tile<B x f32>
+  %r = cast %e : tile<B x {dtype}>
+  store_masked %vy, %r
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(elements))]).unwrap();
+        let cpu = Cpu::Level(CpuLevel::named(level).unwrap());
+        let (context, machine) = (Context::create(), Machine::cpu(cpu).unwrap());
+        let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
+        String::from_utf8(machine.emit("k", &module, FileType::Assembly).unwrap()).unwrap()
+    }
+
+    /// Vectors of every format that f32 are made of have the instructions, whole: where LLVM's vectoriser finds no variant
+    /// for so many lanes, it takes the lanes apart and calls the function of one.
+    #[test]
+    fn exponentials_are_instructions_of_whole_vectors() {
+        for dtype in ["f64", "f32", "bf16", "i16", "u8"] {
+            for elements in [16, 28, 4096] {
+                let code = exponentials(dtype, elements, "x86-64-v4");
+                for instruction in ["vscalefps", "vrangeps", "vperm"] {
+                    assert!(code.contains(instruction), "{dtype}, {elements}: {code}");
+                }
+                let apart = ["call", "tile.", "vinsertps", "vscalefss"];
+                let found = apart.iter().find(|text| code.contains(**text));
+                assert!(found.is_none(), "{found:?} of {dtype}, {elements}: {code}");
+            }
+        }
+    }
+
+    /// Levels without these instructions, and kernels whose loops are straight code when they are made vectors, have others.
+    #[test]
+    fn other_exponentials_are_made_of_other_instructions() {
+        for (elements, level) in [(4096, "x86-64-v3"), (8, "x86-64-v4")] {
+            let code = exponentials("f32", elements, level);
+            assert!(!code.contains("vrangeps") && !code.contains("call"), "{elements}, {level}: {code}");
+        }
+    }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Features {
     pub(crate) scaling: bool,
     /// The larger and the smaller of two floats are instructions, with −0 < +0, also where NaN is ignored.
     pub(crate) extrema: bool,
+    /// Vectors of 16 f32 have the instructions of [`super::lanewise`].
+    pub(crate) lanewise: bool,
     /// Instructions of f32 that are right but for the last place.
     pub(crate) approximations: Option<Approximations>,
     /// LLVM puts 16-bit elements into words best where they are elements of vectors, by instructions that permute bytes.
@@ -51,6 +53,7 @@ impl Features {
         fma: false,
         scaling: false,
         extrema: false,
+        lanewise: false,
         approximations: None,
         half_vectors: false,
         pair_rounding: None,

@@ -11,6 +11,7 @@ mod group;
 pub(crate) mod hint;
 mod integer;
 pub(crate) mod ir;
+mod lanewise;
 pub(crate) mod leaf;
 mod log;
 pub(crate) mod math;

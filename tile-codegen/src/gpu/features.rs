@@ -19,6 +19,7 @@ pub(crate) const NVPTX: Features = Features {
     fma: true,
     scaling: false,
     extrema: true,
+    lanewise: false,
     approximations: Some(Approximations {
         exp2: "llvm.nvvm.ex2.approx.ftz",
         reciprocal: "llvm.nvvm.rcp.approx.ftz.f",
@@ -35,6 +36,7 @@ pub(crate) const AMDGPU: Features = Features {
     fma: true,
     scaling: false,
     extrema: true,
+    lanewise: false,
     approximations: Some(Approximations {
         exp2: "llvm.amdgcn.exp2",
         reciprocal: "llvm.amdgcn.rcp",

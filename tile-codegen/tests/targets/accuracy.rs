@@ -284,3 +284,26 @@ fn check_edges(dtype: DType, functions: &[Function], a: &[f64], b: &[f64]) {
         }
     }
 }
+
+/// A number's function has the same bits in whatever vector it stands, and beside what: rows are cut elsewhere in every run.
+#[test]
+fn results_are_the_same_wherever_operands_lie() {
+    let random = (0..4200u32).map(|i| f64::from(f32::from_bits(i.wrapping_mul(0x9e37_79b9))));
+    let operands = some(random.chain(edges(DType::F32)).collect());
+    for op in [UnaryOp::Exp, UnaryOp::Exp2, UnaryOp::Exp10, UnaryOp::Sigmoid, UnaryOp::Silu, UnaryOp::Gelu] {
+        let source = elementwise("f32", "f32", &format!("{} %a", op.name()));
+        let results = |elements: usize, operands: &[f64]| {
+            let instance = instance(&source, &[("B", elements)]);
+            let kernel = Arc::new((Native::of(&instance, &Options::default()), instance));
+            let found = Operands::of(&kernel, DType::F32, operands, operands).results(&kernel);
+            found.into_iter().map(f64::to_bits).collect::<Vec<_>>()
+        };
+        let whole = results(4096, &operands);
+        for (elements, skipped) in [(4096, 1), (1024, 7), (64, 3), (28, 0), (16, 5)] {
+            let found = results(elements, &operands[skipped..]);
+            let expected = &whole[skipped..][..found.len()];
+            let at = found.iter().zip(expected).position(|(found, expected)| found != expected);
+            assert_eq!(at.map(|at| operands[skipped + at]), None, "{} in tiles of {elements}", op.name());
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! The error function and activation functions. Each is one op, because it is more accurate than its parts: in
 //! the tails a composition overflows or cancels, and f16 and bf16 would be rounded after every part.
 
-use super::exponential::{exp_shifted, exp_without_overflow};
-use super::{Precision, abs, approximations, clamp, polynomial, reciprocal, two_product};
+use super::exponential::{exp_shifted, exp_without_overflow, precise_exp};
+use super::{Precision, abs, approximations, clamp, polynomial, reciprocal, tabled, two_product};
 use crate::emit::ir::Ir;
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
@@ -128,6 +128,9 @@ pub(in crate::emit) fn erf<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c>
 /// rounded before they are added, near zero `Φ(x) = (1 + erf(x/√2))/2`: there those errors are ones of the result.
 pub(in crate::emit) fn gelu<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
+    if tabled::has_tables(ir, &p) {
+        return tabled::gelu(ir, &p, x);
+    }
     let by_tail = gelu_by_tail(ir, &p, x);
     if ir.features.fma && approximations(ir, &p).is_none() {
         return by_tail;
@@ -160,7 +163,7 @@ fn gelu_by_tail<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatV
 pub(in crate::emit) fn sigmoid<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
     let one = p.float(1.0);
-    let exponential = super::exp(ir, ir.fneg(abs(ir, x)));
+    let exponential = precise_exp(ir, &p, ir.fneg(abs(ir, x)));
     let is_negative = ir.fcmp(FloatPredicate::OLT, x, p.float(0.0));
     let numerator = ir.select_float(is_negative, exponential, one);
     ir.fdiv(numerator, ir.fadd(one, exponential))

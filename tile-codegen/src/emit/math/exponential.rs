@@ -2,7 +2,7 @@
 
 use super::{
     Double, Precision, approximations, clamp, cut_constant, fast_two_sum, identity_near_zero, polynomial,
-    power_of_two, round, round_product,
+    power_of_two, round, round_product, tabled,
 };
 use crate::emit::ir::{Approximations, Ir};
 use inkwell::FloatPredicate;
@@ -73,9 +73,17 @@ pub(in crate::emit) fn exp<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c>
     if let Some(with) = approximations(ir, &p) {
         return exp_by_instruction(ir, &p, with, (x, None), 0);
     }
+    if tabled::has_tables(ir, &p) {
+        return tabled::exp(ir, &p, x);
+    }
     let x = if p.wide { clamp(ir, &p, x, -746.0, 710.0) } else { clamp(ir, &p, x, -105.0, 89.0) };
     let (r, n) = reduce(ir, &p, x);
     exp_reduced(ir, &p, r, n)
+}
+
+/// `eˣ` for functions that add errors of their own: where [`exp`] uses a table, with a smaller error.
+pub(super) fn precise_exp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    if tabled::has_tables(ir, p) { tabled::precise_exp(ir, p, x, 0) } else { exp(ir, x) }
 }
 
 /// The exponents of 2 that are normal numbers of f32.
@@ -133,6 +141,9 @@ pub(super) fn exp_shifted<'c>(
     if let Some(with) = approximations(ir, p) {
         return exp_by_instruction(ir, p, with, (x, None), shift);
     }
+    if tabled::has_tables(ir, p) {
+        return tabled::precise_exp(ir, p, x, shift);
+    }
     let (r, n) = reduce(ir, p, x);
     exp_reduced(ir, p, r, ir.add(n, p.int(ir, shift)))
 }
@@ -163,6 +174,9 @@ pub(in crate::emit) fn exp2<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c
     if let Some(with) = approximations(ir, &p) {
         return ir.f32_instruction(with.exp2, &[x]);
     }
+    if tabled::has_tables(ir, &p) {
+        return tabled::exp2(ir, &p, x);
+    }
     let x = if p.wide { clamp(ir, &p, x, -1076.0, 1024.0) } else { clamp(ir, &p, x, -151.0, 128.0) };
     let (whole, n) = round(ir, &p, x);
     let r = ir.fmul(ir.fsub(x, whole), p.float(LN_2));
@@ -172,6 +186,9 @@ pub(in crate::emit) fn exp2<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c
 /// `10ˣ`: `x = n·log₁₀ 2 + r`, then `e^(r·ln 10) · 2^n`.
 pub(in crate::emit) fn exp10<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let p = Precision::of(ir, x);
+    if tabled::has_tables(ir, &p) {
+        return tabled::exp10(ir, &p, x);
+    }
     let x = if p.wide { clamp(ir, &p, x, -325.0, 310.0) } else { clamp(ir, &p, x, -46.0, 39.0) };
     let (whole, n) = round(ir, &p, ir.fmul(x, p.float(LOG2_10)));
     // The head's products with n are exact.

@@ -14,6 +14,7 @@ mod inverse;
 mod logarithm;
 mod power;
 mod reduction;
+mod tabled;
 mod trigonometry;
 
 pub(super) use activation::{erf, gelu, sigmoid, silu};
