@@ -7,8 +7,8 @@
 //!
 //! What a block has in scratch memory has to outlive it: blocks take two halves of it in turn. What is left are the lines of
 //! memory that the row fills, where all that the store reads exists, and by each block but the last of a range, so nothing
-//! is left when a range ends. Nobody sees the
-//! difference: the output is one that the kernel doesn't read, in a kernel without atomics.
+//! is left when a range ends. Nobody sees the difference: the output is one that the kernel doesn't read, in a kernel
+//! without atomics.
 //!
 //! Loops that compute little wait for memory themselves, and only get in each other's way: a layer normalisation in C,
 //! whose sums stored the row before, had three quarters of the rate it has when one comes after the other.
@@ -155,7 +155,7 @@ impl<'a, 'c> Previous<'a, 'c> {
             emitter.open_stream(load, &window, true);
         }
         let window = emitter.stored_window(store);
-        emitter.lines_of_row(&window, &row_index(emitter.ir, &window), LANES)
+        emitter.lines_of_row(&window, (&row_index(emitter.ir, &window), false), LANES)
     }
 }
 

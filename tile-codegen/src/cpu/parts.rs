@@ -22,6 +22,8 @@ pub(super) struct RowOf<'r, 'a, 'c> {
     pub(super) index: &'r [IntValue<'c>],
     /// Elements of a vector.
     pub(super) lanes: i64,
+    /// Whether all that the op's streams read exists.
+    pub(super) whole: bool,
 }
 
 /// What an op's streams read of a row.
@@ -92,13 +94,30 @@ impl<'a, 'c> Emitter<'a, 'c> {
         streams.iter().for_each(|(load, window)| self.open_stream(load, window, exists));
     }
 
+    /// Emits what goes over rows of a tile: of one row once; of several, of which each is short, for the case that all of
+    /// their streams' elements and of a further window exist, and for the case that some don't. `emit` is told which.
+    pub(super) fn with_rows(
+        &mut self,
+        data: &'a OpData,
+        shape: &[i64],
+        further: &[Window<'c>],
+        emit: &mut dyn FnMut(&mut Self, bool),
+    ) {
+        let (_, rows) = shape.split_last().expect("verified: a tile has rank 1 or more");
+        if rows.iter().all(|&extent| extent == 1) {
+            return emit(self, false);
+        }
+        let loads = self.fusion.streams_of(data);
+        self.with_streams(&loads, further, emit);
+    }
+
     /// How many elements of a row exist in all streams' windows, from the first on; `None` where all are known to.
     fn length_inside_all(
         &self,
         streams: &[(&'a OpData, Window<'c>)],
         row: RowOf<'_, 'a, 'c>,
     ) -> Option<IntValue<'c>> {
-        let masked = streams.iter().filter(|(_, window)| !window.is_known_whole());
+        let masked = streams.iter().filter(|(_, window)| !row.whole && !window.is_known_whole());
         masked.map(|(_, window)| self.length_inside(window, row)).reduce(|a, b| self.ir.lesser(a, b))
     }
 
@@ -107,7 +126,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let computed = self.fusion.computed_by(row.data);
         let keeps_place = computed.iter().filter(|data| !std::ptr::eq(**data, row.data)).all(|data| {
-            data.op.is_leaf() || data.op.is_load() || matches!(data.op, Op::Broadcast(_) | Op::Splat(_))
+            data.op.is_leaf()
+                || data.op.is_load()
+                || matches!(data.op, Op::Broadcast(_) | Op::Splat(_) | Op::Iota { .. })
         });
         let tile = window.shape();
         let (last, axes) = tile.split_last().expect("verified: a tile has rank 1 or more");
@@ -115,7 +136,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             && Some(last) == row.shape.last()
             && axes.iter().zip(row.shape).all(|(&own, &extent)| own == extent || own == 1);
         if !keeps_place || !is_row || window.valid().is_none() {
-            return ir.select_int(self.is_whole(window), ir.i64(*last), ir.i64(0));
+            let all = row.shape.last().copied().unwrap_or(1);
+            return ir.select_int(self.is_whole(window), ir.i64(all), ir.i64(0));
         }
         let index = axes.iter().zip(row.index).map(|(&own, &i)| if own == 1 { ir.i64(0) } else { i });
         let index: Vec<IntValue<'c>> = index.collect();

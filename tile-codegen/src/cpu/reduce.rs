@@ -59,7 +59,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             result: self.stored(data.results[0]),
         };
         if is_reduction_of_rows(self.instance, data) {
-            self.beside_store(data, |emitter| emitter.reduce_rows(&reduction));
+            self.beside_store(data, |emitter| {
+                emitter.with_rows(data, &reduction.shape, &[], &mut |emitter, whole| {
+                    emitter.reduce_rows(&reduction, whole);
+                });
+            });
         } else {
             let loads = self.fusion.streams_of(data);
             self.with_streams(&loads, &[], &mut |emitter, _| emitter.reduce_outer(&reduction));
@@ -114,21 +118,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Row by row.
-    fn reduce_rows(&mut self, reduction: &Reduction<'a, 'c>) {
+    /// Row by row; `whole` says whether all elements of what is read from tensors are known to exist.
+    fn reduce_rows(&mut self, reduction: &Reduction<'a, 'c>, whole: bool) {
         let (_, rows) = reduction.shape.split_last().expect("verified: the reduced axis exists");
         let comparison = reduction.comparison().filter(|_| self.is_read_again(reduction));
         self.each_row(rows, &mut |emitter, row| {
             let (ir, partials) = (emitter.ir, reduction.partials());
             let total = match comparison {
-                None => emitter.row_total(reduction, partials, row),
+                None => emitter.row_total(reduction, partials, (row, whole)),
                 Some(comparison) => {
-                    let total = emitter.row_total(reduction, Partials::Compared(comparison), row);
+                    let total = emitter.row_total(reduction, Partials::Compared(comparison), (row, whole));
                     let decides = emitter.is_decided(reduction, comparison, total);
                     let again = || {
                         // What comes next has been asked for.
                         let ahead = emitter.ahead.take();
-                        let total = emitter.row_total(reduction, partials, row);
+                        let total = emitter.row_total(reduction, partials, (row, whole));
                         emitter.ahead = ahead;
                         vec![total]
                     };
@@ -167,11 +171,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &mut self,
         reduction: &Reduction<'a, 'c>,
         partials: Partials,
-        row: &[IntValue<'c>],
+        (row, whole): (&[IntValue<'c>], bool),
     ) -> Value<'c> {
         let ir = self.ir;
         let width = *reduction.shape.last().expect("verified: the reduced axis exists");
-        let whole = width / LANES * LANES;
+        let in_vectors = width / LANES * LANES;
         let ty = self.partial_type(reduction, partials);
         let start = lanes_of(self.identity(reduction, partials));
         let [lanes, rest] = [(); 2].map(|()| self.lane_array(ty, LANES));
@@ -182,7 +186,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir.store(place(lanes, lane), emitter.join_partials(reduction, partials, [before, element]));
         };
         ir.store(lanes, start.into());
-        let of_row = RowOf { data: reduction.data, shape: &reduction.shape, index: row, lanes: LANES };
+        let of_row = RowOf { data: reduction.data, shape: &reduction.shape, index: row, lanes: LANES, whole };
         self.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
             emitter.each_part_of_row(of_row, &mut |emitter, (begin, end)| {
                 ir.hinted_loop((begin, end, ir.i64(LANES)), LoopHint::Rolled, &[], |first, _| {
@@ -197,10 +201,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     Vec::new()
                 });
             });
-            if whole < width {
+            if in_vectors < width {
                 ir.store(rest, start.into());
-                emitter.each_lane_below(LANES, ir.i64(width - whole), |emitter, lane| {
-                    let i = ir.add(ir.i64(whole), lane);
+                emitter.each_lane_below(LANES, ir.i64(width - in_vectors), |emitter, lane| {
+                    let i = ir.add(ir.i64(in_vectors), lane);
                     let element = emitter.reduced(reduction, partials, (row, i));
                     ir.store(place(rest, lane), element);
                 });

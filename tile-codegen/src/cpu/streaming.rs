@@ -104,13 +104,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (window.is_dense() && window.width() >= 2 * elements).then_some(elements)
     }
 
-    /// How a row is stored, so many elements at a time.
-    pub(super) fn lines_of_row(&self, window: &Window<'c>, row: &[IntValue<'c>], elements: i64) -> Lines<'c> {
-        let ir = self.ir;
+    /// How a row is stored, of which all elements may be known to exist, so many at a time.
+    pub(super) fn lines_of_row(
+        &self,
+        window: &Window<'c>,
+        (row, whole): (&[IntValue<'c>], bool),
+        elements: i64,
+    ) -> Lines<'c> {
+        let (ir, width) = (self.ir, window.width());
+        let whole = whole || window.is_known_whole();
         let (address, flag) = (self.row_address(window, row), self.streamed.get(&window.tensor()).copied());
-        let (begin, end) = self.row_range(window, row);
+        let (begin, end) = if whole { (None, ir.i64(width)) } else { self.row_range(window, row) };
         let begin = begin.unwrap_or_else(|| ir.i64(0));
-        let has_ends = !window.is_known_whole() || window.width() % elements != 0;
+        let has_ends = !whole || width % elements != 0;
         let (mut first, mut streams) = (begin, flag);
         if let Some(flag) = flag {
             let at = self.row_element(window, address, begin);
