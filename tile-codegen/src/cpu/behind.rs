@@ -13,7 +13,6 @@
 //! Loops that compute little wait for memory themselves, and only get in each other's way: a layer normalisation in C,
 //! whose sums stored the row before, had three quarters of the rate it has when one comes after the other.
 
-use super::LINE_BYTES;
 use super::fuse::{Fusion, is_reduction_of_rows};
 use super::parts::Covering;
 use super::reduce::LANES;
@@ -109,7 +108,7 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
     let is_dense = tensor.layout.is_none() && source.selections.is_empty();
     is_dense
         && rows.iter().all(|&extent| extent == 1)
-        && width * elem.bytes() as i64 >= 2 * i64::from(LINE_BYTES)
+        && streaming::elements_of_line(width, elem).is_some()
         && !fusion.computes_functions(store)
         && fusion.gathers_of(store).is_empty()
         && streaming::written(instance).contains(&source.argument)

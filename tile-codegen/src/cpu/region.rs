@@ -31,7 +31,7 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) block: Vec<IntValue<'c>>,
     /// The index of the tile that the block owns; in a persistent kernel, while it owns one.
     pub(super) tile: Vec<IntValue<'c>>,
-    /// The index of the tile that the next block owns, if there is one; nothing in a persistent kernel.
+    /// The index of the tile that a later block owns, if there is one; nothing in a persistent kernel.
     pub(super) tile_ahead: Vec<IntValue<'c>>,
     /// What the next block reads, where the next loops may bring it near.
     pub(super) ahead: Option<Ahead<'a, 'c>>,

@@ -18,7 +18,7 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::{HashMap, HashSet};
 use tile_ir::view::Source;
-use tile_ir::{Instance, Op, Type, ValueId};
+use tile_ir::{DType, Instance, Op, Type, ValueId};
 
 /// Outputs of so many bytes are streamed: as large as the last caches of most processors, of which a launch has a part.
 const STREAMED_BYTES: i64 = 32 << 20;
@@ -77,6 +77,12 @@ pub(super) fn fence<'c>(ir: &Ir<'c>, streamed: &Streamed<'c>, fence: &str) {
     }
 }
 
+/// How many elements a cache line holds, where rows of so many that lie side by side are stored in cache lines.
+pub(super) fn elements_of_line(width: i64, dtype: DType) -> Option<i64> {
+    let elements = i64::from(LINE_BYTES) / dtype.bytes() as i64;
+    (width >= 2 * elements).then_some(elements)
+}
+
 /// A row of a tile in its tensor, and how its elements that exist are stored: those between `first` and `rest` some at a
 /// time, a line of memory or a part of one, and those before and behind one by one.
 #[derive(Clone)]
@@ -100,8 +106,7 @@ pub(super) struct Lines<'c> {
 impl<'a, 'c> Emitter<'a, 'c> {
     /// How many elements of a window's tensor a cache line holds, where its rows are stored in cache lines.
     pub(super) fn elements_of_line(&self, window: &Window<'c>) -> Option<i64> {
-        let elements = i64::from(LINE_BYTES) / window.dtype().bytes() as i64;
-        (window.is_dense() && window.width() >= 2 * elements).then_some(elements)
+        elements_of_line(window.width(), window.dtype()).filter(|_| window.is_dense())
     }
 
     /// How a row is stored, of which all elements may be known to exist, so many at a time.

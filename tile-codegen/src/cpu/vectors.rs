@@ -2,6 +2,7 @@
 //!
 //! What is asked for is emitted as it is: nothing here is left to LLVM's vectoriser.
 
+pub(super) use crate::emit::vector_type;
 use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::attributes::{Attribute, AttributeLoc};
@@ -11,15 +12,6 @@ use inkwell::values::{BasicValue, CallSiteValue, InstructionValue, IntValue, Poi
 
 /// An emitter positions its builder and matches operand types; anything else is a bug of it.
 const POSITIONED: &str = "the builder is positioned";
-
-/// The type of so many elements.
-pub(super) fn vector_type(element: BasicTypeEnum<'_>, lanes: u32) -> VectorType<'_> {
-    match element {
-        BasicTypeEnum::FloatType(ty) => ty.vec_type(lanes),
-        BasicTypeEnum::IntType(ty) => ty.vec_type(lanes),
-        _ => unreachable!("elements are integers or floats"),
-    }
-}
 
 impl<'c> Ir<'c> {
     /// One element in every lane.

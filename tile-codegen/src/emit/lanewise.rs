@@ -95,7 +95,7 @@ impl Instruction<'_> {
         types: &[BasicTypeEnum<'c>],
         lanes: u32,
     ) -> FunctionValue<'c> {
-        let ty = |ty: BasicTypeEnum<'c>| if lanes == 1 { ty } else { vector_of(ty, lanes).into() };
+        let ty = |ty: BasicTypeEnum<'c>| if lanes == 1 { ty } else { vector_type(ty, lanes).into() };
         let parameters: Vec<_> = types.iter().map(|&parameter| ty(parameter).into()).collect();
         let signature = ty(ir.f32().into()).fn_type(&parameters, false);
         let function = ir.module.add_function(name, signature, Some(Linkage::Internal));
@@ -143,10 +143,12 @@ impl Instruction<'_> {
     }
 }
 
-fn vector_of(ty: BasicTypeEnum<'_>, lanes: u32) -> VectorType<'_> {
-    match ty {
+/// The type of so many elements.
+pub(crate) fn vector_type(element: BasicTypeEnum<'_>, lanes: u32) -> VectorType<'_> {
+    match element {
         BasicTypeEnum::FloatType(ty) => ty.vec_type(lanes),
-        ty => ty.into_int_type().vec_type(lanes),
+        BasicTypeEnum::IntType(ty) => ty.vec_type(lanes),
+        _ => unreachable!("elements are integers or floats"),
     }
 }
 
@@ -154,7 +156,7 @@ impl<'c> Ir<'c> {
     /// The lanes of a vector from `first` on, or those that there are, or an element in the first one.
     fn sixteen_lanes(&self, operand: Value<'c>, first: u32) -> VectorValue<'c> {
         let Value::VectorValue(vector) = operand else {
-            let poison = vector_of(operand.get_type(), LANES).get_poison();
+            let poison = vector_type(operand.get_type(), LANES).get_poison();
             let zero = self.context.i32_type().const_zero();
             let vector = self.builder.build_insert_element(poison, operand, zero, "");
             return vector.expect("the builder is positioned");

@@ -26,6 +26,7 @@ mod schedule;
 pub(crate) use extremum::NanKey;
 pub(crate) use hint::LoopHint;
 pub(crate) use ir::{Approximations, Features, Ir, PairRounding, Value};
+pub(crate) use lanewise::vector_type;
 pub(crate) use log::Log;
 pub(crate) use place::{Names, Place};
 pub(crate) use schedule::Shared;

@@ -199,7 +199,7 @@ fn packs_a(case: &Case, [m, n, k]: [usize; 3]) -> bool {
     let memory = Memory::of(&instance, &arguments);
     let kernel = jit::compile_cpu(&instance, &Options::default()).unwrap();
     // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
-    let scratch = unsafe { run_here(&kernel, &memory.slots, memory.blocks) };
+    let scratch = unsafe { run_here(&kernel, &memory.slots, 0..memory.blocks, 0) };
     let expected = all([m, n], SEVEN * k as f64);
     close(&memory.arrays(&arguments)[2], &expected, 0.0, "sums of sevens");
     let floats = scratch.as_flattened().iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);

@@ -3,7 +3,7 @@
 
 use crate::kernels::SOFTMAX;
 use crate::rows::{Large, number, run_at};
-use crate::support::{Memory, Native, agree, close, instance, sample};
+use crate::support::{Memory, Native, agree, close, instance, run_here, sample};
 use std::ops::Range;
 use tile_codegen::Options;
 use tile_ir::{Array, DType, Instance, interp};
@@ -50,12 +50,8 @@ fn run_ranges(native: &Native, instance: &Instance, arguments: &[Array], ranges:
     match native {
         Native::Here(kernel) => {
             for range in ranges {
-                let mut scratch = vec![[u64::MAX; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
-                let address = scratch.as_mut_ptr().cast::<u8>();
-                let aligned = address.wrapping_add(address.align_offset(64));
-                // SAFETY: the slots are as the instance's ABI says, and tensors are as large as their shapes; the scratch
-                // memory has the size and alignment that the kernel asks for.
-                unsafe { (kernel.entry())(memory.slots.as_ptr(), range.start, range.end, aligned) };
+                // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
+                unsafe { run_here(kernel, &memory.slots, range.clone(), u64::MAX) };
             }
         }
         // An emulator runs all blocks in one range.

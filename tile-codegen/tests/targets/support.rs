@@ -5,6 +5,7 @@
 
 use crate::emulated::{Emulated, Region};
 use inkwell::targets::TargetMachine;
+use std::ops::Range;
 use std::sync::OnceLock;
 use tile_codegen::simt::SimtKernel;
 use tile_codegen::{Cpu, Error, Options, compile, jit, simt};
@@ -185,23 +186,28 @@ impl Native {
     pub(crate) unsafe fn run_with(&self, slots: &[u64], regions: &[Region], blocks: u64) {
         match self {
             // SAFETY: the caller vouches for the slots.
-            Native::Here(kernel) => drop(unsafe { run_here(kernel, slots, blocks) }),
+            Native::Here(kernel) => drop(unsafe { run_here(kernel, slots, 0..blocks, 0) }),
             // SAFETY: the caller vouches for the regions.
             Native::Emulated(kernel) => unsafe { kernel.run(slots, regions, blocks) },
         }
     }
 }
 
-/// Runs blocks from 0 on of code for this machine; gives what they leave in scratch memory, which was zeros.
+/// Runs blocks of code for this machine; gives what they leave in scratch memory, which was full of this word.
 ///
 /// # Safety
 /// The slots are as the instance's ABI says, and nobody else uses what they point to.
-pub(crate) unsafe fn run_here(kernel: &jit::CpuKernel, slots: &[u64], blocks: u64) -> Vec<[u64; 8]> {
-    let mut scratch = vec![[0u64; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
+pub(crate) unsafe fn run_here(
+    kernel: &jit::CpuKernel,
+    slots: &[u64],
+    blocks: Range<u64>,
+    word: u64,
+) -> Vec<[u64; 8]> {
+    let mut scratch = vec![[word; 8]; kernel.launch().scratch_bytes as usize / 64 + 2];
     let address = scratch.as_mut_ptr().cast::<u8>();
     let aligned = address.wrapping_add(address.align_offset(64));
     // SAFETY: the caller vouches for the slots; the scratch memory has the size and alignment that the kernel asks for.
-    unsafe { (kernel.entry())(slots.as_ptr(), 0, blocks, aligned) };
+    unsafe { (kernel.entry())(slots.as_ptr(), blocks.start, blocks.end, aligned) };
     scratch
 }
 
