@@ -3,4 +3,3 @@
 mod architecture;
 mod kernels;
 mod surface;
-mod ui;

@@ -51,7 +51,11 @@ fn run_all() -> Result<Passed, String> {
     })?;
     step("native code for AArch64, under QEMU", seeded(&mut aarch64::essential(FEATURES)?))?;
     step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
-    step("documentation", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    step(
+        "documentation",
+        cargo(&["doc", "--workspace", "--no-deps", "--features", FEATURES])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )?;
     let programs = || EXAMPLES.into_iter().chain([BENCHMARK]);
     let packages: Vec<&str> = programs().flat_map(|example| ["--package", example]).collect();
     step("examples, without the run-time compiler", &mut cargo(&[&["build"], packages.as_slice()].concat()))?;

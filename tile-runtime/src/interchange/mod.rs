@@ -30,7 +30,8 @@ mod stored {
     use std::path::Path;
     use tile_ir::DType;
 
-    /// A tensor of any element type, as files take them: a [`Tensor`] or [`TensorView`].
+    /// A tensor of any element type, as files take them: a [`Tensor`](crate::Tensor) or
+    /// [`TensorView`](crate::TensorView).
     pub trait Stored {
         /// The format of the elements.
         fn dtype(&self) -> DType;

@@ -60,7 +60,8 @@ impl<T: Element> Tensor<T> {
 /// Writes a `.npy` file.
 ///
 /// # Errors
-/// [`crate::Error::File`] where NumPy has no such elements or the file can't be written; as [`Tensor::to_vec`] else.
+/// [`crate::Error::File`] where NumPy has no such elements or the file can't be written; as
+/// [`Tensor::to_vec`](crate::TensorRef::to_vec) else.
 pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
     let path = path.as_ref();
     let file = File::create(path).map_err(|error| refused(path, error.to_string()))?;
@@ -83,7 +84,7 @@ pub fn write(path: impl AsRef<Path>, tensor: &dyn Stored) -> Result<()> {
 /// ```
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_all(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Result<()> {
     let path = path.as_ref();
     let file = File::create(path).map_err(|error| refused(path, error.to_string()))?;

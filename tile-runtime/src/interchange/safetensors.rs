@@ -121,7 +121,7 @@ impl safetensors::View for &Held<'_> {
 /// Writes a `.safetensors` file with tensors of these names.
 ///
 /// # Errors
-/// [`crate::Error::File`] where the file can't be written; as [`Tensor::to_vec`] else.
+/// [`crate::Error::File`] where the file can't be written; as [`Tensor::to_vec`](crate::TensorRef::to_vec) else.
 pub fn write(path: impl AsRef<Path>, tensors: &[(&str, &dyn Stored)]) -> Result<()> {
     let path = path.as_ref();
     let held = tensors.iter().map(|(name, tensor)| {
