@@ -38,7 +38,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         times = [times[0] + distances, times[1] + vote];
         let accuracy = report::accuracy(&test.labels, &predictions.labels);
         println!("fold {}: accuracy {accuracy:.4}, distances {distances:.2} ms, vote {vote:.2} ms", fold + 1);
-        check_against_reference(&train, &test, &predictions)?;
+        if device != Device::reference() {
+            check_against_reference(&train, &test, &predictions)?;
+        }
     }
     println!("all predictions are equal to those of the reference device");
     println!("kernel times over all folds: distances {:.2} ms, vote {:.2} ms", times[0], times[1]);
