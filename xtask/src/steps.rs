@@ -79,6 +79,18 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Result<String, String> {
     Err(format!("{tail}\n\n{name} failed: {command:?}"))
 }
 
+/// Runs steps beside others, and waits for both.
+pub(crate) fn beside(
+    others: impl FnOnce() -> Result<(), String> + Send,
+    these: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    std::thread::scope(|scope| {
+        let others = scope.spawn(others);
+        these()?;
+        others.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// What a check needs besides the project; `None`, after saying why, where it can't be had.
 pub(crate) fn if_had<T>(name: &str, had: Result<T, String>) -> Option<T> {
     had.inspect_err(|reason| {

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
-use crate::steps::{cargo, run as run_step, target};
+use crate::steps::{beside, cargo, run as run_step, target};
 use crate::{aarch64, bench, budgets, device_code, devices, docs, gallery, miri, numpy, setup, tools};
 use std::path::Path;
 use std::process::Command;
@@ -44,33 +44,23 @@ fn run_all() -> Result<Passed, String> {
     }
     seeded(&mut tests);
     // Miri is one thread, and the tests leave a core idle for a third of their time.
-    std::thread::scope(|scope| {
-        let memory = scope.spawn(miri::essential);
-        step("tests", &mut tests)?;
-        memory.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })?;
+    beside(miri::essential, || step("tests", &mut tests))?;
     step("native code for AArch64, under QEMU", seeded(&mut aarch64::essential(FEATURES)?))?;
     step("tests of the runtime without a compiler", &mut cargo(&["test", "--package", "tile-runtime"]))?;
-    step(
-        "documentation",
-        cargo(&["doc", "--workspace", "--no-deps", "--features", FEATURES])
-            .env("RUSTDOCFLAGS", "-D warnings"),
-    )?;
+    let documentation = ["doc", "--workspace", "--no-deps", "--features", FEATURES];
+    step("documentation", cargo(&documentation).env("RUSTDOCFLAGS", "-D warnings"))?;
     let programs = || EXAMPLES.into_iter().chain([BENCHMARK]);
     let packages: Vec<&str> = programs().flat_map(|example| ["--package", example]).collect();
     step("examples, without the run-time compiler", &mut cargo(&[&["build"], packages.as_slice()].concat()))?;
     for example in programs() {
         let program = target().join("debug").join(example);
         links_no_llvm(&program)?;
-        // The reference is one thread, and most of what it is compared with, too.
-        std::thread::scope(|scope| {
-            let run = |device| {
-                run_step(&format!("example {example} on {device}"), Command::new(&program).arg(device))
-            };
-            let reference = scope.spawn(move || run("reference"));
-            run("cpu")?;
-            reference.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })?;
+        let run = |device| {
+            let name = format!("example {example} on {device}");
+            run_step(&name, Command::new(&program).arg(device)).map(drop)
+        };
+        // The reference device is one thread.
+        beside(|| run("reference"), || run("cpu"))?;
         passed.steps += 2;
     }
     links_no_llvm(&target().join("debug").join(bench::h200::LIBRARY))?;

@@ -121,8 +121,8 @@ fn matmul_of_every_format() {
     .into_iter()
     .enumerate()
     {
-        let (source, (some, others)) =
-            (matmul(operand, accumulator), (every_other(number % 2), every_other((number + 1) % 2)));
+        let source = matmul(operand, accumulator);
+        let (some, others) = (every_other(number % 2), every_other((number + 1) % 2));
         check(&instance(&source, &[("BM", 32), ("BN", 64), ("BK", 16)]));
         check_for(&instance(&source, &[("BM", 48), ("BN", 80), ("BK", 5)]), &some);
         check_for(&instance(&source, &[("BM", 1), ("BN", 300), ("BK", 7)]), &others);

@@ -32,15 +32,19 @@ fn poll<F: Future>(future: Pin<&mut F>, task: &Arc<Task>) -> Poll<F::Output> {
     future.poll(&mut std::task::Context::from_waker(&Waker::from(Arc::clone(task))))
 }
 
+/// How often each task was woken.
+fn woken(tasks: &[Arc<Task>]) -> Vec<usize> {
+    tasks.iter().map(|task| task.woken.load(Ordering::Relaxed)).collect()
+}
+
 /// Waits until tasks were woken so often: the thread that watches devices may be the one that found this one lost, and is
 /// then about to wake them.
 fn await_wakes(tasks: &[Arc<Task>], expected: &[usize]) {
-    let woken = || tasks.iter().map(|task| task.woken.load(Ordering::Relaxed)).collect::<Vec<_>>();
     let deadline = Instant::now() + Duration::from_secs(60);
-    while woken() != expected && Instant::now() < deadline {
+    while woken(tasks) != expected && Instant::now() < deadline {
         std::thread::park_timeout(Duration::from_millis(10));
     }
-    assert_eq!(woken(), expected);
+    assert_eq!(woken(tasks), expected);
 }
 
 /// Loses the device without anybody of the runtime's knowing.
@@ -75,7 +79,7 @@ fn whoever_finds_the_device_lost_wakes_those_who_wait_for_it() {
     assert!(lost(poll(launch, &tasks[0])) && lost(poll(copy, &tasks[1])));
     context(&other).synchronize().unwrap();
     other_stream.synchronize().unwrap();
-    await_wakes(&tasks, &[1, 1, 1]);
+    assert_eq!(woken(&tasks), [1, 1, 1]);
     assert!(matches!(poll(third, &tasks[2]), Poll::Ready(Ok(()))));
 }
 
