@@ -7,7 +7,19 @@ pub const UNWRITTEN: u8 = 0xA5;
 
 /// What memory is made of, so that it is aligned as tensors are.
 pub(super) type Line = u128;
-const UNWRITTEN_LINE: Line = Line::from_ne_bytes([UNWRITTEN; size_of::<Line>()]);
+
+/// As many lines as bytes need, one at least.
+fn unwritten(bytes: usize) -> Vec<Line> {
+    let mut lines = vec![0; bytes.div_ceil(size_of::<Line>()).max(1)];
+    forget(&mut lines);
+    lines
+}
+
+/// All at once: Miri, which goes through loops step by step, would take a second for a large buffer.
+fn forget(lines: &mut [Line]) {
+    // SAFETY: the lines are the slice's own, and numbers of any bytes.
+    unsafe { lines.as_mut_ptr().write_bytes(UNWRITTEN, lines.len()) };
+}
 
 /// Memory of a device.
 pub struct Allocation {
@@ -28,7 +40,7 @@ pub struct PoolBytes {
 }
 
 /// What a device was let at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     Context,
     Pool,
@@ -56,7 +68,7 @@ impl Machine {
             }
             _ => {}
         }
-        let mut lines = vec![UNWRITTEN_LINE; bytes.div_ceil(size_of::<Line>())];
+        let mut lines = unwritten(bytes);
         let address = lines.as_mut_ptr() as u64;
         self.memory.insert(address, Allocation { lines, bytes, device, ordered, pooled: false });
         Ok(address)
@@ -144,7 +156,7 @@ impl Machine {
     }
 
     pub fn pin(&mut self, bytes: usize) -> *mut u8 {
-        let mut lines = vec![UNWRITTEN_LINE; bytes.div_ceil(size_of::<Line>()).max(1)];
+        let mut lines = unwritten(bytes);
         let first = lines.as_mut_ptr();
         self.pinned.insert(first as usize, lines);
         first.cast()
@@ -181,7 +193,7 @@ impl Machine {
 
     pub(super) fn scramble(&mut self, address: u64) -> Outcome<()> {
         let block = self.memory.get_mut(&address).ok_or(Code::INVALID_VALUE)?;
-        block.lines.fill(UNWRITTEN_LINE);
+        forget(&mut block.lines);
         Ok(())
     }
 }

@@ -29,7 +29,7 @@ pub use memory::{Allocation, PoolBytes, UNWRITTEN, Way};
 pub use modules::{Grid, Kernel};
 pub use streams::{HostFunction, Rows, Work};
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -65,19 +65,19 @@ pub struct Machine {
     before_loads: Option<controls::BeforeLoad>,
     kernels: Vec<Kernel>,
     memory: BTreeMap<u64, Allocation>,
-    pinned: HashMap<usize, Vec<memory::Line>>,
-    streams: HashMap<Handle, streams::Stream>,
-    captures: HashMap<Handle, Vec<Work>>,
-    events: HashMap<Handle, streams::Event>,
-    marks: HashMap<u64, streams::Mark>,
-    modules: HashMap<Handle, modules::Module>,
-    functions: HashMap<Handle, modules::Function>,
+    pinned: BTreeMap<usize, Vec<memory::Line>>,
+    streams: BTreeMap<Handle, streams::Stream>,
+    captures: BTreeMap<Handle, Vec<Work>>,
+    events: BTreeMap<Handle, streams::Event>,
+    marks: BTreeMap<u64, streams::Mark>,
+    modules: BTreeMap<Handle, modules::Module>,
+    functions: BTreeMap<Handle, modules::Function>,
     /// How many bytes the pool of a device holds on to at a wait: none, unless it is told to.
-    thresholds: HashMap<usize, u64>,
+    thresholds: BTreeMap<usize, u64>,
     /// Which device was let at whose memory, by their contexts, and at that of whose pool.
-    ways: HashSet<(usize, usize, Way)>,
-    graphs: HashMap<Handle, Vec<Work>>,
-    executables: HashMap<Handle, Vec<Work>>,
+    ways: BTreeSet<(usize, usize, Way)>,
+    graphs: BTreeMap<Handle, Vec<Work>>,
+    executables: BTreeMap<Handle, Vec<Work>>,
     /// Pieces of work that ran.
     done: u64,
 }
@@ -155,17 +155,17 @@ impl Machine {
             before_loads: None,
             kernels: Vec::new(),
             memory: BTreeMap::new(),
-            pinned: HashMap::new(),
-            streams: HashMap::new(),
-            captures: HashMap::new(),
-            events: HashMap::new(),
-            marks: HashMap::new(),
-            modules: HashMap::new(),
-            functions: HashMap::new(),
-            thresholds: HashMap::new(),
-            ways: HashSet::new(),
-            graphs: HashMap::new(),
-            executables: HashMap::new(),
+            pinned: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            captures: BTreeMap::new(),
+            events: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            thresholds: BTreeMap::new(),
+            ways: BTreeSet::new(),
+            graphs: BTreeMap::new(),
+            executables: BTreeMap::new(),
             done: 0,
         }
     }
