@@ -128,13 +128,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
 impl<'a> Fusion<'a> {
     /// Whether an op's loop computes functions that take more than an instruction, and more than a division.
     pub(super) fn computes_functions(&self, data: &'a OpData) -> bool {
-        self.computed_by(data).into_iter().any(|op| is_function(&op.op))
+        self.computed_by(data).into_iter().any(is_function)
     }
 }
 
 /// Whether a leaf op is a function that is made of many instructions.
-fn is_function(op: &Op) -> bool {
-    match op {
+pub(super) fn is_function(data: &OpData) -> bool {
+    match &data.op {
         Op::Unary(op) => !matches!(op, UnaryOp::Sqrt | UnaryOp::Rsqrt | UnaryOp::Recip) && op.is_special(),
         Op::Binary(op) => matches!(op, BinaryOp::Powf | BinaryOp::Atan2),
         _ => false,

@@ -83,6 +83,11 @@ impl<'a, 'c> Buffers<'a, 'c> {
         Some(self.at(self.scratch.packed(product)[factor]?, dtype))
     }
 
+    /// The memory for the keys of a line that an op sorts, if it sorts by keys.
+    pub(super) fn keys(&self, sorted: ValueId) -> Option<Buffer<'c>> {
+        Some(self.at(self.scratch.keys(sorted)?, DType::I64))
+    }
+
     fn at(&self, place: Place, dtype: DType) -> Buffer<'c> {
         let byte = self.ir.context.i8_type().into();
         let address = self.ir.element(byte, self.base, self.ir.i64(place.offset as i64));

@@ -4,6 +4,7 @@ use super::buffer::Buffer;
 use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::values::IntValue;
+use std::ops::Range;
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, Op, ValueId};
 
@@ -20,6 +21,31 @@ pub(super) fn hint_for(extent: i64) -> LoopHint {
 /// `for i in 0..end` over an axis that has `extent` elements in the tile.
 pub(super) fn count<'c>(ir: &Ir<'c>, end: IntValue<'c>, extent: i64, body: impl FnOnce(IntValue<'c>)) {
     hinted_count(ir, end, hint_for(extent), body);
+}
+
+/// The axes of two shapes with as many elements, in the smallest groups that have as many: what an index of the one group is
+/// in the other depends on no other axis.
+pub(super) fn groups_of_axes(source: &[i64], result: &[i64]) -> Vec<(Range<usize>, Range<usize>)> {
+    let (mut groups, mut begin, mut end, mut elements) = (Vec::new(), [0, 0], [0, 0], [1, 1]);
+    while end != [source.len(), result.len()] {
+        let takes_source = end[1] == result.len() || (end[0] < source.len() && elements[0] <= elements[1]);
+        let (side, shape) = if takes_source { (0, source) } else { (1, result) };
+        elements[side] *= shape[end[side]];
+        end[side] += 1;
+        let has_both = begin[0] < end[0] && begin[1] < end[1];
+        if has_both && elements[0] == elements[1] {
+            groups.push((begin[0]..end[0], begin[1]..end[1]));
+            (begin, elements) = (end, [1, 1]);
+        }
+    }
+    let rest = (begin[0]..end[0], begin[1]..end[1]);
+    match groups.last_mut() {
+        // Axes of one element at the end.
+        Some((axes, own)) if begin != end => (axes.end, own.end) = (rest.0.end, rest.1.end),
+        Some(_) => {}
+        None => groups.push(rest),
+    }
+    groups
 }
 
 fn hinted_count<'c>(ir: &Ir<'c>, end: IntValue<'c>, hint: LoopHint, body: impl FnOnce(IntValue<'c>)) {
@@ -173,17 +199,41 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn reshaped(&mut self, source: ValueId, result: ValueId, index: &[IntValue<'c>]) -> Value<'c> {
         let ir = self.ir;
-        let position = self.position(index, &self.shape(result));
         let shape = self.shape(source);
         if let Some(buffer) = self.buffer(source) {
+            let position = self.position(index, &self.shape(result));
             return self.buffers.load(&buffer, position);
         }
-        let mut rest = position;
-        let mut source_index = vec![rest; shape.len()];
-        for axis in (0..shape.len()).rev() {
-            source_index[axis] = ir.urem(rest, ir.i64(shape[axis]));
-            rest = ir.udiv(rest, ir.i64(shape[axis]));
+        let mut source_index = Vec::new();
+        for (axes, own) in groups_of_axes(&shape, &self.shape(result)) {
+            let extents = &shape[axes];
+            let mut rest = self.position(&index[own.clone()], &self.shape(result)[own]);
+            let mut places = vec![ir.i64(0); extents.len()];
+            // The outermost axis takes what is left: one that is split needs no division.
+            let outermost = extents.iter().position(|&extent| extent > 1).unwrap_or(0);
+            for axis in (outermost + 1..extents.len()).rev().filter(|&axis| extents[axis] > 1) {
+                places[axis] = ir.urem(rest, ir.i64(extents[axis]));
+                rest = ir.udiv(rest, ir.i64(extents[axis]));
+            }
+            places[outermost] = rest;
+            source_index.extend(places);
         }
         self.element(source, &source_index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::groups_of_axes;
+
+    #[test]
+    fn axes_are_grouped_where_products_of_extents_meet() {
+        let groups = |source: &[i64], result: &[i64]| groups_of_axes(source, result);
+        assert_eq!(groups(&[4, 8], &[32]), [(0..2, 0..1)]);
+        assert_eq!(groups(&[32], &[4, 8]), [(0..1, 0..2)]);
+        assert_eq!(groups(&[3, 4, 8], &[3, 2, 16]), [(0..1, 0..1), (1..3, 1..3)]);
+        assert_eq!(groups(&[6, 4], &[4, 6]), [(0..2, 0..2)]);
+        assert_eq!(groups(&[1, 5, 7], &[5, 1, 7, 1]), [(0..2, 0..1), (2..3, 1..4)]);
+        assert_eq!(groups(&[1, 1], &[1]), [(0..2, 0..1)]);
     }
 }

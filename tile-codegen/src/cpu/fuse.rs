@@ -18,6 +18,7 @@
 use super::atomics::is_plain_store;
 use super::gathered::gathered_rows;
 use super::reduce::LANES;
+use super::region::extents;
 use super::transpose::turned_axis;
 use std::collections::{HashMap, HashSet};
 use tile_ir::analysis::GatheredRow;
@@ -183,16 +184,39 @@ impl<'a> Fusion<'a> {
             op if op.is_load() => {
                 let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
                 let tile = data.results[0];
-                let is_stream = self.feeds_loops(tile, MOST_LOOPS) && !self.permuted.contains(&tile);
+                let is_across = self.permuted.contains(&tile) || self.is_joined(tile);
+                let is_stream = self.feeds_loops(tile, MOST_LOOPS) && !is_across;
                 !view.tensor.mutable && (is_stream || self.is_turned_into_store(tile))
             }
             Op::GatherLoad if self.is_row_of_factor(data.results[0]) => false,
             op if is_elementwise(op) => {
-                let loops = if self.costs_little(data) { MOST_LOOPS } else { 1 };
-                self.turned_axis(data).is_none() && self.feeds_loops(data.results[0], loops)
+                let (tile, loops) = (data.results[0], if self.costs_little(data) { MOST_LOOPS } else { 1 });
+                let is_across = self.is_turned_factor(tile) || (self.is_joined(tile) && !self.is_flat(data));
+                self.turned_axis(data).is_none() && self.feeds_loops(tile, loops) && !is_across
             }
             _ => false,
         }
+    }
+
+    /// Whether a reshape joins the last axis of a tile with others to rows: where an element of these is would take a
+    /// division each.
+    fn is_joined(&self, tile: ValueId) -> bool {
+        self.users(tile).any(|(_, user)| {
+            let shape = |tile| self.shape_of(tile).map(extents);
+            let result = user.results.first().filter(|_| matches!(user.op, Op::Reshape(_)));
+            shape(tile)
+                .zip(result.and_then(|&result| shape(result)))
+                .is_some_and(|(from, to)| joins_rows(&from, &to))
+        })
+    }
+
+    /// Whether a tile's one use is to be transposed for a product, which would compute it across its rows.
+    fn is_turned_factor(&self, tile: ValueId) -> bool {
+        let is_turned = |data: &OpData| match &data.op {
+            Op::Permute(axes) => swaps_last_two(axes) && self.is_factor_alone(data.results[0]),
+            _ => false,
+        };
+        self.use_count(tile) == 1 && self.users(tile).any(|(_, user)| is_turned(user))
     }
 
     /// Whether a tile is gathered by rows and a product packs it, or what is made of it element by element: packing goes
@@ -427,6 +451,12 @@ impl<'a> Fusion<'a> {
 /// Whether a value is a tile.
 pub(super) fn is_tile(instance: &Instance, value: ValueId) -> bool {
     matches!(instance.ty(value), Type::Tile(_))
+}
+
+/// Whether the last axis of the second of two shapes with as many elements, units left out, is made of several of the first.
+fn joins_rows(source: &[i64], result: &[i64]) -> bool {
+    let last = |shape: &[i64]| shape.iter().copied().rfind(|&extent| extent > 1).unwrap_or(1);
+    last(source) % last(result) != 0
 }
 
 /// Whether a permutation of axes is the transposition of matrices.

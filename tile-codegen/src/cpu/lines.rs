@@ -1,12 +1,14 @@
-//! Ops along the lines of an axis: folds with a region, scans, sorting; and histograms.
+//! Ops along the lines of an axis: folds with a region and scans; and histograms.
 //!
-//! A fold or scan goes along each line from one end to the other, its partial results in registers, so that a
-//! result has the same bits as in the evaluator. A sort finds each element's rank by comparing it with its line:
-//! `extent²` comparisons per line, without branches.
+//! A fold or scan goes along each line from one end to the other, so that a result has the same bits as in the evaluator.
+//! Neighbouring lines go side by side, a step of each after the other, as lanes of vectors; where there are none, a line's
+//! partial results are in registers.
 
+use super::ahead::is_function;
+use super::buffer::Buffer;
 use super::elements::{count, hint_for};
 use super::region::Emitter;
-use crate::emit::Value;
+use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::ValueId;
@@ -17,6 +19,39 @@ use tile_ir::ops::{ReduceOp, ScanMode};
 /// Which partial results of a line are kept: those of a scan, or for `None` the last.
 type Kept = Option<ScanMode>;
 
+/// Lines that are folded together are so many at least.
+const FEWEST_LINES: i64 = 4;
+
+/// And so many at most: their partial results stay in the first cache, or in registers.
+const MOST_LINES: i64 = 64;
+
+/// The lines of tiles along an axis, and what becomes of them.
+struct Lines<'l, 'c> {
+    tiles: &'l [ValueId],
+    /// Of partial results.
+    formats: &'l [DType],
+    starts: &'l [Value<'c>],
+    shape: Vec<i64>,
+    axis: usize,
+    kept: Kept,
+    results: Vec<Buffer<'c>>,
+}
+
+impl<'c> Lines<'_, 'c> {
+    /// The shape of what each line amounts to.
+    fn ends(&self) -> Vec<i64> {
+        let mut ends = self.shape.clone();
+        ends[self.axis] = 1;
+        ends
+    }
+
+    /// Where on its line the element of a step is.
+    fn place(&self, ir: &Ir<'c>, step: IntValue<'c>) -> IntValue<'c> {
+        let is_reverse = self.kept.is_some_and(|mode| mode.reverse);
+        if is_reverse { ir.sub(ir.i64(self.shape[self.axis] - 1), step) } else { step }
+    }
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Ops [`tile_ir::Op::ReduceWith`] and [`tile_ir::Op::ScanWith`].
     pub(super) fn fold(&mut self, data: &'a OpData, axis: usize, kept: Kept) {
@@ -25,7 +60,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let formats: Vec<DType> = tiles.iter().map(|&tile| self.dtype(tile)).collect();
         let (instance, region) = (self.instance, data.regions[0]);
         let params = &instance.region(region).params;
-        self.along_lines(tiles, &data.results, (axis, kept), (&starts, &formats), &mut |emitter, values| {
+        self.along_lines(data, (axis, kept), (&starts, &formats), &mut |emitter, values| {
             emitter.bind_scalars(params, values);
             let yielded = emitter.ops(region);
             yielded.iter().map(|&value| emitter.scalar(value)).collect()
@@ -38,85 +73,153 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let partial = op.partial(dtype);
         let start = self.ir.literal(op.scan_start(partial, mode), partial);
         let along = (axis, Some(mode));
-        self.along_lines(
-            &data.operands,
-            &data.results,
-            along,
-            (&[start], &[partial]),
-            &mut |emitter, values| vec![emitter.ir.binary(op.combine(), partial, values[0], values[1])],
-        );
+        self.along_lines(data, along, (&[start], &[partial]), &mut |emitter, values| {
+            vec![emitter.ir.binary(op.combine(), partial, values[0], values[1])]
+        });
     }
 
     /// Folds every line of tiles of one shape. `formats` are those of partial results; `combine` is given what was
     /// folded and then an element's values.
     fn along_lines(
         &mut self,
-        tiles: &[ValueId],
-        results: &[ValueId],
+        data: &'a OpData,
         (axis, kept): (usize, Kept),
         (starts, formats): (&[Value<'c>], &[DType]),
         combine: &mut dyn FnMut(&mut Self, &[Value<'c>]) -> Vec<Value<'c>>,
     ) {
-        let (shape, results) = (self.shape(tiles[0]), results.iter().map(|&result| self.stored(result)));
-        let results: Vec<_> = results.collect();
-        let mut lines = shape.clone();
-        lines[axis] = 1;
-        self.each_row(&lines, &mut |emitter, line| {
-            let (ir, extent) = (emitter.ir, shape[axis]);
+        let tiles = &data.operands[..starts.len()];
+        let shape = self.shape(tiles[0]);
+        let results = data.results.iter().map(|&result| self.stored(result)).collect();
+        let lines = Lines { tiles, formats, starts, shape, axis, kept, results };
+        match self.neighbours(data, &lines) {
+            Some(across) => self.side_by_side(&lines, across, combine),
+            None => self.one_by_one(&lines, combine),
+        }
+    }
+
+    /// The axis along which lines lie that are folded together, if they gain by it: what they compute is one vector's
+    /// where they are neighbours in memory, and where a function is worth more than to bring their elements together.
+    fn neighbours(&self, data: &'a OpData, lines: &Lines<'_, 'c>) -> Option<usize> {
+        let has_room = |&axis: &usize| axis != lines.axis && lines.shape[axis] >= FEWEST_LINES;
+        let across = (0..lines.shape.len()).rev().find(|&axis| lines.shape[axis] > 1).filter(has_room);
+        let apart = || (0..lines.axis).rev().find(has_room).filter(|_| self.folds_functions(data));
+        let is_number = |&dtype: &DType| dtype != DType::Bool;
+        across.or_else(apart).filter(|_| lines.formats.iter().all(is_number))
+    }
+
+    /// Whether a fold computes functions of many instructions, in its region or for its elements.
+    fn folds_functions(&self, data: &'a OpData) -> bool {
+        let regions = data.regions.iter().flat_map(|&region| &self.instance.region(region).ops);
+        regions.map(|&op| self.instance.op(op)).any(is_function) || self.fusion.computes_functions(data)
+    }
+
+    /// Lines one after the other, each from one end to the other.
+    fn one_by_one(
+        &mut self,
+        lines: &Lines<'_, 'c>,
+        combine: &mut dyn FnMut(&mut Self, &[Value<'c>]) -> Vec<Value<'c>>,
+    ) {
+        let (axis, extent) = (lines.axis, lines.shape[lines.axis]);
+        self.each_row(&lines.ends(), &mut |emitter, line| {
+            let ir = emitter.ir;
             let bounds = (ir.i64(0), ir.i64(extent), ir.i64(1));
-            let keep = |emitter: &mut Self, index: &[IntValue<'c>], shape: &[i64], values: &[Value<'c>]| {
-                let position = emitter.position(index, shape);
-                for ((buffer, &value), &format) in results.iter().zip(values).zip(formats) {
-                    emitter.buffers.store(buffer, position, ir.cast(format, buffer.dtype, value));
-                }
-            };
-            let last = ir.hinted_loop(bounds, hint_for(extent), starts, |step, folded| {
+            let last = ir.hinted_loop(bounds, hint_for(extent), lines.starts, |step, folded| {
                 let mut index = line.to_vec();
-                let reverse = kept.is_some_and(|mode| mode.reverse);
-                index[axis] = if reverse { ir.sub(ir.i64(extent - 1), step) } else { step };
-                let elements = tiles.iter().zip(formats).map(|(&tile, &format)| {
-                    let element = emitter.element(tile, &index);
-                    ir.cast(emitter.dtype(tile), format, element)
-                });
-                let elements: Vec<Value<'c>> = elements.collect();
-                let next = combine(emitter, &[folded, &elements].concat());
-                if let Some(mode) = kept {
-                    keep(emitter, &index, &shape, if mode.exclusive { folded } else { &next });
-                }
-                next
+                index[axis] = lines.place(ir, step);
+                emitter.fold_element(lines, &index, folded, combine)
             });
-            if kept.is_none() {
-                keep(emitter, line, &lines, &last);
-            }
+            emitter.keep_total(lines, line, &last);
         });
     }
 
-    /// Op [`tile_ir::Op::Sort`].
-    pub(super) fn sort(&mut self, data: &'a OpData, axis: usize, descending: bool) {
-        let (tile, dtype) = (data.operands[0], self.dtype(data.operands[0]));
-        let (shape, kept) = (self.shape(tile), self.shape(data.results[0]));
-        let (values, positions) = (self.stored(data.results[0]), self.stored(data.results[1]));
-        self.nest(&shape, &mut |emitter, index| {
-            let ir = emitter.ir;
-            let (own, at, extent) = (emitter.element(tile, index), index[axis], shape[axis]);
-            let bounds = (ir.i64(0), ir.i64(extent), ir.i64(1));
-            let rank = ir.hinted_loop(bounds, hint_for(extent), &[ir.i64(0).into()], |other, rank| {
-                let mut place = index.to_vec();
-                place[axis] = other;
-                let element = emitter.element(tile, &place);
-                let earlier = ir.icmp(IntPredicate::ULT, other, at);
-                let before = ir.stands_before(dtype, descending, (element, own), earlier);
-                vec![ir.add(rank[0].into_int_value(), ir.resize(before, 64, false)).into()]
+    /// The lines along an axis together, by some at a time, a step of each after the other: LLVM makes vectors of them.
+    fn side_by_side(
+        &mut self,
+        lines: &Lines<'_, 'c>,
+        across: usize,
+        combine: &mut dyn FnMut(&mut Self, &[Value<'c>]) -> Vec<Value<'c>>,
+    ) {
+        let (ir, extent) = (self.ir, lines.shape[lines.axis]);
+        let together = lines.shape[across].min(MOST_LINES);
+        let types: Vec<_> = lines.formats.iter().map(|&format| ir.compute_type(format)).collect();
+        let arrays: Vec<_> = types.iter().map(|&ty| self.lane_array(ty, together)).collect();
+        let partial = |line| types.iter().zip(&arrays).map(move |(&ty, &array)| ir.element(ty, array, line));
+        let put = |line, values: &[Value<'c>]| {
+            partial(line).zip(values).for_each(|(to, &value)| ir.store(to, value))
+        };
+        let mut places = lines.ends();
+        places[across] = (places[across] + together - 1) / together;
+        self.each_row(&places, &mut |emitter, place| {
+            let mut index = place.to_vec();
+            let first = ir.mul(place[across], ir.i64(together));
+            let rest = ir.sub(ir.i64(lines.shape[across]), first);
+            let is_even = lines.shape[across] % together == 0;
+            let count = if is_even { ir.i64(together) } else { ir.lesser(rest, ir.i64(together)) };
+            let each = |body: &mut dyn FnMut(IntValue<'c>)| {
+                ir.hinted_loop((ir.i64(0), count, ir.i64(1)), LoopHint::Rolled, &[], |line, _| {
+                    body(line);
+                    Vec::new()
+                });
+            };
+            each(&mut |line| put(line, lines.starts));
+            ir.hinted_loop((ir.i64(0), ir.i64(extent), ir.i64(1)), LoopHint::Rolled, &[], |step, _| {
+                index[lines.axis] = lines.place(ir, step);
+                each(&mut |line| {
+                    index[across] = ir.add(first, line);
+                    let folded: Vec<Value<'c>> =
+                        partial(line).zip(&types).map(|(from, &ty)| ir.load(ty, from)).collect();
+                    put(line, &emitter.fold_element(lines, &index, &folded, combine));
+                });
+                Vec::new()
             });
-            let rank = rank[0].into_int_value();
-            ir.if_then(ir.icmp(IntPredicate::ULT, rank, ir.i64(kept[axis])), || {
-                let mut place = index.to_vec();
-                place[axis] = rank;
-                let position = emitter.position(&place, &kept);
-                emitter.buffers.store(&values, position, own);
-                emitter.buffers.store(&positions, position, ir.resize(at, 32, false).into());
+            each(&mut |line| {
+                let mut end = place.to_vec();
+                end[across] = ir.add(first, line);
+                let last: Vec<Value<'c>> =
+                    partial(line).zip(&types).map(|(from, &ty)| ir.load(ty, from)).collect();
+                emitter.keep_total(lines, &end, &last);
             });
         });
+    }
+
+    /// What comes of an element after those before it on its line.
+    fn fold_element(
+        &mut self,
+        lines: &Lines<'_, 'c>,
+        index: &[IntValue<'c>],
+        folded: &[Value<'c>],
+        combine: &mut dyn FnMut(&mut Self, &[Value<'c>]) -> Vec<Value<'c>>,
+    ) -> Vec<Value<'c>> {
+        let ir = self.ir;
+        let elements = lines.tiles.iter().zip(lines.formats).map(|(&tile, &format)| {
+            let element = self.element(tile, index);
+            ir.cast(self.dtype(tile), format, element)
+        });
+        let elements: Vec<Value<'c>> = elements.collect();
+        let next = combine(self, &[folded, &elements].concat());
+        if let Some(mode) = lines.kept {
+            self.keep_partial(lines, (index, &lines.shape), if mode.exclusive { folded } else { &next });
+        }
+        next
+    }
+
+    /// Stores what a line amounts to, where that is the result.
+    fn keep_total(&mut self, lines: &Lines<'_, 'c>, line: &[IntValue<'c>], last: &[Value<'c>]) {
+        if lines.kept.is_none() {
+            self.keep_partial(lines, (line, &lines.ends()), last);
+        }
+    }
+
+    fn keep_partial(
+        &mut self,
+        lines: &Lines<'_, 'c>,
+        (index, shape): (&[IntValue<'c>], &[i64]),
+        values: &[Value<'c>],
+    ) {
+        let position = self.position(index, shape);
+        for ((buffer, &value), &format) in lines.results.iter().zip(values).zip(lines.formats) {
+            self.buffers.store(buffer, position, self.ir.cast(format, buffer.dtype, value));
+        }
     }
 
     /// Op [`tile_ir::Op::Histogram`].

@@ -25,6 +25,7 @@ mod product;
 mod reduce;
 mod region;
 mod scratch;
+mod sort;
 mod stores;
 mod streaming;
 mod transpose;

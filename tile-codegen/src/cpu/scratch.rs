@@ -11,7 +11,7 @@
 //!
 //! **Packed factors.** An `mma` has places of its own for what it packs of its factors, for as long as it takes; where
 //! the products of several turns of a loop are multiplied together, for as long as the loop takes; and for all of the
-//! entry where the next blocks find them there.
+//! entry where the next blocks find them there. A sort has a place for the keys of a line.
 //!
 //! **Placing.** The largest first, each at the lowest offset that is free during its life.
 
@@ -52,7 +52,7 @@ impl Place {
 /// The places of an instance's stored tiles.
 pub(super) struct Scratch {
     places: HashMap<ValueId, Place>,
-    /// Of the factors that an `mma` packs, by the tile that it gives.
+    /// Of the factors that an `mma` packs, or of the keys that a sort has, by the tile that it gives.
     packed: HashMap<ValueId, [Option<Place>; 2]>,
     bytes: u64,
 }
@@ -74,6 +74,11 @@ impl Scratch {
         self.packed.get(&product).copied().unwrap_or_default()
     }
 
+    /// The place of the keys of a line; `None` for an op that doesn't sort by keys.
+    pub(super) fn keys(&self, sorted: ValueId) -> Option<Place> {
+        self.packed(sorted)[0]
+    }
+
     /// Every place, once.
     pub(super) fn places(&self) -> Vec<Place> {
         let packed = self.packed.values().flatten().flatten();
@@ -93,7 +98,7 @@ impl Scratch {
 /// `2n + 1` on, so what an op reads and what it gives are alive together.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// `None` for a packed factor.
+    /// `None` for a packed factor, and for keys.
     tile: Option<ValueId>,
     start: usize,
     end: usize,
@@ -111,7 +116,7 @@ struct Handover {
 /// What has one place.
 struct Group {
     tiles: Vec<ValueId>,
-    /// The `mma` and the number of its factor, of a packed one.
+    /// The `mma` and the number of its factor, of a packed one; the sort and 0, of keys.
     packed: Option<(ValueId, usize)>,
     spans: Vec<Span>,
     bytes: u64,
@@ -244,6 +249,11 @@ impl<'a> Lives<'a> {
         }
         if data.op == Op::Mma && !self.products.is_accumulated(data.results[0]) {
             self.pack(data, self.now, self.now);
+        }
+        let bytes = super::sort::key_bytes(self.instance, data);
+        if bytes > 0 {
+            let spans = vec![Span { tile: None, start: 2 * self.now, end: 2 * self.now + 2 }];
+            self.groups.push(Group { tiles: Vec::new(), packed: Some((data.results[0], 0)), spans, bytes });
         }
     }
 

@@ -1,7 +1,7 @@
 //! Folds, scans, sorts and histograms: native code, GPU code thread by thread, and the GPU compilers.
 
 use crate::gpu::{check_for, targets};
-use crate::support::{close, cpus, instance, run_native, run_simt, sample};
+use crate::support::{agree, close, cpus, instance, run_native, run_simt, sample};
 use tile_codegen::Options;
 use tile_ir::array::{Elements, round_float};
 use tile_ir::ops::{ReduceOp, ScanMode};
@@ -212,6 +212,58 @@ fn sorts_of_every_format_and_shape() {
                 let [y, at] = outputs;
                 check(&source, &[edges(dtype, shape, n), y, at], compiled(m == 2, n));
             }
+        }
+    }
+}
+
+/// More vectors of keys than a merge in registers has, with many that are equal, and a line that fills its power of two.
+#[test]
+fn sorts_of_long_lines() {
+    for (extent, dtype) in [(1000, DType::F32), (512, DType::U32), (1024, DType::BF16), (600, DType::I64)] {
+        let (shape, kept) = ([2, extent], [2, extent - 1]);
+        let y = product(&kept);
+        let body = format!("  %r0, %r1 = sort %a axis 1 descending : tile<{y}{dtype}>, tile<{y}i32>");
+        let source = kernel(dtype, &shape, &[(dtype, &kept), (DType::I32, &kept)], &body);
+        let arguments = [edges(dtype, &shape, 3), sample(dtype, &kept, 1), sample(DType::I32, &kept, 2)];
+        agree(&source, &[], &arguments, 0.0);
+    }
+}
+
+/// Lines are lanes where they are neighbours, and where functions are worth it: a piece of them is the last one, and
+/// shorter. The running sum of what softmax divides by, rescaled at each larger element.
+#[test]
+fn lines_side_by_side() {
+    for (shape, axis) in [([5, 150], 0), ([150, 5], 1), ([70, 1], 1), ([3, 9], 0), ([2, 40], 1)] {
+        let mut reduced = shape;
+        reduced[axis] = 1;
+        let (x, r) = (product(&shape), product(&reduced));
+        let region = "{
+    %n = max %m, %v : f32
+    %d = sub %m, %n : f32
+    %e = exp %d : f32
+    %t = mul %s, %e : f32
+    %o = sub %v, %n : f32
+    %w = exp %o : f32
+    %u = add %t, %w : f32
+    yield %n, %u
+  }";
+        let starts = "  %low = constant -100.0 : f32\n  %none = constant 0.0 : f32\n";
+        let operands = format!("%a, %a from %low, %none axis {axis}");
+        let fold = format!(
+            "{starts}  %r0, %r1 = reduce_with {operands} with (%m, %s, %v, %v2) : tile<{r}f32>, tile<{r}f32> {region}"
+        );
+        let outputs: [(DType, &[usize]); 2] = [(DType::F32, &reduced), (DType::F32, &reduced)];
+        let given = |shape: &[usize]| [1, 2, 3].map(|seed| sample(DType::F32, shape, seed));
+        let [_, first, second] = given(&reduced);
+        let source = kernel(DType::F32, &shape, &outputs, &fold);
+        agree(&source, &[], &[sample(DType::F32, &shape, 1), first, second], 1e-5);
+        for &mode in ScanMode::ALL {
+            let words = mode_words(mode);
+            let scan = format!(
+                "{starts}  %r0, %r1 = scan_with {operands}{words} with (%m, %s, %v, %v2) : tile<{x}f32>, tile<{x}f32> {region}"
+            );
+            let outputs: [(DType, &[usize]); 2] = [(DType::F32, &shape), (DType::F32, &shape)];
+            agree(&kernel(DType::F32, &shape, &outputs, &scan), &[], &given(&shape), 1e-5);
         }
     }
 }

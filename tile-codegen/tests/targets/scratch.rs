@@ -42,6 +42,31 @@ fn products_of_tiles_that_are_not_stored() {
     }
 }
 
+/// Of tiles that aren't the same along an axis, so that a loop over the joined one would need the place on each.
+#[test]
+fn rows_that_are_joined_and_split() {
+    for body in [
+        "  %n = iota 1 : tile<6 x 20 x f32>\n  %d = mul %a, %n : tile<6 x 20 x f32>
+  %r = reshape %d : tile<1 x 120 x f32>\n  %s = reduce sum %r axis 1 : tile<1 x 1 x f32>
+  %b = broadcast %s : tile<6 x 20 x f32>\n  %out = add %a, %b : tile<6 x 20 x f32>",
+        "  %r = reshape %a : tile<2 x 60 x f32>\n  %n = iota 1 : tile<2 x 60 x f32>
+  %d = mul %r, %n : tile<2 x 60 x f32>\n  %s = reshape %d : tile<3 x 2 x 1 x 4 x 5 x f32>
+  %m = iota 4 : tile<3 x 2 x 1 x 4 x 5 x f32>\n  %e = add %s, %m : tile<3 x 2 x 1 x 4 x 5 x f32>
+  %out = reshape %e : tile<6 x 20 x f32>",
+    ] {
+        check(6, 20, DType::F32, body, 1e-5);
+    }
+}
+
+#[test]
+fn factors_that_are_turned_once_they_are_computed() {
+    let body = "  %n = iota 1 : tile<20 x 20 x f32>\n  %d = sub %n, %a : tile<20 x 20 x f32>
+  %t = permute %d [1, 0] : tile<20 x 20 x f32>\n  %e = add %a, %n : tile<20 x 20 x f32>
+  %u = permute %e [1, 0] : tile<20 x 20 x f32>\n  %z = splat %zero : tile<20 x 20 x f32>
+  %out = mma %u, %t, %z : tile<20 x 20 x f32>";
+    check(20, 20, DType::F32, body, 1e-5);
+}
+
 #[test]
 fn carried_tiles_change_places() {
     // Two cycles of different shapes, and one of three with a tile computed on the way.
