@@ -158,15 +158,15 @@ mod tests {
         specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap()
     }
 
-    fn cache(name: &str) -> Cache {
-        let folder = std::env::temp_dir().join(format!("tile-cache-test-{name}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&folder);
-        Cache::new(folder)
+    /// A cache, and its folder, which goes when the test ends.
+    fn cache() -> (Cache, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        (Cache::new(folder.path()), folder)
     }
 
     #[test]
     fn a_second_compilation_is_a_hit() {
-        let (cache, options) = (cache("hit"), Options::default());
+        let ((cache, _folder), options) = (cache(), Options::default());
         let first = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap();
         let second = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap();
         assert!(!first.hit && second.hit);
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn damaged_files_are_reported_and_made_anew() {
-        let (cache, options) = (cache("damage"), Options::default());
+        let ((cache, _folder), options) = (cache(), Options::default());
         let good = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap().artifact;
         let path = cache.path(&key(&instance(), TargetDesc::cpu(), &options));
         let bytes = fs::read(&path).unwrap();
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_bound_keeps_what_was_used() {
         let named = |name: &str| Options { symbol: Some(name.to_owned()), ..Options::default() };
-        let cache = cache("bound");
+        let (cache, _folder) = cache();
         let hit = |cache: &Cache, name: &str| {
             let cached = cache.compile(&instance(), TargetDesc::cpu(), &named(name)).unwrap();
             assert!(cached.warning.is_none(), "{:?}", cached.warning);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn what_is_of_no_use_can_be_discarded() {
-        let (cache, options) = (cache("discard"), Options::default());
+        let ((cache, _folder), options) = (cache(), Options::default());
         let cached = cache.compile(&instance(), TargetDesc::cpu(), &options).unwrap();
         cache.discard(&cached).unwrap();
         assert!(!cached.path.unwrap().exists());
