@@ -4,6 +4,7 @@
 //! is around the loop carries these on, so that the producer copies for the next tile of a persistent kernel while
 //! the consumers are busy with this one.
 
+use super::fragment::Fragment;
 use super::mbarrier;
 use super::pairs::{BOTH, Pair};
 use super::region::Emitter;
@@ -164,14 +165,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.rings.insert(pipeline, RingState { running, ..self.ring(pipeline) });
     }
 
-    /// What the producer does of a load: the last one of a fill copies all its tiles.
-    pub(super) fn copy_ahead(&mut self, op: OpId) {
+    /// What the producer does of a load: it copies the tile, or has the element of one that it needs as a number.
+    pub(super) fn produce(&mut self, op: OpId, data: &OpData) {
+        match self.scheduled.pipelines().copy(op) {
+            Some(_) => self.copy_ahead(op),
+            None => self.load_element(data),
+        }
+    }
+
+    /// Loads the element of a tile that has one.
+    fn load_element(&mut self, data: &OpData) {
+        let (ir, load) = (self.ir, data.load().expect("a load"));
+        let index = self.tile_at(load.index);
+        let window = self.window(load.view, &index, load.pad.is_some());
+        let read = || ir.load_group_at(window.first, window.dtype, (1, 1));
+        let element = match (&window.mask, load.pad) {
+            (Some(mask), Some(pad)) => ir.if_else(mask.any, read, || vec![self.scalar(pad)]),
+            _ => read(),
+        };
+        self.set_tile(data.results[0], Fragment::Uniform(element[0]));
+    }
+
+    /// The last load of a fill copies all its tiles.
+    fn copy_ahead(&mut self, op: OpId) {
         let pipelines = self.scheduled.pipelines();
         let loops = pipelines.loops().flat_map(|(at, pipeline)| {
             pipeline.fills.iter().enumerate().map(move |(number, fill)| (at, number, fill))
         });
         let mut own = loops.filter(|(.., fill)| fill.copies.iter().any(|copy| copy.load == op));
-        let (at, number, fill) = own.next().expect("the producer executes no other loads");
+        let (at, number, fill) = own.next().expect("the load is a copy");
         let body = &self.instance.region(self.instance.op(at).regions[0]).ops;
         let place = |load: OpId| body.iter().position(|&other| other == load);
         if fill.copies.iter().any(|copy| place(copy.load) > place(op)) {

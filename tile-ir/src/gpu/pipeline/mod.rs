@@ -14,8 +14,10 @@ mod late;
 mod pairs;
 mod shared_tile;
 mod slice;
+mod spared;
 mod stores;
 
+pub(super) use factor::selected as selected_factors;
 pub use late::Late;
 pub use pairs::{PAIR, axis as pair_axis};
 pub use shared_tile::{Major, SharedTile};
@@ -164,6 +166,8 @@ pub struct Pipelines {
     factors: HashMap<OpId, [Option<RingFactor>; 2]>,
     /// Tiles that no thread holds.
     in_rings: HashSet<ValueId>,
+    /// What none but the producer needs.
+    spared: HashSet<ValueId>,
     /// The stores that copies do, and where their panels begin in shared memory.
     stores: HashMap<OpId, TensorStore>,
     panels: u64,
@@ -226,9 +230,13 @@ impl Pipelines {
             let map = found.map(&map);
             found.stores.insert(op, TensorStore { map, ..store });
         }
-        let fills = found.loops.values().flat_map(|pipeline| &pipeline.fills);
-        let loads = fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect();
-        Some(Pipelines { slice: Slice::of(kernel, loads)?, ..found })
+        Some(Pipelines { slice: Slice::of(kernel, found.loads())?, ..found })
+    }
+
+    /// The loads that copies stand for.
+    fn loads(&self) -> Vec<OpId> {
+        let fills = self.loops.values().flat_map(|pipeline| &pipeline.fills);
+        fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect()
     }
 
     /// Adds a loop's pipeline, if there is room for one.
@@ -325,9 +333,9 @@ impl Pipelines {
         self.in_rings.contains(&tile)
     }
 
-    /// Whether copies do what an op says: its tile lies in a ring.
+    /// Whether consumers leave an op to the producer: its tile lies in a ring, or only copies need it.
     pub fn replace(&self, data: &OpData) -> bool {
-        data.results.iter().any(|&result| self.holds(result))
+        data.results.iter().any(|result| self.in_rings.contains(result) || self.spared.contains(result))
     }
 
     /// The tensor maps that a launch makes.
@@ -371,6 +379,15 @@ impl Pipelines {
         let copies = self.loops.values().flat_map(|pipeline| &pipeline.fills).flat_map(|fill| &fill.copies);
         let used = copies.map(|copy| copy.map).chain(self.stores.values().map(|store| store.map));
         self.maps.truncate(used.max().map_or(0, |last| last + 1));
+    }
+
+    /// Divides the ops of the scheduled kernel among producer and consumers.
+    pub(super) fn find_roles(&mut self, kernel: &Kernel) {
+        if self.is_empty() {
+            return;
+        }
+        self.slice = Slice::of(kernel, self.loads()).expect("what is converted between threads is a number still");
+        self.spared = spared::spared(kernel, self);
     }
 
     /// Finds the products that are done a turn later.

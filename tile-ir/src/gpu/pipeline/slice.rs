@@ -1,8 +1,11 @@
 //! What the producer of a kernel's pipelines executes: the copies, the loops around them, and the numbers that these
-//! need. Nothing of it needs an element of a tile.
+//! need. Of tiles it has those of one element, which are numbers to it: what such a tile holds of a tensor that nobody
+//! writes one thread loads as well as another, so that it needn't be told by the consumers.
 
-use crate::kernel::{Kernel, OpId, RegionId, ValueId};
+use super::super::shape_of;
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
+use crate::view::Source;
 use std::collections::{HashMap, HashSet};
 
 /// A part of a kernel that can be executed alone.
@@ -26,6 +29,12 @@ impl Carried {
             _ => None,
         }
     }
+}
+
+/// Whether an op gives its operand, of which there is one, where that has one element.
+fn is_same_of_one(op: &Op) -> bool {
+    let is_moved = matches!(op, Op::Reshape(_) | Op::Permute(_) | Op::Broadcast(_) | Op::ConvertLayout);
+    is_moved || matches!(op, Op::Item | Op::Splat(_))
 }
 
 struct Search<'k> {
@@ -104,6 +113,9 @@ impl Search<'_> {
     }
 
     fn number(&mut self, value: ValueId) -> Option<()> {
+        if shape_of(self.kernel, value).is_some_and(|shape| shape.iter().any(|&extent| extent != 1)) {
+            return None;
+        }
         if !self.found.values.insert(value) || self.kernel.params().contains(&value) {
             return Some(());
         }
@@ -129,14 +141,32 @@ impl Search<'_> {
         self.found.ops.insert(op);
         self.found.values.extend(&data.results);
         match &data.op {
-            leaf if leaf.is_leaf() => data.operands.iter().try_for_each(|&operand| self.number(operand)),
+            op if op.is_leaf() || is_same_of_one(op) => {
+                data.operands.iter().try_for_each(|&operand| self.number(operand))
+            }
+            Op::LoadMasked | Op::Load { .. } => self.loaded(data),
             Op::BlockIndex | Op::BlockId { .. } | Op::BlockCount { .. } => Some(()),
             _ => None,
         }
     }
 
-    /// A parameter of a loop: its counter, or what it carries.
+    /// A tile of one element that is loaded of a tensor that nobody writes: its index, and the axes that the tensor was
+    /// selected by.
+    fn loaded(&mut self, data: &OpData) -> Option<()> {
+        let load = data.load()?;
+        let view = self.kernel.ty(load.view).as_partition().filter(|view| !view.tensor.mutable)?;
+        debug_assert_eq!(load.index.len(), view.tile.len(), "a block has a tile of what it writes alone");
+        let cut = self.kernel.definition(load.view)?.operands[0];
+        let selected = Source::of(self.kernel, cut).selections.into_iter().map(|selection| selection.index);
+        let mut numbers = load.index.iter().copied().chain(load.pad).chain(selected);
+        numbers.try_for_each(|number| self.number(number))
+    }
+
+    /// A parameter of a loop: its counter, or what it carries. No tile of these is a number to the producer.
     fn carried(&mut self, param: ValueId) -> Option<()> {
+        if shape_of(self.kernel, param).is_some() {
+            return None;
+        }
         let region = *self.params.get(&param)?;
         let owner = *self.owners.get(&region)?;
         let data = self.kernel.op(owner);
