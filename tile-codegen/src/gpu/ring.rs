@@ -221,7 +221,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             place = ir.add(place, skipped(pair, tile.swizzle.bytes()));
         }
         let first = ir.element(ir.int_type(8).into(), self.shared, place);
-        let mut start = self.first_element(data);
+        let mut start = self.first_element(data, &copy.may_be_empty);
         if let Some((axis, pair)) = halves {
             start[axis] = ir.add(start[axis], skipped(pair, 1));
         }
@@ -246,11 +246,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// The position of a load's first element along each axis, an i32.
-    fn first_element(&self, data: &OpData) -> Vec<IntValue<'c>> {
+    /// The position of a load's first element along each axis, an i32; outside along one of these where that is empty.
+    fn first_element(&self, data: &OpData, may_be_empty: &[usize]) -> Vec<IntValue<'c>> {
+        let ir = self.ir;
         let load = data.load().expect("a copy stands for a load");
         let view = self.instance.ty(load.view).as_partition().expect("verified: a view");
-        let index: Vec<IntValue<'c>> = load.index.iter().map(|&index| self.index(index)).collect();
+        let mut index: Vec<IntValue<'c>> = load.index.iter().map(|&index| self.index(index)).collect();
+        for &axis in may_be_empty {
+            let extent = self.dim(&view.tensor.extents[axis]);
+            let is_empty = ir.icmp(IntPredicate::EQ, extent, ir.i64(0));
+            index[axis] = ir.select_int(is_empty, ir.i64(i64::MAX), index[axis]);
+        }
         self.first_position(&index, &view.steps)
     }
 }

@@ -13,6 +13,7 @@ use super::pipeline::selected_factors;
 use crate::dim::Dim;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Cut, Op};
+use crate::passes;
 use crate::target::TargetDesc;
 use crate::types::{PartitionType, TensorType, Type};
 use crate::view::TensorMovement;
@@ -30,6 +31,8 @@ pub(super) fn of_stacks<'k>(
     }
     let mut stacked = kernel.clone();
     factors.iter().for_each(|&load| load_of_stack(&mut stacked, load));
+    // A view that depends on the block would keep it from going on to further tiles.
+    passes::remove_dead(&mut stacked);
     let found = pipelines(&stacked);
     match factors.iter().any(|&load| found.copy(load).is_some()) {
         true => Cow::Owned(stacked),

@@ -9,6 +9,7 @@
 //! ([`SharedTile`]), and where. What the producer executes of the kernel besides is a [`Slice`]: the numbers that
 //! its copies need. A loop whose producer would need an element of a tile is none.
 
+mod empty;
 mod factor;
 mod late;
 mod pairs;
@@ -26,6 +27,7 @@ pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYT
 
 use super::uses::Uses;
 use super::{LaidOut, Remark, Threads, dtype_of};
+use crate::analysis::Ranges;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -107,6 +109,8 @@ pub struct TileCopy {
     pub axes: Vec<usize>,
     /// The axis of the map along which each block of a pair copies half of the tile, for both, if they share it.
     pub halves: Option<usize>,
+    /// The axes of the view that may have no element where it is copied: then its boxes lie outside.
+    pub may_be_empty: Vec<usize>,
     /// The tile in shared memory.
     pub tile: SharedTile,
     /// Where it begins in a stage, in bytes.
@@ -216,9 +220,10 @@ impl Pipelines {
             u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
         let shared = pairs::shared_by_pairs(kernel, &loops);
         let mut found = Pipelines { consumers, ..Pipelines::default() };
+        let ranges = Ranges::of(kernel);
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
             let keeps_running = |product| factor::carries_sums(kernel, &uses, (for_op, product));
-            found.add(for_op, (&factors, &shared), available, &keeps_running);
+            found.add((kernel, &ranges), for_op, (&factors, &shared), available, &keeps_running);
         }
         if found.is_empty() {
             return None;
@@ -242,6 +247,7 @@ impl Pipelines {
     /// Adds a loop's pipeline, if there is room for one.
     fn add(
         &mut self,
+        (kernel, ranges): (&Kernel, &Ranges),
         for_op: OpId,
         (factors, shared): (&[Factor], &HashSet<OpId>),
         available: u64,
@@ -272,7 +278,8 @@ impl Pipelines {
             let place = RingFactor { pipeline: for_op, fill, copy: copies.len(), major: factor.major };
             self.factors.entry(reader).or_default()[factor.operand] = Some(place);
             let (load, axes, tile) = (factor.load, axes.clone(), *tile);
-            copies.push(TileCopy { load, map, axes, halves, tile, offset });
+            let may_be_empty = empty::axes(kernel, ranges, load);
+            copies.push(TileCopy { load, map, axes, halves, may_be_empty, tile, offset });
             self.in_rings.extend(&factor.values);
             offset += tile_bytes(factor);
         }
