@@ -2,7 +2,7 @@
 //! what a producer copies by a tensor map of the stack, and with what numbers; and what it can't.
 
 use crate::copies::check_on;
-use crate::pipelines::check;
+use crate::pipelines::{check, matmul};
 use crate::support::{instance, sample};
 use tile_ir::array::Elements;
 use tile_ir::gpu::{Scheduled, schedule};
@@ -296,4 +296,32 @@ fn what_keeps_matrices_from_a_producer() {
         ..PLAIN
     };
     padded.check_without_producer(&FOUR, &[1, 0, 4, 3, -1, 2]);
+}
+
+/// A factor of fewer rows than the product is deep, down to none, of which a tensor map knows nothing.
+#[test]
+fn factors_that_end_before_the_other() {
+    let source = matmul([DType::BF16, DType::F32], "mk", "kn", [64, 64, 64])
+        .replace("%b: tensor<k x n", "%b: tensor<l x n")
+        .replace("partition<k x n", "partition<l x n");
+    for rows in [0, 72, 200, 264] {
+        let arguments = [
+            sample(DType::BF16, &[72, 200], 1),
+            sample(DType::BF16, &[rows, 136], 2),
+            sample(DType::F32, &[72, 136], 3),
+        ];
+        check(&source, &[], &arguments, 256, 0.0);
+    }
+}
+
+/// A tensor map has no axis that goes backwards.
+#[test]
+fn rows_that_go_backwards() {
+    let flipped = Stacked {
+        select: "  %t = view %w select 0 at %at : tensor<k x n x bf16>
+  %m = view %t flip [0] : tensor<k x n x bf16, strided [-n, 1] offset k*n - n>
+",
+        ..PLAIN
+    };
+    flipped.check_without_producer(&FOUR, &WHICH);
 }

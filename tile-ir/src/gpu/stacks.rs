@@ -53,7 +53,9 @@ fn load_of_stack(kernel: &mut Kernel, load: OpId) {
     let is_cut = |&op: &OpId| kernel.op(op).results.contains(&view);
     let at = kernel.region(body).ops.iter().position(is_cut).expect("verified: views stand in the body");
     let cut = kernel.op(kernel.region(body).ops[at]).clone();
-    let Op::Partition(Cut { tile, steps, hints }) = cut.op else { unreachable!("verified: tiles are of views") };
+    let Op::Partition(Cut { tile, steps, hints }) = cut.op else {
+        unreachable!("verified: tiles are of views")
+    };
     let mut place = Inserter::new(kernel, body, at);
     let Some(Stack { tensor: stack, indices }) = place.stack(cut.operands[0]) else { return };
     let behind = |dims: Vec<Dim>| indices.iter().map(|_| Dim::from(1)).chain(dims).collect::<Vec<Dim>>();
@@ -77,7 +79,8 @@ fn take_from(kernel: &mut Kernel, load: OpId, (view, first): (ValueId, &[ValueId
     let result = std::mem::replace(&mut data.results[0], loaded);
     let shape = kernel.ty(result).as_tile().expect("a load gives a tile").shape.clone();
     let region = kernel.region_of(load).expect("an op stands in a region");
-    let at = kernel.region(region).ops.iter().position(|&op| op == load).expect("the op stands in its region");
+    let at =
+        kernel.region(region).ops.iter().position(|&op| op == load).expect("the op stands in its region");
     let (operands, results, regions) = (vec![loaded], vec![result], Vec::new());
     let reshaped = OpData { op: Op::Reshape(shape), operands, results, regions, loc };
     Inserter::new(kernel, region, at + 1).insert(reshaped);

@@ -393,7 +393,8 @@ impl Pipelines {
         if self.is_empty() {
             return;
         }
-        self.slice = Slice::of(kernel, self.loads()).expect("what is converted between threads is a number still");
+        self.slice =
+            Slice::of(kernel, self.loads()).expect("what is converted between threads is a number still");
         self.spared = spared::spared(kernel, self);
     }
 
