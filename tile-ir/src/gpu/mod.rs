@@ -277,7 +277,7 @@ fn pipelined(
     scratch_bytes: u64,
 ) -> (Instance, Pipelines) {
     let found = |kernel: &Kernel| Pipelines::of(kernel, target, threads, scratch_bytes);
-    let instance = match stacks::of_stacks(&instance, target, found) {
+    let instance = match stacks::copied(&instance, target, found) {
         Cow::Borrowed(_) => instance,
         Cow::Owned(stacked) => instance.rewrite("stacks", |kernel| *kernel = stacked),
     };

@@ -20,24 +20,32 @@ use crate::view::TensorMovement;
 use std::borrow::Cow;
 
 /// The kernel whose loads are of stacks, where `pipelines` of that has copies of them; otherwise itself.
-pub(super) fn of_stacks<'k>(
+pub(super) fn copied<'k>(
     kernel: &'k Kernel,
     target: &TargetDesc,
     pipelines: impl Fn(&Kernel) -> Pipelines,
 ) -> Cow<'k, Kernel> {
+    let stacked = all(kernel, target);
+    let is_copied = |found: Pipelines| {
+        selected_factors(kernel, target).into_iter().any(|load| found.copy(load).is_some())
+    };
+    match &stacked {
+        Cow::Owned(other) if !is_copied(pipelines(other)) => Cow::Borrowed(kernel),
+        _ => stacked,
+    }
+}
+
+/// The kernel whose loads of factors are of stacks.
+pub(super) fn all<'k>(kernel: &'k Kernel, target: &TargetDesc) -> Cow<'k, Kernel> {
     let factors = selected_factors(kernel, target);
     if factors.is_empty() {
         return Cow::Borrowed(kernel);
     }
     let mut stacked = kernel.clone();
-    factors.iter().for_each(|&load| load_of_stack(&mut stacked, load));
+    factors.into_iter().for_each(|load| load_of_stack(&mut stacked, load));
     // A view that depends on the block would keep it from going on to further tiles.
     passes::remove_dead(&mut stacked);
-    let found = pipelines(&stacked);
-    match factors.iter().any(|&load| found.copy(load).is_some()) {
-        true => Cow::Owned(stacked),
-        false => Cow::Borrowed(kernel),
-    }
+    Cow::Owned(stacked)
 }
 
 /// A view of a stack, and the indices of the axes that were selected, which are its first ones.

@@ -3,6 +3,7 @@
 use super::super::products::{self, extents};
 use super::super::uses::Uses;
 use super::super::{Remark, dtype_of, shape_of};
+use super::Slice;
 use super::shared_tile::{Copyable, Major, Numbers};
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
@@ -50,7 +51,7 @@ impl Factor {
     }
 }
 
-/// The products of loops that warpgroups would do if their factors lay otherwise.
+/// Why warpgroups don't do the products of loops that they could do.
 pub(super) fn remarks(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -> Vec<Remark> {
     let kernel = numbers.kernel;
     let across = |product: OpId| {
@@ -66,7 +67,31 @@ pub(super) fn remarks(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -
         );
         Some(Remark { loc: data.loc, message })
     };
-    products_of_loops(kernel).filter_map(across).collect()
+    let mut remarks: Vec<Remark> = products_of_loops(kernel).filter_map(across).collect();
+    remarks.extend(unknown_to_producer(numbers, uses, target));
+    remarks
+}
+
+/// That a producer can't come to the copies of a factor, or can't know which tiles these are of.
+fn unknown_to_producer(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -> Option<Remark> {
+    let kernel = numbers.kernel;
+    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
+    let factors = loops.flat_map(|op| of_loop((numbers, uses), op, target));
+    let obstacle = |factor: Factor| {
+        let op = Slice::of(kernel, vec![factor.load]).err()?;
+        Some((factor, kernel.op(op).op.name()))
+    };
+    let (factor, name) = factors.into_iter().find_map(obstacle)?;
+    let tensor = kernel.tensor_name(kernel.op(factor.load).load()?.view);
+    let problem = match name {
+        "if" => format!("the threads that copy {tensor} take no branch; multiply outside of it"),
+        _ => format!(
+            "the threads that copy {tensor} don't know which of its tiles, where `{name}` decides that; of tiles they know \
+             those of one element of a tensor that isn't written"
+        ),
+    };
+    let message = format!("a product isn't done by warpgroups: {problem}");
+    Some(Remark { loc: kernel.op(factor.product).loc, message })
 }
 
 /// Whether what a loop's product adds to is nothing but the sums of the turn before, which only it needs.

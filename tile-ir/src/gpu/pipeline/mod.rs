@@ -25,6 +25,7 @@ pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
+use super::stacks;
 use super::uses::Uses;
 use super::{LaidOut, Remark, Threads, dtype_of};
 use crate::analysis::Ranges;
@@ -235,7 +236,7 @@ impl Pipelines {
             let map = found.map(&map);
             found.stores.insert(op, TensorStore { map, ..store });
         }
-        Some(Pipelines { slice: Slice::of(kernel, found.loads())?, ..found })
+        Some(Pipelines { slice: Slice::of(kernel, found.loads()).ok()?, ..found })
     }
 
     /// The loads that copies stand for.
@@ -340,9 +341,14 @@ impl Pipelines {
         self.in_rings.contains(&tile)
     }
 
+    /// Whether only copies need a value, so that no consumer has it.
+    pub fn spares(&self, value: ValueId) -> bool {
+        self.spared.contains(&value)
+    }
+
     /// Whether consumers leave an op to the producer: its tile lies in a ring, or only copies need it.
     pub fn replace(&self, data: &OpData) -> bool {
-        data.results.iter().any(|result| self.in_rings.contains(result) || self.spared.contains(result))
+        data.results.iter().any(|&result| self.holds(result) || self.spares(result))
     }
 
     /// The tensor maps that a launch makes.
@@ -458,6 +464,7 @@ pub(super) fn remarks(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipeline
     if target.warpgroup_matrix.is_empty() || !pipelines.is_empty() {
         return Vec::new();
     }
+    let kernel = &*stacks::all(kernel, target);
     let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
     factor::remarks(&numbers, &Uses::of(kernel), target)
 }
