@@ -129,3 +129,124 @@ impl Inserter<'_> {
         Some(self.emit(Op::View(movement), vec![tensor], Type::Tensor(moved)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::{Array, Elements};
+    use crate::dtype::DType;
+    use crate::ops::Literal;
+    use crate::{Instance, interp, specialize, text, verify};
+
+    /// `c = a·m`, where `%m` is what these movements make of `%b`, with `%s` as the index of each that selects.
+    fn product_of(movements: &[TensorMovement]) -> Instance {
+        let extents = ["e", "k", "n"].map(Dim::size);
+        let mut tensor = TensorType::dense(extents.to_vec(), DType::BF16, false);
+        let mut views = String::new();
+        for (i, movement) in movements.iter().enumerate() {
+            (tensor, _) = movement.apply(&tensor).unwrap();
+            let from = if i == 0 { "b".to_owned() } else { format!("v{i}") };
+            let to = if i + 1 == movements.len() { "m".to_owned() } else { format!("v{}", i + 1) };
+            let at = if matches!(movement, TensorMovement::Select { .. }) { " at %s" } else { "" };
+            views += &format!("  %{to} = view %{from} {movement}{at} : {}\n", Type::Tensor(tensor.clone()));
+        }
+        let cut = vec![Dim::from(64); 2];
+        let ty = Type::Partition(PartitionType { tensor, tile: cut.clone(), steps: cut });
+        let source = format!(
+            "kernel @product(%b: tensor<e x k x n x bf16>, %a: tensor<l x h x bf16>, %s: index, %c: mut tensor<l x w x f32>) {{
+{views}  %va = partition %a [64, 64] : partition<l x h x bf16, [64, 64]>
+  %vm = partition %m [64, 64] : {ty}
+  %vc = partition %c [64, 64] : mut partition<l x w x f32, [64, 64]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : bf16
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<64 x 64 x f32>
+  %0 = constant 0 : index
+  %end = extent ceil_div(h, 64) : index
+  %sum = for %p = %0 to %end carry (%acc = %zero) : tile<64 x 64 x f32> {{
+    %ta = load_masked %va[%i, %p] pad %pad : tile<64 x 64 x bf16>
+    %tm = load_masked %vm[%p, %j] pad %pad : tile<64 x 64 x bf16>
+    %next = mma %ta, %tm, %acc : tile<64 x 64 x f32>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+"
+        );
+        let kernel = text::parse(&source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+        specialize(&verify(kernel).unwrap_or_else(|errors| panic!("{errors:?}\n{source}")), &[]).unwrap()
+    }
+
+    fn array(dtype: DType, shape: &[usize], seed: usize) -> Array {
+        let number = |i: usize| ((i * 7 + seed * 5) % 11) as f64 - 5.0;
+        let values = (0..shape.iter().product()).map(number).collect();
+        Array::new(dtype, shape.to_vec(), Elements::Float(values))
+    }
+
+    /// The sums for indices from before the first one along any axis to behind the last.
+    fn sums(instance: &Instance) -> Vec<Array> {
+        let at = |index: i128| {
+            let mut arguments = vec![
+                array(DType::BF16, &[3, 70, 6], 1),
+                array(DType::BF16, &[5, 72], 2),
+                Array::scalar(DType::Index, Literal::Int(index)),
+                array(DType::F32, &[5, 9], 3),
+            ];
+            interp::run(instance, &mut arguments).unwrap();
+            arguments.pop().unwrap()
+        };
+        [-1i128, 0, 2, 3, 6, 70].map(|index| at(index.rem_euclid(1 << 64))).to_vec()
+    }
+
+    fn stacked(instance: &Instance) -> Instance {
+        let target = TargetDesc::named("sm_90a").unwrap();
+        let stacked = all(instance, target).into_owned();
+        instance.clone().rewrite("stacks", |kernel| *kernel = stacked)
+    }
+
+    #[test]
+    fn tiles_of_a_stack_are_those_of_the_selected_tensor() {
+        use TensorMovement::*;
+        let [k, n] = ["k", "n"].map(Dim::size);
+        let number = |number: i64| Dim::from(number);
+        let pair = |a: i64, b: i64| (number(a), number(b));
+        let select = |axis| Select { axis };
+        let chains = [
+            vec![select(0)],
+            vec![select(1)],
+            vec![select(2)],
+            vec![select(0), Permute(vec![1, 0])],
+            vec![Permute(vec![2, 0, 1]), select(1), Flip(vec![1])],
+            vec![select(0), Shrink(vec![(number(3), k.clone()), (number(1), n.clone())])],
+            vec![select(1), Pad(vec![pair(2, 1), pair(0, 3)])],
+            vec![Pad(vec![pair(1, 0), pair(0, 0), pair(0, 0)]), select(0)],
+            vec![select(0), Shift { axis: 1, by: number(2) }, Step { axis: 0, step: number(3) }],
+            vec![select(0), Unsqueeze(1), Squeeze(1)],
+            vec![select(0), Unsqueeze(0), select(0)],
+            vec![select(0), Unflatten { axis: 0, extents: vec![number(7), number(10)] }, select(1)],
+            vec![select(0), Unsqueeze(1), Flatten { start: 0, end: 1 }],
+            vec![select(2), select(0), Unfold { axis: 0, size: number(9), step: number(2) }],
+        ];
+        for chain in chains {
+            let instance = product_of(&chain);
+            let stacked = stacked(&instance);
+            let text = text::print(&stacked);
+            assert!(!text.contains(" select "), "{text}");
+            assert_eq!(sums(&stacked), sums(&instance), "{text}");
+        }
+    }
+
+    /// Axes that are added in front stand before those of a stack, too.
+    #[test]
+    fn repeated_tensors_stay_as_they_are() {
+        let chain = [
+            TensorMovement::Select { axis: 0 },
+            TensorMovement::Select { axis: 0 },
+            TensorMovement::Expand(vec![Dim::from(9), Dim::size("n")]),
+        ];
+        let instance = product_of(&chain);
+        let stacked = stacked(&instance);
+        assert_eq!(text::print(&stacked), text::print(&instance));
+        assert_eq!(sums(&stacked), sums(&instance));
+    }
+}

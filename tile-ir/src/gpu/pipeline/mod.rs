@@ -7,7 +7,7 @@
 //!
 //! A [`Pipeline`] says which loads of a loop are done that way, what their tiles look like in shared memory
 //! ([`SharedTile`]), and where. What the producer executes of the kernel besides is a [`Slice`]: the numbers that
-//! its copies need. A loop whose producer would need an element of a tile is none.
+//! its copies need, elements of tiles that have one among them. A loop whose producer would need more is none.
 
 mod empty;
 mod factor;
