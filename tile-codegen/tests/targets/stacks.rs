@@ -271,8 +271,18 @@ fn matrices_that_turns_look_up() {
              %q = load_masked %vm[%there, %0, %j] pad %pad : tile<1 x 64 x 64 x bf16>\n    \
              %r = reshape %q : tile<64 x 64 x bf16>\n",
         );
+    // In a tile of one element, one page up to a turn and another from there on.
+    let chosen = source.replace(
+        "    %page = item %f : i32\n",
+        "    %turn = cast %p : i32\n    %turned = splat %turn : tile<1 x i32>\n    \
+         %one = constant 1 : i32\n    %ones = splat %one : tile<1 x i32>\n    \
+         %is_late = ge %turned, %ones : tile<1 x bool>\n    \
+         %g = select %is_late, %ones, %f : tile<1 x i32>\n    %page = item %g : i32\n",
+    );
+    assert_ne!(chosen, source);
     for which in [[2, 0, 3, -1, 4, 1], [9, 1, 2, 0, 0, 3]] {
         check(&source, &[], &PLAIN.arguments(&FOUR, &which), 256, 0.0);
+        check(&chosen, &[], &PLAIN.arguments(&FOUR, &which), 256, 0.0);
     }
 }
 
