@@ -25,8 +25,9 @@ const PIECE: u64 = 16;
 /// Strides are less, in bytes.
 const STRIDE_LIMIT: u64 = 1 << 40;
 
-/// The largest extent of a tensor.
-const MOST_EXTENT: u64 = 1 << 32;
+/// The largest extent of a tensor: a box is told where it begins in 31 bits, of which the last number is outside. Drivers
+/// accept 2³².
+const MOST_EXTENT: u64 = (1 << 31) - 1;
 
 /// The largest extent of a box.
 const MOST_TILE: u32 = 256;
@@ -152,7 +153,7 @@ pub enum MapProblem {
     },
     /// An axis without elements, or with too many.
     #[error(
-        "its axis {axis} (from the innermost) has {extent} elements, where 1 to 2³² are possible; launch it on parts"
+        "its axis {axis} (from the innermost) has {extent} elements, where 1 to 2³¹ − 1 are possible; launch it on parts"
     )]
     Extent {
         /// The axis, the innermost one being 0.

@@ -162,7 +162,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn set_tile(&mut self, value: ValueId, fragment: Fragment<'c>) {
-        debug_assert_eq!(fragment.uniform().is_some(), self.scheduled.is_uniform(value), "{value:?}");
+        let is_uniform = self.role == Role::Producer || self.scheduled.is_uniform(value);
+        debug_assert_eq!(fragment.uniform().is_some(), is_uniform, "{value:?}");
         self.tiles.insert(value, fragment);
     }
 
@@ -274,7 +275,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     data.results.iter().copied().zip(self.tile_index.iter().map(|&index| index.into()));
                 self.scalars.extend(axes);
             }
-            Op::LoadMasked | Op::Load { .. } if self.role == Role::Producer => self.copy_ahead(op),
+            Op::LoadMasked | Op::Load { .. } if self.role == Role::Producer => self.produce(op, data),
             Op::LoadMasked | Op::Load { .. } => self.load(op, data),
             Op::GatherLoad => self.gather_load(op, data),
             Op::StoreMasked | Op::Store => match self.scheduled.pipelines().store(op) {

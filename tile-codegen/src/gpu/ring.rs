@@ -4,6 +4,7 @@
 //! is around the loop carries these on, so that the producer copies for the next tile of a persistent kernel while
 //! the consumers are busy with this one.
 
+use super::fragment::Fragment;
 use super::mbarrier;
 use super::pairs::{BOTH, Pair};
 use super::region::Emitter;
@@ -164,14 +165,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.rings.insert(pipeline, RingState { running, ..self.ring(pipeline) });
     }
 
-    /// What the producer does of a load: the last one of a fill copies all its tiles.
-    pub(super) fn copy_ahead(&mut self, op: OpId) {
+    /// What the producer does of a load: it copies the tile, or has the element of one that it needs as a number.
+    pub(super) fn produce(&mut self, op: OpId, data: &OpData) {
+        match self.scheduled.pipelines().copy(op) {
+            Some(_) => self.copy_ahead(op),
+            None => self.load_element(data),
+        }
+    }
+
+    /// Loads the element of a tile that has one.
+    fn load_element(&mut self, data: &OpData) {
+        let (ir, load) = (self.ir, data.load().expect("a load"));
+        let index = self.tile_at(load.index);
+        let window = self.window(load.view, &index, load.pad.is_some());
+        let read = || ir.load_group_at(window.first, window.dtype, (1, 1));
+        let element = match (&window.mask, load.pad) {
+            (Some(mask), Some(pad)) => ir.if_else(mask.any, read, || vec![self.scalar(pad)]),
+            _ => read(),
+        };
+        self.set_tile(data.results[0], Fragment::Uniform(element[0]));
+    }
+
+    /// The last load of a fill copies all its tiles.
+    fn copy_ahead(&mut self, op: OpId) {
         let pipelines = self.scheduled.pipelines();
         let loops = pipelines.loops().flat_map(|(at, pipeline)| {
             pipeline.fills.iter().enumerate().map(move |(number, fill)| (at, number, fill))
         });
         let mut own = loops.filter(|(.., fill)| fill.copies.iter().any(|copy| copy.load == op));
-        let (at, number, fill) = own.next().expect("the producer executes no other loads");
+        let (at, number, fill) = own.next().expect("the load is a copy");
         let body = &self.instance.region(self.instance.op(at).regions[0]).ops;
         let place = |load: OpId| body.iter().position(|&other| other == load);
         if fill.copies.iter().any(|copy| place(copy.load) > place(op)) {
@@ -199,7 +221,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             place = ir.add(place, skipped(pair, tile.swizzle.bytes()));
         }
         let first = ir.element(ir.int_type(8).into(), self.shared, place);
-        let mut start = self.first_element(data);
+        let mut start = self.first_element(data, &copy.may_be_empty);
         if let Some((axis, pair)) = halves {
             start[axis] = ir.add(start[axis], skipped(pair, 1));
         }
@@ -224,11 +246,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// The position of a load's first element along each axis, an i32.
-    fn first_element(&self, data: &OpData) -> Vec<IntValue<'c>> {
+    /// The position of a load's first element along each axis, an i32; outside along one of these where that is empty.
+    fn first_element(&self, data: &OpData, may_be_empty: &[usize]) -> Vec<IntValue<'c>> {
+        let ir = self.ir;
         let load = data.load().expect("a copy stands for a load");
         let view = self.instance.ty(load.view).as_partition().expect("verified: a view");
-        let index: Vec<IntValue<'c>> = load.index.iter().map(|&index| self.index(index)).collect();
+        let mut index: Vec<IntValue<'c>> = load.index.iter().map(|&index| self.index(index)).collect();
+        for &axis in may_be_empty {
+            let extent = self.dim(&view.tensor.extents[axis]);
+            let is_empty = ir.icmp(IntPredicate::EQ, extent, ir.i64(0));
+            index[axis] = ir.select_int(is_empty, ir.i64(i64::MAX), index[axis]);
+        }
         self.first_position(&index, &view.steps)
     }
 }

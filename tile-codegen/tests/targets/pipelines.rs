@@ -25,7 +25,13 @@ fn run(instance: &Instance, arguments: &[Array], threads: u32, timing: Timing) -
     memory.arrays(arguments)
 }
 
-fn check(source: &str, constants: &[(&str, usize)], arguments: &[Array], threads: u32, tolerance: f64) {
+pub(crate) fn check(
+    source: &str,
+    constants: &[(&str, usize)],
+    arguments: &[Array],
+    threads: u32,
+    tolerance: f64,
+) {
     let instance = instance(source, constants);
     let mut expected = arguments.to_vec();
     interp::run(&instance, &mut expected).unwrap();

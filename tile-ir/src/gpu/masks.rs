@@ -17,14 +17,15 @@ use std::collections::HashSet;
 /// What positions are added up and compared in: no sum of a few 32-bit numbers wraps.
 const WIDE: DType = DType::I64;
 
-/// Rewrites the selections of all pipelines' loops.
+/// Rewrites the selections of all pipelines' loops, but for the producer's, which takes no branch.
 pub(super) fn run(kernel: &mut Kernel, pipelines: &Pipelines) {
-    pipelines.loops().for_each(|(for_op, _)| in_loop(kernel, for_op));
+    let is_consumers = |op: &OpId| !pipelines.slice().executes(*op);
+    pipelines.loops().for_each(|(for_op, _)| in_loop(kernel, for_op, &is_consumers));
 }
 
-fn in_loop(kernel: &mut Kernel, for_op: OpId) {
+fn in_loop(kernel: &mut Kernel, for_op: OpId, is_consumers: &dyn Fn(&OpId) -> bool) {
     let region = kernel.op(for_op).regions[0];
-    for op in kernel.region(region).ops.clone() {
+    for op in kernel.region(region).ops.clone().into_iter().filter(is_consumers) {
         if kernel.op(op).op == Op::Select
             && let Some(comparisons) = Comparison::all_of(kernel, kernel.op(op).operands[0])
         {
@@ -259,7 +260,7 @@ kernel @lower(%x: tensor<m x n x f32>, %at: tensor<2 x i32>, %y: mut tensor<m x 
         let masked = plain.clone().rewrite("masks", |kernel| {
             let loops: Vec<OpId> =
                 kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For).collect();
-            loops.into_iter().for_each(|op| in_loop(kernel, op));
+            loops.into_iter().for_each(|op| in_loop(kernel, op, &|_| true));
         });
         (plain, masked)
     }

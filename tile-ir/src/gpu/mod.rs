@@ -29,6 +29,7 @@ mod reduction;
 mod room;
 mod scheduled;
 mod scratch;
+mod stacks;
 mod swizzled;
 mod uniform;
 mod uses;
@@ -64,6 +65,7 @@ use layouts::Layouts;
 use movement::Moves;
 use room::Room;
 use scratch::Scratch;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use tile_layout::linear::Distribution;
 
@@ -233,6 +235,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     let mut laid_out = LaidOut::of(instance, target, threads, &pipelines);
     let copies = copies(&laid_out);
     ways::in_rounds(&mut laid_out, room.conversion);
+    pipelines.find_roles(&laid_out.instance);
     pipelines.find_late(&laid_out);
     pipelines.keep_stores(&laid_out, target);
     let order_in_parts = parts::order(&laid_out.instance, target);
@@ -273,14 +276,19 @@ fn pipelined(
     threads: Option<Threads>,
     scratch_bytes: u64,
 ) -> (Instance, Pipelines) {
-    let pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
+    let found = |kernel: &Kernel| Pipelines::of(kernel, target, threads, scratch_bytes);
+    let instance = match stacks::copied(&instance, target, found) {
+        Cow::Borrowed(_) => instance,
+        Cow::Owned(stacked) => instance.rewrite("stacks", |kernel| *kernel = stacked),
+    };
+    let pipelines = found(&instance);
     let coarse = |op: &OpId| promote::is_needed(&instance, &pipelines, *op);
     let coarse: Vec<OpId> = instance.walk().into_iter().filter(coarse).collect();
     if coarse.is_empty() {
         return (instance, pipelines);
     }
     let instance = instance.rewrite("promote", |kernel| promote::run(kernel, &coarse));
-    let pipelines = Pipelines::of(&instance, target, threads, scratch_bytes);
+    let pipelines = found(&instance);
     (instance, pipelines)
 }
 

@@ -66,6 +66,9 @@ pub fn print(scheduled: &Scheduled) -> String {
             let copy = definitions.get(&value).and_then(|&op| scheduled.pipelines.copy(op));
             return copy.map(|(pipeline, fill, copy)| in_ring(pipeline, fill, copy));
         }
+        if scheduled.pipelines.spares(value) && scheduled.laid_out.distributions.contains_key(&value) {
+            return Some("its element is the producer's".to_owned());
+        }
         let place = scheduled.laid_out.distributions.get(&value).map(|place| format!("#{}", numbers[place]));
         let op = definitions.get(&value).copied();
         let notes = [place, op.and_then(|op| how(scheduled, op)), op.and_then(|op| exchange(scheduled, op))];

@@ -5,6 +5,7 @@ use super::pipeline::{PAIR, TileCopy};
 use super::{Buffer, CopiedLoop, Pipeline, Scheduled, shape_of};
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::ops::Op;
+use crate::types::Type;
 use std::collections::HashSet;
 use std::fmt;
 use tile_layout::linear::Distribution;
@@ -34,6 +35,7 @@ pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
         check(scheduled, scheduled.op(op)).map_err(broken)?;
     }
     rings(scheduled)?;
+    roles(scheduled)?;
     stages(scheduled)?;
     exchanges(scheduled)
 }
@@ -124,6 +126,36 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
         let reads = data.operands.iter().any(|&operand| scheduled.pipelines().holds(operand));
         if reads && !scheduled.pipelines().replace(data) && scheduled.pipelines().factors(op).is_none() {
             return Err(Broken { op, problem: "it reads a ring, and is no product".to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// The producer comes to every copy, and has what it needs for that; consumers leave it nothing else that they need.
+fn roles(scheduled: &Scheduled) -> Result<(), Broken> {
+    let (pipelines, slice) = (scheduled.pipelines(), scheduled.pipelines().slice());
+    for op in scheduled.walk() {
+        let broken = |problem: &str| Err(Broken { op, problem: problem.to_owned() });
+        let data = scheduled.op(op);
+        if !pipelines.replace(data) && data.operands.iter().any(|&operand| pipelines.spares(operand)) {
+            return broken("consumers need what they leave to the producer");
+        }
+        let is_copy = pipelines.copy(op).is_some();
+        if !slice.executes(op) {
+            if is_copy {
+                return broken("nobody copies the tile");
+            }
+            continue;
+        }
+        let needed = match (&data.op, data.load()) {
+            (Op::For, _) => &data.operands[..2],
+            (Op::Tiles(_), _) => &[],
+            (_, Some(load)) => load.index,
+            _ => &data.operands,
+        };
+        let is_number = |value: ValueId| matches!(scheduled.ty(value), Type::Scalar(_) | Type::Tile(_));
+        if needed.iter().any(|&operand| is_number(operand) && !slice.has(operand)) {
+            return broken("the producer executes it without a number that it needs");
         }
     }
     Ok(())

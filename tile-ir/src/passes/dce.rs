@@ -5,7 +5,7 @@ use crate::ops::Op;
 use std::collections::HashSet;
 
 /// Removes dead ops until none is left: removing one may make its operands' ops dead.
-pub(super) fn run(kernel: &mut Kernel) {
+pub(crate) fn run(kernel: &mut Kernel) {
     let mut live = HashSet::new();
     let body = kernel.body();
     mark(kernel, body, &mut live);

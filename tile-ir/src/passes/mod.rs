@@ -9,6 +9,7 @@ mod prefetch;
 mod unmask;
 
 pub(crate) use cse::is_value;
+pub(crate) use dce::run as remove_dead;
 pub(crate) use licm::split;
 
 use crate::kernel::{Kernel, ValueId};

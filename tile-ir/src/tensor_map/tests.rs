@@ -99,9 +99,9 @@ fn refusals_say_what_to_do() {
     );
     assert!(refusal(|_| (), 0x7000, [20, 1 << 39, 48]).contains("are 1099511627776 bytes apart"));
     assert_eq!(
-        refusal(|_| (), 0x7000, [(1 << 32) + 1, 112, 48]),
-        "kernel `product` can't copy boxes of `a`: its axis 1 (from the innermost) has 4294967297 elements, where 1 to \
-         2³² are possible; launch it on parts"
+        refusal(|_| (), 0x7000, [1 << 31, 112, 48]),
+        "kernel `product` can't copy boxes of `a`: its axis 1 (from the innermost) has 2147483648 elements, where 1 to \
+         2³¹ − 1 are possible; launch it on parts"
     );
     let tile = |axis: usize, tile: u32| move |map: &mut TensorMap| map.axes[axis].tile = tile;
     assert!(refusal(tile(1, 257), 0x7000, sizes).ends_with("per axis, not 257; use smaller tiles"));

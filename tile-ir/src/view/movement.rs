@@ -96,6 +96,46 @@ impl TensorMovement {
         }
     }
 
+    /// The movement of a tensor that has further axes of these extents in front, which stay as they are; `None` where it adds
+    /// axes in front itself, or drops one at an index.
+    pub(crate) fn behind(&self, front: &[Dim]) -> Option<TensorMovement> {
+        let count = front.len();
+        let moved = |axes: &[usize]| axes.iter().map(|axis| axis + count).collect::<Vec<_>>();
+        let after = |whole: &dyn Fn(&Dim) -> (Dim, Dim), pairs: &[(Dim, Dim)]| {
+            front.iter().map(whole).chain(pairs.iter().cloned()).collect()
+        };
+        Some(match self {
+            TensorMovement::Permute(order) => {
+                TensorMovement::Permute((0..count).chain(moved(order)).collect())
+            }
+            TensorMovement::Flip(axes) => TensorMovement::Flip(moved(axes)),
+            TensorMovement::Shrink(ranges) => {
+                TensorMovement::Shrink(after(&|extent| (Dim::from(0), extent.clone()), ranges))
+            }
+            TensorMovement::Pad(padding) => {
+                TensorMovement::Pad(after(&|_| (Dim::from(0), Dim::from(0)), padding))
+            }
+            TensorMovement::Shift { axis, by } => {
+                TensorMovement::Shift { axis: axis + count, by: by.clone() }
+            }
+            TensorMovement::Step { axis, step } => {
+                TensorMovement::Step { axis: axis + count, step: step.clone() }
+            }
+            TensorMovement::Unsqueeze(axis) => TensorMovement::Unsqueeze(axis + count),
+            TensorMovement::Squeeze(axis) => TensorMovement::Squeeze(axis + count),
+            TensorMovement::Unflatten { axis, extents } => {
+                TensorMovement::Unflatten { axis: axis + count, extents: extents.clone() }
+            }
+            TensorMovement::Flatten { start, end } => {
+                TensorMovement::Flatten { start: start + count, end: end + count }
+            }
+            TensorMovement::Unfold { axis, size, step } => {
+                TensorMovement::Unfold { axis: axis + count, size: size.clone(), step: step.clone() }
+            }
+            TensorMovement::Expand(_) | TensorMovement::Select { .. } => return None,
+        })
+    }
+
     /// The moved tensor, and what must hold for it.
     ///
     /// # Errors

@@ -227,6 +227,22 @@ fn nothing_can_be_left_out_of_a_product_that_is_waited_for() {
     every_one_is_missed((&with_sums_in_use(), OF_MATMUL));
 }
 
+/// The right factor is one of a stack, by a number that the producer loads for each tile.
+#[test]
+fn nothing_can_be_left_out_of_a_product_with_a_matrix_of_a_stack() {
+    let source = MATMUL
+        .replace("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>")
+        .replace(
+            "  %vb = partition %b",
+            "  %vw = partition %w [1] : partition<r x i32, [1]>\n  %first = constant 0 : index\n  \
+             %one = load %vw[%first] : tile<1 x i32>\n  %number = item %one : i32\n  \
+             %at = cast %number : index\n  %m = view %b select 0 at %at : tensor<k x n x bf16>\n  \
+             %vb = partition %m",
+        );
+    let shapes: Shapes = |depth| vec![vec![128, depth], vec![2, depth, 96], vec![4], vec![128, 96]];
+    every_one_is_missed((&source, shapes));
+}
+
 /// Of 8-bit floats, so wide that half of the columns is done at a time.
 fn in_parts() -> String {
     MATMUL

@@ -3,10 +3,12 @@
 use super::super::products::{self, extents};
 use super::super::uses::Uses;
 use super::super::{Remark, dtype_of, shape_of};
+use super::Slice;
 use super::shared_tile::{Copyable, Major, Numbers};
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
+use crate::view::Source;
 
 /// The most columns of a warpgroup's product (PTX ISA, "wgmma.mma_async").
 const MOST_COLUMNS: u64 = 256;
@@ -49,12 +51,9 @@ impl Factor {
     }
 }
 
-/// The products of loops that warpgroups would do if their factors lay otherwise.
+/// Why warpgroups don't do the products of loops that they could do.
 pub(super) fn remarks(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -> Vec<Remark> {
     let kernel = numbers.kernel;
-    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
-    let bodies = loops.flat_map(|op| kernel.region(kernel.op(op).regions[0]).ops.clone());
-    let products = bodies.filter(|&op| kernel.op(op).op == Op::Mma);
     let across = |product: OpId| {
         let blocks = blocks(kernel, kernel.op(product), target)?;
         let factors = [0, 1].map(|operand| Factor::of(numbers, uses, (product, operand), blocks));
@@ -68,7 +67,31 @@ pub(super) fn remarks(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -
         );
         Some(Remark { loc: data.loc, message })
     };
-    products.filter_map(across).collect()
+    let mut remarks: Vec<Remark> = products_of_loops(kernel).filter_map(across).collect();
+    remarks.extend(unknown_to_producer(numbers, uses, target));
+    remarks
+}
+
+/// That a producer can't come to the copies of a factor, or can't know which tiles these are of.
+fn unknown_to_producer(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -> Option<Remark> {
+    let kernel = numbers.kernel;
+    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
+    let factors = loops.flat_map(|op| of_loop((numbers, uses), op, target));
+    let obstacle = |factor: Factor| {
+        let op = Slice::of(kernel, vec![factor.load]).err()?;
+        Some((factor, kernel.op(op).op.name()))
+    };
+    let (factor, name) = factors.into_iter().find_map(obstacle)?;
+    let tensor = kernel.tensor_name(kernel.op(factor.load).load()?.view);
+    let problem = match name {
+        "if" => format!("the threads that copy {tensor} take no branch; multiply outside of it"),
+        _ => format!(
+            "the threads that copy {tensor} don't know which of its tiles, where `{name}` decides that; of tiles they know \
+             those of one element of a tensor that isn't written"
+        ),
+    };
+    let message = format!("a product isn't done by warpgroups: {problem}");
+    Some(Remark { loc: kernel.op(factor.product).loc, message })
 }
 
 /// Whether what a loop's product adds to is nothing but the sums of the turn before, which only it needs.
@@ -81,6 +104,27 @@ pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (for_op, product): (OpI
     uses.only(before) == Some(product)
         && uses.only(after) == Some(end)
         && kernel.op(end).operands.get(param - 1) == Some(&after)
+}
+
+/// The loads of factors of loops' products whose tensors were selected from others, where warpgroups can do the product.
+pub(in super::super) fn selected(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
+    let uses = Uses::of(kernel);
+    let can_be_done = |op: OpId| Some(op).filter(|&op| blocks(kernel, kernel.op(op), target).is_some());
+    let products = products_of_loops(kernel).filter_map(can_be_done);
+    let factors = products.flat_map(|product| [(product, 0), (product, 1)]);
+    let loads = factors.filter_map(|factor| Some(origin(kernel, &uses, factor)?.0));
+    let is_selected = |load: &OpId| {
+        let view = kernel.op(*load).load().and_then(|load| kernel.definition(load.view));
+        view.is_some_and(|cut| !Source::of(kernel, cut.operands[0]).selections.is_empty())
+    };
+    loads.filter(is_selected).collect()
+}
+
+/// The products that stand in loops.
+fn products_of_loops(kernel: &Kernel) -> impl Iterator<Item = OpId> {
+    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
+    let bodies = loops.flat_map(|op| kernel.region(kernel.op(op).regions[0]).ops.clone());
+    bodies.filter(|&op| kernel.op(op).op == Op::Mma)
 }
 
 /// The factors of a loop's products that can lie in a ring, of products whose right factor does.

@@ -7,23 +7,28 @@
 //!
 //! A [`Pipeline`] says which loads of a loop are done that way, what their tiles look like in shared memory
 //! ([`SharedTile`]), and where. What the producer executes of the kernel besides is a [`Slice`]: the numbers that
-//! its copies need. A loop whose producer would need an element of a tile is none.
+//! its copies need, elements of tiles that have one among them. A loop whose producer would need more is none.
 
+mod empty;
 mod factor;
 mod late;
 mod pairs;
 mod shared_tile;
 mod slice;
+mod spared;
 mod stores;
 
+pub(super) use factor::selected as selected_factors;
 pub use late::Late;
 pub use pairs::{PAIR, axis as pair_axis};
 pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
+use super::stacks;
 use super::uses::Uses;
 use super::{LaidOut, Remark, Threads, dtype_of};
+use crate::analysis::Ranges;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -105,6 +110,8 @@ pub struct TileCopy {
     pub axes: Vec<usize>,
     /// The axis of the map along which each block of a pair copies half of the tile, for both, if they share it.
     pub halves: Option<usize>,
+    /// The axes of the view that may have no element where it is copied: then its boxes lie outside.
+    pub may_be_empty: Vec<usize>,
     /// The tile in shared memory.
     pub tile: SharedTile,
     /// Where it begins in a stage, in bytes.
@@ -164,6 +171,8 @@ pub struct Pipelines {
     factors: HashMap<OpId, [Option<RingFactor>; 2]>,
     /// Tiles that no thread holds.
     in_rings: HashSet<ValueId>,
+    /// What none but the producer needs.
+    spared: HashSet<ValueId>,
     /// The stores that copies do, and where their panels begin in shared memory.
     stores: HashMap<OpId, TensorStore>,
     panels: u64,
@@ -212,9 +221,10 @@ impl Pipelines {
             u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
         let shared = pairs::shared_by_pairs(kernel, &loops);
         let mut found = Pipelines { consumers, ..Pipelines::default() };
+        let ranges = Ranges::of(kernel);
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
             let keeps_running = |product| factor::carries_sums(kernel, &uses, (for_op, product));
-            found.add(for_op, (&factors, &shared), available, &keeps_running);
+            found.add((kernel, &ranges), for_op, (&factors, &shared), available, &keeps_running);
         }
         if found.is_empty() {
             return None;
@@ -226,14 +236,19 @@ impl Pipelines {
             let map = found.map(&map);
             found.stores.insert(op, TensorStore { map, ..store });
         }
-        let fills = found.loops.values().flat_map(|pipeline| &pipeline.fills);
-        let loads = fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect();
-        Some(Pipelines { slice: Slice::of(kernel, loads)?, ..found })
+        Some(Pipelines { slice: Slice::of(kernel, found.loads()).ok()?, ..found })
+    }
+
+    /// The loads that copies stand for.
+    fn loads(&self) -> Vec<OpId> {
+        let fills = self.loops.values().flat_map(|pipeline| &pipeline.fills);
+        fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect()
     }
 
     /// Adds a loop's pipeline, if there is room for one.
     fn add(
         &mut self,
+        (kernel, ranges): (&Kernel, &Ranges),
         for_op: OpId,
         (factors, shared): (&[Factor], &HashSet<OpId>),
         available: u64,
@@ -264,7 +279,8 @@ impl Pipelines {
             let place = RingFactor { pipeline: for_op, fill, copy: copies.len(), major: factor.major };
             self.factors.entry(reader).or_default()[factor.operand] = Some(place);
             let (load, axes, tile) = (factor.load, axes.clone(), *tile);
-            copies.push(TileCopy { load, map, axes, halves, tile, offset });
+            let may_be_empty = empty::axes(kernel, ranges, load);
+            copies.push(TileCopy { load, map, axes, halves, may_be_empty, tile, offset });
             self.in_rings.extend(&factor.values);
             offset += tile_bytes(factor);
         }
@@ -325,9 +341,14 @@ impl Pipelines {
         self.in_rings.contains(&tile)
     }
 
-    /// Whether copies do what an op says: its tile lies in a ring.
+    /// Whether only copies need a value, so that no consumer has it.
+    pub fn spares(&self, value: ValueId) -> bool {
+        self.spared.contains(&value)
+    }
+
+    /// Whether consumers leave an op to the producer: its tile lies in a ring, or only copies need it.
     pub fn replace(&self, data: &OpData) -> bool {
-        data.results.iter().any(|&result| self.holds(result))
+        data.results.iter().any(|&result| self.holds(result) || self.spares(result))
     }
 
     /// The tensor maps that a launch makes.
@@ -371,6 +392,16 @@ impl Pipelines {
         let copies = self.loops.values().flat_map(|pipeline| &pipeline.fills).flat_map(|fill| &fill.copies);
         let used = copies.map(|copy| copy.map).chain(self.stores.values().map(|store| store.map));
         self.maps.truncate(used.max().map_or(0, |last| last + 1));
+    }
+
+    /// Divides the ops of the scheduled kernel among producer and consumers.
+    pub(super) fn find_roles(&mut self, kernel: &Kernel) {
+        if self.is_empty() {
+            return;
+        }
+        self.slice =
+            Slice::of(kernel, self.loads()).expect("what is converted between threads is a number still");
+        self.spared = spared::spared(kernel, self);
     }
 
     /// Finds the products that are done a turn later.
@@ -433,6 +464,7 @@ pub(super) fn remarks(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipeline
     if target.warpgroup_matrix.is_empty() || !pipelines.is_empty() {
         return Vec::new();
     }
+    let kernel = &*stacks::all(kernel, target);
     let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
     factor::remarks(&numbers, &Uses::of(kernel), target)
 }

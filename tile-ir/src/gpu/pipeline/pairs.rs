@@ -9,6 +9,7 @@
 //! with several, each product's tiles would be left by both blocks apart from the other's.
 
 use super::super::persistent::may_pair;
+use super::super::stacks;
 use super::super::uses::Uses;
 use super::factor::{self, Factor};
 use super::shared_tile::{Numbers, SharedTile};
@@ -25,6 +26,7 @@ pub const PAIR: u64 = 2;
 /// The axis along which pairs of blocks share most of what the kernel copies to rings; `None` where they would share
 /// nothing, or where which block has which tile is seen.
 pub fn axis(kernel: &Kernel, target: &TargetDesc) -> Option<usize> {
+    let kernel = &*stacks::all(kernel, target);
     if target.warpgroup_matrix.is_empty() || !may_pair(kernel) {
         return None;
     }

@@ -149,8 +149,8 @@ impl Numbers<'_> {
             match stride.as_const() {
                 Some(stride) if i == 0 => stride == 1,
                 _ if i == 0 => false,
-                Some(stride) if stride <= 0 => false,
-                _ => is_aligned(stride),
+                Some(0) => false,
+                _ => stride.is_natural() && is_aligned(stride),
             }
         };
         let is_plain = axes.len() <= MOST_AXES

@@ -1,8 +1,11 @@
 //! What the producer of a kernel's pipelines executes: the copies, the loops around them, and the numbers that these
-//! need. Nothing of it needs an element of a tile.
+//! need. Of tiles it has those of one element, which are numbers to it: what such a tile holds of a tensor that nobody
+//! writes one thread loads as well as another, so that it needn't be told by the consumers.
 
+use super::super::shape_of;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::Op;
+use crate::view::Source;
 use std::collections::{HashMap, HashSet};
 
 /// A part of a kernel that can be executed alone.
@@ -28,6 +31,15 @@ impl Carried {
     }
 }
 
+/// Whether an op gives its operand, of which there is one, where that has one element.
+fn is_same_of_one(op: &Op) -> bool {
+    let is_moved = matches!(op, Op::Reshape(_) | Op::Permute(_) | Op::Broadcast(_) | Op::ConvertLayout);
+    is_moved || matches!(op, Op::Item | Op::Splat(_))
+}
+
+/// Whether the producer can execute something; otherwise what it can't.
+type Executed = Result<(), OpId>;
+
 struct Search<'k> {
     kernel: &'k Kernel,
     definitions: HashMap<ValueId, OpId>,
@@ -39,8 +51,11 @@ struct Search<'k> {
 }
 
 impl Slice {
-    /// What is executed for these loads; `None` where that needs more than numbers, or stands in a branch.
-    pub(super) fn of(kernel: &Kernel, loads: Vec<OpId>) -> Option<Slice> {
+    /// What is executed for these loads.
+    ///
+    /// # Errors
+    /// What the producer can't execute of it: an op that gives more than numbers, or a branch around one.
+    pub(super) fn of(kernel: &Kernel, loads: Vec<OpId>) -> Result<Slice, OpId> {
         let mut search = Search {
             kernel,
             definitions: HashMap::new(),
@@ -51,12 +66,18 @@ impl Slice {
         };
         search.read(kernel.body());
         loads.into_iter().try_for_each(|load| search.copy(load))?;
-        Some(search.found)
+        Ok(search.found)
     }
 
     /// Whether the producer executes an op.
     pub fn executes(&self, op: OpId) -> bool {
         self.ops.contains(&op)
+    }
+
+    /// Takes a number away from the producer.
+    #[cfg(test)]
+    pub(super) fn forget(&mut self, value: ValueId) {
+        self.values.remove(&value);
     }
 
     /// Whether the producer has a number.
@@ -80,7 +101,7 @@ impl Search<'_> {
     }
 
     /// A load whose tile is copied: its index, and where it stands. The view is an address and numbers.
-    fn copy(&mut self, load: OpId) -> Option<()> {
+    fn copy(&mut self, load: OpId) -> Executed {
         self.found.ops.insert(load);
         self.around(load)?;
         let index = self.kernel.op(load).load().expect("a load").index;
@@ -88,24 +109,24 @@ impl Search<'_> {
     }
 
     /// The loops around an op, with their bounds.
-    fn around(&mut self, op: OpId) -> Option<()> {
-        let Some(&owner) = self.owners.get(&self.homes[&op]) else { return Some(()) };
+    fn around(&mut self, op: OpId) -> Executed {
+        let Some(&owner) = self.owners.get(&self.homes[&op]) else { return Ok(()) };
         if !self.found.ops.insert(owner) {
-            return Some(());
+            return Ok(());
         }
         let data = self.kernel.op(owner);
         let bounds = match data.op {
             Op::For => &data.operands[..2],
             Op::Tiles(_) => &[],
-            _ => return None,
+            _ => return Err(owner),
         };
         bounds.iter().try_for_each(|&bound| self.number(bound))?;
         self.around(owner)
     }
 
-    fn number(&mut self, value: ValueId) -> Option<()> {
+    fn number(&mut self, value: ValueId) -> Executed {
         if !self.found.values.insert(value) || self.kernel.params().contains(&value) {
-            return Some(());
+            return Ok(());
         }
         match self.definitions.get(&value).copied() {
             Some(op) => self.defined(value, op),
@@ -114,8 +135,11 @@ impl Search<'_> {
     }
 
     /// A number that an op gives.
-    fn defined(&mut self, value: ValueId, op: OpId) -> Option<()> {
+    fn defined(&mut self, value: ValueId, op: OpId) -> Executed {
         let data = self.kernel.op(op);
+        if shape_of(self.kernel, value).is_some_and(|shape| shape.iter().any(|&extent| extent != 1)) {
+            return Err(op);
+        }
         self.around(op)?;
         if let Some(carried) = Carried::of(&data.op) {
             let result = data.results.iter().position(|&result| result == value).expect("the op gives it");
@@ -129,21 +153,40 @@ impl Search<'_> {
         self.found.ops.insert(op);
         self.found.values.extend(&data.results);
         match &data.op {
-            leaf if leaf.is_leaf() => data.operands.iter().try_for_each(|&operand| self.number(operand)),
-            Op::BlockIndex | Op::BlockId { .. } | Op::BlockCount { .. } => Some(()),
-            _ => None,
+            op if op.is_leaf() || is_same_of_one(op) => {
+                data.operands.iter().try_for_each(|&operand| self.number(operand))
+            }
+            Op::LoadMasked | Op::Load { .. } => self.loaded(op),
+            Op::BlockIndex | Op::BlockId { .. } | Op::BlockCount { .. } => Ok(()),
+            _ => Err(op),
         }
     }
 
-    /// A parameter of a loop: its counter, or what it carries.
-    fn carried(&mut self, param: ValueId) -> Option<()> {
-        let region = *self.params.get(&param)?;
-        let owner = *self.owners.get(&region)?;
+    /// A tile of one element that is loaded of a tensor that nobody writes: its index, and the axes that the tensor was
+    /// selected by.
+    fn loaded(&mut self, op: OpId) -> Executed {
+        let load = self.kernel.op(op).load().expect("a load");
+        let view = self.kernel.ty(load.view).as_partition().expect("verified: a view");
+        if view.tensor.mutable {
+            return Err(op);
+        }
+        let cut = self.kernel.definition(load.view).expect("verified: a view is made by `partition`");
+        let selections = Source::of(self.kernel, cut.operands[0]).selections;
+        let selected = selections.into_iter().map(|selection| selection.index);
+        let mut numbers = load.index.iter().copied().chain(load.pad).chain(selected);
+        numbers.try_for_each(|number| self.number(number))
+    }
+
+    /// A parameter of a loop: its counter, or what it carries. No tile of these is a number to the producer.
+    fn carried(&mut self, param: ValueId) -> Executed {
+        let region = self.params[&param];
+        let owner = self.owners[&region];
         let data = self.kernel.op(owner);
-        let carried = Carried::of(&data.op)?;
+        let carried =
+            Carried::of(&data.op).filter(|_| shape_of(self.kernel, param).is_none()).ok_or(owner)?;
         let position = self.kernel.region(region).params.iter().position(|&other| other == param);
         let Some(i) = position.expect("the region has it").checked_sub(carried.param) else {
-            return Some(());
+            return Ok(());
         };
         let end = *self.kernel.region(region).ops.last().expect("verified: a loop's region yields");
         self.found.values.insert(data.results[i]);

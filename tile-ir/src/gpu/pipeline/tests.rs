@@ -1,7 +1,7 @@
 //! Which loops become pipelines, and what of them.
 
 use super::super::{pair_axis, print, schedule, verify as verify_schedule};
-use super::Pipelines;
+use super::{Pipelines, Slice};
 use crate::{Binding, TargetDesc, specialize, text, verify};
 
 const MATMUL: &str = "\
@@ -204,6 +204,94 @@ fn blocks_that_share_nothing_or_are_seen_are_no_pairs() {
         .replace("yield %next", "%more = add %at, %i : index\n    yield %next, %more");
     assert_eq!(axis_of_pairs(&carried, [128, 256]), Some(1), "the right factor depends on both axes");
     assert_eq!(axis_of_pairs(ATTENTION, [128, 128]), None, "several products of a loop");
+}
+
+/// The right factor is a matrix of a stack, at a number that these lines make.
+fn stacked(number: &str) -> String {
+    let select =
+        format!("{number}  %m = view %b select 0 at %at : tensor<k x n x bf16>\n  %vb = partition %m");
+    let cut = "  %vb = partition %b [K, N] : partition<k x n x bf16, [K, N]>\n";
+    let index = "  %i, %j = block_index %vc : index, index\n";
+    MATMUL
+        .replace(cut, "")
+        .replace(index, &format!("{index}{}", cut.replace("  %vb = partition %b", &select)))
+        .replace("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>")
+}
+
+const BY_ELEMENT: &str = "  %vw = partition %w [1] : partition<r x i32, [1]>
+  %first = constant 0 : i32
+  %tile = load_masked %vw[%i] pad %first : tile<1 x i32>
+  %number = item %tile : i32
+  %at = cast %number : index
+";
+
+/// Consumers have neither the number nor the tile that it comes from; the view of the stack stands before the loop over
+/// tiles.
+#[test]
+fn a_matrix_of_a_stack_is_copied_as_tiles_of_that() {
+    insta::assert_snapshot!(scheduled(&stacked(BY_ELEMENT), &[("M", 128), ("N", 256), ("K", 64)]));
+}
+
+/// What is the same in both blocks of a pair they share; nothing is known of an element.
+#[test]
+fn pairs_share_a_matrix_of_a_stack() {
+    let axis = |number: &str| axis_of_pairs(&stacked(number), [128, 256]);
+    assert_eq!(axis("  %at = constant 2 : index\n"), Some(0));
+    assert_eq!(axis("  %one = constant 1 : index\n  %at = add %i, %one : index\n"), Some(1));
+    assert_eq!(axis(BY_ELEMENT), Some(1));
+}
+
+fn remarks(source: &str) -> Vec<String> {
+    let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))).unwrap();
+    let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
+    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+    let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
+    assert!(scheduled.pipelines().is_empty() != scheduled.remarks().is_empty());
+    scheduled.remarks().iter().map(|remark| remark.message.clone()).collect()
+}
+
+#[test]
+fn what_producers_do_not_know_is_remarked_upon() {
+    assert!(remarks(&stacked(BY_ELEMENT)).is_empty());
+    let most = BY_ELEMENT.replace("%w [1]", "%w [4]").replace("i32, [1]>", "i32, [4]>").replace(
+        "  %tile = load_masked %vw[%i] pad %first : tile<1 x i32>",
+        "  %four = load_masked %vw[%i] pad %first : tile<4 x i32>\n  %tile = reduce max %four axis 0 : tile<1 x i32>",
+    );
+    let message = "a product isn't done by warpgroups: the threads that copy `b` don't know which of its tiles, \
+                   where `reduce` decides that; of tiles they know those of one element of a tensor that isn't written";
+    assert_eq!(remarks(&stacked(&most)), [message]);
+    let (before, rest) = MATMUL.split_once("  %sum = for").unwrap();
+    let (product, _) = rest.split_once("  store_masked").unwrap();
+    let branch = format!(
+        "{before}  %some = lt %i, %j : bool\n  %sum = if %some : tile<M x N x f32> {{\n  %product = for{product}    \
+         yield %product\n  }} else {{\n    yield %zero\n  }}\n  store_masked %vc, %sum\n}}\n"
+    );
+    let message = "a product isn't done by warpgroups: the threads that copy `a` take no branch; multiply outside of it";
+    assert_eq!(remarks(&branch), [message]);
+}
+
+#[test]
+fn roles_that_lack_what_they_need_are_found() {
+    let kernel = verify(text::parse(&stacked(BY_ELEMENT)).unwrap()).unwrap();
+    let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
+    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+    let right = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
+    let problem = |change: &dyn Fn(&mut Pipelines)| {
+        let mut scheduled = right.clone();
+        change(&mut scheduled.pipelines);
+        verify_schedule(&scheduled).map_err(|broken| broken.problem)
+    };
+    assert_eq!(problem(&|_| {}), Ok(()));
+    let idle = problem(&|pipelines| pipelines.slice = Slice::default());
+    assert_eq!(idle.unwrap_err(), "nobody copies the tile");
+    let named = |name: &str| {
+        right.value_ids().find(|&value| right.value(value).name.as_deref() == Some(name)).unwrap()
+    };
+    let [number, zero] = ["number", "zero"].map(named);
+    let unknown = problem(&|pipelines| pipelines.slice.forget(number));
+    assert_eq!(unknown.unwrap_err(), "the producer executes it without a number that it needs");
+    let spared = problem(&|pipelines| pipelines.spared.extend([zero]));
+    assert_eq!(spared.unwrap_err(), "consumers need what they leave to the producer");
 }
 
 #[test]
