@@ -1,6 +1,6 @@
 //! Which loops become pipelines, and what of them.
 
-use super::super::{pair_axis, print, schedule, verify as verify_schedule};
+use super::super::{Scheduled, pair_axis, print, schedule, verify as verify_schedule};
 use super::{Pipelines, Slice};
 use crate::{Binding, TargetDesc, specialize, text, verify};
 
@@ -270,17 +270,25 @@ fn what_producers_do_not_know_is_remarked_upon() {
     assert_eq!(remarks(&branch), [message]);
 }
 
-#[test]
-fn roles_that_lack_what_they_need_are_found() {
-    let kernel = verify(text::parse(&stacked(BY_ELEMENT)).unwrap()).unwrap();
+/// The schedule of a product of tiles of 64×64, 64 deep.
+fn in_tiles_of_64(source: &str) -> Scheduled {
+    let kernel = verify(text::parse(source).unwrap()).unwrap();
     let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
     let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
-    let right = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
-    let problem = |change: &dyn Fn(&mut Pipelines)| {
-        let mut scheduled = right.clone();
-        change(&mut scheduled.pipelines);
-        verify_schedule(&scheduled).map_err(|broken| broken.problem)
-    };
+    schedule(instance, TargetDesc::named("sm_90a").unwrap(), None)
+}
+
+/// What the verifier says of a schedule whose pipelines are changed.
+fn problem_of(right: &Scheduled, change: &dyn Fn(&mut Pipelines)) -> Result<(), String> {
+    let mut scheduled = right.clone();
+    change(&mut scheduled.pipelines);
+    verify_schedule(&scheduled).map_err(|broken| broken.problem)
+}
+
+#[test]
+fn roles_that_lack_what_they_need_are_found() {
+    let right = in_tiles_of_64(&stacked(BY_ELEMENT));
+    let problem = |change: &dyn Fn(&mut Pipelines)| problem_of(&right, change);
     assert_eq!(problem(&|_| {}), Ok(()));
     let idle = problem(&|pipelines| pipelines.slice = Slice::default());
     assert_eq!(idle.unwrap_err(), "nobody copies the tile");
@@ -306,15 +314,8 @@ fn tiles_of_pairs_are_copied_in_halves() {
 #[test]
 fn halves_that_nobody_copies_are_found() {
     let paired = MATMUL.replace("rem(n, 8) eq 0 {", "rem(n, 8) eq 0 pairs 0 {");
-    let kernel = verify(text::parse(&paired).unwrap()).unwrap();
-    let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
-    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
-    let right = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
-    let problem = |change: &dyn Fn(&mut Pipelines)| {
-        let mut scheduled = right.clone();
-        change(&mut scheduled.pipelines);
-        verify_schedule(&scheduled).map_err(|broken| broken.problem)
-    };
+    let right = in_tiles_of_64(&paired);
+    let problem = |change: &dyn Fn(&mut Pipelines)| problem_of(&right, change);
     assert_eq!(problem(&|_| {}), Ok(()));
     let alone = problem(&|pipelines| pipelines.pairs = None);
     assert_eq!(alone.unwrap_err(), "blocks copy halves for each other and aren't pairs");
