@@ -5,7 +5,8 @@
 //! tensor right where they are needed, unless they would be read across rows; and it may have several such uses, as
 //! may what one instruction makes of it: a copy in scratch memory would take the room in the first cache that the
 //! tensor's rows need, and a store besides. A factor of a product that is gathered by rows is stored as well: rows are
-//! copied faster than products ask for elements. Splats and counters cost
+//! copied faster than products ask for elements. What a reshape joins to rows, or a product packs transposed, would be
+//! computed across its rows, and is stored, too. Splats and counters cost
 //! nothing and a broadcast of a stored tile is an address computation, so these are computed wherever they
 //! are used. Everything else is stored.
 //!
