@@ -25,7 +25,7 @@ pub(super) fn count<'c>(ir: &Ir<'c>, end: IntValue<'c>, extent: i64, body: impl 
 
 /// The axes of two shapes with as many elements, in the smallest groups that have as many: what an index of the one group is
 /// in the other depends on no other axis.
-pub(super) fn groups_of_axes(source: &[i64], result: &[i64]) -> Vec<(Range<usize>, Range<usize>)> {
+fn groups_of_axes(source: &[i64], result: &[i64]) -> Vec<(Range<usize>, Range<usize>)> {
     let (mut groups, mut begin, mut end, mut elements) = (Vec::new(), [0, 0], [0, 0], [1, 1]);
     while end != [source.len(), result.len()] {
         let takes_source = end[1] == result.len() || (end[0] < source.len() && elements[0] <= elements[1]);

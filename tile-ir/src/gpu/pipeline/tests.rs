@@ -242,10 +242,7 @@ fn pairs_share_a_matrix_of_a_stack() {
 }
 
 fn remarks(source: &str) -> Vec<String> {
-    let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))).unwrap();
-    let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
-    let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
-    let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
+    let scheduled = in_tiles_of_64(source);
     assert!(scheduled.pipelines().is_empty() != scheduled.remarks().is_empty());
     scheduled.remarks().iter().map(|remark| remark.message.clone()).collect()
 }
@@ -272,7 +269,7 @@ fn what_producers_do_not_know_is_remarked_upon() {
 
 /// The schedule of a product of tiles of 64×64, 64 deep.
 fn in_tiles_of_64(source: &str) -> Scheduled {
-    let kernel = verify(text::parse(source).unwrap()).unwrap();
+    let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))).unwrap();
     let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
     let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
     schedule(instance, TargetDesc::named("sm_90a").unwrap(), None)
