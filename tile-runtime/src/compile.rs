@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 use tile_codegen::cache::{Cache, Cached};
 use tile_codegen::jit::{self, CpuKernel};
-use tile_codegen::{Artifact, Options};
+use tile_codegen::{Artifact, Cpu, Options};
 use tile_ir::{Instance, TargetDesc};
 
 /// The environment variable that names the folder, or turns the disk cache off.
@@ -38,7 +38,7 @@ pub(crate) fn artifact(instance: &Instance, target: &'static TargetDesc) -> Resu
     Ok(found.cached.artifact)
 }
 
-/// Native code of an instance for this processor, in this process.
+/// Native code of an instance for this processor, or the level of it that is asked for, in this process.
 ///
 /// # Errors
 /// [`Error::Compile`].
@@ -64,7 +64,8 @@ pub(crate) fn cpu(instance: &Instance) -> Result<CpuKernel> {
 
 impl Found {
     fn of(instance: &Instance, target: &'static TargetDesc) -> Result<Found> {
-        let (cache, options) = (cache(), Options::default());
+        let cpu = crate::cpu::levels::asked().map_or(Cpu::Host, Cpu::Level);
+        let (cache, options) = (cache(), Options { cpu, ..Options::default() });
         let make = || match &cache {
             Some(cache) => cache.compile(instance, target, &options),
             None => {
@@ -78,8 +79,8 @@ impl Found {
     }
 
     fn load(&self) -> std::result::Result<CpuKernel, tile_codegen::Error> {
-        // SAFETY: `tile_codegen` has compiled it for this processor, now or where the cache has it from: its key names the
-        // processor, and its checksum says that it is whole.
+        // SAFETY: `tile_codegen` has compiled it for this processor or a level that it has, now or where the cache has it
+        // from: its key names either, and its checksum says that it is whole.
         unsafe { jit::load(&self.cached.artifact) }
     }
 

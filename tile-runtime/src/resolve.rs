@@ -198,7 +198,7 @@ impl Prepared {
     }
 
     fn embedded_cpu(&self, kernel: &KernelDef) -> Option<CpuCode> {
-        crate::cpu::levels::supported().find_map(|best| {
+        crate::cpu::levels::usable().find_map(|best| {
             self.embedded(kernel).find_map(|embedded| match embedded.code {
                 EmbeddedCode::Cpu { level, entry } if level == best.name => {
                     Some(CpuCode { entry, launch: embedded.launch })

@@ -1,16 +1,41 @@
-//! Which instructions this machine has, of those that embedded code may use.
+//! Which instructions code for this machine may use: those that the machine has, or fewer where somebody asks for it.
 
+use crate::environment;
+use std::sync::OnceLock;
 use tile_ir::target::{Architecture, CpuLevel};
 
-/// The levels that this machine has, as [`crate::embedded::EmbeddedCode::Cpu`] names them, the best first.
-pub(crate) fn supported() -> impl Iterator<Item = &'static CpuLevel> {
+/// The environment variable that names the best level which code is taken of and made for.
+const VARIABLE: &str = "TILE_CPU_LEVEL";
+
+/// The levels that this machine has.
+fn detected() -> impl Iterator<Item = &'static CpuLevel> {
     let levels = Architecture::host().into_iter().flat_map(Architecture::levels);
-    levels.filter(|level| level.all_features().all(|feature| detected(feature) == Some(true)))
+    levels.filter(|level| level.all_features().all(|feature| has(feature) == Some(true)))
 }
 
-/// The best level of this machine that tells of any kernel's code, not of products alone.
+/// The level that [`VARIABLE`] names, once and for all launches; `None` where none is named, or one that the machine lacks.
+pub(crate) fn asked() -> Option<&'static CpuLevel> {
+    static ASKED: OnceLock<Option<&'static CpuLevel>> = OnceLock::new();
+    *ASKED.get_or_init(|| {
+        let names: Vec<&str> = detected().map(|level| level.name).collect();
+        let expected = format!("a level of this machine ({})", names.join(", "));
+        environment::said(VARIABLE, &expected, |name| detected().find(|level| level.name == name))
+    })
+}
+
+/// The levels that code may be of, as [`crate::embedded::EmbeddedCode::Cpu`] names them, the best first.
+pub(crate) fn usable() -> impl Iterator<Item = &'static CpuLevel> {
+    below(asked())
+}
+
+/// The levels of this machine from the one that is asked for on.
+fn below(asked: Option<&'static CpuLevel>) -> impl Iterator<Item = &'static CpuLevel> {
+    detected().skip_while(move |level| asked.is_some_and(|asked| level.name != asked.name))
+}
+
+/// The best of them that tells of any kernel's code, not of products alone.
 pub(crate) fn best() -> Option<&'static CpuLevel> {
-    supported().find(|level| level.is_general)
+    usable().find(|level| level.is_general)
 }
 
 /// Asks the standard library for each of these features, which wants them as literals.
@@ -25,7 +50,7 @@ macro_rules! ask {
 }
 
 /// Whether the processor has a feature; `None` of one that nobody asks for here.
-fn detected(feature: &str) -> Option<bool> {
+fn has(feature: &str) -> Option<bool> {
     #[cfg(target_arch = "x86_64")]
     return ask!(
         is_x86_feature_detected, feature,
@@ -50,16 +75,25 @@ mod tests {
     fn every_feature_of_this_architecture_is_asked_for() {
         let levels = Architecture::host().into_iter().flat_map(Architecture::levels);
         for feature in levels.flat_map(|level| level.features) {
-            assert!(detected(feature).is_some(), "{feature}");
+            assert!(has(feature).is_some(), "{feature}");
         }
-        assert_eq!(detected("a feature that no processor has"), None);
+        assert_eq!(has("a feature that no processor has"), None);
     }
 
     #[test]
     fn a_machine_has_the_levels_below_its_best() {
         let Some(architecture) = Architecture::host() else { return };
-        let (all, found): (Vec<_>, Vec<_>) = (architecture.levels().collect(), supported().collect());
+        let (all, found): (Vec<_>, Vec<_>) = (architecture.levels().collect(), detected().collect());
         assert_eq!(found, all[all.len() - found.len()..]);
         assert!(best().is_none_or(|best| best.is_general && found.contains(&best)));
+    }
+
+    #[test]
+    fn code_is_of_the_level_that_is_asked_for_or_below() {
+        let found: Vec<_> = detected().collect();
+        assert_eq!(below(None).collect::<Vec<_>>(), found);
+        for (index, level) in found.iter().enumerate() {
+            assert_eq!(below(Some(level)).collect::<Vec<_>>(), found[index..]);
+        }
     }
 }
