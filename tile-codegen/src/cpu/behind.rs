@@ -114,6 +114,12 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
         && streaming::written(instance).contains(&source.argument)
 }
 
+/// A row whose lines were left, and how many elements of it.
+struct Left<'c> {
+    lines: Lines<'c>,
+    elements: IntValue<'c>,
+}
+
 /// The block before, as the next one knows it.
 pub(super) struct Previous<'a, 'c> {
     behind: Behind<'a>,
@@ -123,8 +129,8 @@ pub(super) struct Previous<'a, 'c> {
     has_left: IntValue<'c>,
     /// Whether there is a next block in the range, to leave a store to.
     has_next: IntValue<'c>,
-    /// The row whose lines were left, while the loop is emitted that stores them.
-    lines: Option<Lines<'c>>,
+    /// While the loop is emitted that stores them, the lines that were left.
+    left: Option<Left<'c>>,
     /// Whether this block leaves its own store, once that is known.
     pub(super) leaves: Option<IntValue<'c>>,
 }
@@ -143,18 +149,21 @@ impl<'a, 'c> Previous<'a, 'c> {
                 emitter.op(data);
             }
         }
-        Previous { behind, emitter: Box::new(emitter), has_left, has_next, lines: None, leaves: None }
+        Previous { behind, emitter: Box::new(emitter), has_left, has_next, left: None, leaves: None }
     }
 
-    /// The row whose lines the block before left.
-    fn lines_left(&mut self) -> Lines<'c> {
-        let (emitter, store) = (&mut self.emitter, self.behind.store);
+    /// The row whose lines the block before left. What doesn't change along it is read once.
+    fn left(&mut self) -> Left<'c> {
+        let (ir, emitter, store) = (self.emitter.ir, &mut self.emitter, self.behind.store);
         for load in emitter.fusion.streams_of(store) {
             let window = emitter.loaded_window(load);
             emitter.open_stream(load, &window, true);
         }
+        emitter.read_single_elements(store.operands[1]);
         let window = emitter.stored_window(store);
-        emitter.lines_of_row(&window, (&row_index(emitter.ir, &window), false), LANES)
+        let lines = emitter.lines_of_row(&window, (&row_index(ir, &window), false), LANES);
+        let elements = ir.select_int(self.has_left, ir.sub(lines.rest, lines.first), ir.i64(0));
+        Left { lines, elements }
     }
 }
 
@@ -168,11 +177,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn beside_store(&mut self, data: &'a OpData, emit: impl FnOnce(&mut Self)) {
         let is_host = |previous: &&mut Previous<'a, 'c>| std::ptr::eq(previous.behind.host, data);
         if let Some(previous) = self.previous.as_mut().filter(is_host) {
-            previous.lines = Some(previous.lines_left());
+            previous.left = Some(previous.left());
         }
         emit(self);
         if let Some(previous) = &mut self.previous {
-            previous.lines = None;
+            previous.left = None;
         }
     }
 
@@ -180,14 +189,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// this is the loop that does.
     pub(super) fn store_behind(&mut self, turn: IntValue<'c>) {
         let ir = self.ir;
-        let Some(Previous { behind, emitter, has_left, lines: Some(lines), .. }) = &mut self.previous else {
+        let Some(Previous { behind, emitter, left: Some(Left { lines, elements }), .. }) = &mut self.previous
+        else {
             return;
         };
-        let first = ir.add(lines.first, turn);
-        let is_there = ir.icmp(IntPredicate::ULT, first, lines.rest);
         let row = row_index(ir, &lines.window);
-        ir.if_then(ir.and(*has_left, is_there), || {
-            emitter.store_line(lines, &row, behind.store.operands[1], first);
+        ir.if_then(ir.icmp(IntPredicate::ULT, turn, *elements), || {
+            emitter.store_line(lines, &row, behind.store.operands[1], (lines.first, turn));
         });
     }
 

@@ -123,10 +123,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if !self.is_tile(value) {
             return self.scalar(value);
         }
-        if let Some((tile, fresh)) = self.fresh
-            && tile == value
-        {
-            return fresh;
+        if let Some(&element) = self.known.get(&value) {
+            return element;
         }
         if let Some(&array) = self.held.get(&value) {
             let (ty, position) =
@@ -139,6 +137,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         let data = self.definition(value).expect("a tile that isn't stored is an op's result");
         self.compute(data, index)
+    }
+
+    /// Reads the elements of stored tiles that have but one, and that elements of this one are computed from.
+    pub(super) fn read_single_elements(&mut self, value: ValueId) {
+        if !self.is_tile(value) {
+            return;
+        }
+        match (self.buffer(value), self.definition(value)) {
+            (Some(buffer), _) if self.shape(value).iter().product::<i64>() == 1 => {
+                let element = self.buffers.load(&buffer, self.ir.i64(0));
+                self.known.insert(value, element);
+            }
+            (None, Some(data)) => {
+                data.operands.iter().for_each(|&operand| self.read_single_elements(operand))
+            }
+            _ => {}
+        }
     }
 
     /// Element `index` of the result of an op that isn't a loop, a stored load or an effect.

@@ -140,6 +140,7 @@ impl<'a, 'c> Entered<'a, 'c> {
         let mut emitter = Emitter::new(self.instance, self.plans, buffers, self.arguments, self.sizes, block);
         emitter.masks = self.processor.masks;
         emitter.held_bytes = self.processor.block.bytes();
+        emitter.vector_bytes = self.processor.vector_bytes();
         emitter.streamed = self.streamed.clone();
         emitter.memories = self.memories.clone();
         emitter.shared = self.shared;

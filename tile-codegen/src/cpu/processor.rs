@@ -26,6 +26,11 @@ impl Processor {
     pub(super) fn of(machine: &Machine) -> Processor {
         if machine.is_of(Architecture::Aarch64) { aarch64() } else { x86_64(machine) }
     }
+
+    /// Bytes of a vector register.
+    pub(super) fn vector_bytes(&self) -> i64 {
+        4 * self.block.lanes
+    }
 }
 
 /// With 32 vector registers of 512 bits 24 are sums, two a row of `b`, and one what of `a` is in every lane; with 16 of 256

@@ -234,10 +234,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (tile, value) = (made.results[0], self.compute(made, &index));
             let position = self.position(&index, &reduction.shape);
             self.buffers.store(&self.stored(tile), position, value);
-            self.fresh = Some((tile, value));
+            self.known.insert(tile, value);
         }
         let element = self.element(reduction.data.operands[0], &index);
-        self.fresh = None;
+        self.fusion.made_by(reduction.data).map(|made| self.known.remove(&made.results[0]));
         match partials {
             Partials::Keys(_, nan) => self.ir.key_of_float(element.into_float_value(), nan).into(),
             _ => element,

@@ -47,10 +47,12 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) streamed: Streamed<'c>,
     /// Bytes of registers that a loop may carry tiles in.
     pub(super) held_bytes: i64,
+    /// Bytes of one register.
+    pub(super) vector_bytes: i64,
     /// The tiles that the loops around hold in registers.
     pub(super) held: Arrays<'c>,
-    /// The element of a tile that was computed just now, where the loop reads no other.
-    pub(super) fresh: Option<(ValueId, Value<'c>)>,
+    /// Of some tiles the element that the loop reads of them: the only one, or the one that it computed just now.
+    pub(super) known: HashMap<ValueId, Value<'c>>,
     /// What the entry knows of the factors that products have kept.
     pub(super) memories: Memories<'c>,
     /// Sums that are stored before their stores, each with the condition.
@@ -91,8 +93,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             masks: false,
             streamed: Streamed::new(),
             held_bytes: 0,
+            vector_bytes: 0,
             held: Arrays::new(),
-            fresh: None,
+            known: HashMap::new(),
             memories: Memories::new(),
             written: Written::new(),
             scalars,

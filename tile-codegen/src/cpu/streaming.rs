@@ -154,7 +154,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let range = (start, lines.rest, ir.i64(lines.elements));
         ir.hinted_loop(range, LoopHint::Rolled, &[], |first, _| {
             self.prefetch_ahead(lines.window.shape(), row, first, lines.elements);
-            self.store_line(lines, row, value, first);
+            self.store_line(lines, row, value, (ir.i64(0), first));
             Vec::new()
         });
         if lines.has_ends {
@@ -180,15 +180,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    /// Stores as many elements of a row as are stored at a time, from one on.
+    /// Stores as many elements of a row as are stored at a time, from so many on behind one.
     pub(super) fn store_line(
         &mut self,
         line: &Lines<'c>,
         row: &[IntValue<'c>],
         value: ValueId,
-        first: IntValue<'c>,
+        (base, further): (IntValue<'c>, IntValue<'c>),
     ) {
         let (ir, dtype) = (self.ir, line.window.dtype());
+        let first = ir.add(base, further);
         let ty = ir.storage_type(dtype);
         self.each_lane(line.elements, |emitter, lane| {
             let element = emitter.element(value, &[row, &[ir.add(first, lane)]].concat());
@@ -196,7 +197,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
         let vector = vector_type(ty, line.elements as u32);
         let elements = ir.load_at(vector.into(), line.lanes, Some(LINE_BYTES));
-        let address = self.row_element(&line.window, line.address, first);
+        let address = self.row_element(&line.window, line.address, base);
+        let address = self.row_element(&line.window, address, further);
         let store = |alignment| {
             let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
             store.set_alignment(alignment).expect("a power of two");

@@ -10,16 +10,16 @@ use super::region::Emitter;
 use super::scratch::element_bytes;
 use super::vectors::vector_type;
 use super::views::Window;
-use crate::emit::LoopHint;
+use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
 use tile_ir::kernel::OpData;
 use tile_ir::schedule::TileOrder;
 use tile_ir::{DType, Dim, Instance, Op, ValueId};
 
-/// Elements along a side of a block: those of a vector of 512 bits, and of a shorter one where they are narrow, so that
-/// registers hold the block.
-fn side(dtype: DType) -> i64 {
+/// Elements along a side of the largest block: those of a vector of 512 bits, and of a shorter one where they are narrow, so
+/// that registers hold the block.
+fn largest_side(dtype: DType) -> i64 {
     if element_bytes(dtype) == 8 { 8 } else { 16 }
 }
 
@@ -29,7 +29,7 @@ pub(super) fn turned_axis(instance: &Instance, data: &OpData) -> Option<usize> {
     let Op::Permute(permutation) = &data.op else { return None };
     let ty = instance.ty(data.results[0]).as_tile().expect("verified: a tile");
     let shape = super::region::extents(&ty.shape);
-    let (last, side) = (shape.len() - 1, side(ty.elem.known()?));
+    let (last, side) = (shape.len() - 1, largest_side(ty.elem.known()?));
     let axis = permutation.iter().position(|&from| from == last)?;
     (axis != last && shape[axis] >= side && shape[last] >= side).then_some(axis)
 }
@@ -80,11 +80,29 @@ struct Lines<'c> {
     /// Bytes from the source to that of the next block of the range, which is brought near, where it is known.
     ahead: Option<IntValue<'c>>,
     dtype: DType,
-    /// Rows and columns of a block of the result.
-    extents: [i64; 2],
+    /// Rows of the result that are turned together, each a cache line.
+    side: i64,
+}
+
+impl<'c> Lines<'c> {
+    /// The address of an element of the source (0) or the result (1): of which row there, and where in it.
+    fn address(&self, ir: &Ir<'c>, which: usize, [row, place]: [IntValue<'c>; 2]) -> PointerValue<'c> {
+        let position = ir.add(ir.mul(row, self.strides[which]), place);
+        ir.element(ir.storage_type(self.dtype), self.from[which], position)
+    }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
+    /// Elements along a side of a block, whose rows are of elements of so many bytes: the largest that registers hold.
+    fn side(&self, dtype: DType, bytes: i64) -> i64 {
+        largest_side(dtype).min(self.vector_bytes / bytes)
+    }
+
+    /// The same of a tile in scratch memory.
+    fn side_in_scratch(&self, dtype: DType) -> i64 {
+        self.side(dtype, element_bytes(dtype) as i64)
+    }
+
     /// Writes the buffer of a permutation's result, along whose `axis` the rows of the stored operand lie.
     pub(super) fn turn(&mut self, data: &'a OpData, axis: usize) {
         let Op::Permute(permutation) = &data.op else { unreachable!("only permutations turn rows") };
@@ -115,7 +133,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Turns one matrix of `rows` rows of the result, whose first elements are at `from` and `to`: blocks, and element by
     /// element what is left at two edges.
     fn turn_matrix(&mut self, turn: &Turn<'c>, [rows, columns]: [i64; 2], [from, to]: [IntValue<'c>; 2]) {
-        let (ir, side) = (self.ir, side(turn.source.dtype));
+        let (ir, side) = (self.ir, self.side_in_scratch(turn.source.dtype));
         let places = |row: IntValue<'c>, column: IntValue<'c>| {
             let source = ir.add(row, ir.mul(column, ir.i64(turn.source_stride)));
             let result = ir.add(column, ir.mul(row, ir.i64(turn.result_stride)));
@@ -143,7 +161,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn turn_block(&self, turn: &Turn<'c>, [from, to]: [IntValue<'c>; 2]) {
-        let (ir, side) = (self.ir, side(turn.source.dtype));
+        let (ir, side) = (self.ir, self.side_in_scratch(turn.source.dtype));
         let ty = vector_type(self.buffers.element_type(turn.source.dtype), side as u32).into();
         let row = |first, stride, i| ir.add(first, ir.i64(i * stride));
         let rows = (0..side).map(|i| {
@@ -228,7 +246,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ahead: Option<IntValue<'c>>,
     ) -> [IntValue<'c>; 2] {
         let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
-        let (side, line) = (side(to.dtype()), i64::from(LINE_BYTES) / bytes);
+        let (side, line) = (self.side(to.dtype(), bytes), i64::from(LINE_BYTES) / bytes);
         let whole = |extent, by| ir.sub(extent, ir.urem(extent, ir.i64(by)));
         let [whole_rows, whole_columns] = [whole(rows, side), whole(columns, line)];
         let lines = Lines {
@@ -237,7 +255,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             tensors: [from.tensor(), to.tensor()],
             ahead,
             dtype: to.dtype(),
-            extents: [side, line],
+            side,
         };
         let streams = self.streamed.get(&to.tensor()).map(|&flag| {
             let skipped = ir.line_offset(lines.from[1], LINE_BYTES.into());
@@ -255,48 +273,57 @@ impl<'a, 'c> Emitter<'a, 'c> {
         [whole_rows, whole_columns]
     }
 
-    /// Turns a block whose rows are cache lines of the result.
+    /// Turns a block whose rows are cache lines of the result. All of a line is written at once, so that one that goes past
+    /// the caches leaves whole.
     fn turn_line(&self, lines: &Lines<'c>, [row, column]: [IntValue<'c>; 2], streams: Option<IntValue<'c>>) {
-        let (ir, storage, [side, line]) = (self.ir, self.ir.storage_type(lines.dtype), lines.extents);
-        let place = |which: usize, far: IntValue<'c>, near: IntValue<'c>| {
-            let position = ir.add(ir.mul(far, lines.strides[which]), near);
-            ir.element(storage, lines.from[which], position)
+        let (ir, line) = (self.ir, i64::from(LINE_BYTES) / lines.dtype.bytes() as i64);
+        let square = |first: i64| {
+            let columns = first..first + lines.side;
+            ir.transposed(columns.map(|i| self.read_across(lines, [row, column], i)).collect())
         };
-        let element = Some(lines.dtype.bytes() as u32);
-        let ty = vector_type(storage, side as u32).into();
-        let read = |i: i64| {
-            let address = place(0, ir.add(column, ir.i64(i)), row);
-            if let Some(ahead) = lines.ahead {
-                ir.prefetch_for_later(ir.bytes_further(address, ahead));
-            }
-            let loaded = ir.load_at(ty, address, element);
-            self.buffers.mark_tensor_access(loaded.as_instruction_value(), lines.tensors[0]);
-            loaded.into_vector_value()
-        };
-        let squares = (0..line)
-            .step_by(side as usize)
-            .map(|first| ir.transposed((first..first + side).map(read).collect()));
-        let squares: Vec<_> = squares.collect();
-        let rows: Vec<_> = (0..side as usize)
-            .map(|i| self.joined(squares.iter().map(|square| square[i]).collect()))
-            .collect();
-        let write = |alignment: u32, streaming: bool| {
-            for (i, &elements) in (0..).zip(&rows) {
-                let address = place(1, ir.add(row, ir.i64(i)), column);
-                let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
-                store.set_alignment(alignment).expect("a power of two");
-                self.buffers.mark_tensor_access(Some(store), lines.tensors[1]);
-                if streaming {
-                    ir.mark_streaming(store);
-                }
-            }
-            Vec::new()
-        };
-        let plain = lines.dtype.bytes() as u32;
+        let squares: Vec<_> = (0..line).step_by(lines.side as usize).map(square).collect();
+        let rows = (0..lines.side as usize).map(|i| squares.iter().map(|square| square[i]).collect());
+        let rows: Vec<_> = rows.map(|pieces| self.joined(pieces)).collect();
+        let write = |streaming| self.write_rows(lines, [row, column], &rows, streaming);
         match streams {
-            Some(streams) => drop(ir.if_else(streams, || write(LINE_BYTES, true), || write(plain, false))),
-            None => drop(write(plain, false)),
+            Some(streams) => drop(ir.if_else(streams, || write(true), || write(false))),
+            None => drop(write(false)),
         }
+    }
+
+    /// Reads of a column of the result, so many behind this one, the elements of a block from this row on.
+    fn read_across(&self, lines: &Lines<'c>, [row, column]: [IntValue<'c>; 2], i: i64) -> VectorValue<'c> {
+        let (ir, storage) = (self.ir, self.ir.storage_type(lines.dtype));
+        let address = lines.address(ir, 0, [ir.add(column, ir.i64(i)), row]);
+        if let Some(ahead) = lines.ahead {
+            ir.prefetch_for_later(ir.bytes_further(address, ahead));
+        }
+        let ty = vector_type(storage, lines.side as u32).into();
+        let loaded = ir.load_at(ty, address, Some(lines.dtype.bytes() as u32));
+        self.buffers.mark_tensor_access(loaded.as_instruction_value(), lines.tensors[0]);
+        loaded.into_vector_value()
+    }
+
+    /// Writes lines of the result: past the caches, if they begin where the memory's do, or through them.
+    fn write_rows(
+        &self,
+        lines: &Lines<'c>,
+        [row, column]: [IntValue<'c>; 2],
+        rows: &[VectorValue<'c>],
+        streaming: bool,
+    ) -> Vec<Value<'c>> {
+        let ir = self.ir;
+        let alignment = if streaming { LINE_BYTES } else { lines.dtype.bytes() as u32 };
+        for (i, &elements) in (0..).zip(rows) {
+            let address = lines.address(ir, 1, [ir.add(row, ir.i64(i)), column]);
+            let store = ir.builder.build_store(address, elements).expect("the builder is positioned");
+            store.set_alignment(alignment).expect("a power of two");
+            self.buffers.mark_tensor_access(Some(store), lines.tensors[1]);
+            if streaming {
+                ir.mark_streaming(store);
+            }
+        }
+        Vec::new()
     }
 
     /// Vectors one behind the other, a power of two of them.

@@ -3,9 +3,9 @@
 
 use crate::emulated::Region;
 use crate::kernels::SOFTMAX;
-use crate::support::{Native, agree, instance, run_native, sample};
+use crate::support::{Native, agree, agree_on, cpus, instance, run_native, sample};
 use std::ffi::c_void;
-use tile_codegen::Options;
+use tile_codegen::{Cpu, Options};
 use tile_ir::abi::KernelAbi;
 use tile_ir::array::Elements;
 use tile_ir::{Array, DType, interp};
@@ -46,7 +46,7 @@ fn tiles_of_every_width_are_turned() {
         ] {
             let [m, n] = shape;
             let arguments = [sample(dtype, &[m, n], 1), sample(dtype, &[n, m], 2)];
-            agree(&direct, &[("B", tiles[0]), ("C", tiles[1])], &arguments, 0.0);
+            agree_on(&cpus(), (&direct, &[("B", tiles[0]), ("C", tiles[1])]), &arguments, 0.0);
         }
     }
 }
@@ -62,7 +62,7 @@ fn tiles_are_turned_between_other_ops() {
         for (tiles, shape) in [([64, 64], [70, 128]), ([40, 24], [100, 60]), ([16, 17], [33, 35])] {
             let [m, n] = shape;
             let arguments = [sample(dtype, &[m, n], 1), sample(dtype, &[n, m], 2)];
-            agree(&source, &[("B", tiles[0]), ("C", tiles[1])], &arguments, 0.0);
+            agree_on(&cpus(), (&source, &[("B", tiles[0]), ("C", tiles[1])]), &arguments, 0.0);
         }
     }
 }
@@ -263,6 +263,12 @@ impl Drop for Fenced {
 
 /// Runs a kernel of f32 tensors at these places.
 pub(crate) fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<usize>)]) {
+    run_at_on(Cpu::Host, source, constants, tensors);
+}
+
+/// [`run_at`] for the code of a processor.
+fn run_at_on(cpu: Cpu, source: &str, constants: &[(&str, usize)], tensors: &[(*mut f32, Vec<usize>)]) {
+    let options = Options { cpu, ..Options::default() };
     let instance = instance(source, constants);
     let shapes: Vec<&[usize]> = tensors.iter().map(|(_, shape)| shape.as_slice()).collect();
     let bound = KernelAbi::of(&instance).bind(&shapes).unwrap();
@@ -271,7 +277,7 @@ pub(crate) fn run_at(source: &str, constants: &[(&str, usize)], tensors: &[(*mut
     let regions = tensors.iter().map(|(at, shape)| Region { address: at.cast(), bytes: bytes(shape) });
     let regions: Vec<Region> = regions.collect();
     // SAFETY: the tensors are as large as their shapes.
-    unsafe { Native::of(&instance, &Options::default()).run_with(&slots, &regions, bound.blocks() as u64) };
+    unsafe { Native::of(&instance, &options).run_with(&slots, &regions, bound.blocks() as u64) };
 }
 
 pub(crate) fn number(i: usize) -> f32 {
@@ -387,10 +393,15 @@ fn large_matrices_are_turned() {
         let (mut x, mut y) = (Large::new(m * n, skew), Large::new(m * n, skew));
         // SAFETY: the tensor has so many elements.
         (0..m * n).for_each(|i| unsafe { *x.place().add(i) = number(i) });
-        run_at(&turn, &[("B", 64), ("C", 64)], &[(x.place(), vec![m, n]), (y.place(), vec![n, m])]);
-        let y = y.read();
-        let wrong = (0..m * n).find(|&i| y[i % n * m + i / n] != number(i));
-        assert_eq!(wrong, None, "{m} x {n}, {skew} elements off");
+        for cpu in cpus() {
+            // SAFETY: the tensor has so many elements.
+            (0..m * n).for_each(|i| unsafe { *y.place().add(i) = f32::NAN });
+            let tensors = [(x.place(), vec![m, n]), (y.place(), vec![n, m])];
+            run_at_on(cpu, &turn, &[("B", 64), ("C", 64)], &tensors);
+            let y = y.read();
+            let wrong = (0..m * n).find(|&i| y[i % n * m + i / n] != number(i));
+            assert_eq!(wrong, None, "{m} x {n}, {skew} elements off, on {}", cpu.name());
+        }
     }
 }
 

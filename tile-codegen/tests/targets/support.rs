@@ -122,9 +122,13 @@ pub(crate) fn least_cpu() -> Cpu {
     Cpu::Level(architecture().least())
 }
 
-/// The processors with the most and the fewest instructions whose code can be run.
-pub(crate) fn cpus() -> [Cpu; 2] {
-    [Cpu::Host, least_cpu()]
+/// The processors whose code for any kernel differs, of those that it can be run on: the host, and the lesser levels.
+pub(crate) fn cpus() -> Vec<Cpu> {
+    let is_general = |cpu: &Cpu| matches!(cpu, Cpu::Level(level) if level.is_general);
+    let lesser: Vec<Cpu> = embedded_levels().into_iter().filter(is_general).collect();
+    // Of several the best is the host's own.
+    let is_own = usize::from(lesser.len() > 1);
+    [Cpu::Host].into_iter().chain(lesser.into_iter().skip(is_own)).collect()
 }
 
 /// The instruction sets of embedded code that can be run, the best first.
@@ -259,12 +263,25 @@ pub(crate) fn run_simt_as(
 
 /// Asserts that the native code and the evaluator agree within `tolerance` (relative, and absolute below 1).
 pub(crate) fn agree(source: &str, constants: &[(&str, usize)], arguments: &[Array], tolerance: f64) {
+    agree_on(&[Cpu::Host], (source, constants), arguments, tolerance);
+}
+
+/// [`agree`] for the code of these processors.
+pub(crate) fn agree_on(
+    cpus: &[Cpu],
+    (source, constants): (&str, &[(&str, usize)]),
+    arguments: &[Array],
+    tolerance: f64,
+) {
     let instance = instance(source, constants);
     let mut expected = arguments.to_vec();
     interp::run(&instance, &mut expected).unwrap();
-    let actual = run_native(&instance, arguments, &Options::default());
-    for (which, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
-        close(actual, expected, tolerance, &format!("argument {which} of\n{source}"));
+    for &cpu in cpus {
+        let actual = run_native(&instance, arguments, &Options { cpu, ..Options::default() });
+        for (which, (actual, expected)) in actual.iter().zip(&expected).enumerate() {
+            let what = format!("argument {which} on {} of\n{source}", cpu.name());
+            close(actual, expected, tolerance, &what);
+        }
     }
 }
 

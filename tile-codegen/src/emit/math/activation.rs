@@ -1,12 +1,11 @@
 //! The error function and activation functions. Each is one op, because it is more accurate than its parts: in
 //! the tails a composition overflows or cancels, and f16 and bf16 would be rounded after every part.
 
-use super::exponential::{exp_shifted, exp_without_overflow, precise_exp};
-use super::{Precision, abs, approximations, clamp, polynomial, reciprocal, tabled, two_product};
+use super::exponential::{exp_shifted, precise_exp};
+use super::{Precision, abs, clamp, polynomial, reciprocal};
 use crate::emit::ir::Ir;
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
-use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 /// `erf x / x − 1` in `x²`, for `x <= 1`; the error of erf is below 2e-9.
 const SMALL_F32: [f64; 7] = [
@@ -82,7 +81,7 @@ const TAIL_F64: [f64; 25] = [
 
 /// `scale·(a + 2)·e^(a²)·erfc a` for `a` from 0 to where erfc vanishes, from `b` and `r` with `b·r = a/(a + 2)`: then
 /// `s = 2b·r − 1` is right also near 0.
-fn tail_series<'c>(
+pub(super) fn tail_series<'c>(
     ir: &Ir<'c>,
     p: &Precision<'c>,
     [b, r]: [FloatValue<'c>; 2],
@@ -95,7 +94,12 @@ fn tail_series<'c>(
 }
 
 /// `|x|`, but at most the bound. Of NaN it is the bound.
-fn bounded_magnitude<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, bound: f64) -> FloatValue<'c> {
+pub(super) fn bounded_magnitude<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    x: FloatValue<'c>,
+    bound: f64,
+) -> FloatValue<'c> {
     let (magnitude, bound) = (abs(ir, x), p.float(bound));
     if ir.features.extrema {
         return ir.float_intrinsic("llvm.minimumnum", &[magnitude, bound]);
@@ -104,7 +108,7 @@ fn bounded_magnitude<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, boun
 }
 
 /// `erf x / x − 1` of `x²`, for `|x| <= 1`.
-fn small_erf_series<'c>(ir: &Ir<'c>, p: &Precision<'c>, square: FloatValue<'c>) -> FloatValue<'c> {
+pub(super) fn small_erf_series<'c>(ir: &Ir<'c>, p: &Precision<'c>, square: FloatValue<'c>) -> FloatValue<'c> {
     if p.wide { polynomial(ir, p, square, &SMALL_F64) } else { polynomial(ir, p, square, &SMALL_F32) }
 }
 
@@ -122,41 +126,6 @@ pub(in crate::emit) fn erf<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c>
     let is_small = ir.fcmp(FloatPredicate::OLT, magnitude, p.float(1.0));
     let small = ir.mul_add(x, small_erf_series(ir, &p, ir.fmul(x, x)), x);
     ir.select_float(is_small, small, large)
-}
-
-/// `x·Φ(x)` with the distribution function of the normal distribution. Where reciprocals are approximate or products
-/// rounded before they are added, near zero `Φ(x) = (1 + erf(x/√2))/2`: there those errors are ones of the result.
-pub(in crate::emit) fn gelu<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
-    let p = Precision::of(ir, x);
-    if tabled::has_tables(ir, &p) {
-        return tabled::gelu(ir, &p, x);
-    }
-    let by_tail = gelu_by_tail(ir, &p, x);
-    if ir.features.fma && approximations(ir, &p).is_none() {
-        return by_tail;
-    }
-    let argument = ir.fmul(x, p.float(FRAC_1_SQRT_2));
-    let half = ir.fmul(argument, p.float(0.5));
-    let square = ir.fmul(argument, argument);
-    let erf = ir.mul_add(half, small_erf_series(ir, &p, square), half);
-    let middle = ir.fmul(x, ir.fadd(p.float(0.5), erf));
-    // NaN isn't large: it comes out of the middle.
-    let is_large = ir.fcmp(FloatPredicate::OGE, abs(ir, argument), p.float(0.5));
-    ir.select_float(is_large, by_tail, middle)
-}
-
-/// `max(x, −0) − |x|·Φ(−|x|)`, with `Φ(−m) = e^(−m²/2)·series/(2a + 4)` for `a = m/√2`. The exponent is exact: its error
-/// would be multiplied by itself. The small factor comes last: the others' product may be subnormal.
-fn gelu_by_tail<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
-    // Beyond the bound `m·Φ(−m)` vanishes.
-    let m = bounded_magnitude(ir, p, x, if p.wide { 38.6 } else { 14.4 });
-    let exponent = two_product(ir, p, ir.fmul(m, p.float(-0.5)), m);
-    let exponential = exp_without_overflow(ir, p, exponent);
-    let r = reciprocal(ir, p, ir.fadd(m, p.float(2.0 * SQRT_2)));
-    let factor = ir.fmul(tail_series(ir, p, [m, r], FRAC_1_SQRT_2), r);
-    let is_negative = ir.fcmp(FloatPredicate::OLT, x, p.float(0.0));
-    let whole = ir.select_float(is_negative, p.float(-0.0), x);
-    ir.mul_add(ir.fneg(factor), ir.fmul(m, exponential), whole)
 }
 
 /// `1 / (1 + e^−x)`, from `e^−|x|`, which doesn't overflow.

@@ -1,25 +1,28 @@
 //! Exponentials: `2^n` times the series of a remainder. The argument reduction is fdlibm's (e_exp.c).
 
+use super::exponent::Exponent;
 use super::{
     Double, Precision, approximations, clamp, cut_constant, fast_two_sum, identity_near_zero, polynomial,
-    power_of_two, round, round_product, tabled,
+    tabled,
 };
 use crate::emit::ir::{Approximations, Ir};
 use inkwell::FloatPredicate;
-use inkwell::values::{FloatValue, IntValue};
+use inkwell::values::FloatValue;
 use std::f64::consts::{LN_2, LN_10, LOG2_10, LOG2_E, LOG10_2};
 
-/// `1/2!, 1/3!, …, 1/degree!`.
-fn taylor(degree: u32) -> Vec<f64> {
+/// `1/least!, …, 1/degree!`.
+fn taylor(least: usize, degree: u32) -> Vec<f64> {
     let next = |factorial: &mut f64, k: u32| {
-        *factorial *= f64::from(k);
+        *factorial *= f64::from(k.max(1));
         Some(1.0 / *factorial)
     };
-    (2..=degree).scan(1.0, next).collect()
+    (0..=degree).scan(1.0, next).skip(least).collect()
 }
 
-/// `(e^r − 1 − r)/r²` for `|r| <= ln 2 / 2`: the polynomial with the least error of `e^r`, 3.2e-9.
-const SERIES_F32: [f64; 5] = [
+/// `e^r` for `|r| <= ln 2 / 2`: the polynomial that begins so with the least error, 3.2e-9.
+pub(super) const SERIES_F32: [f64; 7] = [
+    1.0,
+    1.0,
     4.999_999_336_433e-1,
     1.666_651_929_234e-1,
     4.166_840_213_917e-2,
@@ -28,43 +31,23 @@ const SERIES_F32: [f64; 5] = [
 ];
 
 /// `e^r · 2^n` for `|r| <= ln 2 / 2`: a series whose error is below a tenth of an ulp.
-pub(super) fn exp_reduced<'c>(
-    ir: &Ir<'c>,
-    p: &Precision<'c>,
-    r: FloatValue<'c>,
-    n: IntValue<'c>,
-) -> FloatValue<'c> {
-    let square = ir.fmul(r, r);
-    let series = if p.wide { taylor(13) } else { SERIES_F32.to_vec() };
-    let low = ir.mul_add(square, polynomial(ir, p, r, &series), r);
-    scaled(ir, p, ir.fadd(p.float(1.0), low), n)
-}
-
-/// `x · 2^n`, rounded once: by an instruction, or in two steps, so that neither factor leaves the normal range.
-fn scaled<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, n: IntValue<'c>) -> FloatValue<'c> {
-    if ir.features.scaling {
-        let n = ir.resize(n, 32, true);
-        let scaled =
-            ir.intrinsic("llvm.ldexp", &[x.get_type().into(), n.get_type().into()], &[x.into(), n.into()]);
-        return scaled.expect("it has a result").into_float_value();
-    }
-    let half = ir.ashr(n, p.int(ir, 1));
-    let once = ir.fmul(x, power_of_two(ir, p, half));
-    ir.fmul(once, power_of_two(ir, p, ir.sub(n, half)))
+fn exp_reduced<'c>(ir: &Ir<'c>, p: &Precision<'c>, r: FloatValue<'c>, n: Exponent<'c>) -> FloatValue<'c> {
+    let series = if p.wide { taylor(0, 13) } else { SERIES_F32.to_vec() };
+    n.scale(ir, p, polynomial(ir, p, r, &series))
 }
 
 /// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`.
-fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, IntValue<'c>) {
-    let (whole, n) = round_product(ir, p, x, LOG2_E);
-    let head = ir.mul_add(whole, p.float(-p.ln2_head), x);
-    (ir.mul_add(whole, p.float(-p.ln2_tail), head), n)
+fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, Exponent<'c>) {
+    let n = Exponent::of_product(ir, p, x, p.float(LOG2_E));
+    let head = ir.mul_add(n.number, p.float(-p.ln2_head), x);
+    (ir.mul_add(n.number, p.float(-p.ln2_tail), head), n)
 }
 
 /// [`reduce`] with `r` to twice the precision.
-fn reduce_to_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (Double<'c>, IntValue<'c>) {
-    let (whole, n) = round_product(ir, p, x, LOG2_E);
-    let head = ir.mul_add(whole, p.float(-p.ln2_head), x);
-    (fast_two_sum(ir, head, ir.fmul(whole, p.float(-p.ln2_tail))), n)
+fn reduce_to_double<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (Double<'c>, Exponent<'c>) {
+    let n = Exponent::of_product(ir, p, x, p.float(LOG2_E));
+    let head = ir.mul_add(n.number, p.float(-p.ln2_head), x);
+    (fast_two_sum(ir, head, ir.fmul(n.number, p.float(-p.ln2_tail))), n)
 }
 
 /// `eˣ`.
@@ -145,7 +128,7 @@ pub(super) fn exp_shifted<'c>(
         return tabled::precise_exp(ir, p, x, shift);
     }
     let (r, n) = reduce(ir, p, x);
-    exp_reduced(ir, p, r, ir.add(n, p.int(ir, shift)))
+    exp_reduced(ir, p, r, n.shifted(ir, p, shift))
 }
 
 /// `e^(head + tail)` of numbers that [`exp`] doesn't clamp, with an error of an ulp or two.
@@ -178,8 +161,8 @@ pub(in crate::emit) fn exp2<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c
         return tabled::exp2(ir, &p, x);
     }
     let x = if p.wide { clamp(ir, &p, x, -1076.0, 1024.0) } else { clamp(ir, &p, x, -151.0, 128.0) };
-    let (whole, n) = round(ir, &p, x);
-    let r = ir.fmul(ir.fsub(x, whole), p.float(LN_2));
+    let n = Exponent::of(ir, &p, x);
+    let r = ir.fmul(ir.fsub(x, n.number), p.float(LN_2));
     exp_reduced(ir, &p, r, n)
 }
 
@@ -190,11 +173,11 @@ pub(in crate::emit) fn exp10<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'
         return tabled::exp10(ir, &p, x);
     }
     let x = if p.wide { clamp(ir, &p, x, -325.0, 310.0) } else { clamp(ir, &p, x, -46.0, 39.0) };
-    let (whole, n) = round(ir, &p, ir.fmul(x, p.float(LOG2_10)));
+    let n = Exponent::of(ir, &p, ir.fmul(x, p.float(LOG2_10)));
     // The head's products with n are exact.
     let (head, tail) = cut_constant(&p, LOG10_2, -2.803_728_127_785_170_3e-18);
-    let r = ir.mul_add(whole, p.float(-head), x);
-    let r = ir.mul_add(whole, p.float(-tail), r);
+    let r = ir.mul_add(n.number, p.float(-head), x);
+    let r = ir.mul_add(n.number, p.float(-tail), r);
     exp_reduced(ir, &p, ir.fmul(r, p.float(LN_10)), n)
 }
 
@@ -204,9 +187,9 @@ pub(in crate::emit) fn exp_m1<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<
     let clamped = if p.wide { clamp(ir, &p, x, -40.0, 710.0) } else { clamp(ir, &p, x, -20.0, 89.0) };
     let (r, n) = reduce_to_double(ir, &p, clamped);
     let square = ir.fmul(r.head, r.head);
-    let high = ir.fmul(square, polynomial(ir, &p, r.head, &taylor(if p.wide { 14 } else { 8 })));
+    let high = ir.fmul(square, polynomial(ir, &p, r.head, &taylor(2, if p.wide { 14 } else { 8 })));
     let series = ir.fadd(r.head, ir.fadd(high, r.tail));
-    let half_scale = power_of_two(ir, &p, ir.sub(n, p.int(ir, 1)));
+    let half_scale = n.shifted(ir, &p, -1).power(ir, &p);
     let half = ir.fadd(ir.fmul(series, half_scale), ir.fsub(half_scale, p.float(0.5)));
     identity_near_zero(ir, &p, x, ir.fadd(half, half))
 }

@@ -8,7 +8,9 @@
 //! by Remez' exchange in 50 digits; the comment at the coefficients says function, interval and error.
 
 mod activation;
+mod exponent;
 mod exponential;
+mod gelu;
 mod hyperbolic;
 mod inverse;
 mod logarithm;
@@ -17,8 +19,9 @@ mod reduction;
 mod tabled;
 mod trigonometry;
 
-pub(super) use activation::{erf, gelu, sigmoid, silu};
+pub(super) use activation::{erf, sigmoid, silu};
 pub(super) use exponential::{exp, exp_m1, exp2, exp10};
+pub(super) use gelu::gelu;
 pub(super) use hyperbolic::{cosh, sinh, tanh};
 pub(super) use inverse::{acos, asin, atan, atan2};
 pub(super) use logarithm::{ln_1p, log, log2, log10};
@@ -77,40 +80,6 @@ impl<'c> Precision<'c> {
 fn polynomial<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, coefficients: &[f64]) -> FloatValue<'c> {
     let (last, rest) = coefficients.split_last().expect("a polynomial has coefficients");
     rest.iter().rev().fold(p.float(*last), |sum, &c| ir.mul_add(sum, x, p.float(c)))
-}
-
-/// The nearest integer, as a float and as an integer. Adding `1.5·2^mantissa_bits` pushes the fraction out;
-/// the low bits of the sum are the integer. For `|x|` far below that.
-fn round<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, IntValue<'c>) {
-    rounded(ir, p, ir.fadd(x, p.float(rounding_magic(p))))
-}
-
-/// [`round`] of a product.
-fn round_product<'c>(
-    ir: &Ir<'c>,
-    p: &Precision<'c>,
-    x: FloatValue<'c>,
-    factor: f64,
-) -> (FloatValue<'c>, IntValue<'c>) {
-    rounded(ir, p, ir.mul_add(x, p.float(factor), p.float(rounding_magic(p))))
-}
-
-/// What pushes the fraction out of a sum.
-fn rounding_magic(p: &Precision<'_>) -> f64 {
-    1.5 * f64::powi(2.0, p.mantissa_bits as i32)
-}
-
-/// The integer in a sum with [`rounding_magic`].
-fn rounded<'c>(ir: &Ir<'c>, p: &Precision<'c>, shifted: FloatValue<'c>) -> (FloatValue<'c>, IntValue<'c>) {
-    let magic = rounding_magic(p);
-    let magic_bits = if p.wide { magic.to_bits() as i64 } else { i64::from((magic as f32).to_bits()) };
-    (ir.fsub(shifted, p.float(magic)), ir.sub(ir.bits(shifted), p.int(ir, magic_bits)))
-}
-
-/// `2^n` for an exponent in the normal range.
-fn power_of_two<'c>(ir: &Ir<'c>, p: &Precision<'c>, n: IntValue<'c>) -> FloatValue<'c> {
-    let field = ir.add(n, p.int(ir, p.bias));
-    ir.float_of_bits(ir.shl(field, p.int(ir, p.mantissa_bits)), p.ty)
 }
 
 /// `x` kept between bounds beyond which the result has long overflowed or vanished. NaN stays.

@@ -1,12 +1,11 @@
-//! Exponentials of f32 by a table of the 16th roots of powers of two, and gelu by them, where vectors have instructions that
+//! Exponentials of f32 by a table of the 16th roots of powers of two, where vectors have instructions that
 //! take entries and scale by a rounded float ([`crate::emit::lanewise`]): the polynomial has half the degree, and the
 //! argument no clamps. Whatever the remainder, kept near zero, its power is a positive number, and scaling that by the
 //! rounded argument gives 0 or ∞ where it must, NaN of NaN, and subnormal numbers rounded once.
 
-use super::{Precision, abs, cut_constant, polynomial};
+use super::{Precision, cut_constant, polynomial};
 use crate::emit::ir::Ir;
 use crate::emit::lanewise::Table;
-use inkwell::FloatPredicate;
 use inkwell::values::{FloatValue, IntValue};
 use std::f64::consts::{LN_2, LN_10, LOG2_10, LOG2_E, LOG10_2};
 
@@ -113,42 +112,21 @@ pub(super) fn exp10<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> Fl
     power(ir, p, small(ir, ir.fmul(r, p.float(LN_10))), &n)
 }
 
-/// `FACTOR·e^(−m²/2)` for `m` up to 15. The remainder is that of `−m²`, rounded once: its error would be multiplied by
+/// `factor·e^(−m²/2)` for `m` up to 15. The remainder is that of `−m²`, rounded once: its error would be multiplied by
 /// itself.
-fn exp_of_half_square<'c>(ir: &Ir<'c>, p: &Precision<'c>, m: FloatValue<'c>) -> FloatValue<'c> {
+pub(super) fn exp_of_half_square<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    m: FloatValue<'c>,
+    factor: f64,
+) -> FloatValue<'c> {
     let n = sixteenths(ir, p, ir.fmul(m, p.float(-LOG2_E / 2.0)), m);
     // So few bits that the product with n is exact.
     let (head, tail) = cut_constant(p, 2.0 * LN_2, 0.0);
     let r = ir.mul_add(m, m, ir.fmul(n.number, p.float(head)));
     let r = ir.mul_add(n.number, p.float(tail), r);
     let series: Vec<f64> = (1..).zip(SERIES).map(|(k, c)| c * f64::powi(-0.5, k)).collect();
-    let root = entry_of_roots(ir, "factors", FACTOR, &n);
+    let root = entry_of_roots(ir, "factors", factor, &n);
     let sum = ir.mul_add(polynomial(ir, p, r, &series), ir.fmul(root, r), root);
     ir.scaled_by(sum, n.number)
-}
-
-/// `m·e^(m²/2)·Φ(−m)` for `m` from 0 to 14.4 is `FACTOR·n/(n + d)`, where `n = m·(NUMERATOR + m⁴)` and `d` are polynomials:
-/// so written, the error of `n` matters only where `n` has few terms, and that of `d` where it is large. The relative error
-/// is below 1.9e-8, found by Lawson's iteration at 90 points.
-const FACTOR: f64 = 3.989_415_674_28e-1;
-const NUMERATOR: [f64; 4] = [9.991_814_819e1, 9.214_065_837e1, 4.004_446_899e1, 9.29];
-const DIFFERENCE: [f64; 4] = [7.972_300_384e1, 3.720_918_02e1, 9.359_399_274, 9.970_165_056e-1];
-
-/// `n/(n + d)` of `m`.
-fn tail<'c>(ir: &Ir<'c>, p: &Precision<'c>, m: FloatValue<'c>) -> FloatValue<'c> {
-    let [lower @ .., highest] = NUMERATOR;
-    let first = ir.fadd(m, p.float(highest));
-    let sum = lower.into_iter().rev().fold(first, |sum, c| ir.mul_add(sum, m, p.float(c)));
-    let numerator = ir.fmul(sum, m);
-    ir.fdiv(numerator, ir.fadd(polynomial(ir, p, m, &DIFFERENCE), numerator))
-}
-
-/// `x·Φ(x) = max(x, −0) − m·Φ(−m)` with `m = |x|`.
-pub(super) fn gelu<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
-    // Beyond the bound the second term vanishes.
-    let (magnitude, bound) = (abs(ir, x), p.float(14.4));
-    let m = ir.select_float(ir.fcmp(FloatPredicate::OLT, magnitude, bound), magnitude, bound);
-    let is_negative = ir.fcmp(FloatPredicate::OLT, x, p.float(0.0));
-    let whole = ir.select_float(is_negative, p.float(-0.0), x);
-    ir.mul_add(ir.fneg(tail(ir, p, m)), exp_of_half_square(ir, p, m), whole)
 }

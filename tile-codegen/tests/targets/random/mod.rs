@@ -123,8 +123,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
 }
 
 fn ways() -> impl Strategy<Value = Way> {
-    let [most, least] = cpus();
-    let processors = vec![most, most, least];
+    let processors: Vec<Cpu> = cpus().into_iter().chain([Cpu::Host]).collect();
     let gpus = prop::sample::select(vec!["sm_90a", "gfx942"]);
     (prop::sample::select(processors), any::<bool>(), gpus, prop::sample::select(vec![8, 8, 1, 32]))
         .prop_map(|(cpu, skip_passes, gpu, threads)| Way { cpu, skip_passes, gpu, threads })
