@@ -91,7 +91,13 @@ impl<'c> Network<'_, '_, 'c> {
         let ir = self.emitter.ir;
         let (a, b) = (keys[low], keys[high]);
         let is_less = ir.icmp(IntPredicate::SLT, a, b);
-        (keys[low], keys[high]) = (ir.select_int(is_less, a, b), ir.select_int(is_less, b, a));
+        let lesser = ir.select_int(is_less, a, b);
+        keys[low] = lesser;
+        keys[high] = match self.sorting.key_bits {
+            32 => ir.select_int(is_less, b, a),
+            // The other one; LLVM would make a second comparison of a second selection.
+            _ => ir.xor(ir.xor(a, b), lesser),
+        };
     }
 
     fn least(&self, mut keys: Keys<'c>) -> Keys<'c> {

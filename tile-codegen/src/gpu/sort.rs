@@ -4,7 +4,8 @@
 //! ([`tile_ir::gpu::Sorting`]). [`super::network`] puts these in order; what lies beyond a line's end is beyond all. The
 //! places that sorted keys name go to shared memory, row-major, and every thread takes those of its elements, and the
 //! elements from where they were: so they keep all their bits, which a key doesn't have. Where there are more lines than
-//! threads for them, lines are sorted in turns. Threads without a line do what the others do, and write nothing.
+//! threads for them, lines are sorted in turns. Warps without
+//! a line do nothing, and threads without one in another warp do what the others do, and write nothing.
 
 use super::coordinates::{both, product, quotient, remainder};
 use super::fragment::Fragment;
@@ -51,6 +52,7 @@ impl<'c> Emitter<'_, 'c> {
             let reach = if sorting.keeps_few() { Reach::Least } else { Reach::Whole };
             self.write_places(*places, &sorting, (kept, &part), &network.sorted(keys, reach));
         };
+        let turn = |first: IntValue<'c>| self.where_it_holds(self.has_lines(&sorting, first), || turn(first));
         let bounds = [0, sorting.lines, sorting.at_once].map(|number| self.i32(number));
         match sorting.lines <= sorting.at_once {
             true => turn(self.i32(0)),
@@ -64,6 +66,18 @@ impl<'c> Emitter<'_, 'c> {
         self.set_tile(data.results[1], positions);
         let values = self.elements_at(*source, (tile, axis), (*places, data.results[0]));
         self.set_tile(data.results[0], values);
+    }
+
+    /// Whether the running thread's warp has a line, of those from `first` on; `None` where all warps have, or where a line's
+    /// threads wait for those of other warps.
+    fn has_lines(&self, sorting: &Sorting, first: IntValue<'c>) -> Option<IntValue<'c>> {
+        let (ir, of_warp) = (self.ir, sorting.lanes() / sorting.threads);
+        if of_warp == 0 || sorting.lines.is_multiple_of(sorting.at_once) {
+            return None;
+        }
+        let warp = quotient(ir, self.running_thread(), sorting.lanes());
+        let line = ir.add(first, product(ir, warp, of_warp));
+        Some(ir.icmp(IntPredicate::ULT, line, self.i32(sorting.lines)))
     }
 
     /// The running thread's part, where lines from `first` on are sorted.

@@ -12,6 +12,12 @@ use crate::dtype::DType;
 /// thread's key, and with these code stays short and registers are left for other blocks.
 const USUAL_WORDS: u64 = 16;
 
+/// Instructions that read an element and make its key, about.
+const MADE: u64 = 8;
+
+/// What it costs to wait for other warps, in instructions, about.
+const WAITED: u64 = 32;
+
 /// Shared memory through which keys go to other warps, in bytes, if that is a key of every thread: what doesn't fit goes
 /// later.
 const MOST_EXCHANGED: u64 = 8 * 1024;
@@ -59,13 +65,36 @@ impl Sorting {
             _ => 128,
         };
         let usual = USUAL_WORDS * 32 / u64::from(key_bits);
-        // As many as give all threads work, and none outside the warp; all that are kept.
-        let working = (lines * padded / block.count()).max(padded / block.lanes).max(1);
-        let wanted = (1 << working.ilog2()).max(kept.next_power_of_two()).min(usual);
-        let keys = wanted.max(padded / block.count()).min(padded);
-        let threads = padded / keys;
-        let at_once = block.count() / threads;
-        Sorting { extent, kept, lines, key_bits, place_bits, keys, threads, at_once, block }
+        let least = (padded / block.count()).max(1);
+        let shared_out = |keys: u64| {
+            let threads = padded / keys;
+            let at_once = block.count() / threads;
+            Sorting { extent, kept, lines, key_bits, place_bits, keys, threads, at_once, block }
+        };
+        let most = usual.min(padded).max(least);
+        let ways = (least.ilog2()..=most.ilog2()).map(|bits| shared_out(1 << bits));
+        ways.min_by_key(Sorting::instructions).expect("a thread has a key at least")
+    }
+
+    /// Instructions of all warps, about: those of a network as `tile-codegen` makes it.
+    fn instructions(&self) -> u64 {
+        let (words, keys) = (u64::from(self.key_bits / 32), self.keys);
+        // Two in order: the lesser and the greater, or comparisons and selections word by word. One of another thread's: it
+        // comes, is compared, and selected.
+        let (ordered, from_other) = (if words == 1 { 2 } else { 3 * words }, 3 * words);
+        let depth = u64::from(keys.ilog2());
+        let sorted = (depth * depth + 4 - depth) * keys / 4 - 1;
+        let merged = keys / 2 * depth * ordered;
+        let merges = u64::from(self.threads.ilog2());
+        let exchanges = if self.keeps_few() { merges } else { merges * (merges + 1) / 2 };
+        let crossing = u64::from((self.threads / self.block.lanes).max(1).ilog2());
+        let through_memory = if self.keeps_few() { crossing } else { crossing * (crossing + 1) / 2 };
+        let of_thread = MADE * keys
+            + sorted * ordered
+            + exchanges * keys * from_other
+            + merges * merged
+            + through_memory * (2 * keys * words + 2 * WAITED);
+        of_thread * (self.lines * self.threads).div_ceil(self.block.lanes)
     }
 
     /// Whether each thread of a line can have all that is kept of it.
@@ -119,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_stays_in_a_warp_and_all_threads_work() {
+    fn threads_have_as_many_keys_as_save_instructions() {
         let share = |lines, extent, kept| {
             let sorting = Sorting::of((lines, extent, kept), DType::F32, BLOCK);
             assert_eq!(sorting.keys * sorting.threads, extent.next_power_of_two());
@@ -129,7 +158,8 @@ mod tests {
         assert_eq!(share(1, 20, 20), (1, 32, 0));
         assert_eq!(share(1, 64, 64), (2, 32, 0));
         assert_eq!(share(16, 64, 64), (8, 8, 0));
-        assert_eq!(share(1, 64, 6), (8, 8, 0));
+        assert_eq!(share(1, 64, 2), (2, 32, 0));
+        assert_eq!(share(16, 64, 8), (8, 8, 0));
         assert_eq!(share(128, 4, 4), (4, 1, 0));
         assert_eq!(share(1, 1000, 1000), (8, 128, 8));
         assert_eq!(share(1, 4096, 3), (32, 128, 8));
