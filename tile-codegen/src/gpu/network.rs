@@ -16,6 +16,7 @@ use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
+use std::cell::Cell;
 use tile_ir::gpu::{Buffer, Sorting};
 
 /// Words that threads give each other in a network without loops, at most. Where lanes are known when code is made, AMD's
@@ -37,6 +38,8 @@ pub(super) struct Network<'e, 'a, 'c> {
     pub(super) sorting: &'e Sorting,
     /// Where keys go to other warps, if they do.
     pub(super) exchanged: Option<Buffer>,
+    /// Whether threads may have read there since the last barrier.
+    pub(super) is_read: Cell<bool>,
     /// The running thread's number among those of its line, an i32.
     pub(super) own: IntValue<'c>,
 }
@@ -103,7 +106,7 @@ impl<'c> Network<'_, '_, 'c> {
     fn least(&self, mut keys: Keys<'c>) -> Keys<'c> {
         let ir = self.emitter.ir;
         for distance in powers(self.sorting.threads as usize) {
-            let others = self.from_partner(&keys, self.number(distance as u64));
+            let others = self.from_partner(&keys, self.number(distance as u64), distance as u64);
             let pairs = keys.iter().zip(others.iter().rev());
             let lesser = |(&a, &b)| ir.select_int(ir.icmp(IntPredicate::SLT, a, b), a, b);
             keys = self.bitonic_in_thread(pairs.map(lesser).collect());
@@ -133,6 +136,8 @@ impl<'c> Network<'_, '_, 'c> {
         let half = |number| ir.lshr(number, self.number(1));
         let goes_on = |merged| ir.icmp(IntPredicate::ULE, merged, self.number(self.sorting.threads));
         let is_apart = |distance| ir.icmp(IntPredicate::NE, distance, self.number(0));
+        // A turn of a loop comes after another one.
+        self.is_read.set(true);
         let first = self.number(2);
         let sorted = ir.while_loop(goes_on(first), &values(first, keys), |carried| {
             let merged = carried[0].into_int_value();
@@ -152,14 +157,15 @@ impl<'c> Network<'_, '_, 'c> {
     /// Compares the runs of the two halves of so many threads, the one with the other one backwards.
     fn backwards(&self, keys: &Keys<'c>, threads: IntValue<'c>) -> Keys<'c> {
         let ir = self.emitter.ir;
-        let mut others = self.from_partner(keys, ir.sub(threads, self.number(1)));
+        let bits = ir.sub(threads, self.number(1));
+        let mut others = self.from_partner(keys, bits, self.sorting.threads - 1);
         others.reverse();
         self.own_half(keys, &others, ir.lshr(threads, self.number(1)))
     }
 
-    /// Compares keys of threads whose numbers differ by a power of two.
+    /// Compares keys of threads whose numbers differ by a power of two, less than a half of a line's threads.
     fn apart(&self, keys: &Keys<'c>, distance: IntValue<'c>) -> Keys<'c> {
-        self.own_half(keys, &self.from_partner(keys, distance), distance)
+        self.own_half(keys, &self.from_partner(keys, distance, self.sorting.threads / 4), distance)
     }
 
     /// Of each pair of keys the greater, if this bit of the thread's number is set, and otherwise the lesser.
@@ -173,12 +179,16 @@ impl<'c> Network<'_, '_, 'c> {
         keys.iter().zip(others).map(kept).collect()
     }
 
-    /// The keys of the thread whose number differs in these bits.
-    fn from_partner(&self, keys: &Keys<'c>, bits: IntValue<'c>) -> Keys<'c> {
+    /// The keys of the thread whose number differs in these bits, which are no greater number than `most`.
+    fn from_partner(&self, keys: &Keys<'c>, bits: IntValue<'c>, most: u64) -> Keys<'c> {
         let lanes = self.sorting.lanes();
-        match (self.exchanged, bits.get_zero_extended_constant()) {
-            (Some(buffer), Some(known)) if known >= lanes => self.from_warp(buffer, keys, bits),
-            (Some(buffer), None) => {
+        let Some(buffer) = self.exchanged.filter(|_| most >= lanes) else {
+            return self.from_lane(keys, bits);
+        };
+        match bits.get_zero_extended_constant() {
+            Some(known) if known < lanes => self.from_lane(keys, bits),
+            Some(_) => self.from_warp(buffer, keys, bits),
+            None => {
                 let is_near = self.emitter.ir.icmp(IntPredicate::ULT, bits, self.number(lanes));
                 let values = |keys: Keys<'c>| keys.into_iter().map(Value::from).collect();
                 let near = || values(self.from_lane(keys, bits));
@@ -186,7 +196,6 @@ impl<'c> Network<'_, '_, 'c> {
                     self.emitter.ir.if_else(is_near, near, || values(self.from_warp(buffer, keys, bits)));
                 chosen.into_iter().map(|key| key.into_int_value()).collect()
             }
-            _ => self.from_lane(keys, bits),
         }
     }
 
@@ -207,23 +216,26 @@ impl<'c> Network<'_, '_, 'c> {
         let place = |of: IntValue<'c>, i: u64| ir.add(of, self.number(i * threads));
         let (key_bits, word_bits) = (self.sorting.key_bits, word.bits());
         let amount = |i: u64| ir.int_type(key_bits).const_int(i * u64::from(word_bits), false);
-        let numbers = |keys: &[IntValue<'c>]| {
-            (0..words).flat_map(|word| (0..keys.len()).map(move |i| (word, i))).collect::<Vec<_>>()
+        let parts = |keys: &[IntValue<'c>]| {
+            let parts = (0..words).flat_map(|word| (0..keys.len()).map(move |i| (word, i)));
+            parts.enumerate().collect::<Vec<_>>()
         };
         let exchanged = |keys: &[IntValue<'c>]| {
-            for (at, (word, i)) in numbers(keys).into_iter().enumerate() {
+            if self.is_read.get() {
+                emitter.sync();
+            }
+            for (at, (word, i)) in parts(keys) {
                 let value = ir.resize(ir.lshr(keys[i], amount(word)), word_bits, false);
                 emitter.write_shared(buffer, place(thread, at as u64), value.into());
             }
             emitter.sync();
+            self.is_read.set(true);
             let mut others = vec![ir.int_type(key_bits).const_zero(); keys.len()];
-            for (at, (word, i)) in numbers(keys).into_iter().enumerate() {
+            for (at, (word, i)) in parts(keys) {
                 let value = emitter.read_shared(buffer, place(partner, at as u64)).into_int_value();
                 let value = ir.shl(ir.resize(value, key_bits, false), amount(word));
                 others[i] = ir.or(others[i], value);
             }
-            // They are written again by the next exchange.
-            emitter.sync();
             others
         };
         keys.chunks(self.sorting.exchanged() as usize).flat_map(exchanged).collect()

@@ -15,6 +15,7 @@ use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
+use std::cell::Cell;
 use tile_ir::gpu::{Buffer, Sorting};
 use tile_ir::kernel::OpData;
 use tile_ir::{DType, OpId, ValueId};
@@ -40,6 +41,7 @@ impl<'c> Emitter<'_, 'c> {
         let [source, places, exchanged @ ..] = buffers else { unreachable!("a sort asks for two buffers") };
         let lines = Lines::of(&self.shape(tile), axis);
         let kept = Lines::of(&self.shape(data.results[0]), axis);
+        let has_turns = sorting.lines > sorting.at_once;
         let turn = |first: IntValue<'c>| {
             let part = self.part_of_line(&sorting, first);
             let keys = self.keys(*source, &sorting, (lines, &part), descending);
@@ -47,6 +49,7 @@ impl<'c> Emitter<'_, 'c> {
                 emitter: self,
                 sorting: &sorting,
                 exchanged: exchanged.first().copied(),
+                is_read: Cell::new(has_turns),
                 own: part.own,
             };
             let reach = if sorting.keeps_few() { Reach::Least } else { Reach::Whole };
@@ -54,12 +57,13 @@ impl<'c> Emitter<'_, 'c> {
         };
         let turn = |first: IntValue<'c>| self.where_it_holds(self.has_lines(&sorting, first), || turn(first));
         let bounds = [0, sorting.lines, sorting.at_once].map(|number| self.i32(number));
-        match sorting.lines <= sorting.at_once {
-            true => turn(self.i32(0)),
-            false => drop(self.ir.hinted_loop(bounds.into(), LoopHint::Rolled, &[], |first, _| {
+        if has_turns {
+            self.ir.hinted_loop(bounds.into(), LoopHint::Rolled, &[], |first, _| {
                 turn(first);
                 Vec::new()
-            })),
+            });
+        } else {
+            turn(self.i32(0));
         }
         self.sync();
         let positions = self.take(*places, data.results[1]);
