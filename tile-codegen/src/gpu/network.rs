@@ -105,8 +105,10 @@ impl<'c> Network<'_, '_, 'c> {
 
     fn least(&self, mut keys: Keys<'c>) -> Keys<'c> {
         let ir = self.emitter.ir;
-        for distance in powers(self.sorting.threads as usize) {
-            let others = self.from_partner(&keys, self.number(distance as u64), distance as u64);
+        for half in powers(self.sorting.threads as usize) {
+            // Any thread of the other half will do, and all bits are quicker than one.
+            let bits = 2 * half as u64 - 1;
+            let others = self.from_partner(&keys, self.number(bits), bits);
             let pairs = keys.iter().zip(others.iter().rev());
             let lesser = |(&a, &b)| ir.select_int(ir.icmp(IntPredicate::SLT, a, b), a, b);
             keys = self.bitonic_in_thread(pairs.map(lesser).collect());
