@@ -10,7 +10,7 @@
 //! half: one exchange for twice as many threads, in place of one more than the time before.
 //!
 //! A network that would be long code ([`UNROLLED_WORDS`]) goes over its merges, and their exchanges, in loops. All threads
-//! of a block take the same way through them.
+//! of a warp take the same way through them, and all of the block where keys go to other warps.
 
 use super::region::Emitter;
 use crate::emit::Value;
