@@ -77,6 +77,8 @@ mod shapes;
 mod sharing;
 #[path = "targets/simt.rs"]
 mod simt;
+#[path = "targets/sorts.rs"]
+mod sorts;
 #[path = "targets/stacks.rs"]
 mod stacks;
 #[path = "targets/strided.rs"]

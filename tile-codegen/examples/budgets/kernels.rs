@@ -264,3 +264,26 @@ fn tokens<const BM: usize, const BN: usize, const BK: usize>(
     }
     y.store_masked(acc);
 }
+
+/// The experts of each token: the `K` largest of its `E` scores, and which they are.
+#[tile_kernel(where(t % B == 0), instances(B = 16, E = 64, K = 8))]
+fn route<const B: usize, const E: usize, const K: usize>(
+    scores: &Tensor<f32, t, E>,
+    weight: &mut Tensor<f32, t, K>,
+    expert: &mut Tensor<i32, t, K>,
+) {
+    let mut weight = weight.partition_view_mut([B, K]);
+    let mut expert = expert.partition_view_mut([B, K]);
+    let [i, _] = weight.index();
+    let (largest, which) = scores.partition_view([B, E]).load_masked([i, 0]).top_k(K, 1);
+    weight.store_masked(largest);
+    expert.store_masked(which);
+}
+
+/// Rows in order, one per block.
+#[tile_kernel(instances(T = f32, W = 1024; T = bf16, W = 1024))]
+fn sort_row<T: Number, const W: usize>(x: &Tensor<T, m, W>, y: &mut Tensor<T, m, W>) {
+    let x = x.partition_view([1, W]);
+    let mut y = y.partition_view_mut([1, W]);
+    y.store_masked(x.load_masked(y.index()).sort(1));
+}

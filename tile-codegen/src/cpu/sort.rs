@@ -12,7 +12,7 @@
 use super::buffer::Buffer;
 use super::elements::{count, hint_for};
 use super::region::{Emitter, extents};
-use crate::emit::{Ir, LoopHint, NanKey, Value};
+use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, VectorValue};
 use tile_ir::kernel::OpData;
@@ -59,8 +59,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let (ir, extent) = (emitter.ir, shape[axis]);
             count(ir, ir.i64(extent), extent, |place| {
                 let element = emitter.element(tile, &at(line, axis, place));
-                let order = ir.order_of(emitter.dtype(tile), element);
-                let order = if descending { ir.xor(order, ir.i64(-1)) } else { order };
+                let order = ir.resize(ir.order_of(emitter.dtype(tile), descending, element), 64, true);
                 let key = ir.or(ir.shl(order, ir.i64(PLACE_BITS.into())), place);
                 emitter.buffers.store(keys, place, key.into());
             });
@@ -187,21 +186,6 @@ fn each<'c>(ir: &Ir<'c>, end: IntValue<'c>, step: IntValue<'c>, body: impl FnOnc
 }
 
 impl<'c> Ir<'c> {
-    /// An integer of 64 bits that has the order of an element of 32 bits at most: −0 equal to +0, NaN above all.
-    fn order_of(&self, dtype: DType, element: Value<'c>) -> IntValue<'c> {
-        match element {
-            Value::FloatValue(x) => {
-                // −0 + 0 is +0.
-                let x = self
-                    .builder
-                    .build_float_add(x, x.get_type().const_zero(), "")
-                    .expect("the builder is positioned");
-                self.resize(self.key_of_float(x, NanKey::Greatest), 64, true)
-            }
-            element => self.resize(element.into_int_value(), 64, dtype.is_signed()),
-        }
-    }
-
     /// The lanes of a vector of keys that a function names.
     fn lanes_of(&self, vector: VectorValue<'c>, lane: impl Fn(u32) -> u32) -> VectorValue<'c> {
         let lanes: Vec<u32> = (0..LANES).map(lane).collect();

@@ -1,5 +1,6 @@
 //! The order of a sort: by number, −0 equal to +0, NaN above all; equal elements by their place.
 
+use super::extremum::NanKey;
 use super::ir::{Ir, Value};
 use inkwell::values::IntValue;
 use tile_ir::DType;
@@ -18,6 +19,28 @@ impl<'c> Ir<'c> {
         let (low, high) = if descending { (other, element) } else { (element, other) };
         let (above, below) = (self.is_less(dtype, low, high), self.is_less(dtype, high, low));
         self.select_int(earlier, self.xor(below, self.bool(true)), above)
+    }
+
+    /// A signed integer that has the order of an element, apart from its place: of 64 bits for elements of 64, otherwise of
+    /// 32, whose upper bits alone tell narrower elements apart (`tile_ir::gpu::Sorting` says how many).
+    pub(crate) fn order_of(&self, dtype: DType, descending: bool, element: Value<'c>) -> IntValue<'c> {
+        let ascending = match element {
+            // −0 + 0 is +0.
+            Value::FloatValue(x) => {
+                self.key_of_float(self.fadd(x, x.get_type().const_zero()), NanKey::Greatest)
+            }
+            element => self.order_of_integer(dtype, element.into_int_value()),
+        };
+        if descending { self.xor(ascending, ascending.get_type().const_all_ones()) } else { ascending }
+    }
+
+    /// The number in the upper bits; without a sign it is less by half of all numbers.
+    fn order_of_integer(&self, dtype: DType, element: IntValue<'c>) -> IntValue<'c> {
+        let width = dtype.bits().max(32);
+        let constant = |value: u64| self.int_type(width).const_int(value, false);
+        let upper = self.shl(self.resize(element, width, false), constant((width - dtype.bits()).into()));
+        let half = if dtype.is_signed() { 0 } else { 1 << (width - 1) };
+        self.xor(upper, constant(half))
     }
 
     fn is_less(&self, dtype: DType, a: Value<'c>, b: Value<'c>) -> IntValue<'c> {

@@ -435,17 +435,17 @@ impl Device {
         }
     }
 
-    /// A value of the lane whose number differs in the bits of `distance`; every one of the `threads` of the block
-    /// takes part.
+    /// A value of the lane whose number differs in these bits, an i32 that is the same in every lane; every one of the
+    /// `threads` of the block takes part.
     pub(super) fn shuffle<'c>(
         &self,
         ir: &Ir<'c>,
         threads: u64,
         thread: IntValue<'c>,
         value: Value<'c>,
-        distance: u64,
+        bits: IntValue<'c>,
     ) -> Value<'c> {
-        let word = |word| self.shuffle.word(ir, (threads, thread), word, distance);
+        let word = |word| self.shuffle.word(ir, (threads, thread), word, bits);
         ir.by_words(value, word)
     }
 

@@ -15,11 +15,11 @@ use tile_ir::ops::{BinaryOp, ScatterMode};
 use tile_ir::{OpId, ValueId};
 
 impl<'c> Emitter<'_, 'c> {
-    fn i32_positions(&self) -> Positions<'_, 'c> {
+    pub(super) fn i32_positions(&self) -> Positions<'_, 'c> {
         Positions { ir: self.ir, ty: self.ir.context.i32_type() }
     }
 
-    fn extents_of(&self, value: ValueId) -> Vec<usize> {
+    pub(super) fn extents_of(&self, value: ValueId) -> Vec<usize> {
         self.shape(value).iter().map(|&extent| extent as usize).collect()
     }
 

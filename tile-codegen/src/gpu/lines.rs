@@ -1,9 +1,9 @@
-//! Ops along the lines of an axis, through shared memory: folds with a region, scans, sorting; and histograms.
+//! Ops along the lines of an axis, through shared memory: folds with a region and scans; and histograms. How lines are
+//! sorted is in [`super::sort`].
 //!
 //! A fold or scan gives each line to one thread, which goes along it from one end to the other: the results have
-//! the same bits as in the evaluator, at the price of idle threads where there are few lines. A sort compares each
-//! element with its line, `extent²` comparisons per line, and writes it by its rank. A histogram gives each bin to
-//! a thread, which reads the whole tile. Nothing depends on the order in which threads run.
+//! the same bits as in the evaluator, at the price of idle threads where there are few lines. A histogram gives each
+//! bin to a thread, which reads the whole tile. Nothing depends on the order in which threads run.
 
 use super::coordinates::{quotient, remainder};
 use super::fragment::Fragment;
@@ -19,14 +19,15 @@ use tile_ir::{DType, Op, OpId, RegionId, ValueId};
 
 /// The lines of a tile along an axis.
 #[derive(Clone, Copy, Debug)]
-struct Lines {
+pub(super) struct Lines {
     outer: u64,
     extent: u64,
-    inner: u64,
+    /// How far apart a line's elements are.
+    pub(super) inner: u64,
 }
 
 impl Lines {
-    fn of(shape: &[u64], axis: usize) -> Lines {
+    pub(super) fn of(shape: &[u64], axis: usize) -> Lines {
         Lines {
             outer: shape[..axis].iter().product(),
             extent: shape[axis],
@@ -36,10 +37,6 @@ impl Lines {
 
     fn count(self) -> u64 {
         self.outer * self.inner
-    }
-
-    fn elements(self) -> u64 {
-        self.count() * self.extent
     }
 }
 
@@ -133,7 +130,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Where a line's elements start; they are `inner` apart.
-    fn line_start(&self, lines: Lines, line: IntValue<'c>) -> IntValue<'c> {
+    pub(super) fn line_start(&self, lines: Lines, line: IntValue<'c>) -> IntValue<'c> {
         let ir = self.ir;
         let outer = quotient(ir, line, lines.inner);
         ir.add(ir.mul(outer, self.i32(lines.extent * lines.inner)), remainder(ir, line, lines.inner))
@@ -195,49 +192,6 @@ impl<'c> Emitter<'_, 'c> {
             }
         };
         self.deal(fold.lines.count(), |line| drop(self.along_line(fold, line, mode.reverse, &keep)));
-    }
-
-    /// Op [`Op::Sort`].
-    pub(super) fn sort(&mut self, op: OpId, data: &OpData, axis: usize, descending: bool) {
-        let (ir, tile) = (self.ir, data.operands[0]);
-        let (shape, kept) = (self.shape(tile), self.shape(data.results[0]));
-        let lines = Lines::of(&shape, axis);
-        let buffers = self.share_all(op, &[tile]);
-        let [source, values, positions] = buffers[..] else { unreachable!("a sort asks for three buffers") };
-        let shorter = Lines { extent: kept[axis], ..lines };
-        self.deal(lines.elements(), |element| {
-            let at = remainder(ir, quotient(ir, element, lines.inner), lines.extent);
-            let outer = quotient(ir, element, lines.inner * lines.extent);
-            let line = ir.add(ir.mul(outer, self.i32(lines.inner)), remainder(ir, element, lines.inner));
-            let own = self.read_shared(source, element);
-            let rank = self.rank(source, (self.line_start(lines, line), lines), (own, at), descending);
-            ir.if_then(ir.icmp(IntPredicate::ULT, rank, self.i32(kept[axis])), || {
-                let start = self.line_start(shorter, line);
-                let index = ir.add(start, ir.mul(rank, self.i32(lines.inner)));
-                self.write_shared(values, index, own);
-                self.write_shared(positions, index, at.into());
-            });
-        });
-        self.take_from(&[values, positions], &data.results);
-    }
-
-    /// How many elements of a line stand before one of them, given with its position, in the sorted line.
-    fn rank(
-        &self,
-        source: Buffer,
-        (start, lines): (IntValue<'c>, Lines),
-        (own, at): (Value<'c>, IntValue<'c>),
-        descending: bool,
-    ) -> IntValue<'c> {
-        let ir = self.ir;
-        let bounds = (self.i32(0), self.i32(lines.extent), self.i32(1));
-        let rank = ir.for_loop(bounds, &[self.i32(0).into()], |other, rank| {
-            let element = self.read_shared(source, ir.add(start, ir.mul(other, self.i32(lines.inner))));
-            let earlier = ir.icmp(IntPredicate::ULT, other, at);
-            let before = ir.stands_before(source.dtype, descending, (element, own), earlier);
-            vec![ir.add(rank[0].into_int_value(), ir.resize(before, 32, false)).into()]
-        });
-        rank[0].into_int_value()
     }
 
     /// Op [`Op::Histogram`].

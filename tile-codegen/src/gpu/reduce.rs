@@ -23,8 +23,8 @@ impl<'c> Emitter<'_, 'c> {
             members.into_iter().map(|values| self.join_all(&reduction, values)).collect();
         for &lane in &reduction.lanes {
             for value in &mut partial {
-                let other =
-                    self.dialect.shuffle(self.ir, self.thread_count(), self.thread, *value, 1 << lane);
+                let bits = self.i32(1 << lane);
+                let other = self.dialect.shuffle(self.ir, self.thread_count(), self.thread, *value, bits);
                 *value = self.join(&reduction, *value, other);
             }
         }

@@ -73,12 +73,12 @@ pub(crate) fn check(source: &str, arguments: &[Array], targets: &[&str]) {
 
 const SHAPES: [&[usize]; 7] = [&[1], &[300], &[3, 37], &[37, 3], &[200, 2], &[2, 5, 9], &[1, 1]];
 
-fn elements() -> impl Iterator<Item = DType> {
+pub(crate) fn elements() -> impl Iterator<Item = DType> {
     DType::ALL.iter().copied().filter(|dtype| dtype.is_element())
 }
 
 /// Numbers that repeat, with NaN, both zeros and both infinities among floats.
-fn edges(dtype: DType, shape: &[usize], seed: usize) -> Array {
+pub(crate) fn edges(dtype: DType, shape: &[usize], seed: usize) -> Array {
     let array = sample(dtype, shape, seed);
     let special = [f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY];
     match array.elements() {

@@ -123,9 +123,10 @@ impl Walk<'_> {
             Op::Scan { .. } => self.folded(data.operands[0], elements(kernel, data.operands[0])),
             Op::ReduceWith { .. } | Op::ScanWith { .. } => self.fold(data),
             Op::Sort { axis, .. } => {
-                // Every element is compared with those of its line.
-                let line = extents(kernel, data.operands[0])[*axis];
-                self.folded(data.operands[0], line * elements(kernel, data.operands[0]));
+                // Every element is compared at each step of a network.
+                let merges = u64::from(extents(kernel, data.operands[0])[*axis].next_power_of_two().ilog2());
+                let steps = merges * (merges + 1) / 2;
+                self.folded(data.operands[0], steps * elements(kernel, data.operands[0]));
             }
             Op::Histogram(_) => self.folded(data.operands[0], elements(kernel, data.operands[0])),
             Op::GatherLoad => self.scattered(data, [true, false]),

@@ -29,6 +29,7 @@ mod reduction;
 mod room;
 mod scheduled;
 mod scratch;
+mod sorting;
 mod stacks;
 mod swizzled;
 mod uniform;
@@ -47,6 +48,7 @@ pub use products::Product;
 pub use reduction::Reduction;
 pub use scheduled::Scheduled;
 pub use scratch::{Buffer, SCRATCH_ALIGNMENT};
+pub use sorting::Sorting;
 pub use swizzled::{MatrixMove, Read, Swizzled, WIDEST};
 pub use verify::{Broken, verify};
 pub use ways::Way;
@@ -321,6 +323,15 @@ impl LaidOut {
         let (operand, result) = (data.operands[0], data.results[0]);
         let places = (&self.distributions[&operand], &self.distributions[&result]);
         Reduction::of(places, self.dtype(operand), (op, axis))
+    }
+
+    /// How a [`Op::Sort`] is done by these threads.
+    fn sorting(&self, data: &OpData, threads: Threads) -> Sorting {
+        let Op::Sort { axis, .. } = data.op else { unreachable!("it is asked of sorts alone") };
+        let shape = |tile| self.distributions[&tile].shape();
+        let (extents, kept) = (shape(data.operands[0]), shape(data.results[0])[axis]);
+        let lines = extents.iter().product::<u64>() / extents[axis];
+        Sorting::of((lines, extents[axis], kept), self.dtype(data.operands[0]), threads)
     }
 }
 

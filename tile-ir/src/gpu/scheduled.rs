@@ -5,7 +5,8 @@ use super::movement::Moves;
 use super::pipeline::PAIR;
 use super::scratch::Scratch;
 use super::{
-    Access, Buffer, Copies, LaidOut, Movement, Pipelines, Product, Reduction, Remark, Threads, Way, dtype_of,
+    Access, Buffer, Copies, LaidOut, Movement, Pipelines, Product, Reduction, Remark, Sorting, Threads, Way,
+    dtype_of,
 };
 use crate::abi::KernelAbi;
 use crate::dim::Dim;
@@ -112,6 +113,14 @@ impl Scheduled {
     /// If the op is another.
     pub fn reduction(&self, data: &OpData) -> Reduction<'_> {
         self.laid_out.reduction(data)
+    }
+
+    /// How the threads of a `sort` sort lines.
+    ///
+    /// # Panics
+    /// If the op is another.
+    pub fn sorting(&self, data: &OpData) -> Sorting {
+        self.laid_out.sorting(data, self.threads)
     }
 
     /// Whether the loop over tiles isn't its author's: a launch that knows nothing of it may start fewer blocks than there

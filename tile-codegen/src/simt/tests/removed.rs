@@ -156,6 +156,31 @@ fn every_barrier_of_a_matrix_product_is_missed() {
     every_barrier_is_missed(MATMUL, 16, &[[20, 33], [33, 33], [20, 33]], &[Loc::new(6, 19)]);
 }
 
+/// Two lines, one after the other, whose keys go to other warps.
+const SORTED: &str = "\
+file \"kernel.rs\"
+kernel @sorted<B>(%x: tensor<m x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [2, B] : partition<m x n x f32, [2, B]>
+  %vy = partition %y [2, B] : mut partition<m x n x f32, [2, B]>
+  %i, %j = block_index %vy : index, index
+  %pad = constant inf : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<2 x B x f32>
+  %s, %at = sort %t axis 1 : tile<2 x B x f32>, tile<2 x B x i32> @5:13
+  store_masked %vy, %s
+}
+";
+
+/// One before elements are read and one before places are. Those before keys are written and read stand where runs are
+/// compared backwards, and once more for what is nearer, if that is in another warp.
+#[test]
+fn every_barrier_of_a_sort_is_missed() {
+    for (target, barriers) in [("sm_90a", 6), ("gfx942", 4)] {
+        let run: (&[[usize; 2]], _) = (&[[2, 1000]; 2], None);
+        let number = every_barrier_of_blocks_is_missed(target, (SORTED, 1000), run, &[Loc::new(5, 13)]);
+        assert_eq!(number, barriers, "{target}");
+    }
+}
+
 /// Tiles are copied to shared memory some turns ahead.
 const COPIED: &str = "\
 kernel @copied(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 8 == 0\": rem(k, 8) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {

@@ -38,7 +38,7 @@ impl Parts<'_> {
             }
             Op::Scan { .. } | Op::Histogram(_) | Op::Gather { .. } => self.tiles(&data.operands[..1]),
             Op::Scatter { .. } => self.tiles(&data.operands[1..]),
-            Op::Sort { .. } => [self.tiles(&data.operands), self.tiles(&data.results)].concat(),
+            Op::Sort { .. } => self.sorted(data),
             Op::Print { .. } | Op::Assert { .. } => self.told(data),
             Op::Atomic(atomic) if atomic.kind.has_result() => self.shared_results(data),
             _ => self.moved(op, data),
@@ -76,6 +76,14 @@ impl Parts<'_> {
         let reduction = self.laid_out.reduction(data);
         let elements = reduction.exchanged();
         if elements == 0 { Vec::new() } else { vec![Request { dtype: reduction.dtype, elements }] }
+    }
+
+    /// The elements, the places of those that are kept, and keys that other warps compare with theirs.
+    fn sorted(&self, data: &OpData) -> Vec<Request> {
+        let sorting = self.laid_out.sorting(data, self.threads);
+        let keys = Request { dtype: sorting.words().1, elements: sorting.exchanged_words() };
+        let keys = (keys.elements > 0).then_some(keys);
+        [self.tile(data.operands[0]), self.tile(data.results[1])].into_iter().chain(keys).collect()
     }
 
     fn moved(&self, op: OpId, data: &OpData) -> Vec<Request> {
