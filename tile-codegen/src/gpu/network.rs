@@ -108,7 +108,7 @@ impl<'c> Network<'_, '_, 'c> {
         for half in powers(self.sorting.threads as usize) {
             // Any thread of the other half will do, and all bits are quicker than one.
             let bits = 2 * half as u64 - 1;
-            let others = self.from_partner(&keys, self.number(bits), bits);
+            let others = self.keys_of_partner(&keys, self.number(bits), bits);
             let pairs = keys.iter().zip(others.iter().rev());
             let lesser = |(&a, &b)| ir.select_int(ir.icmp(IntPredicate::SLT, a, b), a, b);
             keys = self.bitonic_in_thread(pairs.map(lesser).collect());
@@ -160,14 +160,14 @@ impl<'c> Network<'_, '_, 'c> {
     fn backwards(&self, keys: &Keys<'c>, threads: IntValue<'c>) -> Keys<'c> {
         let ir = self.emitter.ir;
         let bits = ir.sub(threads, self.number(1));
-        let mut others = self.from_partner(keys, bits, self.sorting.threads - 1);
+        let mut others = self.keys_of_partner(keys, bits, self.sorting.threads - 1);
         others.reverse();
         self.own_half(keys, &others, ir.lshr(threads, self.number(1)))
     }
 
     /// Compares keys of threads whose numbers differ by a power of two, less than a half of a line's threads.
     fn apart(&self, keys: &Keys<'c>, distance: IntValue<'c>) -> Keys<'c> {
-        self.own_half(keys, &self.from_partner(keys, distance, self.sorting.threads / 4), distance)
+        self.own_half(keys, &self.keys_of_partner(keys, distance, self.sorting.threads / 4), distance)
     }
 
     /// Of each pair of keys the greater, if this bit of the thread's number is set, and otherwise the lesser.
@@ -182,26 +182,26 @@ impl<'c> Network<'_, '_, 'c> {
     }
 
     /// The keys of the thread whose number differs in these bits, which are no greater number than `most`.
-    fn from_partner(&self, keys: &Keys<'c>, bits: IntValue<'c>, most: u64) -> Keys<'c> {
+    fn keys_of_partner(&self, keys: &Keys<'c>, bits: IntValue<'c>, most: u64) -> Keys<'c> {
         let lanes = self.sorting.lanes();
         let Some(buffer) = self.exchanged.filter(|_| most >= lanes) else {
-            return self.from_lane(keys, bits);
+            return self.keys_of_lane(keys, bits);
         };
         match bits.get_zero_extended_constant() {
-            Some(known) if known < lanes => self.from_lane(keys, bits),
-            Some(_) => self.from_warp(buffer, keys, bits),
+            Some(known) if known < lanes => self.keys_of_lane(keys, bits),
+            Some(_) => self.keys_of_warp(buffer, keys, bits),
             None => {
                 let is_near = self.emitter.ir.icmp(IntPredicate::ULT, bits, self.number(lanes));
                 let values = |keys: Keys<'c>| keys.into_iter().map(Value::from).collect();
-                let near = || values(self.from_lane(keys, bits));
+                let near = || values(self.keys_of_lane(keys, bits));
                 let chosen =
-                    self.emitter.ir.if_else(is_near, near, || values(self.from_warp(buffer, keys, bits)));
+                    self.emitter.ir.if_else(is_near, near, || values(self.keys_of_warp(buffer, keys, bits)));
                 chosen.into_iter().map(|key| key.into_int_value()).collect()
             }
         }
     }
 
-    fn from_lane(&self, keys: &Keys<'c>, bits: IntValue<'c>) -> Keys<'c> {
+    fn keys_of_lane(&self, keys: &Keys<'c>, bits: IntValue<'c>) -> Keys<'c> {
         let emitter = self.emitter;
         let threads = emitter.thread_count();
         let shuffle = |&key: &IntValue<'c>| {
@@ -211,7 +211,7 @@ impl<'c> Network<'_, '_, 'c> {
     }
 
     /// Keys through shared memory, as many at a time as there is room for; neighbours in neighbouring threads.
-    fn from_warp(&self, buffer: Buffer, keys: &Keys<'c>, bits: IntValue<'c>) -> Keys<'c> {
+    fn keys_of_warp(&self, buffer: Buffer, keys: &Keys<'c>, bits: IntValue<'c>) -> Keys<'c> {
         let (emitter, ir, (words, word)) = (self.emitter, self.emitter.ir, self.sorting.words());
         let (threads, thread) = (emitter.thread_count(), emitter.running_thread());
         let partner = ir.xor(thread, bits);

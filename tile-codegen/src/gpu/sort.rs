@@ -4,8 +4,8 @@
 //! ([`tile_ir::gpu::Sorting`]). [`super::network`] puts these in order; what lies beyond a line's end is beyond all. The
 //! places that sorted keys name go to shared memory, row-major, and every thread takes those of its elements, and the
 //! elements from where they were: so they keep all their bits, which a key doesn't have. Where there are more lines than
-//! threads for them, lines are sorted in turns. Warps without
-//! a line do nothing, and threads without one in another warp do what the others do, and write nothing.
+//! threads for them, lines are sorted in turns. Warps without a line do nothing, and threads without one in another warp do
+//! what the others do, and write nothing.
 
 use super::coordinates::{both, product, quotient, remainder};
 use super::fragment::Fragment;
