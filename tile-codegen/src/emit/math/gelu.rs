@@ -76,6 +76,7 @@ fn exp_of_half_square<'c>(ir: &Ir<'c>, p: &Precision<'c>, m: FloatValue<'c>) -> 
 
 /// [`gelu_by_tail`], but for `|x| < 1/√2`.
 fn gelu_in_pieces<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
+    let by_tail = gelu_by_tail(ir, p, x);
     let argument = ir.fmul(x, p.float(FRAC_1_SQRT_2));
     let half = ir.fmul(argument, p.float(0.5));
     let square = ir.fmul(argument, argument);
@@ -83,7 +84,7 @@ fn gelu_in_pieces<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> Floa
     let middle = ir.fmul(x, ir.fadd(p.float(0.5), erf));
     // NaN isn't large: it comes out of the middle.
     let is_large = ir.fcmp(FloatPredicate::OGE, abs(ir, argument), p.float(0.5));
-    ir.select_float(is_large, gelu_by_tail(ir, p, x), middle)
+    ir.select_float(is_large, by_tail, middle)
 }
 
 /// `Φ(−m) = e^(−m²/2)·series/(2a + 4)` for `a = m/√2`. The exponent is exact: its error would be multiplied by itself. The
@@ -94,5 +95,6 @@ fn gelu_by_tail<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatV
     let exponential = exp_without_overflow(ir, p, exponent);
     let r = reciprocal(ir, p, ir.fadd(m, p.float(2.0 * SQRT_2)));
     let factor = ir.fmul(tail_series(ir, p, [m, r], FRAC_1_SQRT_2), r);
-    ir.mul_add(ir.fneg(factor), ir.fmul(m, exponential), whole(ir, p, x))
+    let whole = whole(ir, p, x);
+    ir.mul_add(ir.fneg(factor), ir.fmul(m, exponential), whole)
 }
