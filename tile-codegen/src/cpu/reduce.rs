@@ -230,14 +230,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (row, i): (&[IntValue<'c>], IntValue<'c>),
     ) -> Value<'c> {
         let index = [row, &[i]].concat();
-        if let Some(made) = self.fusion.made_by(reduction.data) {
+        let made = self.fusion.made_by(reduction.data);
+        if let Some(made) = made {
             let (tile, value) = (made.results[0], self.compute(made, &index));
             let position = self.position(&index, &reduction.shape);
             self.buffers.store(&self.stored(tile), position, value);
             self.known.insert(tile, value);
         }
         let element = self.element(reduction.data.operands[0], &index);
-        self.fusion.made_by(reduction.data).map(|made| self.known.remove(&made.results[0]));
+        if let Some(made) = made {
+            self.known.remove(&made.results[0]);
+        }
         match partials {
             Partials::Keys(_, nan) => self.ir.key_of_float(element.into_float_value(), nan).into(),
             _ => element,

@@ -85,10 +85,11 @@ impl Sorting {
         let depth = u64::from(keys.ilog2());
         let sorted = (depth * depth + 4 - depth) * keys / 4 - 1;
         let merged = keys / 2 * depth * ordered;
+        // A merge of more threads takes a step more, unless both halves' threads keep the lesser keys.
+        let steps = |merges: u64| if self.keeps_few() { merges } else { merges * (merges + 1) / 2 };
         let merges = u64::from(self.threads.ilog2());
-        let exchanges = if self.keeps_few() { merges } else { merges * (merges + 1) / 2 };
         let crossing = u64::from((self.threads / self.block.lanes).max(1).ilog2());
-        let through_memory = if self.keeps_few() { crossing } else { crossing * (crossing + 1) / 2 };
+        let (exchanges, through_memory) = (steps(merges), steps(crossing));
         let of_thread = MADE * keys
             + sorted * ordered
             + exchanges * keys * from_other

@@ -2,7 +2,7 @@
 //! the tails a composition overflows or cancels, and f16 and bf16 would be rounded after every part.
 
 use super::exponential::{exp_shifted, precise_exp};
-use super::{Precision, abs, clamp, polynomial, reciprocal};
+use super::{Precision, abs, bounded_magnitude, clamp, polynomial, reciprocal};
 use crate::emit::ir::Ir;
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
@@ -91,20 +91,6 @@ pub(super) fn tail_series<'c>(
     let coefficients: &[f64] = if p.wide { &TAIL_F64 } else { &TAIL_F32 };
     let scaled: Vec<f64> = coefficients.iter().map(|coefficient| scale * coefficient).collect();
     polynomial(ir, p, s, &scaled)
-}
-
-/// `|x|`, but at most the bound. Of NaN it is the bound.
-pub(super) fn bounded_magnitude<'c>(
-    ir: &Ir<'c>,
-    p: &Precision<'c>,
-    x: FloatValue<'c>,
-    bound: f64,
-) -> FloatValue<'c> {
-    let (magnitude, bound) = (abs(ir, x), p.float(bound));
-    if ir.features.extrema {
-        return ir.float_intrinsic("llvm.minimumnum", &[magnitude, bound]);
-    }
-    ir.select_float(ir.fcmp(FloatPredicate::OLT, magnitude, bound), magnitude, bound)
 }
 
 /// `erf x / x − 1` of `x²`, for `|x| <= 1`.

@@ -43,7 +43,7 @@ impl<'c> Exponent<'c> {
 
     /// `n + shift` in place of `n`, where a power is scaled; the number stays.
     pub(super) fn shifted(self, ir: &Ir<'c>, p: &Precision<'c>, shift: i64) -> Exponent<'c> {
-        if shift == 0 { self } else { Exponent { bits: ir.add(self.bits, p.int(ir, shift)), ..self } }
+        Exponent { bits: ir.add(self.bits, p.int(ir, shift)), ..self }
     }
 
     /// `2^n`, where that is a normal number.

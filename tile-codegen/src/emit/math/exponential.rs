@@ -2,8 +2,8 @@
 
 use super::exponent::Exponent;
 use super::{
-    Double, Precision, approximations, clamp, cut_constant, fast_two_sum, identity_near_zero, polynomial,
-    tabled,
+    Double, Precision, approximations, clamp, cut_constant, fast_two_sum, identity_near_zero, less_multiple,
+    polynomial, tabled,
 };
 use crate::emit::ir::{Approximations, Ir};
 use inkwell::FloatPredicate;
@@ -39,8 +39,7 @@ fn exp_reduced<'c>(ir: &Ir<'c>, p: &Precision<'c>, r: FloatValue<'c>, n: Exponen
 /// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`.
 fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, Exponent<'c>) {
     let n = Exponent::of_product(ir, p, x, p.float(LOG2_E));
-    let head = ir.mul_add(n.number, p.float(-p.ln2_head), x);
-    (ir.mul_add(n.number, p.float(-p.ln2_tail), head), n)
+    (less_multiple(ir, p, x, n.number, (p.ln2_head, p.ln2_tail)), n)
 }
 
 /// [`reduce`] with `r` to twice the precision.
@@ -174,10 +173,8 @@ pub(in crate::emit) fn exp10<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'
     }
     let x = if p.wide { clamp(ir, &p, x, -325.0, 310.0) } else { clamp(ir, &p, x, -46.0, 39.0) };
     let n = Exponent::of(ir, &p, ir.fmul(x, p.float(LOG2_10)));
-    // The head's products with n are exact.
-    let (head, tail) = cut_constant(&p, LOG10_2, -2.803_728_127_785_170_3e-18);
-    let r = ir.mul_add(n.number, p.float(-head), x);
-    let r = ir.mul_add(n.number, p.float(-tail), r);
+    let multiple = cut_constant(&p, LOG10_2, -2.803_728_127_785_170_3e-18);
+    let r = less_multiple(ir, &p, x, n.number, multiple);
     exp_reduced(ir, &p, ir.fmul(r, p.float(LN_10)), n)
 }
 

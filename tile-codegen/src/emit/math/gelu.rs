@@ -5,14 +5,17 @@
 //! quotient of polynomials in f32, and a power of e and the tail of erfc in f64. Elsewhere the latter, and near zero, where
 //! errors of approximations would be ones of the result, `Φ(x) = (1 + erf(x/√2))/2`.
 
-use super::activation::{bounded_magnitude, small_erf_series, tail_series};
+use super::activation::{small_erf_series, tail_series};
 use super::exponent::Exponent;
 use super::exponential::{SERIES_F32, exp_without_overflow};
-use super::{Precision, abs, approximations, cut_constant, polynomial, reciprocal, tabled, two_product};
+use super::{
+    Precision, abs, approximations, bounded_magnitude, polynomial, reciprocal, remainder_of_square, tabled,
+    two_product,
+};
 use crate::emit::ir::Ir;
 use inkwell::FloatPredicate;
 use inkwell::values::FloatValue;
-use std::f64::consts::{FRAC_1_SQRT_2, LN_2, LOG2_E, SQRT_2};
+use std::f64::consts::{FRAC_1_SQRT_2, LOG2_E, SQRT_2};
 
 /// `x·Φ(x)`.
 pub(in crate::emit) fn gelu<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
@@ -62,14 +65,10 @@ fn quotient<'c>(ir: &Ir<'c>, p: &Precision<'c>, m: FloatValue<'c>) -> FloatValue
     ir.fdiv(numerator, ir.fadd(polynomial(ir, p, m, &DIFFERENCE), numerator))
 }
 
-/// `FACTOR·e^(−m²/2)` for `m` up to 15. The remainder is that of `−m²`, rounded once: its error would be multiplied by
-/// itself.
+/// `FACTOR·e^(−m²/2)` for `m` up to 15.
 fn exp_of_half_square<'c>(ir: &Ir<'c>, p: &Precision<'c>, m: FloatValue<'c>) -> FloatValue<'c> {
     let n = Exponent::of_product(ir, p, ir.fmul(m, p.float(-LOG2_E / 2.0)), m);
-    // So few bits that the product with n is exact.
-    let (head, tail) = cut_constant(p, 2.0 * LN_2, 0.0);
-    let r = ir.mul_add(m, m, ir.fmul(n.number, p.float(head)));
-    let r = ir.mul_add(n.number, p.float(tail), r);
+    let r = remainder_of_square(ir, p, m, n.number);
     let series: Vec<f64> = (0..).zip(SERIES_F32).map(|(k, c)| FACTOR * c * f64::powi(-0.5, k)).collect();
     n.scale(ir, p, polynomial(ir, p, r, &series))
 }

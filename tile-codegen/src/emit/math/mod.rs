@@ -32,6 +32,7 @@ use super::ir::{Approximations, Ir, float_bits};
 use inkwell::FloatPredicate;
 use inkwell::types::FloatType;
 use inkwell::values::{FloatValue, IntValue};
+use std::f64::consts::LN_2;
 
 /// What differs between f32 and f64.
 struct Precision<'c> {
@@ -90,6 +91,15 @@ fn clamp<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, low: f64, high: 
 
 fn abs<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     ir.float_intrinsic("llvm.fabs", &[x])
+}
+
+/// `|x|`, but at most the bound. Of NaN it is the bound.
+fn bounded_magnitude<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>, bound: f64) -> FloatValue<'c> {
+    let (magnitude, bound) = (abs(ir, x), p.float(bound));
+    if ir.features.extrema {
+        return ir.float_intrinsic("llvm.minimumnum", &[magnitude, bound]);
+    }
+    ir.select_float(ir.fcmp(FloatPredicate::OLT, magnitude, bound), magnitude, bound)
 }
 
 /// The instructions of f32 that are right but for the last place, where there are some and the precision is f32.
@@ -153,6 +163,32 @@ fn cut_constant(p: &Precision<'_>, value: f64, rest: f64) -> (f64, f64) {
         f64::from(f32::from_bits((value as f32).to_bits() & half_mask(p) as u32))
     };
     (head, value - head + rest)
+}
+
+/// `x − n·(head + tail)`, where the products of n with the head are exact.
+fn less_multiple<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    x: FloatValue<'c>,
+    n: FloatValue<'c>,
+    (head, tail): (f64, f64),
+) -> FloatValue<'c> {
+    let r = ir.mul_add(n, p.float(-head), x);
+    ir.mul_add(n, p.float(-tail), r)
+}
+
+/// `m² + n·2·ln 2`, rounded once: `e^(−m²/2)` is `2^n` times the power of minus a half of it. An error of the square would be
+/// multiplied by itself.
+fn remainder_of_square<'c>(
+    ir: &Ir<'c>,
+    p: &Precision<'c>,
+    m: FloatValue<'c>,
+    n: FloatValue<'c>,
+) -> FloatValue<'c> {
+    // So few bits that the product with n is exact.
+    let (head, tail) = cut_constant(p, 2.0 * LN_2, 0.0);
+    let r = ir.mul_add(m, m, ir.fmul(n, p.float(head)));
+    ir.mul_add(n, p.float(tail), r)
 }
 
 /// `a · b` exactly: by a fused multiply-add, or from halves of the factors (Dekker 1971).

@@ -3,7 +3,7 @@
 //! argument no clamps. Whatever the remainder, kept near zero, its power is a positive number, and scaling that by the
 //! rounded argument gives 0 or ∞ where it must, NaN of NaN, and subnormal numbers rounded once.
 
-use super::{Precision, cut_constant, polynomial};
+use super::{Precision, cut_constant, less_multiple, polynomial, remainder_of_square};
 use crate::emit::ir::Ir;
 use crate::emit::lanewise::Table;
 use inkwell::values::{FloatValue, IntValue};
@@ -74,8 +74,7 @@ fn small<'c>(ir: &Ir<'c>, r: FloatValue<'c>) -> FloatValue<'c> {
 /// `x = n·ln 2 + r`.
 fn reduce<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> (FloatValue<'c>, Sixteenths<'c>) {
     let n = sixteenths(ir, p, x, p.float(LOG2_E));
-    let head = ir.mul_add(n.number, p.float(-p.ln2_head), x);
-    (ir.mul_add(n.number, p.float(-p.ln2_tail), head), n)
+    (less_multiple(ir, p, x, n.number, (p.ln2_head, p.ln2_tail)), n)
 }
 
 /// `eˣ`.
@@ -103,17 +102,14 @@ pub(super) fn exp2<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> Flo
     power(ir, p, small(ir, r), &n)
 }
 
-/// `10ˣ`: `x = n·log₁₀ 2 + r`, then `e^(r·ln 10) · 2^n`. The products of n with the head are exact.
+/// `10ˣ`: `x = n·log₁₀ 2 + r`, then `e^(r·ln 10) · 2^n`.
 pub(super) fn exp10<'c>(ir: &Ir<'c>, p: &Precision<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
     let n = sixteenths(ir, p, x, p.float(LOG2_10));
-    let (head, tail) = cut_constant(p, LOG10_2, 0.0);
-    let r = ir.mul_add(n.number, p.float(-head), x);
-    let r = ir.mul_add(n.number, p.float(-tail), r);
+    let r = less_multiple(ir, p, x, n.number, cut_constant(p, LOG10_2, 0.0));
     power(ir, p, small(ir, ir.fmul(r, p.float(LN_10))), &n)
 }
 
-/// `factor·e^(−m²/2)` for `m` up to 15. The remainder is that of `−m²`, rounded once: its error would be multiplied by
-/// itself.
+/// `factor·e^(−m²/2)` for `m` up to 15.
 pub(super) fn exp_of_half_square<'c>(
     ir: &Ir<'c>,
     p: &Precision<'c>,
@@ -121,10 +117,7 @@ pub(super) fn exp_of_half_square<'c>(
     factor: f64,
 ) -> FloatValue<'c> {
     let n = sixteenths(ir, p, ir.fmul(m, p.float(-LOG2_E / 2.0)), m);
-    // So few bits that the product with n is exact.
-    let (head, tail) = cut_constant(p, 2.0 * LN_2, 0.0);
-    let r = ir.mul_add(m, m, ir.fmul(n.number, p.float(head)));
-    let r = ir.mul_add(n.number, p.float(tail), r);
+    let r = remainder_of_square(ir, p, m, n.number);
     let series: Vec<f64> = (1..).zip(SERIES).map(|(k, c)| c * f64::powi(-0.5, k)).collect();
     let root = entry_of_roots(ir, "factors", factor, &n);
     let sum = ir.mul_add(polynomial(ir, p, r, &series), ir.fmul(root, r), root);
