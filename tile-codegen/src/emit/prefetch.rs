@@ -74,6 +74,13 @@ impl<'c> Rows<'c> {
     }
 }
 
+/// What a line is asked for, in LLVM's numbers.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Read = 0,
+    Write = 1,
+}
+
 impl<'c> Ir<'c> {
     /// How far into its line of memory an address is; `line_bytes` is a power of two.
     pub(crate) fn line_offset(&self, address: PointerValue<'c>, line_bytes: u64) -> IntValue<'c> {
@@ -94,19 +101,24 @@ impl<'c> Ir<'c> {
 
     /// LLVM's own prefetch, into all caches, of what will be read.
     pub(crate) fn prefetch(&self, address: PointerValue<'c>) {
-        self.prefetch_near(address, 3);
+        self.prefetch_near(address, Purpose::Read, 3);
     }
 
     /// LLVM's own prefetch, into all caches but the first, of what will be read when that has seen much else.
     pub(crate) fn prefetch_for_later(&self, address: PointerValue<'c>) {
-        self.prefetch_near(address, 2);
+        self.prefetch_near(address, Purpose::Read, 2);
     }
 
-    /// A prefetch of what will be read, with LLVM's word for how near it is to be kept, from 0 to 3.
-    fn prefetch_near(&self, address: PointerValue<'c>, locality: u64) {
+    /// LLVM's own prefetch, into all caches, of what will be written.
+    pub(crate) fn prefetch_for_store(&self, address: PointerValue<'c>) {
+        self.prefetch_near(address, Purpose::Write, 3);
+    }
+
+    /// A prefetch with LLVM's word for how near the line is to be kept, from 0 to 3.
+    fn prefetch_near(&self, address: PointerValue<'c>, purpose: Purpose, locality: u64) {
         let number = |value| Value::from(self.context.i32_type().const_int(value, false));
-        let (read, data) = (number(0), number(1));
-        let arguments = [address.into(), read, number(locality), data];
+        let data = number(1);
+        let arguments = [address.into(), number(purpose as u64), number(locality), data];
         self.intrinsic("llvm.prefetch", &[address.get_type().into()], &arguments);
     }
 }

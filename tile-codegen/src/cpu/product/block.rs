@@ -144,6 +144,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             places.iter().map(|place| self.first_sum(product, place.at, place.mask)).collect();
         let shares: Vec<Share<'c>> =
             product.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
+        if let Some(direct) = product.direct {
+            ir.if_then(direct.is_direct, || places.iter().for_each(|place| direct.ask(ir, place.index)));
+        }
         let finals = self.outer_products(product, sums, (i, panel), &shares, initial);
         let keep = || {
             for (place, sum) in places.iter().zip(&finals) {

@@ -30,6 +30,16 @@ impl<'c> Direct<'c> {
     pub(super) fn unless(&self, ir: &Ir<'c>, condition: IntValue<'c>) -> Direct<'c> {
         Direct { is_direct: ir.select_int(condition, ir.bool(false), self.is_direct), ..self.clone() }
     }
+
+    /// Asks for the line that the sum of this place is stored to, which a store alone would wait for.
+    pub(super) fn ask(&self, ir: &Ir<'c>, index: [IntValue<'c>; 2]) {
+        ir.prefetch_for_store(self.address(ir, index));
+    }
+
+    fn address(&self, ir: &Ir<'c>, [row, column]: [IntValue<'c>; 2]) -> PointerValue<'c> {
+        let position = ir.add(ir.mul(row, self.stride), column);
+        ir.element(ir.storage_type(self.dtype), self.first, position)
+    }
 }
 
 /// Tiles whose store has been done, by the tile: under which condition.
@@ -78,13 +88,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn store_directly(
         &self,
         direct: &Direct<'c>,
-        [row, column]: [IntValue<'c>; 2],
+        index: [IntValue<'c>; 2],
         mask: Option<VectorValue<'c>>,
         sums: VectorValue<'c>,
     ) {
         let ir = self.ir;
-        let position = ir.add(ir.mul(row, direct.stride), column);
-        let address = ir.element(ir.storage_type(direct.dtype), direct.first, position);
+        let address = direct.address(ir, index);
         let alignment = direct.dtype.bytes() as u32;
         let store = match mask {
             Some(mask) => ir.store_lanes(address, mask, sums, alignment),

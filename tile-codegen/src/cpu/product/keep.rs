@@ -4,7 +4,8 @@
 //! what a loop packs of `a` lies in scratch memory side by side, as far as there is room, and an entry remembers what the
 //! loads were given. Where the next block's loads are given the same, it packs `b` alone.
 //!
-//! A multiplication's factors are in one **slot**; the last slot is that of all multiplications for which there is no room.
+//! A multiplication's factors are in one **slot**; the last slot is that of all multiplications for which there is no room,
+//! and of those that the next block doesn't share: it stays in the second cache.
 
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
@@ -13,7 +14,7 @@ use super::ahead::Next;
 use super::factor::behind_transposition;
 use super::left::TensorA;
 use super::plan::{Plan, Products};
-use crate::emit::Ir;
+use crate::emit::{Ir, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
@@ -136,6 +137,33 @@ impl Products<'_> {
 /// Scalars that are remembered besides those of loads: the loop's range and the rows.
 const RANGE: usize = 3;
 
+/// What a block has to do with the `a` that others pack.
+#[derive(Clone, Copy)]
+pub(super) struct Keeping<'c> {
+    /// Whether an earlier block has packed what this one would.
+    is_kept: IntValue<'c>,
+    /// Whether the next block would pack the same.
+    stays: IntValue<'c>,
+}
+
+impl<'c> Keeping<'c> {
+    /// Whether what is packed is, or will be, of use to another block.
+    fn is_wanted(&self, ir: &Ir<'c>) -> IntValue<'c> {
+        ir.or(self.is_kept, self.stays)
+    }
+
+    /// Whether `a` of the multiplication that comes next, the one of this number, is packed by then.
+    pub(super) fn is_there_next(
+        &self,
+        ir: &Ir<'c>,
+        plan: &Plan,
+        (next, number): (&Next<'c>, IntValue<'c>),
+    ) -> IntValue<'c> {
+        let kept = plan.kept.as_ref().expect("asked only of what is kept");
+        ir.and(ir.select_int(next.is_here, self.is_kept, self.stays), kept.has_slot(ir, number))
+    }
+}
+
 /// What is packed of `a` for one multiplication.
 pub(super) struct PackedA<'c> {
     pub(super) buffer: Buffer<'c>,
@@ -144,41 +172,33 @@ pub(super) struct PackedA<'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Whether an earlier block has packed what a loop would pack of `a`; from now on it has. `None` where nothing is kept.
-    pub(super) fn is_kept(
+    /// Whether an earlier block has packed what a loop would pack of `a`, and whether the next one would, whose scalars are
+    /// given as far as they are known; the others are taken to stay as they are. From now on it has been packed, if one of
+    /// these holds. `None` where nothing is kept.
+    pub(super) fn keeping(
         &self,
         product: &OpData,
         plan: &Plan,
-        range: [IntValue<'c>; RANGE],
-    ) -> Option<IntValue<'c>> {
+        (range, next): ([IntValue<'c>; RANGE], &[(ValueId, Value<'c>)]),
+    ) -> Option<Keeping<'c>> {
         let (ir, kept) = (self.ir, plan.kept.as_ref()?);
         let Memory { is_there, given } = &self.memories[&product.results[0]];
         let i64 = ir.context.i64_type();
         let there = ir.load(i64.into(), *is_there).into_int_value();
         let now = kept.given.iter().map(|&value| self.index(value)).chain(range);
-        let same = now.zip(given).fold(ir.icmp(IntPredicate::NE, there, ir.i64(0)), |same, (now, &then)| {
-            let before = ir.load(i64.into(), then).into_int_value();
-            ir.store(then, now.into());
-            ir.and(same, ir.icmp(IntPredicate::EQ, before, now))
+        let is_kept =
+            now.zip(given).fold(ir.icmp(IntPredicate::NE, there, ir.i64(0)), |same, (now, &then)| {
+                let before = ir.load(i64.into(), then).into_int_value();
+                ir.store(then, now.into());
+                ir.and(same, ir.icmp(IntPredicate::EQ, before, now))
+            });
+        let given = next.iter().filter(|(scalar, _)| kept.given.contains(scalar));
+        let stays = given.fold(ir.bool(true), |all, &(scalar, then)| {
+            ir.and(all, ir.icmp(IntPredicate::EQ, self.index(scalar), then.into_int_value()))
         });
-        ir.store(*is_there, ir.i64(1).into());
-        Some(same)
-    }
-
-    /// Whether `a` of the multiplication that comes next, the one of this number, is packed by then. Scalars that aren't known
-    /// are taken to stay as they are.
-    pub(super) fn is_kept_next(
-        &self,
-        plan: &Plan,
-        next: &Next<'c>,
-        (is_kept, number): (IntValue<'c>, IntValue<'c>),
-    ) -> IntValue<'c> {
-        let (ir, kept) = (self.ir, plan.kept.as_ref().expect("asked only of what is kept"));
-        let given = next.scalars.iter().filter(|(scalar, _)| kept.given.contains(scalar));
-        let stays =
-            given.map(|&(scalar, then)| ir.icmp(IntPredicate::EQ, self.index(scalar), then.into_int_value()));
-        let is_same = stays.fold(ir.bool(true), |all, stays| ir.and(all, stays));
-        ir.and(ir.select_int(next.is_here, is_kept, is_same), kept.has_slot(ir, number))
+        let keeping = Keeping { is_kept, stays };
+        ir.store(*is_there, ir.resize(keeping.is_wanted(ir), 64, false).into());
+        Some(keeping)
     }
 
     /// Where the multiplication of this number has its packed `a`; `None` where that is read where it is.
@@ -186,17 +206,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &self,
         product: &OpData,
         plan: &Plan,
-        (is_kept, number): (Option<IntValue<'c>>, IntValue<'c>),
+        (keeping, number): (Option<Keeping<'c>>, IntValue<'c>),
         in_tensor: Option<&TensorA<'c>>,
     ) -> Option<PackedA<'c>> {
         let (ir, buffer) = (self.ir, self.buffers.packed(product.results[0], 0, plan.packed)?);
         let is_read = in_tensor.map(|tensor| tensor.is_read);
-        let (Some(kept), Some(is_kept)) = (&plan.kept, is_kept) else {
+        let (Some(kept), Some(keeping)) = (&plan.kept, keeping) else {
             return Some(PackedA { buffer, is_there: is_read });
         };
-        let slot = ir.lesser(number, ir.i64(kept.slots));
+        let shared = ir.i64(kept.slots);
+        let slot = ir.select_int(keeping.is_wanted(ir), ir.lesser(number, shared), shared);
         let buffer = self.buffers.further(&buffer, ir.mul(slot, ir.i64(plan.slot())));
-        let is_there = ir.and(is_kept, kept.has_slot(ir, number));
+        let is_there = ir.and(keeping.is_kept, kept.has_slot(ir, number));
         Some(PackedA { buffer, is_there: Some(is_read.map_or(is_there, |is_read| ir.or(is_read, is_there))) })
     }
 }

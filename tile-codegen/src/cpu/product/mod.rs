@@ -25,7 +25,7 @@ pub(super) use plan::{Products, RegisterBlock, gain};
 use super::buffer::Buffers;
 use super::elements::count;
 use super::region::Emitter;
-use crate::emit::LoopHint;
+use crate::emit::{LoopHint, Value};
 use accumulate::Accumulation;
 use ahead::Next;
 use inkwell::IntPredicate;
@@ -74,7 +74,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (begin, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
         self.copy_tiles(&data.operands[2..], &[sum]);
         let direct = self.direct(accumulation, data.results[0]);
-        let is_kept = self.is_kept(product, plan, [begin, end, needed.rows]);
+        let next_block = self.next_block();
+        let keeping = self.keeping(product, plan, ([begin, end, needed.rows], &next_block));
         let this = std::cell::RefCell::new(&mut *self);
         ir.hinted_loop((begin, end, ir.i64(plan.turns)), LoopHint::Rolled, &[], |first, _| {
             let turns = ir.lesser(ir.sub(end, first), ir.i64(plan.turns));
@@ -82,7 +83,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let last = ir.sub(ir.add(first, turns), ir.i64(1));
             let in_tensor =
                 this.borrow_mut().tensor_a(product, plan, (counter, data.regions[0]), [first, last]);
-            let a = this.borrow().packed_a(product, plan, (is_kept, number(first)), in_tensor.as_ref());
+            let a = this.borrow().packed_a(product, plan, (keeping, number(first)), in_tensor.as_ref());
             let range = (first, ir.add(first, turns), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
                 let emitter = &mut **this.borrow_mut();
@@ -99,9 +100,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let emitter = &mut **this.borrow_mut();
             let start = emitter.start_of_sums(product);
             let depth = depth[0].into_int_value();
-            let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)));
-            let is_there =
-                is_kept.map(|is_kept| emitter.is_kept_next(plan, &next, (is_kept, number(next.turn))));
+            let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)), &next_block);
+            let is_there = keeping.map(|keeping| keeping.is_there_next(ir, plan, (&next, number(next.turn))));
             let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, is_there));
             let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
             let around = (start, ahead.as_slice(), direct.as_ref());
@@ -117,18 +117,33 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// The turn that is packed after those before `turn`: that one, or the first of the next block's.
-    fn next_turn(&self, (begin, end): (IntValue<'c>, IntValue<'c>), turn: IntValue<'c>) -> Next<'c> {
-        let (ir, instance) = (self.ir, self.instance);
-        let is_here = ir.icmp(IntPredicate::ULT, turn, end);
+    /// The scalars of the block's index, with their values in the block that is taken next, as far as these are known.
+    fn next_block(&self) -> Vec<(ValueId, Value<'c>)> {
+        let instance = self.instance;
         let indices =
             instance.walk().into_iter().map(|op| instance.op(op)).filter(|data| data.op == Op::BlockIndex);
         let scalars = indices.flat_map(|data| data.results.iter().zip(&self.tile_ahead));
-        let scalars = scalars.filter_map(|(&index, &next)| {
-            let here = self.scalar_if_known(index)?.into_int_value();
-            Some((index, ir.select_int(is_here, here, next).into()))
-        });
-        Next { turn: ir.select_int(is_here, turn, begin), is_here, scalars: scalars.collect() }
+        let known = scalars.filter(|(index, _)| self.scalar_if_known(**index).is_some());
+        known.map(|(&index, &next)| (index, next.into())).collect()
+    }
+
+    /// The turn that is packed after those before `turn`: that one, or the first of the next block's.
+    fn next_turn(
+        &self,
+        (begin, end): (IntValue<'c>, IntValue<'c>),
+        turn: IntValue<'c>,
+        next_block: &[(ValueId, Value<'c>)],
+    ) -> Next<'c> {
+        let ir = self.ir;
+        let is_here = ir.icmp(IntPredicate::ULT, turn, end);
+        let then = |&(index, next): &(ValueId, Value<'c>)| {
+            (index, ir.select_int(is_here, self.index(index), next.into_int_value()).into())
+        };
+        Next {
+            turn: ir.select_int(is_here, turn, begin),
+            is_here,
+            scalars: next_block.iter().map(then).collect(),
+        }
     }
 
     /// The part of a product that is stored, where nothing else becomes of it.
