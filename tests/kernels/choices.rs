@@ -190,3 +190,20 @@ fn a_choice_is_kept_for_its_shapes() {
         assert_eq!(large.best().instance().unwrap(), second);
     }
 }
+
+/// A kernel without parameters is one instance, which nothing has to name.
+#[tile_kernel]
+fn doubled(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([16]);
+    y.store_masked(x.partition_view([16]).load_masked(y.index()) * 2.0);
+}
+
+#[test]
+fn the_best_of_one_is_that() {
+    for (device, name) in devices() {
+        let x = Tensor::from_vec(&device, vec![1.0, 2.5, -3.0], [3]).unwrap();
+        let mut y = Tensor::<f32>::zeros(&device, [3]).unwrap();
+        doubled::best(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [2.0, 5.0, -6.0], "{name}");
+    }
+}

@@ -90,11 +90,11 @@ fn grid(input: ParseStream<'_>) -> syn::Result<GridOption> {
 fn instances(input: ParseStream<'_>) -> syn::Result<Vec<Instances>> {
     let list;
     parenthesized!(list in input);
-    let mut instances = Vec::new();
+    let mut instances = vec![Instances::parse(&list)?];
     while !list.is_empty() {
-        instances.push(Instances::parse(&list)?);
+        list.parse::<Token![;]>()?;
         if !list.is_empty() {
-            list.parse::<Token![;]>()?;
+            instances.push(Instances::parse(&list)?);
         }
     }
     Ok(instances)
@@ -230,8 +230,11 @@ fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
 }
 
 impl Attribute {
-    /// The instances, in the order in which they are named, each once.
-    pub(crate) fn specialize(self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {
+    /// The instances, in the order in which they are named, each once. A kernel without parameters has one, named or not.
+    pub(crate) fn specialize(mut self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {
+        if self.instances.is_empty() && kernel.generics.is_empty() {
+            self.instances.push(Instances { span: Span::call_site(), parameters: Vec::new() });
+        }
         let (mut instances, mut diagnostics) = (Vec::new(), Vec::new());
         for wanted in self.instances {
             match wanted.specialize(kernel) {

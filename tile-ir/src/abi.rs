@@ -223,7 +223,12 @@ pub enum BindError {
     /// Outputs that need different grids.
     #[error(
         "the outputs of `{kernel}` need different grids: `{first_argument}` has {first:?} tiles and \
-         `{second_argument}` has {second:?}; choose tile extents that give equal counts"
+         `{second_argument}` has {second:?}; {}",
+        if .first.len() == .second.len() {
+            "choose tile extents that give equal counts"
+        } else {
+            "give both tensors as many axes: one that has too few gets some of extent 1"
+        }
     )]
     Grid {
         /// The kernel.

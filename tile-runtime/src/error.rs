@@ -205,18 +205,21 @@ pub enum Error {
     Specialize(#[from] tile_ir::specialize::SpecializeError),
     /// No code for these parameters and this device.
     #[error(
-        "kernel `{kernel}` has no code for {target} with {bindings}; {embedded}. Add `instances({bindings})` to its \
-         `#[tile_kernel]` and {target} to the targets of build.rs, or enable the feature `jit` of `tile`"
+        "kernel `{kernel}` has no code for {target}{}{bindings}; {embedded}. {remedy}, or enable the feature `jit` of \
+         `tile`",
+        if .bindings.is_empty() { "" } else { " with " }
     )]
     MissingInstance {
         /// The kernel.
         kernel: String,
-        /// The parameters.
+        /// The parameters, if it has some.
         bindings: String,
         /// The target.
         target: String,
         /// What the executable holds instead.
         embedded: String,
+        /// How to have the code embedded.
+        remedy: String,
     },
     /// No instance, of those that a kernel names, for a launch that lets the cost model choose.
     #[error(

@@ -97,15 +97,6 @@ pub type Candidate = &'static [(&'static str, Binding)];
 )]
 pub trait NamesInstances<'a> {}
 
-/// [`NamesInstances`] for a kernel without compile-time parameters.
-#[doc(hidden)]
-#[diagnostic::on_unimplemented(
-    message = "kernel `{Self}` has no const or type parameters, so `best` has nothing to choose",
-    label = "there is one instance alone",
-    note = "launch it by its name: `{Self}(…)`"
-)]
-pub trait HasParameters<'a> {}
-
 /// How many arguments a launch has room for without allocating, and how many compile-time parameters.
 const ARGUMENTS: usize = 8;
 

@@ -308,25 +308,45 @@ impl Prepared {
                 problem: layout.describe(),
             };
         }
-        let mut held: Vec<String> = kernel
+        let bindings = self.parameters();
+        let held: Vec<(&str, String)> = kernel
             .embedded()
             .iter()
-            .map(|embedded| {
-                let bindings = embedded.bindings.iter().map(|(name, value)| (*name, *value));
-                format!("{} ({})", embedded.target, display_bindings(bindings))
-            })
+            .map(|held| (held.target, display_bindings(held.bindings.iter().copied())))
             .collect();
-        held.dedup();
-        let embedded = if held.is_empty() {
-            "this executable has no code for it".to_owned()
-        } else {
-            format!("this executable has it for {}", held.join(", "))
+        let mut texts: Vec<String> = held
+            .iter()
+            .map(
+                |(target, held)| {
+                    if held.is_empty() { (*target).to_owned() } else { format!("{target} ({held})") }
+                },
+            )
+            .collect();
+        texts.dedup();
+        let embedded = match texts.as_slice() {
+            [] => "this executable has no code for it".to_owned(),
+            texts => format!("this executable has it for {}", texts.join(", ")),
+        };
+        let remedy = match held.iter().any(|(_, held)| *held == bindings) {
+            true => format!("Add {target} to the targets of build.rs"),
+            false => {
+                let named = if bindings.is_empty() {
+                    String::new()
+                } else {
+                    format!(" with `instances({bindings})`")
+                };
+                format!(
+                    "A build script compiles every `#[tile_kernel]`{named} for the targets that it names, but those \
+                     that another macro makes, and those that it warns of: add what is missing"
+                )
+            }
         };
         Error::MissingInstance {
             kernel: kernel.name().to_owned(),
-            bindings: self.parameters(),
+            bindings,
             target: target.to_owned(),
             embedded,
+            remedy,
         }
     }
 }

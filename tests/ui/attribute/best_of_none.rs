@@ -1,4 +1,4 @@
-//! A kernel that names no instances has none to choose from; one without parameters is one.
+//! A kernel with parameters that names no instances has none to choose from; one without them is one.
 
 use tile::prelude::*;
 

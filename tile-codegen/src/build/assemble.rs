@@ -1,14 +1,14 @@
 //! PTX assembled when a program is built.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Machine code of a file with PTX, made by `ptxas` beside it.
+/// The file that `ptxas` makes beside one with PTX, and the machine code in it.
 ///
 /// # Errors
 /// Where `ptxas` can't be run, and what it refuses.
-pub(super) fn ptx(ptxas: &Path, target: &str, path: &Path) -> Result<Vec<u8>, String> {
+pub(super) fn ptx(ptxas: &Path, target: &str, path: &Path) -> Result<(PathBuf, Vec<u8>), String> {
     let cubin = path.with_extension("cubin");
     let arguments = [format!("-arch={target}"), "-o".to_owned(), cubin.display().to_string()];
     let output = Command::new(ptxas).args(arguments).arg(path).output();
@@ -17,7 +17,8 @@ pub(super) fn ptx(ptxas: &Path, target: &str, path: &Path) -> Result<Vec<u8>, St
         let words = String::from_utf8_lossy(&output.stderr);
         return Err(format!("{} refuses {}: {}", ptxas.display(), path.display(), words.trim_end()));
     }
-    fs::read(&cubin).map_err(|error| format!("{}: {error}", cubin.display()))
+    let bytes = fs::read(&cubin).map_err(|error| format!("{}: {error}", cubin.display()))?;
+    Ok((cubin, bytes))
 }
 
 #[cfg(test)]

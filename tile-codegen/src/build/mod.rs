@@ -22,6 +22,7 @@ mod scan;
 use crate::cache::Cache;
 use crate::{Artifact, Code, Cpu, Options};
 use remarks::Remarks;
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -88,7 +89,8 @@ impl Kernels {
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let ptxas = self.ptxas.as_deref();
         let (objects, remarks, warnings) = (Vec::new(), Remarks::default(), Vec::new());
-        let mut output = Output { environment: &environment, ptxas, objects, remarks, warnings };
+        let written = HashSet::new();
+        let mut output = Output { environment: &environment, ptxas, objects, remarks, warnings, written };
         let mut instances = 0;
         for kernel in &found {
             let mut compiled = Vec::new();
@@ -104,6 +106,7 @@ impl Kernels {
             output.embed(kernel, &compiled)?;
         }
         output.link()?;
+        output.remove_what_was_written_before();
         for warning in output.remarks.texts().chain(output.warnings).chain(skipped) {
             println!("cargo::warning={warning}");
         }
@@ -199,6 +202,8 @@ struct Output<'e> {
     objects: Vec<(String, Vec<u8>)>,
     remarks: Remarks,
     warnings: Vec<String>,
+    /// Those for people, with what is made of them beside.
+    written: HashSet<PathBuf>,
 }
 
 /// One artifact with what the generated code says of it.
@@ -213,6 +218,26 @@ struct Compiled {
 }
 
 impl Output<'_> {
+    /// Writes a file for people.
+    fn write(&mut self, path: PathBuf, bytes: &[u8]) -> Result<(), String> {
+        write(&path, bytes)?;
+        self.written.insert(path);
+        Ok(())
+    }
+
+    /// Removes what an earlier build has written for people of instances that are no more. A file that can't be removed only
+    /// stays.
+    fn remove_what_was_written_before(&self) {
+        let folders = entries(&self.environment.readable_folder());
+        for folder in folders.filter(|path| path.is_dir()) {
+            entries(&folder)
+                .filter(|path| !self.written.contains(path))
+                .for_each(|path| drop(fs::remove_file(path)));
+            // Only one that is empty.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+
     /// Writes an instance's IR for people: as code is made of it, after every pass that changed it, and as each GPU's
     /// threads share it. Warns of what is slower than it might be.
     fn explain(
@@ -224,14 +249,14 @@ impl Output<'_> {
         let folder = self.environment.readable_folder().join(&kernel.folder);
         let name = instance_name(instance.bindings());
         let optimized = passes::optimize(instance.clone());
-        write(&folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
-        write(&folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())?;
+        self.write(folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
+        self.write(folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())?;
         for target in targets.iter().filter(|target| target.family != Family::Cpu) {
             let variants = Variant::of_target(target).iter().copied();
             let (_, first) = Variant::first_of(variants, instance);
             let scheduled = crate::gpu::scheduled(&passes::optimize(first), target);
             let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
-            write(&path, gpu::print(&scheduled).as_bytes())?;
+            self.write(path, gpu::print(&scheduled).as_bytes())?;
             for remark in scheduled.remarks() {
                 self.remarks.add(&kernel.place, remark.loc, &remark.message);
             }
@@ -277,15 +302,19 @@ impl Output<'_> {
         let cache = Cache::new(self.environment.target_folder().join("tile").join("cache"));
         let cached = cache
             .compile(instance, target, &options)
-            .map_err(|error| format!("{}: {error}", kernel.place))?;
+            .map_err(|error| format!("{}: {error}{}", kernel.place, of_instance(instance)))?;
         self.warnings.extend(cached.warning);
         let artifact = cached.artifact;
         let folder = self.environment.readable_folder().join(&kernel.folder);
         let code_for = level.map_or(target.name, |level| level.name);
         let path = folder.join(format!("{name}.{code_for}.{}", artifact.code.extension()));
-        write(&path, artifact.code.bytes())?;
+        self.write(path.clone(), artifact.code.bytes())?;
         let cubin = match (&artifact.code, self.ptxas) {
-            (Code::Ptx(_), Some(ptxas)) => Some(assemble::ptx(ptxas, target.name, &path)?),
+            (Code::Ptx(_), Some(ptxas)) => {
+                let (cubin, bytes) = assemble::ptx(ptxas, target.name, &path)?;
+                self.written.insert(cubin);
+                Some(bytes)
+            }
             _ => None,
         };
         let bindings = instance.bindings().clone();
@@ -324,6 +353,21 @@ impl Output<'_> {
 }
 
 /// `BM128-BN128-BK64`; `default` without parameters.
+/// What is in a folder; nothing, if that isn't there.
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// Which instance an error is of, where a kernel may have several.
+fn of_instance(instance: &Instance) -> String {
+    let bindings = instance.bindings().iter().map(|(name, value)| match value {
+        Binding::Const(value) => format!("{name} = {value}"),
+        Binding::Elem(dtype) => format!("{name} = {}", dtype.rust_name()),
+    });
+    let bindings: Vec<String> = bindings.collect();
+    if bindings.is_empty() { String::new() } else { format!(" (instance {})", bindings.join(", ")) }
+}
+
 fn instance_name(bindings: &Bindings) -> String {
     let mut name = String::new();
     for (parameter, value) in bindings {

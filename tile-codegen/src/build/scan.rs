@@ -1,9 +1,10 @@
 //! Finds the kernels of a crate's sources that name instances.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, ItemFn, ItemMacro, ItemMod, Meta};
 use tile_frontend::{
@@ -145,6 +146,18 @@ fn seen_in(module: &ItemMod) -> Helpers {
     }
 }
 
+/// Whether a macro's definition has kernels in it.
+fn makes_kernels(called: &ItemMacro) -> bool {
+    fn names_attribute(tokens: TokenStream) -> bool {
+        tokens.into_iter().any(|token| match token {
+            TokenTree::Ident(ident) => ident == "tile_kernel",
+            TokenTree::Group(group) => names_attribute(group.stream()),
+            _ => false,
+        })
+    }
+    called.mac.path.is_ident("macro_rules") && names_attribute(called.mac.tokens.clone())
+}
+
 /// The items in `tile::kernels! { … }`.
 fn module_of_file(called: &ItemMacro) -> Option<syn::File> {
     is_module_of_file(&called.mac).then(|| called.mac.parse_body().ok()).flatten()
@@ -167,6 +180,15 @@ impl Visit<'_> for Scan<'_> {
     }
 
     fn visit_item_macro(&mut self, called: &ItemMacro) {
+        if makes_kernels(called) {
+            let name = called.ident.as_ref().map(ToString::to_string).unwrap_or_default();
+            let line = called.mac.path.span().start().line;
+            self.scanned.skipped.push(format!(
+                "{}:{line}: kernels that `{name}!` makes aren't compiled ahead of time, because a build script reads \
+                 functions as they stand in files; feature `jit` compiles them at run time",
+                self.file
+            ));
+        }
         let Some(file) = module_of_file(called) else { return };
         let outer = std::mem::replace(&mut self.helpers, Helpers::of(&file.items));
         self.visit_file(&file);
@@ -185,7 +207,8 @@ impl Scan<'_> {
     fn kernel(&mut self, attribute: &Attribute, function: &ItemFn) {
         let options = match &attribute.meta {
             Meta::List(list) => list.tokens.clone(),
-            // Without options there is nothing to compile ahead of time; the macro checks the kernel.
+            // Without parameters it is one instance, and with them there is nothing to compile ahead of time.
+            Meta::Path(_) if function.sig.generics.params.is_empty() => TokenStream::new(),
             Meta::Path(_) | Meta::NameValue(_) => return,
         };
         let mut function = function.clone();
@@ -284,6 +307,9 @@ mod tests {
         let text = [
             format!("mod m {{ {} }}", kernel("#[tile::tile_kernel(instances(B = 4; B = 8))]", "nested")),
             kernel("#[tile_kernel]", "without_instances"),
+            kernel("#[tile_kernel]", "without_parameters")
+                .replace("<const B: usize>", "")
+                .replace("[B]", "[8]"),
             kernel("#[tile_kernel(instances(B = 0))]", "refused"),
             kernel("#[inline]", "no_kernel"),
             format!(
@@ -295,6 +321,8 @@ mod tests {
             kernel("#[tile_kernel(instances(B = 4))]", "lost").replace("Tile::ones([B])", "two::<B>()"),
             kernel("#[tile_kernel(instances(B = 4))]", "across")
                 .replace("Tile::ones([B])", "helped::one::<B>()"),
+            "macro_rules! doubled { ($name:ident) => { #[tile_kernel(instances(B = 4))] fn $name() {} } }\n"
+                .to_owned(),
             "#[tile_fn] fn two_calls(x: Tile<f32, 1>) -> Tile<f32, 1> { super::of_file(x) }\n".to_owned(),
         ];
         let file = format!(
@@ -311,9 +339,13 @@ mod tests {
             scanned.found.iter().map(|found| (found.kernel.name.as_str(), found.instances.len())).collect();
         assert_eq!(
             (names, scanned.refused),
-            (vec![("nested", 2), ("calling", 1), ("across", 1), ("in_file", 1)], 2)
+            (
+                vec![("nested", 2), ("without_parameters", 1), ("calling", 1), ("across", 1), ("in_file", 1)],
+                2
+            )
         );
-        let [warning] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
+        let [made, warning] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
+        assert!(made.contains("kernels that `doubled!` makes"), "{made}");
         assert!(warning.contains("kernel `lost`") && warning.contains("`two` wasn't found"), "{warning}");
         assert!(scanned.found[0].place.ends_with("kernels.rs:2"), "{}", scanned.found[0].place);
     }

@@ -114,6 +114,10 @@ const FOREIGN: &[(&str, Named, &str)] = &[
 const FOREIGN_MODULES: &[&str] =
     &["tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jnp", "wgpu", "cuda"];
 
+/// Types of Rust's library that allocate.
+const ALLOCATING: &[&str] =
+    &["Vec", "VecDeque", "String", "Box", "Rc", "Arc", "HashMap", "HashSet", "BTreeMap", "BTreeSet"];
+
 /// The modules of this crate that have the functions of kernels.
 const OWN_MODULES: &[&str] = &["tile", "kernel", "prelude"];
 
@@ -187,6 +191,13 @@ pub(super) fn is_foreign(owner: Option<&str>, name: &str) -> bool {
         Some(owner) => FOREIGN_MODULES.contains(&owner),
         None => FOREIGN.iter().any(|&(known, named, _)| known == name && named == OnlyThere),
     }
+}
+
+/// What is said of a function of a type that kernels can't have.
+pub(super) fn help_of_type(owner: &str) -> Option<&'static str> {
+    ALLOCATING.contains(&owner).then_some(
+        "kernels allocate nothing: a few values are an array, `[a, b]`, and many numbers a tile, `Tile::zeros([M, N])`",
+    )
 }
 
 fn foreign(name: &str) -> Option<&'static str> {

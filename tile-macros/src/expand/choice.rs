@@ -55,13 +55,8 @@ pub(super) fn best(function: &ItemFn, arguments: &[Argument], instances: &[Bindi
 pub(super) fn refused(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     let mut function = function.clone();
     let name = &function.sig.ident;
-    let missing = if parameters(&function.sig.generics).next().is_none() {
-        quote!(HasParameters)
-    } else {
-        quote!(NamesInstances)
-    };
     // A bound of no parameter is checked where it stands, one that speaks of any lifetime where the function is called.
-    let bound = parse_quote!(for<'any> #name: ::tile::launch::#missing<'any>);
+    let bound = parse_quote!(for<'any> #name: ::tile::launch::NamesInstances<'any>);
     function.sig.generics.make_where_clause().predicates.push(bound);
     let head = head(&function, arguments);
     quote! {
