@@ -217,6 +217,34 @@ fn lookup<const B: usize, const D: usize>(
     y.store_masked(table.gather([rows, Tile::<i32, 2>::iota([1, D], 1)]));
 }
 
+/// Rows that tokens write to slots of a cache.
+#[tile_kernel(grid = [t / B], where(t % B == 0), instances(B = 8, D = 1024))]
+fn cache<const B: usize, const D: usize>(
+    x: &Tensor<bf16, t, D>,
+    slot: &Tensor<i32, t>,
+    y: &mut Tensor<bf16, s, D>,
+) {
+    let rows = slot.unsqueeze(1).partition_view([B, 1]).load_masked_or(-1, [block_id(0), 0]);
+    let x = x.partition_view([B, D]).load_masked([block_id(0), 0]);
+    y.atomic_view().store([rows, Tile::<i32, 2>::iota([1, D], 1)], x, Relaxed, DeviceScope);
+}
+
+/// Rows that are added to those of their tokens, as what experts made is.
+#[tile_kernel(
+    grid = [r / B],
+    where(r % B == 0),
+    instances(T = f32, B = 8, D = 1024; T = bf16, B = 8, D = 1024; T = f16, B = 8, D = 1024)
+)]
+fn combine<T: Float, const B: usize, const D: usize>(
+    x: &Tensor<T, r, D>,
+    token: &Tensor<i32, r>,
+    y: &mut Tensor<T, t, D>,
+) {
+    let rows = token.unsqueeze(1).partition_view([B, 1]).load_masked_or(-1, [block_id(0), 0]);
+    let x = x.partition_view([B, D]).load_masked([block_id(0), 0]);
+    y.atomic_view().fetch_add([rows, Tile::<i32, 2>::iota([1, D], 1)], x, Relaxed, DeviceScope);
+}
+
 /// Products of experts: every `BM` rows have one, and each names the token that it is.
 #[tile_kernel(
     where(r % BM == 0, n % BN == 0, k % BK == 0),

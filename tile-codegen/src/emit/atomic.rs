@@ -84,7 +84,7 @@ impl<'c> Ir<'c> {
     }
 
     /// A number's bits in memory.
-    fn word(&self, value: Value<'c>, dtype: DType) -> IntValue<'c> {
+    pub(crate) fn word(&self, value: Value<'c>, dtype: DType) -> IntValue<'c> {
         match self.value_to_storage(value, dtype) {
             Value::FloatValue(value) => self.bits(value),
             value => value.into_int_value(),
@@ -155,6 +155,24 @@ impl<'c> Ir<'c> {
         if site.kind == AtomicKind::Swap { self.number(old.into_int_value(), dtype) } else { old }
     }
 
+    /// Adds both halves of a word to those at an address, each by an atomic addition, relaxed, within LLVM's scope of this
+    /// name; on targets that have an instruction for it.
+    pub(crate) fn add_pair(&self, address: PointerValue<'c>, pair: Value<'c>, scope: &str) {
+        let scope = self.scope(scope);
+        // SAFETY: the builder is positioned, and the address points to two elements of the pair's, aligned to both.
+        let old = unsafe {
+            LLVMBuildAtomicRMWSyncScope(
+                self.builder.as_mut_ptr(),
+                LLVMAtomicRMWBinOp::LLVMAtomicRMWBinOpFAdd,
+                address.as_value_ref(),
+                pair.as_value_ref(),
+                ordering(Order::Relaxed),
+                scope,
+            )
+        };
+        align(old, 4);
+    }
+
     /// Gives what was there, and whether it was exchanged.
     fn exchange(
         &self,
@@ -215,7 +233,7 @@ impl<'c> Ir<'c> {
         value.into_int_value()
     }
 
-    fn atomic_store(&self, site: Site, address: PointerValue<'c>, value: IntValue<'c>) {
+    pub(crate) fn atomic_store(&self, site: Site, address: PointerValue<'c>, value: IntValue<'c>) {
         let store = self.builder.build_store(address, value).expect("the builder is positioned");
         align(store.as_value_ref(), value.get_type().get_bit_width() / 8);
         self.make_atomic(store.as_value_ref(), site);

@@ -11,7 +11,7 @@ use crate::emit::atomic::Site;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{Atomic, Order};
 use tile_ir::view::Source;
-use tile_ir::{DType, OpId, Type, ValueId};
+use tile_ir::{OpId, Type, ValueId};
 
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn atomic(&mut self, op: OpId, data: &OpData, atomic: Atomic) {
@@ -19,7 +19,7 @@ impl<'c> Emitter<'_, 'c> {
         if atomic.order.releases() {
             self.ir.fence(Order::Release, scope.name);
         }
-        let old = self.atomic_elements(data, atomic);
+        let old = self.atomic_elements(op, data, atomic);
         if atomic.order.acquires() {
             self.ir.fence(Order::Acquire, scope.name);
             self.sync();
@@ -38,7 +38,7 @@ impl<'c> Emitter<'_, 'c> {
         self.take(buffer, result)
     }
 
-    fn atomic_elements(&self, data: &OpData, atomic: Atomic) -> Option<Fragment<'c>> {
+    fn atomic_elements(&self, op: OpId, data: &OpData, atomic: Atomic) -> Option<Fragment<'c>> {
         let (ir, tensor) = (self.ir, data.operands[0]);
         let Type::Tensor(ty) = self.instance.ty(tensor) else { unreachable!("verified: a tensor") };
         let source = Source::of(self.instance, tensor);
@@ -50,17 +50,30 @@ impl<'c> Emitter<'_, 'c> {
             Site { kind: atomic.kind, order: Order::Relaxed, scope: scope.name, direct: scope.updates };
         let mapping = self.mapping(data.operands[1]);
         let zero = ir.compute_type(dtype).const_zero();
+        let (indices, rest) = data.operands[1..].split_at(extents.len());
+        let (values, mask) = rest.split_at(atomic.kind.values());
+        let at = |slot| {
+            let index = |&tile: &ValueId| (self.tile(tile).get(slot), self.dtype(tile));
+            let indices: Vec<_> = indices.iter().map(index).collect();
+            let (position, exists) = ir.gather_place(&place, &extents, &indices);
+            let mask = mask.iter().map(|&mask| self.tile(mask).get(slot).into_int_value());
+            let on =
+                mask.chain(mapping.answers(ir, slot)).fold(exists, |on, condition| ir.and(on, condition));
+            (ir.offset(ir.storage_type(dtype), base, position), on)
+        };
+        let together = self.scheduled.scattered(op);
+        if together > 1 {
+            for slot in (0..mapping.slots()).step_by(together as usize) {
+                let (address, on) = at(slot);
+                let neighbours: Vec<Value<'c>> =
+                    (slot..slot + together).map(|slot| self.tile(values[0]).get(slot)).collect();
+                ir.if_then(on, || self.scatter_row(site, dtype, address, &neighbours));
+            }
+            return None;
+        }
         let one = |slot| -> Vec<Value<'c>> {
-            let element = |&tile: &_| (self.tile(tile).get(slot), self.dtype(tile));
-            let elements: Vec<(Value<'c>, DType)> = data.operands[1..].iter().map(element).collect();
-            let (indices, rest) = elements.split_at(extents.len());
-            let (values, mask) = rest.split_at(atomic.kind.values());
-            let (position, exists) = ir.gather_place(&place, &extents, indices);
-            let conditions =
-                mask.iter().map(|(mask, _)| mask.into_int_value()).chain(mapping.answers(ir, slot));
-            let on = conditions.fold(exists, |on, condition| ir.and(on, condition));
-            let values: Vec<Value<'c>> = values.iter().map(|&(value, _)| value).collect();
-            let address = ir.offset(ir.storage_type(dtype), base, position);
+            let (address, on) = at(slot);
+            let values: Vec<Value<'c>> = values.iter().map(|&tile| self.tile(tile).get(slot)).collect();
             ir.if_else(
                 on,
                 || ir.atomic(site, dtype, address, &values).into_iter().collect(),

@@ -9,8 +9,9 @@
 //!   but those of the G groups that were committed last (PTX ISA, "wgmma.wait_group").
 //! * `tile.prefetch.line`: (ptr); `tile.prefetch.range`: (ptr, i32 bytes) (PTX ISA, "prefetch",
 //!   "cp.async.bulk.prefetch").
+//! * `tile.store.…`, `tile.add.…`: [`super::scattered`].
 
-use super::wgmma;
+use super::{scattered, wgmma};
 use crate::emit::{Ir, Value};
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::types::FunctionType;
@@ -47,8 +48,29 @@ pub(super) fn call<'c>(ir: &Ir<'c>, name: &str, operands: &[Value<'c>], results:
 pub(super) struct Assembly {
     pub(super) text: String,
     pub(super) constraints: String,
-    /// Whether all threads of a warp must come to it together.
-    pub(super) convergent: bool,
+    pub(super) effect: Effect,
+}
+
+/// What else than its results there is of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It touches any memory, and all threads of a warp must come to it together.
+    Warp,
+    /// Loads and stores may move past it, and it stays.
+    Hint,
+    /// It reads and writes what its operands point to.
+    Writes,
+}
+
+impl Effect {
+    /// LLVM's attribute that says so.
+    fn attribute(self) -> (&'static str, u64) {
+        match self {
+            Effect::Warp => ("convergent", 0),
+            Effect::Hint => ("memory", INACCESSIBLE_MEMORY),
+            Effect::Writes => ("memory", ARGUMENT_MEMORY | INACCESSIBLE_MEMORY),
+        }
+    }
 }
 
 impl Assembly {
@@ -65,8 +87,7 @@ impl Assembly {
             operands.iter().map(|&operand| operand.into()).collect();
         let call = ir.builder.build_indirect_call(ty, statement, &operands, "");
         let call = call.expect("the builder is positioned");
-        let memory = if self.convergent { ("convergent", 0) } else { ("memory", INACCESSIBLE_MEMORY) };
-        for (name, value) in [("nounwind", 0), memory] {
+        for (name, value) in [("nounwind", 0), self.effect.attribute()] {
             let kind = Attribute::get_named_enum_kind_id(name);
             call.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
         }
@@ -76,6 +97,9 @@ impl Assembly {
 
 /// LLVM's `memory(inaccessiblemem: readwrite)`: loads and stores may move past it, and it stays.
 pub(super) const INACCESSIBLE_MEMORY: u64 = 0b1100;
+
+/// LLVM's `memory(argmem: readwrite)`.
+const ARGUMENT_MEMORY: u64 = 0b11;
 
 /// Puts inline PTX in place of every call of a declaration above.
 ///
@@ -140,12 +164,15 @@ pub(super) fn replace_uses<'c>(instruction: InstructionValue<'c>, result: BasicV
 
 fn assembly(name: &str) -> Option<Assembly> {
     let statement = |text: &str, constraints: &str| {
-        Some(Assembly { text: text.to_owned(), constraints: constraints.to_owned(), convergent: false })
+        Some(Assembly { text: text.to_owned(), constraints: constraints.to_owned(), effect: Effect::Hint })
     };
     match name {
         PREFETCH_LINE => statement("prefetch.global.L2 [$0];", "l"),
         PREFETCH_RANGE => statement("cp.async.bulk.prefetch.L2.global [$0], $1;", "l,r"),
-        _ => wait(name.strip_prefix("tile.wgmma.wait.")?),
+        _ => match name.strip_prefix("tile.wgmma.wait.") {
+            Some(sums) => wait(sums),
+            None => scattered::assembly(name),
+        },
     }
 }
 
@@ -163,7 +190,7 @@ fn wait(sums: &str) -> Option<Assembly> {
     let mut constraints = vec![format!("={register}"); count];
     constraints.extend((0..count).map(|i| i.to_string()));
     let text = format!("wgmma.wait_group.sync.aligned {going_on};");
-    Some(Assembly { text, constraints: constraints.join(","), convergent: true })
+    Some(Assembly { text, constraints: constraints.join(","), effect: Effect::Warp })
 }
 
 #[cfg(test)]

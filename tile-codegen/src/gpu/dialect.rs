@@ -102,6 +102,8 @@ pub(super) struct Device {
     first_lane: Option<&'static str>,
     /// The scopes of atomic operations, from a block to the system.
     scopes: [ScopeName; 3],
+    /// Whether one instruction stores several words atomically, one by one; elsewhere one integer holds them.
+    pub(super) vector_stores: bool,
     prefetch: Option<Prefetch>,
     /// The intrinsics that load matrices, and that load them transposed; `{}` stands for how many.
     load_matrices: Option<[&'static str; 2]>,
@@ -143,6 +145,7 @@ pub(super) const NVPTX: Device = Device {
         ScopeName { name: "device", updates: true },
         ScopeName { name: "", updates: false },
     ],
+    vector_stores: true,
     prefetch: Some(Prefetch { line_bytes: 128, line: PREFETCH_LINE, range: PREFETCH_RANGE }),
     load_matrices: Some([
         "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x{}.b16",
@@ -188,6 +191,7 @@ pub(super) const CDNA: Device = Device {
         ScopeName { name: "agent", updates: true },
         ScopeName { name: "", updates: true },
     ],
+    vector_stores: false,
     prefetch: None,
     load_matrices: None,
     buffers: Some(CDNA_BUFFERS),

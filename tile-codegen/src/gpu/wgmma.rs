@@ -7,7 +7,7 @@
 //!
 //! Invariant: the instructions of a statement are in the order of the calls that it stands for.
 
-use super::declared::Assembly;
+use super::declared::{Assembly, Effect};
 use crate::emit::{Ir, Value};
 use inkwell::llvm_sys::prelude::LLVMValueRef;
 use inkwell::types::BasicTypeEnum;
@@ -285,7 +285,7 @@ impl<'c> Run<'c> {
         constraints.extend((0..registers.len()).map(|i| i.to_string()));
         operands.extend(self.chains.iter().flat_map(|chain| chain.first.iter().copied()));
         let text = text.join(" ") + " }";
-        (Assembly { text, constraints: constraints.join(","), convergent: true }, operands)
+        (Assembly { text, constraints: constraints.join(","), effect: Effect::Warp }, operands)
     }
 }
 

@@ -5,7 +5,7 @@ use super::block::Block;
 use super::counters::Site;
 use super::fault::{Memory, Problem};
 use super::instruction::Call;
-use super::order::Ordering;
+use super::order::{Ordering, Scope};
 use super::shadow::{Access, Cell};
 use super::stack;
 use std::ops::Range;
@@ -73,6 +73,17 @@ pub(super) struct AccessKind {
     pub(super) writes: bool,
     /// The order of an atomic access.
     pub(super) atomic: Option<Ordering>,
+}
+
+/// Elements that an instruction changes atomically, one by one, relaxed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AtomicGroup {
+    pub(super) address: u64,
+    /// Bytes of all of them, of which the address is a multiple.
+    pub(super) bytes: usize,
+    /// Bytes of one.
+    pub(super) element: usize,
+    pub(super) scope: Scope,
 }
 
 impl Block<'_> {
@@ -309,5 +320,41 @@ impl Block<'_> {
         // SAFETY: as in `load`; what is written isn't an input.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, bytes.len()) };
         Ok(())
+    }
+
+    /// A thread's right to change elements in global memory atomically, and what they are.
+    pub(super) fn begin_atomics(
+        &mut self,
+        call: &Call<'_>,
+        group: AtomicGroup,
+        reads: bool,
+    ) -> Result<Vec<u8>, Problem> {
+        let AtomicGroup { address, bytes, element, scope } = group;
+        let excess = address % bytes as u64;
+        if excess != 0 {
+            return Err(Problem::Misaligned { alignment: bytes as u64, excess });
+        }
+        self.record(Site::Instruction(call.number), call.thread, false, [address, bytes as u64]);
+        let moment = self.threads[call.thread as usize].clock.moment();
+        let access =
+            Access { moment, reads, writes: true, atomic: Some(scope), begins: false, place: call.place() };
+        self.note(call.thread, address, bytes, access)?;
+        let relaxed = Ordering { acquires: false, releases: false, scope };
+        for address in (address..address + bytes as u64).step_by(element) {
+            let clock = &mut self.threads[call.thread as usize].clock;
+            self.global.synchronize(address, [reads, true], relaxed, clock);
+        }
+        if !reads {
+            self.progress();
+        }
+        // SAFETY: the check found that the bytes are an argument's.
+        Ok(unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }.to_vec())
+    }
+
+    /// What the elements become, which nobody came to in between.
+    pub(super) fn end_atomics(&mut self, group: AtomicGroup, new: &[u8]) {
+        assert_eq!(new.len(), group.bytes, "as many elements as there were");
+        // SAFETY: `begin_atomics` found that the bytes are an argument's that may be written.
+        unsafe { ptr::copy_nonoverlapping(new.as_ptr(), group.address as *mut u8, new.len()) };
     }
 }

@@ -1,12 +1,14 @@
-//! Rows that indices name and atomic stores write: native code and GPU code on the host against the evaluator.
+//! Rows that indices name, which atomic operations write or add to: native code and GPU code on the host against the
+//! evaluator, and the instructions that GPUs have for several elements.
 
 use crate::gathers::agree;
 use crate::support::{instance, sample};
+use tile_codegen::{Code, Options, compile};
 use tile_ir::array::{Elements, wrap_int};
-use tile_ir::{Array, DType, Instance};
+use tile_ir::{Array, DType, Instance, TargetDesc, Variant};
 
-/// Rows of `x`, in tiles, go to those of `%m`, made of `y`, that `ids` name. Every id is there once, so that the result
-/// doesn't depend on an order.
+/// Rows of `x`, in tiles, go to those of `%m`, made of `y`, that `ids` name. Every id of a store is there once, so that the
+/// result doesn't depend on an order.
 struct Rows {
     tile: [usize; 2],
     elem: DType,
@@ -19,6 +21,9 @@ struct Rows {
     mask: &'static str,
     /// What makes `%t`, of which twice is stored.
     value: &'static str,
+    /// What is done to the elements of `%m`, and the rows of them that the ids name.
+    operation: &'static str,
+    ids: [i128; 10],
 }
 
 const PLAIN: Rows = Rows {
@@ -30,11 +35,16 @@ const PLAIN: Rows = Rows {
     start: 0,
     mask: "",
     value: "load_masked %vx[%i, %j] pad %zero",
+    operation: "atomic store relaxed device",
+    ids: [5, 3, -1, 1, 99, 6, 2, -128, 4, 0],
 };
+
+const ADDED: Rows = Rows { operation: "%old = atomic add relaxed device", ..PLAIN };
 
 impl Rows {
     fn instance(&self) -> Instance {
-        let Rows { tile: [rows, columns], elem, index, tensor, moved, start, mask, value } = self;
+        let Rows { tile: [rows, columns], elem, index, tensor, moved, start, mask, value, operation, .. } =
+            self;
         let moved = moved.replace("ELEM", elem.name());
         let tile = format!("tile<{rows} x {columns}");
         let source = format!(
@@ -62,9 +72,10 @@ impl Rows {
   %by_column = ne %counted, %threes : {tile} x bool>
   %t = {value} : {tile} x {elem}>
   %v = add %t, %t : {tile} x {elem}>
-  atomic store relaxed device %m[%which, %at], %v{mask}
+  {operation} %m[%which, %at], %v{mask}{result}
 }}
 ",
+            result = if operation.contains('=') { format!(" : {tile} x {elem}>") } else { String::new() },
             none = if index.is_signed() { "-1" } else { "100" },
             zero = if elem.is_float() { "0.0" } else { "0" },
         );
@@ -73,7 +84,7 @@ impl Rows {
 
     /// Runs it with so many columns, and a tensor of this shape.
     fn check(&self, columns: usize, shape: &[usize]) {
-        let ids = [5, 3, -1, 1, 99, 6, 2, -128, 4, 0];
+        let ids = self.ids;
         let elements = ids.map(|id| wrap_int(self.index, id)).to_vec();
         let arguments = [
             sample(self.elem, &[ids.len(), columns], 3),
@@ -134,4 +145,47 @@ fn rows_of_views() {
     let part = "  %m = view %y shrink [(1, v), (4, d)] : mut tensor<v - 1 x d - 4 x ELEM, strided [d, 1] offset d + 4>\n";
     Rows { moved: part, ..PLAIN }.check(64, &[9, 68]);
     Rows { moved: part, start: 4, ..PLAIN }.check(64, &[7, 64]);
+}
+
+#[test]
+fn rows_are_added_to() {
+    for elem in [DType::BF16, DType::F32, DType::F64, DType::F16, DType::I32] {
+        let rows = Rows { elem, ..ADDED };
+        rows.check(128, &[7, 128]);
+        rows.check(77, &[7, 77]);
+    }
+    ADDED.check(128, &[7, 100]);
+    Rows { start: 5, ..ADDED }.check(64, &[7, 64]);
+    for mask in [" mask %by_row", " mask %by_column"] {
+        Rows { mask, elem: DType::BF16, ..ADDED }.check(64, &[7, 80]);
+    }
+}
+
+/// Rows that several blocks add to at once.
+#[test]
+fn rows_that_are_named_again() {
+    for elem in [DType::F32, DType::I32] {
+        Rows { elem, ids: [5, 3, 5, 5, 99, 3, 2, -1, 5, 2], ..ADDED }.check(128, &[7, 128]);
+    }
+}
+
+/// What an instruction does for aligned rows: as many elements as the target has one for, 16 bytes at most.
+#[test]
+fn instructions_do_several_elements() {
+    for (name, rows, elem, instruction) in [
+        ("sm_90a", ADDED, DType::F32, "red.relaxed.gpu.global.add.v4.f32"),
+        ("sm_90a", ADDED, DType::BF16, "red.relaxed.gpu.global.add.noftz.v4.bf16x2"),
+        ("sm_90a", ADDED, DType::F16, "red.relaxed.gpu.global.add.noftz.v4.f16x2"),
+        ("sm_80", ADDED, DType::F16, "red.relaxed.gpu.global.add.noftz.f16x2"),
+        ("sm_90a", PLAIN, DType::BF16, "st.relaxed.gpu.global.v4.b32"),
+        ("sm_90a", PLAIN, DType::F64, "st.relaxed.gpu.global.v2.b64"),
+        ("sm_80", PLAIN, DType::F32, "st.relaxed.gpu.global.v4.b32"),
+    ] {
+        let target = TargetDesc::named(name).unwrap();
+        let instance = Rows { elem, tile: [8, 512], ..rows }.instance();
+        let (_, aligned) = Variant::first_of(Variant::of_target(target).iter().copied(), &instance);
+        let artifact = compile(&aligned, target, &Options::default()).unwrap();
+        let Code::Ptx(code) = artifact.code else { panic!("{name} has PTX") };
+        assert!(code.contains(instruction), "{elem} on {name} without {instruction}:\n{code}");
+    }
 }

@@ -1,11 +1,13 @@
-//! How a load, store or gather of a tile reaches memory best: along which axes neighbours lie next to each other, and how
+//! How a load, store, gather or scatter of a tile reaches memory best: along which axes neighbours lie next to each other, and how
 //! many of them one instruction may move.
 //!
 //! The address of an argument is a multiple of 16 bytes ([`TENSOR_ALIGNMENT`]), which the runtime keeps. So a run of
 //! elements along the axis of stride 1 is as aligned as what is added to that: the tensor's offset, the tile's first
 //! position, and steps along the other axes.
 
-mod gathered;
+mod rows;
+
+pub(super) use rows::is_used;
 
 use super::dtype_of;
 use crate::analysis::divisibility::{Divisors, form_divisor};
@@ -37,6 +39,8 @@ pub struct Access {
     /// Whether every element of the tile is known to lie less than [`NEAR_BYTES`] behind the first one, and none
     /// before it, with as many positions along each axis as a distribution may count.
     pub near: bool,
+    /// The feature by which LLVM's PTX has the instruction, where that isn't one of the target's.
+    pub feature: &'static str,
 }
 
 /// Tiles whose elements lie nearer to each other than so many bytes are [`Access::near`]: offsets in them are numbers of
@@ -58,7 +62,7 @@ impl Access {
         let vector = alignment.vector(order.first().copied(), (view, index), masked);
         let whole = order.first().map_or(1, |&axis| alignment.run(axis, view)).max(vector);
         let near = is_near(kernel, facts, ty, dtype_of(kernel, view).bytes());
-        Access { order, vector, whole, near }
+        Access { order, vector, whole, near, feature: "" }
     }
 
     /// The access as a target does it.

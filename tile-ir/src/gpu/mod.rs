@@ -365,6 +365,7 @@ fn accesses(kernel: &Kernel, target: &TargetDesc) -> HashMap<OpId, Access> {
     let access = |op: OpId| {
         let access = match &kernel.op(op).op {
             Op::GatherLoad => Access::of_gather(kernel, known, &mut lines, op)?,
+            Op::Atomic(_) => Access::of_scatter(kernel, known, &mut lines, (op, target))?,
             kind if kind.is_load() || kind.is_store() => Access::of(kernel, known, op),
             _ => return None,
         };

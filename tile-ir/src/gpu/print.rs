@@ -52,6 +52,12 @@ pub fn print(scheduled: &Scheduled) -> String {
         let tensor = scheduled.tensor_name(scheduled.op(op).operands[0]);
         let _ = writeln!(text, "; {tensor} is stored by copies of panels, map {}", store.map);
     }
+    for op in scheduled.walk().into_iter().filter(|&op| scheduled.scattered(op) > 1) {
+        let data = scheduled.op(op);
+        let tensor = scheduled.tensor_name(data.operands[0]);
+        let (together, place) = (scheduled.scattered(op), &numbers[scheduled.distribution(data.operands[1])]);
+        let _ = writeln!(text, "; rows of {tensor} are changed atomically by {together}, from #{place}");
+    }
     if scheduled.shared_bytes() > 0 {
         let _ = writeln!(text, "; {} bytes of shared memory", scheduled.shared_bytes());
     }

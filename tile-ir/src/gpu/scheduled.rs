@@ -12,6 +12,7 @@ use crate::abi::KernelAbi;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{OpData, OpId, ValueId};
+use crate::ops::Op;
 use crate::schedule::TileOrder;
 use crate::specialize::Instance;
 use crate::tensor_map::TensorMap;
@@ -159,10 +160,11 @@ impl Scheduled {
         dtype_of(self, value)
     }
 
-    /// The feature by which LLVM has the matrix instructions of the schedule, where that isn't one of the target's.
+    /// The feature by which LLVM has the instructions of the schedule, where that isn't one of the target's.
     pub fn feature(&self) -> &'static str {
-        let features = self.laid_out.products.values().map(|product| product.instruction.feature);
-        features.max().unwrap_or_default()
+        let products = self.laid_out.products.values().map(|product| product.instruction.feature);
+        let accesses = self.laid_out.accesses.values().map(|access| access.feature);
+        products.chain(accesses).max().unwrap_or_default()
     }
 
     /// How an `mma` is done by matrix instructions; `None` where it is done by multiply-adds.
@@ -196,6 +198,18 @@ impl Scheduled {
     /// How a gather reaches memory, where it reads neighbours along rows.
     pub fn gathered(&self, op: OpId) -> Option<&Access> {
         self.laid_out.accesses.get(&op)
+    }
+
+    /// How many elements of an atomic operation one instruction does: neighbours along rows, in slots that follow each
+    /// other from a multiple of so many on.
+    pub fn scattered(&self, op: OpId) -> u64 {
+        let data = self.op(op);
+        match self.laid_out.accesses.get(&op) {
+            Some(access) if matches!(data.op, Op::Atomic(_)) => {
+                access.vector.min(self.distribution(data.operands[1]).neighbours(access.order[0]))
+            }
+            _ => 1,
+        }
     }
 
     /// How an op that loads or stores a tile reaches memory.

@@ -429,3 +429,47 @@ fn gathers_move_what_is_aligned() {
     let rows = "v + 2 x d x bf16, strided [d, 1] offset -2*d within [[(2, v + 2)], []]";
     assert_eq!(padded("[(2, 0), (0, 0)]", rows), Some(8));
 }
+
+/// Rows that are written to a cache at places that a tensor says; the same, added to.
+fn cache(operation: &str) -> String {
+    LOOKUP
+        .replace("%ids: tensor<k x i32>", "%ids: tensor<k x i32>, %kept: mut tensor<v x d x bf16>")
+        .replace("%t = gather_load %x[%which, %at] pad %pad", "%t = load_masked %vx[%i, %j] pad %pad")
+        .replace("%x: tensor<v x d", "%x: tensor<k x d")
+        .replace("  %vi =", "  %vx = partition %x [16, 256] : partition<k x d x bf16, [16, 256]>\n  %vi =")
+        .replace("  store_masked %vy, %t", operation)
+}
+
+const STORED: &str = "  atomic store relaxed device %kept[%which, %at], %t";
+const ADDED: &str = "  %old = atomic add relaxed device %kept[%which, %at], %t : tile<16 x 256 x bf16>";
+
+#[test]
+fn rows_are_written_to_a_cache_in_vectors() {
+    insta::assert_snapshot!(print(&scheduled(&cache(STORED), &[], "sm_90a")));
+}
+
+/// How many elements an instruction changes, by the operation and the target.
+#[test]
+fn scatters_change_what_instructions_do() {
+    let together = |source: &str, target: &str| {
+        let scheduled = scheduled(source, &[], target);
+        let atomic =
+            scheduled.walk().into_iter().find(|&op| matches!(scheduled.op(op).op, Op::Atomic(_))).unwrap();
+        scheduled.scattered(atomic)
+    };
+    let (stored, added) = (cache(STORED), cache(ADDED));
+    let all = |source: &str| ["sm_80", "sm_90a", "gfx90a", "gfx942"].map(|target| together(source, target));
+    assert_eq!(all(&stored), [8, 8, 4, 4]);
+    assert_eq!(all(&added), [1, 8, 1, 2]);
+    assert_eq!(all(&added.replace("bf16", "f16")), [2, 8, 1, 2]);
+    assert_eq!(all(&added.replace("bf16", "f32").replace("rem(d, 8)", "rem(d, 4)")), [1, 4, 1, 1]);
+    assert_eq!(together(&stored.replace("rem(d, 8)", "rem(d, 2)"), "sm_90a"), 2);
+    assert_eq!(together(&stored.replace("%kept[%which, %at]", "%kept[%at, %which]"), "sm_90a"), 1);
+    // Others see one addition of the host's as a whole, and an old element is asked for one by one.
+    assert_eq!(together(&added.replace("device", "system"), "sm_90a"), 1);
+    let used = format!("{ADDED}\n  store_masked %vy, %old");
+    assert_eq!(together(&cache(&used), "sm_90a"), 1);
+    // A word and one of its elements would be operations of different sizes at one place.
+    let twice = format!("{STORED}\n{ADDED}");
+    assert_eq!(together(&cache(&twice), "sm_90a"), 1);
+}

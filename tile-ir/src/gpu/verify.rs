@@ -1,8 +1,10 @@
 //! What holds of every schedule, checked: what emitters rely on without asking.
 
+use super::access::is_used;
 use super::followers::is_repeatable;
 use super::pipeline::{PAIR, TileCopy};
-use super::{Buffer, CopiedLoop, Pipeline, Scheduled, shape_of};
+use super::{Buffer, CopiedLoop, Pipeline, Scheduled, TENSOR_ALIGNMENT, shape_of};
+use crate::dtype::DType;
 use crate::kernel::{OpData, OpId, ValueId};
 use crate::ops::Op;
 use crate::types::Type;
@@ -33,6 +35,7 @@ pub fn verify(scheduled: &Scheduled) -> Result<(), Broken> {
     for op in scheduled.walk() {
         let broken = |problem| Broken { op, problem };
         check(scheduled, scheduled.op(op)).map_err(broken)?;
+        scatter(scheduled, op).map_err(broken)?;
     }
     rings(scheduled)?;
     roles(scheduled)?;
@@ -64,6 +67,7 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
     let lies = |value: ValueId| scheduled.distribution(value);
     let goes_by_element = (data.op.is_leaf() || data.op == Op::GatherLoad)
         && data.results.iter().any(|result| is_tile(scheduled, result));
+    let is_atomic = matches!(data.op, Op::Atomic(_));
     let same = |found: &Distribution, expected: &Distribution| match found == expected {
         true => Ok(()),
         false => Err(format!("a tile lies as {found}, where it is read as {expected}")),
@@ -81,6 +85,10 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
             let first = lies(data.results[0]);
             data.results.iter().try_for_each(|&result| same(lies(result), first))
         }
+        _ if is_atomic => {
+            let first = lies(data.operands[1]);
+            tiles.clone().try_for_each(|tile| same(lies(tile), first))
+        }
         _ if goes_by_element => {
             let result = lies(data.results[0]);
             let mut tiles = tiles.filter(|tile| !data.results.contains(tile));
@@ -88,6 +96,26 @@ fn check(scheduled: &Scheduled, data: &OpData) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Several elements of an atomic operation go in one instruction only if that can be as wide and nobody asks for what was
+/// there.
+fn scatter(scheduled: &Scheduled, op: OpId) -> Result<(), String> {
+    let (data, together) = (scheduled.op(op), scheduled.scattered(op));
+    if together == 1 {
+        return Ok(());
+    }
+    let Type::Tensor(tensor) = scheduled.ty(data.operands[0]) else { unreachable!("verified: a tensor") };
+    let bytes = tensor.elem.known().map_or(0, DType::bytes) as u64;
+    if together * bytes > TENSOR_ALIGNMENT {
+        return Err("one instruction changes more than lies together".to_owned());
+    }
+    if is_used(scheduled, data) {
+        return Err(
+            "its old elements are used, and one instruction gives those of several to nobody".to_owned()
+        );
+    }
+    Ok(())
 }
 
 /// Stages hold what is copied to them, rings and barriers lie apart, and only the reader reads a copied tile.

@@ -8,6 +8,7 @@ pub use matrix::{Fragments, MatrixInstruction, Passing, Trailing};
 pub use processor::{Architecture, CPU_LEVELS, CpuLevel};
 pub use rates::{Factor, Rates};
 
+use crate::dtype::DType;
 use std::fmt;
 
 /// The machine family that code is generated for.
@@ -46,6 +47,10 @@ pub struct TargetDesc {
     /// Whether an instruction that moves several elements of global memory asks no more of their address than one that
     /// moves one.
     pub unaligned_accesses: bool,
+    /// Bytes that one instruction stores to global memory at most, each element by an atomic store of its own.
+    pub atomic_store_bytes: u64,
+    /// Instructions that add several neighbours to global memory, each by an atomic addition of its own.
+    pub vector_adds: &'static [VectorAdd],
     /// A block that moves fewer bytes of global memory takes longer to begin than to move them, so that blocks should go on
     /// to further tiles; 0 where a launch doesn't ask how many run at once.
     pub least_block_bytes: u64,
@@ -58,6 +63,48 @@ pub struct TargetDesc {
     /// Those of four warps together, whose factors lie in shared memory, where tiles are copied by tensor maps.
     pub warpgroup_matrix: &'static [MatrixInstruction],
 }
+
+/// An instruction that adds neighbours to global memory, each by an atomic addition of its own, and gives nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VectorAdd {
+    /// The format of the elements.
+    pub dtype: DType,
+    /// How many it adds at most; also by any lower power of two.
+    pub most: u64,
+    /// The feature by which LLVM's PTX has it, where that isn't one of the target's.
+    pub feature: &'static str,
+}
+
+impl VectorAdd {
+    const fn of(dtype: DType, most: u64) -> VectorAdd {
+        VectorAdd { dtype, most, feature: "" }
+    }
+
+    const fn since(feature: &'static str, dtype: DType, most: u64) -> VectorAdd {
+        VectorAdd { dtype, most, feature }
+    }
+}
+
+/// PTX ISA, "red": pairs of f16 from sm_60 on.
+const AMPERE_ADDS: &[VectorAdd] = &[VectorAdd::of(DType::F16, 2)];
+
+/// PTX ISA, "red": vectors from sm_90 and PTX 8.1 on.
+const HOPPER_ADDS: &[VectorAdd] = &[
+    VectorAdd::since("+ptx81", DType::F32, 4),
+    VectorAdd::since("+ptx81", DType::F16, 8),
+    VectorAdd::since("+ptx81", DType::BF16, 8),
+];
+
+const BLACKWELL_ADDS: &[VectorAdd] =
+    &[VectorAdd::of(DType::F32, 4), VectorAdd::of(DType::F16, 8), VectorAdd::of(DType::BF16, 8)];
+
+/// `global_atomic_pk_add_f16` and `global_atomic_pk_add_bf16` (CDNA 3 and RDNA 4 ISA manuals), which LLVM selects for
+/// memory of any kind. CDNA 2's lose additions to memory that the host shares, and RDNA 3 has none.
+const PAIR_ADDS: &[VectorAdd] = &[VectorAdd::of(DType::F16, 2), VectorAdd::of(DType::BF16, 2)];
+
+/// LLVM has atomic stores of 8 bytes for AMD's GPUs, none of 16. A plain store isn't one: on CDNA 3 it stays in the L2
+/// cache of its part, where other parts don't see it.
+const AMD_STORE_BYTES: u64 = 8;
 
 const KIB: u32 = 1024;
 
@@ -87,6 +134,8 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: false,
+        atomic_store_bytes: 0,
+        vector_adds: &[],
         least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
@@ -104,6 +153,8 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: true,
         unaligned_accesses: false,
+        atomic_store_bytes: 16,
+        vector_adds: AMPERE_ADDS,
         least_block_bytes: LEAST_BLOCK_BYTES_OF_AMPERE,
         parts: 1,
         rounds_pairs: true,
@@ -121,6 +172,8 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: true,
         asynchronous_copies: true,
         unaligned_accesses: false,
+        atomic_store_bytes: 16,
+        vector_adds: HOPPER_ADDS,
         least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
@@ -138,6 +191,8 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: true,
         asynchronous_copies: true,
         unaligned_accesses: false,
+        atomic_store_bytes: 16,
+        vector_adds: BLACKWELL_ADDS,
         least_block_bytes: LEAST_BLOCK_BYTES,
         parts: 1,
         rounds_pairs: true,
@@ -155,6 +210,8 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        atomic_store_bytes: AMD_STORE_BYTES,
+        vector_adds: &[],
         least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
@@ -172,6 +229,8 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        atomic_store_bytes: AMD_STORE_BYTES,
+        vector_adds: PAIR_ADDS,
         least_block_bytes: 0,
         parts: 8,
         rounds_pairs: false,
@@ -189,6 +248,8 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        atomic_store_bytes: AMD_STORE_BYTES,
+        vector_adds: PAIR_ADDS,
         least_block_bytes: 0,
         parts: 8,
         rounds_pairs: true,
@@ -206,6 +267,8 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        atomic_store_bytes: AMD_STORE_BYTES,
+        vector_adds: &[],
         least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,
@@ -223,6 +286,8 @@ pub const TARGETS: &[TargetDesc] = &[
         matrix_stores: false,
         asynchronous_copies: false,
         unaligned_accesses: true,
+        atomic_store_bytes: AMD_STORE_BYTES,
+        vector_adds: PAIR_ADDS,
         least_block_bytes: 0,
         parts: 1,
         rounds_pairs: false,

@@ -81,6 +81,9 @@ pub(super) const COLUMNS: &[Column<Measured>] = &[
         |m| wide(m, &GLOBAL_STORES),
     ),
     Column::new("store <", "narrower ones", Wanted::Few, |m| narrow(m, &GLOBAL_STORES)),
+    Column::new("atomics", "`global_atomic`, `buffer_atomic`, `flat_atomic`", Wanted::Few, |m| {
+        m.code.starting(&["global_atomic", "buffer_atomic", "flat_atomic"])
+    }),
     Column::new("ds_read 128", "loads from shared memory of 16 bytes, or of twice 8", Wanted::Present, |m| {
         wide(m, &LDS_LOADS)
     }),

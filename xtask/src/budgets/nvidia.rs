@@ -82,6 +82,12 @@ pub(super) const COLUMNS: &[Column<Measured>] = &[
         wide(m, "STG.")
     }),
     Column::new("STG <", "narrower ones", Wanted::Few, |m| narrow(m, "STG.")),
+    Column::new("RED", "atomic operations on global memory: RED, ATOM, REDG, ATOMG", Wanted::Few, |m| {
+        m.sass.count(|name| {
+            let base = name.split('.').next().unwrap_or(name);
+            ["RED", "ATOM", "REDG", "ATOMG"].contains(&base)
+        })
+    }),
     Column::new("SHFL", "shuffles within a warp", Wanted::Any, |m| m.sass.starting(&["SHFL"])),
     Column::new("BAR", "barriers of a block", Wanted::Few, |m| m.sass.starting(&["BAR."])),
     Column::new("LDL/STL", "loads from and stores to local memory", Wanted::Few, |m| {

@@ -55,7 +55,7 @@ fn function(of: fn(f64) -> f64) -> Option<Operation> {
     })
 }
 
-fn flushed(x: f32) -> f32 {
+pub(super) fn flushed(x: f32) -> f32 {
     if x.is_subnormal() { 0f32.copysign(x) } else { x }
 }
 
@@ -74,7 +74,7 @@ const NAN: u16 = 0x7fff;
 
 /// To nearest, ties to even, with subnormals. The format is the upper half of f32, so that the lower half is what is
 /// rounded off, and a carry into the exponent is right.
-fn to_bf16(x: f32) -> u16 {
+pub(super) fn to_bf16(x: f32) -> u16 {
     let bits = x.to_bits();
     let (kept, dropped) = ((bits >> 16) as u16, bits & 0xffff);
     match dropped {
@@ -86,7 +86,7 @@ fn to_bf16(x: f32) -> u16 {
 }
 
 /// To nearest, ties to even, with subnormals: a multiple of the place of the last bit, from 65520 on infinity.
-fn to_f16(x: f32) -> u16 {
+pub(super) fn to_f16(x: f32) -> u16 {
     if x.is_nan() {
         return NAN;
     }

@@ -10,6 +10,7 @@ mod floats;
 mod hints;
 mod lanes;
 mod mbarriers;
+mod scatters;
 mod shuffle;
 mod tensors;
 
@@ -42,7 +43,9 @@ pub(super) fn find(name: &str, gpu: Gpu<'_>) -> Option<Operation> {
         let found = families.iter().find_map(|find| find(name));
         return found.or_else(|| of_gpus.iter().find_map(|find| find(name, gpu)));
     }
-    hints::declared(name).or_else(|| floats::declared(name)).or_else(|| matrix::wgmma::find(name))
+    let families: [fn(&str) -> Option<Operation>; 4] =
+        [hints::declared, floats::declared, scatters::declared, matrix::wgmma::find];
+    families.iter().find_map(|find| find(name))
 }
 
 /// Whether a name is that of an intrinsic, with or without the types that it is made for.

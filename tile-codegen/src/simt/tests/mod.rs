@@ -16,6 +16,7 @@ mod pipelines;
 mod refusals;
 mod removed;
 mod rows;
+mod scatters;
 mod shuffles;
 mod tensors;
 mod wgmma;

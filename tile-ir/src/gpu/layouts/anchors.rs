@@ -91,7 +91,9 @@ impl Layouts<'_> {
         if known.is_some_and(|known| self.is_copied(op, known)) {
             return;
         }
-        if known.is_some_and(|known| self.writes_sectors(op, data, known) && self.is_only_access(op)) {
+        if known
+            .is_some_and(|known| self.writes_sectors(op, data.operands[1], known) && self.is_only_access(op))
+        {
             return;
         }
         self.want(op, 1, &wanted);
@@ -103,10 +105,11 @@ impl Layouts<'_> {
         store.is_some_and(|store| self.products.values().any(|product| store.takes(tile, product)))
     }
 
-    fn writes_sectors(&self, op: OpId, data: &OpData, tile: &Distribution) -> bool {
-        let Some(run) = self.run(op, data.operands[1], tile) else { return true };
+    /// Whether a tile is written in whole sectors by an op from where it lies.
+    pub(super) fn writes_sectors(&self, op: OpId, tile: ValueId, place: &Distribution) -> bool {
+        let Some(run) = self.run(op, tile, place) else { return true };
         let axis = self.accesses[&op].order[0];
-        let all = tile.shape()[axis] * dtype_of(self.kernel, data.operands[1]).bytes() as u64;
+        let all = place.shape()[axis] * dtype_of(self.kernel, tile).bytes() as u64;
         let enough = if self.pipelines.is_empty() { SECTOR_BYTES } else { HALF_SECTOR_BYTES };
         run >= enough.min(all)
     }

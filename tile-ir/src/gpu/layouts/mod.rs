@@ -19,6 +19,7 @@ use super::{Access, Pipelines, Product, Threads, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Op, UnaryOp};
+use crate::types::Type;
 use std::collections::HashMap;
 use tile_layout::linear::{Distribution, Operand};
 
@@ -167,6 +168,7 @@ impl<'k> Layouts<'k> {
             Op::Gather { .. } => self.like_operand(&data, 1),
             Op::Scatter { .. } => self.like_operand(&data, 0),
             Op::GatherLoad if self.accesses.contains_key(&op) => self.gather_rows(op, &data),
+            Op::Atomic(_) if self.accesses.contains_key(&op) => self.scatter_rows(op, &data),
             Op::GatherLoad | Op::Atomic(_) => self.alike(op, &data, true),
             Op::ReduceWith { .. } if data.results.len() > 1 => self.folded_together(&data),
             // Had in any distribution when it is wanted, from its operand in the one that follows.
@@ -207,6 +209,23 @@ impl<'k> Layouts<'k> {
             self.want(op, operand, &distribution);
         }
         self.set(data.results[0], distribution);
+    }
+
+    /// An atomic operation on neighbours in memory: where its values lie, if that reaches whole sectors, and otherwise in
+    /// neighbouring threads.
+    fn scatter_rows(&mut self, op: OpId, data: &OpData) {
+        let Type::Tensor(tensor) = self.kernel.ty(data.operands[0]) else {
+            unreachable!("verified: a tensor")
+        };
+        let values = data.operands[1 + tensor.extents.len()];
+        let known = self.found.get(&values).filter(|known| self.writes_sectors(op, values, known)).cloned();
+        let distribution = known.unwrap_or_else(|| self.coalesced(op, values));
+        for operand in 1..data.operands.len() {
+            self.want(op, operand, &distribution);
+        }
+        for &result in &data.results {
+            self.set(result, distribution.clone());
+        }
     }
 
     /// The result lies as an operand does; the other operands anywhere.

@@ -1,5 +1,6 @@
 //! The buffers that each op asks for: the table of what goes through shared memory.
 
+use super::super::access::is_used;
 use super::super::{Parts, Way};
 use super::SCRATCH_ALIGNMENT;
 use crate::dtype::DType;
@@ -40,7 +41,7 @@ impl Parts<'_> {
             Op::Scatter { .. } => self.tiles(&data.operands[1..]),
             Op::Sort { .. } => self.sorted(data),
             Op::Print { .. } | Op::Assert { .. } => self.told(data),
-            Op::Atomic(atomic) if atomic.kind.has_result() => self.shared_results(data),
+            Op::Atomic(_) if is_used(self.kernel(), data) => self.shared_results(data),
             _ => self.moved(op, data),
         }
     }

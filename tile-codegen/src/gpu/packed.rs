@@ -1,0 +1,44 @@
+//! Additions of pairs to global memory by one instruction of AMD's (CDNA 3 and RDNA 4 ISA manuals,
+//! `GLOBAL_ATOMIC_PK_ADD_F16`, `GLOBAL_ATOMIC_PK_ADD_BF16`). LLVM has them as updates of vectors, which the host that runs
+//! the same code has no instruction for. So the emitter calls a declaration ([`super::scattered`]), which the executor
+//! binds and the first step towards the back end replaces.
+
+use super::declared::calls;
+use super::scattered::ADD;
+use crate::emit::Ir;
+use inkwell::types::VectorType;
+use inkwell::values::{BasicValueEnum, InstructionValue};
+
+/// The scopes that an update in one instruction has on AMD's GPUs.
+const SCOPES: [&str; 2] = ["workgroup", "agent"];
+
+/// Puts the update of a pair in place of every call of a declaration for AMD's GPUs.
+pub(super) fn expand(ir: &Ir<'_>) {
+    let formats =
+        [("bf16x2", ir.context.bf16_type().vec_type(2)), ("f16x2", ir.context.f16_type().vec_type(2))];
+    let (defined, declarations): (Vec<_>, Vec<_>) =
+        ir.module.get_functions().partition(|function| function.count_basic_blocks() > 0);
+    for function in declarations {
+        let name = function.get_name().to_string_lossy().into_owned();
+        let form = name.strip_prefix(ADD).and_then(|form| form.split_once('.'));
+        let Some((scope, format)) = form.filter(|(scope, _)| SCOPES.contains(scope)) else { continue };
+        let Some(&(_, pair)) = formats.iter().find(|(known, _)| *known == format) else { continue };
+        for (call, _) in calls(&defined, function) {
+            update(ir, call, pair, scope);
+        }
+        // SAFETY: nothing calls it any more.
+        unsafe { function.delete() };
+    }
+}
+
+fn update<'c>(ir: &Ir<'c>, call: InstructionValue<'c>, pair: VectorType<'c>, scope: &str) {
+    ir.builder.position_before(&call);
+    let operand = |i: u32| -> BasicValueEnum<'c> {
+        call.get_operand(i)
+            .expect("the declaration has two parameters")
+            .expect_value("an argument is a value")
+    };
+    let value = ir.reinterpret(operand(1), pair.into());
+    ir.add_pair(operand(0).into_pointer_value(), value, scope);
+    call.erase_from_basic_block();
+}
