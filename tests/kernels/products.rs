@@ -1,6 +1,6 @@
 //! Matrix products: `mma` with edge tiles, mixed formats and generic elements.
 
-use super::{Case, array, numbers, widen};
+use super::{Case, array, devices, numbers, widen};
 use tile::ir::{Binding, DType};
 use tile::kernel::Element;
 use tile::prelude::*;
@@ -116,6 +116,52 @@ fn a_generic_product_works_for_every_float_with_an_f32_accumulator() {
     check_transposed::<f16>(f64::powi(2.0, -11));
     check_transposed::<bf16>(f64::powi(2.0, -8));
     assert_eq!(<f16 as Element>::DTYPE, DType::F16);
+}
+
+/// Sums whose format nothing says: there is one for factors of bf16, and a bound names that of `T`.
+#[tile_kernel]
+fn rounded<T: Float + MmaOperand<f32>, const B: usize>(
+    a: &Tensor<bf16, m, m>,
+    b: &Tensor<T, m, m>,
+    c: &mut Tensor<bf16, m, m>,
+    d: &mut Tensor<T, m, m>,
+) {
+    let a = a.partition_view([B, B]);
+    let b = b.partition_view([B, B]);
+    let mut c = c.partition_view_mut([B, B]);
+    let mut d = d.partition_view_mut([B, B]);
+    let [i, j] = c.index();
+    let mut square = Tile::zeros([B, B]);
+    let mut other = Tile::zeros([B, B]);
+    for p in 0..a.tiles(1) {
+        square = mma(a.load_masked([i, p]), a.load_masked([p, j]), square);
+        other = mma(b.load_masked([i, p]), b.load_masked([p, j]), other);
+    }
+    c.store_masked(square.cast::<bf16>());
+    d.store_masked(other.cast::<T>());
+}
+
+#[test]
+fn the_format_of_sums_follows_from_the_factors() {
+    let m = 5;
+    let (a, b) = (numbers::<bf16>(m * m, 6), numbers::<f16>(m * m, 7));
+    let [squares, others] = [widen(&a), widen(&b)].map(|factor| product(&factor, &factor, [m, m, m]));
+    for (device, name) in devices() {
+        let run = || -> tile::Result<_> {
+            let (a, b) = (Tensor::from_slice(&device, &a, [m, m])?, Tensor::from_slice(&device, &b, [m, m])?);
+            let mut c = Tensor::zeros(&device, [m, m])?;
+            let mut d = Tensor::zeros(&device, [m, m])?;
+            rounded::<f16, 4>(&a, &b, &mut c, &mut d).launch()?;
+            Ok((c.to_vec()?, d.to_vec()?))
+        };
+        let (c, d) = run().unwrap();
+        // Sums of products of multiples of 1/64 are exact in f32, so that they are rounded once.
+        let expected: (Vec<bf16>, Vec<f16>) = (
+            squares.iter().map(|&sum| bf16::from_f64(sum)).collect(),
+            others.iter().map(|&sum| f16::from_f64(sum)).collect(),
+        );
+        assert_eq!((c, d), expected, "{name}");
+    }
 }
 
 #[test]

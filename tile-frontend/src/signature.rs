@@ -468,6 +468,23 @@ fn domain_of(bound: &TypeParamBound) -> Option<Domain> {
     }
 }
 
+/// The format of the sums of products of a type parameter, where its bounds name one: `T: MmaOperand<f32>`.
+pub(crate) fn accumulator_of_parameter(generics: &Generics, name: &str) -> Option<Elem> {
+    let parameter = generics.type_params().find(|parameter| parameter.ident == name)?;
+    let accumulator = |bound: &TypeParamBound| {
+        let TypeParamBound::Trait(bound) = bound else { return None };
+        let operand = bound.path.segments.last().filter(|segment| segment.ident == "MmaOperand")?;
+        let PathArguments::AngleBracketed(arguments) = &operand.arguments else { return None };
+        match arguments.args.first()? {
+            GenericArgument::Type(ty) => element(&[], ty),
+            _ => None,
+        }
+    };
+    let mut named = bounds_of(parameter, generics).into_iter().filter_map(accumulator);
+    let first = named.next()?;
+    named.all(|other| other == first).then_some(first)
+}
+
 /// What a function's type parameter may be: what all its bounds accept. Other traits are rustc's to check.
 pub(crate) fn domain_of_parameter(param: &syn::TypeParam, generics: &Generics) -> Option<Domain> {
     bounds_of(param, generics).into_iter().filter_map(domain_of).reduce(narrower)

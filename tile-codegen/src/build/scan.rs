@@ -344,7 +344,7 @@ mod tests {
                 2
             )
         );
-        let [made, warning] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
+        let [warning, made] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
         assert!(made.contains("kernels that `doubled!` makes"), "{made}");
         assert!(warning.contains("kernel `lost`") && warning.contains("`two` wasn't found"), "{warning}");
         assert!(scanned.found[0].place.ends_with("kernels.rs:2"), "{}", scanned.found[0].place);

@@ -1,14 +1,15 @@
-//! `mma` and its precision modes.
+//! `mma`, its precision modes, and the formats of its sums.
 
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
 use crate::elements::Elements;
+use crate::signature::accumulator_of_parameter;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::ExprCall;
-use tile_ir::ops::infer::display_shape;
+use syn::{ExprCall, Generics};
+use tile_ir::ops::infer::{display_shape, mma_accumulators};
 use tile_ir::ops::{BinaryOp, UnaryOp};
-use tile_ir::{DType, Dim, Op, ValueId};
+use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 /// Elements along K that share a scale.
 const BLOCKS: [i64; 9] = [32, 16, 64, 128, 8, 4, 2, 1, 256];
@@ -33,6 +34,34 @@ impl Lowering {
             }
         }
         self.emit_one(Op::Mma, &tiles, span, &arguments.spans).map(Val::Data)
+    }
+
+    /// Accumulators whose format nothing else decides have the one that there is for the factors' formats, or that a bound
+    /// of the kernel names for them, as rustc decides; where there are two, nothing is decided.
+    pub(super) fn decide_accumulators(&mut self, generics: &Generics) {
+        for op in self.kernel.op_ids() {
+            let data = self.kernel.op(op);
+            let (Op::Mma, &[left, right, accumulator]) = (&data.op, data.operands.as_slice()) else {
+                continue;
+            };
+            let accumulator = self.elem(accumulator);
+            if !Elements::is_unknown(&accumulator) {
+                continue;
+            }
+            let only = match (self.elem(left), self.elem(right)) {
+                (Elem::Known(left), Elem::Known(right)) => match mma_accumulators(left, right) {
+                    &[only] => Some(Elem::Known(only)),
+                    _ => None,
+                },
+                (Elem::Param(left), Elem::Param(right)) if left == right => {
+                    accumulator_of_parameter(generics, &left)
+                }
+                _ => None,
+            };
+            if let Some(only) = only {
+                self.elements.unify(&accumulator, &only);
+            }
+        }
     }
 
     /// `mma_scaled(a, scale_a, b, scale_b, acc)`, in the steps of `tile::kernel::mma_scaled`.
