@@ -22,7 +22,8 @@ use syn::Item;
 ///   instance for which the cost model predicts the least time.
 ///
 /// `#[tile_kernel(instances(BM = 64 | 128, BN = 128; BM = 32, BN = 32))]` names the instances that a build script
-/// compiles ahead of time and that `best` chooses from: of each list every combination of its values.
+/// compiles ahead of time and that `best` chooses from: of each list every combination of its values. A kernel without
+/// parameters is one instance, which needs no naming.
 /// `where(BK % 16 == 0, m % BM == 0)` says what the kernel relies on: of const parameters, checked when an instance is
 /// made, and of run-time sizes, checked at launch. `grid = [m.div_ceil(BM), 4]` is a grid of its own for a kernel whose
 /// blocks own no tiles; `grid = tiles` asks for a block per tile of the outputs also where a target would have fewer

@@ -6,7 +6,8 @@
 //! tile_codegen::build::kernels().targets(["sm_90a", "gfx942", "cpu"]).emit();
 //! ```
 //!
-//! Every `#[tile_kernel(instances(…))]` function under `src/` is compiled for every target. The macro finds the
+//! Every `#[tile_kernel(instances(…))]` function under `src/`, and every kernel without parameters, is compiled for every
+//! target. The macro finds the
 //! code by the fingerprint of the kernel's IR in the folder that `TILE_KERNELS` names; CPU code is linked as
 //! a static library. Copies for people go to `target/tile/<package>/<kernel>/`, where several kernels have a name to
 //! `<kernel>-<file>-<line>/`.

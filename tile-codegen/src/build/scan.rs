@@ -1,4 +1,4 @@
-//! Finds the kernels of a crate's sources that name instances.
+//! Finds the kernels of a crate's sources that have instances: those that name some, and those without parameters.
 
 use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{HashMap, HashSet};

@@ -1,5 +1,5 @@
-//! How a load, store, gather or scatter of a tile reaches memory best: along which axes neighbours lie next to each other, and how
-//! many of them one instruction may move.
+//! How a load, store, gather or scatter of a tile reaches memory best: along which axes neighbours lie next to each other,
+//! and how many of them one instruction may move.
 //!
 //! The address of an argument is a multiple of 16 bytes ([`TENSOR_ALIGNMENT`]), which the runtime keeps. So a run of
 //! elements along the axis of stride 1 is as aligned as what is added to that: the tensor's offset, the tile's first
