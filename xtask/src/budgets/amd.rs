@@ -182,6 +182,7 @@ mod tests {
             "ds_read2_b64",
             "ds_load_2addr_b64",
             "ds_load_2addr_b32",
+            "global_atomic_pk_add_bf16",
             "ds_read_b128",
             "ds_write2st64_b64",
             "ds_store_b16",
@@ -203,12 +204,13 @@ mod tests {
         let counts: Vec<(&str, u64)> =
             COLUMNS.iter().map(|column| (column.head, (column.of)(&measured))).skip(8).collect();
         let expected = [
-            ("code", 23),
+            ("code", 24),
             ("MFMA", 2),
             ("load 128", 2),
             ("load <", 1),
             ("store 128", 1),
             ("store <", 1),
+            ("atomics", 1),
             ("ds_read 128", 3),
             ("ds_read <", 1),
             ("ds_write 128", 1),
