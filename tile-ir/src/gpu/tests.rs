@@ -431,7 +431,7 @@ fn gathers_move_what_is_aligned() {
 }
 
 /// Rows that are written to a cache at places that a tensor says; the same, added to.
-fn cache(operation: &str) -> String {
+pub(super) fn cache(operation: &str) -> String {
     LOOKUP
         .replace("%ids: tensor<k x i32>", "%ids: tensor<k x i32>, %kept: mut tensor<v x d x bf16>")
         .replace("%t = gather_load %x[%which, %at] pad %pad", "%t = load_masked %vx[%i, %j] pad %pad")
@@ -441,7 +441,8 @@ fn cache(operation: &str) -> String {
 }
 
 const STORED: &str = "  atomic store relaxed device %kept[%which, %at], %t";
-const ADDED: &str = "  %old = atomic add relaxed device %kept[%which, %at], %t : tile<16 x 256 x bf16>";
+pub(super) const ADDED: &str =
+    "  %old = atomic add relaxed device %kept[%which, %at], %t : tile<16 x 256 x bf16>";
 
 #[test]
 fn rows_are_written_to_a_cache_in_vectors() {

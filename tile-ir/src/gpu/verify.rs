@@ -363,6 +363,29 @@ kernel @sum(%x: tensor<m x 64 x f32>, %y: mut tensor<m x 1 x f32>) {
     }
 
     #[test]
+    fn several_additions_at_once_whose_old_elements_are_used_are_found() {
+        use super::super::tests::{ADDED, cache};
+        let scheduled = |operation: &str| {
+            let kernel = crate::verify(text::parse(&cache(operation)).unwrap()).unwrap();
+            let target = TargetDesc::named("sm_90a").unwrap();
+            let scheduled = schedule(specialize(&kernel, &[]).unwrap(), target, None);
+            let is_atomic = |&op: &OpId| matches!(scheduled.op(op).op, Op::Atomic(_));
+            let atomic = scheduled.walk().into_iter().find(is_atomic).unwrap();
+            (scheduled, atomic)
+        };
+        let (unused, addition) = scheduled(ADDED);
+        let access = unused.laid_out.accesses[&addition].clone();
+        let (mut used, addition) = scheduled(&format!("{ADDED}\n  store_masked %vy, %old"));
+        assert_eq!(verify(&used), Ok(()));
+        used.laid_out.accesses.insert(addition, access);
+        assert_eq!(used.scattered(addition), 8);
+        assert_eq!(
+            verify(&used).unwrap_err().problem,
+            "its old elements are used, and one instruction gives those of several to nobody"
+        );
+    }
+
+    #[test]
     fn copies_that_come_before_what_they_need_are_found() {
         let mut scheduled = super::super::tests::gathered_factor("sm_80");
         assert_eq!(verify(&scheduled), Ok(()));
