@@ -10,6 +10,7 @@ use crate::ops::{Cut, Literal, Op};
 use crate::types::{Elem, PartitionType, TensorType, Type};
 use crate::verify::{VerifiedKernel, VerifyError, verify, verify_rewritten};
 use crate::view::{ArgumentLayout, Source};
+use std::fmt;
 
 /// The value of one compile-time parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,6 +19,16 @@ pub enum Binding {
     Const(usize),
     /// For `T: Float`.
     Elem(DType),
+}
+
+impl fmt::Display for Binding {
+    /// As it stands in `instances(…)`: `128`, `f32`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Binding::Const(value) => write!(f, "{value}"),
+            Binding::Elem(dtype) => f.write_str(dtype.rust_name()),
+        }
+    }
 }
 
 /// Parameter name → value, in the order of the kernel's generics.

@@ -314,33 +314,18 @@ impl Prepared {
             .iter()
             .map(|held| (held.target, display_bindings(held.bindings.iter().copied())))
             .collect();
-        let mut texts: Vec<String> = held
-            .iter()
-            .map(
-                |(target, held)| {
-                    if held.is_empty() { (*target).to_owned() } else { format!("{target} ({held})") }
-                },
-            )
-            .collect();
+        let text = |(target, held): &(&str, String)| match held.as_str() {
+            "" => (*target).to_owned(),
+            held => format!("{target} ({held})"),
+        };
+        let mut texts: Vec<String> = held.iter().map(text).collect();
         texts.dedup();
         let embedded = match texts.as_slice() {
             [] => "this executable has no code for it".to_owned(),
             texts => format!("this executable has it for {}", texts.join(", ")),
         };
-        let remedy = match held.iter().any(|(_, held)| *held == bindings) {
-            true => format!("Add {target} to the targets of build.rs"),
-            false => {
-                let named = if bindings.is_empty() {
-                    String::new()
-                } else {
-                    format!(" with `instances({bindings})`")
-                };
-                format!(
-                    "A build script compiles every `#[tile_kernel]`{named} for the targets that it names, but those \
-                     that another macro makes, and those that it warns of: add what is missing"
-                )
-            }
-        };
+        let is_elsewhere = held.iter().any(|(_, held)| *held == bindings);
+        let remedy = remedy(target, &bindings, is_elsewhere);
         Error::MissingInstance {
             kernel: kernel.name().to_owned(),
             bindings,
@@ -349,6 +334,18 @@ impl Prepared {
             remedy,
         }
     }
+}
+
+/// How to have code of an instance embedded, which the executable has for another target, or not at all.
+fn remedy(target: &str, bindings: &str, is_elsewhere: bool) -> String {
+    if is_elsewhere {
+        return format!("Add {target} to the targets of build.rs");
+    }
+    let named = if bindings.is_empty() { String::new() } else { format!(" with `instances({bindings})`") };
+    format!(
+        "A build script compiles every `#[tile_kernel]`{named} for the targets that it names, but those that another \
+         macro makes, and those that it warns of: add what is missing"
+    )
 }
 
 /// The tensor maps of embedded code.
@@ -373,12 +370,7 @@ pub(crate) fn display_parameters(instance: &Instance) -> String {
 
 /// `BM = 128, T = f32`.
 pub(crate) fn display_bindings<'b>(bindings: impl Iterator<Item = (&'b str, Binding)>) -> String {
-    let texts: Vec<String> = bindings
-        .map(|(name, value)| match value {
-            Binding::Const(value) => format!("{name} = {value}"),
-            Binding::Elem(dtype) => format!("{name} = {}", dtype.rust_name()),
-        })
-        .collect();
+    let texts: Vec<String> = bindings.map(|(name, value)| format!("{name} = {value}")).collect();
     texts.join(", ")
 }
 

@@ -7,10 +7,9 @@
 //! ```
 //!
 //! Every `#[tile_kernel(instances(…))]` function under `src/`, and every kernel without parameters, is compiled for every
-//! target. The macro finds the
-//! code by the fingerprint of the kernel's IR in the folder that `TILE_KERNELS` names; CPU code is linked as
-//! a static library. Copies for people go to `target/tile/<package>/<kernel>/`, where several kernels have a name to
-//! `<kernel>-<file>-<line>/`.
+//! target. The macro finds the code by the fingerprint of the kernel's IR in the folder that `TILE_KERNELS` names; CPU
+//! code is linked as a static library. Copies for people go to `target/tile/<package>/<kernel>/`, where several kernels
+//! have a name to `<kernel>-<file>-<line>/`.
 
 #[cfg(test)]
 mod aarch64;
@@ -353,7 +352,6 @@ impl Output<'_> {
     }
 }
 
-/// `BM128-BN128-BK64`; `default` without parameters.
 /// What is in a folder; nothing, if that isn't there.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
@@ -361,14 +359,12 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 /// Which instance an error is of, where a kernel may have several.
 fn of_instance(instance: &Instance) -> String {
-    let bindings = instance.bindings().iter().map(|(name, value)| match value {
-        Binding::Const(value) => format!("{name} = {value}"),
-        Binding::Elem(dtype) => format!("{name} = {}", dtype.rust_name()),
-    });
+    let bindings = instance.bindings().iter().map(|(name, value)| format!("{name} = {value}"));
     let bindings: Vec<String> = bindings.collect();
     if bindings.is_empty() { String::new() } else { format!(" (instance {})", bindings.join(", ")) }
 }
 
+/// `BM128-BN128-BK64`; `default` without parameters.
 fn instance_name(bindings: &Bindings) -> String {
     let mut name = String::new();
     for (parameter, value) in bindings {

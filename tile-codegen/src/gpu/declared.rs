@@ -101,6 +101,25 @@ pub(super) const INACCESSIBLE_MEMORY: u64 = 0b1100;
 /// LLVM's `memory(argmem: readwrite)`.
 const ARGUMENT_MEMORY: u64 = 0b11;
 
+/// Calls a declaration that gives nothing, which has these of LLVM's attributes.
+pub(super) fn call_without_result<'c>(
+    ir: &Ir<'c>,
+    name: &str,
+    operands: &[Value<'c>],
+    attributes: &[(&str, u64)],
+) {
+    let function = ir.module.get_function(name).unwrap_or_else(|| {
+        let types: Vec<_> = operands.iter().map(|operand| operand.get_type().into()).collect();
+        let function = ir.module.add_function(name, ir.context.void_type().fn_type(&types, false), None);
+        for &(attribute, value) in attributes {
+            let kind = Attribute::get_named_enum_kind_id(attribute);
+            function.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, value));
+        }
+        function
+    });
+    ir.call(function, operands);
+}
+
 /// Puts inline PTX in place of every call of a declaration above.
 ///
 /// # Errors
@@ -124,6 +143,26 @@ pub(crate) fn expand(ir: &Ir<'_>) -> Result<(), String> {
         unsafe { function.delete() };
     }
     Ok(())
+}
+
+/// Puts something else in place of every call of the declarations that are known by their names, which are removed.
+pub(super) fn replace_calls<'c, K>(
+    ir: &Ir<'c>,
+    known: impl Fn(&str) -> Option<K>,
+    put: impl Fn(InstructionValue<'c>, &K),
+) {
+    let (defined, declarations): (Vec<_>, Vec<_>) =
+        ir.module.get_functions().partition(|function| function.count_basic_blocks() > 0);
+    for function in declarations {
+        let Some(known) = known(&function.get_name().to_string_lossy()) else { continue };
+        for (call, _) in calls(&defined, function) {
+            ir.builder.position_before(&call);
+            put(call, &known);
+            call.erase_from_basic_block();
+        }
+        // SAFETY: nothing calls it any more.
+        unsafe { function.delete() };
+    }
 }
 
 /// The calls of a function in others.

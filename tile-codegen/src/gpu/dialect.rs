@@ -1,7 +1,7 @@
 //! What differs between GPU targets, as a description: how a kernel is declared, who the running thread is,
 //! how a block synchronises, where shared memory is. No emitter asks for a vendor.
 
-use super::declared::{INACCESSIBLE_MEMORY, PREFETCH_LINE, PREFETCH_RANGE};
+use super::declared::{self, INACCESSIBLE_MEMORY, PREFETCH_LINE, PREFETCH_RANGE};
 use super::lanes::Shuffle;
 use crate::emit::{Ir, Shared, Value};
 use inkwell::AddressSpace;
@@ -414,14 +414,8 @@ impl Device {
         let name = if bytes.is_some() { prefetch.range } else { prefetch.line };
         let arguments: Vec<Value<'c>> =
             std::iter::once(address.into()).chain(bytes.map(Value::from)).collect();
-        let function = ir.module.get_function(name).unwrap_or_else(|| {
-            let types: Vec<_> = arguments.iter().map(|argument| argument.get_type().into()).collect();
-            let function = ir.module.add_function(name, ir.context.void_type().fn_type(&types, false), None);
-            enum_attribute(ir, function, AttributeLoc::Function, "nounwind", 0);
-            enum_attribute(ir, function, AttributeLoc::Function, "memory", INACCESSIBLE_MEMORY);
-            function
-        });
-        ir.call(function, &arguments);
+        let attributes = [("nounwind", 0), ("memory", INACCESSIBLE_MEMORY)];
+        declared::call_without_result(ir, name, &arguments, &attributes);
     }
 
     /// A value that all threads have alike, said to the target where it can make use of that.

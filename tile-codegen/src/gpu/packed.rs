@@ -3,7 +3,7 @@
 //! the same code has no instruction for. So the emitter calls a declaration ([`super::scattered`]), which the executor
 //! binds and the first step towards the back end replaces.
 
-use super::declared::calls;
+use super::declared::replace_calls;
 use super::scattered::ADD;
 use crate::emit::Ir;
 use inkwell::types::VectorType;
@@ -16,23 +16,15 @@ const SCOPES: [&str; 2] = ["workgroup", "agent"];
 pub(super) fn expand(ir: &Ir<'_>) {
     let formats =
         [("bf16x2", ir.context.bf16_type().vec_type(2)), ("f16x2", ir.context.f16_type().vec_type(2))];
-    let (defined, declarations): (Vec<_>, Vec<_>) =
-        ir.module.get_functions().partition(|function| function.count_basic_blocks() > 0);
-    for function in declarations {
-        let name = function.get_name().to_string_lossy().into_owned();
-        let form = name.strip_prefix(ADD).and_then(|form| form.split_once('.'));
-        let Some((scope, format)) = form.filter(|(scope, _)| SCOPES.contains(scope)) else { continue };
-        let Some(&(_, pair)) = formats.iter().find(|(known, _)| *known == format) else { continue };
-        for (call, _) in calls(&defined, function) {
-            update(ir, call, pair, scope);
-        }
-        // SAFETY: nothing calls it any more.
-        unsafe { function.delete() };
-    }
+    let known = |name: &str| {
+        let (scope, format) = name.strip_prefix(ADD)?.split_once('.')?;
+        let scope = SCOPES.into_iter().find(|known| *known == scope)?;
+        formats.iter().find(|(known, _)| *known == format).map(|&(_, pair)| (scope, pair))
+    };
+    replace_calls(ir, known, |call, &(scope, pair)| update(ir, call, pair, scope));
 }
 
 fn update<'c>(ir: &Ir<'c>, call: InstructionValue<'c>, pair: VectorType<'c>, scope: &str) {
-    ir.builder.position_before(&call);
     let operand = |i: u32| -> BasicValueEnum<'c> {
         call.get_operand(i)
             .expect("the declaration has two parameters")
@@ -40,5 +32,4 @@ fn update<'c>(ir: &Ir<'c>, call: InstructionValue<'c>, pair: VectorType<'c>, sco
     };
     let value = ir.reinterpret(operand(1), pair.into());
     ir.add_pair(operand(0).into_pointer_value(), value, scope);
-    call.erase_from_basic_block();
 }

@@ -6,7 +6,7 @@
 //! `tile.round.bf16x2`, `tile.round.f16x2`: (f32, f32) → i32, the first in the upper half, to nearest even (CDNA4 ISA,
 //! `V_CVT_PK_BF16_F32`, `V_CVT_PK_F16_F32`).
 
-use super::declared::{calls, replace_uses};
+use super::declared::{replace_calls, replace_uses};
 use crate::emit::Ir;
 use inkwell::types::VectorType;
 use inkwell::values::{BasicValueEnum, InstructionValue};
@@ -17,21 +17,11 @@ pub(super) const F16: &str = "tile.round.f16x2";
 /// Puts the truncation of a pair in place of every call of a declaration above.
 pub(super) fn expand(ir: &Ir<'_>) {
     let formats = [(BF16, ir.context.bf16_type().vec_type(2)), (F16, ir.context.f16_type().vec_type(2))];
-    let (defined, declarations): (Vec<_>, Vec<_>) =
-        ir.module.get_functions().partition(|function| function.count_basic_blocks() > 0);
-    for function in declarations {
-        let name = function.get_name().to_string_lossy().into_owned();
-        let Some(&(_, pair)) = formats.iter().find(|(format, _)| *format == name) else { continue };
-        for (call, _) in calls(&defined, function) {
-            truncate(ir, call, pair);
-        }
-        // SAFETY: nothing calls it any more.
-        unsafe { function.delete() };
-    }
+    let known = |name: &str| formats.iter().find(|(format, _)| *format == name).map(|&(_, pair)| pair);
+    replace_calls(ir, known, |call, &pair| truncate(ir, call, pair));
 }
 
 fn truncate<'c>(ir: &Ir<'c>, call: InstructionValue<'c>, pair: VectorType<'c>) {
-    ir.builder.position_before(&call);
     let operand = |i: u32| -> BasicValueEnum<'c> {
         call.get_operand(i).expect("the declaration has two parameters").expect_value("a number")
     };
@@ -39,5 +29,4 @@ fn truncate<'c>(ir: &Ir<'c>, call: InstructionValue<'c>, pair: VectorType<'c>) {
     let narrow = ir.builder.build_float_trunc(wide, pair, "").expect("the builder is positioned");
     let word = ir.builder.build_bit_cast(narrow, ir.context.i32_type(), "");
     replace_uses(call, word.expect("a pair has 32 bits"));
-    call.erase_from_basic_block();
 }

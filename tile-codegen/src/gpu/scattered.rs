@@ -13,12 +13,11 @@
 //!
 //! [`Scheduled::scattered`]: tile_ir::gpu::Scheduled::scattered
 
-use super::declared::{Assembly, Effect};
+use super::declared::{Assembly, Effect, call_without_result};
 use super::region::Emitter;
 use crate::emit::Value;
 use crate::emit::atomic::Site;
 use inkwell::AddressSpace;
-use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::DType;
 use tile_ir::ops::AtomicKind;
@@ -80,18 +79,10 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn declared_scatter(&self, name: &str, address: PointerValue<'c>, values: &[Value<'c>]) {
-        let ir = self.ir;
         let operands: Vec<Value<'c>> =
             std::iter::once(address.into()).chain(values.iter().copied()).collect();
-        let function = ir.module.get_function(name).unwrap_or_else(|| {
-            let types: Vec<_> = operands.iter().map(|operand| operand.get_type().into()).collect();
-            let function = ir.module.add_function(name, ir.context.void_type().fn_type(&types, false), None);
-            let kind = Attribute::get_named_enum_kind_id("nounwind");
-            function.add_attribute(AttributeLoc::Function, ir.context.create_enum_attribute(kind, 0));
-            function
-        });
         debug_assert_eq!(address.get_type().get_address_space(), AddressSpace::from(1));
-        ir.call(function, &operands);
+        call_without_result(self.ir, name, &operands, &[("nounwind", 0)]);
     }
 }
 

@@ -279,6 +279,18 @@ impl Block<'_> {
         [bytes, alignment]: [usize; 2],
         writes: bool,
     ) -> Result<(), Problem> {
+        self.check(call, address, [bytes, alignment], ([!writes, writes], None))
+    }
+
+    /// An access of a thread that an instruction makes, and its right to make it: whether it reads and writes, and where it
+    /// is atomic.
+    fn check(
+        &mut self,
+        call: &Call<'_>,
+        address: u64,
+        [bytes, alignment]: [usize; 2],
+        ([reads, writes], atomic): ([bool; 2], Option<Scope>),
+    ) -> Result<(), Problem> {
         let excess = address % alignment as u64;
         if excess != 0 {
             return Err(Problem::Misaligned { alignment: alignment as u64, excess });
@@ -290,8 +302,7 @@ impl Block<'_> {
             [address, bytes as u64],
         );
         let moment = self.threads[call.thread as usize].clock.moment();
-        let access =
-            Access { moment, reads: !writes, writes, atomic: None, begins: false, place: call.place() };
+        let access = Access { moment, reads, writes, atomic, begins: false, place: call.place() };
         self.note(call.thread, address, bytes, access)
     }
 
@@ -330,15 +341,7 @@ impl Block<'_> {
         reads: bool,
     ) -> Result<Vec<u8>, Problem> {
         let AtomicGroup { address, bytes, element, scope } = group;
-        let excess = address % bytes as u64;
-        if excess != 0 {
-            return Err(Problem::Misaligned { alignment: bytes as u64, excess });
-        }
-        self.record(Site::Instruction(call.number), call.thread, false, [address, bytes as u64]);
-        let moment = self.threads[call.thread as usize].clock.moment();
-        let access =
-            Access { moment, reads, writes: true, atomic: Some(scope), begins: false, place: call.place() };
-        self.note(call.thread, address, bytes, access)?;
+        self.check(call, address, [bytes, bytes], ([reads, true], Some(scope)))?;
         let relaxed = Ordering { acquires: false, releases: false, scope };
         for address in (address..address + bytes as u64).step_by(element) {
             let clock = &mut self.threads[call.thread as usize].clock;

@@ -123,14 +123,11 @@ impl Lowering {
 
     fn unknown_function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
         let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
-        if let Some((owner, help)) =
-            owner.as_deref().and_then(|owner| Some((owner, names::help_of_type(owner)?)))
+        if let Some(owner) = &owner
+            && let Some(help) = names::help_of_type(owner)
         {
-            return self.error(
-                call.func.span(),
-                format!("`{owner}::{name}` isn't a function of kernels"),
-                help,
-            );
+            let message = format!("`{owner}::{name}` isn't a function of kernels");
+            return self.error(call.func.span(), message, help);
         }
         let near = names::help_of_function(name);
         if names::is_foreign(owner.as_deref(), name) {
