@@ -4,15 +4,14 @@
 //! running block owns, so two blocks can't collide. Elements outside the tensor read as the pad value and
 //! are never written.
 
+use super::cut::Cut;
 use super::view_movement::Seen;
+use super::view_tile::ViewTileMut;
 use super::{Element, Number, Tile};
 use std::cell::Cell;
-use tile_ir::Array;
-use tile_ir::array::Elements;
 #[cfg(test)]
 use tile_ir::view::GivenTensor;
 use tile_ir::view::Placement;
-use tile_layout::{linear_index, multi_index};
 use tile_runtime::reference::{Arguments, OwnTile, ReadElements};
 
 /// A `&Tensor` argument inside a kernel, or a view of one: `permute`, `flip`, `pad` and the other movements give
@@ -362,8 +361,7 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
     /// # Panics
     /// If an element doesn't exist, which a launch has excluded.
     pub fn load(&self) -> Tile<T, R> {
-        self.cut.assert_whole("load", self.index());
-        self.load_masked_or(T::default())
+        self.tile().load()
     }
 
     /// Writes the block's tile, all of whose elements exist: a launch whose tiles don't fit is refused.
@@ -372,13 +370,12 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
     /// If the tile doesn't have the view's tile extents; in a kernel that is a compile error. If an element
     /// doesn't exist, which a launch has excluded.
     pub fn store(&mut self, tile: Tile<T, R>) {
-        self.cut.assert_whole("store", self.index());
-        self.store_masked(tile);
+        self.tile().store(tile);
     }
 
     /// The block's tile, with `pad` in place of elements outside the tensor.
     pub fn load_masked_or(&self, pad: T) -> Tile<T, R> {
-        self.cut.load(self.index(), pad, |position| self.data[position].get())
+        self.tile().load_masked_or(pad)
     }
 
     /// Writes the block's tile, where it lies inside the tensor.
@@ -386,113 +383,18 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
     /// # Panics
     /// If the tile doesn't have the view's tile extents; in a kernel that is a compile error.
     pub fn store_masked(&mut self, tile: Tile<T, R>) {
-        assert!(
-            tile.shape() == self.cut.tile,
-            "a tile of shape {:?} is stored to a view of tiles {:?}",
-            tile.shape(),
-            self.cut.tile
-        );
-        let values = tile.to_vec();
-        self.cut.for_each_run(self.index(), |in_tile, in_tensor, length| {
-            for (i, &value) in values[in_tile..in_tile + length].iter().enumerate() {
-                self.data[in_tensor(i)].set(value);
-            }
-        });
+        self.tile().store_masked(tile);
+    }
+
+    fn tile(&self) -> ViewTileMut<'_, T, R> {
+        ViewTileMut::new(self.data, &self.cut, self.index())
     }
 }
 
 impl<T: Number, const R: usize> PartitionViewMut<'_, T, R> {
     /// The block's tile, with zeros in place of elements outside the tensor.
     pub fn load_masked(&self) -> Tile<T, R> {
-        self.load_masked_or(T::from_int(0))
-    }
-}
-
-/// How a tensor is cut.
-#[derive(Clone)]
-pub(super) struct Cut<const R: usize> {
-    placement: Placement,
-    extents: [usize; R],
-    tile: [usize; R],
-    steps: [usize; R],
-}
-
-impl<const R: usize> Cut<R> {
-    fn new(seen: &Seen, tile: [usize; R], steps: [usize; R]) -> Self {
-        assert!(
-            tile.iter().chain(&steps).all(|&extent| extent > 0),
-            "a partition view needs positive tile extents, not {tile:?}"
-        );
-        Cut { placement: seen.placement(), extents: seen.extents(), tile, steps }
-    }
-
-    fn tiles(&self, axis: usize) -> usize {
-        self.extents[axis].div_ceil(self.steps[axis])
-    }
-
-    /// Per axis, where a tile begins and the places in it that exist; `None` where none do.
-    fn window(&self, index: [usize; R]) -> Option<[(i64, usize, usize); R]> {
-        let mut window = [(0, 0, 0); R];
-        for axis in 0..R {
-            let start =
-                index[axis].checked_mul(self.steps[axis]).filter(|&start| start < self.extents[axis])?;
-            let (start, tile) = (start as i64, self.tile[axis] as i64);
-            let (begin, end) = self.placement.windows[axis];
-            let (begin, end) = ((begin - start).clamp(0, tile), (end - start).clamp(0, tile));
-            if begin >= end {
-                return None;
-            }
-            window[axis] = (start, begin as usize, end as usize);
-        }
-        Some(window)
-    }
-
-    fn assert_whole(&self, method: &str, index: [usize; R]) {
-        let whole = self.window(index).is_some_and(|window| {
-            window.iter().zip(self.tile).all(|(&(_, begin, end), tile)| begin == 0 && end == tile)
-        });
-        assert!(whole, "`{method}`: tile {index:?} isn't all inside; use `{method}_masked`");
-    }
-
-    /// Calls `run` with (position in the tile, place → position in the tensor, length) for every row of the
-    /// elements of a tile that exist.
-    fn for_each_run(&self, index: [usize; R], mut run: impl FnMut(usize, &dyn Fn(usize) -> usize, usize)) {
-        let Some(window) = self.window(index) else { return };
-        let counts: Vec<usize> = window.iter().map(|(_, begin, end)| end - begin).collect();
-        let (length, rows) = counts.split_last().map_or((1, &[][..]), |(&length, rows)| (length, rows));
-        let stride = self.placement.strides.last().copied().unwrap_or(0);
-        for row in 0..rows.iter().product() {
-            let mut place = multi_index(row, rows);
-            place.resize(R, 0);
-            let mut first = self.placement.offset;
-            for (axis, &(start, begin, _)) in window.iter().enumerate() {
-                place[axis] += begin;
-                first += (start + place[axis] as i64) * self.placement.strides[axis];
-            }
-            run(linear_index(&place, &self.tile), &|i| (first + i as i64 * stride) as usize, length);
-        }
-    }
-
-    fn load<T: Element>(&self, index: [usize; R], pad: T, element: impl Fn(usize) -> T) -> Tile<T, R> {
-        let count = self.tile.iter().product();
-        let elements = if T::DTYPE.is_float() {
-            let mut values = vec![pad.to_float(); count];
-            self.for_each_run(index, |in_tile, in_tensor, length| {
-                for i in 0..length {
-                    values[in_tile + i] = element(in_tensor(i)).to_float();
-                }
-            });
-            Elements::Float(values)
-        } else {
-            let mut values = vec![pad.to_int(); count];
-            self.for_each_run(index, |in_tile, in_tensor, length| {
-                for i in 0..length {
-                    values[in_tile + i] = element(in_tensor(i)).to_int();
-                }
-            });
-            Elements::Int(values)
-        };
-        Tile::hold(Array::new(T::DTYPE, self.tile.to_vec(), elements))
+        self.tile().load_masked()
     }
 }
 

@@ -21,6 +21,8 @@ pub(crate) enum Val {
     Tensor(ValueId),
     /// A partition view.
     View(ValueId),
+    /// A tile of a partition view, in memory.
+    ViewTile(ViewTile),
     /// A tensor that blocks access atomically.
     Atomic(ValueId),
     /// A tuple or array.
@@ -37,6 +39,14 @@ pub(crate) enum Val {
     Unset,
     /// The value of something that was reported; using it reports nothing.
     Poison,
+}
+
+/// A tile of a partition view, in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct ViewTile {
+    pub(crate) view: ValueId,
+    /// Its index along the axes that [`tile_ir::types::PartitionType::indexed_axes`] names; empty where an access says it.
+    pub(crate) index: Vec<ValueId>,
 }
 
 /// A closure, to be lowered where it is called.

@@ -428,7 +428,7 @@ fn grids(kernel: &Kernel) -> Vec<(String, Vec<Dim>)> {
         if view.tensor.mutable {
             let argument = Source::of(kernel, data.operands[0]).argument;
             let name = kernel.value(argument).name.clone().expect("parameters are named");
-            grids.push((name, view.index_space()));
+            grids.push((name, view.grid()));
         }
     }
     grids

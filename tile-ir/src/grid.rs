@@ -1,6 +1,7 @@
 //! The blocks of a launch: how many along each axis, as extents.
 //!
-//! A kernel has one grid. Without a word about it that is the index space of its outputs: one block per tile, or fewer
+//! A kernel has one grid. Without a word about it that is the index space of its outputs, but for the axes that blocks
+//! span: one block per tile, or fewer
 //! that go on to further tiles, where a target gains by it and nobody sees it. A grid of its own has extents that the
 //! launch computes, and then no block owns a tile of a partition view. A persistent kernel, one with a loop over tiles,
 //! has as many blocks along one axis as the launch says, which share the index space of its outputs.
@@ -66,7 +67,7 @@ impl Kernel {
             None | Some(Grid::Tiles) => self.walk().into_iter().map(|op| self.op(op)).find_map(|data| {
                 let view =
                     matches!(data.op, Op::Partition(_)).then(|| self.ty(data.results[0]).as_partition());
-                view.flatten().filter(|view| view.tensor.mutable).map(|view| view.index_space())
+                view.flatten().filter(|view| view.tensor.mutable).map(|view| view.grid())
             }),
         }
     }

@@ -80,7 +80,7 @@ pub struct LoadOperands<'k> {
     pub view: ValueId,
     /// What elements outside read as; `None` where there are none.
     pub pad: Option<ValueId>,
-    /// The tile's index; empty where it is the block's own.
+    /// The tile's index along [the axes along which one is given](crate::types::PartitionType::indexed_axes).
     pub index: &'k [ValueId],
 }
 
@@ -94,6 +94,18 @@ impl OpData {
             (Op::Load { .. }, &[view, ref index @ ..]) => Some(LoadOperands { view, pad: None, index }),
             _ => None,
         }
+    }
+
+    /// The index that a load, store or prefetch of a partition view gives, along
+    /// [the axes along which it does](crate::types::PartitionType::indexed_axes); empty for other ops.
+    pub fn tile_index(&self) -> &[ValueId] {
+        let operands = self.operands.as_slice();
+        let before = match self.op {
+            Op::Load { .. } | Op::Prefetch => 1,
+            Op::LoadMasked | Op::Store | Op::StoreMasked => 2,
+            _ => operands.len(),
+        };
+        operands.get(before..).unwrap_or_default()
     }
 }
 

@@ -369,6 +369,7 @@ impl Substitution<'_> {
                 tensor: self.tensor(&view.tensor),
                 tile: self.dims(&view.tile),
                 steps: self.dims(&view.steps),
+                spanned: view.spanned.clone(),
             }),
         }
     }
@@ -396,6 +397,7 @@ impl Substitution<'_> {
             Op::Partition(cut) => Op::Partition(Cut {
                 tile: self.dims(&cut.tile),
                 steps: cut.steps.as_ref().map(|steps| self.dims(steps)),
+                spanned: cut.spanned.clone(),
                 hints: cut.hints.map(|dim| self.dim(dim)),
             }),
             other => other.clone(),

@@ -80,12 +80,40 @@ pub struct PartitionType {
     /// From the first element of a tile to that of the next, per axis; the tile extents where tiles stand side
     /// by side.
     pub steps: Vec<Dim>,
+    /// Axes along which a block has all tiles, in ascending order; of a tensor that is written.
+    pub spanned: Vec<usize>,
 }
 
 impl PartitionType {
     /// The number of tiles along each axis: those that begin inside.
     pub fn index_space(&self) -> Vec<Dim> {
         self.tensor.extents.iter().zip(&self.steps).map(|(extent, step)| extent.ceil_div(step)).collect()
+    }
+
+    /// Of a tensor that is written, the blocks along each axis: one for each tile, but one along an axis that is spanned.
+    pub fn grid(&self) -> Vec<Dim> {
+        let blocks = |(axis, tiles)| if self.spanned.contains(&axis) { Dim::from(1) } else { tiles };
+        self.index_space().into_iter().enumerate().map(blocks).collect()
+    }
+
+    /// The axes along which an access says the index of its tile: all of a tensor that is read, the spanned ones of one
+    /// that is written.
+    pub fn indexed_axes(&self) -> Vec<usize> {
+        if self.tensor.mutable { self.spanned.clone() } else { (0..self.tile.len()).collect() }
+    }
+
+    /// The index that an access gives along an axis, of those that it gives; `None` where it is the block's.
+    pub fn index_along<'i, I>(&self, axis: usize, given: &'i [I]) -> Option<&'i I> {
+        given.get(self.indexed_axes().iter().position(|&indexed| indexed == axis)?)
+    }
+
+    /// The index of a tile along every axis: what an access gives, and the block's own along the other axes.
+    ///
+    /// # Panics
+    /// If `own` is shorter than the tile's rank and an index is missing.
+    pub fn tile_index<I: Clone>(&self, own: &[I], given: &[I]) -> Vec<I> {
+        let along = |axis| self.index_along(axis, given).unwrap_or_else(|| &own[axis]).clone();
+        (0..self.tile.len()).map(along).collect()
     }
 
     /// The type of one tile.
@@ -189,6 +217,15 @@ impl fmt::Display for Shape<'_> {
     }
 }
 
+/// The axes that blocks span, where there are any: ` spanning [1]`.
+pub(crate) struct Spanned<'a>(pub(crate) &'a [usize]);
+
+impl fmt::Display for Spanned<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() { Ok(()) } else { write!(f, " spanning {:?}", self.0) }
+    }
+}
+
 fn write_product(f: &mut fmt::Formatter<'_>, dims: &[Dim], elem: &Elem) -> fmt::Result {
     for dim in dims {
         dim.fmt(f)?;
@@ -232,7 +269,7 @@ impl fmt::Display for PartitionType {
             f.write_str(" step ")?;
             Shape(&self.steps).fmt(f)?;
         }
-        f.write_str(">")
+        write!(f, "{}>", Spanned(&self.spanned))
     }
 }
 
@@ -255,10 +292,32 @@ mod tests {
     fn types_print_as_in_the_text_form() {
         let tensor = TensorType::dense(vec![Dim::size("m"), Dim::from(64)], DType::BF16, true);
         let tile = vec![Dim::param("BM"), Dim::from(64)];
-        let partition = PartitionType { tensor, steps: tile.clone(), tile };
+        let mut partition = PartitionType { tensor, steps: tile.clone(), tile, spanned: Vec::new() };
         assert_eq!(partition.to_string(), "mut partition<m x 64 x bf16, [BM, 64]>");
         assert_eq!(partition.tile_type().to_string(), "tile<BM x 64 x bf16>");
         assert_eq!(partition.index_space()[0].to_string(), "ceil_div(m, BM)");
         assert_eq!(partition.index_space()[1].as_const(), Some(1));
+        partition.spanned = vec![0];
+        assert_eq!(partition.to_string(), "mut partition<m x 64 x bf16, [BM, 64] spanning [0]>");
+    }
+
+    #[test]
+    fn a_tile_has_the_index_that_is_given_and_the_blocks_own() {
+        let view = |mutable, spanned: &[usize]| {
+            let extents = [8, 6, 4].map(Dim::from).to_vec();
+            let tile = vec![Dim::from(2); 3];
+            let tensor = TensorType::dense(extents, DType::F32, mutable);
+            PartitionType { tensor, steps: tile.clone(), tile, spanned: spanned.to_vec() }
+        };
+        let numbers = |dims: Vec<Dim>| dims.iter().map(|dim| dim.as_const().unwrap()).collect::<Vec<_>>();
+        let written = view(true, &[0, 2]);
+        assert_eq!((numbers(written.index_space()), numbers(written.grid())), (vec![4, 3, 2], vec![1, 3, 1]));
+        assert_eq!(written.tile_index(&["own 0", "own 1", "own 2"], &["i", "k"]), ["i", "own 1", "k"]);
+        assert_eq!(
+            (written.index_along(1, &["i", "k"]), written.index_along(2, &["i", "k"])),
+            (None, Some(&"k"))
+        );
+        assert_eq!(view(true, &[]).tile_index(&[1, 2, 3], &[]), [1, 2, 3]);
+        assert_eq!(view(false, &[]).tile_index(&[], &[4, 5, 6]), [4, 5, 6]);
     }
 }

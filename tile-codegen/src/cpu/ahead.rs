@@ -85,11 +85,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Where the tile lies that the next block loads, if its place depends on the block alone.
     pub(super) fn window_ahead(&self, data: &'a OpData) -> Option<Window<'c>> {
         let (load, next) = (data.load()?, Some(&self.tile_ahead).filter(|next| !next.is_empty())?);
-        let index: Option<Vec<IntValue<'c>>> = match load.index {
-            [] => Some(next.clone()),
-            index => index.iter().map(|&value| self.index_ahead(value, next)).collect(),
-        };
-        Some(self.window(load.view, &index?, false))
+        let index = load.index.iter().map(|&value| self.index_ahead(value, next));
+        let index: Vec<IntValue<'c>> = index.collect::<Option<_>>()?;
+        Some(self.window_at(load.view, (next, &index), false))
     }
 
     fn index_ahead(&self, value: ValueId, next: &[IntValue<'c>]) -> Option<IntValue<'c>> {

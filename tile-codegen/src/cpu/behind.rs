@@ -156,11 +156,11 @@ impl<'a, 'c> Previous<'a, 'c> {
     fn left(&mut self) -> Left<'c> {
         let (ir, emitter, store) = (self.emitter.ir, &mut self.emitter, self.behind.store);
         for load in emitter.fusion.streams_of(store) {
-            let window = emitter.loaded_window(load);
+            let window = emitter.window_of(load);
             emitter.open_stream(load, &window, true);
         }
         emitter.read_single_elements(store.operands[1]);
-        let window = emitter.stored_window(store);
+        let window = emitter.window_of(store);
         let lines = emitter.lines_of_row(&window, (&row_index(ir, &window), false), LANES);
         let elements = ir.select_int(self.has_left, ir.sub(lines.rest, lines.first), ir.i64(0));
         Left { lines, elements }

@@ -87,7 +87,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     fn streams_of_row(&self, row: RowOf<'_, 'a, 'c>) -> Vec<(&'a OpData, Window<'c>)> {
         let loads = self.fusion.streams_of(row.data).into_iter();
-        loads.map(|load| (load, self.loaded_window(load))).collect()
+        loads.map(|load| (load, self.window_of(load))).collect()
     }
 
     fn open_streams(&mut self, streams: &[(&'a OpData, Window<'c>)], exists: bool) {

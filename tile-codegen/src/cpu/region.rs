@@ -298,7 +298,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.shared.expect("a persistent kernel's launch says how tiles are shared");
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
         let ir = self.ir;
-        let space = view.index_space();
+        let space = view.grid();
         let space: Vec<_> = space.iter().map(|dim| ir.dim(dim, &|name| self.sizes[name])).collect();
         let params = &self.instance.region(data.regions[0]).params;
         let range = (self.block[0], tiles, blocks);

@@ -6,8 +6,8 @@ use super::reduce::LANES;
 use super::region::Emitter;
 use super::views::Window;
 use inkwell::values::IntValue;
+use tile_ir::ValueId;
 use tile_ir::kernel::OpData;
-use tile_ir::{Op, ValueId};
 
 /// Emits the store of the row of an index.
 type StoreRow<'r, 'a, 'c> = dyn FnMut(&mut Emitter<'a, 'c>, &[IntValue<'c>]) + 'r;
@@ -24,13 +24,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.if_else(is_written, Vec::new, store);
     }
 
-    /// Where the block's own tile is stored.
-    pub(super) fn stored_window(&self, store: &OpData) -> Window<'c> {
-        self.window(store.operands[0], &self.tile, store.op == Op::StoreMasked)
-    }
-
     fn store(&mut self, data: &'a OpData) {
-        let window = self.stored_window(data);
+        let window = self.window_of(data);
         let value = data.operands[1];
         if let Some(load) = self.definition(value).and_then(|turned| self.fusion.turned_load(turned)) {
             return self.store_turned(&window, value, load);

@@ -176,7 +176,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Stores a tile whose rows are those of a loaded one turned, from tensor to tensor: blocks of whole cache lines of the
     /// result, and element by element what is left at the edges.
     pub(super) fn store_turned(&mut self, to: &Window<'c>, value: ValueId, load: &'a OpData) {
-        let from = self.loaded_window(load);
+        let from = self.window_of(load);
         self.open_stream(load, &from, false);
         let data = self.definition(value).expect("a turned tile is a permutation's result");
         let axis = turned_axis(self.instance, data).expect("asked before");

@@ -13,7 +13,7 @@ use inkwell::values::{IntValue, PointerValue};
 use tile_ir::kernel::OpData;
 use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::view::Source;
-use tile_ir::{DType, Type, ValueId};
+use tile_ir::{DType, Op, Type, ValueId};
 
 /// Where a tile lies in its tensor.
 #[derive(Clone)]
@@ -117,7 +117,31 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.ir.place(ty, source, &names)
     }
 
-    pub(super) fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
+    /// Where the tile lies that a load, store or prefetch names.
+    pub(super) fn window_of(&self, data: &OpData) -> Window<'c> {
+        let is_masked = matches!(data.op, Op::LoadMasked | Op::StoreMasked | Op::Prefetch);
+        let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
+        self.window_at(data.operands[0], (&self.tile, &given), is_masked)
+    }
+
+    /// The same for an op that comes later, unless its index does too.
+    pub(super) fn window_if_known(&self, data: &OpData) -> Option<Window<'c>> {
+        let is_known = |&index: &ValueId| self.scalar_if_known(index).is_some();
+        data.tile_index().iter().all(is_known).then(|| self.window_of(data))
+    }
+
+    /// Where the tile lies that has an index of a block that owns a tile, and of an access.
+    pub(super) fn window_at(
+        &self,
+        view: ValueId,
+        (own, given): (&[IntValue<'c>], &[IntValue<'c>]),
+        masked: bool,
+    ) -> Window<'c> {
+        let ty = self.instance.ty(view).as_partition().expect("verified: a view");
+        self.window(view, &ty.tile_index(own, given), masked)
+    }
+
+    fn window(&self, view: ValueId, index: &[IntValue<'c>], masked: bool) -> Window<'c> {
         let ir = self.ir;
         let tensor = self.definition(view).expect("verified: a view is made by `partition`").operands[0];
         let source = Source::of(self.instance, tensor);
@@ -177,19 +201,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    pub(super) fn loaded_window(&self, data: &OpData) -> Window<'c> {
-        let load = data.load().expect("a load");
-        self.window(load.view, &self.tile_index(load.index), load.pad.is_some())
-    }
-
-    /// The index of the tile that an op is given indices of; without any, of the block's own.
-    fn tile_index(&self, indices: &[ValueId]) -> Vec<IntValue<'c>> {
-        if indices.is_empty() {
-            return self.tile.clone();
-        }
-        indices.iter().map(|&value| self.index(value)).collect()
-    }
-
     /// Which of the last two axes of the tile that an op loads has its elements side by side in the tensor, if one is known
     /// to; `None` also where places before the first element may be missing.
     pub(super) fn contiguous_axis(&self, data: &OpData) -> Option<usize> {
@@ -204,7 +215,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The matrix of this number, counted along the axes but the last two, of the tile that an op loads.
     pub(super) fn matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
         let ir = self.ir;
-        let window = self.loaded_window(data);
+        let window = self.window_of(data);
         let rank = window.tile.len();
         let batch: Vec<_> = window.tile[..rank - 2].iter().map(|&extent| ir.i64(extent)).collect();
         let matrix = if batch.is_empty() { Vec::new() } else { ir.delinearize(number, &batch) };
@@ -228,7 +239,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The rows of the tile that an op asks for.
     pub(super) fn rows(&self, data: &OpData) -> Rows<'c> {
         let ir = self.ir;
-        let window = self.window(data.operands[0], &self.tile_index(&data.operands[1..]), true);
+        let window = self.window_of(data);
         let dense = || {
             let mut strides = vec![ir.i64(1); window.tile.len()];
             for axis in (1..strides.len()).rev() {
@@ -364,7 +375,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         emit: &mut dyn FnMut(&mut Self, bool),
     ) {
         let ir = self.ir;
-        let windows: Vec<Window<'c>> = loads.iter().map(|load| self.loaded_window(load)).collect();
+        let windows: Vec<Window<'c>> = loads.iter().map(|load| self.window_of(load)).collect();
         let masked = windows.iter().chain(others).filter(|window| !window.whole);
         let all_whole = masked.map(|window| self.is_whole(window)).reduce(|a, b| ir.and(a, b));
         // The two closures run one after the other; the cell lends the emitter to each in turn.
@@ -408,7 +419,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     pub(super) fn load(&mut self, data: &OpData) {
-        let window = self.loaded_window(data);
+        let window = self.window_of(data);
         let pad = data.load().and_then(|load| load.pad).map(|pad| self.scalar(pad));
         let buffer = self.stored(data.results[0]);
         let (&width, rows) = window.tile.split_last().expect("verified: a tensor has rank 1 or more");

@@ -50,7 +50,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     pub(super) fn tile_loop(&mut self, (op, data): (OpId, &'a OpData), order: &TileOrder<Dim>) {
         let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
-        let space: Vec<_> = view.index_space().iter().map(|dim| self.dim(dim)).collect();
+        let space: Vec<_> = view.grid().iter().map(|dim| self.dim(dim)).collect();
         let params = &self.instance.region(data.regions[0]).params;
         let (ir, is_short) = (self.ir, self.scheduled.shares_grid());
         // A launch that doesn't know of the loop could start a block for each tile: there are fewer than 2³¹.

@@ -25,7 +25,7 @@ struct Group {
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn load(&mut self, op: OpId, data: &OpData) {
         let load = data.load().expect("a load");
-        let (index, tile) = (self.tile_at(load.index), data.results[0]);
+        let (index, tile) = (self.tile_at(data), data.results[0]);
         let window = self.window(load.view, &index, load.pad.is_some());
         let mapping = self.mapping(tile);
         let read = |masked: Option<(&Mask<'c>, Value<'c>)>| {
@@ -111,7 +111,7 @@ impl<'c> Emitter<'_, 'c> {
 
     pub(super) fn store(&mut self, op: OpId, data: &OpData) {
         let (ir, tile) = (self.ir, data.operands[1]);
-        let window = self.window(data.operands[0], &self.tile_index, data.op == Op::StoreMasked);
+        let window = self.window(data.operands[0], &self.tile_at(data), data.op == Op::StoreMasked);
         let bounded = Bounded::of(self, op, &window);
         let mapping = self.mapping(tile);
         let fragment = self.tile(tile);

@@ -176,7 +176,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Loads the element of a tile that has one.
     fn load_element(&mut self, data: &OpData) {
         let (ir, load) = (self.ir, data.load().expect("a load"));
-        let index = self.tile_at(load.index);
+        let index = self.tile_at(data);
         let window = self.window(load.view, &index, load.pad.is_some());
         let read = || ir.load_group_at(window.first, window.dtype, (1, 1));
         let element = match (&window.mask, load.pad) {

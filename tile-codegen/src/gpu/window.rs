@@ -313,18 +313,17 @@ impl<'c> Emitter<'_, 'c> {
         ir.offset(ir.storage_type(window.dtype), window.first, position)
     }
 
-    /// The index of the tile that an op names; the block's own where it names none.
-    pub(super) fn tile_at(&self, index: &[ValueId]) -> Vec<IntValue<'c>> {
-        match index {
-            [] => self.tile_index.clone(),
-            indices => indices.iter().map(|&value| self.index(value)).collect(),
-        }
+    /// The index of the tile that a load, store or prefetch names.
+    pub(super) fn tile_at(&self, data: &OpData) -> Vec<IntValue<'c>> {
+        let ty = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
+        let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
+        ty.tile_index(&self.tile_index, &given)
     }
 
     /// The rows of the tile that an op asks for.
     pub(super) fn rows(&self, data: &OpData) -> Rows<'c> {
         let ir = self.ir;
-        let index = self.tile_at(&data.operands[1..]);
+        let index = self.tile_at(data);
         let window = self.window(data.operands[0], &index, true);
         let mask = window.mask.expect("a mask was asked for");
         let wide = |place| ir.resize(place, 64, false);

@@ -2,7 +2,7 @@
 
 use super::{Lowered, Lowering};
 use crate::span::Spanned;
-use crate::value::Val;
+use crate::value::{Val, ViewTile};
 use syn::{Expr, ExprLit, ExprMethodCall, Lit};
 use tile_ir::ops::Hints;
 use tile_ir::types::PartitionType;
@@ -12,7 +12,7 @@ impl Lowering {
     /// `x.prefetch([i, j])`, and `y.prefetch()` of the block's own tile.
     pub(super) fn prefetch(
         &mut self,
-        view: ValueId,
+        tile: &ViewTile,
         ty: &PartitionType,
         call: &ExprMethodCall,
     ) -> Lowered<Val> {
@@ -21,9 +21,12 @@ impl Lowering {
             let message = "`prefetch` of a `&mut` tensor takes no index: a block reads the tile that it owns";
             return self.error(call.method.span(), message, "write `prefetch()`");
         }
+        if !indexed {
+            self.names_its_tile(tile, ty, call)?;
+        }
         let usage = if indexed { "prefetch([i, j])" } else { "prefetch()" };
         let arguments = self.arguments("prefetch", &call.args, usize::from(indexed), usage, call.span())?;
-        let mut operands = vec![view];
+        let mut operands = [&[tile.view], &tile.index[..]].concat();
         if let (Some(value), Some(index)) = (arguments.values.first(), call.args.first()) {
             operands.extend(self.tile_index(ty, value, index)?.0);
         }

@@ -15,6 +15,7 @@ impl Lowering {
         match receiver {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
             Val::View(view) => self.view_method(view, call),
+            Val::ViewTile(ref tile) => self.view_tile_method(tile, call),
             Val::Atomic(tensor) => self.atomic_method(tensor, call),
             Val::Data(data) if self.shape(data).is_some() => self.tile_method(data, call),
             Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.scalar_method(&receiver, call),

@@ -33,6 +33,7 @@ pub(crate) mod names;
 mod operators;
 mod places;
 mod ranges;
+mod spanning;
 mod statements;
 mod tiles;
 mod unroll;
@@ -469,6 +470,7 @@ fn kind(value: &Val) -> &'static str {
         Val::Dim(_) => "a usize",
         Val::Tensor(_) => "a tensor",
         Val::View(_) => "a partition view",
+        Val::ViewTile(_) => "a tile of a view",
         Val::Atomic(_) => "an atomic view",
         Val::List(_) => "an array or tuple",
         Val::Record(..) => "a struct",

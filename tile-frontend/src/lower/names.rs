@@ -275,6 +275,8 @@ fn view_methods() -> Vec<Kind> {
         "store_masked",
         "prefetch",
         "index",
+        "spanning",
+        "at",
         "tiles",
         "tiles_persistent",
         "extent",
@@ -297,6 +299,16 @@ pub(super) fn help_of_tensor(name: &str) -> String {
 /// What to write instead of a method that partition views don't have.
 pub(super) fn help_of_view(name: &str) -> String {
     help(name, &view_methods(), "tile::kernel::PartitionView")
+}
+
+/// What to write instead of a method that tiles of views don't have.
+pub(super) fn help_of_view_tile(name: &str) -> String {
+    let names = ["load", "load_masked", "load_masked_or", "store", "store_masked", "prefetch", "index"];
+    help(
+        name,
+        &[("methods of tiles of views", names.map(ToOwned::to_owned).into())],
+        "tile::kernel::ViewTileMut",
+    )
 }
 
 /// What to write instead of a field of something that has none.

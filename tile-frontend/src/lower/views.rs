@@ -3,7 +3,7 @@
 use super::{Lowered, Lowering, names};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Val, ViewTile};
 use syn::{Expr, ExprMethodCall};
 use tile_ir::ops::{Cut, Hints};
 use tile_ir::types::{PartitionType, TensorType};
@@ -64,7 +64,7 @@ impl Lowering {
             Some(steps) => Some(self.extents(steps, arguments.spans[1])?),
             None => None,
         };
-        let cut = Op::Partition(Cut { tile, steps, hints: Hints::default() });
+        let cut = Op::Partition(Cut { tile, steps, spanned: Vec::new(), hints: Hints::default() });
         self.make_view(cut, &[tensor], span, &[arguments.spans[0]]).map(Val::View)
     }
 
@@ -81,7 +81,7 @@ impl Lowering {
     ) -> Lowered<ValueId> {
         let is_written = matches!(self.kernel.ty(operands[0]), Type::Tensor(tensor) if tensor.mutable);
         let body = self.kernel.region(self.kernel.body()).ops.iter().map(|&made| self.kernel.op(made));
-        let twin = body.rev().find(|made| made.op == op && made.operands == operands);
+        let twin = body.rev().find(|made| is_same_view(&made.op, &op) && made.operands == operands);
         match twin.filter(|_| is_written && self.nesting > 0) {
             Some(made) => Ok(made.results[0]),
             None => self.at_top_level(|lowering| lowering.emit_one(op, operands, span, places)),
@@ -110,18 +110,18 @@ impl Lowering {
     }
 
     pub(super) fn view_method(&mut self, view: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
-        let ty = self.kernel.ty(view).as_partition().cloned().expect("views have partition types");
+        let ty = self.view_type(view);
         let mutable = ty.tensor.mutable;
+        let tile = ViewTile { view, index: Vec::new() };
         match call.method.to_string().as_str() {
             "tiles" => self.extent_of(&ty.index_space(), call),
             "extent" => self.extent_of(&ty.tensor.extents, call),
-            "index" if mutable => {
-                self.arguments("index", &call.args, 0, "index()", call.span())?;
-                let index = self.emit(Op::BlockIndex, &[view], call.span(), &[])?;
-                Ok(Val::List(index.into_iter().map(Val::Data).collect()))
-            }
-            "load" | "load_masked" | "load_masked_or" | "load_unchecked" => self.load(view, &ty, call),
-            "prefetch" => self.prefetch(view, &ty, call),
+            "index" if mutable => self.index_of(&tile, &ty, call),
+            "load" | "load_masked" | "load_masked_or" | "load_unchecked" => self.load(&tile, &ty, call),
+            "prefetch" => self.prefetch(&tile, &ty, call),
+            "spanning" => self.spanning(view, &ty, call),
+            "at" if mutable => self.at(view, &ty, call),
+            "at" => self.no_method("a read-only view", call, "its `load([i, j])` reads any tile"),
             "latency" | "bulk_copy" => self.hint(view, &ty, call),
             "tiles_persistent" => {
                 let message = "`tiles_persistent` is for a `for` to go through, and has no value of its own";
@@ -131,7 +131,7 @@ impl Lowering {
                     "write `for mut tile in c.tiles_persistent(Grouped(8)) { … }`",
                 )
             }
-            "store" | "store_masked" if mutable => self.store(view, &ty, call),
+            "store" | "store_masked" if mutable => self.store(&tile, &ty, call),
             "store" | "store_masked" => self.no_method(
                 "a read-only view",
                 call,
@@ -146,7 +146,12 @@ impl Lowering {
         }
     }
 
-    fn load(&mut self, view: ValueId, ty: &PartitionType, call: &ExprMethodCall) -> Lowered<Val> {
+    pub(super) fn load(
+        &mut self,
+        tile: &ViewTile,
+        ty: &PartitionType,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
         let (span, name) = (call.span(), call.method.to_string());
         let padded = name == "load_masked_or";
         let indexed = !ty.tensor.mutable;
@@ -162,9 +167,12 @@ impl Lowering {
                 format!("`{name}` of a `&mut` tensor takes no index: a block reads the tile that it owns");
             return self.error(call.method.span(), message, &format!("write `{usage}`"));
         }
+        if !indexed {
+            self.names_its_tile(tile, ty, call)?;
+        }
         let arguments = self.arguments(&name, &call.args, expected, &usage, span)?;
         let elem = ty.tensor.elem.clone();
-        let mut operands = vec![view];
+        let mut operands = vec![tile.view];
         let op = match name.as_str() {
             "load" => Op::Load { checked: true },
             "load_unchecked" => Op::Load { checked: false },
@@ -177,15 +185,15 @@ impl Lowering {
                 Op::LoadMasked
             }
         };
-        let mut places = vec![span; operands.len()];
+        let mut places = vec![span; operands.len() + tile.index.len()];
+        operands.extend(&tile.index);
         if let Some(index) = call.args.last().filter(|_| indexed) {
             let value = arguments.values.last().expect("the index was counted");
             let (indices, spans) = self.tile_index(ty, value, index)?;
             operands.extend(indices);
             places.extend(spans);
         }
-        let loc = self.loc(span);
-        self.operand_spans.insert(loc, places);
+        self.keep_places(span, places);
         self.emit_one(op, &operands, span, &[]).map(Val::Data)
     }
 
@@ -204,10 +212,16 @@ impl Lowering {
                 "write `[i, j]`, with one index per axis",
             );
         };
-        if indices.len() != ty.tile.len() {
+        if indices.len() != ty.indexed_axes().len() {
             let plural = if indices.len() == 1 { "index" } else { "indices" };
-            let message = format!("{} tile {plural} for a view of rank {}", indices.len(), ty.tile.len());
-            return self.error(place, message, "give one tile index per axis");
+            let (view, help) = match ty.spanned[..] {
+                [] => (format!("a view of rank {}", ty.tile.len()), "give one tile index per axis"),
+                _ => (
+                    format!("a view whose blocks span the axes {:?}", ty.spanned),
+                    "give one tile index for each of these axes; along the others it is the block's",
+                ),
+            };
+            return self.error(place, format!("{} tile {plural} for {view}", indices.len()), help);
         }
         let spans = match index {
             Expr::Array(array) => array.elems.iter().map(Spanned::span).collect(),
@@ -220,8 +234,14 @@ impl Lowering {
         Ok((values, spans))
     }
 
-    fn store(&mut self, view: ValueId, ty: &PartitionType, call: &ExprMethodCall) -> Lowered<Val> {
+    pub(super) fn store(
+        &mut self,
+        into: &ViewTile,
+        ty: &PartitionType,
+        call: &ExprMethodCall,
+    ) -> Lowered<Val> {
         let name = call.method.to_string();
+        self.names_its_tile(into, ty, call)?;
         let arguments = self.arguments(&name, &call.args, 1, &format!("{name}(tile)"), call.span())?;
         let place = arguments.spans[0];
         let tile = self.tile(&arguments.values[0], "what is stored", place)?;
@@ -229,7 +249,21 @@ impl Lowering {
         // A format that is known and wrong is the type rule's to explain.
         let _ = self.elements.unify(&found, &ty.tensor.elem);
         let op = if name == "store" { Op::Store } else { Op::StoreMasked };
-        self.emit(op, &[view, tile], call.span(), &[call.receiver.span(), place])?;
+        let mut places = vec![call.receiver.span(), place];
+        places.extend(into.index.iter().map(|_| call.receiver.span()));
+        let operands = [&[into.view, tile], &into.index[..]].concat();
+        self.keep_places(call.span(), places.clone());
+        self.emit(op, &operands, call.span(), &places)?;
         Ok(Val::Unit)
+    }
+}
+
+/// Whether two ops make the same view of a tensor, but for what is said of it later.
+fn is_same_view(made: &Op, op: &Op) -> bool {
+    match (made, op) {
+        (Op::Partition(made), Op::Partition(cut)) => {
+            Cut { spanned: cut.spanned.clone(), ..made.clone() } == *cut
+        }
+        _ => made == op,
     }
 }

@@ -143,9 +143,8 @@ pub fn bounds(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, 
     let data = kernel.op(op);
     let index = match data.load() {
         _ if data.op == (Op::Load { checked: false }) => return Ok(Vec::new()),
-        Some(load) => load.index,
-        None if data.op.is_store() => &[],
-        None => return Ok(Vec::new()),
+        None if !data.op.is_store() => return Ok(Vec::new()),
+        _ => data.tile_index(),
     };
     let Some(view) = data.operands.first().and_then(|&view| kernel.ty(view).as_partition()) else {
         return Ok(Vec::new());
@@ -153,12 +152,12 @@ pub fn bounds(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, 
     let first_operand = data.operands.len() - index.len();
     let mut found = selections(kernel, ranges, op)?;
     for axis in 0..view.tile.len() {
-        let range = match index.get(axis) {
+        let range = match view.indexed_axes().iter().position(|&indexed| indexed == axis) {
             None => own_tile(ranges, view, axis),
-            Some(&value) => {
-                let range = ranges.at(op, value);
+            Some(number) => {
+                let range = ranges.at(op, index[number]);
                 if !range.is_known() {
-                    return Err(unbounded(data.op.name(), axis, Some(first_operand + axis)));
+                    return Err(unbounded(data.op.name(), axis, Some(first_operand + number)));
                 }
                 range
             }
@@ -177,7 +176,7 @@ fn unbounded(op: &str, axis: usize, operand: Option<usize>) -> Unbounded {
 }
 
 fn own_tile(ranges: &Ranges, view: &PartitionType, axis: usize) -> Range {
-    let last = ranges.facts().apply(&view.index_space()[axis]) - Dim::from(1);
+    let last = ranges.facts().apply(&view.grid()[axis]) - Dim::from(1);
     Range { min: vec![Dim::from(0)], max: vec![last], ..Range::default() }
 }
 

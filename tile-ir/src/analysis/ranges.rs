@@ -168,7 +168,7 @@ impl Ranges {
             let Some(view) = data.operands.first().and_then(|&view| kernel.ty(view).as_partition()) else {
                 return;
             };
-            for (&result, tiles) in data.results.iter().zip(view.index_space()) {
+            for (&result, tiles) in data.results.iter().zip(view.grid()) {
                 // A block exists where the grid isn't empty; a launch of no blocks checks no bounds.
                 let last = self.facts.apply(&tiles) - Dim::from(1);
                 let range = Range { min: vec![Dim::from(0)], max: vec![last], ..Range::default() };

@@ -131,8 +131,8 @@ impl Walk<'_> {
             Op::Histogram(_) => self.folded(data.operands[0], elements(kernel, data.operands[0])),
             Op::GatherLoad => self.scattered(data, [true, false]),
             Op::Atomic(_) => self.scattered(data, [true, true]),
-            _ if data.op.is_load() => self.access(data, data.load().expect("it is a load").index, false),
-            _ if data.op.is_store() => self.access(data, &[], true),
+            _ if data.op.is_load() => self.access(data, false),
+            _ if data.op.is_store() => self.access(data, true),
             leaf => {
                 let Some(&operand) = data.operands.last() else { return };
                 if let Some(operation) = operations::of_leaf(leaf, dtype(kernel, operand)) {
@@ -238,16 +238,15 @@ impl Walk<'_> {
     }
 
     /// A tile of a partition view, at an index or at the block's own.
-    fn access(&mut self, data: &OpData, index: &[ValueId], writes: bool) {
+    fn access(&mut self, data: &OpData, writes: bool) {
         let kernel = self.kernel;
         let view = data.operands[0];
         let ty = kernel.ty(view).as_partition().expect("verified: a view");
         let argument = self.argument_of(view);
         let number = |dim: &Dim| dim.as_const().expect("an instance's tile extents are numbers");
-        let indices: Vec<Form> = match index {
-            [] => (0..ty.tile.len()).map(Form::Variable).collect(),
-            index => index.iter().map(|&value| self.forms.get(kernel, value)).collect(),
-        };
+        let own: Vec<Form> = (0..ty.tile.len()).map(Form::Variable).collect();
+        let given: Vec<Form> = data.tile_index().iter().map(|&value| self.forms.get(kernel, value)).collect();
+        let indices = ty.tile_index(&own, &given);
         if indices.contains(&Form::Unknown) {
             self.counts.estimates.push(Estimate::Indices(data.loc));
         }

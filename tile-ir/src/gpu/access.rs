@@ -51,10 +51,8 @@ impl Access {
     /// The access of a load or store of a verified instance.
     pub(super) fn of(kernel: &Kernel, (divisors, facts): (&Divisors, &Facts), op: OpId) -> Access {
         let data = kernel.op(op);
-        let (view, index, masked) = match data.load() {
-            Some(load) => (load.view, load.index, load.pad.is_some()),
-            None => (data.operands[0], &[][..], data.op == Op::StoreMasked),
-        };
+        let (view, index) = (data.operands[0], data.tile_index());
+        let masked = matches!(data.op, Op::LoadMasked | Op::StoreMasked);
         let ty = kernel.ty(view).as_partition().expect("verified: a view");
         let strided = ty.tensor.strided();
         let order = order(&strided, ty);
@@ -143,7 +141,7 @@ impl Alignment<'_> {
         all = common(all, self.divisor(&self.strided.offset));
         for i in 0..self.ty.tile.len() {
             let stride = self.divisor(&self.strided.strides[i]);
-            let index = index.get(i).map_or(1, |&index| self.divisors.divisor(index));
+            let index = self.ty.index_along(i, index).map_or(1, |&index| self.divisors.divisor(index));
             all = common(all, product(product(stride, self.divisor(&self.ty.steps[i])), index));
             if i != axis && self.ty.tile[i].as_const() != Some(1) {
                 all = common(all, stride);

@@ -61,7 +61,7 @@ fn load_of_stack(kernel: &mut Kernel, load: OpId) {
     let is_cut = |&op: &OpId| kernel.op(op).results.contains(&view);
     let at = kernel.region(body).ops.iter().position(is_cut).expect("verified: views stand in the body");
     let cut = kernel.op(kernel.region(body).ops[at]).clone();
-    let Op::Partition(Cut { tile, steps, hints }) = cut.op else {
+    let Op::Partition(Cut { tile, steps, hints, .. }) = cut.op else {
         unreachable!("verified: tiles are of views")
     };
     let mut place = Inserter::new(kernel, body, at);
@@ -70,9 +70,11 @@ fn load_of_stack(kernel: &mut Kernel, load: OpId) {
     let (tile, steps) = (behind(tile), steps.map(behind));
     let tensor = tensor_of(place.kernel, stack).clone();
     let ty = Type::tile(tile.clone(), tensor.elem.clone());
-    let cut = Op::Partition(Cut { tile: tile.clone(), steps: steps.clone(), hints });
+    let spanned = Vec::new();
+    let cut =
+        Op::Partition(Cut { tile: tile.clone(), steps: steps.clone(), spanned: spanned.clone(), hints });
     let steps = steps.unwrap_or_else(|| tile.clone());
-    let view = place.emit(cut, vec![stack], Type::Partition(PartitionType { tensor, tile, steps }));
+    let view = place.emit(cut, vec![stack], Type::Partition(PartitionType { tensor, tile, steps, spanned }));
     take_from(kernel, load, (view, &indices), ty);
 }
 
@@ -151,7 +153,8 @@ mod tests {
             views += &format!("  %{to} = view %{from} {movement}{at} : {}\n", Type::Tensor(tensor.clone()));
         }
         let cut = vec![Dim::from(64); 2];
-        let ty = Type::Partition(PartitionType { tensor, tile: cut.clone(), steps: cut });
+        let ty =
+            Type::Partition(PartitionType { tensor, tile: cut.clone(), steps: cut, spanned: Vec::new() });
         let source = format!(
             "kernel @product(%b: tensor<e x k x n x bf16>, %a: tensor<l x h x bf16>, %s: index, %c: mut tensor<l x w x f32>) {{
 {views}  %va = partition %a [64, 64] : partition<l x h x bf16, [64, 64]>

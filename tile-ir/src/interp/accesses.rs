@@ -23,11 +23,13 @@ impl Evaluation<'_> {
         (*argument, place(ty).at(selections))
     }
 
-    /// The argument of a partition view, and where the elements of one of its tiles lie.
-    fn tile(&self, view: ValueId, index: &[usize]) -> (usize, impl Fn(&[usize]) -> Option<usize> + use<>) {
+    /// The argument of a partition view, and where the elements of one of its tiles lie, for which an access gives an
+    /// index.
+    fn tile(&self, view: ValueId, given: &[ValueId]) -> (usize, impl Fn(&[usize]) -> Option<usize> + use<>) {
         let ty = self.instance.ty(view).as_partition().expect("verified: a view operand");
         let (argument, placement) = self.placement(self.views[&view]);
-        let (steps, index) = (extents(&ty.steps), index.to_vec());
+        let given: Vec<usize> = given.iter().map(|&value| self.index(value)).collect();
+        let (steps, index) = (extents(&ty.steps), ty.tile_index(&self.tile, &given));
         let position = move |inside: &[usize]| {
             let axes = index.iter().zip(&steps).zip(inside).zip(&placement.extents);
             let element = axes.map(|(((&tile, &step), &inside), &extent)| {
@@ -42,11 +44,7 @@ impl Evaluation<'_> {
     pub(super) fn load(&self, data: &OpData) -> Array {
         let load = data.load().expect("verified: a load");
         let view = self.instance.ty(load.view).as_partition().expect("verified: a view operand");
-        let index: Vec<usize> = match load.index {
-            [] => self.tile.clone(),
-            indices => indices.iter().map(|&value| self.index(value)).collect(),
-        };
-        let (argument, position) = self.tile(load.view, &index);
+        let (argument, position) = self.tile(load.view, load.index);
         let source = &self.arguments[argument];
         // Without a mask there is nothing to pad, unless the kernel's author vouched for it and was wrong.
         let zero = if source.dtype().is_float() { Literal::Float(0.0) } else { Literal::Int(0) };
@@ -56,7 +54,7 @@ impl Evaluation<'_> {
 
     pub(super) fn store(&mut self, data: &OpData) {
         let tile = self.get(data.operands[1]).clone();
-        let (argument, position) = self.tile(data.operands[0], &self.tile);
+        let (argument, position) = self.tile(data.operands[0], data.tile_index());
         self.arguments[argument].write(&tile, position);
     }
 

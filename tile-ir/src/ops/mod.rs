@@ -40,6 +40,8 @@ pub struct Cut {
     pub tile: Vec<Dim>,
     /// From one tile to the next, where tiles don't stand side by side.
     pub steps: Option<Vec<Dim>>,
+    /// Axes along which a block has all tiles, in ascending order.
+    pub spanned: Vec<usize>,
     /// What is said of how the tiles are read.
     pub hints: Hints,
 }
@@ -155,22 +157,25 @@ pub enum Op {
     Mma = "mma",
     /// `tensor → tensor`, moved; the index of a `select` is a second operand.
     View(TensorMovement) = "view",
-    /// `tensor → partition`, cut into tiles. `latency n` asks that loops bring tiles near n turns ahead, `bulk_copy`
+    /// `tensor → partition`, cut into tiles. Of a tensor that is written a block owns one tile, or with `spanning` all
+    /// tiles along these axes. `latency n` asks that loops bring tiles near n turns ahead, `bulk_copy`
     /// that they are brought in copies of whole rows.
     Partition(Cut) = "partition",
-    /// `mut partition → index…`, one per axis: the tile that this block owns.
+    /// `mut partition → index…`, one per axis: the tile that this block owns; along an axis that is spanned 0.
     BlockIndex = "block_index",
-    /// `partition, pad scalar, index… → tile`. A mutable partition takes no index: a block reads its own tile.
+    /// `partition, pad scalar, index… → tile`. A mutable partition takes an index along axes that are spanned only: a
+    /// block reads its own tiles.
     LoadMasked = "load_masked",
-    /// `mut partition, tile →`. Writes the block's own tile, where it lies inside the tensor.
+    /// `mut partition, tile, index… →`. Writes the block's own tile, where it lies inside the tensor; an index for each
+    /// axis that is spanned says which.
     StoreMasked = "store_masked",
     /// `partition, index… → tile`, all of whose elements exist: see [`mod@crate::analysis`]. A mutable partition
-    /// takes no index.
+    /// takes an index along axes that are spanned only.
     Load {
         /// Whether that is proved or checked at the launch; otherwise the kernel's author vouches for it.
         checked: bool,
     } = "load",
-    /// `mut partition, tile →`. Writes the block's own tile, all of whose elements exist.
+    /// `mut partition, tile, index… →`. As [`Op::StoreMasked`], of a tile all of whose elements exist.
     Store = "store",
     /// `tensor, pad scalar, integer tile… → tile`, one index tile per axis, all of the result's shape. Element
     /// `k` is the one at `[i₀[k], i₁[k], …]`, or the pad value where there is none; negative indices have none.
@@ -264,7 +269,7 @@ pub enum Op {
         axis: usize,
     } = "block_count",
     /// `partition, index… →`. Begins to bring a tile near, where it lies inside the tensor; any index is defined, and
-    /// nothing is read. A mutable partition takes no index. Targets without an instruction for it do nothing.
+    /// nothing is read. A mutable partition takes an index along axes that are spanned only. Targets without an instruction for it do nothing.
     Prefetch = "prefetch",
     /// `mut partition, initial data… → data…`. The tiles of the kernel's outputs, which its blocks share in this
     /// order: see [`mod@crate::schedule`]. One region, whose parameters are the carried values, runs for each of the

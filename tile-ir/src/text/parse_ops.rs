@@ -95,8 +95,9 @@ impl Parser {
                 let tile = self.list('[', ']', Self::dim)?;
                 let steps =
                     if self.accept_word("step") { Some(self.list('[', ']', Self::dim)?) } else { None };
+                let spanned = self.spanned()?;
                 let hints = self.hints()?;
-                ready(Op::Partition(Cut { tile, steps, hints }), operands)
+                ready(Op::Partition(Cut { tile, steps, spanned, hints }), operands)
             }
             "block_index" => ready(Op::BlockIndex, self.values()?),
             "view" => self.view_head(),
@@ -104,8 +105,8 @@ impl Parser {
             "load" => self.load_head(Op::Load { checked: true }),
             "load_unchecked" => self.load_head(Op::Load { checked: false }),
             "gather_load" => self.load_head(Op::GatherLoad),
-            "store_masked" => ready(Op::StoreMasked, self.values()?),
-            "store" => ready(Op::Store, self.values()?),
+            "store_masked" => self.store_head(Op::StoreMasked),
+            "store" => self.store_head(Op::Store),
             "for" => self.for_head(),
             "if" => Ok(Head { op: HeadOp::If, operands: vec![self.value()?] }),
             "yield" => ready(Op::Yield, self.values()?),
@@ -289,11 +290,7 @@ impl Parser {
     }
 
     fn load_head(&mut self, op: Op) -> Parsed<Head> {
-        let view = self.value()?;
-        let indices = match self.peek() {
-            Token::Punct('[') => self.list('[', ']', Self::value)?,
-            _ => Vec::new(),
-        };
+        let (view, indices) = self.tile_of_view()?;
         let mut operands = vec![view];
         if !matches!(op, Op::Load { .. }) {
             self.keyword("pad")?;
@@ -301,6 +298,24 @@ impl Parser {
         }
         operands.extend(indices);
         Ok(Head { op: HeadOp::Ready(op), operands })
+    }
+
+    fn store_head(&mut self, op: Op) -> Parsed<Head> {
+        let (view, indices) = self.tile_of_view()?;
+        self.punct(',')?;
+        let mut operands = vec![view, self.value()?];
+        operands.extend(indices);
+        Ok(Head { op: HeadOp::Ready(op), operands })
+    }
+
+    /// A view and the index of its tile, where there is one: `%x[%i, %j]`.
+    fn tile_of_view(&mut self) -> Parsed<(ValueId, Vec<ValueId>)> {
+        let view = self.value()?;
+        let indices = match self.peek() {
+            Token::Punct('[') => self.list('[', ']', Self::value)?,
+            _ => Vec::new(),
+        };
+        Ok((view, indices))
     }
 
     fn for_head(&mut self) -> Parsed<Head> {

@@ -24,8 +24,9 @@ impl Parser {
             }
             let tile = self.list('[', ']', Self::dim)?;
             let steps = if self.accept_word("step") { self.list('[', ']', Self::dim)? } else { tile.clone() };
+            let spanned = self.spanned()?;
             self.punct('>')?;
-            return Ok(Type::Partition(PartitionType { tensor, tile, steps }));
+            return Ok(Type::Partition(PartitionType { tensor, tile, steps, spanned }));
         }
         if mutable {
             return self.expected("`tensor` or `partition`");
@@ -38,6 +39,14 @@ impl Parser {
         }
         let name = self.word("a type")?;
         self.elem(&name).map(Type::Scalar)
+    }
+
+    /// `spanning [1]`, where it is there: the axes.
+    pub(super) fn spanned(&mut self) -> Parsed<Vec<usize>> {
+        if !self.accept_word("spanning") {
+            return Ok(Vec::new());
+        }
+        self.list('[', ']', |parser| parser.unsigned("an axis").map(|axis| axis as usize))
     }
 
     fn elem(&self, name: &str) -> Parsed<Elem> {

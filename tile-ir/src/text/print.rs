@@ -4,7 +4,7 @@ use crate::condition::Condition;
 use crate::dtype::DType;
 use crate::kernel::{GenericKind, Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::{Atomic, Domain, Literal, Movement, Op, ScanMode};
-use crate::types::{Elem, Shape};
+use crate::types::{Elem, Shape, Spanned};
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -214,7 +214,8 @@ impl<'k> Printer<'k> {
             (Op::Partition(cut), _) => {
                 let steps =
                     cut.steps.as_ref().map_or(String::new(), |steps| format!(" step {}", Shape(steps)));
-                format!("{name} {operands} {}{steps}{}", Shape(&cut.tile), cut.hints)
+                let spanned = Spanned(&cut.spanned);
+                format!("{name} {operands} {}{steps}{spanned}{}", Shape(&cut.tile), cut.hints)
             }
             (Op::LoadMasked | Op::GatherLoad, [view, pad, indices @ ..]) => {
                 format!("{name} {}{} pad {}", self.name(*view), self.indices(indices), self.name(*pad))
@@ -222,6 +223,9 @@ impl<'k> Printer<'k> {
             (Op::Atomic(atomic), [tensor, rest @ ..]) => self.atomic_head(*atomic, *tensor, rest),
             (Op::Load { .. } | Op::Prefetch, [view, indices @ ..]) => {
                 format!("{name} {}{}", self.name(*view), self.indices(indices))
+            }
+            (Op::StoreMasked | Op::Store, [view, tile, indices @ ..]) => {
+                format!("{name} {}{}, {}", self.name(*view), self.indices(indices), self.name(*tile))
             }
             (Op::ReduceWith { axis }, _) => self.fold_head(data, *axis, ScanMode::default()),
             (Op::ScanWith { axis, mode }, _) => self.fold_head(data, *axis, *mode),

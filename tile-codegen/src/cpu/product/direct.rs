@@ -70,7 +70,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Where a loop's register blocks store its sums in the last multiplication, if they may.
     pub(super) fn direct(&self, accumulation: &Accumulation<'a>, sum: ValueId) -> Option<Direct<'c>> {
         let (ir, store) = (self.ir, only_store(self.instance, accumulation, sum)?);
-        let window = self.window(store.operands[0], &self.tile, store.op == Op::StoreMasked);
+        let window = self.window_if_known(store)?;
         let dtype = window.dtype();
         if !window.is_dense() || dtype.is_narrow_float() {
             return None;

@@ -83,13 +83,15 @@ impl Given<'_, '_> {
     /// Adds what decides which elements a load gives; of its index at one axis alone if that is all that matters.
     fn add_load(&mut self, instance: &Instance, load: &OpData, axis: Option<usize>) -> Option<()> {
         let load = load.load()?;
+        // What the kernel writes isn't the same the next time.
+        let is_written = instance.ty(load.view).as_partition().is_none_or(|view| view.tensor.mutable);
         let tensor = self.fusion.definition(load.view)?.operands[0];
         let selected = Source::of(instance, tensor).selections.into_iter().map(|selection| selection.index);
         let index = match axis {
             Some(axis) => load.index.get(axis..=axis)?,
             None => load.index,
         };
-        if load.index.is_empty() || !load.pad.is_none_or(|pad| self.fusion.is_constant(pad)) {
+        if is_written || !load.pad.is_none_or(|pad| self.fusion.is_constant(pad)) {
             return None;
         }
         selected.chain(index.iter().copied()).try_for_each(|value| self.add(value))

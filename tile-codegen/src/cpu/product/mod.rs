@@ -149,19 +149,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The part of a product that is stored, where nothing else becomes of it.
     fn stored_part(&self, plan: &Plan, accumulation: &Accumulation<'a>) -> Needed<'c> {
         let ir = self.ir;
-        let parts = accumulation.stores.iter().map(|store| {
-            let window = self.stored_window(store);
-            let valid = window.ends();
-            let [.., rows, columns] = valid[..] else {
+        let part = |store: &&OpData| {
+            let window = self.window_if_known(store)?;
+            let [.., rows, columns] = window.ends()[..] else {
                 unreachable!("verified: what is stored has the view's rank")
             };
-            Needed { rows, columns }
-        });
+            Some(Needed { rows, columns })
+        };
+        let parts: Option<Vec<Needed<'c>>> = accumulation.stores.iter().map(part).collect();
         let both = |a: Needed<'c>, b: Needed<'c>| Needed {
             rows: ir.greater(a.rows, b.rows),
             columns: ir.greater(a.columns, b.columns),
         };
-        parts.reduce(both).unwrap_or_else(|| self.all_of(plan))
+        parts.and_then(|parts| parts.into_iter().reduce(both)).unwrap_or_else(|| self.all_of(plan))
     }
 
     /// What the sums begin with: one number, or `None` for the result's buffer, where the accumulator is put.

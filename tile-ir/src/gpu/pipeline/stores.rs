@@ -9,7 +9,7 @@ use super::super::products::Product;
 use super::super::swizzled::MatrixMove;
 use super::shared_tile::Numbers;
 use crate::dtype::DType;
-use crate::kernel::{OpId, RegionId};
+use crate::kernel::{OpData, OpId, RegionId};
 use crate::ops::Op;
 use crate::target::{Fragments, TargetDesc};
 use crate::tensor_map::{Swizzle, TensorMap};
@@ -71,7 +71,8 @@ pub(super) fn candidates(numbers: &Numbers<'_>) -> Vec<(OpId, TensorStore, Tenso
         }))
         .collect();
     let ops = once.into_iter().flat_map(|region| kernel.region(region).ops.clone());
-    let stores = ops.filter(|&op| kernel.op(op).op.is_store());
+    let is_of_one_tile = |data: &OpData| data.op.is_store() && data.tile_index().is_empty();
+    let stores = ops.filter(|&op| is_of_one_tile(kernel.op(op)));
     stores
         .filter_map(|op| {
             let boxed = numbers.boxed(op, kernel.op(op).operands[0])?;

@@ -3,7 +3,7 @@
 use super::{Inferred, TypeError, check_domain, count, display_shape, static_shape};
 use crate::dim::Dim;
 use crate::ops::{Cut, Domain, Op};
-use crate::types::{PartitionType, Type};
+use crate::types::{PartitionType, TensorType, Type};
 use crate::view::TensorMovement;
 
 pub(super) fn view(op: &Op, movement: &TensorMovement, operands: &[Type]) -> Inferred<Type> {
@@ -36,7 +36,25 @@ pub(super) fn partition(op: &Op, cut: &Cut, operands: &[Type]) -> Inferred<Type>
     }
     cut.hints.check()?;
     let steps = steps(op, cut, tensor.mutable)?;
-    Ok(Type::Partition(PartitionType { tensor: tensor.clone(), tile: tile.clone(), steps }))
+    spanned(&cut.spanned, tensor)?;
+    let (tensor, tile, spanned) = (tensor.clone(), tile.clone(), cut.spanned.clone());
+    Ok(Type::Partition(PartitionType { tensor, tile, steps, spanned }))
+}
+
+fn spanned(axes: &[usize], tensor: &TensorType) -> Inferred<()> {
+    let rank = tensor.extents.len();
+    if !axes.is_empty() && !tensor.mutable {
+        return Err(TypeError::new("a tensor that is read has no blocks that span axes")
+            .help("leave `spanning` out: any block reads any tile"));
+    }
+    if let Some(axis) = axes.iter().find(|&&axis| axis >= rank) {
+        return Err(TypeError::new(format!("axis {axis} is out of range for a view of rank {rank}")));
+    }
+    if !axes.is_sorted_by(|before, after| before < after) {
+        return Err(TypeError::new(format!("the axes {axes:?} that blocks span aren't in ascending order"))
+            .help("name each once; `at` takes their indices in the same order"));
+    }
+    Ok(())
 }
 
 fn steps(op: &Op, cut: &Cut, mutable: bool) -> Inferred<Vec<Dim>> {
@@ -153,15 +171,17 @@ pub(super) fn load(op: &Op, operands: &[Type]) -> Inferred<Type> {
     Ok(Type::Tile(view.tile_type()))
 }
 
-/// The index of a tile that is read, which begins at operand `first`.
+/// The index of a tile that is read or written, which begins at operand `first`.
 fn tile_index(view: &PartitionType, indices: &[Type], first: usize) -> Inferred<()> {
-    let expected = if view.tensor.mutable { 0 } else { view.tile.len() };
+    let expected = view.indexed_axes().len();
     if indices.len() != expected {
-        return Err(TypeError::new(format!(
-            "a view of rank {} is loaded with {expected} tile indices, not {}",
-            view.tile.len(),
-            indices.len()
-        )));
+        let view = match view.tensor.mutable {
+            true if expected == 0 => "a view of which a block owns one tile".to_owned(),
+            true => format!("a view whose axes {:?} blocks span", view.spanned),
+            false => format!("a view of rank {}", view.tile.len()),
+        };
+        let message = format!("{view} is accessed with {expected} tile indices, not {}", indices.len());
+        return Err(TypeError::new(message));
     }
     match indices.iter().position(|index| *index != Type::INDEX) {
         Some(i) => Err(TypeError::new(format!("a tile index is `usize`, not {}", indices[i])).at(first + i)),
@@ -177,13 +197,16 @@ pub(super) fn prefetch(op: &Op, operands: &[Type]) -> Inferred<()> {
 }
 
 pub(super) fn store(op: &Op, operands: &[Type]) -> Inferred<()> {
-    count(op, operands, 2)?;
-    let view = mutable_partition(op, &operands[0])?;
+    let [view, tile, indices @ ..] = operands else {
+        return Err(TypeError::new(format!("`{}` takes a view, a tile and tile indices", op.name())));
+    };
+    let view = mutable_partition(op, view)?;
+    tile_index(view, indices, 2)?;
     let expected = Type::Tile(view.tile_type());
-    if operands[1] == expected {
+    if *tile == expected {
         return Ok(());
     }
-    let message = match &operands[1] {
+    let message = match tile {
         Type::Tile(tile) if tile.shape != view.tile => {
             format!(
                 "a tile of shape {} is stored to a view of tiles {}",
@@ -195,7 +218,7 @@ pub(super) fn store(op: &Op, operands: &[Type]) -> Inferred<()> {
         other => format!("`{}` needs a tile, not {other}", op.name()),
     };
     let error = TypeError::new(message).at(1);
-    Err(if operands[1].as_tile().is_some_and(|tile| tile.shape == view.tile) {
+    Err(if tile.as_tile().is_some_and(|tile| tile.shape == view.tile) {
         error.help(format!("convert it with `.cast::<{}>()`", view.tensor.elem))
     } else {
         error

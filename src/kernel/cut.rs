@@ -1,0 +1,105 @@
+//! Where the elements of a tile lie in a tensor that is cut into tiles.
+
+use super::view_movement::Seen;
+use super::{Element, Tile};
+use tile_ir::Array;
+use tile_ir::array::Elements;
+use tile_ir::view::Placement;
+use tile_layout::{linear_index, multi_index};
+
+/// How a tensor is cut.
+#[derive(Clone)]
+pub(super) struct Cut<const R: usize> {
+    placement: Placement,
+    pub(super) extents: [usize; R],
+    pub(super) tile: [usize; R],
+    steps: [usize; R],
+}
+
+impl<const R: usize> Cut<R> {
+    pub(super) fn new(seen: &Seen, tile: [usize; R], steps: [usize; R]) -> Self {
+        assert!(
+            tile.iter().chain(&steps).all(|&extent| extent > 0),
+            "a partition view needs positive tile extents, not {tile:?}"
+        );
+        Cut { placement: seen.placement(), extents: seen.extents(), tile, steps }
+    }
+
+    pub(super) fn tiles(&self, axis: usize) -> usize {
+        self.extents[axis].div_ceil(self.steps[axis])
+    }
+
+    /// Per axis, where a tile begins and the places in it that exist; `None` where none do.
+    fn window(&self, index: [usize; R]) -> Option<[(i64, usize, usize); R]> {
+        let mut window = [(0, 0, 0); R];
+        for axis in 0..R {
+            let start =
+                index[axis].checked_mul(self.steps[axis]).filter(|&start| start < self.extents[axis])?;
+            let (start, tile) = (start as i64, self.tile[axis] as i64);
+            let (begin, end) = self.placement.windows[axis];
+            let (begin, end) = ((begin - start).clamp(0, tile), (end - start).clamp(0, tile));
+            if begin >= end {
+                return None;
+            }
+            window[axis] = (start, begin as usize, end as usize);
+        }
+        Some(window)
+    }
+
+    pub(super) fn assert_whole(&self, method: &str, index: [usize; R]) {
+        let whole = self.window(index).is_some_and(|window| {
+            window.iter().zip(self.tile).all(|(&(_, begin, end), tile)| begin == 0 && end == tile)
+        });
+        assert!(whole, "`{method}`: tile {index:?} isn't all inside; use `{method}_masked`");
+    }
+
+    /// Calls `run` with (position in the tile, place → position in the tensor, length) for every row of the
+    /// elements of a tile that exist.
+    pub(super) fn for_each_run(
+        &self,
+        index: [usize; R],
+        mut run: impl FnMut(usize, &dyn Fn(usize) -> usize, usize),
+    ) {
+        let Some(window) = self.window(index) else { return };
+        let counts: Vec<usize> = window.iter().map(|(_, begin, end)| end - begin).collect();
+        let (length, rows) = counts.split_last().map_or((1, &[][..]), |(&length, rows)| (length, rows));
+        let stride = self.placement.strides.last().copied().unwrap_or(0);
+        for row in 0..rows.iter().product() {
+            let mut place = multi_index(row, rows);
+            place.resize(R, 0);
+            let mut first = self.placement.offset;
+            for (axis, &(start, begin, _)) in window.iter().enumerate() {
+                place[axis] += begin;
+                first += (start + place[axis] as i64) * self.placement.strides[axis];
+            }
+            run(linear_index(&place, &self.tile), &|i| (first + i as i64 * stride) as usize, length);
+        }
+    }
+
+    pub(super) fn load<T: Element>(
+        &self,
+        index: [usize; R],
+        pad: T,
+        element: impl Fn(usize) -> T,
+    ) -> Tile<T, R> {
+        let count = self.tile.iter().product();
+        let elements = if T::DTYPE.is_float() {
+            let mut values = vec![pad.to_float(); count];
+            self.for_each_run(index, |in_tile, in_tensor, length| {
+                for i in 0..length {
+                    values[in_tile + i] = element(in_tensor(i)).to_float();
+                }
+            });
+            Elements::Float(values)
+        } else {
+            let mut values = vec![pad.to_int(); count];
+            self.for_each_run(index, |in_tile, in_tensor, length| {
+                for i in 0..length {
+                    values[in_tile + i] = element(in_tensor(i)).to_int();
+                }
+            });
+            Elements::Int(values)
+        };
+        Tile::hold(Array::new(T::DTYPE, self.tile.to_vec(), elements))
+    }
+}
