@@ -35,6 +35,7 @@ mod scatter;
 mod schedules;
 mod sequences;
 mod serving;
+mod spanning;
 mod strided;
 mod structs;
 mod training;

@@ -79,6 +79,8 @@ mod sharing;
 mod simt;
 #[path = "targets/sorts.rs"]
 mod sorts;
+#[path = "targets/spanning.rs"]
+mod spanning;
 #[path = "targets/stacks.rs"]
 mod stacks;
 #[path = "targets/strided.rs"]
