@@ -275,11 +275,11 @@ fn view_methods() -> Vec<Kind> {
         "store_masked",
         "prefetch",
         "index",
+        "tiles",
+        "extent",
         "spanning",
         "at",
-        "tiles",
         "tiles_persistent",
-        "extent",
         "latency",
         "bulk_copy",
     ];

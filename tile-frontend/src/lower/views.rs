@@ -9,6 +9,10 @@ use tile_ir::ops::{Cut, Hints};
 use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::{DType, Dim, Op, Type, ValueId};
 
+/// How a block has more than its own tile.
+const SEVERAL: &str =
+    "a block that has several makes its view `.spanning([axis])`, and names each, `y.at([j])`";
+
 impl Lowering {
     pub(super) fn tensor_method(&mut self, tensor: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
         let Type::Tensor(ty) = self.kernel.ty(tensor).clone() else {
@@ -165,7 +169,8 @@ impl Lowering {
         if !indexed && call.args.len() == expected + 1 {
             let message =
                 format!("`{name}` of a `&mut` tensor takes no index: a block reads the tile that it owns");
-            return self.error(call.method.span(), message, &format!("write `{usage}`"));
+            let help = format!("write `{usage}`; {SEVERAL}");
+            return self.error(call.method.span(), message, &help);
         }
         if !indexed {
             self.names_its_tile(tile, ty, call)?;
@@ -242,6 +247,10 @@ impl Lowering {
     ) -> Lowered<Val> {
         let name = call.method.to_string();
         self.names_its_tile(into, ty, call)?;
+        if call.args.len() == 2 {
+            let message = format!("`{name}` takes a tile and no index: a block writes the tile that it owns");
+            return self.error(call.method.span(), message, &format!("write `{name}(tile)`; {SEVERAL}"));
+        }
         let arguments = self.arguments(&name, &call.args, 1, &format!("{name}(tile)"), call.span())?;
         let place = arguments.spans[0];
         let tile = self.tile(&arguments.values[0], "what is stored", place)?;

@@ -1,0 +1,12 @@
+//! Axes that blocks span are the view's.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, m, n>) {
+    let x = x.partition_view([1, 64]);
+    let mut y = y.partition_view_mut([1, 64]).spanning([2]);
+    y.at([0]).store_masked(x.load_masked([0, 0]));
+}
+
+fn main() {}
