@@ -112,6 +112,7 @@ fn devices() -> Vec<(Device, &'static str)> {
     let mut devices = vec![(Device::reference(), "reference")];
     if cfg!(feature = "jit") {
         devices.push((Device::cpu(), "cpu"));
+        devices.extend(["simulated:sm_90a", "simulated:gfx942"].map(|name| (Device::named(name).unwrap(), name)));
     }
     devices
 }

@@ -224,6 +224,7 @@ fn has_code(kernel: &KernelDef, fitting: &Fitting, device: &Device) -> bool {
         Kind::Reference => true,
         Kind::Cpu => fitting.prepared.has_cpu_code(kernel),
         Kind::Gpu(context) => fitting.prepared.has_gpu_code(kernel, context),
+        Kind::Simulated(_) => true,
     }
 }
 
@@ -241,7 +242,11 @@ fn predict(
         Kind::Gpu(context) => {
             let target = prepared.target(kernel, context).ok_or(Refusal::NoCode)?;
             let plan = prepared.plan(target, bound);
-            cost::predict(&totals, Some(&plan), &Machine::Gpu(machine::gpu(target, context)))
+            cost::predict(&totals, Some(&plan), &Machine::Gpu(machine::gpu(target, Some(context))))
+        }
+        Kind::Simulated(gpu) => {
+            let plan = prepared.plan(gpu.target(), bound);
+            cost::predict(&totals, Some(&plan), &Machine::Gpu(machine::gpu(gpu.target(), None)))
         }
     };
     prediction.map_err(Refusal::NoRoom)

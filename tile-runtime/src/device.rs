@@ -2,11 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::gpu::{self, MemoryLimits, MemoryUse, VENDORS};
+use crate::simulated::{self, Simulated};
 use crate::{cpu, host, machine};
 use std::fmt;
 use std::sync::Arc;
 
-/// A device: the reference, this machine's processor, or a GPU. Cheap to clone.
+/// A device: the reference, this machine's processor, a GPU, or one that this machine simulates. Cheap to clone.
 ///
 /// ```
 /// use tile_runtime::Device;
@@ -21,13 +22,17 @@ pub(crate) enum Kind {
     Reference,
     Cpu,
     Gpu(Arc<gpu::Context>),
+    Simulated(Simulated),
 }
 
 /// The environment variable that chooses [`Device::best`].
 pub const DEVICE_VARIABLE: &str = "TILE_DEVICE";
 
+/// What devices are called.
+const NAMES: &str = "the names are cpu, reference, cuda:0, cuda:1, hip:0, …, simulated:sm_90a, …";
+
 impl Device {
-    /// The device that `TILE_DEVICE` names (`cpu`, `reference`, `cuda:1`, `hip:0`); without it the first NVIDIA GPU,
+    /// The device that `TILE_DEVICE` names (`cpu`, `reference`, `cuda:1`, `hip:0`, `simulated:sm_90a`); without it the first NVIDIA GPU,
     /// else the first GPU of AMD's, else this machine's processor.
     ///
     /// # Errors
@@ -74,12 +79,12 @@ impl Device {
         match name {
             "cpu" => Ok(Device::cpu()),
             "reference" => Ok(Device::reference()),
+            _ if let Some(target) = name.strip_prefix(simulated::PREFIX) => Device::simulated(target),
             _ => {
                 let (api, ordinal) = name.split_once(':').unwrap_or((name, "0"));
                 let vendor = VENDORS.iter().find(|vendor| vendor.api == api);
                 let gpu = vendor.zip(ordinal.parse().ok());
-                let (vendor, ordinal) =
-                    gpu.ok_or_else(|| no("the names are cpu, reference, cuda:0, cuda:1, hip:0, …"))?;
+                let (vendor, ordinal) = gpu.ok_or_else(|| no(NAMES))?;
                 vendor.device(ordinal).map(|context| Device(Kind::Gpu(context)))
             }
         }
@@ -112,6 +117,28 @@ impl Device {
         Device::named(&format!("hip:{ordinal}"))
     }
 
+    /// A GPU that this machine simulates, by the target whose code it gets: `sm_80`, `sm_90a`, `gfx942`, …
+    ///
+    /// A launch compiles the kernel as for that GPU and runs it thread by thread: warps meet in their collectives, blocks
+    /// in their barriers, copies and tensor cores do their work as late as the rules allow. What a GPU may punish or not,
+    /// and a test on one may never see, is [`Error::Simulation`] with the line of the kernel: threads that race, accesses
+    /// outside of a tensor or of what was written, missing waits and fences, wrong alignment, deadlock. It takes about a
+    /// thousand times as long as a processor, so tensors are small; no GPU, driver or toolkit is needed. With
+    /// `TILE_DEVICE=simulated:gfx942` a program's tests that use [`Device::best`] run so, unchanged.
+    ///
+    /// ```
+    /// use tile_runtime::Device;
+    /// let device = Device::simulated("sm_90a")?;
+    /// assert_eq!((device.name(), device.properties()?.width), ("simulated:sm_90a".to_owned(), 32));
+    /// # Ok::<(), tile_runtime::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] for a name that is no GPU target's, and without the feature `jit`.
+    pub fn simulated(target: &str) -> Result<Device> {
+        Ok(Device(Kind::Simulated(Simulated::of(target)?)))
+    }
+
     /// How the memory that tensors have of the device is used. The processor and the reference share the host's.
     ///
     /// # Errors
@@ -128,8 +155,8 @@ impl Device {
     /// ```
     pub fn memory(&self) -> Result<MemoryUse> {
         match &self.0 {
-            Kind::Reference | Kind::Cpu => Ok(host::usage()),
             Kind::Gpu(context) => context.memory(),
+            _ => Ok(host::usage()),
         }
     }
 
@@ -140,8 +167,8 @@ impl Device {
     /// As [`Device::memory`].
     pub fn trim(&self) -> Result<()> {
         match &self.0 {
-            Kind::Reference | Kind::Cpu => Ok(()),
             Kind::Gpu(context) => context.trim(),
+            _ => Ok(()),
         }
     }
 
@@ -160,12 +187,12 @@ impl Device {
     /// ```
     pub fn limit_memory(&self, limits: MemoryLimits) -> Result<()> {
         match &self.0 {
-            Kind::Reference | Kind::Cpu => Err(Error::Driver {
+            Kind::Gpu(context) => context.limit_memory(limits),
+            _ => Err(Error::Driver {
                 device: self.name(),
                 action: "limiting the memory".to_owned(),
                 message: "it is the host's, which the system limits".to_owned(),
             }),
-            Kind::Gpu(context) => context.limit_memory(limits),
         }
     }
 
@@ -175,6 +202,7 @@ impl Device {
             Kind::Reference => 0,
             Kind::Cpu => 1,
             Kind::Gpu(context) => context.number(),
+            Kind::Simulated(gpu) => gpu.number(),
         }
     }
 
@@ -184,6 +212,7 @@ impl Device {
             Kind::Reference => "reference".to_owned(),
             Kind::Cpu => "cpu".to_owned(),
             Kind::Gpu(context) => context.name().to_owned(),
+            Kind::Simulated(gpu) => gpu.name(),
         }
     }
 }
@@ -203,6 +232,7 @@ impl fmt::Display for Device {
             Kind::Reference => f.write_str("reference"),
             Kind::Cpu => write!(f, "cpu ({}, {} threads)", machine::processor_name(), cpu::threads()),
             Kind::Gpu(context) => write!(f, "{context:?}"),
+            Kind::Simulated(gpu) => write!(f, "{gpu:?}"),
         }
     }
 }
@@ -217,14 +247,8 @@ mod tests {
             assert_eq!(Device::named(name).unwrap().name(), name);
         }
         let message = |name: &str| Device::named(name).unwrap_err().to_string();
-        assert_eq!(
-            message("gpu"),
-            "device `gpu` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …"
-        );
-        assert_eq!(
-            message("cuda:-1"),
-            "device `cuda:-1` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …"
-        );
+        assert_eq!(message("gpu"), format!("device `gpu` isn't available: {NAMES}"));
+        assert_eq!(message("cuda:-1"), format!("device `cuda:-1` isn't available: {NAMES}"));
     }
 
     #[test]
@@ -232,7 +256,7 @@ mod tests {
         assert_eq!(Device::asked_for("reference").unwrap(), Device::reference());
         assert_eq!(
             Device::asked_for("").unwrap_err().to_string(),
-            "device `` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …; TILE_DEVICE asks for it"
+            format!("device `` isn't available: {NAMES}; TILE_DEVICE asks for it")
         );
     }
 

@@ -252,6 +252,18 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
+    /// What the kernel does on a GPU that is simulated, and no GPU's code may do. What it wrote is unspecified.
+    #[error("kernel `{kernel}` of {file} on {device}: {fault}")]
+    Simulation {
+        /// The kernel.
+        kernel: String,
+        /// The device.
+        device: String,
+        /// The kernel's file.
+        file: String,
+        /// The block, the thread, line and column, and what is wrong there.
+        fault: String,
+    },
     /// A `tile_assert!` doesn't hold. What the kernel wrote is unspecified.
     #[error("assertion failed in block {block:?} of kernel `{kernel}`, at {place}: {message}")]
     AssertionFailed {

@@ -246,6 +246,7 @@ impl<'a> Launch<'a> {
             Kind::Reference => Ok(()),
             Kind::Cpu => prepared.cpu(self.kernel).map(drop),
             Kind::Gpu(context) => context.warm(prepared.gpu(self.kernel, &bound, context)?),
+            Kind::Simulated(gpu) => prepared.simulated(&bound, gpu.target()).map(drop),
         }
     }
 
@@ -350,7 +351,7 @@ impl<'a> Launch<'a> {
         let device = self.device()?;
         self.check_overlaps()?;
         let at_once = match &device.0 {
-            Kind::Reference => REFERENCE_BLOCKS,
+            Kind::Reference | Kind::Simulated(_) => REFERENCE_BLOCKS,
             Kind::Cpu => cpu::threads(),
             Kind::Gpu(context) => context.multiprocessors(),
         };

@@ -39,6 +39,7 @@ pub mod properties;
 mod quantity;
 pub mod reference;
 mod resolve;
+mod simulated;
 mod stream;
 mod sync;
 pub mod tensor;

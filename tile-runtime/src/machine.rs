@@ -74,9 +74,13 @@ pub(crate) fn memory_bytes(name: &str) -> Option<u64> {
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kibibytes| kibibytes << 10)
 }
 
-/// A GPU that runs a target's code.
-pub(crate) fn gpu(target: &TargetDesc, context: &gpu::Context) -> GpuMachine {
+/// A GPU that runs a target's code; without one, the largest that does.
+pub(crate) fn gpu(target: &TargetDesc, context: Option<&gpu::Context>) -> GpuMachine {
     let rates = Rates::of(target.name).expect("every GPU target has rates");
-    let description = context.description();
-    GpuMachine::new(rates, Some(description.multiprocessors), description.memory_rate)
+    let description = context.map(gpu::Context::description);
+    GpuMachine::new(
+        rates,
+        description.map(|gpu| gpu.multiprocessors),
+        description.and_then(|gpu| gpu.memory_rate),
+    )
 }

@@ -5,6 +5,7 @@ use crate::device::{Device, Kind};
 use crate::error::Result;
 use crate::gpu::Context;
 use crate::{cpu, machine, quantity};
+use tile_ir::TargetDesc;
 
 /// What a device is, from [`Device::properties`]. What nobody says is `None`.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +64,7 @@ impl Device {
             }),
             Kind::Cpu => Ok(processor(self.name())),
             Kind::Gpu(context) => gpu(self.name(), context),
+            Kind::Simulated(gpu) => Ok(simulated(self.name(), gpu.target())),
         }
     }
 }
@@ -86,6 +88,21 @@ fn processor(device: String) -> Properties {
         l2_bytes: machine::cache_bytes(machine::Cache::Second),
         l3_bytes: machine::cache_bytes(machine::Cache::Third),
         driver: None,
+    }
+}
+
+/// A GPU that the processor simulates: its memory is the host's, and it has the clock of nothing.
+fn simulated(device: String, target: &TargetDesc) -> Properties {
+    Properties {
+        architecture: target.name.to_owned(),
+        multiprocessors: 1,
+        width: target.warp as usize,
+        clock: None,
+        shared_bytes: Some(target.shared_bytes as u64),
+        l1_bytes: None,
+        l2_bytes: None,
+        l3_bytes: None,
+        ..processor(device)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::journal::{self, Origin};
 use crate::launch::KernelDef;
 use crate::list::List;
 use crate::messages::Sites;
+use crate::simulated::SimulatedCode;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -37,6 +38,7 @@ pub(crate) struct Prepared {
     cpu: Flight<CpuCode, Error>,
     pace: Pace,
     gpu: List<OnGpu>,
+    simulated: List<OnSimulated>,
     counts: OnceLock<Counts>,
     plans: Mutex<HashMap<(&'static str, Variant), Arc<Plan>>>,
 }
@@ -53,6 +55,13 @@ struct OnGpu {
     device: usize,
     variant: Variant,
     code: Flight<GpuCode, Error>,
+}
+
+/// An instance's code for a GPU that is simulated, for launches whose sizes a variant fits.
+struct OnSimulated {
+    target: &'static str,
+    variant: Variant,
+    code: Flight<SimulatedCode, Error>,
 }
 
 /// The instance of a kernel with these parameters, in any order, for arguments that lie so.
@@ -91,6 +100,7 @@ impl Prepared {
             cpu: Flight::new(),
             pace: Pace::new(),
             gpu: List::new(),
+            simulated: List::new(),
             counts: OnceLock::new(),
             plans: Mutex::default(),
         }
@@ -242,6 +252,22 @@ impl Prepared {
                 .inspect(|_| journal::found(Origin::Embedded, start.elapsed(), None))
                 .unwrap_or_else(|| self.compile_gpu(kernel, &fitting, context))
         })
+    }
+
+    /// Code for a GPU that is simulated, for a launch of these sizes.
+    pub(crate) fn simulated(
+        &'static self,
+        bound: &Bound,
+        target: &'static TargetDesc,
+    ) -> Result<&'static SimulatedCode> {
+        let own = Variant::of_target(target);
+        let fitting = self.variants(target.family).fitting(&self.abi, bound);
+        let (variant, instance) =
+            Variant::first_of(fitting.filter(|variant| own.contains(variant)), &self.instance);
+        let is = |code: &OnSimulated| (code.target, code.variant) == (target.name, variant);
+        let new = || OnSimulated { target: target.name, variant, code: Flight::new() };
+        let known = self.simulated.find_or_add(is, new);
+        known.code.get_or_make(|| SimulatedCode::compile(&instance, target))
     }
 
     /// The embedded code of a variant for the latest target that the GPU runs.

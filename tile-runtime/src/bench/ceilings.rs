@@ -61,7 +61,7 @@ impl Device {
 
     fn measure(&self, ceiling: Ceiling) -> Option<Vec<f64>> {
         match &self.0 {
-            Kind::Reference => None,
+            Kind::Reference | Kind::Simulated(_) => None,
             Kind::Cpu => cpu::measure(ceiling, self.threads()),
             Kind::Gpu(_) => gpu::measure(self, ceiling),
         }

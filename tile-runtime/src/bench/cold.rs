@@ -20,7 +20,9 @@ impl Cold {
     /// Enough memory of a device to fill its caches.
     pub(super) fn of(device: &Device) -> Result<Cold> {
         let bytes = match &device.0 {
-            Kind::Cpu | Kind::Reference => 2 * machine::last_level_cache_bytes() as usize,
+            Kind::Cpu | Kind::Reference | Kind::Simulated(_) => {
+                2 * machine::last_level_cache_bytes() as usize
+            }
             Kind::Gpu(_) => GPU_BYTES,
         };
         Tensor::zeros(device, [bytes]).map(|filled| Cold(Some(filled)))

@@ -77,7 +77,7 @@ impl<T: Element> Tensor<T> {
         let dtype = data_type(T::DTYPE).ok_or_else(|| refused("its elements are sizes"))?;
         self.finish()?;
         let device = match &self.device().0 {
-            Kind::Cpu | Kind::Reference => DLDevice::CPU,
+            Kind::Cpu | Kind::Reference | Kind::Simulated(_) => DLDevice::CPU,
             Kind::Gpu(context) => {
                 let device_type = match context.family() {
                     Family::Amdgpu => DLDeviceType::ROCM,

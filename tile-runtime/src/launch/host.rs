@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::messages::{self, Sink};
 use crate::reference::{Body, RawArgument};
 use crate::resolve::{CpuCode, Prepared};
+use crate::simulated::SimulatedCode;
 use crate::{cpu, reference};
 use std::time::{Duration, Instant};
 use tile_ir::abi::Bound;
@@ -22,6 +23,8 @@ pub(super) struct HostRun<'a> {
 pub(super) enum HostCode<'a> {
     /// Compiled code, with its slots but for that of the log.
     Native(&'static CpuCode, Slots),
+    /// A GPU's code, to be simulated, with its slots but for that of the log.
+    Simulated(&'static SimulatedCode, Slots),
     /// The body, the number of the instance, and the arguments.
     Body(Body, usize, Vec<RawArgument<'a>>),
 }
@@ -53,7 +56,31 @@ impl HostRun<'_> {
             }
             // SAFETY: the caller vouches for the tensors in the slots.
             HostCode::Native(code, slots) => unsafe { self.run_native((code, slots), bound, timed, sink) },
+            HostCode::Simulated(code, slots) => self.logged(slots, bound, sink, |slots| {
+                let start = timed.then(Instant::now);
+                // SAFETY: as for native code.
+                unsafe { code.run(self.kernel.name(), slots, bound.blocks()) }?;
+                Ok(start.map_or(Duration::ZERO, |start| start.elapsed()))
+            }),
         }
+    }
+
+    /// Runs code with a log behind its slots, if the kernel has messages, and reports them.
+    fn logged(
+        &self,
+        slots: &Slots,
+        bound: &Bound,
+        sink: &mut Option<Sink<'_>>,
+        run: impl FnOnce(&[u64]) -> Result<Duration>,
+    ) -> Result<Duration> {
+        if !self.prepared.abi().logs {
+            return run(slots);
+        }
+        let (mut slots, mut log) = (slots.clone(), messages::empty(self.log_bytes));
+        slots.push(log.as_mut_ptr() as u64);
+        let time = run(&slots)?;
+        messages::report(self.kernel.name(), self.prepared.sites(), &bound.grid, &log, sink)?;
+        Ok(time)
     }
 
     /// # Safety
@@ -65,30 +92,22 @@ impl HostRun<'_> {
         timed: bool,
         sink: &mut Option<Sink<'_>>,
     ) -> Result<Duration> {
-        let HostRun { kernel, prepared, .. } = self;
-        let work = cpu::Work { blocks: bound.blocks(), tiles: bound.tiles(), pace: prepared.pace() };
-        let run = |slots: &[u64]| {
+        let work = cpu::Work { blocks: bound.blocks(), tiles: bound.tiles(), pace: self.prepared.pace() };
+        self.logged(slots, bound, sink, |slots| {
             let start = timed.then(Instant::now);
             // SAFETY: the slots follow the ABI that the code was compiled for: `bind` compared every argument's kind,
             // format and mutability with it. The caller vouches for the tensors, which have the shapes that the sizes
             // were bound from. The log is this function's own and says how large it is.
             unsafe { cpu::run(code.entry, slots, code.launch.scratch_bytes, work) }?;
             Ok(start.map_or(Duration::ZERO, |start| start.elapsed()))
-        };
-        if !prepared.abi().logs {
-            return run(slots);
-        }
-        let (mut slots, mut log) = (slots.clone(), messages::empty(self.log_bytes));
-        slots.push(log.as_mut_ptr() as u64);
-        let time = run(&slots)?;
-        messages::report(kernel.name(), prepared.sites(), &bound.grid, &log, sink)?;
-        Ok(time)
+        })
     }
 
     /// The launch for later.
     pub(super) fn for_later(self, bound: &Bound) -> LaterRun {
         let (code, shapes) = match self.code {
             HostCode::Native(code, slots) => (HostCode::Native(code, slots), Vec::new()),
+            HostCode::Simulated(code, slots) => (HostCode::Simulated(code, slots), Vec::new()),
             HostCode::Body(body, instance, arguments) => {
                 let shape = |argument: &RawArgument<'_>| {
                     let (shape, strides) = argument.shape();
@@ -113,6 +132,7 @@ impl LaterRun {
         let LaterRun { run: HostRun { kernel, prepared, code, log_bytes }, bound, shapes } = self;
         let code = match code {
             HostCode::Native(code, slots) => HostCode::Native(code, slots),
+            HostCode::Simulated(code, slots) => HostCode::Simulated(code, slots),
             HostCode::Body(body, instance, arguments) => {
                 let pairs = arguments.iter().zip(&shapes);
                 let whole =

@@ -174,7 +174,7 @@ impl<'a> Launch<'a> {
         let profiled = profile::is_on().then(Instant::now);
         let timed = timed || profiled.is_some();
         let time = match &device.0 {
-            Kind::Reference | Kind::Cpu => self.run_host(&checked, timed, &mut sink)?,
+            Kind::Reference | Kind::Cpu | Kind::Simulated(_) => self.run_host(&checked, timed, &mut sink)?,
             Kind::Gpu(context) => {
                 let mut memory = self.memory();
                 memory.try_for_each(|(allocation, writes)| allocation.uses().order(context, writes))?;
@@ -274,6 +274,9 @@ impl<'a> Launch<'a> {
             Kind::Reference => {
                 let missing = || self.misfit("it has no body to run on the reference device");
                 HostCode::Body(self.body.ok_or_else(missing)?, *number, self.raw_arguments())
+            }
+            Kind::Simulated(gpu) => {
+                HostCode::Simulated(prepared.simulated(bound, gpu.target())?, self.slots(bound))
             }
             _ => HostCode::Native(prepared.cpu(self.kernel)?, self.slots(bound)),
         };

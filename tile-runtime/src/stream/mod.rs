@@ -51,14 +51,14 @@ enum Queue {
 }
 
 impl Stream {
-    /// A stream of a device. On the CPU and the reference device it is a thread. Streams that nobody has any more are
+    /// A stream of a device. But on a GPU it is a thread. Streams that nobody has any more are
     /// used again; a thread that has been left without one for a while ends.
     ///
     /// # Errors
     /// [`Error::Driver`] where the device has no more streams.
     pub fn new(device: &Device) -> Result<Stream> {
         let queue = match &device.0 {
-            Kind::Reference | Kind::Cpu => Queue::Host(HostStream::new()?),
+            Kind::Reference | Kind::Cpu | Kind::Simulated(_) => Queue::Host(HostStream::new()?),
             Kind::Gpu(context) => Queue::Gpu(GpuStream::new(context)?),
         };
         Ok(Stream(Arc::new(Inner { device: device.clone(), queue })))

@@ -166,7 +166,7 @@ impl<'a> Launching<'a> {
                 launch.launch()?;
                 Ok(Pending::until_idle(&Stream::own(context)))
             }
-            Kind::Cpu | Kind::Reference => launch.on(&Stream::new(&device)?),
+            Kind::Cpu | Kind::Reference | Kind::Simulated(_) => launch.on(&Stream::new(&device)?),
         }
     }
 }

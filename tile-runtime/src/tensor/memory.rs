@@ -108,7 +108,7 @@ pub(super) fn pinned(device: &Device, bytes: usize) -> Result<Location> {
 pub(crate) fn zeroed(device: &Device, bytes: usize) -> Result<Location> {
     refuse_inside("a tensor that is made")?;
     let (address, keeper) = match &device.0 {
-        Kind::Reference | Kind::Cpu => {
+        Kind::Reference | Kind::Cpu | Kind::Simulated(_) => {
             let mut buffer = HostBuffer::zeroed(bytes)?;
             (buffer.as_mut_ptr() as u64, Keeper::Host { _buffer: buffer })
         }
@@ -208,7 +208,7 @@ impl Location {
 
     /// Whether it is the host's memory.
     fn is_on_host(&self) -> bool {
-        matches!(self.device.0, Kind::Cpu | Kind::Reference)
+        !matches!(self.device.0, Kind::Gpu(_))
     }
 
     /// Whether a GPU copies from and to these bytes of the host while the host goes on.
@@ -238,7 +238,7 @@ impl Location {
                 self.order(context, false)?;
                 context.download(self.address + range.start as u64, target)
             }
-            Kind::Cpu | Kind::Reference => {
+            Kind::Cpu | Kind::Reference | Kind::Simulated(_) => {
                 let bytes = self.host_bytes()?.unwrap_or_default();
                 target.copy_from_slice(&bytes[range]);
                 Ok(())
@@ -259,7 +259,7 @@ impl Location {
                 context.upload(source, self.address + first as u64)?;
                 self.hand_back(context)
             }
-            Kind::Cpu | Kind::Reference => {
+            Kind::Cpu | Kind::Reference | Kind::Simulated(_) => {
                 let bytes = self.host_bytes_mut()?.unwrap_or_default();
                 bytes[first..first + source.len()].copy_from_slice(source);
                 Ok(())

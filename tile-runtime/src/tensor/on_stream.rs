@@ -90,7 +90,7 @@ impl<T: Element> TensorRef<T> {
         self.copy_from(source)?;
         match &self.device().0 {
             Kind::Gpu(context) => context.synchronize()?,
-            Kind::Cpu | Kind::Reference => {}
+            Kind::Cpu | Kind::Reference | Kind::Simulated(_) => {}
         }
         Ok(Pending::done())
     }
@@ -104,7 +104,7 @@ impl<T: Element> TensorRef<T> {
     ) -> Result<Option<Pending<'a>>> {
         let is_of_gpu = |location: &Location| match &location.device().0 {
             Kind::Gpu(context) => Some(Arc::ptr_eq(context, gpu.context())),
-            Kind::Cpu | Kind::Reference => None,
+            Kind::Cpu | Kind::Reference | Kind::Simulated(_) => None,
         };
         let stays = |location: &Location| match is_of_gpu(location) {
             // Who made a tensor of memory on the GPU vouches for it.

@@ -1,0 +1,142 @@
+//! GPUs that this machine simulates, thread by thread: tensors are in the host's memory, a launch runs the code that the GPU
+//! would get, and what a GPU may punish or not, a race, an access outside or a missing wait, is an error of the launch.
+//!
+//! There is one such device per GPU target. Compiling and running take the compiler, feature `jit`.
+
+use crate::error::{Error, Result};
+use std::fmt;
+use tile_ir::TargetDesc;
+use tile_ir::target::{Family, TARGETS};
+
+/// What the names of these devices begin with.
+pub(crate) const PREFIX: &str = "simulated:";
+
+/// A GPU that is simulated.
+#[derive(Clone, Copy)]
+pub(crate) struct Simulated {
+    target: &'static TargetDesc,
+    /// Its number among the targets.
+    position: usize,
+}
+
+impl Simulated {
+    /// The GPU that runs a target's code.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] for another name, or without the compiler.
+    pub(crate) fn of(name: &str) -> Result<Simulated> {
+        if !cfg!(feature = "jit") {
+            return Err(Simulated::without_compiler(name));
+        }
+        let gpus = || TARGETS.iter().enumerate().filter(|(_, target)| target.family != Family::Cpu);
+        let found = gpus().find(|(_, target)| target.name == name);
+        let (position, target) = found.ok_or_else(|| {
+            let names: Vec<&str> = gpus().map(|(_, target)| target.name).collect();
+            let reason = format!("the targets that can be simulated are {}", names.join(", "));
+            Error::NoDevice { device: format!("{PREFIX}{name}"), reason }
+        })?;
+        Ok(Simulated { target, position })
+    }
+
+    fn without_compiler(name: &str) -> Error {
+        let reason = "simulating a GPU takes the compiler: switch the feature `jit` on".to_owned();
+        Error::NoDevice { device: format!("{PREFIX}{name}"), reason }
+    }
+
+    pub(crate) fn target(&self) -> &'static TargetDesc {
+        self.target
+    }
+
+    /// A number that no other device has: others count from 0 on.
+    pub(crate) fn number(&self) -> usize {
+        usize::MAX - self.position
+    }
+
+    /// The name that [`crate::Device::named`] takes.
+    pub(crate) fn name(&self) -> String {
+        format!("{PREFIX}{}", self.target.name)
+    }
+}
+
+impl fmt::Debug for Simulated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name())
+    }
+}
+
+pub(crate) use code::SimulatedCode;
+
+#[cfg(feature = "jit")]
+mod code {
+    use super::{Error, Result, TargetDesc};
+    use tile_codegen::simt::{self, SimtKernel};
+    use tile_ir::Instance;
+
+    /// A kernel's code for a GPU that is simulated.
+    pub(crate) struct SimulatedCode {
+        code: SimtKernel,
+        /// What runs, for errors: the device and the file of the kernel.
+        device: String,
+        file: String,
+    }
+
+    // SAFETY: what LLVM has of a kernel isn't touched once its code is made; a run calls the code, which is memory that
+    // nobody writes, and keeps what changes on its own stack.
+    unsafe impl Send for SimulatedCode {}
+    // SAFETY: as above.
+    unsafe impl Sync for SimulatedCode {}
+
+    impl SimulatedCode {
+        /// Compiles an instance, or a variant of it.
+        ///
+        /// # Errors
+        /// [`Error::Compile`].
+        pub(crate) fn compile(instance: &Instance, target: &'static TargetDesc) -> Result<SimulatedCode> {
+            let code = simt::compile(instance, target, None).map_err(|error| Error::Compile {
+                kernel: instance.name.clone(),
+                message: error.to_string(),
+            })?;
+            let device = format!("{}{}", super::PREFIX, target.name);
+            Ok(SimulatedCode { code, device, file: instance.file.clone() })
+        }
+
+        /// Runs every block, one after the other.
+        ///
+        /// # Safety
+        /// The slots are what the kernel's ABI says, of tensors that nobody else uses meanwhile.
+        ///
+        /// # Errors
+        /// [`Error::Simulation`] with the first fault.
+        pub(crate) unsafe fn run(&self, kernel: &str, slots: &[u64], blocks: usize) -> Result<()> {
+            // SAFETY: the caller vouches for the slots.
+            let run = unsafe { self.code.run(slots, blocks as u64) };
+            run.map(drop).map_err(|fault| Error::Simulation {
+                kernel: kernel.to_owned(),
+                device: self.device.clone(),
+                file: self.file.clone(),
+                fault: fault.to_string(),
+            })
+        }
+    }
+}
+
+/// Without the compiler there is no such device, and no code for one.
+#[cfg(not(feature = "jit"))]
+mod code {
+    use super::{Result, Simulated, TargetDesc};
+    use tile_ir::Instance;
+
+    pub(crate) enum SimulatedCode {}
+
+    impl SimulatedCode {
+        pub(crate) fn compile(_: &Instance, target: &'static TargetDesc) -> Result<SimulatedCode> {
+            Err(Simulated::without_compiler(target.name))
+        }
+
+        /// # Safety
+        /// Nobody has code to run.
+        pub(crate) unsafe fn run(&self, _: &str, _: &[u64], _: usize) -> Result<()> {
+            match *self {}
+        }
+    }
+}
