@@ -35,6 +35,7 @@ mod scatter;
 mod schedules;
 mod sequences;
 mod serving;
+mod simulated;
 mod spanning;
 mod strided;
 mod structs;
@@ -112,7 +113,9 @@ fn devices() -> Vec<(Device, &'static str)> {
     let mut devices = vec![(Device::reference(), "reference")];
     if cfg!(feature = "jit") {
         devices.push((Device::cpu(), "cpu"));
-        devices.extend(["simulated:sm_90a", "simulated:gfx942"].map(|name| (Device::named(name).unwrap(), name)));
+        devices.extend(
+            ["simulated:sm_90a", "simulated:gfx942"].map(|name| (Device::named(name).unwrap(), name)),
+        );
     }
     devices
 }

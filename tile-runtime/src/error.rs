@@ -253,16 +253,22 @@ pub enum Error {
         message: String,
     },
     /// What the kernel does on a GPU that is simulated, and no GPU's code may do. What it wrote is unspecified.
-    #[error("kernel `{kernel}` of {file} on {device}: {fault}")]
+    #[error(
+        "fault in thread {thread} of block {block:?} of kernel `{kernel}` on {device}, at {place}: {problem}"
+    )]
     Simulation {
         /// The kernel.
         kernel: String,
         /// The device.
         device: String,
-        /// The kernel's file.
-        file: String,
-        /// The block, the thread, line and column, and what is wrong there.
-        fault: String,
+        /// The block's index.
+        block: Vec<usize>,
+        /// The thread's number in the block.
+        thread: u32,
+        /// File, line and column.
+        place: String,
+        /// What is wrong there.
+        problem: String,
     },
     /// A `tile_assert!` doesn't hold. What the kernel wrote is unspecified.
     #[error("assertion failed in block {block:?} of kernel `{kernel}`, at {place}: {message}")]

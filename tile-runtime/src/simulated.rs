@@ -71,11 +71,13 @@ mod code {
     use super::{Error, Result, TargetDesc};
     use tile_codegen::simt::{self, SimtKernel};
     use tile_ir::Instance;
+    use tile_ir::abi::Bound;
+    use tile_layout::multi_index;
 
     /// A kernel's code for a GPU that is simulated.
     pub(crate) struct SimulatedCode {
         code: SimtKernel,
-        /// What runs, for errors: the device and the file of the kernel.
+        /// For errors.
         device: String,
         file: String,
     }
@@ -107,14 +109,20 @@ mod code {
         ///
         /// # Errors
         /// [`Error::Simulation`] with the first fault.
-        pub(crate) unsafe fn run(&self, kernel: &str, slots: &[u64], blocks: usize) -> Result<()> {
+        pub(crate) unsafe fn run(&self, kernel: &str, slots: &[u64], bound: &Bound) -> Result<()> {
             // SAFETY: the caller vouches for the slots.
-            let run = unsafe { self.code.run(slots, blocks as u64) };
+            let run = unsafe { self.code.run(slots, bound.blocks() as u64) };
             run.map(drop).map_err(|fault| Error::Simulation {
                 kernel: kernel.to_owned(),
                 device: self.device.clone(),
-                file: self.file.clone(),
-                fault: fault.to_string(),
+                block: multi_index(fault.block as usize, &bound.grid),
+                thread: fault.thread,
+                place: if fault.place.is_known() {
+                    format!("{}:{}", self.file, fault.place)
+                } else {
+                    self.file.clone()
+                },
+                problem: fault.problem.to_string(),
             })
         }
     }
@@ -125,6 +133,7 @@ mod code {
 mod code {
     use super::{Result, Simulated, TargetDesc};
     use tile_ir::Instance;
+    use tile_ir::abi::Bound;
 
     pub(crate) enum SimulatedCode {}
 
@@ -135,7 +144,7 @@ mod code {
 
         /// # Safety
         /// Nobody has code to run.
-        pub(crate) unsafe fn run(&self, _: &str, _: &[u64], _: usize) -> Result<()> {
+        pub(crate) unsafe fn run(&self, _: &str, _: &[u64], _: &Bound) -> Result<()> {
             match *self {}
         }
     }

@@ -59,7 +59,7 @@ impl HostRun<'_> {
             HostCode::Simulated(code, slots) => self.logged(slots, bound, sink, |slots| {
                 let start = timed.then(Instant::now);
                 // SAFETY: as for native code.
-                unsafe { code.run(self.kernel.name(), slots, bound.blocks()) }?;
+                unsafe { code.run(self.kernel.name(), slots, bound) }?;
                 Ok(start.map_or(Duration::ZERO, |start| start.elapsed()))
             }),
         }

@@ -1,0 +1,92 @@
+//! GPUs that this machine simulates, as devices of a program: what a launch says of a kernel that does what no GPU allows,
+//! and that messages, streams and choices are as on any device. The kernels of the other tests run on them, too.
+
+#![cfg(feature = "jit")]
+
+use super::numbers;
+use tile::prelude::*;
+use tile::{Error, Stream};
+
+/// The tile behind the block's own, for which nobody can vouch.
+#[tile_kernel]
+fn beyond(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([64]);
+    let mut y = y.partition_view_mut([64]);
+    let [i] = y.index();
+    y.store(unsafe { x.load_unchecked([i + 1]) });
+}
+
+#[test]
+fn a_read_outside_is_an_error_with_its_line() {
+    for target in ["sm_80", "sm_90a", "gfx942", "gfx1100"] {
+        let device = Device::simulated(target).unwrap();
+        let x = Tensor::from_slice(&device, &[1.0; 128], [128]).unwrap();
+        let mut y = Tensor::zeros(&device, [128]).unwrap();
+        let error = beyond(&x, &mut y).launch().unwrap_err();
+        let line = line!() - 10;
+        assert_eq!(
+            error.reason().to_string(),
+            format!(
+                "fault in thread 0 of block [1] of kernel `beyond` on simulated:{target}, at \
+                 tests/kernels/simulated.rs:{line}:22: accesses 4 bytes at byte 512 of `x`, which has 512"
+            )
+        );
+    }
+}
+
+#[tile_kernel(instances(BM = 16 | 64, BN = 16 | 64, BK = 16))]
+fn product<const BM: usize, const BN: usize, const BK: usize>(
+    a: &Tensor<bf16, m, k>,
+    b: &Tensor<bf16, k, n>,
+    c: &mut Tensor<f32, m, n>,
+) {
+    let a = a.partition_view([BM, BK]);
+    let b = b.partition_view([BK, BN]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut sum = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        sum = mma(a.load_masked([i, p]), b.load_masked([p, j]), sum);
+    }
+    tile_assert!(sum.abs() <= k as f32, "|sum| > {k}");
+    if i == 0 && j == 0 {
+        tile_println!("first {:.3}", sum.extract([0, 0], [1, 1]).item());
+    }
+    c.store_masked(sum);
+}
+
+/// Tensor cores, copies, messages and a stream: on every target the best instance gives what plain loops do.
+#[test]
+fn products_on_a_stream_of_every_target() {
+    let [m, n, k] = [70, 40, 48];
+    let (a, b) = (numbers::<bf16>(m * k, 1), numbers::<bf16>(k * n, 2));
+    let element = |i: usize, j: usize| (0..k).map(|p| a[i * k + p].to_f32() * b[p * n + j].to_f32()).sum();
+    let expected: Vec<f32> = (0..m * n).map(|at| element(at / n, at % n)).collect();
+    let gpus = tile::ir::target::TARGETS.iter().filter(|target| target.name.starts_with(['s', 'g']));
+    for target in gpus {
+        let device = Device::simulated(target.name).unwrap();
+        let stream = Stream::new(&device).unwrap();
+        let a = Tensor::from_slice(&device, &a, [m, k]).unwrap();
+        let b = Tensor::from_slice(&device, &b, [k, n]).unwrap();
+        let mut c = Tensor::zeros(&device, [m, n]).unwrap();
+        let mut said = Vec::new();
+        product::best(&a, &b, &mut c).on_print(|line| said.push(line.to_owned())).launch().unwrap();
+        assert_eq!(said, [format!("first {:.3}", expected[0])], "{}", target.name);
+        assert_eq!(c.to_vec().unwrap(), expected, "{}", target.name);
+        c.fill(0.0).unwrap();
+        product::<16, 16, 16>(&a, &b, &mut c).on(&stream).unwrap().wait().unwrap();
+        assert_eq!(c.to_vec().unwrap(), expected, "{}", target.name);
+    }
+}
+
+#[test]
+fn a_device_of_no_target_is_refused() {
+    let error = Device::named("simulated:sm_35").unwrap_err();
+    assert!(matches!(&error, Error::NoDevice { .. }));
+    assert!(error.to_string().starts_with(
+        "device `simulated:sm_35` isn't available: the targets that can be simulated are sm_80, "
+    ));
+    let device = Device::named("simulated:gfx942").unwrap();
+    assert_eq!((device.name(), device.to_string()), ("simulated:gfx942".into(), "simulated:gfx942".into()));
+    assert!(device == Device::simulated("gfx942").unwrap() && device != Device::simulated("sm_80").unwrap());
+}
