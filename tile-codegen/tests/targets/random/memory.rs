@@ -75,6 +75,8 @@ impl Writer<'_> {
         if self.choose(2) == 0 {
             chain = 1 + self.choose(3);
         }
+        let spanned: &[usize] = [&[][..], &[], &[], &[0], &[1], &[0, 1]][self.choose(6)];
+        let spanning = if spanned.is_empty() { String::new() } else { format!(" spanning {spanned:?}") };
         let start = self.tape.clone();
         let both = [("%y", y), ("%w", w)];
         let count = if layout.two { 2 } else { 1 };
@@ -85,12 +87,14 @@ impl Writer<'_> {
                 (view, moved) = self.moved_plane(name, tensor, chain);
             }
             let tile = self.tile.to_vec();
-            let cut = format!("[{}]", list(&tile));
+            let cut = format!("[{}]{spanning}", list(&tile));
             let partition = self.name();
             self.line(&format!("{partition} = partition {view} {cut} : {}", partition_type(&moved, &cut)));
             let dtype = moved.elem.known().expect("no kernel is generic");
-            let whole = view == name && layout.divides();
-            self.outputs.push(Output { name: partition, dtype, whole });
+            // Blocks that span an axis are there even if no tile is.
+            let has_tiles = spanned.is_empty() || layout.extents.iter().all(|&extent| extent > 0);
+            let whole = view == name && layout.divides() && has_tiles;
+            self.outputs.push(Output { name: partition, dtype, whole, spanned: spanned.len() });
         }
     }
 
@@ -217,8 +221,8 @@ impl Writer<'_> {
     pub(super) fn prefetch(&mut self) {
         if self.choose(3) == 0 {
             let output = self.choose(self.outputs.len());
-            let name = self.outputs[output].name.clone();
-            self.line(&format!("prefetch {name}"));
+            let tile = self.own(output, true);
+            self.line(&format!("prefetch {tile}"));
             return;
         }
         let which = self.choose(self.inputs.len());
@@ -247,22 +251,39 @@ impl Writer<'_> {
 
     /// The block's own tile of an output.
     pub(super) fn load_own(&mut self, which: usize) {
-        let Output { name, dtype, whole } = self.outputs[which].clone();
-        let tile = self.tile;
+        let Output { dtype, whole, .. } = self.outputs[which].clone();
+        let shape = self.tile;
         if whole && self.choose(2) == 0 {
-            self.define(&format!("load {name}"), &tile, dtype);
+            let tile = self.own(which, false);
+            self.define(&format!("load {tile}"), &shape, dtype);
             return;
         }
-        let pad = self.number(dtype, 3);
-        self.define(&format!("load_masked {name} pad {}", pad.name), &tile, dtype);
+        let (pad, tile) = (self.number(dtype, 3), self.own(which, true));
+        self.define(&format!("load_masked {tile} pad {}", pad.name), &shape, dtype);
+    }
+
+    /// A tile of an output that the block owns: of those along axes that are spanned one that may lie outside, or the first.
+    pub(super) fn own(&mut self, which: usize, masked: bool) -> String {
+        let Output { name, spanned, .. } = self.outputs[which].clone();
+        if spanned == 0 {
+            return name;
+        }
+        if masked {
+            let index = self.tile_index(spanned);
+            return format!("{name}[{index}]");
+        }
+        let first = self.number(DType::Index, 0).name;
+        format!("{name}[{}]", vec![first; spanned].join(", "))
     }
 
     pub(super) fn store(&mut self) {
         let which = self.choose(self.outputs.len());
-        let Output { name, dtype, whole } = self.outputs[which].clone();
+        let Output { dtype, whole, .. } = self.outputs[which].clone();
         let tile = self.fitted(dtype);
-        let op = if whole && self.choose(2) == 0 { "store" } else { "store_masked" };
-        self.line(&format!("{op} {name}, {}", tile.name));
+        let masked = !whole || self.choose(2) == 1;
+        let own = self.own(which, masked);
+        let op = if masked { "store_masked" } else { "store" };
+        self.line(&format!("{op} {own}, {}", tile.name));
     }
 
     /// Integer tiles of the shape of some tile, one per axis.

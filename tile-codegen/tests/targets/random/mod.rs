@@ -47,7 +47,7 @@ fn kernel(tape: &[u8], layout: &Layout, ops: usize) -> String {
     let persistent = writer.own_tile();
     writer.load_own(0);
     writer.region(ops);
-    for output in writer.outputs.clone() {
+    for (which, output) in writer.outputs.clone().into_iter().enumerate() {
         let mut result = writer.fitted(output.dtype);
         for _ in 0..3 {
             let other = writer.fitted(output.dtype);
@@ -55,7 +55,8 @@ fn kernel(tape: &[u8], layout: &Layout, ops: usize) -> String {
             let body = format!("{op} {}, {}", result.name, other.name);
             result = writer.define(&body, &layout.tile, output.dtype);
         }
-        writer.line(&format!("store_masked {}, {}", output.name, result.name));
+        let own = writer.own(which, true);
+        writer.line(&format!("store_masked {own}, {}", result.name));
     }
     if persistent {
         writer.depth -= 1;

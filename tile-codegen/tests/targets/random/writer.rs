@@ -50,6 +50,8 @@ pub(super) struct Output {
     pub(super) dtype: DType,
     /// Whether its tiles lie inside the tensor.
     pub(super) whole: bool,
+    /// How many axes blocks span.
+    pub(super) spanned: usize,
 }
 
 /// A tensor that blocks add to, or join to in another way whose order doesn't matter.
