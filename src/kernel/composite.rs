@@ -1,6 +1,8 @@
 //! Methods of tiles that are several ops, in the steps in which the front end lowers them.
 
 use super::axes::{Axes, Merged, checked};
+use super::compare::common_shape;
+use super::convert::Operand;
 use super::tile::Tile;
 use super::{Element, Float, Number};
 use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, ReduceOp};
@@ -54,7 +56,55 @@ impl<T: Float, const R: usize> Tile<T, R> {
     }
 }
 
+impl<T: Float, const R: usize> Tile<T, R> {
+    /// The power with an exponent that is written out, by products, each rounded: as many as squaring takes. Of a negative
+    /// exponent 1 divided by the power; 1 of exponent 0.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let x = Tile::<f32, 1>::arange([3], 1.0, 1.0);
+    /// assert_eq!(x.powi(3).to_vec(), [1.0, 8.0, 27.0]);
+    /// assert_eq!((x.powi(-1).to_vec()[1], x.powi(0).to_vec()[2]), (0.5, 1.0));
+    /// ```
+    pub fn powi(self, exponent: i32) -> Self {
+        let size = exponent.unsigned_abs();
+        let Some(highest) = size.checked_ilog2() else { return Tile::full(self.shape(), T::from_int(1)) };
+        let mut power = self;
+        for bit in (0..highest).rev() {
+            power = power * power;
+            if size >> bit & 1 == 1 {
+                power = power * self;
+            }
+        }
+        if exponent < 0 { power.recip() } else { power }
+    }
+}
+
 impl<T: Number, const R: usize> Tile<T, R> {
+    /// The elements, but for those below `low` and above `high` these: each a tile or a scalar. NaN stays; where `low` is
+    /// above `high` the result is `high`.
+    ///
+    /// ```
+    /// use tile::prelude::*;
+    /// let x = Tile::<f32, 1>::arange([4], -1.0, 1.0);
+    /// assert_eq!(x.clamp(-0.5, 1.5).to_vec(), [-0.5, 0.0, 1.0, 1.5]);
+    /// assert_eq!(x.clamp(x.abs(), 3.0).to_vec(), x.abs().to_vec());
+    /// ```
+    ///
+    /// # Panics
+    /// If the shapes can't be broadcast together; in a kernel that is a compile error.
+    pub fn clamp(self, low: impl Operand<T, R>, high: impl Operand<T, R>) -> Self {
+        let raised = self.unless(Predicate::Lt, low);
+        raised.unless(Predicate::Gt, high)
+    }
+
+    /// The bound where an element compares so with it.
+    fn unless(self, outside: Predicate, bound: impl Operand<T, R>) -> Self {
+        let shape = common_shape("clamp", &[self.shape(), bound.shape_of()]);
+        let [x, bound] = [self.tile_of(shape), bound.tile_of(shape)].map(Tile::array);
+        Tile::hold(Array::select(&x.compare(outside, &bound), &bound, &x))
+    }
+
     /// Where along `axis` the largest element is: the first one, NaN ignored; 0 where all are NaN. The axis stays
     /// with extent 1. Along several axes, the row-major position among their elements.
     ///

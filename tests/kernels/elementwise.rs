@@ -1,5 +1,6 @@
 //! Elementwise kernels: arithmetic, functions, comparisons, broadcasting, scalars on either side.
 
+use super::check_exact;
 use super::{Case, array, numbers, widen};
 use tile::ir::Binding;
 use tile::prelude::*;
@@ -205,4 +206,27 @@ fn rows_and_columns_are_broadcast() {
         },
     }
     .check();
+}
+
+/// Bounds that are a tile and a number, and powers of them all.
+#[tile_kernel]
+fn bounded_powers(x: &Tensor<f32, n>, low: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([8]);
+    let low = low.partition_view([8]);
+    let mut y = y.partition_view_mut([8]);
+    let t = x.load_masked(y.index()).clamp(low.load_masked(y.index()), 2.0);
+    y.store_masked(t.powi(5) + t.powi(-2) + t.powi(1) + t.powi(0));
+}
+
+#[test]
+fn bounds_and_powers() {
+    let x = [-3.0f32, -1.0, -0.5, 0.25, 1.0, 1.5, 2.0, 8.0, f32::INFINITY, f32::NAN];
+    let low = [-2.0f32, -2.0, 0.5, 1.0, -1.0, -1.0, 4.0, 0.0, 0.0, 0.0];
+    let expected = x.iter().zip(low).map(|(&x, low)| {
+        let t = if x < low { low } else { x };
+        let t = if t > 2.0 { 2.0 } else { t };
+        // Each step is rounded as in the kernel.
+        t * t * t * t * t + 1.0 / (t * t) + t + 1.0
+    });
+    check_exact!(bounded_powers<>(x: x, [10]; low: low, [10]) -> f32, [10] => expected.collect::<Vec<_>>());
 }

@@ -5,7 +5,7 @@ use super::{Lowered, Lowering};
 use crate::span::Spanned;
 use crate::value::Val;
 use syn::ExprMethodCall;
-use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, ReduceOp};
+use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, ReduceOp, UnaryOp};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 impl Lowering {
@@ -58,6 +58,66 @@ impl Lowering {
         let zero = self.splat(zero, reduced, span);
         let first = self.emit_one(Op::Select, &[missing, zero, first], span, &places)?;
         self.split(first, &merged, span).map(Val::Data)
+    }
+
+    /// Elements below one bound or above another become that; NaN stays.
+    pub(super) fn clamp(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let span = call.span();
+        let arguments = self.arguments("clamp", &call.args, 2, "x.clamp(low, high)", span)?;
+        let bounds = arguments.values.iter().zip(&arguments.spans);
+        let mut clamped = tile;
+        for ((bound, &place), outside) in bounds.zip([Predicate::Lt, Predicate::Gt]) {
+            let places = [call.receiver.span(), place];
+            let [x, bound] = self.pair(&Val::Data(clamped), bound, "`clamp`", span, places)?;
+            let is_outside = self.emit_one(Op::Compare(outside), &[x, bound], span, &places)?;
+            clamped = self.emit_one(Op::Select, &[is_outside, bound, x], span, &[])?;
+        }
+        Ok(Val::Data(clamped))
+    }
+
+    /// A power with an exponent that is written out: products, as few as squaring takes.
+    pub(super) fn powi(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let (span, receiver) = (call.span(), call.receiver.span());
+        let arguments = self.arguments("powi", &call.args, 1, "x.powi(3)", span)?;
+        let place = arguments.spans[0];
+        let exponent = match arguments.values[0] {
+            Val::Int(exponent) => i32::try_from(exponent).ok(),
+            Val::Dim(ref dim) => dim.as_const().and_then(|exponent| i32::try_from(exponent).ok()),
+            _ => None,
+        };
+        let Some(exponent) = exponent else {
+            return self.error(
+                place,
+                "the exponent of `powi` is a literal",
+                "write `x.powi(3)`, or `powf(x, y)`",
+            );
+        };
+        if let Some(dtype) = self.elem(tile).known().filter(|dtype| !dtype.is_float()) {
+            let message = format!("`powi` needs a float, not {dtype}");
+            return self.error(receiver, message, "write a product of integers, or convert first");
+        }
+        let size = exponent.unsigned_abs();
+        let Some(highest) = size.checked_ilog2() else { return self.ones(tile, call).map(Val::Data) };
+        let mut power = tile;
+        let product = Op::Binary(BinaryOp::Mul);
+        for bit in (0..highest).rev() {
+            power = self.emit_one(product.clone(), &[power, power], span, &[receiver, receiver])?;
+            if size >> bit & 1 == 1 {
+                power = self.emit_one(product.clone(), &[power, tile], span, &[receiver, receiver])?;
+            }
+        }
+        if exponent < 0 {
+            return self.unary(UnaryOp::Recip, &Val::Data(power), span, receiver);
+        }
+        Ok(Val::Data(power))
+    }
+
+    /// A tile like another whose elements are 1.
+    fn ones(&mut self, like: ValueId, call: &ExprMethodCall) -> Lowered<ValueId> {
+        let (elem, shape) = (self.elem(like), self.shape(like).unwrap_or_default());
+        let one = Op::Constant { value: Literal::Float(1.0), elem };
+        let one = self.emit_one(one, &[], call.span(), &[])?;
+        Ok(self.splat(one, shape, call.span()))
     }
 
     /// An extent as a number of a format.

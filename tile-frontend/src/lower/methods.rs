@@ -57,6 +57,8 @@ impl Lowering {
         match name.as_str() {
             "cast" | "cast_with" | "bitcast" => self.cast_method(tile, call),
             "mean" => self.mean(tile, call),
+            "clamp" => self.clamp(tile, call),
+            "powi" => self.powi(tile, call),
             "argmax" => self.position_of(ReduceOp::Max, tile, call),
             "argmin" => self.position_of(ReduceOp::Min, tile, call),
             "argmaximum" => self.position_of(ReduceOp::Maximum, tile, call),

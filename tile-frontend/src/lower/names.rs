@@ -36,8 +36,7 @@ const FOREIGN: &[(&str, Named, &str)] = &[
     ("bid", OnlyThere, "write `block_id(axis)`"),
     ("broadcast_to", OnlyThere, "write `x.broadcast([M, N])`"),
     ("cdiv", Anywhere, "write `m.div_ceil(BM)`"),
-    ("clamp", Anywhere, "write `min(max(x, low), high)`"),
-    ("clip", Anywhere, "write `min(max(x, low), high)`"),
+    ("clip", Anywhere, "write `x.clamp(low, high)`"),
     ("clone", Anywhere, "tiles are `Copy`; leave the call out"),
     ("concat", OnlyThere, "write `cat([a, b], axis)`"),
     ("concatenate", Anywhere, "write `cat([a, b], axis)`"),
@@ -78,7 +77,6 @@ const FOREIGN: &[(&str, Named, &str)] = &[
     ("ones", OnlyThere, "write `Tile::ones([M, N])`"),
     ("ones_like", OnlyThere, "write `Tile::ones([M, N])`, with the extents of the other tile"),
     ("pow", Anywhere, "write `powf(x, y)` of floats, `x * x` of integers"),
-    ("powi", Anywhere, "write `powf(x, 3.0)`, or a product"),
     ("program_id", OnlyThere, "write `block_id(axis)`"),
     ("relu", Anywhere, "write `max(x, 0.0)`"),
     (
@@ -227,6 +225,8 @@ fn tile_methods() -> Vec<Kind> {
     let mut functions: Vec<String> =
         functions().into_iter().filter(|name| known(name) && !name.starts_with("scan")).collect();
     functions.extend(names(&[
+        "clamp",
+        "powi",
         "mul_add",
         "overflowing_add",
         "overflowing_sub",
