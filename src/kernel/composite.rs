@@ -73,7 +73,7 @@ impl<T: Float, const R: usize> Tile<T, R> {
         for bit in (0..highest).rev() {
             power = power * power;
             if size >> bit & 1 == 1 {
-                power = power * self;
+                power *= self;
             }
         }
         if exponent < 0 { power.recip() } else { power }

@@ -27,8 +27,8 @@ fn a_read_outside_is_an_error_with_its_line() {
         assert_eq!(
             error.reason().to_string(),
             format!(
-                "fault in thread 0 of block [1] of kernel `beyond` on simulated:{target}, at \
-                 tests/kernels/simulated.rs:{line}:22: accesses 4 bytes at byte 512 of `x`, which has 512"
+                "fault in block [1] of kernel `beyond` on simulated:{target}, at \
+                 tests/kernels/simulated.rs:{line}:22: thread 0: accesses 4 bytes at byte 512 of `x`, which has 512"
             )
         );
     }

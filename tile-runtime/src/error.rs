@@ -253,21 +253,17 @@ pub enum Error {
         message: String,
     },
     /// What the kernel does on a GPU that is simulated, and no GPU's code may do. What it wrote is unspecified.
-    #[error(
-        "fault in thread {thread} of block {block:?} of kernel `{kernel}` on {device}, at {place}: {problem}"
-    )]
+    #[error("fault in block {block:?} of kernel `{kernel}` on simulated:{target}, at {place}: {problem}")]
     Simulation {
         /// The kernel.
         kernel: String,
-        /// The device.
-        device: String,
+        /// The target whose code runs.
+        target: &'static str,
         /// The block's index.
         block: Vec<usize>,
-        /// The thread's number in the block.
-        thread: u32,
         /// File, line and column.
         place: String,
-        /// What is wrong there.
+        /// Which thread of the block does what there.
         problem: String,
     },
     /// A `tile_assert!` doesn't hold. What the kernel wrote is unspecified.

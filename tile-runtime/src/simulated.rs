@@ -78,7 +78,7 @@ mod code {
     pub(crate) struct SimulatedCode {
         code: SimtKernel,
         /// For errors.
-        device: String,
+        target: &'static TargetDesc,
         file: String,
     }
 
@@ -98,8 +98,7 @@ mod code {
                 kernel: instance.name.clone(),
                 message: error.to_string(),
             })?;
-            let device = format!("{}{}", super::PREFIX, target.name);
-            Ok(SimulatedCode { code, device, file: instance.file.clone() })
+            Ok(SimulatedCode { code, target, file: instance.file.clone() })
         }
 
         /// Runs every block, one after the other.
@@ -114,15 +113,14 @@ mod code {
             let run = unsafe { self.code.run(slots, bound.blocks() as u64) };
             run.map(drop).map_err(|fault| Error::Simulation {
                 kernel: kernel.to_owned(),
-                device: self.device.clone(),
+                target: self.target.name,
                 block: multi_index(fault.block as usize, &bound.grid),
-                thread: fault.thread,
                 place: if fault.place.is_known() {
                     format!("{}:{}", self.file, fault.place)
                 } else {
                     self.file.clone()
                 },
-                problem: fault.problem.to_string(),
+                problem: format!("thread {}: {}", fault.thread, fault.problem),
             })
         }
     }

@@ -23,8 +23,9 @@ impl Lowering {
         if !self.errors.is_empty() {
             return Err(Diagnostics::new(self.errors));
         }
+        let unwritten = self.unwritten_outputs();
         let (spans, operand_spans, called) = (self.spans, self.operand_spans, self.called);
-        verify(self.kernel).map(|kernel| Body { kernel, rewrites: self.rewrites }).map_err(|errors| {
+        let verified = verify(self.kernel).map_err(|errors| {
             let diagnostics = errors.into_iter().map(|error| {
                 let blamed = error.operand.and_then(|i| operand_spans.get(&error.loc)?.get(i).copied());
                 let span = blamed
@@ -41,7 +42,12 @@ impl Lowering {
                 }
             });
             Diagnostics::new(diagnostics.collect())
-        })
+        });
+        // What else is wrong may be why nothing is stored.
+        match verified? {
+            kernel if unwritten.is_empty() => Ok(Body { kernel, rewrites: self.rewrites }),
+            _ => Err(Diagnostics::new(unwritten)),
+        }
     }
 
     /// Scalars whose format nothing decides have the one that rustc gives a literal: i32 or f64. A counter of a

@@ -37,6 +37,7 @@ mod spanning;
 mod statements;
 mod tiles;
 mod unroll;
+mod unwritten;
 mod view_movement;
 mod views;
 
