@@ -114,7 +114,8 @@ fn devices() -> Vec<(Device, &'static str)> {
     if cfg!(feature = "jit") {
         devices.push((Device::cpu(), "cpu"));
         devices.extend(
-            ["simulated:sm_90a", "simulated:gfx942"].map(|name| (Device::named(name).unwrap(), name)),
+            ["simulated:sm_90a", "simulated:gfx942"]
+                .map(|name| (Device::named(name).expect("it is a target"), name)),
         );
     }
     devices

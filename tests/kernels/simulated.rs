@@ -2,6 +2,7 @@
 //! and that messages, streams and choices are as on any device. The kernels of the other tests run on them, too.
 
 #![cfg(feature = "jit")]
+#![allow(clippy::unwrap_used, reason = "in a test a failed unwrap is the failure")]
 
 use super::numbers;
 use tile::prelude::*;
@@ -13,6 +14,7 @@ fn beyond(x: &Tensor<f32, n>, y: &mut Tensor<f32, n>) {
     let x = x.partition_view([64]);
     let mut y = y.partition_view_mut([64]);
     let [i] = y.index();
+    // SAFETY: there is nothing to vouch for it, which is what the launch has to say.
     y.store(unsafe { x.load_unchecked([i + 1]) });
 }
 
