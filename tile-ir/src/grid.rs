@@ -1,10 +1,9 @@
 //! The blocks of a launch: how many along each axis, as extents.
 //!
-//! A kernel has one grid. Without a word about it that is the index space of its outputs, but for the axes that blocks
-//! span: one block per tile, or fewer
-//! that go on to further tiles, where a target gains by it and nobody sees it. A grid of its own has extents that the
-//! launch computes, and then no block owns a tile of a partition view. A persistent kernel, one with a loop over tiles,
-//! has as many blocks along one axis as the launch says, which share the index space of its outputs.
+//! A kernel has one grid. Without a word about it that is the index space of its outputs, with one place along axes that
+//! blocks span: one block per tile, or fewer that go on to further tiles, where a target gains by it and nobody sees it. A
+//! grid of its own has extents that the launch computes, and then no block owns a tile of a partition view. A persistent
+//! kernel, one with a loop over tiles, has as many blocks along one axis as the launch says, which share that space.
 
 use crate::dim::Dim;
 use crate::kernel::Kernel;

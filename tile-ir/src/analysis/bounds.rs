@@ -152,12 +152,13 @@ pub fn bounds(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, 
     let first_operand = data.operands.len() - index.len();
     let mut found = selections(kernel, ranges, op)?;
     for axis in 0..view.tile.len() {
-        let range = match view.indexed_axes().iter().position(|&indexed| indexed == axis) {
+        let range = match view.index_along(axis, index) {
             None => own_tile(ranges, view, axis),
-            Some(number) => {
-                let range = ranges.at(op, index[number]);
+            Some(&value) => {
+                let range = ranges.at(op, value);
                 if !range.is_known() {
-                    return Err(unbounded(data.op.name(), axis, Some(first_operand + number)));
+                    let number = view.indexed_axes().iter().position(|&indexed| indexed == axis);
+                    return Err(unbounded(data.op.name(), axis, number.map(|number| first_operand + number)));
                 }
                 range
             }

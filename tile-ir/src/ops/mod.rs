@@ -175,7 +175,7 @@ pub enum Op {
         /// Whether that is proved or checked at the launch; otherwise the kernel's author vouches for it.
         checked: bool,
     } = "load",
-    /// `mut partition, tile, index… →`. As [`Op::StoreMasked`], of a tile all of whose elements exist.
+    /// `mut partition, tile, index… →`. As `store_masked`, of a tile all of whose elements exist.
     Store = "store",
     /// `tensor, pad scalar, integer tile… → tile`, one index tile per axis, all of the result's shape. Element
     /// `k` is the one at `[i₀[k], i₁[k], …]`, or the pad value where there is none; negative indices have none.
@@ -269,7 +269,8 @@ pub enum Op {
         axis: usize,
     } = "block_count",
     /// `partition, index… →`. Begins to bring a tile near, where it lies inside the tensor; any index is defined, and
-    /// nothing is read. A mutable partition takes an index along axes that are spanned only. Targets without an instruction for it do nothing.
+    /// nothing is read. A mutable partition takes an index along axes that are spanned only. Targets without an
+    /// instruction for it do nothing.
     Prefetch = "prefetch",
     /// `mut partition, initial data… → data…`. The tiles of the kernel's outputs, which its blocks share in this
     /// order: see [`mod@crate::schedule`]. One region, whose parameters are the carried values, runs for each of the
