@@ -22,6 +22,7 @@ mod grid;
 mod helpers;
 mod lower;
 mod messages;
+mod parameters;
 mod rewrite;
 mod scope;
 mod signature;

@@ -2,7 +2,7 @@
 //! with the parameters bound to the arguments, so that shapes follow from the arguments.
 
 use super::exits::Frame;
-use super::{Lowered, Lowering, kind};
+use super::{Lowered, Lowering, kind, names};
 use crate::callable;
 use crate::conditional;
 use crate::diagnostic::Diagnostic;
@@ -16,7 +16,8 @@ use crate::value::Val;
 use std::collections::HashMap;
 use std::rc::Rc;
 use syn::{
-    Block, Expr, ExprCall, FnArg, GenericArgument, GenericParam, ItemFn, Pat, PathArguments, ReturnType, Type,
+    Block, Expr, ExprCall, ExprPath, FnArg, GenericArgument, GenericParam, ItemFn, Pat, PathArguments,
+    ReturnType, Type,
 };
 use tile_ir::{Dim, Elem};
 
@@ -62,12 +63,25 @@ impl Lowering {
                             return self.error(argument.span(), message, "remove the `&`");
                         }
                     },
+                    Expr::Path(path) => self.no_function(path).and_then(|()| self.expression(argument))?,
                     argument => self.expression(argument)?,
                 };
                 Ok((value, argument.span()))
             })
             .collect();
         values.into_iter().collect()
+    }
+
+    /// Refuses the name of a function as an argument.
+    fn no_function(&mut self, path: &ExprPath) -> Lowered<()> {
+        let variable = path.path.get_ident().and_then(|name| self.scopes.find(&name.to_string()));
+        let is_function = self.text.helpers.function(&path.path).is_some() || names::is_known(&path.path);
+        if variable.is_some() || !is_function {
+            return Ok(());
+        }
+        let name = crate::helpers::path_text(&path.path);
+        let message = format!("`{name}` is a function, and arguments are values and closures");
+        self.error(path.span(), message, &format!("write a closure that calls it: `|a| {name}(a)`"))
     }
 
     pub(super) fn call_function(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<Val> {
