@@ -151,9 +151,9 @@ fn conditions_are_printed_and_refused() {
 #[test]
 fn parameters_that_no_kernel_can_pass() {
     let parameters = [
-        "<const N: usize>(x: Tile<f32, 2>, s: &Scale, v: &mut PartitionViewMut<'_, f32, 2>, a: [(f32, i32); N])",
+        "<const N: usize>(x: Tile<f32, 2>, s: Scale, v: &mut PartitionViewMut<'_, f32, 2>, a: [(f32, i32); N])",
         "<F, G: Fn()>(f: F, g: &G, h: &impl Fn(Tile<f32, 2>) -> f32) where F: Fn(usize)",
-        "(a: String, b: &str, c: &[f32], d: &mut Tile<f32, 2>, e: &Tensor<f32, m>)",
+        "(a: String, b: &str, c: &[f32], d: &mut Tile<f32, 2>, e: &Tensor<f32, m>, s: &Scale)",
         "(a: fn(f32) -> f32, b: &dyn Fn(f32) -> f32, c: *const f32, d: [Vec<f32>; 2], e: (char, i128))",
         "(f: impl FnMut(f32) -> f32, x: impl Float)",
         "<F: FnOnce(f32)>(f: F)",
