@@ -68,7 +68,7 @@ impl Lowering {
         }
         self.scopes.enter();
         self.calls.push(self.site(name, call));
-        let value = self.called_as_declared(closure, arguments, &mut |lowering, arguments| {
+        let value = self.called_as_declared(closure, arguments, |lowering, arguments| {
             lowering.bind_arguments(&parameters, arguments)?;
             lowering.inlined(&as_block(&syntax.body), output)
         });
@@ -83,7 +83,7 @@ impl Lowering {
         &mut self,
         closure: &Closure,
         mut arguments: Vec<(Val, Span)>,
-        body: &mut dyn FnMut(&mut Self, Vec<(Val, Span)>) -> Lowered<Val>,
+        body: impl FnOnce(&mut Self, Vec<(Val, Span)>) -> Lowered<Val>,
     ) -> Lowered<Val> {
         let name = self.calls.last().map(|call| call.name.clone()).unwrap_or_default();
         for declared in closure.declared.iter().rev() {
