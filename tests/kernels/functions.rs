@@ -306,6 +306,9 @@ fn closures_take_arrays_tuples_and_structs() {
     });
 }
 
+/// Closures as arguments.
+mod passing_closures;
+
 /// A module that is a file.
 mod of_a_file;
 

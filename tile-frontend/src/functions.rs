@@ -63,6 +63,7 @@ fn refused(function: &ItemFn) -> Vec<Diagnostic> {
         let message = "a function of kernels has no `self`";
         errors.push(Diagnostic::new(receiver.span(), message).help("make it a free function"));
     }
+    errors.extend(crate::parameters::refused(function));
     errors
 }
 

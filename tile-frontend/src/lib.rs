@@ -11,6 +11,7 @@
 mod assigned;
 mod attribute;
 mod bindings;
+mod callable;
 mod called;
 mod conditional;
 mod diagnostic;
@@ -21,10 +22,12 @@ mod grid;
 mod helpers;
 mod lower;
 mod messages;
+mod parameters;
 mod rewrite;
 mod scope;
 mod signature;
 mod span;
+mod text;
 mod turns;
 mod value;
 
@@ -38,7 +41,7 @@ pub use tile_ir::{Binding, Bindings};
 
 use proc_macro2::TokenStream;
 use syn::ItemFn;
-use tile_ir::{VerifiedKernel, text};
+use tile_ir::VerifiedKernel;
 
 /// A kernel that the front end accepts.
 #[derive(Debug)]
@@ -56,12 +59,12 @@ pub struct Lowered {
 impl Lowered {
     /// The IR with source locations, as executables hold it.
     pub fn text(&self) -> String {
-        text::print_with_locations(&self.kernel)
+        tile_ir::text::print_with_locations(&self.kernel)
     }
 
     /// The identity of the kernel's meaning: embedded code is filed under it.
     pub fn fingerprint(&self) -> u64 {
-        text::fingerprint(&self.kernel)
+        tile_ir::text::fingerprint(&self.kernel)
     }
 }
 

@@ -429,7 +429,7 @@ fn extent_text(expression: &Expr) -> String {
 }
 
 /// The bounds of a type parameter, at its declaration and in `where`.
-fn bounds_of<'g>(param: &'g syn::TypeParam, generics: &'g Generics) -> Vec<&'g TypeParamBound> {
+pub(crate) fn bounds_of<'g>(param: &'g syn::TypeParam, generics: &'g Generics) -> Vec<&'g TypeParamBound> {
     let predicates = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
     let further = predicates.filter(|predicate| bounded(predicate) == Some(&param.ident));
     let further = further.flat_map(|predicate| match predicate {

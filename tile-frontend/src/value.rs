@@ -1,9 +1,10 @@
 //! What an expression of a kernel is, while it is lowered.
 
 use crate::scope::Variable;
+use crate::text::Text;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use syn::ExprClosure;
+use syn::{ExprClosure, Type};
 use tile_ir::{Dim, ValueId};
 
 /// The value of an expression.
@@ -29,7 +30,7 @@ pub(crate) enum Val {
     List(Vec<Val>),
     /// A struct: its name and its fields, in the order of their names.
     Record(String, BTreeMap<String, Val>),
-    /// A local closure.
+    /// A closure.
     Closure(Rc<Closure>),
     /// `()`.
     Unit,
@@ -50,9 +51,22 @@ pub(crate) struct ViewTile {
 }
 
 /// A closure, to be lowered where it is called.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Closure {
     pub(crate) syntax: ExprClosure,
     /// The variables that it names, as they were where it was written.
     pub(crate) captured: Vec<Variable>,
+    /// The text that it stands in.
+    pub(crate) text: Rc<Text>,
+    /// As what the functions that it was passed to declare it, the first of them first.
+    pub(crate) declared: Vec<Declared>,
+}
+
+/// What a function says of a closure that is its argument.
+#[derive(Clone, Debug)]
+pub(crate) struct Declared {
+    pub(crate) inputs: Vec<Type>,
+    pub(crate) output: Option<Type>,
+    /// The function's text, in which these types mean something.
+    pub(crate) text: Rc<Text>,
 }

@@ -314,13 +314,16 @@ mod tests {
             kernel("#[inline]", "no_kernel"),
             format!(
                 "#[tile_kernels] mod helped {{ const SIZE: usize = 4; #[tile_fn] fn one<const B: usize>() -> \
-                 Tile<f32, 1> {{ Tile::ones([B + 0 * SIZE]) }} {} }}\n",
+                 Tile<f32, 1> {{ Tile::ones([B + 0 * SIZE]) }} #[tile_fn] fn with(x: Tile<f32, 1>, f: impl \
+                 Fn(Tile<f32, 1>) -> Tile<f32, 1>) -> Tile<f32, 1> {{ f(x) * SIZE as f32 }} {} }}\n",
                 kernel("#[tile_kernel(instances(B = 4))]", "calling")
                     .replace("Tile::ones([B])", "one::<B>()")
             ),
             kernel("#[tile_kernel(instances(B = 4))]", "lost").replace("Tile::ones([B])", "two::<B>()"),
             kernel("#[tile_kernel(instances(B = 4))]", "across")
                 .replace("Tile::ones([B])", "helped::one::<B>()"),
+            kernel("#[tile_kernel(instances(B = 4))]", "given")
+                .replace("Tile::ones([B])", "helped::with(Tile::ones([B]), |t| two_calls(t) + 1.0)"),
             "macro_rules! doubled { ($name:ident) => { #[tile_kernel(instances(B = 4))] fn $name() {} } }\n"
                 .to_owned(),
             "#[tile_fn] fn two_calls(x: Tile<f32, 1>) -> Tile<f32, 1> { super::of_file(x) }\n".to_owned(),
@@ -340,7 +343,14 @@ mod tests {
         assert_eq!(
             (names, scanned.refused),
             (
-                vec![("nested", 2), ("without_parameters", 1), ("calling", 1), ("across", 1), ("in_file", 1)],
+                vec![
+                    ("nested", 2),
+                    ("without_parameters", 1),
+                    ("calling", 1),
+                    ("across", 1),
+                    ("given", 1),
+                    ("in_file", 1)
+                ],
                 2
             )
         );

@@ -61,7 +61,7 @@ impl Lowering {
                 }
             };
         }
-        if let Some(helper) = self.helpers.function(path).cloned() {
+        if let Some(helper) = self.text.helpers.function(path).cloned() {
             return self.call_function(&helper, call);
         }
         match owner.as_deref() {
@@ -148,7 +148,7 @@ impl Lowering {
         let message = format!("`{name}` isn't a function that this kernel sees");
         let mut diagnostic = Diagnostic::new(call.func.span(), message).help(help);
         // What a function of another module calls is not to be found from here.
-        if self.calls.iter().all(|call| !call.elsewhere) {
+        if !self.text.is_elsewhere {
             diagnostic = diagnostic.missing(path);
         }
         self.report(diagnostic)

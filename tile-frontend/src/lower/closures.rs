@@ -1,15 +1,23 @@
-//! Local closures: lowered where they are called, with the variables that they captured where they were written.
+//! Closures: lowered where they are called, with the variables that they captured where they were written, and in the
+//! text that they stand in.
 
-use super::functions::{Call, Parameter};
-use super::{Lowered, Lowering};
+use super::conform::type_text;
+use super::functions::Parameter;
+use super::{Lowered, Lowering, kind};
 use crate::assigned;
+use crate::callable::Callable;
+use crate::diagnostic::Diagnostic;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
-use crate::value::{Closure, Val};
+use crate::text::Text;
+use crate::value::{Closure, Declared, Val};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, ExprCall, ExprClosure, ExprPath, Pat, PatIdent, ReturnType, Stmt};
+
+/// How deep calls may be nested: only a closure that is passed to itself gets there.
+const DEEPEST: usize = 64;
 
 impl Lowering {
     /// `|x| x * scale`: captures what it names, as it is now. Rust lets nothing change it while the closure is
@@ -30,10 +38,15 @@ impl Lowering {
         let captured = names.used.iter().filter_map(|name| self.scopes.find(name));
         let captured = captured.map(|id| self.scopes.variables[id].clone());
         let captured = captured.map(|variable| Variable { mutable: false, ..variable }).collect();
-        Ok(Val::Closure(Rc::new(Closure { syntax: closure.clone(), captured })))
+        let (syntax, text) = (closure.clone(), Rc::clone(&self.text));
+        Ok(Val::Closure(Rc::new(Closure { syntax, captured, text, declared: Vec::new() })))
     }
 
     pub(super) fn call_closure(&mut self, name: &str, closure: &Closure, call: &ExprCall) -> Lowered<Val> {
+        if self.calls.len() >= DEEPEST {
+            let message = format!("calls of closures are nested more than {DEEPEST} deep");
+            return self.error(call.func.span(), message, "a closure that is given itself has no end");
+        }
         let arguments = self.passed(call)?;
         let syntax = &closure.syntax;
         let parameters: Vec<Parameter<'_>> = syntax
@@ -54,15 +67,96 @@ impl Lowering {
             self.scopes.define(variable.clone());
         }
         self.scopes.enter();
-        self.closures += 1;
-        self.calls.push(Call::of_closure(name, call.func.span()));
-        let body = as_block(&syntax.body);
-        let value = self.bind_arguments(&parameters, arguments).and_then(|()| self.inlined(&body, output));
+        self.calls.push(self.site(name, call));
+        let value = self.called_as_declared(closure, arguments, |lowering, arguments| {
+            lowering.bind_arguments(&parameters, arguments)?;
+            lowering.inlined(&as_block(&syntax.body), output)
+        });
         self.calls.pop();
-        self.closures -= 1;
         self.scopes.restore(outer);
         value
     }
+
+    /// Calls a closure with arguments, and makes arguments and result those of the types that the functions which
+    /// it was passed to declare.
+    fn called_as_declared(
+        &mut self,
+        closure: &Closure,
+        mut arguments: Vec<(Val, Span)>,
+        body: impl FnOnce(&mut Self, Vec<(Val, Span)>) -> Lowered<Val>,
+    ) -> Lowered<Val> {
+        let name = self.calls.last().map(|call| call.name.clone()).unwrap_or_default();
+        for declared in closure.declared.iter().rev() {
+            let types = declared.inputs.iter().enumerate().zip(arguments);
+            arguments = self.in_text(&declared.text, |lowering| {
+                let conformed = types.map(|((i, ty), (value, span))| {
+                    let what = format!("argument {} of `{name}`", i + 1);
+                    Ok((lowering.conform(value, ty, &what, span)?, span))
+                });
+                conformed.collect::<Lowered<_>>()
+            })?;
+        }
+        let mut value = self.in_text(&closure.text, |lowering| body(lowering, arguments))?;
+        let place = closure.syntax.body.span();
+        for Declared { output, text, .. } in &closure.declared {
+            let Some(ty) = output else { continue };
+            let what = format!("the value of `{name}`");
+            value = self.in_text(text, |lowering| lowering.conform(value, ty, &what, place))?;
+        }
+        Ok(value)
+    }
+
+    fn in_text<T>(&mut self, text: &Rc<Text>, lower: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = std::mem::replace(&mut self.text, Rc::clone(text));
+        let lowered = lower(self);
+        self.text = outer;
+        lowered
+    }
+
+    /// An argument of a function that declares a closure.
+    pub(super) fn declared(
+        &mut self,
+        value: Val,
+        callable: Callable,
+        what: &str,
+        span: Span,
+    ) -> Lowered<Val> {
+        let expected = callable_text(&callable);
+        let Val::Closure(closure) = value else {
+            let found = match &value {
+                Val::Data(data) => self.display_type(*data),
+                other => kind(other).to_owned(),
+            };
+            let message = format!("{what} is {found}, but is declared as a closure, `{expected}`");
+            let help = format!("pass a closure, such as `{}`", callable.example());
+            return self.report_at_call(Diagnostic::new(span, message).help(help));
+        };
+        let (count, needed) = (closure.syntax.inputs.len(), callable.inputs.len());
+        if count != needed {
+            let plural = |count| if count == 1 { "" } else { "s" };
+            let message = format!(
+                "{what} is a closure with {count} parameter{}, but is declared with {needed}, `{expected}`",
+                plural(count)
+            );
+            let help = format!(
+                "write a closure with {needed} parameter{}: `{}`",
+                plural(needed),
+                callable.example()
+            );
+            return self.report_at_call(Diagnostic::new(span, message).help(help));
+        }
+        let Callable { inputs, output, .. } = callable;
+        let mut closure = Closure::clone(&closure);
+        closure.declared.push(Declared { inputs, output, text: Rc::clone(&self.text) });
+        Ok(Val::Closure(Rc::new(closure)))
+    }
+}
+
+/// `Fn(A) -> B` as it is usually written.
+fn callable_text(callable: &Callable) -> String {
+    let inputs: Vec<String> = callable.inputs.iter().map(type_text).collect();
+    let output = callable.output.as_ref().map(|ty| format!(" -> {}", type_text(ty)));
+    format!("{}({}){}", callable.name, inputs.join(", "), output.unwrap_or_default())
 }
 
 fn as_block(body: &Expr) -> Block {
@@ -99,7 +193,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
-        if let Some(value) = crate::rewrite::debugged(called) {
+        for value in crate::rewrite::expressions(called) {
             let mut inner = Names::default();
             inner.visit_expr(&value);
             self.used.extend(inner.used);

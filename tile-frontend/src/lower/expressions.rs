@@ -120,7 +120,7 @@ impl Lowering {
                     Val::Poison => Err(super::Reported),
                     value => Ok(value),
                 },
-                None => match self.helpers.constant(&name).cloned() {
+                None => match self.text.helpers.constant(&name).cloned() {
                     Some(item) => self.module_constant(&item),
                     None => self.unknown_name(&name, path.span()),
                 },

@@ -2,18 +2,22 @@
 //! with the parameters bound to the arguments, so that shapes follow from the arguments.
 
 use super::exits::Frame;
-use super::{Lowered, Lowering, Reported, kind, rust_elem};
+use super::{Lowered, Lowering, kind, names};
+use crate::callable;
 use crate::conditional;
 use crate::diagnostic::Diagnostic;
 use crate::exits;
-use crate::helpers::{Helper, Helpers};
-use crate::rewrite::{Place, place};
+use crate::helpers::Helper;
+use crate::rewrite::place;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
+use crate::text::{Defined, Text};
 use crate::value::Val;
 use std::collections::HashMap;
+use std::rc::Rc;
 use syn::{
-    Block, Expr, ExprCall, FnArg, GenericArgument, GenericParam, Pat, PathArguments, ReturnType, Type,
+    Block, Expr, ExprCall, ExprPath, FnArg, GenericArgument, GenericParam, ItemFn, Pat, PathArguments,
+    ReturnType, Type,
 };
 use tile_ir::{Dim, Elem};
 
@@ -23,24 +27,10 @@ pub(crate) struct Call {
     pub(super) name: String,
     /// Where.
     pub(super) span: Span,
-    /// Where a function's name stands: functions of two modules may share a name. `None` for a closure, which
-    /// can't name itself.
-    defined: Option<(String, Place)>,
-    /// Whether the called body stands in another file.
-    pub(super) foreign: bool,
-    /// Whether the called body stands in another module.
-    pub(super) elsewhere: bool,
-    /// What the function's type parameters are bound to.
-    types: HashMap<String, Elem>,
-    /// What its const parameters are bound to, where that is known.
-    extents: HashMap<String, Option<Dim>>,
-}
-
-impl Call {
-    pub(super) fn of_closure(name: &str, span: Span) -> Call {
-        let (types, extents) = Default::default();
-        Call { name: name.to_owned(), span, defined: None, foreign: false, elsewhere: false, types, extents }
-    }
+    /// Whether it stands in a foreign text itself.
+    pub(super) is_foreign: bool,
+    /// What a function's const parameters are bound to, where that is known.
+    pub(super) extents: HashMap<String, Option<Dim>>,
 }
 
 /// One parameter of what is called, and its declared type.
@@ -52,14 +42,14 @@ impl Lowering {
     pub(super) fn element(&self, ty: &Type) -> Option<Elem> {
         if let Type::Path(path) = ty
             && let Some(name) = path.path.get_ident()
-            && let Some(elem) = self.calls.iter().rev().find_map(|call| call.types.get(&name.to_string()))
+            && let Some(elem) = self.text.types.get(&name.to_string())
         {
             return Some(self.elements.resolve(elem));
         }
         crate::signature::element(&self.kernel.generics, ty)
     }
 
-    /// The values of a call's arguments. Views may be passed by reference.
+    /// The values of a call's arguments. Views and closures may be passed by reference.
     pub(super) fn passed(&mut self, call: &ExprCall) -> Lowered<Vec<(Val, Span)>> {
         let values: Vec<Lowered<(Val, Span)>> = call
             .args
@@ -67,18 +57,31 @@ impl Lowering {
             .map(|argument| {
                 let value = match argument {
                     Expr::Reference(reference) => match self.expression(&reference.expr)? {
-                        view @ Val::View(_) => view,
+                        value @ (Val::View(_) | Val::Closure(_)) => value,
                         other => {
                             let message = format!("{} is passed by value", kind(&other));
                             return self.error(argument.span(), message, "remove the `&`");
                         }
                     },
+                    Expr::Path(path) => self.no_function(path).and_then(|()| self.expression(argument))?,
                     argument => self.expression(argument)?,
                 };
                 Ok((value, argument.span()))
             })
             .collect();
         values.into_iter().collect()
+    }
+
+    /// Refuses the name of a function as an argument.
+    fn no_function(&mut self, path: &ExprPath) -> Lowered<()> {
+        let variable = path.path.get_ident().and_then(|name| self.scopes.find(&name.to_string()));
+        let is_function = self.text.helpers.function(&path.path).is_some() || names::is_known(&path.path);
+        if variable.is_some() || !is_function {
+            return Ok(());
+        }
+        let name = crate::helpers::path_text(&path.path);
+        let message = format!("`{name}` is a function, and arguments are values and closures");
+        self.error(path.span(), message, &format!("write a closure that calls it: `|a| {name}(a)`"))
     }
 
     pub(super) fn call_function(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<Val> {
@@ -90,17 +93,7 @@ impl Lowering {
             return self.report(refusal);
         }
         let name = function.sig.ident.to_string();
-        let at = function.sig.ident.span();
-        let defined = Some((at.file(), place(at.start())));
-        let is_same = |call: &Call| call.name == name && call.defined == defined;
-        if let Some(first) = self.calls.iter().position(is_same) {
-            let cycle = self.calls[first + 1..].iter().map(|call| format!(" calls `{}`, which", call.name));
-            let message = format!(
-                "`{name}`{} calls `{name}`: a kernel has no stack of calls",
-                cycle.collect::<String>()
-            );
-            return self.error(call.func.span(), message, "write a loop");
-        }
+        let defined = self.defined(function, call.func.span())?;
         let arguments = self.passed(call)?;
         let inputs = function.sig.inputs.iter().filter_map(|input| match input {
             FnArg::Typed(input) => Some((&*input.pat, Some(&*input.ty))),
@@ -108,21 +101,55 @@ impl Lowering {
         });
         let parameters: Vec<Parameter<'_>> = inputs.collect();
         self.check_count(&name, &parameters, arguments.len(), call.span())?;
-        let mut site = Call::of_closure(&name, call.func.span());
-        site.defined = defined;
-        site.foreign = helper.foreign;
-        site.elsewhere = helper.own.is_some();
-        self.bind_generics(&mut site, helper, call)?;
+        let text = self.text_of(helper, defined);
+        let mut site = self.site(&name, call);
+        let text = self.bind_generics(&mut site, text, helper, call)?;
         let outer = self.scopes.isolate();
-        let seen = helper.own.as_ref().map(|own| std::mem::replace(&mut self.helpers, Helpers::clone(own)));
+        let callers = std::mem::replace(&mut self.text, Rc::new(text));
         self.calls.push(site);
         let value = self.bound_call(helper, &parameters, arguments, call);
         self.calls.pop();
-        if let Some(seen) = seen {
-            self.helpers = seen;
-        }
+        self.text = callers;
         self.scopes.restore(outer);
         value
+    }
+
+    /// A call from the current place.
+    pub(super) fn site(&self, name: &str, call: &ExprCall) -> Call {
+        let (span, is_foreign) = (call.func.span(), self.text.is_foreign);
+        Call { name: name.to_owned(), span, is_foreign, extents: HashMap::new() }
+    }
+
+    /// Where a function stands that isn't being called yet. A closure's body may call the function that was given
+    /// the closure, if the closure stands outside of it.
+    fn defined(&mut self, function: &ItemFn, span: Span) -> Lowered<Defined> {
+        let at = function.sig.ident.span();
+        let name = function.sig.ident.to_string();
+        let defined = (name, at.file(), place(at.start()));
+        let Some(first) = self.text.functions.iter().position(|known| *known == defined) else {
+            return Ok(defined);
+        };
+        let name = defined.0;
+        let cycle = self.text.functions[first + 1..].iter();
+        let cycle: String = cycle.map(|(name, ..)| format!(" calls `{name}`, which")).collect();
+        let message = format!("`{name}`{cycle} calls `{name}`: a kernel has no stack of calls");
+        self.error(span, message, "write a loop")
+    }
+
+    /// A function's text as it is called from the current one, without what its parameters are.
+    fn text_of(&self, helper: &Helper, defined: Defined) -> Text {
+        let callers = &self.text;
+        let mut functions = callers.functions.clone();
+        functions.push(defined);
+        Text {
+            helpers: helper.own.clone().unwrap_or_else(|| Rc::clone(&callers.helpers)),
+            functions,
+            types: HashMap::new(),
+            closures: HashMap::new(),
+            is_own: false,
+            is_foreign: helper.foreign || callers.is_foreign,
+            is_elsewhere: helper.own.is_some() || callers.is_elsewhere,
+        }
     }
 
     fn bound_call(
@@ -225,7 +252,13 @@ impl Lowering {
 
     /// Binds type and const parameters to what the turbofish says. Types that it leaves out follow from the
     /// arguments.
-    fn bind_generics(&mut self, site: &mut Call, helper: &Helper, call: &ExprCall) -> Lowered<()> {
+    fn bind_generics(
+        &mut self,
+        site: &mut Call,
+        mut text: Text,
+        helper: &Helper,
+        call: &ExprCall,
+    ) -> Lowered<Text> {
         let generics = type_and_const_parameters(helper);
         let given = turbofish(call);
         if !given.is_empty() && given.len() != generics.len() {
@@ -236,20 +269,25 @@ impl Lowering {
                 generics.len(),
                 given.len()
             );
-            let help = format!("write `{}`", turbofish_text(&site.name, &generics));
+            let help = format!("write `{}`", turbofish_text(&site.name, helper));
             return self.error(call.func.span(), message, &help);
         }
         for (i, generic) in generics.into_iter().enumerate() {
             let given = given.get(i).filter(|given| !is_inferred(given));
             match generic {
                 GenericParam::Type(parameter) => {
+                    let name = parameter.ident.to_string();
+                    let generics = &helper.function.sig.generics;
+                    if let Some(callable) = callable::of_parameter(parameter, generics) {
+                        text.closures.insert(name, callable);
+                        continue;
+                    }
                     let elem = match given {
                         Some(given) => self.type_argument(given)?,
                         None => self.elements.unknown(),
                     };
-                    let generics = &helper.function.sig.generics;
                     self.note_bound(parameter, generics, &elem, &site.name, call.func.span());
-                    site.types.insert(parameter.ident.to_string(), elem);
+                    text.types.insert(name, elem);
                 }
                 GenericParam::Const(parameter) => {
                     let dim = match given {
@@ -261,7 +299,7 @@ impl Lowering {
                 GenericParam::Lifetime(_) => {}
             }
         }
-        Ok(())
+        Ok(text)
     }
 
     fn type_argument(&mut self, given: &GenericArgument) -> Lowered<Elem> {
@@ -298,10 +336,9 @@ impl Lowering {
         for (parameter, dim) in extents {
             let Some(dim) = dim else {
                 let message = format!("the const parameter `{parameter}` of `{name}` isn't known here");
-                let generics = type_and_const_parameters(helper);
                 let help = format!(
                     "write `{}`; rustc would infer it, but kernels are expanded before",
-                    turbofish_text(&name, &generics)
+                    turbofish_text(&name, helper)
                 );
                 let diagnostic = Diagnostic::new(call.func.span(), message).help(help);
                 return self.report_at_call(diagnostic);
@@ -315,131 +352,6 @@ impl Lowering {
             });
         }
         Ok(())
-    }
-
-    /// A value as one of a declared type.
-    pub(super) fn conform(&mut self, value: Val, ty: &Type, what: &str, span: Span) -> Lowered<Val> {
-        if matches!(value, Val::Poison) {
-            return Err(Reported);
-        }
-        if let Some(elem) = self.element(ty) {
-            return self.scalar_of(value, &elem, what, span, ty);
-        }
-        match (ty, value) {
-            (Type::Paren(inner), value) => self.conform(value, &inner.elem, what, span),
-            (Type::Group(inner), value) => self.conform(value, &inner.elem, what, span),
-            (Type::Reference(inner), value @ Val::View(_)) => self.conform(value, &inner.elem, what, span),
-            (Type::Infer(_), value) => Ok(value),
-            (Type::Tuple(tuple), Val::Unit) if tuple.elems.is_empty() => Ok(Val::Unit),
-            (Type::Tuple(tuple), Val::List(values)) if tuple.elems.len() == values.len() => {
-                let parts = tuple.elems.iter().zip(values).enumerate();
-                let parts = parts
-                    .map(|(i, (ty, value))| self.conform(value, ty, &format!("part {i} of {what}"), span));
-                parts.collect::<Lowered<_>>().map(Val::List)
-            }
-            (Type::Array(array), Val::List(values)) => {
-                self.note_length(&array.len, values.len());
-                let parts = values.into_iter().enumerate();
-                let parts = parts.map(|(i, value)| {
-                    self.conform(value, &array.elem, &format!("element {i} of {what}"), span)
-                });
-                parts.collect::<Lowered<_>>().map(Val::List)
-            }
-            (Type::Path(path), value) => match (last_name(ty).as_str(), value) {
-                ("Tile", value) => self.tile_of(value, path, what, span),
-                ("PartitionView" | "PartitionViewMut", value @ Val::View(_)) => Ok(value),
-                // The struct's definition isn't seen here; rustc checks it.
-                (name, value @ Val::Record(..)) if name != "PartitionView" && name != "PartitionViewMut" => {
-                    Ok(value)
-                }
-                (_, value) => self.misfit(&value, ty, what, span),
-            },
-            (_, value) => self.misfit(&value, ty, what, span),
-        }
-    }
-
-    fn misfit(&mut self, value: &Val, ty: &Type, what: &str, span: Span) -> Lowered<Val> {
-        let found = match value {
-            Val::Data(data) => self.display_type(*data),
-            other => kind(other).to_owned(),
-        };
-        let declared = type_text(ty);
-        let message = format!("{what} is {found}, but is declared as `{declared}`");
-        let help = "functions take and give tiles, numbers, partition views, and arrays, tuples and structs of these";
-        self.report_at_call(Diagnostic::new(span, message).help(help))
-    }
-
-    fn scalar_of(&mut self, value: Val, elem: &Elem, what: &str, span: Span, ty: &Type) -> Lowered<Val> {
-        let is_index = *elem == Elem::Known(tile_ir::DType::Index);
-        match value {
-            Val::Dim(_) if is_index => Ok(value),
-            Val::Int(int) if is_index => match i64::try_from(int) {
-                Ok(int) => Ok(Val::Dim(Dim::from(int))),
-                Err(_) => self.error(span, format!("{int} doesn't fit usize"), "use a smaller number"),
-            },
-            Val::Data(tile) if self.shape(tile).is_some() => self.misfit(&value, ty, what, span),
-            Val::Int(_) | Val::Float(_) | Val::Dim(_) | Val::Data(_) => {
-                self.number(&value, elem, what, span).map(Val::Data)
-            }
-            other => self.misfit(&other, ty, what, span),
-        }
-    }
-
-    fn tile_of(&mut self, value: Val, ty: &syn::TypePath, what: &str, span: Span) -> Lowered<Val> {
-        let whole = Type::Path(ty.clone());
-        let Val::Data(tile) = value else { return self.misfit(&value, &whole, what, span) };
-        let Some(shape) = self.shape(tile) else { return self.misfit(&value, &whole, what, span) };
-        let arguments = match ty.path.segments.last().map(|segment| &segment.arguments) {
-            Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
-            _ => Vec::new(),
-        };
-        if let Some(GenericArgument::Type(elem)) = arguments.first()
-            && let Some(elem) = self.element(elem)
-        {
-            let found = self.elem(tile);
-            if !self.elements.unify(&found, &elem) {
-                let message = format!(
-                    "{what} is a tile of {}, but is declared as a tile of {}",
-                    rust_elem(&found),
-                    rust_elem(&elem)
-                );
-                let help = format!("convert it: `.cast::<{}>()`", rust_elem(&elem));
-                let diagnostic = Diagnostic::new(span, message).help(help);
-                let diagnostic = self.with_origin(diagnostic, tile);
-                return self.report_at_call(diagnostic);
-            }
-        }
-        let rank = match arguments.get(1) {
-            Some(GenericArgument::Const(Expr::Lit(literal))) => match &literal.lit {
-                syn::Lit::Int(rank) => rank.base10_parse::<usize>().ok(),
-                _ => None,
-            },
-            _ => None,
-        };
-        match rank.filter(|rank| *rank != shape.len()) {
-            None => Ok(value),
-            Some(rank) => {
-                let message = format!("{what} has rank {}, but is declared with rank {rank}", shape.len());
-                self.report_at_call(Diagnostic::new(span, message).help("reshape it, or declare its rank"))
-            }
-        }
-    }
-
-    /// Binds `N` of `[Tile<f32, 2>; N]`.
-    fn note_length(&mut self, length: &Expr, count: usize) {
-        let Expr::Path(path) = length else { return };
-        let (Some(name), Some(call)) = (path.path.get_ident(), self.calls.last_mut()) else { return };
-        if let Some(extent @ None) = call.extents.get_mut(&name.to_string()) {
-            *extent = i64::try_from(count).ok().map(Dim::from);
-        }
-    }
-
-    /// Reports something of the call itself: its place is at the call, so the innermost call isn't named again.
-    fn report_at_call<T>(&mut self, diagnostic: Diagnostic) -> Lowered<T> {
-        let call = self.calls.pop();
-        let reported = self.report(diagnostic);
-        self.calls.extend(call);
-        reported
     }
 }
 
@@ -460,22 +372,18 @@ fn is_inferred(argument: &GenericArgument) -> bool {
     matches!(argument, GenericArgument::Type(Type::Infer(_)))
 }
 
-fn turbofish_text(name: &str, generics: &[&GenericParam]) -> String {
-    let names = generics.iter().map(|generic| match generic {
+fn turbofish_text(name: &str, helper: &Helper) -> String {
+    let generics = &helper.function.sig.generics;
+    let names = type_and_const_parameters(helper).into_iter().map(|generic| match generic {
+        // A closure's type has no name.
+        GenericParam::Type(parameter) if callable::of_parameter(parameter, generics).is_some() => {
+            "_".to_owned()
+        }
         GenericParam::Type(parameter) => parameter.ident.to_string(),
         GenericParam::Const(parameter) => parameter.ident.to_string(),
         GenericParam::Lifetime(parameter) => parameter.lifetime.to_string(),
     });
     format!("{name}::<{}>(…)", names.collect::<Vec<_>>().join(", "))
-}
-
-fn last_name(ty: &Type) -> String {
-    match ty {
-        Type::Path(path) => {
-            path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
-        }
-        _ => String::new(),
-    }
 }
 
 fn pattern_text(pattern: &Pat) -> String {
@@ -484,12 +392,4 @@ fn pattern_text(pattern: &Pat) -> String {
         Pat::Type(typed) => pattern_text(&typed.pat),
         _ => "_".to_owned(),
     }
-}
-
-/// A type as it is usually written.
-fn type_text(ty: &Type) -> String {
-    let text = quote::ToTokens::to_token_stream(ty).to_string();
-    [(" < ", "<"), (" >", ">"), (" ,", ","), (" ;", ";"), (" :: ", "::"), ("& ", "&")]
-        .iter()
-        .fold(text, |text, (from, to)| text.replace(from, to))
 }

@@ -168,7 +168,7 @@ impl Lowering {
         let name = name.to_string();
         match self.scopes.find(&name) {
             Some(id) => self.scopes.variables[id].constant,
-            None => self.helpers.constant(&name).is_some(),
+            None => self.text.helpers.constant(&name).is_some(),
         }
     }
 

@@ -9,6 +9,7 @@ mod calls;
 mod carried;
 mod closures;
 mod composite;
+mod conform;
 mod constants;
 mod constructors;
 mod contract;
@@ -48,8 +49,10 @@ use crate::rewrite::{Place, Rewrites};
 use crate::scope::{Scopes, Variable};
 use crate::signature::Signature;
 use crate::span::Span;
+use crate::text::Text;
 use crate::value::Val;
 use std::collections::HashMap;
+use std::rc::Rc;
 use syn::ItemFn;
 use tile_ir::kernel::{GenericKind, OpData};
 use tile_ir::ops::infer::display_shape;
@@ -86,9 +89,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         nesting: 0,
         operand_spans: HashMap::new(),
         messages: 0,
-        helpers: helpers.clone(),
+        text: Rc::new(Text::of_kernel(helpers)),
         calls: Vec::new(),
-        closures: 0,
         called: HashMap::new(),
         bounds: Vec::new(),
     };
@@ -126,12 +128,10 @@ pub(crate) struct Lowering {
     operand_spans: HashMap<Loc, Vec<Span>>,
     /// How many ops print or assert so far.
     messages: u32,
-    /// What the kernel sees besides its own text.
-    helpers: Helpers,
+    /// What the current place is a part of.
+    text: Rc<Text>,
     /// The calls of functions and closures around the current place, outermost first.
     calls: Vec<functions::Call>,
-    /// How many of them are of closures.
-    closures: usize,
     /// The calls around each op's location, for errors that the verifier finds.
     called: HashMap<Loc, Vec<(Span, String)>>,
     /// What type parameters of functions must be.
@@ -163,12 +163,18 @@ impl Lowering {
 
     /// Whether the current place is of the kernel's own text, which rustc sees rewritten.
     fn in_own_text(&self) -> bool {
-        self.calls.len() == self.closures
+        self.text.is_own
     }
 
     fn loc(&mut self, span: Span) -> Loc {
         // A line of another file means nothing in the kernel's: the call stands for it.
-        let span = self.calls.iter().find(|call| call.foreign).map_or(span, |call| call.span);
+        let (mut span, mut foreign) = (span, self.text.is_foreign);
+        for call in self.calls.iter().rev() {
+            if !foreign {
+                break;
+            }
+            (span, foreign) = (call.span, call.is_foreign);
+        }
         let start = span.start();
         let loc = Loc::new(start.line as u32, start.column as u32 + 1);
         self.spans.entry(loc).or_insert(span);

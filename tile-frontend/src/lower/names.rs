@@ -192,7 +192,7 @@ pub(super) fn is_foreign(owner: Option<&str>, name: &str) -> bool {
 }
 
 /// What is said of a function of a type that kernels can't have.
-pub(super) fn help_of_type(owner: &str) -> Option<&'static str> {
+pub(crate) fn help_of_type(owner: &str) -> Option<&'static str> {
     ALLOCATING.contains(&owner).then_some(
         "kernels allocate nothing: a few values are an array, `[a, b]`, and many numbers a tile, `Tile::zeros([M, N])`",
     )

@@ -29,6 +29,22 @@ fn pair_of(pair: (Tile<f32, 2>, [f32; 2])) -> Tile<f32, 2> {
 fn ping(x: Tile<f32, 2>) -> Tile<f32, 2> { pong(x) }
 #[tile_fn]
 fn pong(x: Tile<f32, 2>) -> Tile<f32, 2> { ping(x) }
+#[tile_fn]
+fn applied(x: Tile<f32, 2>, f: impl Fn(Tile<f32, 2>) -> Tile<f32, 2>) -> Tile<f32, 2> { f(x) + f(x * SLOPE) }
+#[tile_fn]
+fn folded<T: Float, F: Fn(T, T) -> T>(x: Tile<T, 2>, start: T, f: F) -> Tile<T, 2> {
+    let SLOPE = f(start, 2.0);
+    x * SLOPE
+}
+#[tile_fn]
+fn passed_on<F>(x: Tile<f32, 2>, f: &F) -> Tile<f32, 2> where F: Fn(Tile<f32, 2>) -> Tile<f32, 2> {
+    let twice = |t: Tile<f32, 2>| f(f(t));
+    applied(x, twice) - applied(x, f)
+}
+#[tile_fn]
+fn itself(x: Tile<f32, 2>) -> Tile<f32, 2> { applied(x, |t| itself(t)) }
+#[tile_fn]
+fn wrongly(x: Tile<f32, 2>, f: impl Fn(Tile<f32, 2>) -> Tile<f32, 2>) -> Tile<f32, 2> { f(x, x) + f(1.0) }
 ";
 
 /// A kernel around `body` with a tile `t` of `[B, WIDTH]`, in a module of functions.
@@ -57,6 +73,40 @@ fn calls_are_their_bodies() {
         "y.store_masked(t * ones::<B>(m));",
         "y.store_masked(pair_of((t, [1.0, 2.0])));",
         "let k = 2.0; let scale = |x: Tile<f32, 2>| x * k; y.store_masked(scale(scale(t)));",
+    ];
+    insta::assert_snapshot!(bodies.map(|body| report("", body)).concat());
+}
+
+#[test]
+fn closures_are_arguments() {
+    let bodies = [
+        "let k = 3.0; let scale = |x: Tile<f32, 2>| x * k; y.store_masked(applied(t, scale));",
+        "y.store_masked(applied(t, |x| x.exp() * SLOPE));",
+        "y.store_masked(folded(t, 4.0, |a, b| a - b));",
+        "y.store_masked(passed_on(t, &|x| x + 1.0));",
+        "y.store_masked(applied(t, |x| applied(x, |x| x * SLOPE)));",
+        "y.store_masked(applied(t, |x| { let SLOPE = 9.0; tile_assert!(x > SLOPE); leaky(x, SLOPE) }));",
+    ];
+    insta::assert_snapshot!(bodies.map(|body| report("", body)).concat());
+}
+
+#[test]
+fn mistakes_in_closures_that_are_arguments() {
+    let bodies = [
+        "y.store_masked(applied(t, |a, b| a + b));",
+        "y.store_masked(applied(t, || t));",
+        "y.store_masked(applied(t, t));",
+        "y.store_masked(applied(|x| x, t));",
+        "y.store_masked(applied(t, ping));",
+        "y.store_masked(applied(t, exp));",
+        "y.store_masked(applied(t, |a| a.sum(0).reshape([WIDTH])));",
+        "y.store_masked(applied(t, |a| a + Tile::zeros([3, 5])));",
+        "y.store_masked(applied(t, |a: Tile<i32, 2>| a.cast()));",
+        "y.store_masked(applied(t, |a| a + x));",
+        "y.store_masked(wrongly(t, |a| a));",
+        "y.store_masked(itself(t));",
+        "let w = |g, a: Tile<f32, 2>| g(g, a); y.store_masked(w(w, t));",
+        "y.store_masked(folded::<f32>(t, 1.0, |a, b| a));",
     ];
     insta::assert_snapshot!(bodies.map(|body| report("", body)).concat());
 }
@@ -96,6 +146,27 @@ fn conditions_are_printed_and_refused() {
         "where(B)",
     ];
     insta::assert_snapshot!(options.map(|options| report(options, "y.store_masked(t);")).concat());
+}
+
+#[test]
+fn parameters_that_no_kernel_can_pass() {
+    let parameters = [
+        "<const N: usize>(x: Tile<f32, 2>, s: Scale, v: &mut PartitionViewMut<'_, f32, 2>, a: [(f32, i32); N])",
+        "<F, G: Fn()>(f: F, g: &G, h: &impl Fn(Tile<f32, 2>) -> f32) where F: Fn(usize)",
+        "(a: String, b: &str, c: &[f32], d: &mut Tile<f32, 2>, e: &Tensor<f32, m>, s: &Scale)",
+        "(a: fn(f32) -> f32, b: &dyn Fn(f32) -> f32, c: *const f32, d: [Vec<f32>; 2], e: (char, i128))",
+        "(f: impl FnMut(f32) -> f32, x: impl Float)",
+        "<F: FnOnce(f32)>(f: F)",
+    ];
+    let report = parameters.map(|parameters| {
+        let function = syn::parse_str(&format!("fn f{parameters} {{}}")).unwrap();
+        let text = match tile_frontend::function(function) {
+            Ok(_) => "fine".to_owned(),
+            Err(errors) => errors.to_string(),
+        };
+        format!("{parameters}\n{text}\n\n")
+    });
+    insta::assert_snapshot!(report.concat());
 }
 
 #[test]
