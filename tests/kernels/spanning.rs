@@ -3,6 +3,7 @@
 
 use super::whole::check_kernel;
 use super::{devices, numbers};
+use tile::kernel::SpanningViewMut;
 use tile::prelude::*;
 
 /// Sums of all elements up to each one, and from each one on, of rows that are longer than a tile.
@@ -194,6 +195,27 @@ fn blocks_share_bands_of_tiles() {
         output y: (vec![0f32; m * n], [m, n] => tiles, 0.0),
         output most: (vec![0f32; m], [m, 1] => rows, 0.0),
     ));
+}
+
+/// The same number in every tile that the block has.
+#[tile_fn]
+fn filled(y: &mut SpanningViewMut<'_, i32, 2, 1>, number: i32) {
+    for j in 0..y.tiles(1) {
+        y.at([j]).store_masked(Tile::full([2, 2], number));
+    }
+}
+
+#[tile_kernel]
+fn numbers_of_blocks(y: &mut Tensor<i32, m, n>) {
+    let mut y = y.partition_view_mut([2, 2]).spanning([1]);
+    let [i, _] = y.index();
+    filled(&mut y, i as i32);
+}
+
+#[test]
+fn a_function_stores_through_a_view() {
+    let expected: Vec<i32> = (0..35).map(|at| at / 7 / 2).collect();
+    check_kernel!(numbers_of_blocks<>(output y: (vec![-1i32; 35], [5, 7] => expected, 0.0)));
 }
 
 /// Whole tiles alone.

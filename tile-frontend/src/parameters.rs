@@ -11,6 +11,9 @@ const HELP: &str = "functions take tiles, numbers, `&PartitionView<…>`, arrays
 
 const VIEW_HELP: &str = "pass a view of the tensor, `&PartitionView<'_, f32, 2>`";
 
+/// Partition views, which functions take by reference.
+pub(crate) const VIEWS: [&str; 3] = ["PartitionView", "PartitionViewMut", "SpanningViewMut"];
+
 /// Numbers and texts of Rust that kernels don't have.
 const FOREIGN: [&str; 7] = ["char", "f128", "i128", "isize", "str", "u128", "Option"];
 
@@ -69,7 +72,7 @@ fn check_reference(ty: &Type, inner: &Type, generics: &Generics, errors: &mut Ve
         Type::ImplTrait(_) => check(inner, generics, errors),
         Type::Slice(_) => errors.push(unknown(ty, "write an array, `[T; N]`, with `const N: usize`")),
         Type::TraitObject(_) => errors.push(unknown(ty, "write `impl Fn(…) -> …`")),
-        Type::Path(_) if is_named(inner, &["PartitionView", "PartitionViewMut"]) => {}
+        Type::Path(_) if is_named(inner, &VIEWS) => {}
         Type::Path(_) if is_named(inner, &["Tensor"]) => errors.push(unknown(ty, VIEW_HELP)),
         Type::Path(path) if closures.into_iter().any(|parameter| path.path.is_ident(&parameter.ident)) => {}
         Type::Path(_) if is_named(inner, &FOREIGN) => errors.push(unknown(ty, HELP)),

@@ -1,5 +1,7 @@
 //! A function of kernels takes what a kernel can pass.
 
+#![allow(unused)]
+
 use tile::prelude::*;
 
 #[tile_fn]

@@ -2,6 +2,7 @@
 
 use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::diagnostic::Diagnostic;
+use crate::parameters::VIEWS;
 use crate::span::Span;
 use crate::value::Val;
 use syn::{Expr, GenericArgument, PathArguments, Type};
@@ -41,11 +42,9 @@ impl Lowering {
             }
             (Type::Path(path), value) => match (last_name(ty).as_str(), value) {
                 ("Tile", value) => self.tile_of(value, path, what, span),
-                ("PartitionView" | "PartitionViewMut", value @ Val::View(_)) => Ok(value),
+                (name, value @ Val::View(_)) if VIEWS.contains(&name) => Ok(value),
                 // The struct's definition isn't seen here; rustc checks it.
-                (name, value @ Val::Record(..)) if name != "PartitionView" && name != "PartitionViewMut" => {
-                    Ok(value)
-                }
+                (name, value @ Val::Record(..)) if !VIEWS.contains(&name) => Ok(value),
                 (_, value) => self.misfit(&value, ty, what, span),
             },
             (_, value) => self.misfit(&value, ty, what, span),
