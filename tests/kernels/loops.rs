@@ -1,6 +1,6 @@
 //! `while`, and `for` over ranges of every kind, against the loops that they are in Rust.
 
-use super::{check_vectors, numbers};
+use super::{check_exact, check_vectors, numbers};
 use tile::ir::Binding;
 use tile::prelude::*;
 
@@ -213,4 +213,26 @@ fn arrays_of_tiles_are_unrolled() {
     };
     let expected = (0..20).map(one).collect();
     check_vectors(unrolled::ir(), B8, &x, expected, 1e-5, |x, y| unrolled::<8>(x, y).launch());
+}
+
+/// Sums of all elements of the tile up to each one, in as many steps as its extent has bits, and its first half's sum.
+#[tile_kernel]
+fn doubling_sums<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let mut sum = x.load_masked(y.index());
+    for step in [0, 1, 2, 3] {
+        let by = 1 << step;
+        sum += sum.shift(0, by, 0);
+    }
+    let half = sum.extract([(B >> 1) - 1], [1]);
+    y.store_masked(sum + half);
+}
+
+#[test]
+fn shifts_of_an_unrolled_counter_are_constants() {
+    let x: Vec<i32> = (0..40).map(|i| i * i % 13 - 5).collect();
+    let sum = |from: usize, to: usize| x[from..=to.min(39)].iter().sum::<i32>();
+    let expected = (0..40).map(|i| sum(i / 16 * 16, i) + sum(i / 16 * 16, i / 16 * 16 + 7));
+    check_exact!(doubling_sums<B = 16>(x: x.clone(), [40]) -> i32, [40] => expected.collect::<Vec<_>>());
 }

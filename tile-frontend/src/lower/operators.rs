@@ -28,6 +28,25 @@ fn arithmetic(op: &BinOp) -> Option<BinaryOp> {
     })
 }
 
+/// A literal or an extent shifted by a number that is known, where 32 bits hold the result.
+fn shifted(op: BinaryOp, value: &Val, by: &Val) -> Option<Val> {
+    let by = match by {
+        Val::Int(by) => u32::try_from(*by).ok(),
+        Val::Dim(by) => u32::try_from(by.as_const()?).ok(),
+        _ => None,
+    };
+    let power = 1i64 << by.filter(|&by| by < 31)?;
+    match (op, value) {
+        (BinaryOp::Shl, Val::Int(value)) => {
+            value.checked_mul(power.into()).filter(|shifted| i32::try_from(*shifted).is_ok()).map(Val::Int)
+        }
+        (BinaryOp::Shr, Val::Int(value)) => Some(Val::Int(value.div_euclid(power.into()))),
+        (BinaryOp::Shl, Val::Dim(value)) => Some(Val::Dim(value.clone() * Dim::from(power))),
+        (BinaryOp::Shr, Val::Dim(value)) => Some(Val::Dim(value.floor_div(&Dim::from(power)))),
+        _ => None,
+    }
+}
+
 impl Lowering {
     pub(super) fn binary_operator(&mut self, binary: &ExprBinary) -> Lowered<Val> {
         if let Some(connective) = Connective::of(&binary.op) {
@@ -92,6 +111,9 @@ impl Lowering {
 
     /// Arithmetic on literals and extents, which stays symbolic.
     fn fold(&mut self, op: BinaryOp, left: &Val, right: &Val, span: Span) -> Lowered<Option<Val>> {
+        if let BinaryOp::Shl | BinaryOp::Shr = op {
+            return Ok(shifted(op, left, right));
+        }
         let foldable =
             matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem);
         match (left, right) {
