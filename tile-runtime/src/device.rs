@@ -128,8 +128,10 @@ impl Device {
     ///
     /// ```
     /// use tile_runtime::Device;
+    /// # #[cfg(feature = "jit")] {
     /// let device = Device::simulated("sm_90a")?;
     /// assert_eq!((device.name(), device.properties()?.width), ("simulated:sm_90a".to_owned(), 32));
+    /// # }
     /// # Ok::<(), tile_runtime::Error>(())
     /// ```
     ///
