@@ -28,12 +28,9 @@ pub(crate) enum Kind {
 /// The environment variable that chooses [`Device::best`].
 pub const DEVICE_VARIABLE: &str = "TILE_DEVICE";
 
-/// What devices are called.
-const NAMES: &str = "the names are cpu, reference, cuda:0, cuda:1, hip:0, …, simulated:sm_90a, …";
-
 impl Device {
-    /// The device that `TILE_DEVICE` names (`cpu`, `reference`, `cuda:1`, `hip:0`, `simulated:sm_90a`); without it the first NVIDIA GPU,
-    /// else the first GPU of AMD's, else this machine's processor.
+    /// The device that `TILE_DEVICE` names (`cpu`, `reference`, `cuda:1`, `hip:0`, `simulated:sm_90a`); without it the
+    /// first NVIDIA GPU, else the first GPU of AMD's, else this machine's processor.
     ///
     /// # Errors
     /// [`Error::NoDevice`] if `TILE_DEVICE` names a device that isn't there.
@@ -84,7 +81,9 @@ impl Device {
                 let (api, ordinal) = name.split_once(':').unwrap_or((name, "0"));
                 let vendor = VENDORS.iter().find(|vendor| vendor.api == api);
                 let gpu = vendor.zip(ordinal.parse().ok());
-                let (vendor, ordinal) = gpu.ok_or_else(|| no(NAMES))?;
+                let (vendor, ordinal) = gpu.ok_or_else(|| {
+                    no("the names are cpu, reference, cuda:0, cuda:1, hip:0, …, simulated:sm_90a, …")
+                })?;
                 vendor.device(ordinal).map(|context| Device(Kind::Gpu(context)))
             }
         }
@@ -122,8 +121,8 @@ impl Device {
     /// A launch compiles the kernel as for that GPU and runs it thread by thread: warps meet in their collectives, blocks
     /// in their barriers, copies and tensor cores do their work as late as the rules allow. What a GPU may punish or not,
     /// and a test on one may never see, is [`Error::Simulation`] with the line of the kernel: threads that race, accesses
-    /// outside of a tensor or of what was written, missing waits and fences, wrong alignment, deadlock. It takes about a
-    /// thousand times as long as a processor, so tensors are small; no GPU, driver or toolkit is needed. With
+    /// outside of a tensor or of what was written, missing waits and fences, wrong alignment, deadlock. It takes far
+    /// longer than a processor does, so tensors should be small; no GPU, driver or toolkit is needed. With
     /// `TILE_DEVICE=simulated:gfx942` a program's tests that use [`Device::best`] run so, unchanged.
     ///
     /// ```
@@ -249,8 +248,14 @@ mod tests {
             assert_eq!(Device::named(name).unwrap().name(), name);
         }
         let message = |name: &str| Device::named(name).unwrap_err().to_string();
-        assert_eq!(message("gpu"), format!("device `gpu` isn't available: {NAMES}"));
-        assert_eq!(message("cuda:-1"), format!("device `cuda:-1` isn't available: {NAMES}"));
+        assert_eq!(
+            message("gpu"),
+            "device `gpu` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …, simulated:sm_90a, …"
+        );
+        assert_eq!(
+            message("cuda:-1"),
+            "device `cuda:-1` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …, simulated:sm_90a, …"
+        );
     }
 
     #[test]
@@ -258,7 +263,7 @@ mod tests {
         assert_eq!(Device::asked_for("reference").unwrap(), Device::reference());
         assert_eq!(
             Device::asked_for("").unwrap_err().to_string(),
-            format!("device `` isn't available: {NAMES}; TILE_DEVICE asks for it")
+            "device `` isn't available: the names are cpu, reference, cuda:0, cuda:1, hip:0, …, simulated:sm_90a, …; TILE_DEVICE asks for it"
         );
     }
 

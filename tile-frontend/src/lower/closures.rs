@@ -3,7 +3,7 @@
 
 use super::conform::type_text;
 use super::functions::Parameter;
-use super::{Lowered, Lowering, kind};
+use super::{Lowered, Lowering};
 use crate::assigned;
 use crate::callable::Callable;
 use crate::diagnostic::Diagnostic;
@@ -123,10 +123,7 @@ impl Lowering {
     ) -> Lowered<Val> {
         let expected = callable_text(&callable);
         let Val::Closure(closure) = value else {
-            let found = match &value {
-                Val::Data(data) => self.display_type(*data),
-                other => kind(other).to_owned(),
-            };
+            let found = self.display_value(&value);
             let message = format!("{what} is {found}, but is declared as a closure, `{expected}`");
             let help = format!("pass a closure, such as `{}`", callable.example());
             return self.report_at_call(Diagnostic::new(span, message).help(help));

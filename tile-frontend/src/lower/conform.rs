@@ -51,11 +51,16 @@ impl Lowering {
         }
     }
 
-    fn misfit(&mut self, value: &Val, ty: &Type, what: &str, span: Span) -> Lowered<Val> {
-        let found = match value {
+    /// What a value is, for a message.
+    pub(super) fn display_value(&self, value: &Val) -> String {
+        match value {
             Val::Data(data) => self.display_type(*data),
             other => kind(other).to_owned(),
-        };
+        }
+    }
+
+    fn misfit(&mut self, value: &Val, ty: &Type, what: &str, span: Span) -> Lowered<Val> {
+        let found = self.display_value(value);
         let declared = type_text(ty);
         let message = format!("{what} is {found}, but is declared as `{declared}`");
         let help = "functions take and give tiles, numbers, partition views, and arrays, tuples and structs of these; they take closures where they declare `impl Fn(…)`";

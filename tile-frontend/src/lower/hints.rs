@@ -59,8 +59,7 @@ impl Lowering {
         if let Err(error) = hints.check() {
             return self.error(place, error.message, error.help.as_deref().unwrap_or("leave it out"));
         }
-        let maker = self.kernel.op_ids().find(|&op| self.kernel.op(op).results.contains(&view));
-        let maker = maker.expect("views are made by `partition`");
+        let maker = self.maker_of(view);
         if let Op::Partition(cut) = &mut self.kernel.op_mut(maker).op {
             cut.hints.latency = hints.latency.or(cut.hints.latency.take());
             cut.hints.bulk_copy = hints.bulk_copy.or(cut.hints.bulk_copy);

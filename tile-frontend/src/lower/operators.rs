@@ -30,12 +30,8 @@ fn arithmetic(op: &BinOp) -> Option<BinaryOp> {
 
 /// A literal or an extent shifted by a number that is known, where 32 bits hold the result.
 fn shifted(op: BinaryOp, value: &Val, by: &Val) -> Option<Val> {
-    let by = match by {
-        Val::Int(by) => u32::try_from(*by).ok(),
-        Val::Dim(by) => u32::try_from(by.as_const()?).ok(),
-        _ => None,
-    };
-    let power = 1i64 << by.filter(|&by| by < 31)?;
+    let by = as_dim(by)?.as_const().filter(|by| (0..31).contains(by))?;
+    let power = 1i64 << by;
     match (op, value) {
         (BinaryOp::Shl, Val::Int(value)) => {
             value.checked_mul(power.into()).filter(|shifted| i32::try_from(*shifted).is_ok()).map(Val::Int)

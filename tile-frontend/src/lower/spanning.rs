@@ -24,8 +24,7 @@ impl Lowering {
         let rank = ty.tile.len();
         let spanned =
             named.iter().map(|axis| self.axis(axis, rank, place)).collect::<Lowered<Vec<usize>>>()?;
-        let maker = self.kernel.op_ids().find(|&op| self.kernel.op(op).results.contains(&view));
-        let maker = maker.expect("views are made by `partition`");
+        let maker = self.maker_of(view);
         let mut op = self.kernel.op(maker).op.clone();
         if let Op::Partition(cut) = &mut op {
             cut.spanned = spanned;

@@ -5,6 +5,7 @@ use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
 use crate::value::{Val, ViewTile};
 use syn::{Expr, ExprMethodCall};
+use tile_ir::kernel::OpId;
 use tile_ir::ops::{Cut, Hints};
 use tile_ir::types::{PartitionType, TensorType};
 use tile_ir::{DType, Dim, Op, Type, ValueId};
@@ -90,6 +91,12 @@ impl Lowering {
             Some(made) => Ok(made.results[0]),
             None => self.at_top_level(|lowering| lowering.emit_one(op, operands, span, places)),
         }
+    }
+
+    /// The op that made a partition view, to which more may be said of it.
+    pub(super) fn maker_of(&self, view: ValueId) -> OpId {
+        let maker = self.kernel.op_ids().find(|&op| self.kernel.op(op).results.contains(&view));
+        maker.expect("views are made by `partition`")
     }
 
     /// Appends what `emit` does to the kernel's body.
