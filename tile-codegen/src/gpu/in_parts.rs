@@ -34,8 +34,8 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Such a product, and the op that adds it to sums.
     pub(super) fn product_in_parts(&mut self, op: OpId, after: &OpData) {
-        let ready = self.ready(op);
-        self.await_fill(ready.right());
+        let (ready, pipeline) = (self.ready(op), self.right_of(op).pipeline);
+        self.await_fills(pipeline, op);
         let mut sums = self.tile(after.operands[0]).values(self.slots(after.results[0]));
         let mut own = ready.sums.clone();
         for part in ready.parts() {
@@ -48,7 +48,7 @@ impl<'c> Emitter<'_, 'c> {
         }
         self.set_tile(after.results[0], Fragment::Slots(sums));
         if !self.scheduled.pipelines().is_ahead(op) {
-            self.leave_stage(ready.right());
+            self.leave_stage(pipeline, op);
         }
     }
 }

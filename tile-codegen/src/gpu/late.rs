@@ -48,7 +48,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let values = self.bind(&counted.params, values);
             let values = self.set_rings(&counted.rings, values);
             self.bind(&late.given, values);
-            self.leave_stage(self.right_of(late.beside));
+            self.leave_stage(op, late.beside);
             self.depth += 1;
             let yielded = counted.carried(self.ops(counted.region()));
             let ready = self.ready_late(op, late);
@@ -112,11 +112,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// The late product of a turn, when its tile is there and the one before is complete.
     fn ready_late(&mut self, pipeline: OpId, late: &'a Late) -> Ready<'a, 'c> {
-        let right = self.right_of(late.product);
-        self.await_fill(right);
+        self.await_fills(pipeline, late.product);
         // Registers from which the product before takes its left factor are written from here on, and no earlier.
         let values = self.await_product(late.sums, 0, &self.flat_all(&late.values));
-        self.leave_stage_before(pipeline, right.fill);
+        self.leave_stage_before(pipeline, late.product);
         self.goes_on(pipeline, false);
         self.apart(|emitter| {
             emitter.bind(&late.values, &values);
@@ -142,7 +141,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let multiplied = self.issue_product(ready);
         self.set_product(late, multiplied);
         self.await_product(self.instance.op(late.product).results[0], 0, &[]);
-        self.leave_stage(self.right_of(late.product));
+        self.leave_stage(pipeline, late.product);
         self.next_stage(pipeline);
     }
 

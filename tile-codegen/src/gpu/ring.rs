@@ -14,7 +14,7 @@ use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::OpId;
 use tile_ir::gpu::Pipeline;
-use tile_ir::gpu::pipeline::{Fill, PAIR, RingFactor, TileCopy};
+use tile_ir::gpu::pipeline::{Fill, PAIR, TileCopy};
 use tile_ir::kernel::OpData;
 
 /// Where the next turn of a pipeline finds its tiles.
@@ -123,11 +123,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.add(stage, self.i32(pipeline.ring + copy.offset))
     }
 
-    /// Waits until a factor's tile is there.
-    pub(super) fn await_fill(&self, factor: &RingFactor) {
-        let (pipeline, ring) = (self.pipeline(factor.pipeline), self.ring(factor.pipeline));
-        let barrier = self.barrier_of_stage(pipeline.full(factor.fill), ring.stage);
-        mbarrier::wait(self.ir, barrier, ring.parity);
+    /// Waits until the tiles are there that a product is the first to read.
+    pub(super) fn await_fills(&self, pipeline: OpId, product: OpId) {
+        let (ring, pipeline) = (self.ring(pipeline), self.pipeline(pipeline));
+        for fill in pipeline.awaited_by(product) {
+            let barrier = self.barrier_of_stage(pipeline.full(fill), ring.stage);
+            mbarrier::wait(self.ir, barrier, ring.parity);
+        }
     }
 
     /// Says that a stage of a fill was read, in every warp: to all that copy to it.
@@ -144,19 +146,24 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Leaves this turn's stage of a fill.
-    pub(super) fn leave_stage(&self, factor: &RingFactor) {
-        let (pipeline, ring) = (self.pipeline(factor.pipeline), self.ring(factor.pipeline));
-        let barrier = self.barrier_of_stage(pipeline.empty(factor.fill), ring.stage);
-        self.leave(&pipeline.fills[factor.fill], barrier);
+    /// Leaves this turn's stage of the tiles that a product is the last to read.
+    pub(super) fn leave_stage(&self, pipeline: OpId, product: OpId) {
+        let (stage, pipeline) = (self.ring(pipeline).stage, self.pipeline(pipeline));
+        self.leave_fills(pipeline, product, stage);
     }
 
-    /// Leaves the stage of a fill of the turn before, if there was one whose product went on.
-    pub(super) fn leave_stage_before(&self, pipeline: OpId, fill: usize) {
+    /// Leaves the stage of the turn before, if there was one whose product went on.
+    pub(super) fn leave_stage_before(&self, pipeline: OpId, product: OpId) {
         let (ring, pipeline) = (self.ring(pipeline), self.pipeline(pipeline));
         let before = self.stage_before(pipeline, ring.stage);
-        let barrier = self.barrier_of_stage(pipeline.empty(fill), before);
-        self.ir.if_then(ring.running, || self.leave(&pipeline.fills[fill], barrier));
+        self.ir.if_then(ring.running, || self.leave_fills(pipeline, product, before));
+    }
+
+    fn leave_fills(&self, pipeline: &Pipeline, product: OpId, stage: IntValue<'c>) {
+        for fill in pipeline.left_by(product) {
+            let barrier = self.barrier_of_stage(pipeline.empty(fill), stage);
+            self.leave(&pipeline.fills[fill], barrier);
+        }
     }
 
     /// Notes whether the product of the turn before goes on.

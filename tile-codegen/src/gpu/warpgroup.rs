@@ -13,7 +13,7 @@ use super::roles::Role;
 use crate::emit::Value;
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::IntValue;
-use tile_ir::gpu::pipeline::{Late, Major, RingFactor, SharedTile, WARPGROUP};
+use tile_ir::gpu::pipeline::{Late, Major, RingFactor, SharedTile, TileCopy, WARPGROUP};
 use tile_ir::kernel::OpData;
 use tile_ir::target::MatrixInstruction;
 use tile_ir::tensor_map::Swizzle;
@@ -37,8 +37,7 @@ struct Described<'c> {
 /// A product that goes on to the end of its loop.
 #[derive(Clone, Copy)]
 pub(super) struct Running {
-    /// Its fill, by its number in the pipeline.
-    fill: usize,
+    product: OpId,
     /// What the loop gives of it.
     result: ValueId,
 }
@@ -90,18 +89,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn warpgroup_product(&mut self, op: OpId, late: Option<(&Late, &Ready<'a, 'c>)>) {
         let (ir, result, right) = (self.ir, self.instance.op(op).results[0], self.right_of(op));
         let ready = self.ready(op);
-        self.await_fill(right);
+        self.await_fills(right.pipeline, op);
         if late.is_some() {
             self.await_turn(right.pipeline);
         }
         self.begin_products();
         let sums = self.issue_product(&ready);
         self.set_tile(result, Fragment::Slots(sums));
-        let fill = &self.pipeline(right.pipeline).fills[right.fill];
-        debug_assert_eq!(fill.reader, op);
-        if fill.keeps_running {
+        if self.pipeline(right.pipeline).fills[right.fill].keeps_running {
             ir.intrinsic("llvm.nvvm.wgmma.wait_group.sync.aligned", &[], &[ir.i64(1).into()]);
-            self.leave_stage_before(right.pipeline, right.fill);
+            self.leave_stage_before(right.pipeline, op);
             self.goes_on(right.pipeline, true);
             return;
         }
@@ -112,7 +109,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         // The turn of a product that is done ahead leaves its stage when it begins: a branch of one lane at the end of a
         // loop is one for which assemblers don't know that a warp stays together.
         if !self.scheduled.pipelines().is_ahead(op) {
-            self.leave_stage(right);
+            self.leave_stage(right.pipeline, op);
         }
     }
 
@@ -140,7 +137,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (instruction, result) = (&product.instruction, data.results[0]);
         let (left, right) = self.factors_of(op);
         let left = match left {
-            Some(factor) => Left::Shared(self.described(factor, instruction)),
+            Some(factor) => {
+                let rows =
+                    offset(&self.copy_of(factor).tile, factor.major, u64::from(instruction.shape.m), 0);
+                let own = self.ir.mul(self.warpgroup, self.i32(rows));
+                Left::Shared(self.described(factor, own))
+            }
             None => {
                 let fragment = self.tile(data.operands[0]).clone();
                 Left::Registers(fragment, self.parts(data.operands[0], instruction, Operand::A))
@@ -155,7 +157,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Ready {
             instruction,
             right,
-            right_factor: self.described(right, instruction),
+            right_factor: self.described(right, self.i32(0)),
             left,
             blocks,
             steps,
@@ -210,14 +212,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn running_product(&self, op: OpId, data: &OpData) -> Option<Running> {
         let pipeline = self.scheduled.pipelines().of_loop(op).filter(|_| self.role == Role::Consumer)?;
         let fill = pipeline.fills.iter().position(|fill| fill.keeps_running)?;
-        let product = pipeline.fills[fill].reader;
-        Some(Running { fill, result: self.yielded_as(data, product) })
+        let product = pipeline.fills[fill].last_reader();
+        Some(Running { product, result: self.yielded_as(data, product) })
     }
 
     /// Waits for a product that went on to the end of its loop.
-    pub(super) fn finish_product(&mut self, op: OpId, Running { fill, result }: Running) {
+    pub(super) fn finish_product(&mut self, op: OpId, Running { product, result }: Running) {
         self.await_product(result, 0, &[]);
-        self.leave_stage_before(op, fill);
+        self.leave_stage_before(op, product);
         self.goes_on(op, false);
     }
 
@@ -291,21 +293,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// A factor of this turn's stage; of a left one the rows of the running thread's warpgroup.
-    fn described(&self, factor: &RingFactor, instruction: &MatrixInstruction) -> Described<'c> {
+    fn copy_of(&self, factor: &RingFactor) -> &'a TileCopy {
+        &self.pipeline(factor.pipeline).fills[factor.fill].copies[factor.copy]
+    }
+
+    /// A factor of this turn's stage from so many bytes on: of a left one these are before the rows of the running
+    /// thread's warpgroup.
+    fn described(&self, factor: &RingFactor, skipped: IntValue<'c>) -> Described<'c> {
         let (ir, ring) = (self.ir, self.ring(factor.pipeline));
-        let pipeline = self.pipeline(factor.pipeline);
-        let copy = &pipeline.fills[factor.fill].copies[factor.copy];
-        let (tile, major) = (copy.tile, factor.major);
-        let is_left = matches!(
-            self.scheduled.pipelines().factors(pipeline.fills[factor.fill].reader),
-            Some([Some(left), _]) if left == factor
-        );
-        let mut place = self.tile_in_ring(pipeline, copy, ring.stage);
-        if is_left {
-            let rows = offset(&tile, major, u64::from(instruction.shape.m), 0);
-            place = ir.add(place, ir.mul(self.warpgroup, self.i32(rows)));
-        }
+        let (tile, major) = (self.copy_of(factor).tile, factor.major);
+        let place = self.tile_in_ring(self.pipeline(factor.pipeline), self.copy_of(factor), ring.stage);
+        let place = ir.add(place, skipped);
         let base = ir.resize(ir.address(self.shared), 32, false);
         let bytes = ir.and(ir.add(base, place), self.i32(ADDRESS_BITS));
         let units = ir.resize(ir.lshr(bytes, self.i32(UNIT.ilog2().into())), 64, false);
@@ -368,11 +366,6 @@ impl<'a> Ready<'a, '_> {
             [one] => one.halves().into(),
             several => several.to_vec(),
         }
-    }
-
-    /// Where its tiles lie.
-    pub(super) fn right(&self) -> &'a RingFactor {
-        self.right
     }
 }
 

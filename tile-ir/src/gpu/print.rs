@@ -1,7 +1,7 @@
 //! The text of a scheduled kernel: its IR, and beside the definition of every tile where it lies and how it gets there.
 //! Distributions are numbered in the order in which they appear, and told before the kernel.
 
-use super::pipeline::TileCopy;
+use super::pipeline::{Fill, TileCopy};
 use super::{Pipeline, Read, Scheduled, Way};
 use crate::kernel::{OpId, ValueId};
 use crate::text::print_with_notes;
@@ -98,15 +98,20 @@ fn exchange(scheduled: &Scheduled, op: OpId) -> Option<String> {
 /// Where a copied tile lies.
 fn in_ring(pipeline: &Pipeline, fill: usize, copy: &TileCopy) -> String {
     let tile = copy.tile;
+    let Fill { readers, keeps_running, .. } = &pipeline.fills[fill];
+    let read = match readers.as_slice() {
+        _ if *keeps_running => " of a product that keeps running".to_owned(),
+        [_] => String::new(),
+        several => format!(" of {} products", several.len()),
+    };
     format!(
-        "in the ring at {}: {} panels of {} rows of {} bytes, map {}, {}fill {fill}{}",
+        "in the ring at {}: {} panels of {} rows of {} bytes, map {}, {}fill {fill}{read}",
         copy.offset,
         tile.panels,
         tile.rows,
         tile.swizzle.bytes(),
         copy.map,
         if copy.halves.is_some() { "half from each block of a pair, " } else { "" },
-        if pipeline.fills[fill].keeps_running { " of a product that keeps running" } else { "" }
     )
 }
 

@@ -2,7 +2,7 @@
 
 use super::access::is_used;
 use super::followers::is_repeatable;
-use super::pipeline::{PAIR, TileCopy};
+use super::pipeline::{Fill, PAIR, TileCopy};
 use super::{Buffer, CopiedLoop, Pipeline, Scheduled, TENSOR_ALIGNMENT, shape_of};
 use crate::dtype::DType;
 use crate::kernel::{OpData, OpId, ValueId};
@@ -118,7 +118,7 @@ fn scatter(scheduled: &Scheduled, op: OpId) -> Result<(), String> {
     Ok(())
 }
 
-/// Stages hold what is copied to them, rings and barriers lie apart, and only the reader reads a copied tile.
+/// Stages hold what is copied to them, rings and barriers lie apart, and only its readers read a copied tile.
 fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
     let mut end = 0;
     for (op, pipeline) in scheduled.pipelines().loops() {
@@ -154,6 +154,13 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
         let reads = data.operands.iter().any(|&operand| scheduled.pipelines().holds(operand));
         if reads && !scheduled.pipelines().replace(data) && scheduled.pipelines().factors(op).is_none() {
             return Err(Broken { op, problem: "it reads a ring, and is no product".to_owned() });
+        }
+        for factor in scheduled.pipelines().factors(op).into_iter().flatten().flatten() {
+            let pipeline = scheduled.pipelines().of_loop(factor.pipeline);
+            if pipeline.is_none_or(|pipeline| !pipeline.fills[factor.fill].readers.contains(&op)) {
+                let problem = "it neither waits for the tile that it reads, nor keeps it from being left";
+                return Err(Broken { op, problem: problem.to_owned() });
+            }
         }
     }
     Ok(())
@@ -202,9 +209,16 @@ fn late(scheduled: &Scheduled, for_op: OpId, pipeline: &Pipeline) -> Result<(), 
     let Some(late) = &pipeline.late else { return Ok(()) };
     let broken = |op, problem: &str| Err(Broken { op, problem: problem.to_owned() });
     let body = scheduled.walk_in(scheduled.op(for_op).regions[0]);
-    let reads = |op: OpId| pipeline.fills.iter().any(|fill| fill.reader == op);
-    if !reads(late.product) || !reads(late.beside) || late.does(late.beside) {
+    if !pipeline.is_read_by(late.product) || !pipeline.is_read_by(late.beside) || late.does(late.beside) {
         return broken(late.product, "it is late beside no product of its loop");
+    }
+    // What is done ahead comes first, and what is late comes last.
+    let in_order = |fill: &Fill| {
+        !fill.readers[1..].contains(&late.beside)
+            && !fill.readers.iter().rev().skip(1).any(|&op| op == late.product)
+    };
+    if !pipeline.fills.iter().all(in_order) {
+        return broken(late.product, "a tile is read before it was waited for, or after it was left");
     }
     let given: HashSet<ValueId> =
         late.ops.iter().flat_map(|&op| &scheduled.op(op).results).copied().collect();

@@ -270,6 +270,56 @@ fn nothing_can_be_left_out_of_a_product_that_is_done_a_turn_later() {
     every_one_is_missed((ATTENTION, OF_ATTENTION));
 }
 
+/// Each tile of queries is read by two products, of which the second is done a turn later.
+const TWO_WAYS: &str = "\
+kernel @two_ways(%q: tensor<s x 96 x bf16>, %k: tensor<t x 96 x bf16>, %o: mut tensor<t x 96 x f32>) {
+  %vq = partition %q [32, 96] : partition<s x 96 x bf16, [32, 96]>
+  %vo = partition %o [64, 96] : mut partition<t x 96 x f32, [64, 96]>
+  %i, %j = block_index %vo : index, index
+  %pad = constant 0.0 : bf16
+  %zero = constant 0.0 : f32
+  %0 = constant 0 : index
+  %one = constant 1.0 : bf16
+  %key = splat %one : tile<64 x 96 x bf16>
+  %none = splat %zero : tile<64 x 96 x f32>
+  %start = splat %zero : tile<64 x 32 x f32>
+  %end = extent ceil_div(s, 32) : index
+  %sum = for %p = %0 to %end carry (%acc = %none) : tile<64 x 96 x f32> {
+    %query = load_masked %vq[%p, %0] pad %pad : tile<32 x 96 x bf16>
+    %turned = permute %query [1, 0] : tile<96 x 32 x bf16>
+    %scores = mma %key, %turned, %start : tile<64 x 32 x f32>
+    %weights = exp2 %scores : tile<64 x 32 x f32>
+    %narrow = cast %weights : tile<64 x 32 x bf16>
+    %next = mma %narrow, %query, %acc : tile<64 x 96 x f32>
+    yield %next
+  }
+  store_masked %vo, %sum
+}
+";
+
+const OF_TWO_WAYS: Shapes = |queries| vec![vec![queries, 96], vec![128, 96], vec![128, 96]];
+
+#[test]
+fn nothing_can_be_left_out_of_products_that_read_one_tile() {
+    every_one_is_missed((TWO_WAYS, OF_TWO_WAYS));
+    // Both in their turn: what is done with the sums after it keeps the second from being late.
+    let in_turn = TWO_WAYS.replace(
+        "    yield %next\n",
+        "    %more = add %next, %none : tile<64 x 96 x f32>\n    %some = exp2 %more : tile<64 x 96 x f32>\n    yield %some\n",
+    );
+    every_one_is_missed((&in_turn, OF_TWO_WAYS));
+    // One that stands before the product that is done ahead, and is done after it.
+    let overtaken = TWO_WAYS
+        .replace("%sum = for", "%sum, %others = for")
+        .replace(
+            "(%acc = %none) : tile<64 x 96 x f32>",
+            "(%acc = %none, %all = %start) : tile<64 x 96 x f32>, tile<64 x 32 x f32>",
+        )
+        .replace("    %scores", "    %other = mma %key, %turned, %all : tile<64 x 32 x f32>\n    %scores")
+        .replace("yield %next", "yield %next, %other");
+    every_one_is_missed((&overtaken, OF_TWO_WAYS));
+}
+
 /// The phis of numbers that are carried from tile to tile: those that begin with zero and aren't the number of the tile.
 fn carried<'c>(ir: &Ir<'c>) -> Vec<PhiValue<'c>> {
     let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");

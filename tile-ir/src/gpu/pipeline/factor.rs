@@ -1,4 +1,7 @@
-//! The factors of a loop's products that can lie in a ring: tiles that the loop loads for one product alone.
+//! The factors of a loop's products that can lie in a ring: tiles that the loop loads for products alone.
+//!
+//! Several products may read one tile, and each in its own direction: what one takes along its depth is to another, that
+//! takes the tile transposed, across it. But no thread holds what lies in a ring, so all that use it must read it there.
 
 use super::super::products::{self, extents};
 use super::super::uses::Uses;
@@ -9,6 +12,7 @@ use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
 use crate::view::Source;
+use std::collections::HashSet;
 
 /// The most columns of a warpgroup's product (PTX ISA, "wgmma.mma_async").
 const MOST_COLUMNS: u64 = 256;
@@ -31,13 +35,8 @@ pub(super) struct Factor {
 }
 
 impl Factor {
-    fn of(
-        numbers: &Numbers<'_>,
-        uses: &Uses,
-        (product, operand): (OpId, usize),
-        blocks: u64,
-    ) -> Option<Factor> {
-        let (load, values, axes) = origin(numbers.kernel, uses, (product, operand))?;
+    fn of(numbers: &Numbers<'_>, (product, operand): (OpId, usize), blocks: u64) -> Option<Factor> {
+        let (load, values, axes) = origin(numbers.kernel, (product, operand))?;
         let copyable = numbers.copyable(load)?;
         let depth = axes[if operand == 0 { 1 } else { 0 }];
         let major = if copyable.inner == depth { Major::Depth } else { Major::Other };
@@ -56,7 +55,7 @@ pub(super) fn remarks(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -
     let kernel = numbers.kernel;
     let across = |product: OpId| {
         let blocks = blocks(kernel, kernel.op(product), target)?;
-        let factors = [0, 1].map(|operand| Factor::of(numbers, uses, (product, operand), blocks));
+        let factors = [0, 1].map(|operand| Factor::of(numbers, (product, operand), blocks));
         let across = factors.into_iter().flatten().find(Factor::lies_across)?;
         let data = kernel.op(product);
         let view = kernel.op(across.load).load()?.view;
@@ -108,16 +107,18 @@ pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (for_op, product): (OpI
 
 /// The loads of factors of loops' products whose tensors were selected from others, where warpgroups can do the product.
 pub(in super::super) fn selected(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
-    let uses = Uses::of(kernel);
     let can_be_done = |op: OpId| Some(op).filter(|&op| blocks(kernel, kernel.op(op), target).is_some());
     let products = products_of_loops(kernel).filter_map(can_be_done);
     let factors = products.flat_map(|product| [(product, 0), (product, 1)]);
-    let loads = factors.filter_map(|factor| Some(origin(kernel, &uses, factor)?.0));
+    let mut loads: Vec<OpId> = factors.filter_map(|factor| Some(origin(kernel, factor)?.0)).collect();
+    loads.sort();
+    loads.dedup();
     let is_selected = |load: &OpId| {
         let view = kernel.op(*load).load().and_then(|load| kernel.definition(load.view));
         view.is_some_and(|cut| !Source::of(kernel, cut.operands[0]).selections.is_empty())
     };
-    loads.filter(is_selected).collect()
+    loads.retain(is_selected);
+    loads
 }
 
 /// The products that stand in loops.
@@ -140,15 +141,46 @@ pub(super) fn of_loop(
         let data = kernel.op(product);
         let Some(blocks) = blocks(kernel, data, target) else { return Vec::new() };
         let factor = |operand| {
-            let factor = Factor::of(numbers, uses, (product, operand), blocks);
+            let factor = Factor::of(numbers, (product, operand), blocks);
             factor.filter(|factor| body.contains(&factor.load) && !factor.lies_across())
         };
-        match (factor(0), factor(1)) {
-            (left, Some(right)) => left.into_iter().chain([right]).collect(),
-            _ => Vec::new(),
-        }
+        [factor(0), factor(1)].into_iter().flatten().collect()
     });
-    factors.collect()
+    read_there_alone((kernel, uses), factors.collect())
+}
+
+/// Those of the factors whose tiles nothing uses but factors, of products whose right factor is among them.
+fn read_there_alone((kernel, uses): (&Kernel, &Uses), mut factors: Vec<Factor>) -> Vec<Factor> {
+    // One that is none takes others of its product and of its tile with it.
+    loop {
+        let count = factors.len();
+        let found: HashSet<(OpId, usize)> =
+            factors.iter().map(|factor| (factor.product, factor.operand)).collect();
+        let on_the_way: HashSet<ValueId> =
+            factors.iter().flat_map(|factor| &factor.values).copied().collect();
+        let leads_to_factors = |value: &ValueId| {
+            uses.of_value(*value).iter().all(|&user| {
+                let data = kernel.op(user);
+                let is_way = data.results.iter().any(|result| on_the_way.contains(result));
+                let mut operands = (0..data.operands.len()).filter(|&i| data.operands[i] == *value);
+                is_way || operands.all(|operand| found.contains(&(user, operand)))
+            })
+        };
+        factors.retain(|factor| {
+            found.contains(&(factor.product, 1)) && factor.values.iter().all(leads_to_factors)
+        });
+        if factors.len() == count {
+            return factors;
+        }
+    }
+}
+
+/// The products that read what a load gives, in the order in which they stand.
+pub(super) fn readers(factors: &[Factor], load: OpId) -> Vec<OpId> {
+    let mut readers: Vec<OpId> =
+        factors.iter().filter(|factor| factor.load == load).map(|factor| factor.product).collect();
+    readers.dedup();
+    readers
 }
 
 /// How many times a product has the rows of a warpgroup's instruction; `None` where it can't be cut into one.
@@ -161,19 +193,12 @@ fn blocks(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Option<u64> {
     fits.then_some(extents[0] / u64::from(instruction.shape.m))
 }
 
-/// The load that a factor comes from, by ways that move nothing and that nobody else goes; with the tiles on the way
-/// and, for each of the factor's axes, the loaded tile's.
-fn origin(
-    kernel: &Kernel,
-    uses: &Uses,
-    (product, operand): (OpId, usize),
-) -> Option<(OpId, Vec<ValueId>, [usize; 2])> {
-    let (mut value, mut user) = (kernel.op(product).operands[operand], product);
+/// The load that a factor comes from, by ways that move nothing; with the tiles on the way and, for each of the factor's
+/// axes, the loaded tile's.
+fn origin(kernel: &Kernel, (product, operand): (OpId, usize)) -> Option<(OpId, Vec<ValueId>, [usize; 2])> {
+    let mut value = kernel.op(product).operands[operand];
     let (mut axes, mut values) = ([0, 1], Vec::new());
     loop {
-        if uses.only(value) != Some(user) {
-            return None;
-        }
         values.push(value);
         let op = kernel.walk().into_iter().find(|&op| kernel.op(op).results.contains(&value))?;
         let data = kernel.op(op);
@@ -192,6 +217,6 @@ fn origin(
             }
             _ => return data.load().map(|_| (op, values, axes)),
         }
-        (value, user) = (data.operands[0], op);
+        value = data.operands[0];
     }
 }

@@ -1,6 +1,6 @@
 //! Loops over products of tiles that a producer copies to shared memory, some turns ahead of the consumers.
 //!
-//! A tile that a loop loads for one product alone needn't pass through registers: an instruction copies it to shared
+//! A tile that a loop loads for products alone needn't pass through registers: an instruction copies it to shared
 //! memory by a tensor map, and a warpgroup multiplies it from there. Shared memory has room for the tiles of several
 //! turns, a *ring* of stages. Threads of their own, the *producer*, wait for a stage to be empty and copy to it; the
 //! *consumers* wait for it to be full, and say when they have read it.
@@ -72,7 +72,7 @@ const BARRIERS_BYTES: u64 = 1024;
 pub struct Pipeline {
     /// Turns whose tiles there is room for.
     pub stages: u64,
-    /// What is copied in a turn, by the product that reads it.
+    /// What is copied in a turn, by the products that read it.
     pub fills: Vec<Fill>,
     /// Where the first stage begins, and how long each is, in bytes.
     pub ring: u64,
@@ -87,11 +87,11 @@ pub struct Pipeline {
     pub alternates: bool,
 }
 
-/// The tiles that one product reads of a stage: they are waited for, and left, together.
+/// The tiles that the same products read of a stage: the first waits for them together, and the last leaves them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fill {
-    /// The product.
-    pub reader: OpId,
+    /// The products, in the order in which they are done.
+    pub readers: Vec<OpId>,
     /// The tiles.
     pub copies: Vec<TileCopy>,
     /// Whether the product goes on while the next turn's begins: nothing but that needs its sums, and both factors lie in
@@ -132,6 +132,16 @@ pub struct RingFactor {
 }
 
 impl Fill {
+    /// The product before which its tiles aren't needed.
+    pub fn first_reader(&self) -> OpId {
+        *self.readers.first().expect("a fill is read")
+    }
+
+    /// The product after which its tiles are needed no more.
+    pub fn last_reader(&self) -> OpId {
+        *self.readers.last().expect("a fill is read")
+    }
+
     /// Bytes that are copied.
     pub fn bytes(&self) -> u64 {
         self.copies.iter().map(|copy| copy.tile.bytes()).sum()
@@ -144,6 +154,21 @@ impl Fill {
 }
 
 impl Pipeline {
+    /// Whether a product reads its tiles.
+    pub fn is_read_by(&self, product: OpId) -> bool {
+        self.fills.iter().any(|fill| fill.readers.contains(&product))
+    }
+
+    /// The fills that a product waits for, as the first that reads them, by their numbers.
+    pub fn awaited_by(&self, product: OpId) -> impl Iterator<Item = usize> {
+        (0..self.fills.len()).filter(move |&fill| self.fills[fill].first_reader() == product)
+    }
+
+    /// The fills that a product leaves, as the last that reads them.
+    pub fn left_by(&self, product: OpId) -> impl Iterator<Item = usize> {
+        (0..self.fills.len()).filter(move |&fill| self.fills[fill].last_reader() == product)
+    }
+
     /// Where the mbarrier is that a fill of stage 0 completes; those of later stages follow it.
     pub fn full(&self, fill: usize) -> u64 {
         self.barriers + 2 * fill as u64 * self.stages * BARRIER_BYTES
@@ -255,7 +280,10 @@ impl Pipelines {
         keeps_running: &dyn Fn(OpId) -> bool,
     ) {
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
-        let stage_bytes: u64 = factors.iter().map(tile_bytes).sum();
+        let is_first =
+            |(i, factor): &(usize, &Factor)| factors[..*i].iter().all(|other| other.load != factor.load);
+        let loaded = factors.iter().enumerate().filter(is_first).map(|(_, factor)| factor);
+        let stage_bytes: u64 = loaded.clone().map(tile_bytes).sum();
         let ring = self.rings_end().next_multiple_of(TILE_ALIGNMENT);
         let wanted = (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES);
         let stages = (available.saturating_sub(ring + BARRIERS_BYTES) / stage_bytes).min(wanted);
@@ -263,25 +291,28 @@ impl Pipelines {
             return;
         }
         let (mut fills, mut offset): (Vec<Fill>, u64) = (Vec::new(), 0);
-        for factor in factors {
-            let (reader, Copyable { tile, axes, map, outer, .. }) = (factor.product, &factor.copyable);
+        for factor in loaded {
+            let readers = factor::readers(factors, factor.load);
+            let Copyable { tile, axes, map, outer, .. } = &factor.copyable;
             let rows = axes.iter().position(|axis| axis == outer);
             let halves = rows.filter(|_| shared.contains(&factor.load));
             let mut map = map.clone();
             halves.iter().for_each(|&rows| map.axes[rows].tile /= PAIR as u32);
-            let fill = fills.iter().position(|fill| fill.reader == reader).unwrap_or(fills.len());
+            let fill = fills.iter().position(|fill| fill.readers == readers).unwrap_or(fills.len());
             if fill == fills.len() {
-                let alone = factors.len() == 2 && factors.iter().all(|other| other.product == reader);
-                let keeps_running = alone && keeps_running(reader);
-                fills.push(Fill { reader, copies: Vec::new(), keeps_running });
+                let alone = factors.len() == 2 && factors.iter().all(|other| [other.product] == *readers);
+                let keeps_running = alone && keeps_running(factor.product);
+                fills.push(Fill { readers, copies: Vec::new(), keeps_running });
             }
             let (copies, map) = (&mut fills[fill].copies, self.map(&map));
-            let place = RingFactor { pipeline: for_op, fill, copy: copies.len(), major: factor.major };
-            self.factors.entry(reader).or_default()[factor.operand] = Some(place);
+            for reading in factors.iter().filter(|other| other.load == factor.load) {
+                let place = RingFactor { pipeline: for_op, fill, copy: copies.len(), major: reading.major };
+                self.factors.entry(reading.product).or_default()[reading.operand] = Some(place);
+                self.in_rings.extend(&reading.values);
+            }
             let (load, axes, tile) = (factor.load, axes.clone(), *tile);
             let may_be_empty = empty::axes(kernel, ranges, load);
             copies.push(TileCopy { load, map, axes, halves, may_be_empty, tile, offset });
-            self.in_rings.extend(&factor.values);
             offset += tile_bytes(factor);
         }
         let barriers = ring + stages * stage_bytes;
@@ -411,6 +442,10 @@ impl Pipelines {
         for (op, late) in self.order.iter().zip(late) {
             self.loops.entry(*op).and_modify(|pipeline| {
                 pipeline.alternates = has_two && late.is_some();
+                if let Some(Late { beside, .. }) = &late {
+                    let fills = pipeline.fills.iter_mut();
+                    fills.for_each(|fill| fill.readers.sort_by_key(|reader| reader != beside));
+                }
                 pipeline.late = late;
             });
         }
