@@ -2,6 +2,7 @@
 //! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
 //! feature `jit` on the CPU (the compiled body).
 
+mod attention;
 mod behaviour_atomics;
 mod behaviour_control;
 mod behaviour_movement;

@@ -149,21 +149,30 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// Leaves this turn's stage of the tiles that a product is the last to read.
     pub(super) fn leave_stage(&self, pipeline: OpId, product: OpId) {
         let (stage, pipeline) = (self.ring(pipeline).stage, self.pipeline(pipeline));
-        self.leave_fills(pipeline, product, stage);
+        for (fill, barrier) in self.left_by(pipeline, product, stage) {
+            self.leave(fill, barrier);
+        }
     }
 
     /// Leaves the stage of the turn before, if there was one whose product went on.
     pub(super) fn leave_stage_before(&self, pipeline: OpId, product: OpId) {
         let (ring, pipeline) = (self.ring(pipeline), self.pipeline(pipeline));
         let before = self.stage_before(pipeline, ring.stage);
-        self.ir.if_then(ring.running, || self.leave_fills(pipeline, product, before));
+        let left = self.left_by(pipeline, product, before);
+        self.ir.if_then(ring.running, || left.iter().for_each(|(fill, barrier)| self.leave(fill, *barrier)));
     }
 
-    fn leave_fills(&self, pipeline: &Pipeline, product: OpId, stage: IntValue<'c>) {
-        for fill in pipeline.left_by(product) {
-            let barrier = self.barrier_of_stage(pipeline.empty(fill), stage);
-            self.leave(&pipeline.fills[fill], barrier);
-        }
+    /// The fills of a stage that a product leaves, with the mbarriers at which it does.
+    fn left_by(
+        &self,
+        pipeline: &'a Pipeline,
+        product: OpId,
+        stage: IntValue<'c>,
+    ) -> Vec<(&'a Fill, PointerValue<'c>)> {
+        let fills = pipeline.left_by(product);
+        fills
+            .map(|fill| (&pipeline.fills[fill], self.barrier_of_stage(pipeline.empty(fill), stage)))
+            .collect()
     }
 
     /// Notes whether the product of the turn before goes on.
