@@ -6,6 +6,7 @@ mod dce;
 mod fold;
 mod licm;
 mod prefetch;
+mod transpose;
 mod unmask;
 
 pub(crate) use cse::is_value;
@@ -27,13 +28,14 @@ pub struct Pass {
 }
 
 /// Every target runs these, in this order: constants and canonical forms first, so that what is equal looks equal
-/// and can be merged; then what doesn't change out of loops, where more of it meets its equal. Operands that were
-/// merged let canonical forms apply that didn't (`x - y` is now `x - x`), so they are made once more. Then masks that
+/// and can be merged; then products that are only used transposed are computed so, and what doesn't change goes out
+/// of loops, where more of it meets its equal. Operands that were merged let canonical forms apply that didn't (`x - y` is now `x - x`), so they are made once more. Then masks that
 /// hide nothing; then what nobody uses goes; at last loops ask for what they read later, of what is still read.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "fold", rewrite: fold::run },
     Pass { name: "canonicalize", rewrite: canonicalize::run },
     Pass { name: "cse", rewrite: cse::run },
+    Pass { name: "transpose", rewrite: transpose::run },
     Pass { name: "licm", rewrite: licm::run },
     Pass { name: "cse-after-licm", rewrite: cse::run },
     Pass { name: "canonicalize-after-cse", rewrite: canonicalize::run },
