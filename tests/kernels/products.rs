@@ -1,5 +1,6 @@
 //! Matrix products: `mma` with edge tiles, mixed formats and generic elements.
 
+use super::whole::check_kernel;
 use super::{Case, array, devices, numbers, widen};
 use tile::ir::{Binding, DType};
 use tile::kernel::Element;
@@ -167,4 +168,34 @@ fn the_format_of_sums_follows_from_the_factors() {
 #[test]
 fn the_ir_of_matmul_is_readable() {
     insta::assert_snapshot!(matmul::ir());
+}
+
+/// X·Xᵀ of every matrix: both factors are one tile.
+#[tile_kernel]
+fn gram<const M: usize, const K: usize>(x: &Tensor<bf16, b, M, k>, c: &mut Tensor<f32, b, M, M>) {
+    let x = x.partition_view([1, M, K]);
+    let mut c = c.partition_view_mut([1, M, M]);
+    let [i, _, _] = c.index();
+    let mut sums = Tile::zeros([M, M]);
+    for p in 0..x.tiles(2) {
+        let x = x.load_masked([i, 0, p]).reshape([M, K]);
+        sums = mma(x, x.t(), sums);
+    }
+    c.store_masked(sums.reshape([1, M, M]));
+}
+
+#[test]
+fn both_factors_may_be_one_tile() {
+    let (b, m, k) = (3, 128, 200);
+    let x = numbers::<bf16>(b * m * k, 8);
+    let wide = widen(&x);
+    let at = |i: usize, row: usize, p: usize| wide[(i * m + row) * k + p];
+    let element = |at_c: usize| {
+        let (i, row, column) = (at_c / (m * m), at_c / m % m, at_c % m);
+        (0..k).map(|p| at(i, row, p) * at(i, column, p)).sum::<f64>()
+    };
+    let expected: Vec<f64> = (0..b * m * m).map(element).collect();
+    check_kernel!(gram<M = 128, K = 64>(
+        input x: (x, [b, m, k]), output c: (vec![0f32; b * m * m], [b, m, m] => expected, 0.0),
+    ));
 }
