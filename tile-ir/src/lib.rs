@@ -60,6 +60,7 @@ pub mod dtype;
 pub mod error;
 pub mod gpu;
 pub mod grid;
+mod insert;
 pub mod interp;
 pub mod kernel;
 pub mod loc;

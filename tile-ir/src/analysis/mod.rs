@@ -3,7 +3,7 @@
 //! [`facts`] is what the kernel's conditions say of its sizes; [`ranges`] bounds every index by extents, where it
 //! stands; [`bounds`] says from both which loads and stores stay inside their tensors: always, never, or for the
 //! sizes that a launch checks; [`divisibility`] says what divides an integer, [`lines`] along which axes the integers of
-//! a tile are constant or consecutive. None changes IR.
+//! a tile are constant or consecutive; `uses` says which ops have a value among their operands. None changes IR.
 
 pub mod bounds;
 pub mod divisibility;
@@ -12,6 +12,7 @@ pub mod lines;
 pub mod range;
 pub mod ranges;
 mod refine;
+pub(crate) mod uses;
 
 pub use bounds::{Bound, Unbounded};
 pub use divisibility::Divisors;

@@ -6,10 +6,10 @@
 //! address of a gather is computed again for the next turn's number.
 
 use super::followers::{Follower, addresses, followers, unused};
-use super::insert::Inserter;
-use super::uses::Uses;
 use super::{Pipelines, Threads};
+use crate::analysis::uses::Uses;
 use crate::dtype::DType;
+use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op, Predicate};
 use crate::types::{Elem, Type};

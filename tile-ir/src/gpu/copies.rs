@@ -13,8 +13,8 @@
 
 use super::followers::{Follower, addresses, followers, unused};
 use super::movement::Movement;
-use super::uses::Uses;
 use super::{LaidOut, Swizzled, Way, dtype_of, shape_of};
+use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Literal, Op};
 use crate::target::TargetDesc;

@@ -4,7 +4,7 @@
 //! change, mostly, and columns that go on with the counter. What these are computed of must need no memory and no other
 //! turn, so that it can be computed of a later turn's number, too: that is the load's *address*.
 
-use super::uses::Uses;
+use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::types::Type;

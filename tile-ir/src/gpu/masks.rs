@@ -6,9 +6,9 @@
 //! what threads compute in a turn is what tensor cores wait for.
 
 use super::Pipelines;
-use super::insert::Inserter;
-use super::uses::Uses;
+use crate::analysis::uses::Uses;
 use crate::dtype::DType;
+use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op, Predicate};
 use crate::types::{Elem, Type};

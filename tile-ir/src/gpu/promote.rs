@@ -6,7 +6,7 @@
 //! do the rest, at the price of registers for both sums.
 
 use super::Pipelines;
-use super::insert::Inserter;
+use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::{BinaryOp, Literal, Op};
 use crate::types::Type;

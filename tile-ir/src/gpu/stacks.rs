@@ -8,9 +8,9 @@
 //! copy of one. The selected axes come first, so that every movement on the way is the same behind them.
 
 use super::Pipelines;
-use super::insert::Inserter;
 use super::pipeline::selected_factors;
 use crate::dim::Dim;
+use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::{Cut, Op};
 use crate::passes;

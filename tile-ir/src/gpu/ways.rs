@@ -4,8 +4,8 @@
 //! factor of one product in the same region stays there until the product reads it, part by part: registers hold only
 //! the parts at hand.
 
-use super::uses::Uses;
 use super::{LaidOut, Pipelines, Product, Swizzled, dtype_of};
+use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::{Op, UnaryOp};
 use crate::target::TargetDesc;

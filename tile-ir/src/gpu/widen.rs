@@ -4,9 +4,9 @@
 //! sums are those that were asked for. bf16 rather than f16, of which gfx90a's matrix instructions take subnormal numbers as
 //! zero (PyTorch, "Numerical accuracy", on MI200).
 
-use super::insert::Inserter;
 use super::products;
 use crate::dtype::DType;
+use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;

@@ -8,8 +8,9 @@
 //! and fewer tiles must be exchanged for it. Every element is the same sum of the same products, in the same order.
 
 use super::replace_uses;
+use crate::analysis::uses::Uses;
+use crate::insert::Inserter;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
-use crate::loc::Loc;
 use crate::ops::Op;
 use crate::types::Type;
 use std::collections::{HashMap, HashSet};
@@ -19,17 +20,9 @@ const EITHER_WAY_BYTES: usize = 2;
 
 /// Transposes every group where that saves exchanges.
 pub(super) fn run(kernel: &mut Kernel) {
-    let mut seen: HashSet<ValueId> = HashSet::new();
-    for op in kernel.walk() {
-        if !is_transposition(kernel, kernel.op(op)) || seen.contains(&kernel.op(op).operands[0]) {
-            continue;
-        }
-        let graph = Graph::of(kernel);
-        let group = graph.group(op);
-        seen.extend(&group.tiles);
-        if graph.has_product(&group) && graph.exchanges(&group) < group.leaving(kernel) {
-            group.transpose(kernel);
-        }
+    let (mut ops, mut seen) = (kernel.walk().into_iter(), HashSet::new());
+    while let Some(group) = Graph::of(kernel).saving(&mut ops, &mut seen) {
+        group.transpose(kernel);
     }
 }
 
@@ -50,26 +43,35 @@ struct Group {
     exits: Vec<OpId>,
 }
 
+/// The factors of a product, and the operands that lie as an op's result: of a product that is what it adds to.
+fn factors_and_terms(data: &OpData) -> (&[ValueId], &[ValueId]) {
+    data.operands.split_at(if data.op == Op::Mma { 2 } else { 0 })
+}
+
 /// Who defines and who uses the values of a kernel.
 struct Graph<'k> {
     kernel: &'k Kernel,
     definitions: HashMap<ValueId, OpId>,
-    users: HashMap<ValueId, Vec<OpId>>,
+    uses: Uses,
 }
 
 impl<'k> Graph<'k> {
     fn of(kernel: &'k Kernel) -> Graph<'k> {
-        let mut users: HashMap<ValueId, Vec<OpId>> = HashMap::new();
-        for op in kernel.walk() {
-            for &operand in &kernel.op(op).operands {
-                users.entry(operand).or_default().push(op);
-            }
-        }
-        Graph { kernel, definitions: kernel.definitions(), users }
+        Graph { kernel, definitions: kernel.definitions(), uses: Uses::of(kernel) }
     }
 
-    fn users(&self, tile: ValueId) -> &[OpId] {
-        self.users.get(&tile).map_or(&[], Vec::as_slice)
+    /// The next group, by the transpositions among these ops, that saves exchanges; of tiles that weren't seen in another.
+    fn saving(&self, ops: &mut impl Iterator<Item = OpId>, seen: &mut HashSet<ValueId>) -> Option<Group> {
+        ops.find_map(|op| {
+            let data = self.kernel.op(op);
+            if !is_transposition(self.kernel, data) || seen.contains(&data.operands[0]) {
+                return None;
+            }
+            let group = self.group(op);
+            seen.extend(&group.tiles);
+            let saves = self.has_product(&group) && self.exchanges(&group) < group.leaving(self.kernel);
+            saves.then_some(group)
+        })
     }
 
     fn definition(&self, value: ValueId) -> Option<&'k OpData> {
@@ -86,7 +88,8 @@ impl<'k> Graph<'k> {
         loop {
             let count = tiles.len();
             let before = tiles.clone();
-            tiles.retain(|&tile| self.users(tile).iter().all(|user| self.takes(*user, tile, &before)));
+            tiles
+                .retain(|&tile| self.uses.of_value(tile).iter().all(|user| self.takes(*user, tile, &before)));
             if tiles.len() == count {
                 break;
             }
@@ -106,9 +109,10 @@ impl<'k> Graph<'k> {
             let has_group = |op: &OpId| here.contains(op) && self.is_of_group(*op);
             let Some(op) = self.definitions.get(&tile).copied().filter(has_group) else { continue };
             if found.insert(tile) {
-                open.extend(self.terms(op));
-                let users = self.users(tile).iter().filter(|user| has_group(user));
-                let users = users.filter(|&&user| self.terms(user).any(|term| term == tile));
+                let terms = |op: OpId| factors_and_terms(self.kernel.op(op)).1;
+                open.extend(terms(op));
+                let users = self.uses.of_value(tile).iter().filter(|user| has_group(user));
+                let users = users.filter(|&&user| terms(user).contains(&tile));
                 open.extend(users.flat_map(|&user| &self.kernel.op(user).results));
             }
         }
@@ -122,23 +126,15 @@ impl<'k> Graph<'k> {
         (data.op.is_leaf() || data.op == Op::Mma) && is_of_matrices
     }
 
-    /// The operands that lie as an op's result: of a product that is what it adds to.
-    fn terms(&self, op: OpId) -> impl Iterator<Item = ValueId> {
-        let data = self.kernel.op(op);
-        let first = if data.op == Op::Mma { 2 } else { 0 };
-        data.operands[first..].iter().copied()
-    }
-
     /// Whether an op takes a tile transposed, if these tiles are.
     fn takes(&self, user: OpId, tile: ValueId, tiles: &HashSet<ValueId>) -> bool {
         let data = self.kernel.op(user);
         let is_of_group = |op: &OpId| self.kernel.op(*op).results.iter().any(|it| tiles.contains(it));
-        let is_factor = data.op == Op::Mma && data.operands[..2].contains(&tile);
         if is_transposition(self.kernel, data) {
             // A group that needs itself transposed would need it again.
-            return !self.users(data.results[0]).iter().any(is_of_group);
+            return !self.uses.of_value(data.results[0]).iter().any(is_of_group);
         }
-        !is_factor && is_of_group(&user)
+        !factors_and_terms(data).0.contains(&tile) && is_of_group(&user)
     }
 
     fn has_product(&self, group: &Group) -> bool {
@@ -149,10 +145,9 @@ impl<'k> Graph<'k> {
     fn exchanges(&self, group: &Group) -> usize {
         let own = group.tiles.iter().map(|tile| self.definitions[tile]);
         let operands = own.flat_map(|op| {
-            let data = self.kernel.op(op);
-            let factors = if data.op == Op::Mma { 2 } else { 0 };
-            let number = |(i, &operand): (usize, &ValueId)| (operand, i < factors);
-            data.operands.iter().enumerate().map(number).collect::<Vec<_>>()
+            let (factors, terms) = factors_and_terms(self.kernel.op(op));
+            let factors = factors.iter().map(|&factor| (factor, true));
+            factors.chain(terms.iter().map(|&term| (term, false)))
         });
         let exchanged = operands.filter(|&(operand, is_factor)| {
             !group.tiles.contains(&operand) && !self.is_free(operand, is_factor)
@@ -191,36 +186,40 @@ impl Group {
     }
 
     fn transpose(&self, kernel: &mut Kernel) {
-        let ops = kernel.region(self.region).ops.clone();
+        let exits = self.exits.iter().map(|&exit| kernel.op(exit));
+        let replacement = exits.map(|data| (data.results[0], data.operands[0])).collect();
+        kernel.region_mut(self.region).ops.retain(|op| !self.exits.contains(op));
         let definitions = kernel.definitions();
-        let mut placed = Transposed { kernel, definitions, known: HashMap::new(), ops: Vec::new() };
-        let mut replacement = HashMap::new();
-        for op in ops {
-            let data = placed.kernel.op(op).clone();
-            if self.exits.contains(&op) {
-                replacement.insert(data.results[0], data.operands[0]);
-                continue;
-            }
+        let place = Inserter::new(kernel, self.region, 0);
+        let mut needed = Transposed { place, definitions, known: HashMap::new() };
+        while let Some(&op) = needed.place.kernel.region(self.region).ops.get(needed.place.at) {
+            let data = needed.place.kernel.op(op).clone();
             if data.results.iter().any(|result| self.tiles.contains(result)) {
-                let operand = |&operand: &ValueId| match self.tiles.contains(&operand) {
-                    true => operand,
-                    false => placed.of(operand),
-                };
-                let mut operands: Vec<ValueId> = data.operands.iter().map(operand).collect();
-                if data.op == Op::Mma {
-                    operands.swap(0, 1);
-                }
-                placed.kernel.op_mut(op).operands = operands;
-                data.results.iter().for_each(|&result| {
-                    let ty = transposed(placed.kernel.ty(result));
-                    placed.kernel.set_type(result, ty);
-                });
+                self.transpose_op(&mut needed, op, data);
             }
-            placed.ops.push(op);
+            needed.place.at += 1;
         }
-        let ops = placed.ops;
-        kernel.region_mut(self.region).ops = ops;
         replace_uses(kernel, &replacement);
+    }
+
+    fn transpose_op(
+        &self,
+        needed: &mut Transposed<'_>,
+        op: OpId,
+        OpData { mut operands, results, op: kind, .. }: OpData,
+    ) {
+        for operand in operands.iter_mut().filter(|operand| !self.tiles.contains(operand)) {
+            *operand = needed.of(*operand);
+        }
+        if kind == Op::Mma {
+            operands.swap(0, 1);
+        }
+        let kernel = &mut *needed.place.kernel;
+        kernel.op_mut(op).operands = operands;
+        for result in results {
+            let ty = transposed(kernel.ty(result));
+            kernel.set_type(result, ty);
+        }
     }
 }
 
@@ -229,13 +228,11 @@ fn transposed(ty: &Type) -> Type {
     Type::tile(tile.shape.iter().rev().cloned(), tile.elem.clone())
 }
 
-/// The transposed of what groups need of elsewhere, where they need it.
+/// The transposed of what a group needs of elsewhere, where it first needs it.
 struct Transposed<'k> {
-    kernel: &'k mut Kernel,
+    place: Inserter<'k>,
     definitions: HashMap<ValueId, OpId>,
     known: HashMap<ValueId, ValueId>,
-    /// The ops of the region so far.
-    ops: Vec<OpId>,
 }
 
 impl Transposed<'_> {
@@ -243,10 +240,10 @@ impl Transposed<'_> {
         if let Some(&known) = self.known.get(&tile) {
             return known;
         }
-        let data = self.definitions.get(&tile).map(|&op| self.kernel.op(op).clone());
+        let data = self.definitions.get(&tile).map(|&op| self.place.kernel.op(op).clone());
         let turned = |shape: &[_]| shape.iter().rev().cloned().collect();
         let made = match data {
-            Some(data) if is_transposition(self.kernel, &data) => data.operands[0],
+            Some(data) if is_transposition(self.place.kernel, &data) => data.operands[0],
             Some(OpData { op: Op::Splat(shape), operands, .. }) => {
                 self.emit(Op::Splat(turned(&shape)), operands, tile)
             }
@@ -265,17 +262,14 @@ impl Transposed<'_> {
 
     /// Adds an op that gives the transposed of a tile.
     fn emit(&mut self, op: Op, operands: Vec<ValueId>, tile: ValueId) -> ValueId {
-        let result = self.kernel.new_value(transposed(self.kernel.ty(tile)), None);
-        let data = OpData { op, operands, results: vec![result], regions: Vec::new(), loc: Loc::UNKNOWN };
-        self.ops.push(self.kernel.new_op(data));
-        result
+        let ty = transposed(self.place.kernel.ty(tile));
+        self.place.emit(op, operands, ty)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::PIPELINE;
-
     use crate::{specialize, text, verify};
 
     /// The derivative of a row of queries' scores: `STEP` is what a turn computes of `%q` and of the block's keys.

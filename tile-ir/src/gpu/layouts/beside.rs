@@ -3,7 +3,7 @@
 //! Such a tile is wanted where the sums lie. If it is loaded to there it needs no conversion, for which the epilogue of a
 //! product would keep shared memory that tiles of its factors could have.
 
-use crate::gpu::uses::Uses;
+use crate::analysis::uses::Uses;
 use crate::gpu::{Product, shape_of};
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;

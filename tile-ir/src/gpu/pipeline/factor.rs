@@ -4,10 +4,10 @@
 //! takes the tile transposed, across it. But no thread holds what lies in a ring, so all that use it must read it there.
 
 use super::super::products::{self, extents};
-use super::super::uses::Uses;
 use super::super::{Remark, dtype_of, shape_of};
 use super::Slice;
 use super::shared_tile::{Copyable, Major, Numbers};
+use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
@@ -175,12 +175,16 @@ fn read_there_alone((kernel, uses): (&Kernel, &Uses), mut factors: Vec<Factor>) 
     }
 }
 
-/// The products that read what a load gives, in the order in which they stand.
-pub(super) fn readers(factors: &[Factor], load: OpId) -> Vec<OpId> {
-    let mut readers: Vec<OpId> =
-        factors.iter().filter(|factor| factor.load == load).map(|factor| factor.product).collect();
-    readers.dedup();
-    readers
+/// The factors that each load gives, in order.
+pub(super) fn by_load(factors: &[Factor]) -> Vec<Vec<&Factor>> {
+    let mut loads: Vec<Vec<&Factor>> = Vec::new();
+    for factor in factors {
+        match loads.iter_mut().find(|known| known[0].load == factor.load) {
+            Some(known) => known.push(factor),
+            None => loads.push(vec![factor]),
+        }
+    }
+    loads
 }
 
 /// How many times a product has the rows of a warpgroup's instruction; `None` where it can't be cut into one.

@@ -10,9 +10,9 @@
 //! place of elements and nothing more: done early, that would be held in registers of its own for longer. What the
 //! first product needs of its turn is done ahead with it.
 
-use super::super::uses::Uses;
 use super::super::{LaidOut, Way, dtype_of};
 use super::Pipelines;
+use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
 use std::collections::HashSet;

@@ -26,11 +26,11 @@ pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
 use super::stacks;
-use super::uses::Uses;
 use super::{LaidOut, Remark, Threads, dtype_of};
 use crate::analysis::Ranges;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
+use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
@@ -280,10 +280,8 @@ impl Pipelines {
         keeps_running: &dyn Fn(OpId) -> bool,
     ) {
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
-        let is_first =
-            |(i, factor): &(usize, &Factor)| factors[..*i].iter().all(|other| other.load != factor.load);
-        let loaded = factors.iter().enumerate().filter(is_first).map(|(_, factor)| factor);
-        let stage_bytes: u64 = loaded.clone().map(tile_bytes).sum();
+        let tiles = factor::by_load(factors);
+        let stage_bytes: u64 = tiles.iter().map(|reading| tile_bytes(reading[0])).sum();
         let ring = self.rings_end().next_multiple_of(TILE_ALIGNMENT);
         let wanted = (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES);
         let stages = (available.saturating_sub(ring + BARRIERS_BYTES) / stage_bytes).min(wanted);
@@ -291,8 +289,10 @@ impl Pipelines {
             return;
         }
         let (mut fills, mut offset): (Vec<Fill>, u64) = (Vec::new(), 0);
-        for factor in loaded {
-            let readers = factor::readers(factors, factor.load);
+        for reading in tiles {
+            let factor = reading[0];
+            let mut readers: Vec<OpId> = reading.iter().map(|factor| factor.product).collect();
+            readers.dedup();
             let Copyable { tile, axes, map, outer, .. } = &factor.copyable;
             let rows = axes.iter().position(|axis| axis == outer);
             let halves = rows.filter(|_| shared.contains(&factor.load));
@@ -305,10 +305,10 @@ impl Pipelines {
                 fills.push(Fill { readers, copies: Vec::new(), keeps_running });
             }
             let (copies, map) = (&mut fills[fill].copies, self.map(&map));
-            for reading in factors.iter().filter(|other| other.load == factor.load) {
-                let place = RingFactor { pipeline: for_op, fill, copy: copies.len(), major: reading.major };
-                self.factors.entry(reading.product).or_default()[reading.operand] = Some(place);
-                self.in_rings.extend(&reading.values);
+            for Factor { product, operand, major, values, .. } in reading {
+                let place = RingFactor { pipeline: for_op, fill, copy: copies.len(), major: *major };
+                self.factors.entry(*product).or_default()[*operand] = Some(place);
+                self.in_rings.extend(values);
             }
             let (load, axes, tile) = (factor.load, axes.clone(), *tile);
             let may_be_empty = empty::axes(kernel, ranges, load);

@@ -10,11 +10,11 @@
 
 use super::super::persistent::may_pair;
 use super::super::stacks;
-use super::super::uses::Uses;
 use super::factor::{self, Factor};
 use super::shared_tile::{Numbers, SharedTile};
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
+use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;

@@ -4,10 +4,10 @@ use crate::kernel::{Kernel, OpId, ValueId};
 use std::collections::HashMap;
 
 /// The ops that have each value among their operands, as often as they have it.
-pub(super) struct Uses(HashMap<ValueId, Vec<OpId>>);
+pub(crate) struct Uses(HashMap<ValueId, Vec<OpId>>);
 
 impl Uses {
-    pub(super) fn of(kernel: &Kernel) -> Uses {
+    pub(crate) fn of(kernel: &Kernel) -> Uses {
         let mut uses: HashMap<ValueId, Vec<OpId>> = HashMap::new();
         for op in kernel.walk() {
             for &operand in &kernel.op(op).operands {
@@ -18,12 +18,12 @@ impl Uses {
     }
 
     /// The ops that use a value.
-    pub(super) fn of_value(&self, value: ValueId) -> &[OpId] {
+    pub(crate) fn of_value(&self, value: ValueId) -> &[OpId] {
         self.0.get(&value).map_or(&[], Vec::as_slice)
     }
 
     /// The op that alone uses a value, once.
-    pub(super) fn only(&self, value: ValueId) -> Option<OpId> {
+    pub(crate) fn only(&self, value: ValueId) -> Option<OpId> {
         match self.of_value(value) {
             &[user] => Some(user),
             _ => None,

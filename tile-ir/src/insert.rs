@@ -1,4 +1,4 @@
-//! Ops that steps of a schedule add to a kernel.
+//! Ops that passes and steps of a schedule add to a kernel.
 
 use crate::kernel::{Kernel, OpData, RegionId, ValueId};
 use crate::loc::Loc;
@@ -6,30 +6,30 @@ use crate::ops::Op;
 use crate::types::Type;
 
 /// A place in a region where ops are added, one after the other.
-pub(super) struct Inserter<'k> {
-    pub(super) kernel: &'k mut Kernel,
-    pub(super) region: RegionId,
-    pub(super) at: usize,
+pub(crate) struct Inserter<'k> {
+    pub(crate) kernel: &'k mut Kernel,
+    pub(crate) region: RegionId,
+    pub(crate) at: usize,
 }
 
 impl<'k> Inserter<'k> {
-    pub(super) fn new(kernel: &'k mut Kernel, region: RegionId, at: usize) -> Self {
+    pub(crate) fn new(kernel: &'k mut Kernel, region: RegionId, at: usize) -> Self {
         Inserter { kernel, region, at }
     }
 
-    pub(super) fn insert(&mut self, data: OpData) {
+    pub(crate) fn insert(&mut self, data: OpData) {
         let op = self.kernel.new_op(data);
         self.kernel.region_mut(self.region).ops.insert(self.at, op);
         self.at += 1;
     }
 
-    pub(super) fn emit(&mut self, op: Op, operands: Vec<ValueId>, ty: Type) -> ValueId {
+    pub(crate) fn emit(&mut self, op: Op, operands: Vec<ValueId>, ty: Type) -> ValueId {
         let result = self.kernel.new_value(ty, None);
         self.insert(OpData { op, operands, results: vec![result], regions: Vec::new(), loc: Loc::UNKNOWN });
         result
     }
 
-    pub(super) fn finish(&mut self, values: Vec<ValueId>) {
+    pub(crate) fn finish(&mut self, values: Vec<ValueId>) {
         let (results, regions) = (Vec::new(), Vec::new());
         self.insert(OpData { op: Op::Yield, operands: values, results, regions, loc: Loc::UNKNOWN });
     }
