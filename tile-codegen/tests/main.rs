@@ -57,6 +57,8 @@ mod pipelines;
 mod prefetch;
 #[path = "targets/products.rs"]
 mod products;
+#[path = "targets/products_beside.rs"]
+mod products_beside;
 #[path = "targets/random/mod.rs"]
 mod random;
 #[path = "targets/rows.rs"]

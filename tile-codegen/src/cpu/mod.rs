@@ -176,7 +176,7 @@ fn entry(
         arguments: &arguments,
         sizes: &sizes,
         streamed: &streamed,
-        memories: &products.memories(ir),
+        memories: &Memories::of(ir, products),
         shared,
     };
     // A tile that is turned looks ahead to the next in its order.

@@ -96,7 +96,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             vector_bytes: 0,
             held: Arrays::new(),
             known: HashMap::new(),
-            memories: Memories::new(),
+            memories: Memories::default(),
             written: Written::new(),
             scalars,
             streams: HashMap::new(),

@@ -192,7 +192,7 @@ impl<'a> Lives<'a> {
     fn pack(&mut self, product: &OpData, from: usize, to: usize) {
         let bytes = self.products.packed_bytes(self.instance, self.fusion, product);
         for (factor, bytes) in bytes.into_iter().enumerate().filter(|(_, bytes)| *bytes > 0) {
-            let is_kept = factor == 0 && self.products.plan(product.results[0]).is_kept();
+            let is_kept = self.products.plan(product.results[0]).is_kept(factor);
             let (start, end) = if is_kept { (0, usize::MAX) } else { (2 * from, 2 * to + 2) };
             let spans = vec![Span { tile: None, start, end }];
             let packed = Some((product.results[0], factor));

@@ -214,8 +214,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// The matrix of this number, counted along the axes but the last two, of the tile that an op loads.
     pub(super) fn matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
+        self.matrix_of(&self.window_of(data), number)
+    }
+
+    /// The same, with the places that exist, for who reads a tile where its op may never be reached.
+    pub(super) fn checked_matrix(&self, data: &OpData, number: IntValue<'c>) -> Matrix<'c> {
+        let given: Vec<IntValue<'c>> = data.tile_index().iter().map(|&index| self.index(index)).collect();
+        self.matrix_of(&self.window_at(data.operands[0], (&self.tile, &given), true), number)
+    }
+
+    fn matrix_of(&self, window: &Window<'c>, number: IntValue<'c>) -> Matrix<'c> {
         let ir = self.ir;
-        let window = self.window_of(data);
         let rank = window.tile.len();
         let batch: Vec<_> = window.tile[..rank - 2].iter().map(|&extent| ir.i64(extent)).collect();
         let matrix = if batch.is_empty() { Vec::new() } else { ir.delinearize(number, &batch) };
@@ -229,7 +238,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             None => [window.extents[rank - 1], ir.i64(1)],
         };
         Matrix {
-            first: self.row_address(&window, &matrix),
+            first: self.row_address(window, &matrix),
             strides,
             valid: (!window.whole).then(|| [rows, window.valid[rank - 1]]),
             tensor: window.tensor,

@@ -1,6 +1,6 @@
 //! Products in loops, as the CPU target packs and multiplies them: every instruction set against the evaluator.
 
-use crate::support::{Memory, all_cpus, close, instance, run_here, run_native, sample};
+use crate::support::{Memory, all_cpus, close, instance, is_emulated, run_here, run_native, sample};
 use tile_codegen::{Cpu, Options, compile, jit};
 use tile_ir::ops::Literal;
 use tile_ir::target::CpuLevel;
@@ -186,6 +186,35 @@ fn that_go_from_registers_to_the_tensor() {
         let case = Case { formats, first: "splat %zero", ..PLAIN };
         case.check_all();
         case.check([33, 50, 0], [16, 32, 16]);
+    }
+}
+
+/// Sums of outputs so large that they go past the caches: of tiles whose rows are whole lines of memory, from registers.
+#[test]
+fn that_go_past_the_caches() {
+    let case = Case { first: "splat %zero", ..PLAIN };
+    let ones = |shape: [usize; 2]| Array::full(DType::F32, &shape, Literal::Float(1.0));
+    let (m, k) = (2100, 3);
+    for (columns, displaced) in [(4096, 0), (4096, 1), (4104, 0), (4097, 0)] {
+        let instance = instance(&case.source(), &[("BM", 100), ("BN", 64), ("BK", 4)]);
+        let b = sample(DType::F32, &[k, columns], 2);
+        for cpu in all_cpus().into_iter().filter(|_| !is_emulated()) {
+            let options = Options { cpu, ..Options::default() };
+            let kernel = jit::compile_cpu(&instance, &options).unwrap();
+            let (mut memory, line) =
+                (Memory::of(&instance, &[ones([m, k]), b.clone(), ones([m, columns])]), 16);
+            let mut output = vec![f32::NAN; m * columns + 2 * line];
+            let first = output.as_ptr().align_offset(64) + displaced;
+            memory.slots[2] = output[first..].as_mut_ptr() as u64;
+            // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
+            unsafe { run_here(&kernel, &memory.slots, 0..memory.blocks, 0) };
+            let sums = (0..columns).map(|j| (0..k).map(|p| b.get_f64(p * columns + j) as f32).sum::<f32>());
+            let sums: Vec<f32> = sums.collect();
+            let (inside, behind) = output[first..].split_at(m * columns);
+            let what = format!("{columns} columns, {displaced}, {cpu:?}");
+            assert!(inside.chunks(columns).all(|row| row == sums), "{what}");
+            assert!(output[..first].iter().chain(behind).all(|float| float.is_nan()), "{what}");
+        }
     }
 }
 

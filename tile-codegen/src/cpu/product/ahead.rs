@@ -19,6 +19,10 @@ use tile_ir::{RegionId, ValueId};
 
 const LINE: i64 = LINE_BYTES as i64;
 
+/// Steps of a register block along K in which it asks once: so few that a processor remembers how often such a loop turns,
+/// and guesses its end right.
+pub(super) const CHUNK: i64 = 16;
+
 /// A matrix that is packed soon, in each of several turns.
 pub(super) struct Ahead<'c> {
     /// The first byte, in the first turn.
@@ -46,25 +50,19 @@ pub(super) struct Next<'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// The factors of a product that are read from tensors, as its loop's next turns read them: of `a` nothing where that is
-    /// packed already.
+    /// The factors of a product that are read from tensors, as its loop's next turns read them: nothing of those that are
+    /// packed by then.
     pub(super) fn ahead(
         &mut self,
         data: &'a OpData,
         plan: &Plan,
         (counter, body): (ValueId, RegionId),
-        (next, has_a): (&Next<'c>, Option<IntValue<'c>>),
+        (next, are_packed): (&Next<'c>, [Option<IntValue<'c>>; 2]),
     ) -> Vec<Ahead<'c>> {
         let ir = self.ir;
         if !data.operands[..2].iter().all(|&factor| self.is_known_ahead(factor, counter, body)) {
             return Vec::new();
         }
-        let mut known: Vec<(ValueId, Value<'c>)> = Vec::new();
-        let changed = next.scalars.iter().map(|&(scalar, _)| scalar).chain([counter]);
-        for scalar in changed {
-            known.extend(self.scalar_if_known(scalar).map(|value| (scalar, value)));
-        }
-        next.scalars.iter().for_each(|&(scalar, value)| self.bind_scalars(&[scalar], &[value]));
         let at = |emitter: &mut Self, turn: IntValue<'c>| {
             emitter.bind_scalars(&[counter], &[turn.into()]);
             [0, 1].map(|i| match emitter.factor(data.operands[i], ir.i64(0), plan) {
@@ -72,10 +70,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 Factor::Computed(_) => None,
             })
         };
-        let (first, second) = (at(self, next.turn), at(self, ir.add(next.turn, ir.i64(1))));
-        known.into_iter().for_each(|(scalar, value)| self.bind_scalars(&[scalar], &[value]));
+        let (first, second) = self.as_next(counter, next, |emitter| {
+            (at(emitter, next.turn), at(emitter, ir.add(next.turn, ir.i64(1))))
+        });
         let extents = [[plan.m, plan.k], [plan.k, plan.n]];
-        let both = first.into_iter().zip(second).zip(extents.into_iter().zip([has_a, None]));
+        let both = first.into_iter().zip(second).zip(extents.into_iter().zip(are_packed));
         let ahead = both.filter_map(|((first, second), (extents, is_packed))| {
             let (first, second) = (first?, second?);
             let bytes = extents[first.contiguous] * first.element_bytes;
@@ -89,6 +88,23 @@ impl<'a, 'c> Emitter<'a, 'c> {
             })
         });
         ahead.collect()
+    }
+
+    /// What there is to say where scalars are those of the multiplication that comes next, but for the loop's counter, which
+    /// is bound meanwhile.
+    pub(super) fn as_next<R>(
+        &mut self,
+        counter: ValueId,
+        next: &Next<'c>,
+        say: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        let changed = next.scalars.iter().map(|&(scalar, _)| scalar).chain([counter]);
+        let known = changed.filter_map(|scalar| Some((scalar, self.scalar_if_known(scalar)?)));
+        let known: Vec<(ValueId, Value<'c>)> = known.collect();
+        next.scalars.iter().for_each(|&(scalar, value)| self.bind_scalars(&[scalar], &[value]));
+        let said = say(self);
+        known.into_iter().for_each(|(scalar, value)| self.bind_scalars(&[scalar], &[value]));
+        said
     }
 
     /// Whether what a factor's loads are given is known outside of the loop's body, but for its counter.
@@ -112,9 +128,12 @@ impl<'c> Ahead<'c> {
         let first = ir.add(ir.mul(turn, self.turn), ir.mul(line, self.stride));
         let first = ir.bytes_further(self.first, first);
         let most = lines * self.pieces;
+        let steps = plan.depth() / plan.contraction.group();
+        let chunks = (steps / CHUNK).max(1);
+        let of_chunk = (most + chunks - 1) / chunks;
         let count = ir.i64(most);
         let count = self.is_packed.map_or(count, |is_packed| ir.select_int(is_packed, ir.i64(0), count));
-        Share { first, stride: self.stride, pieces: self.pieces, most, count }
+        Share { first, stride: self.stride, pieces: self.pieces, of_chunk, count }
     }
 }
 
@@ -123,19 +142,25 @@ pub(super) struct Share<'c> {
     first: PointerValue<'c>,
     stride: IntValue<'c>,
     pieces: i64,
-    /// Its cache lines at most, which is how many steps ask for one.
-    pub(super) most: i64,
+    /// Cache lines that a chunk asks for.
+    of_chunk: i64,
     /// Its cache lines: none of what is packed already.
     count: IntValue<'c>,
 }
 
 impl<'c> Share<'c> {
-    /// Asks for one cache line in a step along K, as long as there are some.
-    pub(super) fn ask(&self, ir: &Ir<'c>, step: IntValue<'c>) {
-        let (line, piece) = (ir.udiv(step, ir.i64(self.pieces)), ir.urem(step, ir.i64(self.pieces)));
-        let bytes = ir.add(ir.mul(line, self.stride), ir.mul(piece, ir.i64(LINE)));
-        ir.if_then(ir.icmp(IntPredicate::ULT, step, self.count), || {
-            ir.prefetch_for_later(ir.bytes_further(self.first, bytes));
+    /// Asks for the lines of a chunk of steps along K, as long as there are some; for the last one again where there are
+    /// fewer.
+    pub(super) fn ask(&self, ir: &Ir<'c>, chunk: IntValue<'c>) {
+        let first = ir.mul(chunk, ir.i64(self.of_chunk));
+        ir.if_then(ir.icmp(IntPredicate::ULT, first, self.count), || {
+            for further in 0..self.of_chunk {
+                let last = ir.sub(self.count, ir.i64(1));
+                let at = ir.lesser(ir.add(first, ir.i64(further)), last);
+                let (line, piece) = (ir.udiv(at, ir.i64(self.pieces)), ir.urem(at, ir.i64(self.pieces)));
+                let bytes = ir.add(ir.mul(line, self.stride), ir.mul(piece, ir.i64(LINE)));
+                ir.prefetch_for_later(ir.bytes_further(self.first, bytes));
+            }
         });
     }
 }

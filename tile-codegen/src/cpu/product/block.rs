@@ -4,7 +4,8 @@
 use super::super::buffer::Buffer;
 use super::super::region::Emitter;
 use super::Needed;
-use super::ahead::{Ahead, Share};
+use super::ahead::{Ahead, CHUNK, Share};
+use super::beside::Beside;
 use super::contraction::{Contraction, DotProduct};
 use super::direct::Direct;
 use super::left::Left;
@@ -24,10 +25,11 @@ struct Product<'p, 'c> {
     c: Buffer<'c>,
     first_of_c: IntValue<'c>,
     depth: IntValue<'c>,
-    /// What every sum begins with, if not what is in `c`.
-    start: Option<Value<'c>>,
+    start: Start<Value<'c>, IntValue<'c>>,
     /// What is asked for meanwhile.
     ahead: &'p [Ahead<'c>],
+    /// What is packed meanwhile.
+    beside: Option<&'p Beside<'c>>,
     /// Where sums go, if not to `c`.
     direct: Option<&'p Direct<'c>>,
 }
@@ -38,6 +40,36 @@ struct Sums {
     rows: i64,
     vectors: i64,
     last: i64,
+}
+
+/// What is done for the next multiplication while the register blocks of one multiply.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Meanwhile<'p, 'c> {
+    /// What is asked for.
+    pub(super) ahead: &'p [Ahead<'c>],
+    /// What is packed.
+    pub(super) beside: Option<&'p Beside<'c>>,
+}
+
+/// What the sums of a product begin with.
+#[derive(Clone, Copy)]
+pub(super) enum Start<V, C> {
+    /// What is where they are stored.
+    InMemory,
+    /// One number.
+    Number(V),
+    /// One number where this holds, and else what is where they are stored.
+    NumberWhere(V, C),
+}
+
+impl<V, C> Start<V, C> {
+    fn map<W>(self, number: impl FnOnce(V) -> W) -> Start<W, C> {
+        match self {
+            Start::InMemory => Start::InMemory,
+            Start::Number(value) => Start::Number(number(value)),
+            Start::NumberWhere(value, condition) => Start::NumberWhere(number(value), condition),
+        }
+    }
 }
 
 /// Where a vector of sums belongs.
@@ -57,20 +89,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data: &'a OpData,
         plan: &Plan,
         (matrix, depth): (IntValue<'c>, IntValue<'c>),
-        (a, needed): (Left<'c>, Needed<'c>),
-        (start, ahead, direct): (Option<ValueId>, &[Ahead<'c>], Option<&Direct<'c>>),
+        (a, b, needed): (Left<'c>, Buffer<'c>, Needed<'c>),
+        (start, meanwhile, direct): (Start<ValueId, IntValue<'c>>, Meanwhile<'_, 'c>, Option<&Direct<'c>>),
     ) {
         let ir = self.ir;
         let result = data.results[0];
         let product = Product {
             plan,
             a,
-            b: self.buffers.packed(result, 1, plan.packed).expect("`b` is always packed"),
+            b,
             c: self.stored(result),
             first_of_c: ir.mul(matrix, ir.i64(plan.m * plan.n)),
             depth,
             start: start.map(|start| self.scalar(start)),
-            ahead,
+            ahead: meanwhile.ahead,
+            beside: meanwhile.beside,
             direct,
         };
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
@@ -83,6 +116,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let vectors = (rest + lanes - 1) / lanes;
             let last = rest - (vectors - 1) * lanes;
             self.panels(&product, (vectors, last), (ir.i64(whole), needed.columns), needed.rows);
+        }
+        if let Some(beside) = product.beside {
+            self.pack_rest(beside, plan);
         }
     }
 
@@ -140,12 +176,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 SumsPlace { index, at, mask: is_cut.then(|| ir.lanes_below(ir.i64(sums.last), lanes as u32)) }
             })
             .collect();
-        let initial: Vec<Value<'c>> =
-            places.iter().map(|place| self.first_sum(product, place.at, place.mask)).collect();
+        let initial = self.first_sums(product, &places);
         let shares: Vec<Share<'c>> =
             product.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
         if let Some(direct) = product.direct {
-            ir.if_then(direct.is_direct, || places.iter().for_each(|place| direct.ask(ir, place.index)));
+            let asks = match direct.streams {
+                Some(streams) => ir.select_int(streams, ir.bool(false), direct.is_direct),
+                None => direct.is_direct,
+            };
+            ir.if_then(asks, || places.iter().for_each(|place| direct.ask(ir, place.index)));
         }
         let finals = self.outer_products(product, sums, (i, panel), &shares, initial);
         let keep = || {
@@ -155,30 +194,38 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Vec::new()
         };
         let Some(direct) = product.direct else { return drop(keep()) };
-        let store = || {
+        let store = |streams| {
             for (place, sum) in places.iter().zip(&finals) {
-                self.store_directly(direct, place.index, place.mask, sum.into_vector_value());
+                let place = (place.index, place.mask);
+                self.store_directly(direct, place, sum.into_vector_value(), streams && place.1.is_none());
             }
             Vec::new()
         };
-        ir.if_else(direct.is_direct, store, keep);
+        let store_either = || match direct.streams {
+            Some(streams) => ir.if_else(streams, || store(true), || store(false)),
+            None => store(false),
+        };
+        ir.if_else(direct.is_direct, store_either, keep);
     }
 
-    fn first_sum(
-        &self,
-        product: &Product<'_, 'c>,
-        at: IntValue<'c>,
-        mask: Option<VectorValue<'c>>,
-    ) -> Value<'c> {
-        let lanes = product.plan.block.lanes as u32;
+    fn first_sums(&self, product: &Product<'_, 'c>, places: &[SumsPlace<'c>]) -> Vec<Value<'c>> {
+        let (ir, lanes) = (self.ir, product.plan.block.lanes as u32);
+        let load = || {
+            let load = |place: &SumsPlace<'c>| {
+                Value::from(self.buffers.load_lanes(&product.c, place.at, place.mask, lanes))
+            };
+            places.iter().map(load).collect()
+        };
+        let repeat = |start| vec![ir.in_every_lane(start, lanes).into(); places.len()];
         match product.start {
-            Some(start) => self.ir.in_every_lane(start, lanes).into(),
-            None => self.buffers.load_lanes(&product.c, at, mask, lanes).into(),
+            Start::InMemory => load(),
+            Start::Number(start) => repeat(start),
+            Start::NumberWhere(start, condition) => ir.if_else(condition, || repeat(start), load),
         }
     }
 
-    /// All steps along K. Where a register block takes several of them in a turn, those that ask for lines come before, one
-    /// by one, and so do as many that the others are whole turns.
+    /// All steps along K: those that make whole turns of the loop come in chunks, each of which asks for lines, the others
+    /// before.
     fn outer_products(
         &self,
         product: &Product<'_, 'c>,
@@ -190,27 +237,27 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, plan) = (self.ir, product.plan);
         let steps = ir.udiv(product.depth, ir.i64(plan.contraction.group()));
         let at_once = plan.block.steps;
-        let asking = match at_once {
-            1 => steps,
+        let step =
+            |p, partial: &[Value<'c>]| self.outer_product(product, sums, (first_row, panel, p), partial);
+        let (before, partial) = match at_once {
+            1 => (ir.i64(0), initial),
             _ => {
-                let lines = ir.i64(shares.iter().map(|share| share.most).max().unwrap_or(0));
-                let odd = ir.urem(ir.sub(steps, lines), ir.i64(at_once));
-                ir.lesser(steps, ir.add(lines, odd))
+                let odd = ir.urem(steps, ir.i64(at_once));
+                let range = (ir.i64(0), odd, ir.i64(1));
+                (odd, ir.hinted_loop(range, LoopHint::Rolled, &initial, step))
             }
         };
-        let range = (ir.i64(0), asking, ir.i64(1));
-        let partial = ir.hinted_loop(range, LoopHint::Rolled, &initial, |p, partial| {
-            shares.iter().for_each(|share| share.ask(ir, p));
-            self.outer_product(product, sums, (first_row, panel, p), partial)
-        });
-        if at_once == 1 {
-            return partial;
-        }
-        let range = (asking, steps, ir.i64(at_once));
-        ir.hinted_loop(range, LoopHint::Rolled, &partial, |p, partial| {
-            (0..at_once).fold(partial.to_vec(), |partial, further| {
-                let p = ir.add(p, ir.i64(further));
-                self.outer_product(product, sums, (first_row, panel, p), &partial)
+        let range = (before, steps, ir.i64(CHUNK));
+        ir.hinted_loop(range, LoopHint::Rolled, &partial, |first, partial| {
+            let number = ir.udiv(ir.sub(first, before), ir.i64(CHUNK));
+            shares.iter().for_each(|share| share.ask(ir, number));
+            if let Some(beside) = product.beside {
+                self.pack_chunk(beside, plan);
+            }
+            let range = (first, ir.lesser(ir.add(first, ir.i64(CHUNK)), steps), ir.i64(at_once));
+            ir.hinted_loop(range, LoopHint::Rolled, partial, |p, partial| {
+                (0..at_once)
+                    .fold(partial.to_vec(), |partial, further| step(ir.add(p, ir.i64(further)), &partial))
             })
         })
     }

@@ -2,11 +2,14 @@
 //!
 //! Where all that becomes of a product's sums is that they are stored, the last multiplication stores them itself, instead
 //! of to scratch memory and from there to the tensor. It does so for tiles that lie inside their tensor, which needn't be
-//! masked; and for outputs that aren't streamed past the caches, which takes whole lines at a time.
+//! masked; and of outputs that are streamed past the caches for those of which register blocks have whole lines.
 
+use super::super::LINE_BYTES;
 use super::super::region::Emitter;
 use super::accumulate::Accumulation;
+use super::plan::Plan;
 use crate::emit::Ir;
+use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
@@ -18,6 +21,8 @@ use tile_ir::{DType, Instance, Op, Type, ValueId};
 pub(super) struct Direct<'c> {
     /// Whether they do, in this tile's last multiplication.
     pub(super) is_direct: IntValue<'c>,
+    /// Whether they go past the caches, if they may.
+    pub(super) streams: Option<IntValue<'c>>,
     tensor: ValueId,
     dtype: DType,
     first: PointerValue<'c>,
@@ -68,7 +73,12 @@ fn only_store<'a>(instance: &Instance, accumulation: &Accumulation<'a>, sum: Val
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Where a loop's register blocks store its sums in the last multiplication, if they may.
-    pub(super) fn direct(&self, accumulation: &Accumulation<'a>, sum: ValueId) -> Option<Direct<'c>> {
+    pub(super) fn direct(
+        &self,
+        accumulation: &Accumulation<'a>,
+        plan: &Plan,
+        sum: ValueId,
+    ) -> Option<Direct<'c>> {
         let (ir, store) = (self.ir, only_store(self.instance, accumulation, sum)?);
         let window = self.window_if_known(store)?;
         let dtype = window.dtype();
@@ -76,30 +86,43 @@ impl<'a, 'c> Emitter<'a, 'c> {
             return None;
         }
         let is_whole = self.is_whole(&window);
-        let is_direct = match self.streamed.get(&window.tensor()) {
-            Some(&streams) => ir.select_int(streams, ir.bool(false), is_whole),
-            None => is_whole,
-        };
         let (first, stride) = (self.first_address(&window), self.dense_stride(&window, 0));
-        Some(Direct { is_direct, tensor: window.tensor(), dtype, first, stride })
+        let (line, bytes) = (i64::from(LINE_BYTES), dtype.bytes() as i64);
+        let (is_direct, streams) = match self.streamed.get(&window.tensor()) {
+            None => (is_whole, None),
+            Some(&streams) if plan.block.width() * bytes % line != 0 => {
+                (ir.select_int(streams, ir.bool(false), is_whole), None)
+            }
+            Some(&streams) => {
+                let places = ir.or(ir.address(first), ir.mul(stride, ir.i64(bytes)));
+                let are_lines = ir.icmp(IntPredicate::EQ, ir.urem(places, ir.i64(line)), ir.i64(0));
+                (ir.and(is_whole, ir.select_int(streams, are_lines, ir.bool(true))), Some(streams))
+            }
+        };
+        Some(Direct { is_direct, streams, tensor: window.tensor(), dtype, first, stride })
     }
 
-    /// Stores a vector of sums from this place of the tile on: the lanes that a mask has, all without one.
+    /// Stores a vector of sums from this place of the tile on: the lanes that a mask has, all without one; past the caches if
+    /// the line is written whole.
     pub(super) fn store_directly(
         &self,
         direct: &Direct<'c>,
-        index: [IntValue<'c>; 2],
-        mask: Option<VectorValue<'c>>,
+        (index, mask): ([IntValue<'c>; 2], Option<VectorValue<'c>>),
         sums: VectorValue<'c>,
+        streams: bool,
     ) {
         let ir = self.ir;
         let address = direct.address(ir, index);
-        let alignment = direct.dtype.bytes() as u32;
+        let vector_bytes = sums.get_type().get_size() * direct.dtype.bytes() as u32;
+        let alignment = if streams { vector_bytes.min(LINE_BYTES) } else { direct.dtype.bytes() as u32 };
         let store = match mask {
             Some(mask) => ir.store_lanes(address, mask, sums, alignment),
             None => {
                 let store = ir.builder.build_store(address, sums).expect("the builder is positioned");
                 store.set_alignment(alignment).expect("a power of two");
+                if streams {
+                    ir.mark_streaming(store);
+                }
                 store
             }
         };

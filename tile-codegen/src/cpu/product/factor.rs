@@ -40,6 +40,13 @@ enum Origin {
     Tile(ValueId),
 }
 
+impl<'c> Strided<'c> {
+    /// Of the first element.
+    pub(super) fn address(&self) -> PointerValue<'c> {
+        self.first
+    }
+}
+
 /// Where a tensor has a matrix.
 pub(super) struct Memory<'c> {
     pub(super) address: PointerValue<'c>,
@@ -79,6 +86,11 @@ pub(super) fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (Val
     }
 }
 
+/// The load whose elements are packed right out of a tensor.
+pub(super) fn streamed_load<'a>(fusion: &Fusion<'a>, tile: ValueId) -> Option<&'a OpData> {
+    fusion.definition(tile).filter(|data| data.op.is_load() && !fusion.is_stored(tile))
+}
+
 /// Whether `a` is read in scratch memory, where it is stored: element by element.
 pub(super) fn is_read_in_place(instance: &Instance, fusion: &Fusion<'_>, plan: &Plan, a: ValueId) -> bool {
     let (tile, _) = behind_transposition(fusion, a);
@@ -116,7 +128,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let Some(contiguous) = self.contiguous_axis_of(factor, plan) else { return Factor::Computed(factor) };
         let (tile, is_transposed) = behind_transposition(self.fusion, factor);
         let mut strided = match self.definition(tile) {
-            Some(data) if self.buffer(tile).is_none() => self.streamed_factor(data, matrix),
+            Some(data) if self.buffer(tile).is_none() => {
+                self.streamed_factor(data, self.matrix(data, matrix))
+            }
             _ => self.stored_factor(tile, matrix),
         };
         if is_transposed {
@@ -124,6 +138,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
             strided.valid.iter_mut().for_each(|valid| valid.reverse());
         }
         Factor::Strided(Strided { contiguous, ..strided })
+    }
+
+    /// A factor that is loaded and whose rows lie in memory as they are, with the places that exist whether the load has a
+    /// mask or not: for who reads it before its time.
+    pub(super) fn checked_factor(&self, factor: ValueId, plan: &Plan) -> Option<Strided<'c>> {
+        let load = streamed_load(self.fusion, factor)?;
+        let is_by_rows = self.contiguous_axis_of(factor, plan) == Some(1);
+        is_by_rows.then(|| self.streamed_factor(load, self.checked_matrix(load, self.ir.i64(0))))
     }
 
     /// Whether `a` is packed row by row.
@@ -188,8 +210,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    fn streamed_factor(&self, data: &OpData, matrix: IntValue<'c>) -> Strided<'c> {
-        let Matrix { first, strides, valid, tensor } = self.matrix(data, matrix);
+    fn streamed_factor(&self, data: &OpData, matrix: Matrix<'c>) -> Strided<'c> {
+        let Matrix { first, strides, valid, tensor } = matrix;
         let pad = data.load().and_then(|load| load.pad);
         let is_zero = |pad: ValueId| match self.definition(pad).map(|data| &data.op) {
             Some(Op::Constant { value: Literal::Float(value), .. }) => *value == 0.0,

@@ -11,7 +11,8 @@ use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
 use super::ahead::Next;
-use super::factor::behind_transposition;
+use super::cell;
+use super::factor::{behind_transposition, streamed_load};
 use super::left::TensorA;
 use super::plan::{Plan, Products};
 use crate::emit::{Ir, Value};
@@ -66,11 +67,6 @@ impl Kept {
     }
 }
 
-/// The load whose elements are packed right out of a tensor that nothing writes.
-fn streamed_load<'a>(fusion: &Fusion<'a>, tile: ValueId) -> Option<&'a OpData> {
-    fusion.definition(tile).filter(|data| data.op.is_load() && !fusion.is_stored(tile))
-}
-
 /// Scalars that loads of a loop's body are given.
 struct Given<'f, 'a> {
     fusion: &'f Fusion<'a>,
@@ -109,25 +105,17 @@ impl Given<'_, '_> {
 
 /// What an entry knows of a product's kept factors.
 #[derive(Clone)]
-pub(in super::super) struct Memory<'c> {
+pub(super) struct Memory<'c> {
     /// Whether anything is kept.
     is_there: PointerValue<'c>,
     /// What it was packed for.
     given: Vec<PointerValue<'c>>,
 }
 
-/// By the tile that a product gives.
-pub(in super::super) type Memories<'c> = HashMap<ValueId, Memory<'c>>;
-
 impl Products<'_> {
-    /// Makes the memories of an entry, at its begin: nothing is kept from an entry to the next.
-    pub(in super::super) fn memories<'c>(&self, ir: &Ir<'c>) -> Memories<'c> {
-        let cell = || {
-            let cell =
-                ir.builder.build_alloca(ir.context.i64_type(), "kept").expect("the builder is positioned");
-            ir.store(cell, ir.i64(0).into());
-            cell
-        };
+    /// What an entry knows at its begin, by the tile that a product gives: nothing is kept from an entry to the next.
+    pub(super) fn kept_by_entry<'c>(&self, ir: &Ir<'c>) -> HashMap<ValueId, Memory<'c>> {
+        let cell = || cell(ir, "kept");
         let memory = |kept: &Kept| Memory {
             is_there: cell(),
             given: (0..kept.given.len() + RANGE).map(|_| cell()).collect(),
@@ -184,7 +172,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (range, next): ([IntValue<'c>; RANGE], &[(ValueId, Value<'c>)]),
     ) -> Option<Keeping<'c>> {
         let (ir, kept) = (self.ir, plan.kept.as_ref()?);
-        let Memory { is_there, given } = &self.memories[&product.results[0]];
+        let Memory { is_there, given } = &self.memories.kept[&product.results[0]];
         let i64 = ir.context.i64_type();
         let there = ir.load(i64.into(), *is_there).into_int_value();
         let now = kept.given.iter().map(|&value| self.index(value)).chain(range);

@@ -127,7 +127,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Emits the constants that the loads of a factor are given, which the loop's body emits later.
-    fn emit_constants_of(&mut self, factor: ValueId) {
+    pub(super) fn emit_constants_of(&mut self, factor: ValueId) {
         let fusion = self.fusion;
         let given = fusion.streams(&[factor]).into_iter().flat_map(|load| &load.operands);
         given

@@ -2,13 +2,14 @@
 //!
 //! [`plan`] decides, with the instructions that [`contraction`] names; [`factor`] says where factors come from, [`pack`]
 //! packs them, and [`block`] multiplies. A loop that adds products to a tile ([`accumulate`]) packs the factors of several
-//! turns before it multiplies, and meanwhile those of the next ones come nearer ([`ahead`]). What it packed of `a` stays
-//! for the next blocks ([`keep`]), if it doesn't read that in its tensor ([`left`]), and where its sums are only stored
-//! they go to the tensor at once ([`direct`]). Products and sums are fused where the target can; an f16 accumulator is kept
-//! in f32 and rounded at the end. Batches are matrix by matrix.
+//! turns before it multiplies, and meanwhile what comes next of `b` is packed ([`beside`]) and other factors come nearer
+//! ([`ahead`]). What it packed of `a` stays for the next blocks ([`keep`]), if it doesn't read that in its tensor ([`left`]),
+//! and where its sums are only stored they go to the tensor at once ([`direct`]). Products and sums are fused where the
+//! target can; an f16 accumulator is kept in f32 and rounded at the end. Batches are matrix by matrix.
 
 mod accumulate;
 mod ahead;
+mod beside;
 mod block;
 mod contraction;
 mod direct;
@@ -19,18 +20,21 @@ mod pack;
 mod plan;
 
 pub(super) use direct::Written;
-pub(super) use keep::Memories;
 pub(super) use plan::{Products, RegisterBlock, gain};
 
 use super::buffer::Buffers;
 use super::elements::count;
 use super::region::Emitter;
-use crate::emit::{LoopHint, Value};
+use crate::emit::{Ir, LoopHint, Value};
 use accumulate::Accumulation;
 use ahead::Next;
+use beside::{PackedB, Places, Turns};
+use block::{Meanwhile, Start};
 use inkwell::IntPredicate;
-use inkwell::values::IntValue;
+use inkwell::values::{IntValue, PointerValue};
+use keep::Memory;
 use plan::Plan;
+use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{Op, ValueId};
 
@@ -39,6 +43,27 @@ use tile_ir::{Op, ValueId};
 struct Needed<'c> {
     rows: IntValue<'c>,
     columns: IntValue<'c>,
+}
+
+/// What an entry, which runs a range of blocks, knows of the factors that those before have packed.
+#[derive(Clone, Default)]
+pub(super) struct Memories<'c> {
+    kept: HashMap<ValueId, Memory<'c>>,
+    places: HashMap<ValueId, Places<'c>>,
+}
+
+impl<'c> Memories<'c> {
+    /// Makes those of an entry, at its begin.
+    pub(super) fn of(ir: &Ir<'c>, products: &Products<'_>) -> Memories<'c> {
+        Memories { kept: products.kept_by_entry(ir), places: products.places(ir) }
+    }
+}
+
+/// A number on the stack, 0 at the begin of an entry.
+fn cell<'c>(ir: &Ir<'c>, name: &str) -> PointerValue<'c> {
+    let cell = ir.builder.build_alloca(ir.context.i64_type(), name).expect("the builder is positioned");
+    ir.store(cell, ir.i64(0).into());
+    cell
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -56,9 +81,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let emitter = &mut **this.borrow_mut();
             let needed = emitter.all_of(plan);
             let a = emitter.packed_a(data, plan, (None, ir.i64(0)), None);
-            let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), needed));
+            let buffer = emitter.buffers.packed(result, 1, plan.packed).expect("`b` is always packed");
+            let b = PackedB { buffer, is_there: None };
+            let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), &b, needed));
             let left = emitter.left(data.operands[0], plan, matrix, (a.as_ref(), None));
-            emitter.multiply(data, plan, (matrix, depth), (left, needed), (start, &[], None));
+            let around = (start, Meanwhile::default(), None);
+            emitter.multiply(data, plan, (matrix, depth), (left, buffer, needed), around);
         });
         self.round_sums(result);
     }
@@ -72,8 +100,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let [counter, sum] = body.params[..] else { unreachable!("an accumulation carries one tile") };
         let needed = self.stored_part(plan, accumulation);
         let (begin, end) = (self.index(data.operands[0]), self.index(data.operands[1]));
-        self.copy_tiles(&data.operands[2..], &[sum]);
-        let direct = self.direct(accumulation, data.results[0]);
+        let initial = self.number_of_all(data.operands[2]);
+        let is_empty = ir.icmp(IntPredicate::UGE, begin, end);
+        match initial {
+            Some(_) => ir.if_then(is_empty, || self.copy_tiles(&data.operands[2..], &[sum])),
+            None => self.copy_tiles(&data.operands[2..], &[sum]),
+        }
+        let direct = self.direct(accumulation, plan, data.results[0]);
         let next_block = self.next_block();
         let keeping = self.keeping(product, plan, ([begin, end, needed.rows], &next_block));
         let this = std::cell::RefCell::new(&mut *self);
@@ -84,6 +117,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let in_tensor =
                 this.borrow_mut().tensor_a(product, plan, (counter, data.regions[0]), [first, last]);
             let a = this.borrow().packed_a(product, plan, (keeping, number(first)), in_tensor.as_ref());
+            let present = Turns { counter, body: data.regions[0], first, last };
+            let b = this.borrow_mut().packed_b(product, plan, present);
             let range = (first, ir.add(first, turns), ir.i64(1));
             let depth = ir.hinted_loop(range, LoopHint::Rolled, &[ir.i64(0).into()], |turn, depth| {
                 let emitter = &mut **this.borrow_mut();
@@ -95,25 +130,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     }
                 }
                 let at = depth[0].into_int_value();
-                vec![ir.add(at, emitter.pack(product, plan, (ir.i64(0), at), (a.as_ref(), needed))).into()]
+                vec![
+                    ir.add(at, emitter.pack(product, plan, (ir.i64(0), at), (a.as_ref(), &b, needed))).into(),
+                ]
             });
             let emitter = &mut **this.borrow_mut();
-            let start = emitter.start_of_sums(product);
+            let start = match (emitter.start_of_sums(product), initial) {
+                (Start::InMemory, Some(number)) => {
+                    Start::NumberWhere(number, ir.icmp(IntPredicate::EQ, first, begin))
+                }
+                (start, _) => start,
+            };
             let depth = depth[0].into_int_value();
             let next = emitter.next_turn((begin, end), ir.add(first, ir.i64(plan.turns)), &next_block);
             let is_there = keeping.map(|keeping| keeping.is_there_next(ir, plan, (&next, number(next.turn))));
-            let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, is_there));
+            let beside = emitter.beside(product, plan, (present, &next), end);
+            let are_packed = [is_there, beside.as_ref().map(|beside| beside.is_packed)];
+            let ahead = emitter.ahead(product, plan, (counter, data.regions[0]), (&next, are_packed));
             let direct = direct.as_ref().map(|direct| direct.unless(ir, next.is_here));
-            let around = (start, ahead.as_slice(), direct.as_ref());
+            let meanwhile = Meanwhile { ahead: &ahead, beside: beside.as_ref() };
+            let around = (start, meanwhile, direct.as_ref());
             let left = emitter.left(product.operands[0], plan, ir.i64(0), (a.as_ref(), in_tensor.as_ref()));
-            emitter.multiply(product, plan, (ir.i64(0), depth), (left, needed), around);
+            emitter.multiply(product, plan, (ir.i64(0), depth), (left, b.buffer, needed), around);
             emitter.copy_tiles(&product.results, &[sum]);
             Vec::new()
         });
         self.copy_tiles(&[sum], &data.results);
         if let Some(direct) = direct {
-            let has_turns = ir.icmp(IntPredicate::ULT, begin, end);
-            self.written.insert(data.results[0], ir.and(has_turns, direct.is_direct));
+            let is_written = ir.select_int(is_empty, ir.bool(false), direct.is_direct);
+            self.written.insert(data.results[0], is_written);
         }
     }
 
@@ -164,12 +209,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         parts.and_then(|parts| parts.into_iter().reduce(both)).unwrap_or_else(|| self.all_of(plan))
     }
 
-    /// What the sums begin with: one number, or `None` for the result's buffer, where the accumulator is put.
-    fn start_of_sums(&mut self, data: &'a OpData) -> Option<ValueId> {
+    /// What the sums begin with; an accumulator that isn't one number is put where they are stored.
+    fn start_of_sums(&mut self, data: &'a OpData) -> Start<ValueId, IntValue<'c>> {
         let (accumulator, result) = (data.operands[2], data.results[0]);
-        let made_by = self.definition(accumulator).filter(|_| self.buffer(accumulator).is_none());
-        if let Some(OpData { op: Op::Splat(_), operands, .. }) = made_by {
-            return Some(operands[0]);
+        if let Some(number) = self.number_of_all(accumulator) {
+            return Start::Number(number);
         }
         let c = self.stored(result);
         if !self.buffer(accumulator).is_some_and(|buffer| Buffers::same(&buffer, &c)) {
@@ -177,7 +221,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 emitter.copy_tile(accumulator, result)
             });
         }
-        None
+        Start::InMemory
+    }
+
+    /// The number that all elements of a tile are which isn't in memory.
+    fn number_of_all(&self, tile: ValueId) -> Option<ValueId> {
+        match self.definition(tile).filter(|_| self.buffer(tile).is_none())? {
+            OpData { op: Op::Splat(_), operands, .. } => Some(operands[0]),
+            _ => None,
+        }
     }
 
     fn round_sums(&mut self, result: ValueId) {

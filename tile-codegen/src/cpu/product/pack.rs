@@ -9,6 +9,7 @@ use super::super::buffer::Buffer;
 use super::super::elements::count;
 use super::super::region::Emitter;
 use super::Needed;
+use super::beside::PackedB;
 use super::factor::{Factor, Strided};
 use super::keep::PackedA;
 use super::plan::Plan;
@@ -39,7 +40,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         data: &'a OpData,
         plan: &Plan,
         (matrix, at): (IntValue<'c>, IntValue<'c>),
-        (packed_a, needed): (Option<&PackedA<'c>>, Needed<'c>),
+        (packed_a, packed_b, needed): (Option<&PackedA<'c>>, &PackedB<'c>, Needed<'c>),
     ) -> IntValue<'c> {
         let (a, b) =
             (self.factor(data.operands[0], matrix, plan), self.factor(data.operands[1], matrix, plan));
@@ -58,13 +59,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
             None => {}
         }
-        let packed = self.buffers.packed(data.results[0], 1, plan.packed).expect("`b` is always packed");
-        self.pack_b(&b, plan, &packed, (matrix, at), (depth, needed.columns));
+        let ir = self.ir;
+        let mut pack = || {
+            self.pack_b(&b, plan, &packed_b.buffer, (matrix, at), (depth, needed.columns));
+            Vec::new()
+        };
+        match packed_b.is_there {
+            Some(is_there) => drop(ir.if_else(is_there, Vec::new, pack)),
+            None => drop(pack()),
+        }
         depth
     }
 
     /// How deep a product is: as far as one of the factors has elements, where both have zeros behind.
-    fn depth_of(&self, a: &Factor<'c>, b: &Factor<'c>, plan: &Plan) -> IntValue<'c> {
+    pub(super) fn depth_of(&self, a: &Factor<'c>, b: &Factor<'c>, plan: &Plan) -> IntValue<'c> {
         let ir = self.ir;
         let ends = |factor: &Factor<'c>, axis: usize| match factor {
             Factor::Strided(Strided { valid: Some(valid), is_padded_with_zero: true, .. }) => {
@@ -133,12 +141,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     ) {
         let ir = self.ir;
         let (width, group) = (plan.block.width(), plan.contraction.group());
-        // The first of what is multiplied at once with column `j` of a panel.
-        let place = |p: IntValue<'c>, number: IntValue<'c>, j: IntValue<'c>| {
-            let depth = ir.mul(ir.udiv(ir.add(at, p), ir.i64(group)), ir.i64(width * group));
-            ir.add(ir.add(ir.mul(number, ir.i64(plan.panel())), depth), ir.mul(j, ir.i64(group)))
-        };
-        let split = |j: IntValue<'c>| (ir.udiv(j, ir.i64(width)), ir.urem(j, ir.i64(width)));
+        let place = |p: IntValue<'c>, j: IntValue<'c>| plan.place_of_b(ir, [ir.add(at, p), j]);
         match b {
             Factor::Strided(from) if from.contiguous == 1 => {
                 let lines = Lines {
@@ -149,21 +152,20 @@ impl<'a, 'c> Emitter<'a, 'c> {
                     strip: Some(width),
                 };
                 self.copy_lines(from, plan, &lines, &mut |emitter, p, j, vector| {
-                    let (number, j) = split(j);
-                    emitter.buffers.store_as(to, place(p, number, j), vector.into());
+                    emitter.buffers.store_as(to, place(p, j), vector.into());
                 });
             }
             Factor::Strided(from) => {
                 self.transpose_squares(from, plan, (depth, columns), &mut |emitter, p, j, row| {
-                    let (number, j) = split(j);
-                    emitter.buffers.store_as(to, place(p, number, j), row.into());
+                    emitter.buffers.store_as(to, place(p, j), row.into());
                 })
             }
             Factor::Computed(value) => {
                 let (shape, dtype) = ((plan.k, plan.n, width), self.dtype(*value));
                 self.pack_computed(*value, matrix, shape, &mut |emitter, [p, number, j], element| {
                     let within = ir.urem(ir.add(at, p), ir.i64(group));
-                    let position = ir.add(place(p, number, j), within);
+                    let column = ir.add(ir.mul(number, ir.i64(width)), j);
+                    let position = ir.add(place(p, column), within);
                     let element = emitter.packed_element(element, dtype, plan);
                     emitter.buffers.store(to, position, element);
                 });

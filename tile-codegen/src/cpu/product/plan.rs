@@ -14,9 +14,12 @@ use super::super::processor::Processor;
 use super::super::region::extents;
 use super::super::scratch::element_bytes;
 use super::accumulate::{Accumulation, accumulation};
+use super::beside::is_packed_beside;
 use super::contraction::Contraction;
 use super::keep::Kept;
+use crate::emit::Ir;
 use crate::llvm::Machine;
+use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::target::CpuLevel;
@@ -77,6 +80,8 @@ pub(in super::super) struct Plan {
     pub(super) block: RegisterBlock,
     /// What stays of `a` for the next blocks.
     pub(super) kept: Option<Kept>,
+    /// Whether what comes next of `b` is packed while this multiplies.
+    pub(super) beside: bool,
 }
 
 impl Plan {
@@ -90,12 +95,13 @@ impl Plan {
         let turns =
             tile_ir::cpu::turns_at_once([*m, *n, k].map(|extent| extent as u64), element_bytes(packed));
         let turns = if is_accumulated { turns as i64 } else { 1 };
-        Plan { batch: batch.iter().product(), m: *m, n: *n, k, turns, contraction, packed, block, kept: None }
+        let (batch, kept, beside) = (batch.iter().product(), None, false);
+        Plan { batch, m: *m, n: *n, k, turns, contraction, packed, block, kept, beside }
     }
 
-    /// Whether what is packed of `a` stays for the next blocks.
-    pub(in super::super) fn is_kept(&self) -> bool {
-        self.kept.is_some()
+    /// Whether what is packed of `a` or of `b`, by its number, stays for other multiplications.
+    pub(in super::super) fn is_kept(&self, factor: usize) -> bool {
+        if factor == 0 { self.kept.is_some() } else { self.beside }
     }
 
     /// Elements along K that are multiplied together at most.
@@ -131,6 +137,19 @@ impl Plan {
         self.panel_depth() * self.block.width()
     }
 
+    /// Elements of packed `b`, of one multiplication.
+    pub(super) fn packed_b(&self) -> i64 {
+        self.panels() * self.panel()
+    }
+
+    /// The place in packed `b` of the first of what is multiplied at once with an element.
+    pub(super) fn place_of_b<'c>(&self, ir: &Ir<'c>, [row, column]: [IntValue<'c>; 2]) -> IntValue<'c> {
+        let (width, group) = (ir.i64(self.block.width()), ir.i64(self.contraction.group()));
+        let panel = ir.mul(ir.udiv(column, width), ir.i64(self.panel()));
+        let row = ir.mul(ir.udiv(row, group), ir.mul(width, group));
+        ir.add(ir.add(panel, row), ir.mul(ir.urem(column, width), group))
+    }
+
     /// Elements from a row of packed `a` to the next, and from what is multiplied at once to what is next, where that is
     /// packed row by row, or column by column.
     pub(super) fn strides_of_a(&self, by_rows: bool) -> [i64; 2] {
@@ -156,7 +175,8 @@ impl Plan {
     /// Bytes of scratch memory for the packed factors of one matrix.
     fn packed_bytes(&self) -> [u64; 2] {
         let slots = self.kept.as_ref().map_or(1, Kept::all_slots);
-        [slots * self.slot(), self.panels() * self.panel()]
+        let places = if self.beside { 2 } else { 1 };
+        [slots * self.slot(), places * self.packed_b()]
             .map(|elements| elements as u64 * element_bytes(self.packed))
     }
 }
@@ -214,6 +234,7 @@ impl<'a> Products<'a> {
                 let mut plan = Plan::of(instance, accumulation.product, machine, true);
                 let bytes = plan.slot() as u64 * element_bytes(plan.packed);
                 plan.kept = Kept::of(instance, fusion, (data, accumulation.product), bytes);
+                plan.beside = is_packed_beside(instance, fusion, accumulation.product, &plan);
                 self.plans.insert(accumulation.product.results[0], plan);
                 self.accumulations.insert(data.results[0], accumulation);
             }
@@ -229,6 +250,11 @@ impl<'a> Products<'a> {
     /// What is kept of products, by the tiles that they give.
     pub(super) fn kept(&self) -> impl Iterator<Item = (ValueId, &Kept)> {
         self.plans.iter().filter_map(|(&product, plan)| Some((product, plan.kept.as_ref()?)))
+    }
+
+    /// The tiles that products give whose next `b` is packed while they multiply.
+    pub(super) fn packed_beside(&self) -> impl Iterator<Item = ValueId> {
+        self.plans.iter().filter(|(_, plan)| plan.beside).map(|(&product, _)| product)
     }
 
     /// The loop that gives this tile, if all it does is to add products to it.

@@ -1,0 +1,263 @@
+//! What the next multiplication reads of `b` is packed beside the present one.
+//!
+//! Packing waits for memory, and register blocks for nothing. So while they multiply they also copy what of `b` comes next,
+//! that of the loop's next turns or of the next block's first ones, a few vectors in every chunk of steps, which the register
+//! block before has asked for. There are two places for what is packed, which take turns.
+//!
+//! What comes next is a guess that is right where a load's index is the loop's counter and the block's index. So an entry
+//! remembers which matrix it was, and the next multiplication looks whether it is its own. Nothing is read that the tensor
+//! doesn't have, whatever the guess, and a tensor that the kernel writes isn't read before its time.
+
+use super::super::buffer::Buffer;
+use super::super::fuse::Fusion;
+use super::super::region::Emitter;
+use super::ahead::{CHUNK, Next};
+use super::cell;
+use super::factor::{Factor, Strided, behind_transposition, streamed_load};
+use super::plan::{Plan, Products};
+use crate::emit::{Ir, LoopHint, Value};
+use inkwell::IntPredicate;
+use inkwell::values::{IntValue, PointerValue};
+use std::collections::HashMap;
+use tile_ir::kernel::OpData;
+use tile_ir::{Instance, RegionId, ValueId};
+
+/// Whether a loop's `b` can be packed beside: whole vectors of a tensor that nothing writes, along its columns.
+pub(super) fn is_packed_beside(
+    instance: &Instance,
+    fusion: &Fusion<'_>,
+    product: &OpData,
+    plan: &Plan,
+) -> bool {
+    let (tile, is_transposed) = behind_transposition(fusion, product.operands[1]);
+    let view = streamed_load(fusion, tile).map(|data| data.operands[0]);
+    let is_written = |view| instance.ty(view).as_partition().is_none_or(|partition| partition.tensor.mutable);
+    !is_transposed && plan.n % plan.block.lanes == 0 && view.is_some_and(|view| !is_written(view))
+}
+
+/// What an entry remembers of a product's two places for `b`.
+#[derive(Clone)]
+pub(super) struct Places<'c> {
+    /// Which of them is read at present.
+    present: PointerValue<'c>,
+    /// The matrix that the other one has: its address, the distance of its rows and how many there are; zeros for none.
+    matrix: [PointerValue<'c>; 3],
+    /// How many vectors of the next matrix have been copied.
+    copied: PointerValue<'c>,
+}
+
+impl<'c> Places<'c> {
+    fn new(ir: &Ir<'c>) -> Places<'c> {
+        let cell = || cell(ir, "beside");
+        Places { present: cell(), matrix: [cell(), cell(), cell()], copied: cell() }
+    }
+}
+
+impl Products<'_> {
+    /// Makes the places of an entry, at its begin, by the tile that a product gives.
+    pub(super) fn places<'c>(&self, ir: &Ir<'c>) -> HashMap<ValueId, Places<'c>> {
+        self.packed_beside().map(|product| (product, Places::new(ir))).collect()
+    }
+}
+
+/// Where a multiplication has its packed `b`.
+pub(super) struct PackedB<'c> {
+    pub(super) buffer: Buffer<'c>,
+    /// Whether it is there, because the multiplication before has packed it.
+    pub(super) is_there: Option<IntValue<'c>>,
+}
+
+/// What a multiplication packs of the next one's `b`.
+pub(super) struct Beside<'c> {
+    from: Strided<'c>,
+    to: Buffer<'c>,
+    /// Whether anything is packed.
+    pub(super) is_packed: IntValue<'c>,
+    /// Vectors of the next matrix, or none.
+    vectors: IntValue<'c>,
+    copied: PointerValue<'c>,
+    /// Vectors of a row that a chunk of steps copies.
+    of_chunk: i64,
+    /// Vectors that a register block copies.
+    of_block: i64,
+}
+
+/// The turns of a loop that a multiplication takes, and the loop's counter and body.
+#[derive(Clone, Copy)]
+pub(super) struct Turns<'c> {
+    pub(super) counter: ValueId,
+    pub(super) body: RegionId,
+    pub(super) first: IntValue<'c>,
+    pub(super) last: IntValue<'c>,
+}
+
+/// The rows of `b` that several turns read as one matrix.
+struct Rows<'c> {
+    from: Strided<'c>,
+    stride: IntValue<'c>,
+    depth: IntValue<'c>,
+    /// Whether all of them exist, and each turn's come behind those of the turn before.
+    is_whole: IntValue<'c>,
+}
+
+impl<'a, 'c> Emitter<'a, 'c> {
+    /// Where the multiplication of these turns has its packed `b`, which from now on is the present one.
+    pub(super) fn packed_b(&mut self, product: &'a OpData, plan: &Plan, turns: Turns<'c>) -> PackedB<'c> {
+        let (ir, i64) = (self.ir, self.ir.context.i64_type());
+        let result = product.results[0];
+        let buffer = self.buffers.packed(result, 1, plan.packed).expect("`b` is always packed");
+        let Some(places) = self.memories.places.get(&result).cloned() else {
+            return PackedB { buffer, is_there: None };
+        };
+        let load = |cell| ir.load(i64.into(), cell).into_int_value();
+        let present = load(places.present);
+        let there = places.matrix.map(load);
+        let rows = self.rows_of_b(product, plan, turns);
+        let is_there = rows.map_or(ir.bool(false), |rows| {
+            let both = rows.matrix(ir).into_iter().zip(there);
+            both.fold(ir.bool(true), |all, (now, there)| ir.and(all, ir.icmp(IntPredicate::EQ, now, there)))
+        });
+        let present = ir.select_int(is_there, ir.sub(ir.i64(1), present), present);
+        ir.store(places.present, present.into());
+        let buffer = self.buffers.further(&buffer, ir.mul(present, ir.i64(plan.packed_b())));
+        PackedB { buffer, is_there: Some(is_there) }
+    }
+
+    /// What the multiplication that comes next reads of `b`, to be packed beside the present one; `None` where it can't be.
+    pub(super) fn beside(
+        &mut self,
+        product: &'a OpData,
+        plan: &Plan,
+        (present, next): (Turns<'c>, &Next<'c>),
+        end: IntValue<'c>,
+    ) -> Option<Beside<'c>> {
+        let (ir, result) = (self.ir, product.results[0]);
+        let places = self.memories.places.get(&result)?.clone();
+        let turns = ir.lesser(ir.sub(end, next.turn), ir.i64(plan.turns));
+        let last = ir.sub(ir.add(next.turn, turns), ir.i64(1));
+        let turns = Turns { first: next.turn, last, ..present };
+        let differs = |&(scalar, then): &(ValueId, Value<'c>)| {
+            ir.icmp(IntPredicate::NE, self.index(scalar), then.into_int_value())
+        };
+        let comes = next.scalars.iter().map(differs).fold(next.is_here, |any, differs| ir.or(any, differs));
+        let rows = self.as_next(present.counter, next, |emitter| emitter.rows_of_b(product, plan, turns))?;
+        let is_packed = ir.and(comes, rows.is_whole);
+        let matrix = rows.matrix(ir);
+        for (cell, value) in places.matrix.into_iter().zip(matrix) {
+            ir.store(cell, ir.select_int(is_packed, value, ir.i64(0)).into());
+        }
+        ir.store(places.copied, ir.i64(0).into());
+        let (group, of_row) = (plan.contraction.group(), plan.n / plan.block.lanes);
+        let vectors = ir.mul(ir.udiv(rows.depth, ir.i64(group)), ir.i64(of_row));
+        let chunks = (plan.depth() / group / CHUNK).max(1);
+        let all = plan.depth() / group * of_row;
+        let least = (all + plan.blocks() * chunks - 1) / (plan.blocks() * chunks);
+        let of_chunk = (least..of_row).find(|vectors| of_row % vectors == 0).unwrap_or(of_row);
+        let there = ir.load(ir.context.i64_type().into(), places.present).into_int_value();
+        let other = ir.mul(ir.sub(ir.i64(1), there), ir.i64(plan.packed_b()));
+        let buffer = self.buffers.packed(result, 1, plan.packed).expect("`b` is always packed");
+        Some(Beside {
+            from: rows.from,
+            to: self.buffers.further(&buffer, other),
+            is_packed,
+            vectors: ir.select_int(is_packed, vectors, ir.i64(0)),
+            copied: places.copied,
+            of_chunk,
+            of_block: of_chunk * chunks,
+        })
+    }
+
+    /// Copies what a chunk of steps is to copy, and asks for what the next register block's chunk will.
+    pub(super) fn pack_chunk(&self, beside: &Beside<'c>, plan: &Plan) {
+        let ir = self.ir;
+        let first = ir.load(ir.context.i64_type().into(), beside.copied).into_int_value();
+        ir.if_then(ir.icmp(IntPredicate::ULT, first, beside.vectors), || {
+            let [place, asked] = [first, ir.add(first, ir.i64(beside.of_block))].map(|vector| {
+                let last = ir.sub(beside.vectors, ir.i64(beside.of_chunk));
+                self.place_of(plan, ir.lesser(vector, last))
+            });
+            for vector in 0..beside.of_chunk {
+                let further = |[row, column]: [IntValue<'c>; 2]| {
+                    [row, ir.add(column, ir.i64(vector * plan.block.lanes))]
+                };
+                self.pack_vector(beside, plan, further(place));
+                for line in 0..plan.contraction.group() {
+                    let [row, column] = further(asked);
+                    let address = self.address_in(&beside.from, [ir.add(row, ir.i64(line)), column]);
+                    ir.prefetch_for_later(address);
+                }
+            }
+            ir.store(beside.copied, ir.add(first, ir.i64(beside.of_chunk)).into());
+        });
+    }
+
+    /// Copies what register blocks have left: those of a tile at the edge are fewer.
+    pub(super) fn pack_rest(&self, beside: &Beside<'c>, plan: &Plan) {
+        let ir = self.ir;
+        let first = ir.load(ir.context.i64_type().into(), beside.copied).into_int_value();
+        ir.hinted_loop((first, beside.vectors, ir.i64(1)), LoopHint::Rolled, &[], |number, _| {
+            self.pack_vector(beside, plan, self.place_of(plan, number));
+            Vec::new()
+        });
+    }
+
+    fn pack_vector(&self, beside: &Beside<'c>, plan: &Plan, [row, column]: [IntValue<'c>; 2]) {
+        let ir = self.ir;
+        let lines = (0..plan.contraction.group()).map(|i| {
+            let address = self.address_in(&beside.from, [ir.add(row, ir.i64(i)), column]);
+            self.packed_vector(&beside.from, address, None, plan.block.lanes as u32, plan)
+        });
+        let vector = ir.interleaved(lines.collect());
+        self.buffers.store_as(&beside.to, plan.place_of_b(ir, [row, column]), vector.into());
+    }
+
+    /// The row and the column of the first element of a vector of `b`.
+    fn place_of(&self, plan: &Plan, vector: IntValue<'c>) -> [IntValue<'c>; 2] {
+        let (ir, of_row) = (self.ir, self.ir.i64(plan.n / plan.block.lanes));
+        let row = ir.mul(ir.udiv(vector, of_row), ir.i64(plan.contraction.group()));
+        [row, ir.mul(ir.urem(vector, of_row), ir.i64(plan.block.lanes))]
+    }
+
+    /// What these turns of a loop read of `b`; `None` where nobody can know before them.
+    fn rows_of_b(&mut self, product: &'a OpData, plan: &Plan, turns: Turns<'c>) -> Option<Rows<'c>> {
+        let ir = self.ir;
+        let [a, b] = [0, 1].map(|factor| product.operands[factor]);
+        let Turns { counter, body, first, last } = turns;
+        if ![a, b].into_iter().all(|factor| self.is_known_ahead(factor, counter, body)) {
+            return None;
+        }
+        [a, b].into_iter().for_each(|factor| self.emit_constants_of(factor));
+        self.bind_scalars(&[counter], &[last.into()]);
+        let (a, end) = (self.factor(a, ir.i64(0), plan), self.checked_factor(b, plan)?);
+        let of_last = self.depth_of(&a, &Factor::Strided(end.clone()), plan);
+        self.bind_scalars(&[counter], &[first.into()]);
+        let begin = self.checked_factor(b, plan)?;
+        let (before, k) = (ir.sub(last, first), ir.i64(plan.k));
+        let ends = |strided: &Strided<'c>| strided.valid.expect("checked");
+        let [[rows, columns], [last_rows, last_columns]] = [ends(&begin), ends(&end)];
+        let stride = self.memory_of(&begin)?.stride;
+        let bytes = ir.mul(ir.mul(ir.mul(before, k), stride), ir.i64(self.memory_of(&begin)?.element_bytes));
+        let [begin_at, end_at] = [&begin, &end].map(|strided| ir.address(strided.address()));
+        let is_one = ir.icmp(IntPredicate::EQ, before, ir.i64(0));
+        let conditions = [
+            ir.or(is_one, ir.icmp(IntPredicate::EQ, rows, k)),
+            ir.icmp(IntPredicate::UGE, last_rows, of_last),
+            ir.icmp(IntPredicate::EQ, columns, ir.i64(plan.n)),
+            ir.icmp(IntPredicate::EQ, last_columns, ir.i64(plan.n)),
+            ir.icmp(IntPredicate::EQ, ir.sub(end_at, begin_at), bytes),
+        ];
+        Some(Rows {
+            from: begin,
+            stride,
+            depth: ir.add(ir.mul(before, k), of_last),
+            is_whole: conditions.into_iter().fold(ir.bool(true), |all, holds| ir.and(all, holds)),
+        })
+    }
+}
+
+impl<'c> Rows<'c> {
+    /// What tells a matrix from others that the same load reads.
+    fn matrix(&self, ir: &Ir<'c>) -> [IntValue<'c>; 3] {
+        [ir.address(self.from.address()), self.stride, self.depth]
+    }
+}

@@ -1,0 +1,153 @@
+//! Products whose next `b` the CPU target packs while it multiplies: where it does, and that a wrong guess of what comes
+//! next changes nothing.
+
+use crate::support::{Memory, all_cpus, close, instance, is_emulated, run_here, run_native, sample};
+use tile_codegen::{Options, jit};
+use tile_ir::array::Elements;
+use tile_ir::ops::Literal;
+use tile_ir::{Array, DType, interp};
+
+/// A product in tiles of 24×32×64 whose loads have these indices, where the ops before the loop give some of them.
+struct Case {
+    formats: [DType; 3],
+    before: &'static str,
+    index: [&'static str; 2],
+    load: &'static str,
+    range: [&'static str; 2],
+}
+
+const PLAIN: Case = Case {
+    formats: [DType::F32; 3],
+    before: "",
+    index: ["%i, %p", "%p, %j"],
+    load: "load_masked V pad P",
+    range: ["%0", "%end"],
+};
+
+impl Case {
+    fn source(&self) -> String {
+        let Case { formats: [left, right, sum], before, index: [a, b], range: [from, to], .. } = self;
+        let load = |name: &str, index: &str| {
+            self.load.replace('V', &format!("%v{name}[{index}]")).replace('P', &format!("%pad_{name}"))
+        };
+        let zero = |dtype: &DType| if dtype.is_float() { "0.0" } else { "0" };
+        format!(
+            "kernel @k(%a: tensor<m x k x {left}>, %b: tensor<k x n x {right}>, %c: mut tensor<m x n x {sum}>) {{
+  %va = partition %a [24, 64] : partition<m x k x {left}, [24, 64]>
+  %vb = partition %b [64, 32] : partition<k x n x {right}, [64, 32]>
+  %vc = partition %c [24, 32] : mut partition<m x n x {sum}, [24, 32]>
+  %i, %j = block_index %vc : index, index
+  %pad_a = constant {} : {left}
+  %pad_b = constant {} : {right}
+  %zero = constant {} : {sum}
+  %first = splat %zero : tile<24 x 32 x {sum}>
+  %0 = constant 0 : index
+  %one = constant 1 : index
+  %end = extent ceil_div(k, 64) : index
+  %columns = extent ceil_div(n, 32) : index
+{before}  %sum = for %p = {from} to {to} carry (%acc = %first) : tile<24 x 32 x {sum}> {{
+    %ta = {} : tile<24 x 64 x {left}>
+    %tb = {} : tile<64 x 32 x {right}>
+    %next = mma %ta, %tb, %acc : tile<24 x 32 x {sum}>
+    yield %next
+  }}
+  store_masked %vc, %sum
+}}
+",
+            zero(left),
+            zero(right),
+            zero(sum),
+            load("a", a),
+            load("b", b),
+        )
+    }
+
+    fn check(&self, [m, n, k]: [usize; 3]) {
+        let instance = instance(&self.source(), &[]);
+        let [left, right, sum] = self.formats;
+        let arguments = [sample(left, &[m, k], 1), sample(right, &[k, n], 2), sample(sum, &[m, n], 3)];
+        let mut expected = arguments.to_vec();
+        interp::run(&instance, &mut expected).unwrap();
+        for cpu in all_cpus() {
+            let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
+            close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, {m}x{n}x{k} of\n{}", self.source()));
+        }
+    }
+
+    /// Whether both places for `b` have something of it after a product of two multiplications, the second one of other
+    /// numbers.
+    fn fills_both_places(&self, columns: usize) -> bool {
+        let (m, depth) = (24, 512);
+        let instance = instance(&self.source(), &[]);
+        let half = |row: usize| if row < depth / 2 { 7.0 } else { 9.0 };
+        let b = (0..depth * columns).map(|at| half(at / columns));
+        let b = Array::new(DType::F32, vec![depth, columns], Elements::Float(b.collect()));
+        let all = |shape: [usize; 2], value| Array::full(DType::F32, &shape, Literal::Float(value));
+        let arguments = [all([m, depth], 1.0), b, all([m, columns], 0.0)];
+        let memory = Memory::of(&instance, &arguments);
+        let kernel = jit::compile_cpu(&instance, &Options::default()).unwrap();
+        // SAFETY: the slots are as the instance's ABI says, and point to memory of this test.
+        let scratch = unsafe { run_here(&kernel, &memory.slots, 0..1, 0) };
+        let floats = scratch.as_flattened().iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);
+        let floats: Vec<f32> = floats.map(f32::from_bits).collect();
+        [7.0, 9.0].into_iter().all(|number| floats.iter().filter(|&&float| float == number).count() > 1000)
+    }
+}
+
+/// Whole tiles and others, one multiplication and several, with blocks of fewer rows at the end.
+const SIZES: [[usize; 3]; 6] =
+    [[48, 64, 64], [72, 96, 640], [30, 70, 300], [25, 64, 257], [24, 96, 1024], [100, 33, 512]];
+
+#[test]
+fn of_every_size() {
+    use DType::{BF16, F16, F32, F64, I8, I16, I32, U8};
+    for formats in [
+        [F32; 3],
+        [F64; 3],
+        [BF16, BF16, F32],
+        [F16, F16, F32],
+        [I8, I8, I32],
+        [U8, I8, I32],
+        [I16, I16, I32],
+        [I32; 3],
+    ] {
+        SIZES.iter().for_each(|&sizes| Case { formats, ..PLAIN }.check(sizes));
+    }
+}
+
+/// The next block's tile is another one than its index says, or none.
+#[test]
+fn whose_next_factor_is_not_that_of_the_next_block() {
+    let reversed = "  %last = sub %columns, %one : index\n  %q = sub %last, %j : index\n";
+    for case in [
+        Case { before: reversed, index: ["%i, %p", "%p, %q"], ..PLAIN },
+        Case { index: ["%i, %p", "%0, %j"], ..PLAIN },
+        Case { index: ["%i, %p", "%p, %0"], ..PLAIN },
+        Case { index: ["%i, %p", "%j, %p"], ..PLAIN },
+        Case { index: ["%i, %p", "%i, %j"], ..PLAIN },
+        Case { range: ["%j", "%end"], ..PLAIN },
+        Case { range: ["%0", "%j"], ..PLAIN },
+        Case { range: ["%i", "%j"], ..PLAIN },
+    ] {
+        SIZES.iter().for_each(|&sizes| case.check(sizes));
+    }
+}
+
+/// A load without a mask isn't reached where its tile doesn't exist: the guess of one that is must be checked all the same.
+#[test]
+fn whose_loads_have_no_masks() {
+    let case = Case { load: "load V", ..PLAIN };
+    [[48, 64, 64], [72, 96, 640], [24, 96, 1024]].into_iter().for_each(|sizes| case.check(sizes));
+    let short = Case { range: ["%i", "%end"], ..case };
+    [[48, 64, 64], [72, 96, 640]].into_iter().for_each(|sizes| short.check(sizes));
+}
+
+#[test]
+fn what_comes_next_is_packed_where_its_tile_is_whole() {
+    if is_emulated() {
+        return;
+    }
+    assert!(PLAIN.fills_both_places(32));
+    assert!(!PLAIN.fills_both_places(31), "a column doesn't exist");
+    assert!(!Case { index: ["%i, %p", "%0, %j"], ..PLAIN }.fills_both_places(32), "turns read the same");
+}
