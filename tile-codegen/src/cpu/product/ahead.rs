@@ -128,9 +128,7 @@ impl<'c> Ahead<'c> {
         let first = ir.add(ir.mul(turn, self.turn), ir.mul(line, self.stride));
         let first = ir.bytes_further(self.first, first);
         let most = lines * self.pieces;
-        let steps = plan.depth() / plan.contraction.group();
-        let chunks = (steps / CHUNK).max(1);
-        let of_chunk = (most + chunks - 1) / chunks;
+        let of_chunk = of_chunk(most, plan, self.pieces);
         let count = ir.i64(most);
         let count = self.is_packed.map_or(count, |is_packed| ir.select_int(is_packed, ir.i64(0), count));
         Share { first, stride: self.stride, pieces: self.pieces, of_chunk, count }
@@ -148,18 +146,27 @@ pub(super) struct Share<'c> {
     count: IntValue<'c>,
 }
 
+/// How many of `all` things, a register block's, a chunk of its steps has to do: neighbours of a line of so many, or lines.
+pub(super) fn of_chunk(all: i64, plan: &Plan, of_line: i64) -> i64 {
+    let chunks = (plan.depth() / plan.contraction.group() / CHUNK).max(1);
+    let least = (all + chunks - 1) / chunks;
+    let lines = || (least + of_line - 1) / of_line * of_line;
+    (least..of_line).find(|count| of_line % count == 0).unwrap_or_else(lines)
+}
+
 impl<'c> Share<'c> {
-    /// Asks for the lines of a chunk of steps along K, as long as there are some; for the last one again where there are
-    /// fewer.
+    /// Asks for the lines of a chunk of steps along K, as long as there are some.
     pub(super) fn ask(&self, ir: &Ir<'c>, chunk: IntValue<'c>) {
         let first = ir.mul(chunk, ir.i64(self.of_chunk));
         ir.if_then(ir.icmp(IntPredicate::ULT, first, self.count), || {
-            for further in 0..self.of_chunk {
-                let last = ir.sub(self.count, ir.i64(1));
-                let at = ir.lesser(ir.add(first, ir.i64(further)), last);
-                let (line, piece) = (ir.udiv(at, ir.i64(self.pieces)), ir.urem(at, ir.i64(self.pieces)));
-                let bytes = ir.add(ir.mul(line, self.stride), ir.mul(piece, ir.i64(LINE)));
-                ir.prefetch_for_later(ir.bytes_further(self.first, bytes));
+            let (line, piece) = (ir.udiv(first, ir.i64(self.pieces)), ir.urem(first, ir.i64(self.pieces)));
+            let first = ir.add(ir.mul(line, self.stride), ir.mul(piece, ir.i64(LINE)));
+            let mut line = ir.bytes_further(self.first, first);
+            for _ in 0..(self.of_chunk / self.pieces).max(1) {
+                for piece in 0..self.of_chunk.min(self.pieces) {
+                    ir.prefetch_for_later(ir.bytes_further(line, ir.i64(piece * LINE)));
+                }
+                line = ir.bytes_further(line, self.stride);
             }
         });
     }

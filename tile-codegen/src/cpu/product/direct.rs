@@ -10,11 +10,11 @@ use super::accumulate::Accumulation;
 use super::plan::Plan;
 use crate::emit::Ir;
 use inkwell::IntPredicate;
-use inkwell::values::{IntValue, PointerValue, VectorValue};
+use inkwell::values::{IntValue, PointerValue};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::view::Source;
-use tile_ir::{DType, Instance, Op, Type, ValueId};
+use tile_ir::{Instance, Op, Type, ValueId};
 
 /// Where register blocks store their sums.
 #[derive(Clone)]
@@ -23,27 +23,16 @@ pub(super) struct Direct<'c> {
     pub(super) is_direct: IntValue<'c>,
     /// Whether they go past the caches, if they may.
     pub(super) streams: Option<IntValue<'c>>,
-    tensor: ValueId,
-    dtype: DType,
-    first: PointerValue<'c>,
+    pub(super) tensor: ValueId,
+    pub(super) first: PointerValue<'c>,
     /// Elements from a row to the next.
-    stride: IntValue<'c>,
+    pub(super) stride: IntValue<'c>,
 }
 
 impl<'c> Direct<'c> {
     /// The same, but never where a condition holds.
     pub(super) fn unless(&self, ir: &Ir<'c>, condition: IntValue<'c>) -> Direct<'c> {
         Direct { is_direct: ir.select_int(condition, ir.bool(false), self.is_direct), ..self.clone() }
-    }
-
-    /// Asks for the line that the sum of this place is stored to, which a store alone would wait for.
-    pub(super) fn ask(&self, ir: &Ir<'c>, index: [IntValue<'c>; 2]) {
-        ir.prefetch_for_store(self.address(ir, index));
-    }
-
-    fn address(&self, ir: &Ir<'c>, [row, column]: [IntValue<'c>; 2]) -> PointerValue<'c> {
-        let position = ir.add(ir.mul(row, self.stride), column);
-        ir.element(ir.storage_type(self.dtype), self.first, position)
     }
 }
 
@@ -99,33 +88,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 (ir.and(is_whole, ir.select_int(streams, are_lines, ir.bool(true))), Some(streams))
             }
         };
-        Some(Direct { is_direct, streams, tensor: window.tensor(), dtype, first, stride })
-    }
-
-    /// Stores a vector of sums from this place of the tile on: the lanes that a mask has, all without one; past the caches if
-    /// the line is written whole.
-    pub(super) fn store_directly(
-        &self,
-        direct: &Direct<'c>,
-        (index, mask): ([IntValue<'c>; 2], Option<VectorValue<'c>>),
-        sums: VectorValue<'c>,
-        streams: bool,
-    ) {
-        let ir = self.ir;
-        let address = direct.address(ir, index);
-        let vector_bytes = sums.get_type().get_size() * direct.dtype.bytes() as u32;
-        let alignment = if streams { vector_bytes.min(LINE_BYTES) } else { direct.dtype.bytes() as u32 };
-        let store = match mask {
-            Some(mask) => ir.store_lanes(address, mask, sums, alignment),
-            None => {
-                let store = ir.builder.build_store(address, sums).expect("the builder is positioned");
-                store.set_alignment(alignment).expect("a power of two");
-                if streams {
-                    ir.mark_streaming(store);
-                }
-                store
-            }
-        };
-        self.buffers.mark_tensor_access(Some(store), direct.tensor);
+        Some(Direct { is_direct, streams, tensor: window.tensor(), first, stride })
     }
 }

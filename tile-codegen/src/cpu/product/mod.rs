@@ -18,6 +18,7 @@ mod keep;
 mod left;
 mod pack;
 mod plan;
+mod sums;
 
 pub(super) use direct::Written;
 pub(super) use plan::{Products, RegisterBlock, gain};
@@ -29,12 +30,13 @@ use crate::emit::{Ir, LoopHint, Value};
 use accumulate::Accumulation;
 use ahead::Next;
 use beside::{PackedB, Places, Turns};
-use block::{Meanwhile, Start};
+use block::Meanwhile;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
 use keep::Memory;
 use plan::Plan;
 use std::collections::HashMap;
+use sums::Start;
 use tile_ir::kernel::OpData;
 use tile_ir::{Op, ValueId};
 

@@ -19,6 +19,7 @@ use super::contraction::Contraction;
 use super::keep::Kept;
 use crate::emit::Ir;
 use crate::llvm::Machine;
+use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
@@ -55,12 +56,46 @@ impl RegisterBlock {
         self.vectors * self.lanes
     }
 
-    /// How rows are shared out to blocks that differ by one row at most: so many rows, from a row to another.
-    pub(super) fn rows_of(&self, m: i64) -> Vec<(i64, i64, i64)> {
+    /// How rows are shared out to blocks that differ by one row at most.
+    pub(super) fn rows_of(&self, m: i64) -> BlocksOfRows {
         let blocks = (m + self.rows - 1) / self.rows;
-        let (rows, more) = (m / blocks, m % blocks);
-        let high = more * (rows + 1);
-        [(rows + 1, 0, high), (rows, high, m)].into_iter().filter(|(_, from, to)| from < to).collect()
+        match m % blocks {
+            0 => BlocksOfRows { rows: m / blocks, blocks, high: blocks },
+            high => BlocksOfRows { rows: m / blocks + 1, blocks, high },
+        }
+    }
+}
+
+/// Register blocks below each other: first those of so many rows, then those of one row less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlocksOfRows {
+    pub(super) rows: i64,
+    pub(super) blocks: i64,
+    /// How many have so many rows.
+    pub(super) high: i64,
+}
+
+impl BlocksOfRows {
+    /// Whether a block has all rows, and not one less; `None` where all have.
+    pub(super) fn is_high<'c>(&self, ir: &Ir<'c>, block: IntValue<'c>) -> Option<IntValue<'c>> {
+        (self.high < self.blocks).then(|| ir.icmp(IntPredicate::ULT, block, ir.i64(self.high)))
+    }
+
+    /// The first row of a block.
+    pub(super) fn first_row<'c>(&self, ir: &Ir<'c>, block: IntValue<'c>) -> IntValue<'c> {
+        let missing = ir.up_to(ir.lesser(block, ir.i64(self.high)), block);
+        ir.sub(ir.mul(block, ir.i64(self.rows)), missing)
+    }
+
+    /// How many blocks have some of the first rows, so many.
+    pub(super) fn blocks_for<'c>(&self, ir: &Ir<'c>, rows: IntValue<'c>) -> IntValue<'c> {
+        let blocks = |rows: IntValue<'c>, of: i64| ir.udiv(ir.add(rows, ir.i64(of - 1)), ir.i64(of));
+        let high = ir.i64(self.high * self.rows);
+        if self.high == self.blocks {
+            return blocks(rows, self.rows);
+        }
+        let low = ir.add(ir.i64(self.high), blocks(ir.sub(rows, high), self.rows - 1));
+        ir.select_int(ir.icmp(IntPredicate::ULE, rows, high), blocks(rows, self.rows), low)
     }
 }
 
@@ -289,9 +324,9 @@ mod tests {
     #[test]
     fn rows_are_shared_out_evenly() {
         let block = RegisterBlock { rows: 12, vectors: 2, lanes: 16, steps: 1 };
-        assert_eq!(block.rows_of(24), [(12, 0, 24)]);
-        assert_eq!(block.rows_of(128), [(12, 0, 84), (11, 84, 128)]);
-        assert_eq!(block.rows_of(13), [(7, 0, 7), (6, 7, 13)]);
-        assert_eq!(block.rows_of(1), [(1, 0, 1)]);
+        assert_eq!(block.rows_of(24), BlocksOfRows { rows: 12, blocks: 2, high: 2 });
+        assert_eq!(block.rows_of(128), BlocksOfRows { rows: 12, blocks: 11, high: 7 });
+        assert_eq!(block.rows_of(13), BlocksOfRows { rows: 7, blocks: 2, high: 1 });
+        assert_eq!(block.rows_of(1), BlocksOfRows { rows: 1, blocks: 1, high: 1 });
     }
 }
