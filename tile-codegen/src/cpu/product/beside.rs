@@ -22,7 +22,20 @@ use std::collections::HashMap;
 use tile_ir::kernel::OpData;
 use tile_ir::{Instance, RegionId, ValueId};
 
-/// Whether a loop's `b` can be packed beside: whole vectors of a tensor that nothing writes, along its columns.
+/// Vectors that a chunk of steps copies at most. More come at the rate of memory alone, and register blocks that wait for them
+/// take longer than packing them would.
+const MOST_OF_CHUNK: i64 = 4;
+
+/// Vectors that a chunk of steps copies so that all register blocks together copy all: neighbours in a row. `None` where these
+/// would be too many.
+fn vectors_of_chunk(plan: &Plan) -> Option<i64> {
+    let (group, of_row) = (plan.contraction.group(), plan.n / plan.block.lanes);
+    let chunks = (plan.depth() / group / CHUNK).max(1) * plan.blocks();
+    let least = (plan.depth() / group * of_row + chunks - 1) / chunks;
+    (least..=of_row.min(MOST_OF_CHUNK)).find(|vectors| of_row % vectors == 0)
+}
+
+/// Whether a loop's `b` is packed beside: whole vectors of a tensor that nothing writes, along its columns.
 pub(super) fn is_packed_beside(
     instance: &Instance,
     fusion: &Fusion<'_>,
@@ -32,7 +45,8 @@ pub(super) fn is_packed_beside(
     let (tile, is_transposed) = behind_transposition(fusion, product.operands[1]);
     let view = streamed_load(fusion, tile).map(|data| data.operands[0]);
     let is_written = |view| instance.ty(view).as_partition().is_none_or(|partition| partition.tensor.mutable);
-    !is_transposed && plan.n % plan.block.lanes == 0 && view.is_some_and(|view| !is_written(view))
+    let has_time = plan.n % plan.block.lanes == 0 && vectors_of_chunk(plan).is_some();
+    !is_transposed && has_time && view.is_some_and(|view| !is_written(view))
 }
 
 /// What an entry remembers of a product's two places for `b`.
@@ -149,10 +163,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.store(places.copied, ir.i64(0).into());
         let (group, of_row) = (plan.contraction.group(), plan.n / plan.block.lanes);
         let vectors = ir.mul(ir.udiv(rows.depth, ir.i64(group)), ir.i64(of_row));
-        let chunks = (plan.depth() / group / CHUNK).max(1);
-        let all = plan.depth() / group * of_row;
-        let least = (all + plan.blocks() * chunks - 1) / (plan.blocks() * chunks);
-        let of_chunk = (least..of_row).find(|vectors| of_row % vectors == 0).unwrap_or(of_row);
+        let of_chunk = vectors_of_chunk(plan)?;
         let there = ir.load(ir.context.i64_type().into(), places.present).into_int_value();
         let other = ir.mul(ir.sub(ir.i64(1), there), ir.i64(plan.packed_b()));
         let buffer = self.buffers.packed(result, 1, plan.packed).expect("`b` is always packed");
@@ -163,7 +174,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             vectors: ir.select_int(is_packed, vectors, ir.i64(0)),
             copied: places.copied,
             of_chunk,
-            of_block: of_chunk * chunks,
+            of_block: of_chunk * (plan.depth() / group / CHUNK).max(1),
         })
     }
 
