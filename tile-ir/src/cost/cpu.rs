@@ -104,11 +104,12 @@ impl CpuMachine {
             speed = speed.min(self.speed(shape));
         }
         let turns = totals.tiles + totals.loading_turns;
-        // What half of the first cache doesn't hold of a tile, beside what is made of it, comes from the second one again
-        // after a reduction.
+        // What half of the first cache doesn't hold of a tile, beside what is made of it, comes from the second one again,
+        // after a reduction, say.
         let (whole, packed) = (totals.touched(LINE), totals.touched_anew(LINE));
         let held = turns.saturating_mul(self.l1_bytes / 2) as f64 / whole.max(1) as f64;
-        let again = if totals.products.is_empty() { (1.0 - held).max(0.0) } else { 0.0 };
+        let goes_again = totals.products.is_empty() && !totals.is_elementwise;
+        let again = if goes_again { (1.0 - held).max(0.0) } else { 0.0 };
         moved += packed as f64 * (1.0 + again) / speed;
         for (&(operation, dtype), &count) in &totals.operations {
             let vectors = count as f64 * width(dtype, 0.5) / self.lanes as f64;

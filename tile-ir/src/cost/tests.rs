@@ -323,3 +323,36 @@ kernel @scaled<A, B>(%x: tensor<m x n x f32>, %w: tensor<1 x n x f32>, %y: mut t
     }
     assert_eq!(predicted(1, 64).compare(&predicted(16, 64)), Ordering::Greater, "short rows");
 }
+
+/// A block that goes through its elements once needs no cache for them, and larger ones begin less often.
+#[test]
+fn elements_that_are_read_once_are_taken_in_large_tiles() {
+    let source = |body: &str| {
+        format!(
+            "kernel @k<B>(%x: tensor<n x f32>, %y: mut tensor<n x f32>) {{
+  %vx = partition %x [B] : partition<n x f32, [B]>
+  %vy = partition %y [B] : mut partition<n x f32, [B]>
+  %i = block_index %vy : index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i] pad %pad : tile<B x f32>
+{body}  store_masked %vy, %r
+}}
+"
+        )
+    };
+    let predicted = |body: &str, tile: usize| {
+        let kernel = verify(text::parse(&source(body)).unwrap()).unwrap();
+        let instance = specialize(&kernel, &[("B".to_owned(), Binding::Const(tile))]).unwrap();
+        let abi = KernelAbi::of(&instance);
+        let totals = Counts::of(&instance).total(&abi, &abi.bind(&[&[1 << 26], &[1 << 26]]).unwrap());
+        predict(&totals, None, &Machine::Cpu(CpuMachine::default())).unwrap()
+    };
+    let compared = |body| predicted(body, 16384).compare(&predicted(body, 1024));
+    assert_eq!(compared("  %r = add %t, %t : tile<B x f32>\n"), Ordering::Less);
+    // A sum is what the whole tile gives, which is read again then.
+    let sums = "  %s = reduce sum %t axis 0 : tile<1 x f32>
+  %sb = broadcast %s : tile<B x f32>
+  %r = add %t, %sb : tile<B x f32>
+";
+    assert_eq!(compared(sums), Ordering::Greater);
+}

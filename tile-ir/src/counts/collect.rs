@@ -21,12 +21,20 @@ pub(super) fn collect(instance: &Instance) -> Counts {
         accesses: Vec::new(),
         tensors: tensors(kernel),
         estimates: Vec::new(),
+        is_elementwise: instance.walk().into_iter().all(|op| is_elementwise(&instance.op(op).op)),
     };
     let per_tile = !kernel.is_persistent();
     let place = Place { per_tile, loops: Vec::new() };
     let mut walk = Walk { kernel, forms: Forms::of(kernel), counts, place, loads: HashMap::new() };
     walk.region(kernel.body());
     walk.counts
+}
+
+/// Whether an op gives elements of those at their place, or none of a tile.
+fn is_elementwise(op: &Op) -> bool {
+    let gives_elements = op.is_leaf() || op.is_load() || matches!(op, Op::Splat(_) | Op::Iota { .. });
+    let names = matches!(op, Op::View(_) | Op::Partition(_) | Op::BlockIndex | Op::Prefetch | Op::Yield);
+    gives_elements || op.is_store() || names
 }
 
 fn tensors(kernel: &Kernel) -> Vec<Tensor> {

@@ -146,6 +146,7 @@ pub struct Counts {
     accesses: Vec<Access>,
     tensors: Vec<Tensor>,
     estimates: Vec<Estimate>,
+    is_elementwise: bool,
 }
 
 /// What a launch reads and writes of one tensor.
@@ -190,6 +191,9 @@ pub struct Totals {
     pub loading_turns: u64,
     /// The tiles that are read and written.
     pub accesses: Vec<TileAccess>,
+    /// Whether an element that is stored depends on elements at its place in their tiles alone, so that blocks go through
+    /// these once.
+    pub is_elementwise: bool,
     /// Bytes at indices that are data, of which nobody knows where they lie.
     pub scattered: u64,
     /// Why the numbers are estimates; empty where they are exact.

@@ -32,7 +32,12 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
         left: MOST_TURNS,
         is_cut: false,
     };
-    let mut totals = Totals { tiles, estimates: counts.estimates.clone(), ..Totals::default() };
+    let mut totals = Totals {
+        tiles,
+        estimates: counts.estimates.clone(),
+        is_elementwise: counts.is_elementwise,
+        ..Totals::default()
+    };
     let number = |dim: &Dim| dim.evaluate_signed(&sizes).unwrap_or(0);
     let mut traffic: HashMap<Kind, u64> = HashMap::new();
     let mut turns: HashMap<&Place, u64> = HashMap::new();
