@@ -178,6 +178,7 @@ impl<'a> Fusion<'a> {
         match &data.op {
             Op::Splat(_) | Op::Iota { .. } => true,
             Op::Permute(_) if self.turned_load(data).is_some() => true,
+            Op::Reshape(_) => self.is_matrix_of_load(data) && !self.is_stored(data.operands[0]),
             Op::Broadcast(_) => {
                 self.costs_nothing(data.operands[0])
                     && !self.users(data.results[0]).any(|(_, user)| user.op == Op::Yield)
@@ -187,7 +188,9 @@ impl<'a> Fusion<'a> {
                 let tile = data.results[0];
                 let is_across = self.permuted.contains(&tile) || self.is_joined(tile);
                 let is_stream = self.feeds_loops(tile, MOST_LOOPS) && !is_across;
-                !view.tensor.mutable && (is_stream || self.is_turned_into_store(tile))
+                let only_use = self.only_use(tile);
+                let is_matrix = only_use.is_some_and(|data| self.is_matrix_of_load(data));
+                !view.tensor.mutable && (is_stream || is_matrix || self.is_turned_into_store(tile))
             }
             Op::GatherLoad if self.is_row_of_factor(data.results[0]) => false,
             op if is_elementwise(op) => {
@@ -220,6 +223,27 @@ impl<'a> Fusion<'a> {
         self.use_count(tile) == 1 && self.users(tile).any(|(_, user)| is_turned(user))
     }
 
+    /// Whether an op leaves of a loaded tile's axes those of its one matrix, which is all that a product is given of it: that
+    /// reads it in its tensor.
+    fn is_matrix_of_load(&self, data: &OpData) -> bool {
+        let (Op::Reshape(_), [from], [to]) = (&data.op, &data.operands[..], &data.results[..]) else {
+            return false;
+        };
+        let is_load = self.definition(*from).is_some_and(|load| load.op.is_load());
+        let [axes, left] = [from, to].map(|&tile| self.shape_of(tile).map(extents).unwrap_or_default());
+        let is_matrix =
+            is_only_matrix(&axes, &left) && (self.is_factor_alone(*to) || self.is_turned_factor(*to));
+        is_load && is_matrix && self.only_use(*from).is_some()
+    }
+
+    /// The one op that reads a tile, if it stands beside the op that gives it.
+    fn only_use(&self, tile: ValueId) -> Option<&'a OpData> {
+        match self.uses.get(&tile).map(Vec::as_slice) {
+            Some([only]) if self.home.get(&tile) == Some(&only.region) => Some(self.instance.op(only.op)),
+            _ => None,
+        }
+    }
+
     /// Whether a tile is gathered by rows and a product packs it, or what is made of it element by element: packing goes
     /// across rows.
     fn is_row_of_factor(&self, tile: ValueId) -> bool {
@@ -236,12 +260,8 @@ impl<'a> Fusion<'a> {
 
     /// Whether the one use of a tile is to be turned, and that of the turned tile to be stored.
     fn is_turned_into_store(&self, tile: ValueId) -> bool {
-        let only_use = |tile: ValueId| match self.uses.get(&tile).map(Vec::as_slice) {
-            Some([only]) if self.home.get(&tile) == Some(&only.region) => Some(self.instance.op(only.op)),
-            _ => None,
-        };
-        let turned = only_use(tile).filter(|data| self.turns(data).is_some());
-        turned.and_then(|data| only_use(data.results[0])).is_some_and(|data| data.op.is_store())
+        let turned = self.only_use(tile).filter(|data| self.turns(data).is_some());
+        turned.and_then(|data| self.only_use(data.results[0])).is_some_and(|data| data.op.is_store())
     }
 
     /// The load whose rows a permutation turns on their way to the permutation's one use, a store, where neither tile is
@@ -458,6 +478,15 @@ pub(super) fn is_tile(instance: &Instance, value: ValueId) -> bool {
 fn joins_rows(source: &[i64], result: &[i64]) -> bool {
     let last = |shape: &[i64]| shape.iter().copied().rfind(|&extent| extent > 1).unwrap_or(1);
     last(source) % last(result) != 0
+}
+
+/// Whether two shapes are of one and the same matrix, with one element along all other axes.
+fn is_only_matrix(from: &[i64], to: &[i64]) -> bool {
+    let split = |shape: &[i64]| -> Option<[i64; 2]> {
+        let [others @ .., rows, columns] = shape else { return None };
+        others.iter().all(|&extent| extent == 1).then_some([*rows, *columns])
+    };
+    split(from).is_some() && split(from) == split(to)
 }
 
 /// Whether a permutation of axes is the transposition of matrices.

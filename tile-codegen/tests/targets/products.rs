@@ -371,3 +371,56 @@ kernel @stacks<S, B>(%a: tensor<s x m x k x f32>, %b: tensor<s x k x n x f32>, %
         close(&found[2], &expected[2], 0.0, "a stack of matrices");
     }
 }
+
+/// One matrix of a stack in each block: what loads give is reshaped to it, and read in its tensor.
+#[test]
+fn of_one_matrix_of_a_stack() {
+    let source = |turned: bool| {
+        let (extents, index, axes) =
+            if turned { ("n x k", "%j, %p", "N, K") } else { ("k x n", "%p, %j", "K, N") };
+        let tile = axes.replace(", ", " x ");
+        let turn = "    %fb = permute %rb [1, 0] : tile<K x N x f32>\n";
+        format!(
+            "kernel @one<M, N, K>(%a: tensor<s x m x k x f32>, %b: tensor<s x {extents} x f32>, %c: mut tensor<s x m x n x f32>) {{
+  %va = partition %a [1, M, K] : partition<s x m x k x f32, [1, M, K]>
+  %vb = partition %b [1, {axes}] : partition<s x {extents} x f32, [1, {axes}]>
+  %vc = partition %c [1, M, N] : mut partition<s x m x n x f32, [1, M, N]>
+  %h, %i, %j = block_index %vc : index, index, index
+  %pad = constant 0.0 : f32
+  %zero = splat %pad : tile<M x N x f32>
+  %0 = constant 0 : index
+  %1 = extent ceil_div(k, K) : index
+  %sum = for %p = %0 to %1 carry (%acc = %zero) : tile<M x N x f32> {{
+    %la = load_masked %va[%h, %i, %p] pad %pad : tile<1 x M x K x f32>
+    %ta = reshape %la : tile<M x K x f32>
+    %lb = load_masked %vb[%h, {index}] pad %pad : tile<1 x {tile} x f32>
+    %{name} = reshape %lb : tile<{tile} x f32>
+{turn}    %next = mma %ta, %fb, %acc : tile<M x N x f32>
+    yield %next
+  }}
+  %out = reshape %sum : tile<1 x M x N x f32>
+  store_masked %vc, %out
+}}
+",
+            name = if turned { "rb" } else { "fb" },
+            turn = if turned { turn } else { "" },
+        )
+    };
+    for turned in [false, true] {
+        for [stack, m, n, k] in [[2, 32, 64, 32], [3, 20, 40, 300], [1, 3, 33, 16]] {
+            let instance = instance(&source(turned), &[("M", 16), ("N", 32), ("K", 16)]);
+            let shape_of_b = if turned { [stack, n, k] } else { [stack, k, n] };
+            let arguments = [
+                sample(DType::F32, &[stack, m, k], 1),
+                sample(DType::F32, &shape_of_b, 2),
+                sample(DType::F32, &[stack, m, n], 3),
+            ];
+            let mut expected = arguments.to_vec();
+            interp::run(&instance, &mut expected).unwrap();
+            for cpu in all_cpus() {
+                let found = run_native(&instance, &arguments, &Options { cpu, ..Options::default() });
+                close(&found[2], &expected[2], 0.0, &format!("{cpu:?}, one of {stack} matrices, {turned}"));
+            }
+        }
+    }
+}

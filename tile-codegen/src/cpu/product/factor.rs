@@ -75,15 +75,19 @@ pub(super) enum Factor<'c> {
     Computed(ValueId),
 }
 
-/// The tile behind the transposition of matrices, and whether there is one.
+/// The tile behind the transposition of matrices, and whether there is one; of a load whose only matrix is a factor, the
+/// load's.
 pub(super) fn behind_transposition(fusion: &Fusion<'_>, factor: ValueId) -> (ValueId, bool) {
-    match fusion.definition(factor).filter(|_| !fusion.is_stored(factor)) {
-        Some(data) => match &data.op {
-            Op::Permute(axes) if swaps_last_two(axes) => (data.operands[0], true),
-            _ => (factor, false),
-        },
-        None => (factor, false),
-    }
+    let computed = |tile| fusion.definition(tile).filter(|_| !fusion.is_stored(tile));
+    let behind = |tile, axes: fn(&Op) -> bool| match computed(tile) {
+        Some(data) if axes(&data.op) => Some(data.operands[0]),
+        _ => None,
+    };
+    let turned = behind(factor, |op| matches!(op, Op::Permute(axes) if swaps_last_two(axes)));
+    let tile = turned.unwrap_or(factor);
+    let load = behind(tile, |op| matches!(op, Op::Reshape(_)))
+        .filter(|&tile| computed(tile).is_some_and(|data| data.op.is_load()));
+    (load.unwrap_or(tile), turned.is_some())
 }
 
 /// The load whose elements are packed right out of a tensor.
@@ -143,7 +147,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// A factor that is loaded and whose rows lie in memory as they are, with the places that exist whether the load has a
     /// mask or not: for who reads it before its time.
     pub(super) fn checked_factor(&self, factor: ValueId, plan: &Plan) -> Option<Strided<'c>> {
-        let load = streamed_load(self.fusion, factor)?;
+        let (tile, _) = behind_transposition(self.fusion, factor);
+        let load = streamed_load(self.fusion, tile)?;
         let is_by_rows = self.contiguous_axis_of(factor, plan) == Some(1);
         is_by_rows.then(|| self.streamed_factor(load, self.checked_matrix(load, self.ir.i64(0))))
     }

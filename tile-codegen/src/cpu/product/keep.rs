@@ -76,7 +76,7 @@ struct Given<'f, 'a> {
 }
 
 impl Given<'_, '_> {
-    /// Adds what decides which elements a load gives; of its index at one axis alone if that is all that matters.
+    /// Adds what decides which elements a load gives; of its index at one axis of its matrix alone if that is all that matters.
     fn add_load(&mut self, instance: &Instance, load: &OpData, axis: Option<usize>) -> Option<()> {
         let load = load.load()?;
         // What the kernel writes isn't the same the next time.
@@ -84,7 +84,10 @@ impl Given<'_, '_> {
         let tensor = self.fusion.definition(load.view)?.operands[0];
         let selected = Source::of(instance, tensor).selections.into_iter().map(|selection| selection.index);
         let index = match axis {
-            Some(axis) => load.index.get(axis..=axis)?,
+            Some(axis) => {
+                let axis = axis + load.index.len().checked_sub(2)?;
+                load.index.get(axis..=axis)?
+            }
             None => load.index,
         };
         if is_written || !load.pad.is_none_or(|pad| self.fusion.is_constant(pad)) {
