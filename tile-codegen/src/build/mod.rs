@@ -26,7 +26,7 @@ mod tests;
 use cargo::{Cargo, Kind, Package, Target};
 use output::{Output, Report};
 use scan::Conditions;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use tile_ir::TargetDesc;
 use tile_ir::target::Architecture;
 
@@ -191,18 +191,21 @@ impl Environment {
         })
     }
 
-    /// Tells cargo what the code depends on. The folder with the sources is among it for the programs that may come to be
-    /// there.
+    /// Tells cargo what the code depends on; on build.rs it depends anyway. The folder with the sources is among it for
+    /// the programs that may come to be there.
     fn rerun_where_changed(&self, scanned: &scan::Scanned) {
-        let folder = self.cargo.manifest.parent().unwrap_or(Path::new(""));
-        let source = folder.join("src");
-        let beside = scanned.files.iter().filter(|file| !file.starts_with(&source));
+        let source = self.cargo.manifest.with_file_name("src");
+        let is_below = |file: &Path| {
+            file.strip_prefix(&source)
+                .is_ok_and(|rest| rest.components().all(|part| part != Component::ParentDir))
+        };
+        let beside = scanned.files.iter().filter(|file| !is_below(file));
         let source = Some(&source).filter(|source| source.is_dir());
-        for file in beside.chain(source).chain([&folder.join("build.rs")]) {
+        for file in beside.chain(source) {
             println!("cargo::rerun-if-changed={}", file.display());
         }
         if scanned.lacks_packages {
-            // A file that is never there: cargo asks again until it is.
+            // A file that is never there: cargo asks again until it can be told of the packages.
             println!("cargo::rerun-if-changed={}", self.out.join("packages").display());
         }
     }

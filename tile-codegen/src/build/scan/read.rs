@@ -273,7 +273,7 @@ impl Reader<'_> {
         if called.mac.path.is_ident("include") {
             if let Ok(path) = called.mac.parse_body::<LitStr>() {
                 let file = self.files.included(&path.value());
-                drop(self.read_file(&file, Files::beside(&file)));
+                self.within(self.scope, None, |reader| drop(reader.read_file(&file, Files::beside(&file))));
             }
             return;
         }
