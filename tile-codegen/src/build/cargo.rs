@@ -1,7 +1,9 @@
 //! What cargo knows of the package that is built: its targets, and the packages that it is built with.
 //!
 //! `cargo metadata` says both, without network and without touching the lock file, which `cargo build` has just written. The
-//! second takes longer, and is asked for when a kernel calls a function of another crate.
+//! second takes longer, and is asked for when a kernel calls a function of another crate. It needs the sources of every
+//! package that the workspace may be built with, which a fresh checkout that was never tested lacks; then the paths in
+//! manifests lead to those packages that are there anyway.
 
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -50,25 +52,27 @@ pub(super) enum Kind {
     Other,
 }
 
-/// The packages that a package is built with, and their features.
+/// The packages that a package is built with.
 #[derive(Clone, Debug)]
 pub(super) struct Graph {
     /// The package itself.
     pub(super) root: String,
-    /// Of all packages that use this library in some way.
     nodes: HashMap<String, Node>,
-    pub(super) lock: PathBuf,
+    pub(super) lock: Option<PathBuf>,
+    /// Cargo's words, where only packages are here that manifests name by path.
+    lacks: Option<String>,
 }
 
 /// A package that is built.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub(super) name: String,
+    name: String,
     pub(super) manifest: PathBuf,
     pub(super) library: Option<Target>,
-    pub(super) features: Vec<String>,
-    /// The crates that it sees, as its code names them.
-    dependencies: HashMap<String, String>,
+    /// `None` where they aren't known.
+    pub(super) features: Option<Vec<String>>,
+    /// The packages of the crates that it sees, as its code names these; `None` for one that isn't known.
+    dependencies: HashMap<String, Option<String>>,
 }
 
 impl Cargo {
@@ -77,16 +81,11 @@ impl Cargo {
     /// # Errors
     /// Cargo's words.
     pub(super) fn package(&self) -> Result<Package, String> {
-        let metadata = self.metadata(&["--no-deps"])?;
+        let metadata = self.metadata(&self.manifest, &["--no-deps"])?;
         let is_own = |package: &&Value| is_same(&path(&package["manifest_path"]), &self.manifest);
         let package = list(&metadata["packages"]).find(is_own);
         let package = package.ok_or_else(|| format!("cargo knows no package {}", self.manifest.display()))?;
-        let declared = list(&package["dependencies"]).filter(|dependency| dependency["kind"] != "build");
-        let declared = declared.map(|dependency| {
-            let package = text(&dependency["name"]);
-            let name = dependency["rename"].as_str().map_or_else(|| package.clone(), ToOwned::to_owned);
-            (name.replace('-', "_"), package)
-        });
+        let declared = declared(package).map(|(name, dependency)| (name, text(&dependency["name"])));
         Ok(Package { folder: self.folder(), targets: targets(package), declared: declared.collect() })
     }
 
@@ -108,51 +107,76 @@ impl Cargo {
         Package { folder: self.folder(), targets: roots.map(target).collect(), declared: HashMap::new() }
     }
 
-    /// The packages that the package is built with.
-    ///
-    /// # Errors
-    /// Cargo's words.
-    pub(super) fn graph(&self) -> Result<Graph, String> {
+    /// The packages that the package is built with; where cargo can't say, those that lie at paths.
+    pub(super) fn graph(&self) -> Graph {
+        self.resolved().unwrap_or_else(|lacks| self.at_paths(lacks))
+    }
+
+    fn resolved(&self) -> Result<Graph, String> {
         let features = self.features.join(",");
         let arguments =
             ["--locked", "--filter-platform", &self.target, "--no-default-features", "--features", &features];
-        let metadata = self.metadata(&arguments)?;
-        let is_own = |package: &&Value| is_same(&path(&package["manifest_path"]), &self.manifest);
-        let own = list(&metadata["packages"]).find(is_own);
-        let own = own.ok_or_else(|| format!("cargo knows no package {}", self.manifest.display()))?;
+        let metadata = self.metadata(&self.manifest, &arguments)?;
         let packages: HashMap<String, &Value> =
             list(&metadata["packages"]).map(|package| (text(&package["id"]), package)).collect();
+        let own =
+            packages.iter().find(|(_, package)| is_same(&path(&package["manifest_path"]), &self.manifest));
+        let (root, _) = own.ok_or_else(|| format!("cargo knows no package {}", self.manifest.display()))?;
         let all = list(&metadata["resolve"]["nodes"]).filter_map(|node| {
-            let package = packages.get(node["id"].as_str()?)?;
-            let library = targets(package).into_iter().find(|target| target.kind == Kind::Library);
+            let id = text(&node["id"]);
             let seen = list(&node["deps"])
                 .filter(|dependency| list(&dependency["dep_kinds"]).any(|kind| kind["kind"] != "build"));
-            let node = Node {
-                name: text(&package["name"]),
-                manifest: path(&package["manifest_path"]),
-                library,
-                features: list(&node["features"]).map(text).collect(),
-                dependencies: seen
-                    .map(|dependency| (text(&dependency["name"]), text(&dependency["pkg"])))
-                    .collect(),
-            };
-            Some((text(&package["id"]), node))
+            let seen = seen.map(|dependency| (text(&dependency["name"]), Some(text(&dependency["pkg"]))));
+            let features = list(&node["features"]).map(text).collect();
+            let node = Node::of(packages.get(&id)?, Some(features), seen.collect());
+            Some((id, node))
         });
         let mut nodes: HashMap<String, Node> = all.collect();
         let using = using_this_library(&nodes);
         nodes.retain(|id, _| using.contains(id));
-        let lock = path(&metadata["workspace_root"]).join("Cargo.lock");
-        Ok(Graph { root: text(&own["id"]), nodes, lock })
+        let lock = Some(path(&metadata["workspace_root"]).join("Cargo.lock"));
+        Ok(Graph { root: root.clone(), nodes, lock, lacks: None })
+    }
+
+    /// The packages that manifests name by path, from the package's own on. A package's manifest is its name here.
+    fn at_paths(&self, lacks: String) -> Graph {
+        let id = |manifest: &Path| manifest.display().to_string();
+        let mut graph =
+            Graph { root: id(&self.manifest), nodes: HashMap::new(), lock: None, lacks: Some(lacks) };
+        let mut known: Vec<Value> = Vec::new();
+        let mut open = vec![self.manifest.clone()];
+        while let Some(manifest) = open.pop() {
+            let is_it = |package: &&Value| is_same(&path(&package["manifest_path"]), &manifest);
+            if !known.iter().any(|package| is_it(&package)) {
+                // Of a workspace all members are told at once. What cargo can't tell of here it can't build either.
+                let metadata = self.metadata(&manifest, &["--no-deps"]).unwrap_or_default();
+                known.extend(list(&metadata["packages"]).cloned());
+            }
+            let Some(package) = known.iter().find(is_it) else { continue };
+            let seen = declared(package).filter(|(_, dependency)| dependency["name"] != THIS_LIBRARY);
+            let seen = seen.map(|(name, dependency)| {
+                let folder = dependency["path"].as_str().map(Path::new);
+                (name, folder.map(|folder| folder.join("Cargo.toml")))
+            });
+            let seen: HashMap<String, Option<PathBuf>> = seen.collect();
+            let dependencies =
+                seen.iter().map(|(name, manifest)| (name.clone(), manifest.as_deref().map(id)));
+            graph.nodes.insert(id(&manifest), Node::of(package, None, dependencies.collect()));
+            open.extend(
+                seen.into_values().flatten().filter(|manifest| !graph.nodes.contains_key(&id(manifest))),
+            );
+        }
+        graph
     }
 
     fn folder(&self) -> PathBuf {
         self.manifest.parent().unwrap_or(Path::new("")).to_owned()
     }
 
-    fn metadata(&self, arguments: &[&str]) -> Result<Value, String> {
+    fn metadata(&self, manifest: &Path, arguments: &[&str]) -> Result<Value, String> {
         let mut command = Command::new(&self.program);
         command.args(["metadata", "--format-version", "1", "--offline", "--manifest-path"]);
-        let output = command.arg(&self.manifest).args(arguments).output();
+        let output = command.arg(manifest).args(arguments).output();
         let output = output.map_err(|error| format!("{}: {error}", self.program.display()))?;
         if !output.status.success() {
             let words = String::from_utf8_lossy(&output.stderr);
@@ -171,12 +195,37 @@ impl Package {
     }
 }
 
+impl Node {
+    fn of(
+        package: &Value,
+        features: Option<Vec<String>>,
+        dependencies: HashMap<String, Option<String>>,
+    ) -> Node {
+        Node {
+            name: text(&package["name"]),
+            manifest: path(&package["manifest_path"]),
+            library: targets(package).into_iter().find(|target| target.kind == Kind::Library),
+            features,
+            dependencies,
+        }
+    }
+}
+
 impl Graph {
     /// The package that the code of one sees as a crate of this name, if it may have functions of kernels.
-    pub(super) fn seen(&self, package: &str, name: &str) -> Option<(&str, &Node)> {
-        let id = self.nodes.get(package)?.dependencies.get(name)?;
-        let (id, node) = self.nodes.get_key_value(id)?;
-        Some((id, node))
+    ///
+    /// # Errors
+    /// Cargo's words, where it can't say.
+    pub(super) fn seen(&self, package: &str, name: &str) -> Result<Option<(&str, &Node)>, String> {
+        let unknown = || self.lacks.clone().unwrap_or_default();
+        let Some(node) = self.nodes.get(package) else {
+            return if self.lacks.is_some() { Err(unknown()) } else { Ok(None) };
+        };
+        match node.dependencies.get(name) {
+            None => Ok(None),
+            Some(None) => Err(unknown()),
+            Some(Some(id)) => Ok(self.nodes.get_key_value(id).map(|(id, node)| (id.as_str(), node))),
+        }
     }
 }
 
@@ -187,7 +236,7 @@ fn using_this_library(nodes: &HashMap<String, Node>) -> HashSet<String> {
     loop {
         let before = using.len();
         for (id, node) in nodes.iter().filter(|(id, _)| !is_library(id)) {
-            if node.dependencies.values().any(|used| is_library(used) || using.contains(used)) {
+            if node.dependencies.values().flatten().any(|used| is_library(used) || using.contains(used)) {
                 using.insert(id.clone());
             }
         }
@@ -195,6 +244,15 @@ fn using_this_library(nodes: &HashMap<String, Node>) -> HashSet<String> {
             return using;
         }
     }
+}
+
+/// The crates that a manifest names, as code names them, but for build scripts.
+fn declared(package: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let declared = list(&package["dependencies"]).filter(|dependency| dependency["kind"] != "build");
+    declared.map(|dependency| {
+        let name = dependency["rename"].as_str().or(dependency["name"].as_str()).unwrap_or_default();
+        (name.replace('-', "_"), dependency)
+    })
 }
 
 fn targets(package: &Value) -> Vec<Target> {

@@ -12,9 +12,9 @@ use tile_ir::specialize::Binding;
 pub(super) fn expression(
     compiled: &[Compiled],
     left_out: &[LeftOut],
-    store: impl Fn(usize, &str, &[u8]) -> Result<PathBuf, String>,
+    mut store: impl FnMut(usize, &str, &[u8]) -> Result<PathBuf, String>,
 ) -> Result<String, String> {
-    let stored = |i: usize, extension: &str, bytes: &[u8]| {
+    let mut stored = |i: usize, extension: &str, bytes: &[u8]| {
         Ok::<_, String>(store(i, extension, bytes)?.display().to_string())
     };
     let mut declarations = String::new();

@@ -9,9 +9,10 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tile_ir::gpu::{self, Scheduled};
 use tile_ir::specialize::Binding;
 use tile_ir::target::{CpuLevel, Family};
-use tile_ir::{Bindings, Instance, TargetDesc, Variant, gpu, passes, specialize, text};
+use tile_ir::{Bindings, Instance, TargetDesc, Variant, passes, specialize, text};
 
 /// Files written so far.
 pub(super) struct Output<'e> {
@@ -24,7 +25,7 @@ pub(super) struct Output<'e> {
     remarks: Remarks,
     warnings: Vec<String>,
     errors: Vec<String>,
-    /// Those for people, with what is made of them beside.
+    /// Those for people, with what is made of them beside, and those that the macro includes.
     written: HashSet<PathBuf>,
 }
 
@@ -101,24 +102,28 @@ impl<'e> Output<'e> {
                         left_out.push(LeftOut { target, bindings: bindings.clone(), reason });
                     }
                     Err(Problem::Other(error)) => {
-                        self.errors.push(format!("{}: {error}{}", kernel.place, of_instance(bindings)))
+                        self.errors.push(format!("{}: {error}{}", kernel.place, of_instance(bindings)));
                     }
                 }
             }
         }
-        for LeftOut { target, bindings, reason } in &left_out {
-            let (place, instance) = (&kernel.place, of_instance(bindings));
-            let is_held = compiled.iter().any(|code: &Compiled| code.artifact.target == target.name);
-            if is_held {
-                self.warnings.push(format!("{place}: left out for {}: {reason}{instance}", target.name));
-            } else {
-                self.errors.push(format!("{place}: {reason}{instance}"));
-            }
-        }
+        self.tell_of(kernel, &left_out, &compiled);
         if self.errors.len() == before
             && let Err(error) = self.embed(kernel, &compiled, &left_out)
         {
             self.errors.push(error);
+        }
+    }
+
+    /// A target that holds an instance of a kernel can do without others; one that holds none has no use.
+    fn tell_of(&mut self, kernel: &scan::Found, left_out: &[LeftOut], compiled: &[Compiled]) {
+        for LeftOut { target, bindings, reason } in left_out {
+            let (place, instance) = (&kernel.place, of_instance(bindings));
+            if compiled.iter().any(|code| code.artifact.target == target.name) {
+                self.warnings.push(format!("{place}: left out for {}: {reason}{instance}", target.name));
+            } else {
+                self.errors.push(format!("{place}: {reason}{instance}"));
+            }
         }
     }
 
@@ -134,48 +139,56 @@ impl<'e> Output<'e> {
         Report { instances, warnings: remarks.texts().chain(warnings).collect(), errors }
     }
 
-    /// Writes a file for people.
+    /// Writes a file for people or for the macro.
     fn write(&mut self, path: PathBuf, bytes: &[u8]) -> Result<(), String> {
         write(&path, bytes)?;
         self.written.insert(path);
         Ok(())
     }
 
-    /// Removes what an earlier build has written for people of instances that are no more. A file that can't be removed only
-    /// stays.
+    /// Removes what an earlier build has written of kernels and instances that are no more: the macro would include code that
+    /// refers to objects which aren't linked. A file that can't be removed only stays.
     fn remove_what_was_written_before(&self) {
-        let folders = entries(&self.environment.readable_folder());
-        for folder in folders.filter(|path| path.is_dir()) {
-            entries(&folder)
-                .filter(|path| !self.written.contains(path))
-                .for_each(|path| drop(fs::remove_file(path)));
+        let remove_others = |folder: &Path| {
+            let others = entries(folder).filter(|path| !self.written.contains(path));
+            others.for_each(|path| drop(fs::remove_file(path)));
+        };
+        remove_others(&self.environment.embedded_folder());
+        for folder in entries(&self.environment.readable_folder()).filter(|path| path.is_dir()) {
+            remove_others(&folder);
             // Only one that is empty.
             let _ = fs::remove_dir(folder);
         }
     }
 
-    /// Writes an instance's IR for people: as code is made of it, after every pass that changed it, and as each GPU's
-    /// threads share it. Warns of what is slower than it might be.
+    /// Writes an instance's IR for people: as code is made of it, and after every pass that changed it.
     fn explain(&mut self, kernel: &scan::Found, instance: &Instance) -> Result<(), String> {
         let folder = self.environment.readable_folder().join(&kernel.folder);
         let name = instance_name(instance.bindings());
         let optimized = passes::optimize(instance.clone());
         self.write(folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
-        self.write(folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())?;
-        for target in self.targets.iter().filter(|target| target.family != Family::Cpu) {
-            let variants = Variant::of_target(target).iter().copied();
-            let (_, first) = Variant::first_of(variants, instance);
-            let scheduled = crate::gpu::scheduled(&passes::optimize(first), target);
-            let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
-            self.write(path, gpu::print(&scheduled).as_bytes())?;
-            for remark in scheduled.remarks() {
-                self.remarks.add(&kernel.place, remark.loc, &remark.message);
-            }
-        }
-        Ok(())
+        self.write(folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())
     }
 
-    /// Compiles an instance for a target: for the CPU at every level that makes a difference, for a GPU every variant.
+    /// Writes for people how the threads of a GPU share an instance, also of one that doesn't fit.
+    fn explain_schedule(
+        &mut self,
+        kernel: &scan::Found,
+        instance: &Instance,
+        target: &TargetDesc,
+    ) -> Result<Scheduled, String> {
+        let variants = Variant::of_target(target).iter().copied();
+        let (_, first) = Variant::first_of(variants, instance);
+        let scheduled = crate::gpu::scheduled(&passes::optimize(first), target);
+        let folder = self.environment.readable_folder().join(&kernel.folder);
+        let name = instance_name(instance.bindings());
+        let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
+        self.write(path, gpu::print(&scheduled).as_bytes())?;
+        Ok(scheduled)
+    }
+
+    /// Compiles an instance for a target: for the CPU at every level that makes a difference, for a GPU every variant. Warns
+    /// of what is slower than it might be.
     fn compile(
         &mut self,
         kernel: &scan::Found,
@@ -190,11 +203,20 @@ impl<'e> Output<'e> {
             }
             _ => Variant::of_target(target).iter().map(|&variant| (variant, None)).collect(),
         };
+        let scheduled = match target.family {
+            Family::Cpu => None,
+            _ => Some(self.explain_schedule(kernel, instance, target)?),
+        };
         let instances =
             ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));
-        instances
+        let compiled: Vec<Compiled> = instances
             .map(|(instance, variant, level)| self.compile_way(kernel, &instance, target, (variant, level)))
-            .collect()
+            .collect::<Result<_, _>>()?;
+        // Of an instance that is left out nothing is slow.
+        for remark in scheduled.iter().flat_map(Scheduled::remarks) {
+            self.remarks.add(&kernel.place, remark.loc, &remark.message);
+        }
+        Ok(compiled)
     }
 
     fn compile_way(
@@ -239,15 +261,20 @@ impl<'e> Output<'e> {
     }
 
     /// Writes the expression that the macro includes.
-    fn embed(&self, kernel: &scan::Found, compiled: &[Compiled], left_out: &[LeftOut]) -> Result<(), String> {
+    fn embed(
+        &mut self,
+        kernel: &scan::Found,
+        compiled: &[Compiled],
+        left_out: &[LeftOut],
+    ) -> Result<(), String> {
         let folder = self.environment.embedded_folder();
         let fingerprint = text::fingerprint(&kernel.kernel);
         let stem = format!("{}-{fingerprint:016x}", kernel.kernel.name);
         let expression = embed::expression(compiled, left_out, |i, extension, bytes| {
             let path = folder.join(format!("{stem}-{i}.{extension}"));
-            write(&path, bytes).map(|()| path)
+            self.write(path.clone(), bytes).map(|()| path)
         })?;
-        write(&folder.join(format!("{stem}.rs")), expression.as_bytes())
+        self.write(folder.join(format!("{stem}.rs")), expression.as_bytes())
     }
 
     /// Puts all CPU code into one static library.

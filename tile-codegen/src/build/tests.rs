@@ -110,3 +110,25 @@ fn a_target_that_holds_no_instance_is_an_error_and_so_are_those_of_other_kernels
     ];
     assert_eq!(errors, expected);
 }
+
+/// Code of a kernel that is no more would refer to objects that aren't linked.
+#[test]
+fn nothing_of_a_kernel_that_is_no_more_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let embedded = environment(folder.path()).embedded_folder();
+    let readable = environment(folder.path()).readable_folder();
+    report(folder.path(), &[found(TURNED, "first", &[8]), found(TURNED, "second", &[8])], &["cpu"]);
+    assert_eq!(
+        (files(&embedded).len(), files(&readable)),
+        (2, vec!["first".to_owned(), "second".to_owned()])
+    );
+    report(folder.path(), &[found(TURNED, "second", &[8])], &["cpu"]);
+    assert_eq!((files(&embedded).len(), files(&readable)), (1, vec!["second".to_owned()]));
+    assert!(files(&embedded)[0].starts_with("second-"), "{:?}", files(&embedded));
+}

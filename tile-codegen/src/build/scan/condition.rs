@@ -1,7 +1,7 @@
 //! `cfg` as cargo tells a build script of it.
 //!
 //! What can't be known counts as true, so that code is rather read in vain than left out: what the script itself gives rustc
-//! by `cargo::rustc-cfg`, and `debug_assertions`, which cargo doesn't tell.
+//! by `cargo::rustc-cfg`, `debug_assertions`, which cargo doesn't tell, and the features of a package that cargo couldn't tell of.
 
 use std::collections::HashMap;
 use syn::punctuated::Punctuated;
@@ -47,7 +47,7 @@ impl Conditions {
     }
 
     /// Whether an item with these attributes is there.
-    pub(super) fn hold(&self, features: &[String], attributes: &[Attribute]) -> bool {
+    pub(super) fn hold(&self, features: Option<&[String]>, attributes: &[Attribute]) -> bool {
         let mut conditions = attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"));
         !conditions.any(|attribute| {
             attribute.parse_args::<Meta>().is_ok_and(|meta| self.value(features, &meta) == Some(false))
@@ -55,7 +55,7 @@ impl Conditions {
     }
 
     /// The attributes of an item, with those that `cfg_attr` gives it in place of that.
-    pub(super) fn applied(&self, features: &[String], attributes: &[Attribute]) -> Vec<Attribute> {
+    pub(super) fn applied(&self, features: Option<&[String]>, attributes: &[Attribute]) -> Vec<Attribute> {
         let one = |attribute: &Attribute| {
             if !attribute.path().is_ident("cfg_attr") {
                 return vec![attribute.clone()];
@@ -70,7 +70,7 @@ impl Conditions {
     }
 
     /// Whether a condition holds; `None` where that can't be known.
-    fn value(&self, features: &[String], meta: &Meta) -> Option<bool> {
+    fn value(&self, features: Option<&[String]>, meta: &Meta) -> Option<bool> {
         match meta {
             Meta::Path(path) => {
                 let name = path.get_ident()?.to_string();
@@ -85,7 +85,7 @@ impl Conditions {
                 let Expr::Lit(ExprLit { lit: Lit::Str(value), .. }) = &pair.value else { return None };
                 let value = value.value();
                 match self.0.get(&name) {
-                    _ if name == "feature" => Some(features.contains(&value)),
+                    _ if name == "feature" => features.map(|features| features.contains(&value)),
                     Some(values) => Some(values.contains(&value)),
                     None => unset(&name),
                 }
@@ -161,13 +161,13 @@ mod tests {
             ("any()", Some(false)),
         ] {
             let meta = syn::parse_str(condition).unwrap();
-            assert_eq!(conditions().value(&features, &meta), expected, "{condition}");
+            assert_eq!(conditions().value(Some(&features), &meta), expected, "{condition}");
         }
     }
 
     #[test]
     fn what_is_unknown_counts_as_there() {
-        let hold = |attribute: Attribute| conditions().hold(&[], &[attribute]);
+        let hold = |attribute: Attribute| conditions().hold(Some(&[]), &[attribute]);
         assert!(hold(parse_quote!(#[cfg(debug_assertions)])));
         assert!(hold(parse_quote!(#[cfg(not(debug_assertions))])));
         assert!(!hold(parse_quote!(#[cfg(feature = "fast")])));
@@ -180,7 +180,7 @@ mod tests {
             parse_quote!(#[cfg_attr(unix, path = "unix.rs", cfg_attr(all(), inline))]),
             parse_quote!(#[cfg_attr(windows, path = "windows.rs")]),
         ];
-        let applied = conditions().applied(&[], &given);
+        let applied = conditions().applied(Some(&[]), &given);
         let names: Vec<_> = applied.iter().map(|attribute| attribute.path().get_ident().unwrap()).collect();
         assert_eq!(names, ["path", "inline"]);
     }

@@ -6,7 +6,6 @@ use super::tree::{Crate, CrateId, ScopeId, Tree};
 use crate::build::cargo::{Cargo, Graph, Kind, Package, Target};
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::rc::Rc;
 
 /// What there is to read, and what was read.
 pub(super) struct Crates<'p> {
@@ -17,11 +16,13 @@ pub(super) struct Crates<'p> {
     /// The package's own library.
     library: Option<(String, CrateId)>,
     /// The packages that the package is built with, when they were asked for.
-    graph: Option<Result<Graph, String>>,
+    graph: Option<Graph>,
     /// Libraries of other packages, by these.
     others: HashMap<String, Result<CrateId, Unread>>,
     /// Files besides sources that what was found depends on.
     pub(super) manifests: Vec<PathBuf>,
+    /// Whether a path leads to a package that cargo can't tell of.
+    pub(super) lacks_packages: bool,
 }
 
 /// A crate that code names, and that can't be read.
@@ -51,13 +52,14 @@ impl<'p> Crates<'p> {
             graph: None,
             others: HashMap::new(),
             manifests: vec![cargo.manifest.clone()],
+            lacks_packages: false,
         };
-        let features: Rc<[String]> = cargo.features.clone().into();
+        let features = Some(cargo.features.clone().into());
         for target in roots {
             let of = Crate {
                 package: None,
                 name: "crate".to_owned(),
-                features: Rc::clone(&features),
+                features: features.clone(),
                 root: ScopeId(0),
             };
             let id = read(&mut crates.tree, conditions, &package.folder, &target.root, (of, true))?;
@@ -66,11 +68,6 @@ impl<'p> Crates<'p> {
             }
         }
         Ok(crates)
-    }
-
-    /// Whether cargo was asked in vain for the packages that the package is built with.
-    pub(super) fn lacks_packages(&self) -> bool {
-        matches!(self.graph, Some(Err(_)))
     }
 
     /// The root of the crate that one names so; `None` where there is none with functions of kernels.
@@ -89,21 +86,21 @@ impl<'p> Crates<'p> {
                 return Ok(None);
             }
         }
-        let graph = match self.graph.get_or_insert_with(|| self.cargo.graph()) {
-            Ok(graph) => graph,
-            Err(reason) => return Err(Unread { name: name.to_owned(), reason: reason.clone() }),
-        };
-        let package = package.unwrap_or_else(|| graph.root.clone());
-        let Some((id, node)) = graph.seen(&package, name) else { return Ok(None) };
+        let graph = self.graph.get_or_insert_with(|| self.cargo.graph());
+        let seen = graph.seen(package.as_ref().unwrap_or(&graph.root), name).map_err(|reason| {
+            self.lacks_packages = true;
+            Unread { name: name.to_owned(), reason }
+        });
+        let Some((id, node)) = seen? else { return Ok(None) };
         let Some(library) = &node.library else { return Ok(None) };
         if let Some(known) = self.others.get(id) {
             return known.clone().map(|id| Some(self.tree.crates[id.0].root));
         }
-        self.manifests.extend([graph.lock.clone(), node.manifest.clone()]);
+        self.manifests.extend(graph.lock.iter().chain([&node.manifest]).cloned());
         let of = Crate {
             package: Some(id.to_owned()),
             name: name.to_owned(),
-            features: node.features.clone().into(),
+            features: node.features.clone().map(Into::into),
             root: ScopeId(0),
         };
         let folder = &self.package.folder;

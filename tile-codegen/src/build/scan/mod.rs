@@ -107,7 +107,7 @@ pub(super) fn kernels(
     // What two programs have in common is read for each.
     let mut known = HashSet::new();
     scanned.skipped.retain(|warning| known.insert(warning.clone()));
-    scanned.lacks_packages = crates.lacks_packages();
+    scanned.lacks_packages = crates.lacks_packages;
     scanned.files = crates.tree.files.into_iter().chain(crates.manifests).collect();
     name_folders(&mut scanned.found);
     Ok(scanned)

@@ -32,7 +32,7 @@ pub(super) fn read(
 ) -> Result<CrateId, String> {
     let id = CrateId(tree.crates.len());
     let name = of.name.clone();
-    let features = Rc::clone(&of.features);
+    let features = of.features.clone();
     tree.crates.push(of);
     let mut reader = Reader {
         package,
@@ -57,7 +57,7 @@ struct Reader<'t> {
     tree: &'t mut Tree,
     package: &'t Path,
     conditions: &'t Conditions,
-    features: Rc<[String]>,
+    features: Option<Rc<[String]>>,
     of: CrateId,
     is_own: bool,
     /// The innermost module or block.
@@ -81,7 +81,7 @@ impl Reader<'_> {
         self.tree.files.insert(path.to_owned());
         // A file that rustc can't parse either is rustc's to report.
         let Ok(syntax) = syn::parse_file(&source) else { return Ok(()) };
-        if !self.conditions.hold(&self.features, &syntax.attrs) {
+        if !self.conditions.hold(self.features.as_deref(), &syntax.attrs) {
             return Ok(());
         }
         self.open.push(path.to_owned());
@@ -108,8 +108,8 @@ impl Reader<'_> {
 
     /// The attributes of an item that is there; `None` of one that `cfg` leaves out.
     fn present(&self, attributes: &[Attribute]) -> Option<Vec<Attribute>> {
-        let applied = self.conditions.applied(&self.features, attributes);
-        self.conditions.hold(&self.features, &applied).then_some(applied)
+        let applied = self.conditions.applied(self.features.as_deref(), attributes);
+        self.conditions.hold(self.features.as_deref(), &applied).then_some(applied)
     }
 
     fn place(&self, line: usize) -> Place {

@@ -38,7 +38,8 @@ pub(super) struct Crate {
     pub(super) package: Option<String>,
     /// What stands before the paths of its items in messages: `crate`, or the name of another crate.
     pub(super) name: String,
-    pub(super) features: Rc<[String]>,
+    /// `None` where they aren't known.
+    pub(super) features: Option<Rc<[String]>>,
     pub(super) root: ScopeId,
 }
 
