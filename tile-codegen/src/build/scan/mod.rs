@@ -232,14 +232,31 @@ impl Search<'_, '_> {
                 let candidates = titles(tree, candidates.iter().copied());
                 format!("{name} may be any of {candidates}; call one by its path")
             }
-            Failure::Ambiguous(_) | Failure::Missing => match titles(tree, tree.named(&last())) {
-                none if none.is_empty() => {
-                    format!("{name} is no `#[tile_fn]` function in the files that were read")
+            Failure::Ambiguous(_) => {
+                format!(
+                    "{name} may be in any of several modules of one name, and a build script can't decide their `cfg`"
+                )
+            }
+            Failure::Missing(brought) => {
+                let (name, last) = match brought {
+                    Some(path) => {
+                        let by = path.names.join("::");
+                        let last = path.names.last().cloned().unwrap_or_default();
+                        (format!("{name}, which `use` brings as `{by}`,"), last)
+                    }
+                    None => (name, last()),
+                };
+                match titles(tree, tree.named(&last)) {
+                    none if none.is_empty() => format!(
+                        "{name} is no `#[tile_fn]` function in the files that were read (one that a macro makes isn't seen)"
+                    ),
+                    candidates => {
+                        format!(
+                            "{name} leads to no `#[tile_fn]` function; those of this name are {candidates}"
+                        )
+                    }
                 }
-                candidates => {
-                    format!("{name} leads to no `#[tile_fn]` function; those of this name are {candidates}")
-                }
-            },
+            }
         }
     }
 }

@@ -10,8 +10,8 @@ use super::tree::{FunctionId, ScopeId, Segments, Visible};
 /// Why a path means no function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// There is none.
-    Missing,
+    /// There is none; where a `use` brings the name, by the path there.
+    Missing(Option<Segments>),
     /// There are several.
     Ambiguous(Vec<FunctionId>),
     /// It may be in a crate that can't be read.
@@ -42,7 +42,7 @@ pub(super) fn function(crates: &mut Crates, scope: ScopeId, path: &Segments) -> 
     let mut names = Names { crates, open: Vec::new() };
     match names.path(scope, path, Kind::Function)? {
         Meaning::Function(function) => Ok(function),
-        Meaning::Module(_) => Err(Failure::Missing),
+        Meaning::Module(_) => Err(Failure::Missing(None)),
     }
 }
 
@@ -53,7 +53,7 @@ struct Names<'c, 'p> {
 
 impl Names<'_, '_> {
     fn path(&mut self, from: ScopeId, path: &Segments, kind: Kind) -> Result<Meaning, Failure> {
-        let Some((last, before)) = path.names.split_last() else { return Err(Failure::Missing) };
+        let Some((last, before)) = path.names.split_last() else { return Err(Failure::Missing(None)) };
         match self.around(from, path.is_global, before)? {
             Some(module) if last == "self" => Ok(Meaning::Module(module)),
             Some(module) => self.member(from, module, last, kind),
@@ -77,7 +77,7 @@ impl Names<'_, '_> {
                 Some(module) if name == "super" => Meaning::Module(self.outer(module)?),
                 Some(module) => self.member(from, module, name, Kind::Module)?,
             };
-            let Meaning::Module(next) = meaning else { return Err(Failure::Missing) };
+            let Meaning::Module(next) = meaning else { return Err(Failure::Missing(None)) };
             module = Some(next);
         }
         Ok(module)
@@ -93,7 +93,7 @@ impl Names<'_, '_> {
             "super" => return self.outer(module).map(Meaning::Module),
             _ => {}
         }
-        let mut failure = Failure::Missing;
+        let mut failure = Failure::Missing(None);
         let mut scope = Some(from);
         while let Some(inner) = scope {
             match self.member(from, inner, name, kind) {
@@ -109,18 +109,18 @@ impl Names<'_, '_> {
     /// The module around one.
     fn outer(&self, module: ScopeId) -> Result<ScopeId, Failure> {
         let tree = &self.crates.tree;
-        tree.scope(module).parent.map(|parent| tree.module(parent)).ok_or(Failure::Missing)
+        tree.scope(module).parent.map(|parent| tree.module(parent)).ok_or(Failure::Missing(None))
     }
 
     /// The root of another crate.
     fn library(&mut self, from: ScopeId, name: &str, kind: Kind) -> Result<Meaning, Failure> {
         if kind != Kind::Module {
-            return Err(Failure::Missing);
+            return Err(Failure::Missing(None));
         }
         let of = self.crates.tree.scope(from).of;
         match self.crates.library(of, name).map_err(Failure::Unread)? {
             Some(root) => Ok(Meaning::Module(root)),
-            None => Err(Failure::Missing),
+            None => Err(Failure::Missing(None)),
         }
     }
 
@@ -128,7 +128,7 @@ impl Names<'_, '_> {
     fn member(&mut self, from: ScopeId, scope: ScopeId, name: &str, kind: Kind) -> Result<Meaning, Failure> {
         let entry = (scope, name.to_owned(), kind);
         if self.open.contains(&entry) {
-            return Err(Failure::Missing);
+            return Err(Failure::Missing(None));
         }
         self.open.push(entry);
         let found = self.member_once(from, scope, name, kind);
@@ -145,24 +145,28 @@ impl Names<'_, '_> {
     ) -> Result<Meaning, Failure> {
         let own = self.declared(from, scope, name, kind);
         if !own.is_empty() {
-            return one(own, Failure::Missing);
+            return one(own, Failure::Missing(None));
         }
         let tree = &self.crates.tree;
         let imports = tree.scope(scope).imports.iter();
         let imports: Vec<_> = imports.filter(|import| tree.sees(from, import.visible)).cloned().collect();
-        let (mut found, mut failure) = (Vec::new(), Failure::Missing);
+        let (mut found, mut failure) = (Vec::new(), Failure::Missing(None));
         for import in imports.iter().filter(|import| import.name.as_deref() == Some(name)) {
             match self.path(scope, &import.path, kind) {
                 Ok(meaning) => found.push(meaning),
+                // Of a `use` that names what another brings, the other says more.
+                Err(Failure::Missing(None)) => {
+                    failure = failure.or(Failure::Missing(Some(import.path.clone())))
+                }
                 Err(other) => failure = failure.or(other),
             }
         }
-        if found.is_empty() && failure == Failure::Missing {
+        if found.is_empty() && matches!(failure, Failure::Missing(_)) {
             for import in imports.iter().filter(|import| import.name.is_none()) {
                 let module = self.around(scope, import.path.is_global, &import.path.names);
                 let meaning = module.and_then(|module| match module {
                     Some(module) => self.member(scope, module, name, kind),
-                    None => Err(Failure::Missing),
+                    None => Err(Failure::Missing(None)),
                 });
                 match meaning {
                     Ok(meaning) => found.push(meaning),
@@ -195,7 +199,7 @@ impl Names<'_, '_> {
 impl Failure {
     /// The more telling one.
     fn or(self, other: Failure) -> Failure {
-        if self == Failure::Missing { other } else { self }
+        if self == Failure::Missing(None) { other } else { self }
     }
 }
 

@@ -135,7 +135,7 @@ fn finds_kernels_in_modules_and_leaves_wrong_ones_to_the_macro() {
         scanned.skipped,
         [
             "src/lib.rs:15: kernel `lost` isn't compiled ahead of time: `two` is no `#[tile_fn]` function in the files \
-             that were read; feature `jit` compiles it at run time",
+             that were read (one that a macro makes isn't seen); feature `jit` compiles it at run time",
             "src/lib.rs:20: kernels that `doubled!` makes aren't compiled ahead of time, because a build script reads \
              functions as they stand in files; feature `jit` compiles them at run time"
         ]
@@ -281,6 +281,23 @@ fn a_function_that_is_not_found_is_told_with_those_of_its_name() {
 }
 
 #[test]
+fn modules_whose_conditions_are_unknown_are_alternatives() {
+    let module = |condition: &str, number| {
+        format!("#[cfg({condition})] mod a {{ {} }}\n", adding("pub", "bump", number))
+    };
+    let text =
+        [module("debug_assertions", 2), module("not(debug_assertions)", 3), kernel("k", &of_ones("a::bump"))];
+    let scanned = Files::new([("src/lib.rs", text.concat())]).scan(&[]);
+    assert_eq!(
+        scanned.skipped,
+        [
+            "src/lib.rs:5: kernel `k` isn't compiled ahead of time: `a::bump` may be in any of several modules of one name, \
+             and a build script can't decide their `cfg`; feature `jit` compiles it at run time"
+        ]
+    );
+}
+
+#[test]
 fn what_cfg_leaves_out_is_not_compiled() {
     let text = [
         "#[cfg(feature = \"fast\")] mod fast;\n#[cfg(not(feature = \"fast\"))] mod slow;\n".to_owned(),
@@ -389,8 +406,9 @@ fn workspace() -> Files {
         kernel("by_use", &of_ones("through")),
         kernel("by_facade", &of_ones("facade::raised")),
         kernel("lost", &of_ones("renamed::absent")),
+        kernel("lost_too", &of_ones("elsewhere")),
     ];
-    let calls = format!("use renamed::more::*;\n{}", calls.concat());
+    let calls = format!("use renamed::{{more::*, made as elsewhere}};\n{}", calls.concat());
     let members = "[workspace]\nresolver = \"3\"\nmembers = [\"app\", \"blocks\", \"facade\", \"tile\"]\n";
     Files::new([
         ("Cargo.toml", members.to_owned()),
@@ -424,7 +442,10 @@ fn functions_of_other_packages_are_found() {
         scanned.skipped,
         [
             "src/lib.rs:5: kernel `lost` isn't compiled ahead of time: `renamed::absent` is no `#[tile_fn]` function in \
-             the files that were read; feature `jit` compiles it at run time"
+             the files that were read (one that a macro makes isn't seen); feature `jit` compiles it at run time",
+            "src/lib.rs:6: kernel `lost_too` isn't compiled ahead of time: `elsewhere`, which `use` brings as \
+             `renamed::made`, is no `#[tile_fn]` function in the files that were read (one that a macro makes isn't seen); \
+             feature `jit` compiles it at run time"
         ]
     );
     for file in
