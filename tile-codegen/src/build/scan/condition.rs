@@ -110,11 +110,15 @@ fn not(value: Option<bool>) -> Option<bool> {
 
 /// Whether all hold: one that doesn't decides it, whatever the others are.
 fn all(values: impl Iterator<Item = Option<bool>>) -> Option<bool> {
-    values.fold(Some(true), |known, value| match (known, value) {
-        (Some(false), _) | (_, Some(false)) => Some(false),
-        (Some(true), Some(true)) => Some(true),
-        _ => None,
-    })
+    let mut known = Some(true);
+    for value in values {
+        match value {
+            Some(false) => return value,
+            Some(true) => {}
+            None => known = None,
+        }
+    }
+    known
 }
 
 /// What a name means that cargo doesn't tell of.
