@@ -21,8 +21,6 @@ pub(super) struct Crates<'p> {
     others: HashMap<String, Result<CrateId, Unread>>,
     /// Files besides sources that what was found depends on.
     pub(super) manifests: Vec<PathBuf>,
-    /// Whether a path leads to a package that cargo can't tell of.
-    pub(super) lacks_packages: bool,
 }
 
 /// A crate that code names, and that can't be read.
@@ -52,7 +50,6 @@ impl<'p> Crates<'p> {
             graph: None,
             others: HashMap::new(),
             manifests: vec![cargo.manifest.clone()],
-            lacks_packages: false,
         };
         let features = Some(cargo.features.clone().into());
         for target in roots {
@@ -87,11 +84,9 @@ impl<'p> Crates<'p> {
             }
         }
         let graph = self.graph.get_or_insert_with(|| self.cargo.graph());
-        let seen = graph.seen(package.as_ref().unwrap_or(&graph.root), name).map_err(|reason| {
-            self.lacks_packages = true;
-            Unread { name: name.to_owned(), reason }
-        });
-        let Some((id, node)) = seen? else { return Ok(None) };
+        let seen = graph.seen(package.as_ref().unwrap_or(&graph.root), name);
+        let seen = seen.map_err(|reason| Unread { name: name.to_owned(), reason })?;
+        let Some((id, node)) = seen else { return Ok(None) };
         let Some(library) = &node.library else { return Ok(None) };
         if let Some(known) = self.others.get(id) {
             return known.clone().map(|id| Some(self.tree.crates[id.0].root));

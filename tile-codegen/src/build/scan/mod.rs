@@ -94,6 +94,7 @@ pub(super) fn kernels(
             Some(Err(errors)) => {
                 scanned.refused += 1;
                 scanned.skipped.extend(search.warning(&errors));
+                scanned.lacks_packages |= search.lacks_packages(&errors);
             }
         }
     }
@@ -107,7 +108,6 @@ pub(super) fn kernels(
     // What two programs have in common is read for each.
     let mut known = HashSet::new();
     scanned.skipped.retain(|warning| known.insert(warning.clone()));
-    scanned.lacks_packages = crates.lacks_packages;
     scanned.files = crates.tree.files.into_iter().chain(crates.manifests).collect();
     name_folders(&mut scanned.found);
     Ok(scanned)
@@ -201,10 +201,21 @@ impl Search<'_, '_> {
         helpers.insert(path, item, own, is_foreign);
     }
 
+    /// The functions that the kernel lacks, by their paths, with why they weren't found.
+    fn missing<'e>(&self, errors: &'e Diagnostics) -> Vec<(&'e syn::Path, &(Option<FunctionId>, Failure))> {
+        let missing = errors.unknown().into_iter();
+        missing.filter_map(|path| Some((path, self.failures.get(&path_text(path))?))).collect()
+    }
+
+    /// Whether the kernel may be compiled once cargo has a package that it lacks now.
+    fn lacks_packages(&self, errors: &Diagnostics) -> bool {
+        self.missing(errors).iter().any(|(_, (_, failure))| matches!(failure, Failure::Unread(_)))
+    }
+
     /// Says of which functions the kernel has no code because they weren't found.
     fn warning(&self, errors: &Diagnostics) -> Option<String> {
-        let reason = |path: &syn::Path| Some(self.reason(path, self.failures.get(&path_text(path))?));
-        let mut reasons: Vec<String> = errors.unknown().into_iter().filter_map(reason).collect();
+        let missing = self.missing(errors).into_iter();
+        let mut reasons: Vec<String> = missing.map(|(path, failure)| self.reason(path, failure)).collect();
         reasons.dedup();
         if reasons.is_empty() {
             return None;
@@ -224,7 +235,7 @@ impl Search<'_, '_> {
         let last = || path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
         match failure {
             Failure::Unread(unread) => format!(
-                "{name} is of crate `{}`, which the build script can't read ({}); `cargo fetch` downloads what is \
+                "{name} leads to crate `{}`, which the build script can't read ({}); `cargo fetch` downloads what is \
                  missing",
                 unread.name, unread.reason
             ),

@@ -385,6 +385,19 @@ fn targets_are_those_of_the_manifest() {
     assert_eq!((&scanned.skipped[..], numbers(&scanned)), (&[][..], vec![("k", vec![2])]));
 }
 
+/// rustc says of a circle that it finds no macro, which is an error that needs no warning besides.
+#[test]
+fn functions_that_call_each_other_in_a_circle_are_left_to_rustc() {
+    let module = |name: &str, called: &str| {
+        format!(
+            "mod {name} {{ #[tile_fn] pub fn step(x: Tile<f32, 1>) -> Tile<f32, 1> {{ super::{called}::step(x) }} }}\n"
+        )
+    };
+    let text = [module("a", "b"), module("b", "a"), kernel("k", &of_ones("a::step"))];
+    let scanned = Files::new([("src/lib.rs", text.concat())]).scan(&[]);
+    assert_eq!((scanned.found.len(), scanned.refused, &scanned.skipped[..]), (0, 1, &[][..]));
+}
+
 /// A package with functions of kernels, one that brings them under its own name, and one that calls them.
 fn workspace() -> Files {
     let package = |name: &str, rest: &str| {
@@ -474,7 +487,7 @@ fn what_cargo_can_not_say_is_found_by_path_or_told() {
         scanned.skipped
     );
     let [far] = &scanned.skipped[..] else { panic!("{:?}", scanned.skipped) };
-    let expected = "src/lib.rs:2: kernel `far` isn't compiled ahead of time: `remote::bump` is of crate `remote`, which the \
+    let expected = "src/lib.rs:2: kernel `far` isn't compiled ahead of time: `remote::bump` leads to crate `remote`, which the \
                     build script can't read (error: ";
     assert!(far.starts_with(expected), "{far}");
     assert!(far.contains("`cargo fetch` downloads what is missing"), "{far}");
