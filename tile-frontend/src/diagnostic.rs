@@ -17,7 +17,16 @@ pub struct Diagnostic {
     /// What to write instead.
     pub help: Option<String>,
     /// The function that wasn't found, where that is the mistake.
-    pub missing: Option<syn::Path>,
+    pub missing: Option<Missing>,
+}
+
+/// A function that wasn't found.
+#[derive(Clone, Debug)]
+pub struct Missing {
+    /// The path that it is called by, without generic arguments.
+    pub path: syn::Path,
+    /// Whether a function of another module calls it, where the path may mean something else than in the kernel.
+    pub is_elsewhere: bool,
 }
 
 impl Diagnostic {
@@ -36,8 +45,8 @@ impl Diagnostic {
         self
     }
 
-    pub(crate) fn missing(mut self, path: &syn::Path) -> Diagnostic {
-        self.missing = Some(plain(path));
+    pub(crate) fn missing(mut self, path: &syn::Path, is_elsewhere: bool) -> Diagnostic {
+        self.missing = Some(Missing { path: plain(path), is_elsewhere });
         self
     }
 
@@ -48,6 +57,12 @@ impl Diagnostic {
             self.labels.push((span, text));
         }
         self
+    }
+
+    /// The path of a function that the kernel may be given.
+    fn wanted(&self) -> Option<&syn::Path> {
+        let missing = self.missing.as_ref()?;
+        (!missing.is_elsewhere && is_free(&missing.path)).then_some(&missing.path)
     }
 
     /// Whether two say the same of one place.
@@ -99,13 +114,17 @@ impl Diagnostics {
     /// The functions that weren't found, by the paths that the kernel calls them by, and that may be functions of
     /// other modules: of a free function's form.
     pub fn missing(&self) -> Vec<&syn::Path> {
-        let missing = self.0.iter().filter_map(|diagnostic| diagnostic.missing.as_ref());
-        missing.filter(|path| is_free(path)).collect()
+        self.0.iter().filter_map(Diagnostic::wanted).collect()
+    }
+
+    /// The functions that weren't found, by the paths that the kernel or what it calls call them by.
+    pub fn unknown(&self) -> Vec<&syn::Path> {
+        self.0.iter().filter_map(|diagnostic| Some(&diagnostic.missing.as_ref()?.path)).collect()
     }
 
     /// Those that no function of another module mends; `None` where there is none.
     pub fn without_missing(&self) -> Option<Diagnostics> {
-        let is_mistake = |diagnostic: &&Diagnostic| !diagnostic.missing.as_ref().is_some_and(is_free);
+        let is_mistake = |diagnostic: &&Diagnostic| diagnostic.wanted().is_none();
         let mistakes: Vec<Diagnostic> = self.0.iter().filter(is_mistake).cloned().collect();
         (!mistakes.is_empty()).then_some(Diagnostics(mistakes))
     }

@@ -32,7 +32,7 @@ mod turns;
 mod value;
 
 pub use called::called_elsewhere;
-pub use diagnostic::{Diagnostic, Diagnostics};
+pub use diagnostic::{Diagnostic, Diagnostics, Missing};
 pub use functions::function;
 pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use rewrite::expressions as macro_expressions;

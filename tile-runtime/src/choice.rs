@@ -73,6 +73,8 @@ pub(crate) enum Refusal {
     NoRoom(NoRoom),
     /// There is no code of it for the device.
     NoCode,
+    /// There is none because the build script left it out.
+    LeftOut(&'static str),
 }
 
 impl fmt::Display for Refusal {
@@ -81,6 +83,7 @@ impl fmt::Display for Refusal {
             Refusal::Types(given) => write!(f, "the arguments have {given}"),
             Refusal::Arguments(error) => write!(f, "{error}"),
             Refusal::NoRoom(no_room) => write!(f, "{no_room}"),
+            Refusal::LeftOut(reason) => f.write_str(reason),
             Refusal::NoCode => f.write_str("the program has no code of it for the device"),
         }
     }
@@ -138,8 +141,11 @@ impl Query<'_> {
         // Without code for any, the launch says how to get it.
         if assessed.iter().any(has_code) {
             for one in &mut assessed {
-                if one.outcome.is_ok() && !has_code(one) {
-                    one.outcome = Err(Refusal::NoCode);
+                if !has_code(one)
+                    && let Ok(fitting) = &one.outcome
+                {
+                    let left_out = left_out(self.kernel, fitting, self.device);
+                    one.outcome = Err(left_out.map_or(Refusal::NoCode, Refusal::LeftOut));
                 }
             }
         }
@@ -225,6 +231,13 @@ fn has_code(kernel: &KernelDef, fitting: &Fitting, device: &Device) -> bool {
         Kind::Cpu => fitting.prepared.has_cpu_code(kernel),
         Kind::Gpu(context) => fitting.prepared.has_gpu_code(kernel, context),
         Kind::Simulated(_) => true,
+    }
+}
+
+fn left_out(kernel: &KernelDef, fitting: &Fitting, device: &Device) -> Option<&'static str> {
+    match &device.0 {
+        Kind::Gpu(context) => fitting.prepared.left_out(kernel, context),
+        Kind::Reference | Kind::Cpu | Kind::Simulated(_) => None,
     }
 }
 

@@ -42,6 +42,8 @@ pub enum EmbeddedCode {
     },
     /// A linked AMD code object.
     Hsaco(&'static [u8]),
+    /// None, because the target can't hold the instance: what it needs, and what there is.
+    LeftOut(&'static str),
 }
 
 /// What a launch needs to know: threads per block, shared and scratch bytes, whether blocks share the grid, and
@@ -54,4 +56,21 @@ pub const fn launch(
     cluster: u32,
 ) -> Launch {
     Launch { threads, shared_bytes, scratch_bytes, shares_grid, cluster }
+}
+
+/// An instance that a target can't hold, for this reason.
+pub const fn left_out(
+    target: &'static str,
+    bindings: &'static [(&'static str, Binding)],
+    reason: &'static str,
+) -> Embedded {
+    Embedded {
+        target,
+        bindings,
+        variant: Variant::General,
+        code: EmbeddedCode::LeftOut(reason),
+        symbol: "",
+        launch: launch(0, 0, 0, false, 0),
+        tensor_maps: &[],
+    }
 }

@@ -221,6 +221,16 @@ pub enum Error {
         /// How to have the code embedded.
         remedy: String,
     },
+    /// An instance that the build script has left out, because the target can't hold it.
+    #[error("the instance {bindings} isn't in this program for {target}, which can't hold it: {reason}")]
+    LeftOut {
+        /// The parameters.
+        bindings: String,
+        /// The device.
+        target: String,
+        /// What the instance needs, and what there is.
+        reason: String,
+    },
     /// No instance, of those that a kernel names, for a launch that lets the cost model choose.
     #[error(
         "no instance of `{kernel}` fits this launch on {device}:\n{reasons}\nadd one that does to `instances(…)` of its \

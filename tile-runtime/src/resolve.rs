@@ -199,6 +199,24 @@ impl Prepared {
 
     /// The embedded code of the instance: there is none for arguments that aren't dense.
     fn embedded<'k>(&self, kernel: &'k KernelDef) -> impl Iterator<Item = &'k Embedded> {
+        self.noted(kernel).filter(|embedded| !matches!(embedded.code, EmbeddedCode::LeftOut(_)))
+    }
+
+    /// Why the build script has left the instance out for a GPU that runs code of that target, if it has, and there is none
+    /// of another.
+    pub(crate) fn left_out(&self, kernel: &KernelDef, context: &gpu::Context) -> Option<&'static str> {
+        let ranked =
+            self.noted(kernel).filter_map(|embedded| Some((context.rank(embedded.target)?, embedded)));
+        let reason = |embedded: &Embedded| match embedded.code {
+            EmbeddedCode::LeftOut(reason) => Some(reason),
+            _ => None,
+        };
+        let all: Option<Vec<_>> = ranked.map(|(rank, embedded)| Some((rank, reason(embedded)?))).collect();
+        all?.into_iter().max_by_key(|&(rank, _)| rank).map(|(_, reason)| reason)
+    }
+
+    /// What the build script says of the instance.
+    fn noted<'k>(&self, kernel: &'k KernelDef) -> impl Iterator<Item = &'k Embedded> {
         let (bindings, is_dense) = (self.instance.bindings().clone(), self.layouts.is_empty());
         kernel.embedded().iter().filter(move |embedded| {
             is_dense
@@ -283,7 +301,7 @@ impl Prepared {
         let images = match latest.code {
             EmbeddedCode::Ptx { text, cubin } => cubin.into_iter().chain([text.as_bytes()]).collect(),
             EmbeddedCode::Hsaco(image) => std::iter::once(image).collect(),
-            EmbeddedCode::Cpu { .. } => return None,
+            EmbeddedCode::Cpu { .. } | EmbeddedCode::LeftOut(_) => return None,
         };
         let (symbol, launch) = (latest.symbol.to_owned(), latest.launch);
         let tensor_maps = tensor_maps(kernel.name(), latest.tensor_maps);
@@ -319,6 +337,13 @@ impl Prepared {
 
     #[cfg(not(feature = "jit"))]
     fn compile_gpu(&self, kernel: &KernelDef, _: &[Variant], context: &gpu::Context) -> Result<GpuCode> {
+        if let Some(reason) = self.left_out(kernel, context) {
+            return Err(Error::LeftOut {
+                bindings: self.parameters(),
+                target: context.description().name.clone(),
+                reason: reason.to_owned(),
+            });
+        }
         Err(self.missing(kernel, &context.description().name))
     }
 
@@ -335,11 +360,9 @@ impl Prepared {
             };
         }
         let bindings = self.parameters();
-        let held: Vec<(&str, String)> = kernel
-            .embedded()
-            .iter()
-            .map(|held| (held.target, display_bindings(held.bindings.iter().copied())))
-            .collect();
+        let code = kernel.embedded().iter().filter(|held| !matches!(held.code, EmbeddedCode::LeftOut(_)));
+        let held: Vec<(&str, String)> =
+            code.map(|held| (held.target, display_bindings(held.bindings.iter().copied()))).collect();
         let text = |(target, held): &(&str, String)| match held.as_str() {
             "" => (*target).to_owned(),
             held => format!("{target} ({held})"),

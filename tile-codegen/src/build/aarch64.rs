@@ -3,7 +3,8 @@
 //!
 //! Runs on any machine, for LLVM assembles; what the code computes the tests in `tests/targets` say, with an emulator.
 
-use super::scan;
+use super::cargo::{Cargo, Kind, Target};
+use super::scan::{self, Conditions};
 use crate::cpu;
 use crate::llvm::Machine;
 use crate::options::Cpu;
@@ -113,8 +114,19 @@ fn a_step_of_a_product_is_24_multiply_adds_and_10_loads() {
 #[test]
 fn kernels_are_code_without_calls() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let folders = ["tile-codegen/examples/budgets", "examples"];
-    let found = folders.into_iter().flat_map(|folder| scan::kernels(root, Path::new(folder)).unwrap().found);
+    let packages =
+        ["tile-codegen", "", "examples/digits", "examples/matmul", "examples/softmax", "examples/vector_add"];
+    let found = packages.into_iter().flat_map(|package| {
+        let (program, manifest) = (env!("CARGO").into(), root.join(package).join("Cargo.toml"));
+        let (target, features) = Default::default();
+        let cargo = Cargo { program, manifest, target, features };
+        let package = cargo.package().unwrap();
+        let is_wanted = |target: &&Target| {
+            target.kind == Kind::Program || target.root.starts_with(package.folder.join("examples"))
+        };
+        let roots: Vec<&Target> = package.targets.iter().filter(is_wanted).collect();
+        scan::kernels(&cargo, &package, &Conditions::default(), &roots).unwrap().found
+    });
     let mut compiled = 0;
     for kernel in found {
         for bindings in &kernel.instances {

@@ -1,18 +1,20 @@
 //! The Rust expression that stands for a kernel's embedded code. The macro includes it.
 
-use super::Compiled;
+use super::output::{Compiled, LeftOut};
 use crate::Code;
 use std::fmt::Write;
 use std::path::PathBuf;
+use tile_ir::Bindings;
 use tile_ir::specialize::Binding;
 
 /// A block expression of type `&'static [tile::embedded::Embedded]`. `store` writes the device code of an entry to a file
 /// with an extension.
 pub(super) fn expression(
     compiled: &[Compiled],
-    store: impl Fn(usize, &str, &[u8]) -> Result<PathBuf, String>,
+    left_out: &[LeftOut],
+    mut store: impl FnMut(usize, &str, &[u8]) -> Result<PathBuf, String>,
 ) -> Result<String, String> {
-    let stored = |i: usize, extension: &str, bytes: &[u8]| {
+    let mut stored = |i: usize, extension: &str, bytes: &[u8]| {
         Ok::<_, String>(store(i, extension, bytes)?.display().to_string())
     };
     let mut declarations = String::new();
@@ -41,7 +43,7 @@ pub(super) fn expression(
                 format!("Hsaco(::core::include_bytes!({:?}))", stored(i, "hsaco", bytes)?)
             }
         };
-        let bindings: String = compiled.bindings.iter().map(|(name, value)| binding(name, *value)).collect();
+        let bindings = self::bindings(&compiled.bindings);
         let launch = artifact.launch;
         let _ = writeln!(
             entries,
@@ -59,10 +61,22 @@ pub(super) fn expression(
             artifact.tensor_maps.iter().map(|map| format!("{:?}, ", map.to_string())).collect::<String>()
         );
     }
+    for LeftOut { target, bindings, reason } in left_out {
+        let bindings = self::bindings(bindings);
+        let _ = writeln!(
+            entries,
+            "        ::tile::embedded::left_out({:?}, &[{bindings}], {reason:?}),",
+            target.name
+        );
+    }
     Ok(format!(
         "{{\n    #[allow(improper_ctypes, non_snake_case, clippy::all)]\n    unsafe extern \"C\" {{\n{declarations}    }}\n    \
          const EMBEDDED: &[::tile::embedded::Embedded] = &[\n{entries}    ];\n    EMBEDDED\n}}\n"
     ))
+}
+
+fn bindings(bindings: &Bindings) -> String {
+    bindings.iter().map(|(name, value)| binding(name, *value)).collect()
 }
 
 fn binding(name: &str, value: Binding) -> String {
@@ -80,7 +94,7 @@ mod tests {
     use crate::Artifact;
     use tile_ir::abi::Launch;
     use tile_ir::tensor_map::TensorMap;
-    use tile_ir::{Variant, text};
+    use tile_ir::{TargetDesc, Variant, text};
 
     fn embedded(tensor_maps: Vec<TensorMap>, cubin: Option<Vec<u8>>) -> String {
         let artifact = Artifact {
@@ -98,7 +112,20 @@ mod tests {
         };
         let compiled =
             Compiled { artifact, bindings: Vec::new(), variant: Variant::General, level: None, cubin };
-        expression(&[compiled], |i, extension, _| Ok(PathBuf::from(format!("k-{i}.{extension}")))).unwrap()
+        expression(&[compiled], &[], |i, extension, _| Ok(PathBuf::from(format!("k-{i}.{extension}"))))
+            .unwrap()
+    }
+
+    #[test]
+    fn an_instance_that_is_left_out_says_why() {
+        let left_out = LeftOut {
+            target: TargetDesc::named("gfx942").unwrap(),
+            bindings: vec![("D".to_owned(), Binding::Const(128))],
+            reason: "too \"large\"".to_owned(),
+        };
+        let expression = expression(&[], &[left_out], |_, _, _| unreachable!("there is no code")).unwrap();
+        let expected = r#"::tile::embedded::left_out("gfx942", &[("D", ::tile::embedded::Binding::Const(128)), ], "too \"large\""),"#;
+        assert!(expression.contains(expected), "{expression}");
     }
 
     #[test]

@@ -6,40 +6,40 @@
 //! tile_codegen::build::kernels().targets(["sm_90a", "gfx942", "cpu"]).emit();
 //! ```
 //!
-//! Every `#[tile_kernel(instances(…))]` function under `src/`, and every kernel without parameters, is compiled for every
-//! target. The macro finds the code by the fingerprint of the kernel's IR in the folder that `TILE_KERNELS` names; CPU
-//! code is linked as a static library. Copies for people go to `target/tile/<package>/<kernel>/`, where several kernels
-//! have a name to `<kernel>-<file>-<line>/`.
+//! Every `#[tile_kernel(instances(…))]` function of the package's library and programs, and every kernel without parameters,
+//! is compiled for every target. The macro finds the code by the fingerprint of the kernel's IR in the folder that
+//! `TILE_KERNELS` names; CPU code is linked as a static library. Copies for people go to
+//! `target/tile/<package>/<kernel>/`, where several kernels have a name to `<kernel>-<file>-<line>/`.
 
 #[cfg(test)]
 mod aarch64;
 mod archive;
 mod assemble;
+mod cargo;
 mod embed;
+mod output;
 mod remarks;
 mod scan;
+#[cfg(test)]
+mod tests;
 
-use crate::cache::Cache;
-use crate::{Artifact, Code, Cpu, Options};
-use remarks::Remarks;
-use std::collections::HashSet;
-use std::fmt::Write;
-use std::fs;
-use std::path::{Path, PathBuf};
-use tile_ir::specialize::Binding;
-use tile_ir::target::{Architecture, CpuLevel, Family};
-use tile_ir::{Bindings, Instance, TargetDesc, Variant, gpu, passes, specialize, text};
+use cargo::{Cargo, Kind, Package, Target};
+use output::{Output, Report};
+use scan::Conditions;
+use std::path::{Component, Path, PathBuf};
+use tile_ir::TargetDesc;
+use tile_ir::target::Architecture;
 
-/// The kernels of the crate whose build script calls this.
+/// The kernels of the package whose build script calls this: of its library and its programs.
 pub fn kernels() -> Kernels {
-    Kernels { targets: vec!["cpu".to_owned()], sources: "src".to_owned(), ptxas: None }
+    Kernels { targets: vec!["cpu".to_owned()], also: Vec::new(), ptxas: None }
 }
 
 /// What is to be compiled for what.
 #[derive(Clone, Debug)]
 pub struct Kernels {
     targets: Vec<String>,
-    sources: String,
+    also: Vec<String>,
     ptxas: Option<PathBuf>,
 }
 
@@ -52,10 +52,11 @@ impl Kernels {
         self
     }
 
-    /// The folder with the sources, relative to the package's. Without this call, `src`.
+    /// Compiles also the kernels of the examples, tests or benchmarks whose files are in a folder of the package, such as
+    /// `examples`. Kernels of code that only `cfg(test)` has are compiled at run time, with the feature `jit`.
     #[must_use]
-    pub fn sources(mut self, folder: impl Into<String>) -> Kernels {
-        self.sources = folder.into();
+    pub fn also(mut self, folder: impl Into<String>) -> Kernels {
+        self.also.push(folder.into());
         self
     }
 
@@ -67,52 +68,46 @@ impl Kernels {
         self
     }
 
-    /// Compiles everything and tells cargo about it. An error is reported to cargo and ends the build script.
+    /// Compiles everything and tells cargo about it. Errors, of all kernels, are reported to cargo and end the build script.
     pub fn emit(self) {
         if let Err(errors) = self.run() {
-            for line in errors.lines() {
+            for line in errors.iter().flat_map(|error| error.lines()) {
                 println!("cargo::error={line}");
             }
             std::process::exit(1);
         }
     }
 
-    fn run(&self) -> Result<(), String> {
-        let environment = Environment::read()?;
-        println!("cargo::rerun-if-changed={}", self.sources);
-        println!("cargo::rerun-if-changed=build.rs");
-        let targets = self.target_descriptions()?;
-        let scan::Scanned { found, refused, skipped } =
-            scan::kernels(&environment.package_folder, Path::new(&self.sources))?;
-        println!("cargo::rustc-env=TILE_KERNELS={}", environment.embedded_folder().display());
-        let folder = environment.embedded_folder();
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        let ptxas = self.ptxas.as_deref();
-        let (objects, remarks, warnings) = (Vec::new(), Remarks::default(), Vec::new());
-        let written = HashSet::new();
-        let mut output = Output { environment: &environment, ptxas, objects, remarks, warnings, written };
-        let mut instances = 0;
-        for kernel in &found {
-            let mut compiled = Vec::new();
-            for bindings in &kernel.instances {
-                let instance = specialize(&kernel.kernel, bindings)
-                    .map_err(|error| format!("{}: {error}", kernel.place))?;
-                instances += 1;
-                output.explain(kernel, &instance, &targets)?;
-                for target in &targets {
-                    compiled.extend(output.compile(kernel, &instance, target)?);
-                }
+    fn run(&self) -> Result<(), Vec<String>> {
+        let environment = Environment::read().map_err(|error| vec![error])?;
+        let targets = self.target_descriptions().map_err(|error| vec![error])?;
+        let (package, unknown) = match environment.cargo.package() {
+            Ok(package) => (package, None),
+            Err(error) => {
+                let warning = format!(
+                    "cargo can't be asked for the targets of this package ({error}); kernels are looked for from \
+                     src/lib.rs, src/main.rs and src/bin on"
+                );
+                (environment.cargo.conventional(), Some(warning))
             }
-            output.embed(kernel, &compiled)?;
-        }
-        output.link()?;
-        output.remove_what_was_written_before();
-        for warning in output.remarks.texts().chain(output.warnings).chain(skipped) {
+        };
+        let roots = self.roots(&environment, &package).map_err(|error| vec![error])?;
+        let scanned = scan::kernels(&environment.cargo, &package, &environment.conditions, &roots);
+        let scanned = scanned.map_err(|error| vec![error])?;
+        environment.rerun_where_changed(&scanned);
+        println!("cargo::rustc-env=TILE_KERNELS={}", environment.embedded_folder().display());
+        let mut output = Output::new(&environment, &targets, self.ptxas.as_deref());
+        scanned.found.iter().for_each(|kernel| output.kernel(kernel));
+        let Report { instances, warnings, errors } = output.finish();
+        for warning in unknown.into_iter().chain(warnings).chain(scanned.skipped) {
             println!("cargo::warning={warning}");
         }
+        if !errors.is_empty() {
+            return Err(errors);
+        }
         // Where a kernel is wrong, rustc's errors are what the user should see.
-        if refused == 0 {
-            self.summary(&environment, found.len(), instances);
+        if scanned.refused == 0 {
+            self.summary(&environment, scanned.found.len(), instances);
         }
         Ok(())
     }
@@ -125,11 +120,29 @@ impl Kernels {
         described.collect::<Result<_, _>>().map_err(|error| format!("{error} (named in build.rs)"))
     }
 
+    /// The crates whose kernels are compiled.
+    fn roots<'p>(&self, environment: &Environment, package: &'p Package) -> Result<Vec<&'p Target>, String> {
+        let is_in = |target: &Target, folder: &str| target.root.starts_with(package.folder.join(folder));
+        if let Some(folder) =
+            self.also.iter().find(|folder| !package.targets.iter().any(|t| is_in(t, folder)))
+        {
+            return Err(format!(
+                "no example, test or benchmark of the package is in `{folder}` (named in build.rs)"
+            ));
+        }
+        let features = &environment.cargo.features;
+        let is_wanted = |target: &&Target| {
+            let is_named = target.kind != Kind::Other || self.also.iter().any(|folder| is_in(target, folder));
+            is_named && target.required_features.iter().all(|feature| features.contains(feature))
+        };
+        Ok(package.targets.iter().filter(is_wanted).collect())
+    }
+
     fn summary(&self, environment: &Environment, kernels: usize, instances: usize) {
         if instances == 0 {
             println!(
-                "cargo::warning=no kernel under `{}` names instances to compile; write `#[tile_kernel(instances(BM = 128, …))]`",
-                self.sources
+                "cargo::warning=no kernel of this package names instances to compile; write \
+                 `#[tile_kernel(instances(BM = 128, …))]`"
             );
             return;
         }
@@ -148,7 +161,8 @@ impl Kernels {
 /// What cargo tells a build script.
 struct Environment {
     package: String,
-    package_folder: PathBuf,
+    cargo: Cargo,
+    conditions: Conditions,
     out: PathBuf,
     /// That of the machine that the program is built for, as Rust names it.
     architecture: String,
@@ -159,12 +173,41 @@ impl Environment {
         let variable = |name: &str| {
             std::env::var(name).map_err(|_| format!("`{name}` isn't set; call this from a build script"))
         };
+        let list =
+            |text: String| text.split(',').filter(|name| !name.is_empty()).map(ToOwned::to_owned).collect();
+        let cargo = Cargo {
+            program: variable("CARGO")?.into(),
+            manifest: Path::new(&variable("CARGO_MANIFEST_DIR")?).join("Cargo.toml"),
+            target: variable("TARGET")?,
+            // Unset without features.
+            features: std::env::var("CARGO_CFG_FEATURE").map(list).unwrap_or_default(),
+        };
         Ok(Environment {
             package: variable("CARGO_PKG_NAME")?,
-            package_folder: variable("CARGO_MANIFEST_DIR")?.into(),
+            cargo,
+            conditions: Conditions::of(std::env::vars()),
             out: variable("OUT_DIR")?.into(),
             architecture: variable("CARGO_CFG_TARGET_ARCH")?,
         })
+    }
+
+    /// Tells cargo what the code depends on; on build.rs it depends anyway. The folder with the sources is among it for
+    /// the programs that may come to be there.
+    fn rerun_where_changed(&self, scanned: &scan::Scanned) {
+        let source = self.cargo.manifest.with_file_name("src");
+        let is_below = |file: &Path| {
+            file.strip_prefix(&source)
+                .is_ok_and(|rest| rest.components().all(|part| part != Component::ParentDir))
+        };
+        let beside = scanned.files.iter().filter(|file| !is_below(file));
+        let source = Some(&source).filter(|source| source.is_dir());
+        for file in beside.chain(source) {
+            println!("cargo::rerun-if-changed={}", file.display());
+        }
+        if scanned.lacks_packages {
+            // A file that is never there: cargo asks again until it can be told of the packages.
+            println!("cargo::rerun-if-changed={}", self.out.join("packages").display());
+        }
     }
 
     /// The architecture that CPU code is for: not that of the machine that builds, where the program is for another.
@@ -193,204 +236,4 @@ impl Environment {
     fn readable_folder(&self) -> PathBuf {
         self.target_folder().join("tile").join(&self.package)
     }
-}
-
-/// Files written so far.
-struct Output<'e> {
-    environment: &'e Environment,
-    ptxas: Option<&'e Path>,
-    objects: Vec<(String, Vec<u8>)>,
-    remarks: Remarks,
-    warnings: Vec<String>,
-    /// Those for people, with what is made of them beside.
-    written: HashSet<PathBuf>,
-}
-
-/// One artifact with what the generated code says of it.
-struct Compiled {
-    artifact: Artifact,
-    bindings: Bindings,
-    variant: Variant,
-    /// The instruction set, of CPU code.
-    level: Option<&'static CpuLevel>,
-    /// Machine code of PTX.
-    cubin: Option<Vec<u8>>,
-}
-
-impl Output<'_> {
-    /// Writes a file for people.
-    fn write(&mut self, path: PathBuf, bytes: &[u8]) -> Result<(), String> {
-        write(&path, bytes)?;
-        self.written.insert(path);
-        Ok(())
-    }
-
-    /// Removes what an earlier build has written for people of instances that are no more. A file that can't be removed only
-    /// stays.
-    fn remove_what_was_written_before(&self) {
-        let folders = entries(&self.environment.readable_folder());
-        for folder in folders.filter(|path| path.is_dir()) {
-            entries(&folder)
-                .filter(|path| !self.written.contains(path))
-                .for_each(|path| drop(fs::remove_file(path)));
-            // Only one that is empty.
-            let _ = fs::remove_dir(folder);
-        }
-    }
-
-    /// Writes an instance's IR for people: as code is made of it, after every pass that changed it, and as each GPU's
-    /// threads share it. Warns of what is slower than it might be.
-    fn explain(
-        &mut self,
-        kernel: &scan::Found,
-        instance: &Instance,
-        targets: &[&TargetDesc],
-    ) -> Result<(), String> {
-        let folder = self.environment.readable_folder().join(&kernel.folder);
-        let name = instance_name(instance.bindings());
-        let optimized = passes::optimize(instance.clone());
-        self.write(folder.join(format!("{name}.tir")), text::print(&optimized).as_bytes())?;
-        self.write(folder.join(format!("{name}.passes.tir")), passes::print_trace(instance).as_bytes())?;
-        for target in targets.iter().filter(|target| target.family != Family::Cpu) {
-            let variants = Variant::of_target(target).iter().copied();
-            let (_, first) = Variant::first_of(variants, instance);
-            let scheduled = crate::gpu::scheduled(&passes::optimize(first), target);
-            let path = folder.join(format!("{name}.{}.schedule.tir", target.name));
-            self.write(path, gpu::print(&scheduled).as_bytes())?;
-            for remark in scheduled.remarks() {
-                self.remarks.add(&kernel.place, remark.loc, &remark.message);
-            }
-        }
-        Ok(())
-    }
-
-    /// Compiles an instance for a target: for the CPU at every level that makes a difference, for a GPU every variant.
-    fn compile(
-        &mut self,
-        kernel: &scan::Found,
-        instance: &Instance,
-        target: &TargetDesc,
-    ) -> Result<Vec<Compiled>, String> {
-        let ways: Vec<(Variant, Option<&'static CpuLevel>)> = match target.family {
-            Family::Cpu => {
-                let levels = self.environment.architecture()?.levels();
-                let levels = levels.filter(|level| crate::cpu::differs(instance, level));
-                levels.map(|level| (Variant::General, Some(level))).collect()
-            }
-            _ => Variant::of_target(target).iter().map(|&variant| (variant, None)).collect(),
-        };
-        let instances =
-            ways.into_iter().filter_map(|(variant, level)| Some((variant.of(instance)?, variant, level)));
-        instances
-            .map(|(instance, variant, level)| self.compile_way(kernel, &instance, target, (variant, level)))
-            .collect()
-    }
-
-    fn compile_way(
-        &mut self,
-        kernel: &scan::Found,
-        instance: &Instance,
-        target: &TargetDesc,
-        (variant, level): (Variant, Option<&'static CpuLevel>),
-    ) -> Result<Compiled, String> {
-        let mut name = instance_name(instance.bindings());
-        if variant != Variant::General {
-            name = format!("{name}-{}", variant.name());
-        }
-        let symbol = level.map(|level| cpu_symbol(instance, &name, level));
-        let options = Options { symbol, cpu: level.map_or(Cpu::Host, Cpu::Level), ..Options::default() };
-        let cache = Cache::new(self.environment.target_folder().join("tile").join("cache"));
-        let cached = cache
-            .compile(instance, target, &options)
-            .map_err(|error| format!("{}: {error}{}", kernel.place, of_instance(instance)))?;
-        self.warnings.extend(cached.warning);
-        let artifact = cached.artifact;
-        let folder = self.environment.readable_folder().join(&kernel.folder);
-        let code_for = level.map_or(target.name, |level| level.name);
-        let path = folder.join(format!("{name}.{code_for}.{}", artifact.code.extension()));
-        self.write(path.clone(), artifact.code.bytes())?;
-        let cubin = match (&artifact.code, self.ptxas) {
-            (Code::Ptx(_), Some(ptxas)) => {
-                let (cubin, bytes) = assemble::ptx(ptxas, target.name, &path)?;
-                self.written.insert(cubin);
-                Some(bytes)
-            }
-            _ => None,
-        };
-        let bindings = instance.bindings().clone();
-        let compiled = Compiled { artifact, bindings, variant, level, cubin };
-        if level.is_some() {
-            self.objects
-                .push((format!("{}.o", compiled.artifact.symbol), compiled.artifact.code.bytes().to_vec()));
-        }
-        Ok(compiled)
-    }
-
-    /// Writes the expression that the macro includes.
-    fn embed(&self, kernel: &scan::Found, compiled: &[Compiled]) -> Result<(), String> {
-        let folder = self.environment.embedded_folder();
-        let fingerprint = text::fingerprint(&kernel.kernel);
-        let stem = format!("{}-{fingerprint:016x}", kernel.kernel.name);
-        let expression = embed::expression(compiled, |i, extension, bytes| {
-            let path = folder.join(format!("{stem}-{i}.{extension}"));
-            write(&path, bytes).map(|()| path)
-        })?;
-        write(&folder.join(format!("{stem}.rs")), expression.as_bytes())
-    }
-
-    /// Puts all CPU code into one static library.
-    fn link(&self) -> Result<(), String> {
-        if self.objects.is_empty() {
-            return Ok(());
-        }
-        let name = format!("tile_kernels_{}", self.environment.package.replace('-', "_"));
-        let path = self.environment.out.join(format!("lib{name}.a"));
-        archive::write(&path, &self.objects).map_err(|error| format!("{}: {error}", path.display()))?;
-        println!("cargo::rustc-link-search=native={}", self.environment.out.display());
-        println!("cargo::rustc-link-lib=static={name}");
-        Ok(())
-    }
-}
-
-/// What is in a folder; nothing, if that isn't there.
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
-}
-
-/// Which instance an error is of, where a kernel may have several.
-fn of_instance(instance: &Instance) -> String {
-    let bindings = instance.bindings().iter().map(|(name, value)| format!("{name} = {value}"));
-    let bindings: Vec<String> = bindings.collect();
-    if bindings.is_empty() { String::new() } else { format!(" (instance {})", bindings.join(", ")) }
-}
-
-/// `BM128-BN128-BK64`; `default` without parameters.
-fn instance_name(bindings: &Bindings) -> String {
-    let mut name = String::new();
-    for (parameter, value) in bindings {
-        let separator = if name.is_empty() { "" } else { "-" };
-        let _ = match value {
-            Binding::Const(value) => write!(name, "{separator}{parameter}{value}"),
-            Binding::Elem(dtype) => write!(name, "{separator}{parameter}_{dtype}"),
-        };
-    }
-    if name.is_empty() { "default".to_owned() } else { name }
-}
-
-/// A symbol that no other instance of any kernel in the program has.
-fn cpu_symbol(instance: &Instance, name: &str, level: &CpuLevel) -> String {
-    let fingerprint = text::fingerprint(instance);
-    let level = level.name.replace(['-', '.'], "_");
-    format!("tile_{}_{}_{fingerprint:016x}_{level}", instance.name, name.replace('-', "_"))
-}
-
-/// Writes a file and its folder, unless it is there with this content.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), String> {
-    if fs::read(path).is_ok_and(|old| old == bytes) {
-        return Ok(());
-    }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(path, bytes))
-        .map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -146,11 +146,9 @@ impl Lowering {
             },
         );
         let message = format!("`{name}` isn't a function that this kernel sees");
-        let mut diagnostic = Diagnostic::new(call.func.span(), message).help(help);
+        let diagnostic = Diagnostic::new(call.func.span(), message).help(help);
         // What a function of another module calls is not to be found from here.
-        if !self.text.is_elsewhere {
-            diagnostic = diagnostic.missing(path);
-        }
+        let diagnostic = diagnostic.missing(path, self.text.is_elsewhere);
         self.report(diagnostic)
     }
 

@@ -1,8 +1,12 @@
 //! Launches through the public interface, of code that the stand-in runs as functions of the host.
 
 use super::*;
+#[cfg(not(feature = "jit"))]
+use crate::embedded::left_out;
 use crate::embedded::{Embedded, EmbeddedCode, Variant, launch};
 use crate::error::Error;
+#[cfg(not(feature = "jit"))]
+use crate::launch::Candidate;
 use crate::launch::{KernelDef, Launch};
 use crate::tensor::Tensor;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -200,6 +204,45 @@ fn a_kernel_that_goes_wrong_loses_the_device_at_the_next_wait() {
     let error = call(&KERNEL, &x, &mut y).launch().unwrap_err().to_string();
     assert!(error.starts_with("launching `general` failed on "), "{error}");
     assert!(error.contains("unspecified launch failure"), "{error}");
+}
+
+/// An instance that the build script has left out is no candidate, and one that is launched by name says why.
+#[cfg(not(feature = "jit"))]
+#[test]
+fn an_instance_that_was_left_out_says_why() {
+    const REASON: &str =
+        "kernel `double` needs 90112 bytes of shared memory per block, but the target has 65536";
+    const LARGE: &[(&str, Binding)] = &[("B", Binding::Const(8))];
+    static EMBEDDED: [Embedded; 4] = {
+        let [amd, nvidia] = codes(image!("general", 3), "general", false);
+        [left_out("gfx942", LARGE, REASON), left_out("sm_80", LARGE, REASON), amd, nvidia]
+    };
+    static KERNEL: KernelDef = KernelDef::new("double", DOUBLE, &EMBEDDED);
+    const CANDIDATES: &[Candidate] = &[LARGE, &[("B", Binding::Const(4))], &[("B", Binding::Const(16))]];
+    let (device, driver) = device(1 << 20, true);
+    driver.add("general", 3, double);
+    let x = ramp(&device, 11);
+    let mut y = Tensor::<f32>::zeros(&device, [11]).unwrap();
+    fn of<'a>(size: usize, x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> Launch<'a> {
+        Launch::new(&KERNEL).constant("B", size).tensor("x", x).tensor_mut("y", y)
+    }
+    fn best<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> Launch<'a> {
+        Launch::choosing(&KERNEL, CANDIDATES).tensor("x", x).tensor_mut("y", y)
+    }
+    let Error::LeftOut { bindings, reason, .. } = of(8, &x, &mut y).launch().unwrap_err().reason().clone()
+    else {
+        panic!("the instance was left out")
+    };
+    assert_eq!((bindings.as_str(), reason.as_str()), ("B = 8", REASON));
+    // One that nobody compiled is another matter.
+    let missing = of(16, &x, &mut y).launch().unwrap_err();
+    assert!(matches!(missing.reason(), Error::MissingInstance { .. }), "{missing}");
+    assert!(!missing.to_string().contains("B = 8"), "{missing}");
+    let choices = best(&x, &mut y).choices().unwrap();
+    let reasons: Vec<_> = choices.rows().iter().filter_map(|row| row.prediction.as_ref().err()).collect();
+    assert_eq!(reasons, [REASON, "the program has no code of it for the device"], "{choices}");
+    best(&x, &mut y).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap()[10], 20.0);
 }
 
 /// The stand-in finds the symbol in the code object that was compiled and linked for its processor.

@@ -1,0 +1,134 @@
+//! What becomes of kernels that were found: which instances targets hold, and what is said of those that they don't.
+
+use super::output::{Output, Report};
+use super::{Cargo, Conditions, Environment, scan};
+use std::path::Path;
+use tile_ir::specialize::Binding;
+use tile_ir::{TargetDesc, text, verify};
+
+/// Threads exchange the elements of a tile that has its axes swapped, all of them at a time from a size on.
+const TURNED: &str = "\
+kernel @turned<B>(%x: tensor<n x B x f32>, %y: mut tensor<n x B x f32>) {
+  %vx = partition %x [B, B] : partition<n x B x f32, [B, B]>
+  %vy = partition %y [B, B] : mut partition<n x B x f32, [B, B]>
+  %i, %j = block_index %vy : index, index
+  %zero = constant 0.0 : f32
+  %a = load_masked %vx[%i, %j] pad %zero : tile<B x B x f32>
+  %t = permute %a [1, 0] : tile<B x B x f32>
+  %0 = constant 0 : index
+  %3 = constant 3 : index
+  %p, %q = for %k = %0 to %3 carry (%pi = %a, %qi = %t) : tile<B x B x f32>, tile<B x B x f32> {
+    yield %qi, %pi
+  }
+  %flat = reshape %q : tile<1 x B*B x f32>
+  %total = reduce sum %flat axis 1 : tile<1 x 1 x f32>
+  %tb = broadcast %total : tile<B x B x f32>
+  %out = add %tb, %p : tile<B x B x f32>
+  store_masked %vy, %out
+}
+";
+
+/// Where a build script of a package `app` writes.
+fn environment(folder: &Path) -> Environment {
+    let (features, target) = Default::default();
+    let manifest = folder.join("Cargo.toml");
+    Environment {
+        package: "app".to_owned(),
+        cargo: Cargo { program: env!("CARGO").into(), manifest, target, features },
+        conditions: Conditions::default(),
+        out: folder.join("target/debug/build/app-1/out"),
+        architecture: "x86_64".to_owned(),
+    }
+}
+
+fn found(source: &str, name: &str, sizes: &[usize]) -> scan::Found {
+    let kernel = verify(text::parse(&source.replace("turned", name)).unwrap()).unwrap();
+    let instances = sizes.iter().map(|&size| vec![("B".to_owned(), Binding::Const(size))]).collect();
+    let (place, folder) = (format!("src/lib.rs:{}", name.len()), name.to_owned());
+    scan::Found { kernel, instances, place, folder }
+}
+
+/// Compiles kernels for targets.
+fn report(folder: &Path, kernels: &[scan::Found], targets: &[&str]) -> Report {
+    let environment = environment(folder);
+    let targets: Vec<_> = targets.iter().map(|name| TargetDesc::named(name).unwrap()).collect();
+    let mut output = Output::new(&environment, &targets, None);
+    kernels.iter().for_each(|kernel| output.kernel(kernel));
+    output.finish()
+}
+
+#[test]
+fn an_instance_is_left_out_for_the_targets_that_can_not_hold_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernel = found(TURNED, "turned", &[16, 150]);
+    let fingerprint = text::fingerprint(&kernel.kernel);
+    let Report { instances, warnings, errors } = report(folder.path(), &[kernel], &["sm_90a", "gfx942"]);
+    assert_eq!((instances, &errors[..]), (2, &[][..]));
+    assert_eq!(
+        warnings,
+        [
+            "src/lib.rs:6: left out for gfx942: kernel `turned` needs 90112 bytes of shared memory per block, but gfx942 \
+             has 65536; use smaller tiles (instance B = 150)"
+        ]
+    );
+    let embedded = environment(folder.path()).embedded_folder().join(format!("turned-{fingerprint:016x}.rs"));
+    let embedded = std::fs::read_to_string(embedded).unwrap();
+    let held = |target: &str, size: u32| {
+        let entry = format!(
+            "target: {target:?},\n            bindings: &[(\"B\", ::tile::embedded::Binding::Const({size})), ]"
+        );
+        embedded.contains(&entry)
+    };
+    assert!(
+        held("sm_90a", 16) && held("sm_90a", 150) && held("gfx942", 16) && !held("gfx942", 150),
+        "{embedded}"
+    );
+    let left_out = "::tile::embedded::left_out(\"gfx942\", &[(\"B\", ::tile::embedded::Binding::Const(150)), ], \"kernel \
+                    `turned` needs 90112 bytes";
+    assert!(embedded.contains(left_out), "{embedded}");
+}
+
+#[test]
+fn a_target_that_holds_no_instance_is_an_error_and_so_are_those_of_other_kernels() {
+    let folder = tempfile::tempdir().unwrap();
+    let kernels = [
+        found(TURNED, "turned", &[150, 160]),
+        found(TURNED, "well", &[16]),
+        found(TURNED, "turned_too", &[150]),
+    ];
+    let Report { errors, .. } = report(folder.path(), &kernels, &["gfx942"]);
+    let needs = |place: usize, name: &str, bytes: u32, size: u32| {
+        format!(
+            "src/lib.rs:{place}: kernel `{name}` needs {bytes} bytes of shared memory per block, but gfx942 has 65536; use \
+             smaller tiles (instance B = {size})"
+        )
+    };
+    let expected = [
+        needs(6, "turned", 90112, 150),
+        needs(6, "turned", 102400, 160),
+        needs(10, "turned_too", 90112, 150),
+    ];
+    assert_eq!(errors, expected);
+}
+
+/// Code of a kernel that is no more would refer to objects that aren't linked.
+#[test]
+fn nothing_of_a_kernel_that_is_no_more_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<String> = entries.map(|name| name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    let embedded = environment(folder.path()).embedded_folder();
+    let readable = environment(folder.path()).readable_folder();
+    report(folder.path(), &[found(TURNED, "first", &[8]), found(TURNED, "second", &[8])], &["cpu"]);
+    assert_eq!(
+        (files(&embedded).len(), files(&readable)),
+        (2, vec!["first".to_owned(), "second".to_owned()])
+    );
+    report(folder.path(), &[found(TURNED, "second", &[8])], &["cpu"]);
+    assert_eq!((files(&embedded).len(), files(&readable)), (1, vec!["second".to_owned()]));
+    assert!(files(&embedded)[0].starts_with("second-"), "{:?}", files(&embedded));
+}
