@@ -13,7 +13,7 @@ use tile_ir::{DType, Elem, Op, Type, verify};
 impl Lowering {
     pub(super) fn finish(mut self, function: &ItemFn) -> Result<Body, Diagnostics> {
         if self.errors.is_empty() {
-            self.decide_accumulators(&function.sig.generics);
+            self.decide_accumulators();
             self.default_literals();
             self.check_bounds_of_functions();
             self.replace_placeholders();

@@ -53,7 +53,7 @@ use crate::text::Text;
 use crate::value::Val;
 use std::collections::HashMap;
 use std::rc::Rc;
-use syn::ItemFn;
+use syn::{Generics, ItemFn};
 use tile_ir::kernel::{GenericKind, OpData};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{Domain, Literal, ScatterMode, TypeError, result_types};
@@ -78,6 +78,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
     let mut lowering = Lowering {
         kernel: signature.kernel,
         scopes: signature.scopes,
+        generics: function.sig.generics.clone(),
         region,
         elements: Elements::default(),
         errors: Vec::new(),
@@ -109,6 +110,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
 pub(crate) struct Lowering {
     kernel: Kernel,
     scopes: Scopes,
+    /// The kernel's parameters in `<…>`, as they are declared.
+    generics: Generics,
     /// Where ops are appended.
     region: RegionId,
     elements: Elements,
@@ -351,12 +354,17 @@ impl Lowering {
             return Ok(());
         }
         let message = format!("{what} mixes element types {} and {}", rust_elem(&left), rust_elem(&right));
-        let diagnostic =
-            Diagnostic::new(span, message).help(if self.shape(a).is_some() || self.shape(b).is_some() {
-                "convert one side: `.cast::<f32>()` for a tile, `as f32` for a scalar"
-            } else {
-                "convert one side with `as`"
-            });
+        let (left, right) = (self.elem(a), self.elem(b));
+        let (left, right) = (rust_elem(&left), rust_elem(&right));
+        let help = match (self.shape(a), self.shape(b)) {
+            (None, None) => format!("convert one side: `… as {left}` or `… as {right}`"),
+            (Some(_), None) => format!("convert the scalar: `… as {left}`"),
+            (None, Some(_)) => format!("convert the scalar: `… as {right}`"),
+            (Some(_), Some(_)) => {
+                format!("convert one side: `.cast::<{left}>()` or `.cast::<{right}>()`")
+            }
+        };
+        let diagnostic = Diagnostic::new(span, message).help(help);
         let diagnostic = self.with_origin(diagnostic, a);
         let diagnostic = self.with_origin(diagnostic, b);
         self.report(diagnostic)
@@ -368,8 +376,15 @@ impl Lowering {
         if self.elements.unify(&found, elem) {
             return Ok(());
         }
-        let message = format!("{what} is {}, but {} is needed", rust_elem(&found), rust_elem(elem));
-        self.error(span, message, "convert it with `as`, or `.cast()` if it is a tile")
+        let (found, elem) = (self.elem(value), self.elements.resolve(elem));
+        let message = format!("{what} is {}, but {} is needed", rust_elem(&found), rust_elem(&elem));
+        let help = match (self.shape(value), &elem) {
+            (_, Elem::Known(DType::Bool)) => "compare it, as in `x > 0.0`".to_owned(),
+            (Some(_), Elem::Known(DType::Index)) => "a `usize` is a number, and this is a tile".to_owned(),
+            (Some(_), elem) => format!("convert it with `.cast::<{}>()`", rust_elem(elem)),
+            (None, elem) => format!("convert it with `as {}`", rust_elem(elem)),
+        };
+        self.error(span, message, &help)
     }
 
     /// A number as an SSA value: literals and extents get an op, of this format where theirs is open.
