@@ -37,6 +37,7 @@ mod ranges;
 mod spanning;
 mod statements;
 mod tiles;
+mod unknown;
 mod unroll;
 mod unwritten;
 mod view_movement;
@@ -77,8 +78,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
     let region = signature.kernel.body();
     let mut lowering = Lowering {
         kernel: signature.kernel,
-        scopes: signature.scopes,
         generics: function.sig.generics.clone(),
+        scopes: signature.scopes,
         region,
         elements: Elements::default(),
         errors: Vec::new(),
@@ -109,9 +110,9 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
 /// The state of the walk.
 pub(crate) struct Lowering {
     kernel: Kernel,
-    scopes: Scopes,
     /// The kernel's parameters in `<…>`, as they are declared.
     generics: Generics,
+    scopes: Scopes,
     /// Where ops are appended.
     region: RegionId,
     elements: Elements,
@@ -353,8 +354,8 @@ impl Lowering {
         if self.elements.unify(&left, &right) {
             return Ok(());
         }
-        let message = format!("{what} mixes element types {} and {}", rust_elem(&left), rust_elem(&right));
         let (left, right) = (self.elem(a), self.elem(b));
+        let message = format!("{what} mixes element types {} and {}", rust_elem(&left), rust_elem(&right));
         let (left, right) = (rust_elem(&left), rust_elem(&right));
         let help = match (self.shape(a), self.shape(b)) {
             (None, None) => format!("convert one side: `… as {left}` or `… as {right}`"),

@@ -264,6 +264,7 @@ impl Lowering {
 
     /// The number of an axis that a tile of this rank will have.
     fn new_axis(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<usize> {
+        self.not_from_the_end(value, rank + 1, span)?;
         let dim = self.static_dim(value, "an axis", span)?;
         match dim.as_const().and_then(|axis| usize::try_from(axis).ok()) {
             Some(axis) if axis <= rank => Ok(axis),
