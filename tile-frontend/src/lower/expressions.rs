@@ -2,6 +2,7 @@
 
 use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
+use crate::rewrite::place;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Expr, ExprCast, ExprPath, ExprUnary, Lit, UnOp};
@@ -191,6 +192,13 @@ impl Lowering {
             );
         };
         let span = cast.span();
+        if self.in_own_text() {
+            let from = match &value {
+                Val::Data(value) => Some(*value),
+                _ => None,
+            };
+            self.scalar_casts.push((place(cast.as_token.span().start()), from, to.clone()));
+        }
         match &value {
             Val::Dim(_) if to == Elem::Known(DType::Index) => return Ok(value),
             Val::Int(int) => {

@@ -46,7 +46,7 @@ mod views;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
 use crate::helpers::Helpers;
-use crate::rewrite::{Place, Rewrites};
+use crate::rewrite::{Place, Rewrites, place};
 use crate::scope::{Scopes, Variable};
 use crate::signature::Signature;
 use crate::span::Span;
@@ -87,6 +87,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         closure: None,
         rewrites: Rewrites::default(),
         scalar_arithmetic: Vec::new(),
+        float_literals: Vec::new(),
+        scalar_casts: Vec::new(),
         frames: Vec::new(),
         nesting: 0,
         operand_spans: HashMap::new(),
@@ -124,6 +126,10 @@ pub(crate) struct Lowering {
     rewrites: Rewrites,
     /// Arithmetic operators on scalars, whose formats may be decided later.
     scalar_arithmetic: Vec<(Place, &'static str, ValueId)>,
+    /// Float literals, whose formats may be decided later.
+    float_literals: Vec<(Place, ValueId)>,
+    /// Conversions of scalars with `as`: of what, where that is no literal, and to what.
+    scalar_casts: Vec<(Place, Option<ValueId>, Elem)>,
     /// What `break`, `continue` and `return` can leave here, outermost first: the kernel, then loops.
     frames: Vec<exits::Frame>,
     /// How many loops and branches of the source are around the current place.
@@ -437,7 +443,11 @@ impl Lowering {
             Val::Float(value) => Literal::Float(*value),
             _ => unreachable!("called with a literal"),
         };
-        self.emit_one(Op::Constant { value: literal, elem }, &[], span, &[])
+        let constant = self.emit_one(Op::Constant { value: literal, elem }, &[], span, &[])?;
+        if matches!(value, Val::Float(_)) && self.in_own_text() {
+            self.float_literals.push((place(span.start()), constant));
+        }
+        Ok(constant)
     }
 
     fn extent(&mut self, dim: &Dim, span: Span) -> ValueId {
