@@ -18,7 +18,12 @@ fn of_halves<const B: usize>(x: &Tensor<bf16, n>, y: &mut Tensor<bf16, n>) {
     let mut sum = 1.5 - leaky.clamp(-1.0, 4.0) + half(filled);
     sum += 2.0;
     let start = x.extent(0) as bf16;
-    y.store_masked(sum + (0.75 as bf16) + start + (scalar as f32 / 2.0) as bf16 + reduce(t, 0, 0.0, |a, b| max(a, b * 0.5)));
+    y.store_masked(
+        sum + (0.75 as bf16)
+            + start
+            + (scalar as f32 / 2.0) as bf16
+            + reduce(t, 0, 0.0, |a, b| max(a, b * 0.5)),
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::{Lowered, Lowering, names};
 use crate::diagnostic::Diagnostic;
 use crate::helpers::is_free;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, Path, PathArguments, Token};
 use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, ScanMode, UnaryOp};
@@ -304,7 +304,7 @@ impl Lowering {
 
     /// Refuses an axis that is counted from the end, as in NumPy.
     pub(super) fn not_from_the_end(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<()> {
-        let Val::Int(axis @ ..0) = value else { return Ok(()) };
+        let Val::Int(Int { value: axis @ ..0, .. }) = value else { return Ok(()) };
         let from_start = i128::try_from(rank).map_or(-1, |rank| rank + axis);
         let help = match (axis, from_start) {
             (_, ..0) => format!("axes are numbered from 0 to {}", rank.saturating_sub(1)),

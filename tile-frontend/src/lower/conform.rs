@@ -4,7 +4,7 @@ use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::diagnostic::Diagnostic;
 use crate::parameters::VIEWS;
 use crate::span::Span;
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::{Expr, GenericArgument, PathArguments, Type};
 use tile_ir::{Dim, Elem};
 
@@ -75,9 +75,10 @@ impl Lowering {
 
     fn scalar_of(&mut self, value: Val, elem: &Elem, what: &str, span: Span, ty: &Type) -> Lowered<Val> {
         let is_index = *elem == Elem::Known(tile_ir::DType::Index);
+        self.share(&value, elem, what, span)?;
         match value {
             Val::Dim(_) if is_index => Ok(value),
-            Val::Int(int) if is_index => match i64::try_from(int) {
+            Val::Int(Int { value: int, .. }) if is_index => match i64::try_from(int) {
                 Ok(int) => Ok(Val::Dim(Dim::from(int))),
                 Err(_) => self.error(span, format!("{int} doesn't fit usize"), "use a smaller number"),
             },

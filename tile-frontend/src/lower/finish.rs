@@ -77,7 +77,11 @@ impl Lowering {
         }
         for (place, value, to) in std::mem::take(&mut self.scalar_casts) {
             let from = value.map(|value| self.elem(value));
-            if [from, Some(self.elements.resolve(&to))].iter().flatten().any(|elem| self.has_no_literals(elem)) {
+            if [from, Some(self.elements.resolve(&to))]
+                .iter()
+                .flatten()
+                .any(|elem| self.has_no_literals(elem))
+            {
                 self.rewrites.casts.insert(place);
             }
         }

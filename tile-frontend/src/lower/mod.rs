@@ -424,8 +424,8 @@ impl Lowering {
     fn literal(&mut self, value: &Val, elem: Elem, span: Span) -> Lowered<ValueId> {
         let is_float = elem.known().is_some_and(DType::is_float);
         let literal = match value {
-            Val::Int(value) if is_float => {
-                let help = format!("write `{value}.0`");
+            Val::Int(int) if is_float => {
+                let help = format!("write `{}.0`", int.value);
                 return self.error(
                     span,
                     format!("an integer literal where {} is needed", rust_elem(&elem)),
@@ -439,7 +439,7 @@ impl Lowering {
                     "write an integer, or convert the other side",
                 );
             }
-            Val::Int(value) => Literal::Int(*value),
+            Val::Int(int) => Literal::Int(int.value),
             Val::Float(value) => Literal::Float(*value),
             _ => unreachable!("called with a literal"),
         };

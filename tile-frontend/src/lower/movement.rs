@@ -3,7 +3,7 @@
 use super::{Lowered, Lowering, Reported, kind};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::{Expr, ExprCall, ExprMethodCall, GenericArgument, Lit};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{Movement, ScatterMode};
@@ -146,7 +146,7 @@ impl Lowering {
     /// By how much elements move: the argument after the axis, which may be negative.
     fn distance(&mut self, call: &Call<'_>) -> Lowered<Dim> {
         match &call.values[1] {
-            Val::Int(by) if *by < 0 => match i64::try_from(*by) {
+            Val::Int(Int { value: by, .. }) => match i64::try_from(*by) {
                 Ok(by) => Ok(Dim::from(by)),
                 Err(_) => self.error(call.spans[1], "the number is too large", "move by less"),
             },
