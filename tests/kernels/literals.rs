@@ -73,3 +73,39 @@ fn type_parameters_have_literals_and_conversions() {
     check::<f16>(DType::F16);
     check::<f64>(DType::F64);
 }
+
+/// Counters over arrays: of some that count tiles, and so are `usize`, and of one that multiplies tiles of `i32`.
+#[tile_kernel]
+fn place_of_the_largest<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let (mut best, mut place) = (Tile::full([B], i32::MIN), Tile::zeros([B]));
+    for a in [0, 1] {
+        for c in [0, 1] {
+            let v = x.load_masked_or(i32::MIN, [i + a * 2 + c]);
+            place = select(v > best, (a * 2 + c) as i32, place);
+            best = max(best, v);
+        }
+    }
+    for factor in [-1, 100] {
+        place += best * factor;
+    }
+    y.store_masked(place);
+}
+
+#[test]
+fn counters_over_arrays_have_the_type_of_their_uses() {
+    let x = [3, 1, 4, 1, 5, 9, 2, 6];
+    let one = |i: usize| {
+        let later: Vec<i32> = x.iter().copied().skip(i).step_by(2).take(4).collect();
+        let best = *later.iter().max().expect("there is one");
+        let place = later.iter().position(|&x| x == best).expect("it is there");
+        place as f64 + f64::from(best * 99)
+    };
+    let expected = (0..x.len()).map(one).collect();
+    let bindings = &[("B", Binding::Const(2))];
+    check_vectors(place_of_the_largest::ir(), bindings, &x, expected, 0.0, |x, y| {
+        place_of_the_largest::<2>(x, y).launch()
+    });
+}
