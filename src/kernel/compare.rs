@@ -13,7 +13,8 @@ use tile_ir::ops::{BinaryOp, Predicate};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` and `{Right}` are not two values of one element type and rank",
     label = "convert one side with `.cast()` or `.reshape()`",
-    note = "of sizes and indices, which are `usize`, it is a method: `a.min(b)`"
+    note = "of sizes and indices, which are `usize`, it is a method: `a.min(b)`",
+    note = "in a `#[tile_fn]` a literal of `bf16`, `f16` or 8 bits is `bf16::of(2.0)`"
 )]
 pub trait Pair<Right>: Sized {
     /// The type of `max(left, right)`.
@@ -28,6 +29,7 @@ pub trait Pair<Right>: Sized {
     fn compare(self, predicate: Predicate, right: Right) -> Self::Mask;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, const R: usize> Pair<Tile<T, R>> for Tile<T, R> {
     type Output = Tile<T, R>;
     type Mask = Tile<bool, R>;
@@ -43,6 +45,7 @@ impl<T: Element, const R: usize> Pair<Tile<T, R>> for Tile<T, R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, const R: usize> Pair<T> for Tile<T, R> {
     type Output = Tile<T, R>;
     type Mask = Tile<bool, R>;
@@ -56,6 +59,7 @@ impl<T: Element, const R: usize> Pair<T> for Tile<T, R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, const R: usize> Pair<Tile<T, R>> for T {
     type Output = Tile<T, R>;
     type Mask = Tile<bool, R>;
@@ -69,6 +73,7 @@ impl<T: Element, const R: usize> Pair<Tile<T, R>> for T {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element> Pair<T> for T {
     type Output = T;
     type Mask = bool;

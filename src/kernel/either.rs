@@ -22,7 +22,8 @@ macro_rules! arithmetic {
             #[doc = $doc]
             #[diagnostic::on_unimplemented(
                 message = "this operator doesn't take `{Self}` and `{Right}`",
-                label = "convert one side with `as`, or `.cast()` if it is a tile"
+                label = "convert one side with `as`, or `.cast()` if it is a tile",
+                note = "in a `#[tile_fn]` a literal of `bf16`, `f16` or 8 bits is `bf16::of(2.0)`"
             )]
             pub trait $trait<Right> {
                 /// The result.
@@ -37,6 +38,7 @@ macro_rules! arithmetic {
                 left.apply(right)
             }
 
+            #[diagnostic::do_not_recommend]
             impl<T, const R: usize, Right> $trait<Right> for Tile<T, R>
             where
                 Tile<T, R>: $($std)*<Right>,
@@ -65,6 +67,7 @@ arithmetic! {
 macro_rules! scalars {
     ($($trait:ident $name:ident $bound:ident;)*) => {
         $(
+            #[diagnostic::do_not_recommend]
             impl<T: $bound> $trait<T> for T {
                 type Output = T;
 
@@ -73,6 +76,7 @@ macro_rules! scalars {
                 }
             }
 
+            #[diagnostic::do_not_recommend]
             impl<T: Number, const R: usize> $trait<Tile<T, R>> for T {
                 type Output = Tile<T, R>;
 

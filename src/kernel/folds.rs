@@ -2,7 +2,7 @@
 
 use super::Element;
 use super::axes::{Axes, Merged, checked};
-use super::tile::{Tile, literal_of, value_of};
+use super::tile::Tile;
 use std::rc::Rc;
 use tile_ir::Array;
 use tile_ir::ops::{Literal, ScanMode};
@@ -52,11 +52,11 @@ impl<T: Element, const R: usize> Folded for Tile<T, R> {
     }
 
     fn literals(scalar: T) -> Vec<Literal> {
-        vec![literal_of(scalar)]
+        vec![scalar.number()]
     }
 
     fn scalars(literals: &[Literal]) -> T {
-        value_of(literals[0])
+        T::from_number(literals[0])
     }
 }
 
@@ -79,11 +79,11 @@ macro_rules! folded_tuples {
             }
 
             fn literals(scalars: Self::Scalars) -> Vec<Literal> {
-                vec![$(literal_of(scalars.$position),)*]
+                vec![$(scalars.$position.number(),)*]
             }
 
             fn scalars(literals: &[Literal]) -> Self::Scalars {
-                ($(value_of::<$element>(literals[$position]),)*)
+                ($($element::from_number(literals[$position]),)*)
             }
         }
     )* };

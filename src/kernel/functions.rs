@@ -267,7 +267,7 @@ binary_methods! {
 #[diagnostic::on_unimplemented(
     message = "`select` doesn't choose between `{A}` and `{B}` by `{Self}`",
     label = "needs a `bool` or a tile of `bool`, and two values of one element type and rank",
-    note = "convert one side with `.cast()` or `.reshape()`"
+    note = "convert one side: a number with `as`, a tile with `.cast()` or `.reshape()`"
 )]
 pub trait Condition<A, B> {
     /// The type of `select(condition, a, b)`.
@@ -277,6 +277,7 @@ pub trait Condition<A, B> {
     fn choose(self, a: A, b: B) -> Self::Output;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Scalar> Condition<T, T> for bool {
     type Output = T;
 
@@ -285,6 +286,7 @@ impl<T: Scalar> Condition<T, T> for bool {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, const R: usize> Condition<T, T> for Tile<bool, R> {
     type Output = Tile<T, R>;
 
@@ -293,6 +295,7 @@ impl<T: Element, const R: usize> Condition<T, T> for Tile<bool, R> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, const R: usize> Condition<Tile<T, R>, Tile<T, R>> for Tile<bool, R> {
     type Output = Tile<T, R>;
 
@@ -303,6 +306,7 @@ impl<T: Element, const R: usize> Condition<Tile<T, R>, Tile<T, R>> for Tile<bool
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Element, const R: usize> Condition<Tile<T, R>, Tile<T, R>> for bool {
     type Output = Tile<T, R>;
 
@@ -313,6 +317,7 @@ impl<T: Element, const R: usize> Condition<Tile<T, R>, Tile<T, R>> for bool {
 
 macro_rules! conditions_of_tile_and_scalar {
     ($($condition:ty, [$($parameters:tt)*];)*) => { $(
+        #[diagnostic::do_not_recommend]
         impl<T: Element, $($parameters)*> Condition<Tile<T, R>, T> for $condition {
             type Output = Tile<T, R>;
 
@@ -321,6 +326,7 @@ macro_rules! conditions_of_tile_and_scalar {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<T: Element, $($parameters)*> Condition<T, Tile<T, R>> for $condition {
             type Output = Tile<T, R>;
 

@@ -11,6 +11,7 @@ use tile_runtime::{f8e4m3fn, f8e5m2};
 macro_rules! binary_operators {
     ($($op:ident $trait:ident $method:ident $assign_trait:ident $assign:ident $bound:ident [$($scalar:ty)*];)*) => {
         $(
+            #[diagnostic::do_not_recommend]
             impl<T: $bound, const R: usize> ops::$trait for Tile<T, R> {
                 type Output = Tile<T, R>;
                 fn $method(self, right: Tile<T, R>) -> Tile<T, R> {
@@ -18,6 +19,7 @@ macro_rules! binary_operators {
                 }
             }
 
+            #[diagnostic::do_not_recommend]
             impl<T: $bound, const R: usize> ops::$trait<T> for Tile<T, R> {
                 type Output = Tile<T, R>;
                 fn $method(self, right: T) -> Tile<T, R> {
@@ -27,6 +29,7 @@ macro_rules! binary_operators {
 
             // Rust allows `scalar op tile` for concrete scalars only.
             $(
+                #[diagnostic::do_not_recommend]
                 impl<const R: usize> ops::$trait<Tile<$scalar, R>> for $scalar {
                     type Output = Tile<$scalar, R>;
                     fn $method(self, right: Tile<$scalar, R>) -> Tile<$scalar, R> {
@@ -71,6 +74,7 @@ binary_operators! {
 macro_rules! unary_operators {
     ($($op:ident $trait:ident $method:ident $bound:ident;)*) => {
         $(
+            #[diagnostic::do_not_recommend]
             impl<T: $bound, const R: usize> ops::$trait for Tile<T, R> {
                 type Output = Tile<T, R>;
                 fn $method(self) -> Tile<T, R> {

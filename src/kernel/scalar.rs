@@ -2,7 +2,7 @@
 //! and a shift takes the low bits of its distance; that of floats is Rust's.
 //!
 //! `#[tile_kernel]` puts these in place of the operators on integers, which in Rust panic where the result doesn't
-//! fit, and on scalars of a type parameter, which may be one.
+//! fit, and on scalars of a type parameter, which may be one; and [`cast`] in place of an `as` that Rust doesn't have.
 //!
 //! ```
 //! use tile::kernel::scalar;
@@ -11,8 +11,9 @@
 //! assert_eq!((scalar::div(7u8, 0), scalar::rem(7u8, 0)), (0, 7));
 //! ```
 
+use tile_ir::Array;
 use tile_ir::ops::{BinaryOp, UnaryOp};
-use tile_runtime::element::Arithmetic;
+use tile_runtime::element::{Arithmetic, Scalar};
 
 macro_rules! operators {
     ($($op:ident $name:ident, $doc:literal;)*) => {
@@ -40,9 +41,15 @@ pub fn neg<T: Arithmetic>(value: T) -> T {
     value.unary(UnaryOp::Neg)
 }
 
+/// `value as To`, of any number types: rounded to the nearest, truncated to an integer, or wrapped.
+pub fn cast<From: Scalar, To: Scalar>(value: From) -> To {
+    To::from_number(Array::scalar(From::FORMAT, value.number()).cast(To::FORMAT).get(0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use half::{bf16, f16};
 
     #[test]
     fn edges_are_those_of_tiles() {
@@ -52,5 +59,13 @@ mod tests {
         assert_eq!((div(-7, 2), rem(-7, 2)), (-3, -1));
         assert_eq!((shl(1u8, 9), shr(-8i32, 33)), (2, -4));
         assert_eq!(neg(i32::MIN), i32::MIN);
+    }
+
+    #[test]
+    fn casts_are_those_of_as_and_of_formats_that_as_does_not_know() {
+        assert_eq!((cast::<_, u8>(300i32), cast::<_, u8>(-1.5f32), cast::<_, i32>(f64::NAN)), (44, 0, 0));
+        assert_eq!((cast::<_, f32>(true), cast::<_, usize>(7.9f32)), (1.0, 7));
+        assert_eq!(cast::<usize, bf16>(257).to_f32(), 256.0);
+        assert_eq!(cast::<_, f32>(f16::from_f32(0.1)), f16::from_f32(0.1).to_f32());
     }
 }

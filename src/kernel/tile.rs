@@ -12,7 +12,7 @@ use std::rc::Rc;
 use tile_ir::Array;
 use tile_ir::array::Elements;
 use tile_ir::message::{Format, array_text};
-use tile_ir::ops::{Literal, ReduceOp};
+use tile_ir::ops::ReduceOp;
 
 /// A dense array of rank `R` that one block of a kernel holds in registers or shared memory.
 ///
@@ -195,27 +195,14 @@ fn check_extents(shape: &[usize]) {
     assert!(shape.iter().all(|&extent| extent > 0), "a tile of shape {shape:?} has an empty axis");
 }
 
-/// A scalar as the number that it is.
-pub(super) fn literal_of<T: Element>(value: T) -> Literal {
-    if T::DTYPE.is_float() { Literal::Float(value.to_float()) } else { Literal::Int(value.to_int()) }
-}
-
-/// The scalar that is this number.
-pub(super) fn value_of<T: Element>(number: Literal) -> T {
-    match number {
-        Literal::Int(value) => T::from_int(value),
-        Literal::Float(value) => T::from_float(value),
-    }
-}
-
 /// The array of rank 0 that holds a scalar.
 pub(super) fn scalar<T: Element>(value: T) -> Array {
-    Array::scalar(T::DTYPE, literal_of(value))
+    Array::scalar(T::DTYPE, value.number())
 }
 
 /// The scalar that an array of one element holds.
 pub(super) fn scalar_value<T: Element>(array: &Array) -> T {
-    value_of(array.get(0))
+    T::from_number(array.get(0))
 }
 
 /// Prints the elements as NumPy does: nested brackets, one line per row of the last axis. A width, a precision and

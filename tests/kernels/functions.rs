@@ -309,6 +309,9 @@ fn closures_take_arrays_tuples_and_structs() {
 /// Closures as arguments.
 mod passing_closures;
 
+/// Names of functions, and their parameters in `<…>`.
+mod own_names;
+
 /// A module that is a file.
 mod of_a_file;
 

@@ -23,6 +23,7 @@ mod inner_views;
 mod integers;
 mod launches;
 mod lines;
+mod literals;
 mod loops;
 mod matrices;
 mod messages;

@@ -1,7 +1,7 @@
 //! Which functions of other modules a function calls, read off its syntax: it is expanded before it is lowered.
 
 use crate::bindings;
-use crate::helpers::{Helpers, is_free, path_text};
+use crate::helpers::{Helpers, path_text};
 use crate::lower::names;
 use std::collections::HashSet;
 use syn::{Expr, ItemFn, Path};
@@ -33,12 +33,7 @@ impl Search<'_> {
             let last = path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
             let is_local = path.get_ident().is_some() && self.entered.contains(&last);
             let is_new = !self.found.iter().any(|known| path_text(known) == path_text(&path));
-            if !is_local
-                && is_new
-                && is_free(&path)
-                && !names::is_known(&path)
-                && !names::is_standard_macro(&path)
-            {
+            if !is_local && is_new && names::may_be_elsewhere(&path) {
                 self.found.push(path);
             }
         }

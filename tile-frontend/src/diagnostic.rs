@@ -122,13 +122,6 @@ impl Diagnostics {
         self.0.iter().filter_map(|diagnostic| Some(&diagnostic.missing.as_ref()?.path)).collect()
     }
 
-    /// Those that no function of another module mends; `None` where there is none.
-    pub fn without_missing(&self) -> Option<Diagnostics> {
-        let is_mistake = |diagnostic: &&Diagnostic| diagnostic.wanted().is_none();
-        let mistakes: Vec<Diagnostic> = self.0.iter().filter(is_mistake).cloned().collect();
-        (!mistakes.is_empty()).then_some(Diagnostics(mistakes))
-    }
-
     /// Tokens that make rustc report each mistake at its place.
     pub fn to_compile_errors(&self) -> TokenStream {
         let errors = self.0.iter().map(|diagnostic| {

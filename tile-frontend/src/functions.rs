@@ -9,7 +9,7 @@ use crate::conditional;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower::names;
 use crate::messages;
-use crate::rewrite::{bare, debugged, predicate};
+use crate::rewrite::{bare, call_of_cast, debugged, predicate};
 use crate::span::Spanned;
 use proc_macro2::Span;
 use quote::{ToTokens, quote_spanned};
@@ -20,6 +20,7 @@ use syn::{
     BinOp, Expr, ExprBinary, ExprRepeat, ExprUnary, GenericParam, Ident, Item, ItemFn, Lit, Macro, Stmt,
     Type, UnOp, parse_quote,
 };
+use tile_ir::DType;
 
 /// A function that kernels call, as rustc sees it.
 ///
@@ -118,6 +119,14 @@ impl Rewrite {
     }
 }
 
+/// Whether a type is a float that `as` doesn't know.
+fn is_foreign_to_rust(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
+    let dtype = DType::from_rust_name(&name);
+    dtype.is_some_and(|dtype| dtype.is_float() && !matches!(dtype, DType::F32 | DType::F64))
+}
+
 fn is_literal(expression: &Expr) -> bool {
     match expression {
         Expr::Lit(literal) => !matches!(&literal.lit, Lit::Bool(_)),
@@ -176,6 +185,7 @@ impl VisitMut for Rewrite {
         let rewritten = match expression {
             Expr::Binary(binary) => Self::binary(binary),
             Expr::Unary(unary) => Self::unary(unary),
+            Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) => Some(call_of_cast(cast)),
             _ => None,
         };
         if let Some(rewritten) = rewritten {

@@ -4,7 +4,8 @@
 //! operators can only give one `bool`. So is arithmetic of integer scalars, `::tile::kernel::scalar::add(a, b)`,
 //! because Rust's panics on overflow where a kernel's wraps. An atomic operation of numbers alone is one of tiles
 //! without axes, because the type of its result follows from theirs. A `const` made of the kernel's const parameters
-//! is a `let`, because Rust's items don't see them.
+//! is a `let`, because Rust's items don't see them. Formats that Rust has no literals of have `of(2.0)`, and those that
+//! `as` doesn't know have `::tile::kernel::scalar::cast`.
 
 use crate::assigned::is_compound_assignment;
 use crate::messages;
@@ -13,7 +14,11 @@ use quote::{ToTokens, quote, quote_spanned};
 use std::collections::{HashMap, HashSet};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
-use syn::{BinOp, Block, Expr, ExprBinary, ExprMethodCall, ExprUnary, Item, Macro, Stmt, parse_quote};
+use syn::{
+    BinOp, Block, Expr, ExprBinary, ExprCast, ExprMethodCall, ExprUnary, Item, Lit, Macro, Stmt, UnOp,
+    parse_quote,
+};
+use tile_ir::Elem;
 use tile_ir::ops::Predicate;
 
 /// The place of an operator or a name: line and column of its first token.
@@ -48,6 +53,10 @@ pub(crate) struct Rewrites {
     pub(crate) single_atomics: HashMap<Place, bool>,
     /// Constants made of the kernel's parameters, by the place of their name: Rust's items don't see those.
     pub(crate) constants: HashSet<Place>,
+    /// Literals, and variables that are some, in formats that Rust has no literals of.
+    pub(crate) literals: HashMap<Place, Elem>,
+    /// Conversions that Rust doesn't have, by the place of `as`.
+    pub(crate) casts: HashSet<Place>,
 }
 
 /// Rewrites a body.
@@ -99,6 +108,26 @@ impl Rewrite<'_> {
         Some(Expr::Verbatim(quote_spanned!(span=> #function(#operand))))
     }
 
+    fn literal(&self, expression: &Expr) -> Option<Expr> {
+        let literal = bare(expression);
+        if !is_float_literal(literal) {
+            return None;
+        }
+        let span = expression.span();
+        let ty = match self.rewrites.literals.get(&place(span.start()))? {
+            Elem::Known(dtype) => {
+                let name = syn::Ident::new(dtype.rust_name(), span);
+                quote_spanned!(span=> ::tile::prelude::#name)
+            }
+            Elem::Param(name) => syn::Ident::new(name, span).to_token_stream(),
+        };
+        Some(Expr::Verbatim(quote_spanned!(span=> <#ty as ::tile::kernel::Number>::of(#literal))))
+    }
+
+    fn cast(&self, cast: &ExprCast) -> Option<Expr> {
+        self.rewrites.casts.contains(&place(cast.as_token.span().start())).then(|| call_of_cast(cast))
+    }
+
     fn method(&self, call: &ExprMethodCall) -> Option<Expr> {
         let gives = *self.rewrites.single_atomics.get(&place(call.method.span().start()))?;
         let mut call = call.clone();
@@ -106,6 +135,22 @@ impl Rewrite<'_> {
         let item = gives.then(|| quote_spanned!(call.method.span()=> .item()));
         Some(Expr::Verbatim(quote!(#call #item)))
     }
+}
+
+/// Whether an expression may be a float whose format is open: a literal, or a variable that is one.
+fn is_float_literal(expression: &Expr) -> bool {
+    match expression {
+        Expr::Lit(literal) => matches!(literal.lit, Lit::Float(_)),
+        Expr::Path(path) => path.path.get_ident().is_some(),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Neg(_)) && is_float_literal(bare(&unary.expr)),
+        _ => false,
+    }
+}
+
+/// `value as ty` as kernels mean it, of any number types.
+pub(crate) fn call_of_cast(cast: &ExprCast) -> Expr {
+    let (value, ty) = (bare(&cast.expr), &cast.ty);
+    Expr::Verbatim(quote_spanned!(cast.as_token.span()=> ::tile::kernel::scalar::cast::<_, #ty>(#value)))
 }
 
 /// An argument needs no parentheses, and rustc warns of them.
@@ -142,8 +187,10 @@ impl VisitMut for Rewrite<'_> {
             Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => self.unary(unary),
             Expr::MethodCall(call) => self.method(call),
+            Expr::Cast(cast) => self.cast(cast),
             _ => None,
         };
+        let rewritten = rewritten.or_else(|| self.literal(expression));
         if let Some(rewritten) = rewritten {
             *expression = rewritten;
         }

@@ -5,13 +5,13 @@ use crate::text::Text;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use syn::{ExprClosure, Type};
-use tile_ir::{Dim, ValueId};
+use tile_ir::{Dim, Elem, ValueId};
 
 /// The value of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Val {
     /// An integer literal whose type is still open.
-    Int(i128),
+    Int(Int),
     /// A float literal whose type is still open.
     Float(f64),
     /// A `usize` that is known as an expression of parameters and run-time sizes.
@@ -40,6 +40,21 @@ pub(crate) enum Val {
     Unset,
     /// The value of something that was reported; using it reports nothing.
     Poison,
+}
+
+/// An integer that is known, and whose type isn't.
+#[derive(Clone, Debug)]
+pub(crate) struct Int {
+    pub(crate) value: i128,
+    /// The type, where all uses of a variable decide it together.
+    pub(crate) shared: Option<Elem>,
+}
+
+impl Val {
+    /// An integer literal that stands for itself alone.
+    pub(crate) fn int(value: i128) -> Val {
+        Val::Int(Int { value, shared: None })
+    }
 }
 
 /// A tile of a partition view, in memory.

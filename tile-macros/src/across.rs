@@ -7,6 +7,9 @@
 //! rustc resolves the names, so a path means the same function to the macro and to rustc. Names in a function mean
 //! nothing where the kernel stands. So a function collects what it calls of other modules in the same way, where it
 //! stands itself, before its macro is made; it hands that on with what its own module sees.
+//!
+//! Where there is no such macro, a kernel says so itself: [`ask`] has it asked for in a block in which another macro
+//! stands for it, `__tile_absent!`.
 
 use crate::expand;
 use proc_macro2::{Ident, Span, TokenStream};
@@ -15,8 +18,9 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use syn::parse::{Parse, ParseStream};
-use syn::{Item, ItemFn, Path, Visibility, braced, parse_quote};
-use tile_frontend::{Diagnostics, Helpers, path_text};
+use syn::visit::{self, Visit};
+use syn::{ExprPath, Item, ItemFn, Path, Visibility, braced, parse_quote};
+use tile_frontend::{Diagnostics, Helpers, Lowered, path_text};
 
 /// A kernel or a function of kernels, and what is known of the functions that it calls.
 pub(crate) struct Request {
@@ -27,7 +31,23 @@ pub(crate) struct Request {
     seen: Vec<Item>,
     /// The names of all functions of its module.
     functions: Vec<Ident>,
+    /// The paths at which rustc knows of no function with `#[tile_fn]`.
+    absent: Vec<Path>,
     found: Vec<Found>,
+}
+
+/// What a request wants: the function at a path.
+pub(crate) struct Wanted {
+    path: Path,
+    request: Request,
+}
+
+/// What a request is told: the function that it wanted.
+pub(crate) struct Answer {
+    function: ItemFn,
+    seen: Vec<Item>,
+    found: Vec<Found>,
+    wanted: Wanted,
 }
 
 /// A function of another module.
@@ -43,8 +63,8 @@ struct Found {
 impl Request {
     /// A kernel that sees nothing.
     pub(crate) fn kernel(options: TokenStream, function: ItemFn) -> Request {
-        let (seen, functions, found) = Default::default();
-        Request { options: Some(options), function, seen, functions, found }
+        let (seen, functions, absent, found) = Default::default();
+        Request { options: Some(options), function, seen, functions, absent, found }
     }
 
     /// A function that sees itself alone.
@@ -54,8 +74,8 @@ impl Request {
             itself.attrs.push(parse_quote!(#[tile_fn]));
             itself
         };
-        let (functions, found) = Default::default();
-        Request { options: None, function, seen: vec![Item::Fn(itself)], functions, found }
+        let (functions, absent, found) = Default::default();
+        Request { options: None, function, seen: vec![Item::Fn(itself)], functions, absent, found }
     }
 
     /// The same in a module of these functions and constants, whose functions have these names.
@@ -70,7 +90,8 @@ impl Request {
     /// The first of these functions that is unknown and may stand elsewhere.
     fn wanted<'p>(&self, called: impl IntoIterator<Item = &'p Path>) -> Option<&'p Path> {
         let is_new = |path: &&Path| {
-            let known = self.found.iter().any(|found| path_text(&found.path) == path_text(path));
+            let known = self.found.iter().map(|found| &found.path).chain(&self.absent);
+            let known = known.into_iter().any(|known| path_text(known) == path_text(path));
             let own = path.get_ident().is_some_and(|name| self.functions.contains(name));
             !known && !own && !path.is_ident(&self.function.sig.ident)
         };
@@ -103,28 +124,37 @@ impl ToTokens for Found {
 impl Parse for Found {
     fn parse(input: ParseStream<'_>) -> syn::Result<Found> {
         let path = syn::parse2(in_braces(input)?)?;
-        let function = syn::parse2(in_braces(input)?)?;
-        let seen = items(in_braces(input)?)?;
-        let inner;
-        braced!(inner in input);
-        Ok(Found { path, function, seen, found: all_found(&inner)? })
+        let (function, seen, found) = definition(input)?;
+        Ok(Found { path, function, seen, found })
     }
 }
 
-fn all_found(input: ParseStream<'_>) -> syn::Result<Vec<Found>> {
-    let mut found = Vec::new();
+/// A function, what it sees of its own module, and what it calls of others.
+fn definition(input: ParseStream<'_>) -> syn::Result<(ItemFn, Vec<Item>, Vec<Found>)> {
+    let function = syn::parse2(in_braces(input)?)?;
+    let seen = items(in_braces(input)?)?;
+    let inner;
+    braced!(inner in input);
+    Ok((function, seen, all(&inner)?))
+}
+
+fn all<T: Parse>(input: ParseStream<'_>) -> syn::Result<Vec<T>> {
+    let mut all = Vec::new();
     while !input.is_empty() {
-        found.push(input.parse()?);
+        all.push(input.parse()?);
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// The order of what stands in braces is that of [`Request::parse`].
 impl ToTokens for Request {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Request { options, function, seen, functions, found } = self;
+        let Request { options, function, seen, functions, absent, found } = self;
         let options = options.as_ref().map(|options| quote!({ #options }));
-        tokens.extend(quote!({ #options } { #function } { #(#seen)* } { #(#functions)* } #(#found)*));
+        let absent = absent.iter().map(|path| quote!({ #path }));
+        tokens.extend(quote! {
+            { #options } { #function } { #(#seen)* } { #(#functions)* } { #(#absent)* } { #(#found)* }
+        });
     }
 }
 
@@ -137,7 +167,35 @@ impl Parse for Request {
         let seen = items(in_braces(input)?)?;
         let names = in_braces(input)?.into_iter();
         let functions = names.map(|name| syn::parse2(name.into())).collect::<syn::Result<_>>()?;
-        Ok(Request { options, function, seen, functions, found: all_found(input)? })
+        let (paths, found);
+        braced!(paths in input);
+        braced!(found in input);
+        let mut absent = Vec::new();
+        while !paths.is_empty() {
+            absent.push(syn::parse2(in_braces(&paths)?)?);
+        }
+        Ok(Request { options, function, seen, functions, absent, found: all(&found)? })
+    }
+}
+
+impl ToTokens for Wanted {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Wanted { path, request } = self;
+        tokens.extend(quote!({ #path } #request));
+    }
+}
+
+impl Parse for Wanted {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Wanted> {
+        Ok(Wanted { path: syn::parse2(in_braces(input)?)?, request: input.parse()? })
+    }
+}
+
+/// A function's macro writes its definition in front of what it is given.
+impl Parse for Answer {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Answer> {
+        let (function, seen, found) = definition(input)?;
+        Ok(Answer { function, seen, found, wanted: input.parse()? })
     }
 }
 
@@ -152,34 +210,117 @@ fn items(tokens: TokenStream) -> syn::Result<Vec<Item>> {
 }
 
 /// Goes on with a kernel or function that has the tokens of one more function.
-pub(crate) fn resume(request: Request) -> TokenStream {
-    if request.options.is_some() { kernel(request) } else { macro_of(request) }
+pub(crate) fn resume(answer: Answer) -> TokenStream {
+    let Answer { function, seen, found, wanted: Wanted { path, mut request } } = answer;
+    request.found.push(Found { path, function, seen, found });
+    go_on(request)
 }
 
-/// A call of the macro of the function at `path`, which hands its tokens on.
-fn ask(request: &Request, path: &Path) -> TokenStream {
-    quote!(#path! { #request { #path } })
+/// Goes on with a kernel that calls a function at a path where there is none.
+pub(crate) fn absent(wanted: Wanted) -> TokenStream {
+    let Wanted { path, mut request } = wanted;
+    request.absent.push(path);
+    go_on(request)
 }
 
-/// The kernel's code, or a call of the macro that hands on the next function.
-pub(crate) fn kernel(request: Request) -> TokenStream {
+fn go_on(request: Request) -> TokenStream {
     let function = &request.function;
-    let options = request.options.clone().unwrap_or_default();
-    let lowered = tile_frontend::lower_with(options, function.clone(), &request.helpers(), &file(function));
-    match lowered {
-        Ok(lowered) => expand::kernel(function, &lowered),
-        Err(errors) => match (request.missing(&errors), errors.without_missing()) {
-            (Some(path), None) => ask(&request, &path),
-            // rustc says of a name that it can't find that much alone, so what else is wrong comes first.
-            (Some(_), Some(mistakes)) => refused(function, &mistakes),
-            (None, _) => refused(function, &errors),
-        },
+    if request.options.is_none() {
+        return macro_of(request);
+    }
+    match lowered(&request) {
+        Ok(lowered) => expand::meaning(function, &lowered),
+        Err(Unknown::Wanted(path)) => ask(&request, &path),
+        Err(Unknown::Refused(errors)) => {
+            let (errors, stub) = (errors.to_compile_errors(), expand::meaning_of_refused(function));
+            quote!(#errors #stub)
+        }
     }
 }
 
-fn refused(function: &ItemFn, errors: &Diagnostics) -> TokenStream {
-    let (errors, stub) = (errors.to_compile_errors(), expand::stub(function));
-    quote!(#errors #stub)
+/// A call of the macro of the function at `path`, which hands its tokens on.
+///
+/// rustc says of a name that is no macro that it can't find that macro, and nobody wrote one. So the macro is imported
+/// under a name that an outer block has as well, for `__tile_absent!`: where the path is that of a function without
+/// `#[tile_fn]`, the import is of the function alone, and the name means the outer one. Where the path is a name that
+/// nobody has, the import would be an error of its own; a type of the name, which is none of macros, makes it none.
+fn ask(request: &Request, path: &Path) -> TokenStream {
+    let stand_in = path.get_ident().filter(|name| !names_type(&request.function, name)).map(|name| {
+        quote! {
+            #[allow(dead_code, non_camel_case_types)]
+            enum #name {}
+        }
+    });
+    quote! {
+        const _: () = {
+            #[allow(unused_imports)]
+            use ::tile::__tile_absent as __tile_asked;
+            #stand_in
+            const _: () = {
+                #[allow(unused_imports)]
+                use #path as __tile_asked;
+                const _: () = {
+                    __tile_asked! { { #path } #request }
+                };
+            };
+        };
+    }
+}
+
+/// Whether a function uses a name as that of a type or module.
+fn names_type(function: &ItemFn, name: &Ident) -> bool {
+    struct Uses<'n>(&'n Ident, bool);
+    impl<'ast> Visit<'ast> for Uses<'_> {
+        fn visit_expr_path(&mut self, path: &'ast ExprPath) {
+            // What stands alone in an expression is a value.
+            match path.path.segments.first().filter(|_| path.path.segments.len() == 1) {
+                Some(value) => self.visit_path_segment(value),
+                None => visit::visit_expr_path(self, path),
+            }
+        }
+
+        fn visit_path(&mut self, path: &'ast Path) {
+            self.1 |= path.segments.first().is_some_and(|first| first.ident == *self.0);
+            visit::visit_path(self, path);
+        }
+    }
+    let mut uses = Uses(name, false);
+    uses.visit_item_fn(function);
+    uses.1
+}
+
+/// Why a kernel has no code yet.
+enum Unknown {
+    /// The function at a path isn't known, and may stand elsewhere.
+    Wanted(Path),
+    Refused(Diagnostics),
+}
+
+fn lowered(request: &Request) -> Result<Lowered, Unknown> {
+    let function = &request.function;
+    let options = request.options.clone().unwrap_or_default();
+    tile_frontend::lower_with(options, function.clone(), &request.helpers(), &file(function)).map_err(
+        |errors| match request.missing(&errors) {
+            Some(path) => Unknown::Wanted(path),
+            None => Unknown::Refused(errors),
+        },
+    )
+}
+
+/// The kernel's code, or the part of it that is known and a call of the macro that hands on the next function.
+pub(crate) fn kernel(request: Request) -> TokenStream {
+    let function = &request.function;
+    match lowered(&request) {
+        Ok(lowered) => expand::kernel(function, &lowered),
+        Err(Unknown::Wanted(path)) => {
+            let (face, asked) = (expand::face(function), ask(&request, &path));
+            quote!(#face #asked)
+        }
+        Err(Unknown::Refused(errors)) => {
+            let (errors, stub) = (errors.to_compile_errors(), expand::stub(function));
+            quote!(#errors #stub)
+        }
+    }
 }
 
 /// A function as rustc sees it, and what hands it on.
@@ -206,7 +347,8 @@ pub(crate) fn function(request: Request) -> TokenStream {
 fn macro_of(request: Request) -> TokenStream {
     let called = tile_frontend::called_elsewhere(&request.function, &Helpers::of(&request.seen));
     if let Some(path) = request.wanted(&called) {
-        return ask(&request, path);
+        // A macro that others are to find can't be made in a block.
+        return quote!(#path! { { #path } #request });
     }
     let Request { function, seen, found, .. } = &request;
     let (name, visibility) = (&function.sig.ident, &function.vis);
@@ -218,7 +360,7 @@ fn macro_of(request: Request) -> TokenStream {
         #export
         macro_rules! #hands_on {
             ($($request:tt)*) => {
-                ::tile::__tile_kernel! { $($request)* { #function } { #(#seen)* } { #(#found)* } }
+                ::tile::__tile_kernel! { { #function } { #(#seen)* } { #(#found)* } $($request)* }
             };
         }
 

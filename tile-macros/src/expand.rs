@@ -16,9 +16,26 @@ use tile_frontend::Lowered;
 
 /// Writes out a kernel: `function` as the user wrote it, and what the front end made of it.
 pub(crate) fn kernel(function: &ItemFn, lowered: &Lowered) -> TokenStream {
+    let (face, meaning) = (face(function), meaning(function, lowered));
+    quote!(#face #meaning)
+}
+
+/// What of a kernel its callers see, which follows from its signature: its type and its launch function.
+pub(crate) fn face(function: &ItemFn) -> TokenStream {
+    let namespace = namespace(function);
+    let launch = launch_function(function, &Argument::all(&function.sig));
+    quote! {
+        #namespace
+
+        #launch
+    }
+}
+
+/// What the front end made of a kernel, which may stand in a block beneath its [`face`].
+pub(crate) fn meaning(function: &ItemFn, lowered: &Lowered) -> TokenStream {
     let text = lowered.text();
     let arguments = &Argument::all(&function.sig);
-    let namespace = namespace(
+    let ir = ir(
         function,
         &quote!(#text),
         &quote!({
@@ -34,18 +51,15 @@ pub(crate) fn kernel(function: &ItemFn, lowered: &Lowered) -> TokenStream {
         [] => choice::refused(function, arguments),
         instances => choice::best(function, arguments, instances),
     };
-    let launch = launch_function(function, arguments);
     quote! {
-        #namespace
+        #ir
 
-        #[allow(dead_code)]
+        #[allow(dead_code, non_local_definitions)]
         impl #name {
             #definition
             #block
             #best
         }
-
-        #launch
     }
 }
 
@@ -58,13 +72,14 @@ pub(crate) fn stub(function: &ItemFn) -> TokenStream {
         return TokenStream::new();
     }
     let arguments = &Argument::all(&function.sig);
-    let namespace = namespace(function, &quote!(""), &quote!({ loop {} }));
+    let (namespace, ir) = (namespace(function), ir_of_refused(function));
     let head = head(function, arguments);
     let (name, best) = (&function.sig.ident, choice::head(function, arguments));
     // While a kernel is being written it is mostly wrong; completion should work in its body all the same.
     let block = block_function(function, arguments, &size_bindings(function, arguments));
     quote! {
         #namespace
+        #ir
         #[allow(unused_variables, unexpected_cfgs, clippy::all)]
         #head {
             #[cfg(rust_analyzer)]
@@ -81,16 +96,50 @@ pub(crate) fn stub(function: &ItemFn) -> TokenStream {
     }
 }
 
-/// `enum matmul {}` with the kernel's IR: the type namespace is free next to a function.
-fn namespace(function: &ItemFn, text: &TokenStream, ir: &TokenStream) -> TokenStream {
+/// [`stub`] for a kernel whose [`face`] stands already: what that calls.
+pub(crate) fn meaning_of_refused(function: &ItemFn) -> TokenStream {
+    let arguments = &Argument::all(&function.sig);
+    let (name, best) = (&function.sig.ident, choice::head(function, arguments));
+    let block = block_function(function, arguments, &size_bindings(function, arguments));
+    let mut without_body = function.clone();
+    without_body.block = syn::parse_quote!({ loop {} });
+    let empty = block_function(&without_body, arguments, &[]);
+    let ir = ir_of_refused(function);
+    quote! {
+        #ir
+
+        #[allow(unused_variables, dead_code, unexpected_cfgs, non_local_definitions, clippy::all)]
+        impl #name {
+            fn __tile_definition() -> &'static ::tile::launch::KernelDef {
+                loop {}
+            }
+            #[cfg(rust_analyzer)]
+            #block
+            #[cfg(not(rust_analyzer))]
+            #empty
+            #best {
+                loop {}
+            }
+        }
+    }
+}
+
+/// `enum matmul {}`: the type namespace is free next to a function.
+fn namespace(function: &ItemFn) -> TokenStream {
     let (name, visibility) = (&function.sig.ident, &function.vis);
     let doc = format!("The tile IR of the kernel [`{name}`](fn@{name}).");
     quote! {
         #[doc = #doc]
         #[allow(non_camel_case_types, dead_code)]
         #visibility enum #name {}
+    }
+}
 
-        #[allow(dead_code)]
+/// The kernel's IR, as text and as a value.
+fn ir(function: &ItemFn, text: &TokenStream, ir: &TokenStream) -> TokenStream {
+    let name = &function.sig.ident;
+    quote! {
+        #[allow(dead_code, non_local_definitions)]
         impl #name {
             /// The kernel in the IR's text form, with source locations.
             pub const IR: &'static str = #text;
@@ -99,6 +148,10 @@ fn namespace(function: &ItemFn, text: &TokenStream, ir: &TokenStream) -> TokenSt
             pub fn ir() -> ::tile::ir::VerifiedKernel #ir
         }
     }
+}
+
+fn ir_of_refused(function: &ItemFn) -> TokenStream {
+    ir(function, &quote!(""), &quote!({ loop {} }))
 }
 
 /// What the program holds of the kernel, whichever way it is launched.

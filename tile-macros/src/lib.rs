@@ -62,9 +62,9 @@ pub fn tile_kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// A call is lowered in its place: shapes follow from the arguments, and a mistake in the function names the call.
 /// Parameters are tiles, numbers, partition views, and arrays, tuples and structs of these. Type parameters follow
-/// from the arguments; const parameters are written: `step::<BM>(x)`. Kernels and functions
-/// call functions of their own `#[tile_kernels]` module and, by path or `use`, of other modules and crates; functions
-/// of two modules can't call each other in a circle. A function stays ordinary Rust, so tests call it too.
+/// from the arguments, and const parameters that are a tile's rank; others are written: `step::<BM>(x)`. Kernels and
+/// functions call functions of their own `#[tile_kernels]` module and, by path or `use`, of other modules and crates;
+/// functions of two modules can't call each other in a circle. A function stays ordinary Rust, so tests call it too.
 #[proc_macro_attribute]
 pub fn tile_fn(attribute: TokenStream, item: TokenStream) -> TokenStream {
     if let Some(token) = attribute.into_iter().next() {
@@ -157,9 +157,19 @@ pub fn tile_struct(item: TokenStream) -> TokenStream {
 /// Goes on with a kernel or a function, which now has the tokens of a function of another module. [`macro@tile_fn`] calls it.
 #[doc(hidden)]
 #[proc_macro]
-pub fn __tile_kernel(request: TokenStream) -> TokenStream {
-    match syn::parse(request) {
-        Ok(request) => across::resume(request).into(),
+pub fn __tile_kernel(answer: TokenStream) -> TokenStream {
+    match syn::parse(answer) {
+        Ok(answer) => across::resume(answer).into(),
+        Err(wrong) => error(&wrong),
+    }
+}
+
+/// Goes on with a kernel that calls a function which there isn't, in place of that function's macro.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __tile_absent(wanted: TokenStream) -> TokenStream {
+    match syn::parse(wanted) {
+        Ok(wanted) => across::absent(wanted).into(),
         Err(wrong) => error(&wrong),
     }
 }

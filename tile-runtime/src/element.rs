@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use std::fmt::{Debug, Display};
 use std::ops;
 use tile_ir::DType;
-use tile_ir::ops::{BinaryOp, UnaryOp};
+use tile_ir::ops::{BinaryOp, Literal, UnaryOp};
 
 mod sealed {
     pub trait Sealed {}
@@ -21,6 +21,13 @@ pub trait Scalar: sealed::Sealed + Copy + PartialOrd + Send + Sync + 'static {
 
     /// The scalar in a slot.
     fn from_slot(slot: u64) -> Self;
+
+    #[doc(hidden)]
+    fn number(self) -> Literal;
+
+    /// A number of its format.
+    #[doc(hidden)]
+    fn from_number(number: Literal) -> Self;
 }
 
 /// A scalar with the arithmetic of kernels: a [`Number`] or `usize`. Integers wrap, `x / 0` is 0 and `x % 0` is `x`;
@@ -103,6 +110,13 @@ pub trait Bits:
 /// A signed or unsigned integer.
 pub trait Int: Number + Bits + ops::Shl<Output = Self> + ops::Shr<Output = Self> {}
 
+fn element<T: Element>(number: Literal) -> T {
+    match number {
+        Literal::Int(value) => T::from_int(value),
+        Literal::Float(value) => T::from_float(value),
+    }
+}
+
 macro_rules! integer_arithmetic {
     ($ty:ident $dtype:ident) => {
         impl Arithmetic for $ty {
@@ -131,6 +145,8 @@ macro_rules! integers {
                 bytes.copy_from_slice(&slot.to_le_bytes()[..size_of::<$ty>()]);
                 <$ty>::from_le_bytes(bytes)
             }
+            fn number(self) -> Literal { Literal::Int(self.to_int()) }
+            fn from_number(number: Literal) -> Self { element(number) }
         }
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
@@ -158,6 +174,8 @@ macro_rules! floats {
             const FORMAT: DType = DType::$dtype;
             fn to_slot(self) -> u64 { u64::from(self.to_bits()) }
             fn from_slot(slot: u64) -> Self { <$ty>::from_bits(slot as _) }
+            fn number(self) -> Literal { Literal::Float(self.to_float()) }
+            fn from_number(number: Literal) -> Self { element(number) }
         }
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
@@ -217,6 +235,12 @@ impl Scalar for bool {
     fn from_slot(slot: u64) -> Self {
         slot != 0
     }
+    fn number(self) -> Literal {
+        Literal::Int(self.to_int())
+    }
+    fn from_number(number: Literal) -> Self {
+        element(number)
+    }
 }
 
 impl Element for bool {
@@ -248,6 +272,15 @@ impl Scalar for usize {
     }
     fn from_slot(slot: u64) -> Self {
         slot as usize
+    }
+    fn number(self) -> Literal {
+        Literal::Int(self as i128)
+    }
+    fn from_number(number: Literal) -> Self {
+        match number {
+            Literal::Int(value) => value as usize,
+            Literal::Float(value) => value as usize,
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Lowered, Lowering, names};
 use crate::diagnostic::Diagnostic;
 use crate::helpers::is_free;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprCall, Path, PathArguments, Token};
 use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, ScanMode, UnaryOp};
@@ -119,37 +119,6 @@ impl Lowering {
             );
         }
         self.unknown_function(name, path, call)
-    }
-
-    fn unknown_function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
-        let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
-        if let Some(owner) = &owner
-            && let Some(help) = names::help_of_type(owner)
-        {
-            let message = format!("`{owner}::{name}` isn't a function of kernels");
-            return self.error(call.func.span(), message, help);
-        }
-        let near = names::help_of_function(name);
-        if names::is_foreign(owner.as_deref(), name) {
-            let help = near.as_deref().unwrap_or("the functions of kernels are those of `tile::prelude`");
-            return self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), help);
-        }
-        if names::is_standard_macro(path) {
-            let help = near.unwrap_or_else(|| format!("`{name}` is a macro of Rust; a function of yours with this name is called by its path, `module::{name}(…)`"));
-            return self.error(call.func.span(), format!("`{name}` isn't a function of kernels"), &help);
-        }
-        let general = "kernels call the functions of `tile::prelude`, and functions with `#[tile_fn]`";
-        let help = near.map_or_else(
-            || general.to_owned(),
-            |near| {
-                if near.ends_with('?') { format!("{near} {general}") } else { format!("{near}; {general}") }
-            },
-        );
-        let message = format!("`{name}` isn't a function that this kernel sees");
-        let diagnostic = Diagnostic::new(call.func.span(), message).help(help);
-        // What a function of another module calls is not to be found from here.
-        let diagnostic = diagnostic.missing(path, self.text.is_elsewhere);
-        self.report(diagnostic)
     }
 
     pub(super) fn comparison(
@@ -321,6 +290,7 @@ impl Lowering {
 
     /// An axis number below the rank.
     pub(super) fn axis(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<usize> {
+        self.not_from_the_end(value, rank, span)?;
         let dim = self.static_dim(value, "an axis", span)?;
         match dim.as_const().and_then(|axis| usize::try_from(axis).ok()) {
             Some(axis) if axis < rank => Ok(axis),
@@ -330,5 +300,17 @@ impl Lowering {
             }
             None => self.error(span, "an axis is a literal", "write 0, 1, …"),
         }
+    }
+
+    /// Refuses an axis that is counted from the end, as in NumPy.
+    pub(super) fn not_from_the_end(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<()> {
+        let Val::Int(Int { value: axis @ ..0, .. }) = value else { return Ok(()) };
+        let from_start = i128::try_from(rank).map_or(-1, |rank| rank + axis);
+        let help = match (axis, from_start) {
+            (_, ..0) => format!("axes are numbered from 0 to {}", rank.saturating_sub(1)),
+            (-1, last) => format!("write `{last}`: the last axis of rank R is `R - 1`"),
+            (_, number) => format!("write `{number}`, which is axis {axis} of {rank} from the end"),
+        };
+        self.error(span, format!("axes count from 0, and this is {axis}"), &help)
     }
 }

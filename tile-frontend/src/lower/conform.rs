@@ -4,7 +4,7 @@ use super::{Lowered, Lowering, Reported, kind, rust_elem};
 use crate::diagnostic::Diagnostic;
 use crate::parameters::VIEWS;
 use crate::span::Span;
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::{Expr, GenericArgument, PathArguments, Type};
 use tile_ir::{Dim, Elem};
 
@@ -33,7 +33,9 @@ impl Lowering {
                 parts.collect::<Lowered<_>>().map(Val::List)
             }
             (Type::Array(array), Val::List(values)) => {
-                self.note_length(&array.len, values.len());
+                if let Expr::Path(length) = &array.len {
+                    self.number_of_parameter(&length.path, values.len());
+                }
                 let parts = values.into_iter().enumerate();
                 let parts = parts.map(|(i, value)| {
                     self.conform(value, &array.elem, &format!("element {i} of {what}"), span)
@@ -42,7 +44,11 @@ impl Lowering {
             }
             (Type::Path(path), value) => match (last_name(ty).as_str(), value) {
                 ("Tile", value) => self.tile_of(value, path, what, span),
-                (name, value @ Val::View(_)) if VIEWS.contains(&name) => Ok(value),
+                (name, Val::View(view)) if VIEWS.contains(&name) => {
+                    let rank = self.view_type(view).tile.len();
+                    self.of_rank_declared(rank, path, what, span)?;
+                    Ok(Val::View(view))
+                }
                 // The struct's definition isn't seen here; rustc checks it.
                 (name, value @ Val::Record(..)) if !VIEWS.contains(&name) => Ok(value),
                 (_, value) => self.misfit(&value, ty, what, span),
@@ -69,9 +75,10 @@ impl Lowering {
 
     fn scalar_of(&mut self, value: Val, elem: &Elem, what: &str, span: Span, ty: &Type) -> Lowered<Val> {
         let is_index = *elem == Elem::Known(tile_ir::DType::Index);
+        self.share(&value, elem, what, span)?;
         match value {
             Val::Dim(_) if is_index => Ok(value),
-            Val::Int(int) if is_index => match i64::try_from(int) {
+            Val::Int(Int { value: int, .. }) if is_index => match i64::try_from(int) {
                 Ok(int) => Ok(Val::Dim(Dim::from(int))),
                 Err(_) => self.error(span, format!("{int} doesn't fit usize"), "use a smaller number"),
             },
@@ -87,15 +94,12 @@ impl Lowering {
         let whole = Type::Path(ty.clone());
         let Val::Data(tile) = value else { return self.misfit(&value, &whole, what, span) };
         let Some(shape) = self.shape(tile) else { return self.misfit(&value, &whole, what, span) };
-        let arguments = match ty.path.segments.last().map(|segment| &segment.arguments) {
-            Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
-            _ => Vec::new(),
-        };
-        if let Some(GenericArgument::Type(elem)) = arguments.first()
+        if let Some(GenericArgument::Type(elem)) = type_arguments(ty).first()
             && let Some(elem) = self.element(elem)
         {
             let found = self.elem(tile);
             if !self.elements.unify(&found, &elem) {
+                let (found, elem) = (self.elem(tile), self.elements.resolve(&elem));
                 let message = format!(
                     "{what} is a tile of {}, but is declared as a tile of {}",
                     rust_elem(&found),
@@ -107,29 +111,44 @@ impl Lowering {
                 return self.report_at_call(diagnostic);
             }
         }
-        let rank = match arguments.get(1) {
+        self.of_rank_declared(shape.len(), ty, what, span)?;
+        Ok(value)
+    }
+
+    /// Requires the rank that `Tile<f32, 2>` says, or `Tile<f32, R>` once a value has said what `R` is.
+    fn of_rank_declared(&mut self, rank: usize, ty: &syn::TypePath, what: &str, span: Span) -> Lowered<()> {
+        let declared = match type_arguments(ty).get(1) {
             Some(GenericArgument::Const(Expr::Lit(literal))) => match &literal.lit {
-                syn::Lit::Int(rank) => rank.base10_parse::<usize>().ok(),
+                syn::Lit::Int(rank) => rank.base10_parse().ok().map(|rank: i64| (rank, rank.to_string())),
                 _ => None,
             },
+            // The name of a parameter reads as a type.
+            Some(GenericArgument::Type(Type::Path(name))) => {
+                let number = self.number_of_parameter(&name.path, rank);
+                number.map(|number| {
+                    (number, format!("`{}`, which is {number}", type_text(&Type::Path(name.clone()))))
+                })
+            }
             _ => None,
         };
-        match rank.filter(|rank| *rank != shape.len()) {
-            None => Ok(value),
-            Some(rank) => {
-                let message = format!("{what} has rank {}, but is declared with rank {rank}", shape.len());
+        match declared {
+            Some((number, text)) if i64::try_from(rank) != Ok(number) => {
+                let message = format!("{what} has rank {rank}, but is declared with rank {text}");
                 self.report_at_call(Diagnostic::new(span, message).help("reshape it, or declare its rank"))
             }
+            _ => Ok(()),
         }
     }
 
-    /// Binds `N` of `[Tile<f32, 2>; N]`.
-    fn note_length(&mut self, length: &Expr, count: usize) {
-        let Expr::Path(path) = length else { return };
-        let (Some(name), Some(call)) = (path.path.get_ident(), self.calls.last_mut()) else { return };
-        if let Some(extent @ None) = call.extents.get_mut(&name.to_string()) {
-            *extent = i64::try_from(count).ok().map(Dim::from);
+    /// What a const parameter of the function that is called is: what was written or found of another argument, and
+    /// otherwise what is found of this one, as of `N` in `[Tile<f32, 2>; N]`.
+    fn number_of_parameter(&mut self, parameter: &syn::Path, found: usize) -> Option<i64> {
+        let (name, call) = (parameter.get_ident()?, self.calls.last_mut()?);
+        let extent = call.extents.get_mut(&name.to_string())?;
+        if extent.is_none() {
+            *extent = i64::try_from(found).ok().map(Dim::from);
         }
+        extent.as_ref().and_then(Dim::as_const)
     }
 
     /// Reports something of the call itself: its place is at the call, so the innermost call isn't named again.
@@ -148,6 +167,15 @@ fn last_name(ty: &Type) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// What stands in `<…>` of a type, but for lifetimes.
+fn type_arguments(ty: &syn::TypePath) -> Vec<&GenericArgument> {
+    let arguments = match ty.path.segments.last().map(|segment| &segment.arguments) {
+        Some(PathArguments::AngleBracketed(arguments)) => arguments.args.iter().collect(),
+        _ => Vec::new(),
+    };
+    arguments.into_iter().filter(|argument| !matches!(argument, GenericArgument::Lifetime(_))).collect()
 }
 
 /// A type as it is usually written.

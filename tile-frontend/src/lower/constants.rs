@@ -98,7 +98,7 @@ impl Lowering {
         let is_dim = matches!(receiver, Val::Dim(_)) || matches!(arguments.values.first(), Some(Val::Dim(_)));
         Ok(Some(match i64::try_from(value) {
             Ok(extent) if is_dim || count == 0 => Val::Dim(Dim::from(extent)),
-            _ => Val::Int(value),
+            _ => Val::int(value),
         }))
     }
 

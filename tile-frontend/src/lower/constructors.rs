@@ -101,7 +101,7 @@ impl Lowering {
             "random_bits" => self.converted(&words, DType::U32, span),
             "random_uniform" => {
                 let bits = self.converted(&words, DType::U32, span)?;
-                let bits = self.with(BinaryOp::Shr, &bits, Val::Int(8), span)?;
+                let bits = self.with(BinaryOp::Shr, &bits, Val::int(8), span)?;
                 let number = self.converted(&bits, DType::F32, span)?;
                 self.with(BinaryOp::Mul, &number, Val::Float(TO_UNIT.into()), span)
             }
@@ -115,7 +115,7 @@ impl Lowering {
         let u = self.converted(&low, DType::F32, span)?;
         let u = self.with(BinaryOp::Add, &u, Val::Float(1.0), span)?;
         let u = self.with(BinaryOp::Mul, &u, Val::Float(TO_UNIT_32.into()), span)?;
-        let high = self.with(BinaryOp::Shr, words, Val::Int(40), span)?;
+        let high = self.with(BinaryOp::Shr, words, Val::int(40), span)?;
         let angle = self.converted(&high, DType::F32, span)?;
         let angle = self.with(BinaryOp::Mul, &angle, Val::Float((TAU * TO_UNIT).into()), span)?;
         let log = self.unary(UnaryOp::Log, &u, span, span)?;

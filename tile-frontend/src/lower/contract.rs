@@ -6,7 +6,7 @@ use crate::elements::Elements;
 use crate::signature::accumulator_of_parameter;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use syn::{ExprCall, Generics};
+use syn::ExprCall;
 use tile_ir::ops::infer::{display_shape, mma_accumulators};
 use tile_ir::ops::{BinaryOp, UnaryOp};
 use tile_ir::{DType, Dim, Elem, Op, ValueId};
@@ -33,35 +33,42 @@ impl Lowering {
                 *tile = self.emit_one(Op::Unary(UnaryOp::RoundTf32), &[*tile], span, &[place])?;
             }
         }
+        self.choose_accumulator(tiles[0], tiles[1], tiles[2]);
         self.emit_one(Op::Mma, &tiles, span, &arguments.spans).map(Val::Data)
     }
 
-    /// Accumulators whose format nothing else decides have the one that there is for the factors' formats, or that a bound
-    /// of the kernel names for them, as rustc decides; where there are two, nothing is decided.
-    pub(super) fn decide_accumulators(&mut self, generics: &Generics) {
+    /// Leaves an accumulator whose format is open those that there are for the factors' formats, or that a bound of the
+    /// kernel names for them, as rustc does. What fits none of them is then wrong where it is asked for.
+    fn choose_accumulator(&mut self, left: ValueId, right: ValueId, accumulator: ValueId) {
+        let accumulator = self.elem(accumulator);
+        if !Elements::is_unknown(&accumulator) {
+            return;
+        }
+        let choice = match (self.elem(left), self.elem(right)) {
+            (Elem::Known(left), Elem::Known(right)) => {
+                let formats = mma_accumulators(left, right).iter().copied().map(Elem::from);
+                self.elements.one_of(formats.collect())
+            }
+            (Elem::Param(left), Elem::Param(right)) if left == right => {
+                let Some(named) = accumulator_of_parameter(&self.generics, &left) else { return };
+                named
+            }
+            _ => return,
+        };
+        // Sums that other products make too, of other formats, are the type rule's to refuse.
+        let _ = self.elements.unify(&accumulator, &choice);
+    }
+
+    /// Accumulators whose format nothing else decides have the one that there is; where there are two, nothing is decided.
+    pub(super) fn decide_accumulators(&mut self) {
         for op in self.kernel.op_ids() {
             let data = self.kernel.op(op);
-            let (Op::Mma, &[left, right, accumulator]) = (&data.op, data.operands.as_slice()) else {
-                continue;
-            };
-            let accumulator = self.elem(accumulator);
-            if !Elements::is_unknown(&accumulator) {
-                continue;
-            }
-            let only = match (self.elem(left), self.elem(right)) {
-                (Elem::Known(left), Elem::Known(right)) => match mma_accumulators(left, right) {
-                    &[only] => Some(Elem::Known(only)),
-                    _ => None,
-                },
-                (Elem::Param(left), Elem::Param(right)) if left == right => {
-                    accumulator_of_parameter(generics, &left)
-                }
-                _ => None,
-            };
-            if let Some(only) = only {
-                self.elements.unify(&accumulator, &only);
+            // The factors' formats may have been open before.
+            if let (Op::Mma, &[left, right, accumulator]) = (&data.op, data.operands.as_slice()) {
+                self.choose_accumulator(left, right, accumulator);
             }
         }
+        self.elements.decide_only_choices();
     }
 
     /// `mma_scaled(a, scale_a, b, scale_b, acc)`, in the steps of `tile::kernel::mma_scaled`.

@@ -110,8 +110,8 @@ impl Lowering {
 
     /// All bits set where integers are negative, of any format: shifts are taken modulo the width.
     fn sign(&mut self, value: ValueId, span: Span) -> Lowered<ValueId> {
-        let negative = self.with(BinaryOp::Min, &Val::Data(value), Val::Int(0), span)?;
-        let sign = self.with(BinaryOp::Shr, &negative, Val::Int(63), span)?;
+        let negative = self.with(BinaryOp::Min, &Val::Data(value), Val::int(0), span)?;
+        let sign = self.with(BinaryOp::Shr, &negative, Val::int(63), span)?;
         self.data(&sign, "a sign", span)
     }
 

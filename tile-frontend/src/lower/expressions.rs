@@ -2,8 +2,9 @@
 
 use super::{Lowered, Lowering};
 use crate::assigned::is_compound_assignment;
+use crate::rewrite::place;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::{Expr, ExprCast, ExprPath, ExprUnary, Lit, UnOp};
 use tile_ir::ops::{Literal, UnaryOp};
 use tile_ir::{DType, Dim, Elem, Op};
@@ -76,7 +77,7 @@ impl Lowering {
                     return self.error(span, "the number is too large", "no format holds it");
                 };
                 match int.suffix() {
-                    "" => Ok(Val::Int(value)),
+                    "" => Ok(Val::int(value)),
                     "usize" => match i64::try_from(value) {
                         Ok(value) => Ok(Val::Dim(Dim::from(value))),
                         Err(_) => self.error(span, "the number doesn't fit usize", "use a smaller one"),
@@ -158,7 +159,7 @@ impl Lowering {
         let value = self.expression(&unary.expr)?;
         let span = unary.span();
         match (&unary.op, &value) {
-            (UnOp::Neg(_), Val::Int(int)) => Ok(Val::Int(-int)),
+            (UnOp::Neg(_), Val::Int(int)) => Ok(Val::Int(Int { value: -int.value, ..int.clone() })),
             (UnOp::Neg(_), Val::Float(float)) => Ok(Val::Float(-float)),
             (UnOp::Neg(_), Val::Dim(_)) => {
                 self.error(span, "a usize can't be negated", "convert it first: `-(n as i32)`")
@@ -191,10 +192,17 @@ impl Lowering {
             );
         };
         let span = cast.span();
+        if self.in_own_text() {
+            let from = match &value {
+                Val::Data(value) => Some(*value),
+                _ => None,
+            };
+            self.scalar_casts.push((place(cast.as_token.span().start()), from, to.clone()));
+        }
         match &value {
             Val::Dim(_) if to == Elem::Known(DType::Index) => return Ok(value),
             Val::Int(int) => {
-                return self.number(&int_literal(*int, &to), &to, "the literal", span).map(Val::Data);
+                return self.number(&int_literal(int.value, &to), &to, "the literal", span).map(Val::Data);
             }
             Val::Data(tile) if self.shape(*tile).is_some() => {
                 return self.error(
@@ -224,7 +232,7 @@ impl Lowering {
 
 /// An integer literal as one of the format that it is converted to.
 fn int_literal(value: i128, to: &Elem) -> Val {
-    if to.known().is_some_and(DType::is_float) { Val::Float(value as f64) } else { Val::Int(value) }
+    if to.known().is_some_and(DType::is_float) { Val::Float(value as f64) } else { Val::int(value) }
 }
 
 enum Constant {

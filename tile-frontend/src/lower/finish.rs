@@ -6,14 +6,14 @@ use crate::elements::Elements;
 use crate::span::Span;
 use std::collections::HashMap;
 use syn::ItemFn;
-use tile_ir::kernel::OpId;
-use tile_ir::ops::Literal;
+use tile_ir::kernel::{GenericKind, OpId};
+use tile_ir::ops::{Domain, Literal};
 use tile_ir::{DType, Elem, Op, Type, verify};
 
 impl Lowering {
     pub(super) fn finish(mut self, function: &ItemFn) -> Result<Body, Diagnostics> {
         if self.errors.is_empty() {
-            self.decide_accumulators(&function.sig.generics);
+            self.decide_accumulators();
             self.default_literals();
             self.check_bounds_of_functions();
             self.replace_placeholders();
@@ -67,8 +67,39 @@ impl Lowering {
         }
     }
 
-    /// Operators on integer scalars that Rust would panic in.
     fn note_rewrites(&mut self) {
+        self.note_arithmetic();
+        for (place, literal) in std::mem::take(&mut self.float_literals) {
+            let elem = self.elem(literal);
+            if self.has_no_literals(&elem) {
+                self.rewrites.literals.insert(place, elem);
+            }
+        }
+        for (place, value, to) in std::mem::take(&mut self.scalar_casts) {
+            let from = value.map(|value| self.elem(value));
+            if [from, Some(self.elements.resolve(&to))]
+                .iter()
+                .flatten()
+                .any(|elem| self.has_no_literals(elem))
+            {
+                self.rewrites.casts.insert(place);
+            }
+        }
+    }
+
+    /// Whether a format isn't one of Rust's own, but of a number.
+    fn has_no_literals(&self, elem: &Elem) -> bool {
+        match elem {
+            Elem::Known(dtype) => dtype.is_float() && !matches!(dtype, DType::F32 | DType::F64),
+            Elem::Param(name) => self.kernel.generics.iter().any(|generic| {
+                generic.name == *name
+                    && matches!(generic.kind, GenericKind::Elem(Domain::Float | Domain::Int | Domain::Number))
+            }),
+        }
+    }
+
+    /// Operators on integer scalars that Rust would panic in.
+    fn note_arithmetic(&mut self) {
         const PARTIAL: [&str; 8] = ["add", "sub", "mul", "div", "rem", "shl", "shr", "neg"];
         for &(place, function, value) in &self.scalar_arithmetic {
             let ty = self.kernel.ty(value);

@@ -269,7 +269,7 @@ impl Lowering {
                 generics.len(),
                 given.len()
             );
-            let help = format!("write `{}`", turbofish_text(&site.name, helper));
+            let help = format!("write `{}`", turbofish_text(&site.name, helper, |_| true));
             return self.error(call.func.span(), message, &help);
         }
         for (i, generic) in generics.into_iter().enumerate() {
@@ -333,16 +333,21 @@ impl Lowering {
     fn define_extents(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<()> {
         let site = self.calls.last().expect("a function is called");
         let (name, extents) = (site.name.clone(), site.extents.clone());
+        let is_open = |generic: &GenericParam| match generic {
+            GenericParam::Const(parameter) => extents.get(&parameter.ident.to_string()) == Some(&None),
+            _ => false,
+        };
+        let open = type_and_const_parameters(helper).into_iter().find(|generic| is_open(generic));
+        if let Some(GenericParam::Const(parameter)) = open {
+            let message = format!("the const parameter `{}` of `{name}` isn't known here", parameter.ident);
+            let help = format!(
+                "write `{}`; of const parameters only ranks and lengths of arrays follow from the arguments",
+                turbofish_text(&name, helper, is_open)
+            );
+            return self.report_at_call(Diagnostic::new(call.func.span(), message).help(help));
+        }
         for (parameter, dim) in extents {
-            let Some(dim) = dim else {
-                let message = format!("the const parameter `{parameter}` of `{name}` isn't known here");
-                let help = format!(
-                    "write `{}`; rustc would infer it, but kernels are expanded before",
-                    turbofish_text(&name, helper)
-                );
-                let diagnostic = Diagnostic::new(call.func.span(), message).help(help);
-                return self.report_at_call(diagnostic);
-            };
+            let Some(dim) = dim else { continue };
             self.scopes.define(Variable {
                 name: parameter,
                 value: Val::Dim(dim),
@@ -372,9 +377,11 @@ fn is_inferred(argument: &GenericArgument) -> bool {
     matches!(argument, GenericArgument::Type(Type::Infer(_)))
 }
 
-fn turbofish_text(name: &str, helper: &Helper) -> String {
+/// A call with the parameters that are to be written, and `_` for the others.
+fn turbofish_text(name: &str, helper: &Helper, is_written: impl Fn(&GenericParam) -> bool) -> String {
     let generics = &helper.function.sig.generics;
     let names = type_and_const_parameters(helper).into_iter().map(|generic| match generic {
+        other if !is_written(other) => "_".to_owned(),
         // A closure's type has no name.
         GenericParam::Type(parameter) if callable::of_parameter(parameter, generics).is_some() => {
             "_".to_owned()

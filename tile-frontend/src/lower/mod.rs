@@ -31,12 +31,14 @@ mod messages;
 mod methods;
 mod movement;
 pub(crate) mod names;
+mod numbers;
 mod operators;
 mod places;
 mod ranges;
 mod spanning;
 mod statements;
 mod tiles;
+mod unknown;
 mod unroll;
 mod unwritten;
 mod view_movement;
@@ -53,10 +55,10 @@ use crate::text::Text;
 use crate::value::Val;
 use std::collections::HashMap;
 use std::rc::Rc;
-use syn::ItemFn;
+use syn::{Generics, ItemFn};
 use tile_ir::kernel::{GenericKind, OpData};
 use tile_ir::ops::infer::display_shape;
-use tile_ir::ops::{Domain, Literal, ScatterMode, TypeError, result_types};
+use tile_ir::ops::{Domain, ScatterMode, TypeError, result_types};
 use tile_ir::{DType, Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
 
 /// A lowered body.
@@ -77,6 +79,7 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
     let region = signature.kernel.body();
     let mut lowering = Lowering {
         kernel: signature.kernel,
+        generics: function.sig.generics.clone(),
         scopes: signature.scopes,
         region,
         elements: Elements::default(),
@@ -85,6 +88,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
         closure: None,
         rewrites: Rewrites::default(),
         scalar_arithmetic: Vec::new(),
+        float_literals: Vec::new(),
+        scalar_casts: Vec::new(),
         frames: Vec::new(),
         nesting: 0,
         operand_spans: HashMap::new(),
@@ -108,6 +113,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
 /// The state of the walk.
 pub(crate) struct Lowering {
     kernel: Kernel,
+    /// The kernel's parameters in `<…>`, as they are declared.
+    generics: Generics,
     scopes: Scopes,
     /// Where ops are appended.
     region: RegionId,
@@ -120,6 +127,10 @@ pub(crate) struct Lowering {
     rewrites: Rewrites,
     /// Arithmetic operators on scalars, whose formats may be decided later.
     scalar_arithmetic: Vec<(Place, &'static str, ValueId)>,
+    /// Float literals, whose formats may be decided later.
+    float_literals: Vec<(Place, ValueId)>,
+    /// Conversions of scalars with `as`: of what, where that is no literal, and to what.
+    scalar_casts: Vec<(Place, Option<ValueId>, Elem)>,
     /// What `break`, `continue` and `return` can leave here, outermost first: the kernel, then loops.
     frames: Vec<exits::Frame>,
     /// How many loops and branches of the source are around the current place.
@@ -350,13 +361,18 @@ impl Lowering {
         if self.elements.unify(&left, &right) {
             return Ok(());
         }
+        let (left, right) = (self.elem(a), self.elem(b));
         let message = format!("{what} mixes element types {} and {}", rust_elem(&left), rust_elem(&right));
-        let diagnostic =
-            Diagnostic::new(span, message).help(if self.shape(a).is_some() || self.shape(b).is_some() {
-                "convert one side: `.cast::<f32>()` for a tile, `as f32` for a scalar"
-            } else {
-                "convert one side with `as`"
-            });
+        let (left, right) = (rust_elem(&left), rust_elem(&right));
+        let help = match (self.shape(a), self.shape(b)) {
+            (None, None) => format!("convert one side: `… as {left}` or `… as {right}`"),
+            (Some(_), None) => format!("convert the scalar: `… as {left}`"),
+            (None, Some(_)) => format!("convert the scalar: `… as {right}`"),
+            (Some(_), Some(_)) => {
+                format!("convert one side: `.cast::<{left}>()` or `.cast::<{right}>()`")
+            }
+        };
+        let diagnostic = Diagnostic::new(span, message).help(help);
         let diagnostic = self.with_origin(diagnostic, a);
         let diagnostic = self.with_origin(diagnostic, b);
         self.report(diagnostic)
@@ -368,105 +384,15 @@ impl Lowering {
         if self.elements.unify(&found, elem) {
             return Ok(());
         }
-        let message = format!("{what} is {}, but {} is needed", rust_elem(&found), rust_elem(elem));
-        self.error(span, message, "convert it with `as`, or `.cast()` if it is a tile")
-    }
-
-    /// A number as an SSA value: literals and extents get an op, of this format where theirs is open.
-    fn number(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<ValueId> {
-        match value {
-            Val::Data(value) => {
-                self.require_elem(*value, elem, what, span)?;
-                Ok(*value)
-            }
-            Val::Int(_) | Val::Float(_) => {
-                let elem = self.elements.resolve(elem);
-                self.literal(value, elem, span)
-            }
-            Val::Dim(dim) => {
-                if !self.elements.unify(elem, &DType::Index.into()) {
-                    let found = rust_elem(&self.elements.resolve(elem));
-                    let message = format!("{what} is usize, but {found} is needed");
-                    return self.error(span, message, "convert it with `as`");
-                }
-                Ok(self.extent(dim, span))
-            }
-            Val::Poison => Err(Reported),
-            other => {
-                let message = format!("{what} must be a number, not {}", kind(other));
-                self.error(span, message, "use a scalar or a literal")
-            }
-        }
-    }
-
-    fn literal(&mut self, value: &Val, elem: Elem, span: Span) -> Lowered<ValueId> {
-        let is_float = elem.known().is_some_and(DType::is_float);
-        let literal = match value {
-            Val::Int(value) if is_float => {
-                let help = format!("write `{value}.0`");
-                return self.error(
-                    span,
-                    format!("an integer literal where {} is needed", rust_elem(&elem)),
-                    &help,
-                );
-            }
-            Val::Float(_) if elem.known().is_some_and(|dtype| !dtype.is_float()) => {
-                return self.error(
-                    span,
-                    format!("a float literal where {} is needed", rust_elem(&elem)),
-                    "write an integer, or convert the other side",
-                );
-            }
-            Val::Int(value) => Literal::Int(*value),
-            Val::Float(value) => Literal::Float(*value),
-            _ => unreachable!("called with a literal"),
+        let (found, elem) = (self.elem(value), self.elements.resolve(elem));
+        let message = format!("{what} is {}, but {} is needed", rust_elem(&found), rust_elem(&elem));
+        let help = match (self.shape(value), &elem) {
+            (_, Elem::Known(DType::Bool)) => "compare it, as in `x > 0.0`".to_owned(),
+            (Some(_), Elem::Known(DType::Index)) => "a `usize` is a number, and this is a tile".to_owned(),
+            (Some(_), elem) => format!("convert it with `.cast::<{}>()`", rust_elem(elem)),
+            (None, elem) => format!("convert it with `as {}`", rust_elem(elem)),
         };
-        self.emit_one(Op::Constant { value: literal, elem }, &[], span, &[])
-    }
-
-    fn extent(&mut self, dim: &Dim, span: Span) -> ValueId {
-        let op = match dim.as_const() {
-            Some(value) => Op::Constant { value: Literal::Int(i128::from(value)), elem: DType::Index.into() },
-            None => Op::Extent(dim.clone()),
-        };
-        self.append(op, &[], &[Type::INDEX], Vec::new(), span)[0]
-    }
-
-    /// Any scalar or tile as an SSA value; an open literal gets a format of its own.
-    fn data(&mut self, value: &Val, what: &str, span: Span) -> Lowered<ValueId> {
-        match value {
-            Val::Data(value) => Ok(*value),
-            Val::Int(_) | Val::Float(_) => {
-                let elem = self.elements.unknown();
-                self.literal(value, elem, span)
-            }
-            Val::Dim(dim) => Ok(self.extent(dim, span)),
-            Val::Poison => Err(Reported),
-            Val::Closure(_) => {
-                self.error(span, format!("{what} must be a scalar or a tile, not a closure"), "call it")
-            }
-            other => {
-                let message = format!("{what} must be a scalar or a tile, not {}", kind(other));
-                self.error(span, message, "load a tile from a view with `load_masked`")
-            }
-        }
-    }
-
-    /// A tile as an SSA value.
-    fn tile(&mut self, value: &Val, what: &str, span: Span) -> Lowered<ValueId> {
-        match value {
-            Val::Data(tile) if self.shape(*tile).is_some() => Ok(*tile),
-            Val::Poison => Err(Reported),
-            Val::Data(_) | Val::Int(_) | Val::Float(_) | Val::Dim(_) => self.error(
-                span,
-                format!("{what} must be a tile, not a scalar"),
-                "make one with `Tile::full([…], value)`",
-            ),
-            other => {
-                let message = format!("{what} must be a tile, not {}", kind(other));
-                self.error(span, message, "load a tile from a view with `load_masked`")
-            }
-        }
+        self.error(span, message, &help)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Lowered, Lowering, Reported, kind};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::{Expr, ExprCall, ExprMethodCall, GenericArgument, Lit};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{Movement, ScatterMode};
@@ -146,7 +146,7 @@ impl Lowering {
     /// By how much elements move: the argument after the axis, which may be negative.
     fn distance(&mut self, call: &Call<'_>) -> Lowered<Dim> {
         match &call.values[1] {
-            Val::Int(by) if *by < 0 => match i64::try_from(*by) {
+            Val::Int(Int { value: by, .. }) => match i64::try_from(*by) {
                 Ok(by) => Ok(Dim::from(by)),
                 Err(_) => self.error(call.spans[1], "the number is too large", "move by less"),
             },
@@ -264,6 +264,7 @@ impl Lowering {
 
     /// The number of an axis that a tile of this rank will have.
     fn new_axis(&mut self, value: &Val, rank: usize, span: Span) -> Lowered<usize> {
+        self.not_from_the_end(value, rank + 1, span)?;
         let dim = self.static_dim(value, "an axis", span)?;
         match dim.as_const().and_then(|axis| usize::try_from(axis).ok()) {
             Some(axis) if axis <= rank => Ok(axis),

@@ -1,6 +1,14 @@
 //! The names that kernels know: functions, and methods by kind. What to say of a name that they don't know.
 
+mod foreign;
+
+pub(crate) use foreign::help_of_type;
+pub(super) use foreign::is_foreign;
+
 use super::{movement, view_movement};
+use crate::helpers::is_free;
+use foreign::foreign;
+use tile_ir::DType;
 use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, ScanMode, UnaryOp};
 
 /// Functions that are no leaf ops.
@@ -12,109 +20,6 @@ const LISTED: usize = 12;
 
 /// A kind of methods.
 type Kind = (&'static str, Vec<String>);
-
-/// Who names a function so.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Named {
-    /// No one but the other language: a call of it is a habit.
-    OnlyThere,
-    /// Users as well: a call may be of a function of theirs.
-    Anywhere,
-}
-use Named::{Anywhere, OnlyThere};
-
-/// What people call by the names of other languages and libraries, and what it is here.
-const FOREIGN: &[(&str, Named, &str)] = &[
-    ("T", OnlyThere, "write `.t()`"),
-    ("abs_diff", Anywhere, "write `(a - b).abs()`"),
-    ("add", Anywhere, "write `a + b`"),
-    ("amax", Anywhere, "write `x.max(axis)`"),
-    ("amin", Anywhere, "write `x.min(axis)`"),
-    ("arange", OnlyThere, "write `Tile::arange([N], start, step)`, or `Tile::iota([N], 0)` for 0, 1, 2, …"),
-    ("as_type", OnlyThere, "write `x.cast::<f32>()`"),
-    ("astype", OnlyThere, "write `x.cast::<f32>()`"),
-    ("bid", OnlyThere, "write `block_id(axis)`"),
-    ("broadcast_to", OnlyThere, "write `x.broadcast([M, N])`"),
-    ("cdiv", Anywhere, "write `m.div_ceil(BM)`"),
-    ("clip", Anywhere, "write `x.clamp(low, high)`"),
-    ("clone", Anywhere, "tiles are `Copy`; leave the call out"),
-    ("concat", OnlyThere, "write `cat([a, b], axis)`"),
-    ("concatenate", Anywhere, "write `cat([a, b], axis)`"),
-    ("copy", Anywhere, "tiles are `Copy`; leave the call out"),
-    ("div", Anywhere, "write `a / b`"),
-    ("dot", Anywhere, "write `mma(a, b, acc)`"),
-    ("dtype", OnlyThere, "name the element type in the signature, as in `Tensor<f32, m, n>`"),
-    ("expand_dims", OnlyThere, "write `x.unsqueeze(axis)`"),
-    ("flatten", Anywhere, "write `x.reshape([M * N])`"),
-    ("float", Anywhere, "write `x.cast::<f32>()`"),
-    ("full", OnlyThere, "write `Tile::full([M, N], value)`"),
-    ("full_like", OnlyThere, "write `Tile::full([M, N], value)`, with the extents of the other tile"),
-    (
-        "get",
-        Anywhere,
-        "tiles have no element access; `x.take(index, axis)` is a slice, `x.gather(indices, axis)` looks up",
-    ),
-    ("half", Anywhere, "write `x.cast::<f16>()`"),
-    ("into", Anywhere, "write `x.cast::<f32>()` of a tile, `x as f32` of a scalar"),
-    ("iter", Anywhere, "a tile has no iterator: operators and functions work on all its elements"),
-    (
-        "len",
-        Anywhere,
-        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)` and `.tiles(axis)`",
-    ),
-    ("ln", Anywhere, "write `x.log()`"),
-    (
-        "map",
-        Anywhere,
-        "operators and functions work on all elements; `select(condition, a, b)` chooses by element",
-    ),
-    ("matmul", Anywhere, "write `mma(a, b, acc)`"),
-    ("mul", Anywhere, "write `a * b`"),
-    ("ndim", OnlyThere, "the rank is that of the type: `Tile<f32, 2>`"),
-    ("norm", Anywhere, "write `(x * x).sum(axis).sqrt()`"),
-    ("num_programs", OnlyThere, "write `block_count(axis)`"),
-    ("num_tiles", OnlyThere, "write `x.tiles(axis)` of a partition view"),
-    ("ones", OnlyThere, "write `Tile::ones([M, N])`"),
-    ("ones_like", OnlyThere, "write `Tile::ones([M, N])`, with the extents of the other tile"),
-    ("pow", Anywhere, "write `powf(x, y)` of floats, `x * x` of integers"),
-    ("program_id", OnlyThere, "write `block_id(axis)`"),
-    ("relu", Anywhere, "write `max(x, 0.0)`"),
-    (
-        "shape",
-        Anywhere,
-        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
-    ),
-    (
-        "size",
-        Anywhere,
-        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
-    ),
-    ("softmax", Anywhere, "write `exp(x - x.max(1))`, divided by its `.sum(1)`"),
-    ("sqr", Anywhere, "write `x * x`"),
-    ("square", Anywhere, "write `x * x`"),
-    ("sub", Anywhere, "write `a - b`"),
-    ("tile", Anywhere, "write `x.repeat([2, 2])`"),
-    ("to", Anywhere, "write `x.cast::<f32>()`"),
-    (
-        "to_vec",
-        OnlyThere,
-        "a tile stays in the kernel: store it in an output, or print it with `tile_println!(\"{x}\")`",
-    ),
-    ("transpose", Anywhere, "write `.t()`, or `.permute([1, 0])`"),
-    ("unwrap", OnlyThere, "values of kernels are always there; leave the call out"),
-    ("view", Anywhere, "write `x.reshape([M, N])`"),
-    ("where_", OnlyThere, "write `select(condition, a, b)`"),
-    ("zeros", OnlyThere, "write `Tile::zeros([M, N])`"),
-    ("zeros_like", OnlyThere, "write `Tile::zeros([M, N])`, with the extents of the other tile"),
-];
-
-/// Modules of other languages, whose functions are none of the user's.
-const FOREIGN_MODULES: &[&str] =
-    &["tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jnp", "wgpu", "cuda"];
-
-/// Types of Rust's library that allocate.
-const ALLOCATING: &[&str] =
-    &["Vec", "VecDeque", "String", "Box", "Rc", "Arc", "HashMap", "HashSet", "BTreeMap", "BTreeSet"];
 
 /// The modules of this crate that have the functions of kernels.
 const OWN_MODULES: &[&str] = &["tile", "kernel", "prelude"];
@@ -158,6 +63,9 @@ const STANDARD_MACROS: &[&str] = &[
     "writeln",
 ];
 
+/// The crates of Rust's library.
+const STANDARD_CRATES: &[&str] = &["core", "std"];
+
 /// Whether a kernel knows a function by this name.
 pub(crate) fn is_function(name: &str) -> bool {
     functions().iter().any(|known| known == name)
@@ -179,27 +87,23 @@ pub(crate) fn is_known(path: &syn::Path) -> bool {
 }
 
 /// Whether a bare name calls a macro of Rust.
-pub(crate) fn is_standard_macro(path: &syn::Path) -> bool {
+pub(super) fn is_standard_macro(path: &syn::Path) -> bool {
     path.get_ident().is_some_and(|name| STANDARD_MACROS.iter().any(|known| name == known))
 }
 
-/// Whether a name is one of another language's alone, by its module or by itself.
-pub(super) fn is_foreign(owner: Option<&str>, name: &str) -> bool {
-    match owner {
-        Some(owner) => FOREIGN_MODULES.contains(&owner),
-        None => FOREIGN.iter().any(|&(known, named, _)| known == name && named == OnlyThere),
-    }
+/// Whether a function of another module may be at a path.
+pub(crate) fn may_be_elsewhere(path: &syn::Path) -> bool {
+    let mut names = path.segments.iter().rev().map(|segment| segment.ident.to_string());
+    let (name, owner) = (names.next().unwrap_or_default(), names.next());
+    let is_refused =
+        is_foreign(owner.as_deref(), &name) || is_standard_macro(path) || is_of_standard_library(path);
+    is_free(path) && !is_known(path) && !is_refused
 }
 
-/// What is said of a function of a type that kernels can't have.
-pub(crate) fn help_of_type(owner: &str) -> Option<&'static str> {
-    ALLOCATING.contains(&owner).then_some(
-        "kernels allocate nothing: a few values are an array, `[a, b]`, and many numbers a tile, `Tile::zeros([M, N])`",
-    )
-}
-
-fn foreign(name: &str) -> Option<&'static str> {
-    FOREIGN.iter().find(|(known, ..)| *known == name).map(|&(.., help)| help)
+/// Whether a path is of Rust's library, by its crate.
+pub(super) fn is_of_standard_library(path: &syn::Path) -> bool {
+    let first = path.segments.first().filter(|_| path.segments.len() > 1);
+    first.is_some_and(|first| STANDARD_CRATES.iter().any(|known| first.ident == known))
 }
 
 fn functions() -> Vec<String> {
@@ -316,10 +220,45 @@ pub(super) fn help_of_field(name: &str) -> &'static str {
     foreign(name).unwrap_or("tuples have fields `.0`, `.1`, …, and structs their own")
 }
 
+/// What to write instead of a function of Rust's library, of this module or type.
+pub(super) fn help_of_standard(owner: &str, name: &str) -> String {
+    let is_number = DType::from_rust_name(owner).is_some();
+    match name {
+        "from" if is_number => format!("write `x as {owner}` of a scalar, `x.cast::<{owner}>()` of a tile"),
+        "from_f32" | "from_f64" if is_number => {
+            format!("write `{owner}::of(2.0)` of a literal, `x as {owner}` of a scalar")
+        }
+        "min" | "max" if matches!(owner, "cmp" | "usize") => {
+            format!("write `{name}(a, b)`, and of sizes and indices, which are `usize`, `a.{name}(b)`")
+        }
+        name if is_function(name) => format!("write `{}`", usage(name)),
+        name => help_of_function(name)
+            .unwrap_or_else(|| "kernels call the functions of `tile::prelude`".to_owned()),
+    }
+}
+
+/// How a function of kernels is called.
+fn usage(name: &str) -> String {
+    let is_unary = UnaryOp::from_name(name).is_some() || Classification::from_name(name).is_some();
+    let is_binary = BinaryOp::from_name(name).is_some() || Predicate::from_name(name).is_some();
+    let arguments = match (is_unary, is_binary) {
+        (true, _) => "x",
+        (_, true) => "a, b",
+        _ => "…",
+    };
+    format!("{name}({arguments})")
+}
+
 /// What to write instead of a function that kernels don't have; `None` where nothing is near.
 pub(super) fn help_of_function(name: &str) -> Option<String> {
     if let Some(known) = foreign(name) {
         return Some(known.to_owned());
+    }
+    let is_method = |kinds: Vec<Kind>| kinds.iter().any(|(_, names)| names.iter().any(|known| known == name));
+    for (kinds, of) in [(tile_methods(), "tiles"), (view_methods(), "partition views")] {
+        if is_method(kinds) {
+            return Some(format!("it is a method of {of}: `x.{name}(…)`"));
+        }
     }
     let all = functions();
     let near = nearest(name, &all);
@@ -411,11 +350,11 @@ mod tests {
 
     #[test]
     fn foreign_names_are_unknown_here() {
-        for (name, ..) in FOREIGN {
+        for (name, ..) in foreign::FOREIGN {
             let known = tile_methods().iter().any(|(_, names)| names.iter().any(|known| known == name));
             assert!(!known && !is_function(name), "{name}");
         }
-        assert!(FOREIGN.is_sorted_by_key(|(name, ..)| name));
+        assert!(foreign::FOREIGN.is_sorted_by_key(|(name, ..)| name));
         assert!(STANDARD_MACROS.is_sorted());
     }
 }

@@ -1,11 +1,11 @@
 //! Binary operators: arithmetic on known extents, elementwise ops with broadcasting, comparisons.
 
 use super::logical::Connective;
-use super::{Lowered, Lowering, Reported};
+use super::{Lowered, Lowering, Reported, rust_elem};
 use crate::diagnostic::Diagnostic;
 use crate::rewrite::{place, predicate};
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::{BinOp, ExprBinary};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{BinaryOp, Literal};
@@ -33,10 +33,13 @@ fn shifted(op: BinaryOp, value: &Val, by: &Val) -> Option<Val> {
     let by = as_dim(by)?.as_const().filter(|by| (0..31).contains(by))?;
     let power = 1i64 << by;
     match (op, value) {
-        (BinaryOp::Shl, Val::Int(value)) => {
-            value.checked_mul(power.into()).filter(|shifted| i32::try_from(*shifted).is_ok()).map(Val::Int)
+        (BinaryOp::Shl, Val::Int(int)) => {
+            let shifted = int.value.checked_mul(power.into())?;
+            i32::try_from(shifted).is_ok().then(|| Val::Int(Int { value: shifted, ..int.clone() }))
         }
-        (BinaryOp::Shr, Val::Int(value)) => Some(Val::Int(value.div_euclid(power.into()))),
+        (BinaryOp::Shr, Val::Int(int)) => {
+            Some(Val::Int(Int { value: int.value.div_euclid(power.into()), ..int.clone() }))
+        }
         (BinaryOp::Shl, Val::Dim(value)) => Some(Val::Dim(value.clone() * Dim::from(power))),
         (BinaryOp::Shr, Val::Dim(value)) => Some(Val::Dim(value.floor_div(&Dim::from(power)))),
         _ => None,
@@ -114,23 +117,31 @@ impl Lowering {
             matches!(op, BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div | BinaryOp::Rem);
         match (left, right) {
             _ if !foldable => Ok(None),
-            (Val::Int(a), Val::Int(b)) => {
-                if *b == 0 && matches!(op, BinaryOp::Div | BinaryOp::Rem) {
+            (Val::Int(left), Val::Int(right)) => {
+                let (a, b) = (left.value, right.value);
+                if b == 0 && matches!(op, BinaryOp::Div | BinaryOp::Rem) {
                     return self.error(span, "division by zero", "divide by something else");
                 }
                 let value = match op {
-                    BinaryOp::Add => a.checked_add(*b),
-                    BinaryOp::Sub => a.checked_sub(*b),
-                    BinaryOp::Mul => a.checked_mul(*b),
-                    BinaryOp::Div => a.checked_div(*b),
-                    _ => a.checked_rem(*b),
+                    BinaryOp::Add => a.checked_add(b),
+                    BinaryOp::Sub => a.checked_sub(b),
+                    BinaryOp::Mul => a.checked_mul(b),
+                    BinaryOp::Div => a.checked_div(b),
+                    _ => a.checked_rem(b),
                 };
                 match value {
-                    Some(value) => Ok(Some(Val::Int(value))),
+                    Some(value) => {
+                        let shared = self.shared_by(left, right, op, span)?;
+                        Ok(Some(Val::Int(Int { value, shared })))
+                    }
                     None => self.error(span, "the number is too large", "no format holds it"),
                 }
             }
             (Val::Dim(_), Val::Dim(_) | Val::Int(_)) | (Val::Int(_), Val::Dim(_)) => {
+                let what = format!("`{}`", op.operator().unwrap_or(op.name()));
+                for side in [left, right] {
+                    self.share(side, &DType::Index.into(), &what, span)?;
+                }
                 let (Some(a), Some(b)) = (as_dim(left), as_dim(right)) else {
                     return self.error(
                         span,
@@ -148,6 +159,29 @@ impl Lowering {
             }
             _ => Ok(None),
         }
+    }
+
+    /// The type that two integers have, if it is decided by more than their own uses.
+    fn shared_by(&mut self, left: &Int, right: &Int, op: BinaryOp, span: Span) -> Lowered<Option<Elem>> {
+        let Some(shared) = left.shared.clone().or_else(|| right.shared.clone()) else { return Ok(None) };
+        let what = format!("`{}`", op.operator().unwrap_or(op.name()));
+        self.share(&Val::Int(right.clone()), &shared, &what, span)?;
+        Ok(Some(shared))
+    }
+
+    /// Requires of an integer whose type other uses decide as well that they decide for this one.
+    pub(super) fn share(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<()> {
+        let Val::Int(Int { shared: Some(shared), .. }) = value else { return Ok(()) };
+        if self.elements.unify(shared, elem) {
+            return Ok(());
+        }
+        let (shared, elem) = (self.elements.resolve(shared), self.elements.resolve(elem));
+        let (found, needed) = (rust_elem(&shared), rust_elem(&elem));
+        let message = format!("{what} mixes element types {found} and {needed}");
+        let help = format!(
+            "write `… as {needed}`: a loop's counter is of one type, here {found}, wherever it is used"
+        );
+        self.error(span, message, &help)
     }
 
     /// Two operands as values of one type: open literals take the other's format, scalars are splat and
@@ -181,7 +215,10 @@ impl Lowering {
 
     fn operand(&mut self, value: &Val, elem: &Elem, what: &str, span: Span) -> Lowered<ValueId> {
         match value {
-            Val::Int(_) | Val::Float(_) => self.number(value, elem, "the literal", span),
+            Val::Int(_) | Val::Float(_) => {
+                self.share(value, elem, what, span)?;
+                self.number(value, elem, "the literal", span)
+            }
             value => self.data(value, &format!("an operand of {what}"), span),
         }
     }
@@ -227,6 +264,7 @@ impl Lowering {
 
     /// A known extent; `None` was reported.
     pub(super) fn static_dim(&mut self, value: &Val, what: &str, span: Span) -> Lowered<Dim> {
+        self.share(value, &DType::Index.into(), what, span)?;
         match (as_dim(value), value) {
             (Some(dim), _) => Ok(dim),
             (None, Val::Poison) => Err(Reported),
@@ -254,7 +292,7 @@ impl Lowering {
 pub(super) fn as_dim(value: &Val) -> Option<Dim> {
     match value {
         Val::Dim(dim) => Some(dim.clone()),
-        Val::Int(value) => i64::try_from(*value).ok().filter(|&value| value >= 0).map(Dim::from),
+        Val::Int(int) => i64::try_from(int.value).ok().filter(|&value| value >= 0).map(Dim::from),
         _ => None,
     }
 }

@@ -6,7 +6,7 @@
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, ExprForLoop, ExprIndex, ExprMethodCall, ExprRange, Pat, RangeLimits};
 use tile_ir::ops::{BinaryOp, Predicate};
@@ -61,7 +61,7 @@ impl Lowering {
             Expr::Path(_) | Expr::Array(_) | Expr::Field(_) | Expr::Index(_) | Expr::Repeat(_)
         ) {
             return match self.expression(expression)? {
-                Val::List(values) => Ok(Sequence::Values(values)),
+                Val::List(values) => Ok(Sequence::Values(self.of_one_type(values))),
                 Val::Poison => Err(super::Reported),
                 _ => self.not_a_range(expression),
             };
@@ -73,6 +73,22 @@ impl Lowering {
             return self.listed(&range, index).map(Sequence::Values);
         }
         self.counting(&range).map(Sequence::Counted)
+    }
+
+    /// The elements of an array, whose types are one.
+    fn of_one_type(&mut self, mut values: Vec<Val>) -> Vec<Val> {
+        let known = values.iter().find_map(|value| match value {
+            Val::Dim(_) => Some(DType::Index.into()),
+            Val::Data(value) if self.shape(*value).is_none() => Some(self.elem(*value)),
+            _ => None,
+        });
+        let shared = known.unwrap_or_else(|| self.elements.unknown());
+        for value in &mut values {
+            if let Val::Int(int) = value {
+                int.shared.get_or_insert_with(|| shared.clone());
+            }
+        }
+        values
     }
 
     fn not_a_range<T>(&mut self, expression: &Expr) -> Lowered<T> {
@@ -133,26 +149,29 @@ impl Lowering {
                 .help(format!("at most {MAX_UNROLLED} iterations are unrolled; use one tile with another axis instead of an array"));
             return self.report(diagnostic);
         }
-        Ok((0..count).map(|turn| Val::Int(first + turn * stride)).collect())
+        // What indexes an array of Rust is `usize`.
+        let of_turn = |turn| Int { value: first + turn * stride, shared: Some(DType::Index.into()) };
+        Ok((0..count).map(|turn| Val::Int(of_turn(turn))).collect())
     }
 
     fn counting(&mut self, range: &Range) -> Lowered<Counting> {
         let elem = self.counter_format(range)?;
         let index = Elem::from(DType::Index);
         let plain = range.adapters.is_empty();
-        let is_literal = matches!((&range.start, &range.end), (Val::Int(start), Val::Int(_)) if *start >= 0);
+        let is_literal =
+            matches!((&range.start, &range.end), (Val::Int(start), Val::Int(_)) if start.value >= 0);
         if plain && (elem == index || is_literal) {
             let start = self.number(&range.start, &index, "a loop bound", range.span)?;
             let end = match &range.end {
-                Val::Int(end) => Val::Int((*end + i128::from(range.inclusive)).max(0)),
-                end if range.inclusive => self.calculate(BinaryOp::Add, end, &Val::Int(1), range.span)?,
+                Val::Int(end) => Val::int((end.value + i128::from(range.inclusive)).max(0)),
+                end if range.inclusive => self.calculate(BinaryOp::Add, end, &Val::int(1), range.span)?,
                 end => end.clone(),
             };
             let end = self.number(&end, &index, "a loop bound", range.span)?;
             return Ok(Counting { start, end, elem, affine: None });
         }
         let (first, stride, count) = match range.known() {
-            Some(Known { first, stride, count }) => (Val::Int(first), Val::Int(stride), Val::Int(count)),
+            Some(Known { first, stride, count }) => (Val::int(first), Val::int(stride), Val::int(count)),
             None => self.measured(range, &elem)?,
         };
         let start = self.extent(&Dim::from(0), range.span);
@@ -203,11 +222,11 @@ impl Lowering {
         let distance = self.emit_one(Op::Binary(BinaryOp::Sub), &[high, low], span, &[])?;
         let mut count = Val::Data(self.cast_scalar(distance, &DType::Index.into(), span)?);
         if range.inclusive {
-            count = self.calculate(BinaryOp::Add, &count, &Val::Int(1), span)?;
+            count = self.calculate(BinaryOp::Add, &count, &Val::int(1), span)?;
         }
-        let (mut first, mut stride) = (Val::Data(start), Val::Int(1));
+        let (mut first, mut stride) = (Val::Data(start), Val::int(1));
         for adapter in &range.adapters {
-            let last = self.calculate(BinaryOp::Sub, &count, &Val::Int(1), span)?;
+            let last = self.calculate(BinaryOp::Sub, &count, &Val::int(1), span)?;
             match adapter {
                 Adapter::Reversed => {
                     let last = self.data(&last, "a loop bound", span)?;
@@ -215,7 +234,7 @@ impl Lowering {
                     let distance = self.calculate(BinaryOp::Mul, &turns, &stride, span)?;
                     first = self.calculate(BinaryOp::Add, &first, &distance, span)?;
                     stride = match stride {
-                        Val::Int(stride) => Val::Int(-stride),
+                        Val::Int(stride) => Val::int(-stride.value),
                         stride => {
                             let zero = Val::Data(self.zero(elem, span)?);
                             self.calculate(BinaryOp::Sub, &zero, &stride, span)?
@@ -224,9 +243,9 @@ impl Lowering {
                 }
                 Adapter::Step(step) => {
                     let steps = self.calculate(BinaryOp::Div, &last, step, span)?;
-                    count = self.calculate(BinaryOp::Add, &steps, &Val::Int(1), span)?;
+                    count = self.calculate(BinaryOp::Add, &steps, &Val::int(1), span)?;
                     stride = match (stride, step) {
-                        (Val::Int(stride), Val::Int(step)) => Val::Int(stride * step),
+                        (Val::Int(stride), Val::Int(step)) => Val::int(stride.value * step.value),
                         (stride, step) => {
                             let step = self.number(step, &DType::Index.into(), "a step", span)?;
                             let step = Val::Data(self.cast_scalar(step, elem, span)?);
@@ -273,11 +292,11 @@ impl Lowering {
         let first = Val::Data(self.number(first, &elem, "a loop bound", span)?);
         let turn = Val::Data(turn);
         match stride {
-            Val::Int(1) => self.calculate(BinaryOp::Add, &first, &turn, span),
-            Val::Int(stride) if *stride < 0 => {
-                let distance = match stride {
+            Val::Int(Int { value: 1, .. }) => self.calculate(BinaryOp::Add, &first, &turn, span),
+            Val::Int(stride) if stride.value < 0 => {
+                let distance = match stride.value {
                     -1 => turn,
-                    _ => self.calculate(BinaryOp::Mul, &turn, &Val::Int(-stride), span)?,
+                    _ => self.calculate(BinaryOp::Mul, &turn, &Val::int(-stride.value), span)?,
                 };
                 self.calculate(BinaryOp::Sub, &first, &distance, span)
             }
@@ -315,7 +334,7 @@ impl Range {
 /// An integer that is known when the macro expands.
 pub(super) fn known(value: &Val) -> Option<i128> {
     match value {
-        Val::Int(value) => Some(*value),
+        Val::Int(int) => Some(int.value),
         Val::Dim(dim) => dim.as_const().map(i128::from),
         _ => None,
     }

@@ -6,7 +6,7 @@ use crate::exits;
 use crate::rewrite::debugged;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
-use crate::value::Val;
+use crate::value::{Int, Val};
 use syn::{Block, Expr, ExprAssign, ExprBinary, ExprMacro, Local, Pat, Stmt};
 use tile_ir::Elem;
 
@@ -118,9 +118,10 @@ impl Lowering {
         }
         if let Some(elem) = self.element(&typed.ty) {
             let is_index = elem == Elem::Known(tile_ir::DType::Index);
+            self.share(&value, &elem, "the type of a variable", span)?;
             return match value {
                 Val::Dim(_) if is_index => Ok(value),
-                Val::Int(int) if is_index => match i64::try_from(int) {
+                Val::Int(Int { value: int, .. }) if is_index => match i64::try_from(int) {
                     Ok(int) => Ok(Val::Dim(tile_ir::Dim::from(int))),
                     Err(_) => self.error(span, format!("{int} doesn't fit usize"), "use a smaller number"),
                 },

@@ -187,7 +187,7 @@ impl Lowering {
     /// How far `shift` goes: the one argument that may be negative.
     fn shift_distance(&mut self, value: &Val, span: Span) -> Lowered<Dim> {
         match value {
-            Val::Int(by) if i32::try_from(*by).is_ok() => Ok(Dim::from(*by as i64)),
+            Val::Int(by) if i32::try_from(by.value).is_ok() => Ok(Dim::from(by.value as i64)),
             Val::Poison => Err(super::Reported),
             _ => self.error(
                 span,

@@ -241,6 +241,7 @@ impl Lowering {
         };
         let mut values = Vec::new();
         for index in indices {
+            self.share(index, &DType::Index.into(), "a tile index", place)?;
             values.push(self.number(index, &DType::Index.into(), "a tile index", place)?);
         }
         Ok((values, spans))

@@ -1,0 +1,81 @@
+//! Functions of users whose names are near those of kernels, or those of other libraries; ranks that follow from
+//! arguments.
+
+use super::super::check_vectors;
+use crate::kernels::functions::own_names::relu::relu;
+use tile::ir::Binding;
+use tile::prelude::*;
+
+/// A module of the name of a function that it has.
+mod relu {
+    use tile::prelude::*;
+
+    #[tile_fn]
+    pub(super) fn relu(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        max(x, 0)
+    }
+
+    #[tile_fn]
+    pub(super) fn leaky(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        select(x < 0, x * 2, x)
+    }
+}
+
+#[tile_kernel]
+fn own_names<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let rows = scaled(t.reshape([1, B]), 3).reshape([B]);
+    y.store_masked(expp(t) + dot(t, t) * 100 + relu(t) * 10_000 + relu::leaky(t) + scaled(rows, 5));
+}
+
+/// A name that is near one of kernels.
+#[tile_fn]
+fn expp(x: Tile<i32, 1>) -> Tile<i32, 1> {
+    x + 1
+}
+
+/// A name of another library.
+#[tile_fn]
+fn dot(x: Tile<i32, 1>, y: Tile<i32, 1>) -> Tile<i32, 1> {
+    x * y
+}
+
+/// Of any rank.
+#[tile_fn]
+fn scaled<T: Number, const R: usize>(x: Tile<T, R>, factor: T) -> Tile<T, R> {
+    x * factor
+}
+
+#[test]
+fn users_name_functions_as_they_like() {
+    let x: Vec<i32> = (-9..10).collect();
+    let one = |&x: &i32| {
+        let leaky = if x < 0 { 2 * x } else { x };
+        f64::from(x + 1 + x * x * 100 + x.max(0) * 10_000 + leaky + x * 15)
+    };
+    let expected = x.iter().map(one).collect();
+    let bindings = &[("B", Binding::Const(8))];
+    check_vectors(own_names::ir(), bindings, &x, expected, 0.0, |x, y| own_names::<8>(x, y).launch());
+}
+
+#[test]
+fn kernels_in_a_block_call_functions_of_the_block() {
+    #[tile_kernel(instances(B = 4))]
+    fn kernel<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+        let x = x.partition_view([B]);
+        let mut y = y.partition_view_mut([B]);
+        y.store_masked(abss(dot(x.load_masked(y.index()), Tile::full([B], -3))));
+    }
+
+    #[tile_fn]
+    fn abss(x: Tile<i32, 1>) -> Tile<i32, 1> {
+        abs(x) + 1
+    }
+
+    let x = [-2, -1, 0, 1, 2];
+    let expected = x.iter().map(|&x: &i32| f64::from(x.abs() * 3 + 1)).collect();
+    let bindings = &[("B", Binding::Const(4))];
+    check_vectors(kernel::ir(), bindings, &x, expected, 0.0, |x, y| kernel::best(x, y).launch());
+}

@@ -1,0 +1,111 @@
+//! Literals of formats that Rust has none of, and conversions that it doesn't have.
+
+use super::check_vectors;
+use tile::ir::{Binding, DType};
+use tile::prelude::*;
+
+/// A literal wherever a tile or scalar of bf16 is the other side.
+#[tile_kernel]
+fn of_halves<const B: usize>(x: &Tensor<bf16, n>, y: &mut Tensor<bf16, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked_or(1.0, y.index());
+    let slope = 0.25;
+    let leaky = select(t < 0.0, t * slope, max(t, -(8.0)));
+    let scalar: bf16 = 3.0;
+    let half = |t: Tile<bf16, 1>| t * 0.5;
+    let filled = Tile::<bf16, 1>::full([B], 0.125) + (scalar - 1.0);
+    let mut sum = 1.5 - leaky.clamp(-1.0, 4.0) + half(filled);
+    sum += 2.0;
+    let start = x.extent(0) as bf16;
+    y.store_masked(
+        sum + (0.75 as bf16)
+            + start
+            + (scalar as f32 / 2.0) as bf16
+            + reduce(t, 0, 0.0, |a, b| max(a, b * 0.5)),
+    );
+}
+
+#[test]
+fn halves_have_literals_and_conversions() {
+    let x: Vec<bf16> = [-4.0, -2.0, 0.0, 1.0, 8.0].map(bf16::from_f32).to_vec();
+    let bindings = &[("B", Binding::Const(8))];
+    let highest = 4.0;
+    let one = |x: &bf16| {
+        let x = x.to_f64();
+        let leaky = if x < 0.0 { x * 0.25 } else { x };
+        1.5 - leaky.clamp(-1.0, 4.0) + 0.5 * 2.125 + 2.0 + 0.75 + 5.0 + 1.5 + highest
+    };
+    let expected = x.iter().map(one).collect();
+    // Every sum is rounded to eight bits.
+    check_vectors(of_halves::ir(), bindings, &x, expected, 0.02, |x, y| of_halves::<8>(x, y).launch());
+}
+
+#[tile_fn]
+fn shifted(x: Tile<f16, 1>, by: i32) -> Tile<f16, 1> {
+    x + by as f16
+}
+
+#[tile_kernel]
+fn of_a_parameter<T: Float, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    let shifted = shifted(t.cast::<f16>(), 3).cast::<T>();
+    y.store_masked(select(t > 1.0, t * 0.5, -2.0) + shifted * (2i32 as T));
+}
+
+#[test]
+fn type_parameters_have_literals_and_conversions() {
+    fn check<T: Float>(dtype: DType) {
+        let x: Vec<T> = (-4..5).map(|x| T::from_int(x)).collect();
+        let one = |x: &T| {
+            let x = x.to_float();
+            (if x > 1.0 { x * 0.5 } else { -2.0 }) + (x + 3.0) * 2.0
+        };
+        let expected = x.iter().map(one).collect();
+        let bindings = &[("T", Binding::Elem(dtype)), ("B", Binding::Const(4))];
+        check_vectors(of_a_parameter::ir(), bindings, &x, expected, 0.0, |x, y| {
+            of_a_parameter::<T, 4>(x, y).launch()
+        });
+    }
+    check::<f32>(DType::F32);
+    check::<f16>(DType::F16);
+    check::<f64>(DType::F64);
+}
+
+/// Counters over arrays: of some that count tiles, and so are `usize`, and of one that multiplies tiles of `i32`.
+#[tile_kernel]
+fn place_of_the_largest<const B: usize>(x: &Tensor<i32, n>, y: &mut Tensor<i32, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    let (mut best, mut place) = (Tile::full([B], i32::MIN), Tile::zeros([B]));
+    for a in [0, 1] {
+        for c in [0, 1] {
+            let v = x.load_masked_or(i32::MIN, [i + a * 2 + c]);
+            place = select(v > best, (a * 2 + c) as i32, place);
+            best = max(best, v);
+        }
+    }
+    for factor in [-1, 100] {
+        place += best * factor;
+    }
+    y.store_masked(place);
+}
+
+#[test]
+fn counters_over_arrays_have_the_type_of_their_uses() {
+    let x = [3, 1, 4, 1, 5, 9, 2, 6];
+    let one = |i: usize| {
+        let later: Vec<i32> = x.iter().copied().skip(i).step_by(2).take(4).collect();
+        let best = *later.iter().max().expect("there is one");
+        let place = later.iter().position(|&x| x == best).expect("it is there");
+        place as f64 + f64::from(best * 99)
+    };
+    let expected = (0..x.len()).map(one).collect();
+    let bindings = &[("B", Binding::Const(2))];
+    check_vectors(place_of_the_largest::ir(), bindings, &x, expected, 0.0, |x, y| {
+        place_of_the_largest::<2>(x, y).launch()
+    });
+}

@@ -1,0 +1,151 @@
+//! Names that are not of kernels: those of other languages and libraries, with what it is called here.
+
+/// Who names a function so.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Named {
+    /// No one but the other language: a call of it is a habit.
+    OnlyThere,
+    /// Users as well: a call may be of a function of theirs.
+    Anywhere,
+}
+use Named::{Anywhere, OnlyThere};
+
+/// What people call by the names of other languages and libraries, and what it is here.
+pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
+    ("T", OnlyThere, "write `.t()`"),
+    ("abs_diff", Anywhere, "write `(a - b).abs()`"),
+    ("add", Anywhere, "write `a + b`"),
+    ("amax", Anywhere, "write `x.max(axis)`"),
+    ("amin", Anywhere, "write `x.min(axis)`"),
+    ("arange", OnlyThere, "write `Tile::arange([N], start, step)`, or `Tile::iota([N], 0)` for 0, 1, 2, …"),
+    ("as_type", OnlyThere, "write `x.cast::<f32>()`"),
+    ("astype", OnlyThere, "write `x.cast::<f32>()`"),
+    ("bid", OnlyThere, "write `block_id(axis)`"),
+    (
+        "block_dim",
+        OnlyThere,
+        "a kernel has no threads: it says what a block does with whole tiles, whose extents are const parameters",
+    ),
+    ("block_idx", OnlyThere, "write `block_id(axis)`"),
+    ("broadcast_to", OnlyThere, "write `x.broadcast([M, N])`"),
+    ("cdiv", Anywhere, "write `m.div_ceil(BM)`"),
+    ("clip", Anywhere, "write `x.clamp(low, high)`"),
+    ("clone", Anywhere, "tiles are `Copy`; leave the call out"),
+    ("concat", OnlyThere, "write `cat([a, b], axis)`"),
+    ("concatenate", Anywhere, "write `cat([a, b], axis)`"),
+    ("copy", Anywhere, "tiles are `Copy`; leave the call out"),
+    ("div", Anywhere, "write `a / b`"),
+    ("dot", Anywhere, "write `mma(a, b, acc)`"),
+    ("dtype", OnlyThere, "name the element type in the signature, as in `Tensor<f32, m, n>`"),
+    ("expand_dims", OnlyThere, "write `x.unsqueeze(axis)`"),
+    ("flatten", Anywhere, "write `x.reshape([M * N])`"),
+    ("float", Anywhere, "write `x.cast::<f32>()`"),
+    ("full", OnlyThere, "write `Tile::full([M, N], value)`"),
+    ("full_like", OnlyThere, "write `Tile::full([M, N], value)`, with the extents of the other tile"),
+    (
+        "get",
+        Anywhere,
+        "tiles have no element access; `x.take(index, axis)` is a slice, `x.gather(indices, axis)` looks up",
+    ),
+    ("grid_dim", OnlyThere, "write `block_count(axis)`"),
+    ("half", Anywhere, "write `x.cast::<f16>()`"),
+    ("into", Anywhere, "write `x.cast::<f32>()` of a tile, `x as f32` of a scalar"),
+    ("iter", Anywhere, "a tile has no iterator: operators and functions work on all its elements"),
+    (
+        "len",
+        Anywhere,
+        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)` and `.tiles(axis)`",
+    ),
+    ("ln", Anywhere, "write `x.log()`"),
+    (
+        "map",
+        Anywhere,
+        "operators and functions work on all elements; `select(condition, a, b)` chooses by element",
+    ),
+    ("matmul", Anywhere, "write `mma(a, b, acc)`"),
+    ("mul", Anywhere, "write `a * b`"),
+    ("ndim", OnlyThere, "the rank is that of the type: `Tile<f32, 2>`"),
+    ("norm", Anywhere, "write `(x * x).sum(axis).sqrt()`"),
+    ("num_programs", OnlyThere, "write `block_count(axis)`"),
+    ("num_tiles", OnlyThere, "write `x.tiles(axis)` of a partition view"),
+    ("ones", OnlyThere, "write `Tile::ones([M, N])`"),
+    ("ones_like", OnlyThere, "write `Tile::ones([M, N])`, with the extents of the other tile"),
+    ("pow", Anywhere, "write `powf(x, y)` of floats, `x * x` of integers"),
+    ("program_id", OnlyThere, "write `block_id(axis)`"),
+    ("relu", Anywhere, "write `max(x, 0.0)`"),
+    (
+        "shape",
+        Anywhere,
+        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
+    ),
+    (
+        "size",
+        Anywhere,
+        "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
+    ),
+    ("softmax", Anywhere, "write `exp(x - x.max(1))`, divided by its `.sum(1)`"),
+    ("sqr", Anywhere, "write `x * x`"),
+    ("square", Anywhere, "write `x * x`"),
+    ("sub", Anywhere, "write `a - b`"),
+    (
+        "sync_threads",
+        OnlyThere,
+        "a kernel has no threads: it says what a block does with whole tiles; leave the call out",
+    ),
+    (
+        "syncthreads",
+        OnlyThere,
+        "a kernel has no threads: it says what a block does with whole tiles; leave the call out",
+    ),
+    (
+        "thread_id",
+        OnlyThere,
+        "a kernel has no threads: it says what a block does with whole tiles, and `Tile::iota([N], 0)` is 0, 1, 2, …",
+    ),
+    (
+        "thread_idx",
+        OnlyThere,
+        "a kernel has no threads: it says what a block does with whole tiles, and `Tile::iota([N], 0)` is 0, 1, 2, …",
+    ),
+    ("tile", Anywhere, "write `x.repeat([2, 2])`"),
+    ("to", Anywhere, "write `x.cast::<f32>()`"),
+    (
+        "to_vec",
+        OnlyThere,
+        "a tile stays in the kernel: store it in an output, or print it with `tile_println!(\"{x}\")`",
+    ),
+    ("transpose", Anywhere, "write `.t()`, or `.permute([1, 0])`"),
+    ("unwrap", OnlyThere, "values of kernels are always there; leave the call out"),
+    ("view", Anywhere, "write `x.reshape([M, N])`"),
+    ("where_", OnlyThere, "write `select(condition, a, b)`"),
+    ("zeros", OnlyThere, "write `Tile::zeros([M, N])`"),
+    ("zeros_like", OnlyThere, "write `Tile::zeros([M, N])`, with the extents of the other tile"),
+];
+
+/// Modules of other languages, whose functions are none of the user's.
+const FOREIGN_MODULES: &[&str] =
+    &["tl", "triton", "ct", "cutile", "np", "numpy", "torch", "jnp", "wgpu", "cuda"];
+
+/// Types of Rust's library that allocate.
+const ALLOCATING: &[&str] =
+    &["Vec", "VecDeque", "String", "Box", "Rc", "Arc", "HashMap", "HashSet", "BTreeMap", "BTreeSet"];
+
+/// Whether a name is one of another language's alone, by its module or by itself.
+pub(in crate::lower) fn is_foreign(owner: Option<&str>, name: &str) -> bool {
+    match owner {
+        Some(owner) => FOREIGN_MODULES.contains(&owner),
+        None => FOREIGN.iter().any(|&(known, named, _)| known == name && named == OnlyThere),
+    }
+}
+
+/// What is said of a function of a type that kernels can't have.
+pub(crate) fn help_of_type(owner: &str) -> Option<&'static str> {
+    ALLOCATING.contains(&owner).then_some(
+        "kernels allocate nothing: a few values are an array, `[a, b]`, and many numbers a tile, `Tile::zeros([M, N])`",
+    )
+}
+
+/// What a name of another language or library is here.
+pub(super) fn foreign(name: &str) -> Option<&'static str> {
+    FOREIGN.iter().find(|(known, ..)| *known == name).map(|&(.., help)| help)
+}

@@ -1,0 +1,48 @@
+//! Calls of functions that kernels don't have: those of Rust's library, of other languages, and unknown ones, which
+//! may stand in other modules.
+
+use super::{Lowered, Lowering, names};
+use crate::diagnostic::Diagnostic;
+use crate::helpers::path_text;
+use crate::span::Spanned;
+use crate::value::Val;
+use syn::{ExprCall, Path};
+use tile_ir::DType;
+
+impl Lowering {
+    pub(super) fn unknown_function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
+        let (span, text) = (call.func.span(), path_text(path));
+        let owner = path.segments.iter().nth_back(1).map(|segment| segment.ident.to_string());
+        if let Some(owner) = &owner
+            && let Some(help) = names::help_of_type(owner)
+        {
+            return self.error(span, format!("`{owner}::{name}` isn't a function of kernels"), help);
+        }
+        if let Some(owner) = &owner
+            && (DType::from_rust_name(owner).is_some() || names::is_of_standard_library(path))
+        {
+            let help = names::help_of_standard(owner, name);
+            return self.error(span, format!("`{text}` isn't a function of kernels"), &help);
+        }
+        let near = names::help_of_function(name);
+        if names::is_foreign(owner.as_deref(), name) {
+            let help = near.as_deref().unwrap_or("the functions of kernels are those of `tile::prelude`");
+            return self.error(span, format!("`{name}` isn't a function of kernels"), help);
+        }
+        if names::is_standard_macro(path) {
+            let help = near.unwrap_or_else(|| format!("`{name}` is a macro of Rust; a function of yours with this name is called by its path, `module::{name}(…)`"));
+            return self.error(span, format!("`{name}` isn't a function of kernels"), &help);
+        }
+        let help = match near {
+            Some(near) if near.ends_with('?') => format!("{near} A function of yours needs `#[tile_fn]`"),
+            Some(near) => format!("{near}; a function of yours needs `#[tile_fn]`"),
+            None => format!(
+                "kernels call the functions of `tile::prelude`, and functions with `#[tile_fn]`: write that above `{text}`, if it is yours"
+            ),
+        };
+        let message = format!("`{text}` isn't a function that this kernel sees");
+        let diagnostic = Diagnostic::new(span, message).help(help);
+        // What a function of another module calls is not to be found from here.
+        self.report(diagnostic.missing(path, self.text.is_elsewhere))
+    }
+}
