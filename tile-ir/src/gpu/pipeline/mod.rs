@@ -12,6 +12,7 @@
 mod empty;
 mod factor;
 mod late;
+mod obstacle;
 mod pairs;
 mod shared_tile;
 mod slice;
@@ -20,13 +21,13 @@ mod stores;
 
 pub(super) use factor::selected as selected_factors;
 pub use late::Late;
+pub(super) use obstacle::Obstacle;
 pub use pairs::{PAIR, axis as pair_axis};
 pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
-use super::stacks;
-use super::{LaidOut, Remark, Threads, dtype_of};
+use super::{LaidOut, Threads, dtype_of};
 use crate::analysis::Ranges;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
@@ -36,6 +37,7 @@ use crate::ops::Op;
 use crate::target::TargetDesc;
 use crate::tensor_map::TensorMap;
 use factor::Factor;
+use obstacle::Obstacles;
 use shared_tile::{Copyable, Numbers};
 use std::collections::{HashMap, HashSet};
 
@@ -209,6 +211,8 @@ pub struct Pipelines {
     consumers: u64,
     /// The axis along which blocks are pairs that copy for each other.
     pairs: Option<usize>,
+    /// Why the others of its products' factors lie in none.
+    obstacles: Obstacles,
 }
 
 impl Pipelines {
@@ -220,26 +224,40 @@ impl Pipelines {
         threads: Option<Threads>,
         scratch_bytes: u64,
     ) -> Pipelines {
-        Pipelines::found(kernel, target, threads, scratch_bytes).unwrap_or_default()
+        if target.warpgroup_matrix.is_empty() {
+            return Pipelines::default();
+        }
+        let mut obstacles = factor::outside_of_loops(kernel);
+        let found = Pipelines::found((kernel, target), threads, scratch_bytes, &mut obstacles);
+        Pipelines { obstacles, ..found.unwrap_or_default() }
     }
 
     fn found(
-        kernel: &Kernel,
-        target: &TargetDesc,
+        (kernel, target): (&Kernel, &TargetDesc),
         threads: Option<Threads>,
         scratch_bytes: u64,
+        obstacles: &mut Obstacles,
     ) -> Option<Pipelines> {
         let ops = kernel.walk();
-        if target.warpgroup_matrix.is_empty() || ops.iter().any(|&op| kernel.op(op).op == Op::While) {
+        if let Some(&op) = ops.iter().find(|&&op| kernel.op(op).op == Op::While) {
+            let products = ops.iter().filter(|&&op| kernel.op(op).op == Op::Mma);
+            let obstacle = Obstacle::While(kernel.op(op).loc);
+            products.for_each(|&product| obstacles.add((product, 1), obstacle.clone()));
             return None;
         }
         let facts = Facts::of(kernel);
         let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts };
         let uses = Uses::of(kernel);
-        let loops = ops.into_iter().filter(|&op| kernel.op(op).op == Op::For);
-        let loops: Vec<(OpId, Vec<Factor>)> =
-            loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target))).collect();
-        let consumers = consumers(loops.iter().flat_map(|(_, factors)| factors), threads)?;
+        let mut loops: Vec<(OpId, Vec<Factor>)> = Vec::new();
+        for op in ops.into_iter().filter(|&op| kernel.op(op).op == Op::For) {
+            let (factors, others) = factor::of_loop((&numbers, &uses), op, target);
+            obstacles.extend(others);
+            loops.push((op, factors));
+        }
+        let factors = || loops.iter().flat_map(|(_, factors)| factors);
+        let groups = factors().map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
+        let consumers = consumers(MOST_CONSUMERS.min(groups), threads);
+        let consumers = consumers.map_err(|obstacle| obstacles.add_all(factors(), &obstacle)).ok()?;
         let stores = stores::candidates(&numbers);
         let panel_bytes = if stores.is_empty() { 0 } else { panel_bytes(consumers) };
         let available =
@@ -249,7 +267,10 @@ impl Pipelines {
         let ranges = Ranges::of(kernel);
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
             let keeps_running = |product| factor::carries_sums(kernel, &uses, (for_op, product));
-            found.add((kernel, &ranges), for_op, (&factors, &shared), available, &keeps_running);
+            let added = found.add((kernel, &ranges), for_op, (&factors, &shared), available, &keeps_running);
+            if let Err(obstacle) = added {
+                obstacles.add_all(&factors, &obstacle);
+            }
         }
         if found.is_empty() {
             return None;
@@ -261,7 +282,8 @@ impl Pipelines {
             let map = found.map(&map);
             found.stores.insert(op, TensorStore { map, ..store });
         }
-        Some(Pipelines { slice: Slice::of(kernel, found.loads()).ok()?, ..found })
+        let slice = Slice::of(kernel, found.loads()).expect("a factor's load is what a producer can execute");
+        Some(Pipelines { slice, ..found })
     }
 
     /// The loads that copies stand for.
@@ -270,7 +292,10 @@ impl Pipelines {
         fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect()
     }
 
-    /// Adds a loop's pipeline, if there is room for one.
+    /// Adds a loop's pipeline.
+    ///
+    /// # Errors
+    /// That there is no room for one.
     fn add(
         &mut self,
         (kernel, ranges): (&Kernel, &Ranges),
@@ -278,15 +303,16 @@ impl Pipelines {
         (factors, shared): (&[Factor], &HashSet<OpId>),
         available: u64,
         keeps_running: &dyn Fn(OpId) -> bool,
-    ) {
+    ) -> Result<(), Obstacle> {
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
         let tiles = factor::by_load(factors);
         let stage_bytes: u64 = tiles.iter().map(|reading| tile_bytes(reading[0])).sum();
         let ring = self.rings_end().next_multiple_of(TILE_ALIGNMENT);
         let wanted = (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES);
-        let stages = (available.saturating_sub(ring + BARRIERS_BYTES) / stage_bytes).min(wanted);
+        let available = available.saturating_sub(ring + BARRIERS_BYTES);
+        let stages = (available / stage_bytes).min(wanted);
         if stages < LEAST_STAGES {
-            return;
+            return Err(Obstacle::Room { stage: stage_bytes, available });
         }
         let (mut fills, mut offset): (Vec<Fill>, u64) = (Vec::new(), 0);
         for reading in tiles {
@@ -321,6 +347,7 @@ impl Pipelines {
             Pipeline { stages, fills, ring, stage_bytes, barriers, late: None, alternates: false },
         );
         self.order.push(for_op);
+        Ok(())
     }
 
     /// The number of a map, which copies of the same kind share.
@@ -380,6 +407,17 @@ impl Pipelines {
     /// Whether consumers leave an op to the producer: its tile lies in a ring, or only copies need it.
     pub fn replace(&self, data: &OpData) -> bool {
         data.results.iter().any(|&result| self.holds(result) || self.spares(result))
+    }
+
+    /// Why warpgroups don't do a product, if they don't.
+    pub(super) fn obstacle(&self, product: OpId) -> Option<&Obstacle> {
+        self.obstacles.of((product, 1)).filter(|_| !self.factors.contains_key(&product))
+    }
+
+    /// Why warpgroups take the left factor of a product from registers, where it isn't made there.
+    pub(super) fn obstacle_of_left(&self, product: OpId) -> Option<&Obstacle> {
+        let is_held = self.factors.get(&product).is_some_and(|[left, _]| left.is_none());
+        self.obstacles.of((product, 0)).filter(|_| is_held)
     }
 
     /// The tensor maps that a launch makes.
@@ -480,29 +518,15 @@ fn panel_bytes(consumers: u64) -> u64 {
     consumers / WARPGROUP_WARPS * WARPGROUP_BYTES
 }
 
-/// How many warps consume: warpgroups, each with rows of every product.
-fn consumers<'f>(factors: impl Iterator<Item = &'f Factor>, threads: Option<Threads>) -> Option<u64> {
-    let most = factors.map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
-    let most = MOST_CONSUMERS.min(most);
-    match threads {
-        None => Some(WARPGROUP_WARPS * most),
-        Some(threads) => {
-            let groups = threads.count() / WARPGROUP;
-            (threads.count().is_multiple_of(WARPGROUP) && (1..=most).contains(&groups))
-                .then_some(WARPGROUP_WARPS * groups)
-        }
+/// How many warps consume: warpgroups, of which so many have rows of every product.
+fn consumers(most: u64, threads: Option<Threads>) -> Result<u64, Obstacle> {
+    let Some(threads) = threads.map(Threads::count) else { return Ok(WARPGROUP_WARPS * most) };
+    let groups = threads / WARPGROUP;
+    if !threads.is_multiple_of(WARPGROUP) || !(1..=most).contains(&groups) {
+        return Err(Obstacle::Threads { threads, groups: most });
     }
-}
-
-/// What a person should know of products that pipelines have none of.
-pub(super) fn remarks(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipelines) -> Vec<Remark> {
-    if target.warpgroup_matrix.is_empty() || !pipelines.is_empty() {
-        return Vec::new();
-    }
-    let kernel = &*stacks::all(kernel, target);
-    let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
-    factor::remarks(&numbers, &Uses::of(kernel), target)
+    Ok(WARPGROUP_WARPS * groups)
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -34,7 +34,7 @@ pub fn axis(kernel: &Kernel, target: &TargetDesc) -> Option<usize> {
     let uses = Uses::of(kernel);
     let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
     let loops: Vec<(OpId, Vec<Factor>)> =
-        loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target))).collect();
+        loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target).0)).collect();
     let axes = 0..kernel.grid_space()?.len();
     let mut best = None;
     for axis in axes {

@@ -4,7 +4,7 @@ use super::super::{Scheduled, pair_axis, print, schedule, verify as verify_sched
 use super::{Pipelines, Slice};
 use crate::{Binding, TargetDesc, specialize, text, verify};
 
-const MATMUL: &str = "\
+pub(in super::super) const MATMUL: &str = "\
 kernel @matmul<M, N, K>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 64 == 0\": rem(k, 64) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
   %va = partition %a [M, K] : partition<m x k x bf16, [M, K]>
   %vb = partition %b [K, N] : partition<k x n x bf16, [K, N]>
@@ -73,8 +73,9 @@ fn factors_of_8_bits_that_lie_across_are_remarked_upon() {
             && scheduled.walk().into_iter().any(|op| scheduled.product(op).is_some())
     );
     let messages: Vec<&str> = scheduled.remarks().iter().map(|remark| remark.message.as_str()).collect();
-    let message = "a product isn't done by warpgroups, which take factors of i8 along the depth of the product, and \
-                   `b` has them across it; pass that transposed";
+    let message = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k32, with tiles of the left factor \
+                   alone copied ahead by all threads: they take factors of i8 along the depth of the product, and `b` \
+                   has them across it; pass that transposed";
     assert_eq!(messages, [message]);
     let along = matmul_of("i8", "i32", ALONG);
     assert!(!along.pipelines().is_empty() && along.remarks().is_empty());
@@ -338,8 +339,9 @@ fn what_producers_do_not_know_is_remarked_upon() {
         "  %tile = load_masked %vw[%i] pad %first : tile<1 x i32>",
         "  %four = load_masked %vw[%i] pad %first : tile<4 x i32>\n  %tile = reduce max %four axis 0 : tile<1 x i32>",
     );
-    let message = "a product isn't done by warpgroups: the threads that copy `b` don't know which of its tiles, \
-                   where `reduce` decides that; of tiles they know those of one element of a tensor that isn't written";
+    let message = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k16, with tiles copied ahead by \
+                   all threads: the threads that copy `b` don't know which of its tiles, where `max` decides that; of \
+                   tiles they know those of one element of a tensor that isn't written";
     assert_eq!(remarks(&stacked(&most)), [message]);
     let (before, rest) = MATMUL.split_once("  %sum = for").unwrap();
     let (product, _) = rest.split_once("  store_masked").unwrap();
@@ -347,12 +349,13 @@ fn what_producers_do_not_know_is_remarked_upon() {
         "{before}  %some = lt %i, %j : bool\n  %sum = if %some : tile<M x N x f32> {{\n  %product = for{product}    \
          yield %product\n  }} else {{\n    yield %zero\n  }}\n  store_masked %vc, %sum\n}}\n"
     );
-    let message = "a product isn't done by warpgroups: the threads that copy `a` take no branch; multiply outside of it";
+    let message = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k16, with tiles copied ahead by \
+                   all threads: the threads that copy `b` take no branch; multiply outside of it";
     assert_eq!(remarks(&branch), [message]);
 }
 
 /// The schedule of a product of tiles of 64×64, 64 deep.
-fn in_tiles_of_64(source: &str) -> Scheduled {
+pub(in super::super) fn in_tiles_of_64(source: &str) -> Scheduled {
     let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))).unwrap();
     let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
     let own = bindings.into_iter().filter(|(name, _)| kernel.generics.iter().any(|own| own.name == *name));
