@@ -27,6 +27,8 @@ mod copies;
 mod cpu;
 #[path = "targets/eight_bits.rs"]
 mod eight_bits;
+#[path = "targets/exits.rs"]
+mod exits;
 #[path = "targets/faults.rs"]
 mod faults;
 #[path = "targets/gathered_factors.rs"]

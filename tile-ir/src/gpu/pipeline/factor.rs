@@ -63,7 +63,6 @@ impl Factor {
         }
         match Slice::of(kernel, vec![load]).err().map(|op| Named::of(kernel, op)) {
             None => Ok(Factor { product, operand, load, copyable, major, values, blocks }),
-            Some(by) if by.is_branch() => Err(Obstacle::AroundCopies(tensor())),
             Some(by) => Err(Obstacle::Unknown { tensor: tensor(), by }),
         }
     }

@@ -26,11 +26,6 @@ impl Named {
         let data = kernel.op(op);
         Named { name: data.op.spelling(), loc: data.loc }
     }
-
-    /// Whether it is a branch.
-    pub(super) fn is_branch(&self) -> bool {
-        self.name == Op::If.name()
-    }
 }
 
 impl fmt::Display for Named {
@@ -96,8 +91,6 @@ pub(in super::super) enum Obstacle {
     ManyAxes(String),
     /// The threads that copy it don't know which tile, because they can't do this.
     Unknown { tensor: String, by: Named },
-    /// A branch is around the loop that they can't take.
-    AroundCopies(String),
     /// A block has another number of threads than warpgroups, of which so many have rows.
     Threads { threads: u64, groups: u64 },
     /// Two stages of the loop's tiles don't fit.
@@ -248,9 +241,6 @@ impl Obstacle {
                 ),
                 "of tiles they know those of one element of a tensor that isn't written",
             ),
-            Obstacle::AroundCopies(tensor) => {
-                with(format!("the threads that copy {tensor} take no branch"), "multiply outside of it")
-            }
             Obstacle::Threads { threads, groups } => with(
                 format!(
                     "a block has {threads} threads, and its products rows for {} of {WARPGROUP}",

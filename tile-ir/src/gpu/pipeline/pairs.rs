@@ -3,7 +3,8 @@
 //! Blocks whose tiles are neighbours along an axis of the grid read the same tiles of a factor whose place doesn't depend
 //! on that axis. Run together, as a cluster of two, each copies half of such a tile, to the shared memory of both (PTX
 //! ISA, "cp.async.bulk.tensor" with `.multicast::cluster`): what they share is read once, from the L2 cache and from
-//! memory. Both must come to each of these copies, so the loops around them have as many turns in one as in the other.
+//! memory. Both must come to each of these copies, so the loops around them have as many turns in one as in the other,
+//! and both take the same branches.
 //!
 //! It is done where the kernel says that its blocks are pairs ([`Kernel::pairs`]), for loops with one product: in a loop
 //! with several, each product's tiles would be left by both blocks apart from the other's.
@@ -63,18 +64,23 @@ pub(super) fn shared_by_pairs(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)]) ->
 fn shared(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)], axis: usize) -> HashSet<OpId> {
     let dependence = Dependence::of(kernel);
     let same = |value: ValueId| !dependence.is_on(value, axis);
-    let bounds_are_same = |op: OpId| kernel.op(op).operands[..2].iter().all(|&bound| same(bound));
+    let is_taken_alike = |op: OpId| {
+        let data = kernel.op(op);
+        let deciding = if data.op == Op::For { &data.operands[..2] } else { &data.operands };
+        deciding.iter().all(|&number| same(number))
+    };
     let around = |op: OpId| {
         let is_around = |other: &OpId| {
             let data = kernel.op(*other);
-            data.op == Op::For && (*other == op || kernel.walk_in(data.regions[0]).contains(&op))
+            let holds = || data.regions.iter().any(|&region| kernel.walk_in(region).contains(&op));
+            matches!(data.op, Op::For | Op::If) && (*other == op || holds())
         };
         kernel.walk().into_iter().filter(is_around).collect::<Vec<_>>()
     };
     let with_rings = loops.iter().filter(|(_, factors)| !factors.is_empty());
     let alike = with_rings.clone().all(|(op, factors)| {
         let has_one_product = factors.iter().all(|factor| factor.product == factors[0].product);
-        has_one_product && around(*op).into_iter().all(bounds_are_same)
+        has_one_product && around(*op).into_iter().all(is_taken_alike)
     });
     if !alike {
         return HashSet::new();

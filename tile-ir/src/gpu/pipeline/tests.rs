@@ -2,6 +2,8 @@
 
 use super::super::{Scheduled, pair_axis, print, schedule, verify as verify_schedule};
 use super::{Pipelines, Slice};
+use crate::kernel::OpId;
+use crate::ops::Op;
 use crate::{Binding, TargetDesc, specialize, text, verify};
 
 pub(in super::super) const MATMUL: &str = "\
@@ -343,15 +345,73 @@ fn what_producers_do_not_know_is_remarked_upon() {
                    all threads: the threads that copy `b` don't know which of its tiles, where `max` decides that; of \
                    tiles they know those of one element of a tensor that isn't written";
     assert_eq!(remarks(&stacked(&most)), [message]);
+    // It decides whether there is anything to copy, too.
+    let branch =
+        in_branch(&stacked(&most.replace("%at = cast", "%some = ge %number, %first : bool\n  %at = cast")));
+    assert_eq!(remarks(&branch), [message]);
+}
+
+/// Everything behind `%some` in a branch that it takes, with the store.
+fn in_branch(source: &str) -> String {
+    let (before, inside) = source.split_once("  %sum = for").unwrap();
+    let inside = inside.strip_suffix("}\n").unwrap();
+    format!("{before}  if %some {{\n  %sum = for{inside}    yield\n  }} else {{\n    yield\n  }}\n}}\n")
+}
+
+/// The producer takes the branches around copies by conditions that it knows, as an early exit is one.
+#[test]
+fn producers_take_branches() {
+    let by_place = MATMUL.replace("  %sum = for", "  %some = lt %i, %j : bool\n  %sum = for");
+    let by_element = BY_ELEMENT.replace("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
+    for source in [in_branch(&by_place), in_branch(&stacked(&by_element))] {
+        let scheduled = in_tiles_of_64(&source);
+        assert!(!scheduled.pipelines().is_empty() && scheduled.remarks().is_empty(), "{source}");
+        let branches = scheduled.walk().into_iter().filter(|&op| scheduled.op(op).op == Op::If);
+        let branches: Vec<OpId> = branches.collect();
+        assert!(branches.iter().all(|&op| scheduled.pipelines().slice().executes(op)));
+        let stores = scheduled.walk().into_iter().filter(|&op| scheduled.op(op).op.is_store());
+        assert!(stores.into_iter().all(|op| scheduled.pipelines().store(op).is_some()));
+        let unknown = problem_of(&scheduled, &|pipelines| {
+            pipelines.slice.forget(scheduled.op(branches[0]).operands[0]);
+        });
+        assert_eq!(unknown.unwrap_err(), "the producer executes it without a number that it needs");
+    }
+}
+
+/// Numbers of turns that a branch decides, and sums that one gives.
+#[test]
+fn producers_know_what_branches_give() {
+    let branch = "  %some = lt %i, %j : bool
+  %turns = if %some : index {
+    yield %1
+  } else {
+    yield %2
+  }
+";
+    let turns =
+        MATMUL.replace("  %sum = for", &format!("{branch}  %sum = for")).replace("to %2", "to %turns");
+    let scheduled = in_tiles_of_64(&turns);
+    assert!(!scheduled.pipelines().is_empty() && scheduled.remarks().is_empty());
     let (before, rest) = MATMUL.split_once("  %sum = for").unwrap();
     let (product, _) = rest.split_once("  store_masked").unwrap();
-    let branch = format!(
+    let sums = format!(
         "{before}  %some = lt %i, %j : bool\n  %sum = if %some : tile<M x N x f32> {{\n  %product = for{product}    \
          yield %product\n  }} else {{\n    yield %zero\n  }}\n  store_masked %vc, %sum\n}}\n"
     );
-    let message = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k16, with tiles copied ahead by \
-                   all threads: the threads that copy `b` take no branch; multiply outside of it";
-    assert_eq!(remarks(&branch), [message]);
+    let scheduled = in_tiles_of_64(&sums);
+    assert!(!scheduled.pipelines().is_empty() && scheduled.remarks().is_empty());
+}
+
+/// Both blocks of a pair come to every copy.
+#[test]
+fn pairs_take_branches_together() {
+    let branch = |condition: &str| {
+        let condition = format!("  %some = {condition} : bool\n  %sum = for");
+        axis_of_pairs(&in_branch(&MATMUL.replace("  %sum = for", &condition)), [128, 256])
+    };
+    assert_eq!(branch("lt %1, %2"), Some(0));
+    assert_eq!(branch("lt %i, %2"), Some(1));
+    assert_eq!(branch("lt %i, %j"), None);
 }
 
 /// The schedule of a product of tiles of 64×64, 64 deep.
