@@ -61,6 +61,8 @@ mod prefetch;
 mod products;
 #[path = "targets/random/mod.rs"]
 mod random;
+#[path = "targets/remarks.rs"]
+mod remarks;
 #[path = "targets/rows.rs"]
 mod rows;
 #[path = "targets/rows_left.rs"]

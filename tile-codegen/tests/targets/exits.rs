@@ -1,10 +1,12 @@
 //! Loops over products in branches, as early exits make them, on simulated threads: a producer takes the branches that
 //! consumers take, and the rings go on where they were left.
 
+use crate::budgets::instance_in;
 use crate::pipelines::{check, matmul, online_attention};
 use crate::stacks::{FOUR, PLAIN, WHICH};
-use crate::support::sample;
-use tile_ir::DType;
+use crate::support::{instance, sample};
+use tile_ir::gpu::schedule;
+use tile_ir::{DType, TargetDesc, Variant, passes};
 
 /// The text with its loop and what follows that in a branch.
 fn behind_exit(source: &str, loop_at: &str, condition: &str) -> String {
@@ -13,6 +15,24 @@ fn behind_exit(source: &str, loop_at: &str, condition: &str) -> String {
     format!(
         "{before}{condition}  if %some {{\n{loop_at}{inside}    yield\n  }} else {{\n    yield\n  }}\n}}\n"
     )
+}
+
+/// Kernels of language models, as users write them.
+const SERVING: &str = include_str!("../../../tests/kernels/serving.rs");
+
+/// The ways in which the products of experts are written that some rows have none of.
+#[test]
+fn kernels_with_exits_have_producers() {
+    let tiles = [("BM", 64), ("BN", 64), ("BK", 64)];
+    let target = TargetDesc::named("sm_90a").unwrap();
+    for name in ["grouped_or_not", "grouped_if", "grouped_turns"] {
+        let instance = Variant::Aligned.of(&instance_in(SERVING, name, None, &tiles)).unwrap();
+        let scheduled = schedule(passes::optimize(instance), target, None);
+        assert_eq!(scheduled.remarks(), [], "{name}");
+        assert!(scheduled.shares_grid() && !scheduled.pipelines().is_empty(), "{name}");
+        let mut stores = scheduled.walk().into_iter().filter(|&op| scheduled.op(op).op.is_store());
+        assert!(stores.all(|op| scheduled.pipelines().store(op).is_some()), "{name}");
+    }
 }
 
 const SUM: &str = "  %sum = for";
@@ -91,6 +111,9 @@ fn both_ways_have_a_ring() {
         "%at = cast %number",
         "%zeroth = constant 0 : i32\n  %kept = max %number, %zeroth : i32\n  %at = cast %kept",
     );
+    let instance = passes::optimize(instance(&source, &[]));
+    let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
+    assert_eq!(scheduled.pipelines().loops().count(), 2);
     check(&source, &[], &PLAIN.arguments(&FOUR, &WHICH), 256, 0.0);
 }
 

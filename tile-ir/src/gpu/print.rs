@@ -2,7 +2,7 @@
 //! Distributions are numbered in the order in which they appear, and told before the kernel.
 
 use super::pipeline::{Fill, TileCopy};
-use super::{Pipeline, Read, Remark, Scheduled, Way};
+use super::{Pipeline, Read, Scheduled, Way};
 use crate::kernel::{OpId, ValueId};
 use crate::text::print_with_notes;
 use std::collections::HashMap;
@@ -67,9 +67,8 @@ pub fn print(scheduled: &Scheduled) -> String {
     if let Some(order) = scheduled.order_in_parts() {
         let _ = writeln!(text, "; the blocks of a part of the device have successive tiles, {order}");
     }
-    for Remark { loc, message } in scheduled.remarks() {
-        let line = if loc.is_known() { format!("line {}: ", loc.line) } else { String::new() };
-        let _ = writeln!(text, "; {line}{message}");
+    for remark in scheduled.remarks() {
+        let _ = writeln!(text, "; {remark}");
     }
     let note = |value: ValueId| {
         if scheduled.pipelines.holds(value) {

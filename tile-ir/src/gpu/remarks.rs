@@ -13,6 +13,7 @@ use crate::target::TargetDesc;
 use crate::variant::Variant;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 
 /// What a person should know of a schedule: why it isn't what they may expect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,15 @@ pub struct Remark {
     pub loc: Loc,
     /// The reason, and what to do about it.
     pub message: String,
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.loc.is_known() {
+            write!(f, "line {}: ", self.loc.line)?;
+        }
+        f.write_str(&self.message)
+    }
 }
 
 /// Those of a schedule whose products have these [`obstacles`], in the order of the products.

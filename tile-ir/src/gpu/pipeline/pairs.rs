@@ -13,10 +13,11 @@ use super::super::persistent::may_pair;
 use super::super::stacks;
 use super::factor::{self, Factor};
 use super::shared_tile::{Numbers, SharedTile};
+use super::slice::is_same_of_one;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::Uses;
-use crate::kernel::{Kernel, OpId, RegionId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
 use std::collections::{HashMap, HashSet};
@@ -98,6 +99,16 @@ fn has_halves(tile: &SharedTile) -> bool {
     (tile.panel_bytes() / PAIR).is_multiple_of(tile.pattern_bytes())
 }
 
+/// Whether an op reads nothing but what its operands say: a view, or a tile of a tensor that nobody writes.
+fn is_unwritten(kernel: &Kernel, data: &OpData) -> bool {
+    let is_read_only =
+        |view: ValueId| kernel.ty(view).as_partition().is_some_and(|view| !view.tensor.mutable);
+    match data.op {
+        Op::View(_) | Op::Partition(_) => true,
+        _ => data.load().is_some_and(|load| is_read_only(load.view)),
+    }
+}
+
 /// On which places of the block's tile in the grid numbers depend, a bit per axis.
 struct Dependence(HashMap<ValueId, u64>);
 
@@ -143,9 +154,19 @@ impl Dependence {
                 }
                 Op::BlockId { axis } => self.add(data.results[0], 1 << axis),
                 Op::BlockCount { .. } => self.add(data.results[0], 0),
-                op if op.is_leaf() => {
+                op if op.is_leaf() || is_same_of_one(op) || is_unwritten(kernel, data) => {
                     let axes = self.all(&data.operands);
                     data.results.iter().for_each(|&result| self.add(result, axes));
+                }
+                Op::If => {
+                    let condition = self.all(&data.operands);
+                    data.regions.iter().for_each(|&region| self.region(kernel, region));
+                    let ends = data.regions.iter().filter_map(|&region| kernel.region(region).ops.last());
+                    let ends: Vec<&OpData> = ends.map(|&end| kernel.op(end)).collect();
+                    for (i, &result) in data.results.iter().enumerate() {
+                        let given: Vec<ValueId> = ends.iter().map(|end| end.operands[i]).collect();
+                        self.add(result, condition | self.all(&given));
+                    }
                 }
                 Op::For => {
                     let own = kernel.region(data.regions[0]);

@@ -33,7 +33,7 @@ impl Carried {
 }
 
 /// Whether an op gives its operand, of which there is one, where that has one element.
-fn is_same_of_one(op: &Op) -> bool {
+pub(super) fn is_same_of_one(op: &Op) -> bool {
     let is_moved = matches!(op, Op::Reshape(_) | Op::Permute(_) | Op::Broadcast(_) | Op::ConvertLayout);
     is_moved || matches!(op, Op::Item | Op::Splat(_))
 }

@@ -319,7 +319,7 @@ fn a_matrix_of_a_stack_is_copied_as_tiles_of_that() {
     insta::assert_snapshot!(scheduled(&stacked(BY_ELEMENT), &[("M", 128), ("N", 256), ("K", 64)]));
 }
 
-/// What is the same in both blocks of a pair they share; nothing is known of an element.
+/// What is the same in both blocks of a pair they share; an element is where its place is.
 #[test]
 fn pairs_share_a_matrix_of_a_stack() {
     let axis = |number: &str| axis_of_pairs(&stacked(number), [128, 256]);
@@ -412,6 +412,16 @@ fn pairs_take_branches_together() {
     assert_eq!(branch("lt %1, %2"), Some(0));
     assert_eq!(branch("lt %i, %2"), Some(1));
     assert_eq!(branch("lt %i, %j"), None);
+    // An element depends on the place that it is loaded from.
+    let element = |place: &str| {
+        let number = BY_ELEMENT.replace("%vw[%i]", &format!("%vw[{place}]"));
+        let number = number.replace("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
+        let number = format!("  %zeroth = constant 0 : index\n{number}");
+        axis_of_pairs(&in_branch(&stacked(&number)), [128, 256])
+    };
+    assert_eq!(element("%i"), Some(1));
+    assert_eq!(element("%j"), Some(0));
+    assert_eq!(element("%zeroth"), Some(0));
 }
 
 /// The schedule of a product of tiles of 64×64, 64 deep.
