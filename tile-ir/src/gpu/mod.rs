@@ -244,7 +244,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     };
     let scratch = Scratch::of(&parts, u64::from(target.shared_bytes));
     let barriers = Barriers::of(&parts, &scratch);
-    let remarks = remarks::remarks(&laid_out, target, (&pipelines, &copies), &obstacles);
+    let remarks = remarks::remarks(&laid_out, target, &copies, &obstacles);
     let scheduled = Scheduled {
         laid_out,
         moves,

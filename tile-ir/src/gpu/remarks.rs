@@ -37,8 +37,8 @@ impl fmt::Display for Remark {
 pub(super) fn remarks(
     laid_out: &LaidOut,
     target: &TargetDesc,
-    (pipelines, copies): (&Pipelines, &Copies),
-    obstacles: &HashMap<OpId, Obstacle>,
+    copies: &Copies,
+    obstacles: &HashMap<(OpId, usize), Obstacle>,
 ) -> Vec<Remark> {
     let kernel: &Kernel = &laid_out.instance;
     let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
@@ -47,7 +47,7 @@ pub(super) fn remarks(
         let Some(product) = laid_out.products.get(&op) else {
             return (!target.matrix.is_empty()).then(|| products::remark(kernel, data, target));
         };
-        let message = match (obstacles.get(&op), pipelines.obstacle_of_left(op)) {
+        let message = match (obstacles.get(&(op, 1)), obstacles.get(&(op, 0))) {
             (Some(obstacle), _) => {
                 let done = by_warps(kernel, (op, product), copies);
                 format!("a product isn't done by warpgroups (`wgmma`) but {done}: {obstacle}")
@@ -84,27 +84,28 @@ fn by_warps(kernel: &Kernel, (op, product): (OpId, &Product), copies: &Copies) -
     format!("by `mma.sync` {}, with {copied}", product.instruction.shape)
 }
 
-/// Why warpgroups don't do products of an instance with these pipelines; `found` gives those of another kernel.
+/// Why factors of products lie in no ring, by the product and the number of the factor, of an instance with these
+/// pipelines; `found` gives those of another kernel.
 pub(super) fn obstacles(
     instance: &Instance,
     target: &TargetDesc,
     pipelines: &Pipelines,
     found: impl Fn(&Kernel) -> Pipelines,
-) -> HashMap<OpId, Obstacle> {
+) -> HashMap<(OpId, usize), Obstacle> {
     // What is in the way of a matrix of a stack is what is in the way of the stack.
     let pipelines = match stacks::all(instance, target) {
         Cow::Owned(stacked) => Cow::Owned(found(&stacked)),
         Cow::Borrowed(_) => Cow::Borrowed(pipelines),
     };
-    let of = |pipelines: &Pipelines, product: OpId| pipelines.obstacle(product).cloned();
     let products = instance.walk().into_iter().filter(|&op| instance.op(op).op == Op::Mma);
-    let mut obstacles: HashMap<OpId, Obstacle> =
-        products.filter_map(|op| Some((op, of(&pipelines, op)?))).collect();
+    let factors = products.flat_map(|op| [(op, 0), (op, 1)]);
+    let mut obstacles: HashMap<(OpId, usize), Obstacle> =
+        factors.filter_map(|factor| Some((factor, pipelines.obstacle(factor)?.clone()))).collect();
     if obstacles.values().any(Obstacle::is_of_sizes) {
-        // Where a launch may have sizes with which warpgroups do it, it has code that relies on them.
+        // Where a launch may have sizes without these, it has code that relies on them.
         let variants = Variant::of_target(target).iter().copied();
         let more = found(&Variant::first_of(variants, instance).1);
-        obstacles.retain(|&op, obstacle| !obstacle.is_of_sizes() || more.obstacle(op).is_some());
+        obstacles.retain(|&factor, obstacle| !obstacle.is_of_sizes() || more.obstacle(factor).is_some());
     }
     obstacles
 }
