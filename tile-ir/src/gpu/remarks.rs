@@ -102,10 +102,11 @@ pub(super) fn obstacles(
     let mut obstacles: HashMap<(OpId, usize), Obstacle> =
         factors.filter_map(|factor| Some((factor, pipelines.obstacle(factor)?.clone()))).collect();
     if obstacles.values().any(Obstacle::is_of_sizes) {
-        // Where a launch may have sizes without these, it has code that relies on them.
+        // Where a launch may have sizes without these, it has code that relies on them, of which what is left is told.
         let variants = Variant::of_target(target).iter().copied();
         let more = found(&Variant::first_of(variants, instance).1);
-        obstacles.retain(|&factor, obstacle| !obstacle.is_of_sizes() || more.obstacle(factor).is_some());
+        let stays = |factor| more.obstacle(factor).is_some_and(Obstacle::is_of_sizes);
+        obstacles.retain(|&factor, obstacle| !obstacle.is_of_sizes() || stays(factor));
     }
     obstacles
 }
