@@ -274,3 +274,99 @@ fn rows_are_gathered_for_their_expert() {
         output y: (vec![0f32; r * n], [r, n] => y, 1e-4),
     ));
 }
+
+/// The products of experts where some rows have none: their blocks have nothing to do. In tiles that Hopper's
+/// warpgroups multiply.
+#[tile_kernel]
+fn grouped_or_not<const BM: usize, const BN: usize, const BK: usize>(
+    x: &Tensor<bf16, r, k>,
+    expert: &Tensor<i32, { r / BM }>,
+    w: &Tensor<bf16, e, k, n>,
+    y: &mut Tensor<f32, r, n>,
+) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let which = expert.partition_view([1]).load_masked([i]).item();
+    let (x, w) = (x.partition_view([BM, BK]), w.select(0, which as usize).partition_view([BK, BN]));
+    if which < 0 {
+        return;
+    }
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..w.tiles(0) {
+        acc = mma(x.load_masked([i, p]), w.load_masked([p, j]), acc);
+    }
+    y.store_masked(acc);
+}
+
+/// The same with the rest of the kernel in a branch.
+#[tile_kernel]
+fn grouped_if<const BM: usize, const BN: usize, const BK: usize>(
+    x: &Tensor<bf16, r, k>,
+    expert: &Tensor<i32, { r / BM }>,
+    w: &Tensor<bf16, e, k, n>,
+    y: &mut Tensor<f32, r, n>,
+) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let which = expert.partition_view([1]).load_masked([i]).item();
+    let (x, w) = (x.partition_view([BM, BK]), w.select(0, which as usize).partition_view([BK, BN]));
+    if which >= 0 {
+        let mut acc = Tile::zeros([BM, BN]);
+        for p in 0..w.tiles(0) {
+            acc = mma(x.load_masked([i, p]), w.load_masked([p, j]), acc);
+        }
+        y.store_masked(acc);
+    }
+}
+
+/// The same with no turns where there is no expert: sums of nothing are stored.
+#[tile_kernel]
+fn grouped_turns<const BM: usize, const BN: usize, const BK: usize>(
+    x: &Tensor<bf16, r, k>,
+    expert: &Tensor<i32, { r / BM }>,
+    w: &Tensor<bf16, e, k, n>,
+    y: &mut Tensor<f32, r, n>,
+) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let which = expert.partition_view([1]).load_masked([i]).item();
+    let (x, w) = (x.partition_view([BM, BK]), w.select(0, which as usize).partition_view([BK, BN]));
+    let turns = if which < 0 { 0 } else { w.tiles(0) };
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..turns {
+        acc = mma(x.load_masked([i, p]), w.load_masked([p, j]), acc);
+    }
+    y.store_masked(acc);
+}
+
+#[test]
+fn rows_without_an_expert_are_left_alone() {
+    let (r, k, n, e) = (4 * 64, 72, 80, 3);
+    let x = numbers::<bf16>(r * k, 1);
+    let w = numbers::<bf16>(e * k * n, 2);
+    let expert = [2, -1, -1, 0];
+    let before = 7.0;
+    let of = |without: f32| -> Vec<f32> {
+        let element = |i: usize| {
+            let (row, column) = (i / n, i % n);
+            let Ok(expert) = usize::try_from(expert[row / 64]) else { return without };
+            let weight = |p: usize| w[(expert * k + p) * n + column].to_f64();
+            (0..k).map(|p| x[row * k + p].to_f64() * weight(p)).sum::<f64>() as f32
+        };
+        (0..r * n).map(element).collect()
+    };
+    let (kept, summed) = (of(before), of(0.0));
+    let first = vec![before; r * n];
+    check_kernel!(grouped_or_not<BM = 64, BN = 64, BK = 64>(
+        input x: (x, [r, k]), input expert: (expert, [4]), input w: (w, [e, k, n]),
+        output y: (first, [r, n] => kept, 1e-4),
+    ));
+    check_kernel!(grouped_if<BM = 64, BN = 64, BK = 64>(
+        input x: (x, [r, k]), input expert: (expert, [4]), input w: (w, [e, k, n]),
+        output y: (first, [r, n] => kept, 1e-4),
+    ));
+    check_kernel!(grouped_turns<BM = 64, BN = 64, BK = 64>(
+        input x: (x, [r, k]), input expert: (expert, [4]), input w: (w, [e, k, n]),
+        output y: (first, [r, n] => summed, 1e-4),
+    ));
+}

@@ -27,6 +27,8 @@ mod copies;
 mod cpu;
 #[path = "targets/eight_bits.rs"]
 mod eight_bits;
+#[path = "targets/exits.rs"]
+mod exits;
 #[path = "targets/faults.rs"]
 mod faults;
 #[path = "targets/gathered_factors.rs"]
@@ -61,6 +63,8 @@ mod products;
 mod products_beside;
 #[path = "targets/random/mod.rs"]
 mod random;
+#[path = "targets/remarks.rs"]
+mod remarks;
 #[path = "targets/rows.rs"]
 mod rows;
 #[path = "targets/rows_left.rs"]

@@ -270,6 +270,31 @@ fn experts<const BM: usize, const BN: usize, const BK: usize>(
     y.store_masked(acc);
 }
 
+/// Products of experts where some rows have none, whose blocks have nothing to do.
+#[tile_kernel(
+    where(r % BM == 0, n % BN == 0, k % BK == 0),
+    instances(BM = 128, BN = 128, BK = 64)
+)]
+fn experts_or_none<const BM: usize, const BN: usize, const BK: usize>(
+    x: &Tensor<bf16, r, k>,
+    expert: &Tensor<i32, { r / BM }>,
+    w: &Tensor<bf16, e, k, n>,
+    y: &mut Tensor<bf16, r, n>,
+) {
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let which = expert.partition_view([1]).load_masked([i]).item();
+    let (x, w) = (x.partition_view([BM, BK]), w.select(0, which as usize).partition_view([BK, BN]));
+    if which < 0 {
+        return;
+    }
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..w.tiles(0) {
+        acc = mma(x.load_masked([i, p]), w.load_masked([p, j]), acc);
+    }
+    y.store_masked(acc.cast());
+}
+
 /// A product of rows that indices name, whose right factor a producer can copy.
 #[tile_kernel(
     where(n % 8 == 0, k % 8 == 0),

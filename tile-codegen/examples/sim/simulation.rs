@@ -9,8 +9,9 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use tile_codegen::simt::{self, Counters, Mode, Timing};
 use tile_ir::abi::{Argument, Bound, KernelAbi};
+use tile_ir::gpu::{Remark, schedule};
 use tile_ir::log::{Event, Site, sites};
-use tile_ir::{Array, Instance, Variant, Variants, interp};
+use tile_ir::{Array, Instance, Variant, Variants, interp, passes};
 
 /// What a run has shown. Costs are added up per op.
 pub(crate) struct Report {
@@ -20,6 +21,8 @@ pub(crate) struct Report {
     times: Times,
     outputs: Vec<Comparison>,
     messages: Messages,
+    /// What is slower than the target could do it.
+    remarks: Vec<Remark>,
     counters: Counters,
 }
 
@@ -67,6 +70,7 @@ pub(crate) fn run(instance: &Instance, options: &Options) -> Result<Report, Stri
         times,
         outputs: compare(&abi, &found, &expected, tolerance(instance)),
         messages: Messages { sites: sites(instance), found: outcome.log.events, expected: events },
+        remarks: schedule(passes::optimize(code), options.target, None).remarks().to_vec(),
         counters: outcome.trace.counters.unwrap_or_default().per_op(),
     })
 }
@@ -157,6 +161,9 @@ impl fmt::Display for Report {
             let dtype = dtype.name();
             let [error, tolerance] = [*error, *tolerance].map(number);
             writeln!(f, "{name:width$}  {dtype:8}  {error:>9}  {tolerance:>9}  {verdict:9}{shape:?}")?;
+        }
+        for remark in &self.remarks {
+            writeln!(f, "{remark}")?;
         }
         write!(f, "{}\n{}", self.messages, self.counters)
     }

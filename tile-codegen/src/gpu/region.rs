@@ -286,7 +286,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::For => self.for_loop(op, data),
             Op::While => self.while_loop(data),
             Op::Tiles(order) => self.tile_loop((op, data), order),
-            Op::If => self.branch(data),
+            Op::If => self.branch(op, data),
             Op::Reduce { .. } => self.reduce(op, data),
             Op::Mma => match (self.scheduled.product(op), self.scheduled.pipelines().factors(op)) {
                 (Some(_), Some(_)) => self.warpgroup_product(op, None),
@@ -404,17 +404,25 @@ impl<'a, 'c> Emitter<'a, 'c> {
         &flat[flat.len() - rest.len()..]
     }
 
-    fn branch(&mut self, data: &'a OpData) {
-        let condition = self.index(data.operands[0]);
-        let ir = self.ir;
+    /// A branch. Besides what the kernel says it gives the states of the rings in it, which are as before where the other
+    /// way is taken.
+    fn branch(&mut self, op: OpId, data: &'a OpData) {
+        let (ir, condition) = (self.ir, self.index(data.operands[0]));
+        let given: Vec<usize> = (0..data.results.len()).filter(|&i| self.has(data.results[i])).collect();
+        let of_given = |values: &[ValueId]| given.iter().map(|&i| values[i]).collect::<Vec<ValueId>>();
+        let (rings, before) = (self.rings_of(op), self.rings.clone());
         // The two closures run one after the other; the cell lends the emitter to each in turn.
         let this = RefCell::new(&mut *self);
         let run = |region: RegionId| {
             let mut emitter = this.borrow_mut();
+            emitter.rings.clone_from(&before);
             let yielded = emitter.ops(region);
-            emitter.flat_all(yielded)
+            let mut values = emitter.flat_all(&of_given(yielded));
+            values.extend(emitter.ring_values(&rings));
+            values
         };
         let values = ir.if_else(condition, || run(data.regions[0]), || run(data.regions[1]));
-        self.bind(&data.results, &values);
+        let states = self.bind(&of_given(&data.results), &values);
+        self.set_rings(&rings, states);
     }
 }

@@ -1,7 +1,7 @@
 //! Rings of stages in shared memory: the producer's copies, and how producer and consumers wait for each other.
 //!
 //! Both count the turns of a pipeline's loop: which stage comes next, and the parity of the round through the ring. What
-//! is around the loop carries these on, so that the producer copies for the next tile of a persistent kernel while
+//! is around the loop, loops and branches, carries these on, so that the producer copies for the next tile of a persistent kernel while
 //! the consumers are busy with this one.
 
 use super::fragment::Fragment;
@@ -56,12 +56,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.scheduled.pipelines().loops().map(|(pipeline, _)| pipeline).collect()
     }
 
-    /// The pipelines that are a loop, or stand in it.
+    /// The pipelines that are a loop, or stand in it or in a branch.
     pub(super) fn rings_of(&self, op: OpId) -> Vec<OpId> {
         if self.role == Role::All {
             return Vec::new();
         }
-        let inside = self.instance.walk_in(self.instance.op(op).regions[0]);
+        let regions = self.instance.op(op).regions.iter();
+        let inside: Vec<OpId> = regions.flat_map(|&region| self.instance.walk_in(region)).collect();
         let loops = self.rings().into_iter();
         loops.filter(|pipeline| *pipeline == op || inside.contains(pipeline)).collect()
     }

@@ -28,7 +28,7 @@ pub(crate) fn instance_in(
     let mut function = functions.into_iter().find(|function| function.sig.ident == name).unwrap();
     let place = function.attrs.iter().position(tile_frontend::is_kernel).unwrap();
     let attribute = function.attrs.remove(place);
-    let options = attribute.meta.require_list().unwrap().tokens.clone();
+    let options = attribute.meta.require_list().map(|list| list.tokens.clone()).unwrap_or_default();
     let kernel = tile_frontend::lower(options, function, "kernels.rs").unwrap().kernel;
     let formats = format.map(|format| ("T".to_owned(), Binding::Elem(format)));
     let numbers = constants.iter().map(|&(name, value)| (name.to_owned(), Binding::Const(value)));

@@ -321,7 +321,7 @@ fn weights_stay_in_registers() {
 
 /// The largest score so far is carried, and sums are shrunk when it grows: the weighted values of a turn are added in
 /// the next one.
-fn online_attention(rows: usize, keys: usize, width: usize) -> String {
+pub(crate) fn online_attention(rows: usize, keys: usize, width: usize) -> String {
     format!(
         "kernel @online(%q: tensor<s x {width} x bf16>, %k: tensor<t x {width} x bf16>, %v: tensor<t x {width} x bf16>, \
          %o: mut tensor<s x {width} x f32>, %l: mut tensor<s x 1 x f32>) {{

@@ -10,7 +10,7 @@ use tile_ir::ops::Literal;
 use tile_ir::{Array, DType, TargetDesc, passes};
 
 /// `y = x·w[which]` in tiles of 64×64 and a depth of 64, where each 64 rows have a matrix.
-struct Stacked {
+pub(crate) struct Stacked {
     /// What `%w` is.
     stack: &'static str,
     /// Lines that make the matrix `%m` of it at `%at`, or at numbers of their own.
@@ -27,7 +27,7 @@ const LOADED: &str = "  %e = load_masked %ve[%i] pad %none : tile<1 x i32>
   %at = cast %number : index
 ";
 
-const PLAIN: Stacked = Stacked {
+pub(crate) const PLAIN: Stacked = Stacked {
     stack: "e x k x n",
     select: "  %m = view %w select 0 at %at : tensor<k x n x bf16>\n",
     number: LOADED,
@@ -44,7 +44,7 @@ const GATHERED: &str = "    %start = mul %p, %width : index
 ";
 
 impl Stacked {
-    fn source(&self) -> String {
+    pub(crate) fn source(&self) -> String {
         let Stacked { stack, select, number, left } = self;
         format!(
             "kernel @stacked(%x: tensor<m x k x bf16>, %w: tensor<{stack} x bf16>, %which: tensor<b x i32>, %row: tensor<m x i32>, %s: index, %y: mut tensor<m x n x f32>) where \"n\": rem(n, 8) eq 0, \"k\": rem(k, 8) eq 0 {{
@@ -84,7 +84,7 @@ impl Stacked {
     }
 
     /// Of six blocks of rows and two of columns, both with edges. `shape` is the stack's.
-    fn arguments(&self, shape: &[usize], which: &[i128]) -> [Array; 6] {
+    pub(crate) fn arguments(&self, shape: &[usize], which: &[i128]) -> [Array; 6] {
         let [m, n, k] = [330, 72, 104];
         let named = |i: usize| if i % 7 == 3 { -1 } else { (i * 5 % (m + 2)) as i128 };
         let integers = |values: Vec<i128>| Array::new(DType::I32, vec![values.len()], Elements::Int(values));
@@ -120,10 +120,10 @@ impl Stacked {
 }
 
 /// The shape of a stack of four matrices.
-const FOUR: [usize; 3] = [4, 104, 72];
+pub(crate) const FOUR: [usize; 3] = [4, 104, 72];
 
 /// Not in order, one of them twice, two that aren't there, and none for the last rows.
-const WHICH: [i128; 5] = [2, 0, 2, -1, 4];
+pub(crate) const WHICH: [i128; 5] = [2, 0, 2, -1, 4];
 
 #[test]
 fn every_block_has_a_matrix_of_its_own() {

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 /// What positions are added up and compared in: no sum of a few 32-bit numbers wraps.
 const WIDE: DType = DType::I64;
 
-/// Rewrites the selections of all pipelines' loops, but for the producer's, which takes no branch.
+/// Rewrites the selections of all pipelines' loops, but for the producer's, which are of numbers.
 pub(super) fn run(kernel: &mut Kernel, pipelines: &Pipelines) {
     let is_consumers = |op: &OpId| !pipelines.slice().executes(*op);
     pipelines.loops().for_each(|(for_op, _)| in_loop(kernel, for_op, &is_consumers));

@@ -25,6 +25,7 @@ mod print;
 mod products;
 mod promote;
 mod reduction;
+mod remarks;
 mod room;
 mod scheduled;
 mod scratch;
@@ -44,6 +45,7 @@ pub use pipeline::{Pipeline, Pipelines, pair_axis};
 pub use print::print;
 pub use products::Product;
 pub use reduction::Reduction;
+pub use remarks::Remark;
 pub use scheduled::Scheduled;
 pub use scratch::{Buffer, SCRATCH_ALIGNMENT};
 pub use sorting::Sorting;
@@ -55,7 +57,6 @@ use crate::analysis::{Divisors, Facts, Lines};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
-use crate::loc::Loc;
 use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::target::TargetDesc;
@@ -120,15 +121,6 @@ fn shape_of(kernel: &Kernel, value: ValueId) -> Option<Vec<u64>> {
 /// The format of an instance's value.
 fn dtype_of(kernel: &Kernel, value: ValueId) -> DType {
     kernel.ty(value).elem().known().expect("an instance has no dtype parameters")
-}
-
-/// What a person should know of a schedule: why it isn't what they may expect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Remark {
-    /// The op.
-    pub loc: Loc,
-    /// The reason, and what to do about it.
-    pub message: String,
 }
 
 /// An instance whose tiles have distributions, and how they come to these.
@@ -200,20 +192,21 @@ fn schedule_from(
 
 /// The steps of a schedule.
 fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>), room: Room) -> Scheduled {
-    let threads = threads.map(|count| Threads::of(u64::from(count), target));
-    let (instance, pipelines) = pipelined(instance, target, threads, room.scratch);
+    let given = threads.map(|count| Threads::of(u64::from(count), target));
+    let (instance, pipelines) = pipelined(instance, target, given, room.scratch);
     let order = persistent::order(&instance, target, &pipelines);
     let shares_grid = order.is_some();
     let (instance, mut pipelines) = match order {
         Some(order) => {
             let instance = instance.rewrite("persistent", |kernel| persistent::run(kernel, order));
-            let pipelines = Pipelines::of(&instance, target, threads, room.scratch);
+            let pipelines = Pipelines::of(&instance, target, given, room.scratch);
             (instance, pipelines)
         }
         None => (instance, pipelines),
     };
-    let mut remarks = pipeline::remarks(&instance, target, &pipelines);
-    let threads = match threads {
+    let found = |kernel: &Kernel| Pipelines::of(kernel, target, given, room.scratch);
+    let obstacles = remarks::obstacles(&instance, target, &pipelines, found);
+    let threads = match given {
         Some(threads) => threads,
         None if !pipelines.is_empty() => Threads::of(pipelines.consumers() * u64::from(target.warp), target),
         None => Threads::chosen(&instance, target),
@@ -251,7 +244,7 @@ fn schedule_in(instance: Instance, (target, threads): (&TargetDesc, Option<u32>)
     };
     let scratch = Scratch::of(&parts, u64::from(target.shared_bytes));
     let barriers = Barriers::of(&parts, &scratch);
-    remarks = with_slow_products(remarks, &laid_out, target);
+    let remarks = remarks::remarks(&laid_out, target, &copies, &obstacles);
     let scheduled = Scheduled {
         laid_out,
         moves,
@@ -331,17 +324,6 @@ impl LaidOut {
         let lines = extents.iter().product::<u64>() / extents[axis];
         Sorting::of((lines, extents[axis], kept), self.dtype(data.operands[0]), threads)
     }
-}
-
-/// Remarks, and those on products without matrix instructions of which nothing is said yet.
-fn with_slow_products(mut remarks: Vec<Remark>, laid_out: &LaidOut, target: &TargetDesc) -> Vec<Remark> {
-    let kernel: &Kernel = &laid_out.instance;
-    let is_slow = |op: &OpId| kernel.op(*op).op == Op::Mma && !laid_out.products.contains_key(op);
-    let slow = kernel.walk().into_iter().filter(is_slow).filter(|_| !target.matrix.is_empty());
-    let slow = slow.map(|op| products::remark(kernel, kernel.op(op), target));
-    let unsaid: Vec<Remark> = slow.filter(|slow| remarks.iter().all(|said| said.loc != slow.loc)).collect();
-    remarks.extend(unsaid);
-    remarks
 }
 
 /// The gathers that load no neighbours together.

@@ -67,6 +67,9 @@ pub fn print(scheduled: &Scheduled) -> String {
     if let Some(order) = scheduled.order_in_parts() {
         let _ = writeln!(text, "; the blocks of a part of the device have successive tiles, {order}");
     }
+    for remark in scheduled.remarks() {
+        let _ = writeln!(text, "; {remark}");
+    }
     let note = |value: ValueId| {
         if scheduled.pipelines.holds(value) {
             let copy = definitions.get(&value).and_then(|&op| scheduled.pipelines.copy(op));

@@ -167,8 +167,9 @@ fn factors_of_bytes_lie_along_the_depth() {
     assert_eq!(
         messages(&columns),
         [
-            "a product isn't done by warpgroups, which take factors of f8e4m3fn along the depth of the product, and `b` has \
-          them across it; pass that transposed"
+            "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k32, with tiles of the left factor alone \
+             copied ahead by all threads: they take factors of f8e4m3fn along the depth of the product, and `b` has \
+             them across it; pass that transposed"
         ]
     );
     let unaligned =

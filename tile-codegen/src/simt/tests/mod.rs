@@ -5,6 +5,7 @@ mod barriers;
 mod buffers;
 mod copies;
 mod costs;
+mod exits;
 mod harness;
 mod lanes;
 mod masks;

@@ -6,7 +6,7 @@ use inkwell::values::{
 };
 use tile_ir::{specialize, text, verify};
 
-const MATMUL: &str = "\
+pub(super) const MATMUL: &str = "\
 kernel @matmul(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 8 == 0\": rem(k, 8) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
   %va = partition %a [64, 32] : partition<m x k x bf16, [64, 32]>
   %vb = partition %b [32, 96] : partition<k x n x bf16, [32, 96]>
@@ -37,7 +37,7 @@ fn with_sums_in_use() -> String {
 }
 
 /// Sums are shrunk, and what was computed is added a turn later.
-const ATTENTION: &str = "\
+pub(super) const ATTENTION: &str = "\
 kernel @attention(%k: tensor<t x 64 x bf16>, %v: tensor<t x 96 x bf16>, %o: mut tensor<s x 96 x f32>) {
   %vk = partition %k [32, 64] : partition<t x 64 x bf16, [32, 64]>
   %vv = partition %v [32, 96] : partition<t x 96 x bf16, [32, 96]>
@@ -125,7 +125,7 @@ fn uses<'c>(of: InstructionValue<'c>) -> Vec<(InstructionValue<'c>, u32)> {
         .collect()
 }
 
-fn replace_uses<'c>(of: InstructionValue<'c>, by: BasicValueEnum<'c>) {
+pub(super) fn replace_uses<'c>(of: InstructionValue<'c>, by: BasicValueEnum<'c>) {
     for (user, operand) in uses(of) {
         user.set_operand(operand, by);
     }
@@ -148,19 +148,19 @@ pub(super) fn remove<'c>(ir: &Ir<'c>, name: &str, call: InstructionValue<'c>) {
 }
 
 /// The shapes of a kernel's arguments, for so many elements along the axis that its loop goes along.
-type Shapes = fn(usize) -> Vec<Vec<usize>>;
+pub(super) type Shapes = fn(usize) -> Vec<Vec<usize>>;
 
 /// A kernel's text, and these.
-type Case<'a> = (&'a str, Shapes);
+pub(super) type Case<'a> = (&'a str, Shapes);
 
 const OF_MATMUL: Shapes = |depth| vec![vec![128, depth], vec![depth, 96], vec![128, 96]];
 const OF_ATTENTION: Shapes = |keys| vec![vec![keys, 64], vec![keys, 96], vec![128, 96]];
 
 /// The tensors after a run of the kernel, of zeros at first.
-type Outcome = Result<Vec<Vec<u128>>, Fault>;
+pub(super) type Outcome = Result<Vec<Vec<u128>>, Fault>;
 
 /// Runs the kernel after a change of its code.
-fn run(
+pub(super) fn run(
     (source, shapes): Case<'_>,
     (depth, timing): (usize, Timing),
     change: &mut dyn FnMut(&Ir<'_>),
@@ -194,12 +194,12 @@ fn without(case: Case<'_>, number: usize, how: (usize, Timing)) -> Option<(Strin
 }
 
 /// More turns than stages, and none at all, late and early.
-const RUNS: [(usize, Timing); 4] =
+pub(super) const RUNS: [(usize, Timing); 4] =
     [(320, Timing::Late), (320, Timing::Early), (0, Timing::Late), (0, Timing::Early)];
 
 /// An instruction is missed where the executor objects, or where the kernel gives something else: sums that nobody
 /// waited for are none.
-fn every_one_is_missed(case: Case<'_>) {
+pub(super) fn every_one_is_missed(case: Case<'_>) {
     let whole = RUNS.map(|how| run(case, how, &mut |_| {}).unwrap_or_else(|fault| panic!("{fault}")));
     let is_missed = |number: usize, run: usize| {
         without(case, number, RUNS[run])
@@ -321,7 +321,7 @@ fn nothing_can_be_left_out_of_products_that_read_one_tile() {
 }
 
 /// The phis of numbers that are carried from tile to tile: those that begin with zero and aren't the number of the tile.
-fn carried<'c>(ir: &Ir<'c>) -> Vec<PhiValue<'c>> {
+pub(super) fn carried<'c>(ir: &Ir<'c>) -> Vec<PhiValue<'c>> {
     let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");
     let instructions = kernel.get_basic_blocks().into_iter().flat_map(|block| block.get_instructions());
     let phis = instructions.filter_map(|instruction| PhiValue::try_from(instruction).ok());

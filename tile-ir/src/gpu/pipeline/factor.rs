@@ -4,8 +4,9 @@
 //! takes the tile transposed, across it. But no thread holds what lies in a ring, so all that use it must read it there.
 
 use super::super::products::{self, extents};
-use super::super::{Remark, dtype_of, shape_of};
+use super::super::{dtype_of, shape_of};
 use super::Slice;
+use super::obstacle::{Named, Obstacle, Obstacles};
 use super::shared_tile::{Copyable, Major, Numbers};
 use crate::analysis::uses::Uses;
 use crate::kernel::{Kernel, OpData, OpId, ValueId};
@@ -35,62 +36,36 @@ pub(super) struct Factor {
 }
 
 impl Factor {
-    fn of(numbers: &Numbers<'_>, (product, operand): (OpId, usize), blocks: u64) -> Option<Factor> {
-        let (load, values, axes) = origin(numbers.kernel, (product, operand))?;
+    /// A factor of a product that has so many times the rows of an instruction, in the body of a loop.
+    ///
+    /// # Errors
+    /// What keeps it from a ring.
+    fn of(
+        numbers: &Numbers<'_>,
+        (product, operand): (OpId, usize),
+        (body, blocks): (&[OpId], u64),
+    ) -> Result<Factor, Obstacle> {
+        let kernel = numbers.kernel;
+        let (load, values, axes) = origin(kernel, (product, operand))?;
+        let tensor = || kernel.tensor_name(kernel.op(load).load().expect("a load").view);
+        if !body.contains(&load) {
+            return Err(Obstacle::LoadedBefore(tensor()));
+        }
         let copyable = numbers.copyable(load)?;
+        if axes.iter().any(|&axis| axis != copyable.inner && axis != copyable.outer) {
+            return Err(Obstacle::LongAxes(tensor()));
+        }
         let depth = axes[if operand == 0 { 1 } else { 0 }];
         let major = if copyable.inner == depth { Major::Depth } else { Major::Other };
-        let is_whole = axes.iter().all(|&axis| axis == copyable.inner || axis == copyable.outer);
-        is_whole.then_some(Factor { product, operand, load, copyable, major, values, blocks })
+        if major == Major::Other && copyable.tile.element != TRANSPOSED_BYTES as u64 {
+            let elem = dtype_of(kernel, kernel.op(product).operands[operand]);
+            return Err(Obstacle::Across { tensor: tensor(), elem });
+        }
+        match Slice::of(kernel, vec![load]).err().map(|op| Named::of(kernel, op)) {
+            None => Ok(Factor { product, operand, load, copyable, major, values, blocks }),
+            Some(by) => Err(Obstacle::Unknown { tensor: tensor(), by }),
+        }
     }
-
-    /// Whether its elements follow each other in a direction from which a warpgroup doesn't take them.
-    fn lies_across(&self) -> bool {
-        self.major == Major::Other && self.copyable.tile.element != TRANSPOSED_BYTES as u64
-    }
-}
-
-/// Why warpgroups don't do the products of loops that they could do.
-pub(super) fn remarks(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -> Vec<Remark> {
-    let kernel = numbers.kernel;
-    let across = |product: OpId| {
-        let blocks = blocks(kernel, kernel.op(product), target)?;
-        let factors = [0, 1].map(|operand| Factor::of(numbers, (product, operand), blocks));
-        let across = factors.into_iter().flatten().find(Factor::lies_across)?;
-        let data = kernel.op(product);
-        let view = kernel.op(across.load).load()?.view;
-        let (tensor, dtype) = (kernel.tensor_name(view), dtype_of(kernel, data.operands[across.operand]));
-        let message = format!(
-            "a product isn't done by warpgroups, which take factors of {dtype} along the depth of the product, and \
-             {tensor} has them across it; pass that transposed"
-        );
-        Some(Remark { loc: data.loc, message })
-    };
-    let mut remarks: Vec<Remark> = products_of_loops(kernel).filter_map(across).collect();
-    remarks.extend(unknown_to_producer(numbers, uses, target));
-    remarks
-}
-
-/// That a producer can't come to the copies of a factor, or can't know which tiles these are of.
-fn unknown_to_producer(numbers: &Numbers<'_>, uses: &Uses, target: &TargetDesc) -> Option<Remark> {
-    let kernel = numbers.kernel;
-    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
-    let factors = loops.flat_map(|op| of_loop((numbers, uses), op, target));
-    let obstacle = |factor: Factor| {
-        let op = Slice::of(kernel, vec![factor.load]).err()?;
-        Some((factor, kernel.op(op).op.name()))
-    };
-    let (factor, name) = factors.into_iter().find_map(obstacle)?;
-    let tensor = kernel.tensor_name(kernel.op(factor.load).load()?.view);
-    let problem = match name {
-        "if" => format!("the threads that copy {tensor} take no branch; multiply outside of it"),
-        _ => format!(
-            "the threads that copy {tensor} don't know which of its tiles, where `{name}` decides that; of tiles they know \
-             those of one element of a tensor that isn't written"
-        ),
-    };
-    let message = format!("a product isn't done by warpgroups: {problem}");
-    Some(Remark { loc: kernel.op(factor.product).loc, message })
 }
 
 /// Whether what a loop's product adds to is nothing but the sums of the turn before, which only it needs.
@@ -107,10 +82,10 @@ pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (for_op, product): (OpI
 
 /// The loads of factors of loops' products whose tensors were selected from others, where warpgroups can do the product.
 pub(in super::super) fn selected(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
-    let can_be_done = |op: OpId| Some(op).filter(|&op| blocks(kernel, kernel.op(op), target).is_some());
-    let products = products_of_loops(kernel).filter_map(can_be_done);
+    let can_be_done = |op: &OpId| blocks(kernel, kernel.op(*op), target).is_ok();
+    let products = products_of_loops(kernel).filter(can_be_done);
     let factors = products.flat_map(|product| [(product, 0), (product, 1)]);
-    let mut loads: Vec<OpId> = factors.filter_map(|factor| Some(origin(kernel, factor)?.0)).collect();
+    let mut loads: Vec<OpId> = factors.filter_map(|factor| Some(origin(kernel, factor).ok()?.0)).collect();
     loads.sort();
     loads.dedup();
     let is_selected = |load: &OpId| {
@@ -128,29 +103,65 @@ fn products_of_loops(kernel: &Kernel) -> impl Iterator<Item = OpId> {
     bodies.filter(|&op| kernel.op(op).op == Op::Mma)
 }
 
-/// The factors of a loop's products that can lie in a ring, of products whose right factor does.
+/// What keeps products from rings that stand in the body of no loop.
+pub(super) fn outside_of_loops(kernel: &Kernel) -> Obstacles {
+    let in_loops: HashSet<OpId> = products_of_loops(kernel).collect();
+    let around = |product: OpId| {
+        let is_around = |op: &OpId| {
+            let regions = kernel.op(*op).regions.iter();
+            regions.into_iter().any(|&region| kernel.walk_in(region).contains(&product))
+        };
+        kernel.walk().into_iter().filter(is_around).collect::<Vec<OpId>>()
+    };
+    let mut obstacles = Obstacles::default();
+    let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
+    for product in products.filter(|product| !in_loops.contains(product)) {
+        let around = around(product);
+        let is_in_loop = around.iter().any(|&op| kernel.op(op).op == Op::For);
+        let obstacle = match around.last() {
+            Some(&branch) if is_in_loop => Obstacle::Branch(kernel.op(branch).loc),
+            _ => Obstacle::NoLoop,
+        };
+        obstacles.add((product, 1), obstacle);
+    }
+    obstacles
+}
+
+/// The factors of a loop's products that can lie in a ring, of products whose right factor does; and what keeps others
+/// from that.
 pub(super) fn of_loop(
     (numbers, uses): (&Numbers<'_>, &Uses),
     for_op: OpId,
     target: &TargetDesc,
-) -> Vec<Factor> {
+) -> (Vec<Factor>, Obstacles) {
     let kernel = numbers.kernel;
     let body = &kernel.region(kernel.op(for_op).regions[0]).ops;
-    let products = body.iter().filter(|&&op| kernel.op(op).op == Op::Mma);
-    let factors = products.flat_map(|&product| {
-        let data = kernel.op(product);
-        let Some(blocks) = blocks(kernel, data, target) else { return Vec::new() };
-        let factor = |operand| {
-            let factor = Factor::of(numbers, (product, operand), blocks);
-            factor.filter(|factor| body.contains(&factor.load) && !factor.lies_across())
+    let (mut factors, mut obstacles) = (Vec::new(), Obstacles::default());
+    for &product in body.iter().filter(|&&op| kernel.op(op).op == Op::Mma) {
+        let blocks = match blocks(kernel, kernel.op(product), target) {
+            Ok(blocks) => blocks,
+            Err(obstacle) => {
+                obstacles.add((product, 1), obstacle);
+                continue;
+            }
         };
-        [factor(0), factor(1)].into_iter().flatten().collect()
-    });
-    read_there_alone((kernel, uses), factors.collect())
+        for operand in [0, 1] {
+            match Factor::of(numbers, (product, operand), (body, blocks)) {
+                Ok(factor) => factors.push(factor),
+                Err(obstacle) if operand == 0 && obstacle.is_in_registers() => {}
+                Err(obstacle) => obstacles.add((product, operand), obstacle),
+            }
+        }
+    }
+    (read_there_alone((kernel, uses), factors, &mut obstacles), obstacles)
 }
 
 /// Those of the factors whose tiles nothing uses but factors, of products whose right factor is among them.
-fn read_there_alone((kernel, uses): (&Kernel, &Uses), mut factors: Vec<Factor>) -> Vec<Factor> {
+fn read_there_alone(
+    (kernel, uses): (&Kernel, &Uses),
+    mut factors: Vec<Factor>,
+    obstacles: &mut Obstacles,
+) -> Vec<Factor> {
     // One that is none takes others of its product and of its tile with it.
     loop {
         let count = factors.len();
@@ -158,16 +169,23 @@ fn read_there_alone((kernel, uses): (&Kernel, &Uses), mut factors: Vec<Factor>) 
             factors.iter().map(|factor| (factor.product, factor.operand)).collect();
         let on_the_way: HashSet<ValueId> =
             factors.iter().flat_map(|factor| &factor.values).copied().collect();
-        let leads_to_factors = |value: &ValueId| {
-            uses.of_value(*value).iter().all(|&user| {
-                let data = kernel.op(user);
+        let other_user = |value: &ValueId| {
+            let leads_to_factors = |user: &OpId| {
+                let data = kernel.op(*user);
                 let is_way = data.results.iter().any(|result| on_the_way.contains(result));
                 let mut operands = (0..data.operands.len()).filter(|&i| data.operands[i] == *value);
-                is_way || operands.all(|operand| found.contains(&(user, operand)))
-            })
+                is_way || operands.all(|operand| found.contains(&(*user, operand)))
+            };
+            uses.of_value(*value).iter().copied().find(|user| !leads_to_factors(user))
         };
         factors.retain(|factor| {
-            found.contains(&(factor.product, 1)) && factor.values.iter().all(leads_to_factors)
+            if !found.contains(&(factor.product, 1)) {
+                return false;
+            }
+            let Some(user) = factor.values.iter().find_map(other_user) else { return true };
+            let obstacle = Obstacle::used_by(kernel, user, factor.load);
+            obstacles.add((factor.product, factor.operand), obstacle);
+            false
         });
         if factors.len() == count {
             return factors;
@@ -187,40 +205,65 @@ pub(super) fn by_load(factors: &[Factor]) -> Vec<Vec<&Factor>> {
     loads
 }
 
-/// How many times a product has the rows of a warpgroup's instruction; `None` where it can't be cut into one.
-fn blocks(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Option<u64> {
-    let instruction = products::suited(kernel, data, target.warpgroup_matrix).next()?;
+/// How many times a product has the rows of a warpgroup's instruction.
+///
+/// # Errors
+/// Why it can't be cut into one.
+fn blocks(kernel: &Kernel, data: &OpData, target: &TargetDesc) -> Result<u64, Obstacle> {
+    let dtype = |value: ValueId| dtype_of(kernel, value);
+    let (formats, sum) = ([0, 1].map(|operand| dtype(data.operands[operand])), dtype(data.results[0]));
+    let instruction = products::suited(kernel, data, target.warpgroup_matrix).next();
+    let instruction = instruction.ok_or(Obstacle::Formats(formats))?;
     let extents = extents(kernel, data);
-    let rank = shape_of(kernel, data.results[0])?.len();
-    let is_exact = instruction.sum == dtype_of(kernel, data.results[0]);
-    let fits = is_exact && rank == 2 && extents[1] <= MOST_COLUMNS && products::cuts(instruction, extents);
-    fits.then_some(extents[0] / u64::from(instruction.shape.m))
+    if instruction.sum != sum {
+        return Err(Obstacle::Sums { is: sum, wanted: instruction.sum });
+    }
+    if shape_of(kernel, data.results[0]).is_some_and(|shape| shape.len() != 2) {
+        return Err(Obstacle::Stacked);
+    }
+    if extents[1] > MOST_COLUMNS || !products::cuts(instruction, extents) {
+        return Err(Obstacle::Extents { depth: instruction.shape.k });
+    }
+    Ok(extents[0] / u64::from(instruction.shape.m))
 }
 
 /// The load that a factor comes from, by ways that move nothing; with the tiles on the way and, for each of the factor's
 /// axes, the loaded tile's.
-fn origin(kernel: &Kernel, (product, operand): (OpId, usize)) -> Option<(OpId, Vec<ValueId>, [usize; 2])> {
+///
+/// # Errors
+/// What the factor is, if it comes from none.
+fn origin(
+    kernel: &Kernel,
+    (product, operand): (OpId, usize),
+) -> Result<(OpId, Vec<ValueId>, [usize; 2]), Obstacle> {
     let mut value = kernel.op(product).operands[operand];
     let (mut axes, mut values) = ([0, 1], Vec::new());
     loop {
         values.push(value);
-        let op = kernel.walk().into_iter().find(|&op| kernel.op(op).results.contains(&value))?;
+        let op = kernel.walk().into_iter().find(|&op| kernel.op(op).results.contains(&value));
+        let op = op.ok_or(Obstacle::Carried)?;
         let data = kernel.op(op);
         match &data.op {
             Op::Permute(permutation) => axes = axes.map(|axis| permutation[axis]),
             Op::Reshape(_) => {
-                let (from, to) = (shape_of(kernel, data.operands[0])?, shape_of(kernel, value)?);
-                let long =
-                    |shape: &[u64]| (0..shape.len()).filter(|&axis| shape[axis] > 1).collect::<Vec<_>>();
-                let (before, after) = (long(&from), long(&to));
-                if before.iter().map(|&axis| from[axis]).ne(after.iter().map(|&axis| to[axis])) {
-                    return None;
-                }
-                let place = |axis: usize| Some(before[after.iter().position(|&other| other == axis)?]);
-                axes = [place(axes[0])?, place(axes[1])?];
+                let moved = || through_reshape(kernel, data, axes);
+                axes = moved().ok_or_else(|| Obstacle::Reshaped(Named::of(kernel, op)))?;
             }
-            _ => return data.load().map(|_| (op, values, axes)),
+            _ if data.load().is_some() => return Ok((op, values, axes)),
+            _ => return Err(Obstacle::Computed(Named::of(kernel, op))),
         }
         value = data.operands[0];
     }
+}
+
+/// The axes of what is reshaped that these of the result are; `None` where axes are joined or split.
+fn through_reshape(kernel: &Kernel, data: &OpData, axes: [usize; 2]) -> Option<[usize; 2]> {
+    let (from, to) = (shape_of(kernel, data.operands[0])?, shape_of(kernel, data.results[0])?);
+    let long = |shape: &[u64]| (0..shape.len()).filter(|&axis| shape[axis] > 1).collect::<Vec<_>>();
+    let (before, after) = (long(&from), long(&to));
+    if before.iter().map(|&axis| from[axis]).ne(after.iter().map(|&axis| to[axis])) {
+        return None;
+    }
+    let place = |axis: usize| Some(before[after.iter().position(|&other| other == axis)?]);
+    Some([place(axes[0])?, place(axes[1])?])
 }

@@ -12,7 +12,9 @@
 mod empty;
 mod factor;
 mod late;
+mod obstacle;
 mod pairs;
+mod ring;
 mod shared_tile;
 mod slice;
 mod spared;
@@ -20,13 +22,14 @@ mod stores;
 
 pub(super) use factor::selected as selected_factors;
 pub use late::Late;
+pub(super) use obstacle::Obstacle;
 pub use pairs::{PAIR, axis as pair_axis};
+pub use ring::{Fill, Pipeline, RingFactor, TileCopy};
 pub use shared_tile::{Major, SharedTile};
 pub use slice::Slice;
 pub use stores::{PANEL_ROW_BYTES, PANEL_ROWS, PANELS, TensorStore, WARPGROUP_BYTES};
 
-use super::stacks;
-use super::{LaidOut, Remark, Threads, dtype_of};
+use super::{LaidOut, Threads, dtype_of};
 use crate::analysis::Ranges;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
@@ -36,6 +39,7 @@ use crate::ops::Op;
 use crate::target::TargetDesc;
 use crate::tensor_map::TensorMap;
 use factor::Factor;
+use obstacle::Obstacles;
 use shared_tile::{Copyable, Numbers};
 use std::collections::{HashMap, HashSet};
 
@@ -61,129 +65,8 @@ const WARPGROUP_WARPS: u64 = 4;
 /// The most warpgroups of consumers.
 const MOST_CONSUMERS: u64 = 2;
 
-/// Bytes of an mbarrier.
-const BARRIER_BYTES: u64 = 8;
-
 /// Room for the mbarriers of a ring, in bytes.
 const BARRIERS_BYTES: u64 = 1024;
-
-/// A loop whose tiles are copied ahead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pipeline {
-    /// Turns whose tiles there is room for.
-    pub stages: u64,
-    /// What is copied in a turn, by the products that read it.
-    pub fills: Vec<Fill>,
-    /// Where the first stage begins, and how long each is, in bytes.
-    pub ring: u64,
-    /// Bytes of a stage.
-    pub stage_bytes: u64,
-    /// Where its mbarriers begin.
-    pub barriers: u64,
-    /// The product that is done a turn later, if there is one.
-    pub late: Option<Late>,
-    /// Whether two warpgroups issue the products of their turns alternately, so that one computes while the other's
-    /// products run.
-    pub alternates: bool,
-}
-
-/// The tiles that the same products read of a stage: the first waits for them together, and the last leaves them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fill {
-    /// The products, in the order in which they are done.
-    pub readers: Vec<OpId>,
-    /// The tiles.
-    pub copies: Vec<TileCopy>,
-    /// Whether the product goes on while the next turn's begins: nothing but that needs its sums, and both factors lie in
-    /// the ring.
-    pub keeps_running: bool,
-}
-
-/// The copy of a tile to shared memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TileCopy {
-    /// The load that it stands for.
-    pub load: OpId,
-    /// Its tensor map, by its number among the kernel's.
-    pub map: usize,
-    /// The axis of the view that each axis of the map is.
-    pub axes: Vec<usize>,
-    /// The axis of the map along which each block of a pair copies half of the tile, for both, if they share it.
-    pub halves: Option<usize>,
-    /// The axes of the view that may have no element where it is copied: then its boxes lie outside.
-    pub may_be_empty: Vec<usize>,
-    /// The tile in shared memory.
-    pub tile: SharedTile,
-    /// Where it begins in a stage, in bytes.
-    pub offset: u64,
-}
-
-/// A factor of a product that lies in a ring.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RingFactor {
-    /// The loop.
-    pub pipeline: OpId,
-    /// The fill, by its number.
-    pub fill: usize,
-    /// The copy, by its number in the fill.
-    pub copy: usize,
-    /// The direction in which its elements follow each other.
-    pub major: Major,
-}
-
-impl Fill {
-    /// The product before which its tiles aren't needed.
-    pub fn first_reader(&self) -> OpId {
-        *self.readers.first().expect("a fill is read")
-    }
-
-    /// The product after which its tiles are needed no more.
-    pub fn last_reader(&self) -> OpId {
-        *self.readers.last().expect("a fill is read")
-    }
-
-    /// Bytes that are copied.
-    pub fn bytes(&self) -> u64 {
-        self.copies.iter().map(|copy| copy.tile.bytes()).sum()
-    }
-
-    /// Whether the other block of a pair copies to it too, so that both must have left it before.
-    pub fn is_shared(&self) -> bool {
-        self.copies.iter().any(|copy| copy.halves.is_some())
-    }
-}
-
-impl Pipeline {
-    /// Whether a product reads its tiles.
-    pub fn is_read_by(&self, product: OpId) -> bool {
-        self.fills.iter().any(|fill| fill.readers.contains(&product))
-    }
-
-    /// The fills that a product waits for, as the first that reads them, by their numbers.
-    pub fn awaited_by(&self, product: OpId) -> impl Iterator<Item = usize> {
-        (0..self.fills.len()).filter(move |&fill| self.fills[fill].first_reader() == product)
-    }
-
-    /// The fills that a product leaves, as the last that reads them.
-    pub fn left_by(&self, product: OpId) -> impl Iterator<Item = usize> {
-        (0..self.fills.len()).filter(move |&fill| self.fills[fill].last_reader() == product)
-    }
-
-    /// Where the mbarrier is that a fill of stage 0 completes; those of later stages follow it.
-    pub fn full(&self, fill: usize) -> u64 {
-        self.barriers + 2 * fill as u64 * self.stages * BARRIER_BYTES
-    }
-
-    /// Where the mbarrier is at which consumers leave a fill of stage 0; those of later stages follow it.
-    pub fn empty(&self, fill: usize) -> u64 {
-        self.full(fill) + self.stages * BARRIER_BYTES
-    }
-
-    /// The end of its shared memory.
-    fn end(&self) -> u64 {
-        self.barriers + 2 * self.fills.len() as u64 * self.stages * BARRIER_BYTES
-    }
-}
 
 /// The pipelines of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -209,6 +92,8 @@ pub struct Pipelines {
     consumers: u64,
     /// The axis along which blocks are pairs that copy for each other.
     pairs: Option<usize>,
+    /// Why the others of its products' factors lie in none.
+    obstacles: Obstacles,
 }
 
 impl Pipelines {
@@ -220,26 +105,40 @@ impl Pipelines {
         threads: Option<Threads>,
         scratch_bytes: u64,
     ) -> Pipelines {
-        Pipelines::found(kernel, target, threads, scratch_bytes).unwrap_or_default()
+        if target.warpgroup_matrix.is_empty() {
+            return Pipelines::default();
+        }
+        let mut obstacles = factor::outside_of_loops(kernel);
+        let found = Pipelines::found((kernel, target), threads, scratch_bytes, &mut obstacles);
+        Pipelines { obstacles, ..found.unwrap_or_default() }
     }
 
     fn found(
-        kernel: &Kernel,
-        target: &TargetDesc,
+        (kernel, target): (&Kernel, &TargetDesc),
         threads: Option<Threads>,
         scratch_bytes: u64,
+        obstacles: &mut Obstacles,
     ) -> Option<Pipelines> {
         let ops = kernel.walk();
-        if target.warpgroup_matrix.is_empty() || ops.iter().any(|&op| kernel.op(op).op == Op::While) {
+        if let Some(&op) = ops.iter().find(|&&op| kernel.op(op).op == Op::While) {
+            let products = ops.iter().filter(|&&op| kernel.op(op).op == Op::Mma);
+            let obstacle = Obstacle::While(kernel.op(op).loc);
+            products.for_each(|&product| obstacles.add((product, 1), obstacle.clone()));
             return None;
         }
         let facts = Facts::of(kernel);
         let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts };
         let uses = Uses::of(kernel);
-        let loops = ops.into_iter().filter(|&op| kernel.op(op).op == Op::For);
-        let loops: Vec<(OpId, Vec<Factor>)> =
-            loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target))).collect();
-        let consumers = consumers(loops.iter().flat_map(|(_, factors)| factors), threads)?;
+        let mut loops: Vec<(OpId, Vec<Factor>)> = Vec::new();
+        for op in ops.into_iter().filter(|&op| kernel.op(op).op == Op::For) {
+            let (factors, others) = factor::of_loop((&numbers, &uses), op, target);
+            obstacles.extend(others);
+            loops.push((op, factors));
+        }
+        let factors = || loops.iter().flat_map(|(_, factors)| factors);
+        let groups = factors().map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
+        let consumers = consumers(MOST_CONSUMERS.min(groups), threads);
+        let consumers = consumers.map_err(|obstacle| obstacles.add_all(factors(), &obstacle)).ok()?;
         let stores = stores::candidates(&numbers);
         let panel_bytes = if stores.is_empty() { 0 } else { panel_bytes(consumers) };
         let available =
@@ -249,7 +148,10 @@ impl Pipelines {
         let ranges = Ranges::of(kernel);
         for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
             let keeps_running = |product| factor::carries_sums(kernel, &uses, (for_op, product));
-            found.add((kernel, &ranges), for_op, (&factors, &shared), available, &keeps_running);
+            let added = found.add((kernel, &ranges), for_op, (&factors, &shared), available, &keeps_running);
+            if let Err(obstacle) = added {
+                obstacles.add_all(&factors, &obstacle);
+            }
         }
         if found.is_empty() {
             return None;
@@ -261,7 +163,8 @@ impl Pipelines {
             let map = found.map(&map);
             found.stores.insert(op, TensorStore { map, ..store });
         }
-        Some(Pipelines { slice: Slice::of(kernel, found.loads()).ok()?, ..found })
+        let slice = Slice::of(kernel, found.loads()).expect("a factor's load is what a producer can execute");
+        Some(Pipelines { slice, ..found })
     }
 
     /// The loads that copies stand for.
@@ -270,7 +173,10 @@ impl Pipelines {
         fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect()
     }
 
-    /// Adds a loop's pipeline, if there is room for one.
+    /// Adds a loop's pipeline.
+    ///
+    /// # Errors
+    /// That there is no room for one.
     fn add(
         &mut self,
         (kernel, ranges): (&Kernel, &Ranges),
@@ -278,15 +184,16 @@ impl Pipelines {
         (factors, shared): (&[Factor], &HashSet<OpId>),
         available: u64,
         keeps_running: &dyn Fn(OpId) -> bool,
-    ) {
+    ) -> Result<(), Obstacle> {
         let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
         let tiles = factor::by_load(factors);
         let stage_bytes: u64 = tiles.iter().map(|reading| tile_bytes(reading[0])).sum();
         let ring = self.rings_end().next_multiple_of(TILE_ALIGNMENT);
         let wanted = (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES);
-        let stages = (available.saturating_sub(ring + BARRIERS_BYTES) / stage_bytes).min(wanted);
+        let available = available.saturating_sub(ring + BARRIERS_BYTES);
+        let stages = (available / stage_bytes).min(wanted);
         if stages < LEAST_STAGES {
-            return;
+            return Err(Obstacle::Room { stage: stage_bytes, available });
         }
         let (mut fills, mut offset): (Vec<Fill>, u64) = (Vec::new(), 0);
         for reading in tiles {
@@ -321,6 +228,7 @@ impl Pipelines {
             Pipeline { stages, fills, ring, stage_bytes, barriers, late: None, alternates: false },
         );
         self.order.push(for_op);
+        Ok(())
     }
 
     /// The number of a map, which copies of the same kind share.
@@ -380,6 +288,16 @@ impl Pipelines {
     /// Whether consumers leave an op to the producer: its tile lies in a ring, or only copies need it.
     pub fn replace(&self, data: &OpData) -> bool {
         data.results.iter().any(|&result| self.holds(result) || self.spares(result))
+    }
+
+    /// Why a factor of a product lies in no ring: of a right one, why warpgroups don't do the product; of a left one that
+    /// they take from registers, why, unless that is its place.
+    pub(super) fn obstacle(&self, (product, operand): (OpId, usize)) -> Option<&Obstacle> {
+        let is_missed = match self.factors.get(&product) {
+            Some([left, _]) => operand == 0 && left.is_none(),
+            None => operand == 1,
+        };
+        self.obstacles.of((product, operand)).filter(|_| is_missed)
     }
 
     /// The tensor maps that a launch makes.
@@ -480,29 +398,15 @@ fn panel_bytes(consumers: u64) -> u64 {
     consumers / WARPGROUP_WARPS * WARPGROUP_BYTES
 }
 
-/// How many warps consume: warpgroups, each with rows of every product.
-fn consumers<'f>(factors: impl Iterator<Item = &'f Factor>, threads: Option<Threads>) -> Option<u64> {
-    let most = factors.map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
-    let most = MOST_CONSUMERS.min(most);
-    match threads {
-        None => Some(WARPGROUP_WARPS * most),
-        Some(threads) => {
-            let groups = threads.count() / WARPGROUP;
-            (threads.count().is_multiple_of(WARPGROUP) && (1..=most).contains(&groups))
-                .then_some(WARPGROUP_WARPS * groups)
-        }
+/// How many warps consume: warpgroups, of which so many have rows of every product.
+fn consumers(most: u64, threads: Option<Threads>) -> Result<u64, Obstacle> {
+    let Some(threads) = threads.map(Threads::count) else { return Ok(WARPGROUP_WARPS * most) };
+    let groups = threads / WARPGROUP;
+    if !threads.is_multiple_of(WARPGROUP) || !(1..=most).contains(&groups) {
+        return Err(Obstacle::Threads { threads, groups: most });
     }
-}
-
-/// What a person should know of products that pipelines have none of.
-pub(super) fn remarks(kernel: &Kernel, target: &TargetDesc, pipelines: &Pipelines) -> Vec<Remark> {
-    if target.warpgroup_matrix.is_empty() || !pipelines.is_empty() {
-        return Vec::new();
-    }
-    let kernel = &*stacks::all(kernel, target);
-    let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
-    factor::remarks(&numbers, &Uses::of(kernel), target)
+    Ok(WARPGROUP_WARPS * groups)
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -3,7 +3,8 @@
 //! Blocks whose tiles are neighbours along an axis of the grid read the same tiles of a factor whose place doesn't depend
 //! on that axis. Run together, as a cluster of two, each copies half of such a tile, to the shared memory of both (PTX
 //! ISA, "cp.async.bulk.tensor" with `.multicast::cluster`): what they share is read once, from the L2 cache and from
-//! memory. Both must come to each of these copies, so the loops around them have as many turns in one as in the other.
+//! memory. Both must come to each of these copies, so the loops around them have as many turns in one as in the other,
+//! and both take the same branches.
 //!
 //! It is done where the kernel says that its blocks are pairs ([`Kernel::pairs`]), for loops with one product: in a loop
 //! with several, each product's tiles would be left by both blocks apart from the other's.
@@ -12,10 +13,11 @@ use super::super::persistent::may_pair;
 use super::super::stacks;
 use super::factor::{self, Factor};
 use super::shared_tile::{Numbers, SharedTile};
+use super::slice::is_same_of_one;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::Uses;
-use crate::kernel::{Kernel, OpId, RegionId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
 use std::collections::{HashMap, HashSet};
@@ -34,7 +36,7 @@ pub fn axis(kernel: &Kernel, target: &TargetDesc) -> Option<usize> {
     let uses = Uses::of(kernel);
     let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
     let loops: Vec<(OpId, Vec<Factor>)> =
-        loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target))).collect();
+        loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target).0)).collect();
     let axes = 0..kernel.grid_space()?.len();
     let mut best = None;
     for axis in axes {
@@ -63,18 +65,23 @@ pub(super) fn shared_by_pairs(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)]) ->
 fn shared(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)], axis: usize) -> HashSet<OpId> {
     let dependence = Dependence::of(kernel);
     let same = |value: ValueId| !dependence.is_on(value, axis);
-    let bounds_are_same = |op: OpId| kernel.op(op).operands[..2].iter().all(|&bound| same(bound));
+    let is_taken_alike = |op: OpId| {
+        let data = kernel.op(op);
+        let deciding = if data.op == Op::For { &data.operands[..2] } else { &data.operands };
+        deciding.iter().all(|&number| same(number))
+    };
     let around = |op: OpId| {
         let is_around = |other: &OpId| {
             let data = kernel.op(*other);
-            data.op == Op::For && (*other == op || kernel.walk_in(data.regions[0]).contains(&op))
+            let holds = || data.regions.iter().any(|&region| kernel.walk_in(region).contains(&op));
+            matches!(data.op, Op::For | Op::If) && (*other == op || holds())
         };
         kernel.walk().into_iter().filter(is_around).collect::<Vec<_>>()
     };
     let with_rings = loops.iter().filter(|(_, factors)| !factors.is_empty());
     let alike = with_rings.clone().all(|(op, factors)| {
         let has_one_product = factors.iter().all(|factor| factor.product == factors[0].product);
-        has_one_product && around(*op).into_iter().all(bounds_are_same)
+        has_one_product && around(*op).into_iter().all(is_taken_alike)
     });
     if !alike {
         return HashSet::new();
@@ -90,6 +97,16 @@ fn shared(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)], axis: usize) -> HashSe
 /// Whether half of a tile's rows are whole patterns of its swizzle.
 fn has_halves(tile: &SharedTile) -> bool {
     (tile.panel_bytes() / PAIR).is_multiple_of(tile.pattern_bytes())
+}
+
+/// Whether an op reads nothing but what its operands say: a view, or a tile of a tensor that nobody writes.
+fn is_unwritten(kernel: &Kernel, data: &OpData) -> bool {
+    let is_read_only =
+        |view: ValueId| kernel.ty(view).as_partition().is_some_and(|view| !view.tensor.mutable);
+    match data.op {
+        Op::View(_) | Op::Partition(_) => true,
+        _ => data.load().is_some_and(|load| is_read_only(load.view)),
+    }
 }
 
 /// On which places of the block's tile in the grid numbers depend, a bit per axis.
@@ -137,9 +154,19 @@ impl Dependence {
                 }
                 Op::BlockId { axis } => self.add(data.results[0], 1 << axis),
                 Op::BlockCount { .. } => self.add(data.results[0], 0),
-                op if op.is_leaf() => {
+                op if op.is_leaf() || is_same_of_one(op) || is_unwritten(kernel, data) => {
                     let axes = self.all(&data.operands);
                     data.results.iter().for_each(|&result| self.add(result, axes));
+                }
+                Op::If => {
+                    let condition = self.all(&data.operands);
+                    data.regions.iter().for_each(|&region| self.region(kernel, region));
+                    let ends = data.regions.iter().filter_map(|&region| kernel.region(region).ops.last());
+                    let ends: Vec<&OpData> = ends.map(|&end| kernel.op(end)).collect();
+                    for (i, &result) in data.results.iter().enumerate() {
+                        let given: Vec<ValueId> = ends.iter().map(|end| end.operands[i]).collect();
+                        self.add(result, condition | self.all(&given));
+                    }
                 }
                 Op::For => {
                     let own = kernel.region(data.regions[0]);

@@ -3,6 +3,7 @@
 
 use super::super::access::Access;
 use super::super::copies::is_zero;
+use super::obstacle::Obstacle;
 use crate::analysis::divisibility::{Divisors, form_divisor};
 use crate::analysis::facts::Facts;
 use crate::dim::Dim;
@@ -44,12 +45,16 @@ pub struct SharedTile {
 }
 
 impl SharedTile {
-    fn of(rows: u64, columns: u64, element: u64) -> Option<SharedTile> {
+    /// A tile of a tensor.
+    fn of(rows: u64, columns: u64, element: u64, tensor: &str) -> Result<SharedTile, Obstacle> {
+        let (bytes, tensor) = (columns * element, || tensor.to_owned());
         let swizzles = [Swizzle::Bytes128, Swizzle::Bytes64, Swizzle::Bytes32];
-        let swizzle =
-            swizzles.into_iter().find(|swizzle| (columns * element).is_multiple_of(swizzle.bytes()))?;
-        let fits = rows.is_multiple_of(PATTERN_ROWS) && rows <= MOST_ROWS;
-        fits.then_some(SharedTile { rows, panels: columns * element / swizzle.bytes(), swizzle, element })
+        let swizzle = swizzles.into_iter().find(|swizzle| bytes.is_multiple_of(swizzle.bytes()));
+        let swizzle = swizzle.ok_or_else(|| Obstacle::RowBytes { tensor: tensor(), bytes })?;
+        if !rows.is_multiple_of(PATTERN_ROWS) || rows > MOST_ROWS {
+            return Err(Obstacle::Rows { tensor: tensor(), rows });
+        }
+        Ok(SharedTile { rows, panels: bytes / swizzle.bytes(), swizzle, element })
     }
 
     /// Its bytes.
@@ -99,80 +104,114 @@ pub(super) struct Numbers<'k> {
 }
 
 impl Numbers<'_> {
-    /// A load as a copy; `None` where an instruction can't do it, or where what lies outside isn't zero.
-    pub(super) fn copyable(&self, op: OpId) -> Option<Copyable> {
-        let load = self.kernel.op(op).load()?;
+    /// A load as a copy.
+    ///
+    /// # Errors
+    /// Why an instruction can't do it.
+    pub(super) fn copyable(&self, op: OpId) -> Result<Copyable, Obstacle> {
+        let load = self.kernel.op(op).load().expect("a load");
         let view = self.kernel.ty(load.view).as_partition().expect("verified: a view");
-        let is_plain = !view.tensor.mutable && load.pad.is_none_or(|pad| is_zero(self.kernel, pad));
-        is_plain.then(|| self.boxed(op, load.view))?
+        if view.tensor.mutable {
+            return Err(Obstacle::Written(self.kernel.tensor_name(load.view)));
+        }
+        if load.pad.is_some_and(|pad| !is_zero(self.kernel, pad)) {
+            return Err(Obstacle::Pad(self.kernel.tensor_name(load.view)));
+        }
+        self.boxed(op, load.view)
     }
 
     /// The tile of a load or store of a view as the boxes that an instruction copies.
-    pub(super) fn boxed(&self, op: OpId, view: ValueId) -> Option<Copyable> {
-        let source = Source::of(self.kernel, self.kernel.definition(view)?.operands[0]);
-        let argument = self.kernel.params().iter().position(|&param| param == source.argument)?;
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub(super) fn boxed(&self, op: OpId, view: ValueId) -> Result<Copyable, Obstacle> {
+        let tensor = self.kernel.tensor_name(view);
+        let cut = self.kernel.definition(view).expect("verified: a view is made by `partition`");
+        let source = Source::of(self.kernel, cut.operands[0]);
         if !source.selections.is_empty() {
-            return None;
+            return Err(Obstacle::Selected(tensor));
         }
+        let argument = self.kernel.params().iter().position(|&param| param == source.argument);
+        let argument = argument.expect("verified: views are of arguments");
         let view = self.kernel.ty(view).as_partition().expect("verified: a view");
         let extents: Vec<u64> = view
             .tile
             .iter()
             .map(|dim| dim.as_const().expect("an instance's tile extents are numbers") as u64)
             .collect();
-        let inner = *Access::of(self.kernel, (&self.divisors, &self.facts), op).order.first()?;
-        let mut long = (0..extents.len()).filter(|&axis| extents[axis] > 1 && axis != inner);
-        let (outer, None) = (long.next()?, long.next()) else { return None };
+        let order = Access::of(self.kernel, (&self.divisors, &self.facts), op).order;
+        let inner = order.first().copied();
+        let mut long = (0..extents.len()).filter(|&axis| extents[axis] > 1 && Some(axis) != inner);
+        let (Some(inner), Some(outer), None) = (inner, long.next(), long.next()) else {
+            return Err(Obstacle::LongAxes(tensor));
+        };
         let elem = view.tensor.elem.known().expect("an instance has no dtype parameters");
-        let tile = SharedTile::of(extents[outer], extents[inner], elem.bytes() as u64)?;
         let others = (0..extents.len()).filter(|&axis| axis != inner).rev();
         let axes: Vec<usize> = std::iter::once(inner).chain(others).collect();
-        let map = self.map(view, (argument, elem), &axes, (outer, &tile))?;
-        Some(Copyable { tile, inner, outer, axes, map })
+        // What the view is, is told before what its tiles are: that may be chosen for it.
+        self.has_map(view, elem, &axes, &tensor)?;
+        let tile = SharedTile::of(extents[outer], extents[inner], elem.bytes() as u64, &tensor)?;
+        let map = map(view, (argument, elem), &axes, (outer, &tile));
+        Ok(Copyable { tile, inner, outer, axes, map })
     }
 
-    /// The tensor map of a view; `None` where its tensor has none that is known to be right.
-    fn map(
+    /// Whether a view's tensor has a tensor map that is known to be right.
+    fn has_map(
         &self,
         view: &PartitionType,
-        (argument, elem): (usize, DType),
+        elem: DType,
         axes: &[usize],
-        (outer, tile): (usize, &SharedTile),
-    ) -> Option<TensorMap> {
-        let strided = view.tensor.strided();
+        tensor: &str,
+    ) -> Result<(), Obstacle> {
+        let (strided, tensor) = (view.tensor.strided(), || tensor.to_owned());
         let is_aligned = |dim: &Dim| {
             let elements = form_divisor(&self.facts.apply(dim));
             elements == 0 || (elements * elem.bytes() as u64).is_multiple_of(STRIDE_BYTES)
         };
-        let runs = |(i, &axis): (usize, &usize)| {
-            let stride = &strided.strides[axis];
-            match stride.as_const() {
-                Some(stride) if i == 0 => stride == 1,
-                _ if i == 0 => false,
-                Some(0) => false,
-                _ => stride.is_natural() && is_aligned(stride),
-            }
-        };
-        let is_plain = axes.len() <= MOST_AXES
-            && strided.windows.iter().all(Vec::is_empty)
-            && is_aligned(&strided.offset)
-            && axes.iter().enumerate().all(runs);
-        let axis = |(i, &axis): (usize, &usize)| MapAxis {
-            extent: view.tensor.extents[axis].clone(),
-            stride: strided.strides[axis].clone(),
-            tile: match axis {
-                _ if i == 0 => tile.panel_columns() as u32,
-                axis if axis == outer => tile.rows as u32,
-                _ => 1,
-            },
-        };
-        is_plain.then(|| TensorMap {
-            argument,
-            elem,
-            offset: strided.offset.clone(),
-            axes: axes.iter().enumerate().map(axis).collect(),
-            swizzle: tile.swizzle,
-        })
+        let [inner, others @ ..] = axes else { return Err(Obstacle::LongAxes(tensor())) };
+        if axes.len() > MOST_AXES {
+            return Err(Obstacle::ManyAxes(tensor()));
+        }
+        if !strided.windows.iter().all(Vec::is_empty) {
+            return Err(Obstacle::Windows(tensor()));
+        }
+        if strided.strides[*inner].as_const() != Some(1) {
+            return Err(Obstacle::Apart(tensor()));
+        }
+        let mut others = others.iter().map(|&axis| &strided.strides[axis]);
+        if others.clone().any(|stride| stride.as_const() == Some(0) || !stride.is_natural()) {
+            return Err(Obstacle::Repeated(tensor()));
+        }
+        if !is_aligned(&strided.offset) || !others.all(is_aligned) {
+            return Err(Obstacle::Unaligned(tensor()));
+        }
+        Ok(())
+    }
+}
+
+/// The tensor map of a view that has one.
+fn map(
+    view: &PartitionType,
+    (argument, elem): (usize, DType),
+    axes: &[usize],
+    (outer, tile): (usize, &SharedTile),
+) -> TensorMap {
+    let strided = view.tensor.strided();
+    let axis = |(i, &axis): (usize, &usize)| MapAxis {
+        extent: view.tensor.extents[axis].clone(),
+        stride: strided.strides[axis].clone(),
+        tile: match axis {
+            _ if i == 0 => tile.panel_columns() as u32,
+            axis if axis == outer => tile.rows as u32,
+            _ => 1,
+        },
+    };
+    TensorMap {
+        argument,
+        elem,
+        offset: strided.offset.clone(),
+        axes: axes.iter().enumerate().map(axis).collect(),
+        swizzle: tile.swizzle,
     }
 }
 
@@ -182,7 +221,7 @@ mod tests {
 
     #[test]
     fn long_rows_are_panels_of_128_bytes() {
-        let tile = SharedTile::of(64, 256, 2).unwrap();
+        let tile = SharedTile::of(64, 256, 2, "`x`").unwrap();
         assert_eq!((tile.panels, tile.panel_columns(), tile.bytes()), (4, 64, 32 * 1024));
         assert_eq!(tile.offset(16, 0), 2048);
         assert_eq!(tile.offset(0, 80), 8192 + 32);
@@ -190,8 +229,10 @@ mod tests {
 
     #[test]
     fn short_rows_have_a_narrower_swizzle() {
-        assert_eq!(SharedTile::of(64, 32, 2).unwrap().swizzle, Swizzle::Bytes64);
-        assert_eq!(SharedTile::of(64, 48, 2).unwrap().panels, 3);
-        assert!(SharedTile::of(64, 8, 2).is_none() && SharedTile::of(12, 64, 2).is_none());
+        assert_eq!(SharedTile::of(64, 32, 2, "`x`").unwrap().swizzle, Swizzle::Bytes64);
+        assert_eq!(SharedTile::of(64, 48, 2, "`x`").unwrap().panels, 3);
+        let refused = |rows, columns| SharedTile::of(rows, columns, 2, "`x`").unwrap_err();
+        assert_eq!(refused(64, 8), Obstacle::RowBytes { tensor: "`x`".to_owned(), bytes: 16 });
+        assert_eq!(refused(12, 64), Obstacle::Rows { tensor: "`x`".to_owned(), rows: 12 });
     }
 }

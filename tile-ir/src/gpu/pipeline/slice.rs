@@ -1,6 +1,7 @@
-//! What the producer of a kernel's pipelines executes: the copies, the loops around them, and the numbers that these
-//! need. Of tiles it has those of one element, which are numbers to it: what such a tile holds of a tensor that nobody
-//! writes one thread loads as well as another, so that it needn't be told by the consumers.
+//! What the producer of a kernel's pipelines executes: the copies, the loops and branches around them, and the numbers
+//! that these need. Of tiles it has those of one element, which are numbers to it: what such a tile holds of a tensor that
+//! nobody writes one thread loads as well as another, so that it needn't be told by the consumers. So it takes the
+//! branches that they take.
 
 use super::super::shape_of;
 use crate::kernel::{Kernel, OpId, RegionId, ValueId};
@@ -32,7 +33,7 @@ impl Carried {
 }
 
 /// Whether an op gives its operand, of which there is one, where that has one element.
-fn is_same_of_one(op: &Op) -> bool {
+pub(super) fn is_same_of_one(op: &Op) -> bool {
     let is_moved = matches!(op, Op::Reshape(_) | Op::Permute(_) | Op::Broadcast(_) | Op::ConvertLayout);
     is_moved || matches!(op, Op::Item | Op::Splat(_))
 }
@@ -54,7 +55,7 @@ impl Slice {
     /// What is executed for these loads.
     ///
     /// # Errors
-    /// What the producer can't execute of it: an op that gives more than numbers, or a branch around one.
+    /// What the producer can't execute of it: an op that gives more than numbers.
     pub(super) fn of(kernel: &Kernel, loads: Vec<OpId>) -> Result<Slice, OpId> {
         let mut search = Search {
             kernel,
@@ -108,19 +109,20 @@ impl Search<'_> {
         index.iter().try_for_each(|&index| self.number(index))
     }
 
-    /// The loops around an op, with their bounds.
+    /// The loops and branches around an op, with their bounds and conditions.
     fn around(&mut self, op: OpId) -> Executed {
         let Some(&owner) = self.owners.get(&self.homes[&op]) else { return Ok(()) };
         if !self.found.ops.insert(owner) {
             return Ok(());
         }
         let data = self.kernel.op(owner);
-        let bounds = match data.op {
+        let numbers = match data.op {
             Op::For => &data.operands[..2],
+            Op::If => &data.operands,
             Op::Tiles(_) => &[],
             _ => return Err(owner),
         };
-        bounds.iter().try_for_each(|&bound| self.number(bound))?;
+        numbers.iter().try_for_each(|&number| self.number(number))?;
         self.around(owner)
     }
 
@@ -150,6 +152,9 @@ impl Search<'_> {
             }
             return self.number(param);
         }
+        if data.op == Op::If {
+            return self.chosen(value, op);
+        }
         self.found.ops.insert(op);
         self.found.values.extend(&data.results);
         match &data.op {
@@ -160,6 +165,19 @@ impl Search<'_> {
             Op::BlockIndex | Op::BlockId { .. } | Op::BlockCount { .. } => Ok(()),
             _ => Err(op),
         }
+    }
+
+    /// What either way of a branch gives. No tile of these is a number to the producer.
+    fn chosen(&mut self, value: ValueId, branch: OpId) -> Executed {
+        let data = self.kernel.op(branch);
+        if shape_of(self.kernel, value).is_some() {
+            return Err(branch);
+        }
+        self.found.ops.insert(branch);
+        self.number(data.operands[0])?;
+        let result = data.results.iter().position(|&result| result == value).expect("the op gives it");
+        let ends = data.regions.iter().filter_map(|&region| self.kernel.region(region).ops.last());
+        ends.into_iter().try_for_each(|&end| self.number(self.kernel.op(end).operands[result]))
     }
 
     /// A tile of one element that is loaded of a tensor that nobody writes: its index, and the axes that the tensor was

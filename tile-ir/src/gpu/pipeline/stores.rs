@@ -9,7 +9,7 @@ use super::super::products::Product;
 use super::super::swizzled::MatrixMove;
 use super::shared_tile::Numbers;
 use crate::dtype::DType;
-use crate::kernel::{OpData, OpId, RegionId};
+use crate::kernel::{Kernel, OpData, OpId, RegionId};
 use crate::ops::Op;
 use crate::target::{Fragments, TargetDesc};
 use crate::tensor_map::{Swizzle, TensorMap};
@@ -64,18 +64,12 @@ impl TensorStore {
 /// The stores that copies may do, each with its tensor map: of whole lines, once for every tile.
 pub(super) fn candidates(numbers: &Numbers<'_>) -> Vec<(OpId, TensorStore, TensorMap)> {
     let kernel = numbers.kernel;
-    let once: Vec<RegionId> = std::iter::once(kernel.body())
-        .chain(kernel.walk().into_iter().filter_map(|op| match kernel.op(op).op {
-            Op::Tiles(_) => Some(kernel.op(op).regions[0]),
-            _ => None,
-        }))
-        .collect();
-    let ops = once.into_iter().flat_map(|region| kernel.region(region).ops.clone());
+    let ops = once(kernel, kernel.body());
     let is_of_one_tile = |data: &OpData| data.op.is_store() && data.tile_index().is_empty();
-    let stores = ops.filter(|&op| is_of_one_tile(kernel.op(op)));
+    let stores = ops.into_iter().filter(|&op| is_of_one_tile(kernel.op(op)));
     stores
         .filter_map(|op| {
-            let boxed = numbers.boxed(op, kernel.op(op).operands[0])?;
+            let boxed = numbers.boxed(op, kernel.op(op).operands[0]).ok()?;
             let is_whole =
                 boxed.tile.swizzle == Swizzle::Bytes128 && boxed.tile.rows.is_multiple_of(PANEL_ROWS);
             let rows = boxed.axes.iter().position(|&axis| axis == boxed.outer)?;
@@ -91,4 +85,15 @@ pub(super) fn candidates(numbers: &Numbers<'_>) -> Vec<(OpId, TensorStore, Tenso
             is_whole.then_some((op, store, map))
         })
         .collect()
+}
+
+/// The ops of a region that are done once at most for each tile of the grid.
+fn once(kernel: &Kernel, region: RegionId) -> Vec<OpId> {
+    let inside = |op: OpId| match kernel.op(op) {
+        OpData { op: Op::Tiles(_) | Op::If, regions, .. } => {
+            regions.iter().flat_map(|&region| once(kernel, region)).collect()
+        }
+        _ => vec![op],
+    };
+    kernel.region(region).ops.iter().copied().flat_map(inside).collect()
 }

@@ -2,9 +2,11 @@
 
 use super::super::{Scheduled, pair_axis, print, schedule, verify as verify_schedule};
 use super::{Pipelines, Slice};
+use crate::kernel::OpId;
+use crate::ops::Op;
 use crate::{Binding, TargetDesc, specialize, text, verify};
 
-const MATMUL: &str = "\
+pub(in super::super) const MATMUL: &str = "\
 kernel @matmul<M, N, K>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) where \"k % 64 == 0\": rem(k, 64) eq 0, \"n % 8 == 0\": rem(n, 8) eq 0 {
   %va = partition %a [M, K] : partition<m x k x bf16, [M, K]>
   %vb = partition %b [K, N] : partition<k x n x bf16, [K, N]>
@@ -73,8 +75,9 @@ fn factors_of_8_bits_that_lie_across_are_remarked_upon() {
             && scheduled.walk().into_iter().any(|op| scheduled.product(op).is_some())
     );
     let messages: Vec<&str> = scheduled.remarks().iter().map(|remark| remark.message.as_str()).collect();
-    let message = "a product isn't done by warpgroups, which take factors of i8 along the depth of the product, and \
-                   `b` has them across it; pass that transposed";
+    let message = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k32, with tiles of the left factor \
+                   alone copied ahead by all threads: they take factors of i8 along the depth of the product, and `b` \
+                   has them across it; pass that transposed";
     assert_eq!(messages, [message]);
     let along = matmul_of("i8", "i32", ALONG);
     assert!(!along.pipelines().is_empty() && along.remarks().is_empty());
@@ -316,7 +319,7 @@ fn a_matrix_of_a_stack_is_copied_as_tiles_of_that() {
     insta::assert_snapshot!(scheduled(&stacked(BY_ELEMENT), &[("M", 128), ("N", 256), ("K", 64)]));
 }
 
-/// What is the same in both blocks of a pair they share; nothing is known of an element.
+/// What is the same in both blocks of a pair they share; an element is where its place is.
 #[test]
 fn pairs_share_a_matrix_of_a_stack() {
     let axis = |number: &str| axis_of_pairs(&stacked(number), [128, 256]);
@@ -338,21 +341,91 @@ fn what_producers_do_not_know_is_remarked_upon() {
         "  %tile = load_masked %vw[%i] pad %first : tile<1 x i32>",
         "  %four = load_masked %vw[%i] pad %first : tile<4 x i32>\n  %tile = reduce max %four axis 0 : tile<1 x i32>",
     );
-    let message = "a product isn't done by warpgroups: the threads that copy `b` don't know which of its tiles, \
-                   where `reduce` decides that; of tiles they know those of one element of a tensor that isn't written";
+    let message = "a product isn't done by warpgroups (`wgmma`) but by `mma.sync` m16n8k16, with tiles copied ahead by \
+                   all threads: the threads that copy `b` don't know which of its tiles, where `max` decides that; of \
+                   tiles they know those of one element of a tensor that isn't written";
     assert_eq!(remarks(&stacked(&most)), [message]);
-    let (before, rest) = MATMUL.split_once("  %sum = for").unwrap();
-    let (product, _) = rest.split_once("  store_masked").unwrap();
-    let branch = format!(
-        "{before}  %some = lt %i, %j : bool\n  %sum = if %some : tile<M x N x f32> {{\n  %product = for{product}    \
-         yield %product\n  }} else {{\n    yield %zero\n  }}\n  store_masked %vc, %sum\n}}\n"
-    );
-    let message = "a product isn't done by warpgroups: the threads that copy `a` take no branch; multiply outside of it";
+    // It decides whether there is anything to copy, too.
+    let branch =
+        in_branch(&stacked(&most.replace("%at = cast", "%some = ge %number, %first : bool\n  %at = cast")));
     assert_eq!(remarks(&branch), [message]);
 }
 
+/// Everything behind `%some` in a branch that it takes, with the store.
+fn in_branch(source: &str) -> String {
+    let (before, inside) = source.split_once("  %sum = for").unwrap();
+    let inside = inside.strip_suffix("}\n").unwrap();
+    format!("{before}  if %some {{\n  %sum = for{inside}    yield\n  }} else {{\n    yield\n  }}\n}}\n")
+}
+
+/// The producer takes the branches around copies by conditions that it knows, as an early exit is one.
+#[test]
+fn producers_take_branches() {
+    let by_place = MATMUL.replace("  %sum = for", "  %some = lt %i, %j : bool\n  %sum = for");
+    let by_element = BY_ELEMENT.replace("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
+    for source in [in_branch(&by_place), in_branch(&stacked(&by_element))] {
+        let scheduled = in_tiles_of_64(&source);
+        assert!(!scheduled.pipelines().is_empty() && scheduled.remarks().is_empty(), "{source}");
+        let branches = scheduled.walk().into_iter().filter(|&op| scheduled.op(op).op == Op::If);
+        let branches: Vec<OpId> = branches.collect();
+        assert!(branches.iter().all(|&op| scheduled.pipelines().slice().executes(op)));
+        let stores = scheduled.walk().into_iter().filter(|&op| scheduled.op(op).op.is_store());
+        assert!(stores.into_iter().all(|op| scheduled.pipelines().store(op).is_some()));
+        let unknown = problem_of(&scheduled, &|pipelines| {
+            pipelines.slice.forget(scheduled.op(branches[0]).operands[0]);
+        });
+        assert_eq!(unknown.unwrap_err(), "the producer executes it without a number that it needs");
+    }
+}
+
+/// Numbers of turns that a branch decides, and sums that one gives.
+#[test]
+fn producers_know_what_branches_give() {
+    let branch = "  %some = lt %i, %j : bool
+  %turns = if %some : index {
+    yield %1
+  } else {
+    yield %2
+  }
+";
+    let turns =
+        MATMUL.replace("  %sum = for", &format!("{branch}  %sum = for")).replace("to %2", "to %turns");
+    let scheduled = in_tiles_of_64(&turns);
+    assert!(!scheduled.pipelines().is_empty() && scheduled.remarks().is_empty());
+    let (before, rest) = MATMUL.split_once("  %sum = for").unwrap();
+    let (product, _) = rest.split_once("  store_masked").unwrap();
+    let sums = format!(
+        "{before}  %some = lt %i, %j : bool\n  %sum = if %some : tile<M x N x f32> {{\n  %product = for{product}    \
+         yield %product\n  }} else {{\n    yield %zero\n  }}\n  store_masked %vc, %sum\n}}\n"
+    );
+    let scheduled = in_tiles_of_64(&sums);
+    assert!(!scheduled.pipelines().is_empty() && scheduled.remarks().is_empty());
+}
+
+/// Both blocks of a pair come to every copy.
+#[test]
+fn pairs_take_branches_together() {
+    let branch = |condition: &str| {
+        let condition = format!("  %some = {condition} : bool\n  %sum = for");
+        axis_of_pairs(&in_branch(&MATMUL.replace("  %sum = for", &condition)), [128, 256])
+    };
+    assert_eq!(branch("lt %1, %2"), Some(0));
+    assert_eq!(branch("lt %i, %2"), Some(1));
+    assert_eq!(branch("lt %i, %j"), None);
+    // An element depends on the place that it is loaded from.
+    let element = |place: &str| {
+        let number = BY_ELEMENT.replace("%vw[%i]", &format!("%vw[{place}]"));
+        let number = number.replace("%at = cast", "%some = ge %number, %first : bool\n  %at = cast");
+        let number = format!("  %zeroth = constant 0 : index\n{number}");
+        axis_of_pairs(&in_branch(&stacked(&number)), [128, 256])
+    };
+    assert_eq!(element("%i"), Some(1));
+    assert_eq!(element("%j"), Some(0));
+    assert_eq!(element("%zeroth"), Some(0));
+}
+
 /// The schedule of a product of tiles of 64×64, 64 deep.
-fn in_tiles_of_64(source: &str) -> Scheduled {
+pub(in super::super) fn in_tiles_of_64(source: &str) -> Scheduled {
     let kernel = verify(text::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))).unwrap();
     let bindings = ["M", "N", "K"].map(|name| (name.to_owned(), Binding::Const(64)));
     let own = bindings.into_iter().filter(|(name, _)| kernel.generics.iter().any(|own| own.name == *name));

@@ -1,0 +1,115 @@
+//! What a person should know of a schedule: which of its products aren't done as fast as the target could, what became of
+//! them, and why.
+//!
+//! The reasons are of those that decide: [`Obstacle`] of the pipelines, and [`products::remark`] of matrix instructions.
+
+use super::pipeline::Obstacle;
+use super::{Copies, LaidOut, Pipelines, Product, products, stacks};
+use crate::kernel::{Kernel, OpId, ValueId};
+use crate::loc::Loc;
+use crate::ops::Op;
+use crate::specialize::Instance;
+use crate::target::TargetDesc;
+use crate::variant::Variant;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+
+/// What a person should know of a schedule: why it isn't what they may expect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remark {
+    /// The op.
+    pub loc: Loc,
+    /// The reason, and what to do about it.
+    pub message: String,
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.loc.is_known() {
+            write!(f, "line {}: ", self.loc.line)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Those of a schedule whose products have these [`obstacles`], in the order of the products.
+pub(super) fn remarks(
+    laid_out: &LaidOut,
+    target: &TargetDesc,
+    copies: &Copies,
+    obstacles: &HashMap<(OpId, usize), Obstacle>,
+) -> Vec<Remark> {
+    let kernel: &Kernel = &laid_out.instance;
+    let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
+    let remark = |op: OpId| {
+        let data = kernel.op(op);
+        let Some(product) = laid_out.products.get(&op) else {
+            return (!target.matrix.is_empty()).then(|| products::remark(kernel, data, target));
+        };
+        let message = match (obstacles.get(&(op, 1)), obstacles.get(&(op, 0))) {
+            (Some(obstacle), _) => {
+                let done = by_warps(kernel, (op, product), copies);
+                format!("a product isn't done by warpgroups (`wgmma`) but {done}: {obstacle}")
+            }
+            (None, Some(obstacle)) => format!(
+                "warpgroups take the left factor of a product from registers, with no tiles copied ahead: {obstacle}"
+            ),
+            (None, None) => return None,
+        };
+        Some(Remark { loc: data.loc, message })
+    };
+    products.filter_map(remark).collect()
+}
+
+/// How warps do a product, and which of its factors' tiles are copied ahead.
+fn by_warps(kernel: &Kernel, (op, product): (OpId, &Product), copies: &Copies) -> String {
+    let definitions = kernel.definitions();
+    let is_copied = |operand: usize| {
+        let definition = |value: ValueId| definitions.get(&value).copied();
+        let moved = |&op: &OpId| {
+            let data = kernel.op(op);
+            let is_moved = matches!(data.op, Op::ConvertLayout | Op::Permute(_) | Op::Reshape(_));
+            is_moved.then(|| definition(data.operands[0])).flatten()
+        };
+        let mut way = std::iter::successors(definition(kernel.op(op).operands[operand]), moved);
+        way.any(|op| copies.loop_of(op).is_some())
+    };
+    let copied = match [0, 1].map(is_copied) {
+        [true, true] => "tiles copied ahead by all threads",
+        [true, false] => "tiles of the left factor alone copied ahead by all threads",
+        [false, true] => "tiles of the right factor alone copied ahead by all threads",
+        [false, false] => "no tiles copied ahead",
+    };
+    format!("by `mma.sync` {}, with {copied}", product.instruction.shape)
+}
+
+/// Why factors of products lie in no ring, by the product and the number of the factor, of an instance with these
+/// pipelines; `found` gives those of another kernel.
+pub(super) fn obstacles(
+    instance: &Instance,
+    target: &TargetDesc,
+    pipelines: &Pipelines,
+    found: impl Fn(&Kernel) -> Pipelines,
+) -> HashMap<(OpId, usize), Obstacle> {
+    // What is in the way of a matrix of a stack is what is in the way of the stack.
+    let pipelines = match stacks::all(instance, target) {
+        Cow::Owned(stacked) => Cow::Owned(found(&stacked)),
+        Cow::Borrowed(_) => Cow::Borrowed(pipelines),
+    };
+    let products = instance.walk().into_iter().filter(|&op| instance.op(op).op == Op::Mma);
+    let factors = products.flat_map(|op| [(op, 0), (op, 1)]);
+    let mut obstacles: HashMap<(OpId, usize), Obstacle> =
+        factors.filter_map(|factor| Some((factor, pipelines.obstacle(factor)?.clone()))).collect();
+    if obstacles.values().any(Obstacle::is_of_sizes) {
+        // Where a launch may have sizes without these, it has code that relies on them, of which what is left is told.
+        let variants = Variant::of_target(target).iter().copied();
+        let more = found(&Variant::first_of(variants, instance).1);
+        let stays = |factor| more.obstacle(factor).is_some_and(Obstacle::is_of_sizes);
+        obstacles.retain(|&factor, obstacle| !obstacle.is_of_sizes() || stays(factor));
+    }
+    obstacles
+}
+
+#[cfg(test)]
+mod tests;
