@@ -25,10 +25,7 @@ struct Product<'p, 'c> {
     b: Buffer<'c>,
     sums: Sums<'c>,
     depth: IntValue<'c>,
-    /// What is asked for meanwhile.
-    ahead: &'p [Ahead<'c>],
-    /// What is packed meanwhile.
-    beside: Option<&'p Beside<'c>>,
+    meanwhile: Meanwhile<'p, 'c>,
 }
 
 /// What is done for the next multiplication while the register blocks of one multiply.
@@ -57,8 +54,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             b,
             sums: self.sums(data.results[0], plan, matrix, (start, direct)),
             depth,
-            ahead: meanwhile.ahead,
-            beside: meanwhile.beside,
+            meanwhile,
         };
         let (width, lanes) = (plan.block.width(), plan.block.lanes);
         let (whole, rest) = (plan.n / width * width, plan.n % width);
@@ -71,7 +67,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let last = rest - (vectors - 1) * lanes;
             self.panels(&product, (vectors, last), (ir.i64(whole), needed.columns), needed.rows);
         }
-        if let Some(beside) = product.beside {
+        if let Some(beside) = product.meanwhile.beside {
             self.pack_rest(beside, plan);
         }
     }
@@ -114,7 +110,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (ir, plan) = (self.ir, product.plan);
         let initial = self.first_sums(&product.sums, plan, block, [i, j]);
         let shares: Vec<Share<'c>> =
-            product.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
+            product.meanwhile.ahead.iter().map(|ahead| ahead.share(ir, plan, number)).collect();
         self.ask_for_sums(&product.sums, plan, block, [i, j]);
         let finals = self.outer_products(product, block, (i, panel), &shares, initial);
         self.store_sums(&product.sums, plan, (block, [i, j]), &finals);
@@ -144,7 +140,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.hinted_loop(range, LoopHint::Rolled, &partial, |first, partial| {
             let number = ir.udiv(ir.sub(first, before), ir.i64(CHUNK));
             shares.iter().for_each(|share| share.ask(ir, number));
-            if let Some(beside) = product.beside {
+            if let Some(beside) = product.meanwhile.beside {
                 self.pack_chunk(beside, plan);
             }
             let end = ir.lesser(ir.add(first, ir.i64(CHUNK)), steps);
