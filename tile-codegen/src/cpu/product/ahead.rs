@@ -147,9 +147,8 @@ pub(super) struct Share<'c> {
 }
 
 /// How many of `all` things, a register block's, a chunk of its steps has to do: neighbours of a line of so many, or lines.
-pub(super) fn of_chunk(all: i64, plan: &Plan, of_line: i64) -> i64 {
-    let chunks = (plan.depth() / plan.contraction.group() / CHUNK).max(1);
-    let least = (all + chunks - 1) / chunks;
+fn of_chunk(all: i64, plan: &Plan, of_line: i64) -> i64 {
+    let least = (all + plan.chunks() - 1) / plan.chunks();
     let lines = || (least + of_line - 1) / of_line * of_line;
     (least..of_line).find(|count| of_line % count == 0).unwrap_or_else(lines)
 }

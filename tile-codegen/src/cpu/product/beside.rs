@@ -11,7 +11,7 @@
 use super::super::buffer::Buffer;
 use super::super::fuse::Fusion;
 use super::super::region::Emitter;
-use super::ahead::{CHUNK, Next};
+use super::ahead::Next;
 use super::cell;
 use super::factor::{Factor, Strided, behind_transposition, streamed_load};
 use super::plan::{Plan, Products};
@@ -29,9 +29,8 @@ const MOST_OF_CHUNK: i64 = 4;
 /// Vectors that a chunk of steps copies so that all register blocks together copy all: neighbours in a row. `None` where these
 /// would be too many.
 fn vectors_of_chunk(plan: &Plan) -> Option<i64> {
-    let (group, of_row) = (plan.contraction.group(), plan.n / plan.block.lanes);
-    let chunks = (plan.depth() / group / CHUNK).max(1) * plan.blocks();
-    let least = (plan.depth() / group * of_row + chunks - 1) / chunks;
+    let (chunks, of_row) = (plan.chunks() * plan.blocks(), plan.n / plan.block.lanes);
+    let least = (plan.depth() / plan.contraction.group() * of_row + chunks - 1) / chunks;
     (least..=of_row.min(MOST_OF_CHUNK)).find(|vectors| of_row % vectors == 0)
 }
 
@@ -108,6 +107,7 @@ pub(super) struct Turns<'c> {
 /// The rows of `b` that several turns read as one matrix.
 struct Rows<'c> {
     from: Strided<'c>,
+    address: IntValue<'c>,
     stride: IntValue<'c>,
     depth: IntValue<'c>,
     /// Whether all of them exist, and each turn's come behind those of the turn before.
@@ -119,22 +119,32 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn packed_b(&mut self, product: &'a OpData, plan: &Plan, turns: Turns<'c>) -> PackedB<'c> {
         let (ir, i64) = (self.ir, self.ir.context.i64_type());
         let result = product.results[0];
-        let buffer = self.buffers.packed(result, 1, plan.packed).expect("`b` is always packed");
         let Some(places) = self.memories.places.get(&result).cloned() else {
-            return PackedB { buffer, is_there: None };
+            return self.only_packed_b(result, plan);
         };
         let load = |cell| ir.load(i64.into(), cell).into_int_value();
         let present = load(places.present);
         let there = places.matrix.map(load);
         let rows = self.rows_of_b(product, plan, turns);
         let is_there = rows.map_or(ir.bool(false), |rows| {
-            let both = rows.matrix(ir).into_iter().zip(there);
+            let both = rows.matrix().into_iter().zip(there);
             both.fold(ir.bool(true), |all, (now, there)| ir.and(all, ir.icmp(IntPredicate::EQ, now, there)))
         });
         let present = ir.select_int(is_there, ir.sub(ir.i64(1), present), present);
         ir.store(places.present, present.into());
-        let buffer = self.buffers.further(&buffer, ir.mul(present, ir.i64(plan.packed_b())));
-        PackedB { buffer, is_there: Some(is_there) }
+        PackedB { buffer: self.place_of_packed_b(result, plan, present), is_there: Some(is_there) }
+    }
+
+    /// Where a product has its packed `b` that nothing has packed before.
+    pub(super) fn only_packed_b(&self, result: ValueId, plan: &Plan) -> PackedB<'c> {
+        PackedB { buffer: self.place_of_packed_b(result, plan, self.ir.i64(0)), is_there: None }
+    }
+
+    /// The place of this number for the packed `b` of the product that gives a tile.
+    fn place_of_packed_b(&self, result: ValueId, plan: &Plan, number: IntValue<'c>) -> Buffer<'c> {
+        let ir = self.ir;
+        let first = self.buffers.packed(result, 1, plan.packed).expect("`b` is always packed");
+        self.buffers.further(&first, ir.mul(number, ir.i64(plan.packed_b())))
     }
 
     /// What the multiplication that comes next reads of `b`, to be packed beside the present one; `None` where it can't be.
@@ -156,7 +166,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let comes = next.scalars.iter().map(differs).fold(next.is_here, |any, differs| ir.or(any, differs));
         let rows = self.as_next(present.counter, next, |emitter| emitter.rows_of_b(product, plan, turns))?;
         let is_packed = ir.and(comes, rows.is_whole);
-        let matrix = rows.matrix(ir);
+        let matrix = rows.matrix();
         for (cell, value) in places.matrix.into_iter().zip(matrix) {
             ir.store(cell, ir.select_int(is_packed, value, ir.i64(0)).into());
         }
@@ -164,17 +174,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (group, of_row) = (plan.contraction.group(), plan.n / plan.block.lanes);
         let vectors = ir.mul(ir.udiv(rows.depth, ir.i64(group)), ir.i64(of_row));
         let of_chunk = vectors_of_chunk(plan)?;
-        let there = ir.load(ir.context.i64_type().into(), places.present).into_int_value();
-        let other = ir.mul(ir.sub(ir.i64(1), there), ir.i64(plan.packed_b()));
-        let buffer = self.buffers.packed(result, 1, plan.packed).expect("`b` is always packed");
+        let number = ir.load(ir.context.i64_type().into(), places.present).into_int_value();
+        let other = ir.sub(ir.i64(1), number);
         Some(Beside {
             from: rows.from,
-            to: self.buffers.further(&buffer, other),
+            to: self.place_of_packed_b(result, plan, other),
             is_packed,
             vectors: ir.select_int(is_packed, vectors, ir.i64(0)),
             copied: places.copied,
             of_chunk,
-            of_block: of_chunk * (plan.depth() / group / CHUNK).max(1),
+            of_block: of_chunk * plan.chunks(),
         })
     }
 
@@ -246,9 +255,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (before, k) = (ir.sub(last, first), ir.i64(plan.k));
         let ends = |strided: &Strided<'c>| strided.valid.expect("checked");
         let [[rows, columns], [last_rows, last_columns]] = [ends(&begin), ends(&end)];
-        let stride = self.memory_of(&begin)?.stride;
-        let bytes = ir.mul(ir.mul(ir.mul(before, k), stride), ir.i64(self.memory_of(&begin)?.element_bytes));
-        let [begin_at, end_at] = [&begin, &end].map(|strided| ir.address(strided.address()));
+        let memory = self.memory_of(&begin)?;
+        let bytes = ir.mul(ir.mul(ir.mul(before, k), memory.stride), ir.i64(memory.element_bytes));
+        let (begin_at, end_at) = (ir.address(memory.address), ir.address(self.memory_of(&end)?.address));
         let is_one = ir.icmp(IntPredicate::EQ, before, ir.i64(0));
         let conditions = [
             ir.or(is_one, ir.icmp(IntPredicate::EQ, rows, k)),
@@ -259,7 +268,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ];
         Some(Rows {
             from: begin,
-            stride,
+            address: begin_at,
+            stride: memory.stride,
             depth: ir.add(ir.mul(before, k), of_last),
             is_whole: conditions.into_iter().fold(ir.bool(true), |all, holds| ir.and(all, holds)),
         })
@@ -268,7 +278,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
 impl<'c> Rows<'c> {
     /// What tells a matrix from others that the same load reads.
-    fn matrix(&self, ir: &Ir<'c>) -> [IntValue<'c>; 3] {
-        [ir.address(self.from.address()), self.stride, self.depth]
+    fn matrix(&self) -> [IntValue<'c>; 3] {
+        [self.address, self.stride, self.depth]
     }
 }

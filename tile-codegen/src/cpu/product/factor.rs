@@ -40,13 +40,6 @@ enum Origin {
     Tile(ValueId),
 }
 
-impl<'c> Strided<'c> {
-    /// Of the first element.
-    pub(super) fn address(&self) -> PointerValue<'c> {
-        self.first
-    }
-}
-
 /// Where a tensor has a matrix.
 pub(super) struct Memory<'c> {
     pub(super) address: PointerValue<'c>,

@@ -29,7 +29,7 @@ use super::region::Emitter;
 use crate::emit::{Ir, LoopHint, Value};
 use accumulate::Accumulation;
 use ahead::Next;
-use beside::{PackedB, Places, Turns};
+use beside::{Places, Turns};
 use block::Meanwhile;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
@@ -83,12 +83,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let emitter = &mut **this.borrow_mut();
             let needed = emitter.all_of(plan);
             let a = emitter.packed_a(data, plan, (None, ir.i64(0)), None);
-            let buffer = emitter.buffers.packed(result, 1, plan.packed).expect("`b` is always packed");
-            let b = PackedB { buffer, is_there: None };
+            let b = emitter.only_packed_b(result, plan);
             let depth = emitter.pack(data, plan, (matrix, ir.i64(0)), (a.as_ref(), &b, needed));
             let left = emitter.left(data.operands[0], plan, matrix, (a.as_ref(), None));
             let around = (start, Meanwhile::default(), None);
-            emitter.multiply(data, plan, (matrix, depth), (left, buffer, needed), around);
+            emitter.multiply(data, plan, (matrix, depth), (left, b.buffer, needed), around);
         });
         self.round_sums(result);
     }

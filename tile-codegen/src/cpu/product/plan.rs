@@ -14,6 +14,7 @@ use super::super::processor::Processor;
 use super::super::region::extents;
 use super::super::scratch::element_bytes;
 use super::accumulate::{Accumulation, accumulation};
+use super::ahead::CHUNK;
 use super::beside::is_packed_beside;
 use super::contraction::Contraction;
 use super::keep::Kept;
@@ -156,7 +157,7 @@ impl Plan {
 
     /// Register blocks below each other.
     pub(super) fn blocks_of_rows(&self) -> i64 {
-        (self.m + self.block.rows - 1) / self.block.rows
+        self.block.rows_of(self.m).blocks
     }
 
     /// Places along K of a panel of `b`: as deep as the product, and as the last square that is transposed into it goes
@@ -170,6 +171,11 @@ impl Plan {
     /// Elements of a panel of `b`.
     pub(super) fn panel(&self) -> i64 {
         self.panel_depth() * self.block.width()
+    }
+
+    /// Chunks of steps along K that a register block takes, where the product is as deep as it may be.
+    pub(super) fn chunks(&self) -> i64 {
+        (self.depth() / self.contraction.group() / CHUNK).max(1)
     }
 
     /// Elements of packed `b`, of one multiplication.
