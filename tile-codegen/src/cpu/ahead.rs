@@ -20,6 +20,9 @@ use tile_ir::{Instance, Op, RegionId, ValueId};
 /// How far ahead at least, in bytes of what blocks read: what is asked for takes as long to come as some KiB to go through.
 const BYTES_AHEAD: u64 = 8 << 10;
 
+/// How far ahead of itself a loop asks that reads from memory and stores what another block left: as much as comes while it does.
+const BYTES_BEYOND: i64 = 4 << 10;
+
 /// How many blocks ahead the rows are that a block asks for. Products ask for the next block's factors.
 pub(super) fn blocks_ahead(instance: &Instance) -> u64 {
     let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
@@ -39,6 +42,8 @@ pub(super) fn blocks_ahead(instance: &Instance) -> u64 {
 #[derive(Clone)]
 pub(super) struct Ahead<'a, 'c> {
     windows: Vec<Window<'c>>,
+    /// How many bytes beyond these windows' places.
+    beyond: i64,
     /// The loops that ask, in order.
     asking: Vec<&'a OpData>,
     /// The number of the loop that is emitted now, if it asks.
@@ -58,6 +63,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn found_ahead(&self, data: &'a OpData, region: RegionId) -> Option<Ahead<'a, 'c>> {
+        if let Some(host) = self.host_that_asks() {
+            let windows = self.fusion.streams_of(host).into_iter().map(|load| self.window_of(load)).collect();
+            return Some(Ahead { windows, beyond: BYTES_BEYOND, asking: vec![host], now: None });
+        }
         let computes = self.fusion.computes_functions(data);
         let is_wanted = |load: &&OpData| computes || self.fusion.use_count(load.results[0]) > 1;
         let loads = self.fusion.streams_of(data).into_iter().filter(is_wanted);
@@ -68,8 +77,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let computing: Vec<&'a OpData> =
             loops.iter().copied().filter(|op| self.fusion.computes_functions(op)).collect();
         let pays = !windows.is_empty() && loops.len() > 1;
-        let asking = if computing.is_empty() { loops } else { computing };
-        pays.then_some(Ahead { windows, asking, now: None })
+        let asking = match computing.as_slice() {
+            [] if self.asks_near => loops[loops.len() - 1..].to_vec(),
+            [] => loops.clone(),
+            _ => computing,
+        };
+        pays.then_some(Ahead { windows, beyond: 0, asking, now: None })
     }
 
     /// Ends the search behind the last loop that asks.
@@ -79,7 +92,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     fn goes_over_rows(&self, data: &OpData) -> bool {
-        data.op.is_store() || is_reduction_of_rows(self.instance, data)
+        let is_reduction = is_reduction_of_rows(self.instance, data) && !self.fusion.is_hosted(data);
+        data.op.is_store() || is_reduction
     }
 
     /// Where the tile lies that the next block loads, if its place depends on the block alone.
@@ -109,7 +123,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         count: i64,
     ) {
         let ir = self.ir;
-        let Some(Ahead { windows, asking, now: Some(number) }) = &self.ahead else { return };
+        let Some(Ahead { windows, beyond, asking, now: Some(number) }) = &self.ahead else { return };
         let (number, loops) = (*number as i64, asking.len() as i64);
         for window in windows.iter().filter(|window| window.shape() == shape) {
             let before = ir.i64(number * window.width());
@@ -117,7 +131,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let start = self.row_element_anywhere(window, row, start);
             let bytes = count * window.dtype().bytes() as i64 / loops;
             for line in (0..bytes.max(1)).step_by(LINE_BYTES as usize) {
-                ir.prefetch_for_later(ir.bytes_further(start, ir.i64(line)));
+                let at = ir.bytes_further(start, ir.i64(beyond + line));
+                if self.asks_near { ir.prefetch(at) } else { ir.prefetch_for_later(at) }
             }
         }
     }

@@ -13,15 +13,18 @@
 //! Loops that compute little wait for memory themselves, and only get in each other's way: a layer normalisation in C,
 //! whose sums stored the row before, had three quarters of the rate it has when one comes after the other.
 
+use super::buffer::Buffers;
 use super::fuse::{Fusion, is_reduction_of_rows};
-use super::parts::Covering;
-use super::reduce::LANES;
+use super::parts::{Covering, RowOf};
+use super::processor::Processor;
+use super::reduce::lanes_of;
 use super::region::{Emitter, extents};
+use super::scratch::{Place, Scratch};
 use super::streaming::{self, Lines};
 use super::views::Window;
 use crate::emit::Ir;
 use inkwell::IntPredicate;
-use inkwell::values::{IntValue, PointerValue};
+use inkwell::values::{IntValue, PointerValue, VectorValue};
 use tile_ir::abi::KernelAbi;
 use tile_ir::kernel::OpData;
 use tile_ir::view::Source;
@@ -36,11 +39,19 @@ const APART: u64 = 2048;
 
 const PAGE_BYTES: u64 = 4096;
 
+/// The most rows that a store may read beside a loop that waits for memory.
+const MOST_STREAMS: usize = 2;
+
 /// A store that the next block does, and the reduction in whose loop it does.
 #[derive(Clone, Copy)]
 pub(super) struct Behind<'a> {
     store: &'a OpData,
     host: &'a OpData,
+    /// Whether the host waits for memory, and asks for what it reads itself.
+    asks_itself: bool,
+    /// The row that the store reads and the host's loop writes, which both blocks have in one place: what is read in a turn of
+    /// that loop lies where the turn writes, or further on.
+    in_place: Option<Place>,
 }
 
 /// Bytes from one half of scratch memory to the other.
@@ -54,15 +65,19 @@ pub(super) fn bytes(behind: Option<Behind<'_>>, scratch_bytes: u64) -> u64 {
 }
 
 /// The half of scratch memory that a block has, and that which the block before has.
-pub(super) fn halves<'c>(
-    ir: &Ir<'c>,
-    (base, scratch_bytes): (PointerValue<'c>, u64),
-    number: IntValue<'c>,
-) -> [PointerValue<'c>; 2] {
+pub(super) fn halves<'a, 'c>(
+    ir: &'a Ir<'c>,
+    instance: &Instance,
+    (scratch, behind): (&'a Scratch, Option<Behind<'_>>),
+    (base, number): (PointerValue<'c>, IntValue<'c>),
+) -> [Buffers<'a, 'c>; 2] {
+    let of = |half, in_place| Buffers::new(ir, instance, scratch, half, in_place);
+    let Some(behind) = behind else { return [base; 2].map(|base| of(base, None)) };
     let is_odd = ir.and(number, ir.i64(1));
-    let distance = ir.i64(distance(scratch_bytes) as i64);
+    let distance = ir.i64(distance(scratch.bytes()) as i64);
     let offset = ir.mul(is_odd, distance);
-    [offset, ir.sub(distance, offset)].map(|offset| ir.bytes_further(base, offset))
+    let in_place = behind.in_place.map(|place| (place, base));
+    [offset, ir.sub(distance, offset)].map(|offset| of(ir.bytes_further(base, offset), in_place))
 }
 
 /// The number of the block before; the first of a range has none, and is given its own.
@@ -75,24 +90,48 @@ pub(super) fn block_before<'c>(ir: &Ir<'c>, number: IntValue<'c>, first: IntValu
 pub(super) fn decide<'a>(
     instance: &'a Instance,
     fusion: &Fusion<'a>,
-    scratch_bytes: u64,
+    scratch: &Scratch,
+    processor: &Processor,
 ) -> Option<Behind<'a>> {
     let abi = KernelAbi::of(instance);
     let ops: Vec<&OpData> = instance.region(instance.body()).ops.iter().map(|&op| instance.op(op)).collect();
     let is_plain = ops.iter().all(|data| data.regions.is_empty() && !matches!(data.op, Op::Mma | Op::Item));
-    if abi.persistent || abi.logs || !is_plain || scratch_bytes > MOST_BYTES {
+    if abi.persistent || abi.logs || !is_plain || scratch.bytes() > MOST_BYTES {
         return None;
     }
     let mut stores = ops.iter().copied().filter(|data| data.op.is_store());
     let store = stores.next().filter(|store| stores.next().is_none() && is_left(instance, fusion, store))?;
-    let hosts = |data: &&&OpData| {
-        is_reduction_of_rows(instance, data)
-            && instance.ty(data.operands[0]).as_tile().map(|ty| &ty.shape)
-                == instance.ty(store.operands[1]).as_tile().map(|ty| &ty.shape)
-            && fusion.computes_functions(data)
+    let shape = |tile| instance.ty(tile).as_tile().map(|ty| &ty.shape);
+    let loops: Vec<&OpData> = ops
+        .iter()
+        .copied()
+        .filter(|data| is_reduction_of_rows(instance, data) && !fusion.is_hosted(data))
+        .filter(|data| shape(data.operands[0]) == shape(store.operands[1]))
+        .collect();
+    let computes = |host: &&OpData| {
+        std::iter::once(*host).chain(fusion.hosted_by(host)).any(|data| fusion.computes_functions(data))
     };
-    let host = ops.iter().rfind(hosts)?;
-    Some(Behind { store, host })
+    let reads = || match loops.as_slice() {
+        [only] => {
+            Some(*only).filter(|_| processor.asks_near && fusion.streams_of(store).len() <= MOST_STREAMS)
+        }
+        _ => None,
+    };
+    let computing = loops.iter().copied().rfind(computes);
+    let host = computing.or_else(reads)?;
+    let asks_itself = computing.is_none();
+    Some(Behind { store, host, asks_itself, in_place: place_of_row(fusion, scratch, [host, store]) })
+}
+
+/// The place of the row that a host's loop writes and a store reads, if it is written nowhere else, not before it, and each
+/// element is read where it is needed.
+fn place_of_row<'a>(fusion: &Fusion<'a>, scratch: &Scratch, [host, store]: [&'a OpData; 2]) -> Option<Place> {
+    let row = fusion.made_by(host)?.results[0];
+    let place = scratch.place(row)?;
+    let is_alone = scratch.places().iter().filter(|other| place.overlaps(other)).count() == 1;
+    let reads = fusion.reads(store);
+    let is_in_place = reads.iter().filter(|read| read.tile == row).all(|read| read.in_place);
+    (is_alone && is_in_place).then_some(place)
 }
 
 /// Whether a store is of one row, in whole lines, of a tile that is read from scratch memory and tensors, to an output that
@@ -115,9 +154,20 @@ fn is_left<'a>(instance: &'a Instance, fusion: &Fusion<'a>, store: &'a OpData) -
 }
 
 /// A row whose lines were left, and how many elements of it.
-struct Left<'c> {
+#[derive(Clone)]
+pub(super) struct Left<'c> {
     lines: Lines<'c>,
     elements: IntValue<'c>,
+    /// Whether every turn of the loop has some of them.
+    is_whole: bool,
+}
+
+/// What a turn of a loop stores of such a row.
+pub(super) struct LeftLine<'c> {
+    /// Whether there is something; `None` where there is in every turn.
+    is_left: Option<IntValue<'c>>,
+    turn: IntValue<'c>,
+    elements: VectorValue<'c>,
 }
 
 /// The block before, as the next one knows it.
@@ -161,9 +211,9 @@ impl<'a, 'c> Previous<'a, 'c> {
         }
         emitter.read_single_elements(store.operands[1]);
         let window = emitter.window_of(store);
-        let lines = emitter.lines_of_row(&window, (&row_index(ir, &window), false), LANES);
+        let lines = emitter.lines_of_row(&window, (&row_index(ir, &window), false), lanes_of(window.width()));
         let elements = ir.select_int(self.has_left, ir.sub(lines.rest, lines.first), ir.i64(0));
-        Left { lines, elements }
+        Left { lines, elements, is_whole: false }
     }
 }
 
@@ -173,30 +223,86 @@ fn row_index<'c>(ir: &Ir<'c>, window: &Window<'c>) -> Vec<IntValue<'c>> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    /// Emits the loops of an op; where these are the ones for it, they also store the lines that the block before left.
-    pub(super) fn beside_store(&mut self, data: &'a OpData, emit: impl FnOnce(&mut Self)) {
+    /// The reduction whose loop reads from memory, stores what the block before left, and asks for what it reads itself.
+    pub(super) fn host_that_asks(&self) -> Option<&'a OpData> {
+        let behind = self.previous.as_ref()?.behind;
+        Some(behind.host).filter(|_| behind.asks_itself)
+    }
+
+    /// Emits the loops of an op over rows of a shape; where these are the ones for it, they also store the lines that the block
+    /// before left. Mostly all turns have some, and all that the loops read exists: for that case they are emitted without a
+    /// question in them. `emit` is told whether all exists.
+    pub(super) fn beside_store(
+        &mut self,
+        data: &'a OpData,
+        shape: &[i64],
+        emit: &mut dyn FnMut(&mut Self, bool),
+    ) {
         let is_host = |previous: &&mut Previous<'a, 'c>| std::ptr::eq(previous.behind.host, data);
-        if let Some(previous) = self.previous.as_mut().filter(is_host) {
-            previous.left = Some(previous.left());
-        }
-        emit(self);
+        let Some(previous) = self.previous.as_mut().filter(is_host) else { return emit(self, false) };
+        let (ir, left) = (previous.emitter.ir, previous.left());
+        let (&width, rows) = shape.split_last().expect("verified: the reduced axis exists");
+        let (lanes, index) = (lanes_of(width), vec![ir.i64(0); rows.len()]);
+        let row = RowOf { data, shape, index: &index, lanes, whole: false };
+        let covers = self.covering(row, ir.i64(width)).covers;
+        let has_all = ir.icmp(IntPredicate::EQ, left.elements, ir.i64(width / lanes * lanes));
+        let conditions = [covers, left.lines.streams].into_iter().flatten();
+        let is_whole = conditions.fold(has_all, |all, condition| ir.and(all, condition));
+        // The two closures run one after the other; the cell lends the emitter to each in turn.
+        let this = std::cell::RefCell::new((self, emit));
+        let emit_for = |is_whole: bool| {
+            let (emitter, emit) = &mut *this.borrow_mut();
+            let mut left = left.clone();
+            left.is_whole = is_whole;
+            left.lines.streams =
+                left.lines.streams.map(|streams| if is_whole { ir.bool(true) } else { streams });
+            emitter.give_left(Some(left));
+            emit(emitter, is_whole);
+            emitter.give_left(None);
+            Vec::new()
+        };
+        ir.if_else(is_whole, || emit_for(true), || emit_for(false));
+    }
+
+    /// While a loop is emitted again, what the block before left has been stored.
+    pub(super) fn take_left(&mut self) -> Option<Left<'c>> {
+        self.previous.as_mut().and_then(|previous| previous.left.take())
+    }
+
+    /// Ends that.
+    pub(super) fn give_left(&mut self, left: Option<Left<'c>>) {
         if let Some(previous) = &mut self.previous {
-            previous.left = None;
+            previous.left = left;
         }
     }
 
-    /// In the turn of a loop for the elements from one on: stores as many of the row whose lines the block before left, if
-    /// this is the loop that does.
-    pub(super) fn store_behind(&mut self, turn: IntValue<'c>) {
+    /// In the turn of a loop for the elements from one on: as many of the row whose lines the block before left, if this is the
+    /// loop that stores them. They are read before the turn writes to the row's place.
+    pub(super) fn read_behind(&mut self, turn: IntValue<'c>) -> Option<LeftLine<'c>> {
         let ir = self.ir;
-        let Some(Previous { behind, emitter, left: Some(Left { lines, elements }), .. }) = &mut self.previous
-        else {
-            return;
-        };
+        let Previous { behind, emitter, left: Some(left), .. } = self.previous.as_mut()? else { return None };
+        let (lines, value) = (&left.lines, behind.store.operands[1]);
         let row = row_index(ir, &lines.window);
-        ir.if_then(ir.icmp(IntPredicate::ULT, turn, *elements), || {
-            emitter.store_line(lines, &row, behind.store.operands[1], (lines.first, turn));
-        });
+        let mut read = || emitter.line_elements(lines, &row, value, (lines.first, turn));
+        if left.is_whole {
+            return Some(LeftLine { is_left: None, turn, elements: read().into_vector_value() });
+        }
+        let is_left = ir.icmp(IntPredicate::ULT, turn, left.elements);
+        let none = lines.vector(ir).const_zero().into();
+        let elements = ir.if_else(is_left, || vec![read()], || vec![none])[0].into_vector_value();
+        Some(LeftLine { is_left: Some(is_left), turn, elements })
+    }
+
+    /// Stores what was read in this turn. At its end: tensors' rows mostly begin pages, and a load waits for an earlier store
+    /// whose address has the same lowest twelve bits.
+    pub(super) fn store_behind(&mut self, line: Option<LeftLine<'c>>) {
+        let (ir, Some(LeftLine { is_left, turn, elements })) = (self.ir, line) else { return };
+        let Some(Previous { emitter, left: Some(Left { lines, .. }), .. }) = &self.previous else { return };
+        let put = || emitter.put_line(lines, elements, (lines.first, turn));
+        match is_left {
+            Some(is_left) => ir.if_then(is_left, put),
+            None => put(),
+        }
     }
 
     /// Whether the block leaves the lines of its row to the next, if a store is one that may be left.

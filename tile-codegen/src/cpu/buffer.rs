@@ -15,6 +15,8 @@ pub(super) struct Buffers<'a, 'c> {
     ir: &'a Ir<'c>,
     scratch: &'a Scratch,
     base: PointerValue<'c>,
+    /// A place that lies elsewhere, and the base from which it does.
+    elsewhere: Option<(Place, PointerValue<'c>)>,
     /// Per place: its own scope, and the scopes of the places that it never overlaps with.
     scopes: HashMap<usize, [MetadataValue<'c>; 2]>,
     /// Per tensor argument: its own scope, and those of every place and of the tensors that it can't overlap
@@ -37,6 +39,7 @@ impl<'a, 'c> Buffers<'a, 'c> {
         instance: &Instance,
         scratch: &'a Scratch,
         base: PointerValue<'c>,
+        elsewhere: Option<(Place, PointerValue<'c>)>,
     ) -> Self {
         let domain = ir.context.metadata_node(&[ir.context.metadata_string("memory").into()]);
         let scope =
@@ -65,7 +68,8 @@ impl<'a, 'c> Buffers<'a, 'c> {
         };
         let kinds = [ir.context.get_kind_id("alias.scope"), ir.context.get_kind_id("noalias")];
         let scopes = places.iter().map(of_place).collect();
-        Buffers { ir, scratch, base, scopes, tensors: tensors.iter().map(of_tensor).collect(), kinds }
+        let tensors = tensors.iter().map(of_tensor).collect();
+        Buffers { ir, scratch, base, elsewhere, scopes, tensors, kinds }
     }
 
     /// The builder.
@@ -90,7 +94,9 @@ impl<'a, 'c> Buffers<'a, 'c> {
 
     fn at(&self, place: Place, dtype: DType) -> Buffer<'c> {
         let byte = self.ir.context.i8_type().into();
-        let address = self.ir.element(byte, self.base, self.ir.i64(place.offset as i64));
+        let elsewhere = self.elsewhere.filter(|(other, _)| *other == place);
+        let base = elsewhere.map_or(self.base, |(_, base)| base);
+        let address = self.ir.element(byte, base, self.ir.i64(place.offset as i64));
         Buffer { address, dtype, place }
     }
 

@@ -18,6 +18,7 @@
 
 use super::atomics::is_plain_store;
 use super::gathered::gathered_rows;
+use super::hosted::{self, Hosted};
 use super::reduce::LANES;
 use super::region::extents;
 use super::transpose::turned_axis;
@@ -59,6 +60,8 @@ pub(super) struct Fusion<'a> {
     made_by_reduction: HashMap<ValueId, ValueId>,
     /// Gathers that read rows along the last axis of their tiles.
     gathered_rows: HashMap<ValueId, GatheredRow>,
+    /// Reductions that another one's loop does.
+    hosted: Hosted,
 }
 
 impl<'a> Fusion<'a> {
@@ -72,11 +75,13 @@ impl<'a> Fusion<'a> {
             stored: HashSet::new(),
             made_by_reduction: HashMap::new(),
             gathered_rows: gathered_rows(instance),
+            hosted: Hosted::new(),
         };
         fusion.collect(instance.body());
         fusion.find_permuted();
         fusion.decide(instance.body());
         fusion.leave_to_reductions(instance.body());
+        fusion.hosted = hosted::decide(instance, &fusion);
         fusion
     }
 
@@ -397,7 +402,7 @@ impl<'a> Fusion<'a> {
         reads
     }
 
-    /// The loads whose elements a loop that reads these operands reads from their tensors.
+    /// The loads whose elements a loop that reads these operands reads from their tensors, each once.
     pub(super) fn streams(&self, operands: &[ValueId]) -> Vec<&'a OpData> {
         let mut streams = Vec::new();
         operands.iter().for_each(|&operand| self.collect_streams(operand, &mut streams));
@@ -433,12 +438,29 @@ impl<'a> Fusion<'a> {
         computed
     }
 
+    /// Whether element `i` of a row that an op's loop goes through needs only elements `i` of the rows that it reads.
+    pub(super) fn keeps_rows(&self, data: &'a OpData) -> bool {
+        let keeps = |op: &Op| {
+            op.is_leaf() || op.is_load() || matches!(op, Op::Broadcast(_) | Op::Splat(_) | Op::Iota { .. })
+        };
+        self.computed_by(data).into_iter().all(|op| std::ptr::eq(op, data) || keeps(&op.op))
+    }
+
+    /// The reductions that others' loops do.
+    pub(super) fn hosted(&self) -> &Hosted {
+        &self.hosted
+    }
+
     fn collect_streams(&self, value: ValueId, streams: &mut Vec<&'a OpData>) {
         if self.is_stored(value) || !is_tile(self.instance, value) {
             return;
         }
         match self.definition(value) {
-            Some(data) if data.op.is_load() => streams.push(data),
+            Some(data) if data.op.is_load() => {
+                if !streams.iter().any(|stream| std::ptr::eq(*stream, data)) {
+                    streams.push(data);
+                }
+            }
             Some(data) => data.operands.iter().for_each(|&operand| self.collect_streams(operand, streams)),
             None => {}
         }

@@ -13,12 +13,14 @@ mod elements;
 mod fuse;
 mod gathered;
 mod held;
+mod hosted;
 mod lanes;
 mod lines;
 mod messages;
 mod movement;
 mod narrow;
 mod parts;
+mod pieces;
 mod prefetch;
 mod processor;
 mod product;
@@ -54,8 +56,9 @@ use scratch::Scratch;
 use std::collections::HashMap;
 use streaming::Streamed;
 use tile_ir::abi::{Argument, KernelAbi, Launch};
+use tile_ir::schedule::TileOrder;
 use tile_ir::target::CpuLevel;
-use tile_ir::{Instance, Op, ValueId};
+use tile_ir::{Dim, Instance, Op, ValueId};
 
 /// Bytes of a cache line of every x86-64, and of most AArch64: where lines are longer, some are asked for twice. Also the
 /// alignment of a streaming store of a line.
@@ -100,7 +103,7 @@ pub(crate) fn emit<'c>(
     let fusion = Fusion::of(instance);
     let products = Products::of(instance, &fusion, machine);
     let scratch = Scratch::of(instance, &fusion, &products);
-    let behind = behind::decide(instance, &fusion, scratch.bytes());
+    let behind = behind::decide(instance, &fusion, &scratch, &processor);
     entry(&ir, instance, (&fusion, &products, &scratch, behind), (machine, &processor), symbol);
     if is_narrow {
         machine.optimize_fully(&instance.name, &ir.module)?;
@@ -139,6 +142,7 @@ impl<'a, 'c> Entered<'a, 'c> {
     {
         let mut emitter = Emitter::new(self.instance, self.plans, buffers, self.arguments, self.sizes, block);
         emitter.masks = self.processor.masks;
+        emitter.asks_near = self.processor.asks_near;
         emitter.held_bytes = self.processor.block.bytes();
         emitter.vector_bytes = self.processor.vector_bytes();
         emitter.streamed = self.streamed.clone();
@@ -166,7 +170,8 @@ fn entry(
     let shared = load_shared(ir, &abi, slots);
     let space: Vec<IntValue<'_>> =
         abi.grids[0].1.iter().map(|dim| ir.dim(dim, &|name| sizes[name])).collect();
-    let order = transpose::order_of_blocks(instance).filter(|_| !abi.logs);
+    let piece = pieces::tiles_of_piece(instance).filter(|_| !abi.logs);
+    let order = piece.map(|tiles| TileOrder::Grouped(Dim::from(tiles)));
     let (first, end) = (param(1).into_int_value(), param(2).into_int_value());
     let streamed = streaming::decide(ir, instance, &sizes);
     let launch = Entered {
@@ -179,8 +184,8 @@ fn entry(
         memories: &Memories::of(ir, products),
         shared,
     };
-    // A tile that is turned looks ahead to the next in its order.
-    let ahead = ir.i64(if order.is_some() { 1 } else { ahead::blocks_ahead(instance) as i64 });
+    // A tile that is turned looks ahead to the next pieces of its band.
+    let ahead = ir.i64(piece.unwrap_or_else(|| ahead::blocks_ahead(instance) as i64));
     let has_left: Vec<Value<'_>> = behind.iter().map(|_| ir.bool(false).into()).collect();
     ir.for_loop((first, end, ir.i64(1)), &has_left, |number, has_left| {
         let index_of = |number| match &order {
@@ -188,8 +193,7 @@ fn entry(
             Some(order) => ir.tile_index(order, &space, number),
             None => ir.delinearize(number, &space),
         };
-        let halves = behind.map(|_| behind::halves(ir, (base, scratch.bytes()), number));
-        let [own, other] = halves.unwrap_or([base; 2]).map(|base| Buffers::new(ir, instance, scratch, base));
+        let [own, other] = behind::halves(ir, instance, (scratch, behind), (base, number));
         let mut emitter = launch.emitter(&own, index_of(number));
         if !abi.persistent {
             // The last blocks of a range look ahead to the last: an order has no index beyond the grid.

@@ -7,7 +7,6 @@ use super::region::Emitter;
 use super::views::Window;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
-use tile_ir::Op;
 use tile_ir::kernel::OpData;
 
 /// The vectors of a row that a loop goes over: from the element where the first begins to that where the last ends.
@@ -124,18 +123,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// How many elements of a row exist in a stream's window, from the first on: none also where that isn't known.
     fn length_inside(&self, window: &Window<'c>, row: RowOf<'_, 'a, 'c>) -> IntValue<'c> {
         let ir = self.ir;
-        let computed = self.fusion.computed_by(row.data);
-        let keeps_place = computed.iter().filter(|data| !std::ptr::eq(**data, row.data)).all(|data| {
-            data.op.is_leaf()
-                || data.op.is_load()
-                || matches!(data.op, Op::Broadcast(_) | Op::Splat(_) | Op::Iota { .. })
-        });
         let tile = window.shape();
         let (last, axes) = tile.split_last().expect("verified: a tile has rank 1 or more");
         let is_row = tile.len() == row.shape.len()
             && Some(last) == row.shape.last()
             && axes.iter().zip(row.shape).all(|(&own, &extent)| own == extent || own == 1);
-        if !keeps_place || !is_row || window.valid().is_none() {
+        if !self.fusion.keeps_rows(row.data) || !is_row || window.valid().is_none() {
             let all = row.shape.last().copied().unwrap_or(1);
             return ir.select_int(self.is_whole(window), ir.i64(all), ir.i64(0));
         }

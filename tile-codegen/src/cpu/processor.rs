@@ -17,6 +17,8 @@ pub(super) struct Processor {
     pub(super) masks: bool,
     /// The sums of 32 bits that registers hold in a product.
     pub(super) block: RegisterBlock,
+    /// Whether what the next block reads is brought to the first cache, by the loop that stores.
+    pub(super) asks_near: bool,
     /// The intrinsic that has streaming stores seen by others before what the thread stores next; `None` where that holds
     /// of them as of all stores.
     pub(super) streaming_fence: Option<&'static str>,
@@ -54,6 +56,7 @@ fn x86_64(machine: &Machine) -> Processor {
         },
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
         block: RegisterBlock { rows, vectors: 2, lanes, steps },
+        asks_near: machine.has("avxvnni") && machine.has("avx512f"),
         streaming_fence: Some("llvm.x86.sse.sfence"),
     }
 }
@@ -68,7 +71,7 @@ fn x86_64(machine: &Machine) -> Processor {
 fn aarch64() -> Processor {
     let features = Features { half_conversion: true, fma: true, extrema: true, ..Features::NONE };
     let block = RegisterBlock { rows: 6, vectors: 4, lanes: 4, steps: 1 };
-    Processor { features, masks: false, block, streaming_fence: None }
+    Processor { features, masks: false, block, asks_near: false, streaming_fence: None }
 }
 
 #[cfg(test)]

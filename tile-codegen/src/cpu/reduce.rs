@@ -17,12 +17,18 @@ use crate::emit::{LoopHint, NanKey, Value};
 use inkwell::FloatPredicate;
 use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{IntValue, PointerValue, VectorValue};
-use tile_ir::DType;
 use tile_ir::kernel::OpData;
 use tile_ir::ops::{BinaryOp, ReduceOp};
+use tile_ir::{DType, Op};
 
-/// Partial results of a reduction along the last axis: a vector of f32 on the widest machines.
+/// Partial results of a reduction along a short last axis: a vector of f32 on the widest machines.
 pub(super) const LANES: i64 = 16;
+
+/// Partial results of a reduction of rows of this width: two vectors, where rows are long, because to join an element with a
+/// partial result takes longer than to read it.
+pub(super) fn lanes_of(width: i64) -> i64 {
+    if width < 4 * LANES { LANES } else { 2 * LANES }
+}
 
 /// What the partial results of rows are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,27 +52,51 @@ struct Reduction<'a, 'c> {
     result: Buffer<'c>,
 }
 
+/// The partial results of a row by a reduction, a lane each.
+struct Fold<'r, 'a, 'c> {
+    reduction: &'r Reduction<'a, 'c>,
+    partials: Partials,
+    ty: BasicTypeEnum<'c>,
+    /// How many lanes there are.
+    count: i64,
+    lanes: PointerValue<'c>,
+    identity: VectorValue<'c>,
+}
+
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Op [`tile_ir::Op::Reduce`].
     pub(super) fn reduce(&mut self, data: &'a OpData, op: ReduceOp, axis: usize) {
-        let dtype = self.dtype(data.operands[0]);
-        let reduction = Reduction {
-            data,
-            op,
-            axis,
-            shape: self.shape(data.operands[0]),
-            partial: op.partial(dtype),
-            result: self.stored(data.results[0]),
-        };
+        if self.fusion.is_hosted(data) {
+            return;
+        }
+        let reduction = self.reduction(data, op, axis);
         if is_reduction_of_rows(self.instance, data) {
-            self.beside_store(data, |emitter| {
-                emitter.with_rows(data, &reduction.shape, &[], &mut |emitter, whole| {
-                    emitter.reduce_rows(&reduction, whole);
-                });
+            let mut reductions = vec![reduction];
+            for hosted in self.fusion.hosted_by(data) {
+                let Op::Reduce { op, axis } = &hosted.op else { unreachable!("reductions host reductions") };
+                reductions.push(self.reduction(hosted, *op, *axis));
+            }
+            let shape = &reductions[0].shape;
+            self.beside_store(data, shape, &mut |emitter, whole| match whole {
+                true => emitter.reduce_rows(&reductions, true),
+                false => emitter.with_rows(data, shape, &[], &mut |emitter, whole| {
+                    emitter.reduce_rows(&reductions, whole);
+                }),
             });
         } else {
             let loads = self.fusion.streams_of(data);
             self.with_streams(&loads, &[], &mut |emitter, _| emitter.reduce_outer(&reduction));
+        }
+    }
+
+    fn reduction(&self, data: &'a OpData, op: ReduceOp, axis: usize) -> Reduction<'a, 'c> {
+        Reduction {
+            data,
+            op,
+            axis,
+            shape: self.shape(data.operands[0]),
+            partial: op.partial(self.dtype(data.operands[0])),
+            result: self.stored(data.results[0]),
         }
     }
 
@@ -118,30 +148,47 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Row by row; `whole` says whether all elements of what is read from tensors are known to exist.
-    fn reduce_rows(&mut self, reduction: &Reduction<'a, 'c>, whole: bool) {
-        let (_, rows) = reduction.shape.split_last().expect("verified: the reduced axis exists");
-        let comparison = reduction.comparison().filter(|_| self.is_read_again(reduction));
+    /// Row by row, of reductions of the same rows; `whole` says whether all elements of what is read from tensors are known to
+    /// exist.
+    fn reduce_rows(&mut self, reductions: &[Reduction<'a, 'c>], whole: bool) {
+        let (_, rows) = reductions[0].shape.split_last().expect("verified: the reduced axis exists");
         self.each_row(rows, &mut |emitter, row| {
-            let (ir, partials) = (emitter.ir, reduction.partials());
-            let total = match comparison {
-                None => emitter.row_total(reduction, partials, (row, whole)),
-                Some(comparison) => {
-                    let total = emitter.row_total(reduction, Partials::Compared(comparison), (row, whole));
-                    let decides = emitter.is_decided(reduction, comparison, total);
-                    let again = || {
-                        // What comes next has been asked for.
-                        let ahead = emitter.ahead.take();
-                        let total = emitter.row_total(reduction, partials, (row, whole));
-                        emitter.ahead = ahead;
-                        vec![total]
-                    };
-                    ir.if_else(decides, || vec![total], again)[0]
-                }
-            };
-            let position = emitter.position(row, rows);
-            emitter.buffers.store(&reduction.result, position, emitter.rounded(reduction, total));
+            let first = reductions.iter().map(|reduction| match emitter.comparison(reduction) {
+                None => (reduction, reduction.partials()),
+                Some(comparison) => (reduction, Partials::Compared(comparison)),
+            });
+            let totals = emitter.row_totals(&first.collect::<Vec<_>>(), (row, whole));
+            for (reduction, total) in reductions.iter().zip(totals) {
+                let total = emitter.decided(reduction, total, (row, whole));
+                let position = emitter.position(row, rows);
+                emitter.buffers.store(&reduction.result, position, emitter.rounded(reduction, total));
+            }
         });
+    }
+
+    /// The comparison that a reduction of rows is tried with first.
+    fn comparison(&self, reduction: &Reduction<'a, 'c>) -> Option<FloatPredicate> {
+        reduction.comparison().filter(|_| self.is_read_again(reduction))
+    }
+
+    /// What a row amounts to; found again, where the comparison that gave `total` doesn't decide.
+    fn decided(
+        &mut self,
+        reduction: &Reduction<'a, 'c>,
+        total: Value<'c>,
+        row: (&[IntValue<'c>], bool),
+    ) -> Value<'c> {
+        let (ir, Some(comparison)) = (self.ir, self.comparison(reduction)) else { return total };
+        let decides = self.is_decided(reduction, comparison, total);
+        let again = || {
+            // What comes next has been asked for, and what the block before left has been stored.
+            let (ahead, left) = (self.ahead.take(), self.take_left());
+            let totals = self.row_totals(&[(reduction, reduction.partials())], row);
+            self.ahead = ahead;
+            self.give_left(left);
+            totals
+        };
+        ir.if_else(decides, || vec![total], again)[0]
     }
 
     /// Whether a reduction may go through its rows again: they are read, not computed by functions or stored on the way.
@@ -165,70 +212,88 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.select_int(is_zero, ir.bool(false), is_beyond)
     }
 
-    /// What a row amounts to. The partial results of the lanes are in registers after LLVM's optimisation. Where a row's end
-    /// isn't that of a vector, the last elements are joined beside identities.
-    fn row_total(
+    /// What a row amounts to, by reductions of the same rows, each with what its partial results are. Those of the lanes are in
+    /// registers after LLVM's optimisation. Where a row's end isn't that of a vector, the last elements are joined beside
+    /// identities.
+    fn row_totals(
         &mut self,
-        reduction: &Reduction<'a, 'c>,
-        partials: Partials,
+        reductions: &[(&Reduction<'a, 'c>, Partials)],
         (row, whole): (&[IntValue<'c>], bool),
-    ) -> Value<'c> {
-        let ir = self.ir;
-        let width = *reduction.shape.last().expect("verified: the reduced axis exists");
-        let in_vectors = width / LANES * LANES;
-        let ty = self.partial_type(reduction, partials);
-        let start = lanes_of(self.identity(reduction, partials));
-        let [lanes, rest] = [(); 2].map(|()| self.lane_array(ty, LANES));
-        let gathers = self.fusion.gathers_of(reduction.data);
-        let place = |array, lane: IntValue<'c>| ir.element(ty, array, lane);
-        let joined = |emitter: &mut Self, lane: IntValue<'c>, element: Value<'c>| {
-            let before = ir.load(ty, place(lanes, lane));
-            ir.store(place(lanes, lane), emitter.join_partials(reduction, partials, [before, element]));
-        };
-        ir.store(lanes, start.into());
-        let of_row = RowOf { data: reduction.data, shape: &reduction.shape, index: row, lanes: LANES, whole };
+    ) -> Vec<Value<'c>> {
+        let (ir, first) = (self.ir, reductions[0].0);
+        let width = *first.shape.last().expect("verified: the reduced axis exists");
+        let lanes = lanes_of(width);
+        let in_vectors = width / lanes * lanes;
+        let gathers = self.fusion.gathers_of(first.data);
+        let folds: Vec<Fold<'_, 'a, 'c>> =
+            reductions.iter().map(|&(reduction, partials)| self.fold_of(reduction, partials)).collect();
+        let of_row = RowOf { data: first.data, shape: &first.shape, index: row, lanes, whole };
         self.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
             emitter.each_part_of_row(of_row, &mut |emitter, (begin, end)| {
-                ir.hinted_loop((begin, end, ir.i64(LANES)), LoopHint::Rolled, &[], |first, _| {
-                    emitter.prefetch_ahead(&reduction.shape, row, first, LANES);
-                    emitter.each_lane(LANES, |emitter, lane| {
-                        let element = emitter.reduced(reduction, partials, (row, ir.add(first, lane)));
-                        joined(emitter, lane, element);
-                    });
-                    // Last: tensors' rows mostly begin pages, and a load waits for an earlier store whose address has the
-                    // same lowest twelve bits.
-                    emitter.store_behind(first);
+                ir.hinted_loop((begin, end, ir.i64(lanes)), LoopHint::Rolled, &[], |first_lane, _| {
+                    emitter.prefetch_ahead(&first.shape, row, first_lane, lanes);
+                    let behind = emitter.read_behind(first_lane);
+                    for fold in &folds {
+                        emitter.each_lane(lanes, |emitter, lane| {
+                            let element = emitter.reduced(fold, (row, ir.add(first_lane, lane)));
+                            emitter.fold_lane(fold, lane, element);
+                        });
+                    }
+                    emitter.store_behind(behind);
                     Vec::new()
                 });
             });
-            if in_vectors < width {
-                ir.store(rest, start.into());
-                emitter.each_lane_below(LANES, ir.i64(width - in_vectors), |emitter, lane| {
-                    let i = ir.add(ir.i64(in_vectors), lane);
-                    let element = emitter.reduced(reduction, partials, (row, i));
-                    ir.store(place(rest, lane), element);
-                });
-                emitter.each_lane(LANES, |emitter, lane| {
-                    joined(emitter, lane, ir.load(ty, place(rest, lane)));
-                });
+            for fold in folds.iter().filter(|_| in_vectors < width) {
+                emitter.fold_rest(fold, row, (in_vectors, width));
             }
         });
-        let total = self.join_halves(reduction, partials, (lanes, ty));
-        match (partials, self.ir.compute_type(reduction.partial)) {
+        folds.into_iter().map(|fold| self.total(&fold)).collect()
+    }
+
+    /// Places for the partial results of a row, which are identities at first.
+    fn fold_of<'r>(&mut self, reduction: &'r Reduction<'a, 'c>, partials: Partials) -> Fold<'r, 'a, 'c> {
+        let ty = self.partial_type(reduction, partials);
+        let count = lanes_of(*reduction.shape.last().expect("verified: the reduced axis exists"));
+        let identity = in_lanes(self.identity(reduction, partials), count);
+        let lanes = self.lane_array(ty, count);
+        self.ir.store(lanes, identity.into());
+        Fold { reduction, partials, ty, count, lanes, identity }
+    }
+
+    /// Joins an element with a lane's partial result.
+    fn fold_lane(&self, fold: &Fold<'_, 'a, 'c>, lane: IntValue<'c>, element: Value<'c>) {
+        let place = self.ir.element(fold.ty, fold.lanes, lane);
+        let before = self.ir.load(fold.ty, place);
+        self.ir.store(place, self.join_partials(fold.reduction, fold.partials, [before, element]));
+    }
+
+    /// Joins the elements of a row behind its last whole vector.
+    fn fold_rest(&mut self, fold: &Fold<'_, 'a, 'c>, row: &[IntValue<'c>], (in_vectors, width): (i64, i64)) {
+        let (ir, rest) = (self.ir, self.lane_array(fold.ty, fold.count));
+        ir.store(rest, fold.identity.into());
+        self.each_lane_below(fold.count, ir.i64(width - in_vectors), |emitter, lane| {
+            let element = emitter.reduced(fold, (row, ir.add(ir.i64(in_vectors), lane)));
+            ir.store(ir.element(fold.ty, rest, lane), element);
+        });
+        self.each_lane(fold.count, |emitter, lane| {
+            emitter.fold_lane(fold, lane, ir.load(fold.ty, ir.element(fold.ty, rest, lane)));
+        });
+    }
+
+    /// What the partial results amount to.
+    fn total(&mut self, fold: &Fold<'_, 'a, 'c>) -> Value<'c> {
+        let total = self.join_halves(fold);
+        match (fold.partials, self.ir.compute_type(fold.reduction.partial)) {
             (Partials::Keys(..), BasicTypeEnum::FloatType(ty)) => {
-                ir.float_of_key(total.into_int_value(), ty).into()
+                self.ir.float_of_key(total.into_int_value(), ty).into()
             }
             _ => total,
         }
     }
 
     /// An element of a row that is reduced, as partial results are. A tile that this loop computes is stored on the way.
-    fn reduced(
-        &mut self,
-        reduction: &Reduction<'a, 'c>,
-        partials: Partials,
-        (row, i): (&[IntValue<'c>], IntValue<'c>),
-    ) -> Value<'c> {
+    fn reduced(&mut self, fold: &Fold<'_, 'a, 'c>, (row, i): (&[IntValue<'c>], IntValue<'c>)) -> Value<'c> {
+        let Fold { reduction, partials, .. } = *fold;
         let index = [row, &[i]].concat();
         let made = self.fusion.made_by(reduction.data);
         if let Some(made) = made {
@@ -291,18 +356,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Joins the lanes of one half with those of the other, then the halves of what that gives, and so on: the shortest chain
     /// of dependent ops, each of which but the last is a vector's.
-    fn join_halves(
-        &mut self,
-        reduction: &Reduction<'a, 'c>,
-        partials: Partials,
-        (lanes, ty): (PointerValue<'c>, BasicTypeEnum<'c>),
-    ) -> Value<'c> {
-        let ir = self.ir;
+    fn join_halves(&mut self, fold: &Fold<'_, 'a, 'c>) -> Value<'c> {
+        let (ir, ty, lanes) = (self.ir, fold.ty, fold.lanes);
         let joined = |emitter: &Self, lane: IntValue<'c>, other: IntValue<'c>| {
             let halves = [lane, other].map(|lane| ir.load(ty, ir.element(ty, lanes, lane)));
-            emitter.join_partials(reduction, partials, halves)
+            emitter.join_partials(fold.reduction, fold.partials, halves)
         };
-        let halves = std::iter::successors(Some(LANES / 2), |&lanes| (lanes > 2).then_some(lanes / 2));
+        let halves = std::iter::successors(Some(fold.count / 2), |&lanes| (lanes > 2).then_some(lanes / 2));
         for half in halves {
             self.each_lane(half, |emitter, lane| {
                 let joined = joined(emitter, lane, ir.add(lane, ir.i64(half)));
@@ -337,9 +397,9 @@ impl Reduction<'_, '_> {
     }
 }
 
-fn lanes_of(value: Value<'_>) -> VectorValue<'_> {
+fn in_lanes(value: Value<'_>, lanes: i64) -> VectorValue<'_> {
     match value {
-        Value::FloatValue(value) => VectorType::const_vector(&[value; LANES as usize]),
-        value => VectorType::const_vector(&[value.into_int_value(); LANES as usize]),
+        Value::FloatValue(value) => VectorType::const_vector(&vec![value; lanes as usize]),
+        value => VectorType::const_vector(&vec![value.into_int_value(); lanes as usize]),
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) tile: Vec<IntValue<'c>>,
     /// The index of the tile that a later block owns, if there is one; nothing in a persistent kernel.
     pub(super) tile_ahead: Vec<IntValue<'c>>,
+    /// Whether what the next block reads is brought to the first cache, by the loop that stores.
+    pub(super) asks_near: bool,
     /// What the next block reads, where the next loops may bring it near.
     pub(super) ahead: Option<Ahead<'a, 'c>>,
     /// The block before, where it may leave its store to this one.
@@ -86,6 +88,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             tile: block.clone(),
             block,
             tile_ahead: Vec::new(),
+            asks_near: false,
             ahead: None,
             previous: None,
             shared: None,

@@ -226,8 +226,9 @@ impl<'a> Lives<'a> {
             self.accesses(made);
         }
         let is_left = data.results.first().is_some_and(|&tile| self.fusion.is_left_to_reduction(tile));
-        if !is_left {
+        if !is_left && !self.fusion.is_hosted(data) {
             self.accesses(data);
+            self.fusion.hosted_by(data).into_iter().for_each(|hosted| self.accesses(hosted));
         }
         self.now += 1;
     }

@@ -2,7 +2,7 @@
 
 use super::elements::count;
 use super::parts::RowOf;
-use super::reduce::LANES;
+use super::reduce::lanes_of;
 use super::region::Emitter;
 use super::views::Window;
 use inkwell::values::IntValue;
@@ -64,7 +64,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let (_, end) = self.row_range(window, row.index);
         let covering = self.covering(row, end);
         let leaves = self.leaves(row.data, &covering);
-        let elements = if leaves.is_some() { LANES } else { row.lanes };
+        let elements = if leaves.is_some() { lanes_of(window.width()) } else { row.lanes };
         let lines = self.lines_of_row(window, (row.index, row.whole), elements);
         let value = row.data.operands[1];
         self.with_covering(&covering, &mut |emitter| emitter.store_lines(&lines, row.index, value, leaves));

@@ -13,9 +13,10 @@ use super::LINE_BYTES;
 use super::region::Emitter;
 use super::vectors::vector_type;
 use super::views::Window;
-use crate::emit::{Ir, LoopHint};
+use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
-use inkwell::values::{IntValue, PointerValue};
+use inkwell::types::VectorType;
+use inkwell::values::{IntValue, PointerValue, VectorValue};
 use std::collections::{HashMap, HashSet};
 use tile_ir::view::Source;
 use tile_ir::{DType, Instance, Op, Type, ValueId};
@@ -100,7 +101,14 @@ pub(super) struct Lines<'c> {
     /// Whether there may be some before and behind.
     has_ends: bool,
     /// Whether those between are streamed, if the output may be.
-    streams: Option<IntValue<'c>>,
+    pub(super) streams: Option<IntValue<'c>>,
+}
+
+impl<'c> Lines<'c> {
+    /// The type of what is stored at a time.
+    pub(super) fn vector(&self, ir: &Ir<'c>) -> VectorType<'c> {
+        vector_type(ir.storage_type(self.window.dtype()), self.elements as u32)
+    }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -181,22 +189,43 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Stores as many elements of a row as are stored at a time, from so many on behind one.
-    pub(super) fn store_line(
+    fn store_line(
+        &mut self,
+        line: &Lines<'c>,
+        row: &[IntValue<'c>],
+        value: ValueId,
+        at: (IntValue<'c>, IntValue<'c>),
+    ) {
+        let elements = self.line_elements(line, row, value, at).into_vector_value();
+        self.put_line(line, elements, at);
+    }
+
+    /// What is stored at a time: the elements of a row from so many on behind one.
+    pub(super) fn line_elements(
         &mut self,
         line: &Lines<'c>,
         row: &[IntValue<'c>],
         value: ValueId,
         (base, further): (IntValue<'c>, IntValue<'c>),
-    ) {
+    ) -> Value<'c> {
         let (ir, dtype) = (self.ir, line.window.dtype());
         let first = ir.add(base, further);
-        let ty = ir.storage_type(dtype);
         self.each_lane(line.elements, |emitter, lane| {
             let element = emitter.element(value, &[row, &[ir.add(first, lane)]].concat());
-            ir.store(ir.element(ty, line.lanes, lane), ir.value_to_storage(element, dtype));
+            let place = ir.element(ir.storage_type(dtype), line.lanes, lane);
+            ir.store(place, ir.value_to_storage(element, dtype));
         });
-        let vector = vector_type(ty, line.elements as u32);
-        let elements = ir.load_at(vector.into(), line.lanes, Some(LINE_BYTES));
+        ir.load_at(line.vector(ir).into(), line.lanes, Some(LINE_BYTES))
+    }
+
+    /// Stores these elements.
+    pub(super) fn put_line(
+        &self,
+        line: &Lines<'c>,
+        elements: VectorValue<'c>,
+        (base, further): (IntValue<'c>, IntValue<'c>),
+    ) {
+        let (ir, dtype) = (self.ir, line.window.dtype());
         let address = self.row_element(&line.window, line.address, base);
         let address = self.row_element(&line.window, address, further);
         let store = |alignment| {

@@ -6,6 +6,7 @@
 
 use super::LINE_BYTES;
 use super::buffer::Buffer;
+use super::pieces::{PiecesAhead, STRIP_LINES};
 use super::region::Emitter;
 use super::scratch::element_bytes;
 use super::vectors::vector_type;
@@ -14,8 +15,7 @@ use crate::emit::{Ir, LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::{BasicValue, IntValue, PointerValue, VectorValue};
 use tile_ir::kernel::OpData;
-use tile_ir::schedule::TileOrder;
-use tile_ir::{DType, Dim, Instance, Op, ValueId};
+use tile_ir::{DType, Instance, Op, ValueId};
 
 /// Elements along a side of the largest block: those of a vector of 512 bits, and of a shorter one where they are narrow, so
 /// that registers hold the block.
@@ -32,23 +32,6 @@ pub(super) fn turned_axis(instance: &Instance, data: &OpData) -> Option<usize> {
     let (last, side) = (shape.len() - 1, largest_side(ty.elem.known()?));
     let axis = permutation.iter().position(|&from| from == last)?;
     (axis != last && shape[axis] >= side && shape[last] >= side).then_some(axis)
-}
-
-/// Rows of an output that a band of blocks writes, where tiles are turned: each may lie in a page of its own, and the
-/// processor remembers the places of some thousand pages.
-const BAND_ROWS: i64 = 1024;
-
-/// The order in which a range of blocks goes through the grid, where that isn't row by row. A block that turns its tile
-/// reads across the rows that its neighbour reads from, so in row order each reads from other pages. In bands of rows,
-/// column by column, blocks that follow each other share the pages that they read from, and those of a band the pages that
-/// they write to.
-pub(super) fn order_of_blocks(instance: &Instance) -> Option<TileOrder<Dim>> {
-    let ops = &instance.region(instance.body()).ops;
-    let turns = ops.iter().any(|&op| turned_axis(instance, instance.op(op)).is_some());
-    let store = ops.iter().map(|&op| instance.op(op)).find(|data| data.op.is_store()).filter(|_| turns)?;
-    let view = instance.ty(store.operands[0]).as_partition().expect("verified: a view");
-    let rows = *super::region::extents(&view.tile).iter().rev().nth(1)?;
-    Some(TileOrder::Grouped(Dim::from((BAND_ROWS / rows.max(1)).max(1))))
 }
 
 /// Elements from one index to the next, per axis of a stored tile.
@@ -77,8 +60,8 @@ struct Lines<'c> {
     /// Elements of the source from one to the next along the result's rows, and the other way round.
     strides: [IntValue<'c>; 2],
     tensors: [ValueId; 2],
-    /// Bytes from the source to that of the next block of the range, which is brought near, where it is known.
-    ahead: Option<IntValue<'c>>,
+    /// What is brought near meanwhile, where that is known.
+    ahead: Option<PiecesAhead<'c>>,
     dtype: DType,
     /// Rows of the result that are turned together, each a cache line.
     side: i64,
@@ -94,7 +77,7 @@ impl<'c> Lines<'c> {
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Elements along a side of a block, whose rows are of elements of so many bytes: the largest that registers hold.
-    fn side(&self, dtype: DType, bytes: i64) -> i64 {
+    pub(super) fn side(&self, dtype: DType, bytes: i64) -> i64 {
         largest_side(dtype).min(self.vector_bytes / bytes)
     }
 
@@ -199,9 +182,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 let rows = ir.lesser(there[last], wanted[axis]);
                 let columns = ir.lesser(there[across], wanted[last]);
                 let [rows, columns] = [rows, columns].map(|extent| ir.select_int(exist, extent, zero));
-                let ahead = self
-                    .window_ahead(load)
-                    .map(|next| ir.bytes_between(self.first_address(&from), self.first_address(&next)));
+                let ahead = self.pieces_ahead(load, to, axis);
                 self.turn_lines((&from, across), (to, axis), [rows, columns], ahead)
             }
             _ => [zero; 2],
@@ -243,7 +224,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (from, across): (&Window<'c>, usize),
         (to, axis): (&Window<'c>, usize),
         [rows, columns]: [IntValue<'c>; 2],
-        ahead: Option<IntValue<'c>>,
+        ahead: Option<PiecesAhead<'c>>,
     ) -> [IntValue<'c>; 2] {
         let (ir, bytes) = (self.ir, to.dtype().bytes() as i64);
         let (side, line) = (self.side(to.dtype(), bytes), i64::from(LINE_BYTES) / bytes);
@@ -263,9 +244,17 @@ impl<'a, 'c> Emitter<'a, 'c> {
             ir.and(flag, ir.icmp(IntPredicate::EQ, ir.or(skipped, apart), ir.i64(0)))
         });
         let zero = ir.i64(0);
-        ir.hinted_loop((zero, whole_columns, ir.i64(line)), LoopHint::Rolled, &[], |column, _| {
+        let strip = ir.i64(STRIP_LINES * line);
+        ir.hinted_loop((zero, whole_columns, strip), LoopHint::Rolled, &[], |first, _| {
+            let end = ir.lesser(ir.add(first, strip), whole_columns);
             ir.hinted_loop((zero, whole_rows, ir.i64(side)), LoopHint::Rolled, &[], |row, _| {
-                self.turn_line(&lines, [row, column], streams);
+                ir.hinted_loop((first, end, ir.i64(line)), LoopHint::Rolled, &[], |column, _| {
+                    if let Some(ahead) = &lines.ahead {
+                        self.ask_for_pieces(ahead, (side, lines.strides[0]), (first, end), [row, column]);
+                    }
+                    self.turn_line(&lines, [row, column], streams);
+                    Vec::new()
+                });
                 Vec::new()
             });
             Vec::new()
@@ -295,9 +284,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn read_across(&self, lines: &Lines<'c>, [row, column]: [IntValue<'c>; 2], i: i64) -> VectorValue<'c> {
         let (ir, storage) = (self.ir, self.ir.storage_type(lines.dtype));
         let address = lines.address(ir, 0, [ir.add(column, ir.i64(i)), row]);
-        if let Some(ahead) = lines.ahead {
-            ir.prefetch_for_later(ir.bytes_further(address, ahead));
-        }
         let ty = vector_type(storage, lines.side as u32).into();
         let loaded = ir.load_at(ty, address, Some(lines.dtype.bytes() as u32));
         self.buffers.mark_tensor_access(loaded.as_instruction_value(), lines.tensors[0]);

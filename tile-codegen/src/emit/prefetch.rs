@@ -87,11 +87,6 @@ impl<'c> Ir<'c> {
         self.and(self.address(address), self.i64(line_bytes as i64 - 1))
     }
 
-    /// Bytes from one address up to another.
-    pub(crate) fn bytes_between(&self, from: PointerValue<'c>, to: PointerValue<'c>) -> IntValue<'c> {
-        self.sub(self.address(to), self.address(from))
-    }
-
     /// The address so many bytes further, which may lie anywhere.
     pub(crate) fn bytes_further(&self, address: PointerValue<'c>, bytes: IntValue<'c>) -> PointerValue<'c> {
         // SAFETY: inkwell marks GEP unsafe because it may poison; one without `inbounds` doesn't.

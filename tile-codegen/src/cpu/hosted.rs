@@ -1,0 +1,92 @@
+//! Reductions of the same rows, found in one loop: the sum of a row and that of its squares, say.
+//!
+//! A reduction is **hosted** by an earlier one of its region where its loop would read from tensors what that one's reads, and
+//! nothing that is known only in between. A row is then gone through once less, from whichever cache it comes.
+
+use super::fuse::{Fusion, is_reduction_of_rows, is_tile};
+use std::collections::HashMap;
+use tile_ir::kernel::OpData;
+use tile_ir::{Instance, RegionId, ValueId};
+
+/// The most reductions of one loop: each has a register of partial results, or several on processors with short ones.
+const MOST: usize = 3;
+
+/// By the result of a reduction that is hosted, that of its host.
+pub(super) type Hosted = HashMap<ValueId, ValueId>;
+
+/// Finds the reductions that have a host.
+pub(super) fn decide(instance: &Instance, fusion: &Fusion<'_>) -> Hosted {
+    let mut hosted = Hosted::new();
+    decide_in(instance, fusion, instance.body(), &mut hosted);
+    hosted
+}
+
+fn decide_in(instance: &Instance, fusion: &Fusion<'_>, region: RegionId, hosted: &mut Hosted) {
+    let ops: Vec<&OpData> = instance.region(region).ops.iter().map(|&op| instance.op(op)).collect();
+    let mut loops: Vec<(usize, Vec<&OpData>)> = Vec::new();
+    for (at, &data) in ops.iter().enumerate() {
+        data.regions.iter().for_each(|&inner| decide_in(instance, fusion, inner, hosted));
+        if !is_reduction_of_rows(instance, data) {
+            continue;
+        }
+        let host = loops.iter_mut().find(|(place, members)| {
+            members.len() < MOST && shares_rows(instance, fusion, [members[0], data], &ops[..*place])
+        });
+        match host {
+            Some((_, members)) => {
+                hosted.insert(data.results[0], members[0].results[0]);
+                members.push(data);
+            }
+            None => loops.push((at, vec![data])),
+        }
+    }
+}
+
+/// Whether the second of two reductions goes through the rows that the first does, and needs nothing but that and what comes
+/// `before` it.
+fn shares_rows(
+    instance: &Instance,
+    fusion: &Fusion<'_>,
+    [first, second]: [&OpData; 2],
+    before: &[&OpData],
+) -> bool {
+    let shape = |data: &OpData| instance.ty(data.operands[0]).as_tile().map(|ty| ty.shape.clone());
+    let [rows, own] = [first, second].map(|data| fusion.streams_of(data));
+    let reads_rows = own.iter().all(|load| rows.iter().any(|row| std::ptr::eq(*row, *load)));
+    let has_gathers = [first, second].iter().any(|data| !fusion.gathers_of(data).is_empty());
+    shape(first) == shape(second)
+        && !own.is_empty()
+        && reads_rows
+        && !has_gathers
+        && fusion.made_by(second).is_none()
+        && fusion.keeps_rows(second)
+        && needs(instance, fusion, second).into_iter().all(|value| {
+            let defined = fusion.definition(value);
+            let is_beside = fusion.home(value) == fusion.home(second.results[0]);
+            let comes_before = |data: &OpData| before.iter().any(|op| std::ptr::eq(*op, data));
+            !fusion.is_left_to_reduction(value) && (!is_beside || defined.is_none_or(comes_before))
+        })
+}
+
+/// The scalars and stored tiles that a reduction's loop needs.
+fn needs(instance: &Instance, fusion: &Fusion<'_>, data: &OpData) -> Vec<ValueId> {
+    let is_needed = |value: &ValueId| !is_tile(instance, *value) || fusion.is_stored(*value);
+    let computed = fusion.computed_by(data);
+    computed.into_iter().flat_map(|op| op.operands.iter().copied().filter(is_needed)).collect()
+}
+
+impl<'a> Fusion<'a> {
+    /// Whether another reduction's loop does this one.
+    pub(super) fn is_hosted(&self, data: &OpData) -> bool {
+        data.results.first().is_some_and(|result| self.hosted().contains_key(result))
+    }
+
+    /// The reductions that one hosts, in order.
+    pub(super) fn hosted_by(&self, data: &OpData) -> Vec<&'a OpData> {
+        let own = data.results.first();
+        let hosted = self.hosted().iter().filter(|(_, first)| Some(*first) == own);
+        let mut results: Vec<ValueId> = hosted.map(|(&result, _)| result).collect();
+        results.sort_unstable();
+        results.into_iter().filter_map(|result| self.definition(result)).collect()
+    }
+}
