@@ -4,9 +4,14 @@
 //! nothing to do: the processor looks ahead along a row, not from block to block. So the loops over such rows also ask
 //! for the rows that the next block of the range will read, each for its share. Where some compute functions (exponentials
 //! and their like), these alone ask: they take longer than the lines do, and loops that wait for the second cache or for
-//! memory have no time to spare. The rows go to the second cache: the first one has this block's. A block that goes over
-//! its rows once leaves looking ahead to the processor, and one that turns its tile, whose rows are too short for that,
-//! looks ahead by itself.
+//! memory have no time to spare. The rows go to the second cache: the first one has this block's.
+//!
+//! Where the first cache has room for rows to come ([`super::processor`]), they go there, and the last loop over a row alone
+//! asks for them: it waits for its stores. A loop that reads a row while it stores the one before
+//! ([`super::behind`]) asks for what it reads itself, some KiB ahead.
+//!
+//! A block that goes over its rows once leaves looking ahead to the processor, and one that turns its tile, whose rows are too
+//! short for that, looks ahead by itself ([`super::pieces`]).
 
 use super::LINE_BYTES;
 use super::fuse::{Fusion, is_reduction_of_rows};
@@ -36,6 +41,14 @@ pub(super) fn blocks_ahead(instance: &Instance) -> u64 {
         elements as u64 * tile.elem.known().map_or(1, |dtype| dtype.bytes() as u64)
     });
     BYTES_AHEAD.div_ceil(bytes.max().unwrap_or(BYTES_AHEAD)).max(1)
+}
+
+/// Whether a kernel stores what reductions of rows, and no products, give: whether there may be rows to bring near.
+pub(super) fn reduces_rows(instance: &Instance) -> bool {
+    let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
+    let any = |is_one: &dyn Fn(&OpData) -> bool| ops.iter().any(|data| is_one(data));
+    let has_reduction = any(&|data| is_reduction_of_rows(instance, data));
+    has_reduction && any(&|data| data.op.is_store()) && !any(&|data| data.op == Op::Mma)
 }
 
 /// What a later block reads, and which loops ask for it.
@@ -77,8 +90,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let computing: Vec<&'a OpData> =
             loops.iter().copied().filter(|op| self.fusion.computes_functions(op)).collect();
         let pays = !windows.is_empty() && loops.len() > 1;
+        let rows = |op: &OpData| self.shape(op.operands[usize::from(op.op.is_store())]);
         let asking = match computing.as_slice() {
-            [] if self.asks_near => loops[loops.len() - 1..].to_vec(),
+            [] if self.asks_near => {
+                loops.iter().copied().rfind(|op| rows(op) == rows(data)).into_iter().collect()
+            }
             [] => loops.clone(),
             _ => computing,
         };

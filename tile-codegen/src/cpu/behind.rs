@@ -317,6 +317,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::product::Products;
+    use super::*;
     use crate::llvm::Machine;
     use crate::options::Cpu;
     use inkwell::context::Context;
@@ -345,14 +347,18 @@ mod tests {
         .replace("TILE", &tile)
     }
 
-    /// Bytes of scratch memory that a kernel's blocks have.
-    fn scratch_bytes(source: &str) -> u64 {
+    /// Bytes of scratch memory that a kernel's blocks have, in code for a level.
+    fn scratch_bytes_at(level: &str, source: &str) -> u64 {
         let kernel = verify(text::parse(source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
         let instance = specialize(&kernel, &[]).unwrap();
-        let level = Cpu::Level(CpuLevel::named("x86-64-v3").unwrap());
+        let level = Cpu::Level(CpuLevel::named(level).unwrap());
         let (context, machine) = (Context::create(), Machine::cpu(level).unwrap());
         let (_, launch) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
         launch.scratch_bytes
+    }
+
+    fn scratch_bytes(source: &str) -> u64 {
+        scratch_bytes_at("x86-64-v3", source)
     }
 
     /// A row of 1 KiB, the maximum and the sum; two such halves are 2 KiB more than a page apart.
@@ -377,5 +383,67 @@ mod tests {
         assert_eq!(scratch_bytes(&twice), own, "two stores");
         let said = source.replace("  store", "  print 0 \"done\"\n  store");
         assert_eq!(scratch_bytes(&said), own, "a message");
+    }
+
+    /// A row by the root of its squares' sum, times so many weights.
+    fn scaled(weights: usize) -> String {
+        let each = |line: &dyn Fn(usize) -> String| (0..weights).map(line).collect::<String>();
+        let parameters = each(&|i| format!("%w{i}: tensor<1 x 256 x f32>, "));
+        let factors = each(&|i| {
+            format!(
+                "  %v{i} = partition %w{i} [1, 256] : partition<1 x 256 x f32, [1, 256]>
+  %t{i} = load %v{i}[%0, %0] : tile<1 x 256 x f32>
+  %r{} = mul %r{i}, %t{i} : tile<1 x 256 x f32>
+",
+                i + 1
+            )
+        });
+        format!(
+            "kernel @k(%x: tensor<64 x 256 x f32>, {parameters}%y: mut tensor<64 x 256 x f32>) {{
+  %vx = partition %x [1, 256] : partition<64 x 256 x f32, [1, 256]>
+  %vy = partition %y [1, 256] : mut partition<64 x 256 x f32, [1, 256]>
+  %i, %j = block_index %vy : index, index
+  %0 = constant 0 : index
+  %t = load %vx[%i, %j] : tile<1 x 256 x f32>
+  %e = mul %t, %t : tile<1 x 256 x f32>
+  %s = reduce sum %e axis 1 : tile<1 x 1 x f32>
+  %k = rsqrt %s : tile<1 x 1 x f32>
+  %kb = broadcast %k : tile<1 x 256 x f32>
+  %r0 = mul %t, %kb : tile<1 x 256 x f32>
+{factors}  store %vy, %r{weights}
+}}
+"
+        )
+    }
+
+    /// Two halves of the sum, whose place the root takes over, a page and 2 KiB apart.
+    #[test]
+    fn a_row_is_left_to_a_loop_that_reads_where_rows_are_brought_near() {
+        let own = 64;
+        assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(1)), 4096 + 2048 + own);
+        assert_eq!(scratch_bytes_at("x86-64-v4-pairs", &scaled(1)), own, "a small first cache");
+        assert_eq!(scratch_bytes_at("x86-64-v4-rows", &scaled(2)), own, "three rows to read");
+    }
+
+    /// The row of exponentials is read where it is overwritten; a row that is made before the host's loop isn't.
+    #[test]
+    fn the_row_that_is_left_lies_where_the_next_ones_is_written() {
+        let in_place = |source: &str| {
+            let instance = specialize(&verify(text::parse(source).unwrap()).unwrap(), &[]).unwrap();
+            let machine = Machine::cpu(Cpu::Level(CpuLevel::named("x86-64-v3").unwrap())).unwrap();
+            let fusion = Fusion::of(&instance);
+            let products = Products::of(&instance, &fusion, &machine);
+            let scratch = Scratch::of(&instance, &fusion, &products);
+            let behind = decide(&instance, &fusion, &scratch, &Processor::of(&machine)).unwrap();
+            behind.in_place.is_some()
+        };
+        assert!(in_place(&kernel(1, "  %e = exp %d : TILE\n")));
+        let early = "  %a = exp %d : TILE\n  %w = reduce min %a axis 1 : tile<1 x 1 x f32>\n  %wb = broadcast %w : TILE
+  %b = sub %a, %wb : TILE\n  %e = exp %b : TILE\n";
+        let source =
+            kernel(1, early).replace("  %r = div %e, %sb", "  %q = mul %e, %a : TILE\n  %r = div %q, %sb");
+        assert!(!in_place(
+            &source.replace("TILE", "tile<1 x 256 x f32>").replace("%e = exp %b", "%e = exp %b")
+        ));
     }
 }

@@ -530,6 +530,7 @@ fn keeps_place(op: &Op, operand: usize) -> bool {
         op if is_leaf(op) => true,
         Op::Reshape(_) | Op::ConvertLayout => true,
         Op::Mma => operand == 2,
+        op if op.is_store() => operand == 1,
         Op::Gather { .. } => operand == 1,
         Op::Scatter { .. } | Op::Movement(Movement::Insert { .. }) => operand == 0,
         Op::For | Op::While | Op::Tiles(_) | Op::Yield => true,

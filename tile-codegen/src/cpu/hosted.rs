@@ -90,3 +90,56 @@ impl<'a> Fusion<'a> {
         results.into_iter().filter_map(|result| self.definition(result)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::{specialize, text, verify};
+
+    /// How many reductions have a host, of a row `%x1` of one tensor and `%w1` of another.
+    fn hosted(body: &str) -> usize {
+        let source = format!(
+            "kernel @k(%x: tensor<64 x 256 x f32>, %w: tensor<64 x 256 x f32>, %y: mut tensor<64 x 1 x f32>) {{
+  %vx = partition %x [1, 256] : partition<64 x 256 x f32, [1, 256]>
+  %vw = partition %w [1, 256] : partition<64 x 256 x f32, [1, 256]>
+  %vy = partition %y [1, 1] : mut partition<64 x 1 x f32, [1, 1]>
+  %i, %j = block_index %vy : index, index
+  %x1 = load %vx[%i, %j] : tile<1 x 256 x f32>
+  %w1 = load %vw[%i, %j] : tile<1 x 256 x f32>
+  %a = reduce sum %x1 axis 1 : tile<1 x 1 x f32>
+{body}  %r = add %a, %b : tile<1 x 1 x f32>
+  store %vy, %r
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[]).unwrap();
+        Fusion::of(&instance).hosted().len()
+    }
+
+    const OTHER: &str = "  %b = reduce max %c axis 1 : tile<1 x 1 x f32>\n";
+
+    #[test]
+    fn reductions_of_a_row_share_a_loop() {
+        let squares = format!("  %c = mul %x1, %x1 : tile<1 x 256 x f32>\n{OTHER}");
+        assert_eq!(hosted(&squares), 1);
+        let four = "  %p = reduce prod %x1 axis 1 : tile<1 x 1 x f32>
+  %l = reduce min %x1 axis 1 : tile<1 x 1 x f32>
+  %g = reduce max %x1 axis 1 : tile<1 x 1 x f32>
+  %pl = add %p, %l : tile<1 x 1 x f32>
+  %b = add %pl, %g : tile<1 x 1 x f32>
+";
+        assert_eq!(hosted(four), 2, "a loop of three and one of its own");
+    }
+
+    #[test]
+    fn what_is_known_only_in_between_has_a_loop_of_its_own() {
+        let centred =
+            "  %ab = broadcast %a : tile<1 x 256 x f32>\n  %c = sub %x1, %ab : tile<1 x 256 x f32>\n";
+        assert_eq!(hosted(&format!("{centred}{OTHER}")), 0);
+        let other_row = "  %c = mul %w1, %w1 : tile<1 x 256 x f32>\n";
+        assert_eq!(hosted(&format!("{other_row}{OTHER}")), 0, "another row");
+        let two_rows = "  %c = mul %x1, %w1 : tile<1 x 256 x f32>\n";
+        assert_eq!(hosted(&format!("{two_rows}{OTHER}")), 0, "one more row than the first reads");
+    }
+}

@@ -81,11 +81,12 @@ pub(crate) fn compile(instance: &Instance, options: &Options) -> Result<Artifact
 }
 
 /// Whether a level makes another code of an instance than those below it: of any with other vectors, and of those whose
-/// products or atomics it has instructions for.
+/// products or atomics it has instructions for, or whose rows it brings near.
 pub(crate) fn differs(instance: &Instance, level: &CpuLevel) -> bool {
     let has_atomics = || instance.walk().into_iter().any(|op| matches!(instance.op(op).op, Op::Atomic(_)));
     let gains_atomics = level.features.contains(&"lse") && has_atomics();
-    level.is_general || gains_atomics || product::gain(instance, level)
+    let brings_near = level.features.contains(&processor::BRINGS_NEAR) && ahead::reduces_rows(instance);
+    level.is_general || gains_atomics || brings_near || product::gain(instance, level)
 }
 
 /// Emits and optimises the module of an instance.

@@ -99,3 +99,35 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::{specialize, text, verify};
+
+    fn tiles(rows: usize, dtype: &str, op: &str) -> Option<i64> {
+        let source = format!(
+            "kernel @k(%x: tensor<m x n x {dtype}>, %y: mut tensor<n x m x {dtype}>) {{
+  %vx = partition %x [64, {rows}] : partition<m x n x {dtype}, [64, {rows}]>
+  %vy = partition %y [{rows}, 64] : mut partition<n x m x {dtype}, [{rows}, 64]>
+  %i, %j = block_index %vy : index, index
+  %zero = constant 0.0 : {dtype}
+  %t = load_masked %vx[%j, %i] pad %zero : tile<64 x {rows} x {dtype}>
+  %r = {op} : tile<{rows} x 64 x {dtype}>
+  store_masked %vy, %r
+}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        tiles_of_piece(&specialize(&kernel, &[]).unwrap())
+    }
+
+    #[test]
+    fn a_piece_is_a_kibibyte_of_tiles() {
+        let turned = "permute %t [1, 0]";
+        assert_eq!(tiles(64, "f32", turned), Some(4));
+        assert_eq!(tiles(64, "bf16", turned), Some(8));
+        assert_eq!(tiles(512, "f32", turned), Some(1));
+        assert_eq!(tiles(64, "f32", "neg %t"), None, "nothing is turned");
+    }
+}

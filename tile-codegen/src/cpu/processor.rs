@@ -8,6 +8,10 @@ use crate::emit::Features;
 use crate::llvm::Machine;
 use tile_ir::target::Architecture;
 
+/// The instructions by which those processors are known, beside AVX-512, whose first caches have room for rows to come: 48 KiB
+/// (Sapphire Rapids and later ones, Zen 5).
+pub(super) const BRINGS_NEAR: &str = "avxvnni";
+
 /// What emitters of CPU code choose by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Processor {
@@ -17,7 +21,7 @@ pub(super) struct Processor {
     pub(super) masks: bool,
     /// The sums of 32 bits that registers hold in a product.
     pub(super) block: RegisterBlock,
-    /// Whether what the next block reads is brought to the first cache, by the loop that stores.
+    /// Whether what the next block reads is brought to the first cache, by loops that store.
     pub(super) asks_near: bool,
     /// The intrinsic that has streaming stores seen by others before what the thread stores next; `None` where that holds
     /// of them as of all stores.
@@ -56,7 +60,7 @@ fn x86_64(machine: &Machine) -> Processor {
         },
         masks: machine.has("avx512bw") && machine.has("avx512vl"),
         block: RegisterBlock { rows, vectors: 2, lanes, steps },
-        asks_near: machine.has("avxvnni") && machine.has("avx512f"),
+        asks_near: machine.has(BRINGS_NEAR) && machine.has("avx512f"),
         streaming_fence: Some("llvm.x86.sse.sfence"),
     }
 }

@@ -231,7 +231,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.with_gathered_rows(&gathers, row, (ir.i64(0), ir.i64(width)), &mut |emitter| {
             emitter.each_part_of_row(of_row, &mut |emitter, (begin, end)| {
                 ir.hinted_loop((begin, end, ir.i64(lanes)), LoopHint::Rolled, &[], |first_lane, _| {
-                    emitter.prefetch_ahead(&first.shape, row, first_lane, lanes);
                     let behind = emitter.read_behind(first_lane);
                     for fold in &folds {
                         emitter.each_lane(lanes, |emitter, lane| {
@@ -240,6 +239,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
                         });
                     }
                     emitter.store_behind(behind);
+                    emitter.prefetch_ahead(&first.shape, row, first_lane, lanes);
                     Vec::new()
                 });
             });

@@ -33,7 +33,7 @@ pub(super) struct Emitter<'a, 'c> {
     pub(super) tile: Vec<IntValue<'c>>,
     /// The index of the tile that a later block owns, if there is one; nothing in a persistent kernel.
     pub(super) tile_ahead: Vec<IntValue<'c>>,
-    /// Whether what the next block reads is brought to the first cache, by the loop that stores.
+    /// Whether what the next block reads is brought to the first cache, by loops that store.
     pub(super) asks_near: bool,
     /// What the next block reads, where the next loops may bring it near.
     pub(super) ahead: Option<Ahead<'a, 'c>>,

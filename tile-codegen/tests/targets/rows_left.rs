@@ -44,6 +44,27 @@ fn weighted(output: DType) -> String {
     .replace("f32>\n  store_masked %vy, %c", "f32>\n  store_masked %vy, %r")
 }
 
+/// A row by the root of its squares' sum, times a weight: loops that wait for memory.
+const SCALED: &str = "\
+kernel @scaled<W>(%x: tensor<m x n x f32>, %w: tensor<1 x n x f32>, %y: mut tensor<m x n x f32>) {
+  %vx = partition %x [1, W] : partition<m x n x f32, [1, W]>
+  %vw = partition %w [1, W] : partition<1 x n x f32, [1, W]>
+  %vy = partition %y [1, W] : mut partition<m x n x f32, [1, W]>
+  %i, %j = block_index %vy : index, index
+  %0 = constant 0 : index
+  %pad = constant 0.0 : f32
+  %t = load_masked %vx[%i, %j] pad %pad : tile<1 x W x f32>
+  %wt = load_masked %vw[%0, %j] pad %pad : tile<1 x W x f32>
+  %sq = mul %t, %t : tile<1 x W x f32>
+  %s = reduce sum %sq axis 1 : tile<1 x 1 x f32>
+  %k = rsqrt %s : tile<1 x 1 x f32>
+  %kb = broadcast %k : tile<1 x W x f32>
+  %tk = mul %t, %kb : tile<1 x W x f32>
+  %r = mul %tk, %wt : tile<1 x W x f32>
+  store_masked %vy, %r
+}
+";
+
 /// The output after running blocks in these ranges, each with scratch memory that is full of NaN.
 fn run_ranges(native: &Native, instance: &Instance, arguments: &[Array], ranges: &[Range<u64>]) -> Array {
     let memory = Memory::of(instance, arguments);
@@ -89,7 +110,9 @@ fn ranges_of_blocks_have_the_bits_of_single_ones() {
             let y = sample(output, &[rows, columns], 3);
             check(&weighted(output), &[("W", width)], &[x.clone(), w.clone(), y], tolerance);
         }
-        check(SOFTMAX, &[("B", 1), ("W", width)], &[x, sample(DType::F32, &[rows, columns], 4)], 1e-5);
+        let y = sample(DType::F32, &[rows, columns], 4);
+        check(SCALED, &[("W", width)], &[x.clone(), w, y.clone()], 1e-5);
+        check(SOFTMAX, &[("B", 1), ("W", width)], &[x, y], 1e-5);
     }
 }
 
@@ -101,15 +124,28 @@ fn large_outputs_have_the_bits_of_small_ones() {
         let mut x = Large::new(rows * columns, skew);
         // SAFETY: the tensor has so many elements. Rows repeat after 13.
         (0..rows * columns).for_each(|i| unsafe { *x.place().add(i) = number(i % (few * columns)) });
+        let mut weights = Large::new(columns, skew);
+        // SAFETY: the tensor has so many elements.
+        (0..columns).for_each(|i| unsafe { *weights.place().add(i) = number(i) });
         let softmax = |x: &mut Large, rows: usize| {
             let mut y = Large::new(rows * columns, skew);
             let shape = vec![rows, columns];
             run_at(SOFTMAX, &[("B", 1), ("W", columns)], &[(x.place(), shape.clone()), (y.place(), shape)]);
             y
         };
+        let mut scaled = |x: &mut Large, rows: usize| {
+            let mut y = Large::new(rows * columns, skew);
+            let (shape, w) = (vec![rows, columns], (weights.place(), vec![1, columns]));
+            run_at(SCALED, &[("W", columns)], &[(x.place(), shape.clone()), w, (y.place(), shape)]);
+            y
+        };
+        let repeats = |large: &Large, small: &Large| {
+            large.read().chunks(few * columns).all(|rows| *rows == small.read()[..rows.len()])
+        };
+        let (large, small) = (scaled(&mut x, rows), scaled(&mut x, few));
+        assert!(repeats(&large, &small), "{skew} elements off");
         let (large, small) = (softmax(&mut x, rows), softmax(&mut x, few));
-        let repeated = large.read().chunks(few * columns).all(|rows| *rows == small.read()[..rows.len()]);
-        assert!(repeated, "{skew} elements off");
+        assert!(repeats(&large, &small), "{skew} elements off");
         let total: f32 = small.read().iter().sum();
         assert!((total - few as f32).abs() < 1e-3, "rows add up to 1, but all to {total}");
     }

@@ -55,7 +55,7 @@ fn has(feature: &str) -> Option<bool> {
     return ask!(
         is_x86_feature_detected, feature,
         "sse4.2" "popcnt" "avx2" "fma" "f16c" "bmi2" "avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl" "avx512bf16"
-        "avx512vnni"
+        "avx512vnni" "avxvnni"
     );
     #[cfg(target_arch = "aarch64")]
     return ask!(is_aarch64_feature_detected, feature, "neon" "lse" "dotprod" "bf16" "i8mm");
