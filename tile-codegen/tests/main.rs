@@ -93,3 +93,5 @@ mod stacks;
 mod strided;
 #[path = "targets/views.rs"]
 mod views;
+#[path = "targets/whole_loops.rs"]
+mod whole_loops;

@@ -18,13 +18,13 @@ use crate::emit::{LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::gpu::pipeline::Late;
-use tile_ir::{OpId, ValueId};
+use tile_ir::{RegionId, ValueId};
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// The late product of a pipeline, for those who multiply.
-    pub(super) fn late(&self, pipeline: OpId) -> Option<&'a Late> {
+    pub(super) fn late(&self, pipeline: RegionId) -> Option<&'a Late> {
         let pipelines = self.scheduled.pipelines();
-        pipelines.of_loop(pipeline).filter(|_| self.role == Role::Consumer)?.late.as_ref()
+        pipelines.of_region(pipeline).filter(|_| self.role == Role::Consumer)?.late.as_ref()
     }
 
     /// The turns of a loop with a late product, of which there is one at least; gives what the last one yields.
@@ -34,11 +34,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         late: &'a Late,
         initial: &[Value<'c>],
     ) -> Vec<ValueId> {
-        let (ir, op, (start, end, step)) = (self.ir, counted.op, counted.bounds);
+        let (ir, region, (start, end, step)) = (self.ir, counted.region(), counted.bounds);
         let states = self.bind(&counted.params, initial);
         self.set_rings(&counted.rings, states);
         self.do_ahead(counted, (late, start), None);
-        self.begin_alternating(op);
+        self.begin_alternating(region);
         let initial = self.late_values(counted, (late, start));
         let mut last = None;
         ir.loop_left_inside(LoopHint::Rolled, &initial, |values, leave_if| {
@@ -48,10 +48,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let values = self.bind(&counted.params, values);
             let values = self.set_rings(&counted.rings, values);
             self.bind(&late.given, values);
-            self.leave_stage(op, late.beside);
+            self.leave_stage(late.beside);
             self.depth += 1;
-            let yielded = counted.carried(self.ops(counted.region()));
-            let ready = self.ready_late(op, late);
+            let yielded = counted.carried(self.ops(region));
+            let ready = self.ready_late(region, late);
             let next = ir.add(number, step);
             leave_if(ir.icmp(IntPredicate::UGE, next, end));
             let rings = self.rings.clone();
@@ -62,7 +62,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             values
         });
         let (ready, yielded) = last.expect("the loop has a body");
-        self.finish_late(op, late, &ready);
+        self.finish_late(region, late, &ready);
         yielded
     }
 
@@ -74,7 +74,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (late, next): (&'a Late, IntValue<'c>),
         (ready, yielded): (&Ready<'a, 'c>, &[ValueId]),
     ) -> Vec<Value<'c>> {
-        self.next_stage(counted.op);
+        self.next_stage(counted.region());
         // Nothing that is done ahead reads the sums, which are there when their product is issued.
         self.set_product(late, ready.sums.clone());
         let values = self.flat_all(yielded);
@@ -111,8 +111,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The late product of a turn, when its tile is there and the one before is complete.
-    fn ready_late(&mut self, pipeline: OpId, late: &'a Late) -> Ready<'a, 'c> {
-        self.await_fills(pipeline, late.product);
+    fn ready_late(&mut self, pipeline: RegionId, late: &'a Late) -> Ready<'a, 'c> {
+        self.await_fills(late.product);
         // Registers from which the product before takes its left factor are written from here on, and no earlier.
         let values = self.await_product(late.sums, 0, &self.flat_all(&late.values));
         self.leave_stage_before(pipeline, late.product);
@@ -127,7 +127,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Issues a late product: the sums of the turn that has begun.
-    pub(super) fn issue_late(&mut self, pipeline: OpId, (late, ready): (&Late, &Ready<'a, 'c>)) {
+    pub(super) fn issue_late(&mut self, pipeline: RegionId, (late, ready): (&Late, &Ready<'a, 'c>)) {
         let multiplied = self.issue_product(ready);
         self.pass_turn(pipeline);
         self.set_tile(late.sums, Fragment::Slots(multiplied));
@@ -135,13 +135,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The last turn's late product, after the loop.
-    fn finish_late(&mut self, pipeline: OpId, late: &Late, ready: &Ready<'a, 'c>) {
+    fn finish_late(&mut self, pipeline: RegionId, late: &Late, ready: &Ready<'a, 'c>) {
         self.end_alternating(pipeline);
         self.begin_products();
         let multiplied = self.issue_product(ready);
         self.set_product(late, multiplied);
         self.await_product(self.instance.op(late.product).results[0], 0, &[]);
-        self.leave_stage(pipeline, late.product);
+        self.leave_stage(late.product);
         self.next_stage(pipeline);
     }
 

@@ -22,7 +22,12 @@ pub fn print(scheduled: &Scheduled) -> String {
         }
     }
     let definitions = scheduled.definitions();
-    for (_, pipeline) in scheduled.pipelines.loops() {
+    for (_, pipeline) in scheduled.pipelines.all() {
+        if pipeline.stages == 1 {
+            let bytes = pipeline.stage_bytes;
+            let _ = writeln!(text, "; a ring of 1 stage of {bytes} bytes, for tiles that whole loops read");
+            continue;
+        }
         let fills = pipeline.fills.len();
         let _ = writeln!(
             text,

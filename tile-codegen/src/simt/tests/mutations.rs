@@ -320,6 +320,40 @@ fn nothing_can_be_left_out_of_products_that_read_one_tile() {
     every_one_is_missed((&overtaken, OF_TWO_WAYS));
 }
 
+/// The left factor of all turns lies in shared memory, for each tile that a block has after the other.
+fn with_keys() -> String {
+    let cut = "  %vo = partition %o";
+    let view = format!("  %vk = partition %k [64, 96] : partition<t x 96 x bf16, [64, 96]>\n{cut}");
+    let source = TWO_WAYS.replace(cut, &view).replace(
+        "%key = splat %one : tile<64 x 96 x bf16>",
+        "%key = load_masked %vk[%i, %0] pad %pad : tile<64 x 96 x bf16>",
+    );
+    source.replace("  %one = constant 1.0 : bf16\n", "")
+}
+
+#[test]
+fn nothing_can_be_left_out_of_a_tile_of_all_turns() {
+    every_one_is_missed((&with_keys(), OF_TWO_WAYS));
+}
+
+/// A second tile waits for the second time that its keys come.
+#[test]
+fn keys_of_the_tile_before_are_missed() {
+    let source = with_keys();
+    let case: Case<'_> = (&source, OF_TWO_WAYS);
+    let mut count = 0;
+    run(case, RUNS[0], &mut |ir| count = carried(ir).len()).unwrap_or_else(|fault| panic!("{fault}"));
+    let is_missed = |number: &usize| {
+        let begin_anew = &mut |ir: &Ir<'_>| {
+            let phi = carried(ir)[*number];
+            replace_uses(phi.as_instruction(), ir.context.i32_type().const_zero().into());
+        };
+        RUNS[..2].iter().any(|&how| run(case, how, begin_anew).is_err())
+    };
+    // Of two rings the stage and the parity, in either role; the stage of a ring of one is always the same.
+    assert_eq!((count, (0..count).filter(is_missed).count()), (8, 6));
+}
+
 /// The phis of numbers that are carried from tile to tile: those that begin with zero and aren't the number of the tile.
 pub(super) fn carried<'c>(ir: &Ir<'c>) -> Vec<PhiValue<'c>> {
     let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");

@@ -13,7 +13,7 @@
 use super::super::{LaidOut, Way, dtype_of};
 use super::Pipelines;
 use crate::analysis::uses::Uses;
-use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use std::collections::HashSet;
 
@@ -51,9 +51,9 @@ struct Body<'k> {
 }
 
 impl Late {
-    /// The late product of a pipeline's loop, if one pays and fits in registers.
-    pub(super) fn of(laid_out: &LaidOut, pipelines: &Pipelines, for_op: OpId) -> Option<Late> {
-        let body = Body::of(&laid_out.instance, for_op)?;
+    /// The late product of a loop with this body, if one pays and fits in registers.
+    pub(super) fn of(laid_out: &LaidOut, pipelines: &Pipelines, region: RegionId) -> Option<Late> {
+        let body = Body::of(&laid_out.instance, region)?;
         let is_product = |op: &OpId| pipelines.factors(*op).is_some();
         let product = body.ops.iter().copied().rfind(is_product)?;
         let is_movement = |op| is_movement(laid_out, op);
@@ -87,8 +87,8 @@ impl Late {
 }
 
 impl<'k> Body<'k> {
-    fn of(kernel: &'k Kernel, for_op: OpId) -> Option<Body<'k>> {
-        let region = kernel.region(kernel.op(for_op).regions[0]);
+    fn of(kernel: &'k Kernel, region: RegionId) -> Option<Body<'k>> {
+        let region = kernel.region(region);
         let (&end, ops) = region.ops.split_last()?;
         let params = region.params.iter().skip(1).copied();
         let carried = params.zip(kernel.op(end).operands.iter().copied()).collect();
