@@ -35,16 +35,15 @@ pub fn axis(kernel: &Kernel, target: &TargetDesc) -> Option<usize> {
     }
     let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
     let uses = Uses::of(kernel);
-    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
-    let loops: Vec<(OpId, Vec<Factor>)> =
-        loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target).0)).collect();
-    let axes = 0..kernel.grid_space()?.len();
+    let factors = factor::of_loops((&numbers, &uses), target, &mut Obstacles::default());
+    let space = kernel.grid_space()?;
+    // Where it is known that an axis has an odd number of tiles, as where it has one, no launch has pairs along it.
+    let may_be_even = |&axis: &usize| space[axis].as_const().is_none_or(|tiles| tiles % 2 == 0);
     let mut best = None;
-    for axis in axes {
-        let shared = shared(kernel, &loops, axis);
-        let factors = loops.iter().flat_map(|(_, factors)| factors);
-        let bytes =
-            factors.filter(|factor| shared.contains(&factor.load)).map(|factor| factor.copyable.tile.bytes());
+    for axis in (0..space.len()).filter(may_be_even) {
+        let shared = shared(kernel, &factors, axis);
+        let own = factors.iter().filter(|factor| shared.contains(&factor.load));
+        let bytes = own.map(|factor| factor.copyable.tile.bytes());
         let bytes: u64 = bytes.sum();
         if bytes > best.map_or(0, |(_, most)| most) {
             best = Some((axis, bytes));

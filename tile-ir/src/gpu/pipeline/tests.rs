@@ -287,6 +287,21 @@ fn pairs_share_the_larger_factor() {
     assert_eq!(pair_axis(&instance, TargetDesc::named("sm_80").unwrap()), None);
 }
 
+/// An axis of one tile, or of another odd number, has no pairs; the other one may.
+#[test]
+fn axes_of_an_odd_number_of_tiles_have_no_pairs() {
+    let columns = |columns: usize| {
+        let text = MATMUL.replace("k x n x", &format!("k x {columns} x"));
+        text.replace("m x n x", &format!("m x {columns} x")).replace(", \"n % 8 == 0\": rem(n, 8) eq 0", "")
+    };
+    assert_eq!(axis_of_pairs(&columns(256), [256, 128]), Some(1));
+    assert_eq!(axis_of_pairs(&columns(128), [256, 128]), Some(0));
+    assert_eq!(axis_of_pairs(&columns(384), [256, 128]), Some(0));
+    let rows = |rows: usize, text: &str| text.replace("<m x", &format!("<{rows} x"));
+    assert_eq!(axis_of_pairs(&rows(256, &columns(128)), [256, 128]), None);
+    assert_eq!(axis_of_pairs(&rows(512, &columns(128)), [256, 128]), Some(0));
+}
+
 #[test]
 fn blocks_that_share_nothing_or_are_seen_are_no_pairs() {
     // Both factors depend on the one axis of the grid.
