@@ -18,13 +18,19 @@ use crate::emit::{LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::gpu::pipeline::Late;
-use tile_ir::{RegionId, ValueId};
+use tile_ir::{OpId, RegionId, ValueId};
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// The late product of a pipeline, for those who multiply.
     pub(super) fn late(&self, pipeline: RegionId) -> Option<&'a Late> {
         let pipelines = self.scheduled.pipelines();
         pipelines.of_region(pipeline).filter(|_| self.role == Role::Consumer)?.late.as_ref()
+    }
+
+    /// The product that is issued after one that it stands before.
+    pub(super) fn overtaken_by(&self, op: OpId) -> Option<OpId> {
+        let late = self.late(self.scheduled.pipelines().read_by(op)?)?;
+        late.overtaken.filter(|overtaken| overtaken.by == op).map(|overtaken| overtaken.product)
     }
 
     /// The turns of a loop with a late product, of which there is one at least; gives what the last one yields.
@@ -114,7 +120,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     fn ready_late(&mut self, pipeline: RegionId, late: &'a Late) -> Ready<'a, 'c> {
         self.await_fills(late.product);
         // Registers from which the product before takes its left factor are written from here on, and no earlier.
-        let values = self.await_product(late.sums, 0, &self.flat_all(&late.values));
+        let overtaken = late.overtaken.map(|overtaken| overtaken.product);
+        let results: Vec<ValueId> = overtaken.iter().map(|&op| self.instance.op(op).results[0]).collect();
+        let going_on = self.flat_all(&results);
+        let values = self.await_product(late.sums, 0, &[going_on, self.flat_all(&late.values)].concat());
+        let values = self.bind(&results, &values).to_vec();
+        overtaken.iter().for_each(|&product| self.leave_stage(product));
         self.leave_stage_before(pipeline, late.product);
         self.goes_on(pipeline, false);
         self.apart(|emitter| {

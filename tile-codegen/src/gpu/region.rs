@@ -17,7 +17,7 @@ use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::{Pipelines, Scheduled};
 use tile_ir::kernel::OpData;
 use tile_ir::ops::UnaryOp;
 use tile_ir::types::TensorType;
@@ -244,7 +244,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match self.role {
             Role::All => !self.scheduled.copies().replace(op),
             Role::Producer => pipelines.slice().executes(op),
-            Role::Consumer => !pipelines.replace(data) && !pipelines.is_late(op) && !pipelines.is_ahead(op),
+            Role::Consumer => {
+                let is_elsewhere = [Pipelines::is_late, Pipelines::is_ahead, Pipelines::is_overtaken];
+                !pipelines.replace(data) && !is_elsewhere.iter().any(|is| is(pipelines, op))
+            }
         }
     }
 

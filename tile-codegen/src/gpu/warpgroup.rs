@@ -91,7 +91,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
     pub(super) fn warpgroup_product(&mut self, op: OpId, late: Option<(&Late, &Ready<'a, 'c>)>) {
         let (ir, result) = (self.ir, self.instance.op(op).results[0]);
         let ready = self.ready(op);
+        let overtaken = self.overtaken_by(op).map(|product| (product, self.ready(product)));
         self.await_fills(op);
+        overtaken.iter().for_each(|(product, _)| self.await_fills(*product));
         if let (Some(_), Some(turn)) = (late, ready.turn) {
             self.await_turn(turn);
         }
@@ -107,7 +109,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
         if let (Some(late), Some(turn)) = (late, ready.turn) {
             self.issue_late(turn, late);
         }
-        self.await_product(result, late.iter().len() as u64, &[]);
+        if let Some((product, ready)) = &overtaken {
+            let sums = self.issue_product(ready);
+            self.set_tile(self.instance.op(*product).results[0], Fragment::Slots(sums));
+        }
+        let going_on = late.iter().len() + overtaken.iter().len();
+        self.await_product(result, going_on as u64, &[]);
         // The turn of a product that is done ahead leaves its stage when it begins: a branch of one lane at the end of a
         // loop is one for which assemblers don't know that a warp stays together.
         if !self.scheduled.pipelines().is_ahead(op) {

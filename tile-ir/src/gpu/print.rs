@@ -136,7 +136,11 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
         return Some(format!("by {}{}", access.vector, whole.unwrap_or_default()));
     }
     if let Some(product) = scheduled.laid_out.products.get(&op) {
-        let late = if scheduled.pipelines.is_late(op) { ", a turn later" } else { "" };
+        let late = match &scheduled.pipelines {
+            pipelines if pipelines.is_late(op) => ", a turn later",
+            pipelines if pipelines.is_overtaken(op) => ", after the next product",
+            _ => "",
+        };
         return Some(format!("{}{late}", product.instruction.shape));
     }
     let way = match scheduled.laid_out.ways.get(&op)? {

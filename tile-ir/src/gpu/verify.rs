@@ -223,6 +223,11 @@ fn late(scheduled: &Scheduled, region: RegionId, pipeline: &Pipeline) -> Result<
     let in_order = |fill: &Fill| {
         !fill.readers[1..].contains(&late.beside)
             && !fill.readers.iter().rev().skip(1).any(|&op| op == late.product)
+            && late.overtaken.is_none_or(|overtaken| {
+                let place = |op: OpId| fill.readers.iter().position(|&reader| reader == op);
+                place(overtaken.product)
+                    .is_none_or(|product| place(overtaken.by).is_none_or(|by| by < product))
+            })
     };
     if !pipeline.fills.iter().all(in_order) {
         return broken(late.product, "a tile is read before it was waited for, or after it was left");

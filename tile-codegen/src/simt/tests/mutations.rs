@@ -336,6 +336,38 @@ fn nothing_can_be_left_out_of_a_tile_of_all_turns() {
     every_one_is_missed((&with_keys(), OF_TWO_WAYS));
 }
 
+/// Two products add up, of which one is issued after the product that it stands before, and one a turn later.
+#[test]
+fn nothing_can_be_left_out_of_a_product_that_goes_on_beside_the_next() {
+    let source = with_keys()
+        .replace("%o: mut tensor<t x 96 x f32>", "%o: mut tensor<t x 96 x f32>, %w: mut tensor<t x 96 x f32>")
+        .replace(
+            "  %i, %j = block_index",
+            "  %vw = partition %w [64, 96] : mut partition<t x 96 x f32, [64, 96]>\n  %i, %j = block_index",
+        )
+        .replace(
+            "  %sum = for",
+            "  %one = constant 1.0 : bf16\n  %value = splat %one : tile<64 x 96 x bf16>\n  %sum, %others = for",
+        )
+        .replace(
+            "(%acc = %none) : tile<64 x 96 x f32>",
+            "(%acc = %none, %all = %none) : tile<64 x 96 x f32>, tile<64 x 96 x f32>",
+        )
+        .replace(
+            "    %next = mma %narrow, %query, %acc : tile<64 x 96 x f32>\n",
+            "    %other = mma %narrow, %query, %all : tile<64 x 96 x f32>
+    %slopes = mma %value, %turned, %start : tile<64 x 32 x f32>
+    %both = mul %weights, %slopes : tile<64 x 32 x f32>
+    %steep = cast %both : tile<64 x 32 x bf16>
+    %next = mma %steep, %query, %acc : tile<64 x 96 x f32>
+",
+        )
+        .replace("yield %next", "yield %next, %other")
+        .replace("  store_masked %vo, %sum\n", "  store_masked %vo, %sum\n  store_masked %vw, %others\n");
+    let shapes: Shapes = |queries| vec![vec![queries, 96], vec![128, 96], vec![128, 96], vec![128, 96]];
+    every_one_is_missed((&source, shapes));
+}
+
 /// A second tile waits for the second time that its keys come.
 #[test]
 fn keys_of_the_tile_before_are_missed() {

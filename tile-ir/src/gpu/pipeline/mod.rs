@@ -23,7 +23,7 @@ mod spared;
 mod stores;
 
 pub(super) use factor::selected as selected_factors;
-pub use late::Late;
+pub use late::{Late, Overtaken};
 pub(super) use obstacle::Obstacle;
 pub use pairs::{PAIR, axis as pair_axis};
 pub use ring::{Fill, Pipeline, RingFactor, TileCopy};
@@ -285,9 +285,9 @@ impl Pipelines {
         for (region, late) in self.order.iter().zip(late) {
             self.by_region.entry(*region).and_modify(|pipeline| {
                 pipeline.alternates = has_two && late.is_some();
-                if let Some(Late { beside, .. }) = &late {
-                    let fills = pipeline.fills.iter_mut();
-                    fills.for_each(|fill| fill.readers.sort_by_key(|reader| reader != beside));
+                if let Some(late) = &late {
+                    let body = &laid_out.instance.region(*region).ops;
+                    pipeline.fills.iter_mut().for_each(|fill| late.order(body, &mut fill.readers));
                 }
                 pipeline.late = late;
             });
@@ -302,6 +302,11 @@ impl Pipelines {
     /// Whether an op is done ahead of its turn, with a late product.
     pub fn is_ahead(&self, op: OpId) -> bool {
         self.late().any(|late| late.is_ahead(op))
+    }
+
+    /// Whether another product, which it stands before, is issued before it.
+    pub fn is_overtaken(&self, op: OpId) -> bool {
+        self.late().any(|late| late.overtaken.is_some_and(|overtaken| overtaken.product == op))
     }
 
     fn late(&self) -> impl Iterator<Item = &Late> {
