@@ -25,6 +25,8 @@ mod control;
 mod copies;
 #[path = "targets/cpu.rs"]
 mod cpu;
+#[path = "targets/derivatives.rs"]
+mod derivatives;
 #[path = "targets/eight_bits.rs"]
 mod eight_bits;
 #[path = "targets/exits.rs"]
@@ -93,3 +95,5 @@ mod stacks;
 mod strided;
 #[path = "targets/views.rs"]
 mod views;
+#[path = "targets/whole_loops.rs"]
+mod whole_loops;

@@ -1,5 +1,5 @@
 //! What stands in `#[tile_kernel(…)]`: `instances(BM = 128, BN = 64 | 128; BM = 64, BN = 64)`,
-//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]` or `grid = tiles`.
+//! `where(BK % 16 == 0, m % BM == 0)`, `grid = [m.div_ceil(BM)]` or `grid = tiles`, `allow(slow_product)`.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use proc_macro2::{Span, TokenStream};
@@ -17,6 +17,8 @@ pub(crate) struct Attribute {
     instances: Vec<Instances>,
     /// What it says of the grid.
     pub(crate) grid: Option<GridOption>,
+    /// Whether it says that products are slower than they might be, and meant so.
+    pub(crate) allows_slow_products: bool,
 }
 
 /// What an attribute says of the grid.
@@ -47,11 +49,17 @@ pub(crate) fn parse(tokens: TokenStream) -> Result<Attribute, Diagnostics> {
 }
 
 /// What an error about the options says.
-const OPTIONS: &str = "write `instances(NAME = value | value, …)`, `where(condition, …)`, `grid = [blocks, …]` or `grid = tiles`";
+const OPTIONS: &str = "write `instances(NAME = value | value, …)`, `where(condition, …)`, `grid = [blocks, …]`, `grid = tiles` \
+                       or `allow(slow_product)`";
 
 impl Parse for Attribute {
     fn parse(input: ParseStream<'_>) -> syn::Result<Attribute> {
-        let mut attribute = Attribute { conditions: Vec::new(), instances: Vec::new(), grid: None };
+        let mut attribute = Attribute {
+            conditions: Vec::new(),
+            instances: Vec::new(),
+            grid: None,
+            allows_slow_products: false,
+        };
         while !input.is_empty() {
             let key: Ident = input.call(Ident::parse_any)?;
             match key.to_string().as_str() {
@@ -62,6 +70,10 @@ impl Parse for Attribute {
                     attribute.conditions.extend(Punctuated::<Expr, Token![,]>::parse_terminated(&list)?);
                 }
                 "instances" => attribute.instances.extend(instances(input)?),
+                "allow" => {
+                    allowed(input)?;
+                    attribute.allows_slow_products = true;
+                }
                 _ => {
                     let message = format!("`{key}` isn't an option of `tile_kernel`; {OPTIONS}");
                     return Err(syn::Error::new(key.span(), message));
@@ -72,6 +84,25 @@ impl Parse for Attribute {
             }
         }
         Ok(attribute)
+    }
+}
+
+/// The one warning of build scripts that a kernel may allow.
+fn allowed(input: ParseStream<'_>) -> syn::Result<()> {
+    let list;
+    let key = parenthesized!(list in input);
+    let names = Punctuated::<Ident, Token![,]>::parse_terminated(&list)?;
+    let help = "write `allow(slow_product)`";
+    if names.is_empty() {
+        let message = format!("nothing is allowed\n  help: {help}");
+        return Err(syn::Error::new(key.span.join(), message));
+    }
+    match names.iter().find(|name| *name != "slow_product") {
+        Some(other) => {
+            let message = format!("`{other}` is no warning that can be allowed\n  help: {help}");
+            Err(syn::Error::new(other.span(), message))
+        }
+        None => Ok(()),
     }
 }
 

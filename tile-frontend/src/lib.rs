@@ -50,6 +50,8 @@ pub struct Lowered {
     pub kernel: VerifiedKernel,
     /// What `instances(…)` asks for, each checked by specialising the kernel.
     pub instances: Vec<Bindings>,
+    /// Whether the kernel allows that products are done slower than a target could: `allow(slow_product)`.
+    pub allows_slow_products: bool,
     /// The function, its body as the reference device runs it: comparisons of tiles and arithmetic of integer
     /// scalars are calls, because Rust's operators mean something else, and each turn of a loop
     /// frees what the one before it made.
@@ -113,6 +115,7 @@ pub fn lower_with(
     let body = lower::body(signature, &function, helpers)?;
     turns::mark(&mut function);
     rewrite::rewrite(&mut function.block, &body.rewrites);
+    let allows_slow_products = attribute.allows_slow_products;
     let instances = attribute.specialize(&body.kernel)?;
-    Ok(Lowered { kernel: body.kernel, instances, function })
+    Ok(Lowered { kernel: body.kernel, instances, allows_slow_products, function })
 }

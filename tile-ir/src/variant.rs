@@ -164,8 +164,13 @@ fn has_pairs(bound: &Bound, axis: usize) -> bool {
     space.get(axis).is_some_and(|extent| extent.is_multiple_of(2)) && tiles > WAVE && all_are_shared
 }
 
-/// The axis along which pairs of blocks share factors, where rows are aligned.
+/// The axis along which pairs of blocks share factors, where rows are aligned; `None` where it is known that no launch has
+/// as many tiles as pairs are for.
 fn pairs_of(instance: &Instance, aligned: &[Condition]) -> Option<usize> {
+    let tiles = instance.grid_space()?.iter().map(Dim::as_const).product::<Option<i64>>();
+    if tiles.is_some_and(|tiles| tiles <= WAVE as i64) {
+        return None;
+    }
     let assumed = |kernel: &mut Kernel| kernel.conditions.extend(aligned.iter().cloned());
     let aligned = instance.clone().rewrite("aligned", assumed);
     let clustered = TARGETS.iter().filter(|target| !target.warpgroup_matrix.is_empty());
@@ -402,6 +407,21 @@ mod tests {
         let paired = text::print(&Variant::Paired.of(&instance).unwrap());
         assert!(paired.contains("\"n % 8 == 0\": rem(n, 8) eq 0 pairs 0 {"), "{paired}");
         assert_eq!(text::print(&text::parse(&paired).unwrap()), paired);
+    }
+
+    /// What no launch takes isn't made: blocks of the one tile of an axis, and grids that are known to be small.
+    #[test]
+    fn pairs_that_there_never_are_have_no_variant() {
+        let of = |rows: &str, columns: &str| {
+            let sized =
+                MATMUL.replace("<m x", &format!("<{rows} x")).replace(" x n x", &format!(" x {columns} x"));
+            Variant::Paired.of(&matmul(&sized)).map(|instance| instance.pairs)
+        };
+        assert_eq!(of("m", "256"), Some(Some(0)));
+        assert_eq!(of("128", "n"), Some(Some(1)));
+        assert_eq!(of("128", "256"), None);
+        assert_eq!(of("1024", "4096"), None, "128 tiles are no wave");
+        assert_eq!(of("2048", "4096"), Some(Some(0)));
     }
 
     /// All tiles of a persistent kernel, by an even number of blocks.

@@ -204,6 +204,84 @@ fn attention<const BM: usize, const BN: usize>(
     o.store_masked((acc * (1.0 / sum)).cast::<bf16>().reshape([1, BM, 128]));
 }
 
+/// Derivatives of causal attention by keys and values, with heads of `D` elements: each block has `BN` keys and values,
+/// and goes through the queries that see them in pieces of `BM`.
+#[tile_kernel(
+    where(s % BN == 0, BN % BM == 0),
+    instances(BM = 64, BN = 128, D = 64 | 128; BM = 32, BN = 128, D = 128)
+)]
+fn attention_keys<const BM: usize, const BN: usize, const D: usize>(
+    q: &Tensor<bf16, h, s, D>,
+    k: &Tensor<bf16, h, s, D>,
+    v: &Tensor<bf16, h, s, D>,
+    dout: &Tensor<bf16, h, s, D>,
+    lse: &Tensor<f32, h, s>,
+    delta: &Tensor<f32, h, s>,
+    dk: &mut Tensor<bf16, h, s, D>,
+    dv: &mut Tensor<bf16, h, s, D>,
+    scale: f32,
+) {
+    let q = q.partition_view([1, BM, D]);
+    let dout = dout.partition_view([1, BM, D]);
+    let (lse, delta) = (lse.partition_view([1, BM]), delta.partition_view([1, BM]));
+    let mut dk = dk.partition_view_mut([1, BN, D]);
+    let mut dv = dv.partition_view_mut([1, BN, D]);
+    let [head, j, _] = dk.index();
+    let key = k.partition_view([1, BN, D]).load_masked([head, j, 0]).reshape([BN, D]);
+    let value = v.partition_view([1, BN, D]).load_masked([head, j, 0]).reshape([BN, D]);
+    let column = Tile::<i32, 2>::iota([1, BN], 1) + (j * BN) as i32;
+    let (mut keys, mut values) = (Tile::zeros([BN, D]), Tile::zeros([BN, D]));
+    for i in j * (BN / BM)..q.tiles(1) {
+        let query = q.load_masked([head, i, 0]).reshape([BM, D]);
+        let dout = dout.load_masked([head, i, 0]).reshape([BM, D]);
+        let lse = lse.load_masked([head, i]).reshape([BM, 1]);
+        let delta = delta.load_masked([head, i]).reshape([BM, 1]);
+        let row = Tile::<i32, 2>::iota([BM, 1], 0) + (i * BM) as i32;
+        let scores = mma(query, key.t(), Tile::zeros([BM, BN]));
+        // In powers of two, as `lse` is.
+        let weights = select(column <= row, exp2(scores.mul_add(scale, -lse)), 0.0);
+        values = mma(weights.cast::<bf16>().t(), dout, values);
+        let slope = mma(dout, value.t(), Tile::zeros([BM, BN])) - delta;
+        keys = mma((weights * slope).cast::<bf16>().t(), query, keys);
+    }
+    dk.store_masked((keys * scale).cast::<bf16>().reshape([1, BN, D]));
+    dv.store_masked(values.cast::<bf16>().reshape([1, BN, D]));
+}
+
+/// Derivatives of causal attention by queries: each block has `BM` queries, and goes through the keys and values that
+/// these see in pieces of `BN`.
+#[tile_kernel(where(s % BM == 0, BM % BN == 0), instances(BM = 128, BN = 64))]
+fn attention_queries<const BM: usize, const BN: usize>(
+    q: &Tensor<bf16, h, s, 128>,
+    k: &Tensor<bf16, h, s, 128>,
+    v: &Tensor<bf16, h, s, 128>,
+    dout: &Tensor<bf16, h, s, 128>,
+    lse: &Tensor<f32, h, s>,
+    delta: &Tensor<f32, h, s>,
+    dq: &mut Tensor<bf16, h, s, 128>,
+) {
+    let k = k.partition_view([1, BN, 128]);
+    let v = v.partition_view([1, BN, 128]);
+    let mut dq = dq.partition_view_mut([1, BM, 128]);
+    let [head, i, _] = dq.index();
+    let query = q.partition_view([1, BM, 128]).load_masked([head, i, 0]).reshape([BM, 128]);
+    let dout = dout.partition_view([1, BM, 128]).load_masked([head, i, 0]).reshape([BM, 128]);
+    let lse = lse.partition_view([1, BM]).load_masked([head, i]).reshape([BM, 1]);
+    let delta = delta.partition_view([1, BM]).load_masked([head, i]).reshape([BM, 1]);
+    let row = Tile::<i32, 2>::iota([BM, 1], 0) + (i * BM) as i32;
+    let mut queries = Tile::zeros([BM, 128]);
+    for j in 0..(i + 1) * (BM / BN) {
+        let key = k.load_masked([head, j, 0]).reshape([BN, 128]);
+        let value = v.load_masked([head, j, 0]).reshape([BN, 128]);
+        let column = Tile::<i32, 2>::iota([1, BN], 1) + (j * BN) as i32;
+        let scores = mma(query, key.t(), Tile::zeros([BM, BN]));
+        let weights = select(column <= row, exp2(scores.mul_add(0.12751743, -lse)), 0.0);
+        let slope = mma(dout, value.t(), Tile::zeros([BM, BN])) - delta;
+        queries = mma((weights * slope).cast::<bf16>(), key, queries);
+    }
+    dq.store_masked((queries * 0.088388346).cast::<bf16>().reshape([1, BM, 128]));
+}
+
 /// Rows of a table that tokens name, as an embedding looks them up.
 #[tile_kernel(where(k % B == 0), instances(B = 8, D = 1024))]
 fn lookup<const B: usize, const D: usize>(

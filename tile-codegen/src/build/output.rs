@@ -213,7 +213,8 @@ impl<'e> Output<'e> {
             .map(|(instance, variant, level)| self.compile_way(kernel, &instance, target, (variant, level)))
             .collect::<Result<_, _>>()?;
         // Of an instance that is left out nothing is slow.
-        for remark in scheduled.iter().flat_map(Scheduled::remarks) {
+        let told = scheduled.iter().filter(|_| !kernel.allows_slow_products);
+        for remark in told.flat_map(Scheduled::remarks) {
             self.remarks.add(&kernel.place, remark.loc, &remark.message);
         }
         Ok(compiled)

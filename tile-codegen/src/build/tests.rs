@@ -45,7 +45,7 @@ fn found(source: &str, name: &str, sizes: &[usize]) -> scan::Found {
     let kernel = verify(text::parse(&source.replace("turned", name)).unwrap()).unwrap();
     let instances = sizes.iter().map(|&size| vec![("B".to_owned(), Binding::Const(size))]).collect();
     let (place, folder) = (format!("src/lib.rs:{}", name.len()), name.to_owned());
-    scan::Found { kernel, instances, place, folder }
+    scan::Found { kernel, instances, allows_slow_products: false, place, folder }
 }
 
 /// Compiles kernels for targets.
@@ -86,6 +86,44 @@ fn an_instance_is_left_out_for_the_targets_that_can_not_hold_it() {
     let left_out = "::tile::embedded::left_out(\"gfx942\", &[(\"B\", ::tile::embedded::Binding::Const(150)), ], \"kernel \
                     `turned` needs 90112 bytes";
     assert!(embedded.contains(left_out), "{embedded}");
+}
+
+/// Products of so few rows that no warpgroup does them.
+const FEW_ROWS: &str = "\
+kernel @turned<B>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) {
+  %va = partition %a [B, B] : partition<m x k x bf16, [B, B]>
+  %vb = partition %b [B, B] : partition<k x n x bf16, [B, B]>
+  %vc = partition %c [B, B] : mut partition<m x n x f32, [B, B]>
+  %i, %j = block_index %vc : index, index
+  %pad = constant 0.0 : bf16
+  %none = constant 0.0 : f32
+  %zero = splat %none : tile<B x B x f32>
+  %0 = constant 0 : index
+  %end = extent ceil_div(k, B) : index
+  %sum = for %p = %0 to %end carry (%acc = %zero) : tile<B x B x f32> {
+    %ta = load_masked %va[%i, %p] pad %pad : tile<B x B x bf16>
+    %tb = load_masked %vb[%p, %j] pad %pad : tile<B x B x bf16>
+    %next = mma %ta, %tb, %acc : tile<B x B x f32>
+    yield %next
+  }
+  store_masked %vc, %sum
+}
+";
+
+/// It is a warning, unless the author says that it is meant so.
+#[test]
+fn slow_products_are_warned_of_where_they_are_not_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let warnings = |kernel: scan::Found| {
+        let Report { warnings, errors, .. } = report(folder.path(), &[kernel], &["sm_90a"]);
+        assert_eq!(errors, [""; 0]);
+        warnings
+    };
+    let slow = warnings(found(FEW_ROWS, "slow", &[32]));
+    assert_eq!(slow.len(), 1);
+    assert!(slow[0].starts_with("src/lib.rs:4: a product isn't done by warpgroups (`wgmma`)"), "{}", slow[0]);
+    let allowed = scan::Found { allows_slow_products: true, ..found(FEW_ROWS, "slow", &[32]) };
+    assert_eq!(warnings(allowed), [""; 0]);
 }
 
 #[test]

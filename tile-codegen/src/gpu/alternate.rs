@@ -8,18 +8,18 @@ use super::region::Emitter;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
-use tile_ir::OpId;
+use tile_ir::RegionId;
 
 /// The number of the first warpgroup's barrier, after those that stores have.
 const FIRST_BARRIER: u64 = 4;
 
 impl<'c> Emitter<'_, 'c> {
-    fn alternates(&self, pipeline: OpId) -> bool {
+    fn alternates(&self, pipeline: RegionId) -> bool {
         self.late(pipeline).is_some() && self.pipeline(pipeline).alternates
     }
 
     /// Before the loop: the second warpgroup lets the first begin.
-    pub(super) fn begin_alternating(&self, pipeline: OpId) {
+    pub(super) fn begin_alternating(&self, pipeline: RegionId) {
         let ir = self.ir;
         if self.alternates(pipeline) {
             let is_second = ir.icmp(IntPredicate::NE, self.warpgroup, self.i32(0));
@@ -28,21 +28,21 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Waits until the other warpgroup has issued its products.
-    pub(super) fn await_turn(&self, pipeline: OpId) {
+    pub(super) fn await_turn(&self, pipeline: RegionId) {
         if self.alternates(pipeline) {
             self.meet_at(self.warpgroup);
         }
     }
 
     /// Lets the other warpgroup issue its products.
-    pub(super) fn pass_turn(&self, pipeline: OpId) {
+    pub(super) fn pass_turn(&self, pipeline: RegionId) {
         if self.alternates(pipeline) {
             self.let_begin(self.ir.sub(self.i32(1), self.warpgroup));
         }
     }
 
     /// After the loop: the first warpgroup waits for the second's last turn.
-    pub(super) fn end_alternating(&self, pipeline: OpId) {
+    pub(super) fn end_alternating(&self, pipeline: RegionId) {
         let ir = self.ir;
         if self.alternates(pipeline) {
             let is_first = ir.icmp(IntPredicate::EQ, self.warpgroup, self.i32(0));

@@ -19,7 +19,10 @@ impl<'c> Emitter<'_, 'c> {
             return false;
         }
         let (pipelines, own, after) = (self.scheduled.pipelines(), data.results[0], self.instance.op(next));
-        let Some([_, Some(right)]) = pipelines.factors(op) else { return false };
+        if pipelines.factors(op).is_none() {
+            return false;
+        }
+        let is_beside_late = pipelines.read_by(op).is_some_and(|region| self.late(region).is_some());
         let users =
             || self.instance.walk().into_iter().filter(|&op| self.instance.op(op).operands.contains(&own));
         after.op == Op::Binary(BinaryOp::Add)
@@ -27,15 +30,15 @@ impl<'c> Emitter<'_, 'c> {
             && after.operands[0] != own
             && self.dtype(own) == DType::F32
             && 2 * self.slots(own) > MOST_REGISTERS
-            && self.pipeline(right.pipeline).late.is_none()
+            && !is_beside_late
             && self.tile(data.operands[2]).uniform().is_some_and(is_zero)
             && users().count() == 1
     }
 
     /// Such a product, and the op that adds it to sums.
     pub(super) fn product_in_parts(&mut self, op: OpId, after: &OpData) {
-        let (ready, pipeline) = (self.ready(op), self.right_of(op).pipeline);
-        self.await_fills(pipeline, op);
+        let ready = self.ready(op);
+        self.await_fills(op);
         let mut sums = self.tile(after.operands[0]).values(self.slots(after.results[0]));
         let mut own = ready.sums.clone();
         for part in ready.parts() {
@@ -48,7 +51,7 @@ impl<'c> Emitter<'_, 'c> {
         }
         self.set_tile(after.results[0], Fragment::Slots(sums));
         if !self.scheduled.pipelines().is_ahead(op) {
-            self.leave_stage(pipeline, op);
+            self.leave_stage(op);
         }
     }
 }

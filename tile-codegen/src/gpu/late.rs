@@ -18,13 +18,19 @@ use crate::emit::{LoopHint, Value};
 use inkwell::IntPredicate;
 use inkwell::values::IntValue;
 use tile_ir::gpu::pipeline::Late;
-use tile_ir::{OpId, ValueId};
+use tile_ir::{OpId, RegionId, ValueId};
 
 impl<'a, 'c> Emitter<'a, 'c> {
     /// The late product of a pipeline, for those who multiply.
-    pub(super) fn late(&self, pipeline: OpId) -> Option<&'a Late> {
+    pub(super) fn late(&self, pipeline: RegionId) -> Option<&'a Late> {
         let pipelines = self.scheduled.pipelines();
-        pipelines.of_loop(pipeline).filter(|_| self.role == Role::Consumer)?.late.as_ref()
+        pipelines.of_region(pipeline).filter(|_| self.role == Role::Consumer)?.late.as_ref()
+    }
+
+    /// The product that is issued after one that it stands before.
+    pub(super) fn overtaken_by(&self, op: OpId) -> Option<OpId> {
+        let late = self.late(self.scheduled.pipelines().read_by(op)?)?;
+        late.overtaken.filter(|overtaken| overtaken.by == op).map(|overtaken| overtaken.product)
     }
 
     /// The turns of a loop with a late product, of which there is one at least; gives what the last one yields.
@@ -34,11 +40,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         late: &'a Late,
         initial: &[Value<'c>],
     ) -> Vec<ValueId> {
-        let (ir, op, (start, end, step)) = (self.ir, counted.op, counted.bounds);
+        let (ir, region, (start, end, step)) = (self.ir, counted.region(), counted.bounds);
         let states = self.bind(&counted.params, initial);
         self.set_rings(&counted.rings, states);
         self.do_ahead(counted, (late, start), None);
-        self.begin_alternating(op);
+        self.begin_alternating(region);
         let initial = self.late_values(counted, (late, start));
         let mut last = None;
         ir.loop_left_inside(LoopHint::Rolled, &initial, |values, leave_if| {
@@ -48,10 +54,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let values = self.bind(&counted.params, values);
             let values = self.set_rings(&counted.rings, values);
             self.bind(&late.given, values);
-            self.leave_stage(op, late.beside);
+            self.leave_stage(late.beside);
             self.depth += 1;
-            let yielded = counted.carried(self.ops(counted.region()));
-            let ready = self.ready_late(op, late);
+            let yielded = counted.carried(self.ops(region));
+            let ready = self.ready_late(region, late);
             let next = ir.add(number, step);
             leave_if(ir.icmp(IntPredicate::UGE, next, end));
             let rings = self.rings.clone();
@@ -62,7 +68,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             values
         });
         let (ready, yielded) = last.expect("the loop has a body");
-        self.finish_late(op, late, &ready);
+        self.finish_late(region, late, &ready);
         yielded
     }
 
@@ -74,7 +80,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         (late, next): (&'a Late, IntValue<'c>),
         (ready, yielded): (&Ready<'a, 'c>, &[ValueId]),
     ) -> Vec<Value<'c>> {
-        self.next_stage(counted.op);
+        self.next_stage(counted.region());
         // Nothing that is done ahead reads the sums, which are there when their product is issued.
         self.set_product(late, ready.sums.clone());
         let values = self.flat_all(yielded);
@@ -111,10 +117,15 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The late product of a turn, when its tile is there and the one before is complete.
-    fn ready_late(&mut self, pipeline: OpId, late: &'a Late) -> Ready<'a, 'c> {
-        self.await_fills(pipeline, late.product);
+    fn ready_late(&mut self, pipeline: RegionId, late: &'a Late) -> Ready<'a, 'c> {
+        self.await_fills(late.product);
         // Registers from which the product before takes its left factor are written from here on, and no earlier.
-        let values = self.await_product(late.sums, 0, &self.flat_all(&late.values));
+        let overtaken = late.overtaken.map(|overtaken| overtaken.product);
+        let results: Vec<ValueId> = overtaken.iter().map(|&op| self.instance.op(op).results[0]).collect();
+        let going_on = self.flat_all(&results);
+        let values = self.await_product(late.sums, 0, &[going_on, self.flat_all(&late.values)].concat());
+        let values = self.bind(&results, &values).to_vec();
+        overtaken.iter().for_each(|&product| self.leave_stage(product));
         self.leave_stage_before(pipeline, late.product);
         self.goes_on(pipeline, false);
         self.apart(|emitter| {
@@ -127,7 +138,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// Issues a late product: the sums of the turn that has begun.
-    pub(super) fn issue_late(&mut self, pipeline: OpId, (late, ready): (&Late, &Ready<'a, 'c>)) {
+    pub(super) fn issue_late(&mut self, pipeline: RegionId, (late, ready): (&Late, &Ready<'a, 'c>)) {
         let multiplied = self.issue_product(ready);
         self.pass_turn(pipeline);
         self.set_tile(late.sums, Fragment::Slots(multiplied));
@@ -135,13 +146,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The last turn's late product, after the loop.
-    fn finish_late(&mut self, pipeline: OpId, late: &Late, ready: &Ready<'a, 'c>) {
+    fn finish_late(&mut self, pipeline: RegionId, late: &Late, ready: &Ready<'a, 'c>) {
         self.end_alternating(pipeline);
         self.begin_products();
         let multiplied = self.issue_product(ready);
         self.set_product(late, multiplied);
         self.await_product(self.instance.op(late.product).results[0], 0, &[]);
-        self.leave_stage(pipeline, late.product);
+        self.leave_stage(late.product);
         self.next_stage(pipeline);
     }
 

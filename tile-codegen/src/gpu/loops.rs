@@ -20,7 +20,7 @@ pub(super) struct Counted<'f, 'a, 'c> {
     /// These in its turns.
     pub(super) params: Vec<ValueId>,
     /// The rings whose states it carries.
-    pub(super) rings: Vec<OpId>,
+    pub(super) rings: Vec<RegionId>,
     /// Is told the number of each turn.
     pub(super) begin: &'f dyn Fn(&mut Emitter<'a, 'c>, IntValue<'c>),
 }
@@ -82,18 +82,18 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let has: Vec<usize> = (0..params.len()).filter(|&i| self.has(params[i])).collect();
         let own = has.iter().map(|&i| params[i]).collect();
         let counted = Counted { op, data, bounds, has, params: own, rings: self.rings_of(op), begin: &begin };
-        let running = self.running_product(op, data);
+        let running = self.running_product(data);
         let first = self.first_values(op, &counted.carried(initial), None);
         let fresh = running.as_ref().and_then(|running| running.fresh_sums(self, data, initial));
         let initial = match fresh {
             Some(_) => {
-                self.fresh.insert(op);
+                self.fresh.insert(data.regions[0]);
                 self.first_values(op, initial, fresh)
             }
             None => first.clone(),
         };
         let results = counted.carried(&data.results);
-        let finals = if running.is_none() && self.late(op).is_none() {
+        let finals = if running.is_none() && self.late(data.regions[0]).is_none() {
             self.turns(&counted, &initial)
         } else {
             // Where there are no turns no instruction may be waited for: that of a sum that it didn't define.
@@ -118,7 +118,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             self.depth += 1;
             let yielded = self.ops(counted.region());
             self.depth -= 1;
-            self.next_stage(op);
+            self.next_stage(counted.region());
             let mut values = self.flat_all(&counted.carried(yielded));
             values.extend(self.ring_values(&counted.rings));
             values.extend(self.next_copied_stage(op));
@@ -134,7 +134,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         initial: &[Value<'c>],
     ) -> Vec<Value<'c>> {
         let results = counted.carried(&counted.data.results);
-        let results = match self.late(counted.op) {
+        let results = match self.late(counted.region()) {
             Some(late) => self.late_turns(counted, late, initial),
             None => {
                 let finals = self.turns(counted, initial);
@@ -144,7 +144,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             }
         };
         if let Some(running) = running {
-            self.finish_product(counted.op, running);
+            self.finish_product(counted.region(), running);
         }
         let mut finals = self.flat_all(&results);
         finals.extend(self.ring_values(&counted.rings));

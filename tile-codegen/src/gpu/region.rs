@@ -17,7 +17,7 @@ use crate::emit::{Ir, Log, Names, Place, Shared, Value};
 use inkwell::values::{IntValue, PointerValue};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use tile_ir::gpu::Scheduled;
+use tile_ir::gpu::{Pipelines, Scheduled};
 use tile_ir::kernel::OpData;
 use tile_ir::ops::UnaryOp;
 use tile_ir::types::TensorType;
@@ -52,9 +52,9 @@ pub(super) struct Emitter<'a, 'c> {
     /// The addresses of the tensor maps.
     pub(super) maps: Vec<PointerValue<'c>>,
     /// Pipelines that have begun.
-    pub(super) rings: HashMap<OpId, RingState<'c>>,
-    /// Pipelines whose first product adds to nothing.
-    pub(super) fresh: HashSet<OpId>,
+    pub(super) rings: HashMap<RegionId, RingState<'c>>,
+    /// Loops' bodies whose first product adds to nothing.
+    pub(super) fresh: HashSet<RegionId>,
     /// The number of the running thread's warpgroup, an i32 that is known to be the same in a warp.
     pub(super) warpgroup: IntValue<'c>,
     pub(super) places: Option<&'a SourcePlaces<'c>>,
@@ -244,7 +244,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         match self.role {
             Role::All => !self.scheduled.copies().replace(op),
             Role::Producer => pipelines.slice().executes(op),
-            Role::Consumer => !pipelines.replace(data) && !pipelines.is_late(op) && !pipelines.is_ahead(op),
+            Role::Consumer => {
+                let is_elsewhere = [Pipelines::is_late, Pipelines::is_ahead, Pipelines::is_overtaken];
+                !pipelines.replace(data) && !is_elsewhere.iter().any(|is| is(pipelines, op))
+            }
         }
     }
 
@@ -267,6 +270,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
         if self.role != Role::Producer && self.scheduled.waits_before(op) {
             self.sync();
+        }
+        let holds_products = self.role == Role::Consumer && !data.regions.is_empty();
+        if holds_products {
+            self.await_fills(op);
         }
         match &data.op {
             Op::Partition(_) | Op::View(_) => {}
@@ -313,6 +320,9 @@ impl<'a, 'c> Emitter<'a, 'c> {
             Op::Prefetch => self.prefetch(data),
             Op::Unary(UnaryOp::RoundTf32) if self.round_when_read(data) => {}
             _ => self.elementwise(data),
+        }
+        if holds_products {
+            self.leave_stage(op);
         }
     }
 
@@ -417,6 +427,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             let mut emitter = this.borrow_mut();
             emitter.rings.clone_from(&before);
             let yielded = emitter.ops(region);
+            emitter.next_stage(region);
             let mut values = emitter.flat_all(&of_given(yielded));
             values.extend(emitter.ring_values(&rings));
             values

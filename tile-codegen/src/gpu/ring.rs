@@ -1,7 +1,7 @@
 //! Rings of stages in shared memory: the producer's copies, and how producer and consumers wait for each other.
 //!
-//! Both count the turns of a pipeline's loop: which stage comes next, and the parity of the round through the ring. What
-//! is around the loop, loops and branches, carries these on, so that the producer copies for the next tile of a persistent kernel while
+//! Both count the turns of a pipeline's region: which stage comes next, and the parity of the round through the ring. What
+//! is around that, loops and branches, carries these on, so that the producer copies for the next tile of a persistent kernel while
 //! the consumers are busy with this one.
 
 use super::fragment::Fragment;
@@ -12,10 +12,10 @@ use super::roles::Role;
 use crate::emit::Value;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue};
-use tile_ir::OpId;
 use tile_ir::gpu::Pipeline;
 use tile_ir::gpu::pipeline::{Fill, PAIR, TileCopy};
 use tile_ir::kernel::OpData;
+use tile_ir::{OpId, RegionId};
 
 /// Where the next turn of a pipeline finds its tiles.
 #[derive(Clone, Copy, Debug)]
@@ -47,39 +47,40 @@ impl<'c> RingState<'c> {
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
-    pub(super) fn pipeline(&self, op: OpId) -> &'a Pipeline {
-        self.scheduled.pipelines().of_loop(op).expect("the loop is a pipeline")
+    pub(super) fn pipeline(&self, region: RegionId) -> &'a Pipeline {
+        self.scheduled.pipelines().of_region(region).expect("the region has a pipeline")
     }
 
-    /// All pipelines.
-    pub(super) fn rings(&self) -> Vec<OpId> {
-        self.scheduled.pipelines().loops().map(|(pipeline, _)| pipeline).collect()
-    }
-
-    /// The pipelines that are a loop, or stand in it or in a branch.
-    pub(super) fn rings_of(&self, op: OpId) -> Vec<OpId> {
+    /// The pipelines of the regions of a loop or branch, and of those within these.
+    pub(super) fn rings_of(&self, op: OpId) -> Vec<RegionId> {
         if self.role == Role::All {
             return Vec::new();
         }
-        let regions = self.instance.op(op).regions.iter();
-        let inside: Vec<OpId> = regions.flat_map(|&region| self.instance.walk_in(region)).collect();
-        let loops = self.rings().into_iter();
-        loops.filter(|pipeline| *pipeline == op || inside.contains(pipeline)).collect()
+        let own = &self.instance.op(op).regions;
+        let inside = own.iter().flat_map(|&region| self.instance.walk_in(region));
+        let inside = inside.flat_map(|op| &self.instance.op(op).regions);
+        let regions: Vec<RegionId> = own.iter().chain(inside).copied().collect();
+        let pipelines = self.scheduled.pipelines().all().map(|(region, _)| region);
+        pipelines.filter(|region| regions.contains(region)).collect()
     }
 
     /// The state of a ring; before the first turn that of an empty one.
-    pub(super) fn ring(&self, pipeline: OpId) -> RingState<'c> {
+    pub(super) fn ring(&self, pipeline: RegionId) -> RingState<'c> {
         let first = RingState { stage: self.i32(0), parity: self.i32(0), running: self.ir.bool(false) };
         self.rings.get(&pipeline).copied().unwrap_or(first)
     }
 
     /// The states of rings, for what carries them on.
-    pub(super) fn ring_values(&self, pipelines: &[OpId]) -> Vec<Value<'c>> {
+    pub(super) fn ring_values(&self, pipelines: &[RegionId]) -> Vec<Value<'c>> {
         pipelines.iter().flat_map(|&pipeline| self.ring(pipeline).values()).collect()
     }
 
     /// Restores what [`Self::ring_values`] gave; gives what follows that.
-    pub(super) fn set_rings<'f>(&mut self, pipelines: &[OpId], values: &'f [Value<'c>]) -> &'f [Value<'c>] {
+    pub(super) fn set_rings<'f>(
+        &mut self,
+        pipelines: &[RegionId],
+        values: &'f [Value<'c>],
+    ) -> &'f [Value<'c>] {
         let (states, rest) = values.split_at(STATE_VALUES * pipelines.len());
         for (&pipeline, state) in pipelines.iter().zip(states.chunks(STATE_VALUES)) {
             self.rings.insert(pipeline, RingState::of_values(state));
@@ -87,13 +88,13 @@ impl<'a, 'c> Emitter<'a, 'c> {
         rest
     }
 
-    /// Goes on to the next stage, at the end of a pipeline's turn.
-    pub(super) fn next_stage(&mut self, op: OpId) {
+    /// Goes on to the next stage, at the end of a region's turn, if it has a pipeline.
+    pub(super) fn next_stage(&mut self, region: RegionId) {
         let ir = self.ir;
-        if self.scheduled.pipelines().of_loop(op).is_none() || self.role == Role::All {
+        if self.scheduled.pipelines().of_region(region).is_none() || self.role == Role::All {
             return;
         }
-        let (ring, stages) = (self.ring(op), self.pipeline(op).stages);
+        let (ring, stages) = (self.ring(region), self.pipeline(region).stages);
         let next = ir.add(ring.stage, self.i32(1));
         let wraps = ir.icmp(IntPredicate::EQ, next, self.i32(stages));
         let turned = ir.xor(ring.parity, self.i32(1));
@@ -102,7 +103,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             parity: ir.select_int(wraps, turned, ring.parity),
             running: ring.running,
         };
-        self.rings.insert(op, state);
+        self.rings.insert(region, state);
     }
 
     /// The stage before a ring's next one.
@@ -124,10 +125,11 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.add(stage, self.i32(pipeline.ring + copy.offset))
     }
 
-    /// Waits until the tiles are there that a product is the first to read.
-    pub(super) fn await_fills(&self, pipeline: OpId, product: OpId) {
-        let (ring, pipeline) = (self.ring(pipeline), self.pipeline(pipeline));
-        for fill in pipeline.awaited_by(product) {
+    /// Waits until the tiles are there that an op is the first to read of its region's turn.
+    pub(super) fn await_fills(&self, op: OpId) {
+        let Some(region) = self.scheduled.pipelines().read_by(op) else { return };
+        let (ring, pipeline) = (self.ring(region), self.pipeline(region));
+        for fill in pipeline.awaited_by(op) {
             let barrier = self.barrier_of_stage(pipeline.full(fill), ring.stage);
             mbarrier::wait(self.ir, barrier, ring.parity);
         }
@@ -147,39 +149,39 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Leaves this turn's stage of the tiles that a product is the last to read.
-    pub(super) fn leave_stage(&self, pipeline: OpId, product: OpId) {
-        let (stage, pipeline) = (self.ring(pipeline).stage, self.pipeline(pipeline));
-        for (fill, barrier) in self.left_by(pipeline, product, stage) {
+    /// Leaves this turn's stage of the tiles that an op is the last to read.
+    pub(super) fn leave_stage(&self, op: OpId) {
+        let Some(region) = self.scheduled.pipelines().read_by(op) else { return };
+        for (fill, barrier) in self.left_by(self.pipeline(region), op, self.ring(region).stage) {
             self.leave(fill, barrier);
         }
     }
 
     /// Leaves the stage of the turn before, if there was one whose product went on.
-    pub(super) fn leave_stage_before(&self, pipeline: OpId, product: OpId) {
-        let (ring, pipeline) = (self.ring(pipeline), self.pipeline(pipeline));
+    pub(super) fn leave_stage_before(&self, region: RegionId, product: OpId) {
+        let (ring, pipeline) = (self.ring(region), self.pipeline(region));
         let before = self.stage_before(pipeline, ring.stage);
         let left = self.left_by(pipeline, product, before);
         self.ir.if_then(ring.running, || left.iter().for_each(|(fill, barrier)| self.leave(fill, *barrier)));
     }
 
-    /// The fills of a stage that a product leaves, with the mbarriers at which it does.
+    /// The fills of a stage that an op leaves, with the mbarriers at which it does.
     fn left_by(
         &self,
         pipeline: &'a Pipeline,
-        product: OpId,
+        op: OpId,
         stage: IntValue<'c>,
     ) -> Vec<(&'a Fill, PointerValue<'c>)> {
-        let fills = pipeline.left_by(product);
+        let fills = pipeline.left_by(op);
         fills
             .map(|fill| (&pipeline.fills[fill], self.barrier_of_stage(pipeline.empty(fill), stage)))
             .collect()
     }
 
     /// Notes whether the product of the turn before goes on.
-    pub(super) fn goes_on(&mut self, pipeline: OpId, running: bool) {
+    pub(super) fn goes_on(&mut self, region: RegionId, running: bool) {
         let running = self.ir.bool(running);
-        self.rings.insert(pipeline, RingState { running, ..self.ring(pipeline) });
+        self.rings.insert(region, RingState { running, ..self.ring(region) });
     }
 
     /// What the producer does of a load: it copies the tile, or has the element of one that it needs as a number.
@@ -206,12 +208,12 @@ impl<'a, 'c> Emitter<'a, 'c> {
     /// The last load of a fill copies all its tiles.
     fn copy_ahead(&mut self, op: OpId) {
         let pipelines = self.scheduled.pipelines();
-        let loops = pipelines.loops().flat_map(|(at, pipeline)| {
+        let fills = pipelines.all().flat_map(|(at, pipeline)| {
             pipeline.fills.iter().enumerate().map(move |(number, fill)| (at, number, fill))
         });
-        let mut own = loops.filter(|(.., fill)| fill.copies.iter().any(|copy| copy.load == op));
+        let mut own = fills.filter(|(.., fill)| fill.copies.iter().any(|copy| copy.load == op));
         let (at, number, fill) = own.next().expect("the load is a copy");
-        let body = &self.instance.region(self.instance.op(at).regions[0]).ops;
+        let body = &self.instance.region(at).ops;
         let place = |load: OpId| body.iter().position(|&other| other == load);
         if fill.copies.iter().any(|copy| place(copy.load) > place(op)) {
             return;

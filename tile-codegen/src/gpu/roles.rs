@@ -71,7 +71,7 @@ impl<'c> Emitter<'_, 'c> {
         let ir = self.ir;
         let first = ir.icmp(IntPredicate::EQ, self.thread, self.i32(0));
         ir.if_then(first, || {
-            for (_, pipeline) in self.scheduled.pipelines().loops() {
+            for (_, pipeline) in self.scheduled.pipelines().all() {
                 for fill in 0..pipeline.fills.len() {
                     for stage in 0..pipeline.stages {
                         let at = |first: u64| self.barrier_of_stage(first, self.i32(stage));
@@ -119,6 +119,7 @@ impl<'c> Emitter<'_, 'c> {
         let products = self.instance.walk().into_iter().filter(|&op| pipelines.factors(op).is_some());
         let tiles = products.flat_map(|op| {
             let data = self.instance.op(op);
+        let consumers = self.thread_count();
             [data.operands[0], data.results[0]]
         });
         let held = tiles.filter(|&tile| !pipelines.holds(tile));

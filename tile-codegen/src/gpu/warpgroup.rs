@@ -17,7 +17,7 @@ use tile_ir::gpu::pipeline::{Late, Major, RingFactor, SharedTile, TileCopy, WARP
 use tile_ir::kernel::OpData;
 use tile_ir::target::MatrixInstruction;
 use tile_ir::tensor_map::Swizzle;
-use tile_ir::{OpId, ValueId};
+use tile_ir::{OpId, RegionId, ValueId};
 use tile_layout::linear::Operand;
 
 /// Offsets in descriptors are in units of so many bytes.
@@ -73,6 +73,8 @@ enum Left<'c> {
 /// A product all of whose operands are made: between instructions that would make these wait.
 pub(super) struct Ready<'a, 'c> {
     instruction: &'a MatrixInstruction,
+    /// The body of its loop, if it reads tiles of that's ring.
+    turn: Option<RegionId>,
     left: Left<'c>,
     right: &'a RingFactor,
     right_factor: Described<'c>,
@@ -87,29 +89,36 @@ pub(super) struct Ready<'a, 'c> {
 impl<'a, 'c> Emitter<'a, 'c> {
     /// Multiplies, and issues a late product just after, if there is one.
     pub(super) fn warpgroup_product(&mut self, op: OpId, late: Option<(&Late, &Ready<'a, 'c>)>) {
-        let (ir, result, right) = (self.ir, self.instance.op(op).results[0], self.right_of(op));
+        let (ir, result) = (self.ir, self.instance.op(op).results[0]);
         let ready = self.ready(op);
-        self.await_fills(right.pipeline, op);
-        if late.is_some() {
-            self.await_turn(right.pipeline);
+        let overtaken = self.overtaken_by(op).map(|product| (product, self.ready(product)));
+        self.await_fills(op);
+        overtaken.iter().for_each(|(product, _)| self.await_fills(*product));
+        if let (Some(_), Some(turn)) = (late, ready.turn) {
+            self.await_turn(turn);
         }
         self.begin_products();
         let sums = self.issue_product(&ready);
         self.set_tile(result, Fragment::Slots(sums));
-        if self.pipeline(right.pipeline).fills[right.fill].keeps_running {
+        if let Some(turn) = ready.turn.filter(|&turn| self.pipeline(turn).keeps_running(op)) {
             ir.intrinsic("llvm.nvvm.wgmma.wait_group.sync.aligned", &[], &[ir.i64(1).into()]);
-            self.leave_stage_before(right.pipeline, op);
-            self.goes_on(right.pipeline, true);
+            self.leave_stage_before(turn, op);
+            self.goes_on(turn, true);
             return;
         }
-        if let Some(late) = late {
-            self.issue_late(right.pipeline, late);
+        if let (Some(late), Some(turn)) = (late, ready.turn) {
+            self.issue_late(turn, late);
         }
-        self.await_product(result, late.iter().len() as u64, &[]);
+        if let Some((product, ready)) = &overtaken {
+            let sums = self.issue_product(ready);
+            self.set_tile(self.instance.op(*product).results[0], Fragment::Slots(sums));
+        }
+        let going_on = late.iter().len() + overtaken.iter().len();
+        self.await_product(result, going_on as u64, &[]);
         // The turn of a product that is done ahead leaves its stage when it begins: a branch of one lane at the end of a
         // loop is one for which assemblers don't know that a warp stays together.
         if !self.scheduled.pipelines().is_ahead(op) {
-            self.leave_stage(right.pipeline, op);
+            self.leave_stage(op);
         }
     }
 
@@ -123,11 +132,6 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let factors = self.scheduled.pipelines().factors(product);
         let [left, right] = factors.expect("scheduled: a pipeline has products");
         (left.as_ref(), right.as_ref().expect("scheduled: the right factor lies in a ring"))
-    }
-
-    /// The right factor of a product.
-    pub(super) fn right_of(&self, product: OpId) -> &'a RingFactor {
-        self.factors_of(product).1
     }
 
     /// Makes the operands of a product.
@@ -156,6 +160,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             steps.map(|(k, i, row)| (k, i, self.left_operands(&left, instruction, (row, k)))).collect();
         Ready {
             instruction,
+            turn: self.scheduled.pipelines().read_by(op),
             right,
             right_factor: self.described(right, self.i32(0)),
             left,
@@ -191,9 +196,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         sums: &mut [Value<'c>],
     ) {
         let (ir, right) = (self.ir, ready.right);
-        let adds = match (k, ready.starts_at_zero, self.fresh.contains(&right.pipeline)) {
+        let fresh = ready.turn.filter(|turn| self.fresh.contains(turn));
+        let adds = match (k, ready.starts_at_zero, fresh) {
             (0, true, _) => self.i32(0),
-            (0, false, true) => ir.resize(self.ring(right.pipeline).running, 32, false),
+            (0, false, Some(turn)) => ir.resize(self.ring(turn).running, 32, false),
             _ => self.i32(1),
         };
         let b = self.descriptor(&ready.right_factor, block.column, k);
@@ -209,18 +215,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
     }
 
     /// The product of a loop that goes on to its end, if there is one.
-    pub(super) fn running_product(&self, op: OpId, data: &OpData) -> Option<Running> {
-        let pipeline = self.scheduled.pipelines().of_loop(op).filter(|_| self.role == Role::Consumer)?;
+    pub(super) fn running_product(&self, data: &OpData) -> Option<Running> {
+        let pipeline =
+            self.scheduled.pipelines().of_region(data.regions[0]).filter(|_| self.role == Role::Consumer)?;
         let fill = pipeline.fills.iter().position(|fill| fill.keeps_running)?;
         let product = pipeline.fills[fill].last_reader();
         Some(Running { product, result: self.yielded_as(data, product) })
     }
 
     /// Waits for a product that went on to the end of its loop.
-    pub(super) fn finish_product(&mut self, op: OpId, Running { product, result }: Running) {
+    pub(super) fn finish_product(&mut self, turn: RegionId, Running { product, result }: Running) {
         self.await_product(result, 0, &[]);
-        self.leave_stage_before(op, product);
-        self.goes_on(op, false);
+        self.leave_stage_before(turn, product);
+        self.goes_on(turn, false);
     }
 
     /// Waits for all products but so many that were committed last: for the sums of one that wasn't among these, and

@@ -113,7 +113,7 @@ fn both_ways_have_a_ring() {
     );
     let instance = passes::optimize(instance(&source, &[]));
     let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
-    assert_eq!(scheduled.pipelines().loops().count(), 2);
+    assert_eq!(scheduled.pipelines().all().count(), 2);
     check(&source, &[], &PLAIN.arguments(&FOUR, &WHICH), 256, 0.0);
 }
 

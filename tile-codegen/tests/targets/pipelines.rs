@@ -430,7 +430,7 @@ fn weighted_values_are_added_a_turn_later() {
         let source = online_attention(128, 64, 64);
         let scheduled =
             schedule(passes::optimize(instance(&source, &[])), TargetDesc::named("sm_90a").unwrap(), None);
-        let late = scheduled.pipelines().loops().filter(|(_, pipeline)| pipeline.late.is_some()).count();
+        let late = scheduled.pipelines().all().filter(|(_, pipeline)| pipeline.late.is_some()).count();
         assert_eq!(late, 1);
         let arguments = [
             sample(DType::BF16, &[392, 64], 1),

@@ -132,6 +132,9 @@ fn in_the_attribute() {
             "instances(T = string, B = 4)",
             "instances(T = f32, B = -4)",
             "targets(sm_80)",
+            "instances(T = f32, B = 4), allow(slow_product)",
+            "allow()",
+            "allow(slow_product, slow_loads)",
         ],
         message
     ));

@@ -64,7 +64,9 @@ impl Plan {
         let kernel: &Kernel = &scheduled;
         let products = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::Mma);
         let products = products.map(|op| product(&scheduled, op)).collect();
-        let rings = scheduled.pipelines().loops().map(|(_, pipeline)| pipeline.stages);
+        // A ring of one stage is of tiles that whole loops read.
+        let rings =
+            scheduled.pipelines().all().map(|(_, pipeline)| pipeline.stages).filter(|&stages| stages > 1);
         let copied = scheduled.copies().loops().map(|(_, copied)| copied.stages);
         // Without copies ahead the next turn's tiles are loaded in registers.
         let stages = rings.chain(copied).min().unwrap_or(2);

@@ -22,7 +22,7 @@ const MOST_REGISTERS: u64 = 64;
 pub(super) fn run(kernel: &mut Kernel, threads: Threads, pipelines: &Pipelines, staying: &HashSet<OpId>) {
     for op in kernel.walk() {
         if kernel.op(op).op == Op::For {
-            let has_producer = pipelines.of_loop(op).is_some();
+            let has_producer = pipelines.of_region(kernel.op(op).regions[0]).is_some();
             load_ahead(kernel, op, threads, (has_producer, staying));
         }
     }

@@ -20,11 +20,13 @@ const WIDE: DType = DType::I64;
 /// Rewrites the selections of all pipelines' loops, but for the producer's, which are of numbers.
 pub(super) fn run(kernel: &mut Kernel, pipelines: &Pipelines) {
     let is_consumers = |op: &OpId| !pipelines.slice().executes(*op);
-    pipelines.loops().for_each(|(for_op, _)| in_loop(kernel, for_op, &is_consumers));
+    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
+    let bodies: Vec<RegionId> = loops.map(|op| kernel.op(op).regions[0]).collect();
+    let with_pipelines = bodies.into_iter().filter(|&body| pipelines.of_region(body).is_some());
+    with_pipelines.for_each(|body| in_loop(kernel, body, &is_consumers));
 }
 
-fn in_loop(kernel: &mut Kernel, for_op: OpId, is_consumers: &dyn Fn(&OpId) -> bool) {
-    let region = kernel.op(for_op).regions[0];
+fn in_loop(kernel: &mut Kernel, region: RegionId, is_consumers: &dyn Fn(&OpId) -> bool) {
     for op in kernel.region(region).ops.clone().into_iter().filter(is_consumers) {
         if kernel.op(op).op == Op::Select
             && let Some(comparisons) = Comparison::all_of(kernel, kernel.op(op).operands[0])
@@ -260,7 +262,7 @@ kernel @lower(%x: tensor<m x n x f32>, %at: tensor<2 x i32>, %y: mut tensor<m x 
         let masked = plain.clone().rewrite("masks", |kernel| {
             let loops: Vec<OpId> =
                 kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For).collect();
-            loops.into_iter().for_each(|op| in_loop(kernel, op, &|_| true));
+            loops.into_iter().for_each(|op| in_loop(kernel, kernel.op(op).regions[0], &|_| true));
         });
         (plain, masked)
     }

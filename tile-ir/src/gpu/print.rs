@@ -22,7 +22,12 @@ pub fn print(scheduled: &Scheduled) -> String {
         }
     }
     let definitions = scheduled.definitions();
-    for (_, pipeline) in scheduled.pipelines.loops() {
+    for (_, pipeline) in scheduled.pipelines.all() {
+        if pipeline.stages == 1 {
+            let bytes = pipeline.stage_bytes;
+            let _ = writeln!(text, "; a ring of 1 stage of {bytes} bytes, for tiles that whole loops read");
+            continue;
+        }
         let fills = pipeline.fills.len();
         let _ = writeln!(
             text,
@@ -131,7 +136,11 @@ fn how(scheduled: &Scheduled, op: OpId) -> Option<String> {
         return Some(format!("by {}{}", access.vector, whole.unwrap_or_default()));
     }
     if let Some(product) = scheduled.laid_out.products.get(&op) {
-        let late = if scheduled.pipelines.is_late(op) { ", a turn later" } else { "" };
+        let late = match &scheduled.pipelines {
+            pipelines if pipelines.is_late(op) => ", a turn later",
+            pipelines if pipelines.is_overtaken(op) => ", after the next product",
+            _ => "",
+        };
         return Some(format!("{}{late}", product.instruction.shape));
     }
     let way = match scheduled.laid_out.ways.get(&op)? {

@@ -325,7 +325,7 @@ fn a_large_conversion_goes_in_rounds_before_fewer_tiles_are_copied_ahead() {
   %new = add %old, %sum : tile<128 x 256 x f32>\n  store_masked %vc, %new";
     let added = wide.replace("  store_masked %vc, %sum", added);
     let [straight, added] = [wide, added].map(|source| scheduled(&source, &[], "sm_90a"));
-    let stages = |scheduled: &Scheduled| scheduled.pipelines().loops().next().map(|(_, ring)| ring.stages);
+    let stages = |scheduled: &Scheduled| scheduled.pipelines().all().next().map(|(_, ring)| ring.stages);
     assert_eq!(stages(&added), stages(&straight));
     let rounds =
         |op: &OpId| added.op(*op).op == Op::ConvertLayout && matches!(added.way(*op), Way::InRounds { .. });

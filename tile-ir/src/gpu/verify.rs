@@ -5,7 +5,7 @@ use super::followers::is_repeatable;
 use super::pipeline::{Fill, PAIR, TileCopy};
 use super::{Buffer, CopiedLoop, Pipeline, Scheduled, TENSOR_ALIGNMENT, shape_of};
 use crate::dtype::DType;
-use crate::kernel::{OpData, OpId, ValueId};
+use crate::kernel::{OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::types::Type;
 use std::collections::HashSet;
@@ -121,7 +121,8 @@ fn scatter(scheduled: &Scheduled, op: OpId) -> Result<(), String> {
 /// Stages hold what is copied to them, rings and barriers lie apart, and only its readers read a copied tile.
 fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
     let mut end = 0;
-    for (op, pipeline) in scheduled.pipelines().loops() {
+    for (region, pipeline) in scheduled.pipelines().all() {
+        let op = pipeline.fills[0].first_reader();
         let broken = |problem: &str| Err(Broken { op, problem: problem.to_owned() });
         if pipeline.ring < end {
             return broken("its ring overlaps the one before");
@@ -140,14 +141,16 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
                 return broken("blocks copy halves for each other and aren't pairs");
             }
         }
-        if used > pipeline.stage_bytes || pipeline.stages < 2 {
+        let multiplies =
+            pipeline.fills.iter().flat_map(|fill| &fill.readers).any(|&op| scheduled.op(op).op == Op::Mma);
+        if used > pipeline.stage_bytes || pipeline.stages < if multiplies { 2 } else { 1 } {
             return broken("a stage has no room for its copies, or there is one alone");
         }
         if pipeline.barriers < pipeline.ring + pipeline.stages * pipeline.stage_bytes {
             return broken("its barriers overlap its stages");
         }
         end = pipeline.empty(pipeline.fills.len() - 1) + pipeline.stages * 8;
-        late(scheduled, op, pipeline)?;
+        late(scheduled, region, pipeline)?;
     }
     for op in scheduled.walk() {
         let data = scheduled.op(op);
@@ -156,8 +159,12 @@ fn rings(scheduled: &Scheduled) -> Result<(), Broken> {
             return Err(Broken { op, problem: "it reads a ring, and is no product".to_owned() });
         }
         for factor in scheduled.pipelines().factors(op).into_iter().flatten().flatten() {
-            let pipeline = scheduled.pipelines().of_loop(factor.pipeline);
-            if pipeline.is_none_or(|pipeline| !pipeline.fills[factor.fill].readers.contains(&op)) {
+            let pipeline = scheduled.pipelines().of_region(factor.pipeline);
+            let is_read_by = |reader: &OpId| {
+                let mut regions = scheduled.op(*reader).regions.iter();
+                *reader == op || regions.any(|&region| scheduled.walk_in(region).contains(&op))
+            };
+            if pipeline.is_none_or(|pipeline| !pipeline.fills[factor.fill].readers.iter().any(is_read_by)) {
                 let problem = "it neither waits for the tile that it reads, nor keeps it from being left";
                 return Err(Broken { op, problem: problem.to_owned() });
             }
@@ -205,10 +212,10 @@ fn boxes_bytes(scheduled: &Scheduled, copy: &TileCopy) -> u64 {
 
 /// What is done a turn later isn't used in its own turn, and what is done ahead needs nothing of that; the late product
 /// and that beside which it is issued read the ring.
-fn late(scheduled: &Scheduled, for_op: OpId, pipeline: &Pipeline) -> Result<(), Broken> {
+fn late(scheduled: &Scheduled, region: RegionId, pipeline: &Pipeline) -> Result<(), Broken> {
     let Some(late) = &pipeline.late else { return Ok(()) };
     let broken = |op, problem: &str| Err(Broken { op, problem: problem.to_owned() });
-    let body = scheduled.walk_in(scheduled.op(for_op).regions[0]);
+    let body = scheduled.walk_in(region);
     if !pipeline.is_read_by(late.product) || !pipeline.is_read_by(late.beside) || late.does(late.beside) {
         return broken(late.product, "it is late beside no product of its loop");
     }
@@ -216,6 +223,11 @@ fn late(scheduled: &Scheduled, for_op: OpId, pipeline: &Pipeline) -> Result<(), 
     let in_order = |fill: &Fill| {
         !fill.readers[1..].contains(&late.beside)
             && !fill.readers.iter().rev().skip(1).any(|&op| op == late.product)
+            && late.overtaken.is_none_or(|overtaken| {
+                let place = |op: OpId| fill.readers.iter().position(|&reader| reader == op);
+                place(overtaken.product)
+                    .is_none_or(|product| place(overtaken.by).is_none_or(|by| by < product))
+            })
     };
     if !pipeline.fills.iter().all(in_order) {
         return broken(late.product, "a tile is read before it was waited for, or after it was left");

@@ -27,6 +27,8 @@ use tree::{FunctionId, Kernel, ScopeId, Segments, Tree};
 pub(super) struct Found {
     pub(super) kernel: VerifiedKernel,
     pub(super) instances: Vec<Bindings>,
+    /// Whether every one of these kernels allows slow products.
+    pub(super) allows_slow_products: bool,
     /// `src/main.rs:12`, for messages.
     pub(super) place: String,
     /// The folder of what people read of it: its name, and where it stands if others have that name.
@@ -56,14 +58,21 @@ pub(super) struct Scanned {
 
 impl Scanned {
     fn add(&mut self, lowered: Lowered, place: String) {
-        let Lowered { kernel, instances, .. } = lowered;
+        let Lowered { kernel, instances, allows_slow_products, .. } = lowered;
         match self.found.iter_mut().find(|found| found.is(&kernel)) {
             Some(same) => {
                 let new = |bindings: &Bindings| !same.instances.contains(bindings);
                 let new: Vec<Bindings> = instances.into_iter().filter(new).collect();
                 same.instances.extend(new);
+                same.allows_slow_products &= allows_slow_products;
             }
-            None => self.found.push(Found { kernel, instances, place, folder: String::new() }),
+            None => self.found.push(Found {
+                kernel,
+                instances,
+                allows_slow_products,
+                place,
+                folder: String::new(),
+            }),
         }
     }
 }

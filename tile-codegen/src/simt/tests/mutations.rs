@@ -320,6 +320,72 @@ fn nothing_can_be_left_out_of_products_that_read_one_tile() {
     every_one_is_missed((&overtaken, OF_TWO_WAYS));
 }
 
+/// The left factor of all turns lies in shared memory, for each tile that a block has after the other.
+fn with_keys() -> String {
+    let cut = "  %vo = partition %o";
+    let view = format!("  %vk = partition %k [64, 96] : partition<t x 96 x bf16, [64, 96]>\n{cut}");
+    let source = TWO_WAYS.replace(cut, &view).replace(
+        "%key = splat %one : tile<64 x 96 x bf16>",
+        "%key = load_masked %vk[%i, %0] pad %pad : tile<64 x 96 x bf16>",
+    );
+    source.replace("  %one = constant 1.0 : bf16\n", "")
+}
+
+#[test]
+fn nothing_can_be_left_out_of_a_tile_of_all_turns() {
+    every_one_is_missed((&with_keys(), OF_TWO_WAYS));
+}
+
+/// Two products add up, of which one is issued after the product that it stands before, and one a turn later.
+#[test]
+fn nothing_can_be_left_out_of_a_product_that_goes_on_beside_the_next() {
+    let source = with_keys()
+        .replace("%o: mut tensor<t x 96 x f32>", "%o: mut tensor<t x 96 x f32>, %w: mut tensor<t x 96 x f32>")
+        .replace(
+            "  %i, %j = block_index",
+            "  %vw = partition %w [64, 96] : mut partition<t x 96 x f32, [64, 96]>\n  %i, %j = block_index",
+        )
+        .replace(
+            "  %sum = for",
+            "  %one = constant 1.0 : bf16\n  %value = splat %one : tile<64 x 96 x bf16>\n  %sum, %others = for",
+        )
+        .replace(
+            "(%acc = %none) : tile<64 x 96 x f32>",
+            "(%acc = %none, %all = %none) : tile<64 x 96 x f32>, tile<64 x 96 x f32>",
+        )
+        .replace(
+            "    %next = mma %narrow, %query, %acc : tile<64 x 96 x f32>\n",
+            "    %other = mma %narrow, %query, %all : tile<64 x 96 x f32>
+    %slopes = mma %value, %turned, %start : tile<64 x 32 x f32>
+    %both = mul %weights, %slopes : tile<64 x 32 x f32>
+    %steep = cast %both : tile<64 x 32 x bf16>
+    %next = mma %steep, %query, %acc : tile<64 x 96 x f32>
+",
+        )
+        .replace("yield %next", "yield %next, %other")
+        .replace("  store_masked %vo, %sum\n", "  store_masked %vo, %sum\n  store_masked %vw, %others\n");
+    let shapes: Shapes = |queries| vec![vec![queries, 96], vec![128, 96], vec![128, 96], vec![128, 96]];
+    every_one_is_missed((&source, shapes));
+}
+
+/// A second tile waits for the second time that its keys come.
+#[test]
+fn keys_of_the_tile_before_are_missed() {
+    let source = with_keys();
+    let case: Case<'_> = (&source, OF_TWO_WAYS);
+    let mut count = 0;
+    run(case, RUNS[0], &mut |ir| count = carried(ir).len()).unwrap_or_else(|fault| panic!("{fault}"));
+    let is_missed = |number: &usize| {
+        let begin_anew = &mut |ir: &Ir<'_>| {
+            let phi = carried(ir)[*number];
+            replace_uses(phi.as_instruction(), ir.context.i32_type().const_zero().into());
+        };
+        RUNS[..2].iter().any(|&how| run(case, how, begin_anew).is_err())
+    };
+    // Of two rings the stage and the parity, in either role; the stage of a ring of one is always the same.
+    assert_eq!((count, (0..count).filter(is_missed).count()), (8, 6));
+}
+
 /// The phis of numbers that are carried from tile to tile: those that begin with zero and aren't the number of the tile.
 pub(super) fn carried<'c>(ir: &Ir<'c>) -> Vec<PhiValue<'c>> {
     let kernel: FunctionValue<'c> = ir.module.get_function(KERNEL).expect("the kernel");

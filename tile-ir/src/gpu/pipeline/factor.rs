@@ -1,4 +1,4 @@
-//! The factors of a loop's products that can lie in a ring: tiles that the loop loads for products alone.
+//! The factors of loops' products that can lie in rings: tiles that a loop, or what is around it, loads for products alone.
 //!
 //! Several products may read one tile, and each in its own direction: what one takes along its depth is to another, that
 //! takes the tile transposed, across it. But no thread holds what lies in a ring, so all that use it must read it there.
@@ -9,7 +9,7 @@ use super::Slice;
 use super::obstacle::{Named, Obstacle, Obstacles};
 use super::shared_tile::{Copyable, Major, Numbers};
 use crate::analysis::uses::Uses;
-use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
 use crate::view::Source;
@@ -22,11 +22,16 @@ const MOST_COLUMNS: u64 = 256;
 const TRANSPOSED_BYTES: usize = 2;
 
 /// A factor that a load gives.
+#[derive(Clone)]
 pub(super) struct Factor {
     pub(super) product: OpId,
     /// Its number among the product's operands.
     pub(super) operand: usize,
     pub(super) load: OpId,
+    /// The region in which the load stands.
+    pub(super) home: RegionId,
+    /// The body of the product's loop: the same, or one within it.
+    pub(super) turn: RegionId,
     pub(super) copyable: Copyable,
     pub(super) major: Major,
     /// What the load gives, and what that is called on the way.
@@ -43,14 +48,12 @@ impl Factor {
     fn of(
         numbers: &Numbers<'_>,
         (product, operand): (OpId, usize),
-        (body, blocks): (&[OpId], u64),
+        (turn, blocks): (RegionId, u64),
     ) -> Result<Factor, Obstacle> {
         let kernel = numbers.kernel;
         let (load, values, axes) = origin(kernel, (product, operand))?;
+        let home = kernel.region_of(load).expect("a load of the kernel stands in a region");
         let tensor = || kernel.tensor_name(kernel.op(load).load().expect("a load").view);
-        if !body.contains(&load) {
-            return Err(Obstacle::LoadedBefore(tensor()));
-        }
         let copyable = numbers.copyable(load)?;
         if axes.iter().any(|&axis| axis != copyable.inner && axis != copyable.outer) {
             return Err(Obstacle::LongAxes(tensor()));
@@ -62,15 +65,25 @@ impl Factor {
             return Err(Obstacle::Across { tensor: tensor(), elem });
         }
         match Slice::of(kernel, vec![load]).err().map(|op| Named::of(kernel, op)) {
-            None => Ok(Factor { product, operand, load, copyable, major, values, blocks }),
+            None => Ok(Factor { product, operand, load, home, turn, copyable, major, values, blocks }),
             Some(by) => Err(Obstacle::Unknown { tensor: tensor(), by }),
         }
+    }
+
+    /// Whether its tile is loaded before the product's loop, for all its turns.
+    pub(super) fn is_loaded_before(&self) -> bool {
+        self.home != self.turn
+    }
+
+    /// Whether registers may have it instead: a left factor for which the loop does nothing.
+    fn may_be_held(&self) -> bool {
+        self.operand == 0 && self.is_loaded_before()
     }
 }
 
 /// Whether what a loop's product adds to is nothing but the sums of the turn before, which only it needs.
-pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (for_op, product): (OpId, OpId)) -> bool {
-    let region = kernel.region(kernel.op(for_op).regions[0]);
+pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (body, product): (RegionId, OpId)) -> bool {
+    let region = kernel.region(body);
     let data = kernel.op(product);
     let (before, after) = (data.operands[2], data.results[0]);
     let param = region.params.iter().position(|&param| param == before);
@@ -83,7 +96,7 @@ pub(super) fn carries_sums(kernel: &Kernel, uses: &Uses, (for_op, product): (OpI
 /// The loads of factors of loops' products whose tensors were selected from others, where warpgroups can do the product.
 pub(in super::super) fn selected(kernel: &Kernel, target: &TargetDesc) -> Vec<OpId> {
     let can_be_done = |op: &OpId| blocks(kernel, kernel.op(*op), target).is_ok();
-    let products = products_of_loops(kernel).filter(can_be_done);
+    let products = products_of_loops(kernel).map(|(product, _)| product).filter(can_be_done);
     let factors = products.flat_map(|product| [(product, 0), (product, 1)]);
     let mut loads: Vec<OpId> = factors.filter_map(|factor| Some(origin(kernel, factor).ok()?.0)).collect();
     loads.sort();
@@ -96,16 +109,17 @@ pub(in super::super) fn selected(kernel: &Kernel, target: &TargetDesc) -> Vec<Op
     loads
 }
 
-/// The products that stand in loops.
-fn products_of_loops(kernel: &Kernel) -> impl Iterator<Item = OpId> {
+/// The products that stand in loops, with the bodies of these.
+fn products_of_loops(kernel: &Kernel) -> impl Iterator<Item = (OpId, RegionId)> {
     let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
-    let bodies = loops.flat_map(|op| kernel.region(kernel.op(op).regions[0]).ops.clone());
-    bodies.filter(|&op| kernel.op(op).op == Op::Mma)
+    let bodies = loops.map(|op| kernel.op(op).regions[0]);
+    let ops = bodies.flat_map(|body| kernel.region(body).ops.iter().map(move |&op| (op, body)));
+    ops.filter(|&(op, _)| kernel.op(op).op == Op::Mma)
 }
 
 /// What keeps products from rings that stand in the body of no loop.
 pub(super) fn outside_of_loops(kernel: &Kernel) -> Obstacles {
-    let in_loops: HashSet<OpId> = products_of_loops(kernel).collect();
+    let in_loops: HashSet<OpId> = products_of_loops(kernel).map(|(product, _)| product).collect();
     let around = |product: OpId| {
         let is_around = |op: &OpId| {
             let regions = kernel.op(*op).regions.iter();
@@ -127,17 +141,16 @@ pub(super) fn outside_of_loops(kernel: &Kernel) -> Obstacles {
     obstacles
 }
 
-/// The factors of a loop's products that can lie in a ring, of products whose right factor does; and what keeps others
-/// from that.
-pub(super) fn of_loop(
+/// The factors of loops' products that can lie in rings, of products whose right factor does; adds what keeps others from
+/// that.
+pub(super) fn of_loops(
     (numbers, uses): (&Numbers<'_>, &Uses),
-    for_op: OpId,
     target: &TargetDesc,
-) -> (Vec<Factor>, Obstacles) {
+    obstacles: &mut Obstacles,
+) -> Vec<Factor> {
     let kernel = numbers.kernel;
-    let body = &kernel.region(kernel.op(for_op).regions[0]).ops;
-    let (mut factors, mut obstacles) = (Vec::new(), Obstacles::default());
-    for &product in body.iter().filter(|&&op| kernel.op(op).op == Op::Mma) {
+    let mut factors = Vec::new();
+    for (product, turn) in products_of_loops(kernel) {
         let blocks = match blocks(kernel, kernel.op(product), target) {
             Ok(blocks) => blocks,
             Err(obstacle) => {
@@ -146,18 +159,23 @@ pub(super) fn of_loop(
             }
         };
         for operand in [0, 1] {
-            match Factor::of(numbers, (product, operand), (body, blocks)) {
+            match Factor::of(numbers, (product, operand), (turn, blocks)) {
                 Ok(factor) => factors.push(factor),
-                Err(obstacle) if operand == 0 && obstacle.is_in_registers() => {}
+                Err(_) if operand == 0 && is_held(kernel, product, turn) => {}
                 Err(obstacle) => obstacles.add((product, operand), obstacle),
             }
         }
     }
-    (read_there_alone((kernel, uses), factors, &mut obstacles), obstacles)
+    read_there_alone((kernel, uses), factors, obstacles)
+}
+
+/// Whether registers are as good a place of a product's left factor: it isn't loaded, or not in every turn.
+fn is_held(kernel: &Kernel, product: OpId, turn: RegionId) -> bool {
+    origin(kernel, (product, 0)).map_or(true, |(load, ..)| !kernel.region(turn).ops.contains(&load))
 }
 
 /// Those of the factors whose tiles nothing uses but factors, of products whose right factor is among them.
-fn read_there_alone(
+pub(super) fn read_there_alone(
     (kernel, uses): (&Kernel, &Uses),
     mut factors: Vec<Factor>,
     obstacles: &mut Obstacles,
@@ -183,8 +201,10 @@ fn read_there_alone(
                 return false;
             }
             let Some(user) = factor.values.iter().find_map(other_user) else { return true };
-            let obstacle = Obstacle::used_by(kernel, user, factor.load);
-            obstacles.add((factor.product, factor.operand), obstacle);
+            if !factor.may_be_held() {
+                let obstacle = Obstacle::used_by(kernel, user, factor.load);
+                obstacles.add((factor.product, factor.operand), obstacle);
+            }
             false
         });
         if factors.len() == count {
@@ -193,8 +213,17 @@ fn read_there_alone(
     }
 }
 
+/// The loads of tiles that registers may have instead, in order.
+pub(super) fn loads_to_hold(factors: &[Factor]) -> Vec<OpId> {
+    let loads = by_load(factors.iter()).into_iter();
+    loads
+        .filter(|reading| reading.iter().all(|factor| factor.may_be_held()))
+        .map(|reading| reading[0].load)
+        .collect()
+}
+
 /// The factors that each load gives, in order.
-pub(super) fn by_load(factors: &[Factor]) -> Vec<Vec<&Factor>> {
+pub(super) fn by_load<'f>(factors: impl IntoIterator<Item = &'f Factor>) -> Vec<Vec<&'f Factor>> {
     let mut loads: Vec<Vec<&Factor>> = Vec::new();
     for factor in factors {
         match loads.iter_mut().find(|known| known[0].load == factor.load) {

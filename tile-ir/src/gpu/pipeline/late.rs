@@ -6,14 +6,17 @@
 //! for that, and go on while the threads compute. After the last turn the last one is done alone. Only when products
 //! are done changes, no result.
 //!
-//! What else its sums go through in a turn is done with it. So is what it needs alone that changes the format or the
+//! Another product of the turn whose sums nothing else needs goes on as well: it is issued just after the next product,
+//! which the turn waits for, and goes on while that computes what the late one multiplies.
+//!
+//! What else a late product's sums go through in a turn is done with it. So is what it needs alone that changes the format or the
 //! place of elements and nothing more: done early, that would be held in registers of its own for longer. What the
 //! first product needs of its turn is done ahead with it.
 
 use super::super::{LaidOut, Way, dtype_of};
 use super::Pipelines;
 use crate::analysis::uses::Uses;
-use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use std::collections::HashSet;
 
@@ -38,6 +41,17 @@ pub struct Late {
     pub ops: Vec<OpId>,
     /// What these need of their own turn.
     pub values: Vec<ValueId>,
+    /// The product of its own turn that goes on to the end of that, if there is one.
+    pub overtaken: Option<Overtaken>,
+}
+
+/// A product whose sums only the next turn's needs. It is issued just after another one, though it stands before that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overtaken {
+    /// The product.
+    pub product: OpId,
+    /// The next product, which the turn waits for.
+    pub by: OpId,
 }
 
 /// The body of a loop.
@@ -51,9 +65,9 @@ struct Body<'k> {
 }
 
 impl Late {
-    /// The late product of a pipeline's loop, if one pays and fits in registers.
-    pub(super) fn of(laid_out: &LaidOut, pipelines: &Pipelines, for_op: OpId) -> Option<Late> {
-        let body = Body::of(&laid_out.instance, for_op)?;
+    /// The late product of a loop with this body, if one pays and fits in registers.
+    pub(super) fn of(laid_out: &LaidOut, pipelines: &Pipelines, region: RegionId) -> Option<Late> {
+        let body = Body::of(&laid_out.instance, region)?;
         let is_product = |op: &OpId| pipelines.factors(*op).is_some();
         let product = body.ops.iter().copied().rfind(is_product)?;
         let is_movement = |op| is_movement(laid_out, op);
@@ -69,10 +83,29 @@ impl Late {
         let is_copied = |op| pipelines.replace(body.kernel.op(op));
         let ahead = body.ahead_of(beside, &is_copied, &is_movement)?;
         let given = body.given(beside, &ahead);
-        let words = words(laid_out, pipelines, beside) + words(laid_out, pipelines, product);
+        let words = |products: &[OpId]| -> u64 {
+            products.iter().map(|&product| words(laid_out, pipelines, product)).sum()
+        };
         let result = body.kernel.op(product).results[0];
         let sums = body.carried.iter().find(|(_, yielded)| *yielded == result)?.0;
-        (words <= MOST_WORDS).then_some(Late { beside, ahead, given, product, sums, ops, values })
+        let is_own = |op: &OpId| is_product(op) && ![product, beside].contains(op) && !ops.contains(op);
+        let own: Vec<OpId> = body.ops.iter().copied().filter(is_own).collect();
+        let pairs = own.windows(2).map(|pair| Overtaken { product: pair[0], by: pair[1] });
+        let overtaken = pairs
+            .filter(|pair| body.carries_sums(pair.product))
+            .find(|pair| words(&[beside, product, pair.product, pair.by]) <= MOST_WORDS);
+        let late = Late { beside, ahead, given, product, sums, ops, values, overtaken };
+        (words(&[beside, product]) <= MOST_WORDS).then_some(late)
+    }
+
+    /// Orders ops as they are done, of the body of its loop.
+    pub(super) fn order(&self, body: &[OpId], ops: &mut [OpId]) {
+        let place = |op: OpId| body.iter().position(|&other| other == op);
+        ops.sort_by_key(|&op| match self.overtaken {
+            _ if op == self.beside => (None, false),
+            Some(Overtaken { product, by }) if op == product => (place(by), true),
+            _ => (place(op), false),
+        });
     }
 
     /// Whether an op is done with it.
@@ -87,12 +120,21 @@ impl Late {
 }
 
 impl<'k> Body<'k> {
-    fn of(kernel: &'k Kernel, for_op: OpId) -> Option<Body<'k>> {
-        let region = kernel.region(kernel.op(for_op).regions[0]);
+    fn of(kernel: &'k Kernel, region: RegionId) -> Option<Body<'k>> {
+        let region = kernel.region(region);
         let (&end, ops) = region.ops.split_last()?;
         let params = region.params.iter().skip(1).copied();
         let carried = params.zip(kernel.op(end).operands.iter().copied()).collect();
         Some(Body { kernel, uses: Uses::of(kernel), ops, carried, end })
+    }
+
+    /// Whether a product adds to nothing but its sums of the turn before, which nothing else needs.
+    fn carries_sums(&self, product: OpId) -> bool {
+        let data = self.kernel.op(product);
+        let (before, after) = (data.operands[2], data.results[0]);
+        self.carried.contains(&(before, after))
+            && self.uses.only(before) == Some(product)
+            && self.uses.only(after) == Some(self.end)
     }
 
     fn uses(&self, op: OpId, values: &HashSet<ValueId>) -> bool {

@@ -3,9 +3,10 @@
 //! A tile that a loop loads for products alone needn't pass through registers: an instruction copies it to shared
 //! memory by a tensor map, and a warpgroup multiplies it from there. Shared memory has room for the tiles of several
 //! turns, a *ring* of stages. Threads of their own, the *producer*, wait for a stage to be empty and copy to it; the
-//! *consumers* wait for it to be full, and say when they have read it.
+//! *consumers* wait for it to be full, and say when they have read it. A tile that is loaded before the loop, for all its
+//! turns, lies in the ring of what is around that, of one stage.
 //!
-//! A [`Pipeline`] says which loads of a loop are done that way, what their tiles look like in shared memory
+//! A [`Pipeline`] says which loads of a region are done that way, what their tiles look like in shared memory
 //! ([`SharedTile`]), and where. What the producer executes of the kernel besides is a [`Slice`]: the numbers that
 //! its copies need, elements of tiles that have one among them. A loop whose producer would need more is none.
 
@@ -14,6 +15,7 @@ mod factor;
 mod late;
 mod obstacle;
 mod pairs;
+mod placement;
 mod ring;
 mod shared_tile;
 mod slice;
@@ -21,7 +23,7 @@ mod spared;
 mod stores;
 
 pub(super) use factor::selected as selected_factors;
-pub use late::Late;
+pub use late::{Late, Overtaken};
 pub(super) use obstacle::Obstacle;
 pub use pairs::{PAIR, axis as pair_axis};
 pub use ring::{Fill, Pipeline, RingFactor, TileCopy};
@@ -34,24 +36,14 @@ use crate::analysis::Ranges;
 use crate::analysis::divisibility::Divisors;
 use crate::analysis::facts::Facts;
 use crate::analysis::uses::Uses;
-use crate::kernel::{Kernel, OpData, OpId, ValueId};
+use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
 use crate::ops::Op;
 use crate::target::TargetDesc;
 use crate::tensor_map::TensorMap;
-use factor::Factor;
 use obstacle::Obstacles;
-use shared_tile::{Copyable, Numbers};
+use placement::Placement;
+use shared_tile::Numbers;
 use std::collections::{HashMap, HashSet};
-
-/// Fewer stages are none: a copy must go on while a tile is read.
-const LEAST_STAGES: u64 = 2;
-
-/// What should be on its way while one stage is read, in bytes: a multiprocessor's share of the bandwidth times the
-/// time that memory takes, with a margin.
-const BYTES_ON_THEIR_WAY: u64 = 128 * 1024;
-
-/// The most stages.
-const MOST_STAGES: u64 = 8;
 
 /// Alignment of a tile in shared memory: the pattern of the widest swizzle repeats so often.
 const TILE_ALIGNMENT: u64 = 1024;
@@ -65,16 +57,12 @@ const WARPGROUP_WARPS: u64 = 4;
 /// The most warpgroups of consumers.
 const MOST_CONSUMERS: u64 = 2;
 
-/// Room for the mbarriers of a ring, in bytes.
-const BARRIERS_BYTES: u64 = 1024;
-
 /// The pipelines of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pipelines {
-    /// By the loop.
-    loops: HashMap<OpId, Pipeline>,
-    /// The order of the loops.
-    order: Vec<OpId>,
+    by_region: HashMap<RegionId, Pipeline>,
+    /// The regions, outer ones first.
+    order: Vec<RegionId>,
     /// By the product: its left factor, if that lies in a ring, and its right one.
     factors: HashMap<OpId, [Option<RingFactor>; 2]>,
     /// Tiles that no thread holds.
@@ -129,34 +117,22 @@ impl Pipelines {
         let facts = Facts::of(kernel);
         let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts };
         let uses = Uses::of(kernel);
-        let mut loops: Vec<(OpId, Vec<Factor>)> = Vec::new();
-        for op in ops.into_iter().filter(|&op| kernel.op(op).op == Op::For) {
-            let (factors, others) = factor::of_loop((&numbers, &uses), op, target);
-            obstacles.extend(others);
-            loops.push((op, factors));
-        }
-        let factors = || loops.iter().flat_map(|(_, factors)| factors);
-        let groups = factors().map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
+        let factors = factor::of_loops((&numbers, &uses), target, obstacles);
+        let groups = factors.iter().map(|factor| 1 << factor.blocks.trailing_zeros()).min()?;
         let consumers = consumers(MOST_CONSUMERS.min(groups), threads);
-        let consumers = consumers.map_err(|obstacle| obstacles.add_all(factors(), &obstacle)).ok()?;
+        let consumers = consumers.map_err(|obstacle| obstacles.add_all(&factors, &obstacle)).ok()?;
         let stores = stores::candidates(&numbers);
         let panel_bytes = if stores.is_empty() { 0 } else { panel_bytes(consumers) };
         let available =
             u64::from(target.shared_bytes).saturating_sub(scratch_bytes.saturating_add(panel_bytes));
-        let shared = pairs::shared_by_pairs(kernel, &loops);
-        let mut found = Pipelines { consumers, ..Pipelines::default() };
-        let ranges = Ranges::of(kernel);
-        for (for_op, factors) in loops.into_iter().filter(|(_, factors)| !factors.is_empty()) {
-            let keeps_running = |product| factor::carries_sums(kernel, &uses, (for_op, product));
-            let added = found.add((kernel, &ranges), for_op, (&factors, &shared), available, &keeps_running);
-            if let Err(obstacle) = added {
-                obstacles.add_all(&factors, &obstacle);
-            }
-        }
+        let shared = pairs::shared_by_pairs(kernel, &factors);
+        let placement = Placement { kernel, uses: &uses, ranges: Ranges::of(kernel), shared, available };
+        let found = placement.rings(factors, obstacles);
+        let mut found = Pipelines { consumers, ..found };
         if found.is_empty() {
             return None;
         }
-        let mut fills = found.loops.values().flat_map(|pipeline| &pipeline.fills);
+        let mut fills = found.by_region.values().flat_map(|pipeline| &pipeline.fills);
         found.pairs = kernel.pairs.filter(|_| fills.any(Fill::is_shared));
         found.panels = found.rings_end().next_multiple_of(TILE_ALIGNMENT);
         for (op, store, map) in stores {
@@ -169,66 +145,8 @@ impl Pipelines {
 
     /// The loads that copies stand for.
     fn loads(&self) -> Vec<OpId> {
-        let fills = self.loops.values().flat_map(|pipeline| &pipeline.fills);
+        let fills = self.by_region.values().flat_map(|pipeline| &pipeline.fills);
         fills.flat_map(|fill| &fill.copies).map(|copy| copy.load).collect()
-    }
-
-    /// Adds a loop's pipeline.
-    ///
-    /// # Errors
-    /// That there is no room for one.
-    fn add(
-        &mut self,
-        (kernel, ranges): (&Kernel, &Ranges),
-        for_op: OpId,
-        (factors, shared): (&[Factor], &HashSet<OpId>),
-        available: u64,
-        keeps_running: &dyn Fn(OpId) -> bool,
-    ) -> Result<(), Obstacle> {
-        let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
-        let tiles = factor::by_load(factors);
-        let stage_bytes: u64 = tiles.iter().map(|reading| tile_bytes(reading[0])).sum();
-        let ring = self.rings_end().next_multiple_of(TILE_ALIGNMENT);
-        let wanted = (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES);
-        let available = available.saturating_sub(ring + BARRIERS_BYTES);
-        let stages = (available / stage_bytes).min(wanted);
-        if stages < LEAST_STAGES {
-            return Err(Obstacle::Room { stage: stage_bytes, available });
-        }
-        let (mut fills, mut offset): (Vec<Fill>, u64) = (Vec::new(), 0);
-        for reading in tiles {
-            let factor = reading[0];
-            let mut readers: Vec<OpId> = reading.iter().map(|factor| factor.product).collect();
-            readers.dedup();
-            let Copyable { tile, axes, map, outer, .. } = &factor.copyable;
-            let rows = axes.iter().position(|axis| axis == outer);
-            let halves = rows.filter(|_| shared.contains(&factor.load));
-            let mut map = map.clone();
-            halves.iter().for_each(|&rows| map.axes[rows].tile /= PAIR as u32);
-            let fill = fills.iter().position(|fill| fill.readers == readers).unwrap_or(fills.len());
-            if fill == fills.len() {
-                let alone = factors.len() == 2 && factors.iter().all(|other| [other.product] == *readers);
-                let keeps_running = alone && keeps_running(factor.product);
-                fills.push(Fill { readers, copies: Vec::new(), keeps_running });
-            }
-            let (copies, map) = (&mut fills[fill].copies, self.map(&map));
-            for Factor { product, operand, major, values, .. } in reading {
-                let place = RingFactor { pipeline: for_op, fill, copy: copies.len(), major: *major };
-                self.factors.entry(*product).or_default()[*operand] = Some(place);
-                self.in_rings.extend(values);
-            }
-            let (load, axes, tile) = (factor.load, axes.clone(), *tile);
-            let may_be_empty = empty::axes(kernel, ranges, load);
-            copies.push(TileCopy { load, map, axes, halves, may_be_empty, tile, offset });
-            offset += tile_bytes(factor);
-        }
-        let barriers = ring + stages * stage_bytes;
-        self.loops.insert(
-            for_op,
-            Pipeline { stages, fills, ring, stage_bytes, barriers, late: None, alternates: false },
-        );
-        self.order.push(for_op);
-        Ok(())
     }
 
     /// The number of a map, which copies of the same kind share.
@@ -246,17 +164,22 @@ impl Pipelines {
 
     /// Whether there are any.
     pub fn is_empty(&self) -> bool {
-        self.loops.is_empty()
+        self.by_region.is_empty()
     }
 
-    /// The pipeline of a loop.
-    pub fn of_loop(&self, op: OpId) -> Option<&Pipeline> {
-        self.loops.get(&op)
+    /// The pipeline of a region.
+    pub fn of_region(&self, region: RegionId) -> Option<&Pipeline> {
+        self.by_region.get(&region)
     }
 
-    /// The loops, in the order in which they stand.
-    pub fn loops(&self) -> impl Iterator<Item = (OpId, &Pipeline)> {
-        self.order.iter().map(|&op| (op, &self.loops[&op]))
+    /// The pipelines by their regions, in the order in which these begin.
+    pub fn all(&self) -> impl Iterator<Item = (RegionId, &Pipeline)> {
+        self.order.iter().map(|&region| (region, &self.by_region[&region]))
+    }
+
+    /// The region whose turns an op is one of, that waits for tiles of its ring or leaves some.
+    pub fn read_by(&self, op: OpId) -> Option<RegionId> {
+        self.all().find(|(_, pipeline)| pipeline.is_read_by(op)).map(|(region, _)| region)
     }
 
     /// The factors of a product that lie in rings, if the right one does.
@@ -266,7 +189,7 @@ impl Pipelines {
 
     /// The copy that a load stands for, with its pipeline and the number of its fill.
     pub fn copy(&self, load: OpId) -> Option<(&Pipeline, usize, &TileCopy)> {
-        let fills = self.loops.values().flat_map(|pipeline| {
+        let fills = self.by_region.values().flat_map(|pipeline| {
             pipeline.fills.iter().enumerate().map(move |(number, fill)| (pipeline, number, fill))
         });
         let copies = fills.flat_map(|(pipeline, number, fill)| {
@@ -338,7 +261,8 @@ impl Pipelines {
             store.find_matrices(distribution, dtype_of(&laid_out.instance, tile), target);
             laid_out.products.values().any(|product| store.takes(distribution, product))
         });
-        let copies = self.loops.values().flat_map(|pipeline| &pipeline.fills).flat_map(|fill| &fill.copies);
+        let copies =
+            self.by_region.values().flat_map(|pipeline| &pipeline.fills).flat_map(|fill| &fill.copies);
         let used = copies.map(|copy| copy.map).chain(self.stores.values().map(|store| store.map));
         self.maps.truncate(used.max().map_or(0, |last| last + 1));
     }
@@ -355,14 +279,15 @@ impl Pipelines {
 
     /// Finds the products that are done a turn later.
     pub(super) fn find_late(&mut self, laid_out: &LaidOut) {
-        let late: Vec<Option<Late>> = self.order.iter().map(|&op| Late::of(laid_out, self, op)).collect();
+        let late: Vec<Option<Late>> =
+            self.order.iter().map(|&region| Late::of(laid_out, self, region)).collect();
         let has_two = self.consumers == 2 * WARPGROUP_WARPS;
-        for (op, late) in self.order.iter().zip(late) {
-            self.loops.entry(*op).and_modify(|pipeline| {
+        for (region, late) in self.order.iter().zip(late) {
+            self.by_region.entry(*region).and_modify(|pipeline| {
                 pipeline.alternates = has_two && late.is_some();
-                if let Some(Late { beside, .. }) = &late {
-                    let fills = pipeline.fills.iter_mut();
-                    fills.for_each(|fill| fill.readers.sort_by_key(|reader| reader != beside));
+                if let Some(late) = &late {
+                    let body = &laid_out.instance.region(*region).ops;
+                    pipeline.fills.iter_mut().for_each(|fill| late.order(body, &mut fill.readers));
                 }
                 pipeline.late = late;
             });
@@ -379,12 +304,17 @@ impl Pipelines {
         self.late().any(|late| late.is_ahead(op))
     }
 
+    /// Whether another product, which it stands before, is issued before it.
+    pub fn is_overtaken(&self, op: OpId) -> bool {
+        self.late().any(|late| late.overtaken.is_some_and(|overtaken| overtaken.product == op))
+    }
+
     fn late(&self) -> impl Iterator<Item = &Late> {
-        self.loops.values().filter_map(|pipeline| pipeline.late.as_ref())
+        self.by_region.values().filter_map(|pipeline| pipeline.late.as_ref())
     }
 
     fn rings_end(&self) -> u64 {
-        self.loops.values().map(Pipeline::end).max().unwrap_or(0)
+        self.by_region.values().map(Pipeline::end).max().unwrap_or(0)
     }
 
     /// Shared memory that all of them take, from its beginning.

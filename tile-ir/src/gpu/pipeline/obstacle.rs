@@ -59,7 +59,7 @@ pub(in super::super) enum Obstacle {
     Reshaped(Named),
     /// It is carried from turn to turn.
     Carried,
-    /// It is loaded before the loop.
+    /// It is loaded before the loop, and there is no room for it.
     LoadedBefore(String),
     /// Its elements follow each other in a direction from which warpgroups don't take them.
     Across { tensor: String, elem: DType },
@@ -105,14 +105,6 @@ impl Obstacle {
             OpData { op: Op::Mma, loc, .. } => Obstacle::ReadByAnother { tensor, loc: *loc },
             _ => Obstacle::UsedBesides { tensor, by: Named::of(kernel, user) },
         }
-    }
-
-    /// Whether it is what a left factor is, rather than what keeps one from a ring: registers are its place.
-    pub(super) fn is_in_registers(&self) -> bool {
-        matches!(
-            self,
-            Obstacle::Computed(_) | Obstacle::Reshaped(_) | Obstacle::Carried | Obstacle::LoadedBefore(_)
-        )
     }
 
     /// Whether other sizes wouldn't have it.
@@ -165,9 +157,13 @@ impl Obstacle {
             Obstacle::Carried => {
                 with("its right factor is carried from turn to turn".to_owned(), LEFT_INSTEAD)
             }
-            Obstacle::LoadedBefore(tensor) => {
-                with(format!("its right factor, a tile of {tensor}, is loaded before the loop"), LEFT_INSTEAD)
-            }
+            Obstacle::LoadedBefore(tensor) => with(
+                format!(
+                    "its right factor, a tile of {tensor}, is loaded before the loop, and shared memory has no room \
+                         for it"
+                ),
+                LEFT_INSTEAD,
+            ),
             Obstacle::Reshaped(by) => with(
                 format!("{by} joins or splits axes of its right factor after the load"),
                 "give the tensor these axes in place of its tiles",
@@ -285,9 +281,7 @@ impl Obstacles {
     pub(super) fn of(&self, factor: (OpId, usize)) -> Option<&Obstacle> {
         self.0.get(&factor)
     }
-
-    /// Adds those of others.
-    pub(super) fn extend(&mut self, others: Obstacles) {
-        others.0.into_iter().for_each(|(factor, obstacle)| self.add(factor, obstacle));
-    }
 }
+
+#[cfg(test)]
+mod tests;

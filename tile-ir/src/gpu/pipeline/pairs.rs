@@ -12,6 +12,7 @@
 use super::super::persistent::may_pair;
 use super::super::stacks;
 use super::factor::{self, Factor};
+use super::obstacle::Obstacles;
 use super::shared_tile::{Numbers, SharedTile};
 use super::slice::is_same_of_one;
 use crate::analysis::divisibility::Divisors;
@@ -34,16 +35,15 @@ pub fn axis(kernel: &Kernel, target: &TargetDesc) -> Option<usize> {
     }
     let numbers = Numbers { kernel, divisors: Divisors::of(kernel), facts: Facts::of(kernel) };
     let uses = Uses::of(kernel);
-    let loops = kernel.walk().into_iter().filter(|&op| kernel.op(op).op == Op::For);
-    let loops: Vec<(OpId, Vec<Factor>)> =
-        loops.map(|op| (op, factor::of_loop((&numbers, &uses), op, target).0)).collect();
-    let axes = 0..kernel.grid_space()?.len();
+    let factors = factor::of_loops((&numbers, &uses), target, &mut Obstacles::default());
+    let space = kernel.grid_space()?;
+    // Where it is known that an axis has an odd number of tiles, as where it has one, no launch has pairs along it.
+    let may_be_even = |&axis: &usize| space[axis].as_const().is_none_or(|tiles| tiles % 2 == 0);
     let mut best = None;
-    for axis in axes {
-        let shared = shared(kernel, &loops, axis);
-        let factors = loops.iter().flat_map(|(_, factors)| factors);
-        let bytes =
-            factors.filter(|factor| shared.contains(&factor.load)).map(|factor| factor.copyable.tile.bytes());
+    for axis in (0..space.len()).filter(may_be_even) {
+        let shared = shared(kernel, &factors, axis);
+        let own = factors.iter().filter(|factor| shared.contains(&factor.load));
+        let bytes = own.map(|factor| factor.copyable.tile.bytes());
         let bytes: u64 = bytes.sum();
         if bytes > best.map_or(0, |(_, most)| most) {
             best = Some((axis, bytes));
@@ -53,16 +53,16 @@ pub fn axis(kernel: &Kernel, target: &TargetDesc) -> Option<usize> {
 }
 
 /// The loads whose tiles both blocks of a kernel's pairs read, and halves of which are copied by each.
-pub(super) fn shared_by_pairs(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)]) -> HashSet<OpId> {
+pub(super) fn shared_by_pairs(kernel: &Kernel, factors: &[Factor]) -> HashSet<OpId> {
     let rank = kernel.grid_space().map_or(0, |space| space.len());
     match kernel.pairs.filter(|&axis| axis < rank && may_pair(kernel)) {
-        Some(axis) => shared(kernel, loops, axis),
+        Some(axis) => shared(kernel, factors, axis),
         None => HashSet::new(),
     }
 }
 
-/// The loads whose tiles both blocks of a pair along an axis read, and halves of which can be copied.
-fn shared(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)], axis: usize) -> HashSet<OpId> {
+/// The loads whose tiles both blocks of a pair along an axis read in every turn, and halves of which can be copied.
+fn shared(kernel: &Kernel, factors: &[Factor], axis: usize) -> HashSet<OpId> {
     let dependence = Dependence::of(kernel);
     let same = |value: ValueId| !dependence.is_on(value, axis);
     let is_taken_alike = |op: OpId| {
@@ -74,24 +74,24 @@ fn shared(kernel: &Kernel, loops: &[(OpId, Vec<Factor>)], axis: usize) -> HashSe
         let is_around = |other: &OpId| {
             let data = kernel.op(*other);
             let holds = || data.regions.iter().any(|&region| kernel.walk_in(region).contains(&op));
-            matches!(data.op, Op::For | Op::If) && (*other == op || holds())
+            matches!(data.op, Op::For | Op::If) && holds()
         };
         kernel.walk().into_iter().filter(is_around).collect::<Vec<_>>()
     };
-    let with_rings = loops.iter().filter(|(_, factors)| !factors.is_empty());
-    let alike = with_rings.clone().all(|(op, factors)| {
-        let has_one_product = factors.iter().all(|factor| factor.product == factors[0].product);
-        has_one_product && around(*op).into_iter().all(is_taken_alike)
+    let alike = factors.iter().all(|factor| {
+        let mut of_turn = factors.iter().filter(|other| other.turn == factor.turn);
+        let has_one_product = of_turn.all(|other| other.product == factor.product);
+        has_one_product && around(factor.product).into_iter().all(is_taken_alike)
     });
     if !alike {
         return HashSet::new();
     }
-    let factors = with_rings.flat_map(|(_, factors)| factors);
     let is_shared = |factor: &&Factor| {
         let load = kernel.op(factor.load).load().expect("a factor is loaded");
-        has_halves(&factor.copyable.tile) && load.index.iter().all(|&index| same(index))
+        let has_halves = !factor.is_loaded_before() && has_halves(&factor.copyable.tile);
+        has_halves && load.index.iter().all(|&index| same(index))
     };
-    factors.filter(is_shared).map(|factor| factor.load).collect()
+    factors.iter().filter(is_shared).map(|factor| factor.load).collect()
 }
 
 /// Whether half of a tile's rows are whole patterns of its swizzle.

@@ -1,12 +1,13 @@
-//! The ring of a loop: the tiles of a turn, by the products that read them, and where they lie in shared memory.
+//! The ring of a region: the tiles that are copied each time that it is executed, a *turn* of it, by the ops that read them,
+//! and where they lie in shared memory.
 
 use super::{Late, Major, SharedTile};
-use crate::kernel::OpId;
+use crate::kernel::{OpId, RegionId};
 
 /// Bytes of an mbarrier.
 const BARRIER_BYTES: u64 = 8;
 
-/// A loop whose tiles are copied ahead.
+/// A region whose tiles are copied: the body of a loop over products, ahead of its turns, or one around such loops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pipeline {
     /// Turns whose tiles there is room for.
@@ -26,10 +27,11 @@ pub struct Pipeline {
     pub alternates: bool,
 }
 
-/// The tiles that the same products read of a stage: the first waits for them together, and the last leaves them.
+/// The tiles that the same ops read of a stage: the first waits for them together, and the last leaves them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fill {
-    /// The products, in the order in which they are done.
+    /// The ops of the region, in the order in which they are done: products, and loops and branches around products, which
+    /// read these tiles in all their turns.
     pub readers: Vec<OpId>,
     /// The tiles.
     pub copies: Vec<TileCopy>,
@@ -60,8 +62,8 @@ pub struct TileCopy {
 /// A factor of a product that lies in a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingFactor {
-    /// The loop.
-    pub pipeline: OpId,
+    /// The region whose ring that is.
+    pub pipeline: RegionId,
     /// The fill, by its number.
     pub fill: usize,
     /// The copy, by its number in the fill.
@@ -71,12 +73,12 @@ pub struct RingFactor {
 }
 
 impl Fill {
-    /// The product before which its tiles aren't needed.
+    /// The op before which its tiles aren't needed.
     pub fn first_reader(&self) -> OpId {
         *self.readers.first().expect("a fill is read")
     }
 
-    /// The product after which its tiles are needed no more.
+    /// The op after which its tiles are needed no more.
     pub fn last_reader(&self) -> OpId {
         *self.readers.last().expect("a fill is read")
     }
@@ -93,19 +95,24 @@ impl Fill {
 }
 
 impl Pipeline {
-    /// Whether a product reads its tiles.
-    pub fn is_read_by(&self, product: OpId) -> bool {
-        self.fills.iter().any(|fill| fill.readers.contains(&product))
+    /// Whether an op of the region reads its tiles.
+    pub fn is_read_by(&self, op: OpId) -> bool {
+        self.fills.iter().any(|fill| fill.readers.contains(&op))
     }
 
-    /// The fills that a product waits for, as the first that reads them, by their numbers.
-    pub fn awaited_by(&self, product: OpId) -> impl Iterator<Item = usize> {
-        (0..self.fills.len()).filter(move |&fill| self.fills[fill].first_reader() == product)
+    /// Whether a product goes on while the next turn's begins.
+    pub fn keeps_running(&self, product: OpId) -> bool {
+        self.fills.iter().any(|fill| fill.keeps_running && fill.readers.contains(&product))
     }
 
-    /// The fills that a product leaves, as the last that reads them.
-    pub fn left_by(&self, product: OpId) -> impl Iterator<Item = usize> {
-        (0..self.fills.len()).filter(move |&fill| self.fills[fill].last_reader() == product)
+    /// The fills that an op waits for, as the first that reads them, by their numbers.
+    pub fn awaited_by(&self, op: OpId) -> impl Iterator<Item = usize> {
+        (0..self.fills.len()).filter(move |&fill| self.fills[fill].first_reader() == op)
+    }
+
+    /// The fills that an op leaves, as the last that reads them.
+    pub fn left_by(&self, op: OpId) -> impl Iterator<Item = usize> {
+        (0..self.fills.len()).filter(move |&fill| self.fills[fill].last_reader() == op)
     }
 
     /// Where the mbarrier is that a fill of stage 0 completes; those of later stages follow it.

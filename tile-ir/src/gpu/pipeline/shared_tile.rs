@@ -86,6 +86,7 @@ impl SharedTile {
 }
 
 /// A load or store that an instruction can do by a tensor map.
+#[derive(Clone)]
 pub(super) struct Copyable {
     pub(super) tile: SharedTile,
     /// Axes of the tile that are longer than 1: that whose elements follow each other, and the other.

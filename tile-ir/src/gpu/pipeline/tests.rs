@@ -190,6 +190,25 @@ fn a_tile_that_two_products_read_is_copied_once() {
     insta::assert_snapshot!(scheduled(TWO_WAYS, &[]));
 }
 
+/// A left factor that is loaded before the loop lies in shared memory where the loop's own tiles leave room for it beside
+/// two stages, and in registers where they don't.
+#[test]
+fn what_is_loaded_before_a_loop_takes_the_room_that_is_left() {
+    let before = MATMUL.replace("%va[%i, %p]", "%va[%i, %1]");
+    let rings = |columns: usize| {
+        let kernel = verify(text::parse(&before).unwrap()).unwrap();
+        let bindings = [("M", 128), ("N", columns), ("K", 256)];
+        let bindings = bindings.map(|(name, value)| (name.to_owned(), Binding::Const(value)));
+        let instance = crate::passes::optimize(specialize(&kernel, &bindings).unwrap());
+        let scheduled = schedule(instance, TargetDesc::named("sm_90a").unwrap(), None);
+        assert!(scheduled.remarks().is_empty(), "{:?}", scheduled.remarks());
+        let rings = scheduled.pipelines().all().map(|(_, ring)| (ring.stages, ring.stage_bytes));
+        rings.collect::<Vec<_>>()
+    };
+    assert_eq!(rings(128), [(1, 64 * 1024), (2, 64 * 1024)]);
+    assert_eq!(rings(160), [(2, 80 * 1024)]);
+}
+
 /// The products of what a loop loads, and the transposed of that.
 #[test]
 fn both_factors_may_be_one_tile() {
@@ -202,7 +221,7 @@ fn both_factors_may_be_one_tile() {
         });
     let by_itself = by_itself.replace("ceil_div(k, K)", "ceil_div(k, 64)");
     let scheduled = in_tiles_of_64(&by_itself);
-    let (_, pipeline) = scheduled.pipelines().loops().next().expect("the loop is a pipeline");
+    let (_, pipeline) = scheduled.pipelines().all().next().expect("the loop is a pipeline");
     let [fill] = pipeline.fills.as_slice() else { panic!("{:?}", pipeline.fills) };
     assert!(fill.copies.len() == 1 && fill.keeps_running && pipeline.stage_bytes == 64 * 64 * 2);
 }
@@ -230,14 +249,14 @@ fn readers_that_a_fill_does_not_wait_for_are_found() {
     let right = in_tiles_of_64(TWO_WAYS);
     assert_eq!(problem_of(&right, &|_| {}), Ok(()));
     let left_early = problem_of(&right, &|pipelines| {
-        let fills = pipelines.loops.values_mut().flat_map(|pipeline| &mut pipeline.fills);
+        let fills = pipelines.by_region.values_mut().flat_map(|pipeline| &mut pipeline.fills);
         fills.for_each(|fill| fill.readers.truncate(1));
-        pipelines.loops.values_mut().for_each(|pipeline| pipeline.late = None);
+        pipelines.by_region.values_mut().for_each(|pipeline| pipeline.late = None);
     });
     let problem = "it neither waits for the tile that it reads, nor keeps it from being left";
     assert_eq!(left_early.unwrap_err(), problem);
     let turned = problem_of(&right, &|pipelines| {
-        let fills = pipelines.loops.values_mut().flat_map(|pipeline| &mut pipeline.fills);
+        let fills = pipelines.by_region.values_mut().flat_map(|pipeline| &mut pipeline.fills);
         fills.for_each(|fill| fill.readers.reverse());
     });
     assert_eq!(turned.unwrap_err(), "a tile is read before it was waited for, or after it was left");
@@ -266,6 +285,21 @@ fn pairs_share_the_larger_factor() {
         [("M", 128), ("N", 256), ("K", 64)].map(|(name, value)| (name.to_owned(), Binding::Const(value)));
     let instance = specialize(&kernel, &bindings).unwrap();
     assert_eq!(pair_axis(&instance, TargetDesc::named("sm_80").unwrap()), None);
+}
+
+/// An axis of one tile, or of another odd number, has no pairs; the other one may.
+#[test]
+fn axes_of_an_odd_number_of_tiles_have_no_pairs() {
+    let columns = |columns: usize| {
+        let text = MATMUL.replace("k x n x", &format!("k x {columns} x"));
+        text.replace("m x n x", &format!("m x {columns} x")).replace(", \"n % 8 == 0\": rem(n, 8) eq 0", "")
+    };
+    assert_eq!(axis_of_pairs(&columns(256), [256, 128]), Some(1));
+    assert_eq!(axis_of_pairs(&columns(128), [256, 128]), Some(0));
+    assert_eq!(axis_of_pairs(&columns(384), [256, 128]), Some(0));
+    let rows = |rows: usize, text: &str| text.replace("<m x", &format!("<{rows} x"));
+    assert_eq!(axis_of_pairs(&rows(256, &columns(128)), [256, 128]), None);
+    assert_eq!(axis_of_pairs(&rows(512, &columns(128)), [256, 128]), Some(0));
 }
 
 #[test]
@@ -475,7 +509,7 @@ fn halves_that_nobody_copies_are_found() {
     let alone = problem(&|pipelines| pipelines.pairs = None);
     assert_eq!(alone.unwrap_err(), "blocks copy halves for each other and aren't pairs");
     let halved = problem(&|pipelines| {
-        let fills = pipelines.loops.values_mut().flat_map(|pipeline| &mut pipeline.fills);
+        let fills = pipelines.by_region.values_mut().flat_map(|pipeline| &mut pipeline.fills);
         fills.flat_map(|fill| &mut fill.copies).for_each(|copy| copy.halves = None);
     });
     assert_eq!(halved.unwrap_err(), "a copy brings another number of bytes than its tile has");

@@ -36,11 +36,9 @@ fn right_factors_that_no_copy_brings_are_remarked_upon() {
     let transposed = "    %made = neg %ta : tile<M x K x bf16>\n    %next = mma %made, %tb,";
     let transposed = in_tiles_of_64(&MATMUL.replace("    %next = mma %ta, %tb,", transposed));
     assert!(!transposed.pipelines().is_empty() && transposed.remarks().is_empty());
-    let before = |text: String| text.replace("%vb[%p, %j]", "%vb[%j, %j]");
-    assert_eq!(
-        reason(before),
-        format!("its right factor, a tile of `b`, is loaded before the loop; {left_instead}")
-    );
+    // One that is loaded before the loop is copied before that.
+    let before = in_tiles_of_64(&MATMUL.replace("%vb[%p, %j]", "%vb[%j, %j]"));
+    assert!(!before.pipelines().is_empty() && before.remarks().is_empty());
     let joined = |text: String| {
         let loaded = "%tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 64 x bf16>";
         let long = loaded.replace("%tb", "%long").replace("64 x 64", "8 x 512");

@@ -1,0 +1,177 @@
+//! Which factors' tiles lie in rings, and where these lie in shared memory: as many as there is room for.
+//!
+//! A tile that a loop loads in every turn has no other place, and its ring wants the stages that hide the way from memory.
+//! A left factor that is loaded before the loop could be held by registers as well, an instruction's parts of it in all
+//! turns. Of these there are too few as soon as a turn has several products, while an instruction reads either place
+//! alike. So such a tile gets what room two stages of every ring leave.
+
+use super::factor::{self, Factor};
+use super::obstacle::{Obstacle, Obstacles};
+use super::ring::{Fill, Pipeline, RingFactor, TileCopy};
+use super::shared_tile::Copyable;
+use super::{PAIR, Pipelines, TILE_ALIGNMENT, empty};
+use crate::analysis::Ranges;
+use crate::analysis::uses::Uses;
+use crate::kernel::{Kernel, OpId, RegionId};
+use std::collections::HashSet;
+
+/// Fewer stages of a loop are none: a copy must go on while a tile is read.
+pub(super) const LEAST_STAGES: u64 = 2;
+
+/// What should be on its way while one stage is read, in bytes: a multiprocessor's share of the bandwidth times the
+/// time that memory takes, with a margin.
+const BYTES_ON_THEIR_WAY: u64 = 128 * 1024;
+
+/// The most stages.
+const MOST_STAGES: u64 = 8;
+
+/// Room for the mbarriers of a ring, in bytes.
+const BARRIERS_BYTES: u64 = 1024;
+
+/// What rings are placed by.
+pub(super) struct Placement<'k> {
+    pub(super) kernel: &'k Kernel,
+    pub(super) uses: &'k Uses,
+    pub(super) ranges: Ranges,
+    /// The loads whose tiles both blocks of a pair read.
+    pub(super) shared: HashSet<OpId>,
+    /// Shared memory for all rings, in bytes.
+    pub(super) available: u64,
+}
+
+impl Placement<'_> {
+    /// The rings of as many factors as there is room for; adds what keeps the others from that.
+    pub(super) fn rings(&self, factors: Vec<Factor>, obstacles: &mut Obstacles) -> Pipelines {
+        let loads = factor::loads_to_hold(&factors);
+        let (before, mut placed): (Vec<Factor>, Vec<Factor>) =
+            factors.into_iter().partition(|factor| loads.contains(&factor.load));
+        let mut rings = loop {
+            match self.rings_of(&placed) {
+                Ok(rings) => break rings,
+                Err((region, obstacle)) => {
+                    let (none, others): (Vec<Factor>, Vec<Factor>) =
+                        placed.into_iter().partition(|factor| factor.home == region);
+                    self.add_obstacles(&none, &obstacle, obstacles);
+                    placed = factor::read_there_alone((self.kernel, self.uses), others, obstacles);
+                }
+            }
+        };
+        for load in loads {
+            let own = before.iter().filter(|factor| factor.load == load);
+            let is_right_placed = |factor: &Factor| {
+                placed.iter().any(|other| other.product == factor.product && other.operand == 1)
+            };
+            let more: Vec<Factor> = placed.iter().chain(own.clone()).cloned().collect();
+            if own.clone().all(is_right_placed)
+                && let Ok(with_it) = self.rings_of(&more)
+            {
+                (placed, rings) = (more, with_it);
+            }
+        }
+        rings
+    }
+
+    /// Adds that there is no room for the ring of these factors.
+    fn add_obstacles(&self, factors: &[Factor], no_room: &Obstacle, obstacles: &mut Obstacles) {
+        for factor in factors {
+            let view = self.kernel.op(factor.load).load().expect("a factor is loaded").view;
+            let obstacle = match factor.is_loaded_before() {
+                true => Obstacle::LoadedBefore(self.kernel.tensor_name(view)),
+                false => no_room.clone(),
+            };
+            obstacles.add((factor.product, factor.operand), obstacle);
+        }
+    }
+
+    /// The rings of all these factors, those of outer regions first.
+    ///
+    /// # Errors
+    /// The first region for whose ring there is no room.
+    fn rings_of(&self, factors: &[Factor]) -> Result<Pipelines, (RegionId, Obstacle)> {
+        let mut rings = Pipelines::default();
+        let nested = self.kernel.walk().into_iter().flat_map(|op| &self.kernel.op(op).regions).copied();
+        for region in std::iter::once(self.kernel.body()).chain(nested) {
+            let own: Vec<&Factor> = factors.iter().filter(|factor| factor.home == region).collect();
+            if !own.is_empty() {
+                self.add(&mut rings, region, (&own, factors)).map_err(|obstacle| (region, obstacle))?;
+            }
+        }
+        Ok(rings)
+    }
+
+    /// Adds the ring of a region's factors, some of all these.
+    ///
+    /// # Errors
+    /// That there is no room for it.
+    fn add(
+        &self,
+        rings: &mut Pipelines,
+        region: RegionId,
+        (own, all): (&[&Factor], &[Factor]),
+    ) -> Result<(), Obstacle> {
+        let tile_bytes = |factor: &Factor| factor.copyable.tile.bytes().next_multiple_of(TILE_ALIGNMENT);
+        let tiles = factor::by_load(own.iter().copied());
+        let stage_bytes: u64 = tiles.iter().map(|reading| tile_bytes(reading[0])).sum();
+        let ring = rings.rings_end().next_multiple_of(TILE_ALIGNMENT);
+        // What whole loops read isn't copied ahead of them.
+        let (least, wanted) = match own.iter().all(|factor| factor.is_loaded_before()) {
+            true => (1, 1),
+            false => (LEAST_STAGES, (1 + BYTES_ON_THEIR_WAY.div_ceil(stage_bytes)).min(MOST_STAGES)),
+        };
+        let available = self.available.saturating_sub(ring + BARRIERS_BYTES);
+        let stages = (available / stage_bytes).min(wanted);
+        if stages < least {
+            return Err(Obstacle::Room { stage: stage_bytes, available });
+        }
+        let (mut fills, mut offset): (Vec<Fill>, u64) = (Vec::new(), 0);
+        for reading in tiles {
+            let factor = reading[0];
+            let readers = self.readers(region, &reading);
+            let Copyable { tile, axes, map, outer, .. } = &factor.copyable;
+            let rows = axes.iter().position(|axis| axis == outer);
+            let halves = rows.filter(|_| self.shared.contains(&factor.load));
+            let mut map = map.clone();
+            halves.iter().for_each(|&rows| map.axes[rows].tile /= PAIR as u32);
+            let fill = fills.iter().position(|fill| fill.readers == readers).unwrap_or(fills.len());
+            if fill == fills.len() {
+                let keeps_running = self.keeps_running((region, &readers), all);
+                fills.push(Fill { readers, copies: Vec::new(), keeps_running });
+            }
+            let (copies, map) = (&mut fills[fill].copies, rings.map(&map));
+            for Factor { product, operand, major, values, .. } in reading {
+                let place = RingFactor { pipeline: region, fill, copy: copies.len(), major: *major };
+                rings.factors.entry(*product).or_default()[*operand] = Some(place);
+                rings.in_rings.extend(values);
+            }
+            let (load, axes, tile) = (factor.load, axes.clone(), *tile);
+            let may_be_empty = empty::axes(self.kernel, &self.ranges, load);
+            copies.push(TileCopy { load, map, axes, halves, may_be_empty, tile, offset });
+            offset += tile_bytes(factor);
+        }
+        let barriers = ring + stages * stage_bytes;
+        let pipeline = Pipeline { stages, fills, ring, stage_bytes, barriers, late: None, alternates: false };
+        rings.by_region.insert(region, pipeline);
+        rings.order.push(region);
+        Ok(())
+    }
+
+    /// The ops of a region that are the products of these factors, or stand around them, in order.
+    fn readers(&self, region: RegionId, factors: &[&Factor]) -> Vec<OpId> {
+        let stands_around = |op: OpId, product: OpId| {
+            let mut regions = self.kernel.op(op).regions.iter();
+            op == product || regions.any(|&inner| self.kernel.walk_in(inner).contains(&product))
+        };
+        let ops = self.kernel.region(region).ops.iter().copied();
+        ops.filter(|&op| factors.iter().any(|factor| stands_around(op, factor.product))).collect()
+    }
+
+    /// Whether the product that alone reads tiles of a loop's ring goes on while the next turn's begins: it is the only
+    /// one, and nothing but the next one needs its sums, nor registers its left factor.
+    fn keeps_running(&self, (region, readers): (RegionId, &[OpId]), all: &[Factor]) -> bool {
+        let mut of_turn = all.iter().filter(|factor| factor.turn == region);
+        let &[product] = readers else { return false };
+        of_turn.clone().count() == 2
+            && of_turn.all(|factor| factor.product == product)
+            && factor::carries_sums(self.kernel, self.uses, (region, product))
+    }
+}
