@@ -299,10 +299,8 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
     /// twice::<2>(&x, &mut y).launch()?;
     /// assert_eq!(y.to_vec()?, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
     /// let error = twice::<4>(&x, &mut y).launch().unwrap_err();
-    /// assert_eq!(
-    ///     error.reason().to_string(),
-    ///     "kernel `twice`: `load` of `x`: tile 1 of axis 0 ends at element 8, but the axis has 6 elements (n)",
-    /// );
+    /// let reason = "`load` of `x`: tile 1 of axis 0 ends at element 8, but the axis has 6 elements (n)";
+    /// assert!(error.to_string().contains(reason), "{error}");
     /// # Ok(())
     /// # }
     /// ```

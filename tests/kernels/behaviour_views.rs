@@ -124,7 +124,8 @@ fn case_04_bounds_are_checked_before_anything_is_written() {
         let error = ahead::<4, 2>(&x, &mut y).launch().unwrap_err();
         assert_eq!(
             error.reason().to_string(),
-            "kernel `ahead`: `load` of `x`: tile 4 of axis 0 ends at element 20, but the axis has 16 elements (n)",
+            "kernel `ahead`, at tests/kernels/behaviour_views.rs:113:13: `load` of `x`: tile 4 of axis 0 ends at element \
+             20, but the axis has 16 elements (n); use `load_masked`, which is defined for every index",
             "{label}"
         );
         assert_eq!(y.to_vec().unwrap(), [-7.0; 12], "{label}");
@@ -132,7 +133,8 @@ fn case_04_bounds_are_checked_before_anything_is_written() {
         let error = ahead::<4, 1>(&x, &mut y).launch().unwrap_err();
         assert_eq!(
             error.reason().to_string(),
-            "kernel `ahead`: `store` of `y`: tile 2 of axis 0 ends at element 12, but the axis has 11 elements (m)",
+            "kernel `ahead`, at tests/kernels/behaviour_views.rs:113:5: `store` of `y`: tile 2 of axis 0 ends at element \
+             12, but the axis has 11 elements (m); use `store_masked`, which is defined for every index",
             "{label}"
         );
     }
@@ -391,18 +393,43 @@ fn what_a_view_needs_is_checked_at_the_launch() {
         let error = moved::<2>(&x, &mut y, 0).launch().unwrap_err();
         assert_eq!(
             error.reason().to_string(),
-            "kernel `moved`: `unflatten` of axis 0 of `x`: it has 5 (m) elements, the new axes 4 (2*(m / 2)); they \
-             must be equal",
+            "kernel `moved`, at tests/kernels/behaviour_views.rs:343:17: `unflatten` of axis 0 of `x`: it has 5 (m) \
+             elements, the new axes 4 (2*(m / 2)); they must be equal",
             "{label}"
         );
         let mut y = Tensor::from_slice(&device, &[-7.0; 6], [6]).unwrap();
         let error = clipped(&mut y).launch().unwrap_err();
         assert_eq!(
             error.reason().to_string(),
-            "kernel `clipped`: `shrink` of axis 0 of `y`: the range ends at 10, but the axis has 6 (n) elements",
+            "kernel `clipped`, at tests/kernels/behaviour_views.rs:41:17: `shrink` of axis 0 of `y`: the range ends at \
+             10, but the axis has 6 (n) elements",
             "{label}"
         );
         assert_eq!(y.to_vec().unwrap(), [-7.0; 6], "{label}");
+    }
+}
+
+/// Differences of numbers that lie B apart: there are B fewer.
+#[tile_kernel]
+fn differences<const B: usize>(x: &Tensor<f32, n>, y: &mut Tensor<f32, { n - B }>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let [i] = y.index();
+    y.store_masked(x.load_masked([i + 1]) - x.load_masked([i]));
+}
+
+#[test]
+fn an_extent_without_a_value_is_told_with_its_sizes() {
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &ramp(3), [3]).unwrap();
+        let mut y = Tensor::zeros(&device, [1]).unwrap();
+        let error = differences::<4>(&x, &mut y).launch().unwrap_err();
+        assert_eq!(
+            error.reason().to_string(),
+            "axis 0 of `y` of kernel `differences` can't be computed: `n - 4` is negative (-1), where n = 3 (axis 0 of \
+             `x`)",
+            "{label}"
+        );
     }
 }
 

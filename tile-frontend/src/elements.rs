@@ -49,6 +49,14 @@ impl Elements {
         Self::placeholder(elem).is_some()
     }
 
+    /// The formats that an unknown one may be, where it is known that it is one of several.
+    pub(crate) fn choices(&self, elem: &Elem) -> &[Elem] {
+        match Self::placeholder(&self.resolve(elem)).map(|i| &self.known[i]) {
+            Some(Known::OneOf(formats)) => formats,
+            _ => &[],
+        }
+    }
+
     /// What a format is known to be.
     pub(crate) fn resolve(&self, elem: &Elem) -> Elem {
         match Self::placeholder(elem).map(|i| &self.known[i]) {

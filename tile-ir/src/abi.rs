@@ -27,6 +27,7 @@ use crate::dim::{Dim, DimError};
 use crate::dtype::DType;
 use crate::grid::Grid;
 use crate::kernel::{Kernel, ValueId};
+use crate::loc::Loc;
 use crate::ops::Op;
 use crate::specialize::Instance;
 use crate::types::Type;
@@ -137,6 +138,8 @@ pub enum Check {
         tensor: String,
         /// The condition.
         requirement: Requirement,
+        /// The movement's place in the user's Rust.
+        loc: Loc,
     },
     /// What a load or store without a mask needs, unless the grid is empty.
     Bound {
@@ -144,7 +147,16 @@ pub enum Check {
         tensor: String,
         /// The condition.
         bound: IndexBound,
+        /// The place of the load or store in the user's Rust; of several that need the same, the first's.
+        loc: Loc,
     },
+}
+
+impl Check {
+    /// Whether it is this bound of this tensor, wherever it is asked for.
+    fn is_bound(&self, tensor: &str, bound: &IndexBound) -> bool {
+        matches!(self, Check::Bound { tensor: name, bound: other, .. } if name == tensor && other == bound)
+    }
 }
 
 /// What a compiled instance needs to be launched, besides its code.
@@ -167,7 +179,8 @@ pub struct Launch {
 pub enum BindError {
     /// A tensor of the wrong rank.
     #[error(
-        "argument `{argument}` has rank {actual} (shape {shape:?}), but `{kernel}` declares rank {expected}"
+        "argument `{argument}` has rank {actual} (shape {shape:?}), but `{kernel}` declares rank {expected}; pass it in \
+         a shape of that rank: `unsqueeze`, `squeeze` and `reshape` make views of one"
     )]
     Rank {
         /// The kernel.
@@ -223,12 +236,7 @@ pub enum BindError {
     /// Outputs that need different grids.
     #[error(
         "the outputs of `{kernel}` need different grids: `{first_argument}` has {first:?} tiles and \
-         `{second_argument}` has {second:?}; {}",
-        if .first.len() == .second.len() {
-            "choose tile extents that give equal counts"
-        } else {
-            "give both tensors as many axes: one that has too few gets some of extent 1"
-        }
+         `{second_argument}` has {second:?}; choose tile extents that give equal counts"
     )]
     Grid {
         /// The kernel.
@@ -243,12 +251,14 @@ pub enum BindError {
         second: Vec<usize>,
     },
     /// Sizes that a view, or a load or store without a mask, doesn't fit.
-    #[error("kernel `{kernel}`: {problem}")]
+    #[error("kernel `{kernel}`{place}: {problem}")]
     Check {
         /// The kernel.
-        kernel: String,
-        /// What doesn't fit, with argument, axis and sizes.
-        problem: String,
+        kernel: Box<str>,
+        /// `, at` with file and line of what needs it, where they are known.
+        place: Box<str>,
+        /// What doesn't fit, with argument, axis and sizes, and what to do.
+        problem: Box<str>,
     },
     /// A condition that the run-time sizes break.
     #[error("kernel `{kernel}` needs `{condition}`{place}, which is `{bound}` here, but {values}")]
@@ -273,12 +283,16 @@ pub enum BindError {
         problem: String,
     },
     /// An extent that has no value.
-    #[error("an extent of kernel `{kernel}` can't be computed: {source}")]
+    #[error("{extent} of kernel `{kernel}` can't be computed: {source}{values}")]
     Dim {
         /// The kernel.
-        kernel: String,
+        kernel: Box<str>,
+        /// Which it is, as far as that is known: an axis of an argument or of the grid.
+        extent: Box<str>,
         /// Why.
         source: DimError,
+        /// The sizes that it is made of, each with the argument that bound it, after `, where`; empty where there are none.
+        values: Box<str>,
     },
 }
 
@@ -358,10 +372,12 @@ pub(crate) fn checks(kernel: &Kernel) -> Vec<Check> {
             (Op::View(movement), Some((operand, Type::Tensor(tensor)))) => {
                 let tensor =
                     movement.apply(tensor).map_or_else(|_| Vec::new(), |(_, requirements)| requirements);
-                let name = kernel.tensor_name(operand);
-                checks.extend(
-                    tensor.into_iter().map(|requirement| Check::View { tensor: name.clone(), requirement }),
-                );
+                let (name, loc) = (kernel.tensor_name(operand), data.loc);
+                checks.extend(tensor.into_iter().map(|requirement| Check::View {
+                    tensor: name.clone(),
+                    requirement,
+                    loc,
+                }));
             }
             (Op::Load { .. } | Op::Store, Some((view, _))) => {
                 let name = kernel.tensor_name(view);
@@ -372,9 +388,9 @@ pub(crate) fn checks(kernel: &Kernel) -> Vec<Check> {
                 // What the conditions of the kernel don't decide is checked with its sizes.
                 let pairs = found.into_iter().zip(known);
                 let open = pairs.filter(|(_, known)| known.decide() != Some(true)).map(|(bound, _)| bound);
-                for check in open.map(|bound| Check::Bound { tensor: name.clone(), bound }) {
-                    if !checks.contains(&check) {
-                        checks.push(check);
+                for bound in open {
+                    if !checks.iter().any(|check| check.is_bound(&name, &bound)) {
+                        checks.push(Check::Bound { tensor: name.clone(), bound, loc: data.loc });
                     }
                 }
             }

@@ -230,7 +230,8 @@ kernel @cut(%x: tensor<m x n x f32>, %y: mut tensor<n x m x f32>) {
         let mut arguments = [ramp(&[4, 5], |i| i as f64), ramp(&[5, 4], |_| -7.0)];
         assert_eq!(
             run(&instance, &mut arguments).unwrap_err().to_string(),
-            "kernel `cut`: `load` of a view of `x`: tile 2 of axis 0 ends at element 6, but the axis has 5 elements (n)"
+            "kernel `cut`: `load` of a view of `x`: tile 2 of axis 0 ends at element 6, but the axis has 5 elements (n); \
+             use `load_masked`, which is defined for every index"
         );
         assert_eq!(arguments[1].elements(), ramp(&[5, 4], |_| -7.0).elements());
         let mut empty = [ramp(&[3, 0], |_| 0.0), ramp(&[0, 3], |_| 0.0)];

@@ -25,6 +25,11 @@ impl Loc {
     pub const fn is_known(self) -> bool {
         self.line != 0
     }
+
+    /// The place as a message names it, `src/main.rs:12:9`; the file alone where no line is known.
+    pub fn in_file(self, file: &str) -> String {
+        if self.is_known() { format!("{file}:{self}") } else { file.to_owned() }
+    }
 }
 
 impl fmt::Display for Loc {

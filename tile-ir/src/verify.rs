@@ -100,6 +100,7 @@ fn checked(kernel: Kernel, bounds: bool) -> Result<VerifiedKernel, Vec<VerifyErr
         defined: HashSet::new(),
         sites: HashSet::new(),
         viewed: HashSet::new(),
+        first_output: None,
         atomic: HashSet::new(),
         tiles: TileLoops::of(&kernel),
         bound: kernel.sizes().into_iter().collect(),
@@ -121,6 +122,8 @@ struct Verifier<'k> {
     sites: HashSet<u32>,
     /// Mutable tensors that have a view.
     viewed: HashSet<ValueId>,
+    /// The first mutable tensor that has a view, and along how many axes its tiles lie.
+    first_output: Option<(ValueId, usize)>,
     /// Mutable tensors that any block changes atomically.
     atomic: HashSet<ValueId>,
     /// Where the verifier is, seen from the loop over tiles.

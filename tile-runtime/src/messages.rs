@@ -77,7 +77,7 @@ pub(crate) fn report(
     else {
         return unrecorded(kernel, &contents);
     };
-    let place = if site.loc.is_known() { format!("{}:{}", sites.file, site.loc) } else { sites.file.clone() };
+    let place = site.loc.in_file(&sites.file);
     let block = multi_index(event.block as usize, grid);
     Err(Error::AssertionFailed { kernel: kernel.to_owned(), block, place, message: site.text(event) })
 }

@@ -115,11 +115,7 @@ mod code {
                 kernel: kernel.to_owned(),
                 target: self.target.name,
                 block: multi_index(fault.block as usize, &bound.grid),
-                place: if fault.place.is_known() {
-                    format!("{}:{}", self.file, fault.place)
-                } else {
-                    self.file.clone()
-                },
+                place: fault.place.in_file(&self.file),
                 problem: format!("thread {}: {}", fault.thread, fault.problem),
             })
         }

@@ -1,6 +1,6 @@
 //! The end of lowering: placeholders become formats, and the verifier has the last word.
 
-use super::{Body, Lowering};
+use super::{Body, Lowering, rust_elem};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
 use crate::span::Span;
@@ -162,9 +162,18 @@ impl Lowering {
             let loc = self.kernel.op(op).loc;
             for result in self.kernel.op(op).results.clone() {
                 let is_tile = matches!(self.kernel.ty(result), Type::Tile(_));
-                if is_tile && Elements::is_unknown(&self.elem(result)) {
+                let elem = self.elem(result);
+                if is_tile && Elements::is_unknown(&elem) {
                     let span = self.spans.get(&loc).copied().unwrap_or_else(Span::call_site);
-                    let message = "the element type of this tile can't be inferred";
+                    let choices: Vec<String> = self.elements.choices(&elem).iter().map(rust_elem).collect();
+                    let message = match choices.as_slice() {
+                        [] => "the element type of this tile can't be inferred".to_owned(),
+                        choices => format!(
+                            "the element type of this tile can't be inferred: it holds sums of products, \
+                             which may be {}",
+                            choices.join(" or ")
+                        ),
+                    };
                     let sites = self.called.get(&loc).into_iter().flatten();
                     let diagnostic = sites
                         .fold(Diagnostic::new(span, message), |diagnostic, (span, label)| {

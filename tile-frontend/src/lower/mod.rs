@@ -388,7 +388,10 @@ impl Lowering {
         let message = format!("{what} is {}, but {} is needed", rust_elem(&found), rust_elem(&elem));
         let help = match (self.shape(value), &elem) {
             (_, Elem::Known(DType::Bool)) => "compare it, as in `x > 0.0`".to_owned(),
-            (Some(_), Elem::Known(DType::Index)) => "a `usize` is a number, and this is a tile".to_owned(),
+            (Some(_), Elem::Known(DType::Index)) => {
+                "a `usize` is a number, and this is a tile; of one with a single element, `x.item() as usize` is it"
+                    .to_owned()
+            }
             (Some(_), elem) => format!("convert it with `.cast::<{}>()`", rust_elem(elem)),
             (None, elem) => format!("convert it with `as {}`", rust_elem(elem)),
         };

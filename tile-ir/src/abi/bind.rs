@@ -4,8 +4,10 @@
 use super::{Argument, BindError, Bound, Check, GridExtents, KernelAbi, REFERENCE_BLOCKS, Shared, Sharing};
 use crate::condition::Condition;
 use crate::dim::{Dim, DimError};
+use crate::loc::Loc;
 use crate::view::GivenTensor;
 use smallvec::{SmallVec, smallvec};
+use std::collections::BTreeSet;
 
 /// The most blocks that may share tiles: what grids of every device have room for.
 const MOST_BLOCKS: usize = i32::MAX as usize;
@@ -32,6 +34,15 @@ impl<'a> SizeValues<'a> {
 
     fn value(&self, name: &str) -> Option<i64> {
         i64::try_from(self.source(name)?.value).ok()
+    }
+
+    /// These sizes, each with what has bound it: `m = 10 (axis 0 of `x`), n = 4 (axis 1 of `x`)`.
+    fn listed(&self, sizes: &BTreeSet<String>) -> String {
+        let values = sizes.iter().filter_map(|size| {
+            let Source { argument, axis, value } = self.source(size)?;
+            Some(format!("{size} = {value} (axis {axis} of `{argument}`)"))
+        });
+        values.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -156,7 +167,7 @@ impl KernelAbi {
     fn check_declared(&self, tensors: &[GivenTensor<'_>], values: &SizeValues<'_>) -> Result<(), BindError> {
         for ((argument, extents), tensor) in self.tensors().zip(tensors) {
             for (axis, (extent, &actual)) in extents.iter().zip(tensor.extents).enumerate() {
-                let expected = self.evaluate(extent, values)?;
+                let expected = self.evaluate(extent, values, || format!("axis {axis} of `{argument}`"))?;
                 if expected != actual {
                     return Err(BindError::Extent {
                         kernel: self.kernel.clone(),
@@ -176,7 +187,7 @@ impl KernelAbi {
         for condition in &self.conditions {
             let holds = condition
                 .holds(&|name| values.value(name))
-                .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })?;
+                .map_err(|source| self.uncomputed("an extent".to_owned(), source, String::new()))?;
             if !holds {
                 return Err(self.broken(condition, values));
             }
@@ -185,25 +196,24 @@ impl KernelAbi {
     }
 
     fn broken(&self, condition: &Condition, values: &SizeValues<'_>) -> BindError {
-        let sizes = condition.names().1;
-        let values = sizes.iter().filter_map(|size| {
-            let Source { argument, axis, value } = values.source(size)?;
-            Some(format!("{size} = {value} (axis {axis} of `{argument}`)"))
-        });
         let Condition { left, predicate, right, source, .. } = condition;
         BindError::Condition {
             kernel: self.kernel.as_str().into(),
             condition: source.as_str().into(),
             place: condition.place(&self.file).into(),
             bound: format!("{left:#} {} {right:#}", predicate.symbol()).into(),
-            values: values.collect::<Vec<_>>().join(", ").into(),
+            values: values.listed(&condition.names().1).into(),
         }
     }
 
     fn bind_grid(&self, values: &SizeValues<'_>) -> Result<GridExtents, BindError> {
         let mut agreed: Option<(&str, GridExtents)> = None;
         for (argument, space) in &self.grids {
-            let grid = space.iter().map(|dim| self.evaluate(dim, values)).collect::<Result<_, _>>()?;
+            let grid = space
+                .iter()
+                .enumerate()
+                .map(|(axis, dim)| self.evaluate(dim, values, || format!("axis {axis} of the grid")));
+            let grid = grid.collect::<Result<_, _>>()?;
             match &agreed {
                 None => agreed = Some((argument, grid)),
                 Some((_, first)) if *first == grid => {}
@@ -223,8 +233,8 @@ impl KernelAbi {
 
     fn check_views(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
         self.checks.iter().try_for_each(|check| match check {
-            Check::View { tensor, requirement } => {
-                self.holds(requirement.violation(tensor, &|name| values.value(name)))
+            Check::View { tensor, requirement, loc } => {
+                self.holds(*loc, requirement.violation(tensor, &|name| values.value(name)))
             }
             Check::Bound { .. } => Ok(()),
         })
@@ -233,21 +243,53 @@ impl KernelAbi {
     fn check_bounds(&self, values: &SizeValues<'_>) -> Result<(), BindError> {
         self.checks.iter().try_for_each(|check| match check {
             Check::View { .. } => Ok(()),
-            Check::Bound { tensor, bound } => self.holds(bound.violation(tensor, &|name| values.value(name))),
+            Check::Bound { tensor, bound, loc } => {
+                let violation = bound.violation(tensor, &|name| values.value(name));
+                let helped =
+                    |problem| format!("{problem}; use `{}`, which is defined for every index", bound.masked);
+                self.holds(*loc, violation.map(|problem| problem.map(helped)))
+            }
         })
     }
 
-    fn holds(&self, violation: Result<Option<String>, DimError>) -> Result<(), BindError> {
-        let kernel = || self.kernel.clone();
+    /// `, at src/main.rs:12:9`, where both are known.
+    fn place(&self, loc: Loc) -> String {
+        let is_known = loc.is_known() && !self.file.is_empty();
+        if is_known { format!(", at {}", loc.in_file(&self.file)) } else { String::new() }
+    }
+
+    fn holds(&self, loc: Loc, violation: Result<Option<String>, DimError>) -> Result<(), BindError> {
         match violation {
             Ok(None) => Ok(()),
-            Ok(Some(problem)) => Err(BindError::Check { kernel: kernel(), problem }),
-            Err(source) => Err(BindError::Dim { kernel: kernel(), source }),
+            Ok(Some(problem)) => Err(BindError::Check {
+                kernel: self.kernel.as_str().into(),
+                place: self.place(loc).into(),
+                problem: problem.into(),
+            }),
+            Err(source) => Err(self.uncomputed("an extent".to_owned(), source, String::new())),
         }
     }
 
-    fn evaluate(&self, dim: &Dim, values: &SizeValues<'_>) -> Result<usize, BindError> {
-        dim.evaluate(&|name| values.value(name))
-            .map_err(|source| BindError::Dim { kernel: self.kernel.clone(), source })
+    fn evaluate(
+        &self,
+        dim: &Dim,
+        values: &SizeValues<'_>,
+        what: impl Fn() -> String,
+    ) -> Result<usize, BindError> {
+        dim.evaluate(&|name| values.value(name)).map_err(|source| {
+            let mut sizes = BTreeSet::new();
+            dim.collect_names(&mut BTreeSet::new(), &mut sizes);
+            self.uncomputed(what(), source, values.listed(&sizes))
+        })
+    }
+
+    fn uncomputed(&self, extent: String, source: DimError, values: String) -> BindError {
+        let values = if values.is_empty() { values } else { format!(", where {values}") };
+        BindError::Dim {
+            kernel: self.kernel.as_str().into(),
+            extent: extent.into(),
+            source,
+            values: values.into(),
+        }
     }
 }

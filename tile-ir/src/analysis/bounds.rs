@@ -15,6 +15,8 @@ use crate::view::Source;
 pub struct Bound {
     /// The op's name, or `select`.
     pub op: &'static str,
+    /// The op that has no such need.
+    pub masked: &'static str,
     /// The axis of the view.
     pub axis: usize,
     index: Range,
@@ -164,7 +166,8 @@ pub fn bounds(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, 
             }
         };
         let (tile, step) = (view.tile[axis].clone(), view.steps[axis].clone());
-        found.push(bound(ranges, data.op.name(), (&view.tensor, axis), range, (tile, step)));
+        let names = (data.op.name(), masked(&data.op));
+        found.push(bound(ranges, names, (&view.tensor, axis), range, (tile, step)));
     }
     Ok(found)
 }
@@ -197,14 +200,20 @@ fn selections(kernel: &Kernel, ranges: &Ranges, op: OpId) -> Result<Vec<Bound>, 
                 return Err(Unbounded { operand: None, message });
             }
             let one = || Dim::from(1);
-            Ok(bound(ranges, "select", (&selection.from, selection.axis), range, (one(), one())))
+            let names = ("select", masked(&data.op));
+            Ok(bound(ranges, names, (&selection.from, selection.axis), range, (one(), one())))
         })
         .collect()
 }
 
+/// The op that does what a load or store does, and is defined for every index.
+pub fn masked(op: &Op) -> &'static str {
+    if op.is_store() { "store_masked" } else { "load_masked" }
+}
+
 fn bound(
     ranges: &Ranges,
-    op: &'static str,
+    (op, masked): (&'static str, &'static str),
     (tensor, axis): (&TensorType, usize),
     index: Range,
     (tile, step): (Dim, Dim),
@@ -212,7 +221,7 @@ fn bound(
     let known = |dim: &Dim| ranges.facts().apply(dim);
     let windows = tensor.layout.as_ref().map_or_else(Vec::new, |layout| layout.windows[axis].clone());
     let windows = windows.iter().map(|(begin, end)| (known(begin), known(end))).collect();
-    Bound { op, axis, index, tile, step, extent: known(&tensor.extents[axis]), windows }
+    Bound { op, masked, axis, index, tile, step, extent: known(&tensor.extents[axis]), windows }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ impl Verifier<'_> {
         let ranges = Ranges::of(self.kernel);
         for op in ops {
             let data = self.kernel.op(op);
-            let masked = if data.op == Op::Store { "store_masked" } else { "load_masked" };
+            let masked = bounds::masked(&data.op);
             let problem = match bounds::bounds(self.kernel, &ranges, op) {
                 Err(Unbounded { operand, message }) => Some((operand, message)),
                 Ok(bounds) => bounds.iter().find(|bound| bound.decide() == Some(false)).map(|bound| {

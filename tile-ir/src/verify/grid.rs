@@ -2,7 +2,7 @@
 
 use super::Verifier;
 use crate::grid::Grid;
-use crate::kernel::OpId;
+use crate::kernel::{OpId, ValueId};
 use crate::loc::Loc;
 
 /// The most axes of a grid.
@@ -51,6 +51,32 @@ impl Verifier<'_> {
                 },
             );
         }
+    }
+
+    /// The tiles of all outputs are one grid, so they lie along as many axes; how many there are, a launch compares.
+    pub(super) fn one_grid(&mut self, op: OpId, output: ValueId) {
+        let data = self.kernel.op(op);
+        let view = data.results.first().and_then(|&view| self.kernel.ty(view).as_partition());
+        let Some(axes) = view.map(|view| view.tile.len()) else { return };
+        let (first, first_axes) = *self.first_output.get_or_insert((output, axes));
+        if axes == first_axes {
+            return;
+        }
+        let name = |argument: ValueId| self.kernel.value(argument).name.as_deref().unwrap_or("an argument");
+        let counted = |axes: usize| if axes == 1 { "1 axis".to_owned() } else { format!("{axes} axes") };
+        let message = format!(
+            "the tiles of all outputs are one grid, but those of `{}` lie along {} and those of `{}` along {}",
+            name(first),
+            counted(first_axes),
+            name(output),
+            counted(axes)
+        );
+        let (fewer, position) = if axes < first_axes { (output, axes) } else { (first, first_axes) };
+        let help = format!(
+            "give `{0}` an axis of extent 1, and its tiles too: `{0}.unsqueeze({position}).partition_view_mut([…])`",
+            name(fewer)
+        );
+        self.error_with_help(data.loc, message, &help);
     }
 
     pub(super) fn no_output(&mut self) {

@@ -124,6 +124,25 @@ fn a_kernel_needs_an_output() {
 }
 
 #[test]
+fn tiles_of_outputs_lie_along_as_many_axes() {
+    let source = "kernel @k(%y: mut tensor<m x n x f32>, %z: mut tensor<m x f32>) {
+  %v = partition %y [4, 8] spanning [1] : mut partition<m x n x f32, [4, 8] spanning [1]>
+  %w = partition %z [4] : mut partition<m x f32, [4]>
+}
+";
+    let errors = verify(parse(source).unwrap()).unwrap_err();
+    assert_eq!(
+        errors[0].message,
+        "the tiles of all outputs are one grid, but those of `y` lie along 2 axes and those of `z` along 1 axis"
+    );
+    let help = errors[0].help.as_deref().unwrap();
+    assert_eq!(
+        help,
+        "give `z` an axis of extent 1, and its tiles too: `z.unsqueeze(1).partition_view_mut([…])`"
+    );
+}
+
+#[test]
 fn values_of_an_inner_region_stay_inside() {
     let found = errors(
         "%e = extent n : index\nfor %p = %e to %e {\n%u = neg %t : tile<B x f32>\n}\nstore_masked %v, %u",

@@ -62,6 +62,9 @@ impl Verifier<'_> {
                 "leave `grid = […]` out: the tiles of a `partition_view_mut` are the grid",
             );
         }
+        if mutable {
+            self.one_grid(op, argument);
+        }
         if mutable && self.atomic.contains(&argument) {
             self.viewed_twice(argument, data.loc);
         }

@@ -10,9 +10,19 @@ pub(super) enum Named {
 }
 use Named::{Anywhere, OnlyThere};
 
+/// Of what threads wait for each other with.
+const NO_WAITING: &str =
+    "a kernel has no threads: it says what a block does with whole tiles; leave the call out";
+
+/// Of memory that threads exchange values through.
+const NO_SHARED_MEMORY: &str = "a kernel has tiles alone: the compiler keeps them in registers and shared memory, \
+     and moves them between threads";
+
 /// What people call by the names of other languages and libraries, and what it is here.
 pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("T", OnlyThere, "write `.t()`"),
+    ("__shared__", OnlyThere, NO_SHARED_MEMORY),
+    ("__syncthreads", OnlyThere, NO_WAITING),
     ("abs_diff", Anywhere, "write `(a - b).abs()`"),
     ("add", Anywhere, "write `a + b`"),
     ("amax", Anywhere, "write `x.max(axis)`"),
@@ -20,6 +30,7 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("arange", OnlyThere, "write `Tile::arange([N], start, step)`, or `Tile::iota([N], 0)` for 0, 1, 2, …"),
     ("as_type", OnlyThere, "write `x.cast::<f32>()`"),
     ("astype", OnlyThere, "write `x.cast::<f32>()`"),
+    ("barrier", Anywhere, NO_WAITING),
     ("bid", OnlyThere, "write `block_id(axis)`"),
     (
         "block_dim",
@@ -34,12 +45,14 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
     ("concat", OnlyThere, "write `cat([a, b], axis)`"),
     ("concatenate", Anywhere, "write `cat([a, b], axis)`"),
     ("copy", Anywhere, "tiles are `Copy`; leave the call out"),
+    ("debug_barrier", OnlyThere, NO_WAITING),
     ("div", Anywhere, "write `a / b`"),
     ("dot", Anywhere, "write `mma(a, b, acc)`"),
     ("dtype", OnlyThere, "name the element type in the signature, as in `Tensor<f32, m, n>`"),
     ("expand_dims", OnlyThere, "write `x.unsqueeze(axis)`"),
     ("flatten", Anywhere, "write `x.reshape([M * N])`"),
     ("float", Anywhere, "write `x.cast::<f32>()`"),
+    ("fma", Anywhere, "write `x.mul_add(a, b)`"),
     ("full", OnlyThere, "write `Tile::full([M, N], value)`"),
     ("full_like", OnlyThere, "write `Tile::full([M, N], value)`, with the extents of the other tile"),
     (
@@ -78,25 +91,23 @@ pub(super) const FOREIGN: &[(&str, Named, &str)] = &[
         Anywhere,
         "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
     ),
+    ("shared_memory", Anywhere, NO_SHARED_MEMORY),
     (
         "size",
         Anywhere,
         "extents are known when the kernel is written: name the const parameter or the run-time size; a view has `.extent(axis)`",
     ),
+    (
+        "slice",
+        Anywhere,
+        "write `x.extract([starts], [shape])` of a tile, or `x.take(index, axis)` at an index that is computed; of a tensor `x.shrink([(begin, end), …])`",
+    ),
     ("softmax", Anywhere, "write `exp(x - x.max(1))`, divided by its `.sum(1)`"),
     ("sqr", Anywhere, "write `x * x`"),
     ("square", Anywhere, "write `x * x`"),
     ("sub", Anywhere, "write `a - b`"),
-    (
-        "sync_threads",
-        OnlyThere,
-        "a kernel has no threads: it says what a block does with whole tiles; leave the call out",
-    ),
-    (
-        "syncthreads",
-        OnlyThere,
-        "a kernel has no threads: it says what a block does with whole tiles; leave the call out",
-    ),
+    ("sync_threads", OnlyThere, NO_WAITING),
+    ("syncthreads", OnlyThere, NO_WAITING),
     (
         "thread_id",
         OnlyThere,

@@ -29,7 +29,10 @@ pub(super) fn mma<'t>(op: &Op, operands: &'t [Type]) -> Inferred<Type> {
         [batch @ .., rows, columns] => Ok((batch, rows, columns)),
         shape => {
             let message = format!("`mma` needs tiles of rank 2 or more, not {}", display_shape(shape));
-            Err(TypeError::new(message).at(i))
+            Err(TypeError::new(message).at(i).help(
+                "a vector is a matrix with an axis of extent 1, `x.unsqueeze(1)` or `x.unsqueeze(0)`; `(a * b).sum(axis)` \
+                 multiplies it without `mma`",
+            ))
         }
     };
     let (batch_a, m, k) = matrix(0, a)?;

@@ -1,0 +1,158 @@
+//! Products of numbers in few bits: 8-bit floats and 4-bit ones with a scale for each block, and weights of −1, 0 and 1.
+
+use super::numbers;
+use super::whole::check_kernel;
+use tile::prelude::*;
+
+/// 8-bit floats with scales for 1×S numbers of the left and S×S of the right factor, which is transposed.
+#[tile_kernel(where(S % BN == 0))]
+fn blockwise_floats<const BM: usize, const BN: usize, const S: usize>(
+    a: &Tensor<f8e4m3fn, m, k>,
+    a_scales: &Tensor<f32, m, { k.div_ceil(S) }>,
+    b: &Tensor<f8e4m3fn, n, k>,
+    b_scales: &Tensor<f32, { n.div_ceil(S) }, { k.div_ceil(S) }>,
+    c: &mut Tensor<bf16, m, n>,
+) {
+    let a = a.partition_view([BM, S]);
+    let b = b.partition_view([BN, S]);
+    let a_scales = a_scales.partition_view([BM, 1]);
+    let b_scales = b_scales.partition_view([1, 1]);
+    let mut c = c.partition_view_mut([BM, BN]);
+    let [i, j] = c.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..a.tiles(1) {
+        let part = mma(a.load_masked([i, p]), b.load_masked([j, p]).t(), Tile::zeros([BM, BN]));
+        acc += part * a_scales.load_masked([i, p]) * b_scales.load_masked([j * BN / S, p]);
+    }
+    c.store_masked(acc.cast::<bf16>());
+}
+
+#[test]
+fn floats_of_eight_bits_have_a_scale_for_each_block() {
+    let (m, n, k, s) = (20, 70, 100, 32);
+    let a = numbers::<f8e4m3fn>(m * k, 1);
+    let b = numbers::<f8e4m3fn>(n * k, 2);
+    let blocks = k.div_ceil(s);
+    let a_scales = numbers::<f32>(m * blocks, 3);
+    let b_scales = numbers::<f32>(n.div_ceil(s) * blocks, 4);
+    let element = |at: usize| {
+        let (i, j) = (at / n, at % n);
+        let term = |p: usize| {
+            let scale = a_scales[i * blocks + p / s] * b_scales[j / s * blocks + p / s];
+            f64::from(a[i * k + p].to_f32() * b[j * k + p].to_f32() * scale)
+        };
+        (0..k).map(term).sum::<f64>()
+    };
+    let c: Vec<f64> = (0..m * n).map(element).collect();
+    check_kernel!(blockwise_floats<BM = 16, BN = 16, S = 32>(
+        input a: (a, [m, k]), input a_scales: (a_scales, [m, blocks]), input b: (b, [n, k]),
+        input b_scales: (b_scales, [n.div_ceil(s), blocks]),
+        output c: (vec![bf16::ZERO; m * n], [m, n] => c, 8e-3),
+    ));
+}
+
+/// The numbers of 4-bit floats with two bits of exponent: ±0, 0.5, 1, 1.5, 2, 3, 4, 6.
+#[tile_fn]
+fn from_e2m1(code: Tile<i32, 2>) -> Tile<f32, 2> {
+    let exponent = (code & 7) >> 1;
+    let half = (code & 1).cast::<f32>() * 0.5;
+    let magnitude = select(exponent == 0, half, exp2((exponent - 1).cast::<f32>()) * (half + 1.0));
+    select(code >= 8, -magnitude, magnitude)
+}
+
+/// MXFP4: two codes to a byte, the lower first, and for each 32 a power of two. S of these blocks are a turn.
+#[tile_kernel]
+fn four_bit_floats<const BM: usize, const BN: usize, const S: usize>(
+    x: &Tensor<bf16, m, { 32 * s }>,
+    weights: &Tensor<u8, n, { 16 * s }>,
+    exponents: &Tensor<u8, n, s>,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let x = x.partition_view([BM, 32 * S]);
+    let weights = weights.partition_view([BN, 16 * S]);
+    let exponents = exponents.partition_view([BN, S]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let mut acc = Tile::zeros([BM, BN]);
+    for p in 0..x.tiles(1) {
+        let bytes = weights.load_masked([j, p]).cast::<i32>();
+        let pairs = stack([from_e2m1(bytes & 15), from_e2m1(bytes >> 4)], 2);
+        // The bits of an f32 with this exponent.
+        let scale = (exponents.load_masked([j, p]).cast::<u32>() << 23).bitcast::<f32>();
+        let weights = (pairs.reshape([BN, S, 32]) * scale.unsqueeze(2)).reshape([BN, 32 * S]);
+        acc = mma(x.load_masked([i, p]), weights.cast::<bf16>().t(), acc);
+    }
+    y.store_masked(acc);
+}
+
+#[test]
+fn floats_of_four_bits_share_an_exponent() {
+    let (m, n, s) = (9, 40, 3);
+    let k = 32 * s;
+    let x = numbers::<bf16>(m * k, 1);
+    let weights: Vec<u8> = (0..n * k / 2).map(|i| (i * 151 % 256) as u8).collect();
+    let exponents: Vec<u8> = (0..n * s).map(|i| 124 + (i * 5 % 7) as u8).collect();
+    let weight = |at: usize| {
+        let code = usize::from(weights[at / 2] >> (4 * (at % 2)) & 15);
+        let magnitude = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0][code & 7];
+        let scale = 2f64.powi(i32::from(exponents[at / 32]) - 127);
+        if code < 8 { magnitude * scale } else { -magnitude * scale }
+    };
+    let element =
+        |at: usize| (0..k).map(|p| x[at / n * k + p].to_f64() * weight(at % n * k + p)).sum::<f64>();
+    let y: Vec<f64> = (0..m * n).map(element).collect();
+    check_kernel!(four_bit_floats<BM = 16, BN = 32, S = 2>(
+        input x: (x, [m, k]), input weights: (weights, [n, k / 2]), input exponents: (exponents, [n, s]),
+        output y: (vec![0f32; m * n], [m, n] => y, 1e-5),
+    ));
+}
+
+/// Weights of −1, 0 and 1, four to a byte, times rows that become i8 on the way, each by its own step.
+#[tile_kernel]
+fn ternary<const BM: usize, const BN: usize, const W: usize>(
+    x: &Tensor<f32, m, { 4 * w }>,
+    weights: &Tensor<u8, n, w>,
+    scale: f32,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let x = x.partition_view([BM, 4 * W]);
+    let weights = weights.partition_view([BN, W]);
+    let mut y = y.partition_view_mut([BM, BN]);
+    let [i, j] = y.index();
+    let mut most = Tile::full([BM, 1], 1e-5);
+    for p in 0..x.tiles(1) {
+        most = max(most, x.load_masked([i, p]).abs().max(1));
+    }
+    let step = most / 127.0;
+    let mut acc = Tile::<i32, 2>::zeros([BM, BN]);
+    for p in 0..x.tiles(1) {
+        let rounded = round_ties_even(x.load_masked([i, p]) / step).cast::<i8>();
+        let codes = weights.load_masked([j, p]).unsqueeze(2) >> (Tile::<u8, 3>::iota([1, 1, 4], 2) * 2);
+        let signs = ((codes & 3).cast::<i8>() - 1).reshape([BN, 4 * W]);
+        acc = mma(rounded, signs.t(), acc);
+    }
+    y.store_masked(acc.cast::<f32>() * step * scale);
+}
+
+#[test]
+fn weights_of_three_values_are_added_and_subtracted() {
+    let (m, n, w) = (20, 30, 12);
+    let k = 4 * w;
+    let x = numbers::<f32>(m * k, 1);
+    // Two bits each, 0 to 2.
+    let weights: Vec<u8> =
+        (0..n * w).map(|i| (i * 37 % 256) as u8 & 0x55 | (i % 2 * 0x20) as u8 & 0xaa).collect();
+    let weights: Vec<u8> = weights.iter().map(|&byte| byte & !(byte >> 1 & 0x55)).collect();
+    let mut y = vec![];
+    for at in 0..m * n {
+        let row = &x[at / n * k..][..k];
+        let step = row.iter().fold(1e-5f32, |most, x| most.max(x.abs())) / 127.0;
+        let sign = |p: usize| i32::from(weights[at % n * w + p / 4] >> (2 * (p % 4)) & 3) - 1;
+        let sum: i32 = (0..k).map(|p| (row[p] / step).round_ties_even() as i32 * sign(p)).sum();
+        y.push(sum as f32 * step * 0.75);
+    }
+    check_kernel!(ternary<BM = 16, BN = 16, W = 8>(
+        input x: (x, [m, k]), input weights: (weights, [n, w]), number scale: (0.75f32),
+        output y: (vec![0f32; m * n], [m, n] => y, 1e-6),
+    ));
+}

@@ -1,0 +1,209 @@
+//! Recurrences along time with a matrix as their state: the delta rule, step by step and in chunks, and Mamba 2.
+
+use super::numbers;
+use super::whole::check_kernel;
+use tile::prelude::*;
+
+/// Every step the state decays, and what it has for the step's key is corrected towards the step's value.
+#[tile_kernel]
+fn gated_delta<const K: usize, const V: usize>(
+    q: &Tensor<f32, b, t, h, K>,
+    k: &Tensor<f32, b, t, h, K>,
+    v: &Tensor<f32, b, t, h, n>,
+    gate: &Tensor<f32, b, t, h>,
+    beta: &Tensor<f32, b, t, h>,
+    y: &mut Tensor<f32, b, t, h, n>,
+    last: &mut Tensor<f32, b, h, K, n>,
+) {
+    let q = q.partition_view([1, 1, 1, K]);
+    let k = k.partition_view([1, 1, 1, K]);
+    let v = v.partition_view([1, 1, 1, V]);
+    let gate = gate.partition_view([1, 1, 1]);
+    let beta = beta.partition_view([1, 1, 1]);
+    let mut y = y.permute([0, 2, 1, 3]).partition_view_mut([1, 1, 1, V]).spanning([2]);
+    let mut last = last.partition_view_mut([1, 1, K, V]);
+    let [b, h, _, j] = last.index();
+    let mut state = Tile::zeros([K, V]);
+    for t in 0..q.tiles(1) {
+        let key = k.load([b, t, h, 0]).reshape([K, 1]);
+        let value = v.load_masked([b, t, h, j]).reshape([1, V]);
+        state *= exp(gate.load([b, t, h]).item());
+        let found = (state * key).sum(0);
+        state += key * ((value - found) * beta.load([b, t, h]).item());
+        let query = q.load([b, t, h, 0]).reshape([K, 1]);
+        y.at([t]).store_masked((state * query).sum(0).reshape([1, 1, 1, V]));
+    }
+    last.store_masked(state.reshape([1, 1, K, V]));
+}
+
+/// The rule in plain loops, for rows of the arguments: those of one head, step by step.
+struct Rule<'a> {
+    q: &'a [f32],
+    k: &'a [f32],
+    v: &'a [f32],
+    gate: &'a [f32],
+    beta: &'a [f32],
+    /// Of keys and of values.
+    widths: [usize; 2],
+}
+
+impl Rule<'_> {
+    /// Writes the results, and gives the last state.
+    fn run(&self, rows: impl Iterator<Item = usize>, y: &mut [f64]) -> Vec<f64> {
+        let [wide, n] = self.widths;
+        let mut state = vec![0f64; wide * n];
+        for row in rows {
+            let (q, k) = (&self.q[row * wide..][..wide], &self.k[row * wide..][..wide]);
+            state.iter_mut().for_each(|x| *x *= f64::from(self.gate[row]).exp());
+            for c in 0..n {
+                let column = |state: &[f64], by: &[f32]| -> f64 {
+                    (0..wide).map(|r| state[r * n + c] * f64::from(by[r])).sum()
+                };
+                let change = (f64::from(self.v[row * n + c]) - column(&state, k)) * f64::from(self.beta[row]);
+                (0..wide).for_each(|r| state[r * n + c] += f64::from(k[r]) * change);
+                y[row * n + c] = column(&state, q);
+            }
+        }
+        state
+    }
+}
+
+#[test]
+fn a_state_is_corrected_step_by_step() {
+    let (b, t, h, wide, n) = (2, 9, 2, 16, 20);
+    let rows = b * t * h;
+    let (q, v) = (numbers::<f32>(rows * wide, 1), numbers::<f32>(rows * n, 3));
+    let k: Vec<f32> = numbers::<f32>(rows * wide, 2).iter().map(|x| x / 4.0).collect();
+    let gate: Vec<f32> = numbers::<f32>(rows, 4).iter().map(|x| -x.abs()).collect();
+    let beta: Vec<f32> = numbers::<f32>(rows, 5).iter().map(|x| x.abs()).collect();
+    let rule = Rule { q: &q, k: &k, v: &v, gate: &gate, beta: &beta, widths: [wide, n] };
+    let (mut y, mut last) = (vec![0.0; rows * n], vec![]);
+    for i in 0..b * h {
+        last.extend(rule.run((0..t).map(|step| (i / h * t + step) * h + i % h), &mut y));
+    }
+    check_kernel!(gated_delta<K = 16, V = 16>(
+        input q: (q, [b, t, h, wide]), input k: (k, [b, t, h, wide]), input v: (v, [b, t, h, n]),
+        input gate: (gate, [b, t, h]), input beta: (beta, [b, t, h]),
+        output y: (vec![0f32; y.len()], [b, t, h, n] => y, 1e-5),
+        output last: (vec![0f32; last.len()], [b, h, wide, n] => last, 1e-5),
+    ));
+}
+
+/// The rule without decay, L steps at once: what the steps of a chunk correct in each other is a triangular system, whose
+/// inverse makes products of the rest.
+#[tile_kernel]
+fn chunked_delta<const L: usize, const K: usize, const V: usize>(
+    q: &Tensor<f32, h, t, K>,
+    k: &Tensor<f32, h, t, K>,
+    v: &Tensor<f32, h, t, V>,
+    beta: &Tensor<f32, h, t>,
+    y: &mut Tensor<f32, h, t, V>,
+) {
+    let q = q.partition_view([1, L, K]);
+    let k = k.partition_view([1, L, K]);
+    let v = v.partition_view([1, L, V]);
+    let beta = beta.partition_view([1, L]);
+    let mut y = y.partition_view_mut([1, L, V]).spanning([1]);
+    let [h, _, _] = y.index();
+    let rows = Tile::<i32, 2>::iota([L, 1], 0);
+    let columns = Tile::<i32, 2>::iota([1, L], 1);
+    let mut state = Tile::zeros([K, V]);
+    for c in 0..k.tiles(1) {
+        let keys = k.load_masked([h, c, 0]).reshape([L, K]);
+        let queries = q.load_masked([h, c, 0]).reshape([L, K]);
+        let strengths = beta.load_masked([h, c]).reshape([L, 1]);
+        let weighted = keys * strengths;
+        let earlier = select(columns < rows, mma(weighted, keys.t(), Tile::zeros([L, L])), 0.0);
+        let mut inverse = Tile::eye([L, L]);
+        for r in 1..L {
+            let change = (earlier.take(r, 0).t() * inverse).sum(0);
+            inverse = select(rows == r as i32, inverse - change, inverse);
+        }
+        let values = v.load_masked([h, c, 0]).reshape([L, V]) * strengths;
+        let seen = mma(mma(inverse, weighted, Tile::zeros([L, K])), state, Tile::zeros([L, V]));
+        let fresh = mma(inverse, values, Tile::zeros([L, V])) - seen;
+        let scores = select(columns <= rows, mma(queries, keys.t(), Tile::zeros([L, L])), 0.0);
+        let result = mma(scores, fresh, mma(queries, state, Tile::zeros([L, V])));
+        y.at([c]).store_masked(result.reshape([1, L, V]));
+        state = mma(keys.t(), fresh, state);
+    }
+}
+
+#[test]
+fn a_state_is_corrected_by_chunks() {
+    let (h, t, wide, n) = (2, 21, 16, 16);
+    let rows = h * t;
+    let (q, v) = (numbers::<f32>(rows * wide, 1), numbers::<f32>(rows * n, 3));
+    let k: Vec<f32> = numbers::<f32>(rows * wide, 2).iter().map(|x| x / 4.0).collect();
+    let beta: Vec<f32> = numbers::<f32>(rows, 4).iter().map(|x| x.abs()).collect();
+    let gate = vec![0.0; rows];
+    let rule = Rule { q: &q, k: &k, v: &v, gate: &gate, beta: &beta, widths: [wide, n] };
+    let mut y = vec![0.0; rows * n];
+    for i in 0..h {
+        rule.run(i * t..(i + 1) * t, &mut y);
+    }
+    check_kernel!(chunked_delta<L = 8, K = 16, V = 16>(
+        input q: (q, [h, t, wide]), input k: (k, [h, t, wide]), input v: (v, [h, t, n]), input beta: (beta, [h, t]),
+        output y: (vec![0f32; y.len()], [h, t, n] => y, 1e-4),
+    ));
+}
+
+/// Mamba 2: within chunks of L steps a product that is masked and weighted by how far the state has decayed in between,
+/// across them the state itself.
+#[tile_kernel]
+fn chunked_scan<const L: usize, const N: usize, const P: usize>(
+    x: &Tensor<f32, t, h, P>,
+    steps: &Tensor<f32, t, h>,
+    rates: &Tensor<f32, h>,
+    b: &Tensor<f32, t, N>,
+    c: &Tensor<f32, t, N>,
+    y: &mut Tensor<f32, t, h, P>,
+) {
+    let x = x.partition_view([L, 1, P]);
+    let steps = steps.partition_view([L, 1]);
+    let b = b.partition_view([L, N]);
+    let c = c.partition_view([L, N]);
+    let mut y = y.partition_view_mut([L, 1, P]).spanning([0]);
+    let [_, h, _] = y.index();
+    let rate = rates.partition_view([1]).load([h]).item();
+    let from = Tile::<i32, 2>::iota([1, L], 1);
+    let to = Tile::<i32, 2>::iota([L, 1], 0);
+    let mut state = Tile::zeros([N, P]);
+    for i in 0..x.tiles(0) {
+        let step = steps.load_masked([i, h]);
+        let decay = (step * rate).cumsum(0);
+        let inputs = x.load_masked([i, h, 0]).reshape([L, P]) * step;
+        let (keys, queries) = (b.load_masked([i, 0]), c.load_masked([i, 0]));
+        let scores = mma(queries, keys.t(), Tile::zeros([L, L]));
+        let within = select(from <= to, exp(decay - decay.t()) * scores, 0.0);
+        let carried = mma(queries * exp(decay), state, Tile::zeros([L, P]));
+        y.at([i]).store_masked(mma(within, inputs, carried).reshape([L, 1, P]));
+        let end = decay.extract([L - 1, 0], [1, 1]);
+        state = mma((keys * exp(end - decay)).t(), inputs, state * exp(end));
+    }
+}
+
+#[test]
+fn chunks_of_a_scan_are_products() {
+    let (t, h, n, p) = (27, 3, 16, 16);
+    let (x, b, c) = (numbers::<f32>(t * h * p, 1), numbers::<f32>(t * n, 2), numbers::<f32>(t * n, 3));
+    let steps: Vec<f32> = numbers::<f32>(t * h, 4).iter().map(|x| x.abs()).collect();
+    let rates = [-0.5f32, -1.0, -0.125];
+    let mut y = vec![0.0; t * h * p];
+    for line in 0..h * p {
+        let mut state = vec![0f64; n];
+        for i in 0..t {
+            let (head, at) = (i * h + line / p, (i * h + line / p) * p + line % p);
+            let decay = f64::from(steps[head] * rates[line / p]).exp();
+            for (r, state) in state.iter_mut().enumerate() {
+                *state = *state * decay + f64::from(b[i * n + r]) * f64::from(steps[head]) * f64::from(x[at]);
+                y[at] += *state * f64::from(c[i * n + r]);
+            }
+        }
+    }
+    check_kernel!(chunked_scan<L = 8, N = 16, P = 16>(
+        input x: (x, [t, h, p]), input steps: (steps, [t, h]), input rates: (rates, [h]), input b: (b, [t, n]),
+        input c: (c, [t, n]),
+        output y: (vec![0f32; y.len()], [t, h, p] => y, 1e-4),
+    ));
+}
