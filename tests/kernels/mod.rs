@@ -10,6 +10,7 @@ mod behaviour_numbers;
 mod behaviour_reductions;
 mod behaviour_schedules;
 mod behaviour_views;
+mod bools;
 mod choices;
 mod conditions;
 mod control;

@@ -6,7 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Expr, ExprArray, Ident, LitInt, Token, parenthesized};
+use syn::{Expr, ExprArray, Ident, LitBool, LitInt, Token, parenthesized};
 use tile_ir::specialize::SpecializeError;
 use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
 
@@ -219,8 +219,12 @@ fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
         let value = literal.base10_parse().map(Binding::Const);
         return value.map_err(|_| syn::Error::new(literal.span(), "a const parameter is a `usize`"));
     }
+    if input.peek(LitBool) {
+        return Ok(Binding::Bool(input.parse::<LitBool>()?.value));
+    }
     let name: Ident = input.parse().map_err(|error| {
-        let message = "expected an integer or an element type such as `f32`, or several: `64 | 128`";
+        let message =
+            "expected an integer, `true`, `false` or an element type such as `f32`, or several: `64 | 128`";
         syn::Error::new(error.span(), message)
     })?;
     match DType::from_rust_name(&name.to_string()) {

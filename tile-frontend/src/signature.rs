@@ -1,21 +1,26 @@
 //! The signature of a kernel: compile-time parameters, tensors with named extents, scalars.
 
+mod bounds;
+
+pub use bounds::is_bool;
+pub(crate) use bounds::{accumulator_of_parameter, bounds_of, domain_of_parameter};
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::helpers::Helpers;
 use crate::rewrite::predicate;
 use crate::scope::{Scopes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
+use bounds::{bounded, domain_of, is_type_parameter, narrower};
 use quote::ToTokens;
 use std::collections::HashMap;
 use syn::{
     BinOp, Expr, FnArg, GenericArgument, GenericParam, Generics, ItemFn, Lit, Pat, PathArguments, ReturnType,
-    TypeParamBound, WherePredicate,
 };
 use tile_ir::kernel::{Generic, GenericKind};
-use tile_ir::ops::Domain;
+use tile_ir::ops::{Domain, Predicate};
 use tile_ir::types::TensorType;
-use tile_ir::{Condition, DType, Dim, Elem, Kernel, Loc, Type};
+use tile_ir::{Builder, Condition, DType, Dim, Elem, Kernel, Loc, Op, Type, ValueId};
 
 /// The highest rank of a tensor.
 const MAX_RANK: usize = 6;
@@ -92,11 +97,28 @@ pub(crate) fn parse(
         let value = if tensor { Val::Tensor(param) } else { Val::Data(param) };
         scopes.define(Variable { name, value, mutable: false, constant: false, span });
     }
+    let is_bool = |generic: &&Generic| generic.kind == GenericKind::Bool;
+    let bools: Vec<String> = kernel.generics.iter().filter(is_bool).map(|it| it.name.clone()).collect();
+    for name in bools {
+        let value = Val::Data(truth(&mut kernel, &name));
+        let span = function.sig.generics.span();
+        scopes.define(Variable { name, value, mutable: false, constant: false, span });
+    }
     if parser.errors.is_empty() {
         Ok(Signature { kernel, scopes })
     } else {
         Err(Diagnostics::new(parser.errors))
     }
+}
+
+/// A `bool` parameter as a value of the body: whether it counts 1 as an extent.
+fn truth(kernel: &mut Kernel, parameter: &str) -> ValueId {
+    let mut builder = Builder::new(kernel);
+    let (number, zero) = (builder.extent(Dim::param(parameter)), builder.int(0, DType::Index));
+    let compared = builder.op(Op::Compare(Predicate::Ne), &[number, zero], Loc::UNKNOWN);
+    let value = compared.expect("indices are compared");
+    kernel.name_value(value, parameter);
+    value
 }
 
 struct Parser<'h> {
@@ -146,11 +168,13 @@ impl Parser<'_> {
             match param {
                 GenericParam::Const(param) => {
                     let is_usize = matches!(&param.ty, syn::Type::Path(path) if path.path.is_ident("usize"));
-                    if !is_usize {
-                        let help = format!("write `const {}: usize`", param.ident);
-                        self.error(param.ty.span(), "a const parameter of a kernel is a `usize`", &help);
+                    let kind = if is_bool(&param.ty) { GenericKind::Bool } else { GenericKind::Const };
+                    if !is_usize && kind == GenericKind::Const {
+                        let help = format!("write `const {0}: usize` or `const {0}: bool`", param.ident);
+                        let message = "a const parameter of a kernel is a `usize` or a `bool`";
+                        self.error(param.ty.span(), message, &help);
                     }
-                    generics.push(Generic { name: param.ident.to_string(), kind: GenericKind::Const });
+                    generics.push(Generic { name: param.ident.to_string(), kind });
                 }
                 GenericParam::Type(param) => {
                     let kind = GenericKind::Elem(self.domain(param, &function.sig.generics));
@@ -310,12 +334,10 @@ impl Parser<'_> {
         let name = ident.to_string();
         match generics.iter().find(|generic| generic.name == name) {
             Some(generic) if generic.kind == GenericKind::Const => return Some(Dim::param(name)),
-            Some(_) => {
-                self.error(
-                    ident.span(),
-                    format!("`{name}` is an element type, not an extent"),
-                    "use a const parameter",
-                );
+            Some(other) => {
+                let found = if other.kind == GenericKind::Bool { "a `bool`" } else { "an element type" };
+                let help = "use a const parameter that is a `usize`";
+                self.error(ident.span(), format!("`{name}` is {found}, not an extent"), help);
                 return None;
             }
             None => {}
@@ -428,79 +450,11 @@ fn extent_text(expression: &Expr) -> String {
     }
 }
 
-/// The bounds of a type parameter, at its declaration and in `where`.
-pub(crate) fn bounds_of<'g>(param: &'g syn::TypeParam, generics: &'g Generics) -> Vec<&'g TypeParamBound> {
-    let predicates = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
-    let further = predicates.filter(|predicate| bounded(predicate) == Some(&param.ident));
-    let further = further.flat_map(|predicate| match predicate {
-        WherePredicate::Type(predicate) => predicate.bounds.iter().collect(),
-        _ => Vec::new(),
-    });
-    param.bounds.iter().chain(further).collect()
-}
-
-/// The type parameter that a predicate bounds, where it bounds a single name.
-fn bounded(predicate: &WherePredicate) -> Option<&syn::Ident> {
-    match predicate {
-        WherePredicate::Type(predicate) => match &predicate.bounded_ty {
-            syn::Type::Path(path) => path.path.get_ident(),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn is_type_parameter(generics: &Generics, name: &syn::Ident) -> bool {
-    generics.type_params().any(|parameter| parameter.ident == *name)
-}
-
-/// The formats that a bound names.
-fn domain_of(bound: &TypeParamBound) -> Option<Domain> {
-    let TypeParamBound::Trait(bound) = bound else { return None };
-    match bound.path.segments.last()?.ident.to_string().as_str() {
-        "Element" => Some(Domain::Any),
-        // What rustc needs to check `mma`; the formats are checked per instance.
-        "Number" | "MmaOperand" => Some(Domain::Number),
-        "Float" => Some(Domain::Float),
-        "Int" => Some(Domain::Int),
-        "Bits" => Some(Domain::IntOrBool),
-        _ => None,
-    }
-}
-
-/// The format of the sums of products of a type parameter, where its bounds name one: `T: MmaOperand<f32>`.
-pub(crate) fn accumulator_of_parameter(generics: &Generics, name: &str) -> Option<Elem> {
-    let parameter = generics.type_params().find(|parameter| parameter.ident == name)?;
-    let accumulator = |bound: &TypeParamBound| {
-        let TypeParamBound::Trait(bound) = bound else { return None };
-        let operand = bound.path.segments.last().filter(|segment| segment.ident == "MmaOperand")?;
-        let PathArguments::AngleBracketed(arguments) = &operand.arguments else { return None };
-        match arguments.args.first()? {
-            GenericArgument::Type(ty) => element(&[], ty),
-            _ => None,
-        }
-    };
-    let mut named = bounds_of(parameter, generics).into_iter().filter_map(accumulator);
-    let first = named.next()?;
-    named.all(|other| other == first).then_some(first)
-}
-
-/// What a function's type parameter may be: what all its bounds accept. Other traits are rustc's to check.
-pub(crate) fn domain_of_parameter(param: &syn::TypeParam, generics: &Generics) -> Option<Domain> {
-    bounds_of(param, generics).into_iter().filter_map(domain_of).reduce(narrower)
-}
-
-/// The domain of a parameter with two bounds.
-fn narrower(a: Domain, b: Domain) -> Domain {
-    let accepted = |domain: Domain| DType::ALL.iter().filter(|&&dtype| domain.accepts(dtype)).count();
-    if accepted(a) <= accepted(b) { a } else { b }
-}
-
 /// The element format that a type names: a Rust number type or a type parameter of the kernel.
 pub(crate) fn element(generics: &[Generic], ty: &syn::Type) -> Option<Elem> {
     let syn::Type::Path(path) = ty else { return None };
     let name = path.path.segments.last()?.ident.to_string();
-    let is_param = |generic: &&Generic| generic.name == name && generic.kind != GenericKind::Const;
+    let is_param = |generic: &&Generic| generic.name == name && matches!(generic.kind, GenericKind::Elem(_));
     if path.path.segments.len() == 1 && generics.iter().any(|generic| is_param(&generic)) {
         return Some(Elem::Param(name));
     }

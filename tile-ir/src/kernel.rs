@@ -36,6 +36,8 @@ handle!(RegionId, "A region: the body of a kernel, a loop or a branch.");
 pub enum GenericKind {
     /// `const BM: usize`.
     Const,
+    /// `const CAUSAL: bool`, which counts 0 or 1 in extents.
+    Bool,
     /// `T: Float`: an element format of the given class.
     Elem(Domain),
 }

@@ -7,27 +7,61 @@ use crate::dtype::DType;
 use crate::kernel::{Generic, GenericKind, Kernel, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Cut, Literal, Op};
+use crate::passes;
 use crate::types::{Elem, PartitionType, TensorType, Type};
 use crate::verify::{VerifiedKernel, VerifyError, verify, verify_rewritten};
 use crate::view::{ArgumentLayout, Source};
 use std::fmt;
+use std::str::FromStr;
 
 /// The value of one compile-time parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Binding {
     /// For `const BM: usize`.
     Const(usize),
+    /// For `const CAUSAL: bool`.
+    Bool(bool),
     /// For `T: Float`.
     Elem(DType),
 }
 
 impl fmt::Display for Binding {
-    /// As it stands in `instances(…)`: `128`, `f32`.
+    /// As it stands in `instances(…)`: `128`, `true`, `f32`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Binding::Const(value) => write!(f, "{value}"),
+            Binding::Bool(value) => write!(f, "{value}"),
             Binding::Elem(dtype) => f.write_str(dtype.rust_name()),
         }
+    }
+}
+
+impl From<usize> for Binding {
+    fn from(value: usize) -> Binding {
+        Binding::Const(value)
+    }
+}
+
+impl From<bool> for Binding {
+    fn from(value: bool) -> Binding {
+        Binding::Bool(value)
+    }
+}
+
+/// A text that is no value of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no value of a parameter: write a number, `true`, `false` or an element type such as `f32`")]
+pub struct NoBinding(String);
+
+impl FromStr for Binding {
+    type Err = NoBinding;
+
+    /// Reads what [`Display`](fmt::Display) writes.
+    fn from_str(text: &str) -> Result<Binding, NoBinding> {
+        let number = || text.parse().ok().map(Binding::Const);
+        let truth = || text.parse().ok().map(Binding::Bool);
+        let elem = || DType::from_rust_name(text).filter(|dtype| dtype.is_element()).map(Binding::Elem);
+        number().or_else(truth).or_else(elem).ok_or_else(|| NoBinding(text.to_owned()))
     }
 }
 
@@ -49,8 +83,8 @@ impl Instance {
         &self.bindings
     }
 
-    /// What a launch must check of the sizes, so that the loads and stores of the kernel as written stay inside. No
-    /// pass adds to it: what a pass leaves may show less of why an index is inside, but an access has the same index
+    /// What a launch must check of the sizes, so that the loads and stores of the kernel as written stay inside, but for
+    /// branches that its parameters never take. No pass adds to it: what a pass leaves may show less of why an index is inside, but an access has the same index
     /// and runs only where it ran before, unless it is inside for all sizes.
     pub fn checks(&self) -> &[Check] {
         &self.checks
@@ -121,7 +155,8 @@ pub enum SpecializeError {
     },
 }
 
-/// Substitutes parameters by values and verifies the result.
+/// Substitutes parameters by values, takes the branches that these decide, and verifies the result: nothing is asked of
+/// what stands in other branches.
 ///
 /// # Errors
 /// [`SpecializeError`] where a binding is missing or wrong, or the result isn't valid.
@@ -164,6 +199,7 @@ pub fn specialize_for(
     let substitution = Substitution { bindings: &bindings };
     bound.conditions = substitution.conditions(kernel)?;
     substitution.apply(&mut bound);
+    passes::take_known_branches(&mut bound);
     lay_out(&mut bound, layouts)?;
     let kernel =
         verify(bound).map_err(|errors| SpecializeError::Invalid { kernel: kernel.name.clone(), errors })?;
@@ -216,18 +252,27 @@ fn bind(
         (GenericKind::Const, Binding::Const(value)) if i64::try_from(value).is_err() => {
             Err(wrong(kernel, name, format!("{value}, which doesn't fit 63 bits")))
         }
-        (GenericKind::Const, value @ Binding::Const(_)) => Ok((name.clone(), value)),
+        (GenericKind::Const, Binding::Const(_)) | (GenericKind::Bool, Binding::Bool(_)) => {
+            Ok((name.clone(), *value))
+        }
         (GenericKind::Elem(domain), Binding::Elem(dtype)) if domain.accepts(dtype) && dtype.is_element() => {
             Ok((name.clone(), *value))
         }
         (GenericKind::Elem(domain), Binding::Elem(dtype)) => {
             Err(wrong(kernel, name, format!("{dtype}, but must be {}", domain.describe())))
         }
-        (GenericKind::Const, Binding::Elem(dtype)) => {
-            Err(wrong(kernel, name, format!("a const parameter, but was given the element type {dtype}")))
-        }
-        (GenericKind::Elem(_), Binding::Const(value)) => {
-            Err(wrong(kernel, name, format!("an element type parameter, but was given the number {value}")))
+        (kind, value) => {
+            let declared = match kind {
+                GenericKind::Const => "a const parameter",
+                GenericKind::Bool => "a `bool`",
+                GenericKind::Elem(_) => "an element type parameter",
+            };
+            let given = match value {
+                Binding::Const(value) => format!("the number {value}"),
+                Binding::Bool(value) => format!("{value}"),
+                Binding::Elem(dtype) => format!("the element type {dtype}"),
+            };
+            Err(wrong(kernel, name, format!("{declared}, but was given {given}")))
         }
     }
 }
@@ -306,7 +351,9 @@ impl Substitution<'_> {
 
     fn broken(&self, kernel: &Kernel, condition: &Condition) -> SpecializeError {
         let values = self.bindings.iter().filter_map(|(name, value)| match value {
-            Binding::Const(value) if condition.names().0.contains(name) => Some(format!("{name} = {value}")),
+            Binding::Const(_) | Binding::Bool(_) if condition.names().0.contains(name) => {
+                Some(format!("{name} = {value}"))
+            }
             _ => None,
         });
         let values: Vec<String> = values.collect();
@@ -331,6 +378,7 @@ impl Substitution<'_> {
         match atom {
             Atom::Param(name) => match self.lookup(name)? {
                 Binding::Const(value) => i64::try_from(value).ok().map(Dim::from),
+                Binding::Bool(value) => Some(Dim::from(i64::from(value))),
                 Binding::Elem(_) => None,
             },
             _ => None,
@@ -472,6 +520,59 @@ kernel @axpy<T: float, B>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
             message(&[t, ("B", Binding::Const(0))]),
             "kernel `axpy` can't be made with these parameters: the tile extent `0` is not positive"
         );
+    }
+
+    #[test]
+    fn bindings_are_read_as_they_are_written() {
+        for binding in
+            [Binding::Const(64), Binding::Bool(true), Binding::Bool(false), Binding::Elem(DType::BF16)]
+        {
+            assert_eq!(binding.to_string().parse(), Ok(binding));
+        }
+        let message = "maybe".parse::<Binding>().unwrap_err().to_string();
+        assert!(message.contains("`maybe` is no value of a parameter"), "{message}");
+    }
+
+    /// With `WHOLE` the load isn't masked; the branch without is one that no instance could have.
+    const PARTS: &str = "\
+kernel @parts<WHOLE: bool, T: number>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
+  %vx = partition %x [4] : partition<n x T, [4]>
+  %vy = partition %y [4] : mut partition<n x T, [4]>
+  %i = block_index %vy : index
+  %0 = extent WHOLE : index
+  %1 = constant 0 : index
+  %WHOLE = ne %0, %1 : bool
+  %2 = if %WHOLE : tile<4 x T> {
+    %3 = load %vx[%i] : tile<4 x T>
+    yield %3
+  } else {
+    %4 = constant 1 : T
+    %5 = splat %4 : tile<4 x T>
+    %6 = neg %5 : tile<4 x T>
+    yield %6
+  }
+  store_masked %vy, %2
+}
+";
+
+    #[test]
+    fn branches_of_parameters_are_taken_before_anything_is_asked() {
+        let kernel = verify(parse(PARTS).unwrap()).unwrap();
+        assert_eq!(print(&kernel), PARTS);
+        let made = |whole, dtype| {
+            let bindings = [("WHOLE", Binding::Bool(whole)), ("T", Binding::Elem(dtype))];
+            specialize(&kernel, &bindings.map(|(name, value)| (name.to_owned(), value)))
+        };
+        let whole = made(true, DType::U32).unwrap();
+        let text = print(&whole);
+        assert!(!text.contains("if") && !text.contains("neg") && text.contains("load %vx[%i]"), "{text}");
+        assert_eq!(whole.checks().len(), 1, "{text}");
+        let parts = made(false, DType::I32).unwrap();
+        assert!(parts.checks().is_empty() && !print(&parts).contains("partition %x"), "{}", print(&parts));
+        // u32 has no negative numbers.
+        assert!(made(false, DType::U32).is_err());
+        let number = specialize(&kernel, &[("WHOLE".to_owned(), Binding::Const(1))]).unwrap_err().to_string();
+        assert_eq!(number, "kernel `parts`: `WHOLE` is a `bool`, but was given the number 1");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{FnArg, GenericArgument, GenericParam, Generics, Pat, PathArguments, Signature, Type};
+use syn::{FnArg, GenericArgument, GenericParam, Pat, PathArguments, Signature, Type};
 
 /// One argument of a kernel.
 pub(crate) struct Argument {
@@ -55,11 +55,7 @@ impl ArgumentKind {
     }
 }
 
-/// A compile-time parameter's name, and whether it is a `const`.
-pub(crate) fn parameters(generics: &Generics) -> impl Iterator<Item = (&Ident, bool)> {
-    generics.params.iter().filter_map(|parameter| match parameter {
-        GenericParam::Const(parameter) => Some((&parameter.ident, true)),
-        GenericParam::Type(parameter) => Some((&parameter.ident, false)),
-        GenericParam::Lifetime(_) => None,
-    })
+/// Whether `best` chooses what a parameter is: a number. A `bool` says what is computed, and is given.
+pub(crate) fn is_chosen(parameter: &GenericParam) -> bool {
+    matches!(parameter, GenericParam::Const(parameter) if !tile_frontend::is_bool(&parameter.ty))
 }

@@ -156,8 +156,8 @@ impl<'a> Launch<'a> {
     }
 
     /// Binds a const parameter.
-    pub fn constant(mut self, name: &'static str, value: usize) -> Self {
-        self.bindings.push((name, Binding::Const(value)));
+    pub fn constant(mut self, name: &'static str, value: impl Into<Binding>) -> Self {
+        self.bindings.push((name, value.into()));
         self
     }
 
@@ -304,8 +304,8 @@ impl<'a> Launch<'a> {
         shapes: &'q [&'q [usize]],
         layouts: &'q [(usize, ArgumentLayout)],
     ) -> choice::Query<'q> {
-        let (kernel, candidates, elements) = (self.kernel, self.candidates, &self.bindings[..]);
-        choice::Query { kernel, candidates, elements, shapes, layouts, device }
+        let (kernel, candidates, given) = (self.kernel, self.candidates, &self.bindings[..]);
+        choice::Query { kernel, candidates, given, shapes, layouts, device }
     }
 
     /// Where the launch was made.

@@ -120,7 +120,7 @@ impl Lowering {
             (Pat::Ident(name), _) if self.is_constant(&name.ident) => {
                 let path: Expr = syn::parse_quote!(#name);
                 let constant = self.expression(&path)?;
-                if matches!(&constant, Val::Dim(dim) if dim.as_const().is_none()) {
+                if self.is_generic(&constant) {
                     let message =
                         format!("`{}` depends on const parameters, so it can't be a pattern", name.ident);
                     return self.error(pattern.span(), message, "write a name and a guard: `k if k == …`");

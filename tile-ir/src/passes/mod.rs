@@ -9,6 +9,8 @@ mod prefetch;
 mod transpose;
 mod unmask;
 
+pub(crate) use fold::take_known_branches;
+
 pub(crate) use cse::is_value;
 pub(crate) use dce::run as remove_dead;
 pub(crate) use licm::split;

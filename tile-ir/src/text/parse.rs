@@ -219,7 +219,11 @@ impl Parser {
 
     fn generic(&mut self) -> Parsed<Generic> {
         let name = self.word("a parameter name")?;
-        let kind = if self.accept(':') { GenericKind::Elem(self.bound()?) } else { GenericKind::Const };
+        let kind = match self.accept(':') {
+            false => GenericKind::Const,
+            true if self.accept_word("bool") => GenericKind::Bool,
+            true => GenericKind::Elem(self.bound()?),
+        };
         Ok(Generic { name, kind })
     }
 
@@ -229,7 +233,7 @@ impl Parser {
                 return Ok(domain);
             }
         }
-        self.expected("`any`, `number`, `float` or `int`")
+        self.expected("`bool`, `any`, `number`, `float` or `int`")
     }
 
     fn parameter(&mut self) -> Parsed<(String, Type)> {

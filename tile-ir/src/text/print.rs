@@ -119,6 +119,7 @@ impl<'k> Printer<'k> {
             .iter()
             .map(|generic| match generic.kind {
                 GenericKind::Const => generic.name.clone(),
+                GenericKind::Bool => format!("{}: bool", generic.name),
                 GenericKind::Elem(domain) => format!("{}: {}", generic.name, bound_name(domain)),
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use super::Verifier;
 use crate::dim::Dim;
-use crate::kernel::{GenericKind, OpId};
+use crate::kernel::{Generic, GenericKind, OpId};
 use crate::loc::Loc;
 use crate::ops::Op;
 use crate::schedule::TileOrder;
@@ -51,8 +51,8 @@ impl Verifier<'_> {
             self.dim_is_bound(dim, loc);
         }
         if let Elem::Param(name) = elem {
-            let declared =
-                self.kernel.generics.iter().any(|g| g.name == *name && g.kind != GenericKind::Const);
+            let is_elem = |g: &Generic| g.name == *name && matches!(g.kind, GenericKind::Elem(_));
+            let declared = self.kernel.generics.iter().any(is_elem);
             if !declared {
                 self.error(loc, format!("`{name}` is not an element type parameter of the kernel"));
             }
@@ -66,8 +66,8 @@ impl Verifier<'_> {
         let (mut params, mut sizes) = (BTreeSet::new(), BTreeSet::new());
         dim.collect_names(&mut params, &mut sizes);
         for param in params {
-            let declared =
-                self.kernel.generics.iter().any(|g| g.name == param && g.kind == GenericKind::Const);
+            let is_number = |g: &Generic| g.name == param && !matches!(g.kind, GenericKind::Elem(_));
+            let declared = self.kernel.generics.iter().any(is_number);
             if !declared {
                 self.error(loc, format!("`{param}` is not a const parameter of the kernel"));
             }
