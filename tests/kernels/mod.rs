@@ -29,6 +29,7 @@ mod loops;
 mod matrices;
 mod messages;
 mod movement;
+mod optional;
 mod overflow;
 mod places;
 mod products;

@@ -148,6 +148,16 @@ impl Instances {
         })
     }
 
+    /// An optional argument of which nothing is said is given in one instance and left out in another.
+    fn complete(&mut self, kernel: &VerifiedKernel) {
+        for parameter in kernel.optional.values() {
+            if !self.parameters.iter().any(|choices| choices.name == parameter) {
+                let values = vec![Binding::Bool(true), Binding::Bool(false)];
+                self.parameters.push(Choices { name: Ident::new(parameter, self.span), values });
+            }
+        }
+    }
+
     /// The smallest place of an error.
     fn place(&self, error: &SpecializeError) -> Span {
         let SpecializeError::Wrong { parameter, .. } = error else { return self.span };
@@ -234,11 +244,13 @@ fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
 }
 
 impl Attribute {
-    /// The instances, in the order in which they are named, each once. A kernel without parameters has one, named or not.
+    /// The instances, in the order in which they are named, each once. A kernel without parameters has one, named or not, and one without where
+    /// an optional argument may be left out.
     pub(crate) fn specialize(mut self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {
-        if self.instances.is_empty() && kernel.generics.is_empty() {
+        if self.instances.is_empty() && kernel.generics.len() == kernel.optional.len() {
             self.instances.push(Instances { span: Span::call_site(), parameters: Vec::new() });
         }
+        self.instances.iter_mut().for_each(|instances| instances.complete(kernel));
         let (mut instances, mut diagnostics) = (Vec::new(), Vec::new());
         for wanted in self.instances {
             match wanted.specialize(kernel) {

@@ -1,69 +1,21 @@
 //! Binds the compile-time parameters of a kernel.
 
+mod arguments;
+mod binding;
+
+pub use binding::{Binding, NoBinding};
+
 use crate::abi::{self, Check};
 use crate::condition::Condition;
 use crate::dim::{Atom, Dim};
-use crate::dtype::DType;
-use crate::kernel::{Generic, GenericKind, Kernel, ValueId};
+use crate::kernel::{Generic, GenericKind, Kernel};
 use crate::loc::Loc;
 use crate::ops::{Cut, Literal, Op};
 use crate::passes;
 use crate::types::{Elem, PartitionType, TensorType, Type};
 use crate::verify::{VerifiedKernel, VerifyError, verify, verify_rewritten};
-use crate::view::{ArgumentLayout, Source};
-use std::fmt;
-use std::str::FromStr;
-
-/// The value of one compile-time parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Binding {
-    /// For `const BM: usize`.
-    Const(usize),
-    /// For `const CAUSAL: bool`.
-    Bool(bool),
-    /// For `T: Float`.
-    Elem(DType),
-}
-
-impl fmt::Display for Binding {
-    /// As it stands in `instances(…)`: `128`, `true`, `f32`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Binding::Const(value) => write!(f, "{value}"),
-            Binding::Bool(value) => write!(f, "{value}"),
-            Binding::Elem(dtype) => f.write_str(dtype.rust_name()),
-        }
-    }
-}
-
-impl From<usize> for Binding {
-    fn from(value: usize) -> Binding {
-        Binding::Const(value)
-    }
-}
-
-impl From<bool> for Binding {
-    fn from(value: bool) -> Binding {
-        Binding::Bool(value)
-    }
-}
-
-/// A text that is no value of a parameter.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no value of a parameter: write a number, `true`, `false` or an element type such as `f32`")]
-pub struct NoBinding(String);
-
-impl FromStr for Binding {
-    type Err = NoBinding;
-
-    /// Reads what [`Display`](fmt::Display) writes.
-    fn from_str(text: &str) -> Result<Binding, NoBinding> {
-        let number = || text.parse().ok().map(Binding::Const);
-        let truth = || text.parse().ok().map(Binding::Bool);
-        let elem = || DType::from_rust_name(text).filter(|dtype| dtype.is_element()).map(Binding::Elem);
-        number().or_else(truth).or_else(elem).ok_or_else(|| NoBinding(text.to_owned()))
-    }
-}
+use crate::view::ArgumentLayout;
+use arguments::{drop_absent, lay_out};
 
 /// Parameter name → value, in the order of the kernel's generics.
 pub type Bindings = Vec<(String, Binding)>;
@@ -168,6 +120,7 @@ pub fn specialize(
 }
 
 /// [`specialize`] for arguments that lie so, each a layout with its argument's number; the others are dense and aligned.
+/// Optional arguments that aren't given have no number.
 ///
 /// ```
 /// use tile_ir::view::{ArgumentLayout, GivenTensor};
@@ -200,6 +153,7 @@ pub fn specialize_for(
     bound.conditions = substitution.conditions(kernel)?;
     substitution.apply(&mut bound);
     passes::take_known_branches(&mut bound);
+    drop_absent(&mut bound, &bindings)?;
     lay_out(&mut bound, layouts)?;
     let kernel =
         verify(bound).map_err(|errors| SpecializeError::Invalid { kernel: kernel.name.clone(), errors })?;
@@ -275,47 +229,6 @@ fn bind(
             Err(wrong(kernel, name, format!("{declared}, but was given {given}")))
         }
     }
-}
-
-/// Gives arguments their layouts, and the views of them theirs.
-fn lay_out(kernel: &mut Kernel, layouts: &[(usize, ArgumentLayout)]) -> Result<(), SpecializeError> {
-    let refused = |kernel: &Kernel, argument: ValueId, problem: String| SpecializeError::Layout {
-        kernel: kernel.name.clone(),
-        argument: kernel.value(argument).name.clone().unwrap_or_default(),
-        problem,
-    };
-    for (number, layout) in layouts {
-        let Some(&param) = kernel.params().get(*number) else { continue };
-        let name = kernel.value(param).name.clone().unwrap_or_default();
-        let laid_out = match kernel.ty(param) {
-            Type::Tensor(tensor) => layout.apply(&name, tensor),
-            _ => None,
-        };
-        let Some(laid_out) = laid_out else {
-            let problem = "it has other axes than are declared, or elements that repeat and are written";
-            return Err(refused(kernel, param, problem.to_owned()));
-        };
-        kernel.set_type(param, Type::Tensor(laid_out));
-    }
-    for op in if layouts.is_empty() { Vec::new() } else { kernel.walk() } {
-        let data = kernel.op(op);
-        let (Some(&operand), Some(&result)) = (data.operands.first(), data.results.first()) else { continue };
-        let Type::Tensor(tensor) = kernel.ty(operand) else { continue };
-        let ty = match (&data.op, kernel.ty(result)) {
-            (Op::View(movement), _) => {
-                let (moved, _) = movement.apply(tensor).map_err(|error| {
-                    refused(kernel, Source::of(kernel, operand).argument, error.message.clone())
-                })?;
-                Type::Tensor(moved)
-            }
-            (Op::Partition(_), Type::Partition(cut)) => {
-                Type::Partition(PartitionType { tensor: tensor.clone(), ..cut.clone() })
-            }
-            _ => continue,
-        };
-        kernel.set_type(result, ty);
-    }
-    Ok(())
 }
 
 struct Substitution<'b> {
@@ -470,6 +383,7 @@ impl Substitution<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
     use crate::text::{parse, print};
 
     const AXPY: &str = "\
@@ -522,17 +436,6 @@ kernel @axpy<T: float, B>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
         );
     }
 
-    #[test]
-    fn bindings_are_read_as_they_are_written() {
-        for binding in
-            [Binding::Const(64), Binding::Bool(true), Binding::Bool(false), Binding::Elem(DType::BF16)]
-        {
-            assert_eq!(binding.to_string().parse(), Ok(binding));
-        }
-        let message = "maybe".parse::<Binding>().unwrap_err().to_string();
-        assert!(message.contains("`maybe` is no value of a parameter"), "{message}");
-    }
-
     /// With `WHOLE` the load isn't masked; the branch without is one that no instance could have.
     const PARTS: &str = "\
 kernel @parts<WHOLE: bool, T: number>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
@@ -573,6 +476,55 @@ kernel @parts<WHOLE: bool, T: number>(%x: tensor<n x T>, %y: mut tensor<n x T>) 
         assert!(made(false, DType::U32).is_err());
         let number = specialize(&kernel, &[("WHOLE".to_owned(), Binding::Const(1))]).unwrap_err().to_string();
         assert_eq!(number, "kernel `parts`: `WHOLE` is a `bool`, but was given the number 1");
+    }
+
+    /// What is added is a number without `BIASED`.
+    const BIAS: &str = "\
+kernel @bias<BIASED: bool>(%bias: tensor<m x f32> if BIASED, %x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vb = partition %bias [4] : partition<m x f32, [4]>
+  %vx = partition %x [4] : partition<n x f32, [4]>
+  %vy = partition %y [4] : mut partition<n x f32, [4]>
+  %i = block_index %vy : index
+  %0 = extent BIASED : index
+  %1 = constant 0 : index
+  %2 = ne %0, %1 : bool
+  %3 = constant 1.0 : f32
+  %4 = load_masked %vx[%i] pad %3 : tile<4 x f32>
+  %5 = if %2 : tile<4 x f32> {
+    %6 = load_masked %vb[%i] pad %3 : tile<4 x f32>
+    %7 = add %4, %6 : tile<4 x f32>
+    yield %7
+  } else {
+    yield %4
+  }
+  store_masked %vy, %5
+}
+";
+
+    #[test]
+    fn an_optional_argument_is_one_where_it_is_given() {
+        let kernel = verify(parse(BIAS).unwrap()).unwrap();
+        assert_eq!(print(&kernel), BIAS);
+        let made = |kernel: &VerifiedKernel, given| {
+            specialize(kernel, &[("BIASED".to_owned(), Binding::Bool(given))])
+        };
+        let with = made(&kernel, true).unwrap();
+        assert!(print(&with).contains("(%bias: tensor<m x f32>, %x: "), "{}", print(&with));
+        let without = made(&kernel, false).unwrap();
+        assert!(print(&without).contains("(%x: tensor<n x f32>, %y: "), "{}", print(&without));
+        assert!(!print(&without).contains("%vb"), "{}", print(&without));
+
+        let always = BIAS.replace("%4 = load_masked %vx[%i]", "%4 = load_masked %vb[%i]");
+        let always = verify(parse(&always).unwrap()).unwrap();
+        let message = made(&always, false).unwrap_err().to_string();
+        assert!(message.contains("`bias` is used where `BIASED` doesn't hold"), "{message}");
+        for (from, to, part) in [
+            ("%bias: tensor", "%bias: mut tensor", "is optional, but no tensor that is read"),
+            (" if BIASED", " if WHOLE", "`WHOLE` is not a `bool` parameter"),
+        ] {
+            let errors = verify(parse(&BIAS.replace(from, to)).unwrap()).unwrap_err();
+            assert!(errors.iter().any(|error| error.message.contains(part)), "{errors:?}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //!    `yield` is the last op of a region and stands nowhere else; a kernel's body has none. A fold has one
 //!    region, whose parameters are its elements' formats twice, which yields them once, and which has leaf ops
 //!    of scalars only.
-//! 4. Arguments are named tensors and scalars. A `mut` tensor has at most one partition view; a kernel has a
+//! 4. Arguments are named tensors and scalars; an optional one is a tensor that is read, and depends on a `bool` parameter. A `mut` tensor has at most one partition view; a kernel has a
 //!    grid or a mutable view, not both; partition views are made at the top level of the body.
 //! 5. Every name in an extent or a condition is a compile-time parameter or a run-time size, and every run-time size is the
 //!    whole extent of some argument's axis, so that a launch binds it. Tile extents are static and positive.
@@ -145,6 +145,7 @@ impl Verifier<'_> {
         for &param in self.kernel.params() {
             self.argument(param);
         }
+        self.optional_arguments();
         for condition in &self.kernel.conditions {
             self.dim_is_bound(&condition.left, condition.loc);
             self.dim_is_bound(&condition.right, condition.loc);

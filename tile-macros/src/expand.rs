@@ -192,6 +192,9 @@ fn host_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
         ArgumentKind::Tensor { element, mutable: true, .. } => {
             quote!(#name: &'tile mut ::tile::TensorRef<#element>)
         }
+        ArgumentKind::Optional { element, .. } => {
+            quote!(#name: ::core::option::Option<&'tile ::tile::TensorRef<#element>>)
+        }
         ArgumentKind::Scalar(ty) => quote!(#name: #ty),
     })
 }
@@ -245,6 +248,7 @@ fn bind_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
         match kind {
             ArgumentKind::Tensor { mutable: false, .. } => quote!(.tensor(#text, #name)),
             ArgumentKind::Tensor { mutable: true, .. } => quote!(.tensor_mut(#text, #name)),
+            ArgumentKind::Optional { .. } => quote!(.optional_tensor(#text, #name)),
             ArgumentKind::Scalar(_) => quote!(.scalar(#text, #name)),
         }
     })
@@ -263,6 +267,10 @@ fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStrea
                 false => quote!(#name: &::tile::kernel::TensorView<'_, #element, #rank>),
                 true => quote!(#name: &mut ::tile::kernel::TensorViewMut<'_, #element, #rank>),
             }
+        }
+        ArgumentKind::Optional { element, rank } => {
+            let rank = Literal::usize_unsuffixed(*rank);
+            quote!(#name: ::core::option::Option<&::tile::kernel::TensorView<'_, #element, #rank>>)
         }
         ArgumentKind::Scalar(ty) => quote!(#name: #ty),
     });
@@ -287,6 +295,9 @@ fn block_call(function: &ItemFn, arguments: &[Argument], parameters: &[TokenStre
         }
         ArgumentKind::Tensor { mutable: true, .. } => {
             quote!(&mut ::tile::kernel::TensorViewMut::of(#views, #position))
+        }
+        ArgumentKind::Optional { .. } => {
+            quote!(::tile::kernel::TensorView::of_optional(#views, #position).as_ref())
         }
         ArgumentKind::Scalar(ty) => quote!(#views.scalar::<#ty>(#position)),
     });

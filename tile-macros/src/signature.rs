@@ -15,6 +15,8 @@ pub(crate) struct Argument {
 pub(crate) enum ArgumentKind {
     /// `&Tensor<element, extents…>` or `&mut Tensor<…>`.
     Tensor { element: TokenStream, extents: Vec<TokenStream>, mutable: bool },
+    /// `Option<&Tensor<element, extents…>>`.
+    Optional { element: TokenStream, rank: usize },
     /// A number of this type.
     Scalar(TokenStream),
 }
@@ -34,6 +36,11 @@ impl Argument {
 
 impl ArgumentKind {
     fn of(ty: &Type) -> ArgumentKind {
+        if let Some(inner) = tile_frontend::optional(ty)
+            && let ArgumentKind::Tensor { element, extents, .. } = ArgumentKind::of(inner)
+        {
+            return ArgumentKind::Optional { element, rank: extents.len() };
+        }
         // A tensor by value is refused, and read as a reference in the stub.
         let (target, mutable) = match ty {
             Type::Reference(reference) => (&*reference.elem, reference.mutability.is_some()),

@@ -33,6 +33,7 @@ mod movement;
 pub(crate) mod names;
 mod numbers;
 mod operators;
+mod optional;
 mod places;
 mod ranges;
 mod spanning;
@@ -402,6 +403,7 @@ fn kind(value: &Val) -> &'static str {
         Val::Int(_) | Val::Float(_) | Val::Data(_) => "a number",
         Val::Dim(_) => "a usize",
         Val::Tensor(_) => "a tensor",
+        Val::Optional(..) => "an optional argument",
         Val::View(_) => "a partition view",
         Val::ViewTile(_) => "a tile of a view",
         Val::Atomic(_) => "an atomic view",

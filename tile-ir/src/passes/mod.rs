@@ -9,6 +9,7 @@ mod prefetch;
 mod transpose;
 mod unmask;
 
+pub(crate) use dce::run as remove_unused;
 pub(crate) use fold::take_known_branches;
 
 pub(crate) use cse::is_value;

@@ -19,6 +19,19 @@ impl Verifier<'_> {
         }
     }
 
+    pub(super) fn optional_arguments(&mut self) {
+        for (&param, parameter) in &self.kernel.optional {
+            let is_bool = |g: &Generic| g.name == *parameter && g.kind == GenericKind::Bool;
+            if !self.kernel.generics.iter().any(is_bool) {
+                self.error(Loc::UNKNOWN, format!("`{parameter}` is not a `bool` parameter of the kernel"));
+            }
+            if !matches!(self.kernel.ty(param), Type::Tensor(tensor) if !tensor.mutable) {
+                let name = self.kernel.value(param).name.as_deref().unwrap_or("an argument");
+                self.error(Loc::UNKNOWN, format!("`{name}` is optional, but no tensor that is read"));
+            }
+        }
+    }
+
     pub(super) fn attribute_names(&mut self, op: OpId) {
         let data = self.kernel.op(op);
         if let Op::Extent(dim) = &data.op {
