@@ -3,7 +3,7 @@
 //! # Invariants
 //!
 //! 1. Every operand is defined before its use, in the same region or in one that encloses it.
-//! 2. Every op has the result types that [`crate::ops::result_types`] infers from its operands.
+//! 2. Every op has the result types that [`crate::ops::result_types_under`] infers from its operands and the conditions.
 //! 3. `for` has one region, whose parameters are an `index` counter and the carried types, and whose last op
 //!    yields the carried types; that of `while` has the carried types as parameters and yields a `bool` and
 //!    them; `if` has two regions without parameters that yield its result types.
@@ -35,6 +35,7 @@ mod views;
 pub use grid::MAX_GRID_AXES;
 pub use types::MAX_TILE_ELEMENTS;
 
+use crate::analysis::Facts;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
@@ -102,6 +103,7 @@ fn checked(kernel: Kernel, bounds: bool) -> Result<VerifiedKernel, Vec<VerifyErr
         viewed: HashSet::new(),
         atomic: HashSet::new(),
         tiles: TileLoops::of(&kernel),
+        facts: Facts::of(&kernel),
         bound: kernel.sizes().into_iter().collect(),
         errors: Vec::new(),
     };
@@ -125,6 +127,8 @@ struct Verifier<'k> {
     atomic: HashSet<ValueId>,
     /// Where the verifier is, seen from the loop over tiles.
     tiles: TileLoops,
+    /// What the conditions say.
+    facts: Facts,
     /// The run-time sizes that the arguments bind.
     bound: HashSet<String>,
     errors: Vec<VerifyError>,
