@@ -23,6 +23,7 @@
 //! | `constructors` | ranges, the identity, random numbers |
 //! | `movement` | windows, joins, pads, turns, changes of rank, gather and scatter |
 //! | [`either`] | operators of values that may be tiles or scalars, in a `#[tile_fn]` |
+//! | [`beside`] | literals in the format of the value beside them, in a `#[tile_fn]` |
 //! | [`turns`] | what of a loop's tiles lives on from turn to turn |
 //! | [`scalar`] | arithmetic of integer scalars, which wraps as that of tiles does |
 //! | `value` | [`TileValue`], what variables and the fields of a [`TileStruct`](crate::TileStruct) hold |
@@ -39,6 +40,7 @@
 mod arena;
 mod atomics;
 mod axes;
+pub mod beside;
 mod compare;
 mod composite;
 mod constructors;

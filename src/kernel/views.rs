@@ -79,6 +79,14 @@ impl<'a, T: Element, const R: usize> TensorView<'a, T, R> {
         TensorView { data, seen: Seen::of::<R>(&given, T::DTYPE, false) }
     }
 
+    /// The argument at `position`, if it is given; called by the code that `#[tile_kernel]` writes.
+    ///
+    /// # Panics
+    /// As [`TensorView::of`].
+    pub fn of_optional(arguments: &Arguments<'a>, position: usize) -> Option<Self> {
+        arguments.is_given(position).then(|| TensorView::of(arguments, position))
+    }
+
     /// A dense tensor of these elements.
     #[cfg(test)]
     pub(super) fn over(data: &'a [T], extents: [usize; R]) -> Self {

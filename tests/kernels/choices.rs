@@ -164,16 +164,13 @@ fn element_types_are_those_of_the_arguments() {
         let expected: Vec<f64> = widen(&numbers::<f32>(300, 3)).iter().map(|x| 2.0 * x).collect();
         let (table, result) = scale::<f32>(&device);
         compare(label, &result.unwrap(), &expected, 0.0);
-        assert!(
-            table.contains("T = bf16, B = 128") && table.contains("the arguments have T = f32"),
-            "{table}"
-        );
+        assert!(table.contains("T = bf16, B = 128") && table.contains("the launch has T = f32"), "{table}");
         let (table, result) = scale::<bf16>(&device);
         compare(label, &result.unwrap(), &expected, 0.0);
         assert!(table.starts_with(&format!("`scaled` on {device}, n = 300\n")), "{table}");
         assert!(table.contains("\n▶ T = bf16, B = 128 "), "{table}");
         let message = scale::<f16>(&device).1.unwrap_err().to_string();
-        assert!(message.contains("\n  T = f32, B = 64: the arguments have T = f16\n"), "{message}");
+        assert!(message.contains("\n  T = f32, B = 64: the launch has T = f16\n"), "{message}");
     }
 }
 

@@ -35,6 +35,36 @@ fn a_kernel_runs_where_its_conditions_hold() {
     .check();
 }
 
+/// Two 4-bit numbers of a byte: half of an extent twice is the extent, because the condition says so.
+#[tile_kernel(where(B % 2 == 0))]
+fn unpacked<const B: usize>(x: &Tensor<u8, n>, y: &mut Tensor<u8, { 2 * n }>) {
+    let x = x.partition_view([B / 2]);
+    let mut y = y.partition_view_mut([B]);
+    let pair = x.load_masked(y.index());
+    y.store_masked(stack([pair & 15, pair >> 4], 1).reshape([B]));
+}
+
+#[test]
+fn conditions_of_parameters_are_known_to_shapes() {
+    let x: Vec<u8> = (0..7).map(|i| i * 37).collect();
+    let n = x.len();
+    Case {
+        ir: unpacked::ir(),
+        bindings: &[("B", Binding::Const(8))],
+        arguments: vec![array(&x, &[n]), array(&vec![0u8; 2 * n], &[2 * n])],
+        output: 1,
+        expected: x.iter().flat_map(|&x| [f64::from(x % 16), f64::from(x / 16)]).collect(),
+        tolerance: 0.0,
+        run: &|device| {
+            let x = Tensor::from_slice(device, &x, [n])?;
+            let mut y = Tensor::zeros(device, [2 * n])?;
+            unpacked::<8>(&x, &mut y).launch()?;
+            Ok(super::widen(&y.to_vec()?))
+        },
+    }
+    .check();
+}
+
 /// The error of a launch with these tiles and this shape, which is the same on every device.
 fn refusal<const BM: usize, const BN: usize>(shape: [usize; 2]) -> String {
     let message = |device: &Device| {

@@ -41,6 +41,50 @@ fn halves_have_literals_and_conversions() {
     check_vectors(of_halves::ir(), bindings, &x, expected, 0.02, |x, y| of_halves::<8>(x, y).launch());
 }
 
+/// Literals beside values whose format only the function's types say.
+#[tile_fn]
+fn leaky(t: Tile<bf16, 1>, s: bf16, f: f32) -> Tile<bf16, 1> {
+    let half: bf16 = 0.5;
+    let f = f * 2.0 - 0.5;
+    let mut u = select(t < 0.0, t * 0.25, min(t, 4.0)) * half;
+    u += 1.5 - (-(2.0) + s) * (f as bf16);
+    select(u > 1.0, 1.0, u) + max(-(1.0), s)
+}
+
+#[tile_fn]
+fn leaky_of<T: Float>(t: Tile<T, 1>, s: T) -> Tile<T, 1> {
+    let half: T = 0.5;
+    select(t < 0.0, t * 0.25, min(t, 4.0)) * half + (1.0 - s / 2.0)
+}
+
+#[tile_kernel]
+fn of_functions<T: Float, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {
+    let x = x.partition_view([B]);
+    let mut y = y.partition_view_mut([B]);
+    let t = x.load_masked(y.index());
+    y.store_masked(leaky(t.cast::<bf16>(), bf16::of(3.0), 0.75).cast::<T>() + leaky_of(t, T::of(4.0)));
+}
+
+#[test]
+fn literals_of_functions_have_the_format_beside_them() {
+    fn check<T: Float>(dtype: DType) {
+        let x: Vec<T> = (-8..8).map(|x| T::from_int(x)).collect();
+        let one = |x: &T| {
+            let x = x.to_float();
+            let leaky = if x < 0.0 { x * 0.25 } else { x.min(4.0) } * 0.5;
+            let u = leaky + 1.5 - 1.0;
+            u.min(1.0) + 3.0 + leaky - 1.0
+        };
+        let expected = x.iter().map(one).collect();
+        let bindings = &[("T", Binding::Elem(dtype)), ("B", Binding::Const(4))];
+        check_vectors(of_functions::ir(), bindings, &x, expected, 0.0, |x, y| {
+            of_functions::<T, 4>(x, y).launch()
+        });
+    }
+    check::<f32>(DType::F32);
+    check::<bf16>(DType::BF16);
+}
+
 #[tile_fn]
 fn shifted(x: Tile<f16, 1>, by: i32) -> Tile<f16, 1> {
     x + by as f16

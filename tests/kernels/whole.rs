@@ -45,7 +45,7 @@ macro_rules! check_kernel {
     ($kernel:ident<$($constant:ident = $value:literal),*>($($role:ident $name:ident: $what:tt),* $(,)?)) => {
         super::whole::check(
             &$kernel::ir(),
-            &[$((stringify!($constant), tile::ir::Binding::Const($value))),*],
+            &[$((stringify!($constant), tile::ir::Binding::from($value))),*],
             vec![$(super::whole::argument!($role $what)),*],
             &|device| {
                 $(let $name = super::whole::on_device!(device, $role $what);)*

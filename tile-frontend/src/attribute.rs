@@ -6,7 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
-use syn::{Expr, ExprArray, Ident, LitInt, Token, parenthesized};
+use syn::{Expr, ExprArray, Ident, LitBool, LitInt, Token, parenthesized};
 use tile_ir::specialize::SpecializeError;
 use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
 
@@ -179,6 +179,16 @@ impl Instances {
         })
     }
 
+    /// An optional argument of which nothing is said is given in one instance and left out in another.
+    fn complete(&mut self, kernel: &VerifiedKernel) {
+        for parameter in kernel.optional.values() {
+            if !self.parameters.iter().any(|choices| choices.name == parameter) {
+                let values = vec![Binding::Bool(true), Binding::Bool(false)];
+                self.parameters.push(Choices { name: Ident::new(parameter, self.span), values });
+            }
+        }
+    }
+
     /// The smallest place of an error.
     fn place(&self, error: &SpecializeError) -> Span {
         let SpecializeError::Wrong { parameter, .. } = error else { return self.span };
@@ -250,8 +260,12 @@ fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
         let value = literal.base10_parse().map(Binding::Const);
         return value.map_err(|_| syn::Error::new(literal.span(), "a const parameter is a `usize`"));
     }
+    if input.peek(LitBool) {
+        return Ok(Binding::Bool(input.parse::<LitBool>()?.value));
+    }
     let name: Ident = input.parse().map_err(|error| {
-        let message = "expected an integer or an element type such as `f32`, or several: `64 | 128`";
+        let message =
+            "expected an integer, `true`, `false` or an element type such as `f32`, or several: `64 | 128`";
         syn::Error::new(error.span(), message)
     })?;
     match DType::from_rust_name(&name.to_string()) {
@@ -261,11 +275,13 @@ fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
 }
 
 impl Attribute {
-    /// The instances, in the order in which they are named, each once. A kernel without parameters has one, named or not.
+    /// The instances, in the order in which they are named, each once. A kernel without parameters has one, named or not, and one without where
+    /// an optional argument may be left out.
     pub(crate) fn specialize(mut self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {
-        if self.instances.is_empty() && kernel.generics.is_empty() {
+        if self.instances.is_empty() && kernel.generics.len() == kernel.optional.len() {
             self.instances.push(Instances { span: Span::call_site(), parameters: Vec::new() });
         }
+        self.instances.iter_mut().for_each(|instances| instances.complete(kernel));
         let (mut instances, mut diagnostics) = (Vec::new(), Vec::new());
         for wanted in self.instances {
             match wanted.specialize(kernel) {

@@ -6,7 +6,9 @@
 
 use std::collections::HashSet;
 use syn::visit::{self, Visit};
-use syn::{Arm, Block, Expr, ExprClosure, ExprForLoop, ItemFn, Local, Macro, PatIdent, Stmt};
+use syn::{
+    Arm, Block, Expr, ExprClosure, ExprForLoop, ExprIf, ExprLet, ItemFn, Local, Macro, PatIdent, Stmt,
+};
 
 /// The names that are bound between where a walk began and an expression.
 #[derive(Default)]
@@ -66,6 +68,22 @@ impl<'ast> Visit<'ast> for Walk<'_> {
 
     fn visit_arm(&mut self, arm: &'ast Arm) {
         self.in_scope(|walk| visit::visit_arm(walk, arm));
+    }
+
+    /// What `if let` binds, its own block sees.
+    fn visit_expr_if(&mut self, branch: &'ast ExprIf) {
+        self.in_scope(|walk| {
+            walk.visit_expr(&branch.cond);
+            walk.visit_block(&branch.then_branch);
+        });
+        if let Some((_, otherwise)) = &branch.else_branch {
+            self.visit_expr(otherwise);
+        }
+    }
+
+    fn visit_expr_let(&mut self, matched: &'ast ExprLet) {
+        self.visit_expr(&matched.expr);
+        self.visit_pat(&matched.pat);
     }
 
     fn visit_expr_closure(&mut self, closure: &'ast ExprClosure) {

@@ -4,6 +4,8 @@
 //! all become calls of `::tile::kernel::either`, which rustc decides by type: they compare tiles element by
 //! element, and wrap integer scalars, as a kernel's do.
 
+mod literals;
+
 use crate::assigned::is_compound_assignment;
 use crate::conditional;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -17,8 +19,8 @@ use std::collections::HashSet;
 use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    BinOp, Expr, ExprBinary, ExprRepeat, ExprUnary, GenericParam, Ident, Item, ItemFn, Lit, Macro, Stmt,
-    Type, UnOp, parse_quote,
+    BinOp, Expr, ExprBinary, ExprRepeat, ExprUnary, GenericParam, Generics, Ident, Item, ItemFn, Lit, Macro,
+    Stmt, Type, UnOp, parse_quote,
 };
 use tile_ir::DType;
 
@@ -35,7 +37,10 @@ pub fn function(mut function: ItemFn) -> Result<ItemFn, Diagnostics> {
         GenericParam::Const(parameter) => Some(parameter.ident.to_string()),
         _ => None,
     });
-    let mut rewrite = Rewrite { parameters: parameters.collect() };
+    let mut rewrite = Rewrite {
+        parameters: parameters.collect(),
+        literals: literals::are_of_other_formats(&function).then(|| function.sig.generics.clone()),
+    };
     crate::turns::mark(&mut function);
     rewrite.visit_block_mut(&mut function.block);
     Ok(function)
@@ -71,6 +76,8 @@ fn refused(function: &ItemFn) -> Vec<Diagnostic> {
 struct Rewrite {
     /// The function's const parameters, which Rust's `const` items don't see.
     parameters: HashSet<String>,
+    /// The function's parameters in `<…>`, where literals may be of formats that Rust has none of.
+    literals: Option<Generics>,
 }
 
 impl Rewrite {
@@ -79,7 +86,7 @@ impl Rewrite {
         quote_spanned!(span=> ::tile::kernel::either::#name)
     }
 
-    fn binary(binary: &ExprBinary) -> Option<Expr> {
+    fn binary(&self, binary: &ExprBinary) -> Option<Expr> {
         let span = syn::spanned::Spanned::span(&binary.op);
         let (left, right) = (bare(&binary.left), bare(&binary.right));
         if is_literal(left) && is_literal(right) {
@@ -90,7 +97,8 @@ impl Rewrite {
             None => arithmetic(&binary.op)?,
         };
         let function = Self::call(name, span);
-        let value = quote_spanned!(span=> #function(#left, #right));
+        let beside = self.literals.as_ref().and_then(|_| literals::beside(&function, left, right));
+        let value = beside.unwrap_or_else(|| quote_spanned!(span=> #function(#left, #right)));
         let assigns = is_compound_assignment(&binary.op);
         Some(Expr::Verbatim(if assigns { quote_spanned!(span=> #left = #value) } else { value }))
     }
@@ -170,6 +178,12 @@ impl VisitMut for Rewrite {
     }
 
     fn visit_stmt_mut(&mut self, statement: &mut Stmt) {
+        if let (Stmt::Local(local), Some(generics)) = (&mut *statement, &self.literals)
+            && let Some(value) = literals::in_local(local, generics)
+            && let Some(init) = &mut local.init
+        {
+            *init.expr = value;
+        }
         let Stmt::Item(Item::Const(item)) = statement else {
             return visit_mut::visit_stmt_mut(self, statement);
         };
@@ -183,8 +197,9 @@ impl VisitMut for Rewrite {
     fn visit_expr_mut(&mut self, expression: &mut Expr) {
         visit_mut::visit_expr_mut(self, expression);
         let rewritten = match expression {
-            Expr::Binary(binary) => Self::binary(binary),
+            Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => Self::unary(unary),
+            Expr::Call(call) if self.literals.is_some() => literals::in_call(call).map(Expr::Verbatim),
             Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) => Some(call_of_cast(cast)),
             _ => None,
         };

@@ -36,6 +36,7 @@ pub use diagnostic::{Diagnostic, Diagnostics, Missing};
 pub use functions::function;
 pub use helpers::{Helpers, is_function, is_kernel, is_module, is_module_of_file, path_text};
 pub use rewrite::expressions as macro_expressions;
+pub use signature::{is_bool, optional};
 pub use span::Span;
 pub use tile_ir::{Binding, Bindings};
 

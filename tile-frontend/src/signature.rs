@@ -1,21 +1,23 @@
 //! The signature of a kernel: compile-time parameters, tensors with named extents, scalars.
 
+mod bounds;
+mod extents;
+
+pub use bounds::is_bool;
+pub(crate) use bounds::{accumulator_of_parameter, bounds_of, domain_of_parameter};
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::helpers::Helpers;
-use crate::rewrite::predicate;
 use crate::scope::{Scopes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
-use quote::ToTokens;
+use bounds::{bounded, domain_of, is_type_parameter, narrower};
 use std::collections::HashMap;
-use syn::{
-    BinOp, Expr, FnArg, GenericArgument, GenericParam, Generics, ItemFn, Lit, Pat, PathArguments, ReturnType,
-    TypeParamBound, WherePredicate,
-};
+use syn::{Expr, FnArg, GenericArgument, GenericParam, Generics, ItemFn, Pat, PathArguments, ReturnType};
 use tile_ir::kernel::{Generic, GenericKind};
-use tile_ir::ops::Domain;
+use tile_ir::ops::{Domain, Predicate};
 use tile_ir::types::TensorType;
-use tile_ir::{Condition, DType, Dim, Elem, Kernel, Loc, Type};
+use tile_ir::{Builder, DType, Dim, Elem, Kernel, Loc, Op, Type, ValueId};
 
 /// The highest rank of a tensor.
 const MAX_RANK: usize = 6;
@@ -43,8 +45,15 @@ pub(crate) fn parse(
     helpers: &Helpers,
     file: &str,
 ) -> Result<Signature, Diagnostics> {
-    let mut parser =
-        Parser { errors: Vec::new(), sizes: HashMap::new(), anonymous: 0, declared: false, helpers };
+    let mut parser = Parser {
+        errors: Vec::new(),
+        sizes: HashMap::new(),
+        optional_sizes: Vec::new(),
+        optional: None,
+        anonymous: 0,
+        declared: false,
+        helpers,
+    };
     parser.refuse_modifiers(function);
     let generics = parser.generics(function);
     let mut kernel = Kernel::new(function.sig.ident.to_string(), generics);
@@ -65,11 +74,10 @@ pub(crate) fn parse(
     }
     let mut arguments = Vec::new();
     for input in &function.sig.inputs {
-        if let Some((name, ty, span)) = parser.argument(&kernel.generics, input) {
-            arguments.push((name, ty, span));
-        }
+        arguments.extend(parser.argument(&kernel.generics, input));
     }
     parser.declared = true;
+    parser.sizes_of_optional();
     for condition in conditions {
         parser.condition(&mut kernel, condition);
     }
@@ -82,14 +90,35 @@ pub(crate) fn parse(
             span: *span,
         });
     }
-    for (name, ty, span) in arguments {
+    let is_bool = |generic: &&Generic| generic.kind == GenericKind::Bool;
+    let bools: Vec<String> = kernel.generics.iter().filter(is_bool).map(|it| it.name.clone()).collect();
+    let mut optional = Vec::new();
+    for Argument { name, ty, is_optional, span } in arguments {
         if parser.sizes.contains_key(&name) {
             let message = format!("`{name}` is both an argument and a run-time size");
             parser.error(span, message, "give one of them another name");
         }
         let tensor = matches!(ty, Type::Tensor(_));
         let param = kernel.new_param(ty, &name);
-        let value = if tensor { Val::Tensor(param) } else { Val::Data(param) };
+        let value = match tensor {
+            _ if is_optional => {
+                optional.push((name, param, span));
+                continue;
+            }
+            true => Val::Tensor(param),
+            false => Val::Data(param),
+        };
+        scopes.define(Variable { name, value, mutable: false, constant: false, span });
+    }
+    for name in bools {
+        let value = Val::Data(truth(&mut kernel, &name, &name));
+        let span = function.sig.generics.span();
+        scopes.define(Variable { name, value, mutable: false, constant: false, span });
+    }
+    for (name, param, span) in optional {
+        kernel.generics.push(Generic { name: name.clone(), kind: GenericKind::Bool });
+        kernel.optional.insert(param, name.clone());
+        let value = Val::Optional(param, truth(&mut kernel, &name, &format!("has_{name}")));
         scopes.define(Variable { name, value, mutable: false, constant: false, span });
     }
     if parser.errors.is_empty() {
@@ -99,10 +128,32 @@ pub(crate) fn parse(
     }
 }
 
+/// An argument as it is declared.
+struct Argument {
+    name: String,
+    ty: Type,
+    is_optional: bool,
+    span: Span,
+}
+
+/// A `bool` parameter as a value of the body, under a name: whether it counts 1 as an extent.
+fn truth(kernel: &mut Kernel, parameter: &str, name: &str) -> ValueId {
+    let mut builder = Builder::new(kernel);
+    let (number, zero) = (builder.extent(Dim::param(parameter)), builder.int(0, DType::Index));
+    let compared = builder.op(Op::Compare(Predicate::Ne), &[number, zero], Loc::UNKNOWN);
+    let value = compared.expect("indices are compared");
+    kernel.name_value(value, name);
+    value
+}
+
 struct Parser<'h> {
     errors: Vec<Diagnostic>,
     /// Run-time sizes and where each is first named.
     sizes: HashMap<String, Span>,
+    /// Run-time sizes that optional arguments name, with the argument.
+    optional_sizes: Vec<(String, String, Span)>,
+    /// The optional argument whose extents are read.
+    optional: Option<String>,
     anonymous: usize,
     /// Whether all sizes are declared: a new name is a mistake.
     declared: bool,
@@ -146,11 +197,13 @@ impl Parser<'_> {
             match param {
                 GenericParam::Const(param) => {
                     let is_usize = matches!(&param.ty, syn::Type::Path(path) if path.path.is_ident("usize"));
-                    if !is_usize {
-                        let help = format!("write `const {}: usize`", param.ident);
-                        self.error(param.ty.span(), "a const parameter of a kernel is a `usize`", &help);
+                    let kind = if is_bool(&param.ty) { GenericKind::Bool } else { GenericKind::Const };
+                    if !is_usize && kind == GenericKind::Const {
+                        let help = format!("write `const {0}: usize` or `const {0}: bool`", param.ident);
+                        let message = "a const parameter of a kernel is a `usize` or a `bool`";
+                        self.error(param.ty.span(), message, &help);
                     }
-                    generics.push(Generic { name: param.ident.to_string(), kind: GenericKind::Const });
+                    generics.push(Generic { name: param.ident.to_string(), kind });
                 }
                 GenericParam::Type(param) => {
                     let kind = GenericKind::Elem(self.domain(param, &function.sig.generics));
@@ -190,7 +243,7 @@ impl Parser<'_> {
         domain.unwrap_or(Domain::Any)
     }
 
-    fn argument(&mut self, generics: &[Generic], input: &FnArg) -> Option<(String, Type, Span)> {
+    fn argument(&mut self, generics: &[Generic], input: &FnArg) -> Option<Argument> {
         let FnArg::Typed(input) = input else {
             self.error(input.span(), "a kernel has no `self`", "make it a free function");
             return None;
@@ -203,8 +256,31 @@ impl Parser<'_> {
             );
             return None;
         };
-        let ty = self.argument_type(generics, &input.ty, &name.ident.to_string())?;
-        Some((name.ident.to_string(), ty, name.ident.span().into()))
+        let (span, name) = (name.ident.span().into(), name.ident.to_string());
+        let (declared, is_optional) = match optional(&input.ty) {
+            Some(inner) => (inner, true),
+            None => (&*input.ty, false),
+        };
+        self.optional = is_optional.then(|| name.clone());
+        let ty = self.argument_type(generics, declared, &name)?;
+        if is_optional && !matches!(&ty, Type::Tensor(tensor) if !tensor.mutable) {
+            let help = "write `Option<&Tensor<…>>`; say with a `const` parameter that is a `bool` what else there is of a kernel";
+            self.error(input.ty.span(), "an optional argument is a tensor that is read", help);
+        }
+        Some(Argument { name, ty, is_optional, span })
+    }
+
+    /// Run-time sizes that nothing but optional arguments says have no value without these.
+    fn sizes_of_optional(&mut self) {
+        for (size, argument, span) in std::mem::take(&mut self.optional_sizes) {
+            if !self.sizes.contains_key(&size) {
+                let message = format!("only `{argument}` says what `{size}` is, and that may be left out");
+                let help = format!(
+                    "name an extent that another argument has, or write `_`, and `{argument}.extent(axis)` where it is given"
+                );
+                self.error(span, message, &help);
+            }
+        }
     }
 
     fn argument_type(&mut self, generics: &[Generic], ty: &syn::Type, name: &str) -> Option<Type> {
@@ -221,7 +297,7 @@ impl Parser<'_> {
             _ => match element(generics, ty) {
                 Some(elem) => Some(Type::Scalar(elem)),
                 None => {
-                    let help = "arguments are `&Tensor<…>`, `&mut Tensor<…>`, or numbers such as `f32`, `i32`, `usize`";
+                    let help = "arguments are `&Tensor<…>`, `&mut Tensor<…>`, `Option<&Tensor<…>>`, or numbers such as `f32`, `i32`, `usize`";
                     self.error(ty.span(), "a kernel can't take an argument of this type", help);
                     None
                 }
@@ -282,225 +358,24 @@ impl Parser<'_> {
         }
         Some(TensorType::dense(extents.into_iter().collect::<Option<_>>()?, elem?, mutable))
     }
-
-    fn extent(&mut self, generics: &[Generic], argument: &GenericArgument, name: &str) -> Option<Dim> {
-        match argument {
-            GenericArgument::Type(syn::Type::Infer(_)) => {
-                let size = format!("{name}_{}", self.anonymous);
-                self.anonymous += 1;
-                Some(Dim::size(size))
-            }
-            GenericArgument::Type(syn::Type::Path(path)) => match path.path.get_ident() {
-                Some(ident) => self.named_extent(generics, ident),
-                None => self.bad_extent(argument.span()),
-            },
-            GenericArgument::Const(expression) => self.extent_expression(generics, expression),
-            _ => self.bad_extent(argument.span()),
-        }
-    }
-
-    fn bad_extent(&mut self, span: Span) -> Option<Dim> {
-        let help = "an extent is a run-time size such as `m`, a const parameter such as `BM`, a number, `_`, or `{ expression }`";
-        self.error(span, "this isn't an extent", help);
-        None
-    }
-
-    /// An upper-case name is a const parameter, a lower-case one a run-time size.
-    fn named_extent(&mut self, generics: &[Generic], ident: &syn::Ident) -> Option<Dim> {
-        let name = ident.to_string();
-        match generics.iter().find(|generic| generic.name == name) {
-            Some(generic) if generic.kind == GenericKind::Const => return Some(Dim::param(name)),
-            Some(_) => {
-                self.error(
-                    ident.span(),
-                    format!("`{name}` is an element type, not an extent"),
-                    "use a const parameter",
-                );
-                return None;
-            }
-            None => {}
-        }
-        if let Some(constant) = self.helpers.constant(&name).cloned() {
-            // Its names are those of the module.
-            return self.extent_expression(&[], &constant.expr);
-        }
-        if self.declared && !self.sizes.contains_key(&name) {
-            let help = "conditions are of const parameters, and of run-time sizes that an argument declares";
-            self.error(
-                ident.span(),
-                format!("`{name}` is neither of the kernel's parameters nor of its sizes"),
-                help,
-            );
-            return None;
-        }
-        if name.starts_with(char::is_uppercase) {
-            let help = format!(
-                "add `const {name}: usize` to the kernel's parameters, or use a lower-case name for a run-time size"
-            );
-            self.error(ident.span(), format!("`{name}` is not a const parameter of the kernel"), &help);
-            return None;
-        }
-        if DType::from_rust_name(&name).is_some() {
-            return self.bad_extent(ident.span().into());
-        }
-        self.sizes.entry(name.clone()).or_insert_with(|| ident.span().into());
-        Some(Dim::size(name))
-    }
-
-    /// `m % BM == 0`, or several of these with `&&`.
-    fn condition(&mut self, kernel: &mut Kernel, condition: &Expr) {
-        let help = "write a comparison of extents, such as `BK % 16 == 0`";
-        let Expr::Binary(binary) = condition else {
-            return self.error(condition.span(), "this isn't a condition on extents", help);
-        };
-        if let BinOp::And(_) = binary.op {
-            self.condition(kernel, &binary.left);
-            return self.condition(kernel, &binary.right);
-        }
-        let Some(predicate) = predicate(&binary.op) else {
-            return self.error(binary.op.span(), "this isn't a comparison", help);
-        };
-        let generics = kernel.generics.clone();
-        let left = self.extent_expression(&generics, &binary.left);
-        let right = self.extent_expression(&generics, &binary.right);
-        let start = condition.span().start();
-        let loc = Loc::new(start.line as u32, start.column as u32 + 1);
-        if let (Some(left), Some(right)) = (left, right) {
-            let source = extent_text(condition);
-            kernel.conditions.push(Condition { left, predicate, right, source, loc });
-        }
-    }
-
-    fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
-        match expression {
-            Expr::Lit(literal) => match &literal.lit {
-                Lit::Int(int) => int.base10_parse::<i64>().ok().map(Dim::from),
-                _ => self.bad_extent(expression.span()),
-            },
-            Expr::Path(path) => match path.path.get_ident() {
-                Some(ident) => self.named_extent(generics, ident),
-                None => self.bad_extent(expression.span()),
-            },
-            Expr::Paren(inner) => self.extent_expression(generics, &inner.expr),
-            Expr::MethodCall(call) if call.method == "div_ceil" && call.args.len() == 1 => {
-                let left = self.extent_expression(generics, &call.receiver);
-                let right = self.extent_expression(generics, &call.args[0]);
-                Some(left?.ceil_div(&right?))
-            }
-            Expr::Block(block) => match block.block.stmts.as_slice() {
-                [syn::Stmt::Expr(inner, None)] => self.extent_expression(generics, inner),
-                _ => self.bad_extent(expression.span()),
-            },
-            Expr::Binary(binary) => {
-                let left = self.extent_expression(generics, &binary.left);
-                let right = self.extent_expression(generics, &binary.right);
-                let (left, right) = (left?, right?);
-                match binary.op {
-                    BinOp::Add(_) => Some(left + right),
-                    BinOp::Sub(_) => Some(left - right),
-                    BinOp::Mul(_) => Some(left * right),
-                    BinOp::Div(_) => Some(left.floor_div(&right)),
-                    BinOp::Rem(_) => Some(left.rem(&right)),
-                    _ => self.bad_extent(binary.op.span()),
-                }
-            }
-            _ => self.bad_extent(expression.span()),
-        }
-    }
 }
 
-/// An expression of extents as it is usually written. The text of tokens is another in a macro than in a build
-/// script, and the kernel's fingerprint must not be.
-fn extent_text(expression: &Expr) -> String {
-    match expression {
-        Expr::Paren(inner) => format!("({})", extent_text(&inner.expr)),
-        Expr::Binary(binary) => {
-            let op = binary.op.to_token_stream();
-            format!("{} {op} {}", extent_text(&binary.left), extent_text(&binary.right))
-        }
-        Expr::MethodCall(call) => {
-            let arguments: Vec<String> = call.args.iter().map(extent_text).collect();
-            format!("{}.{}({})", extent_text(&call.receiver), call.method, arguments.join(", "))
-        }
-        Expr::Lit(literal) => literal.to_token_stream().to_string(),
-        Expr::Path(path) => crate::helpers::path_text(&path.path),
-        _ => "…".to_owned(),
-    }
-}
-
-/// The bounds of a type parameter, at its declaration and in `where`.
-pub(crate) fn bounds_of<'g>(param: &'g syn::TypeParam, generics: &'g Generics) -> Vec<&'g TypeParamBound> {
-    let predicates = generics.where_clause.iter().flat_map(|clause| &clause.predicates);
-    let further = predicates.filter(|predicate| bounded(predicate) == Some(&param.ident));
-    let further = further.flat_map(|predicate| match predicate {
-        WherePredicate::Type(predicate) => predicate.bounds.iter().collect(),
-        _ => Vec::new(),
-    });
-    param.bounds.iter().chain(further).collect()
-}
-
-/// The type parameter that a predicate bounds, where it bounds a single name.
-fn bounded(predicate: &WherePredicate) -> Option<&syn::Ident> {
-    match predicate {
-        WherePredicate::Type(predicate) => match &predicate.bounded_ty {
-            syn::Type::Path(path) => path.path.get_ident(),
-            _ => None,
-        },
+/// What stands in the `Option<…>` of an optional argument.
+pub fn optional(ty: &syn::Type) -> Option<&syn::Type> {
+    let syn::Type::Path(path) = ty else { return None };
+    let segment = path.path.segments.last().filter(|segment| segment.ident == "Option")?;
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    match arguments.args.first() {
+        Some(GenericArgument::Type(inner)) if arguments.args.len() == 1 => Some(inner),
         _ => None,
     }
-}
-
-fn is_type_parameter(generics: &Generics, name: &syn::Ident) -> bool {
-    generics.type_params().any(|parameter| parameter.ident == *name)
-}
-
-/// The formats that a bound names.
-fn domain_of(bound: &TypeParamBound) -> Option<Domain> {
-    let TypeParamBound::Trait(bound) = bound else { return None };
-    match bound.path.segments.last()?.ident.to_string().as_str() {
-        "Element" => Some(Domain::Any),
-        // What rustc needs to check `mma`; the formats are checked per instance.
-        "Number" | "MmaOperand" => Some(Domain::Number),
-        "Float" => Some(Domain::Float),
-        "Int" => Some(Domain::Int),
-        "Bits" => Some(Domain::IntOrBool),
-        _ => None,
-    }
-}
-
-/// The format of the sums of products of a type parameter, where its bounds name one: `T: MmaOperand<f32>`.
-pub(crate) fn accumulator_of_parameter(generics: &Generics, name: &str) -> Option<Elem> {
-    let parameter = generics.type_params().find(|parameter| parameter.ident == name)?;
-    let accumulator = |bound: &TypeParamBound| {
-        let TypeParamBound::Trait(bound) = bound else { return None };
-        let operand = bound.path.segments.last().filter(|segment| segment.ident == "MmaOperand")?;
-        let PathArguments::AngleBracketed(arguments) = &operand.arguments else { return None };
-        match arguments.args.first()? {
-            GenericArgument::Type(ty) => element(&[], ty),
-            _ => None,
-        }
-    };
-    let mut named = bounds_of(parameter, generics).into_iter().filter_map(accumulator);
-    let first = named.next()?;
-    named.all(|other| other == first).then_some(first)
-}
-
-/// What a function's type parameter may be: what all its bounds accept. Other traits are rustc's to check.
-pub(crate) fn domain_of_parameter(param: &syn::TypeParam, generics: &Generics) -> Option<Domain> {
-    bounds_of(param, generics).into_iter().filter_map(domain_of).reduce(narrower)
-}
-
-/// The domain of a parameter with two bounds.
-fn narrower(a: Domain, b: Domain) -> Domain {
-    let accepted = |domain: Domain| DType::ALL.iter().filter(|&&dtype| domain.accepts(dtype)).count();
-    if accepted(a) <= accepted(b) { a } else { b }
 }
 
 /// The element format that a type names: a Rust number type or a type parameter of the kernel.
 pub(crate) fn element(generics: &[Generic], ty: &syn::Type) -> Option<Elem> {
     let syn::Type::Path(path) = ty else { return None };
     let name = path.path.segments.last()?.ident.to_string();
-    let is_param = |generic: &&Generic| generic.name == name && generic.kind != GenericKind::Const;
+    let is_param = |generic: &&Generic| generic.name == name && matches!(generic.kind, GenericKind::Elem(_));
     if path.path.segments.len() == 1 && generics.iter().any(|generic| is_param(&generic)) {
         return Some(Elem::Param(name));
     }

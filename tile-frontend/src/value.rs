@@ -20,6 +20,8 @@ pub(crate) enum Val {
     Data(ValueId),
     /// A tensor argument.
     Tensor(ValueId),
+    /// An optional tensor argument, and whether it is given.
+    Optional(ValueId, ValueId),
     /// A partition view.
     View(ValueId),
     /// A tile of a partition view, in memory.

@@ -10,7 +10,7 @@ use crate::loc::Loc;
 use crate::ops::{Domain, Op};
 use crate::types::{TensorType, Type};
 use crate::view::{ArgumentLayout, Source};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 macro_rules! handle {
     ($name:ident, $doc:literal) => {
@@ -36,6 +36,8 @@ handle!(RegionId, "A region: the body of a kernel, a loop or a branch.");
 pub enum GenericKind {
     /// `const BM: usize`.
     Const,
+    /// `const CAUSAL: bool`, which counts 0 or 1 in extents.
+    Bool,
     /// `T: Float`: an element format of the given class.
     Elem(Domain),
 }
@@ -127,6 +129,8 @@ pub struct Kernel {
     pub file: String,
     /// Compile-time parameters in order of declaration.
     pub generics: Vec<Generic>,
+    /// The tensors that are arguments only where a `bool` parameter holds, with that parameter's name.
+    pub optional: BTreeMap<ValueId, String>,
     /// What the kernel relies on, of its parameters and run-time sizes.
     pub conditions: Vec<Condition>,
     /// What the author says of the grid.
@@ -148,6 +152,7 @@ impl Kernel {
             name: name.into(),
             file: String::new(),
             generics,
+            optional: BTreeMap::new(),
             conditions: Vec::new(),
             grid: None,
             pairs: None,

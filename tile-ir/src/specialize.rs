@@ -1,35 +1,21 @@
 //! Binds the compile-time parameters of a kernel.
 
+mod arguments;
+mod binding;
+
+pub use binding::{Binding, NoBinding};
+
 use crate::abi::{self, Check};
 use crate::condition::Condition;
 use crate::dim::{Atom, Dim};
-use crate::dtype::DType;
-use crate::kernel::{Generic, GenericKind, Kernel, ValueId};
+use crate::kernel::{Generic, GenericKind, Kernel};
 use crate::loc::Loc;
 use crate::ops::{Cut, Literal, Op};
+use crate::passes;
 use crate::types::{Elem, PartitionType, TensorType, Type};
 use crate::verify::{VerifiedKernel, VerifyError, verify, verify_rewritten};
-use crate::view::{ArgumentLayout, Source};
-use std::fmt;
-
-/// The value of one compile-time parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Binding {
-    /// For `const BM: usize`.
-    Const(usize),
-    /// For `T: Float`.
-    Elem(DType),
-}
-
-impl fmt::Display for Binding {
-    /// As it stands in `instances(…)`: `128`, `f32`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Binding::Const(value) => write!(f, "{value}"),
-            Binding::Elem(dtype) => f.write_str(dtype.rust_name()),
-        }
-    }
-}
+use crate::view::ArgumentLayout;
+use arguments::{drop_absent, lay_out};
 
 /// Parameter name → value, in the order of the kernel's generics.
 pub type Bindings = Vec<(String, Binding)>;
@@ -49,8 +35,8 @@ impl Instance {
         &self.bindings
     }
 
-    /// What a launch must check of the sizes, so that the loads and stores of the kernel as written stay inside. No
-    /// pass adds to it: what a pass leaves may show less of why an index is inside, but an access has the same index
+    /// What a launch must check of the sizes, so that the loads and stores of the kernel as written stay inside, but for
+    /// branches that its parameters never take. No pass adds to it: what a pass leaves may show less of why an index is inside, but an access has the same index
     /// and runs only where it ran before, unless it is inside for all sizes.
     pub fn checks(&self) -> &[Check] {
         &self.checks
@@ -121,7 +107,8 @@ pub enum SpecializeError {
     },
 }
 
-/// Substitutes parameters by values and verifies the result.
+/// Substitutes parameters by values, takes the branches that these decide, and verifies the result: nothing is asked of
+/// what stands in other branches.
 ///
 /// # Errors
 /// [`SpecializeError`] where a binding is missing or wrong, or the result isn't valid.
@@ -133,6 +120,7 @@ pub fn specialize(
 }
 
 /// [`specialize`] for arguments that lie so, each a layout with its argument's number; the others are dense and aligned.
+/// Optional arguments that aren't given have no number.
 ///
 /// ```
 /// use tile_ir::view::{ArgumentLayout, GivenTensor};
@@ -164,6 +152,8 @@ pub fn specialize_for(
     let substitution = Substitution { bindings: &bindings };
     bound.conditions = substitution.conditions(kernel)?;
     substitution.apply(&mut bound);
+    passes::take_known_branches(&mut bound);
+    drop_absent(&mut bound, &bindings)?;
     lay_out(&mut bound, layouts)?;
     let kernel =
         verify(bound).map_err(|errors| SpecializeError::Invalid { kernel: kernel.name.clone(), errors })?;
@@ -216,61 +206,29 @@ fn bind(
         (GenericKind::Const, Binding::Const(value)) if i64::try_from(value).is_err() => {
             Err(wrong(kernel, name, format!("{value}, which doesn't fit 63 bits")))
         }
-        (GenericKind::Const, value @ Binding::Const(_)) => Ok((name.clone(), value)),
+        (GenericKind::Const, Binding::Const(_)) | (GenericKind::Bool, Binding::Bool(_)) => {
+            Ok((name.clone(), *value))
+        }
         (GenericKind::Elem(domain), Binding::Elem(dtype)) if domain.accepts(dtype) && dtype.is_element() => {
             Ok((name.clone(), *value))
         }
         (GenericKind::Elem(domain), Binding::Elem(dtype)) => {
             Err(wrong(kernel, name, format!("{dtype}, but must be {}", domain.describe())))
         }
-        (GenericKind::Const, Binding::Elem(dtype)) => {
-            Err(wrong(kernel, name, format!("a const parameter, but was given the element type {dtype}")))
+        (kind, value) => {
+            let declared = match kind {
+                GenericKind::Const => "a const parameter",
+                GenericKind::Bool => "a `bool`",
+                GenericKind::Elem(_) => "an element type parameter",
+            };
+            let given = match value {
+                Binding::Const(value) => format!("the number {value}"),
+                Binding::Bool(value) => format!("{value}"),
+                Binding::Elem(dtype) => format!("the element type {dtype}"),
+            };
+            Err(wrong(kernel, name, format!("{declared}, but was given {given}")))
         }
-        (GenericKind::Elem(_), Binding::Const(value)) => {
-            Err(wrong(kernel, name, format!("an element type parameter, but was given the number {value}")))
-        }
     }
-}
-
-/// Gives arguments their layouts, and the views of them theirs.
-fn lay_out(kernel: &mut Kernel, layouts: &[(usize, ArgumentLayout)]) -> Result<(), SpecializeError> {
-    let refused = |kernel: &Kernel, argument: ValueId, problem: String| SpecializeError::Layout {
-        kernel: kernel.name.clone(),
-        argument: kernel.value(argument).name.clone().unwrap_or_default(),
-        problem,
-    };
-    for (number, layout) in layouts {
-        let Some(&param) = kernel.params().get(*number) else { continue };
-        let name = kernel.value(param).name.clone().unwrap_or_default();
-        let laid_out = match kernel.ty(param) {
-            Type::Tensor(tensor) => layout.apply(&name, tensor),
-            _ => None,
-        };
-        let Some(laid_out) = laid_out else {
-            let problem = "it has other axes than are declared, or elements that repeat and are written";
-            return Err(refused(kernel, param, problem.to_owned()));
-        };
-        kernel.set_type(param, Type::Tensor(laid_out));
-    }
-    for op in if layouts.is_empty() { Vec::new() } else { kernel.walk() } {
-        let data = kernel.op(op);
-        let (Some(&operand), Some(&result)) = (data.operands.first(), data.results.first()) else { continue };
-        let Type::Tensor(tensor) = kernel.ty(operand) else { continue };
-        let ty = match (&data.op, kernel.ty(result)) {
-            (Op::View(movement), _) => {
-                let (moved, _) = movement.apply(tensor).map_err(|error| {
-                    refused(kernel, Source::of(kernel, operand).argument, error.message.clone())
-                })?;
-                Type::Tensor(moved)
-            }
-            (Op::Partition(_), Type::Partition(cut)) => {
-                Type::Partition(PartitionType { tensor: tensor.clone(), ..cut.clone() })
-            }
-            _ => continue,
-        };
-        kernel.set_type(result, ty);
-    }
-    Ok(())
 }
 
 struct Substitution<'b> {
@@ -306,7 +264,9 @@ impl Substitution<'_> {
 
     fn broken(&self, kernel: &Kernel, condition: &Condition) -> SpecializeError {
         let values = self.bindings.iter().filter_map(|(name, value)| match value {
-            Binding::Const(value) if condition.names().0.contains(name) => Some(format!("{name} = {value}")),
+            Binding::Const(_) | Binding::Bool(_) if condition.names().0.contains(name) => {
+                Some(format!("{name} = {value}"))
+            }
             _ => None,
         });
         let values: Vec<String> = values.collect();
@@ -331,6 +291,7 @@ impl Substitution<'_> {
         match atom {
             Atom::Param(name) => match self.lookup(name)? {
                 Binding::Const(value) => i64::try_from(value).ok().map(Dim::from),
+                Binding::Bool(value) => Some(Dim::from(i64::from(value))),
                 Binding::Elem(_) => None,
             },
             _ => None,
@@ -422,6 +383,7 @@ impl Substitution<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dtype::DType;
     use crate::text::{parse, print};
 
     const AXPY: &str = "\
@@ -472,6 +434,97 @@ kernel @axpy<T: float, B>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
             message(&[t, ("B", Binding::Const(0))]),
             "kernel `axpy` can't be made with these parameters: the tile extent `0` is not positive"
         );
+    }
+
+    /// With `WHOLE` the load isn't masked; the branch without is one that no instance could have.
+    const PARTS: &str = "\
+kernel @parts<WHOLE: bool, T: number>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
+  %vx = partition %x [4] : partition<n x T, [4]>
+  %vy = partition %y [4] : mut partition<n x T, [4]>
+  %i = block_index %vy : index
+  %0 = extent WHOLE : index
+  %1 = constant 0 : index
+  %WHOLE = ne %0, %1 : bool
+  %2 = if %WHOLE : tile<4 x T> {
+    %3 = load %vx[%i] : tile<4 x T>
+    yield %3
+  } else {
+    %4 = constant 1 : T
+    %5 = splat %4 : tile<4 x T>
+    %6 = neg %5 : tile<4 x T>
+    yield %6
+  }
+  store_masked %vy, %2
+}
+";
+
+    #[test]
+    fn branches_of_parameters_are_taken_before_anything_is_asked() {
+        let kernel = verify(parse(PARTS).unwrap()).unwrap();
+        assert_eq!(print(&kernel), PARTS);
+        let made = |whole, dtype| {
+            let bindings = [("WHOLE", Binding::Bool(whole)), ("T", Binding::Elem(dtype))];
+            specialize(&kernel, &bindings.map(|(name, value)| (name.to_owned(), value)))
+        };
+        let whole = made(true, DType::U32).unwrap();
+        let text = print(&whole);
+        assert!(!text.contains("if") && !text.contains("neg") && text.contains("load %vx[%i]"), "{text}");
+        assert_eq!(whole.checks().len(), 1, "{text}");
+        let parts = made(false, DType::I32).unwrap();
+        assert!(parts.checks().is_empty() && !print(&parts).contains("partition %x"), "{}", print(&parts));
+        // u32 has no negative numbers.
+        assert!(made(false, DType::U32).is_err());
+        let number = specialize(&kernel, &[("WHOLE".to_owned(), Binding::Const(1))]).unwrap_err().to_string();
+        assert_eq!(number, "kernel `parts`: `WHOLE` is a `bool`, but was given the number 1");
+    }
+
+    /// What is added is a number without `BIASED`.
+    const BIAS: &str = "\
+kernel @bias<BIASED: bool>(%bias: tensor<m x f32> if BIASED, %x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vb = partition %bias [4] : partition<m x f32, [4]>
+  %vx = partition %x [4] : partition<n x f32, [4]>
+  %vy = partition %y [4] : mut partition<n x f32, [4]>
+  %i = block_index %vy : index
+  %0 = extent BIASED : index
+  %1 = constant 0 : index
+  %2 = ne %0, %1 : bool
+  %3 = constant 1.0 : f32
+  %4 = load_masked %vx[%i] pad %3 : tile<4 x f32>
+  %5 = if %2 : tile<4 x f32> {
+    %6 = load_masked %vb[%i] pad %3 : tile<4 x f32>
+    %7 = add %4, %6 : tile<4 x f32>
+    yield %7
+  } else {
+    yield %4
+  }
+  store_masked %vy, %5
+}
+";
+
+    #[test]
+    fn an_optional_argument_is_one_where_it_is_given() {
+        let kernel = verify(parse(BIAS).unwrap()).unwrap();
+        assert_eq!(print(&kernel), BIAS);
+        let made = |kernel: &VerifiedKernel, given| {
+            specialize(kernel, &[("BIASED".to_owned(), Binding::Bool(given))])
+        };
+        let with = made(&kernel, true).unwrap();
+        assert!(print(&with).contains("(%bias: tensor<m x f32>, %x: "), "{}", print(&with));
+        let without = made(&kernel, false).unwrap();
+        assert!(print(&without).contains("(%x: tensor<n x f32>, %y: "), "{}", print(&without));
+        assert!(!print(&without).contains("%vb"), "{}", print(&without));
+
+        let always = BIAS.replace("%4 = load_masked %vx[%i]", "%4 = load_masked %vb[%i]");
+        let always = verify(parse(&always).unwrap()).unwrap();
+        let message = made(&always, false).unwrap_err().to_string();
+        assert!(message.contains("`bias` is used where `BIASED` doesn't hold"), "{message}");
+        for (from, to, part) in [
+            ("%bias: tensor", "%bias: mut tensor", "is optional, but no tensor that is read"),
+            (" if BIASED", " if WHOLE", "`WHOLE` is not a `bool` parameter"),
+        ] {
+            let errors = verify(parse(&BIAS.replace(from, to)).unwrap()).unwrap_err();
+            assert!(errors.iter().any(|error| error.message.contains(part)), "{errors:?}");
+        }
     }
 
     #[test]

@@ -3,14 +3,14 @@
 //! # Invariants
 //!
 //! 1. Every operand is defined before its use, in the same region or in one that encloses it.
-//! 2. Every op has the result types that [`crate::ops::result_types`] infers from its operands.
+//! 2. Every op has the result types that [`crate::ops::result_types_under`] infers from its operands and the conditions.
 //! 3. `for` has one region, whose parameters are an `index` counter and the carried types, and whose last op
 //!    yields the carried types; that of `while` has the carried types as parameters and yields a `bool` and
 //!    them; `if` has two regions without parameters that yield its result types.
 //!    `yield` is the last op of a region and stands nowhere else; a kernel's body has none. A fold has one
 //!    region, whose parameters are its elements' formats twice, which yields them once, and which has leaf ops
 //!    of scalars only.
-//! 4. Arguments are named tensors and scalars. A `mut` tensor has at most one partition view; a kernel has a
+//! 4. Arguments are named tensors and scalars; an optional one is a tensor that is read, and depends on a `bool` parameter. A `mut` tensor has at most one partition view; a kernel has a
 //!    grid or a mutable view, not both; partition views are made at the top level of the body.
 //! 5. Every name in an extent or a condition is a compile-time parameter or a run-time size, and every run-time size is the
 //!    whole extent of some argument's axis, so that a launch binds it. Tile extents are static and positive.
@@ -35,6 +35,7 @@ mod views;
 pub use grid::MAX_GRID_AXES;
 pub use types::MAX_TILE_ELEMENTS;
 
+use crate::analysis::Facts;
 use crate::kernel::{Kernel, OpId, ValueId};
 use crate::loc::Loc;
 use crate::ops::Op;
@@ -103,6 +104,7 @@ fn checked(kernel: Kernel, bounds: bool) -> Result<VerifiedKernel, Vec<VerifyErr
         first_output: None,
         atomic: HashSet::new(),
         tiles: TileLoops::of(&kernel),
+        facts: Facts::of(&kernel),
         bound: kernel.sizes().into_iter().collect(),
         errors: Vec::new(),
     };
@@ -128,6 +130,8 @@ struct Verifier<'k> {
     atomic: HashSet<ValueId>,
     /// Where the verifier is, seen from the loop over tiles.
     tiles: TileLoops,
+    /// What the conditions say.
+    facts: Facts,
     /// The run-time sizes that the arguments bind.
     bound: HashSet<String>,
     errors: Vec<VerifyError>,
@@ -148,6 +152,7 @@ impl Verifier<'_> {
         for &param in self.kernel.params() {
             self.argument(param);
         }
+        self.optional_arguments();
         for condition in &self.kernel.conditions {
             self.dim_is_bound(&condition.left, condition.loc);
             self.dim_is_bound(&condition.right, condition.loc);

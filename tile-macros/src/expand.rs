@@ -5,13 +5,13 @@
 
 mod choice;
 
-use crate::signature::{Argument, ArgumentKind, parameters};
+use crate::signature::{Argument, ArgumentKind};
 use proc_macro2::{Ident, Literal, Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use syn::visit::Visit;
-use syn::{Attribute, ItemFn};
+use syn::{Attribute, ConstParam, GenericParam, ItemFn, TypeParam};
 use tile_frontend::Lowered;
 
 /// Writes out a kernel: `function` as the user wrote it, and what the front end made of it.
@@ -192,6 +192,9 @@ fn host_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
         ArgumentKind::Tensor { element, mutable: true, .. } => {
             quote!(#name: &'tile mut ::tile::TensorRef<#element>)
         }
+        ArgumentKind::Optional { element, .. } => {
+            quote!(#name: ::core::option::Option<&'tile ::tile::TensorRef<#element>>)
+        }
         ArgumentKind::Scalar(ty) => quote!(#name: #ty),
     })
 }
@@ -199,15 +202,10 @@ fn host_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
 fn launch_function(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     let head = head(function, arguments);
     let name = &function.sig.ident;
-    let bind_parameters = parameters(&function.sig.generics).map(|(parameter, is_const)| {
-        let name = parameter.to_string();
-        if is_const { quote!(.constant(#name, #parameter)) } else { quote!(.element::<#parameter>(#name)) }
-    });
+    let parameters = &function.sig.generics.params;
+    let bind_parameters = parameters.iter().filter_map(bind_parameter);
     let bind_arguments = bind_arguments(arguments);
-    // In braces a constant is no type of that name.
-    let parameters: Vec<_> = parameters(&function.sig.generics)
-        .map(|(name, is_const)| if is_const { quote!({ #name }) } else { quote!(#name) })
-        .collect();
+    let parameters: Vec<_> = parameters.iter().filter_map(pass_parameter).collect();
     let views = views_name();
     let call = block_call(function, arguments, &parameters);
     quote! {
@@ -218,6 +216,31 @@ fn launch_function(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     }
 }
 
+/// Tells a launch what a compile-time parameter is.
+fn bind_parameter(parameter: &GenericParam) -> Option<TokenStream> {
+    match parameter {
+        GenericParam::Const(ConstParam { ident, .. }) => {
+            let name = ident.to_string();
+            Some(quote!(.constant(#name, #ident)))
+        }
+        GenericParam::Type(TypeParam { ident, .. }) => {
+            let name = ident.to_string();
+            Some(quote!(.element::<#ident>(#name)))
+        }
+        GenericParam::Lifetime(_) => None,
+    }
+}
+
+/// Passes a compile-time parameter on, in `<…>`.
+fn pass_parameter(parameter: &GenericParam) -> Option<TokenStream> {
+    match parameter {
+        // In braces a constant is no type of that name.
+        GenericParam::Const(ConstParam { ident, .. }) => Some(quote!({ #ident })),
+        GenericParam::Type(TypeParam { ident, .. }) => Some(ident.to_token_stream()),
+        GenericParam::Lifetime(_) => None,
+    }
+}
+
 /// Passes the arguments to a launch.
 fn bind_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
     arguments.iter().map(|Argument { name, kind }| {
@@ -225,6 +248,7 @@ fn bind_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
         match kind {
             ArgumentKind::Tensor { mutable: false, .. } => quote!(.tensor(#text, #name)),
             ArgumentKind::Tensor { mutable: true, .. } => quote!(.tensor_mut(#text, #name)),
+            ArgumentKind::Optional { .. } => quote!(.optional_tensor(#text, #name)),
             ArgumentKind::Scalar(_) => quote!(.scalar(#text, #name)),
         }
     })
@@ -243,6 +267,10 @@ fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStrea
                 false => quote!(#name: &::tile::kernel::TensorView<'_, #element, #rank>),
                 true => quote!(#name: &mut ::tile::kernel::TensorViewMut<'_, #element, #rank>),
             }
+        }
+        ArgumentKind::Optional { element, rank } => {
+            let rank = Literal::usize_unsuffixed(*rank);
+            quote!(#name: ::core::option::Option<&::tile::kernel::TensorView<'_, #element, #rank>>)
         }
         ArgumentKind::Scalar(ty) => quote!(#name: #ty),
     });
@@ -267,6 +295,9 @@ fn block_call(function: &ItemFn, arguments: &[Argument], parameters: &[TokenStre
         }
         ArgumentKind::Tensor { mutable: true, .. } => {
             quote!(&mut ::tile::kernel::TensorViewMut::of(#views, #position))
+        }
+        ArgumentKind::Optional { .. } => {
+            quote!(::tile::kernel::TensorView::of_optional(#views, #position).as_ref())
         }
         ArgumentKind::Scalar(ty) => quote!(#views.scalar::<#ty>(#position)),
     });
@@ -297,7 +328,7 @@ fn size_bindings(function: &ItemFn, arguments: &[Argument]) -> Vec<TokenStream> 
         let ArgumentKind::Tensor { extents, .. } = kind else { continue };
         for (axis, extent) in extents.iter().enumerate() {
             let Ok(size) = syn::parse2::<Ident>(extent.clone()) else { continue };
-            let is_parameter = parameters(&function.sig.generics).any(|(parameter, _)| *parameter == size);
+            let is_parameter = function.sig.generics.const_params().any(|parameter| parameter.ident == size);
             if !is_parameter && used.0.remove(&size) {
                 // The use may be of a variable that hides the size.
                 bindings.push(quote!(#[allow(unused_variables)] let #size: usize = #name.extent(#axis);));

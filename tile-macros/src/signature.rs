@@ -3,7 +3,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{FnArg, GenericArgument, GenericParam, Generics, Pat, PathArguments, Signature, Type};
+use syn::{FnArg, GenericArgument, GenericParam, Pat, PathArguments, Signature, Type};
 
 /// One argument of a kernel.
 pub(crate) struct Argument {
@@ -15,6 +15,8 @@ pub(crate) struct Argument {
 pub(crate) enum ArgumentKind {
     /// `&Tensor<element, extents…>` or `&mut Tensor<…>`.
     Tensor { element: TokenStream, extents: Vec<TokenStream>, mutable: bool },
+    /// `Option<&Tensor<element, extents…>>`.
+    Optional { element: TokenStream, rank: usize },
     /// A number of this type.
     Scalar(TokenStream),
 }
@@ -34,6 +36,11 @@ impl Argument {
 
 impl ArgumentKind {
     fn of(ty: &Type) -> ArgumentKind {
+        if let Some(inner) = tile_frontend::optional(ty)
+            && let ArgumentKind::Tensor { element, extents, .. } = ArgumentKind::of(inner)
+        {
+            return ArgumentKind::Optional { element, rank: extents.len() };
+        }
         // A tensor by value is refused, and read as a reference in the stub.
         let (target, mutable) = match ty {
             Type::Reference(reference) => (&*reference.elem, reference.mutability.is_some()),
@@ -55,11 +62,7 @@ impl ArgumentKind {
     }
 }
 
-/// A compile-time parameter's name, and whether it is a `const`.
-pub(crate) fn parameters(generics: &Generics) -> impl Iterator<Item = (&Ident, bool)> {
-    generics.params.iter().filter_map(|parameter| match parameter {
-        GenericParam::Const(parameter) => Some((&parameter.ident, true)),
-        GenericParam::Type(parameter) => Some((&parameter.ident, false)),
-        GenericParam::Lifetime(_) => None,
-    })
+/// Whether `best` chooses what a parameter is: a number. A `bool` says what is computed, and is given.
+pub(crate) fn is_chosen(parameter: &GenericParam) -> bool {
+    matches!(parameter, GenericParam::Const(parameter) if !tile_frontend::is_bool(&parameter.ty))
 }

@@ -1,8 +1,8 @@
 //! Which instance a launch takes that says none: of those that a kernel names, the one that the cost model gives the
 //! least time, for the sizes of the tensors and their device.
 //!
-//! What was chosen is kept for each kernel, processor, element types and shapes, so that a launch like one before looks up
-//! a number. Nothing is run to find out.
+//! What was chosen is kept for each kernel, processor, element types, `bool`s and shapes, so that a launch like one before
+//! looks up a number. Nothing is run to find out.
 
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
@@ -28,8 +28,8 @@ const MOST_KNOWN: usize = 1 << 12;
 pub(crate) struct Query<'q> {
     pub(crate) kernel: &'static KernelDef,
     pub(crate) candidates: &'static [Candidate],
-    /// The element types that the arguments have.
-    pub(crate) elements: &'q [(&'static str, Binding)],
+    /// The compile-time parameters that the launch says: element types and `bool`s.
+    pub(crate) given: &'q [(&'static str, Binding)],
     pub(crate) shapes: &'q [&'q [usize]],
     /// The tensors that aren't dense and aligned.
     pub(crate) layouts: &'q [(usize, ArgumentLayout)],
@@ -40,7 +40,7 @@ pub(crate) struct Query<'q> {
 struct Known {
     kernel: usize,
     processor: (usize, usize),
-    elements: Vec<(&'static str, Binding)>,
+    given: Vec<(&'static str, Binding)>,
     shapes: Vec<Vec<usize>>,
     layouts: Vec<(usize, ArgumentLayout)>,
     number: usize,
@@ -65,8 +65,8 @@ pub(crate) struct Fitting {
 /// Why a launch can't take an instance.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// It is of other element types than the arguments.
-    Types(String),
+    /// It has other element types or `bool`s than the launch.
+    Given(String),
     /// The arguments don't fit it.
     Arguments(Error),
     /// A block doesn't fit the device.
@@ -80,7 +80,7 @@ pub(crate) enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Types(given) => write!(f, "the arguments have {given}"),
+            Refusal::Given(given) => write!(f, "the launch has {given}"),
             Refusal::Arguments(error) => write!(f, "{error}"),
             Refusal::NoRoom(no_room) => write!(f, "{no_room}"),
             Refusal::LeftOut(reason) => f.write_str(reason),
@@ -113,7 +113,7 @@ impl Query<'_> {
         choices.entry(hash).or_default().push(Known {
             kernel: self.address(),
             processor: self.processor(),
-            elements: self.elements.to_vec(),
+            given: self.given.to_vec(),
             shapes: self.shapes.iter().map(|shape| shape.to_vec()).collect(),
             layouts: self.layouts.to_vec(),
             number,
@@ -125,16 +125,16 @@ impl Query<'_> {
     /// What the model says of every candidate.
     pub(crate) fn assess_all(&self, bind: Bind<'_>) -> Vec<Assessed> {
         let assess = |candidate: &Candidate| {
-            let given = |(name, value): &(&str, Binding)| {
-                let given = self.elements.iter().find(|(element, _)| element == name)?;
+            let other = |(name, value): &(&str, Binding)| {
+                let given = self.given.iter().find(|(parameter, _)| parameter == name)?;
                 (given.1 != *value).then_some(*given)
             };
-            let others: Vec<(&str, Binding)> = candidate.iter().filter_map(given).collect();
+            let others: Vec<(&str, Binding)> = candidate.iter().filter_map(other).collect();
             if others.is_empty() {
                 return self.assess(candidate, bind);
             }
-            let types = Refusal::Types(display_bindings(others.into_iter()));
-            Assessed { instance: display_bindings(candidate.iter().copied()), outcome: Err(types) }
+            let refusal = Refusal::Given(display_bindings(others.into_iter()));
+            Assessed { instance: display_bindings(candidate.iter().copied()), outcome: Err(refusal) }
         };
         let mut assessed: Vec<Assessed> = self.candidates.iter().map(assess).collect();
         let has_code = |one: &Assessed| matches!(&one.outcome, Ok(fitting) if has_code(self.kernel, fitting, self.device));
@@ -179,14 +179,14 @@ impl Query<'_> {
 
     fn hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (self.address(), self.processor(), self.elements, self.shapes, self.layouts).hash(&mut hasher);
+        (self.address(), self.processor(), self.given, self.shapes, self.layouts).hash(&mut hasher);
         hasher.finish()
     }
 
     fn is_of(&self, known: &Known) -> bool {
         known.kernel == self.address()
             && known.processor == self.processor()
-            && known.elements == *self.elements
+            && known.given == *self.given
             && known.layouts == *self.layouts
             && known.shapes.iter().map(Vec::as_slice).eq(self.shapes.iter().copied())
     }
@@ -199,7 +199,7 @@ impl Query<'_> {
         let reasons: Vec<String> = assessed.iter().filter_map(line).collect();
         let mut errors = assessed.into_iter().filter_map(|one| match one.outcome {
             Err(Refusal::Arguments(error)) => Some(Some(error)),
-            Err(Refusal::Types(_)) => None,
+            Err(Refusal::Given(_)) => None,
             _ => Some(None),
         });
         let first = errors.next().flatten();

@@ -117,6 +117,8 @@ pub struct Launch<'a> {
     /// The instances of which the cost model takes one; none where the launch says which.
     candidates: &'static [Candidate],
     arguments: SmallVec<[Given<'a>; ARGUMENTS]>,
+    /// The positions, among all arguments, of the optional ones that aren't given.
+    absent: SmallVec<[usize; ARGUMENTS]>,
     body: Option<Body>,
     sharing: Sharing,
     log_bytes: Option<usize>,
@@ -142,6 +144,7 @@ impl<'a> Launch<'a> {
             bindings: SmallVec::new(),
             candidates: &[],
             arguments: SmallVec::new(),
+            absent: SmallVec::new(),
             body: None,
             sharing: Sharing::default(),
             log_bytes: None,
@@ -156,8 +159,8 @@ impl<'a> Launch<'a> {
     }
 
     /// Binds a const parameter.
-    pub fn constant(mut self, name: &'static str, value: usize) -> Self {
-        self.bindings.push((name, Binding::Const(value)));
+    pub fn constant(mut self, name: &'static str, value: impl Into<Binding>) -> Self {
+        self.bindings.push((name, value.into()));
         self
     }
 
@@ -175,6 +178,18 @@ impl<'a> Launch<'a> {
     /// Passes a tensor that is written.
     pub fn tensor_mut<T: Element>(self, name: &'static str, tensor: &'a mut TensorRef<T>) -> Self {
         self.given_tensor(name, tensor, true)
+    }
+
+    /// Passes a tensor that is read to an optional argument, or nothing.
+    pub fn optional_tensor<T: Element>(self, name: &'static str, tensor: Option<&'a TensorRef<T>>) -> Self {
+        let mut launch = self.constant(name, tensor.is_some());
+        match tensor {
+            Some(tensor) => launch.tensor(name, tensor),
+            None => {
+                launch.absent.push(launch.arguments.len() + launch.absent.len());
+                launch
+            }
+        }
     }
 
     fn given_tensor<T: Element>(
@@ -304,8 +319,8 @@ impl<'a> Launch<'a> {
         shapes: &'q [&'q [usize]],
         layouts: &'q [(usize, ArgumentLayout)],
     ) -> choice::Query<'q> {
-        let (kernel, candidates, elements) = (self.kernel, self.candidates, &self.bindings[..]);
-        choice::Query { kernel, candidates, elements, shapes, layouts, device }
+        let (kernel, candidates, given) = (self.kernel, self.candidates, &self.bindings[..]);
+        choice::Query { kernel, candidates, given, shapes, layouts, device }
     }
 
     /// Where the launch was made.

@@ -71,7 +71,12 @@ impl OwnTile {
 #[derive(Debug)]
 pub(crate) enum RawArgument<'a> {
     Tensor(RawTensor<'a>),
-    Scalar { slot: u64, dtype: tile_ir::DType },
+    Scalar {
+        slot: u64,
+        dtype: tile_ir::DType,
+    },
+    /// An optional argument that isn't given.
+    Absent,
 }
 
 impl<'a> RawArgument<'a> {
@@ -79,7 +84,7 @@ impl<'a> RawArgument<'a> {
     pub(crate) fn shape(&self) -> (&'a [usize], Option<&'a [i64]>) {
         match self {
             RawArgument::Tensor(tensor) => (tensor.shape, tensor.strides),
-            RawArgument::Scalar { .. } => (&[], None),
+            RawArgument::Scalar { .. } | RawArgument::Absent => (&[], None),
         }
     }
 
@@ -91,6 +96,7 @@ impl<'a> RawArgument<'a> {
                 RawArgument::Tensor(RawTensor { bytes, shape, strides, dtype, mutable })
             }
             &RawArgument::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
+            RawArgument::Absent => RawArgument::Absent,
         }
     }
 }
@@ -152,6 +158,11 @@ impl<'a> Arguments<'a> {
         };
         assert_eq!(raw.dtype, T::DTYPE, "the argument holds elements of the type that the kernel declares");
         raw
+    }
+
+    /// Whether the argument at a position is there: an optional one may not be.
+    pub fn is_given(&self, position: usize) -> bool {
+        !matches!(self.arguments.get(position), None | Some(RawArgument::Absent))
     }
 
     /// The memory of a tensor argument, from the element that lies first on, and how it lies there.

@@ -1,8 +1,8 @@
 //! `cargo xtask passes FILE.tir [NAME=VALUE…]`: a kernel's IR after every pass that changes it, and what is known of
-//! its index values. Parameters are numbers or element formats: `BM=64 T=f32`.
+//! its index values. Parameters are numbers, `bool`s or element formats: `BM=64 CAUSAL=true T=f32`.
 
 use tile_ir::analysis::{divisibility, ranges};
-use tile_ir::{Binding, DType, passes, specialize, text, verify};
+use tile_ir::{Binding, passes, specialize, text, verify};
 
 /// Prints the passes of a kernel.
 pub(crate) fn print(file: &str, parameters: &[&str]) -> Result<(), String> {
@@ -22,9 +22,7 @@ pub(crate) fn print(file: &str, parameters: &[&str]) -> Result<(), String> {
 }
 
 fn binding(parameter: &str) -> Result<(String, Binding), String> {
-    let expected = || format!("`{parameter}` isn't a parameter; write `BM=64` or `T=f32`");
+    let expected = || format!("`{parameter}` isn't a parameter; write `BM=64`, `CAUSAL=true` or `T=f32`");
     let (name, value) = parameter.split_once('=').ok_or_else(expected)?;
-    let number = value.parse().ok().map(Binding::Const);
-    let value = number.or_else(|| DType::from_name(value).map(Binding::Elem)).ok_or_else(expected)?;
-    Ok((name.to_owned(), value))
+    Ok((name.to_owned(), value.parse().map_err(|_| expected())?))
 }

@@ -1,4 +1,4 @@
-//! A compile-time extent is a `usize`.
+//! A const parameter is an extent or a `bool`.
 
 use tile::prelude::*;
 

@@ -48,6 +48,7 @@ pub(crate) fn label(instance: &Instance) -> String {
         let separator = if i > 0 { ", " } else { "" };
         let _ = match value {
             Binding::Const(value) => write!(label, "{separator}{name}={value}"),
+            Binding::Bool(value) => write!(label, "{separator}{name}={value}"),
             Binding::Elem(dtype) => write!(label, "{separator}{name}={dtype}"),
         };
     }

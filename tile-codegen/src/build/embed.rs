@@ -82,6 +82,7 @@ fn bindings(bindings: &Bindings) -> String {
 fn binding(name: &str, value: Binding) -> String {
     match value {
         Binding::Const(value) => format!("({name:?}, ::tile::embedded::Binding::Const({value})), "),
+        Binding::Bool(value) => format!("({name:?}, ::tile::embedded::Binding::Bool({value})), "),
         Binding::Elem(dtype) => {
             format!("({name:?}, ::tile::embedded::Binding::Elem(::tile::ir::DType::{dtype:?})), ")
         }
@@ -120,11 +121,11 @@ mod tests {
     fn an_instance_that_is_left_out_says_why() {
         let left_out = LeftOut {
             target: TargetDesc::named("gfx942").unwrap(),
-            bindings: vec![("D".to_owned(), Binding::Const(128))],
+            bindings: vec![("D".to_owned(), Binding::Const(128)), ("UP".to_owned(), Binding::Bool(true))],
             reason: "too \"large\"".to_owned(),
         };
         let expression = expression(&[], &[left_out], |_, _, _| unreachable!("there is no code")).unwrap();
-        let expected = r#"::tile::embedded::left_out("gfx942", &[("D", ::tile::embedded::Binding::Const(128)), ], "too \"large\""),"#;
+        let expected = r#"::tile::embedded::left_out("gfx942", &[("D", ::tile::embedded::Binding::Const(128)), ("UP", ::tile::embedded::Binding::Bool(true)), ], "too \"large\""),"#;
         assert!(expression.contains(expected), "{expression}");
     }
 

@@ -311,6 +311,7 @@ fn instance_name(bindings: &Bindings) -> String {
         let separator = if name.is_empty() { "" } else { "-" };
         let _ = match value {
             Binding::Const(value) => write!(name, "{separator}{parameter}{value}"),
+            Binding::Bool(value) => write!(name, "{separator}{parameter}_{value}"),
             Binding::Elem(dtype) => write!(name, "{separator}{parameter}_{dtype}"),
         };
     }

@@ -18,6 +18,9 @@ struct Branch {
 
 impl Lowering {
     pub(super) fn if_else(&mut self, if_else: &ExprIf) -> Lowered<Val> {
+        if let Some(value) = self.if_let(if_else) {
+            return value;
+        }
         let span = if_else.if_token.span();
         let condition = self.condition(&if_else.cond, "if")?;
         let assigned = assigned::by_expression(&Expr::If(if_else.clone()));
@@ -40,7 +43,7 @@ impl Lowering {
     /// A scalar condition of `if` or `while`.
     pub(super) fn condition(&mut self, expression: &Expr, keyword: &str) -> Lowered<ValueId> {
         if let Expr::Let(matched) = expression {
-            let help = "a kernel has no `Option`; use a plain condition, or `match` on a number";
+            let help = "use a plain condition; optional arguments are taken apart by `if let`";
             return self.error(matched.span(), format!("`{keyword} let` isn't supported in a kernel"), help);
         }
         let value = self.expression(expression)?;

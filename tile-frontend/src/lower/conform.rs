@@ -144,11 +144,14 @@ impl Lowering {
     /// otherwise what is found of this one, as of `N` in `[Tile<f32, 2>; N]`.
     fn number_of_parameter(&mut self, parameter: &syn::Path, found: usize) -> Option<i64> {
         let (name, call) = (parameter.get_ident()?, self.calls.last_mut()?);
-        let extent = call.extents.get_mut(&name.to_string())?;
-        if extent.is_none() {
-            *extent = i64::try_from(found).ok().map(Dim::from);
+        let constant = call.constants.get_mut(&name.to_string())?;
+        if constant.is_none() {
+            *constant = i64::try_from(found).ok().map(|found| Val::Dim(Dim::from(found)));
         }
-        extent.as_ref().and_then(Dim::as_const)
+        match constant {
+            Some(Val::Dim(extent)) => extent.as_const(),
+            _ => None,
+        }
     }
 
     /// Reports something of the call itself: its place is at the call, so the innermost call isn't named again.

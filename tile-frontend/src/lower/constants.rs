@@ -8,7 +8,7 @@ use crate::scope::Variable;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{ExprMethodCall, ItemConst};
-use tile_ir::{DType, Dim, Elem};
+use tile_ir::{DType, Dim, Elem, Op, ValueId};
 
 impl Lowering {
     /// `const N: usize = 2 * BM;`
@@ -19,7 +19,7 @@ impl Lowering {
             Ok(value) => (value, Ok(())),
             Err(reported) => (Val::Poison, Err(reported)),
         };
-        if matches!(&value, Val::Dim(dim) if dim.as_const().is_none()) && self.in_own_text() {
+        if self.is_generic(&value) && self.in_own_text() {
             self.rewrites.constants.insert(place(item.ident.span().start()));
         }
         self.scopes.define(Variable {
@@ -30,6 +30,23 @@ impl Lowering {
             span: item.ident.span().into(),
         });
         result
+    }
+
+    /// Whether a constant is made of the kernel's parameters.
+    pub(super) fn is_generic(&self, constant: &Val) -> bool {
+        match constant {
+            Val::Dim(dim) => dim.as_const().is_none(),
+            Val::Data(value) => self.follows_from_parameters(*value),
+            _ => false,
+        }
+    }
+
+    fn follows_from_parameters(&self, value: ValueId) -> bool {
+        let Some(data) = self.kernel.definition(value) else { return false };
+        let inside = data.regions.iter().flat_map(|&region| self.kernel.walk_in(region));
+        let mut ops = inside.map(|op| &self.kernel.op(op).op).chain([&data.op]);
+        ops.any(|op| matches!(op, Op::Extent(dim) if dim.as_const().is_none()))
+            || data.operands.iter().any(|&operand| self.follows_from_parameters(operand))
     }
 
     /// A `const` item of the module around the kernel.

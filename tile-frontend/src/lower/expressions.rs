@@ -61,7 +61,7 @@ impl Lowering {
                 "remove the `&`: tiles and views are passed by value, and operators take values",
             ),
             Expr::Range(_) => ("a range outside a `for`", "write `for p in a..b`"),
-            Expr::Let(_) => ("`let` in a condition", "use a plain condition"),
+            Expr::Let(_) => ("`let` beside other conditions", "write an `if let` inside of an `if`"),
             Expr::Try(_) => ("`?`", "a kernel has no errors to return"),
             Expr::Await(_) | Expr::Async(_) => ("`async`", "launches are asynchronous, kernels are not"),
             _ => ("this expression", "write it with tiles, arithmetic, loops and branches"),

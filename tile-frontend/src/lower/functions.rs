@@ -10,16 +10,17 @@ use crate::exits;
 use crate::helpers::Helper;
 use crate::rewrite::place;
 use crate::scope::Variable;
+use crate::signature::is_bool;
 use crate::span::{Span, Spanned};
 use crate::text::{Defined, Text};
 use crate::value::Val;
 use std::collections::HashMap;
 use std::rc::Rc;
 use syn::{
-    Block, Expr, ExprCall, ExprPath, FnArg, GenericArgument, GenericParam, ItemFn, Pat, PathArguments,
-    ReturnType, Type,
+    Block, ConstParam, Expr, ExprCall, ExprPath, FnArg, GenericArgument, GenericParam, ItemFn, Pat,
+    PathArguments, ReturnType, Type,
 };
-use tile_ir::{Dim, Elem};
+use tile_ir::{DType, Elem};
 
 /// A call that is being lowered.
 pub(crate) struct Call {
@@ -30,7 +31,7 @@ pub(crate) struct Call {
     /// Whether it stands in a foreign text itself.
     pub(super) is_foreign: bool,
     /// What a function's const parameters are bound to, where that is known.
-    pub(super) extents: HashMap<String, Option<Dim>>,
+    pub(super) constants: HashMap<String, Option<Val>>,
 }
 
 /// One parameter of what is called, and its declared type.
@@ -117,7 +118,7 @@ impl Lowering {
     /// A call from the current place.
     pub(super) fn site(&self, name: &str, call: &ExprCall) -> Call {
         let (span, is_foreign) = (call.func.span(), self.text.is_foreign);
-        Call { name: name.to_owned(), span, is_foreign, extents: HashMap::new() }
+        Call { name: name.to_owned(), span, is_foreign, constants: HashMap::new() }
     }
 
     /// Where a function stands that isn't being called yet. A closure's body may call the function that was given
@@ -161,7 +162,7 @@ impl Lowering {
     ) -> Lowered<Val> {
         let function = &helper.function;
         self.bind_arguments(parameters, arguments)?;
-        self.define_extents(helper, call)?;
+        self.define_constants(helper, call)?;
         let output = match &function.sig.output {
             ReturnType::Default => None,
             ReturnType::Type(_, ty) => Some(&**ty),
@@ -290,11 +291,11 @@ impl Lowering {
                     text.types.insert(name, elem);
                 }
                 GenericParam::Const(parameter) => {
-                    let dim = match given {
-                        Some(given) => Some(self.const_argument(given)?),
+                    let value = match given {
+                        Some(given) => Some(self.const_argument(parameter, given)?),
                         None => None,
                     };
-                    site.extents.insert(parameter.ident.to_string(), dim);
+                    site.constants.insert(parameter.ident.to_string(), value);
                 }
                 GenericParam::Lifetime(_) => {}
             }
@@ -316,7 +317,7 @@ impl Lowering {
         }
     }
 
-    fn const_argument(&mut self, given: &GenericArgument) -> Lowered<Dim> {
+    fn const_argument(&mut self, parameter: &ConstParam, given: &GenericArgument) -> Lowered<Val> {
         let value = match given {
             GenericArgument::Const(expression) => self.expression(expression)?,
             // A name reads as a type.
@@ -326,15 +327,22 @@ impl Lowering {
             }
             _ => Val::Unit,
         };
-        self.static_dim(&value, "a const parameter", given.span())
+        match is_bool(&parameter.ty) {
+            true => {
+                self.number(&value, &DType::Bool.into(), "the const parameter", given.span()).map(Val::Data)
+            }
+            false => self.static_dim(&value, "a const parameter", given.span()).map(Val::Dim),
+        }
     }
 
     /// Makes the function's const parameters variables; all must be known by now.
-    fn define_extents(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<()> {
+    fn define_constants(&mut self, helper: &Helper, call: &ExprCall) -> Lowered<()> {
         let site = self.calls.last().expect("a function is called");
-        let (name, extents) = (site.name.clone(), site.extents.clone());
+        let (name, constants) = (site.name.clone(), site.constants.clone());
         let is_open = |generic: &GenericParam| match generic {
-            GenericParam::Const(parameter) => extents.get(&parameter.ident.to_string()) == Some(&None),
+            GenericParam::Const(parameter) => {
+                matches!(constants.get(&parameter.ident.to_string()), Some(None))
+            }
             _ => false,
         };
         let open = type_and_const_parameters(helper).into_iter().find(|generic| is_open(generic));
@@ -346,11 +354,11 @@ impl Lowering {
             );
             return self.report_at_call(Diagnostic::new(call.func.span(), message).help(help));
         }
-        for (parameter, dim) in extents {
-            let Some(dim) = dim else { continue };
+        for (parameter, value) in constants {
+            let Some(value) = value else { continue };
             self.scopes.define(Variable {
                 name: parameter,
-                value: Val::Dim(dim),
+                value,
                 mutable: false,
                 constant: false,
                 span: call.func.span(),

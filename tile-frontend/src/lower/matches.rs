@@ -1,13 +1,14 @@
-//! `match` on numbers and bools, and tuples of them: a chain of `if`. An arm that is known to be taken or not
+//! `match` on numbers, bools and optional arguments, and tuples of them: a chain of `if`. An arm that is known to be taken or not
 //! when the macro expands costs nothing.
 
+use super::optional::OptionPattern;
 use super::ranges::known;
 use super::{Lowered, Lowering, kind};
 use crate::assigned::{self, Assigned};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::{Arm, Expr, ExprMatch, Ident, Lit, Pat, PatRange, RangeLimits};
-use tile_ir::ops::{BinaryOp, Predicate, UnaryOp};
+use tile_ir::ops::{BinaryOp, Predicate};
 use tile_ir::{DType, Op, ValueId};
 
 /// Whether a value fits a pattern.
@@ -30,9 +31,10 @@ impl Lowering {
                 let help = "a tile of one element becomes a scalar with `.item()`; use `select` to choose element by element";
                 return self.error(expression.expr.span(), "`match` needs a scalar, not a tile", help);
             }
-            Val::Int(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) => {}
+            Val::Int(_) | Val::Dim(_) | Val::Data(_) | Val::List(_) | Val::Optional(..) => {}
             other => {
-                let message = format!("`match` needs an integer or a bool, not {}", kind(other));
+                let message =
+                    format!("`match` needs an integer, a bool or an optional argument, not {}", kind(other));
                 return self.error(expression.expr.span(), message, "use `if` and `else if`");
             }
         }
@@ -117,10 +119,19 @@ impl Lowering {
         match (pattern, value) {
             (Pat::Wild(_), _) => Ok(Fits::Always),
             (Pat::Paren(inner), _) => self.fits(&inner.pat, value, bound),
+            (_, &Val::Optional(tensor, given)) if let Some(optional) = OptionPattern::of(pattern) => {
+                match optional {
+                    OptionPattern::Some(inner) => {
+                        let fits = self.fits(inner, &Val::Tensor(tensor), bound)?;
+                        self.both(Fits::If(given), fits, BinaryOp::And)
+                    }
+                    OptionPattern::None => self.negated(given, pattern.span()).map(Fits::If),
+                }
+            }
             (Pat::Ident(name), _) if self.is_constant(&name.ident) => {
                 let path: Expr = syn::parse_quote!(#name);
                 let constant = self.expression(&path)?;
-                if matches!(&constant, Val::Dim(dim) if dim.as_const().is_none()) {
+                if self.is_generic(&constant) {
                     let message =
                         format!("`{}` depends on const parameters, so it can't be a pattern", name.ident);
                     return self.error(pattern.span(), message, "write a name and a guard: `k if k == …`");
@@ -182,7 +193,7 @@ impl Lowering {
         if wanted.value {
             return Ok(Fits::If(*condition));
         }
-        self.emit_one(Op::Unary(UnaryOp::Not), &[*condition], span, &[]).map(Fits::If)
+        self.negated(*condition, span).map(Fits::If)
     }
 
     fn equal(&mut self, value: &Val, wanted: &Val, span: Span) -> Lowered<Fits> {

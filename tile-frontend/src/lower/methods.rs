@@ -14,6 +14,7 @@ impl Lowering {
         let receiver = self.expression(&call.receiver)?;
         match receiver {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
+            Val::Optional(_, given) => self.optional_method(given, call),
             Val::View(view) => self.view_method(view, call),
             Val::ViewTile(ref tile) => self.view_tile_method(tile, call),
             Val::Atomic(tensor) => self.atomic_method(tensor, call),

@@ -33,6 +33,7 @@ mod movement;
 pub(crate) mod names;
 mod numbers;
 mod operators;
+mod optional;
 mod places;
 mod ranges;
 mod spanning;
@@ -56,9 +57,10 @@ use crate::value::Val;
 use std::collections::HashMap;
 use std::rc::Rc;
 use syn::{Generics, ItemFn};
+use tile_ir::analysis::Facts;
 use tile_ir::kernel::{GenericKind, OpData};
 use tile_ir::ops::infer::display_shape;
-use tile_ir::ops::{Domain, ScatterMode, TypeError, result_types};
+use tile_ir::ops::{Domain, ScatterMode, TypeError, result_types_under};
 use tile_ir::{DType, Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
 
 /// A lowered body.
@@ -78,6 +80,7 @@ pub(crate) type Lowered<T> = Result<T, Reported>;
 pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -> Result<Body, Diagnostics> {
     let region = signature.kernel.body();
     let mut lowering = Lowering {
+        facts: Facts::of(&signature.kernel),
         kernel: signature.kernel,
         generics: function.sig.generics.clone(),
         scopes: signature.scopes,
@@ -113,6 +116,8 @@ pub(crate) fn body(signature: Signature, function: &ItemFn, helpers: &Helpers) -
 /// The state of the walk.
 pub(crate) struct Lowering {
     kernel: Kernel,
+    /// What the kernel's conditions say.
+    facts: Facts,
     /// The kernel's parameters in `<…>`, as they are declared.
     generics: Generics,
     scopes: Scopes,
@@ -229,7 +234,7 @@ impl Lowering {
         results
     }
 
-    /// Appends an op whose operands are known to fit but for what [`result_types`] checks.
+    /// Appends an op whose operands are known to fit but for what [`result_types_under`] checks.
     fn emit(
         &mut self,
         op: Op,
@@ -240,7 +245,7 @@ impl Lowering {
         self.check_in_closure(&op, operands, span)?;
         let types: Vec<Type> = operands.iter().map(|&value| self.ty(value)).collect();
         self.check_bounds(&op, &types, operand_spans.first().copied().unwrap_or(span))?;
-        match result_types(&op, &types) {
+        match result_types_under(&op, &types, &self.facts) {
             Ok(results) => Ok(self.append(op, operands, &results, Vec::new(), span)),
             Err(error) => {
                 let diagnostic = self.explain(error, operands, span, operand_spans);
@@ -405,6 +410,7 @@ fn kind(value: &Val) -> &'static str {
         Val::Int(_) | Val::Float(_) | Val::Data(_) => "a number",
         Val::Dim(_) => "a usize",
         Val::Tensor(_) => "a tensor",
+        Val::Optional(..) => "an optional argument",
         Val::View(_) => "a partition view",
         Val::ViewTile(_) => "a tile of a view",
         Val::Atomic(_) => "an atomic view",

@@ -221,6 +221,7 @@ fn fill<T: Float, const B: usize, const C: usize>(y: &mut Tensor<T, m, n>) {
     let lowered = lower(words, source).map_err(|errors| errors.to_string())?;
     let text = |(name, value): &(String, Binding)| match value {
         Binding::Const(value) => format!("{name}{value}"),
+        Binding::Bool(value) => format!("{name}={value}"),
         Binding::Elem(dtype) => format!("{name}:{dtype}"),
     };
     Ok(lowered.instances.iter().map(|it| it.iter().map(text).collect::<Vec<_>>().join(" ")).collect())
@@ -232,6 +233,15 @@ fn instances_are_all_combinations_once() {
         instances("instances(C = 1 | 2, T = f32 | bf16, B = 4; T = f32, B = 4 | 8, C = 2)").unwrap(),
         ["T:f32 B4 C1", "T:bf16 B4 C1", "T:f32 B4 C2", "T:bf16 B4 C2", "T:f32 B8 C2"]
     );
+    let causal = "fn f<const B: usize, const CAUSAL: bool>(y: &mut Tensor<f32, n>) {
+        let mut y = y.partition_view_mut([B]);
+        y.store_masked(Tile::full([B], if CAUSAL { 1.0 } else { 0.0 }));
+    }";
+    let lowered = lower("instances(B = 4, CAUSAL = true | false)", causal).unwrap();
+    let values: Vec<Binding> = lowered.instances.iter().map(|bindings| bindings[1].1).collect();
+    assert_eq!(values, [Binding::Bool(true), Binding::Bool(false)]);
+    let message = lower("instances(B = 4, CAUSAL = 1)", causal).unwrap_err().to_string();
+    assert!(message.contains("`CAUSAL` is a `bool`, but was given the number 1"), "{message}");
     // Those that break a condition are left out, but not where all do.
     let conditional = |values: &str| instances(&format!("where(B * C <= 16), instances(T = f32, {values})"));
     assert_eq!(conditional("B = 4 | 8, C = 2 | 4").unwrap(), ["T:f32 B4 C2", "T:f32 B4 C4", "T:f32 B8 C2"]);

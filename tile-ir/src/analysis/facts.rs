@@ -1,9 +1,10 @@
-//! What a kernel's conditions say of its run-time sizes, as forms of fewer unknowns.
+//! What a kernel's conditions say of its run-time sizes, and of parameters that aren't bound yet, as forms of fewer
+//! unknowns.
 //!
 //! A launch refuses sizes that break a condition, so whatever follows from the conditions holds wherever a kernel
 //! runs. It is kept as a substitution: `m % 64 == 0` makes `m` into `64*m′`, `m >= 64` makes it `m′ + 64`, `m == n`
 //! makes it `n`. The new unknowns are not negative, as sizes are, so that [`Dim::is_natural`] and `==` of forms
-//! decide as before, and more. Conditions that contradict each other prove anything, of a kernel that never runs.
+//! decide as before, and more. A parameter's form has no sizes, so that what is known at specialisation stays so. Conditions that contradict each other prove anything, of a kernel that never runs.
 //!
 //! A condition that no substitution expresses (`m <= 64`, `m != n`, `m + n == 64`) is not used.
 
@@ -57,8 +58,7 @@ impl Facts {
             return dim.clone();
         }
         dim.substitute(&|atom| match atom {
-            Atom::Param(_) => None,
-            Atom::Size(name) => self.forms.get(name).cloned(),
+            Atom::Param(name) | Atom::Size(name) => self.forms.get(name).cloned(),
             Atom::CeilDiv(a, b) => Some(quotient(&self.apply(a), &self.apply(b), Dim::ceil_div)),
             Atom::FloorDiv(a, b) => Some(quotient(&self.apply(a), &self.apply(b), Dim::floor_div)),
             Atom::Rem(a, b) => Some(remainder(&self.apply(a), &self.apply(b))),
@@ -68,10 +68,10 @@ impl Facts {
     /// What the coefficients of the extent in terms of the unknowns add up to, at most.
     fn weight(&self, dim: &Dim) -> i128 {
         let atom = |atom: &Atom| match atom {
-            Atom::Size(name) => self.forms.get(name).map_or(1, weight),
+            Atom::Param(name) | Atom::Size(name) => self.forms.get(name).map_or(1, weight),
             // A quotient's terms are no heavier than its dividend's, and one more may be split off.
             Atom::CeilDiv(a, _) | Atom::FloorDiv(a, _) => self.weight(a).saturating_add(1),
-            Atom::Param(_) | Atom::Rem(..) => 1,
+            Atom::Rem(..) => 1,
         };
         dim.terms().fold(0i128, |sum, (factors, coefficient)| {
             let product = factors
@@ -100,8 +100,7 @@ impl Facts {
     fn atom_interval(&self, atom: &Atom) -> Option<(i128, i128)> {
         let most = i128::from(i64::MAX);
         match atom {
-            Atom::Param(_) => Some((0, most)),
-            Atom::Size(name) => Some((0, most / i128::from(self.multiple(name)))),
+            Atom::Param(name) | Atom::Size(name) => Some((0, most / i128::from(self.multiple(name)))),
             Atom::Rem(_, b) => {
                 let divisor = b.as_const().filter(|&divisor| divisor > 0)?;
                 Some((0, i128::from(divisor) - 1))
@@ -129,9 +128,9 @@ impl Facts {
 
     /// The largest number that some size is at least as many times as an unknown.
     fn multiple(&self, unknown: &str) -> i64 {
-        let coefficients = self.forms.values().filter(|form| form.is_natural()).flat_map(sizes);
+        let coefficients = self.forms.values().filter(|form| form.is_natural()).flat_map(unknowns);
         coefficients
-            .filter(|(name, _)| name == unknown)
+            .filter(|(atom, _)| name(atom) == Some(unknown))
             .map(|(_, coefficient)| coefficient)
             .max()
             .unwrap_or(1)
@@ -189,7 +188,7 @@ impl Facts {
         }
     }
 
-    /// `dividend mod divisor == rest`: some size is `step*unknown + first`.
+    /// `dividend mod divisor == rest`: some size or parameter is `step*unknown + first`.
     fn congruent(&mut self, dividend: &Dim, divisor: i64, rest: i64) {
         if divisor < 2 || !(0..divisor).contains(&rest) {
             return;
@@ -197,7 +196,7 @@ impl Facts {
         let open: Vec<_> = dividend.terms().filter(|(_, coefficient)| coefficient % divisor != 0).collect();
         let (constant, open): (Vec<_>, Vec<_>) =
             open.into_iter().partition(|(factors, _)| factors.is_empty());
-        let &[([Atom::Size(name)], coefficient)] = open.as_slice() else { return };
+        let &[([atom @ (Atom::Param(_) | Atom::Size(_))], coefficient)] = open.as_slice() else { return };
         let constant = constant.first().map_or(0, |&(_, constant)| constant);
         let step = divisor / gcd(coefficient.unsigned_abs(), divisor.unsigned_abs()) as i64;
         let wanted = i128::from(rest) - i128::from(constant);
@@ -206,19 +205,19 @@ impl Facts {
         };
         // What no small number solves is left alone.
         let Some(first) = (0..step.min(1 << 16)).find(solves) else { return };
-        self.define(name, Dim::from(step) * Dim::size(next(name)) + Dim::from(first));
+        self.define(atom, Dim::from(step) * next(atom) + Dim::from(first));
     }
 
     /// `form == 0`: some size is what the rest of the form says.
     fn equal(&mut self, form: &Dim) {
-        let solution = sizes(form).into_iter().find_map(|(name, coefficient)| {
-            let rest = form.clone() - Dim::from(coefficient) * Dim::size(name.clone());
+        let solution = unknowns(form).into_iter().find_map(|(atom, coefficient)| {
+            let rest = form.clone() - Dim::from(coefficient) * Dim::of(&atom);
             let divides = rest.terms().all(|(_, term)| term % coefficient == 0);
             let value = if divides { divided(&-rest, coefficient) } else { return None };
-            (value.is_natural() && !mentions(&value, &name)).then_some((name, value))
+            may_be(&atom, &value).then_some((atom, value))
         });
-        if let Some((name, value)) = solution {
-            self.define(&name, value);
+        if let Some((atom, value)) = solution {
+            self.define(&atom, value);
         }
     }
 
@@ -227,8 +226,8 @@ impl Facts {
         if form.is_natural() {
             return;
         }
-        let solution = sizes(form).into_iter().find_map(|(name, coefficient)| {
-            let rest = form.clone() - Dim::from(coefficient) * Dim::size(name.clone());
+        let solution = unknowns(form).into_iter().find_map(|(atom, coefficient)| {
+            let rest = form.clone() - Dim::from(coefficient) * Dim::of(&atom);
             let least = match (rest.as_const(), coefficient) {
                 (Some(rest), 1..) => {
                     Dim::from(rest.checked_neg()?.div_euclid(coefficient))
@@ -237,16 +236,17 @@ impl Facts {
                 (None, 1) => -rest,
                 _ => return None,
             };
-            (least.is_natural() && !mentions(&least, &name)).then_some((name, least))
+            may_be(&atom, &least).then_some((atom, least))
         });
-        if let Some((name, least)) = solution {
-            let form = Dim::size(next(&name)) + least;
-            self.define(&name, form);
+        if let Some((atom, least)) = solution {
+            let form = next(&atom) + least;
+            self.define(&atom, form);
         }
     }
 
-    /// Puts a form in the place of a size or of an unknown.
-    fn define(&mut self, name: &str, form: Dim) {
+    /// Puts a form in the place of a size, of a parameter or of an unknown.
+    fn define(&mut self, atom: &Atom, form: Dim) {
+        let Some(name) = name(atom) else { return };
         // A second form would take the unknowns of the first for its own.
         if self.forms.contains_key(name) {
             return;
@@ -261,9 +261,26 @@ impl Facts {
     }
 }
 
-/// The name of the unknown that a size or an unknown is made of. No size of a kernel has it.
-fn next(name: &str) -> String {
-    format!("{name}′")
+/// The unknown that a size, a parameter or an unknown is made of. Nothing in a kernel has its name.
+fn next(atom: &Atom) -> Dim {
+    match atom {
+        Atom::Param(name) => Dim::param(format!("{name}′")),
+        Atom::Size(name) => Dim::size(format!("{name}′")),
+        other => Dim::of(other),
+    }
+}
+
+fn name(atom: &Atom) -> Option<&str> {
+    match atom {
+        Atom::Param(name) | Atom::Size(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether a form can stand for a size or a parameter.
+fn may_be(atom: &Atom, form: &Dim) -> bool {
+    let is_decided_with_it = matches!(atom, Atom::Size(_)) || form.is_static();
+    is_decided_with_it && form.is_natural() && !name(atom).is_some_and(|name| mentions(form, name))
 }
 
 fn weight(dim: &Dim) -> i128 {
@@ -278,19 +295,21 @@ pub(super) fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
-/// The sizes that are terms of their own, with their coefficients.
-fn sizes(form: &Dim) -> Vec<(String, i64)> {
-    let terms = form.terms().filter_map(|(factors, coefficient)| match factors {
-        [Atom::Size(name)] => Some((name.clone(), coefficient)),
+/// The sizes that are terms of their own, with their coefficients, and after them the parameters.
+fn unknowns(form: &Dim) -> Vec<(Atom, i64)> {
+    let alone = |(factors, coefficient): (&[Atom], i64)| match factors {
+        [atom @ (Atom::Param(_) | Atom::Size(_))] => Some((atom.clone(), coefficient)),
         _ => None,
-    });
-    terms.collect()
+    };
+    let (sizes, parameters): (Vec<_>, Vec<_>) =
+        form.terms().filter_map(alone).partition(|(atom, _)| matches!(atom, Atom::Size(_)));
+    sizes.into_iter().chain(parameters).collect()
 }
 
 fn mentions(form: &Dim, name: &str) -> bool {
-    let mut sizes = BTreeSet::new();
-    form.collect_names(&mut BTreeSet::new(), &mut sizes);
-    sizes.contains(name)
+    let (mut parameters, mut sizes) = (BTreeSet::new(), BTreeSet::new());
+    form.collect_names(&mut parameters, &mut sizes);
+    parameters.contains(name) || sizes.contains(name)
 }
 
 fn only_atom(form: &Dim) -> Option<&Atom> {
@@ -409,6 +428,38 @@ mod tests {
         ] {
             assert_eq!(shown(conditions), expected, "{conditions}");
         }
+    }
+
+    #[test]
+    fn conditions_of_parameters_become_forms_without_sizes() {
+        let facts = |conditions: &str| {
+            let source = format!(
+                "kernel @k<B, C>(%x: tensor<m x n x f32>) where {conditions} {{\n  %i = extent m : index\n}}\n"
+            );
+            let facts = Facts::of(&parse(&source).unwrap_or_else(|error| panic!("{error}")));
+            let forms: Vec<String> = facts.forms().map(|(name, form)| format!("{name} = {form}")).collect();
+            (forms.join(", "), facts)
+        };
+        for (conditions, expected) in [
+            ("\"\": rem(B, 8) eq 0", "B = 8*B′"),
+            ("\"\": rem(B, 8) eq 0, \"\": B gt 0", "B = 8*B′′ + 8, B′ = B′′ + 1"),
+            ("\"\": C eq 4*B", "C = 4*B"),
+            ("\"\": 2*B eq 64", "B = 32"),
+            // Sizes come first.
+            ("\"\": m eq B", "m = B"),
+            ("\"\": m eq 4*B, \"\": rem(B, 2) eq 0", "B = 2*B′, m = 8*B′"),
+            ("\"\": m ge B + 1", "m = B + m′ + 1"),
+            // What a launch decides, no parameter is made of.
+            ("\"\": B ge m", ""),
+            ("\"\": rem(m, B) eq 0", ""),
+        ] {
+            assert_eq!(facts(conditions).0, expected, "{conditions}");
+        }
+        let (_, facts) = facts("\"\": rem(B, 8) eq 0");
+        let (b, eight) = (Dim::param("B"), Dim::from(8));
+        let product = b.floor_div(&eight) * eight.clone() * Dim::param("C");
+        assert_eq!(facts.apply(&product), facts.apply(&(b * Dim::param("C"))));
+        assert_ne!(facts.apply(&Dim::param("C").floor_div(&eight)), facts.apply(&Dim::param("C")));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub use atomic::{Atomic, AtomicKind, Order, Scope};
 pub use compare::{Classification, Predicate};
 pub use elementwise::{BinaryOp, Domain, UnaryOp};
 pub use hints::Hints;
-pub use infer::{TypeError, result_types};
+pub use infer::{TypeError, result_types, result_types_under};
 pub use movement::Movement;
 pub use reduction::ReduceOp;
 pub use scan::ScanMode;

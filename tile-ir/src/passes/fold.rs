@@ -1,7 +1,7 @@
 //! Computes ops on constant scalars, with the evaluator's own functions, takes branches that are known and
 //! removes loops whose first condition is false, and assertions that hold.
 
-use super::replace_uses;
+use super::{dce, replace_uses};
 use crate::array::{Array, Elements};
 use crate::dtype::DType;
 use crate::kernel::{Kernel, OpData, OpId, RegionId, ValueId};
@@ -11,19 +11,37 @@ use std::collections::HashMap;
 
 /// Folds in order of appearance, so that folded operands are seen.
 pub(super) fn run(kernel: &mut Kernel) {
-    let mut fold = Fold { constants: HashMap::new(), replacement: HashMap::new() };
-    let body = kernel.body();
-    fold.region(kernel, body);
-    replace_uses(kernel, &fold.replacement);
+    Fold::default().run(kernel);
 }
 
+/// Takes the branches that parameters decide which were bound just now, and removes what only others used. Other ops
+/// stay as they are. The kernel needn't verify: only what can't differ from what a generic kernel says is computed.
+pub(crate) fn take_known_branches(kernel: &mut Kernel) {
+    let mut fold = Fold { decides_only: true, ..Fold::default() };
+    fold.run(kernel);
+    if fold.has_taken {
+        dce::run(kernel);
+    }
+}
+
+#[derive(Default)]
 struct Fold {
+    /// Whether nothing but what decides branches is computed, and no op is replaced by its value.
+    decides_only: bool,
+    /// Whether a branch was taken.
+    has_taken: bool,
     constants: HashMap<ValueId, Array>,
     /// Results of branches that were taken and of loops that don't run.
     replacement: HashMap<ValueId, ValueId>,
 }
 
 impl Fold {
+    fn run(&mut self, kernel: &mut Kernel) {
+        let body = kernel.body();
+        self.region(kernel, body);
+        replace_uses(kernel, &self.replacement);
+    }
+
     fn region(&mut self, kernel: &mut Kernel, region: RegionId) {
         let mut ops = Vec::new();
         for op in kernel.region(region).ops.clone() {
@@ -52,12 +70,12 @@ impl Fold {
             self.region(kernel, inner);
         }
         let Some(value) = self.evaluate(kernel, &data) else { return };
-        let elem = value.dtype().into();
-        let data = kernel.op_mut(op);
-        data.op = Op::Constant { value: value.get(0), elem };
-        data.operands.clear();
-        let result = data.results[0];
-        self.constants.insert(result, value);
+        if !self.decides_only {
+            let folded = kernel.op_mut(op);
+            folded.op = Op::Constant { value: value.get(0), elem: value.dtype().into() };
+            folded.operands.clear();
+        }
+        self.constants.insert(data.results[0], value);
     }
 
     /// The value of an op of one scalar result whose operands are constants.
@@ -65,6 +83,10 @@ impl Fold {
         let &[result] = data.results.as_slice() else { return None };
         let Type::Scalar(elem) = kernel.ty(result) else { return None };
         let dtype = elem.known()?;
+        // No type parameter stands for an index, nor for a `bool` that something is computed of.
+        if self.decides_only && !matches!(dtype, DType::Index | DType::Bool) {
+            return None;
+        }
         let operand = |i: usize| {
             let value = data.operands[i];
             self.constants.get(self.replacement.get(&value).unwrap_or(&value))
@@ -118,6 +140,7 @@ impl Fold {
 
     /// The ops of a branch, which take the place of its `if`.
     fn splice(&mut self, kernel: &mut Kernel, op: OpId, chosen: RegionId) -> Vec<OpId> {
+        self.has_taken = true;
         self.region(kernel, chosen);
         let mut ops = kernel.region(chosen).ops.clone();
         let last = ops.pop().expect("verified: a branch ends with `yield`");

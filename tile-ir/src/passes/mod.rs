@@ -9,6 +9,9 @@ mod prefetch;
 mod transpose;
 mod unmask;
 
+pub(crate) use dce::run as remove_unused;
+pub(crate) use fold::take_known_branches;
+
 pub(crate) use cse::is_value;
 pub(crate) use dce::run as remove_dead;
 pub(crate) use licm::split;

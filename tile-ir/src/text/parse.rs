@@ -175,8 +175,9 @@ impl Parser {
         if *self.peek() == Token::Punct('<') {
             self.kernel.generics = self.list('<', '>', Self::generic)?;
         }
-        for (name, ty) in self.list('(', ')', Self::parameter)? {
+        for (name, ty, optional) in self.list('(', ')', Self::parameter)? {
             let value = self.kernel.new_param(ty, &name);
+            self.kernel.optional.extend(optional.map(|parameter| (value, parameter)));
             self.values.insert(name, value);
         }
         if self.accept_word("where") {
@@ -219,7 +220,11 @@ impl Parser {
 
     fn generic(&mut self) -> Parsed<Generic> {
         let name = self.word("a parameter name")?;
-        let kind = if self.accept(':') { GenericKind::Elem(self.bound()?) } else { GenericKind::Const };
+        let kind = match self.accept(':') {
+            false => GenericKind::Const,
+            true if self.accept_word("bool") => GenericKind::Bool,
+            true => GenericKind::Elem(self.bound()?),
+        };
         Ok(Generic { name, kind })
     }
 
@@ -229,17 +234,20 @@ impl Parser {
                 return Ok(domain);
             }
         }
-        self.expected("`any`, `number`, `float` or `int`")
+        self.expected("`bool`, `any`, `number`, `float` or `int`")
     }
 
-    fn parameter(&mut self) -> Parsed<(String, Type)> {
+    /// `%bias: tensor<n x f32> if BIASED`, of which the end names what an optional argument depends on.
+    fn parameter(&mut self) -> Parsed<(String, Type, Option<String>)> {
         let position = self.position;
         let name = self.value_name()?;
         if self.values.contains_key(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {
             return self.error_at(position, format!("`%{name}` can't name an argument"));
         }
         self.punct(':')?;
-        Ok((name, self.ty()?))
+        let ty = self.ty()?;
+        let optional = if self.accept_word("if") { Some(self.word("a parameter name")?) } else { None };
+        Ok((name, ty, optional))
     }
 
     pub(super) fn value_name(&mut self) -> Parsed<String> {

@@ -50,7 +50,7 @@ impl Parser {
     }
 
     fn elem(&self, name: &str) -> Parsed<Elem> {
-        let is_param = |g: &Generic| g.name == name && g.kind != GenericKind::Const;
+        let is_param = |g: &Generic| g.name == name && matches!(g.kind, GenericKind::Elem(_));
         if self.kernel.generics.iter().any(is_param) {
             return Ok(Elem::Param(name.to_owned()));
         }

@@ -84,9 +84,7 @@ impl<'k> Printer<'k> {
         }
         let _ = write!(self.out, "kernel @{}", self.kernel.name);
         self.generics();
-        let params = self.kernel.params().iter();
-        let params: Vec<String> =
-            params.map(|&p| format!("{}: {}", self.name(p), self.kernel.ty(p))).collect();
+        let params: Vec<String> = self.kernel.params().iter().map(|&param| self.param(param)).collect();
         let _ = write!(self.out, "({})", params.join(", "));
         self.conditions();
         let grid = self.kernel.grid.as_ref().map_or(String::new(), |grid| format!(" grid {grid}"));
@@ -95,6 +93,12 @@ impl<'k> Printer<'k> {
         self.region_ops(self.kernel.body(), 1);
         self.out.push_str("}\n");
         self.out
+    }
+
+    /// `%bias: tensor<n x f32> if BIASED`.
+    fn param(&self, param: ValueId) -> String {
+        let optional = self.kernel.optional.get(&param).map_or(String::new(), |name| format!(" if {name}"));
+        format!("{}: {}{optional}", self.name(param), self.kernel.ty(param))
     }
 
     /// `where "m % BM == 0": rem(m, BM) eq 0`.
@@ -119,6 +123,7 @@ impl<'k> Printer<'k> {
             .iter()
             .map(|generic| match generic.kind {
                 GenericKind::Const => generic.name.clone(),
+                GenericKind::Bool => format!("{}: bool", generic.name),
                 GenericKind::Elem(domain) => format!("{}: {}", generic.name, bound_name(domain)),
             })
             .collect();

@@ -2,7 +2,7 @@
 
 use super::Verifier;
 use crate::dim::Dim;
-use crate::kernel::{GenericKind, OpId};
+use crate::kernel::{Generic, GenericKind, OpId};
 use crate::loc::Loc;
 use crate::ops::Op;
 use crate::schedule::TileOrder;
@@ -15,6 +15,19 @@ impl Verifier<'_> {
         for generic in &self.kernel.generics {
             if !names.insert(&generic.name) {
                 self.error(Loc::UNKNOWN, format!("parameter `{}` is declared twice", generic.name));
+            }
+        }
+    }
+
+    pub(super) fn optional_arguments(&mut self) {
+        for (&param, parameter) in &self.kernel.optional {
+            let is_bool = |g: &Generic| g.name == *parameter && g.kind == GenericKind::Bool;
+            if !self.kernel.generics.iter().any(is_bool) {
+                self.error(Loc::UNKNOWN, format!("`{parameter}` is not a `bool` parameter of the kernel"));
+            }
+            if !matches!(self.kernel.ty(param), Type::Tensor(tensor) if !tensor.mutable) {
+                let name = self.kernel.value(param).name.as_deref().unwrap_or("an argument");
+                self.error(Loc::UNKNOWN, format!("`{name}` is optional, but no tensor that is read"));
             }
         }
     }
@@ -51,8 +64,8 @@ impl Verifier<'_> {
             self.dim_is_bound(dim, loc);
         }
         if let Elem::Param(name) = elem {
-            let declared =
-                self.kernel.generics.iter().any(|g| g.name == *name && g.kind != GenericKind::Const);
+            let is_elem = |g: &Generic| g.name == *name && matches!(g.kind, GenericKind::Elem(_));
+            let declared = self.kernel.generics.iter().any(is_elem);
             if !declared {
                 self.error(loc, format!("`{name}` is not an element type parameter of the kernel"));
             }
@@ -66,8 +79,8 @@ impl Verifier<'_> {
         let (mut params, mut sizes) = (BTreeSet::new(), BTreeSet::new());
         dim.collect_names(&mut params, &mut sizes);
         for param in params {
-            let declared =
-                self.kernel.generics.iter().any(|g| g.name == param && g.kind == GenericKind::Const);
+            let is_number = |g: &Generic| g.name == param && !matches!(g.kind, GenericKind::Elem(_));
+            let declared = self.kernel.generics.iter().any(is_number);
             if !declared {
                 self.error(loc, format!("`{param}` is not a const parameter of the kernel"));
             }

@@ -4,7 +4,7 @@ use super::{Verifier, VerifyError, list};
 use crate::dim::Dim;
 use crate::kernel::OpId;
 use crate::loc::Loc;
-use crate::ops::{Op, TypeError, result_types};
+use crate::ops::{Op, TypeError, result_types_under};
 use crate::types::Type;
 
 /// The largest tile, in elements.
@@ -15,7 +15,7 @@ impl Verifier<'_> {
         let data = self.kernel.op(op);
         let operands: Vec<Type> = data.operands.iter().map(|&value| self.kernel.ty(value).clone()).collect();
         let results: Vec<&Type> = data.results.iter().map(|&value| self.kernel.ty(value)).collect();
-        match result_types(&data.op, &operands) {
+        match result_types_under(&data.op, &operands, &self.facts) {
             Err(error) => {
                 let TypeError { message, operand, help } = error;
                 self.errors.push(VerifyError { message, loc: data.loc, operand, help });

@@ -1,9 +1,10 @@
 //! `kernel::best(…)`: the launch whose instance the runtime chooses, of those that `instances(…)` names.
 //!
-//! Element types are parameters of the function, as of the kernel's own; const parameters are what is chosen.
+//! Element types and `bool`s say what is computed: they are parameters of the function, as of the kernel's own. The
+//! other const parameters say how, and are what is chosen.
 
-use super::{bind_arguments, block_call, host_arguments, views_name};
-use crate::signature::{Argument, parameters};
+use super::{bind_arguments, bind_parameter, block_call, host_arguments, pass_parameter, views_name};
+use crate::signature::{Argument, is_chosen};
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
 use std::collections::BTreeMap;
@@ -13,7 +14,7 @@ use tile_frontend::{Binding, Bindings};
 /// The function up to its body.
 pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     let (visibility, name) = (&function.vis, &function.sig.ident);
-    let types = function.sig.generics.params.iter().filter(|it| !matches!(it, GenericParam::Const(_)));
+    let given = function.sig.generics.params.iter().filter(|parameter| !is_chosen(parameter));
     let bounds = &function.sig.generics.where_clause;
     let arguments = host_arguments(arguments);
     let doc = format!(
@@ -24,7 +25,7 @@ pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
         #[doc = #doc]
         #[allow(clippy::too_many_arguments)]
         #[track_caller]
-        #visibility fn best<'tile, #(#types),*>(#(#arguments),*) -> ::tile::Launch<'tile> #bounds
+        #visibility fn best<'tile, #(#given),*>(#(#arguments),*) -> ::tile::Launch<'tile> #bounds
     }
 }
 
@@ -32,17 +33,15 @@ pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
 pub(super) fn best(function: &ItemFn, arguments: &[Argument], instances: &[Bindings]) -> TokenStream {
     let head = head(function, arguments);
     let candidates = instances.iter().map(candidate);
-    let elements = parameters(&function.sig.generics).filter(|(_, is_const)| !is_const).map(|(name, _)| {
-        let text = name.to_string();
-        quote!(.element::<#name>(#text))
-    });
+    let given = function.sig.generics.params.iter().filter(|parameter| !is_chosen(parameter));
+    let given = given.filter_map(bind_parameter);
     let arms = arms(function, arguments, instances);
     let (bound, views) = (bind_arguments(arguments), views_name());
     quote! {
         #head {
             const INSTANCES: &[::tile::launch::Candidate] = &[#(&[#(#candidates),*]),*];
             ::tile::Launch::choosing(Self::__tile_definition(), INSTANCES)
-                #(#elements)* #(#bound)*
+                #(#given)* #(#bound)*
                 .reference(|#views| match #views.instance() {
                     #(#arms)*
                     number => ::core::unreachable!("there is no instance {number}"),
@@ -75,6 +74,7 @@ fn candidate(bindings: &Bindings) -> Vec<TokenStream> {
             let value = Literal::usize_unsuffixed(*value);
             quote!((#name, ::tile::embedded::Binding::Const(#value)))
         }
+        Binding::Bool(value) => quote!((#name, ::tile::embedded::Binding::Bool(#value))),
         Binding::Elem(dtype) => {
             let variant = format_ident!("{dtype:?}");
             quote!((#name, ::tile::embedded::Binding::Elem(::tile::ir::DType::#variant)))
@@ -83,25 +83,24 @@ fn candidate(bindings: &Bindings) -> Vec<TokenStream> {
     bindings.iter().map(binding).collect()
 }
 
-/// How a block of each instance runs as Rust. Element types are those of the arguments, so instances that differ in
-/// nothing else share an arm.
+/// How a block of each instance runs as Rust. Element types and `bool`s are those of the launch, so instances that differ
+/// in nothing else share an arm.
 fn arms(function: &ItemFn, arguments: &[Argument], instances: &[Bindings]) -> Vec<TokenStream> {
     let mut by_constants: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
     for (number, bindings) in instances.iter().enumerate() {
         let constants = bindings.iter().filter_map(|(_, value)| match value {
             Binding::Const(value) => Some(*value),
-            Binding::Elem(_) => None,
+            Binding::Bool(_) | Binding::Elem(_) => None,
         });
         by_constants.entry(constants.collect()).or_default().push(number);
     }
     let arm = |(constants, numbers): (Vec<usize>, Vec<usize>)| {
         let mut constants = constants.into_iter().map(Literal::usize_unsuffixed);
-        let values: Vec<TokenStream> = parameters(&function.sig.generics)
-            .map(|(name, is_const)| {
-                let constant = if is_const { constants.next() } else { None };
-                constant.map_or_else(|| quote!(#name), |value| quote!(#value))
-            })
-            .collect();
+        let mut passed = |parameter: &GenericParam| {
+            let constant = if is_chosen(parameter) { constants.next() } else { None };
+            constant.map_or_else(|| pass_parameter(parameter), |value| Some(quote!(#value)))
+        };
+        let values: Vec<TokenStream> = function.sig.generics.params.iter().filter_map(&mut passed).collect();
         let call = block_call(function, arguments, &values);
         let numbers = numbers.into_iter().map(Literal::usize_unsuffixed);
         quote!(#(#numbers)|* => #call,)

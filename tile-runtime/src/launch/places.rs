@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use tile_ir::abi::BindError;
 use tile_ir::gpu::TENSOR_ALIGNMENT;
 use tile_ir::view::{ArgumentLayout, GivenTensor};
-use tile_ir::{DType, Type};
+use tile_ir::{DType, ValueId};
 
 /// The arguments that aren't dense and aligned, by number, and how they lie.
 pub(super) type Layouts = SmallVec<[(usize, ArgumentLayout); 2]>;
@@ -63,7 +63,7 @@ impl<'a> Launch<'a> {
                 }
                 _ => {
                     if let Some(layout) = ArgumentLayout::of(&placed(tensor, dtype).1) {
-                        self.check_rank(number, &layout, tensor.shape())?;
+                        self.check_rank(given.name, &layout, tensor.shape())?;
                         layouts.push((number, layout));
                     }
                     continue;
@@ -75,18 +75,17 @@ impl<'a> Launch<'a> {
     }
 
     /// A tensor of another rank than the kernel declares is told of as one that is dense.
-    fn check_rank(&self, number: usize, layout: &ArgumentLayout, shape: &[usize]) -> Result<()> {
+    fn check_rank(&self, argument: &str, layout: &ArgumentLayout, shape: &[usize]) -> Result<()> {
         let kernel = self.kernel.kernel()?;
-        let Some((Type::Tensor(declared), given)) =
-            kernel.params().get(number).map(|&param| (kernel.ty(param), &self.arguments[number]))
-        else {
+        let is_given = |param: ValueId| kernel.value(param).name.as_deref() == Some(argument);
+        let Some((_, declared)) = kernel.tensors().find(|&(param, _)| is_given(param)) else {
             return Ok(());
         };
         let expected = declared.extents.len();
         match layout.rank() {
             Some(actual) if actual != expected => Err(Error::Arguments(BindError::Rank {
                 kernel: self.kernel.name.to_owned(),
-                argument: given.name.to_owned(),
+                argument: argument.to_owned(),
                 shape: shape.to_vec(),
                 actual,
                 expected,

@@ -292,7 +292,10 @@ impl<'a> Launch<'a> {
             }
             GivenValue::Scalar { slot, dtype } => RawArgument::Scalar { slot, dtype },
         };
-        self.arguments.iter().map(raw).collect()
+        let mut arguments: Vec<RawArgument<'a>> = self.arguments.iter().map(raw).collect();
+        // Their positions are those among all arguments, in order.
+        self.absent.iter().for_each(|&position| arguments.insert(position, RawArgument::Absent));
+        arguments
     }
 
     fn slots(&self, bound: &Bound) -> Slots {

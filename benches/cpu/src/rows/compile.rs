@@ -6,7 +6,7 @@ use crate::contest::{Check, Contest, Contestant, Role, Shared};
 use crate::kernels::matmul;
 use crate::memory::Memory;
 use crate::verdict::{Bars, Work};
-use tile::ir::{Binding, DType, Instance, TargetDesc, VerifiedKernel, specialize};
+use tile::ir::{Binding, Instance, TargetDesc, VerifiedKernel, specialize};
 use tile::{Device, Tensor};
 use tile_codegen::Options;
 
@@ -34,9 +34,7 @@ pub(super) fn rows() -> Vec<Row> {
 fn instance(kernel: &VerifiedKernel, name: &str) -> Result<Instance> {
     let binding = |text: &str| {
         let (name, value) = text.split_once(" = ")?;
-        let number = value.parse().map(Binding::Const).ok();
-        let value = number.or_else(|| DType::from_name(value).map(Binding::Elem))?;
-        Some((name.to_owned(), value))
+        Some((name.to_owned(), value.parse::<Binding>().ok()?))
     };
     let bindings: Option<Vec<_>> = name.split(", ").map(binding).collect();
     let bindings = bindings.ok_or_else(|| format!("`{name}` isn't an instance"))?;

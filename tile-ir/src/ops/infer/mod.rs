@@ -17,6 +17,7 @@ mod tiles;
 pub use contract::mma_accumulators;
 
 use super::{Domain, Op, ScatterMode};
+use crate::analysis::Facts;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::types::{Elem, Shape, TileType, Type};
@@ -64,6 +65,14 @@ pub fn display_shape(shape: &[Dim]) -> String {
 /// # Errors
 /// [`TypeError`] where the number, kind, shape or format of the operands is wrong.
 pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
+    result_types_under(op, operands, &Facts::default())
+}
+
+/// [`result_types`] in a kernel of whose parameters and sizes this is known: `BK / 8 * 8` is `BK` where 8 divides it.
+///
+/// # Errors
+/// As [`result_types`].
+pub fn result_types_under(op: &Op, operands: &[Type], facts: &Facts) -> Inferred<Vec<Type>> {
     match op {
         Op::Constant { value, elem } => elementwise::constant(value, elem, operands),
         Op::Extent(_) | Op::BlockId { .. } | Op::BlockCount { .. } => {
@@ -85,7 +94,7 @@ pub fn result_types(op: &Op, operands: &[Type]) -> Inferred<Vec<Type>> {
         Op::Splat(shape) => tiles::splat(op, shape, operands).map(|ty| vec![ty]),
         Op::Iota { shape, axis, elem } => tiles::iota(op, shape, *axis, elem, operands).map(|ty| vec![ty]),
         Op::Broadcast(shape) => tiles::broadcast(op, shape, operands).map(|ty| vec![ty]),
-        Op::Reshape(shape) => tiles::reshape(op, shape, operands).map(|ty| vec![ty]),
+        Op::Reshape(shape) => tiles::reshape(op, shape, operands, facts).map(|ty| vec![ty]),
         Op::Permute(permutation) => tiles::permute(op, permutation, operands).map(|ty| vec![ty]),
         Op::Movement(kind) => movement::movement(op, kind, operands).map(|ty| vec![ty]),
         Op::Gather { axis } => movement::gather(op, *axis, operands).map(|ty| vec![ty]),

@@ -3,6 +3,7 @@
 use super::{
     Inferred, TypeError, check_axis, check_domain, count, display_shape, element, static_shape, tile_operand,
 };
+use crate::analysis::Facts;
 use crate::dim::{Atom, Dim};
 use crate::ops::{Domain, Op, ReduceOp};
 use crate::types::{Elem, Type};
@@ -58,12 +59,12 @@ pub(super) fn broadcast(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<T
     Ok(Type::tile(shape.iter().cloned(), tile.elem.clone()))
 }
 
-pub(super) fn reshape(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<Type> {
+pub(super) fn reshape(op: &Op, shape: &[Dim], operands: &[Type], facts: &Facts) -> Inferred<Type> {
     count(op, operands, 1)?;
     let tile = tile_operand(op, operands, 0)?;
     static_shape(op, shape)?;
     let product = |dims: &[Dim]| dims.iter().cloned().fold(Dim::from(1), |a, b| a * b);
-    if product(&tile.shape) != product(shape) {
+    if facts.apply(&product(&tile.shape)) != facts.apply(&product(shape)) {
         let error = TypeError::new(format!(
             "{} has {:#} elements and can't be reshaped to {}, which has {:#}",
             display_shape(&tile.shape),
@@ -76,8 +77,8 @@ pub(super) fn reshape(op: &Op, shape: &[Dim], operands: &[Type]) -> Inferred<Typ
         let mut atoms = tile.shape.iter().chain(shape).flat_map(Dim::terms).flat_map(|(factors, _)| factors);
         return Err(match atoms.any(|atom| matches!(atom, Atom::FloorDiv(..) | Atom::CeilDiv(..))) {
             true => error.help(
-                "a quotient may be rounded; make the smaller extent the parameter, so that the larger one is a \
-                 product: `const HALF: usize` and `2 * HALF`",
+                "a quotient may be rounded; say that it isn't, `#[tile_kernel(where(K % 2 == 0))]`, or make the smaller \
+                 extent the parameter, so that the larger one is a product: `const HALF: usize` and `2 * HALF`",
             ),
             false => error,
         });

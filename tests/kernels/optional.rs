@@ -1,0 +1,123 @@
+//! Optional arguments: a kernel with and one without them, of one text.
+
+use super::{compare, devices, numbers, widen};
+use tile::ir::{Array, Binding, Op, interp, specialize};
+use tile::prelude::*;
+
+/// x·scale + bias, of which either may be left out.
+#[tile_kernel]
+fn affine<const B: usize>(
+    x: &Tensor<f32, m, n>,
+    scale: Option<&Tensor<f32, m>>,
+    factor: f32,
+    bias: Option<&Tensor<f32, n>>,
+    y: &mut Tensor<f32, m, n>,
+) {
+    let x = x.partition_view([B, B]);
+    let mut y = y.partition_view_mut([B, B]);
+    let [i, j] = y.index();
+    let mut t = x.load_masked([i, j]) * factor;
+    t = match scale {
+        Some(scale) => t * scale.partition_view([B]).load_masked([i]).unsqueeze(1),
+        None => t,
+    };
+    if let Some(bias) = bias {
+        let bias = bias.partition_view([B]);
+        for k in 0..2 {
+            t += bias.load_masked([j]).unsqueeze(0) * (k as f32 + 0.5);
+        }
+    } else if scale.is_none() {
+        t += 1.0;
+    }
+    y.store_masked(t);
+}
+
+const ROWS: usize = 5;
+const COLUMNS: usize = 7;
+
+fn expected(x: &[f32], scale: Option<&[f32]>, factor: f32, bias: Option<&[f32]>) -> Vec<f64> {
+    let element = |at: usize| {
+        let (i, j) = (at / COLUMNS, at % COLUMNS);
+        let rest = if scale.is_none() { 1.0 } else { 0.0 };
+        x[at] * factor * scale.map_or(1.0, |scale| scale[i]) + bias.map_or(rest, |bias| 2.0 * bias[j])
+    };
+    (0..ROWS * COLUMNS).map(|at| f64::from(element(at))).collect()
+}
+
+#[test]
+fn a_kernel_takes_an_argument_or_none() {
+    let (x, scale, bias) =
+        (numbers::<f32>(ROWS * COLUMNS, 1), numbers::<f32>(ROWS, 2), numbers::<f32>(COLUMNS, 3));
+    for has_scale in [true, false] {
+        for has_bias in [true, false] {
+            let scale = has_scale.then_some(&scale[..]);
+            let bias = has_bias.then_some(&bias[..]);
+            let expected = expected(&x, scale, 2.0, bias);
+            for (device, label) in devices() {
+                let on_device = |values: &[f32]| Tensor::from_slice(&device, values, [values.len()]).unwrap();
+                let x = Tensor::from_slice(&device, &x, [ROWS, COLUMNS]).unwrap();
+                let (scale, bias) = (scale.map(on_device), bias.map(on_device));
+                let mut y = Tensor::zeros(&device, [ROWS, COLUMNS]).unwrap();
+                affine::<4>(&x, scale.as_deref(), 2.0, bias.as_deref(), &mut y).launch().unwrap();
+                compare(label, &widen(&y.to_vec().unwrap()), &expected, 1e-6);
+            }
+            let bindings = [
+                ("B", Binding::Const(4)),
+                ("scale", Binding::Bool(has_scale)),
+                ("bias", Binding::Bool(has_bias)),
+            ];
+            let instance =
+                specialize(&affine::ir(), &bindings.map(|(name, value)| (name.to_owned(), value))).unwrap();
+            assert!(instance.walk().into_iter().all(|op| instance.op(op).op != Op::If));
+            let mut arrays: Vec<Array> = vec![super::array(&x, &[ROWS, COLUMNS])];
+            arrays.extend(scale.map(|scale| super::array(scale, &[ROWS])));
+            arrays.push(super::array(&[2.0f32], &[]));
+            arrays.extend(bias.map(|bias| super::array(bias, &[COLUMNS])));
+            arrays.push(super::array(&[0f32; ROWS * COLUMNS], &[ROWS, COLUMNS]));
+            interp::run(&instance, &mut arrays).unwrap();
+            compare("the evaluator", &super::numbers_of(arrays.last().unwrap()), &expected, 1e-6);
+        }
+    }
+}
+
+#[tile_kernel]
+fn biased(x: &Tensor<f32, n>, bias: Option<&Tensor<f32, n>>, y: &mut Tensor<f32, n>) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let mut t = x.load_masked(y.index());
+    if let Some(bias) = bias {
+        t += bias.partition_view([4]).load_masked(y.index());
+    }
+    y.store_masked(t);
+}
+
+#[test]
+fn an_argument_that_is_given_is_one_like_others() {
+    for (device, label) in devices() {
+        let x = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0], [3]).unwrap();
+        let wide = Tensor::from_slice(&device, &[10.0f32, 0.0, 20.0, 0.0, 30.0, 0.0], [3, 2]).unwrap();
+        let mut y = Tensor::zeros(&device, [3]).unwrap();
+        // One that isn't dense, behind another instance's numbers of arguments.
+        let column = wide.slice((.., 0)).unwrap();
+        biased::best(&x, Some(&column), &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [11.0, 22.0, 33.0], "{label}");
+        let launch = biased(&x, None, &mut y);
+        assert_eq!(launch.instance().unwrap(), "bias = false");
+        launch.launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [1.0, 2.0, 3.0], "{label}");
+        let short = Tensor::<f32>::zeros(&device, [2]).unwrap();
+        let message = biased(&x, Some(&short), &mut y).launch().unwrap_err().to_string();
+        assert!(message.contains("3 (axis 0 of `x`) and 2 (axis 0 of `bias`)"), "{message}");
+    }
+}
+
+#[test]
+fn an_absent_argument_is_missed_on_no_stream() {
+    for (device, label) in devices() {
+        let stream = tile::Stream::new(&device).unwrap();
+        let x = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0], [3]).unwrap();
+        let mut y = Tensor::zeros(&device, [3]).unwrap();
+        biased(&x, None, &mut y).on(&stream).unwrap().wait().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [1.0, 2.0, 3.0], "{label}");
+    }
+}

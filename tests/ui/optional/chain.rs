@@ -1,0 +1,15 @@
+//! A pattern in a condition stands alone.
+
+use tile::prelude::*;
+
+#[tile_kernel]
+fn kernel<const BIASED: bool>(bias: Option<&Tensor<f32, n>>, y: &mut Tensor<f32, n>) {
+    let mut y = y.partition_view_mut([4]);
+    let mut t = Tile::zeros([4]);
+    if BIASED && let Some(bias) = bias {
+        t += bias.partition_view([4]).load_masked(y.index());
+    }
+    y.store_masked(t);
+}
+
+fn main() {}

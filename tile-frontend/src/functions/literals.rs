@@ -1,0 +1,95 @@
+//! Float literals of a `#[tile_fn]` that stand beside a value of a format that Rust has no literals of.
+//!
+//! Alone, nothing but the types of a function says which format that is. So the literal is made in the format of the
+//! value beside it, by a call that rustc types (`::tile::kernel::beside`), in functions that name such formats or are
+//! generic over them; elsewhere it stays Rust's, with rustc's words for what doesn't fit.
+
+use super::{is_foreign_to_rust, is_literal};
+use crate::rewrite::bare;
+use crate::signature::{bounds_of, domain_of_parameter};
+
+use proc_macro2::TokenStream;
+use quote::quote_spanned;
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+use syn::{Expr, ExprCall, ItemFn, Lit, Local, Pat, Type};
+use tile_ir::ops::Domain;
+
+/// Functions of two floats, of which one may be a literal.
+const OF_TWO: [&str; 7] = ["min", "max", "minimum", "maximum", "powf", "atan2", "copysign"];
+
+/// Whether a function names a format that Rust has no literals of, or is generic over floats.
+pub(super) fn are_of_other_formats(function: &ItemFn) -> bool {
+    struct Named(bool);
+    impl Visit<'_> for Named {
+        fn visit_type(&mut self, ty: &Type) {
+            self.0 |= is_foreign_to_rust(ty);
+            visit::visit_type(self, ty);
+        }
+    }
+    let generics = &function.sig.generics;
+    let is_float = |parameter: &syn::TypeParam| {
+        !bounds_of(parameter, generics).is_empty()
+            && domain_of_parameter(parameter, generics) == Some(Domain::Float)
+    };
+    let mut named = Named(generics.type_params().any(is_float));
+    named.visit_item_fn(function);
+    named.0
+}
+
+/// What stands in place of a function of two values, in an operator too, where one is a literal of a float.
+pub(super) fn beside(function: &TokenStream, left: &Expr, right: &Expr) -> Option<TokenStream> {
+    match (is_float(left), is_float(right)) {
+        (false, true) => Some(
+            quote_spanned!(left.span()=> ::tile::kernel::beside::literal_right(#left, #right, #function)),
+        ),
+        (true, false) => Some(
+            quote_spanned!(right.span()=> ::tile::kernel::beside::literal_left(#left, #right, #function)),
+        ),
+        _ => None,
+    }
+}
+
+/// What stands in place of a call of a function of the language with a literal.
+pub(super) fn in_call(call: &ExprCall) -> Option<TokenStream> {
+    let Expr::Path(path) = &*call.func else { return None };
+    let name = path.path.get_ident()?;
+    let arguments: Vec<&Expr> = call.args.iter().map(bare).collect();
+    match arguments.as_slice() {
+        [left, right] if OF_TWO.iter().any(|known| name == known) => {
+            beside(&quote_spanned!(name.span()=> ::tile::kernel::#name), left, right)
+        }
+        [condition, left, right] if name == "select" => {
+            let side = match (is_float(left), is_float(right)) {
+                (false, true) => "select_right",
+                (true, false) => "select_left",
+                _ => return None,
+            };
+            let function = syn::Ident::new(side, name.span());
+            Some(quote_spanned!(name.span()=> ::tile::kernel::beside::#function(#condition, #left, #right)))
+        }
+        _ => None,
+    }
+}
+
+/// `let k: bf16 = 0.5;`: its value.
+pub(super) fn in_local(local: &Local, generics: &syn::Generics) -> Option<Expr> {
+    let Pat::Type(typed) = &local.pat else { return None };
+    let value = bare(&local.init.as_ref()?.expr);
+    let Type::Path(path) = &*typed.ty else { return None };
+    let is_parameter = generics.type_params().any(|parameter| path.path.is_ident(&parameter.ident));
+    if !is_float(value) || !(is_parameter || is_foreign_to_rust(&typed.ty)) {
+        return None;
+    }
+    let (ty, span) = (&typed.ty, value.span());
+    Some(Expr::Verbatim(quote_spanned!(span=> <#ty as ::tile::kernel::Number>::of(#value))))
+}
+
+/// Whether an expression is a literal of a float, of which nothing says the format.
+fn is_float(expression: &Expr) -> bool {
+    let literal = match expression {
+        Expr::Unary(negated) if is_literal(expression) => bare(&negated.expr),
+        other => other,
+    };
+    matches!(literal, Expr::Lit(literal) if matches!(&literal.lit, Lit::Float(float) if float.suffix().is_empty()))
+}

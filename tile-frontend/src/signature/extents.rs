@@ -1,0 +1,161 @@
+//! Extents of tensors, and conditions on them.
+
+use super::Parser;
+use crate::rewrite::predicate;
+use crate::span::{Span, Spanned};
+use quote::ToTokens;
+use syn::{BinOp, Expr, GenericArgument, Lit};
+use tile_ir::kernel::{Generic, GenericKind};
+use tile_ir::{Condition, DType, Dim, Kernel, Loc};
+
+impl Parser<'_> {
+    pub(super) fn extent(
+        &mut self,
+        generics: &[Generic],
+        argument: &GenericArgument,
+        name: &str,
+    ) -> Option<Dim> {
+        match argument {
+            GenericArgument::Type(syn::Type::Infer(_)) => {
+                let size = format!("{name}_{}", self.anonymous);
+                self.anonymous += 1;
+                Some(Dim::size(size))
+            }
+            GenericArgument::Type(syn::Type::Path(path)) => match path.path.get_ident() {
+                Some(ident) => self.named_extent(generics, ident),
+                None => self.bad_extent(argument.span()),
+            },
+            GenericArgument::Const(expression) => self.extent_expression(generics, expression),
+            _ => self.bad_extent(argument.span()),
+        }
+    }
+
+    fn bad_extent(&mut self, span: Span) -> Option<Dim> {
+        let help = "an extent is a run-time size such as `m`, a const parameter such as `BM`, a number, `_`, or `{ expression }`";
+        self.error(span, "this isn't an extent", help);
+        None
+    }
+
+    /// An upper-case name is a const parameter, a lower-case one a run-time size.
+    fn named_extent(&mut self, generics: &[Generic], ident: &syn::Ident) -> Option<Dim> {
+        let name = ident.to_string();
+        match generics.iter().find(|generic| generic.name == name) {
+            Some(generic) if generic.kind == GenericKind::Const => return Some(Dim::param(name)),
+            Some(other) => {
+                let found = if other.kind == GenericKind::Bool { "a `bool`" } else { "an element type" };
+                let help = "use a const parameter that is a `usize`";
+                self.error(ident.span(), format!("`{name}` is {found}, not an extent"), help);
+                return None;
+            }
+            None => {}
+        }
+        if let Some(constant) = self.helpers.constant(&name).cloned() {
+            // Its names are those of the module.
+            return self.extent_expression(&[], &constant.expr);
+        }
+        if self.declared && !self.sizes.contains_key(&name) {
+            let help = "conditions are of const parameters, and of run-time sizes that an argument declares";
+            self.error(
+                ident.span(),
+                format!("`{name}` is neither of the kernel's parameters nor of its sizes"),
+                help,
+            );
+            return None;
+        }
+        if name.starts_with(char::is_uppercase) {
+            let help = format!(
+                "add `const {name}: usize` to the kernel's parameters, or use a lower-case name for a run-time size"
+            );
+            self.error(ident.span(), format!("`{name}` is not a const parameter of the kernel"), &help);
+            return None;
+        }
+        if DType::from_rust_name(&name).is_some() {
+            return self.bad_extent(ident.span().into());
+        }
+        match &self.optional {
+            Some(argument) => self.optional_sizes.push((name.clone(), argument.clone(), ident.span().into())),
+            None => drop(self.sizes.entry(name.clone()).or_insert_with(|| ident.span().into())),
+        }
+        Some(Dim::size(name))
+    }
+
+    /// `m % BM == 0`, or several of these with `&&`.
+    pub(super) fn condition(&mut self, kernel: &mut Kernel, condition: &Expr) {
+        let help = "write a comparison of extents, such as `BK % 16 == 0`";
+        let Expr::Binary(binary) = condition else {
+            return self.error(condition.span(), "this isn't a condition on extents", help);
+        };
+        if let BinOp::And(_) = binary.op {
+            self.condition(kernel, &binary.left);
+            return self.condition(kernel, &binary.right);
+        }
+        let Some(predicate) = predicate(&binary.op) else {
+            return self.error(binary.op.span(), "this isn't a comparison", help);
+        };
+        let generics = kernel.generics.clone();
+        let left = self.extent_expression(&generics, &binary.left);
+        let right = self.extent_expression(&generics, &binary.right);
+        let start = condition.span().start();
+        let loc = Loc::new(start.line as u32, start.column as u32 + 1);
+        if let (Some(left), Some(right)) = (left, right) {
+            let source = extent_text(condition);
+            kernel.conditions.push(Condition { left, predicate, right, source, loc });
+        }
+    }
+
+    fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
+        match expression {
+            Expr::Lit(literal) => match &literal.lit {
+                Lit::Int(int) => int.base10_parse::<i64>().ok().map(Dim::from),
+                _ => self.bad_extent(expression.span()),
+            },
+            Expr::Path(path) => match path.path.get_ident() {
+                Some(ident) => self.named_extent(generics, ident),
+                None => self.bad_extent(expression.span()),
+            },
+            Expr::Paren(inner) => self.extent_expression(generics, &inner.expr),
+            Expr::MethodCall(call) if call.method == "div_ceil" && call.args.len() == 1 => {
+                let left = self.extent_expression(generics, &call.receiver);
+                let right = self.extent_expression(generics, &call.args[0]);
+                Some(left?.ceil_div(&right?))
+            }
+            Expr::Block(block) => match block.block.stmts.as_slice() {
+                [syn::Stmt::Expr(inner, None)] => self.extent_expression(generics, inner),
+                _ => self.bad_extent(expression.span()),
+            },
+            Expr::Binary(binary) => {
+                let left = self.extent_expression(generics, &binary.left);
+                let right = self.extent_expression(generics, &binary.right);
+                let (left, right) = (left?, right?);
+                match binary.op {
+                    BinOp::Add(_) => Some(left + right),
+                    BinOp::Sub(_) => Some(left - right),
+                    BinOp::Mul(_) => Some(left * right),
+                    BinOp::Div(_) => Some(left.floor_div(&right)),
+                    BinOp::Rem(_) => Some(left.rem(&right)),
+                    _ => self.bad_extent(binary.op.span()),
+                }
+            }
+            _ => self.bad_extent(expression.span()),
+        }
+    }
+}
+
+/// An expression of extents as it is usually written. The text of tokens is another in a macro than in a build
+/// script, and the kernel's fingerprint must not be.
+fn extent_text(expression: &Expr) -> String {
+    match expression {
+        Expr::Paren(inner) => format!("({})", extent_text(&inner.expr)),
+        Expr::Binary(binary) => {
+            let op = binary.op.to_token_stream();
+            format!("{} {op} {}", extent_text(&binary.left), extent_text(&binary.right))
+        }
+        Expr::MethodCall(call) => {
+            let arguments: Vec<String> = call.args.iter().map(extent_text).collect();
+            format!("{}.{}({})", extent_text(&call.receiver), call.method, arguments.join(", "))
+        }
+        Expr::Lit(literal) => literal.to_token_stream().to_string(),
+        Expr::Path(path) => crate::helpers::path_text(&path.path),
+        _ => "…".to_owned(),
+    }
+}
