@@ -97,7 +97,7 @@ impl Rewrite {
             None => arithmetic(&binary.op)?,
         };
         let function = Self::call(name, span);
-        let beside = self.literals.as_ref().and_then(|_| literals::beside(&function, left, right));
+        let beside = self.literals.as_ref().and_then(|_| literals::beside(&function, left, right, span));
         let value = beside.unwrap_or_else(|| quote_spanned!(span=> #function(#left, #right)));
         let assigns = is_compound_assignment(&binary.op);
         Some(Expr::Verbatim(if assigns { quote_spanned!(span=> #left = #value) } else { value }))

@@ -264,7 +264,7 @@ impl Parser<'_> {
         self.optional = is_optional.then(|| name.clone());
         let ty = self.argument_type(generics, declared, &name)?;
         if is_optional && !matches!(&ty, Type::Tensor(tensor) if !tensor.mutable) {
-            let help = "write `Option<&Tensor<…>>`; say with a `const` parameter that is a `bool` what else there is of a kernel";
+            let help = "write `Option<&Tensor<…>>`: what is written, and every number, is always there";
             self.error(input.ty.span(), "an optional argument is a tensor that is read", help);
         }
         Some(Argument { name, ty, is_optional, span })

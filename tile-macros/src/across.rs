@@ -14,7 +14,7 @@
 use crate::expand;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, format_ident, quote};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use syn::parse::{Parse, ParseStream};
@@ -78,9 +78,22 @@ impl Request {
         Request { options: None, function, seen: vec![Item::Fn(itself)], functions, absent, found }
     }
 
-    /// The same in a module of these functions and constants, whose functions have these names.
-    pub(crate) fn in_module(self, seen: &[Item], functions: &[Ident]) -> Request {
-        Request { seen: seen.to_vec(), functions: functions.to_vec(), ..self }
+    /// The same in a module of these functions and constants, whose functions have these names. Where the module's text
+    /// says all that it imports, a name that is neither is nowhere, and its macro isn't asked for.
+    pub(crate) fn in_module(
+        self,
+        seen: &[Item],
+        functions: &[Ident],
+        imported: Option<&HashSet<String>>,
+    ) -> Request {
+        let absent = imported.map_or_else(Vec::new, |imported| {
+            let mut called = tile_frontend::called_elsewhere(&self.function, &Helpers::of(seen));
+            let is_nowhere =
+                |name: &Ident| !imported.contains(&name.to_string()) && !functions.contains(name);
+            called.retain(|path| path.get_ident().is_some_and(is_nowhere));
+            called
+        });
+        Request { seen: seen.to_vec(), functions: functions.to_vec(), absent, ..self }
     }
 
     fn helpers(&self) -> Helpers {

@@ -4,7 +4,8 @@
 use crate::across::{self, Request};
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Attribute, File, Item, ItemFn, ItemMod, Meta};
+use std::collections::HashSet;
+use syn::{Attribute, File, Item, ItemFn, ItemMod, Meta, UseTree};
 use tile_frontend::{is_function, is_kernel};
 
 /// The module with its kernels and functions expanded.
@@ -32,6 +33,7 @@ fn expand_items(items: &mut [Item]) {
         _ => None,
     });
     let functions: Vec<Ident> = functions.collect();
+    let imported = imported(items);
     for item in items {
         let Item::Fn(function) = item else { continue };
         if let Some(attribute) = take(function, is_kernel) {
@@ -39,12 +41,45 @@ fn expand_items(items: &mut [Item]) {
                 Meta::List(list) => list.tokens,
                 Meta::Path(_) | Meta::NameValue(_) => TokenStream::new(),
             };
-            let request = Request::kernel(options, function.clone()).in_module(&seen, &functions);
+            let request =
+                Request::kernel(options, function.clone()).in_module(&seen, &functions, imported.as_ref());
             *item = Item::Verbatim(across::kernel(request));
         } else if take(function, is_function).is_some() {
-            let request = Request::function(function.clone()).in_module(&seen, &functions);
+            let request = Request::function(function.clone()).in_module(&seen, &functions, imported.as_ref());
             *item = Item::Verbatim(across::function(request));
         }
+    }
+}
+
+/// The names that a module imports. `None` where its text doesn't say them all: of a glob, but for that of the prelude,
+/// which has no functions of kernels, and of what a macro makes.
+fn imported(items: &[Item]) -> Option<HashSet<String>> {
+    let mut names = HashSet::new();
+    let says_all = items.iter().all(|item| match item {
+        Item::Use(import) => {
+            let text = import.tree.to_token_stream().to_string().replace(' ', "");
+            text == "tile::prelude::*" || add_names(&import.tree, &mut names)
+        }
+        Item::Macro(_) | Item::Verbatim(_) => false,
+        _ => true,
+    });
+    says_all.then_some(names)
+}
+
+/// Whether an import says its names.
+fn add_names(tree: &UseTree, names: &mut HashSet<String>) -> bool {
+    match tree {
+        UseTree::Path(path) => add_names(&path.tree, names),
+        UseTree::Group(group) => group.items.iter().all(|tree| add_names(tree, names)),
+        UseTree::Name(name) => {
+            names.insert(name.ident.to_string());
+            true
+        }
+        UseTree::Rename(renamed) => {
+            names.insert(renamed.rename.to_string());
+            true
+        }
+        _ => false,
     }
 }
 

@@ -8,7 +8,7 @@ use super::{is_foreign_to_rust, is_literal};
 use crate::rewrite::bare;
 use crate::signature::{bounds_of, domain_of_parameter};
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -37,17 +37,15 @@ pub(super) fn are_of_other_formats(function: &ItemFn) -> bool {
     named.0
 }
 
-/// What stands in place of a function of two values, in an operator too, where one is a literal of a float.
-pub(super) fn beside(function: &TokenStream, left: &Expr, right: &Expr) -> Option<TokenStream> {
-    match (is_float(left), is_float(right)) {
-        (false, true) => Some(
-            quote_spanned!(left.span()=> ::tile::kernel::beside::literal_right(#left, #right, #function)),
-        ),
-        (true, false) => Some(
-            quote_spanned!(right.span()=> ::tile::kernel::beside::literal_left(#left, #right, #function)),
-        ),
-        _ => None,
-    }
+/// What stands at a place for a function of two values, in an operator too, where one is a literal of a float.
+pub(super) fn beside(function: &TokenStream, left: &Expr, right: &Expr, span: Span) -> Option<TokenStream> {
+    let way = match (is_float(left), is_float(right)) {
+        (false, true) => "literal_right",
+        (true, false) => "literal_left",
+        _ => return None,
+    };
+    let way = Ident::new(way, span);
+    Some(quote_spanned!(span=> ::tile::kernel::beside::#way(#left, #right, #function)))
 }
 
 /// What stands in place of a call of a function of the language with a literal.
@@ -57,7 +55,7 @@ pub(super) fn in_call(call: &ExprCall) -> Option<TokenStream> {
     let arguments: Vec<&Expr> = call.args.iter().map(bare).collect();
     match arguments.as_slice() {
         [left, right] if OF_TWO.iter().any(|known| name == known) => {
-            beside(&quote_spanned!(name.span()=> ::tile::kernel::#name), left, right)
+            beside(&quote_spanned!(name.span()=> ::tile::kernel::#name), left, right, name.span())
         }
         [condition, left, right] if name == "select" => {
             let side = match (is_float(left), is_float(right)) {
@@ -65,7 +63,7 @@ pub(super) fn in_call(call: &ExprCall) -> Option<TokenStream> {
                 (true, false) => "select_left",
                 _ => return None,
             };
-            let function = syn::Ident::new(side, name.span());
+            let function = Ident::new(side, name.span());
             Some(quote_spanned!(name.span()=> ::tile::kernel::beside::#function(#condition, #left, #right)))
         }
         _ => None,

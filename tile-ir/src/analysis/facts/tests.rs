@@ -1,0 +1,191 @@
+//! What conditions say, and that forms keep their values.
+
+use super::*;
+use crate::text::parse;
+
+fn facts(conditions: &str) -> Facts {
+    let source = format!(
+        "kernel @k(%x: tensor<m x n x k x f32>) where {conditions} {{\n  %i = extent m : index\n}}\n"
+    );
+    Facts::of(&parse(&source).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn shown(conditions: &str) -> String {
+    let forms: Vec<String> =
+        facts(conditions).forms().map(|(name, form)| format!("{name} = {form}")).collect();
+    forms.join(", ")
+}
+
+/// Forms whose coefficients are near what 64 bits hold leave alone what is known, and are computed without
+/// overflow.
+#[test]
+fn heavy_conditions_say_nothing() {
+    for (conditions, expected) in [
+        (
+            "\"\": rem(m, 4) eq 0, \"\": n eq m, \"\": rem(k, 2) eq 0, \"\": rem(m + 2305843009213693952*k, 8) eq 0",
+            "k = 2*k′, m = 4*m′, n = 4*m′",
+        ),
+        ("\"\": 0 - m - 9223372036854775807 eq 1", ""),
+        ("\"\": 0 - 9223372036854775807*m - m eq 0", ""),
+        ("\"\": 0 - 9223372036854775807*ceil_div(m, 2) - ceil_div(m, 2) eq m", ""),
+        ("\"\": 0 - 9223372036854775807 - 1 ge m", ""),
+        ("\"\": m ge 0 - 9223372036854775807 - 1", ""),
+        ("\"\": rem(0 - 9223372036854775807*m - m, 3) eq 0", "m = 3*m′"),
+    ] {
+        assert_eq!(shown(conditions), expected, "{conditions}");
+    }
+}
+
+#[test]
+fn conditions_become_forms() {
+    for (conditions, expected) in [
+        ("\"\": rem(m, 64) eq 0", "m = 64*m′"),
+        ("\"\": 0 eq rem(m, 64)", "m = 64*m′"),
+        ("\"\": 64*ceil_div(m, 64) eq m", "m = 64*m′"),
+        ("\"\": m - n eq 8*floor_div(m - n, 8)", ""),
+        ("\"\": m eq 8*floor_div(m, 8)", "m = 8*m′"),
+        ("\"\": rem(m, 64) eq 16", "m = 64*m′ + 16"),
+        ("\"\": rem(6*m, 64) eq 0", "m = 32*m′"),
+        ("\"\": rem(m + 3, 4) eq 0", "m = 4*m′ + 1"),
+        ("\"\": m ge 64", "m = m′ + 64"),
+        ("\"\": m gt 0", "m = m′ + 1"),
+        ("\"\": 8 lt m", "m = m′ + 9"),
+        ("\"\": 8 le m", "m = m′ + 8"),
+        ("\"\": m ne 0", "m = m′ + 1"),
+        ("\"\": m eq n", "m = n"),
+        ("\"\": m eq 4*n + 1", "m = 4*n + 1"),
+        ("\"\": m ge n + 2", "m = m′ + n + 2"),
+        ("\"\": m lt n", "n = m + n′ + 1"),
+        ("\"\": m eq 256", "m = 256"),
+        // Not expressed by a substitution.
+        ("\"\": m le 64", ""),
+        ("\"\": m + n eq 64", ""),
+        ("\"\": m ne n", ""),
+        ("\"\": rem(m, n) eq 0", ""),
+        ("\"\": rem(m + n, 4) eq 0", ""),
+        // Nothing satisfies these.
+        ("\"\": rem(2*m, 4) eq 1", ""),
+        ("\"\": m eq 3, \"\": m eq 4", "m = 3"),
+    ] {
+        assert_eq!(shown(conditions), expected, "{conditions}");
+    }
+}
+
+#[test]
+fn conditions_of_parameters_become_forms_without_sizes() {
+    let facts = |conditions: &str| {
+        let source = format!(
+            "kernel @k<B, C>(%x: tensor<m x n x f32>) where {conditions} {{\n  %i = extent m : index\n}}\n"
+        );
+        let facts = Facts::of(&parse(&source).unwrap_or_else(|error| panic!("{error}")));
+        let forms: Vec<String> = facts.forms().map(|(name, form)| format!("{name} = {form}")).collect();
+        (forms.join(", "), facts)
+    };
+    for (conditions, expected) in [
+        ("\"\": rem(B, 8) eq 0", "B = 8*B′"),
+        ("\"\": rem(B, 8) eq 0, \"\": B gt 0", "B = 8*B′′ + 8, B′ = B′′ + 1"),
+        ("\"\": C eq 4*B", "C = 4*B"),
+        ("\"\": 2*B eq 64", "B = 32"),
+        // Sizes come first.
+        ("\"\": m eq B", "m = B"),
+        ("\"\": m eq 4*B, \"\": rem(B, 2) eq 0", "B = 2*B′, m = 8*B′"),
+        ("\"\": m ge B + 1", "m = B + m′ + 1"),
+        // What a launch decides, no parameter is made of.
+        ("\"\": B ge m", ""),
+        ("\"\": rem(m, B) eq 0", ""),
+    ] {
+        assert_eq!(facts(conditions).0, expected, "{conditions}");
+    }
+    let (_, facts) = facts("\"\": rem(B, 8) eq 0");
+    let (b, eight) = (Dim::param("B"), Dim::from(8));
+    let product = b.floor_div(&eight) * eight.clone() * Dim::param("C");
+    assert_eq!(facts.apply(&product), facts.apply(&(b * Dim::param("C"))));
+    assert_ne!(facts.apply(&Dim::param("C").floor_div(&eight)), facts.apply(&Dim::param("C")));
+}
+
+#[test]
+fn conditions_work_together() {
+    for (conditions, expected) in [
+        ("\"\": rem(m, 16) eq 0, \"\": rem(m, 24) eq 0", "m = 48*m′′, m′ = 3*m′′"),
+        ("\"\": m gt 0, \"\": rem(m, 64) eq 0", "m = 64*m′′ + 64, m′ = 64*m′′ + 63"),
+        ("\"\": rem(m, 64) eq 0, \"\": m gt 0", "m = 64*m′′ + 64, m′ = m′′ + 1"),
+        ("\"\": m eq n, \"\": rem(n, 8) eq 0", "m = 8*n′, n = 8*n′"),
+        ("\"\": rem(m, 64) eq 0, \"\": rem(n, 32) eq 0, \"\": m eq n", "m = 64*m′, n = 64*m′, n′ = 2*m′"),
+        // The first says nothing before the second is known.
+        ("\"\": rem(m + n, 4) eq 0, \"\": rem(n, 4) eq 0", "m = 4*m′, n = 4*n′"),
+    ] {
+        assert_eq!(shown(conditions), expected, "{conditions}");
+    }
+}
+
+#[test]
+fn equal_forms_are_equal_under_the_conditions() {
+    let facts = facts("\"\": rem(m, 64) eq 0, \"\": n ge 10");
+    let (m, tile) = (Dim::size("m"), Dim::from(64));
+    let covered = m.ceil_div(&tile) * tile.clone();
+    assert_ne!(covered, m);
+    assert_eq!(facts.apply(&covered), facts.apply(&m));
+    assert_eq!(facts.apply(&m.rem(&Dim::from(32))), Dim::from(0));
+    let shifted = (m.clone() + Dim::from(3)).floor_div(&tile);
+    assert_eq!(facts.apply(&shifted), facts.apply(&m.floor_div(&tile)));
+    assert!(facts.apply(&(Dim::size("n") - Dim::from(10))).is_natural());
+    assert!(!facts.apply(&(Dim::size("n") - Dim::from(11))).is_natural());
+}
+
+/// For all small sizes that satisfy the conditions, unknowns exist that give them, and a form keeps its value.
+#[test]
+fn forms_keep_their_values_for_every_size_that_satisfies_the_conditions() {
+    let (m, n) = (Dim::size("m"), Dim::size("n"));
+    let five = Dim::from(5);
+    let forms = [
+        m.ceil_div(&Dim::from(6)) * five.clone() + n.clone(),
+        (m.clone() * Dim::from(3) - n.clone()).floor_div(&Dim::from(4)),
+        (m.clone() + n.clone() - Dim::from(7)).rem(&Dim::from(6)),
+        (m.clone() * n.clone()).ceil_div(&five),
+    ];
+    for conditions in [
+        "\"\": rem(m, 6) eq 0, \"\": n gt 2",
+        "\"\": rem(m, 4) eq 3, \"\": rem(n, 6) eq 2",
+        "\"\": m ge n + 2, \"\": rem(n, 4) eq 0",
+        "\"\": m eq 2*n + 1",
+        "\"\": rem(m, 4) eq 0, \"\": rem(m, 6) eq 0, \"\": m gt 5",
+    ] {
+        let source = format!("kernel @k(%x: tensor<m x n x f32>) where {conditions} {{\n}}\n");
+        let kernel = parse(&source).unwrap();
+        let facts = Facts::of(&kernel);
+        let unknown = |name: &str| !facts.forms.contains_key(name);
+        let (mut params, mut names) = (BTreeSet::new(), BTreeSet::new());
+        facts.forms.values().chain([&m, &n]).for_each(|form| form.collect_names(&mut params, &mut names));
+        let names: Vec<String> = names.into_iter().filter(|name| unknown(name)).collect();
+        let mut reached = BTreeSet::new();
+        for choice in 0..20i64.pow(names.len() as u32) {
+            let value = |name: &str| {
+                let at = names.iter().position(|other| other == name)?;
+                Some(choice / 20i64.pow(at as u32) % 20)
+            };
+            let size = |name: &str| facts.apply(&Dim::size(name)).evaluate_signed(&value).ok();
+            reached.insert((size("m").unwrap(), size("n").unwrap()));
+            for form in &forms {
+                assert_eq!(
+                    facts.apply(form).evaluate_signed(&value),
+                    form.evaluate_signed(&size),
+                    "{form} where {conditions}"
+                );
+            }
+        }
+        for (m, n) in (0..20).flat_map(|m| (0..20).map(move |n| (m, n))) {
+            let lookup = |name: &str| Some(if name == "m" { m } else { n });
+            let holds = kernel.conditions.iter().all(|condition| condition.holds(&lookup) == Ok(true));
+            assert_eq!(holds, reached.contains(&(m, n)), "m = {m}, n = {n} where {conditions}");
+        }
+    }
+}
+
+#[test]
+fn coefficients_that_do_not_fit_are_left_alone() {
+    let huge = format!("\"\": rem(m, {}) eq 0", 1i64 << 40);
+    let facts = facts(&huge);
+    let square = Dim::size("m") * Dim::size("m");
+    assert_eq!(facts.apply(&square), square);
+    assert_eq!(facts.apply(&Dim::size("m")).to_string(), "1099511627776*m′");
+}

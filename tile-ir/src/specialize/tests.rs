@@ -1,0 +1,166 @@
+//! What instances are made, which branches they take and which arguments they have.
+
+use super::*;
+use crate::dtype::DType;
+use crate::text::{parse, print};
+
+const AXPY: &str = "\
+kernel @axpy<T: float, B>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
+  %v = partition %y [B] : mut partition<n x T, [B]>
+  %0 = constant 2.0 : T
+  %1 = splat %0 : tile<B x T>
+  store_masked %v, %1
+}
+";
+
+fn axpy() -> VerifiedKernel {
+    verify(parse(AXPY).unwrap()).unwrap()
+}
+
+fn message(bindings: &[(&str, Binding)]) -> String {
+    let bindings: Bindings = bindings.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+    specialize(&axpy(), &bindings).unwrap_err().to_string()
+}
+
+#[test]
+fn substitutes_everywhere() {
+    let bindings = [("T".to_owned(), Binding::Elem(DType::F16)), ("B".to_owned(), Binding::Const(64))];
+    let instance = specialize(&axpy(), &bindings).unwrap();
+    let text = print(&instance);
+    assert!(text.contains("kernel @axpy(%x: tensor<n x f16>"), "{text}");
+    assert!(text.contains("splat %0 : tile<64 x f16>"), "{text}");
+    assert_eq!(instance.bindings(), &bindings);
+}
+
+#[test]
+fn wrong_bindings_are_explained() {
+    let (t, b) = (("T", Binding::Elem(DType::F32)), ("B", Binding::Const(4)));
+    assert_eq!(message(&[t]), "kernel `axpy`: parameter `B` has no value");
+    assert_eq!(
+        message(&[t, b, ("Q", Binding::Const(1))]),
+        "kernel `axpy`: `Q` is not a parameter of the kernel"
+    );
+    assert_eq!(
+        message(&[("T", Binding::Elem(DType::I32)), b]),
+        "kernel `axpy`: `T` is i32, but must be a float"
+    );
+    assert_eq!(
+        message(&[t, ("B", Binding::Elem(DType::I32))]),
+        "kernel `axpy`: `B` is a const parameter, but was given the element type i32"
+    );
+    assert_eq!(
+        message(&[t, ("B", Binding::Const(0))]),
+        "kernel `axpy` can't be made with these parameters: the tile extent `0` is not positive"
+    );
+}
+
+/// With `WHOLE` the load isn't masked; the branch without is one that no instance could have.
+const PARTS: &str = "\
+kernel @parts<WHOLE: bool, T: number>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
+  %vx = partition %x [4] : partition<n x T, [4]>
+  %vy = partition %y [4] : mut partition<n x T, [4]>
+  %i = block_index %vy : index
+  %0 = extent WHOLE : index
+  %1 = constant 0 : index
+  %WHOLE = ne %0, %1 : bool
+  %2 = if %WHOLE : tile<4 x T> {
+    %3 = load %vx[%i] : tile<4 x T>
+    yield %3
+  } else {
+    %4 = constant 1 : T
+    %5 = splat %4 : tile<4 x T>
+    %6 = neg %5 : tile<4 x T>
+    yield %6
+  }
+  store_masked %vy, %2
+}
+";
+
+#[test]
+fn branches_of_parameters_are_taken_before_anything_is_asked() {
+    let kernel = verify(parse(PARTS).unwrap()).unwrap();
+    assert_eq!(print(&kernel), PARTS);
+    let made = |whole, dtype| {
+        let bindings = [("WHOLE", Binding::Bool(whole)), ("T", Binding::Elem(dtype))];
+        specialize(&kernel, &bindings.map(|(name, value)| (name.to_owned(), value)))
+    };
+    let whole = made(true, DType::U32).unwrap();
+    let text = print(&whole);
+    assert!(!text.contains("if") && !text.contains("neg") && text.contains("load %vx[%i]"), "{text}");
+    assert_eq!(whole.checks().len(), 1, "{text}");
+    let parts = made(false, DType::I32).unwrap();
+    assert!(parts.checks().is_empty() && !print(&parts).contains("partition %x"), "{}", print(&parts));
+    // u32 has no negative numbers.
+    assert!(made(false, DType::U32).is_err());
+    let number = specialize(&kernel, &[("WHOLE".to_owned(), Binding::Const(1))]).unwrap_err().to_string();
+    assert_eq!(number, "kernel `parts`: `WHOLE` is a `bool`, but was given the number 1");
+}
+
+/// What is added is a number without `BIASED`.
+const BIAS: &str = "\
+kernel @bias<BIASED: bool>(%bias: tensor<m x f32> if BIASED, %x: tensor<n x f32>, %y: mut tensor<n x f32>) {
+  %vb = partition %bias [4] : partition<m x f32, [4]>
+  %vx = partition %x [4] : partition<n x f32, [4]>
+  %vy = partition %y [4] : mut partition<n x f32, [4]>
+  %i = block_index %vy : index
+  %0 = extent BIASED : index
+  %1 = constant 0 : index
+  %2 = ne %0, %1 : bool
+  %3 = constant 1.0 : f32
+  %4 = load_masked %vx[%i] pad %3 : tile<4 x f32>
+  %5 = if %2 : tile<4 x f32> {
+    %6 = load_masked %vb[%i] pad %3 : tile<4 x f32>
+    %7 = add %4, %6 : tile<4 x f32>
+    yield %7
+  } else {
+    yield %4
+  }
+  store_masked %vy, %5
+}
+";
+
+#[test]
+fn an_optional_argument_is_one_where_it_is_given() {
+    let kernel = verify(parse(BIAS).unwrap()).unwrap();
+    assert_eq!(print(&kernel), BIAS);
+    let made =
+        |kernel: &VerifiedKernel, given| specialize(kernel, &[("BIASED".to_owned(), Binding::Bool(given))]);
+    let with = made(&kernel, true).unwrap();
+    assert!(print(&with).contains("(%bias: tensor<m x f32>, %x: "), "{}", print(&with));
+    let without = made(&kernel, false).unwrap();
+    assert!(print(&without).contains("(%x: tensor<n x f32>, %y: "), "{}", print(&without));
+    assert!(!print(&without).contains("%vb"), "{}", print(&without));
+
+    let always = BIAS.replace("%4 = load_masked %vx[%i]", "%4 = load_masked %vb[%i]");
+    let always = verify(parse(&always).unwrap()).unwrap();
+    let message = made(&always, false).unwrap_err().to_string();
+    assert!(message.contains("`bias` is used where `BIASED` doesn't hold"), "{message}");
+    for (from, to, part) in [
+        ("%bias: tensor", "%bias: mut tensor", "is optional, but no tensor that is read"),
+        (" if BIASED", " if WHOLE", "`WHOLE` is not a `bool` parameter"),
+    ] {
+        let errors = verify(parse(&BIAS.replace(from, to)).unwrap()).unwrap_err();
+        assert!(errors.iter().any(|error| error.message.contains(part)), "{errors:?}");
+    }
+}
+
+#[test]
+fn conditions_of_parameters_are_decided_and_dropped() {
+    let source = AXPY.replace(
+        ") {",
+        ") where \"B % 16 == 0\": rem(B, 16) eq 0, \"n % B == 0\": rem(n, B) eq 0, \"2 > 1\": 2 gt 1 {",
+    );
+    let kernel = verify(parse(&source).unwrap()).unwrap();
+    assert_eq!(print(&kernel), source);
+    let made = |b| {
+        specialize(
+            &kernel,
+            &[("T".to_owned(), Binding::Elem(DType::F32)), ("B".to_owned(), Binding::Const(b))],
+        )
+    };
+    let instance = made(32).unwrap();
+    assert!(print(&instance).contains(") where \"n % B == 0\": rem(n, 32) eq 0 {"), "{}", print(&instance));
+    assert_eq!(made(24).unwrap_err().to_string(), "kernel `axpy` needs `B % 16 == 0`, but B = 24");
+    let unbound = source.replace("rem(n, B) eq", "rem(q, B) eq");
+    assert!(verify(parse(&unbound).unwrap()).is_err());
+}
