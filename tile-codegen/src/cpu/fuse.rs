@@ -16,6 +16,8 @@
 //! One kind of use needs a tile in memory whatever made it: `yield`, whose copies to carried tiles may overwrite what a
 //! computed tile would read.
 
+mod reads;
+
 use super::atomics::is_plain_store;
 use super::gathered::gathered_rows;
 use super::hosted::{self, Hosted};
@@ -393,101 +395,9 @@ impl<'a> Fusion<'a> {
         matches!(self.definition(value).map(|data| &data.op), Some(Op::Constant { .. }))
     }
 
-    /// The stored tiles that emitting an op reads, through the operands that are computed in its loop.
-    pub(super) fn reads(&self, data: &OpData) -> Vec<Read> {
-        let mut reads = Vec::new();
-        for (i, &operand) in data.operands.iter().enumerate() {
-            self.collect_reads(operand, keeps_place(&data.op, i), &mut reads);
-        }
-        reads
-    }
-
-    /// The loads whose elements a loop that reads these operands reads from their tensors, each once.
-    pub(super) fn streams(&self, operands: &[ValueId]) -> Vec<&'a OpData> {
-        let mut streams = Vec::new();
-        operands.iter().for_each(|&operand| self.collect_streams(operand, &mut streams));
-        streams
-    }
-
-    /// The loads whose elements an op's loop reads from their tensors.
-    pub(super) fn streams_of(&self, data: &OpData) -> Vec<&'a OpData> {
-        let mut streams = self.streams(&data.operands);
-        match self.made_by(data) {
-            Some(made) if made.op.is_load() => streams.push(made),
-            Some(made) => streams.extend(self.streams(&made.operands)),
-            None => {}
-        }
-        streams
-    }
-
-    /// The ops whose elements an op's loop computes, it among them.
-    pub(super) fn computed_by(&self, data: &'a OpData) -> Vec<&'a OpData> {
-        let mut computed = vec![data];
-        computed.extend(self.made_by(data));
-        let mut next = 0;
-        while let Some(&op) = computed.get(next) {
-            let tiles =
-                op.operands.iter().filter(|&&tile| is_tile(self.instance, tile) && !self.is_stored(tile));
-            for made_by in tiles.filter_map(|&tile| self.definition(tile)) {
-                if !computed.iter().any(|op| std::ptr::eq(*op, made_by)) {
-                    computed.push(made_by);
-                }
-            }
-            next += 1;
-        }
-        computed
-    }
-
-    /// Whether element `i` of a row that an op's loop goes through needs only elements `i` of the rows that it reads.
-    pub(super) fn keeps_rows(&self, data: &'a OpData) -> bool {
-        let keeps = |op: &Op| {
-            op.is_leaf() || op.is_load() || matches!(op, Op::Broadcast(_) | Op::Splat(_) | Op::Iota { .. })
-        };
-        self.computed_by(data).into_iter().all(|op| std::ptr::eq(op, data) || keeps(&op.op))
-    }
-
     /// The reductions that others' loops do.
     pub(super) fn hosted(&self) -> &Hosted {
         &self.hosted
-    }
-
-    fn collect_streams(&self, value: ValueId, streams: &mut Vec<&'a OpData>) {
-        if self.is_stored(value) || !is_tile(self.instance, value) {
-            return;
-        }
-        match self.definition(value) {
-            Some(data) if data.op.is_load() => {
-                if !streams.iter().any(|stream| std::ptr::eq(*stream, data)) {
-                    streams.push(data);
-                }
-            }
-            Some(data) => data.operands.iter().for_each(|&operand| self.collect_streams(operand, streams)),
-            None => {}
-        }
-    }
-
-    /// Whether element `i` of the op's tile, counted row-major, needs only elements `i` of stored tiles and
-    /// scalars, so that its loops need not know the shape.
-    pub(super) fn is_flat(&self, data: &OpData) -> bool {
-        let is_flat_operand = |(i, &operand): (usize, &ValueId)| {
-            !is_tile(self.instance, operand)
-                || (keeps_place(&data.op, i)
-                    && (self.is_stored(operand)
-                        || self.definition(operand).is_some_and(|data| self.is_flat(data))))
-        };
-        !matches!(data.op, Op::Iota { .. })
-            && !data.op.is_load()
-            && data.operands.iter().enumerate().all(is_flat_operand)
-    }
-
-    fn collect_reads(&self, value: ValueId, in_place: bool, reads: &mut Vec<Read>) {
-        if self.is_stored(value) {
-            reads.push(Read { tile: value, in_place });
-        } else if let Some(data) = self.definition(value).filter(|_| is_tile(self.instance, value)) {
-            for (i, &operand) in data.operands.iter().enumerate() {
-                self.collect_reads(operand, in_place && keeps_place(&data.op, i), reads);
-            }
-        }
     }
 }
 

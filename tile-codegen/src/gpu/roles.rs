@@ -119,7 +119,7 @@ impl<'c> Emitter<'_, 'c> {
         let products = self.instance.walk().into_iter().filter(|&op| pipelines.factors(op).is_some());
         let tiles = products.flat_map(|op| {
             let data = self.instance.op(op);
-        let consumers = self.thread_count();
+            let consumers = self.thread_count();
             [data.operands[0], data.results[0]]
         });
         let held = tiles.filter(|&tile| !pipelines.holds(tile));
