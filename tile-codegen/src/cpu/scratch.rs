@@ -69,6 +69,15 @@ impl Scratch {
         self.places.get(&tile).copied()
     }
 
+    /// The place of a tile that it shares with nothing at any time.
+    pub(super) fn own_place(&self, tile: ValueId) -> Option<Place> {
+        let place = self.place(tile)?;
+        let others = self.places.iter().filter(|(other, _)| **other != tile).map(|(_, place)| place);
+        let packed = self.packed.values().flatten().flatten();
+        let is_alone = !others.chain(packed).any(|other| other.overlaps(&place));
+        is_alone.then_some(place)
+    }
+
     /// The places of the factors that an `mma` packs; `None` for one that it reads where it is.
     pub(super) fn packed(&self, product: ValueId) -> [Option<Place>; 2] {
         self.packed.get(&product).copied().unwrap_or_default()
