@@ -8,6 +8,7 @@ use super::mbarrier;
 use super::pairs;
 use super::region::Emitter;
 use inkwell::IntPredicate;
+use inkwell::attributes::AttributeLoc;
 use inkwell::values::{IntValue, PointerValue};
 use tile_ir::gpu::pipeline::{PAIR, WARPGROUP};
 
@@ -42,6 +43,7 @@ pub(super) fn emit<'a, 'c: 'a>(emitter: impl Fn(Role) -> Emitter<'a, 'c>) {
     let (mut producer, mut consumer) = (emitter(Role::Producer), emitter(Role::Consumer));
     let ir = consumer.ir;
     consumer.prepare_barriers();
+    consumer.say_registers();
     let is_producer = ir.icmp(IntPredicate::UGE, consumer.thread, consumer.i32(consumer.thread_count()));
     let begins = |emitter: &Emitter<'a, 'c>| {
         ir.icmp(IntPredicate::EQ, emitter.thread, emitter.i32(emitter.thread_count()))
@@ -97,13 +99,27 @@ impl<'c> Emitter<'_, 'c> {
         ir.element(ir.int_type(64).into(), barriers, stage)
     }
 
+    /// Whether what all threads have alike is too little for consumers.
+    fn are_registers_few(&self) -> bool {
+        let alike = REGISTERS / self.scheduled.block_threads();
+        alike < MOST_REGISTERS.min(self.words_of_products() + WORKING_REGISTERS)
+    }
+
+    /// Says that a block is alone on its multiprocessor, if registers are given and taken: then assemblers know how many each
+    /// thread has at first. Else they may not, and leave all as they are (`ptxas` says so: C7508).
+    fn say_registers(&self) {
+        if self.are_registers_few() {
+            let alone = self.ir.context.create_string_attribute("nvvm.minctasm", "1");
+            self.ir.function().add_attribute(AttributeLoc::Function, alone);
+        }
+    }
+
     /// Registers go from producers to consumers, if what all have alike is too little for these.
     fn resize_registers(&self) {
-        let consumers = self.thread_count();
-        let alike = REGISTERS / self.scheduled.block_threads();
-        if alike >= MOST_REGISTERS.min(self.words_of_products() + WORKING_REGISTERS) {
+        if !self.are_registers_few() {
             return;
         }
+        let consumers = self.thread_count();
         let left = (REGISTERS - PRODUCER_REGISTERS * WARPGROUP) / consumers;
         let (direction, registers) = match self.role {
             Role::Producer => ("dec", PRODUCER_REGISTERS),
@@ -119,7 +135,6 @@ impl<'c> Emitter<'_, 'c> {
         let products = self.instance.walk().into_iter().filter(|&op| pipelines.factors(op).is_some());
         let tiles = products.flat_map(|op| {
             let data = self.instance.op(op);
-            let consumers = self.thread_count();
             [data.operands[0], data.results[0]]
         });
         let held = tiles.filter(|&tile| !pipelines.holds(tile));

@@ -55,9 +55,6 @@ impl Factor {
         let home = kernel.region_of(load).expect("a load of the kernel stands in a region");
         let tensor = || kernel.tensor_name(kernel.op(load).load().expect("a load").view);
         let copyable = numbers.copyable(load)?;
-        if axes.iter().any(|&axis| axis != copyable.inner && axis != copyable.outer) {
-            return Err(Obstacle::LongAxes(tensor()));
-        }
         let depth = axes[if operand == 0 { 1 } else { 0 }];
         let major = if copyable.inner == depth { Major::Depth } else { Major::Other };
         if major == Major::Other && copyable.tile.element != TRANSPOSED_BYTES as u64 {

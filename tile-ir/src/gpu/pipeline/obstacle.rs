@@ -73,8 +73,6 @@ pub(in super::super) enum Obstacle {
     Pad(String),
     /// The tensor was selected from a stack, and isn't a part of that as tensor maps say it.
     Selected(String),
-    /// Its tiles aren't long along two axes.
-    LongAxes(String),
     /// Rows of its tiles have so many bytes.
     RowBytes { tensor: String, bytes: u64 },
     /// Its tiles have so many rows.
@@ -196,10 +194,6 @@ impl Obstacle {
             Obstacle::Selected(tensor) => with(
                 format!("{tensor} was selected from a stack, and moved in a way in which the stack can't be"),
                 "repeat nothing of what was selected",
-            ),
-            Obstacle::LongAxes(tensor) => with(
-                format!("tiles of {tensor} aren't long along two axes, as copied ones are"),
-                "cut tiles of extent 1 along the others",
             ),
             Obstacle::RowBytes { tensor, bytes } => with(
                 format!(

@@ -118,15 +118,32 @@ impl Numbers<'_> {
         if load.pad.is_some_and(|pad| !is_zero(self.kernel, pad)) {
             return Err(Obstacle::Pad(self.kernel.tensor_name(load.view)));
         }
-        self.boxed(op, load.view)
+        let axes = self.long_axes(op, load.view);
+        self.boxed(load.view, axes.expect("a factor that warpgroups take is long along two axes"))
     }
 
-    /// The tile of a load or store of a view as the boxes that an instruction copies.
+    /// The axes along which the tile of a load or store of a view is longer than 1, if these are two: first that whose
+    /// elements follow each other in memory.
+    pub(super) fn long_axes(&self, op: OpId, view: ValueId) -> Option<[usize; 2]> {
+        let extents = self.extents(view);
+        let order = Access::of(self.kernel, (&self.divisors, &self.facts), op).order;
+        let long: Vec<usize> = order.into_iter().filter(|&axis| extents[axis] > 1).collect();
+        long.try_into().ok()
+    }
+
+    /// The extents of a view's tiles.
+    fn extents(&self, view: ValueId) -> Vec<u64> {
+        let view = self.kernel.ty(view).as_partition().expect("verified: a view");
+        let extents = view.tile.iter().map(Dim::as_const);
+        extents.map(|extent| extent.expect("an instance's tile extents are numbers") as u64).collect()
+    }
+
+    /// The tiles of a view, which are long along these axes, as the boxes that an instruction copies.
     ///
     /// # Errors
     /// Why there are none.
-    pub(super) fn boxed(&self, op: OpId, view: ValueId) -> Result<Copyable, Obstacle> {
-        let tensor = self.kernel.tensor_name(view);
+    pub(super) fn boxed(&self, view: ValueId, [inner, outer]: [usize; 2]) -> Result<Copyable, Obstacle> {
+        let (tensor, extents) = (self.kernel.tensor_name(view), self.extents(view));
         let cut = self.kernel.definition(view).expect("verified: a view is made by `partition`");
         let source = Source::of(self.kernel, cut.operands[0]);
         if !source.selections.is_empty() {
@@ -135,23 +152,12 @@ impl Numbers<'_> {
         let argument = self.kernel.params().iter().position(|&param| param == source.argument);
         let argument = argument.expect("verified: views are of arguments");
         let view = self.kernel.ty(view).as_partition().expect("verified: a view");
-        let extents: Vec<u64> = view
-            .tile
-            .iter()
-            .map(|dim| dim.as_const().expect("an instance's tile extents are numbers") as u64)
-            .collect();
-        let order = Access::of(self.kernel, (&self.divisors, &self.facts), op).order;
-        let inner = order.first().copied();
-        let mut long = (0..extents.len()).filter(|&axis| extents[axis] > 1 && Some(axis) != inner);
-        let (Some(inner), Some(outer), None) = (inner, long.next(), long.next()) else {
-            return Err(Obstacle::LongAxes(tensor));
-        };
         let elem = view.tensor.elem.known().expect("an instance has no dtype parameters");
-        let others = (0..extents.len()).filter(|&axis| axis != inner).rev();
-        let axes: Vec<usize> = std::iter::once(inner).chain(others).collect();
+        let others: Vec<usize> = (0..extents.len()).filter(|&axis| axis != inner).rev().collect();
         // What the view is, is told before what its tiles are: that may be chosen for it.
-        self.has_map(view, elem, &axes, &tensor)?;
+        self.has_map(view, elem, (inner, &others), &tensor)?;
         let tile = SharedTile::of(extents[outer], extents[inner], elem.bytes() as u64, &tensor)?;
+        let axes: Vec<usize> = std::iter::once(inner).chain(others).collect();
         let map = map(view, (argument, elem), &axes, (outer, &tile));
         Ok(Copyable { tile, inner, outer, axes, map })
     }
@@ -161,7 +167,7 @@ impl Numbers<'_> {
         &self,
         view: &PartitionType,
         elem: DType,
-        axes: &[usize],
+        (inner, others): (usize, &[usize]),
         tensor: &str,
     ) -> Result<(), Obstacle> {
         let (strided, tensor) = (view.tensor.strided(), || tensor.to_owned());
@@ -169,14 +175,13 @@ impl Numbers<'_> {
             let elements = form_divisor(&self.facts.apply(dim));
             elements == 0 || (elements * elem.bytes() as u64).is_multiple_of(STRIDE_BYTES)
         };
-        let [inner, others @ ..] = axes else { return Err(Obstacle::LongAxes(tensor())) };
-        if axes.len() > MOST_AXES {
+        if 1 + others.len() > MOST_AXES {
             return Err(Obstacle::ManyAxes(tensor()));
         }
         if !strided.windows.iter().all(Vec::is_empty) {
             return Err(Obstacle::Windows(tensor()));
         }
-        if strided.strides[*inner].as_const() != Some(1) {
+        if strided.strides[inner].as_const() != Some(1) {
             return Err(Obstacle::Apart(tensor()));
         }
         let mut others = others.iter().map(|&axis| &strided.strides[axis]);

@@ -69,7 +69,8 @@ pub(super) fn candidates(numbers: &Numbers<'_>) -> Vec<(OpId, TensorStore, Tenso
     let stores = ops.into_iter().filter(|&op| is_of_one_tile(kernel.op(op)));
     stores
         .filter_map(|op| {
-            let boxed = numbers.boxed(op, kernel.op(op).operands[0]).ok()?;
+            let view = kernel.op(op).operands[0];
+            let boxed = numbers.boxed(view, numbers.long_axes(op, view)?).ok()?;
             let is_whole =
                 boxed.tile.swizzle == Swizzle::Bytes128 && boxed.tile.rows.is_multiple_of(PANEL_ROWS);
             let rows = boxed.axes.iter().position(|&axis| axis == boxed.outer)?;

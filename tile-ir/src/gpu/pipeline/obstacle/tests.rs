@@ -1,0 +1,297 @@
+//! A kernel for every reason, and the words in which a user reads it: a reason that no kernel has is none.
+
+use super::super::super::{schedule, stacks};
+use super::super::Pipelines;
+use super::super::tests::MATMUL;
+use super::Obstacle;
+use crate::types::{PartitionType, TensorType, Type};
+use crate::view::TensorMovement;
+use crate::{DType, Dim, Instance, TargetDesc, passes, specialize, text, verify};
+use std::collections::BTreeSet;
+
+/// A product of 64×64, 64 deep, with extents in place of parameters.
+fn matmul() -> String {
+    let text = MATMUL.replace("<M, N, K>", "").replace("ceil_div(k, K)", "ceil_div(k, 64)");
+    let text = ["[M, N]", "[M, K]", "[K, N]"].iter().fold(text, |text, tile| text.replace(tile, "[64, 64]"));
+    ["M x N", "M x K", "K x N"].iter().fold(text, |text, shape| text.replace(shape, "64 x 64"))
+}
+
+const LOAD_B: &str = "    %tb = load_masked %vb[%p, %j] pad %pad : tile<64 x 64 x bf16>\n";
+const CUT_B: &str = "  %vb = partition %b [64, 64] : partition<k x n x bf16, [64, 64]>\n";
+const PRODUCT: &str = "    %next = mma %ta, %tb, %acc : tile<64 x 64 x f32>\n";
+
+/// With ops between the load of the right factor and the product, which give it.
+fn made_of_b(ops: &str) -> String {
+    matmul().replace(PRODUCT, &format!("{ops}    %next = mma %ta, %made, %acc : tile<64 x 64 x f32>\n"))
+}
+
+/// With the right factor cut from what movements make of a tensor of these extents; `select` is at `%two`.
+fn moved(extents: &[&str], movements: &[TensorMovement]) -> String {
+    let size = |extent: &&str| extent.parse::<i64>().map_or_else(|_| Dim::size(*extent), Dim::from);
+    let mut tensor = TensorType::dense(extents.iter().map(size).collect(), DType::BF16, false);
+    let (mut views, mut name) = ("  %two = constant 2 : index\n".to_owned(), "b".to_owned());
+    for (i, movement) in movements.iter().enumerate() {
+        (tensor, _) = movement.apply(&tensor).unwrap();
+        let at = if matches!(movement, TensorMovement::Select { .. }) { " at %two" } else { "" };
+        views += &format!("  %m{i} = view %{name} {movement}{at} : {}\n", Type::Tensor(tensor.clone()));
+        name = format!("m{i}");
+    }
+    let tile = vec![Dim::from(64); 2];
+    let cut = PartitionType { tensor, tile: tile.clone(), steps: tile, spanned: Vec::new() };
+    let cut = format!("{views}  %vb = partition %{name} [64, 64] : {}\n", Type::Partition(cut));
+    matmul()
+        .replace(CUT_B, &cut)
+        .replace("tensor<k x n x bf16>", &format!("tensor<{} x bf16>", extents.join(" x ")))
+}
+
+/// With a right factor whose view has other axes: the tensor's extents, the tile's, and the index of that.
+fn cut(extents: &str, tile: &str, index: &str) -> String {
+    let loaded = tile.replace(", ", " x ");
+    let load = format!(
+        "    %lb = load_masked %vb[{index}] pad %pad : tile<{loaded} x bf16>\n    %tb = reshape %lb : tile<64 x 64 x bf16>\n"
+    );
+    matmul()
+        .replace("tensor<k x n x bf16>", &format!("tensor<{extents} x bf16>"))
+        .replace(CUT_B, &format!("  %vb = partition %b [{tile}] : partition<{extents} x bf16, [{tile}]>\n"))
+        .replace(LOAD_B, &load)
+}
+
+/// With tiles of other extents.
+fn tiles([rows, columns, depth]: [usize; 3]) -> String {
+    let text = MATMUL.replace("<M, N, K>", "");
+    [("M", rows), ("N", columns), ("K", depth)].iter().fold(text, |text, (name, extent)| {
+        let ends = [("[", ","), (" ", "]"), ("<", " x"), ("x ", " x"), (" ", ")")];
+        ends.iter().fold(text, |text, (before, after)| {
+            text.replace(&format!("{before}{name}{after}"), &format!("{before}{extent}{after}"))
+        })
+    })
+}
+
+/// The loop's lines moved elsewhere: what stands before it, its body, and what comes after it.
+fn in_parts() -> [String; 3] {
+    let text = matmul();
+    let (before, rest) = text.split_once("  %sum = for").unwrap();
+    let (body, after) = rest.split_once("    yield %next\n  }\n").unwrap();
+    let (_, body) = body.split_once("{\n").unwrap();
+    [before, body, after].map(str::to_owned)
+}
+
+fn alone() -> String {
+    let [before, body, after] = in_parts();
+    let body =
+        body.replace("%p,", "%1,").replace("%p]", "%1]").replace("%acc", "%zero").replace("    ", "  ");
+    format!("{before}{body}{}", after.replace("%sum", "%next"))
+}
+
+fn in_branch() -> String {
+    let branch = "    %some = lt %p, %i : bool
+    %next = if %some : tile<64 x 64 x f32> {
+      %inner = mma %ta, %tb, %acc : tile<64 x 64 x f32>
+      yield %inner
+    } else {
+      yield %acc
+    }
+";
+    matmul().replace(PRODUCT, branch)
+}
+
+/// A loop that nobody can count, behind the one over products.
+fn with_while() -> String {
+    let turns = "  %some = lt %i, %j : bool
+  %last = while %some carry (%at = %i) : index {
+    %one = constant 1 : index
+    %more = add %at, %one : index
+    %again = lt %more, %j : bool
+    yield %again, %more
+  }
+  print 0 \"{0}\" %last
+  store_masked %vc";
+    matmul().replace("  store_masked %vc", turns)
+}
+
+fn stack() -> String {
+    let text = matmul().replace("64 x 64 x", "2 x 64 x 64 x").replace("[64, 64]", "[2, 64, 64]");
+    let text = text
+        .replace("<m x", "<e x m x")
+        .replace("<k x n", "<e x k x n")
+        .replace("%i, %j = block", "%h, %i, %j = block");
+    let text = text.replace(": index, index\n", ": index, index, index\n");
+    text.replace("%va[", "%va[%h, ").replace("%vb[", "%vb[%h, ")
+}
+
+fn carried() -> String {
+    matmul()
+        .replace("  %sum = for", "  %old = splat %pad : tile<64 x 64 x bf16>\n  %sum, %last = for")
+        .replace(
+            "(%acc = %zero) : tile<64 x 64 x f32>",
+            "(%acc = %zero, %before = %old) : tile<64 x 64 x f32>, tile<64 x 64 x bf16>",
+        )
+        .replace("mma %ta, %tb,", "mma %ta, %before,")
+        .replace("yield %next", "yield %next, %tb")
+}
+
+/// Two tiles of 128 KiB that all turns read.
+fn loaded_before() -> String {
+    let load = "    %tb = load_masked %vb[%p, %j] pad %pad : tile<256 x 256 x bf16>\n";
+    let first = load.trim_start().replace("%p]", "%1]").replace("[%p,", "[%1,");
+    let second = first.replace("%tb", "%ub").replace("[%1,", "[%i,");
+    let product = "    %next = mma %ta, %tb, %acc : tile<64 x 256 x f32>\n";
+    tiles([64, 256, 256])
+        .replace(load, "")
+        .replace("  %sum = for", &format!("  {first}  {second}  %sum = for"))
+        .replace(
+            product,
+            &format!(
+                "{}    %next = mma %ta, %ub, %half : tile<64 x 256 x f32>\n",
+                product.replace("%next", "%half")
+            ),
+        )
+}
+
+/// The tile is the left factor of a product whose right one is computed.
+fn read_by_another() -> String {
+    let other = "    %made = splat %pad : tile<64 x 64 x bf16>
+    %next = mma %ta, %tb, %acc : tile<64 x 64 x f32>
+    %more = mma %tb, %made, %next : tile<64 x 64 x f32>
+";
+    matmul().replace(PRODUCT, other).replace("yield %next", "yield %more")
+}
+
+/// Bytes, whose right factor lies across the depth.
+fn across() -> String {
+    let text = matmul().replace("bf16", "i8").replace("f32", "i32").replace("0.0", "0");
+    text.replace("n % 8 == 0\": rem(n, 8)", "n % 16 == 0\": rem(n, 16)")
+}
+
+fn summed() -> String {
+    let besides = "    %rows = reduce sum %tb axis 0 : tile<1 x 64 x bf16>
+    %wide = cast %rows : tile<1 x 64 x f32>
+    %all = broadcast %wide : tile<64 x 64 x f32>
+    %more = add %next, %all : tile<64 x 64 x f32>
+    yield %more
+";
+    matmul().replace("    yield %next\n", besides)
+}
+
+fn written() -> String {
+    matmul()
+        .replace("%b: tensor<k x n x bf16>", "%b: mut tensor<m x n x bf16>")
+        .replace(CUT_B, &CUT_B.replace(": partition<k x n", ": mut partition<m x n"))
+        .replace("%vb[%p, %j]", "%vb")
+}
+
+/// The number of the matrix is the largest of four.
+fn unknown() -> String {
+    let number = "  %vw = partition %w [4] : partition<r x i32, [4]>
+  %first = constant 0 : i32
+  %four = load_masked %vw[%i] pad %first : tile<4 x i32>
+  %most = reduce max %four axis 0 : tile<1 x i32>
+  %number = item %most : i32
+  %at = cast %number : index
+  %m = view %b select 0 at %at : tensor<k x n x bf16>
+";
+    let index = "  %i, %j = block_index %vc : index, index\n";
+    matmul()
+        .replace(CUT_B, "")
+        .replace(index, &format!("{index}{number}{}", CUT_B.replace("%b", "%m")))
+        .replace("%b: tensor<k x n x bf16>", "%b: tensor<e x k x n x bf16>, %w: tensor<r x i32>")
+}
+
+/// By the reason's name: a kernel, and the threads of its blocks if that isn't left open.
+fn cases() -> Vec<(&'static str, String, Option<u32>)> {
+    let pad = TensorMovement::Pad(vec![(Dim::from(0), Dim::from(0)), (Dim::from(8), Dim::from(0))]);
+    let step = TensorMovement::Step { axis: 1, step: Dim::from(2) };
+    let select = TensorMovement::Select { axis: 0 };
+    let repeated = TensorMovement::Expand(["k", "n"].map(Dim::size).to_vec());
+    let rounded = made_of_b(
+        "    %made = round_tf32 %tb : tile<64 x 64 x f32>\n    %round = round_tf32 %ta : tile<64 x 64 x f32>\n",
+    );
+    let joined = cut("k x n", "8, 512", "%p, %j");
+    let open = [
+        ("While", with_while()),
+        ("NoLoop", alone()),
+        ("Branch", in_branch()),
+        ("Stacked", stack()),
+        ("Formats", rounded.replace("bf16", "f32").replace("mma %ta", "mma %round")),
+        ("Sums", matmul().replace("bf16", "f16").replace("f32", "f16")),
+        ("Extents", tiles([32, 64, 64])),
+        ("Computed", made_of_b("    %made = neg %tb : tile<64 x 64 x bf16>\n")),
+        ("Reshaped", joined),
+        ("Carried", carried()),
+        ("LoadedBefore", loaded_before()),
+        ("Across", across()),
+        ("UsedBesides", summed()),
+        ("ReadByAnother", read_by_another()),
+        ("Written", written()),
+        ("Pad", matmul().replace("%pad = constant 0.0", "%pad = constant 1.0")),
+        ("Selected", moved(&["e", "1", "n"], &[select, repeated])),
+        ("RowBytes", tiles([64, 8, 64])),
+        ("Rows", tiles([64, 64, 272])),
+        ("Windows", moved(&["k", "n"], &[pad])),
+        ("Apart", moved(&["k", "n"], &[step])),
+        ("Repeated", moved(&["k", "n"], &[TensorMovement::Flip(vec![0])])),
+        ("Unaligned", matmul().replace("k x n x", "k x 60 x")),
+        ("ManyAxes", cut("e x e x e x e x k x n", "1, 1, 1, 1, 64, 64", "%1, %1, %1, %1, %p, %j")),
+        ("Unknown", unknown()),
+        ("Room", tiles([64, 256, 256])),
+    ];
+    let open = open.into_iter().map(|(name, source)| (name, source, None));
+    open.chain([("Threads", matmul(), Some(256))]).collect()
+}
+
+/// The name of a row of the table.
+fn name_of(obstacle: &Obstacle) -> String {
+    let text = format!("{obstacle:?}");
+    text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+}
+
+/// The names of all rows, as the table's source has them.
+fn names() -> BTreeSet<String> {
+    let source = include_str!("../obstacle.rs");
+    let (_, table) = source.split_once("enum Obstacle {\n").unwrap();
+    let (table, _) = table.split_once("\n}\n").unwrap();
+    let rows = table
+        .lines()
+        .filter(|line| line.starts_with("    ") && line.trim_start().starts_with(char::is_uppercase));
+    rows.map(|row| row.trim().chars().take_while(|c| c.is_alphanumeric()).collect()).collect()
+}
+
+fn instance(source: &str) -> Result<Instance, String> {
+    let kernel = text::parse(source).map_err(|error| error.to_string())?;
+    let kernel = verify(kernel).map_err(|errors| format!("{errors:?}"))?;
+    Ok(passes::optimize(specialize(&kernel, &[]).map_err(|error| error.to_string())?))
+}
+
+/// What is told of a kernel, each time with the name of the reason that is in it.
+fn told(source: &str, threads: Option<u32>) -> Result<Vec<(String, String)>, String> {
+    let (instance, target) = (instance(source)?, TargetDesc::named("sm_90a").unwrap());
+    let scheduled = schedule(instance.clone(), target, threads);
+    let given = threads.map(|_| scheduled.threads());
+    let of_stacks = Pipelines::of(&stacks::all(&instance, target), target, given, 0);
+    let known = scheduled.pipelines().obstacles.0.values().chain(of_stacks.obstacles.0.values());
+    let known: Vec<&Obstacle> = known.collect();
+    let named = |message: &str| {
+        let of_message = |obstacle: &&&Obstacle| message.ends_with(&format!(": {obstacle}"));
+        let found = known.iter().find(of_message).ok_or(format!("{message} is none of {known:?}"));
+        found.map(|obstacle| (name_of(obstacle), message.to_owned()))
+    };
+    scheduled.remarks().iter().map(|remark| named(&remark.message)).collect()
+}
+
+#[test]
+fn every_reason_has_a_kernel_and_its_words() {
+    let (mut lines, mut found, mut problems) = (String::new(), BTreeSet::new(), Vec::new());
+    for (name, source, threads) in cases() {
+        match told(&source, threads) {
+            Ok(told) if told.iter().any(|(reason, _)| reason == name) => {
+                let own = told.into_iter().filter(|(reason, _)| reason == name);
+                lines.extend(own.map(|(reason, message)| format!("{reason}: {message}\n")));
+                found.insert(name.to_owned());
+            }
+            other => problems.push(format!("{name}: {other:?}\n{source}")),
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    assert_eq!(found, names());
+    insta::assert_snapshot!(lines);
+}
