@@ -393,7 +393,7 @@ fn what_a_view_needs_is_checked_at_the_launch() {
         let error = moved::<2>(&x, &mut y, 0).launch().unwrap_err();
         assert_eq!(
             error.reason().to_string(),
-            "kernel `moved`, at tests/kernels/behaviour_views.rs:343:17: `unflatten` of axis 0 of `x`: it has 5 (m) \
+            "kernel `moved`, at tests/kernels/behaviour_views.rs:345:17: `unflatten` of axis 0 of `x`: it has 5 (m) \
              elements, the new axes 4 (2*(m / 2)); they must be equal",
             "{label}"
         );

@@ -62,20 +62,20 @@ fn a_window_ends_where_the_sequence_does() {
     let v = numbers::<bf16>(b * s * h * d, 3);
     let sinks = numbers::<f32>(h * g, 4);
     // The last sequence is empty: the sink has all of the attention.
-    let (lengths, window, scale) = ([45, 7, 0], 20, 0.25f32);
+    let (lengths, seen_at_most, factor) = ([45, 7, 0], 20, 0.25f32);
     let mut out = vec![];
     for head in 0..b * h * g {
         let (i, j) = (head / (h * g), head / g % h);
         let row = |t: usize| ((i * s + t) * h + j) * d;
-        let seen: Vec<usize> = (0.max(lengths[i] - window)..lengths[i]).map(|t| t as usize).collect();
-        let score = |&t: &usize| dot(&q[head * d..][..d], &k[row(t)..][..d]) * f64::from(scale);
+        let seen: Vec<usize> = (0.max(lengths[i] - seen_at_most)..lengths[i]).map(|t| t as usize).collect();
+        let score = |&t: &usize| dot(&q[head * d..][..d], &k[row(t)..][..d]) * f64::from(factor);
         let scores: Vec<f64> = seen.iter().map(score).collect();
         let sink = Some(f64::from(sinks[head % (h * g)]));
         out.extend((0..d).map(|e| attend(&scores, sink, |n| v[row(seen[n]) + e].to_f64())));
     }
     check_kernel!(decode_with_sinks<G = 4, P = 16, D = 32>(
         input q: (q, [b, h, g, d]), input k: (k, [b, s, h, d]), input v: (v, [b, s, h, d]), input sinks: (sinks, [h, g]),
-        input lengths: (lengths, [b]), number window: (window), number scale: (scale),
+        input lengths: (lengths, [b]), number window: (seen_at_most), number scale: (factor),
         output out: (vec![bf16::ZERO; out.len()], [b, h, g, d] => out, 8e-3),
     ));
 }
@@ -122,16 +122,16 @@ fn heads_share_a_compressed_cache() {
     let w = c + r;
     let q = numbers::<bf16>(b * h * w, 1);
     let cache = numbers::<bf16>(b * s * w, 2);
-    let (lengths, scale) = ([37, 18], 0.25f32);
+    let (lengths, factor) = ([37, 18], 0.25f32);
     let mut out = vec![];
     for head in 0..b * h {
         let rows = &cache[head / h * s * w..][..lengths[head / h] as usize * w];
-        let score = |row: &[bf16]| dot(&q[head * w..][..w], row) * f64::from(scale);
+        let score = |row: &[bf16]| dot(&q[head * w..][..w], row) * f64::from(factor);
         let scores: Vec<f64> = rows.chunks(w).map(score).collect();
         out.extend((0..c).map(|e| attend(&scores, None, |t| rows[t * w + e].to_f64())));
     }
     check_kernel!(latent_decode<H = 16, P = 16, C = 64, R = 16>(
-        input q: (q, [b, h, w]), input cache: (cache, [b, s, w]), input lengths: (lengths, [b]), number scale: (scale),
+        input q: (q, [b, h, w]), input cache: (cache, [b, s, w]), input lengths: (lengths, [b]), number scale: (factor),
         output out: (vec![bf16::ZERO; out.len()], [b, h, c] => out, 8e-3),
     ));
 }

@@ -72,7 +72,7 @@ fn rows_are_spread_by_signs() {
     let m = 7;
     let x = numbers::<bf16>(m * 32, 1);
     let element = |at: usize| {
-        let sign = |j: usize| if (at % 32 & j).count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = |j: usize| if ((at % 32) & j).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
         (0..32).map(|j| sign(j) * x[at / 32 * 32 + j].to_f64()).sum::<f64>() / 32f64.sqrt()
     };
     let y: Vec<f64> = (0..m * 32).map(element).collect();
@@ -134,12 +134,12 @@ fn digest<const B: usize>(
 
 #[test]
 fn digests_are_those_of_the_standard() {
-    let is_prime = |n: &u32| (2..*n).all(|divisor| n % divisor != 0);
+    let is_prime = |n: &u32| (2..*n).all(|divisor| !n.is_multiple_of(divisor));
     // The first bits of the fractions of the cube roots of the first primes.
     let fraction = |prime: u32| (f64::from(prime).cbrt().fract() * 4_294_967_296.0) as u32;
     let constants: Vec<u32> = (2..).filter(is_prime).map(fraction).take(64).collect();
     // "abc", nothing and "a", each with a bit behind it and its length at the end.
-    let mut messages = vec![0u32; 48];
+    let mut messages = [0u32; 48];
     (messages[0], messages[15]) = (0x6162_6380, 24);
     messages[16] = 0x8000_0000;
     (messages[32], messages[47]) = (0x6180_0000, 8);
