@@ -377,10 +377,11 @@ fn every_wait_of_a_late_product_is_missed() {
     }
 }
 
-/// A turn leaves the stages of what it read: those of its first product, of the late one before, and of the last one.
+/// A turn leaves the stages of what it read: those of its first product, of the late one before, and of the last one; and a
+/// place of the grid that of what all its turns read.
 #[test]
 fn every_stage_that_a_late_product_leaves_is_missed() {
-    for number in 0..3 {
+    for number in 0..4 {
         let mut found = 0;
         let mut change = |ir: &Ir<'_>| {
             let arrivals = calls(ir, "mbarrier.arrive.scope");
@@ -388,7 +389,7 @@ fn every_stage_that_a_late_product_leaves_is_missed() {
             arrivals[number].erase_from_basic_block();
         };
         let result = late(&mut change, Timing::Late);
-        assert_eq!(found, 3);
+        assert_eq!(found, 4);
         let fault = result.expect_err(&format!("the kernel is right without its arrival {number}"));
         assert!(matches!(fault.problem, Problem::Stuck(_)), "{fault}");
     }
