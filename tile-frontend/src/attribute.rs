@@ -275,8 +275,8 @@ fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
 }
 
 impl Attribute {
-    /// The instances, in the order in which they are named, each once. A kernel without parameters has one, named or not, and one without where
-    /// an optional argument may be left out.
+    /// The instances, in the order in which they are named, each once. A kernel without parameters has one, named
+    /// or not; optional arguments of which nothing is said make it those with each and those without.
     pub(crate) fn specialize(mut self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {
         if self.instances.is_empty() && kernel.generics.len() == kernel.optional.len() {
             self.instances.push(Instances { span: Span::call_site(), parameters: Vec::new() });

@@ -46,9 +46,9 @@ pub(super) fn blocks_ahead(instance: &Instance) -> u64 {
 /// Whether a kernel stores what reductions of rows, and no products, give: whether there may be rows to bring near.
 pub(super) fn reduces_rows(instance: &Instance) -> bool {
     let ops: Vec<&OpData> = instance.walk().into_iter().map(|op| instance.op(op)).collect();
-    let any = |is_one: &dyn Fn(&OpData) -> bool| ops.iter().any(|data| is_one(data));
-    let has_reduction = any(&|data| is_reduction_of_rows(instance, data));
-    has_reduction && any(&|data| data.op.is_store()) && !any(&|data| data.op == Op::Mma)
+    ops.iter().any(|data| is_reduction_of_rows(instance, data))
+        && ops.iter().any(|data| data.op.is_store())
+        && ops.iter().all(|data| data.op != Op::Mma)
 }
 
 /// What a later block reads, and which loops ask for it.
@@ -95,7 +95,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
             [] if self.asks_near => {
                 loops.iter().copied().rfind(|op| rows(op) == rows(data)).into_iter().collect()
             }
-            [] => loops.clone(),
+            [] => loops,
             _ => computing,
         };
         pays.then_some(Ahead { windows, beyond: 0, asking, now: None })

@@ -26,7 +26,6 @@ use super::reduce::lanes_of;
 use super::region::{Emitter, extents};
 use super::scratch::{Place, Scratch};
 use super::streaming::{self, Lines};
-use super::views::Window;
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
@@ -106,12 +105,11 @@ pub(super) fn decide<'a>(
     }
     let mut stores = ops.iter().copied().filter(|data| data.op.is_store());
     let store = stores.next().filter(|store| stores.next().is_none() && is_left(instance, fusion, store))?;
-    let shape = |tile| instance.ty(tile).as_tile().map(|ty| &ty.shape);
     let loops: Vec<&OpData> = ops
         .iter()
         .copied()
         .filter(|data| is_reduction_of_rows(instance, data) && !fusion.is_hosted(data))
-        .filter(|data| shape(data.operands[0]) == shape(store.operands[1]))
+        .filter(|data| fusion.shape_of(data.operands[0]) == fusion.shape_of(store.operands[1]))
         .collect();
     let computes = |host: &&OpData| {
         std::iter::once(*host).chain(fusion.hosted_by(host)).any(|data| fusion.computes_functions(data))
@@ -214,15 +212,16 @@ impl<'a, 'c> Previous<'a, 'c> {
         }
         emitter.read_single_elements(store.operands[1]);
         let window = emitter.window_of(store);
-        let lines = emitter.lines_of_row(&window, (&row_index(ir, &window), false), lanes_of(window.width()));
+        let lines =
+            emitter.lines_of_row(&window, (&row_index(ir, window.shape()), false), lanes_of(window.width()));
         let elements = ir.select_int(self.has_left, ir.sub(lines.rest, lines.first), ir.i64(0));
         Left { lines, elements, is_whole: false }
     }
 }
 
-/// The index of the one row of a tile.
-fn row_index<'c>(ir: &Ir<'c>, window: &Window<'c>) -> Vec<IntValue<'c>> {
-    vec![ir.i64(0); window.shape().len() - 1]
+/// The index of the one row of a tile of these extents.
+fn row_index<'c>(ir: &Ir<'c>, shape: &[i64]) -> Vec<IntValue<'c>> {
+    vec![ir.i64(0); shape.len() - 1]
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -244,8 +243,8 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let is_host = |previous: &&mut Previous<'a, 'c>| std::ptr::eq(previous.behind.host, data);
         let Some(previous) = self.previous.as_mut().filter(is_host) else { return emit(self, false) };
         let (ir, left) = (previous.emitter.ir, previous.left());
-        let (&width, rows) = shape.split_last().expect("verified: the reduced axis exists");
-        let (lanes, index) = (lanes_of(width), vec![ir.i64(0); rows.len()]);
+        let &width = shape.last().expect("verified: the reduced axis exists");
+        let (lanes, index) = (lanes_of(width), row_index(ir, shape));
         let row = RowOf { data, shape, index: &index, lanes, whole: false };
         let covers = self.covering(row, ir.i64(width)).covers;
         let has_all = ir.icmp(IntPredicate::EQ, left.elements, ir.i64(width / lanes * lanes));
@@ -285,7 +284,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let ir = self.ir;
         let Previous { behind, emitter, left: Some(left), .. } = self.previous.as_mut()? else { return None };
         let (lines, value) = (&left.lines, behind.store.operands[1]);
-        let row = row_index(ir, &lines.window);
+        let row = row_index(ir, lines.window.shape());
         let mut read = || emitter.line_elements(lines, &row, value, (lines.first, turn));
         if left.is_whole {
             return Some(LeftLine { is_left: None, turn, elements: read().into_vector_value() });

@@ -83,7 +83,7 @@ impl<'a> Fusion<'a> {
         fusion.find_permuted();
         fusion.decide(instance.body());
         fusion.leave_to_reductions(instance.body());
-        fusion.hosted = hosted::decide(instance, &fusion);
+        fusion.hosted = hosted::decide(&fusion);
         fusion
     }
 
@@ -166,7 +166,7 @@ impl<'a> Fusion<'a> {
             && !other.iter().any(|read| made_of.iter().any(|source| source.tile == read.tile))
     }
 
-    fn shape_of(&self, tile: ValueId) -> Option<&'a [Dim]> {
+    pub(super) fn shape_of(&self, tile: ValueId) -> Option<&'a [Dim]> {
         self.instance.ty(tile).as_tile().map(|ty| ty.shape.as_slice())
     }
 

@@ -6,7 +6,7 @@
 use super::fuse::{Fusion, is_reduction_of_rows, is_tile};
 use std::collections::HashMap;
 use tile_ir::kernel::OpData;
-use tile_ir::{Instance, RegionId, ValueId};
+use tile_ir::{RegionId, ValueId};
 
 /// The most reductions of one loop: each has a register of partial results, or several on processors with short ones.
 const MOST: usize = 3;
@@ -15,22 +15,23 @@ const MOST: usize = 3;
 pub(super) type Hosted = HashMap<ValueId, ValueId>;
 
 /// Finds the reductions that have a host.
-pub(super) fn decide(instance: &Instance, fusion: &Fusion<'_>) -> Hosted {
+pub(super) fn decide(fusion: &Fusion<'_>) -> Hosted {
     let mut hosted = Hosted::new();
-    decide_in(instance, fusion, instance.body(), &mut hosted);
+    decide_in(fusion, fusion.instance().body(), &mut hosted);
     hosted
 }
 
-fn decide_in(instance: &Instance, fusion: &Fusion<'_>, region: RegionId, hosted: &mut Hosted) {
+fn decide_in(fusion: &Fusion<'_>, region: RegionId, hosted: &mut Hosted) {
+    let instance = fusion.instance();
     let ops: Vec<&OpData> = instance.region(region).ops.iter().map(|&op| instance.op(op)).collect();
     let mut loops: Vec<(usize, Vec<&OpData>)> = Vec::new();
     for (at, &data) in ops.iter().enumerate() {
-        data.regions.iter().for_each(|&inner| decide_in(instance, fusion, inner, hosted));
+        data.regions.iter().for_each(|&inner| decide_in(fusion, inner, hosted));
         if !is_reduction_of_rows(instance, data) {
             continue;
         }
         let host = loops.iter_mut().find(|(place, members)| {
-            members.len() < MOST && shares_rows(instance, fusion, [members[0], data], &ops[..*place])
+            members.len() < MOST && shares_rows(fusion, [members[0], data], &ops[..*place])
         });
         match host {
             Some((_, members)) => {
@@ -44,13 +45,8 @@ fn decide_in(instance: &Instance, fusion: &Fusion<'_>, region: RegionId, hosted:
 
 /// Whether the second of two reductions goes through the rows that the first does, and needs nothing but that and what comes
 /// `before` it.
-fn shares_rows(
-    instance: &Instance,
-    fusion: &Fusion<'_>,
-    [first, second]: [&OpData; 2],
-    before: &[&OpData],
-) -> bool {
-    let shape = |data: &OpData| instance.ty(data.operands[0]).as_tile().map(|ty| ty.shape.clone());
+fn shares_rows(fusion: &Fusion<'_>, [first, second]: [&OpData; 2], before: &[&OpData]) -> bool {
+    let shape = |data: &OpData| fusion.shape_of(data.operands[0]);
     let [rows, own] = [first, second].map(|data| fusion.streams_of(data));
     let reads_rows = own.iter().all(|load| rows.iter().any(|row| std::ptr::eq(*row, *load)));
     let has_gathers = [first, second].iter().any(|data| !fusion.gathers_of(data).is_empty());
@@ -60,7 +56,7 @@ fn shares_rows(
         && !has_gathers
         && fusion.made_by(second).is_none()
         && fusion.keeps_rows(second)
-        && needs(instance, fusion, second).into_iter().all(|value| {
+        && needs(fusion, second).into_iter().all(|value| {
             let defined = fusion.definition(value);
             let is_beside = fusion.home(value) == fusion.home(second.results[0]);
             let comes_before = |data: &OpData| before.iter().any(|op| std::ptr::eq(*op, data));
@@ -69,8 +65,8 @@ fn shares_rows(
 }
 
 /// The scalars and stored tiles that a reduction's loop needs.
-fn needs(instance: &Instance, fusion: &Fusion<'_>, data: &OpData) -> Vec<ValueId> {
-    let is_needed = |value: &ValueId| !is_tile(instance, *value) || fusion.is_stored(*value);
+fn needs(fusion: &Fusion<'_>, data: &OpData) -> Vec<ValueId> {
+    let is_needed = |value: &ValueId| !is_tile(fusion.instance(), *value) || fusion.is_stored(*value);
     let computed = fusion.computed_by(data);
     computed.into_iter().flat_map(|op| op.operands.iter().copied().filter(is_needed)).collect()
 }

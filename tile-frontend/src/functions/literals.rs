@@ -7,16 +7,13 @@
 use super::{is_foreign_to_rust, is_literal};
 use crate::rewrite::bare;
 use crate::signature::{bounds_of, domain_of_parameter};
-
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Expr, ExprCall, ItemFn, Lit, Local, Pat, Type};
-use tile_ir::ops::Domain;
-
-/// Functions of two floats, of which one may be a literal.
-const OF_TWO: [&str; 7] = ["min", "max", "minimum", "maximum", "powf", "atan2", "copysign"];
+use tile_ir::DType;
+use tile_ir::ops::{BinaryOp, Domain};
 
 /// Whether a function names a format that Rust has no literals of, or is generic over floats.
 pub(super) fn are_of_other_formats(function: &ItemFn) -> bool {
@@ -54,7 +51,7 @@ pub(super) fn in_call(call: &ExprCall) -> Option<TokenStream> {
     let name = path.path.get_ident()?;
     let arguments: Vec<&Expr> = call.args.iter().map(bare).collect();
     match arguments.as_slice() {
-        [left, right] if OF_TWO.iter().any(|known| name == known) => {
+        [left, right] if is_of_two_floats(name) => {
             beside(&quote_spanned!(name.span()=> ::tile::kernel::#name), left, right, name.span())
         }
         [condition, left, right] if name == "select" => {
@@ -68,6 +65,12 @@ pub(super) fn in_call(call: &ExprCall) -> Option<TokenStream> {
         }
         _ => None,
     }
+}
+
+/// Whether a name is that of a function of two floats, of which one may be a literal.
+fn is_of_two_floats(name: &Ident) -> bool {
+    BinaryOp::from_name(&name.to_string())
+        .is_some_and(|op| op.operator().is_none() && op.domain().accepts(DType::F32))
 }
 
 /// `let k: bf16 = 0.5;`: its value.
