@@ -1,7 +1,7 @@
 //! A tile of a mutable partition view, in memory: what a block that owns it does with it.
 
 use super::cut::Cut;
-use super::{Element, Number, Tile};
+use super::{Element, Tile};
 use std::cell::Cell;
 
 /// A tile that a block owns, of a view whose blocks own several: see
@@ -31,6 +31,11 @@ impl<'v, T: Element, const R: usize> ViewTileMut<'v, T, R> {
     /// If an element doesn't exist, which a launch has excluded.
     pub fn load(&self) -> Tile<T, R> {
         self.cut.assert_whole("load", self.index);
+        self.load_masked_or(T::default())
+    }
+
+    /// Its elements, with zeros, or `false`, in place of those outside the tensor.
+    pub fn load_masked(&self) -> Tile<T, R> {
         self.load_masked_or(T::default())
     }
 
@@ -66,12 +71,5 @@ impl<'v, T: Element, const R: usize> ViewTileMut<'v, T, R> {
                 self.data[in_tensor(i)].set(value);
             }
         });
-    }
-}
-
-impl<T: Number, const R: usize> ViewTileMut<'_, T, R> {
-    /// Its elements, with zeros in place of those outside the tensor.
-    pub fn load_masked(&self) -> Tile<T, R> {
-        self.load_masked_or(T::from_int(0))
     }
 }

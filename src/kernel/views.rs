@@ -7,7 +7,7 @@
 use super::cut::Cut;
 use super::view_movement::Seen;
 use super::view_tile::ViewTileMut;
-use super::{Element, Number, Tile};
+use super::{Element, Tile};
 use std::cell::Cell;
 #[cfg(test)]
 use tile_ir::view::GivenTensor;
@@ -215,6 +215,11 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
         self.cut.extents[axis]
     }
 
+    /// The tile at `index`, with zeros, or `false`, in place of elements outside the tensor.
+    pub fn load_masked(&self, index: [usize; R]) -> Tile<T, R> {
+        self.load_masked_or(T::default(), index)
+    }
+
     /// The tile at `index`, with `pad` in place of elements outside the tensor.
     pub fn load_masked_or(&self, pad: T, index: [usize; R]) -> Tile<T, R> {
         self.cut.load(index, pad, |position| self.data.at(position))
@@ -333,13 +338,6 @@ impl<T: Element, const R: usize> PartitionView<'_, T, R> {
     }
 }
 
-impl<T: Number, const R: usize> PartitionView<'_, T, R> {
-    /// The tile at `index`, with zeros in place of elements outside the tensor.
-    pub fn load_masked(&self, index: [usize; R]) -> Tile<T, R> {
-        self.load_masked_or(T::from_int(0), index)
-    }
-}
-
 impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
     /// The index of the tile that this block owns.
     ///
@@ -379,6 +377,11 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
         self.tile().store(tile);
     }
 
+    /// The block's tile, with zeros, or `false`, in place of elements outside the tensor.
+    pub fn load_masked(&self) -> Tile<T, R> {
+        self.tile().load_masked()
+    }
+
     /// The block's tile, with `pad` in place of elements outside the tensor.
     pub fn load_masked_or(&self, pad: T) -> Tile<T, R> {
         self.tile().load_masked_or(pad)
@@ -394,13 +397,6 @@ impl<T: Element, const R: usize> PartitionViewMut<'_, T, R> {
 
     fn tile(&self) -> ViewTileMut<'_, T, R> {
         ViewTileMut::new(self.data, &self.cut, self.index())
-    }
-}
-
-impl<T: Number, const R: usize> PartitionViewMut<'_, T, R> {
-    /// The block's tile, with zeros in place of elements outside the tensor.
-    pub fn load_masked(&self) -> Tile<T, R> {
-        self.tile().load_masked()
     }
 }
 

@@ -405,3 +405,35 @@ fn case_23_products() {
     let third = [1f32 / 3.0];
     check_exact!(product_tf32<B = 1>(a: third, [1, 1]; b: [1f32], [1, 1]) -> f32, [1, 1] => [1365.0f32 / 4096.0]);
 }
+
+macro_rules! truncations {
+    ($($name:ident: $from:ident => $to:ident),* $(,)?) => {
+        $(
+            #[tile_kernel]
+            fn $name<const B: usize>(x: &Tensor<$from, n>, y: &mut Tensor<$to, n>) {
+                let x = x.partition_view([B]);
+                let mut y = y.partition_view_mut([B]);
+                y.store_masked(x.load_masked(y.index()).cast());
+            }
+        )*
+
+        #[test]
+        fn floats_are_truncated_and_saturate() {
+            $({
+                let powers = [0, 7, 8, 15, 16, 23, 31, 32, 52, 63, 64, 100].map(|power| (2.0 as $from).powi(power));
+                let near = powers.iter().flat_map(|&x| [x, x.next_down(), x.next_up(), x - 1.0, x + 0.75]);
+                let odd = [0.3, 0.99, 1.5, 2.5, 100.7, 1e10, 3.4e38, $from::MIN_POSITIVE, $from::INFINITY, $from::NAN];
+                let values: Vec<$from> = near.chain(odd).flat_map(|x| [x, -x]).collect();
+                let (n, expected) = (values.len(), values.iter().map(|&x| x as $to as f64));
+                check_exact!($name<B = 64>(x: values, [n]) -> $to, [n] => expected.collect::<Vec<f64>>());
+            })*
+        }
+    };
+}
+
+truncations! {
+    f32_to_i8: f32 => i8, f32_to_i16: f32 => i16, f32_to_i64: f32 => i64,
+    f32_to_u8: f32 => u8, f32_to_u16: f32 => u16, f32_to_u32: f32 => u32, f32_to_u64: f32 => u64,
+    f64_to_i8: f64 => i8, f64_to_i16: f64 => i16, f64_to_i32: f64 => i32, f64_to_i64: f64 => i64,
+    f64_to_u8: f64 => u8, f64_to_u16: f64 => u16, f64_to_u32: f64 => u32, f64_to_u64: f64 => u64,
+}

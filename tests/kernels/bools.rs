@@ -171,3 +171,21 @@ fn functions_take_bools_and_constants_are_made_of_them() {
     check!(7, false, true);
     check!(7, false, false);
 }
+
+/// Keeps the numbers that a mask has; beyond the tensors the mask is false.
+#[tile_kernel]
+fn keep<const B: usize>(x: &Tensor<f32, n>, mask: &Tensor<bool, n>, y: &mut Tensor<f32, n>) {
+    let (x, mask) = (x.partition_view([B]), mask.partition_view([B]));
+    let mut y = y.partition_view_mut([B]);
+    y.store_masked(select(mask.load_masked(y.index()), x.load_masked(y.index()), 0.0));
+}
+
+#[test]
+fn masks_are_read_from_tensors() {
+    let n = 77;
+    let (x, mask) = (numbers::<f32>(n, 1), (0..n).map(|i| i % 3 == 0).collect::<Vec<bool>>());
+    let kept: Vec<f32> = x.iter().zip(&mask).map(|(&x, &mask)| if mask { x } else { 0.0 }).collect();
+    check_kernel!(keep<B = 32>(
+        input x: (x, [n]), input mask: (mask, [n]), output y: (vec![1f32; n], [n] => kept, 0.0),
+    ));
+}

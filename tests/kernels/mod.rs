@@ -53,6 +53,7 @@ mod structs;
 mod training;
 mod transforms;
 mod turns;
+mod updates;
 mod whole;
 
 use tile::ir::array::Elements;

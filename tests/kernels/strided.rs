@@ -306,3 +306,39 @@ fn the_ir_of_an_instance_says_how_its_arguments_lie() {
     let instance = specialize_for(&affine::ir(), &bindings, &layouts).unwrap();
     insta::assert_snapshot!(print(&instance));
 }
+
+/// Pixels of K colours as planes.
+#[tile_kernel]
+fn planes<T: Number, const K: usize, const B: usize>(x: &Tensor<T, n, K>, y: &mut Tensor<T, K, n>) {
+    let x = x.t().partition_view([K, B]);
+    let mut y = y.partition_view_mut([K, B]);
+    let pixels = x.load_masked(y.index());
+    y.store_masked(pixels + pixels);
+}
+
+fn check_planes<T: Number + std::fmt::Debug, const K: usize>(of: impl Fn(usize) -> T) {
+    for n in [1, 31, 64, 200, 333] {
+        let pixels: Vec<T> = (0..n * K).map(&of).collect();
+        let doubled = |at: usize| pixels[at % n * K + at / n] + pixels[at % n * K + at / n];
+        let expected: Vec<T> = (0..n * K).map(doubled).collect();
+        for (device, name) in devices() {
+            let x = Tensor::from_slice(&device, &pixels, [n, K]).unwrap();
+            let mut y = Tensor::zeros(&device, [K, n]).unwrap();
+            planes::<T, K, 128>(&x, &mut y).launch().unwrap();
+            assert_eq!(y.to_vec().unwrap(), expected, "{n} pixels of {K} colours on {name}");
+        }
+    }
+}
+
+#[test]
+fn colours_are_picked_out_of_pixels() {
+    check_planes::<u8, 2>(|i| i as u8 % 100);
+    check_planes::<u8, 3>(|i| i as u8 % 100);
+    check_planes::<u8, 4>(|i| i as u8 % 100);
+    check_planes::<f32, 2>(|i| i as f32);
+    check_planes::<f32, 3>(|i| i as f32);
+    check_planes::<f32, 5>(|i| i as f32);
+    check_planes::<f64, 3>(|i| i as f64);
+    check_planes::<bf16, 3>(|i| bf16::from_f32((i % 50) as f32));
+    check_planes::<i32, 4>(|i| i as i32);
+}

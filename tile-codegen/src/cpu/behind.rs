@@ -25,7 +25,7 @@ use super::processor::Processor;
 use super::reduce::lanes_of;
 use super::region::{Emitter, extents};
 use super::scratch::{Place, Scratch};
-use super::streaming::{self, Lines};
+use super::streaming::{self, Lines, RowLines};
 use crate::emit::Ir;
 use inkwell::IntPredicate;
 use inkwell::values::{IntValue, PointerValue, VectorValue};
@@ -285,13 +285,14 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let Previous { behind, emitter, left: Some(left), .. } = self.previous.as_mut()? else { return None };
         let (lines, value) = (&left.lines, behind.store.operands[1]);
         let row = row_index(ir, lines.window.shape());
-        let mut read = || emitter.line_elements(lines, &row, value, (lines.first, turn));
+        let rows = [RowLines { lines: lines.clone(), value }];
+        let mut read = || emitter.line_elements(&rows, &row, (lines.first, turn))[0];
         if left.is_whole {
-            return Some(LeftLine { is_left: None, turn, elements: read().into_vector_value() });
+            return Some(LeftLine { is_left: None, turn, elements: read() });
         }
         let is_left = ir.icmp(IntPredicate::ULT, turn, left.elements);
         let none = lines.vector(ir).const_zero().into();
-        let elements = ir.if_else(is_left, || vec![read()], || vec![none])[0].into_vector_value();
+        let elements = ir.if_else(is_left, || vec![read().into()], || vec![none])[0].into_vector_value();
         Some(LeftLine { is_left: Some(is_left), turn, elements })
     }
 

@@ -139,6 +139,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.compute(data, index)
     }
 
+    /// Element `index` of tiles, of which what several need is computed once.
+    pub(super) fn elements(&mut self, tiles: &[ValueId], index: &[IntValue<'c>]) -> Vec<Value<'c>> {
+        let shared: Vec<ValueId> =
+            self.fusion.shared_by(tiles).into_iter().filter(|tile| !self.known.contains_key(tile)).collect();
+        for &tile in &shared {
+            let element = self.element(tile, index);
+            self.known.insert(tile, element);
+        }
+        let elements = tiles.iter().map(|&tile| self.element(tile, index)).collect();
+        self.known.retain(|tile, _| !shared.contains(tile));
+        elements
+    }
+
     /// Reads the elements of stored tiles that have but one, and that elements of this one are computed from.
     pub(super) fn read_single_elements(&mut self, value: ValueId) {
         if !self.is_tile(value) {

@@ -10,6 +10,8 @@
 //! nothing and a broadcast of a stored tile is an address computation, so these are computed wherever they
 //! are used. Everything else is stored.
 //!
+//! What only a loop of stores reads is computed there, however many ops need it ([`together`]).
+//!
 //! A stored tile whose first reader is a reduction of its rows is computed, and stored, in the reduction's loop: its
 //! elements are gone through once less.
 //!
@@ -17,11 +19,12 @@
 //! computed tile would read.
 
 mod reads;
+mod together;
 
 use super::atomics::is_plain_store;
 use super::gathered::gathered_rows;
 use super::hosted::{self, Hosted};
-use super::reduce::LANES;
+use super::reduce::SHORTEST;
 use super::region::extents;
 use super::transpose::turned_axis;
 use std::collections::{HashMap, HashSet};
@@ -29,6 +32,7 @@ use tile_ir::analysis::GatheredRow;
 use tile_ir::kernel::{OpData, OpId};
 use tile_ir::ops::{BinaryOp, Movement, UnaryOp};
 use tile_ir::{DType, Dim, Instance, Op, RegionId, Type, ValueId};
+use together::Together;
 
 /// The most uses of a tile that is read from its tensor, or computed, for each of them.
 const MOST_LOOPS: usize = 4;
@@ -64,6 +68,8 @@ pub(super) struct Fusion<'a> {
     gathered_rows: HashMap<ValueId, GatheredRow>,
     /// Reductions that another one's loop does.
     hosted: Hosted,
+    /// Stores that share a loop, and what it computes.
+    together: Together,
 }
 
 impl<'a> Fusion<'a> {
@@ -78,9 +84,11 @@ impl<'a> Fusion<'a> {
             made_by_reduction: HashMap::new(),
             gathered_rows: gathered_rows(instance),
             hosted: Hosted::new(),
+            together: Together::default(),
         };
         fusion.collect(instance.body());
         fusion.find_permuted();
+        fusion.together = Together::of(&fusion);
         fusion.decide(instance.body());
         fusion.leave_to_reductions(instance.body());
         fusion.hosted = hosted::decide(&fusion);
@@ -182,6 +190,7 @@ impl<'a> Fusion<'a> {
     }
 
     fn is_computed(&self, data: &OpData) -> bool {
+        let is_for_stores = |tile| self.together.is_read_by_stores(tile);
         match &data.op {
             Op::Splat(_) | Op::Iota { .. } => true,
             Op::Permute(_) if self.turned_load(data).is_some() => true,
@@ -194,16 +203,20 @@ impl<'a> Fusion<'a> {
                 let view = self.instance.ty(data.operands[0]).as_partition().expect("verified: a view");
                 let tile = data.results[0];
                 let is_across = self.permuted.contains(&tile) || self.is_joined(tile);
-                let is_stream = self.feeds_loops(tile, MOST_LOOPS) && !is_across;
+                let is_stream = (self.feeds_loops(tile, MOST_LOOPS) || is_for_stores(tile)) && !is_across;
                 let only_use = self.only_use(tile);
                 let is_matrix = only_use.is_some_and(|data| self.is_matrix_of_load(data));
-                !view.tensor.mutable && (is_stream || is_matrix || self.is_turned_into_store(tile))
+                match view.tensor.mutable {
+                    true => is_stream && self.together.is_replaced(self.instance, data),
+                    false => is_stream || is_matrix || self.is_turned_into_store(tile),
+                }
             }
             Op::GatherLoad if self.is_row_of_factor(data.results[0]) => false,
             op if is_elementwise(op) => {
                 let (tile, loops) = (data.results[0], if self.costs_little(data) { MOST_LOOPS } else { 1 });
                 let is_across = self.is_turned_factor(tile) || (self.is_joined(tile) && !self.is_flat(data));
-                self.turned_axis(data).is_none() && self.feeds_loops(tile, loops) && !is_across
+                let feeds = self.feeds_loops(tile, loops) || is_for_stores(tile);
+                self.turned_axis(data).is_none() && feeds && !is_across
             }
             _ => false,
         }
@@ -466,7 +479,7 @@ pub(super) fn is_reduction_of_rows(instance: &Instance, data: &OpData) -> bool {
     let Op::Reduce { axis, .. } = &data.op else { return false };
     let ty = instance.ty(data.operands[0]).as_tile().expect("verified: a tile is reduced");
     let shape = super::region::extents(&ty.shape);
-    let has_lanes = ty.elem.known() != Some(DType::Bool) && shape[*axis] >= 2 * LANES;
+    let has_lanes = ty.elem.known() != Some(DType::Bool) && shape[*axis] >= SHORTEST;
     axis + 1 == shape.len() && has_lanes
 }
 

@@ -55,7 +55,7 @@ impl<'a> Fusion<'a> {
     pub(super) fn gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
         let mut gathers = Vec::new();
         let made = self.made_by(data);
-        for data in [Some(data), made].into_iter().flatten() {
+        for data in self.done_with(data).into_iter().chain(made) {
             match data.op {
                 Op::GatherLoad => self.keep_row(data, &mut gathers),
                 _ => data.operands.iter().for_each(|&operand| self.collect_gathers(operand, &mut gathers)),

@@ -30,6 +30,7 @@ mod scratch;
 mod sort;
 mod stores;
 mod streaming;
+mod strided;
 mod transpose;
 mod vectors;
 mod views;

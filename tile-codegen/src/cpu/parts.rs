@@ -27,9 +27,11 @@ pub(super) struct RowOf<'r, 'a, 'c> {
 
 /// What an op's streams read of a row.
 pub(super) struct Covering<'a, 'c> {
-    pub(super) streams: Vec<(&'a OpData, Window<'c>)>,
+    streams: Vec<(&'a OpData, Window<'c>)>,
     /// Whether all of it exists; `None` where it is known to.
     pub(super) covers: Option<IntValue<'c>>,
+    /// What of the row exists in all streams; `None` where all is known to.
+    pub(super) inside: Option<Part<'c>>,
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {
@@ -45,9 +47,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let width = row.shape.last().expect("verified: a tile has rank 1 or more");
         let (begin, end) = (ir.i64(0), ir.i64(width / row.lanes * row.lanes));
         let streams = self.streams_of_row(row);
-        let inside = self.length_inside_all(&streams, row);
-        let whole = inside.map_or(end, |inside| {
-            let inside = ir.lesser(inside, end);
+        let inside = self.inside_all(&streams, row);
+        let whole = inside.map_or(end, |(first, inside)| {
+            let begins = ir.icmp(IntPredicate::EQ, first, ir.i64(0));
+            let inside = ir.select_int(begins, ir.lesser(inside, end), ir.i64(0));
             ir.sub(inside, ir.urem(inside, ir.i64(row.lanes)))
         });
         let parts = [(true, (begin, whole)), (false, (whole, end))];
@@ -57,31 +60,21 @@ impl<'a, 'c> Emitter<'a, 'c> {
         }
     }
 
-    /// Whether what an op's streams read exists as far as a row is gone through.
+    /// What an op's streams read of a row that is gone through as far as `end`.
     pub(super) fn covering(&self, row: RowOf<'_, 'a, 'c>, end: IntValue<'c>) -> Covering<'a, 'c> {
         let ir = self.ir;
         let streams = self.streams_of_row(row);
-        let inside = self.length_inside_all(&streams, row);
-        let covers = inside.map(|inside| ir.icmp(IntPredicate::UGE, inside, end));
-        Covering { streams, covers }
+        let inside = self.inside_all(&streams, row);
+        let covers = inside.map(|(first, last)| {
+            let begins = ir.icmp(IntPredicate::EQ, first, ir.i64(0));
+            ir.and(begins, ir.icmp(IntPredicate::UGE, last, end))
+        });
+        Covering { streams, covers, inside }
     }
 
-    /// Emits a loop over a row twice: for the case that all that it reads exists, and for the case that some doesn't. Once,
-    /// where all is known to.
-    pub(super) fn with_covering(&mut self, covering: &Covering<'a, 'c>, emit: &mut dyn FnMut(&mut Self)) {
-        let ir = self.ir;
-        // The two closures run one after the other; the cell lends the emitter to each in turn.
-        let this = std::cell::RefCell::new((&mut *self, emit));
-        let emit_for = |exists: bool| {
-            let (emitter, emit) = &mut *this.borrow_mut();
-            emitter.open_streams(&covering.streams, exists);
-            emit(emitter);
-            Vec::new()
-        };
-        match covering.covers {
-            Some(covers) => drop(ir.if_else(covers, || emit_for(true), || emit_for(false))),
-            None => drop(emit_for(true)),
-        }
+    /// Opens what is read of a row for loops that run where all of it exists, if they do.
+    pub(super) fn open_covering(&mut self, covering: &Covering<'a, 'c>, exists: bool) {
+        self.open_streams(&covering.streams, exists);
     }
 
     fn streams_of_row(&self, row: RowOf<'_, 'a, 'c>) -> Vec<(&'a OpData, Window<'c>)> {
@@ -110,30 +103,30 @@ impl<'a, 'c> Emitter<'a, 'c> {
         self.with_streams(&loads, further, emit);
     }
 
-    /// How many elements of a row exist in all streams' windows, from the first on; `None` where all are known to.
-    fn length_inside_all(
-        &self,
-        streams: &[(&'a OpData, Window<'c>)],
-        row: RowOf<'_, 'a, 'c>,
-    ) -> Option<IntValue<'c>> {
+    /// The elements of a row that exist in all streams' windows; `None` where all are known to.
+    fn inside_all(&self, streams: &[(&'a OpData, Window<'c>)], row: RowOf<'_, 'a, 'c>) -> Option<Part<'c>> {
+        let ir = self.ir;
         let masked = streams.iter().filter(|(_, window)| !row.whole && !window.is_known_whole());
-        masked.map(|(_, window)| self.length_inside(window, row)).reduce(|a, b| self.ir.lesser(a, b))
+        masked
+            .map(|(_, window)| self.inside(window, row))
+            .reduce(|(first, end), (other, before)| (ir.greater(first, other), ir.lesser(end, before)))
     }
 
-    /// How many elements of a row exist in a stream's window, from the first on: none also where that isn't known.
-    fn length_inside(&self, window: &Window<'c>, row: RowOf<'_, 'a, 'c>) -> IntValue<'c> {
+    /// The elements of a row that exist in a stream's window: none also where that isn't known.
+    fn inside(&self, window: &Window<'c>, row: RowOf<'_, 'a, 'c>) -> Part<'c> {
         let ir = self.ir;
         let tile = window.shape();
         let (last, axes) = tile.split_last().expect("verified: a tile has rank 1 or more");
         let is_row = tile.len() == row.shape.len()
             && Some(last) == row.shape.last()
             && axes.iter().zip(row.shape).all(|(&own, &extent)| own == extent || own == 1);
-        if !self.fusion.keeps_rows(row.data) || !is_row || window.valid().is_none() {
+        if !self.fusion.keeps_rows(row.data) || !is_row {
             let all = row.shape.last().copied().unwrap_or(1);
-            return ir.select_int(self.is_whole(window), ir.i64(all), ir.i64(0));
+            return (ir.i64(0), ir.select_int(self.is_whole(window), ir.i64(all), ir.i64(0)));
         }
         let index = axes.iter().zip(row.index).map(|(&own, &i)| if own == 1 { ir.i64(0) } else { i });
         let index: Vec<IntValue<'c>> = index.collect();
-        self.row_range(window, &index).1
+        let (first, end) = self.row_range(window, &index);
+        (first.unwrap_or_else(|| ir.i64(0)), end)
     }
 }

@@ -73,7 +73,13 @@ fn x86_64(machine: &Machine) -> Processor {
 /// ordered as others are: only non-temporal loads are excepted from the order of what depends on an address ("Arm
 /// Architecture Reference Manual for A-profile", C3.2.4).
 fn aarch64() -> Processor {
-    let features = Features { half_conversion: true, fma: true, extrema: true, ..Features::NONE };
+    let features = Features {
+        half_conversion: true,
+        fma: true,
+        extrema: true,
+        saturating_conversion: true,
+        ..Features::NONE
+    };
     let block = RegisterBlock { rows: 6, vectors: 4, lanes: 4, steps: 1 };
     Processor { features, masks: false, block, asks_near: false, streaming_fence: None }
 }

@@ -1,4 +1,4 @@
-//! Reductions. Along the last axis in [`LANES`] partial results, so that the loop vectorises without
+//! Reductions. Along the last axis in [partial results](lanes_of), so that the loop vectorises without
 //! reordering a single sum and gives the same bits on every instruction set; along others row by row.
 //!
 //! The largest of a row's floats is found by the processor's own comparison, which takes one instruction, wherever all
@@ -21,13 +21,20 @@ use tile_ir::kernel::OpData;
 use tile_ir::ops::{BinaryOp, ReduceOp};
 use tile_ir::{DType, Op};
 
-/// Partial results of a reduction along a short last axis: a vector of f32 on the widest machines.
-pub(super) const LANES: i64 = 16;
+/// Elements of the shortest rows that are reduced in partial results: of shorter ones LLVM takes several at once.
+pub(super) const SHORTEST: i64 = 8;
 
-/// Partial results of a reduction of rows of this width: two vectors, where rows are long, because to join an element with a
-/// partial result takes longer than to read it.
+/// Lanes of the widest machines' vectors of f32.
+const LANES: i64 = 16;
+
+/// Partial results of a reduction of rows of this width: a vector, of as many lanes as shorter rows fill, and two where rows
+/// are long, because to join an element with a partial result takes longer than to read it.
 pub(super) fn lanes_of(width: i64) -> i64 {
-    if width < 4 * LANES { LANES } else { 2 * LANES }
+    match width {
+        _ if width >= 4 * LANES => 2 * LANES,
+        _ if width >= LANES => LANES,
+        _ => 1 << width.max(1).ilog2(),
+    }
 }
 
 /// What the partial results of rows are.
@@ -166,9 +173,10 @@ impl<'a, 'c> Emitter<'a, 'c> {
         });
     }
 
-    /// The comparison that a reduction of rows is tried with first.
+    /// The comparison that a reduction of rows is tried with first; of short rows keys are as fast.
     fn comparison(&self, reduction: &Reduction<'a, 'c>) -> Option<FloatPredicate> {
-        reduction.comparison().filter(|_| self.is_read_again(reduction))
+        let is_long = reduction.shape[reduction.axis] >= LANES;
+        reduction.comparison().filter(|_| is_long && self.is_read_again(reduction))
     }
 
     /// What a row amounts to; found again, where the comparison that gave `total` doesn't decide.

@@ -4,6 +4,7 @@ use super::elements::count;
 use super::parts::RowOf;
 use super::reduce::lanes_of;
 use super::region::Emitter;
+use super::streaming::RowLines;
 use super::views::Window;
 use inkwell::values::IntValue;
 use tile_ir::ValueId;
@@ -24,16 +25,19 @@ impl<'a, 'c> Emitter<'a, 'c> {
         ir.if_else(is_written, Vec::new, store);
     }
 
+    /// A store, with those that share its loop.
     fn store(&mut self, data: &'a OpData) {
-        let window = self.window_of(data);
-        let value = data.operands[1];
-        if let Some(load) = self.definition(value).and_then(|turned| self.fusion.turned_load(turned)) {
-            return self.store_turned(&window, value, load);
+        let stores = self.fusion.done_with(data);
+        let tiles: Vec<(Window<'c>, ValueId)> =
+            stores.iter().map(|store| (self.window_of(store), store.operands[1])).collect();
+        let Some((window, value)) = tiles.first() else { return };
+        if let Some(load) = self.definition(*value).and_then(|turned| self.fusion.turned_load(turned)) {
+            return self.store_turned(window, *value, load);
         }
         let (&width, rows) = window.shape().split_last().expect("verified: a tensor has rank 1 or more");
         let (loads, gathers) = (self.fusion.streams_of(data), self.fusion.gathers_of(data));
         let range_of = |emitter: &Self, row: &[IntValue<'c>], whole| {
-            if whole { (None, emitter.ir.i64(width)) } else { emitter.row_range(&window, row) }
+            if whole { (None, emitter.ir.i64(width)) } else { emitter.row_range(window, row) }
         };
         let each_row = |emitter: &mut Self, whole, store: &mut StoreRow<'_, 'a, 'c>| {
             emitter.each_row(rows, &mut |emitter, row| {
@@ -42,48 +46,86 @@ impl<'a, 'c> Emitter<'a, 'c> {
                 emitter.with_gathered_rows(&gathers, row, range, &mut |emitter| store(emitter, row));
             });
         };
-        let further = std::slice::from_ref(&window);
-        match self.elements_of_line(&window) {
-            None => self.with_streams(&loads, further, &mut |emitter, whole| {
+        let further: Vec<Window<'c>> = tiles.iter().map(|(window, _)| window.clone()).collect();
+        let lines = tiles.iter().map(|(window, _)| self.elements_of_line(window)).collect::<Option<Vec<_>>>();
+        match lines.and_then(|lines| lines.into_iter().max()) {
+            None => self.with_streams(&loads, &further, &mut |emitter, whole| {
                 each_row(emitter, whole, &mut |emitter, row| {
                     let range = range_of(emitter, row, whole);
-                    emitter.store_elements(&window, row, range, value);
+                    emitter.store_elements(&tiles, row, range);
                 });
             }),
-            Some(line) => self.with_rows(data, window.shape(), further, &mut |emitter, whole| {
+            Some(lanes) => self.with_rows(data, window.shape(), &further, &mut |emitter, whole| {
                 each_row(emitter, whole, &mut |emitter, index| {
-                    let row = RowOf { data, shape: window.shape(), index, lanes: line, whole };
-                    emitter.store_row(&window, row);
+                    let row = RowOf { data, shape: window.shape(), index, lanes, whole };
+                    emitter.store_row(&tiles, row);
                 });
             }),
         }
     }
 
-    /// Stores the elements of a row that exist, a line at a time.
-    fn store_row(&mut self, window: &Window<'c>, row: RowOf<'_, 'a, 'c>) {
-        let (_, end) = self.row_range(window, row.index);
+    /// Stores the elements of a row of each tile that exist, some at a time: without masks those that lie between all places
+    /// where something that is read begins or ends, if there are such.
+    fn store_row(&mut self, tiles: &[(Window<'c>, ValueId)], row: RowOf<'_, 'a, 'c>) {
+        let ir = self.ir;
+        let (_, end) = self.row_range(&tiles[0].0, row.index);
         let covering = self.covering(row, end);
         let leaves = self.leaves(row.data, &covering);
-        let elements = if leaves.is_some() { lanes_of(window.width()) } else { row.lanes };
-        let lines = self.lines_of_row(window, (row.index, row.whole), elements);
-        let value = row.data.operands[1];
-        self.with_covering(&covering, &mut |emitter| emitter.store_lines(&lines, row.index, value, leaves));
+        let elements = if leaves.is_some() { lanes_of(tiles[0].0.width()) } else { row.lanes };
+        let lines = self.lines_of_tiles(tiles, row, elements);
+        let Some(inside) = covering.inside else {
+            self.open_covering(&covering, true);
+            self.store_lines(&lines, row.index, leaves);
+            return self.store_ends(&lines, row.index);
+        };
+        let within = |row: &RowLines<'c>| RowLines { lines: row.lines.within(ir, inside), value: row.value };
+        let inner: Vec<RowLines<'c>> = lines.iter().map(within).collect();
+        // The two closures run one after the other; the cell lends the emitter to each in turn.
+        let this = std::cell::RefCell::new(&mut *self);
+        let emit_for = |lines: &[RowLines<'c>], exists: bool| {
+            let mut emitter = this.borrow_mut();
+            emitter.open_covering(&covering, exists);
+            emitter.store_lines(lines, row.index, leaves);
+            emitter.open_covering(&covering, false);
+            emitter.store_ends(lines, row.index);
+            Vec::new()
+        };
+        ir.if_else(inner[0].lines.has_lines(ir), || emit_for(&inner, true), || emit_for(&lines, false));
     }
 
-    /// Stores the elements of a row from `begin`, or the first, to `end`, one by one.
+    /// How a row of each tile is stored, so many elements at a time.
+    fn lines_of_tiles(
+        &self,
+        tiles: &[(Window<'c>, ValueId)],
+        row: RowOf<'_, 'a, 'c>,
+        elements: i64,
+    ) -> Vec<RowLines<'c>> {
+        let lines_of = |window| self.lines_of_row(window, (row.index, row.whole), elements);
+        let first = lines_of(&tiles[0].0);
+        let others = tiles[1..].iter().map(|(window, value)| {
+            let lines = lines_of(window).beside(self.ir, &first);
+            RowLines { lines, value: *value }
+        });
+        std::iter::once(RowLines { lines: first.clone(), value: tiles[0].1 }).chain(others).collect()
+    }
+
+    /// Stores the elements of a row of each tile from `begin`, or the first, to `end`, one by one.
     pub(super) fn store_elements(
         &mut self,
-        window: &Window<'c>,
+        tiles: &[(Window<'c>, ValueId)],
         row: &[IntValue<'c>],
         (begin, end): (Option<IntValue<'c>>, IntValue<'c>),
-        value: ValueId,
     ) {
-        let (ir, address) = (self.ir, self.row_address(window, row));
+        let ir = self.ir;
+        let addresses: Vec<_> = tiles.iter().map(|(window, _)| self.row_address(window, row)).collect();
+        let values: Vec<ValueId> = tiles.iter().map(|(_, value)| *value).collect();
         let length = begin.map_or(end, |begin| ir.sub(end, begin));
         count(ir, length, length.get_sign_extended_constant().unwrap_or(i64::MAX), |i| {
             let i = begin.map_or(i, |begin| ir.add(begin, i));
-            let element = self.element(value, &[row, &[i]].concat());
-            self.write(window, address, i, element);
+            let elements = self.elements(&values, &[row, &[i]].concat());
+            for (((window, _), &address), element) in tiles.iter().zip(&addresses).zip(elements) {
+                self.write(window, address, i, element);
+            }
         });
     }
 }

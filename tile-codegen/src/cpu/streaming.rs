@@ -104,10 +104,39 @@ pub(super) struct Lines<'c> {
     pub(super) streams: Option<IntValue<'c>>,
 }
 
+/// A row, and the tile whose elements are stored there.
+#[derive(Clone)]
+pub(super) struct RowLines<'c> {
+    pub(super) lines: Lines<'c>,
+    pub(super) value: ValueId,
+}
+
 impl<'c> Lines<'c> {
     /// The type of what is stored at a time.
     pub(super) fn vector(&self, ir: &Ir<'c>) -> VectorType<'c> {
         vector_type(ir.storage_type(self.window.dtype()), self.elements as u32)
+    }
+
+    /// Whether some elements are stored in lines.
+    pub(super) fn has_lines(&self, ir: &Ir<'c>) -> IntValue<'c> {
+        ir.icmp(IntPredicate::ULT, self.first, self.rest)
+    }
+
+    /// The same lines as another row has, which begins at the same place and isn't streamed where its lines don't.
+    pub(super) fn beside(self, ir: &Ir<'c>, other: &Lines<'c>) -> Lines<'c> {
+        let begins = ir.icmp(IntPredicate::EQ, self.first, other.first);
+        let streams = self.streams.map(|streams| ir.and(streams, begins));
+        Lines { first: other.first, rest: other.rest, has_ends: other.has_ends, streams, ..self }
+    }
+
+    /// The same, with those lines alone that lie between two places of the row.
+    pub(super) fn within(&self, ir: &Ir<'c>, (from, to): (IntValue<'c>, IntValue<'c>)) -> Lines<'c> {
+        let elements = ir.i64(self.elements);
+        let lines_before = |end: IntValue<'c>| ir.udiv(ir.up_to(self.first, end), elements);
+        let place = |lines| ir.add(self.first, ir.mul(lines, elements));
+        let first = place(lines_before(ir.add(from, ir.i64(self.elements - 1))));
+        let rest = place(lines_before(ir.lesser(to, self.rest)));
+        Lines { first, rest: ir.greater(first, rest), has_ends: true, ..self.clone() }
     }
 }
 
@@ -149,73 +178,80 @@ impl<'a, 'c> Emitter<'a, 'c> {
         Lines { window, address, elements, lanes, range, first, rest, has_ends, streams }
     }
 
-    /// Stores the elements of a row that exist; where the lines are left to the next block, those before and behind alone.
+    /// Stores the lines of rows, one of each tile, unless they are left to the next block.
     pub(super) fn store_lines(
         &mut self,
-        lines: &Lines<'c>,
-        row: &[IntValue<'c>],
-        value: ValueId,
+        rows: &[RowLines<'c>],
+        index: &[IntValue<'c>],
         leaves: Option<IntValue<'c>>,
     ) {
-        let ir = self.ir;
+        let (ir, lines) = (self.ir, &rows[0].lines);
         let start = leaves.map_or(lines.first, |leaves| ir.select_int(leaves, lines.rest, lines.first));
         let range = (start, lines.rest, ir.i64(lines.elements));
         ir.hinted_loop(range, LoopHint::Rolled, &[], |first, _| {
-            self.prefetch_ahead(lines.window.shape(), row, first, lines.elements);
-            self.store_line(lines, row, value, (ir.i64(0), first));
+            self.prefetch_ahead(lines.window.shape(), index, first, lines.elements);
+            let at = (ir.i64(0), first);
+            let elements = self.line_elements(rows, index, at);
+            rows.iter().zip(elements).for_each(|(row, elements)| self.put_line(&row.lines, elements, at));
             Vec::new()
         });
-        if lines.has_ends {
-            self.store_ends(lines, row, value);
-        }
     }
 
-    /// Stores the elements of a row before its lines and behind them.
-    fn store_ends(&mut self, lines: &Lines<'c>, row: &[IntValue<'c>], value: ValueId) {
-        let (ir, (begin, end)) = (self.ir, lines.range);
+    /// Stores the elements of rows before their lines and behind them.
+    pub(super) fn store_ends(&mut self, rows: &[RowLines<'c>], index: &[IntValue<'c>]) {
+        let (ir, lines) = (self.ir, &rows[0].lines);
+        if !lines.has_ends {
+            return;
+        }
+        let (begin, end) = lines.range;
         let is_second = |turn| ir.icmp(IntPredicate::NE, turn, ir.i64(0));
         ir.hinted_loop((ir.i64(0), ir.i64(2), ir.i64(1)), LoopHint::Rolled, &[], |turn, _| {
             let from = ir.select_int(is_second(turn), lines.rest, begin);
             let to = ir.select_int(is_second(turn), end, lines.first);
-            ir.if_then(ir.icmp(IntPredicate::ULT, from, to), || {
-                self.each_lane_below(lines.elements, ir.sub(to, from), |emitter, lane| {
-                    let i = ir.add(from, lane);
-                    let element = emitter.element(value, &[row, &[i]].concat());
-                    emitter.write(&lines.window, lines.address, i, element);
+            ir.hinted_loop((from, to, ir.i64(lines.elements)), LoopHint::Rolled, &[], |at, _| {
+                let left = ir.lesser(ir.sub(to, at), ir.i64(lines.elements));
+                self.each_lane_below(lines.elements, left, |emitter, lane| {
+                    let i = ir.add(at, lane);
+                    let elements = emitter.elements_of(rows, &[index, &[i]].concat());
+                    for (RowLines { lines, .. }, element) in rows.iter().zip(elements) {
+                        emitter.write(&lines.window, lines.address, i, element);
+                    }
                 });
+                Vec::new()
             });
             Vec::new()
         });
     }
 
-    /// Stores as many elements of a row as are stored at a time, from so many on behind one.
-    fn store_line(
-        &mut self,
-        line: &Lines<'c>,
-        row: &[IntValue<'c>],
-        value: ValueId,
-        at: (IntValue<'c>, IntValue<'c>),
-    ) {
-        let elements = self.line_elements(line, row, value, at).into_vector_value();
-        self.put_line(line, elements, at);
-    }
-
-    /// What is stored at a time: the elements of a row from so many on behind one.
+    /// What is stored at a time: the elements of each row from so many on behind one.
     pub(super) fn line_elements(
         &mut self,
-        line: &Lines<'c>,
-        row: &[IntValue<'c>],
-        value: ValueId,
+        rows: &[RowLines<'c>],
+        index: &[IntValue<'c>],
         (base, further): (IntValue<'c>, IntValue<'c>),
-    ) -> Value<'c> {
-        let (ir, dtype) = (self.ir, line.window.dtype());
+    ) -> Vec<VectorValue<'c>> {
+        let ir = self.ir;
         let first = ir.add(base, further);
-        self.each_lane(line.elements, |emitter, lane| {
-            let element = emitter.element(value, &[row, &[ir.add(first, lane)]].concat());
-            let place = ir.element(ir.storage_type(dtype), line.lanes, lane);
-            ir.store(place, ir.value_to_storage(element, dtype));
+        let (tiles, lanes): (Vec<ValueId>, _) =
+            (rows.iter().map(|row| row.value).collect(), rows[0].lines.elements);
+        let picked = self.pick(&tiles, (index, first), lanes);
+        self.each_lane(lanes, |emitter, lane| {
+            emitter.know_picked(&picked, lane);
+            let elements = emitter.elements_of(rows, &[index, &[ir.add(first, lane)]].concat());
+            for (RowLines { lines, .. }, element) in rows.iter().zip(elements) {
+                let dtype = lines.window.dtype();
+                let place = ir.element(ir.storage_type(dtype), lines.lanes, lane);
+                ir.store(place, ir.value_to_storage(element, dtype));
+            }
         });
-        ir.load_at(line.vector(ir).into(), line.lanes, Some(LINE_BYTES))
+        self.let_go_of_picked(&picked);
+        let loaded = |lines: &Lines<'c>| ir.load_at(lines.vector(ir).into(), lines.lanes, Some(LINE_BYTES));
+        rows.iter().map(|row| loaded(&row.lines).into_vector_value()).collect()
+    }
+
+    /// The elements of each row's tile at an index.
+    fn elements_of(&mut self, rows: &[RowLines<'c>], index: &[IntValue<'c>]) -> Vec<Value<'c>> {
+        self.elements(&rows.iter().map(|row| row.value).collect::<Vec<_>>(), index)
     }
 
     /// Stores these elements.

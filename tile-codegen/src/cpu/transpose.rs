@@ -191,7 +191,7 @@ impl<'a, 'c> Emitter<'a, 'c> {
         let edges = ir.or(is_left(blocks[0], to.shape()[axis]), is_left(blocks[1], to.shape()[last]));
         ir.if_then(edges, || {
             self.nest_edges(to, axis, blocks, &mut |emitter, row, range| {
-                emitter.store_elements(to, row, range, value);
+                emitter.store_elements(&[(to.clone(), value)], row, range);
             });
         });
     }

@@ -88,6 +88,11 @@ impl<'c> Window<'c> {
         self.whole
     }
 
+    /// Elements of a tensor that isn't dense from one of a row to the next.
+    pub(super) fn element_stride(&self) -> Option<IntValue<'c>> {
+        self.place.as_ref()?.strides.last().copied()
+    }
+
     /// Whether the elements of a row follow each other in memory.
     pub(super) fn is_dense(&self) -> bool {
         self.place.is_none()
@@ -102,6 +107,13 @@ pub(super) struct Stream<'c> {
     pad: Option<Value<'c>>,
     /// Whether the loops that read it run where every element exists.
     whole: bool,
+}
+
+impl<'c> Stream<'c> {
+    /// Where the tile lies, if all its elements that the loops read exist.
+    pub(super) fn whole_window(&self) -> Option<&Window<'c>> {
+        (self.whole || self.pad.is_none()).then_some(&self.window)
+    }
 }
 
 impl<'a, 'c> Emitter<'a, 'c> {

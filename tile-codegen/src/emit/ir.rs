@@ -36,6 +36,8 @@ pub(crate) struct Features {
     pub(crate) scaling: bool,
     /// The larger and the smaller of two floats are instructions, with −0 < +0, also where NaN is ignored.
     pub(crate) extrema: bool,
+    /// Floats become integers by an instruction that saturates.
+    pub(crate) saturating_conversion: bool,
     /// Vectors of 16 f32 have the instructions of [`super::lanewise`].
     pub(crate) lanewise: bool,
     /// Instructions of f32 that are right but for the last place.
@@ -53,6 +55,7 @@ impl Features {
         fma: false,
         scaling: false,
         extrema: false,
+        saturating_conversion: false,
         lanewise: false,
         approximations: None,
         half_vectors: false,
@@ -259,6 +262,15 @@ impl<'c> Ir<'c> {
 
     pub(crate) fn fpext(&self, a: FloatValue<'c>, ty: FloatType<'c>) -> FloatValue<'c> {
         built(self.builder.build_float_ext(a, ty, ""))
+    }
+
+    /// Truncates a float that the type has room for.
+    pub(crate) fn float_to_int(&self, a: FloatValue<'c>, signed: bool, ty: IntType<'c>) -> IntValue<'c> {
+        if signed {
+            built(self.builder.build_float_to_signed_int(a, ty, ""))
+        } else {
+            built(self.builder.build_float_to_unsigned_int(a, ty, ""))
+        }
     }
 
     pub(crate) fn int_to_float(&self, a: IntValue<'c>, signed: bool, ty: FloatType<'c>) -> FloatValue<'c> {

@@ -19,6 +19,7 @@ pub(crate) const NVPTX: Features = Features {
     fma: true,
     scaling: false,
     extrema: true,
+    saturating_conversion: true,
     lanewise: false,
     approximations: Some(Approximations {
         exp2: "llvm.nvvm.ex2.approx.ftz",
@@ -36,6 +37,7 @@ pub(crate) const AMDGPU: Features = Features {
     fma: true,
     scaling: false,
     extrema: true,
+    saturating_conversion: true,
     lanewise: false,
     approximations: Some(Approximations {
         exp2: "llvm.amdgcn.exp2",

@@ -6,10 +6,12 @@ use tile_ir::{Op, ValueId};
 
 impl<'a> Fusion<'a> {
     /// The stored tiles that emitting an op reads, through the operands that are computed in its loop.
-    pub(in super::super) fn reads(&self, data: &OpData) -> Vec<Read> {
+    pub(in super::super) fn reads(&self, data: &'a OpData) -> Vec<Read> {
         let mut reads = Vec::new();
-        for (i, &operand) in data.operands.iter().enumerate() {
-            self.collect_reads(operand, keeps_place(&data.op, i), &mut reads);
+        for data in self.done_with(data) {
+            for (i, &operand) in data.operands.iter().enumerate() {
+                self.collect_reads(operand, keeps_place(&data.op, i), &mut reads);
+            }
         }
         reads
     }
@@ -23,7 +25,9 @@ impl<'a> Fusion<'a> {
 
     /// The loads whose elements an op's loop reads from their tensors.
     pub(in super::super) fn streams_of(&self, data: &OpData) -> Vec<&'a OpData> {
-        let mut streams = self.streams(&data.operands);
+        let mut streams = Vec::new();
+        let operands = self.done_with(data).into_iter().flat_map(|data| &data.operands);
+        operands.for_each(|&operand| self.collect_streams(operand, &mut streams));
         match self.made_by(data) {
             Some(made) if made.op.is_load() => streams.push(made),
             Some(made) => streams.extend(self.streams(&made.operands)),
@@ -34,7 +38,7 @@ impl<'a> Fusion<'a> {
 
     /// The ops whose elements an op's loop computes, it among them.
     pub(in super::super) fn computed_by(&self, data: &'a OpData) -> Vec<&'a OpData> {
-        let mut computed = vec![data];
+        let mut computed = self.done_with(data);
         computed.extend(self.made_by(data));
         let mut next = 0;
         while let Some(&op) = computed.get(next) {
@@ -55,7 +59,8 @@ impl<'a> Fusion<'a> {
         let keeps = |op: &Op| {
             op.is_leaf() || op.is_load() || matches!(op, Op::Broadcast(_) | Op::Splat(_) | Op::Iota { .. })
         };
-        self.computed_by(data).into_iter().all(|op| std::ptr::eq(op, data) || keeps(&op.op))
+        let is_own = |op: &OpData| std::ptr::eq(op, data) || op.op.is_store();
+        self.computed_by(data).into_iter().all(|op| is_own(op) || keeps(&op.op))
     }
 
     fn collect_streams(&self, value: ValueId, streams: &mut Vec<&'a OpData>) {

@@ -47,6 +47,14 @@ impl RegisterBlock {
         RegisterBlock { lanes: block.lanes * 32 / bits.max(32), ..block }
     }
 
+    /// The block for products of so many rows and columns: of fewer rows than it has it is wider, so that there are as many
+    /// sums, none of which waits for another, and rows of `b` are read in longer pieces.
+    fn of_shape(self, m: i64, n: i64) -> RegisterBlock {
+        let room = (self.rows * self.vectors / m).min((n + self.lanes - 1) / self.lanes);
+        let vectors = 1 << room.max(1).ilog2();
+        RegisterBlock { vectors: self.vectors.max(vectors), ..self }
+    }
+
     /// Bytes of the registers that hold the sums.
     pub(in super::super) fn bytes(&self) -> i64 {
         self.rows * self.width() * 4
@@ -125,7 +133,7 @@ impl Plan {
         let (factors, sum, k) = formats(instance, data);
         let result = shape(instance, data.results[0]);
         let [batch @ .., m, n] = result.as_slice() else { unreachable!("verified: `mma` has matrices") };
-        let block = RegisterBlock::of(&Processor::of(machine), sum.bits() as i64);
+        let block = RegisterBlock::of(&Processor::of(machine), sum.bits() as i64).of_shape(*m, *n);
         let contraction = Contraction::of((factors, sum, k), block.lanes, |feature| machine.has(feature));
         let packed = contraction.packed(sum);
         let turns =
@@ -334,5 +342,14 @@ mod tests {
         assert_eq!(block.rows_of(128), BlocksOfRows { rows: 12, blocks: 11, high: 7 });
         assert_eq!(block.rows_of(13), BlocksOfRows { rows: 7, blocks: 2, high: 1 });
         assert_eq!(block.rows_of(1), BlocksOfRows { rows: 1, blocks: 1, high: 1 });
+    }
+
+    #[test]
+    fn blocks_of_few_rows_are_wide() {
+        let block = RegisterBlock { rows: 12, vectors: 2, lanes: 16, steps: 1 };
+        let vectors = |m, n| block.of_shape(m, n).vectors;
+        assert_eq!([1, 2, 4, 8, 12, 128].map(|m| vectors(m, 256)), [16, 8, 4, 2, 2, 2]);
+        assert_eq!(vectors(1, 64), 4, "as wide as the product");
+        assert_eq!(vectors(1, 8), 2);
     }
 }

@@ -42,10 +42,49 @@ fn f64_to_f32_odd<'c>(ir: &Ir<'c>, x: FloatValue<'c>) -> FloatValue<'c> {
 
 /// Rust's `as` from float to integer: truncates, saturates, NaN gives 0.
 pub(super) fn float_to_int<'c>(ir: &Ir<'c>, x: FloatValue<'c>, to: DType) -> IntValue<'c> {
+    if !ir.features.saturating_conversion {
+        return saturated(ir, x, to);
+    }
     let name = if to.is_signed() { "llvm.fptosi.sat" } else { "llvm.fptoui.sat" };
     let overloads = [ir.int_type(to.bits()).into(), x.get_type().into()];
     let result = ir.intrinsic(name, &overloads, &[x.into()]);
     result.expect("a conversion has a result").into_int_value()
+}
+
+/// The same by comparisons and a conversion of what is in range, which are instructions of vectors: of LLVM's saturating
+/// conversions x86 makes scalar code, lane by lane.
+fn saturated<'c>(ir: &Ir<'c>, x: FloatValue<'c>, to: DType) -> IntValue<'c> {
+    let (float, bits) = (x.get_type(), to.bits());
+    let digits = if float_bits(float) == 64 { f64::MANTISSA_DIGITS } else { f32::MANTISSA_DIGITS };
+    let magnitude_bits = if to.is_signed() { bits - 1 } else { bits };
+    let beyond = 2f64.powi(magnitude_bits as i32);
+    let least = if to.is_signed() { -beyond } else { 0.0 };
+    // The largest float that is an integer of the format, or would be if it had no fraction.
+    let step = 2f64.powi(magnitude_bits as i32 - digits.min(magnitude_bits) as i32);
+    let greatest = beyond - step;
+    let kept_beyond = |predicate, x: FloatValue<'c>, bound: f64| {
+        let bound = float.const_float(bound);
+        ir.select_float(ir.fcmp(predicate, x, bound), x, bound)
+    };
+    // NaN becomes the least.
+    let in_range = kept_beyond(FloatPredicate::OGT, x, least);
+    let in_range = kept_beyond(FloatPredicate::OLT, in_range, greatest);
+    let is_narrow = bits < 32;
+    let wide = ir.int_type(bits.max(32));
+    let converted = ir.float_to_int(in_range, to.is_signed() || is_narrow, wide);
+    let result = ir.resize(converted, bits, to.is_signed());
+    let most = if to.is_signed() { !0u64 >> (65 - bits) } else { !0u64 >> (64 - bits) };
+    let result = match digits < magnitude_bits {
+        true => {
+            let is_beyond = ir.fcmp(FloatPredicate::OGE, x, float.const_float(beyond));
+            ir.select_int(is_beyond, result.get_type().const_int(most, false), result)
+        }
+        false => result,
+    };
+    if !to.is_signed() {
+        return result;
+    }
+    ir.select_int(ir.is_nan(x), result.get_type().const_zero(), result)
 }
 
 /// Rust's `as` from integer (or bool) to float.

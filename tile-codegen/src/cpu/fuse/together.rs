@@ -1,0 +1,284 @@
+//! Stores of tiles that lie at the same place of their tensors share a loop, where the last of them stands. What only such a
+//! loop reads is computed in it, once for each place, however many ops need it there, so that a kernel of element-wise ops
+//! goes over its tiles once: an optimizer's step reads gradient, parameter and moments from their tensors and writes three of
+//! them back.
+//!
+//! Between stores that share a loop are only ops on elements, and loads of tensors that none of them writes. A load of a tile
+//! that its block writes ([`Together::is_replaced`]) is read in the loop where nothing but the loop writes there.
+
+use super::{Fusion, is_tile};
+use std::collections::HashMap;
+use tile_ir::kernel::{OpData, OpId};
+use tile_ir::types::PartitionType;
+use tile_ir::view::Source;
+use tile_ir::{Instance, Op, RegionId, Type, ValueId};
+
+/// The loops of an instance's stores.
+#[derive(Default)]
+pub(super) struct Together {
+    /// The stores of each loop, in order.
+    loops: Vec<Vec<OpId>>,
+    /// The tiles that one loop alone reads, place by place, and which loop it is.
+    readers: HashMap<ValueId, usize>,
+}
+
+impl Together {
+    /// Finds the loops of an instance, whose uses have been collected.
+    pub(super) fn of(fusion: &Fusion<'_>) -> Together {
+        let mut together = Together::default();
+        together.collect(fusion, fusion.instance.body());
+        for op in fusion.instance.walk().into_iter().rev() {
+            let data = fusion.instance.op(op);
+            let &[tile] = data.results.as_slice() else { continue };
+            if (data.op.is_leaf() || data.op.is_load()) && is_tile(fusion.instance, tile) {
+                let reader = together.only_reader(fusion, tile);
+                together.readers.extend(reader.map(|reader| (tile, reader)));
+            }
+        }
+        together
+    }
+
+    fn collect(&mut self, fusion: &Fusion<'_>, region: RegionId) {
+        let instance = fusion.instance;
+        let mut open: Vec<OpId> = Vec::new();
+        for &op in &instance.region(region).ops {
+            let data = instance.op(op);
+            data.regions.iter().for_each(|&inner| self.collect(fusion, inner));
+            if data.op.is_store() {
+                if !open.iter().all(|&store| fusion.may_share_loop(instance.op(store), data)) {
+                    self.loops.push(std::mem::take(&mut open));
+                }
+                open.push(op);
+            } else if !open.iter().all(|&store| comes_between(instance, instance.op(store), data)) {
+                self.loops.push(std::mem::take(&mut open));
+            }
+        }
+        self.loops.extend(Some(open).filter(|open| !open.is_empty()));
+    }
+
+    /// The loop that alone reads a tile, at the same places, if there is one.
+    fn only_reader(&self, fusion: &Fusion<'_>, tile: ValueId) -> Option<usize> {
+        let uses = fusion.uses.get(&tile)?;
+        let reader = |of: &super::Use| {
+            let user = fusion.instance.op(of.op);
+            let is_beside = fusion.home.get(&tile) == Some(&of.region);
+            match user.results.as_slice() {
+                _ if !is_beside => None,
+                [] if user.op.is_store() && of.operand == 1 => self.number(of.op),
+                &[result] if user.op.is_leaf() && fusion.shape_of(result) == fusion.shape_of(tile) => {
+                    self.readers.get(&result).copied()
+                }
+                _ => None,
+            }
+        };
+        let first = reader(uses.first()?)?;
+        uses.iter().all(|of| reader(of) == Some(first)).then_some(first)
+    }
+
+    fn number(&self, store: OpId) -> Option<usize> {
+        self.loops.iter().position(|stores| stores.contains(&store))
+    }
+
+    /// Whether the loop of a store, or of several, alone reads a tile, at the same places.
+    pub(super) fn is_read_by_stores(&self, tile: ValueId) -> bool {
+        self.readers.contains_key(&tile)
+    }
+
+    /// Whether a load is of the tile that the loop which alone reads it stores, and nothing else is ever stored to that tensor.
+    pub(super) fn is_replaced(&self, instance: &Instance, load: &OpData) -> bool {
+        let Some(&reader) = load.results.first().and_then(|tile| self.readers.get(tile)) else {
+            return false;
+        };
+        let mut stores = self.loops[reader].iter().map(|&store| instance.op(store));
+        let is_own =
+            |store: &OpData| store.operands[0] == load.operands[0] && store.tile_index() == load.tile_index();
+        let tensor = argument(instance, load);
+        let writes = |data: &&OpData| match &data.op {
+            Op::Atomic(_) => Source::of(instance, data.operands[0]).argument == tensor,
+            op => op.is_store() && argument(instance, data) == tensor,
+        };
+        let ops = instance.walk().into_iter().map(|op| instance.op(op));
+        stores.any(is_own) && ops.filter(writes).count() == 1
+    }
+}
+
+/// The argument that a load or store of a partition view reaches.
+fn argument(instance: &Instance, access: &OpData) -> ValueId {
+    let view = instance.definition(access.operands[0]).expect("verified: a view is made by `partition`");
+    Source::of(instance, view.operands[0]).argument
+}
+
+/// Whether an op may stand between a store and the loop that does it.
+fn comes_between(instance: &Instance, store: &OpData, data: &OpData) -> bool {
+    match &data.op {
+        op if op.is_load() => argument(instance, data) != argument(instance, store),
+        Op::Partition(_) | Op::View(_) | Op::Splat(_) | Op::Iota { .. } | Op::Broadcast(_) => true,
+        op => op.is_leaf(),
+    }
+}
+
+impl<'a> Fusion<'a> {
+    /// Whether two stores of a region are of elements that ops on elements give, to the same places of dense tensors.
+    fn may_share_loop(&self, first: &OpData, second: &OpData) -> bool {
+        let partition = |data: &OpData| -> Option<&'a PartitionType> {
+            let is_direct = matches!(self.instance.ty(self.definition(data.operands[0])?.operands[0]), Type::Tensor(ty) if ty.layout.is_none());
+            let is_computed = self.definition(data.operands[1])?.op.is_leaf();
+            self.instance.ty(data.operands[0]).as_partition().filter(|_| is_direct && is_computed)
+        };
+        let (Some(a), Some(b)) = (partition(first), partition(second)) else { return false };
+        first.op == second.op
+            && first.tile_index() == second.tile_index()
+            && argument(self.instance, first) != argument(self.instance, second)
+            && a.tensor.extents == b.tensor.extents
+            && (&a.tile, &a.steps, &a.spanned) == (&b.tile, &b.steps, &b.spanned)
+    }
+
+    /// The stores whose loop stands where this op does: of a store that shares the loop of a later one none, of other ops the
+    /// op alone.
+    pub(in super::super) fn done_with(&self, data: &'a OpData) -> Vec<&'a OpData> {
+        let stores = |stores: &[OpId]| -> Vec<&'a OpData> {
+            stores.iter().map(|&store| self.instance.op(store)).collect()
+        };
+        let loops = self.together.loops.iter().map(|of| stores(of));
+        let shared =
+            loops.filter(|_| data.op.is_store()).find(|of| of.iter().any(|op| std::ptr::eq(*op, data)));
+        match shared {
+            None => vec![data],
+            Some(of) if of.last().is_some_and(|last| std::ptr::eq(*last, data)) => of,
+            Some(_) => Vec::new(),
+        }
+    }
+
+    /// The tiles that computing these for a place computes, at that place alone, more than once; those that others need first.
+    pub(in super::super) fn shared_by(&self, tiles: &[ValueId]) -> Vec<ValueId> {
+        let met = self.met_by(tiles);
+        let is_shared = |tile: &ValueId| met.again.contains(tile) && !met.elsewhere.contains(tile);
+        met.first.into_iter().filter(is_shared).collect()
+    }
+
+    /// The tiles that are read from tensors to compute these for a place, at that place alone.
+    pub(in super::super) fn read_in_place(&self, tiles: &[ValueId]) -> Vec<ValueId> {
+        let met = self.met_by(tiles);
+        let is_load = |tile: &ValueId| self.definition(*tile).is_some_and(|data| data.op.is_load());
+        let is_read = |tile: &ValueId| is_load(tile) && !met.elsewhere.contains(tile);
+        met.first.into_iter().filter(is_read).collect()
+    }
+
+    fn met_by(&self, tiles: &[ValueId]) -> Met {
+        let mut met = Met::default();
+        tiles.iter().for_each(|&tile| self.meet(tile, true, &mut met));
+        met
+    }
+
+    fn meet(&self, tile: ValueId, in_place: bool, met: &mut Met) {
+        let Some(data) = self.definition(tile) else { return };
+        if !is_tile(self.instance, tile) || self.is_stored(tile) {
+            return;
+        }
+        let (seen, is_leaf) = (if in_place { &met.first } else { &met.elsewhere }, data.op.is_leaf());
+        if seen.contains(&tile) {
+            return if in_place {
+                met.again.push(tile)
+            };
+        }
+        data.operands.iter().for_each(|&operand| self.meet(operand, in_place && is_leaf, met));
+        match in_place {
+            true if is_leaf || data.op.is_load() => met.first.push(tile),
+            true => {}
+            false => met.elsewhere.push(tile),
+        }
+    }
+}
+
+/// The tiles that are computed for a place of others.
+#[derive(Default)]
+struct Met {
+    /// At that place, those that others need first.
+    first: Vec<ValueId>,
+    /// At that place once more.
+    again: Vec<ValueId>,
+    /// At other places, as what a flip reads is.
+    elsewhere: Vec<ValueId>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tile_ir::{specialize, text, verify};
+
+    /// How many tiles are stored in scratch memory, and how many stores each loop does, of tiles `%x1` that is read only and
+    /// `%p1` and `%q1` that are written.
+    fn loops(body: &str) -> (usize, Vec<usize>) {
+        let source = format!(
+            "kernel @k(%x: tensor<n x f32>, %p: mut tensor<n x f32>, %q: mut tensor<n x f32>) {{
+  %vx = partition %x [256] : partition<n x f32, [256]>
+  %vp = partition %p [256] : mut partition<n x f32, [256]>
+  %vq = partition %q [256] : mut partition<n x f32, [256]>
+  %i = block_index %vp : index
+  %zero = constant 0.0 : f32
+  %x1 = load_masked %vx[%i] pad %zero : tile<256 x f32>
+  %p1 = load_masked %vp pad %zero : tile<256 x f32>
+  %q1 = load_masked %vq pad %zero : tile<256 x f32>
+{body}}}
+"
+        );
+        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[]).unwrap();
+        let fusion = Fusion::of(&instance);
+        let ops = instance.region(instance.body()).ops.iter().map(|&op| instance.op(op));
+        let stores = ops.filter(|data| data.op.is_store());
+        let numbers = stores.map(|store| fusion.done_with(store).len()).filter(|&number| number > 0);
+        (fusion.stored.len(), numbers.collect())
+    }
+
+    const PRODUCTS: &str = "  %s = add %x1, %p1 : tile<256 x f32>
+  %c = mul %s, %s : tile<256 x f32>
+  %d = mul %c, %q1 : tile<256 x f32>
+";
+
+    #[test]
+    fn stores_share_a_loop_and_what_they_need_is_computed_in_it() {
+        let both = format!("{PRODUCTS}  store_masked %vp, %c\n  store_masked %vq, %d\n");
+        assert_eq!(loops(&both), (0, vec![2]));
+        let between = format!(
+            "{PRODUCTS}  store_masked %vp, %c\n  %e = exp %d : tile<256 x f32>\n  store_masked %vq, %e\n"
+        );
+        assert_eq!(loops(&between), (0, vec![2]));
+    }
+
+    #[test]
+    fn what_is_read_back_in_between_has_been_stored() {
+        let again = "  store_masked %vp, %c
+  %p2 = load_masked %vp pad %zero : tile<256 x f32>
+  %e = mul %p2, %d : tile<256 x f32>
+  store_masked %vq, %e
+";
+        let (stored, numbers) = loops(&format!("{PRODUCTS}{again}"));
+        assert_eq!(numbers, [1, 1]);
+        assert!(stored > 0, "`%d` is needed when `%p` has been written");
+    }
+
+    #[test]
+    fn a_tile_that_is_written_twice_is_not_read_in_the_loop_of_either_store() {
+        let twice =
+            format!("{PRODUCTS}  store_masked %vp, %c\n  store_masked %vp, %s\n  store_masked %vq, %d\n");
+        let (stored, numbers) = loops(&twice);
+        assert_eq!(numbers, [1, 2]);
+        assert!(stored > 0);
+    }
+
+    #[test]
+    fn a_sum_of_a_row_needs_the_row_before() {
+        let summed = format!(
+            "{PRODUCTS}  %r = reduce sum %c axis 0 : tile<1 x f32>
+  %all = broadcast %r : tile<256 x f32>
+  %e = mul %d, %all : tile<256 x f32>
+  store_masked %vp, %e
+  store_masked %vq, %d
+"
+        );
+        let (stored, numbers) = loops(&summed);
+        assert_eq!(numbers, [2]);
+        assert!(stored > 0, "`%c` is read by two loops");
+    }
+}
