@@ -154,18 +154,16 @@ impl<'a, 'c> Emitter<'a, 'c> {
 
     /// Reads the elements of stored tiles that have but one, and that elements of this one are computed from.
     pub(super) fn read_single_elements(&mut self, value: ValueId) {
-        if !self.is_tile(value) {
-            return;
-        }
-        match (self.buffer(value), self.definition(value)) {
-            (Some(buffer), _) if self.shape(value).iter().product::<i64>() == 1 => {
+        let computed = self.fusion.computed_from(&[value], |_| true);
+        let operands = computed.iter().flat_map(|data| data.operands.iter().copied());
+        let tiles: Vec<ValueId> =
+            std::iter::once(value).chain(operands).filter(|&tile| self.is_tile(tile)).collect();
+        for tile in tiles {
+            let buffer = self.buffer(tile).filter(|_| self.shape(tile).iter().product::<i64>() == 1);
+            if let Some(buffer) = buffer {
                 let element = self.buffers.load(&buffer, self.ir.i64(0));
-                self.known.insert(value, element);
+                self.known.insert(tile, element);
             }
-            (None, Some(data)) => {
-                data.operands.iter().for_each(|&operand| self.read_single_elements(operand))
-            }
-            _ => {}
         }
     }
 

@@ -163,8 +163,7 @@ impl<'a> Fusion<'a> {
     /// Whether a reduction reads a stored tile once per element, and nothing that the tile is made of.
     fn is_made_by(&self, data: &OpData, made: &OpData) -> bool {
         let tile = made.results[0];
-        let mut reads = Vec::new();
-        data.operands.iter().for_each(|&operand| self.collect_reads(operand, true, &mut reads));
+        let reads = self.read_from(data.operands.iter().map(|&operand| (operand, true)).collect());
         let (own, other): (Vec<Read>, Vec<Read>) = reads.into_iter().partition(|read| read.tile == tile);
         let made_of = self.reads(made);
         is_reduction_of_rows(self.instance, data)

@@ -5,7 +5,7 @@
 
 use super::buffer::Buffer;
 use super::elements::{count, is_short};
-use super::fuse::{Fusion, is_tile};
+use super::fuse::Fusion;
 use super::region::{Emitter, extents};
 use crate::emit::{Place, Value};
 use inkwell::IntPredicate;
@@ -53,28 +53,15 @@ pub(super) struct Gathered<'c> {
 impl<'a> Fusion<'a> {
     /// The gathers of rows along which an op's loops go when they go along rows of its own tile.
     pub(super) fn gathers_of(&self, data: &'a OpData) -> Vec<&'a OpData> {
+        let is_gather = |data: &OpData| data.op == Op::GatherLoad;
+        let ops: Vec<&'a OpData> = self.done_with(data).into_iter().chain(self.made_by(data)).collect();
+        let operands =
+            ops.iter().filter(|data| !is_gather(data)).flat_map(|data| data.operands.iter().copied());
+        let computed = self.computed_from(&operands.collect::<Vec<_>>(), |data| data.op.is_leaf());
         let mut gathers = Vec::new();
-        let made = self.made_by(data);
-        for data in self.done_with(data).into_iter().chain(made) {
-            match data.op {
-                Op::GatherLoad => self.keep_row(data, &mut gathers),
-                _ => data.operands.iter().for_each(|&operand| self.collect_gathers(operand, &mut gathers)),
-            }
-        }
+        let own = ops.into_iter().chain(computed).filter(|data| is_gather(data));
+        own.for_each(|gather| self.keep_row(gather, &mut gathers));
         gathers
-    }
-
-    fn collect_gathers(&self, value: ValueId, gathers: &mut Vec<&'a OpData>) {
-        if self.is_stored(value) || !is_tile(self.instance(), value) {
-            return;
-        }
-        match self.definition(value) {
-            Some(data) if data.op == Op::GatherLoad => self.keep_row(data, gathers),
-            Some(data) if data.op.is_leaf() => {
-                data.operands.iter().for_each(|&operand| self.collect_gathers(operand, gathers));
-            }
-            _ => {}
-        }
     }
 
     fn keep_row(&self, gather: &'a OpData, gathers: &mut Vec<&'a OpData>) {

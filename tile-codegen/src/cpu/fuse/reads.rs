@@ -1,16 +1,29 @@
 //! What the loops that are emitted read: stored tiles, rows of tensors, and the ops whose elements they compute on the way.
 
 use super::{Fusion, Read, is_tile, keeps_place};
+use std::collections::HashSet;
 use tile_ir::kernel::OpData;
 use tile_ir::{Op, ValueId};
 
 impl<'a> Fusion<'a> {
     /// The stored tiles that emitting an op reads, through the operands that are computed in its loop.
     pub(in super::super) fn reads(&self, data: &'a OpData) -> Vec<Read> {
-        let mut reads = Vec::new();
-        for data in self.done_with(data) {
-            for (i, &operand) in data.operands.iter().enumerate() {
-                self.collect_reads(operand, keeps_place(&data.op, i), &mut reads);
+        let operands = self.done_with(data).into_iter().flat_map(with_places);
+        self.read_from(operands.collect())
+    }
+
+    /// The stored tiles that loops read which need elements of these, each with whether element `i` is needed for element `i`
+    /// alone, through what is computed on the way.
+    pub(super) fn read_from(&self, mut tiles: Vec<(ValueId, bool)>) -> Vec<Read> {
+        let (mut reads, mut met) = (Vec::new(), HashSet::new());
+        while let Some((tile, in_place)) = tiles.pop() {
+            if !is_tile(self.instance, tile) || !met.insert((tile, in_place)) {
+                continue;
+            }
+            match self.definition(tile) {
+                _ if self.is_stored(tile) => reads.push(Read { tile, in_place }),
+                Some(data) => tiles.extend(with_places(data).map(|(tile, keeps)| (tile, in_place && keeps))),
+                None => {}
             }
         }
         reads
@@ -18,16 +31,14 @@ impl<'a> Fusion<'a> {
 
     /// The loads whose elements a loop that reads these operands reads from their tensors, each once.
     pub(in super::super) fn streams(&self, operands: &[ValueId]) -> Vec<&'a OpData> {
-        let mut streams = Vec::new();
-        operands.iter().for_each(|&operand| self.collect_streams(operand, &mut streams));
-        streams
+        let computed = self.computed_from(operands, |_| true).into_iter();
+        computed.filter(|data| data.op.is_load()).collect()
     }
 
     /// The loads whose elements an op's loop reads from their tensors.
     pub(in super::super) fn streams_of(&self, data: &OpData) -> Vec<&'a OpData> {
-        let mut streams = Vec::new();
-        let operands = self.done_with(data).into_iter().flat_map(|data| &data.operands);
-        operands.for_each(|&operand| self.collect_streams(operand, &mut streams));
+        let operands = self.done_with(data).into_iter().flat_map(|data| data.operands.iter().copied());
+        let mut streams = self.streams(&operands.collect::<Vec<_>>());
         match self.made_by(data) {
             Some(made) if made.op.is_load() => streams.push(made),
             Some(made) => streams.extend(self.streams(&made.operands)),
@@ -38,18 +49,31 @@ impl<'a> Fusion<'a> {
 
     /// The ops whose elements an op's loop computes, it among them.
     pub(in super::super) fn computed_by(&self, data: &'a OpData) -> Vec<&'a OpData> {
-        let mut computed = self.done_with(data);
-        computed.extend(self.made_by(data));
-        let mut next = 0;
-        while let Some(&op) = computed.get(next) {
-            let tiles =
-                op.operands.iter().filter(|&&tile| is_tile(self.instance, tile) && !self.is_stored(tile));
-            for made_by in tiles.filter_map(|&tile| self.definition(tile)) {
-                if !computed.iter().any(|op| std::ptr::eq(*op, made_by)) {
-                    computed.push(made_by);
-                }
+        let own: Vec<&'a OpData> = self.done_with(data).into_iter().chain(self.made_by(data)).collect();
+        let operands: Vec<ValueId> = own.iter().flat_map(|op| op.operands.iter().copied()).collect();
+        let mut computed = self.computed_from(&operands, |_| true);
+        computed.retain(|op| !own.iter().any(|own| std::ptr::eq(*own, *op)));
+        own.into_iter().chain(computed).collect()
+    }
+
+    /// The ops that compute these tiles where they are read, each once; not those that are met
+    /// only beyond one that isn't entered.
+    pub(in super::super) fn computed_from(
+        &self,
+        tiles: &[ValueId],
+        is_entered: impl Fn(&OpData) -> bool,
+    ) -> Vec<&'a OpData> {
+        let (mut computed, mut met) = (Vec::new(), HashSet::new());
+        let mut next: Vec<ValueId> = tiles.iter().rev().copied().collect();
+        while let Some(tile) = next.pop() {
+            let is_computed = is_tile(self.instance, tile) && !self.is_stored(tile);
+            let Some(data) = self.definition(tile).filter(|_| is_computed && met.insert(tile)) else {
+                continue;
+            };
+            computed.push(data);
+            if is_entered(data) {
+                next.extend(data.operands.iter().rev());
             }
-            next += 1;
         }
         computed
     }
@@ -63,39 +87,20 @@ impl<'a> Fusion<'a> {
         self.computed_by(data).into_iter().all(|op| is_own(op) || keeps(&op.op))
     }
 
-    fn collect_streams(&self, value: ValueId, streams: &mut Vec<&'a OpData>) {
-        if self.is_stored(value) || !is_tile(self.instance, value) {
-            return;
-        }
-        match self.definition(value) {
-            Some(data) if streams.iter().any(|stream| std::ptr::eq(*stream, data)) => {}
-            Some(data) if data.op.is_load() => streams.push(data),
-            Some(data) => data.operands.iter().for_each(|&operand| self.collect_streams(operand, streams)),
-            None => {}
-        }
-    }
-
     /// Whether element `i` of the op's tile, counted row-major, needs only elements `i` of stored tiles and
     /// scalars, so that its loops need not know the shape.
     pub(in super::super) fn is_flat(&self, data: &OpData) -> bool {
-        let is_flat_operand = |(i, &operand): (usize, &ValueId)| {
-            !is_tile(self.instance, operand)
-                || (keeps_place(&data.op, i)
-                    && (self.is_stored(operand)
-                        || self.definition(operand).is_some_and(|data| self.is_flat(data))))
+        let is_flat = |data: &OpData| {
+            let operands = data.operands.iter().enumerate();
+            let mut tiles = operands.filter(|(_, operand)| is_tile(self.instance, **operand));
+            let is_elsewhere = matches!(data.op, Op::Iota { .. }) || data.op.is_load();
+            !is_elsewhere && tiles.all(|(i, _)| keeps_place(&data.op, i))
         };
-        !matches!(data.op, Op::Iota { .. })
-            && !data.op.is_load()
-            && data.operands.iter().enumerate().all(is_flat_operand)
+        is_flat(data) && self.computed_from(&data.operands, |_| true).into_iter().all(is_flat)
     }
+}
 
-    pub(super) fn collect_reads(&self, value: ValueId, in_place: bool, reads: &mut Vec<Read>) {
-        if self.is_stored(value) {
-            reads.push(Read { tile: value, in_place });
-        } else if let Some(data) = self.definition(value).filter(|_| is_tile(self.instance, value)) {
-            for (i, &operand) in data.operands.iter().enumerate() {
-                self.collect_reads(operand, in_place && keeps_place(&data.op, i), reads);
-            }
-        }
-    }
+/// An op's operands, each with whether element `i` of what the op gives needs only element `i` of it.
+fn with_places(data: &OpData) -> impl Iterator<Item = (ValueId, bool)> {
+    data.operands.iter().enumerate().map(|(i, &operand)| (operand, keeps_place(&data.op, i)))
 }

@@ -204,12 +204,26 @@ struct Met {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llvm::Machine;
+    use crate::options::Cpu;
+    use inkwell::context::Context;
     use tile_ir::{specialize, text, verify};
 
     /// How many tiles are stored in scratch memory, and how many stores each loop does, of tiles `%x1` that is read only and
     /// `%p1` and `%q1` that are written.
     fn loops(body: &str) -> (usize, Vec<usize>) {
-        let source = format!(
+        let kernel =
+            verify(text::parse(&source(body)).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
+        let instance = specialize(&kernel, &[]).unwrap();
+        let fusion = Fusion::of(&instance);
+        let ops = instance.region(instance.body()).ops.iter().map(|&op| instance.op(op));
+        let stores = ops.filter(|data| data.op.is_store());
+        let numbers = stores.map(|store| fusion.done_with(store).len()).filter(|&number| number > 0);
+        (fusion.stored.len(), numbers.collect())
+    }
+
+    fn source(body: &str) -> String {
+        format!(
             "kernel @k(%x: tensor<n x f32>, %p: mut tensor<n x f32>, %q: mut tensor<n x f32>) {{
   %vx = partition %x [256] : partition<n x f32, [256]>
   %vp = partition %p [256] : mut partition<n x f32, [256]>
@@ -221,14 +235,7 @@ mod tests {
   %q1 = load_masked %vq pad %zero : tile<256 x f32>
 {body}}}
 "
-        );
-        let kernel = verify(text::parse(&source).unwrap()).unwrap_or_else(|errors| panic!("{errors:?}"));
-        let instance = specialize(&kernel, &[]).unwrap();
-        let fusion = Fusion::of(&instance);
-        let ops = instance.region(instance.body()).ops.iter().map(|&op| instance.op(op));
-        let stores = ops.filter(|data| data.op.is_store());
-        let numbers = stores.map(|store| fusion.done_with(store).len()).filter(|&number| number > 0);
-        (fusion.stored.len(), numbers.collect())
+        )
     }
 
     const PRODUCTS: &str = "  %s = add %x1, %p1 : tile<256 x f32>
@@ -280,5 +287,23 @@ mod tests {
         let (stored, numbers) = loops(&summed);
         assert_eq!(numbers, [2]);
         assert!(stored > 0, "`%c` is read by two loops");
+    }
+
+    /// If it went through each way to a tile there were 2⁶⁴.
+    #[test]
+    fn what_many_ops_need_is_gone_through_once() {
+        let mut body =
+            "  %u = add %x1, %p1 : tile<256 x f32>\n  %t0 = add %u, %q1 : tile<256 x f32>\n".to_owned();
+        for i in 0..64 {
+            body += &format!("  %t{} = mul %t{i}, %t{i} : tile<256 x f32>\n", i + 1);
+        }
+        body += "  store_masked %vp, %t64\n  store_masked %vq, %t63\n";
+        assert_eq!(loops(&body), (0, vec![2]));
+        let kernel = verify(text::parse(&source(&body)).unwrap()).unwrap();
+        let instance = specialize(&kernel, &[]).unwrap();
+        let (context, machine) = (Context::create(), Machine::cpu(Cpu::Host).unwrap());
+        let (module, _) = crate::cpu::emit(&context, &instance, &machine, "k").unwrap();
+        let text = module.print_to_string().to_string();
+        assert!(text.matches(" fmul ").count() < 64 * 8, "each of some loops multiplies once");
     }
 }
