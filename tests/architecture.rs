@@ -125,7 +125,9 @@ fn files(wanted: &str) -> Vec<(PathBuf, String)> {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
             if path.is_dir() {
-                if name != "target" && !name.starts_with('.') {
+                // Cargo's, beside a manifest; `src/target` is code.
+                let built = name == "target" && folder.join("Cargo.toml").exists();
+                if !built && !name.starts_with('.') {
                     folders.push(path);
                 }
             } else if path.extension().is_some_and(|extension| extension == wanted) {
@@ -202,7 +204,8 @@ fn links_between_pages_lead_somewhere() {
         .collect();
     let mut broken = Vec::new();
     for (page, text) in &pages {
-        let links = prose(text).flat_map(|line| line.split("](").skip(1)).filter_map(|rest| rest.split(')').next());
+        let links =
+            prose(text).flat_map(|line| line.split("](").skip(1)).filter_map(|rest| rest.split(')').next());
         let within = |link: &&str| link.contains('#') || link.contains(".md") || link.contains('/');
         for link in links.filter(|link| !link.contains("://")).filter(within) {
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
@@ -223,6 +226,30 @@ fn links_between_pages_lead_somewhere() {
         }
     }
     assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+/// The names that a text sets as code and that end in `.rs`, with `{a,b}.rs` as two.
+fn named_files(text: &str) -> Vec<String> {
+    let code = prose(text).flat_map(|line| line.split('`').skip(1).step_by(2));
+    code.filter(|name| name.ends_with(".rs") && !name.contains(' '))
+        .flat_map(|name| match name.split_once('{').zip(name.split_once('}')) {
+            Some(((before, _), (inside, after))) => inside[before.len() + 1..]
+                .split(',')
+                .map(|choice| format!("{before}{choice}{after}"))
+                .collect(),
+            None => vec![name.to_owned()],
+        })
+        .collect()
+}
+
+/// Who reads the map to find a file finds it.
+#[test]
+fn the_map_names_files_that_exist() {
+    let sources: Vec<_> = sources().into_iter().map(|(path, _)| path).collect();
+    let map = std::fs::read_to_string(root().join("docs/ARCHITECTURE.md")).expect("the map");
+    let mut missing = named_files(&map);
+    missing.retain(|name| !sources.iter().any(|path| path.ends_with(name)));
+    assert!(missing.is_empty(), "docs/ARCHITECTURE.md names files that don't exist: {missing:?}");
 }
 
 #[test]
