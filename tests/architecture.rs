@@ -228,6 +228,25 @@ fn links_between_pages_lead_somewhere() {
     assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
 }
 
+/// What the environment may say of a program stands in one table.
+#[test]
+fn every_environment_variable_is_documented() {
+    let page = std::fs::read_to_string(root().join("docs/launches.md")).expect("the page");
+    let is_read = |path: &Path| {
+        path.starts_with("tile-runtime/src") && !path.starts_with("tile-runtime/src/gpu/stand_in")
+    };
+    let mut missing = Vec::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| is_read(path)) {
+        let names = text.split("\"TILE_").skip(1).filter_map(|rest| rest.split_once('"'));
+        for name in names.map(|(name, _)| format!("TILE_{name}")) {
+            if !page.contains(&format!("`{name}`")) {
+                missing.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "docs/launches.md doesn't name {missing:?}");
+}
+
 /// The names that a text sets as code and that end in `.rs`, with `{a,b}.rs` as two.
 fn named_files(text: &str) -> Vec<String> {
     let code = prose(text).flat_map(|line| line.split('`').skip(1).step_by(2));
