@@ -110,6 +110,11 @@ fn only_code_generation_names_llvm() {
 
 /// Every `.rs` file of the workspace, relative to its root, with its text.
 fn sources() -> Vec<(PathBuf, String)> {
+    files("rs")
+}
+
+/// Every file of the workspace with this extension, relative to its root, with its text.
+fn files(wanted: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root().to_owned()];
     while let Some(folder) = folders.pop() {
@@ -120,11 +125,13 @@ fn sources() -> Vec<(PathBuf, String)> {
             let path = entry.path();
             let name = entry.file_name().to_string_lossy().into_owned();
             if path.is_dir() {
-                if name != "target" && !name.starts_with('.') {
+                // Cargo's, beside a manifest; `src/target` is code.
+                let built = name == "target" && folder.join("Cargo.toml").exists();
+                if !built && !name.starts_with('.') {
                     folders.push(path);
                 }
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = std::fs::read_to_string(&path).expect("a source file is UTF-8");
+            } else if path.extension().is_some_and(|extension| extension == wanted) {
+                let text = std::fs::read_to_string(&path).expect("a file of the workspace is UTF-8");
                 found.push((path.strip_prefix(root()).expect("a path under the root").to_owned(), text));
             }
         }
@@ -161,6 +168,107 @@ fn every_public_layout_item_has_an_example() {
         }
     }
     assert!(bare.is_empty(), "public items without an example:\n{}", bare.join("\n"));
+}
+
+/// The name by which a link to a heading ends, as GitHub makes it.
+fn anchor(heading: &str) -> String {
+    heading
+        .chars()
+        .filter(|character| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_'))
+        .map(|character| if character == ' ' { '-' } else { character.to_ascii_lowercase() })
+        .collect()
+}
+
+/// The lines of a page outside of its code blocks.
+fn prose(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .scan(false, |in_code, line| {
+            let fence = line.trim_start().starts_with("```");
+            *in_code ^= fence;
+            Some((*in_code || fence, line))
+        })
+        .filter_map(|(code, line)| (!code).then_some(line))
+}
+
+/// A page that moves, or a decision that gets another name, takes its links along.
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let pages: BTreeMap<PathBuf, String> = files("md").into_iter().collect();
+    let anchors: BTreeMap<&Path, Vec<String>> = pages
+        .iter()
+        .map(|(path, text)| {
+            let headings = prose(text).filter(|line| line.starts_with('#'));
+            let anchors = headings.map(|line| anchor(line.trim_start_matches('#').trim_start())).collect();
+            (path.as_path(), anchors)
+        })
+        .collect();
+    let mut broken = Vec::new();
+    for (page, text) in &pages {
+        let links =
+            prose(text).flat_map(|line| line.split("](").skip(1)).filter_map(|rest| rest.split(')').next());
+        let within = |link: &&str| link.contains('#') || link.contains(".md") || link.contains('/');
+        for link in links.filter(|link| !link.contains("://")).filter(within) {
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() {
+                page.clone()
+            } else {
+                let path = root().join(page.parent().expect("a file has a folder")).join(file);
+                let Ok(path) = path.canonicalize() else {
+                    broken.push(format!("{}: {link}: no such file", page.display()));
+                    continue;
+                };
+                path.strip_prefix(root()).expect("a link within the workspace").to_owned()
+            };
+            let known = anchors.get(target.as_path());
+            if !heading.is_empty() && known.is_some_and(|known| !known.iter().any(|known| known == heading)) {
+                broken.push(format!("{}: {link}: no such heading", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+/// What the environment may say of a program stands in one table.
+#[test]
+fn every_environment_variable_is_documented() {
+    let page = std::fs::read_to_string(root().join("docs/launches.md")).expect("the page");
+    let is_read = |path: &Path| {
+        path.starts_with("tile-runtime/src") && !path.starts_with("tile-runtime/src/gpu/stand_in")
+    };
+    let mut missing = Vec::new();
+    for (path, text) in sources().into_iter().filter(|(path, _)| is_read(path)) {
+        let names = text.split("\"TILE_").skip(1).filter_map(|rest| rest.split_once('"'));
+        for name in names.map(|(name, _)| format!("TILE_{name}")) {
+            if !page.contains(&format!("`{name}`")) {
+                missing.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "docs/launches.md doesn't name {missing:?}");
+}
+
+/// The names that a text sets as code and that end in `.rs`, with `{a,b}.rs` as two.
+fn named_files(text: &str) -> Vec<String> {
+    let code = prose(text).flat_map(|line| line.split('`').skip(1).step_by(2));
+    code.filter(|name| name.ends_with(".rs") && !name.contains(' '))
+        .flat_map(|name| match name.split_once('{').zip(name.split_once('}')) {
+            Some(((before, _), (inside, after))) => inside[before.len() + 1..]
+                .split(',')
+                .map(|choice| format!("{before}{choice}{after}"))
+                .collect(),
+            None => vec![name.to_owned()],
+        })
+        .collect()
+}
+
+/// Who reads the map to find a file finds it.
+#[test]
+fn the_map_names_files_that_exist() {
+    let sources: Vec<_> = sources().into_iter().map(|(path, _)| path).collect();
+    let map = std::fs::read_to_string(root().join("docs/ARCHITECTURE.md")).expect("the map");
+    let mut missing = named_files(&map);
+    missing.retain(|name| !sources.iter().any(|path| path.ends_with(name)));
+    assert!(missing.is_empty(), "docs/ARCHITECTURE.md names files that don't exist: {missing:?}");
 }
 
 #[test]

@@ -157,6 +157,18 @@ fn an_assertion_without_room_is_an_error_all_the_same() {
     );
 }
 
+#[cfg(feature = "jit")]
+#[test]
+fn a_log_that_memory_cannot_hold_is_an_error() {
+    let device = Device::cpu();
+    let x = Tensor::from_slice(&device, &[0.5; 8], [4, 2]).unwrap();
+    let mut y = Tensor::zeros(&device, [4, 2]).unwrap();
+    for bytes in [usize::MAX, 1 << 62] {
+        let error = checked::<2>(&x, 1.0, &mut y).log_bytes(bytes).launch().unwrap_err();
+        assert!(matches!(error.reason(), tile::Error::OutOfMemory { .. }), "{error}");
+    }
+}
+
 /// A generic scalar and tile; a condition that is known; a message in a loop that may end.
 #[tile_kernel]
 fn generic<T: Number, const B: usize>(x: &Tensor<T, n>, y: &mut Tensor<T, n>) {

@@ -113,6 +113,6 @@ impl<'ast> Visit<'ast> for Walk<'_> {
     }
 
     fn visit_macro(&mut self, called: &'ast Macro) {
-        crate::rewrite::expressions(called).iter().for_each(|value| self.visit_expr(value));
+        crate::macros::expressions(called).iter().for_each(|value| self.visit_expr(value));
     }
 }

@@ -43,7 +43,7 @@ impl<'ast> Visit<'ast> for Conditions {
     }
 
     fn visit_macro(&mut self, called: &'ast Macro) {
-        crate::rewrite::expressions(called).iter().for_each(|value| self.visit_expr(value));
+        crate::macros::expressions(called).iter().for_each(|value| self.visit_expr(value));
     }
 }
 

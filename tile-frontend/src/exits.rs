@@ -145,7 +145,7 @@ impl<'ast> Visit<'ast> for Exits {
     fn visit_expr_closure(&mut self, _: &'ast ExprClosure) {}
 
     fn visit_macro(&mut self, called: &'ast Macro) {
-        crate::rewrite::expressions(called).iter().for_each(|value| self.visit_expr(value));
+        crate::macros::expressions(called).iter().for_each(|value| self.visit_expr(value));
     }
 }
 

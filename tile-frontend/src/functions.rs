@@ -10,11 +10,11 @@ use crate::assigned::is_compound_assignment;
 use crate::conditional;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::lower::names;
-use crate::messages;
-use crate::rewrite::{bare, call_of_cast, debugged, predicate};
+use crate::macros;
+use crate::rewrite::{bare, call_of_cast, predicate};
 use crate::span::Spanned;
 use proc_macro2::Span;
-use quote::{ToTokens, quote_spanned};
+use quote::quote_spanned;
 use std::collections::HashSet;
 use syn::visit::Visit;
 use syn::visit_mut::{self, VisitMut};
@@ -159,13 +159,7 @@ fn arithmetic(op: &BinOp) -> Option<&'static str> {
 
 impl VisitMut for Rewrite {
     fn visit_macro_mut(&mut self, called: &mut Macro) {
-        if let Some(mut value) = debugged(called) {
-            self.visit_expr_mut(&mut value);
-            called.tokens = value.to_token_stream();
-        } else if let Some(Ok(mut call)) = messages::read(called) {
-            call.rewrite(self);
-            called.tokens = call.tokens();
-        }
+        macros::rewrite(called, self);
     }
 
     /// An extent in a type is Rust's to compute.

@@ -8,7 +8,7 @@
 //! `as` doesn't know have `::tile::kernel::scalar::cast`.
 
 use crate::assigned::is_compound_assignment;
-use crate::messages;
+use crate::macros;
 use proc_macro2::{LineColumn, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use std::collections::{HashMap, HashSet};
@@ -62,19 +62,6 @@ pub(crate) struct Rewrites {
 /// Rewrites a body.
 pub(crate) fn rewrite(block: &mut Block, rewrites: &Rewrites) {
     Rewrite { rewrites }.visit_block_mut(block);
-}
-
-/// The expression in `dbg!(expression)`.
-pub(crate) fn debugged(called: &Macro) -> Option<Expr> {
-    if called.path.is_ident("dbg") { called.parse_body().ok() } else { None }
-}
-
-/// The expressions in a macro that may stand in a kernel, with the names that a text captures.
-pub fn expressions(called: &Macro) -> Vec<Expr> {
-    match messages::read(called) {
-        Some(call) => call.map_or_else(|_| Vec::new(), messages::Call::expressions),
-        None => debugged(called).into_iter().collect(),
-    }
 }
 
 struct Rewrite<'r> {
@@ -163,13 +150,7 @@ pub(crate) fn bare(expression: &Expr) -> &Expr {
 
 impl VisitMut for Rewrite<'_> {
     fn visit_macro_mut(&mut self, called: &mut Macro) {
-        if let Some(mut value) = debugged(called) {
-            self.visit_expr_mut(&mut value);
-            called.tokens = value.to_token_stream();
-        } else if let Some(Ok(mut call)) = messages::read(called) {
-            call.rewrite(self);
-            called.tokens = call.tokens();
-        }
+        macros::rewrite(called, self);
     }
 
     fn visit_stmt_mut(&mut self, statement: &mut Stmt) {

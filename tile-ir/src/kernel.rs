@@ -231,11 +231,6 @@ impl Kernel {
         self.values.len()
     }
 
-    /// How many ops exist, detached ones included: the size of a side table over [`OpId`].
-    pub fn op_count(&self) -> usize {
-        self.ops.len()
-    }
-
     /// A new value. A taken name gets the first free suffix: `acc`, `acc_1`, `acc_2`.
     pub fn new_value(&mut self, ty: Type, name: Option<&str>) -> ValueId {
         let name = name.map(|name| self.unique_name(name));

@@ -66,6 +66,8 @@ pub mod kernel;
 pub mod loc;
 pub mod log;
 pub mod message;
+#[cfg(test)]
+mod mutilated;
 pub mod ops;
 pub mod passes;
 pub mod reference;

@@ -157,8 +157,16 @@ pub fn sites(instance: &Instance) -> Vec<Site> {
 /// An empty log of this many words in all.
 pub fn empty(words: usize) -> Vec<u64> {
     let mut log = vec![0; words.max(HEADER_WORDS)];
-    log[CAPACITY] = (log.len() - HEADER_WORDS) as u64;
+    begin(&mut log);
     log
+}
+
+/// Makes zeros an empty log, which says how many words it has for records.
+///
+/// # Panics
+/// If there are fewer words than [`HEADER_WORDS`].
+pub fn begin(zeros: &mut [u64]) {
+    zeros[CAPACITY] = (zeros.len() - HEADER_WORDS) as u64;
 }
 
 /// Reads a log that a kernel with these sites has written.

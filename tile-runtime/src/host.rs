@@ -106,6 +106,21 @@ impl Drop for HostBuffer {
     }
 }
 
+/// Zeroed words, which cost nothing before they are touched. So many that there is no memory for them are an error, where
+/// a vector would end the process.
+pub(crate) fn zeroed_words(count: usize) -> Result<Vec<u64>> {
+    let bytes = count.saturating_mul(size_of::<u64>());
+    let out_of_memory = || Error::OutOfMemory { device: "the host".to_owned(), bytes, limit: None };
+    let layout = Layout::array::<u64>(count).map_err(|_| out_of_memory())?;
+    if layout.size() == 0 {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the layout has bytes.
+    let first = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) }).ok_or_else(out_of_memory)?;
+    // SAFETY: the allocator has just given memory with the layout of so many words, and they are zero.
+    Ok(unsafe { Vec::from_raw_parts(first.as_ptr().cast(), count, count) })
+}
+
 fn layout_of(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes, align_of::<Line>()).ok()
 }
@@ -156,6 +171,9 @@ mod tests {
         for bytes in [usize::MAX, isize::MAX as usize, 1 << 60] {
             let error = HostBuffer::zeroed(bytes).err().map(|error| error.to_string());
             assert!(error.is_some_and(|error| error.contains("memory")), "{bytes}");
+            let words = zeroed_words(bytes).err().map(|error| error.to_string());
+            assert!(words.is_some_and(|error| error.contains("memory")), "{bytes}");
         }
+        assert_eq!([0, 1, 1000].map(|count| zeroed_words(count).unwrap()), [vec![], vec![0], vec![0; 1000]]);
     }
 }

@@ -217,8 +217,9 @@ impl<'a> Launch<'a> {
     }
 
     /// How many bytes of messages a launch of compiled code keeps, if the kernel prints or asserts; without
-    /// this, as many as the environment variable `TILE_LOG_BYTES` says, or 1 MiB. Eight bytes per value and 16 to
-    /// 24 per message; what doesn't fit is lost, and how much is said on standard error.
+    /// this, as many as the environment variable `TILE_LOG_BYTES` says (`64K`, `4M`), or 1 MiB. Eight bytes per value and
+    /// 16 to 24 per message; what doesn't fit is lost, and how much is said on standard error. More than there is memory
+    /// for is the launch's [`Error::OutOfMemory`].
     pub fn log_bytes(mut self, bytes: usize) -> Self {
         self.log_bytes = Some(bytes);
         self

@@ -1,7 +1,7 @@
 //! What kernels print and assert: the log that a launch gives to compiled code, and where the lines go.
 
-use crate::environment;
 use crate::error::{Error, Result};
+use crate::{environment, host};
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
@@ -31,21 +31,20 @@ impl Sites {
 }
 
 /// The words of an empty log, of as many bytes as asked for, else as the environment says.
-pub(crate) fn empty(bytes: Option<usize>) -> Vec<u64> {
-    let set = || environment::said(SIZE_VARIABLE, "a number of bytes", |text| text.trim().parse().ok());
-    let bytes = bytes.or_else(set).unwrap_or(DEFAULT_BYTES);
-    log::empty(HEADER_WORDS + bytes / size_of::<u64>())
+///
+/// # Errors
+/// [`Error::OutOfMemory`] where there isn't so much memory.
+pub(crate) fn empty(bytes: Option<usize>) -> Result<Vec<u64>> {
+    let bytes = bytes.or_else(asked).unwrap_or(DEFAULT_BYTES);
+    let mut words = host::zeroed_words(HEADER_WORDS + bytes / size_of::<u64>())?;
+    log::begin(&mut words);
+    Ok(words)
 }
 
-/// The bytes of a log, as a device holds it.
-pub(crate) fn to_bytes(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
-}
-
-/// The log in a device's bytes.
-pub(crate) fn from_bytes(bytes: &[u8]) -> Vec<u64> {
-    let words = bytes.as_chunks::<{ size_of::<u64>() }>().0;
-    words.iter().map(|&word| u64::from_ne_bytes(word)).collect()
+/// As many bytes as the environment says.
+fn asked() -> Option<usize> {
+    let bytes = environment::said(SIZE_VARIABLE, "a number of bytes such as 64K or 4M", environment::bytes)?;
+    Some(usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 /// Prints what a kernel has said.

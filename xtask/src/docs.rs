@@ -1,34 +1,15 @@
-//! `cargo xtask docs`: writes the pages that are made from the op tables, `docs/ir.md` and `docs/ops.md`. With
-//! `--check` it writes nothing and fails where a page isn't what it would write. What the pages say is decided in
-//! `tile_ir::reference`; what is refused, by the front end.
+//! `cargo xtask docs`: the pages that are made from the op tables, `docs/ir.md` and `docs/ops.md`. What they say is
+//! decided in `tile_ir::reference`; what is refused, by the front end.
 
+use crate::generated::Generated;
 use crate::ops_page;
 use crate::steps::root;
-use std::fs;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
 use tile_ir::reference::ir_page;
 
-fn pages() -> Result<[(PathBuf, String); 2], String> {
-    Ok([(root().join("docs/ir.md"), ir_page()), (root().join("docs/ops.md"), ops_page::page()?)])
-}
-
-/// Writes the pages.
-pub(crate) fn write() -> Result<(), String> {
-    for (path, text) in pages()? {
-        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-        println!("✓ {}", path.display());
-    }
-    Ok(())
-}
-
-/// Fails where a page is missing or stale.
-pub(crate) fn check() -> Result<(), String> {
-    let pages = pages()?;
-    let stale = pages.iter().filter(|(path, text)| fs::read_to_string(path).ok().as_ref() != Some(text));
-    let names: Vec<String> = stale.map(|(path, _)| path.display().to_string()).collect();
-    if names.is_empty() {
-        println!("✓ all {} pages made from the op tables are current", pages.len());
-        return Ok(());
-    }
-    Err(format!("these pages are stale; run `cargo xtask docs`:\n{}", names.join("\n")))
+/// The pages.
+pub(crate) fn generated() -> Result<Generated, String> {
+    let (ir, ops) = (root().join("docs/ir.md"), root().join("docs/ops.md"));
+    let files = BTreeMap::from([(ir, ir_page()), (ops, ops_page::page()?)]);
+    Ok(Generated { command: "docs", files, leftovers: Vec::new() })
 }

@@ -2,7 +2,7 @@
 //! pass, against the evaluator, until the time is over. A kernel that differs is shown, made as small as lines can be
 //! dropped, with the number that its batch began with.
 
-use crate::steps::{cargo, run};
+use crate::steps::{cargo, run as run_step};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Kernels that one process tries: their code is never unloaded.
@@ -10,14 +10,15 @@ const BATCH: u32 = 400;
 
 const DEFAULT_MINUTES: u64 = 10;
 
-/// Runs batches until the time is over.
-pub(crate) fn run_for(minutes: Option<&str>) -> Result<(), String> {
-    let minutes = match minutes {
-        None => DEFAULT_MINUTES,
-        Some(text) => text.parse().map_err(|_| format!("`{text}` isn't a number of minutes"))?,
+/// Runs batches for so many minutes, if the arguments say how many.
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let minutes = match arguments {
+        [] => DEFAULT_MINUTES,
+        [text] => text.parse().map_err(|_| format!("`{text}` isn't a number of minutes"))?,
+        _ => return Err("only the number of minutes can be said".to_owned()),
     };
     let build = ["test", "--package", "tile-codegen", "--test", "main", "--no-run"];
-    run("building the tests", &mut cargo(&build))?;
+    run_step("building the tests", &mut cargo(&build))?;
     let (start, limit) = (Instant::now(), Duration::from_secs(60 * minutes));
     let mut tried = 0;
     while start.elapsed() < limit {
@@ -26,7 +27,7 @@ pub(crate) fn run_for(minutes: Option<&str>) -> Result<(), String> {
         let mut batch = cargo(&["test", "--quiet", "--package", "tile-codegen", "--test", "main", "--"]);
         batch.args(["random::", "_of_any_shape"]);
         batch.env("TILE_FUZZ_CASES", BATCH.to_string()).env("PROPTEST_RNG_SEED", &seed);
-        run(&format!("kernels {tried} to {}, PROPTEST_RNG_SEED={seed}", tried + BATCH), &mut batch)?;
+        run_step(&format!("kernels {tried} to {}, PROPTEST_RNG_SEED={seed}", tried + BATCH), &mut batch)?;
         tried += BATCH;
     }
     println!("{tried} random kernels agree");

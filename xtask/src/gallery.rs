@@ -1,7 +1,7 @@
-//! `cargo xtask gallery`: writes the pictures of layouts into `docs/gallery`, and the page that shows them, and
-//! removes pictures that no exhibit has any more. With `--check` it writes nothing and fails where a file isn't
-//! what it would write. What the pictures show is decided in `tile_layout::picture`.
+//! `cargo xtask gallery`: the pictures of layouts in `docs/gallery`, and the page that shows them. What the pictures show
+//! is decided in `tile_layout::picture`.
 
+use crate::generated::Generated;
 use crate::steps::root;
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,31 +20,11 @@ current. Any layout, view or fragment can be drawn the same way: `Picture::layou
 `.to_terminal(Colour::Ansi256)` for a quick look.
 ";
 
-/// Writes the gallery.
-pub(crate) fn write() -> Result<(), String> {
+/// The page and its pictures.
+pub(crate) fn generated() -> Result<Generated, String> {
     let files = files()?;
-    for path in leftovers(&files)? {
-        fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    fs::create_dir_all(pictures()).map_err(|error| format!("{}: {error}", pictures().display()))?;
-    for (path, text) in &files {
-        fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    println!("✓ {} files in {}", files.len(), page().with_extension("").display());
-    Ok(())
-}
-
-/// Fails where a file of the gallery is missing, stale or left over.
-pub(crate) fn check() -> Result<(), String> {
-    let files = files()?;
-    let stale = files.iter().filter(|(path, text)| fs::read_to_string(path).ok().as_ref() != Some(text));
-    let wrong: Vec<PathBuf> = stale.map(|(path, _)| path.clone()).chain(leftovers(&files)?).collect();
-    if wrong.is_empty() {
-        println!("✓ all {} files of the gallery are current", files.len());
-        return Ok(());
-    }
-    let names: Vec<String> = wrong.iter().map(|path| path.display().to_string()).collect();
-    Err(format!("the gallery is stale; run `cargo xtask gallery`:\n{}", names.join("\n")))
+    let leftovers = leftovers(&files)?;
+    Ok(Generated { command: "gallery", files, leftovers })
 }
 
 fn page() -> PathBuf {

@@ -4,8 +4,9 @@
 use tile_ir::analysis::{divisibility, ranges};
 use tile_ir::{Binding, passes, specialize, text, verify};
 
-/// Prints the passes of a kernel.
-pub(crate) fn print(file: &str, parameters: &[&str]) -> Result<(), String> {
+/// Prints the passes of a kernel: its file, then what its parameters are bound to.
+pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
+    let [file, parameters @ ..] = arguments else { return Err("which file?".to_owned()) };
     let source = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     let kernel = text::parse(&source).map_err(|error| format!("{file}:{error}"))?;
     let kernel = verify(kernel).map_err(|errors| {

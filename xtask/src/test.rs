@@ -66,8 +66,8 @@ fn run_all() -> Result<Passed, String> {
     links_no_llvm(&target().join("debug").join(bench::h200::LIBRARY))?;
     bench::h200::check_script()?;
     numpy::check()?;
-    gallery::check()?;
-    docs::check()?;
+    gallery::generated()?.check()?;
+    docs::generated()?.check()?;
     budgets::check()?;
     devices::print()?;
     passed.steps += 7;

@@ -1,14 +1,13 @@
-//! Calls of functions: `mma`, `select`, leaf ops in function form, and the constructors of `Tile`.
+//! Calls of functions: which of them a call means, and the arguments of each.
 
 use super::{Lowered, Lowering, names};
-use crate::diagnostic::Diagnostic;
 use crate::helpers::is_free;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};
 use syn::punctuated::Punctuated;
-use syn::{Expr, ExprCall, Path, PathArguments, Token};
-use tile_ir::ops::{BinaryOp, Classification, Literal, Predicate, ScanMode, UnaryOp};
-use tile_ir::{Dim, Elem, Op};
+use syn::{Expr, ExprCall, Path, Token};
+use tile_ir::ops::{Leaf, Literal, ScanMode};
+use tile_ir::{Dim, Op};
 
 /// Values of a call's arguments and where they stand.
 pub(super) struct Arguments {
@@ -73,7 +72,6 @@ impl Lowering {
     }
 
     fn function(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
-        let (args, span) = (&call.args, call.span());
         if name == "mma_scaled" {
             return self.mma_scaled(call);
         }
@@ -95,53 +93,10 @@ impl Lowering {
         if name == "cat" || name == "stack" {
             return self.joined(name, call);
         }
-        if let Some(op) = UnaryOp::from_name(name).filter(|op| op.operator().is_none()) {
-            let arguments = self.arguments(name, args, 1, &format!("{name}(x)"), span)?;
-            return self.unary(op, &arguments.values[0], span, arguments.spans[0]);
+        match Leaf::from_name(name).filter(|leaf| leaf.is_function()) {
+            Some(leaf) => self.leaf_function(leaf, call),
+            None => self.unknown_function(name, path, call),
         }
-        if let Some(classification) = Classification::from_name(name) {
-            let arguments = self.arguments(name, args, 1, &format!("{name}(x)"), span)?;
-            return self.classification(classification, &arguments.values[0], span, arguments.spans[0]);
-        }
-        if let Some(op) = BinaryOp::from_name(name).filter(|op| op.operator().is_none()) {
-            let arguments = self.arguments(name, args, 2, &format!("{name}(a, b)"), span)?;
-            let spans = [arguments.spans[0], arguments.spans[1]];
-            return self.arithmetic(op, &arguments.values[0], &arguments.values[1], span, spans);
-        }
-        if let Some(predicate) = Predicate::from_name(name) {
-            let arguments = self.arguments(name, args, 2, &format!("{name}(a, b)"), span)?;
-            return self.comparison(
-                predicate,
-                &arguments.values[0],
-                &arguments.values[1],
-                span,
-                &arguments.spans,
-            );
-        }
-        self.unknown_function(name, path, call)
-    }
-
-    pub(super) fn comparison(
-        &mut self,
-        predicate: Predicate,
-        a: &Val,
-        b: &Val,
-        span: Span,
-        spans: &[Span],
-    ) -> Lowered<Val> {
-        let operands = self.pair(a, b, &format!("`{}`", predicate.name()), span, [spans[0], spans[1]])?;
-        self.emit_one(Op::Compare(predicate), &operands, span, spans).map(Val::Data)
-    }
-
-    pub(super) fn classification(
-        &mut self,
-        classification: Classification,
-        value: &Val,
-        span: Span,
-        operand: Span,
-    ) -> Lowered<Val> {
-        let value = self.data(value, &format!("the operand of `{}`", classification.name()), operand)?;
-        self.emit_one(Op::Classify(classification), &[value], span, &[operand]).map(Val::Data)
     }
 
     fn select(&mut self, call: &ExprCall) -> Lowered<Val> {
@@ -183,98 +138,6 @@ impl Lowering {
             }
         };
         self.emit_one(Op::Constant { value: literal, elem }, &[], call.span(), &[]).map(Val::Data)
-    }
-
-    /// `Tile::zeros([…])` and its kin.
-    fn constructor(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
-        let span = call.span();
-        let elem = match self.turbofish(path)? {
-            Some(elem) => elem,
-            None => self.elements.unknown(),
-        };
-        match name {
-            "zeros" | "ones" => {
-                let arguments =
-                    self.arguments(name, &call.args, 1, &format!("Tile::{name}([M, N])"), span)?;
-                let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
-                let value = Literal::Int(i128::from(name == "ones"));
-                let scalar = self.append(
-                    Op::Constant { value, elem: elem.clone() },
-                    &[],
-                    &[tile_ir::Type::Scalar(elem)],
-                    Vec::new(),
-                    span,
-                )[0];
-                self.checked_splat(scalar, shape, arguments.spans[0], span)
-            }
-            "full" => {
-                let arguments = self.arguments(name, &call.args, 2, "Tile::full([M, N], value)", span)?;
-                let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
-                let value = match &arguments.values[1] {
-                    Val::Data(tile) if self.shape(*tile).is_some() => {
-                        let help = "pass a scalar, or use `.broadcast([…])` on the tile";
-                        return self.error(arguments.spans[1], "`Tile::full` takes a scalar", help);
-                    }
-                    value => self.number(value, &elem, "the value", arguments.spans[1])?,
-                };
-                self.checked_splat(value, shape, arguments.spans[0], span)
-            }
-            "iota" => {
-                let arguments = self.arguments(name, &call.args, 2, "Tile::iota([M, N], axis)", span)?;
-                let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
-                let axis = self.axis(&arguments.values[1], shape.len(), arguments.spans[1])?;
-                let op = Op::Iota { shape, axis, elem };
-                self.emit_one(op, &[], span, &[arguments.spans[0]]).map(Val::Data)
-            }
-            "arange" | "eye" | "random_bits" | "random_uniform" | "random_normal" => {
-                self.computed(name, elem, call)
-            }
-            _ => {
-                let help = "tiles are made by `Tile::zeros`, `ones`, `full`, `iota`, `arange`, `eye`, `random_bits`, `random_uniform` and `random_normal`";
-                self.error(call.func.span(), format!("`Tile::{name}` doesn't exist"), help)
-            }
-        }
-    }
-
-    fn checked_splat(
-        &mut self,
-        scalar: tile_ir::ValueId,
-        shape: Vec<Dim>,
-        place: Span,
-        span: Span,
-    ) -> Lowered<Val> {
-        for dim in &shape {
-            if !dim.is_static() {
-                let diagnostic = Diagnostic::new(place, format!("the tile extent `{dim:#}` is known only at run time"))
-                    .help("tile extents are literals or const parameters; cover a run-time extent with a loop over tiles");
-                return self.report(diagnostic);
-            }
-        }
-        self.emit_one(Op::Splat(shape), &[scalar], span, &[place]).map(Val::Data)
-    }
-
-    /// `f32` of `Tile::<f32, 2>::zeros`.
-    fn turbofish(&mut self, path: &Path) -> Lowered<Option<Elem>> {
-        let tile = path.segments.iter().find(|segment| segment.ident == "Tile");
-        let Some(PathArguments::AngleBracketed(arguments)) = tile.map(|segment| &segment.arguments) else {
-            return Ok(None);
-        };
-        match arguments.args.first() {
-            Some(syn::GenericArgument::Type(syn::Type::Infer(_))) | None => Ok(None),
-            Some(syn::GenericArgument::Type(ty)) => match self.element(ty) {
-                Some(elem) => Ok(Some(elem)),
-                None => self.error(
-                    ty.span(),
-                    "this isn't an element type",
-                    "use f32, i32, bf16, … or a type parameter",
-                ),
-            },
-            Some(other) => self.error(
-                other.span(),
-                "this isn't an element type",
-                "write `Tile::<f32, 2>::zeros([M, N])`",
-            ),
-        }
     }
 
     /// The extents of an array expression.

@@ -190,7 +190,7 @@ impl<'ast> Visit<'ast> for Names {
     }
 
     fn visit_macro(&mut self, called: &'ast syn::Macro) {
-        for value in crate::rewrite::expressions(called) {
+        for value in crate::macros::expressions(called) {
             let mut inner = Names::default();
             inner.visit_expr(&value);
             self.used.extend(inner.used);

@@ -1,5 +1,5 @@
-//! Constructors of `Tile` that are several ops: what they mean is written once more, in the same steps, on the
-//! kernel's own types (`tile::kernel::constructors`), and a test of whole kernels compares the two.
+//! Constructors of `Tile`. What those mean that are several ops is written once more, in the same steps, on the kernel's
+//! own types (`tile::kernel::constructors`), and a test of whole kernels compares the two.
 
 use super::calls::Arguments;
 use super::{Lowered, Lowering, rust_elem};
@@ -7,10 +7,10 @@ use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
 use crate::value::Val;
 use std::f32::consts::TAU;
-use syn::ExprCall;
+use syn::{ExprCall, Path, PathArguments};
 use tile_ir::ops::infer::display_shape;
 use tile_ir::ops::{BinaryOp, Literal, Predicate, UnaryOp};
-use tile_ir::{DType, Dim, Elem, Op, Type};
+use tile_ir::{DType, Dim, Elem, Op, Type, ValueId};
 
 /// 2⁻²⁴.
 const TO_UNIT: f32 = 1.0 / (1u32 << 24) as f32;
@@ -19,18 +19,63 @@ const TO_UNIT: f32 = 1.0 / (1u32 << 24) as f32;
 const TO_UNIT_32: f32 = TO_UNIT / 256.0;
 
 impl Lowering {
-    pub(super) fn computed(&mut self, name: &str, elem: Elem, call: &ExprCall) -> Lowered<Val> {
+    /// `Tile::zeros([…])` and its kin.
+    pub(super) fn constructor(&mut self, name: &str, path: &Path, call: &ExprCall) -> Lowered<Val> {
         let (count, usage) = match name {
+            "zeros" | "ones" | "eye" => (1, format!("Tile::{name}([M, N])")),
+            "full" => (2, "Tile::full([M, N], value)".to_owned()),
+            "iota" => (2, "Tile::iota([M, N], axis)".to_owned()),
             "arange" => (3, "Tile::arange([N], start, step)".to_owned()),
-            "eye" => (1, "Tile::eye([M, N])".to_owned()),
-            _ => (3, format!("Tile::{name}([M, N], seed, offset)")),
+            "random_bits" | "random_uniform" | "random_normal" => {
+                (3, format!("Tile::{name}([M, N], seed, offset)"))
+            }
+            _ => {
+                let help = "tiles are made by `Tile::zeros`, `ones`, `full`, `iota`, `arange`, `eye`, `random_bits`, `random_uniform` and `random_normal`";
+                return self.error(call.func.span(), format!("`Tile::{name}` doesn't exist"), help);
+            }
         };
-        let arguments = self.arguments(name, &call.args, count, &usage, call.span())?;
-        let shape = self.known_extents(&arguments)?;
+        let elem = match self.turbofish(path)? {
+            Some(elem) => elem,
+            None => self.elements.unknown(),
+        };
+        let span = call.span();
+        let arguments = self.arguments(name, &call.args, count, &usage, span)?;
+        let (shape, place) = (self.known_extents(&arguments)?, arguments.spans[0]);
         match name {
-            "arange" => self.arange(shape, elem, &arguments, call.span()),
-            "eye" => self.eye(shape, elem, arguments.spans[0], call.span()),
-            _ => self.random(name, shape, &elem, &arguments, call.span()),
+            "zeros" => self.filled(0, shape, elem, place, span),
+            "ones" => self.filled(1, shape, elem, place, span),
+            "eye" => self.eye(shape, elem, place, span),
+            "full" => self.full(shape, &elem, &arguments, span),
+            "iota" => {
+                let axis = self.axis(&arguments.values[1], shape.len(), arguments.spans[1])?;
+                self.emit_one(Op::Iota { shape, axis, elem }, &[], span, &[place]).map(Val::Data)
+            }
+            "arange" => self.arange(shape, elem, &arguments, span),
+            _ => self.random(name, shape, &elem, &arguments, span),
+        }
+    }
+
+    /// `f32` of `Tile::<f32, 2>::zeros`.
+    fn turbofish(&mut self, path: &Path) -> Lowered<Option<Elem>> {
+        let tile = path.segments.iter().find(|segment| segment.ident == "Tile");
+        let Some(PathArguments::AngleBracketed(arguments)) = tile.map(|segment| &segment.arguments) else {
+            return Ok(None);
+        };
+        match arguments.args.first() {
+            Some(syn::GenericArgument::Type(syn::Type::Infer(_))) | None => Ok(None),
+            Some(syn::GenericArgument::Type(ty)) => match self.element(ty) {
+                Some(elem) => Ok(Some(elem)),
+                None => self.error(
+                    ty.span(),
+                    "this isn't an element type",
+                    "use f32, i32, bf16, … or a type parameter",
+                ),
+            },
+            Some(other) => self.error(
+                other.span(),
+                "this isn't an element type",
+                "write `Tile::<f32, 2>::zeros([M, N])`",
+            ),
         }
     }
 
@@ -45,6 +90,29 @@ impl Lowering {
                 self.error(arguments.spans[0], message, help)
             }
         }
+    }
+
+    /// A tile of one integer.
+    fn filled(&mut self, value: i128, shape: Vec<Dim>, elem: Elem, place: Span, span: Span) -> Lowered<Val> {
+        let scalar = self.constant_of(value, &elem, span);
+        self.emit_one(Op::Splat(shape), &[scalar], span, &[place]).map(Val::Data)
+    }
+
+    /// An integer in a format that later code may decide.
+    fn constant_of(&mut self, value: i128, elem: &Elem, span: Span) -> ValueId {
+        let op = Op::Constant { value: Literal::Int(value), elem: elem.clone() };
+        self.append(op, &[], &[Type::Scalar(elem.clone())], Vec::new(), span)[0]
+    }
+
+    fn full(&mut self, shape: Vec<Dim>, elem: &Elem, arguments: &Arguments, span: Span) -> Lowered<Val> {
+        let scalar = match &arguments.values[1] {
+            Val::Data(tile) if self.shape(*tile).is_some() => {
+                let help = "pass a scalar, or use `.broadcast([…])` on the tile";
+                return self.error(arguments.spans[1], "`Tile::full` takes a scalar", help);
+            }
+            value => self.number(value, elem, "the value", arguments.spans[1])?,
+        };
+        self.emit_one(Op::Splat(shape), &[scalar], span, &[arguments.spans[0]]).map(Val::Data)
     }
 
     fn of_rank(&mut self, name: &str, shape: &[Dim], rank: usize, place: Span) -> Lowered<()> {
@@ -75,8 +143,7 @@ impl Lowering {
         let column = self.emit_one(position(1), &[], span, &[place])?;
         let diagonal = self.emit_one(Op::Compare(Predicate::Eq), &[row, column], span, &[])?;
         let [one, zero] = [1, 0].map(|value| {
-            let op = Op::Constant { value: Literal::Int(value), elem: elem.clone() };
-            let scalar = self.append(op, &[], &[Type::Scalar(elem.clone())], Vec::new(), span)[0];
+            let scalar = self.constant_of(value, &elem, span);
             self.splat(scalar, shape.clone(), span)
         });
         self.emit_one(Op::Select, &[diagonal, one, zero], span, &[]).map(Val::Data)

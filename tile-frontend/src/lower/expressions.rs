@@ -176,12 +176,6 @@ impl Lowering {
         }
     }
 
-    /// A leaf op of one operand.
-    pub(super) fn unary(&mut self, op: UnaryOp, value: &Val, span: Span, operand: Span) -> Lowered<Val> {
-        let value = self.data(value, &format!("the operand of `{}`", op.name()), operand)?;
-        self.emit_one(Op::Unary(op), &[value], span, &[operand]).map(Val::Data)
-    }
-
     fn cast(&mut self, cast: &ExprCast) -> Lowered<Val> {
         let value = self.expression(&cast.expr)?;
         let Some(to) = self.element(&cast.ty) else {

@@ -6,7 +6,7 @@ use super::{Lowered, Lowering, kind};
 use crate::span::Spanned;
 use crate::value::Val;
 use syn::ExprMethodCall;
-use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, UnaryOp};
+use tile_ir::ops::{BinaryOp, Predicate, ReduceOp};
 use tile_ir::{Op, ValueId};
 
 impl Lowering {
@@ -45,6 +45,9 @@ impl Lowering {
         if let Some(op) = ReduceOp::from_method(&name) {
             return self.reduce(op, tile, call);
         }
+        if let Some(op) = ReduceOp::from_position_method(&name) {
+            return self.position_of(op, tile, call);
+        }
         if let Some(scan) = ReduceOp::from_scan_method(&name) {
             return self.scan_method(scan, tile, call);
         }
@@ -54,16 +57,11 @@ impl Lowering {
         if let Some(value) = self.leaf_method(&Val::Data(tile), call)? {
             return Ok(value);
         }
-        let one = |usage: &str| usage.to_owned();
         match name.as_str() {
             "cast" | "cast_with" | "bitcast" => self.cast_method(tile, call),
             "mean" => self.mean(tile, call),
             "clamp" => self.clamp(tile, call),
             "powi" => self.powi(tile, call),
-            "argmax" => self.position_of(ReduceOp::Max, tile, call),
-            "argmin" => self.position_of(ReduceOp::Min, tile, call),
-            "argmaximum" => self.position_of(ReduceOp::Maximum, tile, call),
-            "argminimum" => self.position_of(ReduceOp::Minimum, tile, call),
             "reduce" | "scan" => self.no_method(
                 "a tile",
                 call,
@@ -71,28 +69,12 @@ impl Lowering {
             ),
             name if is_movement(name) => self.movement_method(tile, call),
             "broadcast" | "reshape" => {
-                let arguments =
-                    self.arguments(&name, &call.args, 1, &one(&format!("{name}([M, N])")), span)?;
+                let arguments = self.arguments(&name, &call.args, 1, &format!("{name}([M, N])"), span)?;
                 let shape = self.extents(&arguments.values[0], arguments.spans[0])?;
                 let op = if name == "broadcast" { Op::Broadcast(shape) } else { Op::Reshape(shape) };
                 self.emit_one(op, &[tile], span, &[receiver]).map(Val::Data)
             }
-            "permute" => {
-                let arguments = self.arguments(&name, &call.args, 1, "permute([1, 0])", span)?;
-                let rank = self.shape(tile).map_or(0, |shape| shape.len());
-                let Val::List(axes) = &arguments.values[0] else {
-                    return self.error(
-                        arguments.spans[0],
-                        "a permutation is an array",
-                        "write `permute([1, 0])`",
-                    );
-                };
-                let axes = axes
-                    .iter()
-                    .map(|axis| self.axis(axis, rank, arguments.spans[0]))
-                    .collect::<Lowered<_>>()?;
-                self.emit_one(Op::Permute(axes), &[tile], span, &[receiver]).map(Val::Data)
-            }
+            "permute" => self.permute(tile, call),
             "t" => {
                 self.arguments(&name, &call.args, 0, "t()", span)?;
                 self.emit_one(Op::Permute(vec![1, 0]), &[tile], span, &[receiver]).map(Val::Data)
@@ -113,44 +95,14 @@ impl Lowering {
         }
     }
 
-    /// Leaf ops in method form; `None` where the name isn't one.
-    fn leaf_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Option<Val>> {
-        let (name, span) = (call.method.to_string(), call.span());
-        if let Some(op) = UnaryOp::from_name(&name).filter(|op| op.operator().is_none()) {
-            self.arguments(&name, &call.args, 0, &format!("x.{name}()"), span)?;
-            return self.unary(op, receiver, span, call.receiver.span()).map(Some);
-        }
-        if let Some(classification) = Classification::from_name(&name) {
-            self.arguments(&name, &call.args, 0, &format!("x.{name}()"), span)?;
-            return self.classification(classification, receiver, span, call.receiver.span()).map(Some);
-        }
-        match name.as_str() {
-            "mul_add" => return self.mul_add(receiver, call).map(Some),
-            "overflowing_add" => return self.overflowing(BinaryOp::Add, receiver, call).map(Some),
-            "overflowing_sub" => return self.overflowing(BinaryOp::Sub, receiver, call).map(Some),
-            "overflowing_mul" => return self.overflowing(BinaryOp::Mul, receiver, call).map(Some),
-            checked if checked.starts_with("checked_") => return self.checked(call),
-            "wrapping_neg" => {
-                self.arguments(&name, &call.args, 0, "x.wrapping_neg()", span)?;
-                return self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some);
-            }
-            _ => {}
-        }
-        // As methods `min` and `max` reduce an axis.
-        let binary = BinaryOp::from_name(&name)
-            .filter(|op| op.operator().is_none() && ReduceOp::from_method(op.name()).is_none())
-            .or_else(|| BinaryOp::wrapping(&name));
-        if let Some(op) = binary {
-            let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), span)?;
-            let spans = [call.receiver.span(), arguments.spans[0]];
-            return self.arithmetic(op, receiver, &arguments.values[0], span, spans).map(Some);
-        }
-        if let Some(predicate) = Predicate::from_name(&name) {
-            let arguments = self.arguments(&name, &call.args, 1, &format!("a.{name}(b)"), span)?;
-            let spans = [call.receiver.span(), arguments.spans[0]];
-            return self.comparison(predicate, receiver, &arguments.values[0], span, &spans).map(Some);
-        }
-        Ok(None)
+    fn permute(&mut self, tile: ValueId, call: &ExprMethodCall) -> Lowered<Val> {
+        let arguments = self.arguments("permute", &call.args, 1, "permute([1, 0])", call.span())?;
+        let (place, rank) = (arguments.spans[0], self.shape(tile).map_or(0, |shape| shape.len()));
+        let Val::List(axes) = &arguments.values[0] else {
+            return self.error(place, "a permutation is an array", "write `permute([1, 0])`");
+        };
+        let axes = axes.iter().map(|axis| self.axis(axis, rank, place)).collect::<Lowered<_>>()?;
+        self.emit_one(Op::Permute(axes), &[tile], call.span(), &[call.receiver.span()]).map(Val::Data)
     }
 
     fn scalar_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Val> {

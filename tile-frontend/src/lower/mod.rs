@@ -14,15 +14,18 @@ mod constants;
 mod constructors;
 mod contract;
 mod convert;
+mod describe;
 mod exits;
 mod expressions;
 mod finish;
 mod folds;
+mod formats;
 mod functions;
 mod gather;
 mod generics;
 mod grid;
 mod hints;
+mod leaf;
 mod lines;
 mod logical;
 mod loops;
@@ -49,19 +52,19 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
 use crate::helpers::Helpers;
 use crate::rewrite::{Place, Rewrites};
-use crate::scope::{Scopes, Variable};
+use crate::scope::Scopes;
 use crate::signature::Signature;
 use crate::span::Span;
 use crate::text::Text;
 use crate::value::Val;
+use describe::{kind, rust_elem};
 use std::collections::HashMap;
 use std::rc::Rc;
 use syn::{Generics, ItemFn};
 use tile_ir::analysis::Facts;
-use tile_ir::kernel::{GenericKind, OpData};
-use tile_ir::ops::infer::display_shape;
-use tile_ir::ops::{Domain, ScatterMode, TypeError, result_types_under};
-use tile_ir::{DType, Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
+use tile_ir::kernel::OpData;
+use tile_ir::ops::result_types_under;
+use tile_ir::{Dim, Elem, Kernel, Loc, Op, RegionId, Type, ValueId, VerifiedKernel};
 
 /// A lowered body.
 pub(crate) struct Body {
@@ -254,44 +257,6 @@ impl Lowering {
         }
     }
 
-    /// Refuses an op that some format within a type parameter's bound doesn't have. Signedness has no bound
-    /// of its own: it is checked when the kernel is specialised.
-    fn check_bounds(&mut self, op: &Op, operands: &[Type], span: Span) -> Lowered<()> {
-        let needed = match op {
-            Op::Unary(op) => op.domain(),
-            Op::Binary(op) => op.domain(),
-            Op::Compare(predicate) => predicate.domain(),
-            Op::Classify(classification) => classification.domain(),
-            Op::Reduce { op, .. } | Op::Scan { op, .. } => op.domain(),
-            Op::Sort { .. } => Domain::Number,
-            Op::Histogram(_) => Domain::Int,
-            Op::Scatter { mode: ScatterMode::Add, .. } => Domain::Number,
-            _ => return Ok(()),
-        };
-        let needed = if needed == Domain::SignedNumber { Domain::Number } else { needed };
-        let Some(Elem::Param(name)) = operands.first().map(Type::elem) else { return Ok(()) };
-        let Some(generic) = self.kernel.generics.iter().find(|generic| generic.name == *name) else {
-            return Ok(());
-        };
-        let GenericKind::Elem(bound) = generic.kind else { return Ok(()) };
-        let mut formats = DType::ALL.iter().filter(|dtype| dtype.is_element() && bound.accepts(**dtype));
-        if formats.all(|&dtype| needed.accepts(dtype)) {
-            return Ok(());
-        }
-        let spelling = op.spelling();
-        let message =
-            format!("`{spelling}` needs {}, but `{name}` may be {}", needed.describe(), bound.describe());
-        if needed == Domain::Bool {
-            return self.error(span, message, "reduce a tile of `bool`, as a comparison gives");
-        }
-        let wanted = match needed {
-            Domain::Float => "Float",
-            Domain::Int | Domain::IntOrBool => "Int",
-            _ => "Number",
-        };
-        self.error(span, message, &format!("declare `{name}: {wanted}`"))
-    }
-
     /// [`Self::emit`] of an op with one result.
     fn emit_one(
         &mut self,
@@ -301,133 +266,5 @@ impl Lowering {
         operand_spans: &[Span],
     ) -> Lowered<ValueId> {
         Ok(self.emit(op, operands, span, operand_spans)?[0])
-    }
-
-    /// A type error at the operand that it blames, with where each operand comes from.
-    fn explain(
-        &self,
-        error: TypeError,
-        operands: &[ValueId],
-        span: Span,
-        operand_spans: &[Span],
-    ) -> Diagnostic {
-        let place = error.operand.and_then(|i| operand_spans.get(i).copied()).unwrap_or(span);
-        let mut diagnostic = Diagnostic::new(place, error.message);
-        diagnostic.help = error.help;
-        for &operand in operands {
-            diagnostic = self.with_origin(diagnostic, operand);
-        }
-        diagnostic
-    }
-
-    /// Adds where a value's shape and format come from: its variable, the view it was loaded from, or the
-    /// origin of the tile that it was made of.
-    fn with_origin(&self, diagnostic: Diagnostic, value: ValueId) -> Diagnostic {
-        let is_value = |variable: &&Variable| match variable.value {
-            Val::Data(data) => data == value,
-            Val::View(view) => view == value,
-            _ => false,
-        };
-        if let Some(variable) = self.scopes.variables.iter().rev().find(is_value) {
-            let label = match self.kernel.ty(value) {
-                Type::Partition(view) => {
-                    format!("`{}` has tiles {}", variable.name, display_shape(&view.tile))
-                }
-                _ => format!("`{}` is {}", variable.name, self.display_type(value)),
-            };
-            return diagnostic.label(variable.span, label);
-        }
-        let maker = self.kernel.op_ids().map(|op| self.kernel.op(op)).find(|op| op.results.contains(&value));
-        match maker.and_then(|op| op.operands.first()) {
-            Some(&operand) if !matches!(self.kernel.ty(operand), Type::Scalar(_)) => {
-                self.with_origin(diagnostic, operand)
-            }
-            _ => diagnostic,
-        }
-    }
-
-    /// A type as a message shows it: without placeholders.
-    fn display_type(&self, value: ValueId) -> String {
-        let ty = self.ty(value);
-        let unknown = Elements::is_unknown(ty.elem());
-        match &ty {
-            Type::Tile(tile) if unknown => {
-                format!("a tile of shape {}", display_shape(&tile.shape))
-            }
-            Type::Scalar(_) if unknown => "a number".to_owned(),
-            Type::Scalar(Elem::Known(dtype)) => dtype.rust_name().to_owned(),
-            ty => format!("{ty:#}"),
-        }
-    }
-
-    /// Makes two formats one, or reports the mismatch.
-    fn unify(&mut self, a: ValueId, b: ValueId, what: &str, span: Span) -> Lowered<()> {
-        let (left, right) = (self.elem(a), self.elem(b));
-        if self.elements.unify(&left, &right) {
-            return Ok(());
-        }
-        let (left, right) = (self.elem(a), self.elem(b));
-        let message = format!("{what} mixes element types {} and {}", rust_elem(&left), rust_elem(&right));
-        let (left, right) = (rust_elem(&left), rust_elem(&right));
-        let help = match (self.shape(a), self.shape(b)) {
-            (None, None) => format!("convert one side: `… as {left}` or `… as {right}`"),
-            (Some(_), None) => format!("convert the scalar: `… as {left}`"),
-            (None, Some(_)) => format!("convert the scalar: `… as {right}`"),
-            (Some(_), Some(_)) => {
-                format!("convert one side: `.cast::<{left}>()` or `.cast::<{right}>()`")
-            }
-        };
-        let diagnostic = Diagnostic::new(span, message).help(help);
-        let diagnostic = self.with_origin(diagnostic, a);
-        let diagnostic = self.with_origin(diagnostic, b);
-        self.report(diagnostic)
-    }
-
-    /// Requires a value's format.
-    fn require_elem(&mut self, value: ValueId, elem: &Elem, what: &str, span: Span) -> Lowered<()> {
-        let found = self.elem(value);
-        if self.elements.unify(&found, elem) {
-            return Ok(());
-        }
-        let (found, elem) = (self.elem(value), self.elements.resolve(elem));
-        let message = format!("{what} is {}, but {} is needed", rust_elem(&found), rust_elem(&elem));
-        let help = match (self.shape(value), &elem) {
-            (_, Elem::Known(DType::Bool)) => "compare it, as in `x > 0.0`".to_owned(),
-            (Some(_), Elem::Known(DType::Index)) => {
-                "a `usize` is a number, and this is a tile; of one with a single element, `x.item() as usize` is it"
-                    .to_owned()
-            }
-            (Some(_), elem) => format!("convert it with `.cast::<{}>()`", rust_elem(elem)),
-            (None, elem) => format!("convert it with `as {}`", rust_elem(elem)),
-        };
-        self.error(span, message, &help)
-    }
-}
-
-/// What to call a value in a message.
-fn kind(value: &Val) -> &'static str {
-    match value {
-        Val::Int(_) | Val::Float(_) | Val::Data(_) => "a number",
-        Val::Dim(_) => "a usize",
-        Val::Tensor(_) => "a tensor",
-        Val::Optional(..) => "an optional argument",
-        Val::View(_) => "a partition view",
-        Val::ViewTile(_) => "a tile of a view",
-        Val::Atomic(_) => "an atomic view",
-        Val::List(_) => "an array or tuple",
-        Val::Record(..) => "a struct",
-        Val::Closure(_) => "a closure",
-        Val::Unit => "`()`",
-        Val::Never | Val::Unset => "nothing, because control leaves here",
-        Val::Poison => "an error",
-    }
-}
-
-/// A format by its Rust name.
-fn rust_elem(elem: &Elem) -> String {
-    match elem {
-        Elem::Known(dtype) => dtype.rust_name().to_owned(),
-        Elem::Param(_) if Elements::is_unknown(elem) => "a number".to_owned(),
-        Elem::Param(name) => name.clone(),
     }
 }

@@ -9,7 +9,7 @@ use super::{movement, view_movement};
 use crate::helpers::is_free;
 use foreign::foreign;
 use tile_ir::DType;
-use tile_ir::ops::{BinaryOp, Classification, Predicate, ReduceOp, ScanMode, UnaryOp};
+use tile_ir::ops::{Leaf, ReduceOp, ScanMode};
 
 /// Functions that are no leaf ops.
 const FUNCTIONS: &[&str] =
@@ -73,10 +73,7 @@ pub(crate) fn is_function(name: &str) -> bool {
 
 /// Whether a method or function of this name computes element by element.
 pub(super) fn is_of_elements(name: &str) -> bool {
-    UnaryOp::from_name(name).is_some()
-        || BinaryOp::from_name(name).is_some()
-        || Classification::from_name(name).is_some()
-        || Predicate::from_name(name).is_some()
+    Leaf::from_name(name).is_some()
 }
 
 /// Whether a path is that of a function that kernels know: its bare name, or its name in a module of this crate.
@@ -107,11 +104,7 @@ pub(super) fn is_of_standard_library(path: &syn::Path) -> bool {
 }
 
 fn functions() -> Vec<String> {
-    let unary = UnaryOp::ALL.iter().filter(|op| op.operator().is_none()).map(|op| op.name());
-    let binary = BinaryOp::ALL.iter().filter(|op| op.operator().is_none()).map(|op| op.name());
-    let tests = Classification::ALL.iter().map(|test| test.name());
-    let comparisons = Predicate::ALL.iter().map(|predicate| predicate.name());
-    let leaf = unary.chain(binary).chain(tests).chain(comparisons);
+    let leaf = Leaf::all().filter(|leaf| leaf.is_function()).map(Leaf::name);
     let scans = ScanMode::ALL.iter().map(|mode| format!("scan{}", mode.suffix()));
     leaf.chain(FUNCTIONS.iter().copied()).map(ToOwned::to_owned).chain(scans).collect()
 }
@@ -120,7 +113,8 @@ fn functions() -> Vec<String> {
 fn tile_methods() -> Vec<Kind> {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let mut reductions: Vec<String> = ReduceOp::ALL.iter().map(|op| op.method().to_owned()).collect();
-    reductions.extend(names(&["mean", "argmax", "argmin", "argmaximum", "argminimum"]));
+    reductions.push("mean".to_owned());
+    reductions.extend(ReduceOp::ALL.iter().filter_map(|op| op.position_method()).map(ToOwned::to_owned));
     let scans = ReduceOp::ALL.iter().filter_map(|op| op.scan_method());
     let scans =
         scans.flat_map(|stem| ScanMode::ALL.iter().map(move |mode| format!("{stem}{}", mode.suffix())));
@@ -239,12 +233,10 @@ pub(super) fn help_of_standard(owner: &str, name: &str) -> String {
 
 /// How a function of kernels is called.
 fn usage(name: &str) -> String {
-    let is_unary = UnaryOp::from_name(name).is_some() || Classification::from_name(name).is_some();
-    let is_binary = BinaryOp::from_name(name).is_some() || Predicate::from_name(name).is_some();
-    let arguments = match (is_unary, is_binary) {
-        (true, _) => "x",
-        (_, true) => "a, b",
-        _ => "…",
+    let arguments = match Leaf::from_name(name).map(Leaf::operands) {
+        Some(1) => "x",
+        Some(_) => "a, b",
+        None => "…",
     };
     format!("{name}({arguments})")
 }

@@ -3,7 +3,7 @@
 use super::{Lowered, Lowering, Reported, kind};
 use crate::assigned::{self, is_compound_assignment};
 use crate::exits;
-use crate::rewrite::debugged;
+use crate::macros::debugged;
 use crate::scope::Variable;
 use crate::span::{Span, Spanned};
 use crate::value::{Int, Val};

@@ -4,7 +4,7 @@
 //! variable decides how far another goes or where a tile lies along two axes. Those that do are gone through.
 
 use super::form::Form;
-use super::{Access, Axis, Counts, Estimate, Kind, Place, Spread, TensorTotal, TileAccess, Totals};
+use super::{Access, Axis, Counts, Estimate, Kind, Place, Spread, Tensor, TensorTotal, TileAccess, Totals};
 use crate::abi::{Bound, KernelAbi};
 use crate::dim::Dim;
 use std::collections::HashMap;
@@ -21,86 +21,110 @@ pub(super) fn total(counts: &Counts, abi: &KernelAbi, bound: &Bound) -> Totals {
         i64::try_from(*bound.sizes.get(slot)?).ok()
     };
     let space = bound.shared.as_ref().map_or(&bound.grid, |shared| &shared.space);
-    let tiles = space.iter().product::<usize>() as u64;
-    let blocks = bound.blocks() as u64;
-    let mut sum = Sum {
+    let sum = Sum {
         counts,
         sizes: &sizes,
         space: space.iter().map(|&extent| extent as i64).collect(),
-        blocks,
+        blocks: bound.blocks() as u64,
         variables: Vec::new(),
         left: MOST_TURNS,
         is_cut: false,
     };
-    let mut totals = Totals {
-        tiles,
+    let totals = Totals {
+        tiles: space.iter().product::<usize>() as u64,
         estimates: counts.estimates.clone(),
         is_elementwise: counts.is_elementwise,
         ..Totals::default()
     };
-    let number = |dim: &Dim| dim.evaluate_signed(&sizes).unwrap_or(0);
-    let mut traffic: HashMap<Kind, u64> = HashMap::new();
-    let mut turns: HashMap<&Place, u64> = HashMap::new();
-    for ((place, kind), count) in &counts.work {
-        let times = *turns.entry(place).or_insert_with(|| sum.of(place, &[]));
-        let count = count.saturating_mul(times);
-        match *kind {
+    let mut total = Total { sum, totals, traffic: HashMap::new(), turns: HashMap::new() };
+    counts.work.iter().for_each(|((place, kind), &count)| total.work(place, *kind, count));
+    counts.accesses.iter().for_each(|access| total.access(access));
+    total.totals.tensors = counts.tensors.iter().map(|tensor| total.tensor(tensor)).collect();
+    if total.sum.is_cut {
+        total.totals.estimates.push(Estimate::TooMany);
+    }
+    total.totals
+}
+
+/// What has been added up so far.
+struct Total<'c> {
+    sum: Sum<'c>,
+    totals: Totals,
+    /// Bytes by argument, read and written.
+    traffic: HashMap<Kind, u64>,
+    /// The turns of places that were asked for.
+    turns: HashMap<&'c Place, u64>,
+}
+
+impl<'c> Total<'c> {
+    fn turns(&mut self, place: &'c Place) -> u64 {
+        *self.turns.entry(place).or_insert_with(|| self.sum.of(place, &[]))
+    }
+
+    /// Adds what is done in every turn of a place.
+    fn work(&mut self, place: &'c Place, kind: Kind, count: u64) {
+        let count = count.saturating_mul(self.turns(place));
+        let totals = &mut self.totals;
+        match kind {
             Kind::Operation(operation, dtype) => {
                 add(totals.operations.entry((operation, dtype)).or_default(), count);
             }
             Kind::Product(shape) => add(totals.products.entry(shape).or_default(), count),
             Kind::LoadingTurn => add(&mut totals.loading_turns, count),
             Kind::Read(_) | Kind::Written(_) => {
-                add(traffic.entry(*kind).or_default(), count);
+                add(self.traffic.entry(kind).or_default(), count);
                 add(&mut totals.scattered, count);
             }
         }
     }
-    for Access { place, kind, bytes, axes, is_left } in &counts.accesses {
-        add(traffic.entry(*kind).or_default(), sum.of(place, axes).saturating_mul(*bytes));
-        let times = *turns.entry(place).or_insert_with(|| sum.of(place, &[]));
-        let spread =
-            Spread::new(*bytes, axes.iter().map(|axis| (axis.tile.unsigned_abs(), number(&axis.stride))));
-        let depends_on = |variable| axes.iter().any(|axis| axis.index.mentions(variable));
-        let repeated = match space.iter().enumerate().next_back() {
-            Some((last, &tiles)) if *is_left && !depends_on(last) => times - times / tiles.max(1) as u64,
-            // Of a loop over tiles every block reads all again.
-            _ if place.loops.is_empty()
-                && totals.products.is_empty()
-                && !(0..space.len()).any(depends_on) =>
-            {
-                times.saturating_sub(1)
-            }
-            _ => 0,
-        };
-        totals.accesses.push(TileAccess { spread, count: times, repeated });
+
+    /// Adds the tiles that are read or written at a place. What is done there is added before.
+    fn access(&mut self, access: &'c Access) {
+        let Access { place, kind, bytes, axes, .. } = access;
+        let elements = self.sum.of(place, axes);
+        add(self.traffic.entry(*kind).or_default(), elements.saturating_mul(*bytes));
+        let count = self.turns(place);
+        let axis = |axis: &Axis| (axis.tile.unsigned_abs(), self.number(&axis.stride));
+        let spread = Spread::new(*bytes, axes.iter().map(axis));
+        let repeated = self.repeated(access, count);
+        self.totals.accesses.push(TileAccess { spread, count, repeated });
     }
-    if sum.is_cut {
-        totals.estimates.push(Estimate::TooMany);
+
+    /// How many of a place's accesses read what another block has brought.
+    fn repeated(&self, access: &Access, count: u64) -> u64 {
+        let space = &self.sum.space;
+        let depends_on = |variable| access.axes.iter().any(|axis| axis.index.mentions(variable));
+        let last = space.len().checked_sub(1);
+        if let Some(last) = last.filter(|&last| access.is_left && !depends_on(last)) {
+            return count - count / space[last].max(1).unsigned_abs();
+        }
+        // Of a loop over tiles every block reads all again.
+        let is_by_all = access.place.loops.is_empty() && !(0..space.len()).any(depends_on);
+        if is_by_all && self.totals.products.is_empty() { count.saturating_sub(1) } else { 0 }
     }
-    let of = |kind| traffic.get(&kind).copied().unwrap_or(0);
-    let tensor = |tensor: &super::Tensor| {
-        let elements = tensor
-            .extents
-            .iter()
-            .try_fold(1i64, |product, extent| product.checked_mul(extent.evaluate_signed(&sizes).ok()?));
+
+    fn tensor(&self, tensor: &Tensor) -> TensorTotal {
+        let Tensor { name, argument, extents, strides, bytes } = tensor;
+        let extent = |extent: &Dim| extent.evaluate_signed(self.sum.sizes).ok();
+        let elements = extents.iter().try_fold(1i64, |product, dim| product.checked_mul(extent(dim)?));
+        let axes = extents.iter().zip(strides);
+        let traffic = |kind| self.traffic.get(&kind).copied().unwrap_or(0);
         TensorTotal {
-            name: tensor.name.clone(),
-            bytes: elements.unwrap_or(0).unsigned_abs().saturating_mul(tensor.bytes),
-            read: of(Kind::Read(tensor.argument)),
-            written: of(Kind::Written(tensor.argument)),
+            name: name.clone(),
+            bytes: elements.unwrap_or(0).unsigned_abs().saturating_mul(*bytes),
+            read: traffic(Kind::Read(*argument)),
+            written: traffic(Kind::Written(*argument)),
             spread: Spread::new(
-                tensor.bytes,
-                tensor
-                    .extents
-                    .iter()
-                    .zip(&tensor.strides)
-                    .map(|(extent, stride)| (number(extent).unsigned_abs(), number(stride))),
+                *bytes,
+                axes.map(|(extent, stride)| (self.number(extent).unsigned_abs(), self.number(stride))),
             ),
         }
-    };
-    totals.tensors = counts.tensors.iter().map(tensor).collect();
-    totals
+    }
+
+    /// An extent of the launch.
+    fn number(&self, dim: &Dim) -> i64 {
+        dim.evaluate_signed(self.sum.sizes).unwrap_or(0)
+    }
 }
 
 /// Sizes may be so large that no number holds what is done.

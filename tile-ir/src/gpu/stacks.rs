@@ -44,7 +44,7 @@ pub(super) fn all<'k>(kernel: &'k Kernel, target: &TargetDesc) -> Cow<'k, Kernel
     let mut stacked = kernel.clone();
     factors.into_iter().for_each(|load| load_of_stack(&mut stacked, load));
     // A view that depends on the block would keep it from going on to further tiles.
-    passes::remove_dead(&mut stacked);
+    passes::remove_unused(&mut stacked);
     Cow::Owned(stacked)
 }
 

@@ -70,6 +70,22 @@ impl ReduceOp {
         ReduceOp::ALL.iter().copied().find(|op| op.method() == name)
     }
 
+    /// The name of the method that gives the position of what the reduction finds; `None` for those that make a new value.
+    pub const fn position_method(self) -> Option<&'static str> {
+        match self {
+            ReduceOp::Max => Some("argmax"),
+            ReduceOp::Min => Some("argmin"),
+            ReduceOp::Maximum => Some("argmaximum"),
+            ReduceOp::Minimum => Some("argminimum"),
+            _ => None,
+        }
+    }
+
+    /// The reduction whose position a kernel asks for by this method.
+    pub fn from_position_method(name: &str) -> Option<ReduceOp> {
+        ReduceOp::ALL.iter().copied().find(|op| op.position_method() == Some(name))
+    }
+
     /// What changes nothing that it is joined to: −0 for float sums, NaN where NaN is ignored. Called only on
     /// formats that [`Self::domain`] accepts.
     pub fn identity(self, dtype: DType) -> Literal {

@@ -9,11 +9,9 @@ mod prefetch;
 mod transpose;
 mod unmask;
 
+pub(crate) use cse::is_value;
 pub(crate) use dce::run as remove_unused;
 pub(crate) use fold::take_known_branches;
-
-pub(crate) use cse::is_value;
-pub(crate) use dce::run as remove_dead;
 pub(crate) use licm::split;
 
 use crate::kernel::{Kernel, ValueId};
@@ -32,8 +30,9 @@ pub struct Pass {
 
 /// Every target runs these, in this order: constants and canonical forms first, so that what is equal looks equal
 /// and can be merged; then products that are only used transposed are computed so, and what doesn't change goes out
-/// of loops, where more of it meets its equal. Operands that were merged let canonical forms apply that didn't (`x - y` is now `x - x`), so they are made once more. Then masks that
-/// hide nothing; then what nobody uses goes; at last loops ask for what they read later, of what is still read.
+/// of loops, where more of it meets its equal. Operands that were merged let canonical forms apply that didn't (`x - y`
+/// is now `x - x`), so they are made once more. Then masks that hide nothing; then what nobody uses goes; at last loops
+/// ask for what they read later, of what is still read.
 pub const PIPELINE: &[Pass] = &[
     Pass { name: "fold", rewrite: fold::run },
     Pass { name: "canonicalize", rewrite: canonicalize::run },

@@ -30,10 +30,10 @@ impl fmt::Display for Kernel {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    const MATMUL: &str = "\
+    pub(crate) const MATMUL: &str = "\
 kernel @matmul<BM, BN, BK>(%a: tensor<m x k x bf16>, %b: tensor<k x n x bf16>, %c: mut tensor<m x n x f32>) {
   %a_1 = partition %a [BM, BK] : partition<m x k x bf16, [BM, BK]>
   %b_1 = partition %b [BK, BN] : partition<k x n x bf16, [BK, BN]>
@@ -137,7 +137,7 @@ kernel @everything<T: float, B>(%x: tensor<2*B + n x T>, %flag: bool, %y: mut te
 }
 ";
 
-    const GRID: &str = "\
+    pub(crate) const GRID: &str = "\
 kernel @grid<B>(%x: tensor<m x f32>, %c: mut tensor<n x i64>) grid [ceil_div(m, B), 4] {
   %0 = block_id axis 1 : index
   %1 = block_count axis 0 : index
@@ -151,7 +151,7 @@ kernel @grid<B>(%x: tensor<m x f32>, %c: mut tensor<n x i64>) grid [ceil_div(m, 
 }
 ";
 
-    const TILES: &str = "\
+    pub(crate) const TILES: &str = "\
 kernel @tiles<G>(%y: mut tensor<m x n x f32>) {
   %v = partition %y [4, 4] : mut partition<m x n x f32, [4, 4]>
   %0 = constant 0 : i64
@@ -167,7 +167,7 @@ kernel @tiles<G>(%y: mut tensor<m x n x f32>) {
 }
 ";
 
-    const VIEWS: &str = "\
+    pub(crate) const VIEWS: &str = "\
 kernel @views<B>(%x: tensor<m x n x f32>, %b: tensor<1 x n x f32>, %y: mut tensor<n x m x f32>) {
   %yt = view %y permute [1, 0] : mut tensor<m x n x f32, strided [1, m]>
   %w = partition %yt [B, 8] : mut partition<m x n x f32, strided [1, m], [B, 8]>

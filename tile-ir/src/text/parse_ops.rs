@@ -7,8 +7,8 @@ use crate::dim::Dim;
 use crate::kernel::{RegionId, ValueId};
 use crate::message::Message;
 use crate::ops::{
-    Atomic, AtomicKind, BinaryOp, Classification, Cut, Hints, Literal, Movement, Op, Order, Predicate,
-    ReduceOp, ScanMode, ScatterMode, Scope, UnaryOp,
+    Atomic, AtomicKind, Cut, Hints, Leaf, Literal, Movement, Op, Order, ReduceOp, ScanMode, ScatterMode,
+    Scope,
 };
 use crate::round::Rounding;
 use crate::schedule::TileOrder;
@@ -45,15 +45,10 @@ impl Parser {
     pub(super) fn head(&mut self) -> Parsed<Head> {
         let position = self.position;
         let name = self.word("an op")?;
-        let leaf = UnaryOp::from_name(&name)
-            .map(Op::Unary)
-            .or_else(|| BinaryOp::from_name(&name).map(Op::Binary))
-            .or_else(|| Predicate::from_name(&name).map(Op::Compare))
-            .or_else(|| Classification::from_name(&name).map(Op::Classify));
-        if let Some(op) = leaf {
-            return Ok(Head { op: HeadOp::Ready(op), operands: self.values()? });
-        }
         let ready = |op, operands| Ok(Head { op: HeadOp::Ready(op), operands });
+        if let Some(leaf) = Leaf::from_name(&name) {
+            return ready(leaf.into(), self.values()?);
+        }
         match name.as_str() {
             "constant" => Ok(Head { op: HeadOp::Constant(self.literal()?), operands: Vec::new() }),
             "extent" => ready(Op::Extent(self.dim()?), Vec::new()),
@@ -223,21 +218,11 @@ impl Parser {
     }
 
     fn rounding(&mut self) -> Parsed<Rounding> {
-        let position = self.position;
-        let name = self.word("a rounding direction")?;
-        match Rounding::from_name(&name) {
-            Some(rounding) => Ok(rounding),
-            None => self.error_at(position, format!("`{name}` is not a rounding direction")),
-        }
+        self.one_of("a rounding direction", Rounding::from_name)
     }
 
     fn reduction(&mut self) -> Parsed<ReduceOp> {
-        let position = self.position;
-        let name = self.word("a reduction")?;
-        match ReduceOp::from_name(&name) {
-            Some(op) => Ok(op),
-            None => self.error_at(position, format!("`{name}` is not a reduction")),
-        }
+        self.one_of("a reduction", ReduceOp::from_name)
     }
 
     pub(super) fn axis(&mut self) -> Parsed<usize> {

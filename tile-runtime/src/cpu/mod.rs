@@ -53,16 +53,21 @@ fn threads_of_the_machine() -> usize {
 fn serve(threads: usize) -> Arc<Served> {
     let served = Arc::new(Served { pool: Pool::new(LAUNCHES), threads });
     let mut places = affinity::places(threads - 1).into_iter();
-    for worker in 1..threads {
+    start(threads - 1, |worker| {
         let (served, place) = (Arc::clone(&served), places.next());
         let serve = move || {
             place.into_iter().for_each(affinity::bind);
             served.pool.serve();
         };
-        // A worker that can't be started is one less; the calling thread runs every grid to its end.
-        let _ = std::thread::Builder::new().name(format!("tile-{worker}")).spawn(serve);
-    }
+        std::thread::Builder::new().name(format!("tile-{worker}")).spawn(serve).map(drop)
+    });
     served
+}
+
+/// Starts workers, numbered from 1 on, up to the first that can't be started: the system refuses those behind it as well,
+/// however many are asked for. The calling thread runs every grid to its end, with fewer workers or without any.
+fn start(workers: usize, one: impl FnMut(usize) -> std::io::Result<()>) {
+    let _ = (1..=workers).try_for_each(one);
 }
 
 /// How many threads run a grid on the CPU device, the calling one included: as many as the environment variable
@@ -252,6 +257,16 @@ mod tests {
                 (*(slots.read() as *const AtomicUsize).add(block as usize)).fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+
+    #[test]
+    fn nobody_asks_for_more_threads_than_the_system_gives() {
+        let mut asked = Vec::new();
+        start(usize::MAX, |worker| {
+            asked.push(worker);
+            if worker < 3 { Ok(()) } else { Err(std::io::ErrorKind::WouldBlock.into()) }
+        });
+        assert_eq!(asked, [1, 2, 3]);
     }
 
     fn check(blocks: usize) {

@@ -76,7 +76,7 @@ impl HostRun<'_> {
         if !self.prepared.abi().logs {
             return run(slots);
         }
-        let (mut slots, mut log) = (slots.clone(), messages::empty(self.log_bytes));
+        let (mut slots, mut log) = (slots.clone(), messages::empty(self.log_bytes)?);
         slots.push(log.as_mut_ptr() as u64);
         let time = run(&slots)?;
         messages::report(self.kernel.name(), self.prepared.sites(), &bound.grid, &log, sink)?;

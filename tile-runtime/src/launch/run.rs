@@ -15,7 +15,7 @@ use crate::profile::{self, Launched};
 use crate::reference::{RawArgument, RawTensor};
 use crate::stream::graph::refuse_inside;
 use crate::stream::{Event, Pending, Stream, note_last};
-use crate::tensor::{Allocation, Place};
+use crate::tensor::{Allocation, Place, transfer};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tile_ir::abi::Bound;
@@ -249,12 +249,11 @@ impl<'a> Launch<'a> {
         if !prepared.abi().logs {
             return run(&self.ready(checked, context, None)?);
         }
-        let mut bytes = messages::to_bytes(&messages::empty(self.log_bytes));
-        let log = context.zeroed(bytes.len())?;
-        context.upload(&bytes, log.address())?;
+        let mut words = messages::empty(self.log_bytes)?;
+        let log = context.zeroed(size_of_val(words.as_slice()))?;
+        context.upload(transfer::bytes(&words), log.address())?;
         let result = run(&self.ready(checked, context, Some(log.address()))?)?;
-        context.download(log.address(), &mut bytes)?;
-        let words = messages::from_bytes(&bytes);
+        context.download(log.address(), transfer::bytes_mut(&mut words))?;
         messages::report(self.kernel.name, prepared.sites(), &bound.grid, &words, sink)?;
         Ok(result)
     }

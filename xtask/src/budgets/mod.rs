@@ -31,8 +31,16 @@ fn path() -> PathBuf {
     root().join("docs/codegen-budgets.md")
 }
 
-/// Writes the page.
-pub(crate) fn write() -> Result<(), String> {
+/// Writes the page, or with `--check` compares.
+pub(crate) fn run(options: &[&str]) -> Result<(), String> {
+    match options {
+        [] => write(),
+        ["--check"] => check(),
+        _ => Err("the only option is --check".to_owned()),
+    }
+}
+
+fn write() -> Result<(), String> {
     let Measured { list, nvidia, amd } = measure()?;
     let nvidia = nvidia.ok_or("the page needs ptxas and nvdisasm")?;
     let text = page::page(&versions(&list), &[&nvidia, &amd], &list.refused);

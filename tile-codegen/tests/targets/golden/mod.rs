@@ -11,7 +11,7 @@ use crate::support::{instance, is_emulated, run_native, run_simt};
 use coverage::{Covered, covered_by};
 use serde_json::Value;
 use tile_codegen::Options;
-use tile_ir::ops::{BinaryOp, Literal, Predicate};
+use tile_ir::ops::{self, Literal};
 use tile_ir::{Array, DType, Instance, interp};
 
 const CASES: &str = include_str!("../../../../tests/golden/ops_golden.jsonl");
@@ -98,10 +98,9 @@ impl Leaf {
     }
 
     fn operands(&self) -> &'static str {
-        let pair = BinaryOp::from_name(&self.op).is_some() || Predicate::from_name(&self.op).is_some();
         match self.op.as_str() {
             "mul_add" => "%a, %b, %a",
-            _ if pair => "%a, %b",
+            op if ops::Leaf::from_name(op).map(ops::Leaf::operands) == Some(2) => "%a, %b",
             _ => "%a",
         }
     }

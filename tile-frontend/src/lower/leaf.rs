@@ -1,0 +1,91 @@
+//! Leaf ops by name, as functions, `exp(x)`, and as methods, `x.exp()`: one list for both. Operators are in
+//! [`super::operators`].
+
+use super::calls::Arguments;
+use super::{Lowered, Lowering};
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::{ExprCall, ExprMethodCall};
+use tile_ir::Op;
+use tile_ir::ops::{BinaryOp, Classification, Leaf, Predicate, ReduceOp, UnaryOp};
+
+/// The leaf op that a method's name means. As methods `min` and `max` reduce an axis.
+fn of_method(name: &str) -> Option<Leaf> {
+    Leaf::from_name(name)
+        .filter(|leaf| leaf.is_function() && ReduceOp::from_method(name).is_none())
+        .or_else(|| BinaryOp::wrapping(name).map(Leaf::Binary))
+}
+
+impl Lowering {
+    /// `exp(x)`, `powf(a, b)`.
+    pub(super) fn leaf_function(&mut self, leaf: Leaf, call: &ExprCall) -> Lowered<Val> {
+        let operands = if leaf.operands() == 1 { "x" } else { "a, b" };
+        let usage = format!("{}({operands})", leaf.name());
+        let arguments = self.arguments(leaf.name(), &call.args, leaf.operands(), &usage, call.span())?;
+        self.leaf(leaf, &arguments, call.span())
+    }
+
+    /// `x.exp()`, `a.powf(b)`, and what is several leaf ops; `None` where the name is none of these.
+    pub(super) fn leaf_method(&mut self, receiver: &Val, call: &ExprMethodCall) -> Lowered<Option<Val>> {
+        let (name, span) = (call.method.to_string(), call.span());
+        if let Some(leaf) = of_method(&name) {
+            let (one, two) = (format!("x.{name}()"), format!("a.{name}(b)"));
+            let usage = if leaf.operands() == 1 { one } else { two };
+            let mut arguments = self.arguments(&name, &call.args, leaf.operands() - 1, &usage, span)?;
+            arguments.values.insert(0, receiver.clone());
+            arguments.spans.insert(0, call.receiver.span());
+            return self.leaf(leaf, &arguments, span).map(Some);
+        }
+        match name.as_str() {
+            "mul_add" => self.mul_add(receiver, call).map(Some),
+            "overflowing_add" => self.overflowing(BinaryOp::Add, receiver, call).map(Some),
+            "overflowing_sub" => self.overflowing(BinaryOp::Sub, receiver, call).map(Some),
+            "overflowing_mul" => self.overflowing(BinaryOp::Mul, receiver, call).map(Some),
+            checked if checked.starts_with("checked_") => self.checked(call),
+            "wrapping_neg" => {
+                self.arguments(&name, &call.args, 0, "x.wrapping_neg()", span)?;
+                self.unary(UnaryOp::Neg, receiver, span, call.receiver.span()).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn leaf(&mut self, leaf: Leaf, operands: &Arguments, span: Span) -> Lowered<Val> {
+        match (leaf, operands.values.as_slice(), operands.spans.as_slice()) {
+            (Leaf::Unary(op), [x], &[place]) => self.unary(op, x, span, place),
+            (Leaf::Classify(test), [x], &[place]) => self.classification(test, x, span, place),
+            (Leaf::Binary(op), [a, b], &[left, right]) => self.arithmetic(op, a, b, span, [left, right]),
+            (Leaf::Compare(predicate), [a, b], places) => self.comparison(predicate, a, b, span, places),
+            _ => unreachable!("the arguments were counted"),
+        }
+    }
+
+    /// An op of one operand, as an operator, a function or a method.
+    pub(super) fn unary(&mut self, op: UnaryOp, value: &Val, span: Span, operand: Span) -> Lowered<Val> {
+        let value = self.data(value, &format!("the operand of `{}`", op.name()), operand)?;
+        self.emit_one(Op::Unary(op), &[value], span, &[operand]).map(Val::Data)
+    }
+
+    fn comparison(
+        &mut self,
+        predicate: Predicate,
+        a: &Val,
+        b: &Val,
+        span: Span,
+        spans: &[Span],
+    ) -> Lowered<Val> {
+        let operands = self.pair(a, b, &format!("`{}`", predicate.name()), span, [spans[0], spans[1]])?;
+        self.emit_one(Op::Compare(predicate), &operands, span, spans).map(Val::Data)
+    }
+
+    fn classification(
+        &mut self,
+        classification: Classification,
+        value: &Val,
+        span: Span,
+        operand: Span,
+    ) -> Lowered<Val> {
+        let value = self.data(value, &format!("the operand of `{}`", classification.name()), operand)?;
+        self.emit_one(Op::Classify(classification), &[value], span, &[operand]).map(Val::Data)
+    }
+}
