@@ -22,6 +22,8 @@ pub(crate) enum Val {
     Tensor(ValueId),
     /// An optional tensor argument, and whether it is given.
     Optional(ValueId, ValueId),
+    /// An array of arguments whose length is a const parameter: as many as there may be, and how many there are.
+    Arguments(Vec<Val>, Dim),
     /// A partition view.
     View(ValueId),
     /// A tile of a partition view, in memory.

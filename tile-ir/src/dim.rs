@@ -100,6 +100,14 @@ impl Dim {
         }
     }
 
+    /// The name, where the extent is exactly one compile-time parameter.
+    pub fn as_param(&self) -> Option<&str> {
+        match self.single_atom()? {
+            Atom::Param(name) => Some(name),
+            _ => None,
+        }
+    }
+
     fn single_atom(&self) -> Option<&Atom> {
         let (factors, &coefficient) = self.terms.iter().next()?;
         match factors.as_slice() {

@@ -3,6 +3,7 @@
 //!
 //! A mistake is reported once and makes the value [`Val::Poison`]; lowering goes on with the next statement.
 
+mod arguments;
 mod atomics;
 mod branches;
 mod calls;
@@ -414,6 +415,7 @@ fn kind(value: &Val) -> &'static str {
         Val::View(_) => "a partition view",
         Val::ViewTile(_) => "a tile of a view",
         Val::Atomic(_) => "an atomic view",
+        Val::Arguments(..) => "an array of arguments",
         Val::List(_) => "an array or tuple",
         Val::Record(..) => "a struct",
         Val::Closure(_) => "a closure",

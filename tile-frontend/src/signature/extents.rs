@@ -103,7 +103,7 @@ impl Parser<'_> {
         }
     }
 
-    fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
+    pub(super) fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
         match expression {
             Expr::Lit(literal) => match &literal.lit {
                 Lit::Int(int) => int.base10_parse::<i64>().ok().map(Dim::from),
