@@ -30,6 +30,7 @@ mod lines;
 mod literals;
 mod loops;
 mod losses;
+mod margins;
 mod matrices;
 mod messages;
 mod movement;

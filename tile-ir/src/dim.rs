@@ -88,7 +88,7 @@ impl Dim {
     }
 
     /// The extent that one atom is.
-    pub(crate) fn of(atom: &Atom) -> Dim {
+    pub fn of(atom: &Atom) -> Dim {
         Dim::atom(atom.clone())
     }
 

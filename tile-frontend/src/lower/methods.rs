@@ -17,6 +17,10 @@ impl Lowering {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
             Val::Optional(_, given) => self.optional_method(given, call),
             ref array if call.method == "len" && is_of_arguments(array) => self.length(array, call),
+            Val::Windows(tensor, ref windows) => self.windows_method(tensor, windows, call),
+            Val::WindowsView(tensor, ref windows, ref tile) => {
+                self.windows_view_method(tensor, windows, tile, call)
+            }
             Val::View(view) => self.view_method(view, call),
             Val::ViewTile(ref tile) => self.view_tile_method(tile, call),
             Val::Atomic(tensor) => self.atomic_method(tensor, call),

@@ -45,6 +45,7 @@ mod unroll;
 mod unwritten;
 mod view_movement;
 mod views;
+mod windows;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;
@@ -412,7 +413,8 @@ fn kind(value: &Val) -> &'static str {
         Val::Dim(_) => "a usize",
         Val::Tensor(_) => "a tensor",
         Val::Optional(..) => "an optional argument",
-        Val::View(_) => "a partition view",
+        Val::Windows(..) => "windows over a margin",
+        Val::View(_) | Val::WindowsView(..) => "a partition view",
         Val::ViewTile(_) => "a tile of a view",
         Val::Atomic(_) => "an atomic view",
         Val::Arguments(..) => "an array of arguments",
