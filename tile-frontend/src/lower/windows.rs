@@ -70,10 +70,10 @@ impl Lowering {
             name if method_names().any(|known| known == name) => {
                 match self.movement_of_windows(tensor, windows, call)? {
                     Some(moved) => Ok(moved),
-                    None => self.no_method("windows over a margin", call, USAGE),
+                    None => self.no_method("a tensor of windows over a margin", call, USAGE),
                 }
             }
-            _ => self.no_method("windows over a margin", call, USAGE),
+            _ => self.no_method("a tensor of windows over a margin", call, USAGE),
         }
     }
 
