@@ -1,7 +1,6 @@
 //! Windows over a margin: what `unfold` makes of a tensor that `pad` or `shift` has given indices without elements. Their
 //! tiles are gathered from that tensor, whose indices without elements a gather knows.
 
-use super::view_movement::method_names;
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
@@ -67,13 +66,10 @@ impl Lowering {
                 }
                 Ok(Val::WindowsView(tensor, windows.clone(), tile))
             }
-            name if method_names().any(|known| known == name) => {
-                match self.movement_of_windows(tensor, windows, call)? {
-                    Some(moved) => Ok(moved),
-                    None => self.no_method("a tensor of windows over a margin", call, USAGE),
-                }
-            }
-            _ => self.no_method("a tensor of windows over a margin", call, USAGE),
+            _ => match self.movement_of_windows(tensor, windows, call)? {
+                Some(moved) => Ok(moved),
+                None => self.no_method("a tensor of windows over a margin", call, USAGE),
+            },
         }
     }
 
