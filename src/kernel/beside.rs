@@ -1,4 +1,4 @@
-//! Literals of floats in a `#[tile_fn]`, in the format of the value beside them. `#[tile_fn]` makes these calls where
+//! Literals of floats in a `#[tile_fn]`, in the format of the value beside them or of a parameter. `#[tile_fn]` makes these calls where
 //! Rust may have no literal of the format: of `bf16`, of a type parameter.
 //!
 //! ```
@@ -8,6 +8,8 @@
 //! let x = Tile::full([2], bf16::from_f32(3.0));
 //! let doubled = beside::literal_right(x, 2.0, either::mul);
 //! assert_eq!(doubled.cast::<f32>().to_vec(), [6.0, 6.0]);
+//! let bounded = beside::with(doubled, |value, of| value.clamp(of(0.0), of(4.0)));
+//! assert_eq!(bounded.pad([(0, 1)], beside::literal(0.5)).cast::<f32>().to_vec(), [4.0, 4.0, 0.5]);
 //! ```
 
 use super::{Condition, Float, Number, Tile};
@@ -38,6 +40,16 @@ pub fn literal_right<V: Floats, O>(value: V, literal: f64, function: impl FnOnce
 /// `function(literal, value)`.
 pub fn literal_left<V: Floats, O>(literal: f64, value: V, function: impl FnOnce(V::Scalar, V) -> O) -> O {
     function(V::Scalar::of(literal), value)
+}
+
+/// A call with a value and literals beside it.
+pub fn with<V: Floats, O>(value: V, call: impl FnOnce(V, fn(f64) -> V::Scalar) -> O) -> O {
+    call(value, V::Scalar::of)
+}
+
+/// A literal of the format that is asked for.
+pub fn literal<T: Number>(literal: f64) -> T {
+    T::of(literal)
 }
 
 /// `select(condition, value, literal)`.

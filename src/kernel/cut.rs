@@ -11,6 +11,8 @@ use tile_layout::{linear_index, multi_index};
 #[derive(Clone)]
 pub(super) struct Cut<const R: usize> {
     placement: Placement,
+    /// For windows over a margin, where along each axis of the tensor beneath an element lies.
+    indices: Option<Vec<Placement>>,
     pub(super) extents: [usize; R],
     pub(super) tile: [usize; R],
     steps: [usize; R],
@@ -22,7 +24,7 @@ impl<const R: usize> Cut<R> {
             tile.iter().chain(&steps).all(|&extent| extent > 0),
             "a partition view needs positive tile extents, not {tile:?}"
         );
-        Cut { placement: seen.placement(), extents: seen.extents(), tile, steps }
+        Cut { placement: seen.placement(), indices: seen.indices(), extents: seen.extents(), tile, steps }
     }
 
     pub(super) fn tiles(&self, axis: usize) -> usize {
@@ -60,6 +62,9 @@ impl<const R: usize> Cut<R> {
         index: [usize; R],
         mut run: impl FnMut(usize, &dyn Fn(usize) -> usize, usize),
     ) {
+        if let Some(indices) = &self.indices {
+            return self.for_each_gathered(indices, index, run);
+        }
         let Some(window) = self.window(index) else { return };
         let counts: Vec<usize> = window.iter().map(|(_, begin, end)| end - begin).collect();
         let (length, rows) = counts.split_last().map_or((1, &[][..]), |(&length, rows)| (length, rows));
@@ -73,6 +78,35 @@ impl<const R: usize> Cut<R> {
                 first += (start + place[axis] as i64) * self.placement.strides[axis];
             }
             run(linear_index(&place, &self.tile), &|i| (first + i as i64 * stride) as usize, length);
+        }
+    }
+
+    /// The same for windows over a margin, of which an element alone is known to lie in the tensor beneath.
+    fn for_each_gathered(
+        &self,
+        indices: &[Placement],
+        index: [usize; R],
+        mut run: impl FnMut(usize, &dyn Fn(usize) -> usize, usize),
+    ) {
+        for in_tile in 0..self.tile.iter().product() {
+            let place = multi_index(in_tile, &self.tile);
+            let along = |axis: usize| {
+                let start = index[axis].checked_mul(self.steps[axis])?;
+                start
+                    .checked_add(place[axis])
+                    .filter(|&at| start < self.extents[axis] && at < self.extents[axis])
+            };
+            let Some(at) = (0..R).map(|axis| along(axis).map(|at| at as i64)).collect::<Option<Vec<_>>>()
+            else {
+                continue;
+            };
+            let beneath = |axis: &Placement| {
+                axis.offset + at.iter().zip(&axis.strides).map(|(at, stride)| at * stride).sum::<i64>()
+            };
+            let beneath: Vec<i64> = indices.iter().map(beneath).collect();
+            if let Some(position) = self.placement.position(&beneath) {
+                run(in_tile, &|_| position, 1);
+            }
         }
     }
 

@@ -6,7 +6,7 @@
 use super::Element;
 use super::views::{TensorView, TensorViewMut};
 use tile_ir::types::TensorType;
-use tile_ir::view::{GivenTensor, Placement, TensorMovement};
+use tile_ir::view::{GivenTensor, Placement, TensorMovement, Windows};
 use tile_ir::{DType, Dim};
 
 /// How the elements of an argument are seen.
@@ -14,17 +14,20 @@ use tile_ir::{DType, Dim};
 pub(super) struct Seen {
     /// A tensor whose extents are numbers.
     tensor: TensorType,
+    /// What is gathered from it, where it is windows over a margin.
+    windows: Option<Windows>,
 }
 
 impl Seen {
     /// An argument of rank `R`, which a launch has checked.
     pub(super) fn of<const R: usize>(given: &GivenTensor<'_>, dtype: DType, mutable: bool) -> Seen {
         assert_eq!(given.extents.len(), R, "verified: a launch binds tensors of declared rank");
-        Seen { tensor: given.ty(dtype, mutable) }
+        Seen { tensor: given.ty(dtype, mutable), windows: None }
     }
 
     pub(super) fn extent(&self, axis: usize) -> usize {
-        number(&self.tensor.extents[axis])
+        let extents = self.windows.as_ref().map_or(&self.tensor.extents[..], Windows::extents);
+        number(&extents[axis])
     }
 
     pub(super) fn extents<const R: usize>(&self) -> [usize; R] {
@@ -35,7 +38,22 @@ impl Seen {
         Placement::of(&self.tensor, &|_| None).expect("verified: extents are numbers")
     }
 
+    /// For windows over a margin, where along each axis of the tensor beneath an element lies.
+    pub(super) fn indices(&self) -> Option<Vec<Placement>> {
+        let place = |axis| Placement::of(axis, &|_| None).expect("verified: extents are numbers");
+        self.windows.as_ref().map(|windows| windows.axes().iter().map(place).collect())
+    }
+
     fn moved<const R: usize>(&self, movement: &TensorMovement) -> Seen {
+        let windows = match &self.windows {
+            None if Windows::are_made_by(movement, &self.tensor) => Some(Windows::of(&self.tensor)),
+            windows => windows.clone(),
+        };
+        if let Some(windows) = windows {
+            let (moved, _) = windows.moved(movement).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(moved.extents().len(), R, "`{}` gives a tensor of another rank", movement.kind());
+            return Seen { tensor: self.tensor.clone(), windows: Some(moved) };
+        }
         let (tensor, open) = movement.apply(&self.tensor).unwrap_or_else(|error| panic!("{error}"));
         assert!(open.is_empty(), "a condition on numbers is decided");
         assert!(
@@ -44,7 +62,7 @@ impl Seen {
             movement.kind(),
             tensor.extents.len()
         );
-        Seen { tensor }
+        Seen { tensor, windows: None }
     }
 
     fn selected<const R: usize>(&self, axis: usize, index: usize) -> Seen {
@@ -272,6 +290,9 @@ mod tests {
         assert_eq!(rows(&x.shift(0, 1).select(0, 0).expand([1, 3])), [[-1, -1, -1]]);
         assert_eq!(rows(&x.flatten::<1>(0, 1).unfold(0, 3, 2)), [[0, 1, 2], [2, 3, 4]]);
         assert_eq!(rows(&x.flatten::<1>(0, 1).unflatten(0, [3, 2])), [[0, 1], [2, 3], [4, 5]]);
+        let windows = x.flatten::<1>(0, 1).pad([(1, 2)]).unfold(0, 3, 2);
+        assert_eq!(rows(&windows), [[-1, 0, 1], [1, 2, 3], [3, 4, 5], [5, -1, -1]]);
+        assert_eq!(rows(&windows.flip([1]).t().step(1, 3)), [[1, -1], [0, -1], [-1, 5]]);
         assert_eq!(rows(&x.unsqueeze(1).squeeze(1)), rows(&x));
         assert_eq!(rows(&x.unflatten(1, [3, 1]).select(0, 1)), [[3], [4], [5]]);
     }

@@ -161,6 +161,14 @@ impl<'a, T: Element, const R: usize> TensorViewMut<'a, T, R> {
         TensorViewMut { data, seen: Seen::of::<R>(&given, T::DTYPE, true), own: arguments.own_tile() }
     }
 
+    /// The argument at `position`, if it is given; called by the code that `#[tile_kernel]` writes.
+    ///
+    /// # Panics
+    /// As [`TensorViewMut::of`].
+    pub fn of_optional(arguments: &Arguments<'a>, position: usize) -> Option<Self> {
+        arguments.is_given(position).then(|| TensorViewMut::of(arguments, position))
+    }
+
     #[cfg(test)]
     fn over(data: &'a [Cell<T>], extents: [usize; R], own: &'a OwnTile) -> Self {
         let seen = Seen::of::<R>(&GivenTensor::dense(&extents), T::DTYPE, true);

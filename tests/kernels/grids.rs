@@ -36,3 +36,63 @@ fn a_block_id_is_bounded() {
     let values: Vec<f32> = (0..24).map(|i| i as f32).collect();
     check_exact!(rows<>(x: &values, [3, 8]) -> f32, [3, 8] => values.clone());
 }
+
+/// Counts the blocks along each axis: of the first, those that the longer of two tensors has tiles, up to six.
+#[tile_kernel(grid = [m.div_ceil(B).max(n.div_ceil(B)).min(6), (m << 1) - n.min(m), (1 << 2) >> 1])]
+fn longer<const B: usize>(x: &Tensor<f32, m>, y: &Tensor<f32, n>, counts: &mut Tensor<i32, 4>) {
+    const WIDE: usize = B.max(8);
+    let counts = counts.atomic_view();
+    let (x, y) = (x.partition_view([B]), y.partition_view([B]));
+    let i = block_id(0);
+    let present = x.load_masked([i]) + y.load_masked([i]);
+    if block_id(1) == 0 && block_id(2) == 0 {
+        counts.fetch_add([0], 1, Relaxed, DeviceScope);
+        counts.fetch_add([3], present.sum(0).item() as i32, Relaxed, DeviceScope);
+    }
+    if i == 0 && block_id(2) == 0 {
+        counts.fetch_add([1], 1, Relaxed, DeviceScope);
+    }
+    counts.store([2], (block_count(2) + WIDE) as i32, Relaxed, DeviceScope);
+}
+
+#[test]
+fn a_grid_has_the_arithmetic_of_sizes() {
+    for (m, n) in [(5usize, 9usize), (9, 5), (40, 3)] {
+        for (device, label) in super::devices() {
+            let x = Tensor::from_slice(&device, &vec![1.0f32; m], [m]).unwrap();
+            let y = Tensor::from_slice(&device, &vec![1.0f32; n], [n]).unwrap();
+            let mut counts = Tensor::zeros(&device, [4]).unwrap();
+            longer::<4>(&x, &y, &mut counts).launch().unwrap();
+            let blocks = m.div_ceil(4).max(n.div_ceil(4)).min(6);
+            let seen = (blocks * 4).min(m) + (blocks * 4).min(n);
+            let expected = [blocks, 2 * m - n.min(m), 10, seen].map(|count| count as i32);
+            assert_eq!(counts.to_vec().unwrap(), expected, "{label}: {m}, {n}");
+        }
+    }
+}
+
+/// An extent of an argument, and a condition, with the smaller of two sizes.
+#[tile_kernel(where(m.min(n) >= 2))]
+fn diagonal(x: &Tensor<f32, m, n>, y: &mut Tensor<f32, { m.min(n) }>) {
+    let mut y = y.partition_view_mut([4]);
+    let [i] = y.index();
+    let place = Tile::<i64, 1>::iota([4], 0) + (i * 4) as i64;
+    y.store_masked(x.gather([place, place]));
+}
+
+#[test]
+fn extents_and_conditions_have_it_too() {
+    for (device, label) in super::devices() {
+        let x = Tensor::from_slice(&device, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3]).unwrap();
+        let mut y = Tensor::zeros(&device, [2]).unwrap();
+        diagonal(&x, &mut y).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [1.0, 5.0], "{label}");
+        let mut long = Tensor::zeros(&device, [3]).unwrap();
+        let message = diagonal(&x, &mut long).launch().unwrap_err().to_string();
+        assert!(message.contains("m.min(n)"), "{message}");
+        let column = Tensor::from_slice(&device, &[1.0f32, 2.0], [2, 1]).unwrap();
+        let mut y = Tensor::zeros(&device, [1]).unwrap();
+        let message = diagonal(&column, &mut y).launch().unwrap_err().to_string();
+        assert!(message.contains("needs `m.min(n) >= 2`"), "{message}");
+    }
+}

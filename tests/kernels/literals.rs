@@ -2,6 +2,7 @@
 
 use super::check_vectors;
 use tile::ir::{Binding, DType};
+use tile::kernel::PartitionView;
 use tile::prelude::*;
 
 /// A literal wherever a tile or scalar of bf16 is the other side.
@@ -83,6 +84,60 @@ fn literals_of_functions_have_the_format_beside_them() {
     }
     check::<f32>(DType::F32);
     check::<bf16>(DType::BF16);
+}
+
+#[tile_fn]
+fn scaled<T: Float>(x: Tile<T, 1>, by: T, more: T) -> Tile<T, 1> {
+    x * by + more
+}
+
+#[tile_fn]
+fn bounded(x: Tile<bf16, 1>, low: bf16, high: bf16) -> Tile<bf16, 1> {
+    x.clamp(low, high)
+}
+
+/// Literals as arguments: of methods, of functions of one's own, of closures, and of what makes tiles.
+#[tile_fn]
+fn arguments(view: &PartitionView<'_, bf16, 1>, i: usize, s: bf16) -> Tile<bf16, 1> {
+    let x = view.load_masked_or(1.0, [i]);
+    let half = |t: Tile<bf16, 1>, by: bf16| t * by;
+    let cut = bounded(x.clamp(-2.0, (3.0)), -1.5, 2.5).mul_add(s, 0.5).maximum(-1.0);
+    let framed = cut.pad([(0, 4)], 0.25).shift(0, 4, -0.25).extract([4], [4]);
+    let wide = Tile::full([4], 0.125) + half(framed, 0.5);
+    let sum = reduce(x, 0, 0.0, |a, b| a + b);
+    scaled(wide, 2.0, 1.0) + select(x.lt(0.0), scaled(x, -(1.0), 0.0), x.powf(1.0)) + sum
+}
+
+#[tile_fn]
+fn arguments_of<T: Float>(x: Tile<T, 1>) -> Tile<T, 1> {
+    scaled(x.clamp(-2.0, 3.0), 0.5, 0.25).minimum(1.0)
+}
+
+#[tile_kernel]
+fn of_arguments<const B: usize>(x: &Tensor<bf16, n>, y: &mut Tensor<bf16, n>) {
+    let x = x.partition_view([4]);
+    let mut y = y.partition_view_mut([4]);
+    let [i] = y.index();
+    y.store_masked(arguments(&x, i, bf16::of(2.0)) + arguments_of(x.load_masked([i])));
+}
+
+#[test]
+fn literals_are_arguments_of_methods_and_functions() {
+    let x: Vec<bf16> = [-4.0, -2.0, -1.0, 0.5, 1.0, 2.0, 4.0].map(bf16::from_f32).to_vec();
+    let one = |(at, x): (usize, &bf16)| {
+        let block: f64 = x_block(at).iter().sum();
+        let x = x.to_f64();
+        let cut = (x.clamp(-2.0, 3.0).clamp(-1.5, 2.5) * 2.0 + 0.5).max(-1.0);
+        (0.125 + cut * 0.5) * 2.0 + 1.0 + x.abs() + block + (x.clamp(-2.0, 3.0) * 0.5 + 0.25).min(1.0)
+    };
+    // What is loaded beyond the tensor is 1.
+    fn x_block(at: usize) -> [f64; 4] {
+        if at < 4 { [-4.0, -2.0, -1.0, 0.5] } else { [1.0, 2.0, 4.0, 1.0] }
+    }
+    let expected = x.iter().enumerate().map(one).collect();
+    check_vectors(of_arguments::ir(), &[("B", Binding::Const(4))], &x, expected, 0.01, |x, y| {
+        of_arguments::<4>(x, y).launch()
+    });
 }
 
 #[tile_fn]

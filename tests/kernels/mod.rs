@@ -2,6 +2,7 @@
 //! tiles: on the reference device (the body as Rust), in the IR's evaluator (the lowered body), and with
 //! feature `jit` on the CPU (the compiled body).
 
+mod arrays;
 mod attention;
 mod behaviour_atomics;
 mod behaviour_control;
@@ -29,10 +30,12 @@ mod lines;
 mod literals;
 mod loops;
 mod losses;
+mod margins;
 mod matrices;
 mod messages;
 mod movement;
 mod optional;
+mod optional_outputs;
 mod overflow;
 mod places;
 mod products;

@@ -7,6 +7,7 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Expr, ExprArray, Ident, LitBool, LitInt, Token, parenthesized};
+use tile_ir::kernel::GenericKind;
 use tile_ir::specialize::SpecializeError;
 use tile_ir::{Binding, Bindings, DType, VerifiedKernel, specialize};
 
@@ -181,7 +182,7 @@ impl Instances {
 
     /// An optional argument of which nothing is said is given in one instance and left out in another.
     fn complete(&mut self, kernel: &VerifiedKernel) {
-        for parameter in kernel.optional.values() {
+        for parameter in optional_arguments(kernel) {
             if !self.parameters.iter().any(|choices| choices.name == parameter) {
                 let values = vec![Binding::Bool(true), Binding::Bool(false)];
                 self.parameters.push(Choices { name: Ident::new(parameter, self.span), values });
@@ -274,11 +275,18 @@ fn value(input: ParseStream<'_>) -> syn::Result<Binding> {
     }
 }
 
+/// The names of the optional arguments: those of `bool` parameters that say whether they are given.
+fn optional_arguments(kernel: &VerifiedKernel) -> impl Iterator<Item = &str> {
+    let depends = |name: &str| kernel.optional.values().any(|presence| presence.parameter == name);
+    let names = kernel.generics.iter().filter(|generic| generic.kind == GenericKind::Bool);
+    names.map(|generic| generic.name.as_str()).filter(move |name| depends(name))
+}
+
 impl Attribute {
     /// The instances, in the order in which they are named, each once. A kernel without parameters has one, named
     /// or not; optional arguments of which nothing is said make it those with each and those without.
     pub(crate) fn specialize(mut self, kernel: &VerifiedKernel) -> Result<Vec<Bindings>, Diagnostics> {
-        if self.instances.is_empty() && kernel.generics.len() == kernel.optional.len() {
+        if self.instances.is_empty() && kernel.generics.len() == optional_arguments(kernel).count() {
             self.instances.push(Instances { span: Span::call_site(), parameters: Vec::new() });
         }
         self.instances.iter_mut().for_each(|instances| instances.complete(kernel));

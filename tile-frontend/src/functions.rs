@@ -193,7 +193,14 @@ impl VisitMut for Rewrite {
         let rewritten = match expression {
             Expr::Binary(binary) => self.binary(binary),
             Expr::Unary(unary) => Self::unary(unary),
-            Expr::Call(call) if self.literals.is_some() => literals::in_call(call).map(Expr::Verbatim),
+            Expr::Call(call) if self.literals.is_some() => {
+                let made = literals::in_call(call).map(Expr::Verbatim);
+                if made.is_none() {
+                    literals::in_arguments(call);
+                }
+                made
+            }
+            Expr::MethodCall(call) if self.literals.is_some() => literals::in_method(call),
             Expr::Cast(cast) if is_foreign_to_rust(&cast.ty) => Some(call_of_cast(cast)),
             _ => None,
         };

@@ -2,9 +2,10 @@
 
 use crate::attribute::GridOption;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::extent::{OPERATIONS, operation};
 use crate::span::Spanned;
 use std::collections::HashMap;
-use syn::{BinOp, Expr, ExprMethodCall, Lit};
+use syn::{Expr, Lit};
 use tile_ir::{Dim, Grid};
 
 /// The names that an extent may have.
@@ -24,8 +25,9 @@ pub(crate) fn lower(grid: &GridOption, names: &Names) -> Result<Grid, Diagnostic
 }
 
 fn refused(place: &impl Spanned) -> Box<Diagnostic> {
-    let help = "an extent is a run-time size of the signature such as `m`, a const parameter, a number, or `+ - * / %` and \
-         `.div_ceil()` of these";
+    let help = format!(
+        "an extent is a run-time size of the signature such as `m`, a const parameter, a number, or {OPERATIONS} of these"
+    );
     Box::new(Diagnostic::new(place.span(), "this isn't an extent of a grid").help(help))
 }
 
@@ -44,22 +46,10 @@ fn extent(expression: &Expr, names: &Names) -> Result<Dim, Box<Diagnostic>> {
             })
         }
         Expr::Paren(inner) => extent(&inner.expr, names),
-        Expr::MethodCall(ExprMethodCall { receiver, method, args, .. })
-            if method == "div_ceil" && args.len() == 1 =>
-        {
-            Ok(extent(receiver, names)?.ceil_div(&extent(&args[0], names)?))
+        _ => {
+            let (left, function, right) = operation(expression).ok_or_else(|| refused(expression))?;
+            let (left, right) = (extent(left, names)?, extent(right, names)?);
+            function(&left, &right).ok_or_else(|| refused(expression))
         }
-        Expr::Binary(binary) => {
-            let (left, right) = (extent(&binary.left, names)?, extent(&binary.right, names)?);
-            match binary.op {
-                BinOp::Add(_) => Ok(left + right),
-                BinOp::Sub(_) => Ok(left - right),
-                BinOp::Mul(_) => Ok(left * right),
-                BinOp::Div(_) => Ok(left.floor_div(&right)),
-                BinOp::Rem(_) => Ok(left.rem(&right)),
-                _ => Err(refused(expression)),
-            }
-        }
-        _ => Err(refused(expression)),
     }
 }

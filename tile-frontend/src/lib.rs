@@ -17,6 +17,7 @@ mod conditional;
 mod diagnostic;
 mod elements;
 mod exits;
+mod extent;
 mod functions;
 mod grid;
 mod helpers;

@@ -4,7 +4,8 @@
 //! operators can only give one `bool`. So is arithmetic of integer scalars, `::tile::kernel::scalar::add(a, b)`,
 //! because Rust's panics on overflow where a kernel's wraps. An atomic operation of numbers alone is one of tiles
 //! without axes, because the type of its result follows from theirs. A `const` made of the kernel's const parameters
-//! is a `let`, because Rust's items don't see them. Formats that Rust has no literals of have `of(2.0)`, and those that
+//! is a `let`, because Rust's items don't see them. An optional output is lent where it is looked at, because a kernel
+//! may do so in every turn of a loop. Formats that Rust has no literals of have `of(2.0)`, and those that
 //! `as` doesn't know have `::tile::kernel::scalar::cast`.
 
 use crate::assigned::is_compound_assignment;
@@ -55,6 +56,8 @@ pub(crate) struct Rewrites {
     pub(crate) constants: HashSet<Place>,
     /// Literals, and variables that are some, in formats that Rust has no literals of.
     pub(crate) literals: HashMap<Place, Elem>,
+    /// Optional outputs and arrays of outputs, which Rust would move: the method that lends them.
+    pub(crate) lent: HashMap<Place, &'static str>,
     /// Conversions that Rust doesn't have, by the place of `as`.
     pub(crate) casts: HashSet<Place>,
 }
@@ -109,6 +112,13 @@ impl Rewrite<'_> {
             Elem::Param(name) => syn::Ident::new(name, span).to_token_stream(),
         };
         Some(Expr::Verbatim(quote_spanned!(span=> <#ty as ::tile::kernel::Number>::of(#literal))))
+    }
+
+    fn lent(&self, expression: &Expr) -> Option<Expr> {
+        let Expr::Path(path) = expression else { return None };
+        let span = path.span();
+        let method = syn::Ident::new(self.rewrites.lent.get(&place(span.start()))?, span);
+        Some(Expr::Verbatim(quote_spanned!(span=> #path.#method())))
     }
 
     fn cast(&self, cast: &ExprCast) -> Option<Expr> {
@@ -171,7 +181,7 @@ impl VisitMut for Rewrite<'_> {
             Expr::Cast(cast) => self.cast(cast),
             _ => None,
         };
-        let rewritten = rewritten.or_else(|| self.literal(expression));
+        let rewritten = rewritten.or_else(|| self.lent(expression)).or_else(|| self.literal(expression));
         if let Some(rewritten) = rewritten {
             *expression = rewritten;
         }

@@ -1,5 +1,6 @@
 //! The signature of a kernel: compile-time parameters, tensors with named extents, scalars.
 
+mod arguments;
 mod bounds;
 mod extents;
 
@@ -11,13 +12,14 @@ use crate::helpers::Helpers;
 use crate::scope::{Scopes, Variable};
 use crate::span::{Span, Spanned};
 use crate::value::Val;
+use arguments::{Argument, Form, array, parameter};
 use bounds::{bounded, domain_of, is_type_parameter, narrower};
 use std::collections::HashMap;
-use syn::{Expr, FnArg, GenericArgument, GenericParam, Generics, ItemFn, Pat, PathArguments, ReturnType};
+use syn::{Expr, GenericArgument, GenericParam, Generics, ItemFn, PathArguments, ReturnType};
 use tile_ir::kernel::{Generic, GenericKind};
 use tile_ir::ops::{Domain, Predicate};
 use tile_ir::types::TensorType;
-use tile_ir::{Builder, DType, Dim, Elem, Kernel, Loc, Op, Type, ValueId};
+use tile_ir::{Builder, DType, Dim, Elem, Kernel, Loc, Op, Presence, Type, ValueId};
 
 /// The highest rank of a tensor.
 const MAX_RANK: usize = 6;
@@ -74,7 +76,7 @@ pub(crate) fn parse(
     }
     let mut arguments = Vec::new();
     for input in &function.sig.inputs {
-        arguments.extend(parser.argument(&kernel.generics, input));
+        arguments.extend(parser.argument(&kernel.generics, conditions, input));
     }
     parser.declared = true;
     parser.sizes_of_optional();
@@ -93,20 +95,19 @@ pub(crate) fn parse(
     let is_bool = |generic: &&Generic| generic.kind == GenericKind::Bool;
     let bools: Vec<String> = kernel.generics.iter().filter(is_bool).map(|it| it.name.clone()).collect();
     let mut optional = Vec::new();
-    for Argument { name, ty, is_optional, span } in arguments {
+    for Argument { name, form, span } in arguments {
         if parser.sizes.contains_key(&name) {
             let message = format!("`{name}` is both an argument and a run-time size");
             parser.error(span, message, "give one of them another name");
         }
-        let tensor = matches!(ty, Type::Tensor(_));
-        let param = kernel.new_param(ty, &name);
-        let value = match tensor {
-            _ if is_optional => {
+        let value = match form {
+            Form::One(ty) => parameter(&mut kernel, ty, &name),
+            Form::Optional(ty) => {
+                let param = kernel.new_param(ty, &name);
                 optional.push((name, param, span));
                 continue;
             }
-            true => Val::Tensor(param),
-            false => Val::Data(param),
+            Form::Array(elements, length) => array(&mut kernel, elements, &length, &name),
         };
         scopes.define(Variable { name, value, mutable: false, constant: false, span });
     }
@@ -117,7 +118,7 @@ pub(crate) fn parse(
     }
     for (name, param, span) in optional {
         kernel.generics.push(Generic { name: name.clone(), kind: GenericKind::Bool });
-        kernel.optional.insert(param, name.clone());
+        kernel.optional.insert(param, Presence { parameter: name.clone(), above: 0 });
         let value = Val::Optional(param, truth(&mut kernel, &name, &format!("has_{name}")));
         scopes.define(Variable { name, value, mutable: false, constant: false, span });
     }
@@ -126,14 +127,6 @@ pub(crate) fn parse(
     } else {
         Err(Diagnostics::new(parser.errors))
     }
-}
-
-/// An argument as it is declared.
-struct Argument {
-    name: String,
-    ty: Type,
-    is_optional: bool,
-    span: Span,
 }
 
 /// A `bool` parameter as a value of the body, under a name: whether it counts 1 as an extent.
@@ -243,33 +236,6 @@ impl Parser<'_> {
         domain.unwrap_or(Domain::Any)
     }
 
-    fn argument(&mut self, generics: &[Generic], input: &FnArg) -> Option<Argument> {
-        let FnArg::Typed(input) = input else {
-            self.error(input.span(), "a kernel has no `self`", "make it a free function");
-            return None;
-        };
-        let Pat::Ident(name) = &*input.pat else {
-            self.error(
-                input.pat.span(),
-                "an argument of a kernel is a plain name",
-                "take it apart in the body",
-            );
-            return None;
-        };
-        let (span, name) = (name.ident.span().into(), name.ident.to_string());
-        let (declared, is_optional) = match optional(&input.ty) {
-            Some(inner) => (inner, true),
-            None => (&*input.ty, false),
-        };
-        self.optional = is_optional.then(|| name.clone());
-        let ty = self.argument_type(generics, declared, &name)?;
-        if is_optional && !matches!(&ty, Type::Tensor(tensor) if !tensor.mutable) {
-            let help = "write `Option<&Tensor<…>>`: what is written, and every number, is always there";
-            self.error(input.ty.span(), "an optional argument is a tensor that is read", help);
-        }
-        Some(Argument { name, ty, is_optional, span })
-    }
-
     /// Run-time sizes that nothing but optional arguments says have no value without these.
     fn sizes_of_optional(&mut self) {
         for (size, argument, span) in std::mem::take(&mut self.optional_sizes) {
@@ -297,7 +263,7 @@ impl Parser<'_> {
             _ => match element(generics, ty) {
                 Some(elem) => Some(Type::Scalar(elem)),
                 None => {
-                    let help = "arguments are `&Tensor<…>`, `&mut Tensor<…>`, `Option<&Tensor<…>>`, or numbers such as `f32`, `i32`, `usize`";
+                    let help = "arguments are `&Tensor<…>`, `&mut Tensor<…>`, `Option<…>` of these, numbers such as `f32`, `i32`, `usize`, or arrays such as `[&Tensor<…>; 4]`";
                     self.error(ty.span(), "a kernel can't take an argument of this type", help);
                     None
                 }

@@ -5,6 +5,7 @@ use crate::text::Text;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use syn::{ExprClosure, Type};
+use tile_ir::view::Windows;
 use tile_ir::{Dim, Elem, ValueId};
 
 /// The value of an expression.
@@ -22,6 +23,12 @@ pub(crate) enum Val {
     Tensor(ValueId),
     /// An optional tensor argument, and whether it is given.
     Optional(ValueId, ValueId),
+    /// An array of arguments whose length is a const parameter: as many as there may be, and how many there are.
+    Arguments(Vec<Val>, Dim),
+    /// Windows over a margin of a tensor.
+    Windows(ValueId, Windows),
+    /// Windows over a margin of a tensor, cut into tiles.
+    WindowsView(ValueId, Windows, Vec<Dim>),
     /// A partition view.
     View(ValueId),
     /// A tile of a partition view, in memory.

@@ -20,6 +20,24 @@ pub enum Atom {
     FloorDiv(Box<Dim>, Box<Dim>),
     /// `a mod b`.
     Rem(Box<Dim>, Box<Dim>),
+    /// The smaller of two.
+    Min(Box<Dim>, Box<Dim>),
+    /// The larger of two.
+    Max(Box<Dim>, Box<Dim>),
+}
+
+impl Atom {
+    /// The two extents that an atom is made of, which no name is.
+    pub fn operands(&self) -> Option<(&Dim, &Dim)> {
+        match self {
+            Atom::Param(_) | Atom::Size(_) => None,
+            Atom::CeilDiv(a, b)
+            | Atom::FloorDiv(a, b)
+            | Atom::Rem(a, b)
+            | Atom::Min(a, b)
+            | Atom::Max(a, b) => Some((a, b)),
+        }
+    }
 }
 
 /// An extent: a sum of products of [`Atom`]s with integer coefficients.
@@ -70,7 +88,7 @@ impl Dim {
     }
 
     /// The extent that one atom is.
-    pub(crate) fn of(atom: &Atom) -> Dim {
+    pub fn of(atom: &Atom) -> Dim {
         Dim::atom(atom.clone())
     }
 
@@ -100,6 +118,14 @@ impl Dim {
         }
     }
 
+    /// The name, where the extent is exactly one compile-time parameter.
+    pub fn as_param(&self) -> Option<&str> {
+        match self.single_atom()? {
+            Atom::Param(name) => Some(name),
+            _ => None,
+        }
+    }
+
     fn single_atom(&self) -> Option<&Atom> {
         let (factors, &coefficient) = self.terms.iter().next()?;
         match factors.as_slice() {
@@ -121,9 +147,10 @@ impl Dim {
             match atom {
                 Atom::Param(name) => drop(params.insert(name.clone())),
                 Atom::Size(name) => drop(sizes.insert(name.clone())),
-                Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => {
-                    a.collect_names(params, sizes);
-                    b.collect_names(params, sizes);
+                made => {
+                    for operand in made.operands().into_iter().flat_map(|(a, b)| [a, b]) {
+                        operand.collect_names(params, sizes);
+                    }
                 }
             }
         }
@@ -145,6 +172,28 @@ impl Dim {
             (Some(a), Some(b)) if a >= 0 && b > 0 => Dim::from(a % b),
             (_, Some(1)) => Dim::from(0),
             _ => Dim::atom(Atom::Rem(Box::new(self.clone()), Box::new(other.clone()))),
+        }
+    }
+
+    /// The smaller of two.
+    pub fn at_most(&self, other: &Dim) -> Dim {
+        self.extreme(other, Atom::Min, i64::min)
+    }
+
+    /// The larger of two.
+    pub fn at_least(&self, other: &Dim) -> Dim {
+        self.extreme(other, Atom::Max, i64::max)
+    }
+
+    fn extreme(&self, other: &Dim, atom: fn(Box<Dim>, Box<Dim>) -> Atom, fold: fn(i64, i64) -> i64) -> Dim {
+        match (self.as_const(), other.as_const()) {
+            (Some(a), Some(b)) => Dim::from(fold(a, b)),
+            _ if self == other => self.clone(),
+            // One form for both orders.
+            _ => {
+                let (first, second) = if self <= other { (self, other) } else { (other, self) };
+                Dim::atom(atom(Box::new(first.clone()), Box::new(second.clone())))
+            }
         }
     }
 
@@ -172,6 +221,8 @@ impl Dim {
                     Atom::CeilDiv(a, b) => a.substitute(lookup).ceil_div(&b.substitute(lookup)),
                     Atom::FloorDiv(a, b) => a.substitute(lookup).floor_div(&b.substitute(lookup)),
                     Atom::Rem(a, b) => a.substitute(lookup).rem(&b.substitute(lookup)),
+                    Atom::Min(a, b) => a.substitute(lookup).at_most(&b.substitute(lookup)),
+                    Atom::Max(a, b) => a.substitute(lookup).at_least(&b.substitute(lookup)),
                 });
                 product = product * value;
             }
@@ -208,9 +259,10 @@ impl Dim {
 
     /// Whether the value isn't negative for any parameters and sizes, as its form shows.
     pub fn is_natural(&self) -> bool {
-        let natural = |atom: &Atom| match atom {
-            Atom::Param(_) | Atom::Size(_) => true,
-            Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => a.is_natural() && b.is_natural(),
+        let natural = |atom: &Atom| match (atom, atom.operands()) {
+            (_, None) => true,
+            (Atom::Max(..), Some((a, b))) => a.is_natural() || b.is_natural(),
+            (_, Some((a, b))) => a.is_natural() && b.is_natural(),
         };
         self.terms.iter().all(|(factors, &coefficient)| coefficient >= 0 && factors.iter().all(natural))
     }
@@ -227,6 +279,8 @@ impl Atom {
             Atom::Param(name) | Atom::Size(name) => {
                 lookup(name).ok_or_else(|| DimError::Unbound(name.clone()))
             }
+            Atom::Min(a, b) => Ok(a.evaluate_signed(lookup)?.min(b.evaluate_signed(lookup)?)),
+            Atom::Max(a, b) => Ok(a.evaluate_signed(lookup)?.max(b.evaluate_signed(lookup)?)),
             Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => {
                 let (x, y) = (a.evaluate_signed(lookup)?, b.evaluate_signed(lookup)?);
                 if y == 0 {

@@ -11,6 +11,7 @@ use crate::ops::{Domain, Op};
 use crate::types::{TensorType, Type};
 use crate::view::{ArgumentLayout, Source};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
 
 macro_rules! handle {
     ($name:ident, $doc:literal) => {
@@ -49,6 +50,25 @@ pub struct Generic {
     pub name: String,
     /// What it stands for.
     pub kind: GenericKind,
+}
+
+/// Which instances have an argument: those whose parameter is larger than a number. A `bool` counts 0 or 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presence {
+    /// The parameter.
+    pub parameter: String,
+    /// The largest of its values without the argument.
+    pub above: usize,
+}
+
+/// `K > 3`, or the name of a `bool`.
+impl fmt::Display for Presence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.above {
+            0 => write!(f, "{}", self.parameter),
+            above => write!(f, "{} > {above}", self.parameter),
+        }
+    }
 }
 
 /// A value: its type, and its name in the source where it has one.
@@ -129,8 +149,8 @@ pub struct Kernel {
     pub file: String,
     /// Compile-time parameters in order of declaration.
     pub generics: Vec<Generic>,
-    /// The tensors that are arguments only where a `bool` parameter holds, with that parameter's name.
-    pub optional: BTreeMap<ValueId, String>,
+    /// The arguments that not every instance has, and which do.
+    pub optional: BTreeMap<ValueId, Presence>,
     /// What the kernel relies on, of its parameters and run-time sizes.
     pub conditions: Vec<Condition>,
     /// What the author says of the grid.

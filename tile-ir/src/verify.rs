@@ -10,8 +10,9 @@
 //!    `yield` is the last op of a region and stands nowhere else; a kernel's body has none. A fold has one
 //!    region, whose parameters are its elements' formats twice, which yields them once, and which has leaf ops
 //!    of scalars only.
-//! 4. Arguments are named tensors and scalars; an optional one is a tensor that is read, and depends on a `bool` parameter. A `mut` tensor has at most one partition view; a kernel has a
-//!    grid or a mutable view, not both; partition views are made at the top level of the body.
+//! 4. Arguments are named tensors and scalars; one that not every instance has depends on a `bool` or a number among the
+//!    parameters. A `mut` tensor has at most one partition view; a kernel has a grid or a mutable view, not both;
+//!    partition views are made at the top level of the body.
 //! 5. Every name in an extent or a condition is a compile-time parameter or a run-time size, and every run-time size is the
 //!    whole extent of some argument's axis, so that a launch binds it. Tile extents are static and positive.
 //! 6. Every index of an unmasked load or store has a range, and no range is outside for every size: see
@@ -162,6 +163,7 @@ impl Verifier<'_> {
         if self.viewed.is_empty() && !self.kernel.has_own_grid() {
             self.no_output();
         }
+        self.grid_of_every_instance();
     }
 
     fn op(&mut self, op: OpId, top_level: bool) {

@@ -185,18 +185,28 @@ fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
 
 /// The arguments of a launch function, with their types.
 fn host_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
-    arguments.iter().map(|Argument { name, kind }| match kind {
-        ArgumentKind::Tensor { element, mutable: false, .. } => {
-            quote!(#name: &'tile ::tile::TensorRef<#element>)
-        }
-        ArgumentKind::Tensor { element, mutable: true, .. } => {
-            quote!(#name: &'tile mut ::tile::TensorRef<#element>)
-        }
-        ArgumentKind::Optional { element, .. } => {
-            quote!(#name: ::core::option::Option<&'tile ::tile::TensorRef<#element>>)
-        }
-        ArgumentKind::Scalar(ty) => quote!(#name: #ty),
+    arguments.iter().map(|Argument { name, kind }| {
+        let ty = host_type(kind);
+        quote!(#name: #ty)
     })
+}
+
+fn host_type(kind: &ArgumentKind) -> TokenStream {
+    match kind {
+        ArgumentKind::Tensor { element, mutable: false, .. } => quote!(&'tile ::tile::TensorRef<#element>),
+        ArgumentKind::Tensor { element, mutable: true, .. } => quote!(&'tile mut ::tile::TensorRef<#element>),
+        ArgumentKind::Optional { element, mutable: false, .. } => {
+            quote!(::core::option::Option<&'tile ::tile::TensorRef<#element>>)
+        }
+        ArgumentKind::Optional { element, mutable: true, .. } => {
+            quote!(::core::option::Option<&'tile mut ::tile::TensorRef<#element>>)
+        }
+        ArgumentKind::Array { element, length } => {
+            let element = host_type(element);
+            quote!([#element; #length])
+        }
+        ArgumentKind::Scalar(ty) => quote!(#ty),
+    }
 }
 
 fn launch_function(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
@@ -245,12 +255,20 @@ fn pass_parameter(parameter: &GenericParam) -> Option<TokenStream> {
 fn bind_arguments(arguments: &[Argument]) -> impl Iterator<Item = TokenStream> {
     arguments.iter().map(|Argument { name, kind }| {
         let text = name.to_string();
-        match kind {
-            ArgumentKind::Tensor { mutable: false, .. } => quote!(.tensor(#text, #name)),
-            ArgumentKind::Tensor { mutable: true, .. } => quote!(.tensor_mut(#text, #name)),
-            ArgumentKind::Optional { .. } => quote!(.optional_tensor(#text, #name)),
-            ArgumentKind::Scalar(_) => quote!(.scalar(#text, #name)),
-        }
+        let method = match kind {
+            ArgumentKind::Tensor { mutable: false, .. } => "tensor",
+            ArgumentKind::Tensor { mutable: true, .. } => "tensor_mut",
+            ArgumentKind::Optional { mutable: false, .. } => "optional_tensor",
+            ArgumentKind::Optional { mutable: true, .. } => "optional_tensor_mut",
+            ArgumentKind::Array { element, .. } => match **element {
+                ArgumentKind::Tensor { mutable: false, .. } => "tensor_array",
+                ArgumentKind::Tensor { mutable: true, .. } => "tensor_array_mut",
+                _ => "scalar_array",
+            },
+            ArgumentKind::Scalar(_) => "scalar",
+        };
+        let method = format_ident!("{method}");
+        quote!(.#method(#text, #name))
     })
 }
 
@@ -260,25 +278,15 @@ fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStrea
     let bounds = &function.sig.generics.where_clause;
     let allowed = function.attrs.iter().filter(|attribute| is_lint(attribute));
     let body = &function.block.stmts;
-    let views = arguments.iter().map(|Argument { name, kind }| match kind {
-        ArgumentKind::Tensor { element, extents, mutable } => {
-            let rank = Literal::usize_unsuffixed(extents.len());
-            match mutable {
-                false => quote!(#name: &::tile::kernel::TensorView<'_, #element, #rank>),
-                true => quote!(#name: &mut ::tile::kernel::TensorViewMut<'_, #element, #rank>),
-            }
-        }
-        ArgumentKind::Optional { element, rank } => {
-            let rank = Literal::usize_unsuffixed(*rank);
-            quote!(#name: ::core::option::Option<&::tile::kernel::TensorView<'_, #element, #rank>>)
-        }
-        ArgumentKind::Scalar(ty) => quote!(#name: #ty),
+    let views = arguments.iter().map(|Argument { name, kind }| {
+        let (ty, mutable) = (block_type(kind), is_lent(kind).then(|| quote!(mut)));
+        quote!(#mutable #name: #ty)
     });
     let name = block_name();
     quote! {
         #(#allowed)*
         // Indexing by a counter is how a kernel goes through several arrays; it has no iterator adapters.
-        #[allow(clippy::too_many_arguments, clippy::needless_range_loop)]
+        #[allow(clippy::too_many_arguments, clippy::needless_range_loop, unused_mut)]
         fn #name<#(#generics),*>(#(#views),*) #bounds {
             #(#sizes)*
             #(#body)*
@@ -286,23 +294,90 @@ fn block_function(function: &ItemFn, arguments: &[Argument], sizes: &[TokenStrea
     }
 }
 
+fn block_type(kind: &ArgumentKind) -> TokenStream {
+    let view = |element: &TokenStream, rank: usize, mutable: bool| {
+        let rank = Literal::usize_unsuffixed(rank);
+        match mutable {
+            false => quote!(&::tile::kernel::TensorView<'_, #element, #rank>),
+            true => quote!(&mut ::tile::kernel::TensorViewMut<'_, #element, #rank>),
+        }
+    };
+    match kind {
+        ArgumentKind::Tensor { element, extents, mutable } => view(element, extents.len(), *mutable),
+        ArgumentKind::Optional { element, rank, mutable } => {
+            let view = view(element, *rank, *mutable);
+            quote!(::core::option::Option<#view>)
+        }
+        ArgumentKind::Array { element, length } => {
+            let element = block_type(element);
+            quote!([#element; #length])
+        }
+        ArgumentKind::Scalar(ty) => quote!(#ty),
+    }
+}
+
+/// Whether an argument is lent where a body names it, rather than moved: outputs that are optional, and arrays of them.
+fn is_lent(kind: &ArgumentKind) -> bool {
+    match kind {
+        ArgumentKind::Optional { mutable, .. } => *mutable,
+        ArgumentKind::Array { element, .. } => {
+            matches!(**element, ArgumentKind::Tensor { mutable: true, .. })
+        }
+        ArgumentKind::Tensor { .. } | ArgumentKind::Scalar(_) => false,
+    }
+}
+
 /// Runs one block on the reference device, with these compile-time parameters.
 fn block_call(function: &ItemFn, arguments: &[Argument], parameters: &[TokenStream]) -> TokenStream {
     let views = views_name();
-    let passed = arguments.iter().enumerate().map(|(position, Argument { kind, .. })| match kind {
+    // An array has as many positions as elements.
+    let mut position = quote!(0);
+    let passed = arguments.iter().map(|Argument { kind, .. }| {
+        let passed = passed(kind, &position);
+        position = match kind {
+            ArgumentKind::Array { length, .. } => quote!(#position + #length),
+            _ => quote!(#position + 1),
+        };
+        passed
+    });
+    let passed: Vec<TokenStream> = passed.collect();
+    let (kernel, block) = (&function.sig.ident, block_name());
+    quote!(::tile::kernel::in_block(#views, || #kernel::#block::<#(#parameters),*>(#(#passed),*)))
+}
+
+/// What a block is passed for an argument, which stands from a position on among all.
+fn passed(kind: &ArgumentKind, position: &TokenStream) -> TokenStream {
+    let views = views_name();
+    match kind {
         ArgumentKind::Tensor { mutable: false, .. } => {
             quote!(&::tile::kernel::TensorView::of(#views, #position))
         }
         ArgumentKind::Tensor { mutable: true, .. } => {
             quote!(&mut ::tile::kernel::TensorViewMut::of(#views, #position))
         }
-        ArgumentKind::Optional { .. } => {
+        ArgumentKind::Optional { mutable: false, .. } => {
             quote!(::tile::kernel::TensorView::of_optional(#views, #position).as_ref())
         }
+        ArgumentKind::Optional { mutable: true, .. } => {
+            quote!(::tile::kernel::TensorViewMut::of_optional(#views, #position).as_mut())
+        }
+        ArgumentKind::Array { element, length } => {
+            let at = Ident::new("element", Span::mixed_site());
+            let each = |value: TokenStream| quote!(::core::array::from_fn::<_, { #length }, _>(|#at| #value));
+            match &**element {
+                ArgumentKind::Tensor { mutable: false, .. } => {
+                    let views = each(quote!(::tile::kernel::TensorView::of(#views, #position + #at)));
+                    quote!(#views.each_ref())
+                }
+                ArgumentKind::Tensor { mutable: true, .. } => {
+                    let views = each(quote!(::tile::kernel::TensorViewMut::of(#views, #position + #at)));
+                    quote!(#views.each_mut())
+                }
+                element => each(passed(element, &quote!(#position + #at))),
+            }
+        }
         ArgumentKind::Scalar(ty) => quote!(#views.scalar::<#ty>(#position)),
-    });
-    let (kernel, block) = (&function.sig.ident, block_name());
-    quote!(::tile::kernel::in_block(#views, || #kernel::#block::<#(#parameters),*>(#(#passed),*)))
+    }
 }
 
 /// What a block sees of a launch; mixed-site, so that it can't hide a kernel argument of the same name.
@@ -325,13 +400,20 @@ fn size_bindings(function: &ItemFn, arguments: &[Argument]) -> Vec<TokenStream> 
     used.visit_block(&function.block);
     let mut bindings = Vec::new();
     for Argument { name, kind } in arguments {
-        let ArgumentKind::Tensor { extents, .. } = kind else { continue };
+        let (extents, tensor) = match kind {
+            ArgumentKind::Tensor { extents, .. } => (extents, quote!(#name)),
+            ArgumentKind::Array { element, .. } => match &**element {
+                ArgumentKind::Tensor { extents, .. } => (extents, quote!(#name[0])),
+                _ => continue,
+            },
+            ArgumentKind::Optional { .. } | ArgumentKind::Scalar(_) => continue,
+        };
         for (axis, extent) in extents.iter().enumerate() {
             let Ok(size) = syn::parse2::<Ident>(extent.clone()) else { continue };
             let is_parameter = function.sig.generics.const_params().any(|parameter| parameter.ident == size);
             if !is_parameter && used.0.remove(&size) {
                 // The use may be of a variable that hides the size.
-                bindings.push(quote!(#[allow(unused_variables)] let #size: usize = #name.extent(#axis);));
+                bindings.push(quote!(#[allow(unused_variables)] let #size: usize = #tensor.extent(#axis);));
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{FnArg, GenericArgument, GenericParam, Pat, PathArguments, Signature, Type};
+use syn::{Expr, FnArg, GenericArgument, GenericParam, Pat, PathArguments, Signature, Type};
 
 /// One argument of a kernel.
 pub(crate) struct Argument {
@@ -15,8 +15,10 @@ pub(crate) struct Argument {
 pub(crate) enum ArgumentKind {
     /// `&Tensor<element, extents…>` or `&mut Tensor<…>`.
     Tensor { element: TokenStream, extents: Vec<TokenStream>, mutable: bool },
-    /// `Option<&Tensor<element, extents…>>`.
-    Optional { element: TokenStream, rank: usize },
+    /// `Option<&Tensor<element, extents…>>` or `Option<&mut Tensor<…>>`.
+    Optional { element: TokenStream, rank: usize, mutable: bool },
+    /// `[element; length]`.
+    Array { element: Box<ArgumentKind>, length: Expr },
     /// A number of this type.
     Scalar(TokenStream),
 }
@@ -37,9 +39,13 @@ impl Argument {
 impl ArgumentKind {
     fn of(ty: &Type) -> ArgumentKind {
         if let Some(inner) = tile_frontend::optional(ty)
-            && let ArgumentKind::Tensor { element, extents, .. } = ArgumentKind::of(inner)
+            && let ArgumentKind::Tensor { element, extents, mutable } = ArgumentKind::of(inner)
         {
-            return ArgumentKind::Optional { element, rank: extents.len() };
+            return ArgumentKind::Optional { element, rank: extents.len(), mutable };
+        }
+        if let Type::Array(array) = ty {
+            let element = Box::new(ArgumentKind::of(&array.elem));
+            return ArgumentKind::Array { element, length: array.len.clone() };
         }
         // A tensor by value is refused, and read as a reference in the stub.
         let (target, mutable) = match ty {
@@ -62,7 +68,13 @@ impl ArgumentKind {
     }
 }
 
-/// Whether `best` chooses what a parameter is: a number. A `bool` says what is computed, and is given.
-pub(crate) fn is_chosen(parameter: &GenericParam) -> bool {
-    matches!(parameter, GenericParam::Const(parameter) if !tile_frontend::is_bool(&parameter.ty))
+/// Whether `best` chooses what a parameter is: a number. A `bool` says what is computed, and is given; so is the length
+/// of an array of arguments.
+pub(crate) fn is_chosen(parameter: &GenericParam, arguments: &[Argument]) -> bool {
+    let GenericParam::Const(parameter) = parameter else { return false };
+    let is_length = |argument: &Argument| {
+        matches!(&argument.kind, ArgumentKind::Array { length: Expr::Path(path), .. }
+            if path.path.is_ident(&parameter.ident))
+    };
+    !tile_frontend::is_bool(&parameter.ty) && !arguments.iter().any(is_length)
 }

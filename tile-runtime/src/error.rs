@@ -117,7 +117,7 @@ pub enum Error {
         /// The kernel.
         kernel: String,
         /// The tensor argument.
-        argument: &'static str,
+        argument: String,
         /// How it lies.
         problem: &'static str,
     },
@@ -143,9 +143,9 @@ pub enum Error {
         /// The kernel.
         kernel: String,
         /// What it writes.
-        written: &'static str,
+        written: String,
         /// The other argument.
-        other: &'static str,
+        other: String,
     },
     /// Arguments of one launch on several devices.
     #[error(

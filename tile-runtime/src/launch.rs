@@ -1,6 +1,7 @@
 //! A kernel with its arguments, checked and run.
 
 mod footprint;
+mod given;
 mod host;
 mod places;
 mod run;
@@ -9,21 +10,20 @@ mod site;
 use crate::choice;
 use crate::choices::Choices;
 use crate::device::{Device, Kind};
-use crate::element::{Element, Scalar};
 use crate::error::{Error, Result};
 use crate::list::List;
 use crate::messages::Sink;
 use crate::reference::{Arguments, Body};
 use crate::resolve::{self, Prepared};
-use crate::tensor::{TensorRef, Untyped};
 use crate::{cpu, embedded, journal};
+use given::{Given, GivenValue};
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::OnceLock;
 use tile_ir::abi::{Argument, Bound, KernelAbi, REFERENCE_BLOCKS, Sharing};
 use tile_ir::specialize::Binding;
 use tile_ir::view::ArgumentLayout;
-use tile_ir::{DType, VerifiedKernel, text, verify};
+use tile_ir::{VerifiedKernel, text, verify};
 
 pub use site::Site;
 
@@ -71,17 +71,6 @@ impl KernelDef {
             .as_ref()
             .map_err(|problem| Error::Ir { kernel: self.name.to_owned(), problem: Box::new(problem.clone()) })
     }
-}
-
-/// One argument of a launch. Tensors are borrowed by [`Launch`]'s lifetime.
-struct Given<'a> {
-    name: &'static str,
-    value: GivenValue<'a>,
-}
-
-enum GivenValue<'a> {
-    Tensor { tensor: Untyped<'a>, dtype: DType, mutable: bool },
-    Scalar { slot: u64, dtype: DType },
 }
 
 /// An instance that a launch may take: what the kernel's compile-time parameters are bound to.
@@ -156,58 +145,6 @@ impl<'a> Launch<'a> {
     #[track_caller]
     pub fn choosing(kernel: &'static KernelDef, candidates: &'static [Candidate]) -> Launch<'a> {
         Launch { candidates, ..Launch::new(kernel) }
-    }
-
-    /// Binds a const parameter.
-    pub fn constant(mut self, name: &'static str, value: impl Into<Binding>) -> Self {
-        self.bindings.push((name, value.into()));
-        self
-    }
-
-    /// Binds an element type parameter.
-    pub fn element<T: Element>(mut self, name: &'static str) -> Self {
-        self.bindings.push((name, Binding::Elem(T::DTYPE)));
-        self
-    }
-
-    /// Passes a tensor that is read.
-    pub fn tensor<T: Element>(self, name: &'static str, tensor: &'a TensorRef<T>) -> Self {
-        self.given_tensor(name, tensor, false)
-    }
-
-    /// Passes a tensor that is written.
-    pub fn tensor_mut<T: Element>(self, name: &'static str, tensor: &'a mut TensorRef<T>) -> Self {
-        self.given_tensor(name, tensor, true)
-    }
-
-    /// Passes a tensor that is read to an optional argument, or nothing.
-    pub fn optional_tensor<T: Element>(self, name: &'static str, tensor: Option<&'a TensorRef<T>>) -> Self {
-        let mut launch = self.constant(name, tensor.is_some());
-        match tensor {
-            Some(tensor) => launch.tensor(name, tensor),
-            None => {
-                launch.absent.push(launch.arguments.len() + launch.absent.len());
-                launch
-            }
-        }
-    }
-
-    fn given_tensor<T: Element>(
-        mut self,
-        name: &'static str,
-        tensor: &'a TensorRef<T>,
-        mutable: bool,
-    ) -> Self {
-        let value = GivenValue::Tensor { tensor: tensor.untyped(), dtype: T::DTYPE, mutable };
-        self.arguments.push(Given { name, value });
-        self
-    }
-
-    /// Passes a number.
-    pub fn scalar<T: Scalar>(mut self, name: &'static str, value: T) -> Self {
-        let value = GivenValue::Scalar { slot: value.to_slot(), dtype: T::FORMAT };
-        self.arguments.push(Given { name, value });
-        self
     }
 
     /// The body as Rust, for the reference device.
@@ -359,7 +296,7 @@ impl<'a> Launch<'a> {
                 (Argument::Scalar { dtype, .. }, GivenValue::Scalar { dtype: given, .. }) => dtype == given,
                 _ => false,
             };
-            if !fits || declared.name() != given.name {
+            if !fits || !given.name.is(declared.name()) {
                 return Err(self.misfit(format!("argument `{}` isn't what the kernel declares", given.name)));
             }
         }
@@ -398,9 +335,9 @@ impl<'a> Launch<'a> {
             if first != second {
                 return Err(Error::DeviceMismatch {
                     kernel: self.kernel.name.to_owned(),
-                    first_argument: first_argument.into(),
+                    first_argument: first_argument.to_string().into(),
                     first: first.name(),
-                    second_argument: second_argument.into(),
+                    second_argument: second_argument.to_string().into(),
                     second: second.name(),
                 });
             }

@@ -2,7 +2,7 @@
 
 use tile::prelude::*;
 
-#[tile_kernel(grid = [n.min(4), "two"])]
+#[tile_kernel(grid = [n.pow(2), "two"])]
 fn kernel(y: &mut Tensor<f32, n>) {
     let mut y = y.partition_view_mut([4]);
     y.store_masked(Tile::zeros([4]));

@@ -1,4 +1,4 @@
-//! A literal beside a value is of its format; alone, and as an argument of a function, it is Rust's, which has none of bf16.
+//! A literal is of the format of the value beside it, or of the parameter that it is passed to; integers have none beside them.
 
 use tile::prelude::*;
 

@@ -37,12 +37,26 @@ impl<'c> Ir<'c> {
             Atom::Param(name) => unreachable!("an instance binds the parameter {name}"),
             Atom::FloorDiv(a, b) => divide(a, b).0,
             Atom::Rem(a, b) => divide(a, b).1,
+            Atom::Min(a, b) => self.extreme(IntPredicate::SLT, a, b, size),
+            Atom::Max(a, b) => self.extreme(IntPredicate::SGT, a, b, size),
             Atom::CeilDiv(a, b) => {
                 let (quotient, rest) = divide(a, b);
                 let inexact = self.icmp(IntPredicate::NE, rest, self.i64(0));
                 self.add(quotient, self.resize(inexact, 64, false))
             }
         }
+    }
+
+    /// The one of two for which a comparison with the other holds.
+    fn extreme(
+        &self,
+        predicate: IntPredicate,
+        a: &Dim,
+        b: &Dim,
+        size: &dyn Fn(&str) -> IntValue<'c>,
+    ) -> IntValue<'c> {
+        let (a, b) = (self.signed_dim(a, size), self.signed_dim(b, size));
+        self.select_int(self.icmp(predicate, a, b), a, b)
     }
 
     /// Quotient and remainder, the remainder not negative; both 0 where the divisor is 0.

@@ -1,19 +1,21 @@
 //! Float literals of a `#[tile_fn]` that stand beside a value of a format that Rust has no literals of.
 //!
 //! Alone, nothing but the types of a function says which format that is. So the literal is made in the format of the
-//! value beside it, by a call that rustc types (`::tile::kernel::beside`), in functions that name such formats or are
-//! generic over them; elsewhere it stays Rust's, with rustc's words for what doesn't fit.
+//! value beside it, or of the parameter that it is passed to, by a call that rustc types (`::tile::kernel::beside`), in
+//! functions that name such formats or are generic over them; elsewhere it stays Rust's, with rustc's words for what
+//! doesn't fit.
 
 use super::{is_foreign_to_rust, is_literal};
+use crate::lower::names;
 use crate::rewrite::bare;
 use crate::signature::{bounds_of, domain_of_parameter};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Expr, ExprCall, ItemFn, Lit, Local, Pat, Type};
+use syn::{Expr, ExprCall, ExprMethodCall, ItemFn, Lit, Local, Pat, Type, parse_quote};
 use tile_ir::DType;
-use tile_ir::ops::{BinaryOp, Domain};
+use tile_ir::ops::{BinaryOp, Domain, Predicate};
 
 /// Whether a function names a format that Rust has no literals of, or is generic over floats.
 pub(super) fn are_of_other_formats(function: &ItemFn) -> bool {
@@ -67,6 +69,55 @@ pub(super) fn in_call(call: &ExprCall) -> Option<TokenStream> {
     }
 }
 
+/// What stands in place of a call of a method with literals: of the format of what the method is of, where its parameters
+/// take tiles and numbers alike, and elsewhere of its parameters'.
+pub(super) fn in_method(call: &ExprMethodCall) -> Option<Expr> {
+    if !call.args.iter().any(is_float) {
+        return None;
+    }
+    let mut call = call.clone();
+    if !takes_operands(&call.method) {
+        call.args.iter_mut().for_each(make);
+        return Some(Expr::MethodCall(call));
+    }
+    let span = call.method.span();
+    let (value, of) = (Ident::new("value", Span::mixed_site()), Ident::new("of", Span::mixed_site()));
+    for argument in call.args.iter_mut().filter(|argument| is_float(argument)) {
+        let literal = bare(argument);
+        *argument = Expr::Verbatim(quote_spanned!(literal.span()=> #of(#literal)));
+    }
+    let receiver = std::mem::replace(&mut *call.receiver, parse_quote!(#value));
+    let receiver = bare(&receiver);
+    Some(Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::beside::with(#receiver, |#value, #of| #call))))
+}
+
+/// Makes the literals among the arguments of a function in the formats of its parameters: of functions with `#[tile_fn]` and
+/// of closures, and of those of the language whose parameters are of the elements' format.
+pub(super) fn in_arguments(call: &mut ExprCall) {
+    let Expr::Path(path) = &*call.func else { return };
+    let makes_tile = path.path.segments.iter().nth_back(1).is_some_and(|owner| owner.ident == "Tile");
+    let folds = ["reduce", "scan"].iter().any(|function| path.path.is_ident(function));
+    if makes_tile || folds || names::may_be_elsewhere(&path.path) {
+        call.args.iter_mut().for_each(make);
+    }
+}
+
+fn make(argument: &mut Expr) {
+    if is_float(argument) {
+        let literal = bare(argument);
+        let span = literal.span();
+        *argument = Expr::Verbatim(quote_spanned!(span=> ::tile::kernel::beside::literal(#literal)));
+    }
+}
+
+/// Whether a method's parameters are tiles or numbers, as the sides of an operator are.
+fn takes_operands(name: &Ident) -> bool {
+    let text = name.to_string();
+    is_of_two_floats(name)
+        || Predicate::from_name(&text).is_some()
+        || matches!(text.as_str(), "clamp" | "mul_add")
+}
+
 /// Whether a name is that of a function of two floats, of which one may be a literal.
 fn is_of_two_floats(name: &Ident) -> bool {
     BinaryOp::from_name(&name.to_string())
@@ -88,6 +139,7 @@ pub(super) fn in_local(local: &Local, generics: &syn::Generics) -> Option<Expr> 
 
 /// Whether an expression is a literal of a float, of which nothing says the format.
 fn is_float(expression: &Expr) -> bool {
+    let expression = bare(expression);
     let literal = match expression {
         Expr::Unary(negated) if is_literal(expression) => bare(&negated.expr),
         other => other,

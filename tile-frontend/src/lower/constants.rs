@@ -77,7 +77,7 @@ impl Lowering {
                 self.static_dim(value, "a constant of type usize", span).map(Val::Dim)
             }
             Val::Data(_) if elem == Elem::from(DType::Index) => {
-                let help = "use literals, const parameters, `+ - * / %`, `div_ceil`, and of literals also `min`, `max`, `pow`, `ilog2`, `next_power_of_two`";
+                let help = "use literals, const parameters, `+ - * / %`, `div_ceil`, `min`, `max`, and of literals also `pow`, `ilog2`, `next_power_of_two`";
                 self.error(span, "this isn't known when the macro expands", help)
             }
             value => self.number(value, &elem, "the constant", span).map(Val::Data),
@@ -96,7 +96,9 @@ impl Lowering {
         let other = arguments.values.first().map(known);
         let (Some(a), false) = (known(receiver), other == Some(None)) else {
             return match (receiver, name.as_str()) {
-                (_, "min" | "max") => Ok(None),
+                (_, "min" | "max") => {
+                    Ok(arguments.values.first().and_then(|other| extreme(&name, receiver, other)))
+                }
                 (Val::Int(_) | Val::Dim(_), _) => self.unknown_number(&name, call.receiver.span()),
                 _ => Ok(None),
             };
@@ -124,4 +126,15 @@ impl Lowering {
         let help = "const parameters have no value yet: make the result a const parameter of its own";
         self.error(span, message, help)
     }
+}
+
+/// The smaller or larger of two extents of const parameters and numbers.
+fn extreme(name: &str, a: &Val, b: &Val) -> Option<Val> {
+    let of_parameters = |value: &Val| match value {
+        Val::Int(int) => i64::try_from(int.value).ok().map(Dim::from),
+        Val::Dim(dim) => Some(dim.clone()).filter(Dim::is_static),
+        _ => None,
+    };
+    let (a, b) = (of_parameters(a)?, of_parameters(b)?);
+    Some(Val::Dim(if name == "min" { a.at_most(&b) } else { a.at_least(&b) }))
 }

@@ -119,7 +119,10 @@ impl Lowering {
             return match self.scopes.find(&name) {
                 Some(id) => match self.scopes.variables[id].value.clone() {
                     Val::Poison => Err(super::Reported),
-                    value => Ok(value),
+                    value => {
+                        self.lend_optional(&value, path);
+                        Ok(value)
+                    }
                 },
                 None => match self.text.helpers.constant(&name).cloned() {
                     Some(item) => self.module_constant(&item),

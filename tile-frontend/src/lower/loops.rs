@@ -58,7 +58,7 @@ impl Lowering {
             return self.tile_loop(for_loop, tiles);
         }
         let counting = match self.sequence(for_loop)? {
-            Sequence::Values(values) => return self.unroll(for_loop, values),
+            Sequence::Unrolled(turns) => return self.unroll(for_loop, &turns),
             Sequence::Counted(counting) => counting,
         };
         let counter = match &*for_loop.pat {

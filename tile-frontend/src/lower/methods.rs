@@ -1,5 +1,6 @@
 //! Method calls: what tiles and scalars can do. Methods of tensors and views are in [`super::views`].
 
+use super::arguments::is_of_arguments;
 use super::movement::is_movement;
 use super::names;
 use super::{Lowered, Lowering, kind};
@@ -15,6 +16,11 @@ impl Lowering {
         match receiver {
             Val::Tensor(tensor) => self.tensor_method(tensor, call),
             Val::Optional(_, given) => self.optional_method(given, call),
+            ref array if call.method == "len" && is_of_arguments(array) => self.length(array, call),
+            Val::Windows(tensor, ref windows) => self.windows_method(tensor, windows, call),
+            Val::WindowsView(tensor, ref windows, ref tile) => {
+                self.windows_view_method(tensor, windows, tile, call)
+            }
             Val::View(view) => self.view_method(view, call),
             Val::ViewTile(ref tile) => self.view_tile_method(tile, call),
             Val::Atomic(tensor) => self.atomic_method(tensor, call),
@@ -25,7 +31,7 @@ impl Lowering {
                 let message = format!("{} has no methods in a kernel", kind(&other));
                 let help = match (&other, call.method.to_string().as_str()) {
                     (Val::List(_), "len") => "its length is that of its type",
-                    (Val::List(_), "iter" | "into_iter") => "write `for t in values`",
+                    (Val::List(_) | Val::Arguments(..), "iter" | "into_iter") => "write `for t in values`",
                     (_, "clone") => "values of kernels are `Copy`; leave the call out",
                     _ => "use its parts",
                 };

@@ -3,6 +3,7 @@
 //!
 //! A mistake is reported once and makes the value [`Val::Poison`]; lowering goes on with the next statement.
 
+mod arguments;
 mod atomics;
 mod branches;
 mod calls;
@@ -47,6 +48,7 @@ mod unroll;
 mod unwritten;
 mod view_movement;
 mod views;
+mod windows;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::elements::Elements;

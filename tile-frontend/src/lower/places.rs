@@ -1,6 +1,7 @@
 //! Arrays, tuples and structs of values: their parts, and assignment to them. They exist only while a kernel
 //! is lowered; the IR sees their parts.
 
+use super::arguments::is_of_arguments;
 use super::ranges::known;
 use super::{Lowered, Lowering, Reported, kind};
 use crate::assigned::member_name;
@@ -73,6 +74,7 @@ impl Lowering {
         match known(&value).and_then(|at| usize::try_from(at).ok()) {
             Some(at) => Ok(Step::Element(at)),
             None if matches!(value, Val::Poison) => Err(Reported),
+            None if is_of_arguments(base) => self.unknown_argument(index.span()),
             None => {
                 let help = "an array of values is not in memory: index it by a literal, or by the counter of a `for` with literal ends";
                 self.error(index.span(), "the index is known only at run time", help)
@@ -95,6 +97,15 @@ impl Lowering {
                     let message =
                         format!("the array has {} elements, and this is element {at}", values.len());
                     self.error(span, message, "elements are numbered from 0")
+                }
+            },
+            (Val::Arguments(values, count), Step::Element(at)) => match values.get(*at) {
+                Some(value) => Ok(value.clone()),
+                None => {
+                    let message =
+                        format!("the array has at most {} elements, and this is element {at}", values.len());
+                    let help = format!("the kernel's `where` says how large `{count}` may be");
+                    self.error(span, message, &help)
                 }
             },
             (Val::List(values), Step::Field(name)) => {

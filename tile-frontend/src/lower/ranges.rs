@@ -3,6 +3,7 @@
 //! The IR counts from `start` to `end` in `usize`. A range of another kind is counted from 0, and its counter
 //! is `first + turn · stride` in its own type.
 
+use super::unroll::Unrolled;
 use super::{Lowered, Lowering};
 use crate::diagnostic::Diagnostic;
 use crate::span::{Span, Spanned};
@@ -16,8 +17,8 @@ use tile_ir::{DType, Dim, Elem, Op, ValueId};
 const MAX_UNROLLED: i128 = 64;
 
 pub(super) enum Sequence {
-    /// The loop is unrolled over these.
-    Values(Vec<Val>),
+    /// The loop is unrolled to these.
+    Unrolled(Vec<Unrolled>),
     Counted(Counting),
 }
 
@@ -60,8 +61,19 @@ impl Lowering {
             expression,
             Expr::Path(_) | Expr::Array(_) | Expr::Field(_) | Expr::Index(_) | Expr::Repeat(_)
         ) {
-            return match self.expression(expression)? {
-                Val::List(values) => Ok(Sequence::Values(self.of_one_type(values))),
+            let sequence = self.expression(expression)?;
+            self.lend_array(&sequence, expression);
+            return match sequence {
+                Val::List(values) => {
+                    let values = self.of_one_type(values);
+                    Ok(Sequence::Unrolled(values.into_iter().map(Unrolled::always).collect()))
+                }
+                Val::Arguments(values, count) => {
+                    let turns = (0i64..)
+                        .zip(values)
+                        .map(|(at, value)| self.if_counted(value, at, &count, expression.span()));
+                    turns.collect::<Lowered<_>>().map(Sequence::Unrolled)
+                }
                 Val::Poison => Err(super::Reported),
                 _ => self.not_a_range(expression),
             };
@@ -70,7 +82,7 @@ impl Lowering {
         if let Pat::Ident(counter) = &*for_loop.pat
             && let Some(index) = indexed_by(&for_loop.body, &counter.ident)
         {
-            return self.listed(&range, index).map(Sequence::Values);
+            return self.listed(&range, index).map(Sequence::Unrolled);
         }
         self.counting(&range).map(Sequence::Counted)
     }
@@ -130,9 +142,17 @@ impl Lowering {
         Ok(range)
     }
 
-    /// The values of a range with literal ends.
-    fn listed(&mut self, range: &Range, index: Span) -> Lowered<Vec<Val>> {
+    /// The turns of a range with literal ends, or that ends at the length of an array of arguments.
+    fn listed(&mut self, range: &Range, index: &ExprIndex) -> Lowered<Vec<Unrolled>> {
+        if let Some(turns) = self.counting_arguments(range) {
+            return turns;
+        }
+        let of_arguments = self.names_arguments(&index.expr);
+        let index = index.span();
         let Some(Known { first, stride, count }) = range.known() else {
+            if of_arguments {
+                return self.unknown_argument(index);
+            }
             let message =
                 "an array of values is indexed by the counter of this loop, whose ends aren't literals";
             let diagnostic = Diagnostic::new(range.span, message)
@@ -151,7 +171,25 @@ impl Lowering {
         }
         // What indexes an array of Rust is `usize`.
         let of_turn = |turn| Int { value: first + turn * stride, shared: Some(DType::Index.into()) };
-        Ok((0..count).map(|turn| Val::Int(of_turn(turn))).collect())
+        Ok((0..count).map(|turn| Unrolled::always(Val::Int(of_turn(turn)))).collect())
+    }
+
+    /// The turns of a range from a literal to the length of an array of arguments: as many as there may be, of which an
+    /// instance has those below its length.
+    fn counting_arguments(&mut self, range: &Range) -> Option<Lowered<Vec<Unrolled>>> {
+        let Val::Dim(count) = &range.end else { return None };
+        let most = self.most_arguments(count)?;
+        let is_plain = matches!(range.adapters[..], [] | [Adapter::Reversed]) && !range.inclusive;
+        let first = known(&range.start).filter(|&first| is_plain && first >= 0)?;
+        let mut turns: Vec<i64> = (i64::try_from(first).ok()?..most).collect();
+        if !range.adapters.is_empty() {
+            turns.reverse();
+        }
+        let turn = |at: i64| {
+            let value = Val::Int(Int { value: at.into(), shared: Some(DType::Index.into()) });
+            self.if_counted(value, at, count, range.span)
+        };
+        Some(turns.into_iter().map(turn).collect())
     }
 
     fn counting(&mut self, range: &Range) -> Lowered<Counting> {
@@ -349,23 +387,23 @@ fn unwrapped(expression: &Expr) -> &Expr {
 }
 
 /// Where a body indexes by a name.
-fn indexed_by(body: &Block, name: &syn::Ident) -> Option<Span> {
+fn indexed_by<'b>(body: &'b Block, name: &syn::Ident) -> Option<&'b ExprIndex> {
     let mut search = IndexedBy { name, found: None };
     search.visit_block(body);
     search.found
 }
 
-struct IndexedBy<'n> {
+struct IndexedBy<'n, 'b> {
     name: &'n syn::Ident,
-    found: Option<Span>,
+    found: Option<&'b ExprIndex>,
 }
 
-impl<'ast> Visit<'ast> for IndexedBy<'_> {
-    fn visit_expr_index(&mut self, index: &'ast ExprIndex) {
+impl<'b> Visit<'b> for IndexedBy<'_, 'b> {
+    fn visit_expr_index(&mut self, index: &'b ExprIndex) {
         let mut names = Mentions { name: self.name, found: false };
         names.visit_expr(&index.index);
         if names.found && self.found.is_none() {
-            self.found = Some(index.span());
+            self.found = Some(index);
         }
         visit::visit_expr_index(self, index);
     }

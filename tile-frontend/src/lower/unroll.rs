@@ -5,19 +5,36 @@ use crate::assigned;
 use crate::span::Spanned;
 use crate::value::Val;
 use syn::ExprForLoop;
+use tile_ir::ValueId;
+
+/// A turn of a loop that is unrolled.
+pub(super) struct Unrolled {
+    /// What the loop's pattern is bound to.
+    pub(super) value: Val,
+    /// Whether an instance has the turn, where not every one does.
+    pub(super) exists: Option<ValueId>,
+}
+
+impl Unrolled {
+    /// One that every instance has.
+    pub(super) fn always(value: Val) -> Unrolled {
+        Unrolled { value, exists: None }
+    }
+}
 
 impl Lowering {
-    pub(super) fn unroll(&mut self, for_loop: &ExprForLoop, values: Vec<Val>) -> Lowered<Val> {
+    pub(super) fn unroll(&mut self, for_loop: &ExprForLoop, turns: &[Unrolled]) -> Lowered<Val> {
         self.enter_loop("for", &for_loop.label, &for_loop.body);
         self.nesting += 1;
-        let unrolled = values.into_iter().try_for_each(|value| self.unrolled(for_loop, &value));
+        let unrolled = turns.iter().try_for_each(|turn| self.unrolled(for_loop, turn));
         self.nesting -= 1;
         self.leave_loop();
         unrolled.map(|()| Val::Unit)
     }
 
-    fn unrolled(&mut self, for_loop: &ExprForLoop, value: &Val) -> Lowered<()> {
+    fn unrolled(&mut self, for_loop: &ExprForLoop, Unrolled { value, exists }: &Unrolled) -> Lowered<()> {
         let span = for_loop.for_token.span();
+        let assigned = assigned::by_statements(&for_loop.body.stmts);
         let mut iteration = |lowering: &mut Self| {
             lowering.revive(span);
             lowering.scopes.enter();
@@ -26,11 +43,16 @@ impl Lowering {
             lowering.scopes.leave();
             done.map(|_| Val::Unit)
         };
+        let mut if_it_exists = |lowering: &mut Self| match exists {
+            None => iteration(lowering),
+            Some(exists) => {
+                lowering.choose("for", *exists, &assigned, span, &mut iteration, &mut |_| Ok(Val::Unit))
+            }
+        };
         match self.goes_on() {
-            None => iteration(self)?,
+            None => if_it_exists(self)?,
             Some(again) => {
-                let assigned = assigned::by_statements(&for_loop.body.stmts);
-                self.choose("for", again, &assigned, span, &mut iteration, &mut |_| Ok(Val::Unit))?
+                self.choose("for", again, &assigned, span, &mut if_it_exists, &mut |_| Ok(Val::Unit))?
             }
         };
         Ok(())

@@ -8,7 +8,7 @@ use crate::span::{Span, Spanned};
 use crate::value::Val;
 use syn::ExprMethodCall;
 use tile_ir::types::TensorType;
-use tile_ir::view::TensorMovement;
+use tile_ir::view::{TensorMovement, Windows};
 use tile_ir::{DType, Dim, Op, ValueId};
 
 /// How a movement is written: its name, how many arguments it takes, an example.
@@ -50,12 +50,31 @@ impl Lowering {
         let arguments = self.arguments(&name, &call.args, expected, usage, call.span())?;
         let mut operands = vec![tensor];
         let movement = self.movement_of(&name, ty.extents.len(), usage, &arguments, call.span())?;
+        if Windows::are_made_by(&movement, ty) {
+            return self.moved_windows(tensor, &Windows::of(ty), &movement, call).map(Some);
+        }
         if matches!(movement, TensorMovement::Select { .. }) {
             operands.push(self.selected_index(&arguments.values[1], arguments.spans[1])?);
         }
         let places = [vec![call.receiver.span()], arguments.spans].concat();
         self.make_view(Op::View(movement), &operands, call.span(), &places)
             .map(|moved| Some(Val::Tensor(moved)))
+    }
+
+    /// A method that moves windows over a margin; `None` where it isn't one.
+    pub(super) fn movement_of_windows(
+        &mut self,
+        tensor: ValueId,
+        windows: &Windows,
+        call: &ExprMethodCall,
+    ) -> Lowered<Option<Val>> {
+        let name = call.method.to_string();
+        let Some(&(_, expected, usage)) = USAGES.iter().find(|(known, ..)| *known == name) else {
+            return Ok(None);
+        };
+        let arguments = self.arguments(&name, &call.args, expected, usage, call.span())?;
+        let movement = self.movement_of(&name, windows.extents().len(), usage, &arguments, call.span())?;
+        self.moved_windows(tensor, windows, &movement, call).map(Some)
     }
 
     /// The index of a `select`, which must be known where views are made.

@@ -1,6 +1,7 @@
 //! Extents of tensors, and conditions on them.
 
 use super::Parser;
+use crate::extent::operation;
 use crate::rewrite::predicate;
 use crate::span::{Span, Spanned};
 use quote::ToTokens;
@@ -103,7 +104,7 @@ impl Parser<'_> {
         }
     }
 
-    fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
+    pub(super) fn extent_expression(&mut self, generics: &[Generic], expression: &Expr) -> Option<Dim> {
         match expression {
             Expr::Lit(literal) => match &literal.lit {
                 Lit::Int(int) => int.base10_parse::<i64>().ok().map(Dim::from),
@@ -114,29 +115,19 @@ impl Parser<'_> {
                 None => self.bad_extent(expression.span()),
             },
             Expr::Paren(inner) => self.extent_expression(generics, &inner.expr),
-            Expr::MethodCall(call) if call.method == "div_ceil" && call.args.len() == 1 => {
-                let left = self.extent_expression(generics, &call.receiver);
-                let right = self.extent_expression(generics, &call.args[0]);
-                Some(left?.ceil_div(&right?))
-            }
             Expr::Block(block) => match block.block.stmts.as_slice() {
                 [syn::Stmt::Expr(inner, None)] => self.extent_expression(generics, inner),
                 _ => self.bad_extent(expression.span()),
             },
-            Expr::Binary(binary) => {
-                let left = self.extent_expression(generics, &binary.left);
-                let right = self.extent_expression(generics, &binary.right);
-                let (left, right) = (left?, right?);
-                match binary.op {
-                    BinOp::Add(_) => Some(left + right),
-                    BinOp::Sub(_) => Some(left - right),
-                    BinOp::Mul(_) => Some(left * right),
-                    BinOp::Div(_) => Some(left.floor_div(&right)),
-                    BinOp::Rem(_) => Some(left.rem(&right)),
-                    _ => self.bad_extent(binary.op.span()),
-                }
+            _ => {
+                let Some((left, function, right)) = operation(expression) else {
+                    return self.bad_extent(expression.span());
+                };
+                let left = self.extent_expression(generics, left);
+                let right = self.extent_expression(generics, right);
+                let made = function(&left?, &right?);
+                made.or_else(|| self.bad_extent(expression.span()))
             }
-            _ => self.bad_extent(expression.span()),
         }
     }
 }

@@ -246,7 +246,9 @@ fn integers(kernel: &Kernel, value: ValueId) -> Option<DType> {
 pub(crate) fn form_divisor(dim: &Dim) -> u64 {
     dim.terms().fold(0, |divisor, (factors, coefficient)| {
         let term = factors.iter().fold(coefficient.unsigned_abs(), |term, atom| match atom {
-            Atom::Rem(a, b) => product(term, common(form_divisor(a), form_divisor(b))),
+            Atom::Rem(a, b) | Atom::Min(a, b) | Atom::Max(a, b) => {
+                product(term, common(form_divisor(a), form_divisor(b)))
+            }
             Atom::Param(_) | Atom::Size(_) | Atom::CeilDiv(..) | Atom::FloorDiv(..) => term,
         });
         common(divisor, term)

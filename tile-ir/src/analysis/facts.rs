@@ -62,6 +62,8 @@ impl Facts {
             Atom::CeilDiv(a, b) => Some(quotient(&self.apply(a), &self.apply(b), Dim::ceil_div)),
             Atom::FloorDiv(a, b) => Some(quotient(&self.apply(a), &self.apply(b), Dim::floor_div)),
             Atom::Rem(a, b) => Some(remainder(&self.apply(a), &self.apply(b))),
+            Atom::Min(a, b) => Some(self.apply(a).at_most(&self.apply(b))),
+            Atom::Max(a, b) => Some(self.apply(a).at_least(&self.apply(b))),
         })
     }
 
@@ -72,6 +74,8 @@ impl Facts {
             // A quotient's terms are no heavier than its dividend's, and one more may be split off.
             Atom::CeilDiv(a, _) | Atom::FloorDiv(a, _) => self.weight(a).saturating_add(1),
             Atom::Rem(..) => 1,
+            // Of two numbers the result is one of them.
+            Atom::Min(a, b) | Atom::Max(a, b) => self.weight(a).max(self.weight(b)).max(1),
         };
         dim.terms().fold(0i128, |sum, (factors, coefficient)| {
             let product = factors
@@ -101,6 +105,12 @@ impl Facts {
         let most = i128::from(i64::MAX);
         match atom {
             Atom::Param(name) | Atom::Size(name) => Some((0, most / i128::from(self.multiple(name)))),
+            Atom::Min(a, b) | Atom::Max(a, b) => {
+                let (a, b) = (self.interval(a)?, self.interval(b)?);
+                let is_min = matches!(atom, Atom::Min(..));
+                let either = |a: i128, b: i128| if is_min { a.min(b) } else { a.max(b) };
+                Some((either(a.0, b.0), either(a.1, b.1)))
+            }
             Atom::Rem(_, b) => {
                 let divisor = b.as_const().filter(|&divisor| divisor > 0)?;
                 Some((0, i128::from(divisor) - 1))
@@ -117,12 +127,7 @@ impl Facts {
     /// Whether code that computes an extent in 64 bits gives its value.
     pub(super) fn computes(&self, dim: &Dim) -> bool {
         let fits = |(low, high)| i128::from(i64::MIN) <= low && high <= i128::from(i64::MAX);
-        let inner = |atom: &Atom| match atom {
-            Atom::Param(_) | Atom::Size(_) => true,
-            Atom::CeilDiv(a, b) | Atom::FloorDiv(a, b) | Atom::Rem(a, b) => {
-                self.computes(a) && self.computes(b)
-            }
-        };
+        let inner = |atom: &Atom| atom.operands().is_none_or(|(a, b)| self.computes(a) && self.computes(b));
         self.interval(dim).is_some_and(fits) && dim.terms().all(|(factors, _)| factors.iter().all(inner))
     }
 

@@ -1,29 +1,38 @@
-//! The arguments of an instance: which of the optional ones are there, and how tensors lie.
+//! The arguments of an instance: which of those are there that not every instance has, and how tensors lie.
 
 use super::{Binding, Bindings, SpecializeError};
-use crate::kernel::{Kernel, ValueId};
+use crate::kernel::{Kernel, OpId, Presence, ValueId};
 use crate::ops::Op;
 use crate::passes;
 use crate::types::{PartitionType, Type};
 use crate::verify::VerifyError;
 use crate::view::{ArgumentLayout, Source};
+use std::collections::HashSet;
 
-/// Removes the optional arguments that aren't given, with the views of them that nobody uses.
+/// Removes the arguments that an instance doesn't have, with the views of them that nobody uses.
 pub(super) fn drop_absent(kernel: &mut Kernel, bindings: &Bindings) -> Result<(), SpecializeError> {
-    let is_given = |parameter: &String| bindings.contains(&(parameter.clone(), Binding::Bool(true)));
+    let is_there = |presence: &Presence| {
+        let bound = bindings.iter().find(|(name, _)| *name == presence.parameter);
+        bound.is_some_and(|&(_, value)| match value {
+            Binding::Bool(value) => usize::from(value) > presence.above,
+            Binding::Const(value) => value > presence.above,
+            Binding::Elem(_) => false,
+        })
+    };
     let optional = std::mem::take(&mut kernel.optional);
-    let absent: Vec<(ValueId, String)> =
-        optional.into_iter().filter(|(_, parameter)| !is_given(parameter)).collect();
+    let absent: Vec<(ValueId, Presence)> =
+        optional.into_iter().filter(|(_, presence)| !is_there(presence)).collect();
     if absent.is_empty() {
         return Ok(());
     }
     passes::remove_unused(kernel);
-    let used = |(param, parameter): &(ValueId, String)| {
+    remove_outputs(kernel, &absent);
+    let used = |(param, presence): &(ValueId, Presence)| {
         let user =
             kernel.walk().into_iter().map(|op| kernel.op(op)).find(|op| op.operands.contains(param))?;
         let name = kernel.value(*param).name.as_deref().unwrap_or("an argument");
         let message =
-            format!("`{name}` is used where `{parameter}` doesn't hold, and there it is no argument");
+            format!("`{name}` is used where `{presence}` doesn't hold, and there it is no argument");
         Some(VerifyError { message, loc: user.loc, operand: None, help: None })
     };
     let errors: Vec<VerifyError> = absent.iter().filter_map(used).collect();
@@ -33,6 +42,24 @@ pub(super) fn drop_absent(kernel: &mut Kernel, bindings: &Bindings) -> Result<()
     let body = kernel.body();
     kernel.region_mut(body).params.retain(|param| absent.iter().all(|(absent, _)| absent != param));
     Ok(())
+}
+
+/// Removes the views of absent outputs that nobody uses: one that is there declares the grid, used or not.
+fn remove_outputs(kernel: &mut Kernel, absent: &[(ValueId, Presence)]) {
+    let used: HashSet<ValueId> =
+        kernel.walk().into_iter().flat_map(|op| kernel.op(op).operands.clone()).collect();
+    let is_needless = |&op: &OpId| {
+        let data = kernel.op(op);
+        let is_absent = |view: ValueId| {
+            let argument = Source::of(kernel, view).argument;
+            absent.iter().any(|&(absent, _)| absent == argument)
+        };
+        matches!(data.op, Op::Partition(_)) && !used.contains(&data.results[0]) && is_absent(data.operands[0])
+    };
+    let body = kernel.body();
+    let needless: Vec<OpId> = kernel.region(body).ops.iter().copied().filter(is_needless).collect();
+    kernel.region_mut(body).ops.retain(|op| !needless.contains(op));
+    passes::remove_unused(kernel);
 }
 
 /// Gives arguments their layouts, and the views of them theirs.

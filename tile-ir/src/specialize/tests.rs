@@ -3,6 +3,7 @@
 use super::*;
 use crate::dtype::DType;
 use crate::text::{parse, print};
+use crate::view::GivenTensor;
 
 const AXPY: &str = "\
 kernel @axpy<T: float, B>(%x: tensor<n x T>, %y: mut tensor<n x T>) {
@@ -135,13 +136,60 @@ fn an_optional_argument_is_one_where_it_is_given() {
     let always = verify(parse(&always).unwrap()).unwrap();
     let message = made(&always, false).unwrap_err().to_string();
     assert!(message.contains("`bias` is used where `BIASED` doesn't hold"), "{message}");
-    for (from, to, part) in [
-        ("%bias: tensor", "%bias: mut tensor", "is optional, but no tensor that is read"),
-        (" if BIASED", " if WHOLE", "`WHOLE` is not a `bool` parameter"),
-    ] {
-        let errors = verify(parse(&BIAS.replace(from, to)).unwrap()).unwrap_err();
-        assert!(errors.iter().any(|error| error.message.contains(part)), "{errors:?}");
-    }
+    let errors = verify(parse(&BIAS.replace(" if BIASED", " if WHOLE")).unwrap()).unwrap_err();
+    let part = "`WHOLE` is neither a `bool` nor a number that the kernel has as a parameter";
+    assert!(errors.iter().any(|error| error.message.contains(part)), "{errors:?}");
+}
+
+/// An array of outputs, the second of which an instance with `K = 1` doesn't have.
+const COPIES: &str = "\
+kernel @copies<K>(%x: tensor<n x f32>, %y[0]: mut tensor<n x f32>, %y[1]: mut tensor<n x f32> if K > 1) {
+  %vx = partition %x [4] : partition<n x f32, [4]>
+  %v = partition %y[0] [4] : mut partition<n x f32, [4]>
+  %w = partition %y[1] [4] : mut partition<n x f32, [4]>
+  %i = block_index %v : index
+  %0 = constant 1.0 : f32
+  %1 = load_masked %vx[%i] pad %0 : tile<4 x f32>
+  store_masked %v, %1
+  %2 = extent K : index
+  %3 = constant 1 : index
+  %4 = gt %2, %3 : bool
+  if %4 {
+    store_masked %w, %1
+  }
+}
+";
+
+#[test]
+fn an_output_declares_the_grid_of_the_instances_that_have_it() {
+    let kernel = verify(parse(COPIES).unwrap()).unwrap();
+    assert_eq!(print(&kernel), COPIES);
+    let made = |length| specialize(&kernel, &[("K".to_owned(), Binding::Const(length))]).unwrap();
+    assert!(
+        print(&made(2))
+            .contains("(%x: tensor<n x f32>, %y[0]: mut tensor<n x f32>, %y[1]: mut tensor<n x f32>)")
+    );
+    assert!(print(&made(2)).contains("store_masked %w, %1"));
+    let one = print(&made(1));
+    assert!(
+        one.contains("(%x: tensor<n x f32>, %y[0]: mut tensor<n x f32>)") && !one.contains("%w"),
+        "{one}"
+    );
+
+    let alone = COPIES.replace("%y[0]: mut tensor<n x f32>,", "%y[0]: mut tensor<n x f32> if K > 3,");
+    let errors = verify(parse(&alone).unwrap()).unwrap_err();
+    assert_eq!(errors[0].message, "`y[0]` may be left out, and no other output says what the grid is then");
+}
+
+#[test]
+fn arguments_of_an_array_have_layouts() {
+    let kernel = verify(parse(COPIES).unwrap()).unwrap();
+    let strided = GivenTensor { extents: &[4], strides: Some(&[3]), offset: 0 };
+    let layouts = [(1, ArgumentLayout::of(&strided).unwrap())];
+    let instance = specialize_for(&kernel, &[("K".to_owned(), Binding::Const(1))], &layouts).unwrap();
+    let text = print(&instance);
+    assert!(text.contains("%y[0]: mut tensor<n x f32, strided [y[0].stride_0]>"), "{text}");
+    assert_eq!(print(&parse(&text).unwrap()), text);
 }
 
 #[test]

@@ -109,16 +109,30 @@ impl Lexer<'_> {
                 if name.is_empty() {
                     return Err("`%` needs a name or number".to_owned());
                 }
-                Token::Value(name)
+                Token::Value(name + &self.element())
             }
             '"' => Token::Text(self.string()?),
             _ if c.is_ascii_digit() => Token::Number(self.number()),
-            _ if is_word(c) => Token::Word(self.take_while(|c| is_word(c) || c == '.')),
+            _ if is_word(c) => {
+                let name = self.take_while(is_dotted) + &self.element();
+                Token::Word(name + &self.take_while(is_dotted))
+            }
             _ => {
                 self.bump();
                 Token::Punct(c)
             }
         })
+    }
+
+    /// `[3]` at once after a name: the name is that of an element of an array of arguments.
+    fn element(&mut self) -> String {
+        let mut ahead = self.chars.clone();
+        let is_open = ahead.next() == Some('[');
+        let digits = ahead.by_ref().take_while(char::is_ascii_digit).count();
+        // What ends the digits is taken with them.
+        let length = digits + 2;
+        let is_element = is_open && digits > 0 && self.chars.clone().nth(length - 1) == Some(']');
+        (0..if is_element { length } else { 0 }).filter_map(|_| self.bump()).collect()
     }
 
     fn number(&mut self) -> String {
@@ -176,4 +190,8 @@ impl Lexer<'_> {
 
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
+}
+
+fn is_dotted(c: char) -> bool {
+    is_word(c) || c == '.'
 }

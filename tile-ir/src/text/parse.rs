@@ -4,7 +4,7 @@
 use super::lexer::{Spanned, Token, tokens};
 use crate::condition::Condition;
 use crate::grid::Grid;
-use crate::kernel::{Generic, GenericKind, Kernel, OpData, RegionId, ValueId};
+use crate::kernel::{Generic, GenericKind, Kernel, OpData, Presence, RegionId, ValueId};
 use crate::loc::Loc;
 use crate::ops::{Domain, Literal, Op, Predicate};
 use crate::types::Type;
@@ -177,7 +177,7 @@ impl Parser {
         }
         for (name, ty, optional) in self.list('(', ')', Self::parameter)? {
             let value = self.kernel.new_param(ty, &name);
-            self.kernel.optional.extend(optional.map(|parameter| (value, parameter)));
+            self.kernel.optional.extend(optional.map(|presence| (value, presence)));
             self.values.insert(name, value);
         }
         if self.accept_word("where") {
@@ -237,8 +237,8 @@ impl Parser {
         self.expected("`bool`, `any`, `number`, `float` or `int`")
     }
 
-    /// `%bias: tensor<n x f32> if BIASED`, of which the end names what an optional argument depends on.
-    fn parameter(&mut self) -> Parsed<(String, Type, Option<String>)> {
+    /// `%bias: tensor<n x f32> if BIASED`, of which the end says which instances have the argument.
+    fn parameter(&mut self) -> Parsed<(String, Type, Option<Presence>)> {
         let position = self.position;
         let name = self.value_name()?;
         if self.values.contains_key(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -246,8 +246,15 @@ impl Parser {
         }
         self.punct(':')?;
         let ty = self.ty()?;
-        let optional = if self.accept_word("if") { Some(self.word("a parameter name")?) } else { None };
+        let optional = if self.accept_word("if") { Some(self.presence()?) } else { None };
         Ok((name, ty, optional))
+    }
+
+    /// `BIASED` or `K > 3`.
+    fn presence(&mut self) -> Parsed<Presence> {
+        let parameter = self.word("a parameter name")?;
+        let above = if self.accept('>') { self.unsigned("a number")? as usize } else { 0 };
+        Ok(Presence { parameter, above })
     }
 
     pub(super) fn value_name(&mut self) -> Parsed<String> {

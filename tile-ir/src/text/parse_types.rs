@@ -114,20 +114,22 @@ impl Parser {
             };
         }
         let name = self.word("an extent")?;
-        let quotient: Option<fn(&Dim, &Dim) -> Dim> = match name.as_str() {
+        let function: Option<fn(&Dim, &Dim) -> Dim> = match name.as_str() {
             "ceil_div" => Some(Dim::ceil_div),
             "floor_div" => Some(Dim::floor_div),
             "rem" => Some(Dim::rem),
+            "min" => Some(Dim::at_most),
+            "max" => Some(Dim::at_least),
             _ => None,
         };
-        match quotient {
-            Some(quotient) if *self.peek() == Token::Punct('(') => {
+        match function {
+            Some(function) if *self.peek() == Token::Punct('(') => {
                 self.punct('(')?;
                 let a = self.dim()?;
                 self.punct(',')?;
                 let b = self.dim()?;
                 self.punct(')')?;
-                Ok(quotient(&a, &b))
+                Ok(function(&a, &b))
             }
             _ if self.kernel.generics.iter().any(|generic| generic.name == name) => Ok(Dim::param(name)),
             _ => Ok(Dim::size(name)),

@@ -95,9 +95,10 @@ impl<'k> Printer<'k> {
         self.out
     }
 
-    /// `%bias: tensor<n x f32> if BIASED`.
+    /// `%bias: tensor<n x f32> if BIASED`, `%x[3]: tensor<n x f32> if K > 3`.
     fn param(&self, param: ValueId) -> String {
-        let optional = self.kernel.optional.get(&param).map_or(String::new(), |name| format!(" if {name}"));
+        let presence = self.kernel.optional.get(&param);
+        let optional = presence.map_or(String::new(), |presence| format!(" if {presence}"));
         format!("{}: {}{optional}", self.name(param), self.kernel.ty(param))
     }
 

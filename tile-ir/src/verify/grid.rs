@@ -79,6 +79,18 @@ impl Verifier<'_> {
         self.error_with_help(data.loc, message, &help);
     }
 
+    /// An instance without an output still has a grid, which another output or the attribute says.
+    pub(super) fn grid_of_every_instance(&mut self) {
+        let is_optional = |argument: &ValueId| self.kernel.optional.contains_key(argument);
+        let Some(first) = self.viewed.iter().min().filter(|_| self.viewed.iter().all(is_optional)) else {
+            return;
+        };
+        let name = self.kernel.value(*first).name.as_deref().unwrap_or("an argument");
+        let message = format!("`{name}` may be left out, and no other output says what the grid is then");
+        let help = "give the kernel an output that is always there, or an atomic view and `#[tile_kernel(grid = [blocks])]`";
+        self.error_with_help(Loc::UNKNOWN, message, help);
+    }
+
     pub(super) fn no_output(&mut self) {
         if let Some(&argument) = self.atomic.iter().next() {
             let name = self.kernel.value(argument).name.as_deref().unwrap_or("an argument");

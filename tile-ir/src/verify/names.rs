@@ -2,7 +2,7 @@
 
 use super::Verifier;
 use crate::dim::Dim;
-use crate::kernel::{Generic, GenericKind, OpId};
+use crate::kernel::{Generic, GenericKind, OpId, Presence};
 use crate::loc::Loc;
 use crate::ops::Op;
 use crate::schedule::TileOrder;
@@ -20,14 +20,13 @@ impl Verifier<'_> {
     }
 
     pub(super) fn optional_arguments(&mut self) {
-        for (&param, parameter) in &self.kernel.optional {
-            let is_bool = |g: &Generic| g.name == *parameter && g.kind == GenericKind::Bool;
-            if !self.kernel.generics.iter().any(is_bool) {
-                self.error(Loc::UNKNOWN, format!("`{parameter}` is not a `bool` parameter of the kernel"));
-            }
-            if !matches!(self.kernel.ty(param), Type::Tensor(tensor) if !tensor.mutable) {
-                let name = self.kernel.value(param).name.as_deref().unwrap_or("an argument");
-                self.error(Loc::UNKNOWN, format!("`{name}` is optional, but no tensor that is read"));
+        for Presence { parameter, .. } in self.kernel.optional.values() {
+            let counts = |g: &Generic| g.name == *parameter && !matches!(g.kind, GenericKind::Elem(_));
+            if !self.kernel.generics.iter().any(counts) {
+                let message = format!(
+                    "`{parameter}` is neither a `bool` nor a number that the kernel has as a parameter"
+                );
+                self.error(Loc::UNKNOWN, message);
             }
         }
     }

@@ -7,10 +7,12 @@
 pub mod argument;
 pub mod movement;
 pub mod requirement;
+pub mod windows;
 
 pub use argument::{ArgumentLayout, GivenTensor};
 pub use movement::TensorMovement;
 pub use requirement::Requirement;
+pub use windows::Windows;
 
 use crate::dim::{Dim, DimError};
 use crate::kernel::{Kernel, ValueId};

@@ -252,12 +252,7 @@ impl Draft {
         Err(TypeError::new(format!(
             "`{name}` of axis {axis}, which `pad` or `shift` has given indices without elements, isn't one view"
         ))
-        .help(match name {
-            "unfold" => "make a view for each element of a window: `x.pad([(1, 1)]).strided_view([B], [1])`, loaded at \
-                         `[i * B + tap]`, or `x.pad([(1, 1)]).shrink([(tap, n + tap)]).step(0, 2)` where windows are 2 apart"
-                .to_owned(),
-            name => format!("`{name}` first, and pad or shift what it gives"),
-        }))
+        .help(format!("`{name}` first, and pad or shift what it gives")))
     }
 
     fn permute(&mut self, order: &[usize]) -> Result<(), TypeError> {

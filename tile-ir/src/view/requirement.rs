@@ -34,6 +34,13 @@ pub enum Rule {
     Natural,
 }
 
+impl Rule {
+    /// Whether the sides are equal; else the left one is no larger.
+    pub fn is_equality(self) -> bool {
+        matches!(self, Rule::Elements | Rule::One)
+    }
+}
+
 impl Requirement {
     pub(super) fn new(axis: usize, rule: Rule, left: impl Into<Dim>, right: impl Into<Dim>) -> Requirement {
         Requirement { axis, rule, left: left.into(), right: right.into() }
@@ -51,7 +58,7 @@ impl Requirement {
     }
 
     fn is_equality(&self) -> bool {
-        matches!(self.rule, Rule::Elements | Rule::One)
+        self.rule.is_equality()
     }
 
     /// Why it doesn't hold for these sizes; `None` where it holds. `tensor` is what is moved.

@@ -1,7 +1,7 @@
 //! `kernel::best(…)`: the launch whose instance the runtime chooses, of those that `instances(…)` names.
 //!
-//! Element types and `bool`s say what is computed: they are parameters of the function, as of the kernel's own. The
-//! other const parameters say how, and are what is chosen.
+//! Element types, `bool`s and the lengths of arrays of arguments say what is computed: they are parameters of the
+//! function, as of the kernel's own. The other const parameters say how, and are what is chosen.
 
 use super::{bind_arguments, bind_parameter, block_call, host_arguments, pass_parameter, views_name};
 use crate::signature::{Argument, is_chosen};
@@ -14,7 +14,7 @@ use tile_frontend::{Binding, Bindings};
 /// The function up to its body.
 pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     let (visibility, name) = (&function.vis, &function.sig.ident);
-    let given = function.sig.generics.params.iter().filter(|parameter| !is_chosen(parameter));
+    let given = given(function, arguments);
     let bounds = &function.sig.generics.where_clause;
     let arguments = host_arguments(arguments);
     let doc = format!(
@@ -29,12 +29,16 @@ pub(super) fn head(function: &ItemFn, arguments: &[Argument]) -> TokenStream {
     }
 }
 
+/// The parameters that say what is computed.
+fn given<'f>(function: &'f ItemFn, arguments: &[Argument]) -> impl Iterator<Item = &'f GenericParam> {
+    function.sig.generics.params.iter().filter(move |parameter| !is_chosen(parameter, arguments))
+}
+
 /// The function.
 pub(super) fn best(function: &ItemFn, arguments: &[Argument], instances: &[Bindings]) -> TokenStream {
     let head = head(function, arguments);
     let candidates = instances.iter().map(candidate);
-    let given = function.sig.generics.params.iter().filter(|parameter| !is_chosen(parameter));
-    let given = given.filter_map(bind_parameter);
+    let given = given(function, arguments).filter_map(bind_parameter);
     let arms = arms(function, arguments, instances);
     let (bound, views) = (bind_arguments(arguments), views_name());
     quote! {
@@ -83,21 +87,26 @@ fn candidate(bindings: &Bindings) -> Vec<TokenStream> {
     bindings.iter().map(binding).collect()
 }
 
-/// How a block of each instance runs as Rust. Element types and `bool`s are those of the launch, so instances that differ
-/// in nothing else share an arm.
+/// How a block of each instance runs as Rust. What isn't chosen is the launch's, so instances that differ in nothing else
+/// share an arm.
 fn arms(function: &ItemFn, arguments: &[Argument], instances: &[Bindings]) -> Vec<TokenStream> {
+    let lengths = given(function, arguments).filter_map(|parameter| match parameter {
+        GenericParam::Const(parameter) => Some(parameter.ident.to_string()),
+        _ => None,
+    });
+    let given: Vec<String> = lengths.collect();
     let mut by_constants: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
     for (number, bindings) in instances.iter().enumerate() {
-        let constants = bindings.iter().filter_map(|(_, value)| match value {
-            Binding::Const(value) => Some(*value),
-            Binding::Bool(_) | Binding::Elem(_) => None,
+        let constants = bindings.iter().filter_map(|(name, value)| match value {
+            Binding::Const(value) if !given.contains(name) => Some(*value),
+            Binding::Const(_) | Binding::Bool(_) | Binding::Elem(_) => None,
         });
         by_constants.entry(constants.collect()).or_default().push(number);
     }
     let arm = |(constants, numbers): (Vec<usize>, Vec<usize>)| {
         let mut constants = constants.into_iter().map(Literal::usize_unsuffixed);
         let mut passed = |parameter: &GenericParam| {
-            let constant = if is_chosen(parameter) { constants.next() } else { None };
+            let constant = if is_chosen(parameter, arguments) { constants.next() } else { None };
             constant.map_or_else(|| pass_parameter(parameter), |value| Some(quote!(#value)))
         };
         let values: Vec<TokenStream> = function.sig.generics.params.iter().filter_map(&mut passed).collect();

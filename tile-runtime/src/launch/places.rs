@@ -5,7 +5,8 @@
 //! that begins elsewhere is described from such a multiple on.
 
 use super::footprint::Footprint;
-use super::{ARGUMENTS, Given, GivenValue, Launch};
+use super::given::{Given, GivenValue, Name};
+use super::{ARGUMENTS, Launch};
 use crate::device::{Device, Kind};
 use crate::error::{Error, Result};
 use crate::tensor::{Place, Untyped};
@@ -69,15 +70,20 @@ impl<'a> Launch<'a> {
                     continue;
                 }
             };
-            return Err(Error::Place { kernel: self.kernel.name.to_owned(), argument: given.name, problem });
+            return Err(Error::Place {
+                kernel: self.kernel.name.to_owned(),
+                argument: given.name.to_string(),
+                problem,
+            });
         }
         Ok(layouts)
     }
 
     /// A tensor of another rank than the kernel declares is told of as one that is dense.
-    fn check_rank(&self, argument: &str, layout: &ArgumentLayout, shape: &[usize]) -> Result<()> {
+    fn check_rank(&self, argument: Name, layout: &ArgumentLayout, shape: &[usize]) -> Result<()> {
         let kernel = self.kernel.kernel()?;
-        let is_given = |param: ValueId| kernel.value(param).name.as_deref() == Some(argument);
+        let is_given =
+            |param: ValueId| kernel.value(param).name.as_deref().is_some_and(|name| argument.is(name));
         let Some((_, declared)) = kernel.tensors().find(|&(param, _)| is_given(param)) else {
             return Ok(());
         };
@@ -85,7 +91,7 @@ impl<'a> Launch<'a> {
         match layout.rank() {
             Some(actual) if actual != expected => Err(Error::Arguments(BindError::Rank {
                 kernel: self.kernel.name.to_owned(),
-                argument: argument.to_owned(),
+                argument: argument.to_string(),
                 shape: shape.to_vec(),
                 actual,
                 expected,
@@ -109,6 +115,7 @@ impl<'a> Launch<'a> {
             for (other, other_is_written, other_footprint) in &tensors[position + 1..] {
                 if (*is_written || *other_is_written) && footprint.may_meet(other_footprint) {
                     let (written, other) = if *is_written { (*name, *other) } else { (*other, *name) };
+                    let (written, other) = (written.to_string(), other.to_string());
                     return Err(Error::Overlap { kernel: self.kernel.name.to_owned(), written, other });
                 }
             }

@@ -1,0 +1,177 @@
+//! Arguments as they are declared: one of each, optional ones, and arrays of them.
+//!
+//! An array is so many arguments of the IR. Where a const parameter is its length, it is as many as the kernel's
+//! conditions admit, and an instance has those that its length counts. The first is always there, so that the sizes that
+//! the elements name have a value.
+
+use super::Parser;
+use crate::rewrite::predicate;
+use crate::span::{Span, Spanned};
+use crate::value::Val;
+use syn::{BinOp, Expr, FnArg, Lit, Pat, TypeArray};
+use tile_ir::kernel::Generic;
+use tile_ir::ops::Predicate;
+use tile_ir::{Condition, Dim, Kernel, Loc, Presence, Type};
+
+/// The longest array of arguments.
+const MAX_LENGTH: i64 = 64;
+
+/// An argument as it is declared.
+pub(super) struct Argument {
+    pub(super) name: String,
+    pub(super) form: Form,
+    pub(super) span: Span,
+}
+
+/// What is declared.
+pub(super) enum Form {
+    One(Type),
+    Optional(Type),
+    /// Elements, as many as there may be, and how many there are: that number, or a const parameter.
+    Array(Vec<Type>, Dim),
+}
+
+/// An argument of the kernel as a value of the body.
+pub(super) fn parameter(kernel: &mut Kernel, ty: Type, name: &str) -> Val {
+    let is_tensor = matches!(ty, Type::Tensor(_));
+    let param = kernel.new_param(ty, name);
+    if is_tensor { Val::Tensor(param) } else { Val::Data(param) }
+}
+
+/// An array of arguments of the kernel as a value of the body.
+pub(super) fn array(kernel: &mut Kernel, elements: Vec<Type>, length: &Dim, name: &str) -> Val {
+    let mut values = Vec::new();
+    for (above, ty) in elements.into_iter().enumerate() {
+        let value = parameter(kernel, ty, &format!("{name}[{above}]"));
+        if let (Some(parameter), Val::Tensor(param) | Val::Data(param)) = (length.as_param(), &value)
+            && above > 0
+        {
+            kernel.optional.insert(*param, Presence { parameter: parameter.to_owned(), above });
+        }
+        values.push(value);
+    }
+    let Some(parameter) = length.as_param() else { return Val::List(values) };
+    let source = format!("{parameter} > 0");
+    if !kernel.conditions.iter().any(|condition| condition.source == source) {
+        let (left, right) = (length.clone(), Dim::from(0));
+        kernel.conditions.push(Condition {
+            left,
+            predicate: Predicate::Gt,
+            right,
+            source,
+            loc: Loc::UNKNOWN,
+        });
+    }
+    Val::Arguments(values, length.clone())
+}
+
+impl Parser<'_> {
+    pub(super) fn argument(
+        &mut self,
+        generics: &[Generic],
+        conditions: &[Expr],
+        input: &FnArg,
+    ) -> Option<Argument> {
+        let FnArg::Typed(input) = input else {
+            self.error(input.span(), "a kernel has no `self`", "make it a free function");
+            return None;
+        };
+        let Pat::Ident(name) = &*input.pat else {
+            self.error(
+                input.pat.span(),
+                "an argument of a kernel is a plain name",
+                "take it apart in the body",
+            );
+            return None;
+        };
+        let (span, name) = (name.ident.span().into(), name.ident.to_string());
+        let form = match (&*input.ty, super::optional(&input.ty)) {
+            (_, Some(inner)) => self.optional_argument(generics, inner, &name)?,
+            (syn::Type::Array(array), None) => self.array(generics, conditions, array, &name)?,
+            (ty, None) => Form::One(self.argument_type(generics, ty, &name)?),
+        };
+        Some(Argument { name, form, span })
+    }
+
+    fn optional_argument(&mut self, generics: &[Generic], ty: &syn::Type, name: &str) -> Option<Form> {
+        self.optional = Some(name.to_owned());
+        let inner = self.argument_type(generics, ty, name);
+        self.optional = None;
+        let inner = inner?;
+        if !matches!(inner, Type::Tensor(_)) {
+            let help = "write `Option<&Tensor<…>>` or `Option<&mut Tensor<…>>`; a number is always there";
+            self.error(ty.span(), "an optional argument is a tensor", help);
+        }
+        Some(Form::Optional(inner))
+    }
+
+    /// `[&Tensor<f32, n>; 4]`, whose elements have sizes of their own where these are `_`.
+    fn array(
+        &mut self,
+        generics: &[Generic],
+        conditions: &[Expr],
+        array: &TypeArray,
+        name: &str,
+    ) -> Option<Form> {
+        let length = self.extent_expression(generics, &array.len)?;
+        let most = match (length.as_const(), length.as_param()) {
+            (Some(length), _) => length,
+            (None, Some(parameter)) => match conditions.iter().filter_map(|it| bound(it, parameter)).min() {
+                Some(most) => most,
+                None => {
+                    let message = format!("how many arguments `{name}` may have isn't known");
+                    let help = format!(
+                        "say how large `{parameter}` may be: `#[tile_kernel(where({parameter} <= 8))]`"
+                    );
+                    self.error(array.len.span(), message, &help);
+                    return None;
+                }
+            },
+            (None, None) => {
+                let message = "the length of an array of arguments is a number or a const parameter";
+                let help =
+                    "write the number, or a const parameter of the kernel alone: `[&Tensor<f32, n>; K]`";
+                self.error(array.len.span(), message, help);
+                return None;
+            }
+        };
+        if !(1..=MAX_LENGTH).contains(&most) {
+            let message = format!("an array of arguments has 1 to {MAX_LENGTH} elements, not {most}");
+            self.error(array.len.span(), message, "pass one tensor with another axis");
+            return None;
+        }
+        let elements = (0..most).map(|_| self.argument_type(generics, &array.elem, name));
+        Some(Form::Array(elements.collect::<Option<_>>()?, length))
+    }
+}
+
+/// The largest value of a const parameter that a condition admits, where it compares it with a number.
+fn bound(condition: &Expr, parameter: &str) -> Option<i64> {
+    let Expr::Binary(binary) = condition else { return None };
+    if let BinOp::And(_) = binary.op {
+        let sides = [&binary.left, &binary.right];
+        return sides.into_iter().filter_map(|side| bound(side, parameter)).min();
+    }
+    let is_parameter = |side: &Expr| matches!(side, Expr::Path(path) if path.path.is_ident(parameter));
+    let compared = predicate(&binary.op)?;
+    let (predicate, number) = match (is_parameter(&binary.left), is_parameter(&binary.right)) {
+        (true, false) => (compared, number(&binary.right)?),
+        (false, true) => (compared.swapped(), number(&binary.left)?),
+        _ => return None,
+    };
+    match predicate {
+        Predicate::Le | Predicate::Eq => Some(number),
+        Predicate::Lt => Some(number - 1),
+        _ => None,
+    }
+}
+
+fn number(expression: &Expr) -> Option<i64> {
+    match expression {
+        Expr::Lit(literal) => match &literal.lit {
+            Lit::Int(int) => int.base10_parse().ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
